@@ -20,13 +20,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// ControllerAccount is the service account in kube-system that RunController uses, and the name of its roles. The chart creates others.
+// ControllerAccount is the service account in kube-system that RunController uses, and the name of its roles. The chart
+// creates others.
 const ControllerAccount = "lab-controller"
 
 // user returns the API server's user name of a service account.
 func user(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
 
-// allowController creates the controller's service account with exactly the permissions of package permissions, and writes its kubeconfig.
+// allowController creates the controller's service account with exactly the permissions of package permissions, and
+// writes its kubeconfig.
 func (s *ServiceAccounts) allowController(ctx context.Context) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ControllerAccount, Namespace: metav1.NamespaceSystem}}
 	if _, err := s.lab.Kube.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
@@ -61,6 +63,7 @@ func (s *ServiceAccounts) allowController(ctx context.Context) error {
 	return err
 }
 
+// policyRules returns the RBAC rules of package permissions for a place: the cluster or a namespace.
 func policyRules(where permissions.Where) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, r := range permissions.At(where) {
@@ -98,8 +101,8 @@ type Asked struct {
 	Listed    bool   // package permissions allows the request; a denial then means that the API server is starting or a role is not bound yet
 }
 
-// decision is the audit annotation with the decision of the authorizer. A response 403 alone does not prove a missing permission: creating
-// anything, evictions included, in a namespace that is being deleted also returns 403.
+// decision is the audit annotation with the decision of the authorizer. A response 403 alone does not prove a missing
+// permission: creating anything, evictions included, in a namespace that is being deleted also returns 403.
 const decision = "authorization.k8s.io/decision"
 
 // Asked returns each kind of request of the service account, with its count, from the audit log.
@@ -140,7 +143,8 @@ func (s *ServiceAccounts) Asked(namespace, account string) (map[Asked]int, error
 	return out, lines.Err()
 }
 
-// brief drops the namespace, and the object's name unless an RBAC rule lists names. own is the namespace of the service
+// brief returns the request without its namespace, and without the object's name unless the RBAC rule that allows the
+// request lists names. A request that no rule allows is returned unchanged. own is the namespace of the service
 // account.
 func (a Asked) brief(own string) Asked {
 	for _, r := range permissions.Rules() {

@@ -170,6 +170,7 @@ func (a *AddOns) installCRDs(ctx context.Context) error {
 	return nil
 }
 
+// established reports whether the API server serves the CRD.
 func established(d *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, c := range d.Status.Conditions {
 		if c.Type == apiextensionsv1.Established {

@@ -105,14 +105,15 @@ func (r *Roles) AddNode(name string) error {
 	return r.permit(func(s *permissions.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
 }
 
-// RemoveNode revokes what AddNodeRole allowed the controller to do with a role. A role that was not added is not an
-// error.
+// RemoveNode revokes the permission to pass a role that AddNode gave the controller. The role still exists. A role that
+// was not added is not an error.
 func (r *Roles) RemoveNode(name string) error {
 	return r.permit(func(s *permissions.Scope) {
 		s.NodeRoles = slices.DeleteFunc(s.NodeRoles, func(n string) bool { return n == name })
 	})
 }
 
+// addRole creates a role that a service, trusts, may assume. A role for EC2 gets the policies of nodes.
 func addRole(now time.Time, account *world.Account, name, trusts string) error {
 	trust := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + trusts + `"},"Action":"sts:AssumeRole"}]}`
 	if _, err := account.CreateRole(now, identity.Role{Name: name, TrustPolicy: trust}); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// shareAWS makes the lab a second cluster in the AWS of another lab. Only the controller's role is its own.
+// shareAWS makes the lab a second cluster in the AWS of another lab. The two labs share everything in AWS except the
+// controller's role.
 func (l *Lab) shareAWS(other *Lab) error {
 	l.Emulator, l.Endpoint, l.Estate, l.AL2Image = other.Emulator, other.Endpoint, other.Estate, other.AL2Image
 	l.boots, l.cloud = other.boots, newCloudController(l)
@@ -48,15 +49,15 @@ func (m *instances) serve(l *Lab) {
 	m.clusters = append(m.clusters, l)
 }
 
-// unserve removes a cluster that is being closed.
+// unserve removes a cluster that is being closed: see serve.
 func (m *instances) unserve(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters = slices.DeleteFunc(m.clusters, func(other *Lab) bool { return other == l })
 }
 
-// fleetOf returns the kubelets of the cluster whose API server the instance's user data names. For any other address it returns those of
-// the lab's own cluster, whose connections then fail.
+// fleetOf returns the kubelets of the cluster whose API server the instance's user data names. For any other address it
+// returns those of the lab's own cluster, whose connections then fail.
 func (m *instances) fleetOf(server string) *kubelet.Fleet {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -27,14 +27,15 @@ const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 // providedIP is the annotation with the kubelet's --node-ip. The cloud controller keeps that address.
 const providedIP = "alpha.kubernetes.io/provided-node-ip"
 
-// cloudController stands in for the cloud controller manager of EKS: it initializes new nodes, and deletes the Nodes of terminated
-// instances.
+// cloudController stands in for the cloud controller manager of EKS: it initializes new nodes, and deletes the Nodes of
+// terminated instances.
 type cloudController struct {
 	lab   *Lab
 	nodes corelisters.NodeLister
 	queue workqueue.TypedRateLimitingInterface[string]
 }
 
+// newCloudController returns the cloud controller of a lab. It does nothing before start is called.
 func newCloudController(l *Lab) *cloudController {
 	return &cloudController{
 		lab: l,
@@ -49,7 +50,7 @@ func (c *cloudController) start(ctx context.Context) error {
 	nodes := factory.Core().V1().Nodes()
 	c.nodes = nodes.Lister()
 	enqueue := func(object any) {
-		if node, ok := object.(*corev1.Node); ok && waits(node) {
+		if node, ok := object.(*corev1.Node); ok && isUninitialized(node) {
 			c.queue.Add(node.Name)
 		}
 	}
@@ -85,10 +86,12 @@ func isSilent(node *corev1.Node) bool {
 	})
 }
 
-func waits(node *corev1.Node) bool {
+// isUninitialized reports whether the node waits for the cloud controller.
+func isUninitialized(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
 }
 
+// work initializes the queued nodes, and retries after an error.
 func (c *cloudController) work(ctx context.Context) {
 	for {
 		name, shutdown := c.queue.Get()
@@ -109,7 +112,7 @@ func (c *cloudController) work(ctx context.Context) {
 func (c *cloudController) describe(ctx context.Context, name string) error {
 	nodes := c.lab.Kube.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
-	if err != nil || !waits(node) {
+	if err != nil || !isUninitialized(node) {
 		return err
 	}
 	i, ok := c.instanceOf(node)
@@ -120,8 +123,8 @@ func (c *cloudController) describe(ctx context.Context, name string) error {
 	if c.lab.IPv6 {
 		address = i.IPv6
 	}
-	if has := node.Annotations[providedIP]; has != address {
-		return fmt.Errorf("node %s has the address %q, but its instance has %q", name, has, address)
+	if provided := node.Annotations[providedIP]; provided != address {
+		return fmt.Errorf("node %s has the address %q, but its instance has %q", name, provided, address)
 	}
 	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: address},
@@ -146,7 +149,8 @@ func (c *cloudController) describe(ctx context.Context, name string) error {
 	return err
 }
 
-// instanceOf returns a node's instance by its provider id, or by its name.
+// instanceOf returns a node's instance by the node's provider id, or, if it has none, by the node's name; false if
+// there is no such instance.
 func (c *cloudController) instanceOf(node *corev1.Node) (world.Instance, bool) {
 	var found world.Instance
 	ok := false
@@ -187,7 +191,8 @@ func (c *cloudController) terminated(i world.Instance) {
 	}()
 }
 
-// nodeOf returns an instance's node. It uses the provider id, because EC2 drops the names and addresses of terminated instances.
+// nodeOf returns an instance's node; nil if it has none. It compares provider ids, because EC2 drops the names and
+// addresses of terminated instances.
 func (c *cloudController) nodeOf(i world.Instance) *corev1.Node {
 	nodes, err := c.nodes.List(labels.Everything())
 	if err != nil {
@@ -201,4 +206,5 @@ func (c *cloudController) nodeOf(i world.Instance) *corev1.Node {
 	return nil
 }
 
+// providerID returns the provider ID of an instance's Node.
 func providerID(i world.Instance) string { return "aws:///" + i.Zone + "/" + i.ID }

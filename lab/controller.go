@@ -31,7 +31,8 @@ type Controller struct {
 // BinaryVariable names the environment variable with the path of a joiner program that is already built.
 const BinaryVariable = "JOINER_BINARY"
 
-// BuildJoiner returns the path of the joiner program: the value of BinaryVariable, or a new build from the checkout of the working folder.
+// BuildJoiner returns the path of the joiner program: the value of BinaryVariable, or a new build from the checkout of
+// the working folder.
 func BuildJoiner(ctx context.Context, dir string) (string, error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
 		return filepath.Abs(path)
@@ -106,7 +107,8 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 	return c, nil
 }
 
-// controllerEnv returns the environment of a controller in a pod with its role. It contains none of the caller's own AWS settings.
+// controllerEnv returns the environment of a controller in a pod with its role. It contains none of the caller's own
+// AWS settings.
 func (l *Lab) controllerEnv() ([]string, error) {
 	return l.envOf(l.Role, append(l.unknownToEKS(), "LEADER_ELECTION_NAMESPACE=kube-system",
 		"KUBECONFIG="+l.ServiceAccounts.controllerConfig)...)
@@ -149,6 +151,7 @@ func (r *Roles) assume(role string) (identity.Session, error) {
 	return session, nil
 }
 
+// waitHealthy waits, for up to a minute, until the controller is healthy. It returns an error if the controller ends.
 func (c *Controller) waitHealthy(ctx context.Context) error {
 	client := &http.Client{Timeout: 2 * time.Second}
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// Evidence returns the state of the lab as text, for finding the cause of a failure: pods that do not run, NodeClaims, nodes, the console
-// output of instances that did not join, warnings, and the ends of the relevant logs.
+// Evidence returns the state of the lab as text, for finding the cause of a failure: pods that do not run, NodeClaims,
+// nodes, the console output of instances that did not join, warnings, and the ends of the relevant logs.
 func (l *Lab) Evidence(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -35,6 +35,7 @@ func (l *Lab) Evidence(ctx context.Context) string {
 	return b.String()
 }
 
+// writePods writes the pods that do not run, at most 15 of them, and why they are not scheduled.
 func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 	pods, err := e.lab.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -65,6 +66,8 @@ func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 	}
 }
 
+// writeClaims writes the conditions of all EC2NodeClasses and NodePools, of all NodeClaims that are not healthy, and of
+// the first healthy ones, see maxHealthy.
 func (e *evidence) writeClaims(ctx context.Context, b *strings.Builder) {
 	var claims karpenterv1.NodeClaimList
 	var classes awsv1.EC2NodeClassList
@@ -92,7 +95,7 @@ func (e *evidence) writeClaims(ctx context.Context, b *strings.Builder) {
 	healthy.end(b)
 }
 
-// conditionsOf returns the conditions that are not True.
+// conditionsOf returns the conditions that are not True, as text; allTrue if there are none.
 func conditionsOf(conditions []metav1.Condition) string {
 	var b strings.Builder
 	for _, c := range conditions {
@@ -103,24 +106,29 @@ func conditionsOf(conditions []metav1.Condition) string {
 	return cmp.Or(b.String(), allTrue)
 }
 
+// allTrue is what conditionsOf returns if all conditions are true.
 const allTrue = " all conditions True"
 
-// few counts entries. Its method next is true for the first maxHealthy entries.
+// few limits how many entries of a list are written.
 type few struct{ seen int }
 
+// maxHealthy is the maximum number of entries without a problem that are written.
 const maxHealthy = 25
 
+// next counts an entry, and reports whether it is one of the first maxHealthy.
 func (f *few) next() bool {
 	f.seen++
 	return f.seen <= maxHealthy
 }
 
+// end writes how many entries were not written.
 func (f *few) end(b *strings.Builder) {
 	if f.seen > maxHealthy {
 		fmt.Fprintf(b, "    and %d more without a problem\n", f.seen-maxHealthy)
 	}
 }
 
+// writeNodes writes the nodes, and returns the provider IDs of all.
 func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined map[string]bool) {
 	joined = map[string]bool{}
 	nodes, err := e.lab.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -145,13 +153,15 @@ func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined m
 	return joined
 }
 
+// ready reports whether a Node is Ready.
 func ready(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// writeInstances writes the console of each instance that is alive and has no node.
+// writeInstances writes the instances, and the ends of the consoles of those that are alive and have no node. joined
+// has the provider IDs of all nodes.
 func (e *evidence) writeInstances(joined map[string]bool, b *strings.Builder) {
 	fmt.Fprintf(b, "\ninstances:\n")
 	var healthy, consoles few
@@ -168,6 +178,7 @@ func (e *evidence) writeInstances(joined map[string]bool, b *strings.Builder) {
 	healthy.end(b)
 }
 
+// writeEvents writes the newest warning of each reason and kind of object, at most 15.
 func (e *evidence) writeEvents(ctx context.Context, b *strings.Builder) {
 	events, err := e.lab.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -200,6 +211,7 @@ func (l *Lab) Console(instance string) string {
 	return text
 }
 
+// tail returns the last lines of a file.
 func tail(path string, lines int) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -208,6 +220,7 @@ func tail(path string, lines int) string {
 	return "    " + strings.Join(lastLines(string(data), lines), "\n    ") + "\n"
 }
 
+// lastLines returns the last n lines of a text, without the newlines.
 func lastLines(text string, n int) []string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return all[max(0, len(all)-n):]

@@ -49,8 +49,8 @@ func (a *AddOns) apply(ctx context.Context, name string) error {
 	return nil
 }
 
-// keep installs the add-ons that are created in the emulated EKS, until the context ends. As on EKS, eks:CreateAddon
-// returns before the DaemonSet exists.
+// keep installs the DaemonSet of each add-on that a user creates in the emulated EKS, until the context ends. As on
+// EKS, eks:CreateAddon returns before the DaemonSet exists.
 func (a *AddOns) keep(ctx context.Context) {
 	done := map[string]bool{} // by ARN
 	_ = wait.PollUntilContextCancel(ctx, addonPoll, false, func(ctx context.Context) (bool, error) {

@@ -38,9 +38,10 @@ type instances struct {
 // running is a running instance.
 type running struct {
 	stop    context.CancelFunc
-	kubelet chan struct{} // holds a token if its kubelet must be restarted
+	restart chan struct{} // holds a token if the instance's kubelet must be restarted
 }
 
+// newInstances returns the instances of a lab. None of them boots before open is called.
 func newInstances(l *Lab) *instances {
 	return &instances{
 		lab:      l,
@@ -54,7 +55,7 @@ func newInstances(l *Lab) *instances {
 // open starts the boot of instances, also of those that EC2 launched earlier.
 func (m *instances) open() { close(m.ready) }
 
-// wait waits for instances to stop; the lab's context has ended.
+// wait waits until all instances have stopped. The caller has ended the lab's context, which stops them.
 func (m *instances) wait() { m.done.Wait() }
 
 // changed is called by the emulator for each instance that changes state. It never blocks.
@@ -67,10 +68,10 @@ func (m *instances) changed(i world.Instance) {
 			return
 		}
 		ctx, cancel := context.WithCancel(m.lab.ctx)
-		up := running{stop: cancel, kubelet: make(chan struct{}, 1)}
+		up := running{stop: cancel, restart: make(chan struct{}, 1)}
 		m.running[i.ID] = up
 		m.done.Add(1)
-		go m.run(ctx, i, up.kubelet)
+		go m.run(ctx, i, up.restart)
 	case world.ShuttingDown, world.Terminated:
 		if up, ok := m.running[i.ID]; ok {
 			up.stop()
@@ -98,7 +99,7 @@ func (l *Lab) RestartKubelet(id string) {
 	defer l.boots.mu.Unlock()
 	if up, ok := l.boots.running[id]; ok {
 		select {
-		case up.kubelet <- struct{}{}:
+		case up.restart <- struct{}{}:
 		default: // a restart is already pending
 		}
 	}
@@ -112,8 +113,8 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 	case <-ctx.Done():
 		return
 	}
-	up := time.NewTimer(m.lab.Pace.Boot)
-	defer up.Stop()
+	bootTime := time.NewTimer(m.lab.Pace.Boot)
+	defer bootTime.Stop()
 	say := func(line string) { m.lab.Emulator.AppendConsole(i.ID, line+"\n") }
 	settings, err := m.boot(ctx, i, say)
 	if err != nil {
@@ -123,7 +124,7 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 		return
 	}
 	select {
-	case <-up.C:
+	case <-bootTime.C:
 	case <-ctx.Done():
 		return
 	}
@@ -261,8 +262,9 @@ func (m *instances) reachOf(i world.Instance) func() error {
 	}
 }
 
-// blocked returns the error of a connection from an instance to the API server, or nil. A closed firewall and a missing
-// route cause the same error.
+// blocked returns the error of a connection from an instance to the API server, or nil if the network allows the
+// connection. Security groups, network ACLs, missing routes and the endpoint's access settings cause the same error: a
+// timeout.
 func blocked(r *world.Region, cluster string, i world.Instance) error {
 	c, err := r.EKS.Cluster(cluster)
 	if err != nil {
@@ -290,11 +292,13 @@ func passed(r *world.Region, i world.Instance) bool {
 	if s == nil {
 		return true
 	}
-	const chosen = 40000 // an ephemeral port of Linux
+	const clientPort = 40000 // an ephemeral port of Linux
 	n := r.Network.NetworkACL(s)
-	return n == nil || n.Lets(true, 443) && n.Lets(false, chosen)
+	return n == nil || n.Lets(true, 443) && n.Lets(false, clientPort)
 }
 
+// letsOut reports whether a security group allows outbound TCP connections to a port. It ignores the destinations of
+// the group's rules.
 func letsOut(g *network.SecurityGroup, port int64) bool {
 	for _, rule := range g.Egress {
 		if rule.Protocol == "-1" || rule.Protocol == "tcp" && rule.From <= port && port <= rule.To {
@@ -304,7 +308,8 @@ func letsOut(g *network.SecurityGroup, port int64) bool {
 	return false
 }
 
-// routed reports whether the route table of the instance's subnet, or else the main route table, has a default route.
+// routed reports whether the default route of the instance's route table works for the instance. The table is that of
+// the instance's subnet, or else the VPC's main table. Without any table the result is true.
 func routed(r *world.Region, i world.Instance) bool {
 	var table *network.RouteTable
 	for _, t := range r.Network.RouteTables() {

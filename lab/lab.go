@@ -1,8 +1,9 @@
 // Package lab runs a real Kubernetes control plane beside an emulated AWS.
 //
 // In: the options of the lab.
-// Out: a cluster whose nodes are launched, boot and join as on EKS, and the addresses of the cluster and of the emulated AWS.
-// Never: a call to a real cloud, a need for root, or anything left behind when it ends.
+// Out: a cluster whose nodes are launched, boot and join as on EKS, and the addresses of the cluster and of the
+// emulated AWS.
+// Never: a call to a real cloud, a need for root, or a process or file left behind after the lab ends.
 package lab
 
 import (
@@ -44,13 +45,14 @@ type Options struct {
 	Account  string // 12 digits; empty: emulator.DefaultAccount
 	Region   string // empty: us-east-1
 	Cluster  string // name of the EKS cluster; empty: lab
-	AuthMode string // authentication mode of the cluster; empty: world.AuthBoth
-	Bare     bool   // do not install the CRDs: the program under test installs them
+	AuthMode string // authentication mode of the cluster; empty: ekscluster.AuthBoth
+	Bare     bool   // do not install the CRDs, because the program under test installs them
 	Fargate  bool   // emulate Fargate for pods that a Fargate profile selects, see Lab.Serverless
 	IPv6     bool   // Services and pods have IPv6 addresses; nodes have IPv4 and IPv6 addresses, as on EKS
 	Pace     Pace   // the zero value: Quick
 
-	// Throttle has the token buckets of AWS's API rate limits, like world.EC2Throttle. nil disables throttling.
+	// Throttle has the token buckets of AWS's API rate limits, in the format of world.EC2Throttle. nil disables
+	// throttling.
 	Throttle map[string]world.Bucket
 	// TokenCache is how long the API server caches the authentication of a node's token. A removed mapping stays
 	// effective for that time. Zero is 5 seconds. A thousand nodes need a longer time, because each review takes four
@@ -67,7 +69,8 @@ type Options struct {
 	// controller's own checks prevent such actions.
 	AnyUID bool
 
-	// Step receives the name of each step as it starts. nil discards them.
+	// Step is called with the name of each step of Start when the step begins, and with an error of Close. nil disables
+	// the calls.
 	Step func(string)
 }
 
@@ -90,7 +93,7 @@ func Quick() Pace {
 	}
 }
 
-// Lifelike returns a pace for demos: about ten times as fast as AWS.
+// Lifelike returns a pace for demos: all steps take about a tenth of their time on AWS.
 func Lifelike() Pace {
 	return Pace{
 		Pending: time.Second, Boot: 2 * time.Second, PodStart: 700 * time.Millisecond,
@@ -113,14 +116,14 @@ type Lab struct {
 	Emulator   *emulator.Server      // emulated AWS
 	Estate     world.Estate          // VPC, subnets and security groups of the cluster
 	AL2Image   string                // ID of an AL2 image for the cluster's version, owned by the account
-	Config     *rest.Config          // of the administrator
+	Config     *rest.Config          // the administrator's client configuration
 	Kube       *kubernetes.Clientset // typed client of the administrator, which uses protobuf
 	Client     client.WithWatch      // client of the administrator for all kinds of Scheme
 	Role       string                // name of the controller's role
 	Serverless *fargate.Fargate      // nil unless Options.Fargate
 
 	Roles           Roles           // IAM roles in the lab's account
-	ServiceAccounts ServiceAccounts // in the cluster
+	ServiceAccounts ServiceAccounts // service accounts in the cluster
 	Pods            Pods            // pods whose programs run on this computer
 
 	ctx    context.Context
@@ -141,8 +144,8 @@ type Lab struct {
 	admission *http.Server // nil without Fargate
 
 	ownCalls atomic.Int64 // calls to AWS by the lab itself
-	ahead    atomic.Int64 // time.Duration by which AWS's clock is ahead
-	AddOns   AddOns       // EKS add-ons and the CRDs
+	ahead    atomic.Int64 // time.Duration by which AWS's clock is ahead of this computer's
+	AddOns   AddOns       // EKS add-ons and the CRDs in the cluster
 	evidence evidence
 }
 
@@ -187,6 +190,8 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
+// complete returns the options with defaults for empty fields. With Beside, it copies the shared options of the other
+// lab.
 func (o Options) complete() (Options, error) {
 	if other := o.Beside; other != nil {
 		o.Account, o.Region, o.Cluster, o.AuthMode = other.Account, other.Region, other.Cluster, other.AuthMode
@@ -213,6 +218,7 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
+// start starts all parts of the lab, and returns once the cluster is ready. After an error the caller closes the lab.
 func (l *Lab) start(ctx context.Context) error {
 	var err error
 	if l.group, err = process.NewGroup(l.Self, l.Home); err != nil {

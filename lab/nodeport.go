@@ -18,16 +18,17 @@ import (
 // kubeletPort is the kubelets' port.
 const kubeletPort = "10250"
 
-// nodePorts connects the API server to the kubelets. The addresses of emulated instances do not exist on this computer, so the API server
-// connects through a proxy on a socket. Port 10250 of every node leads to the emulated kubelets; all other connections are rejected.
+// nodePorts connects the API server to the kubelets. The addresses of emulated instances do not exist on this computer,
+// so the API server connects through a proxy on a socket. Port 10250 of every node leads to the emulated kubelets; all
+// other connections are rejected.
 type nodePorts struct {
 	socket string
 	fleet  atomic.Pointer[kubelet.Fleet] // nil until kubelets can start
-	dialed chan net.Conn                 // connections to kubelets
-	done   chan struct{}
-	once   sync.Once
-	proxy  *http.Server
-	ports  *http.Server
+	dialed chan net.Conn                 // accepted connections to kubelets, from proxy to ports
+	done   chan struct{}                 // closed by Close
+	once   sync.Once                     // closes done
+	proxy  *http.Server                  // handles CONNECT on the socket
+	ports  *http.Server                  // the kubelets' server on port 10250 of every node
 }
 
 // openNodePorts starts the proxy and the kubelets' server.
@@ -91,7 +92,7 @@ func (n *nodePorts) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes the kubelets' port.
+// Close closes the kubelets' port: Accept fails, and the proxy accepts no more connections. It never fails.
 func (n *nodePorts) Close() error {
 	n.once.Do(func() { close(n.done) })
 	return nil

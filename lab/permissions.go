@@ -21,8 +21,8 @@ type grantedPolicies struct {
 	scope permissions.Scope
 }
 
-// permitController attaches the policies to the controller's role, once the cluster's UID is known. Without a policy
-// the emulated IAM allows all actions; with the policies it denies all others.
+// permitController attaches the policies to the controller's role, once the cluster's UID is known. The emulated IAM
+// allows a role without policies all actions, and a role with policies only the actions of its policies.
 func (r *Roles) permitController(ctx context.Context) error {
 	namespace, err := r.lab.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -34,7 +34,8 @@ func (r *Roles) permitController(ctx context.Context) error {
 	})
 }
 
-// permit changes the scope of the controller's policies.
+// permit changes the scope of the controller's policies, and replaces the attached policies if the cluster's UID is
+// known.
 func (r *Roles) permit(change func(*permissions.Scope)) error {
 	r.granted.mu.Lock()
 	defer r.granted.mu.Unlock()

@@ -31,12 +31,13 @@ const (
 // PodRun describes how to run a pod's first container as a process of this computer.
 type PodRun struct {
 	Pod  corev1.PodTemplateSpec // template of the pod, with its namespace
-	Name string                 // name of the pod; also of its host and its log
-	User int                    // user ID; the image has no account for it
+	Name string                 // name of the pod, which is also its host name and the name of its log
+	User int                    // user ID; the image has no account for this ID
 	Path string                 // path of the program that replaces the program of the image
 
 	// Role names a role whose access keys, and the region, are in the pod's environment, as from a Secret; empty: no
-	// keys. If the pod's service account is annotated with a role, the pod also gets that role, by its token.
+	// keys. If the pod's service account is annotated with a role, the pod also gets the annotated role, through its
+	// service account token.
 	Role string
 	// Env is added to the environment of the pod's container.
 	Env []string
@@ -50,16 +51,17 @@ type Pod struct {
 	*process.Process
 
 	container    corev1.Container
-	blockedCalls string
+	blockedCalls string           // path of the file of blocked calls, see sandbox.Spec
 	inbound      map[int32]string // paths of sockets, by container port
-	servers      []io.Closer
+	servers      []io.Closer      // servers of the outbound addresses, see forward
 }
 
 // Possible returns why this computer cannot run a pod as a process, or nil.
 func (pods *Pods) Possible() error { return sandbox.Possible(pods.lab.Self) }
 
-// Run starts a pod's first container. It has what the kubelet would provide: the files of its service account and the variables with the
-// API server's address. It has no Pod Identity agent, no instance metadata and no DNS server, although /etc/resolv.conf names one.
+// Run starts a pod's first container. The container has what the kubelet would provide: the files of its service
+// account and the variables with the API server's address. It has no Pod Identity agent, no instance metadata and no
+// DNS server, although /etc/resolv.conf names one.
 func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 	folder := filepath.Join(pods.lab.Home, "pods", r.Name)
 	if err := os.RemoveAll(folder); err != nil {
@@ -118,7 +120,8 @@ func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 	return p, nil
 }
 
-// files returns the files of a container, by path: those of the image, of the kubelet, and of its service account.
+// files returns the files that the kubelet adds to a container, by path: /etc/resolv.conf, and those of the pod's
+// service account.
 func (pods *Pods) files(ctx context.Context, r PodRun) (map[string]string, error) {
 	token, err := pods.lab.ServiceAccounts.serviceToken(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName, "")
 	if err != nil {
@@ -132,7 +135,8 @@ func (pods *Pods) files(ctx context.Context, r PodRun) (map[string]string, error
 	}, nil
 }
 
-// env returns a container's environment. It contains no variables of this process.
+// env returns a container's environment, without the variables that EKS's webhook adds. It contains no variables of
+// this process.
 func (pods *Pods) env(r PodRun) ([]string, error) {
 	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress,
 		"KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}
@@ -158,7 +162,7 @@ func (pods *Pods) env(r PodRun) ([]string, error) {
 	return append(env, r.Env...), nil
 }
 
-// forward serves the sockets of the sandbox's outbound addresses.
+// forward serves the sockets of the sandbox's outbound addresses until closeServers is called.
 func (pods *Pods) forward(p *Pod, r PodRun, folder string) error {
 	if r.AWS == nil {
 		r.AWS = pods.lab.Emulator
@@ -180,6 +184,7 @@ func (pods *Pods) forward(p *Pod, r PodRun, folder string) error {
 	return nil
 }
 
+// closeServers closes the servers of the outbound addresses.
 func (p *Pod) closeServers() {
 	for _, s := range p.servers {
 		_ = s.Close()
@@ -187,7 +192,7 @@ func (p *Pod) closeServers() {
 }
 
 // BlockedCalls returns the pod's calls to addresses that the sandbox does not forward: "udp 53 example.com", "tcp
-// 169.254.169.254:80".
+// 169.254.169.254:80". Each ends with a newline.
 func (p *Pod) BlockedCalls() ([]string, error) {
 	text, err := os.ReadFile(p.blockedCalls)
 	if err != nil {
@@ -220,7 +225,8 @@ func (p *Pod) Get(ctx context.Context, port, path string) (status int, body stri
 	return response.StatusCode, string(text), err
 }
 
-// WaitReady waits until the pod's liveness and readiness probes succeed, as the kubelet sends them.
+// WaitReady waits until the pod's liveness probe and then its readiness probe succeed. It sends the requests of the
+// probes every 50 ms, up to a minute for each probe, and ignores the probes' own delays and limits.
 func (p *Pod) WaitReady(ctx context.Context) error {
 	for _, probe := range []*corev1.Probe{p.container.LivenessProbe, p.container.ReadinessProbe} {
 		if probe == nil || probe.HTTPGet == nil {
@@ -243,7 +249,8 @@ func (p *Pod) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Status returns the kernel's data about the container's process: the fields of /proc/PID/status by name, and its mounts.
+// Status returns the kernel's data about the container's process: the fields of /proc/PID/status by name, and its
+// mounts.
 func (p *Pod) Status() (fields map[string]string, mounts string, err error) {
 	// The process of the sandbox has one child, the program.
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID(), p.PID()))

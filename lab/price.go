@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Price returns the current price of an instance per hour.
+// Price returns the current price of an instance per hour. It is zero if the instance type is not offered.
 func (l *Lab) Price(i world.Instance) catalog.Price {
 	var price catalog.Price
 	l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -26,7 +26,8 @@ func (l *Lab) Price(i world.Instance) catalog.Price {
 	return price
 }
 
-// AWSCalls returns the number of calls to AWS, without those of the lab's own authenticator.
+// AWSCalls returns the number of calls to AWS. total excludes the calls of the lab's own authenticator; byAction
+// includes them.
 func (l *Lab) AWSCalls() (total int, byAction map[string]int) {
 	byAction = l.Emulator.Calls()
 	for _, n := range byAction {
@@ -35,7 +36,7 @@ func (l *Lab) AWSCalls() (total int, byAction map[string]int) {
 	return total - int(l.ownCalls.Load()), byAction
 }
 
-// counted is an HTTP client that counts its requests.
+// counted is an HTTP client that adds its requests to calls.
 type counted struct {
 	http.Client
 	calls *atomic.Int64

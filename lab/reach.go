@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// unresolved returns an error if the name of the API server cannot be resolved within the VPC. For a private-only
-// endpoint, DNS host names must be enabled in the VPC.
+// unresolved returns an error if the name of the API server cannot be resolved within the VPC, and otherwise nil. For a
+// private-only endpoint, DNS host names must be enabled in the VPC.
 func unresolved(r *world.Region, c *ekscluster.Cluster) error {
 	i := slices.IndexFunc(r.Network.VPCs(), func(v *network.VPC) bool { return v.ID == c.VPCID })
 	if i < 0 {
@@ -30,8 +30,9 @@ func unresolved(r *world.Region, c *ekscluster.Cluster) error {
 	return errors.New("dial tcp: lookup " + host + ": no such host")
 }
 
-// admitted reports whether the cluster's endpoint accepts connections of an instance: through private access, or from a
-// public address in the endpoint's CIDR list.
+// admitted reports whether the cluster's endpoint accepts connections of an instance: through private access, or from
+// the public address of the instance or its NAT gateway, if the endpoint's CIDR list contains the address. Without
+// private access, an empty list admits every instance.
 func admitted(r *world.Region, c *ekscluster.Cluster, i world.Instance) bool {
 	if c.PrivateAccess || len(c.PublicCIDRs) == 0 {
 		return true

@@ -68,6 +68,7 @@ type awsAuth struct {
 	current atomic.Pointer[corev1.ConfigMap]
 }
 
+// data returns the data of the ConfigMap. The second result is false if the ConfigMap does not exist.
 func (a *awsAuth) data() (map[string]string, bool) {
 	if m := a.current.Load(); m != nil {
 		return m.Data, true
@@ -75,7 +76,7 @@ func (a *awsAuth) data() (map[string]string, bool) {
 	return nil, false
 }
 
-// watch watches the ConfigMap until ctx ends.
+// watch keeps the cache current until ctx ends. It returns once the cache has the ConfigMap or its absence is known.
 func (a *awsAuth) watch(ctx context.Context, client kubernetes.Interface) error {
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", metav1.NamespaceSystem,
 		fields.OneTermEqualSelector("metadata.name", "aws-auth"))

@@ -13,8 +13,8 @@ import (
 // boundOf returns a lower bound of the price of all plans that place as many pods as possible. hopeless is the number
 // of pods that no plan can place. loose describes why the bound may be too low, or is empty.
 //
-// If the plan refuses only hopeless pods, the bound is the plan's own. Otherwise it is the bound of the pods without
-// their constraints on each other, which is never higher.
+// If the plan refuses only hopeless pods, boundOf returns the plan's own bound. Otherwise it returns the bound for the
+// pods without their constraints on each other, which is never higher.
 //
 // For a workload of kind Preferring, the bound is that of the plans in which the preferred anti-affinity by host is
 // required.
@@ -35,7 +35,7 @@ func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	s.Pods = slices.Clone(s.Pods)
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if strings.Contains(p.Unplannable, "not plan for yet") {
+		if strings.Contains(p.Unplannable, "not plan for yet") { // a feature that Joiner lacks (package conversion); the pod itself is valid
 			p.Unplannable = ""
 		}
 		p.Spread, p.Affinity, p.AntiAffinity = nil, nil, nil
@@ -63,4 +63,5 @@ func requireHosts(s cluster.Snapshot) cluster.Snapshot {
 	return s
 }
 
+// hostname is the topology key of constraints by node.
 const hostname = "kubernetes.io/hostname"

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// sweeps are the lines of the plot: each contains the rows whose names have the prefix.
+// sweeps are the lines of the plot. Each line has the rows whose names start with prefix: upstream's results if theirs
+// is set, Joiner's otherwise.
 var sweeps = []struct {
 	prefix, name, color string
 	theirs              bool

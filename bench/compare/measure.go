@@ -22,8 +22,8 @@ type Sample struct {
 // samplingEvery is the interval at which memory is sampled during a run.
 const samplingEvery = 5 * time.Millisecond
 
-// measure runs f once. It first returns all free memory to the system, so that garbage from earlier runs does not count
-// in Peak.
+// measure runs f once. It first returns all free memory to the system, so that Peak does not include garbage from
+// earlier runs.
 func measure(f func()) Sample {
 	debug.FreeOSMemory() // also collects garbage
 	return run(f)
@@ -38,6 +38,7 @@ func again(f func()) Sample {
 	return s
 }
 
+// run runs f once, with the memory that the process has.
 func run(f func()) Sample {
 	stop, peak := make(chan struct{}), make(chan uint64)
 	held := resident()

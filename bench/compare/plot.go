@@ -43,10 +43,11 @@ func SVG(plots ...Plot) string {
 	return b.String()
 }
 
-// axis maps numbers to pixels.
-type axis struct{ low, high, from, to float64 } // low, high: logarithms to the base ten
+// axis maps the numbers from 10^low to 10^high to the pixels between from and to.
+type axis struct{ low, high, from, to float64 }
 
-// newAxis returns an axis for all values. With whole it starts and ends at a power of ten.
+// newAxis returns an axis for all values. With whole, or if the values are almost equal, it starts and ends at a power
+// of ten.
 func newAxis(values []float64, whole bool, from, to float64) axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -75,6 +76,7 @@ func (a axis) ticks(fine bool) []float64 {
 	return out
 }
 
+// at returns the pixel of a number.
 func (a axis) at(v float64) float64 {
 	return a.from + (math.Log10(v)-a.low)/(a.high-a.low)*(a.to-a.from)
 }
@@ -112,6 +114,7 @@ func (p Plot) draw(b *strings.Builder) {
 	}
 }
 
+// draw writes the SVG elements of a series: a circle for each point, and a line that connects the points.
 func (s Series) draw(b *strings.Builder, x, y axis) {
 	var points []string
 	for i := range s.X {

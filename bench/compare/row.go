@@ -17,8 +17,8 @@ type Row struct {
 	Bound   catalog.Price // lower bound of the price; see boundOf
 	// Hopeless is the number of pods that no plan can place.
 	Hopeless int
-	// Loose describes the problem that the bound is for, if that is not the workload itself. It completes the sentence
-	// "the bound is that …".
+	// Loose describes the plans or pods that the bound is for, if these are not all plans for the workload. The text
+	// completes the sentence "the bound is that …".
 	Loose string
 
 	Ours   Outcome  // Joiner's result
@@ -29,9 +29,9 @@ type Row struct {
 type Outcome struct {
 	Pods    int     // pending pods; fewer than the row's if upstream got a smaller workload
 	Prepare float64 // seconds of preparation in the controller before the plan
-	Sample          // median of all runs
+	Sample          // median of the runs; of upstream's runs only those with Workers
 	Runs    int     // number of measured runs
-	Workers int     // upstream's number of workers
+	Workers int     // upstream's number of workers; 0 for Joiner
 	Late    bool    // upstream was stopped; the numbers are those of a partial plan
 
 	NewNodes   int           // planned nodes
@@ -78,8 +78,8 @@ func (o *Outcome) read(plan packing.Plan) {
 	o.Why = mostFrequentReason(plan.Refusals)
 }
 
-// mostFrequentReason returns the most frequent first reason of the refusals. On a tie, it returns the reason that
-// reaches the count first.
+// mostFrequentReason returns the most frequent of the refusals' first reasons. On a tie, it returns the reason that
+// reaches this number first.
 func mostFrequentReason(refusals []packing.Refusal) string {
 	count, best := map[string]int{}, ""
 	for _, r := range refusals {

@@ -13,11 +13,11 @@ import (
 
 // Patience has the limits of the measurements.
 type Patience struct {
-	Ours      time.Duration // total time of Joiner's repeated runs, once before and once after those of upstream
-	OursRuns  int           // maximum number of those runs, each time
+	Ours      time.Duration // total time of Joiner's first run and its repetitions: once before upstream's runs, and once after
+	OursRuns  int           // maximum number of repetitions, before and after each
 	Theirs    time.Duration // time limit of one run of upstream
-	TheirRuns int           // number of complete runs of upstream; the best price counts
-	Slow      time.Duration // a run that takes longer is not repeated
+	TheirRuns int           // number of runs of upstream; the report has the best price
+	Slow      time.Duration // upstream is not run again after a run that takes longer
 
 	// Watch is called before Joiner's runs of a workload; the function that it returns is called after them. nil
 	// disables it.
@@ -68,6 +68,8 @@ func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 	return row, nil
 }
 
+// watch calls Watch for the workload with this name, and returns a function that ends the watching. Both do nothing
+// without Watch.
 func (p Patience) watch(name string) (func(), error) {
 	if p.Watch == nil {
 		return func() {}, nil
@@ -103,6 +105,7 @@ func (o *ours) run() error {
 	return nil
 }
 
+// solve makes a plan of the snapshot.
 func (o *ours) solve() { o.plan = packing.Solve(o.snapshot, o.c.Market, packing.Usual) }
 
 // repeat makes more plans, within the limits.
@@ -115,7 +118,8 @@ func (o *ours) repeat() {
 	}
 }
 
-// judge records the measurements, the plan and the lower bound. The first, cold run counts only if it was not repeated.
+// judge records the measurements, the plan and the lower bound. Before and Peak are those of the first, cold run; the
+// other measurements are those of the repetitions, if there are any.
 func (o *ours) judge() {
 	out := &o.row.Ours
 	out.Sample, out.Runs = o.cold, 1

@@ -25,7 +25,7 @@ var header = []string{
 	"$/hour", "bound", "gap", "plan",
 }
 
-// rightAligned are the columns with numbers.
+// rightAligned has the names of the right-aligned columns.
 const rightAligned = "pods classes seconds pods/s ratio allocated objects peak onto nodes refused $/hour bound gap"
 
 // Markdown returns a table of the rows of one group, two lines per row, with notes below.
@@ -59,6 +59,8 @@ func Markdown(rows []Row) string {
 	return b.String()
 }
 
+// line writes the line of one scheduler, whose name is by. Columns that apply to both schedulers have a value only in
+// Joiner's line.
 func line(b *strings.Builder, r *Row, o *Outcome, by string) {
 	ours := o == &r.Ours
 	cells := []string{
@@ -174,6 +176,7 @@ func Line(r *Row) string {
 	return text
 }
 
+// brief describes the result of one scheduler, for Line.
 func (r *Row) brief(o *Outcome) string {
 	text := seconds(o.Seconds) + " s"
 	if o.Late {

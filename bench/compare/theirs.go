@@ -22,8 +22,8 @@ type theirs struct {
 	samples map[int][]Sample // of complete plans, by number of workers
 }
 
-// run makes upstream's plans: the first with one worker, the default of its controller, the second with five, the
-// others with the faster number. It stops after a slow plan.
+// run makes upstream's plans: the first with one worker (the default of upstream's controller), the second with five
+// workers, the others with the faster of the two numbers. run stops after a slow plan; see Patience.Slow.
 func (t *theirs) run() error {
 	var err error
 	if t.loaded, err = upstream.Load(t.c.Objects, t.c.Market); err != nil {
@@ -31,7 +31,7 @@ func (t *theirs) run() error {
 	}
 	for n := range t.patience.TheirRuns {
 		workers, limit := t.quicker(), t.patience.Theirs
-		if n == 1 { // five workers matter only if they are faster
+		if n == 1 { // stop the run with five workers when it is clearly slower than that with one: 20 % and one second
 			workers, limit = 5, min(limit, time.Duration(1.2*t.samples[1][0].Seconds*float64(time.Second))+time.Second)
 		}
 		sample, late, err := t.once(workers, limit)

@@ -26,6 +26,7 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.1f", s)
 }
 
+// dollars formats an amount with two decimals; zero is "0".
 func dollars(d float64) string {
 	if d == 0 {
 		return "0"
@@ -33,6 +34,7 @@ func dollars(d float64) string {
 	return fmt.Sprintf("%.2f", d)
 }
 
+// bytes formats a number of bytes in MiB, and in GiB from 10 GiB.
 func bytes(n uint64) string {
 	if n < 10<<30 {
 		return thousands(int(n>>20)) + " MiB"
@@ -48,6 +50,7 @@ func count(n uint64) string {
 	return fmt.Sprintf("%.1f M", float64(n)/1e6)
 }
 
+// plural returns a number and a noun: "1 pod", "2,000 pods".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -66,7 +69,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// times formats a ratio.
+// times formats a ratio; from 10 without decimals.
 func times(ratio float64) string {
 	if ratio < 10 {
 		return fmt.Sprintf("%.1f", ratio)

@@ -31,14 +31,15 @@ type Definition struct {
 	rules      *cel.Validator
 }
 
-// NewDefinition compiles the one version of a CustomResourceDefinition.
+// NewDefinition compiles a CustomResourceDefinition. It returns an error if the definition does not have exactly one
+// version.
 func NewDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
 	if len(crd.Spec.Versions) != 1 {
 		return nil, fmt.Errorf("compile %s: want one version, have %d", crd.Name, len(crd.Spec.Versions))
 	}
 	var props apiextensions.JSONSchemaProps
-	from := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(from, &props, nil); err != nil {
+	openAPIV3 := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(openAPIV3, &props, nil); err != nil {
 		return nil, fmt.Errorf("compile %s: %w", crd.Name, err)
 	}
 	structural, err := schema.NewStructural(&props)
@@ -59,7 +60,8 @@ func NewDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, 
 	}, nil
 }
 
-// Read drops unknown fields from an object of a client and sets the defaults, in place.
+// Read changes an object as an API server does when it receives it from a client: it drops unknown fields and sets
+// defaults, in place.
 func (d *Definition) Read(object map[string]any) {
 	pruning.Prune(object, d.structural, true)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)

@@ -68,6 +68,7 @@ func compare(path string, ours, theirs any) []Difference {
 	return []Difference{{Path: path, Ours: ours, Theirs: theirs}}
 }
 
+// compareMaps compares the values of each key. It ignores prose, and the order of lists that are sets.
 func compareMaps(path string, ours, theirs map[string]any) []Difference {
 	keys := maps.Clone(ours)
 	maps.Copy(keys, theirs)
@@ -85,6 +86,7 @@ func compareMaps(path string, ours, theirs map[string]any) []Difference {
 	return found
 }
 
+// compareLists compares the elements with the same index. An element that one list lacks is nil.
 func compareLists(path string, ours, theirs []any) []Difference {
 	var found []Difference
 	for i := range max(len(ours), len(theirs)) {
@@ -114,6 +116,7 @@ func isProse(key string, values ...any) bool {
 	return true
 }
 
+// isSet reports whether the list of this key is a set, in which the order has no meaning.
 func isSet(key string) bool {
 	return slices.Contains([]string{"enum", "required", "categories", "shortNames"}, key)
 }
@@ -133,6 +136,7 @@ func sorted(value any) any {
 	return list
 }
 
+// join returns the path of a key below a path: "spec.template".
 func join(path, key string) string {
 	if path == "" {
 		return key
@@ -140,6 +144,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
+// text formats a value as JSON; nil is "nothing".
 func text(value any) string {
 	if value == nil {
 		return "nothing"

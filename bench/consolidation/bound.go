@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// bound returns a lower bound of the price of all current pods, pending ones included.
+// bound returns a lower bound of the price of nodes for all current pods, pending ones included.
 func bound(f *fleet.Fleet) catalog.Price {
 	s := f.Objects().Snapshot(f.View())
 	all := cluster.Snapshot{Taken: s.Taken, Pools: s.Pools, Daemons: s.Daemons}
@@ -32,8 +32,8 @@ func bound(f *fleet.Fleet) catalog.Price {
 	return packing.Solve(all, f.Market, packing.Usual).LowerBound
 }
 
-// leastOf returns the lower bound over time of a fleet without a controller, while its pods come and go. The pods do
-// not depend on the controller. It is sampled at the same interval at which the controllers scan.
+// leastOf returns the lower bound over time of a fleet whose pods come and go. It advances the fleet without a
+// controller, because which pods exist does not depend on the controller. The bound is sampled at scanInterval.
 func leastOf(f *fleet.Fleet, lasts time.Duration) []fleet.Step {
 	var out []fleet.Step
 	changes := -1

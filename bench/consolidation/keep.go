@@ -41,6 +41,7 @@ func (k Keep) load(fleet string, by Side) (Outcome, bool, error) {
 	return out, true, nil
 }
 
+// save stores the result of a fleet and side.
 func (k Keep) save(fleet string, by Side, o Outcome) error {
 	if k == "" {
 		return nil
@@ -58,6 +59,7 @@ func (k Keep) save(fleet string, by Side, o Outcome) error {
 	return nil
 }
 
+// file returns the path of the stored result of one side for one fleet.
 func (k Keep) file(fleet string, by Side) string {
 	return filepath.Join(string(k), fmt.Sprintf("%s.%s.json", fleet, by))
 }

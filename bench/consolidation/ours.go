@@ -25,27 +25,27 @@ type ours struct {
 	seen  int // value of Changes at the last scan
 
 	steady consolidation.ChurnDetector
-	closer bool // the last scan was a deep search
+	deep   bool // the last scan was a deep search
 
 	record record
 }
 
-// underway is a move in progress: its replacement nodes are not all ready, or its pods have no place yet.
+// underway is a move in progress: its replacement nodes are not all ready, or some of its pods have no place yet.
 type underway struct {
 	nodes        []string  // nodes to remove
 	evictions    []string  // pods to evict one after the other; see EvictionOrder of consolidation.Move
 	replacements []string  // replacement nodes
-	since        time.Time // time since which pods of the move have no place; zero if all have one
+	since        time.Time // time since which pods of the move have no place; zero if that was never so
 }
 
 // blockedFor is how long pods without a place block a move before it is undone.
 const blockedFor = 30 * time.Second
 
-// pass scans the cluster once, and acts. It returns whether it did anything, a move is in progress, or a deep search is
-// still due.
+// pass scans the cluster once, and acts. It skips the scan if nothing has changed since the last one. It returns true
+// if it did anything, if a move is in progress, or if a deep search is still due.
 func (o *ours) pass() (bool, error) {
-	if closer := o.steady.IsLow(o.fleet.Now()); o.fleet.Changes() == o.seen && closer == o.closer {
-		return len(o.moves) > 0 || !closer, nil
+	if deep := o.steady.IsLow(o.fleet.Now()); o.fleet.Changes() == o.seen && deep == o.deep {
+		return len(o.moves) > 0 || !deep, nil
 	}
 	o.seen = o.fleet.Changes()
 	var d decision
@@ -56,7 +56,7 @@ func (o *ours) pass() (bool, error) {
 	}
 	o.fleet.Advance(o.fleet.Now().Add(took))
 	err = o.act(d)
-	return len(d.launch)+len(d.empty)+len(d.moves)+len(o.moves) > 0 || !o.closer, err
+	return len(d.launch)+len(d.empty)+len(d.moves)+len(o.moves) > 0 || !o.deep, err
 }
 
 // decision is the result of one scan.
@@ -66,15 +66,15 @@ type decision struct {
 	moves  []consolidation.Move
 }
 
-// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Only the time of decide is
-// measured.
+// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. The duration of a scan is the
+// time of decide.
 func (o *ours) decide() (decision, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {
 		return decision{}, err
 	}
 	o.steady.Observe(snapshot, o.fleet.Now())
-	o.closer = o.steady.IsLow(o.fleet.Now())
+	o.deep = o.steady.IsLow(o.fleet.Now())
 	plan := packing.Solve(snapshot, o.fleet.Market, packing.Usual)
 	d := decision{launch: plan.PlannedNodes}
 	in := disruption.Input{
@@ -91,14 +91,14 @@ func (o *ours) decide() (decision, error) {
 		in.Records[n.Name] = disruption.Record{Ready: true}
 	}
 	proposal := disruption.Propose(in)
-	going := map[string]int{} // number of nodes being removed, by NodePool
+	removing := map[string]int{} // number of empty nodes to remove, by NodePool
 	for _, m := range proposal.Moves {
 		d.empty = append(d.empty, m.Nodes...)
-		going[m.Pool] += len(m.Nodes)
+		removing[m.Pool] += len(m.Nodes)
 	}
-	rooms := map[string]int{}
+	rooms := map[string]int{} // number of further nodes that the disruption budgets allow to remove, by NodePool
 	for _, r := range proposal.Rooms {
-		rooms[r.Pool] = max(r.Nodes-going[r.Pool], 0)
+		rooms[r.Pool] = max(r.Nodes-removing[r.Pool], 0)
 	}
 	if o.isInTurn(snapshot) {
 		return d, nil // cordoning more nodes would take room from these pods
@@ -107,7 +107,8 @@ func (o *ours) decide() (decision, error) {
 	return d, nil
 }
 
-// isInTurn reports whether pods are evicted one after the other, or a move in progress will do so.
+// isInTurn reports whether a removal that evicts its pods one after the other is in progress, or will follow from a
+// move in progress.
 func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
 	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.evictions) > 0 }) ||
 		slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
@@ -126,7 +127,7 @@ func (o *ours) snapshot() (cluster.Snapshot, error) {
 func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
 	in := consolidation.Input{
 		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, MaxRemovals: rooms,
-		LowChurn: o.closer, HighChurn: o.steady.IsHigh(o.fleet.Now()), OneAtATime: true,
+		LowChurn: o.deep, HighChurn: o.steady.IsHigh(o.fleet.Now()), OneAtATime: true,
 	}
 	for _, n := range snapshot.Nodes {
 		if m := o.fleet.Instance(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
@@ -139,24 +140,25 @@ func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[str
 	return in
 }
 
-// act carries out a decision. Moves without replacement nodes are completed at once.
+// act carries out a decision. It skips moves of nodes that are no longer ready, and completes moves without replacement
+// nodes at once.
 func (o *ours) act(d decision) error {
-	for _, m := range d.launch {
-		if _, err := o.launch(m); err != nil {
+	for _, planned := range d.launch {
+		if _, err := o.launch(planned); err != nil {
 			return err
 		}
 	}
 	o.fleet.Remove(d.empty...)
 	for _, m := range d.moves {
 		if slices.ContainsFunc(m.Nodes, func(name string) bool {
-			f := o.fleet.Instance(name)
-			return f == nil || f.Phase != fleet.Ready || f.Cordoned
+			n := o.fleet.Instance(name)
+			return n == nil || n.Phase != fleet.Ready || n.Cordoned
 		}) {
 			continue
 		}
 		u := &underway{nodes: m.Nodes, evictions: m.EvictionOrder}
-		for _, machine := range m.PlannedNodes {
-			name, err := o.launch(machine)
+		for _, planned := range m.PlannedNodes {
+			name, err := o.launch(planned)
 			if err != nil {
 				return err
 			}
@@ -171,16 +173,17 @@ func (o *ours) act(d decision) error {
 	return o.finish()
 }
 
-func (o *ours) launch(m packing.PlannedNode) (string, error) {
-	order, err := workload.OrderOf(o.fleet.Market, m)
+// launch launches a planned node with its cheapest offering, and returns the node's name.
+func (o *ours) launch(planned packing.PlannedNode) (string, error) {
+	order, err := workload.OrderOf(o.fleet.Market, planned)
 	if err != nil {
 		return "", err
 	}
 	return o.fleet.Launch(order).Name, nil
 }
 
-// finish completes the moves whose replacement nodes are all ready, if their pods have a place. One plan covers all of
-// these moves.
+// finish completes the moves whose replacement nodes are all ready, if the moves' pods have a place. It undoes a move
+// that is blocked for blockedFor. One plan covers all of these moves.
 func (o *ours) finish() error {
 	ready := slices.DeleteFunc(slices.Clone(o.moves), func(u *underway) bool { return !o.isReady(u) })
 	if len(ready) == 0 {
@@ -194,8 +197,8 @@ func (o *ours) finish() error {
 	if err != nil {
 		return err
 	}
-	var gone []string
-	over := map[*underway]bool{}
+	var removed []string
+	over := map[*underway]bool{} // completed or undone
 	for _, u := range ready {
 		blocked := slices.ContainsFunc(u.nodes, func(name string) bool { return nowhere[name] })
 		switch {
@@ -203,7 +206,7 @@ func (o *ours) finish() error {
 			o.fleet.RemoveInTurn(u.evictions, u.nodes...)
 			over[u] = true
 		case !blocked:
-			gone, over[u] = append(gone, u.nodes...), true
+			removed, over[u] = append(removed, u.nodes...), true
 		case u.since.IsZero():
 			u.since = o.fleet.Now()
 		case o.fleet.Now().Sub(u.since) >= blockedFor:
@@ -214,16 +217,18 @@ func (o *ours) finish() error {
 		}
 	}
 	o.moves = slices.DeleteFunc(o.moves, func(u *underway) bool { return over[u] })
-	o.fleet.Remove(gone...)
+	o.fleet.Remove(removed...)
 	return nil
 }
 
+// isReady reports whether the replacement nodes of the move are ready or no longer exist.
 func (o *ours) isReady(u *underway) bool {
 	return !slices.ContainsFunc(u.replacements,
 		func(name string) bool { m := o.fleet.Instance(name); return m != nil && m.Phase != fleet.Ready })
 }
 
-// nowhere returns the nodes that have a pod without a place elsewhere, if the given nodes are removed.
+// nowhere returns the nodes that have a pod without a place elsewhere, if the given nodes are removed and the given
+// pods are evicted one after the other.
 func (o *ours) nowhere(nodes, evictions []string) (map[string]bool, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {

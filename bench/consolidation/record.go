@@ -13,17 +13,17 @@ import (
 type record struct {
 	seconds []float64 // CPU time or real time, whichever was less, so that other load on this computer does not count
 	before  uint64    // live memory before the first scan, in bytes: the fleet itself
-	limit   int64     // memory limit of the garbage collector, in bytes: the fleet, and 90 % of mostBytes
-	peak    uint64    // maximum of the memory in use less the field before, in bytes; includes uncollected garbage
+	limit   int64     // memory limit of the garbage collector, in bytes: the fleet's memory plus 90 % of mostBytes
+	peak    uint64    // maximum of the memory in use, uncollected garbage included, minus the field before; in bytes
 }
 
 // watch runs f, records its duration and peak memory, and returns the duration.
 func (r *record) watch(f func()) time.Duration {
 	runtime.GC()
 	if r.before == 0 {
-		r.before, r.limit = inUse(), taken()+mostBytes/10*9
+		r.before, r.limit = inUse(), obtained()+mostBytes/10*9
 	}
-	defer limited(r.limit)()
+	defer setMemoryLimit(r.limit)()
 	stop, peak := make(chan struct{}), make(chan uint64)
 	go follow(stop, peak)
 	from := work()
@@ -37,16 +37,17 @@ func (r *record) watch(f func()) time.Duration {
 	return time.Duration(took * float64(time.Second))
 }
 
-// taken returns the memory that the runtime has obtained from the system, less the idle heap, in bytes.
-func taken() int64 {
+// obtained returns the memory that the runtime has obtained from the system, minus the idle heap, in bytes.
+func obtained() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.Sys - m.HeapIdle)
 }
 
-// limited sets the garbage collector's memory limit, as the controller does. The returned function restores it. The
-// limit is soft. It is the same for all scans, because a controller's limit does not grow with its data.
-func limited(bytes int64) func() {
+// setMemoryLimit sets the garbage collector's memory limit, as the controller does. The returned function restores the
+// previous limit. The limit is soft. All scans of a fleet have the same limit, because a controller's limit does not
+// grow with its data.
+func setMemoryLimit(bytes int64) func() {
 	before := debug.SetMemoryLimit(bytes)
 	return func() { debug.SetMemoryLimit(before) }
 }
@@ -62,7 +63,7 @@ func (r *record) longest() float64 {
 // began is the start of the program.
 var began = time.Now()
 
-// work returns for how many seconds the program has worked: CPU time or real time, whichever is less so far.
+// work returns how many seconds the program has worked since its start: CPU time or real time, whichever is less.
 func work() float64 {
 	var u syscall.Rusage
 	wall := time.Since(began).Seconds()

@@ -26,8 +26,8 @@ var (
 	Quick = Patience{Horizon: 2 * time.Hour, Real: 20 * time.Second}
 )
 
-// scanInterval is how long a side waits between two scans while it has nothing to do. A fleet has converged if no action
-// happens for idleTime. It exceeds five minutes, after which upstream scans an unchanged cluster again.
+// scanInterval is the time between two scans of Joiner. A fleet has converged if no action happens for idleTime.
+// idleTime exceeds five minutes, after which upstream scans an unchanged cluster again.
 const (
 	scanInterval = 10 * time.Second
 	idleTime     = 6 * time.Minute
@@ -46,8 +46,8 @@ type Row struct {
 
 // Outcome is the result of one side.
 type Outcome struct {
-	Rest    time.Duration // simulated time of the last change of the price
-	Ran     time.Duration // simulated time
+	Rest    time.Duration // simulated time from the start to the last change of the price
+	Ran     time.Duration // simulated time from the start to the end of the run
 	Stopped string        // why the run was stopped; empty if the fleet converged
 	Price   catalog.Price // final price per hour
 	Bound   catalog.Price // lower bound for the running pods
@@ -57,7 +57,7 @@ type Outcome struct {
 	Bill    []fleet.Step  // price over time
 	Passes  int           // number of measured scans
 	Seconds float64       // duration of the longest pass
-	Peak    uint64        // memory of a pass in bytes; 0 if it was not measured
+	Peak    uint64        // maximum memory of a pass, in bytes; 0 if it was not measured
 }
 
 // Run runs both sides, each on its own fleet.
@@ -100,6 +100,7 @@ func (p Patience) side(by Side, w workload.Waste, run func(workload.Waste, *flee
 	return out, p.Keep.save(w.Name, by, out)
 }
 
+// ours runs Joiner on the fleet.
 func (p Patience) ours(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 	f.LargeFirst = true // as package drain does
 	o := &ours{fleet: f, reader: watch(f), spotToSpot: w.SpotToSpot, seen: -1}
@@ -136,6 +137,8 @@ func (o *ours) wait() error {
 	return o.finish()
 }
 
+// theirs runs upstream on the fleet. It skips scans of an unchanged cluster, until the next event or until upstream
+// would scan it again because five minutes have passed.
 func (p Patience) theirs(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 	d, err := upstream.Disrupt(f, w.SpotToSpot, work)
 	if err != nil {
@@ -173,12 +176,13 @@ type turn struct {
 	waste    workload.Waste
 	fleet    *fleet.Fleet
 	began    time.Time
-	still    time.Duration // simulated time of the last action
-	changes  int           // value of Fleet.Changes at that time
+	still    time.Duration // simulated time from the start to the last action
+	changes  int           // value of Fleet.Changes at the last action
 	stopped  string        // see Outcome.Stopped
 	over     bool          // the fleet has converged, or a time limit was reached
 }
 
+// newTurn returns the turn of one side, which begins now.
 func newTurn(p Patience, w workload.Waste, f *fleet.Fleet) *turn {
 	return &turn{patience: p, waste: w, fleet: f, began: time.Now(), changes: -1}
 }
@@ -203,6 +207,7 @@ func (t *turn) saw(busy bool) {
 	t.over = t.over || t.fleet.Since()-max(t.still, t.waste.Lasts) >= idleTime
 }
 
+// outcome returns the result of the turn, as far as the fleet shows it.
 func (t *turn) outcome() Outcome {
 	f := t.fleet
 	out := Outcome{

@@ -12,9 +12,9 @@ import (
 
 // Targets for Joiner.
 const (
-	mostGap     = 5.0 // percent above the lower bound of the running pods, at the end
-	mostSeconds = 5.0 // of a pass
-	mostBytes   = 500 << 20
+	mostGap     = 5.0       // percent above the lower bound of the running pods, at the end
+	mostSeconds = 5.0       // of a pass
+	mostBytes   = 500 << 20 // memory of a pass
 )
 
 // Title is the section's first line.
@@ -83,6 +83,7 @@ func (r *Row) write(b *strings.Builder) {
 	}
 }
 
+// line writes the columns with the result of a side.
 func (r *Row) line(b *strings.Builder, o *Outcome) {
 	rest := o.Rest.Round(time.Second).String()
 	if o.Stopped != "" {
@@ -105,7 +106,8 @@ func (o *Outcome) gap() float64 {
 	return 100 * (float64(o.Price)/float64(o.Bound) - 1)
 }
 
-// explain describes how far above the lower bound a fleet was while its pods came and went, and why.
+// explain writes how far the price of a fleet was above the lower bound while its pods came and went, and which part of
+// that is due to nodes that were joining or being removed.
 func (r *Row) explain(b *strings.Builder) {
 	if len(r.Least) == 0 {
 		return
@@ -123,7 +125,8 @@ func (r *Row) explain(b *strings.Builder) {
 	}
 }
 
-// window returns the period for which payments are compared.
+// window returns the period for which payments are compared: the time in which both sides ran, extended to the later of
+// the two last price changes, but at most as long as upstream ran. A side that ended earlier pays its last price on.
 func (r *Row) window() time.Duration {
 	if r.Theirs.Ran == 0 {
 		return r.Ours.Ran
@@ -135,10 +138,10 @@ func (r *Row) window() time.Duration {
 type mark string
 
 const (
-	reached mark = "reached"
+	reached mark = "reached"        // by a final result
 	soFar   mark = "reached so far" // reached at the time when upstream was stopped; its final result is unknown
-	unknown mark = "not known"      // cannot be decided, because upstream was stopped
-	notYet  mark = "**not yet**"
+	unknown mark = "not known"      // upstream was stopped before the target could be decided
+	notYet  mark = "**not yet**"    // not reached by a final result
 	worse   mark = "**not so far**" // not reached at the time when upstream was stopped
 )
 
@@ -151,9 +154,9 @@ func (r *Row) judge(b *strings.Builder) {
 	if o.Ran == 0 {
 		return // Joiner was not run
 	}
-	add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.gap()), sure(o.gap() <= mostGap))
+	add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.gap()), finalMark(o.gap() <= mostGap))
 	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", mostSeconds, mostBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
-		sure(o.Seconds <= mostSeconds && o.Peak <= mostBytes))
+		finalMark(o.Seconds <= mostSeconds && o.Peak <= mostBytes))
 	if t.Ran == 0 {
 		return
 	}
@@ -163,29 +166,29 @@ func (r *Row) judge(b *strings.Builder) {
 	}
 	mine, theirs := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
 	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirs), r.window().Round(time.Second)),
-		dollars(mine), t.beside(mine <= theirs))
+		dollars(mine), t.comparisonMark(mine <= theirs))
 	if t.Ran < r.Waste.Lasts {
 		return // the pods that ran when it was stopped are not comparable
 	}
 	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(t.Price.Dollars()), stopped),
-		dollars(o.Price.Dollars()), t.beside(o.Price <= t.Price))
-	rest := sure(o.Stopped == "" && o.Rest <= t.Rest)
+		dollars(o.Price.Dollars()), t.comparisonMark(o.Price <= t.Price))
+	rest := finalMark(o.Stopped == "" && o.Rest <= t.Rest)
 	if t.Stopped != "" && o.Stopped == "" {
-		rest = least(o.Rest <= t.Ran) // it would have converged later
+		rest = lowerBoundMark(o.Rest <= t.Ran) // it would have converged later
 	}
 	want := "converged no later than upstream, " + t.Rest.Round(time.Second).String()
 	if t.Stopped != "" {
 		want = fmt.Sprintf("converged no later than upstream, which had not converged when it was stopped, at %s", t.Ran.Round(time.Second))
 	}
 	add(want, o.Rest.Round(time.Second).String(), rest)
-	moved := sure(o.Moved <= t.Moved)
+	moved := finalMark(o.Moved <= t.Moved)
 	if t.Stopped != "" {
-		moved = least(o.Moved <= t.Moved) // it would have moved more
+		moved = lowerBoundMark(o.Moved <= t.Moved) // it would have moved more
 	}
 	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), moved)
 	if low := t.lowest(); t.Stopped != "" && o.Price <= low {
 		add(fmt.Sprintf("no more pods moved to reach %s, upstream's lowest price, than upstream had moved when it was stopped, %d", dollars(low.Dollars()), t.Moved),
-			fmt.Sprint(o.movedUntil(low)), sure(o.movedUntil(low) <= t.Moved))
+			fmt.Sprint(o.movedUntil(low)), finalMark(o.movedUntil(low) <= t.Moved))
 	}
 }
 
@@ -198,8 +201,8 @@ func (o *Outcome) lowest() catalog.Price {
 	return out
 }
 
-// movedUntil returns how many pods had been moved when the price, without nodes that were still being removed, was at
-// most the given one.
+// movedUntil returns how many pods had been moved when the settled price (see fleet.Step) was first at most the given
+// price.
 func (o *Outcome) movedUntil(price catalog.Price) int {
 	for _, s := range o.Bill {
 		if s.Settled <= price {
@@ -209,27 +212,27 @@ func (o *Outcome) movedUntil(price catalog.Price) int {
 	return o.Moved
 }
 
-// sure returns the mark for a final result.
-func sure(ok bool) mark {
+// finalMark returns the mark for a final result.
+func finalMark(ok bool) mark {
 	if ok {
 		return reached
 	}
 	return notYet
 }
 
-// least returns the mark for a number that upstream could only have increased after it was stopped.
-func least(ok bool) mark {
+// lowerBoundMark returns the mark for a number that upstream could only have increased after it was stopped.
+func lowerBoundMark(ok bool) mark {
 	if ok {
 		return reached
 	}
 	return unknown
 }
 
-// beside returns the mark for a comparison with upstream's result when it had converged or was stopped.
-func (o *Outcome) beside(ok bool) mark {
+// comparisonMark returns the mark for a comparison with upstream's result when it had converged or was stopped.
+func (o *Outcome) comparisonMark(ok bool) mark {
 	switch {
 	case o.Stopped == "":
-		return sure(ok)
+		return finalMark(ok)
 	case ok:
 		return soFar
 	}

@@ -67,7 +67,7 @@ func (w *informers) Gone(m *fleet.Instance) {
 	delete(w.nodes, m.Name)
 }
 
-// Pod passes a pod to the informers.
+// Pod passes a pod to the informers, always as created.
 func (w *informers) Pod(p *fleet.Pod) { send(w, nil, p.Object) }
 
 // PodGone passes on the deletion of a pod.
@@ -91,6 +91,7 @@ func send[T interface {
 	}
 }
 
+// dropped passes the deletion of an object on.
 func (w *informers) dropped(o client.Object) {
 	for _, h := range w.handlers[reflect.TypeOf(o)] {
 		h.OnDelete(o)
@@ -130,6 +131,7 @@ func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscach
 	return registered{}, nil
 }
 
+// added passes the objects to a handler as those of the initial list.
 func added[T client.Object](h toolscache.ResourceEventHandler, all []T) {
 	for _, o := range all {
 		h.OnAdd(o, true)
@@ -144,4 +146,5 @@ func (registered) HasSyncedChecker() toolscache.DoneChecker { return registered{
 func (registered) Name() string                             { return "fleet" }
 func (registered) Done() <-chan struct{}                    { return closed }
 
+// closed is a closed channel.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -45,6 +45,7 @@ func score(p *Pod, m *Instance) float64 {
 	return (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
 }
 
+// selects reports whether the node has all labels of the selector.
 func selects(selector map[string]string, m *Instance) bool {
 	for key, value := range selector {
 		if m.label(key) != value {
@@ -54,6 +55,7 @@ func selects(selector map[string]string, m *Instance) bool {
 	return true
 }
 
+// label returns the value of a label of the node, from its type or its offering; it is empty for other labels.
 func (m *Instance) label(key string) string {
 	if value, ok := m.Type.Labels[key]; ok {
 		return value
@@ -61,6 +63,7 @@ func (m *Instance) label(key string) string {
 	return m.Offering.Labels()[key]
 }
 
+// bindTo binds the pod to the node.
 func (f *Fleet) bindTo(p *Pod, m *Instance) {
 	object := p.Object.DeepCopy()
 	object.Spec.NodeName = m.Name

@@ -20,7 +20,7 @@ import (
 const (
 	Launching = 2 * time.Second  // from a launch until EC2 has an instance
 	Joining   = 45 * time.Second // from a launch until its node is ready
-	Draining  = 30 * time.Second // from a node's removal until its price is no longer paid
+	Draining  = 30 * time.Second // from the last eviction from a removed node until its price is no longer paid
 	Turning   = time.Second      // from one eviction to the next, if pods are evicted one after the other
 )
 
@@ -30,8 +30,8 @@ type Fleet struct {
 	Market catalog.Market     // offerings and prices
 	Watch  Watcher            // receives changes; nil disables it
 
-	// LargeFirst evicts the pods of all nodes that are removed together at once, largest first. Otherwise pods are
-	// evicted in the order of their names, node after node.
+	// LargeFirst is the order of the evictions in one call of Remove. If true, each node's largest pods go first, and
+	// the nodes take turns. Otherwise pods are evicted in the order of their names, node after node.
 	LargeFirst bool
 
 	now       time.Time
@@ -91,7 +91,7 @@ func (m *Instance) Pods() int { return len(m.pods) }
 // Provider returns the instance's provider ID.
 func (m *Instance) Provider() string { return "aws:///" + m.Offering.Zone + "/i-" + m.Name }
 
-// Pod is a pod with its parsed requests.
+// Pod is a pod with its parsed requests (ask) and its node (on).
 type Pod struct {
 	Object *corev1.Pod // immutable; replaced when the pod is bound
 	base   string      // the original name, without the number of the replacement
@@ -184,6 +184,7 @@ func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Instance {
 	return m
 }
 
+// make adds the instance of an order, in its first phase, and gives it a name if the order has none.
 func (f *Fleet) make(o Order) *Instance {
 	f.names++
 	if o.Name == "" {
@@ -197,6 +198,7 @@ func (f *Fleet) make(o Order) *Instance {
 	return m
 }
 
+// join makes the node ready, and binds pending pods to it.
 func (f *Fleet) join(m *Instance) {
 	m.Phase = Ready
 	at, _ := slices.BinarySearchFunc(f.ready, m.Name, func(m *Instance, name string) int { return cmp.Compare(m.Name, name) })
@@ -215,7 +217,7 @@ func (f *Fleet) Cordon(name string, cordoned bool) {
 	}
 }
 
-// Remove removes nodes. Their pods are evicted, and their replacements are bound where there is room.
+// Remove removes nodes. It evicts their pods, and binds the pods that replace them where there is room.
 func (f *Fleet) Remove(names ...string) {
 	var leaving []turn
 	for _, m := range f.leave(names, 0) {
@@ -244,9 +246,9 @@ func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
 	f.charge()
 }
 
-// leave cordons the instances, and removes them Draining after the duration. It returns the instances that were not
-// being removed already, sorted by name.
-func (f *Fleet) leave(names []string, in time.Duration) []*Instance {
+// leave cordons the instances, and removes them after the delay, in which their pods are evicted, and Draining. It
+// returns the instances that were not being removed already, sorted by name.
+func (f *Fleet) leave(names []string, delay time.Duration) []*Instance {
 	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		m := f.instances[name]
@@ -257,7 +259,7 @@ func (f *Fleet) leave(names []string, in time.Duration) []*Instance {
 		f.ready = slices.DeleteFunc(f.ready, func(r *Instance) bool { return r == m })
 		f.notify(m)
 		out = append(out, m)
-		f.after(in+Draining, func() {
+		f.after(delay+Draining, func() {
 			delete(f.instances, name)
 			f.changes++
 			if f.Watch != nil {
@@ -269,9 +271,9 @@ func (f *Fleet) leave(names []string, in time.Duration) []*Instance {
 	return out
 }
 
-// turn is a pod's rank in the order of evictions.
+// turn is a pod and its rank in the order of evictions. Pods with the same rank keep their order.
 type turn struct {
-	at  int
+	at  int // from 0; always 0 without LargeFirst
 	pod *Pod
 }
 
@@ -297,7 +299,7 @@ func (f *Fleet) evict(p *Pod) {
 	object := p.Object.DeepCopy()
 	f.names++
 	object.Name = fmt.Sprintf("%s.%d", p.base, f.names)
-	object.UID = "uid-" + p.Object.UID[4:] + "."
+	object.UID = "uid-" + p.Object.UID[4:] + "." // unique: each eviction adds a dot
 	f.add(object, p.base)
 }
 
@@ -307,6 +309,7 @@ func (f *Fleet) Add(object *corev1.Pod) {
 	f.schedule()
 }
 
+// add adds the object as a pending pod with the given original name.
 func (f *Fleet) add(object *corev1.Pod, base string) {
 	object.Spec.NodeName = ""
 	object.CreationTimestamp.Time = f.now
@@ -334,6 +337,7 @@ func (f *Fleet) Delete(base string) {
 	}
 }
 
+// drop removes the pod from its node and from f.pods, but not from f.pending.
 func (f *Fleet) drop(p *Pod) {
 	delete(f.pods, p.Object.Name)
 	f.changes++
@@ -347,6 +351,7 @@ func (f *Fleet) drop(p *Pod) {
 	p.on = nil
 }
 
+// notify passes the instance's new state to the watcher.
 func (f *Fleet) notify(m *Instance) {
 	m.node, m.own = nil, nil
 	f.changes++

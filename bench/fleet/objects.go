@@ -16,7 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Objects returns the cluster's objects for Joiner's controller. They are immutable; a changed object is a new one.
+// Objects returns the cluster's objects for Joiner's controller. Callers must not change them. The fleet does not
+// either: it replaces an object that changes.
 func (f *Fleet) Objects() snapshot.Objects {
 	o := snapshot.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
 	for _, m := range f.instances {
@@ -83,6 +84,7 @@ func (m *Instance) Claim() *karpv1.NodeClaim {
 	return m.own
 }
 
+// claim returns the NodeClaim of the instance in its current phase.
 func (m *Instance) claim() *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -111,7 +113,7 @@ func (m *Instance) claim() *karpv1.NodeClaim {
 		}
 	}
 	if m.Phase == Removing {
-		c.DeletionTimestamp = &metav1.Time{Time: at.Time}
+		c.DeletionTimestamp = &metav1.Time{Time: at.Time} // not the time of the removal: Joiner reads only whether it is set
 	}
 	return c
 }

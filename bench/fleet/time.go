@@ -16,7 +16,7 @@ type event struct {
 // after schedules do after a delay.
 func (f *Fleet) after(d time.Duration, do func()) { f.At(f.now.Add(d), do) }
 
-// At schedules do at a time, after all other events of that time.
+// At schedules do at a time, after all other events of that time. A time in the past is now.
 func (f *Fleet) At(at time.Time, do func()) {
 	if at.Before(f.now) {
 		at = f.now
@@ -28,7 +28,7 @@ func (f *Fleet) At(at time.Time, do func()) {
 	f.events = slices.Insert(f.events, i, event{at, do})
 }
 
-// Advance advances the time and runs the events until then.
+// Advance advances the time to the given one, and runs all events up to that time.
 func (f *Fleet) Advance(to time.Time) {
 	for len(f.events) > 0 && !f.events[0].at.After(to) {
 		e := f.events[0]
@@ -105,8 +105,8 @@ func Spent(bill []Step, until time.Duration) float64 {
 	return sum(bill, until, func(s Step) catalog.Price { return s.Price })
 }
 
-// Idle returns two parts of the cost that Spent returns: for nodes that were not ready yet, and for nodes that were
-// being removed.
+// Idle returns, in dollars, two parts of the cost that Spent returns: for nodes that were not ready yet, and for nodes
+// that were being removed.
 func Idle(bill []Step, until time.Duration) (joining, leaving float64) {
 	joining = sum(bill, until, func(s Step) catalog.Price { return s.Joining })
 	return joining, sum(bill, until, func(s Step) catalog.Price { return s.Leaving })
@@ -127,7 +127,7 @@ func sum(bill []Step, until time.Duration, of func(Step) catalog.Price) float64 
 	return sum
 }
 
-// Rest returns the time of the last change of the price.
+// Rest returns the time from the start to the last change of the price.
 func Rest(bill []Step) time.Duration {
 	var at time.Duration
 	for i := 1; i < len(bill); i++ {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// stopclock is the clock of the simulated cluster for upstream. While upstream works, the simulated time passes with
-// the work. While it waits, the time jumps.
+// stopclock is the clock of the simulated cluster for upstream. While upstream works, the simulated time passes as fast
+// as the work. When upstream waits, the simulated time jumps to the end of the wait.
 type stopclock struct {
 	clock.Clock // nil: any other method, such as those for timers and tickers, panics
 
@@ -19,7 +19,7 @@ type stopclock struct {
 	base    time.Time // the simulated time at the last start or stop
 	from    float64   // seconds of work at the last start
 	running bool
-	worked  time.Duration // total, until the last stop
+	worked  time.Duration // duration of upstream's work since the field was last set to zero, until the last stop
 }
 
 func (c *stopclock) Now() time.Time {
@@ -28,6 +28,7 @@ func (c *stopclock) Now() time.Time {
 	return c.now()
 }
 
+// now is Now for callers that hold mu.
 func (c *stopclock) now() time.Time {
 	if !c.running {
 		return c.base
@@ -64,10 +65,10 @@ func (c *stopclock) stop() {
 	c.reach(now)
 }
 
-// wait advances the simulated time.
+// wait advances the simulated time by d.
 func (c *stopclock) wait(d time.Duration) { c.reach(c.Now().Add(d)) }
 
-// reach advances the simulated time to the given one.
+// reach advances the simulated time to the given time.
 func (c *stopclock) reach(to time.Time) {
 	c.advance(to)
 	c.mu.Lock()
@@ -75,7 +76,7 @@ func (c *stopclock) reach(to time.Time) {
 	c.base = to
 }
 
-// at sets the simulated time to that of an event, unless upstream is working.
+// at sets the simulated time to the time of an event of the fleet, unless upstream is working.
 func (c *stopclock) at(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -115,7 +115,7 @@ func (d *Disruptor) Settled() {
 	}
 }
 
-// apply launches new NodeClaims, and removes deleted ones.
+// apply cordons and uncordons nodes as upstream has tainted them, launches new NodeClaims, and removes deleted ones.
 func (d *Disruptor) apply() {
 	d.clock.at(d.fleet.Now())
 	d.live.mu.Lock()
@@ -124,7 +124,7 @@ func (d *Disruptor) apply() {
 	d.live.mu.Unlock()
 	slices.SortFunc(created, func(a, b *v1.NodeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	for name := range patched {
-		d.close(name)
+		d.syncCordon(name)
 	}
 	for _, c := range created {
 		order, err := orderOf(c, d.fleet.Market)
@@ -140,19 +140,20 @@ func (d *Disruptor) apply() {
 	d.fleet.Remove(names...)
 }
 
-// close cordons a node that upstream has tainted, or uncordons it, and updates upstream's state.
-func (d *Disruptor) close(name string) {
+// syncCordon cordons a node that upstream has tainted as disrupted, uncordons any other node, and passes the node to
+// upstream's state.
+func (d *Disruptor) syncCordon(name string) {
 	d.live.mu.Lock()
 	n := d.live.nodes[name]
 	d.live.mu.Unlock()
 	if n == nil {
 		return
 	}
-	closed := false
+	tainted := false
 	for _, t := range n.Spec.Taints {
-		closed = closed || t.MatchTaint(&v1.DisruptedNoScheduleTaint)
+		tainted = tainted || t.MatchTaint(&v1.DisruptedNoScheduleTaint)
 	}
-	d.fleet.Cordon(name, closed)
+	d.fleet.Cordon(name, tainted)
 	d.note(d.state.UpdateNode(d.ctx, n.DeepCopy()))
 }
 
@@ -174,14 +175,15 @@ func (d *Disruptor) progress() bool {
 			d.note(err)
 			moved = true
 			if result.RequeueAfter > 0 {
-				d.fleet.At(d.fleet.Now().Add(result.RequeueAfter), func() {})
+				d.fleet.At(d.fleet.Now().Add(result.RequeueAfter), func() {}) // after every event, the fleet calls Settled
 			}
 		}
 	}
 	return moved
 }
 
-// provision runs the provisioner for pending pods, and schedules itself again ten seconds later.
+// provision runs the provisioner for pending pods, and schedules itself again ten seconds later. Without pending pods
+// it does neither.
 func (d *Disruptor) provision() {
 	d.retry = false
 	if d.fleet.Waiting() == 0 {

@@ -2,6 +2,6 @@
 //
 // In: the Kubernetes objects, instance types and prices that Joiner's solver gets.
 // Out: upstream's plan, as a packing.Plan, so that one checker checks both.
-// Never: a change to the input, or an advantage for either side: preparation that a controller does before planning is
-// not measured.
+// Never: a change to the input, or an advantage for either side. For neither side, the time of a plan includes the
+// preparation that the controller does before it plans.
 package upstream

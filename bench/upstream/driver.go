@@ -41,8 +41,8 @@ func Load(o snapshot.Objects, market catalog.Market) (*Cluster, error) {
 	c := &Cluster{store: newStore(o), types: map[string][]*cloudprovider.InstanceType{}}
 	c.state = state.NewCluster(clock.RealClock{}, c.store, nil)
 	byClass := map[string][]*cloudprovider.InstanceType{}
-	for class, goods := range market {
-		byClass[class] = instanceTypes(goods)
+	for class, offered := range market {
+		byClass[class] = instanceTypes(offered)
 	}
 	for _, p := range o.Pools {
 		theirs, err := poolOf(p)
@@ -64,7 +64,7 @@ func Load(o snapshot.Objects, market catalog.Market) (*Cluster, error) {
 			c.pending = append(c.pending, p)
 			continue
 		}
-		if err := c.state.UpdatePod(ctx, p); err != nil { // for its anti-affinity; the node has it already
+		if err := c.state.UpdatePod(ctx, p); err != nil {
 			return nil, fmt.Errorf("pass upstream the pod %s: %w", p.Name, err)
 		}
 	}

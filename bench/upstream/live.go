@@ -37,6 +37,7 @@ type live struct {
 	patched          map[string]bool // names of nodes with changes that are not applied to the fleet yet
 }
 
+// newLive returns a store without objects.
 func newLive() *live {
 	return &live{
 		pools: map[string]*v1.NodePool{}, nodes: map[string]*corev1.Node{}, claims: map[string]*v1.NodeClaim{},
@@ -96,6 +97,7 @@ func (l *live) List(_ context.Context, into client.ObjectList, opts ...client.Li
 	return nil
 }
 
+// listPods lists pods by namespace, labels and spec.nodeName, sorted by namespace and name. The caller holds mu.
 func (l *live) listPods(into *corev1.PodList, o client.ListOptions) error {
 	from, selector := l.pods, o.LabelSelector
 	if selector == nil {
@@ -169,15 +171,18 @@ func (l *live) Patch(_ context.Context, object client.Object, _ client.Patch, _ 
 // Status returns a writer that treats a status like any other field.
 func (l *live) Status() client.SubResourceWriter { return liveStatus{live: l} }
 
+// liveStatus implements only Patch. The embedded interface is nil, so that a call of another method panics.
 type liveStatus struct {
 	client.SubResourceWriter
 	live *live
 }
 
+// Patch patches the object as live.Patch does.
 func (s liveStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return s.live.Patch(ctx, object, patch)
 }
 
+// stamp gives the object a new resource version. The caller holds mu.
 func (l *live) stamp(o metav1.Object) {
 	l.number++
 	o.SetResourceVersion(strconv.Itoa(l.number))
@@ -196,12 +201,14 @@ func (l *live) setPod(p *corev1.Pod) {
 	l.byNode[p.Spec.NodeName][key] = p
 }
 
+// dropPod deletes a pod from the store.
 func (l *live) dropPod(p *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(client.ObjectKeyFromObject(p))
 }
 
+// forget deletes the pod from all maps. The caller holds mu.
 func (l *live) forget(key types.NamespacedName) {
 	if old := l.pods[key]; old != nil {
 		delete(l.byNode[old.Spec.NodeName], key)

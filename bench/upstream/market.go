@@ -16,7 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// register adds EC2's labels and the kind EC2NodeClass to upstream's global tables, like the AWS provider when it is loaded.
+// register adds EC2's labels and the kind EC2NodeClass to upstream's global tables, as the AWS provider does when it is
+// loaded.
 var register = sync.OnceFunc(func() {
 	v1.WellKnownLabels.Insert(awsv1.WellKnownLabels()...)
 	cloudprovider.ReservationIDLabel = awsv1.LabelCapacityReservationID
@@ -34,13 +35,14 @@ func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
 	return out
 }
 
+// instanceType converts an instance type and its offerings to upstream's type.
 func instanceType(t catalog.Type) *cloudprovider.InstanceType {
 	out := &cloudprovider.InstanceType{
 		Name:     t.Name,
 		Capacity: conversion.Quantities(t.Capacity),
 		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: conversion.Quantities(t.Capacity.Sub(t.Allocatable))},
 	}
-	offered := map[string][]string{}
+	offered := map[string][]string{} // values of the offerings' labels, by label
 	for _, o := range t.Offerings {
 		reqs := scheduling.NewRequirements(
 			scheduling.NewRequirement(cloudprovider.ReservationIDLabel, corev1.NodeSelectorOpDoesNotExist),
@@ -59,9 +61,9 @@ func instanceType(t catalog.Type) *cloudprovider.InstanceType {
 	}
 	out.Requirements = scheduling.NewRequirements()
 	for _, key := range awsv1.WellKnownLabels() {
-		switch value, has := t.Labels[key]; {
+		switch value, labeled := t.Labels[key]; {
 		case key == v1.NodePoolLabelKey: // the NodePool sets this label, not the type
-		case has:
+		case labeled:
 			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, value))
 		case len(offered[key]) > 0:
 			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, offered[key]...))

@@ -28,7 +28,7 @@ var ErrLate = errors.New("stopped: it took too long")
 type Results struct {
 	scheduling.Results
 	cluster *Cluster
-	pods    int
+	pods    int // number of pending pods
 }
 
 // Solve makes the plan within the time limit. A Run can be used for one Solve only.
@@ -48,7 +48,7 @@ func (r Results) Plan() (packing.Plan, error) {
 	plan := packing.Plan{Pods: r.pods}
 	truncated := r.TruncateInstanceTypes(background(), scheduling.MaxInstanceTypes)
 	for i, claim := range truncated.NewNodeClaims {
-		m, err := machine(claim, i+1)
+		m, err := plannedNode(claim, i+1)
 		if err != nil {
 			return plan, err
 		}
@@ -71,7 +71,8 @@ func (r Results) Plan() (packing.Plan, error) {
 	return plan, nil
 }
 
-func machine(claim *scheduling.NodeClaim, n int) (packing.PlannedNode, error) {
+// plannedNode converts the n-th NodeClaim of the plan.
+func plannedNode(claim *scheduling.NodeClaim, n int) (packing.PlannedNode, error) {
 	class := claim.Spec.NodeClassRef.Name
 	m := packing.PlannedNode{
 		Name: fmt.Sprintf("%s-%d", claim.NodePoolName, n), Pool: claim.NodePoolName, NodeClass: class,
@@ -91,7 +92,7 @@ func machine(claim *scheduling.NodeClaim, n int) (packing.PlannedNode, error) {
 	return m, nil
 }
 
-// offerings returns the offerings that meet the claim's requirements, cheapest first.
+// offerings returns the offerings that meet the claim's requirements, at most maxOfferings, cheapest first.
 func offerings(claim *scheduling.NodeClaim) []packing.Choice {
 	var out []packing.Choice
 	for _, t := range claim.InstanceTypeOptions {
@@ -112,7 +113,7 @@ func offerings(claim *scheduling.NodeClaim) []packing.Choice {
 	return out[:min(len(out), maxOfferings)]
 }
 
-// priceOf converts dollars back to the integer price.
+// priceOf converts dollars per hour back to the integer price.
 func priceOf(dollars float64) catalog.Price {
 	return catalog.Price(math.Round(dollars * float64(catalog.Dollar)))
 }

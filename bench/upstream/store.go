@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// store answers the scheduler's requests to the API server like an informer's cache: pods by namespace and labels, pods
-// by node, nodes by name. It contains nothing else.
+// store answers the scheduler's requests to the API server, as an informer's cache does: bound pods by namespace and
+// labels, bound pods by node, nodes by name. It has no other objects.
 type store struct {
 	client.Client // nil: any other method panics
 
@@ -23,6 +23,7 @@ type store struct {
 	nodes  map[string]*corev1.Node
 }
 
+// newStore returns a store of the nodes and of the pods that are bound to a node.
 func newStore(o snapshot.Objects) *store {
 	s := &store{byNode: map[string][]*corev1.Pod{}, nodes: map[string]*corev1.Node{}}
 	for _, n := range o.Nodes {

@@ -57,8 +57,8 @@ func (d *Disruptor) PodGone(p *fleet.Pod) {
 	d.state.DeletePod(client.ObjectKeyFromObject(p.Object))
 }
 
-// claimOf returns the instance's claim as upstream's other controllers would have left it by now: launched, registered,
-// initialized, and open to consolidation as soon as it is initialized.
+// claimOf returns the instance's claim as upstream's other controllers would have left it in the instance's phase:
+// launched, then registered, initialized and consolidatable, then with a deletion timestamp.
 func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 	d.live.mu.Lock()
 	known := d.live.claims[m.Name]
@@ -92,6 +92,7 @@ func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 	return c
 }
 
+// setTrue sets status conditions to true, in the order of their names.
 func setTrue(c *v1.NodeClaim, conditions ...string) {
 	for _, name := range slices.Sorted(slices.Values(conditions)) {
 		c.StatusConditions().SetTrue(name)

@@ -26,7 +26,7 @@ type setup struct {
 	daemons []*appsv1.DaemonSet
 }
 
-// build builds the case. Objects are shuffled, as from an API server.
+// build builds the case. Objects are shuffled, because an API server returns them in no useful order.
 func (s setup) build() (Case, error) {
 	market, err := s.market()
 	if err != nil {
@@ -47,6 +47,7 @@ func (s setup) build() (Case, error) {
 	return Case{Objects: o, Market: market, Pending: pending}, nil
 }
 
+// shuffle shuffles a list in place.
 func shuffle[T any](r *rand.Rand, list []T) {
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
@@ -60,7 +61,7 @@ func roundSetup(n int, pending []deployment) setup {
 	}
 }
 
-// realSetup has us-east-1 on-demand, and a NodePool for Intel and AMD.
+// realSetup has the on-demand offerings of us-east-1, and a NodePool for amd64 (Intel and AMD).
 func realSetup(pending []deployment) setup {
-	return setup{market: realMarket, pools: []*karpv1.NodePool{pool(poolName, intel(), onDemand())}, pending: pending}
+	return setup{market: realMarket, pools: []*karpv1.NodePool{pool(poolName, amd64(), onDemand())}, pending: pending}
 }

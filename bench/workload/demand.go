@@ -25,7 +25,7 @@ func (d *deployment) spread(key string, skew int32) {
 	})
 }
 
-// apart adds required anti-affinity: no two pods share a value of key.
+// apart adds required anti-affinity: no two pods of the deployment share a value of key.
 func (d *deployment) apart(key string) {
 	a := d.affinity()
 	a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
@@ -33,7 +33,7 @@ func (d *deployment) apart(key string) {
 	}}
 }
 
-// together adds required affinity: all pods share one value of key.
+// together adds required affinity: all pods of the deployment share one value of key.
 func (d *deployment) together(key string) {
 	a := d.affinity()
 	a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
@@ -71,6 +71,7 @@ func (d *deployment) tolerate(key, value string) {
 	})
 }
 
+// affinity returns the affinity of the pod template, for changes. It creates one if the template has none.
 func (d *deployment) affinity() *corev1.Affinity {
 	if d.template.Affinity == nil {
 		d.template.Affinity = &corev1.Affinity{}

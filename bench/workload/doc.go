@@ -25,7 +25,7 @@ var Now = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 // View returns the view of a case.
 func (c Case) View() snapshot.View { return snapshot.View{Now: Now, Market: c.Market} }
 
-// Kind determines the target of a workload's gap.
+// Kind determines the target of a workload's gap: how far a plan's price may be above the lower bound.
 type Kind int
 
 // The kinds.
@@ -56,9 +56,9 @@ type Workload struct {
 	Aim Aim // the design's targets
 }
 
-// Aim is the design's target for a row, besides the gap of its kind. Zero: none.
+// Aim is the design's target for a row, in addition to the gap of its kind. A zero field is no target.
 type Aim struct {
-	Ratio   float64 // upstream's time divided by Joiner's
+	Ratio   float64 // upstream's time divided by Joiner's, at least
 	Seconds float64 // Joiner's time, at most
 	Bytes   uint64  // maximum memory of the process, at most
 }

@@ -53,49 +53,51 @@ func Wastes(traces string) []Waste {
 	})
 }
 
-// fleetPool returns a NodePool of Intel and AMD with consolidation and a budget of 10 %.
-func fleetPool(ways karpv1.Requirement) *karpv1.NodePool {
-	p := pool(poolName, intel(), small(), ways)
+// fleetPool returns a NodePool for amd64 instances of at most 32 vCPUs, with consolidation and a disruption budget of
+// 10 %.
+func fleetPool(capacityTypes karpv1.Requirement) *karpv1.NodePool {
+	p := pool(poolName, amd64(), small(), capacityTypes)
 	p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
 	p.Spec.Disruption.ConsolidateAfter = karpv1.After(0)
 	p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "10%"}}
 	return p
 }
 
-// podsPerNode is the approximate number of pods on a full node of at most 32 cores.
+// podsPerNode is the approximate number of pods on a full node of at most 32 vCPUs.
 const podsPerNode = 75
 
-// halved returns a fleet of n nodes that were launched for twice the pods.
+// halved returns a fleet of n nodes that were launched for twice as many pods as they have.
 func halved(n int) (*fleet.Fleet, error) {
 	market, err := realMarket()
 	if err != nil {
 		return nil, err
 	}
 	f := fleet.New([]*karpv1.NodePool{fleetPool(onDemand())}, market)
-	return f, stock{count: n, market: market, leave: 50}.fill(f)
+	return f, stock{count: n, market: market, deleted: 50}.fill(f)
 }
 
-// cheaper returns a fleet of n full nodes that were launched when the price of AMD instances was 1.5 times the current
-// one.
+// cheaper returns a fleet of n nodes that were launched when the price of AMD instances was 1.5 times the current
+// price. The nodes are nearly full: 5 % of their pods were deleted.
 func cheaper(n int) (*fleet.Fleet, error) {
 	market, err := realMarket()
 	if err != nil {
 		return nil, err
 	}
 	before := marketOf(nil)
-	goods := before[className]
+	offered := before[className]
 	for _, t := range market[className].Types {
 		if t.Labels[catalog.LabelCPUManufacturer] == "amd" {
-			t = t.WithOfferings(dearer(t.Offerings))
+			t = t.WithOfferings(raisePrices(t.Offerings))
 		}
-		goods.Types = append(goods.Types, t)
+		offered.Types = append(offered.Types, t)
 	}
-	before[className] = goods
+	before[className] = offered
 	f := fleet.New([]*karpv1.NodePool{fleetPool(onDemand())}, market)
-	return f, stock{count: n, market: before, leave: 5}.fill(f)
+	return f, stock{count: n, market: before, deleted: 5}.fill(f)
 }
 
-func dearer(offerings []catalog.Offering) []catalog.Offering {
+// raisePrices returns the offerings at 1.5 times their prices.
+func raisePrices(offerings []catalog.Offering) []catalog.Offering {
 	out := slices.Clone(offerings)
 	for i := range out {
 		out[i].Price = out[i].Price * 3 / 2
@@ -103,34 +105,34 @@ func dearer(offerings []catalog.Offering) []catalog.Offering {
 	return out
 }
 
-// halfSpot returns a fleet of n nodes, half of them on-demand because there was no spot capacity.
+// halfSpot returns a fleet of n nodes: half were launched while there was no spot capacity, half when there was.
 func halfSpot(n int) (*fleet.Fleet, error) {
 	types, err := regionTypes()
 	if err != nil {
 		return nil, err
 	}
-	short, err := realMarket()
+	onDemandMarket, err := realMarket()
 	if err != nil {
 		return nil, err
 	}
 	market := marketOf(types)
 	f := fleet.New([]*karpv1.NodePool{fleetPool(anyCapacityType())}, market)
-	if err := (stock{count: n / 2, market: short, leave: 40, name: "steady"}).fill(f); err != nil {
+	if err := (stock{count: n / 2, market: onDemandMarket, deleted: 40, name: "steady"}).fill(f); err != nil {
 		return nil, err
 	}
-	return f, stock{count: n - n/2, market: market, leave: 40, name: "cheap"}.fill(f)
+	return f, stock{count: n - n/2, market: market, deleted: 40, name: "cheap"}.fill(f)
 }
 
 // stock describes nodes for a fleet: they were launched for pods, and a percentage of the pods has been deleted.
 type stock struct {
-	count  int            // number of nodes
-	market catalog.Market // offerings and prices when the nodes were launched
-	leave  int            // percentage of deleted pods
-	name   string         // prefix of the pods' names; empty: none
+	count   int            // number of nodes
+	market  catalog.Market // offerings and prices when the nodes were launched
+	deleted int            // percentage of the pods that have been deleted
+	name    string         // prefix of the pods' names; empty: none
 }
 
-// fill adds the nodes. It plans for slightly more pods than the nodes hold, and takes the most expensive nodes of the
-// plan, because the cheapest ones are hardly full.
+// fill adds the nodes. It plans for more and more pods, until the plan has enough nodes. It adds the most expensive
+// nodes of this plan, because the cheapest ones are not full.
 func (s stock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
 		deployments := mixed(pods, max(pods/100, 20), 21)
@@ -148,29 +150,31 @@ func (s stock) fill(f *fleet.Fleet) error {
 	return fmt.Errorf("make a fleet: no number of pods gives %d nodes", s.count)
 }
 
+// renamed returns the deployment with the prefix before its name.
 func renamed(d deployment, prefix string) deployment {
 	if prefix == "" {
 		return d
 	}
-	renamed := newDeployment(prefix+"-"+d.name, d.replicas, 0, 0)
-	renamed.template = d.template
-	return renamed
+	out := newDeployment(prefix+"-"+d.name, d.replicas, 0, 0)
+	out.template = d.template
+	return out
 }
 
-func (s stock) place(f *fleet.Fleet, machines []packing.PlannedNode, objects []*corev1.Pod) error {
+// place adds the planned nodes with those of their pods that are not deleted.
+func (s stock) place(f *fleet.Fleet, planned []packing.PlannedNode, objects []*corev1.Pod) error {
 	byID := make(map[string]*corev1.Pod, len(objects))
 	for _, p := range objects {
 		byID[p.Namespace+"/"+p.Name] = p
 	}
 	d := dice(22)
-	for _, m := range machines {
+	for _, m := range planned {
 		order, err := OrderOf(f.Market, m)
 		if err != nil {
 			return err
 		}
 		var pods []*corev1.Pod
 		for _, id := range m.Pods {
-			if d.IntN(100) >= s.leave {
+			if d.IntN(100) >= s.deleted {
 				pods = append(pods, byID[id])
 			}
 		}
@@ -180,7 +184,8 @@ func (s stock) place(f *fleet.Fleet, machines []packing.PlannedNode, objects []*
 	return nil
 }
 
-// OrderOf returns the launch of a planned node with its cheapest offering, at the market's price.
+// OrderOf returns the launch of a planned node with its cheapest offering, at the market's price. A market without this
+// offering is an error.
 func OrderOf(market catalog.Market, m packing.PlannedNode) (fleet.Order, error) {
 	c := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {

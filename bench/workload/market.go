@@ -49,8 +49,8 @@ func realMarket() (catalog.Market, error) {
 	return marketOf(kept), nil
 }
 
-// roundMarket returns n types, each in three zones, on-demand and as spot. The on-demand price is the real one in whole
-// cents, the spot price 35 % of that.
+// roundMarket returns n types, each in three zones, on-demand and as spot. The on-demand price is the highest real
+// price of the type, rounded to cents; the spot price is 35 % of that.
 func roundMarket(n int) (catalog.Market, error) {
 	all, err := regionTypes()
 	if err != nil {
@@ -60,7 +60,7 @@ func roundMarket(n int) (catalog.Market, error) {
 	const cent = catalog.Dollar / 100
 	var kept []catalog.Type
 	for _, t := range all[:min(n, len(all))] {
-		price := max((dearest(t)+cent/2)/cent*cent, cent)
+		price := max((highestPrice(t)+cent/2)/cent*cent, cent)
 		var offerings []catalog.Offering
 		for _, z := range threeZones {
 			offerings = append(offerings,
@@ -73,8 +73,8 @@ func roundMarket(n int) (catalog.Market, error) {
 	return marketOf(kept), nil
 }
 
-// dearest returns the highest price of the type. Its offerings are sorted by price, so it is the price of the last one.
-func dearest(t catalog.Type) catalog.Price { return t.Offerings[len(t.Offerings)-1].Price }
+// highestPrice returns the highest price of the type's offerings. They are sorted by price, so it is that of the last.
+func highestPrice(t catalog.Type) catalog.Price { return t.Offerings[len(t.Offerings)-1].Price }
 
 // rank orders types: the categories c, m and r first, then the other categories, then bare metal.
 func rank(t catalog.Type) int {
@@ -87,6 +87,7 @@ func rank(t catalog.Type) int {
 	return 1
 }
 
+// marketOf returns the market in which these types are on offer to the one EC2NodeClass.
 func marketOf(types []catalog.Type) catalog.Market {
 	return catalog.Market{className: {Region: region, Types: types}}
 }

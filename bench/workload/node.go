@@ -41,6 +41,7 @@ func nodes(n int, market catalog.Market) ([]*corev1.Node, error) {
 	return out, nil
 }
 
+// node returns an initialized node of the NodePool poolName, created a day before Now.
 func node(name string, t catalog.Type, o catalog.Offering) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname: name, karpv1.LabelNodePool: poolName, awsv1.LabelNodeClass: className,
@@ -67,18 +68,18 @@ func bind(pods []*corev1.Pod, nodes []*corev1.Node, apart bool) []*corev1.Pod {
 	for i, n := range nodes {
 		room[i] = conversion.Amounts(n.Status.Allocatable)
 	}
-	taken := map[string]bool{}
+	hasPod := map[string]bool{} // by number of the node and name of the deployment
 	var out []*corev1.Pod
-	next := 0
+	next := 0 // number of the node at which the search for the next pod starts
 	for _, p := range pods {
 		ask := conversion.Requests(p)
 		for try := range nodes {
 			i := (next + try) % len(nodes)
 			key := fmt.Sprint(i, p.Labels[labelApp])
-			if apart && taken[key] || !ask.Fits(room[i]) {
+			if apart && hasPod[key] || !ask.Fits(room[i]) {
 				continue
 			}
-			taken[key] = true
+			hasPod[key] = true
 			room[i] = room[i].Sub(ask)
 			p.Spec.NodeName = nodes[i].Name
 			p.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: Now.AddDate(0, 0, -1)}}

@@ -14,7 +14,7 @@ import (
 
 // ownMarket returns the instance types of upstream's scheduler benchmark: 400 types, the n-th with n cores, 2n GiB and
 // room for 10n pods. The kubelet reserves a tenth of a core and 10 MiB. Spot is offered in two zones, on-demand in
-// three, all at the same price, which is computed from the resources.
+// three, all at the same price per hour: $0.1 per core plus $0.1 per 10^9 bytes of memory.
 func ownMarket() catalog.Market {
 	var out []catalog.Type
 	for n := int64(1); n <= 400; n++ {

@@ -17,7 +17,8 @@ const namespace = "default"
 // labelApp is the label that selects the pods of a deployment.
 const labelApp = "app"
 
-// dice returns a random source that yields the same numbers in every run.
+// dice returns a random source that yields the same numbers in every run. The second half of its seed is "joiner" in
+// ASCII.
 func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a6f696e6572)) }
 
 // deployment is a pod template and a number of replicas.
@@ -41,6 +42,7 @@ func newDeployment(name string, replicas int, milli, mib int64) deployment {
 	}
 }
 
+// asks returns requests of CPU in millicores and memory in MiB.
 func asks(milli, mib int64) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(milli, resource.DecimalSI),
@@ -57,6 +59,7 @@ func (d deployment) pods() []*corev1.Pod {
 	return out
 }
 
+// pod returns the pending pod with number i of the deployment.
 func (d deployment) pod(i int) *corev1.Pod {
 	name := fmt.Sprintf("%s-%05d", d.name, i)
 	pod := &corev1.Pod{
@@ -75,6 +78,7 @@ func (d deployment) pod(i int) *corev1.Pod {
 	return pod
 }
 
+// clone returns a copy of labels that is never nil.
 func clone(labels map[string]string) map[string]string {
 	out := make(map[string]string, len(labels))
 	for k, v := range labels {
@@ -99,7 +103,7 @@ var (
 	ratios = []int64{1024, 2048, 2048, 4096, 4096, 4096, 8192, 8192} // MiB of memory per core
 )
 
-// mixed returns deployments of mixed sizes with the given number of pods in all.
+// mixed returns deployments with requests from millis and ratios, and the given total number of pods.
 func mixed(pods, deployments int, seed uint64) []deployment {
 	d := dice(seed)
 	out := make([]deployment, deployments)
@@ -116,8 +120,8 @@ func mixed(pods, deployments int, seed uint64) []deployment {
 	return out
 }
 
-// broad returns deployments whose pods request 50 millicores to three cores and 64 MiB to 6 GiB, a third of them about
-// a tenth of that, with the given number of pods in all.
+// broad returns deployments with the given total number of pods. Their pods request 50 millicores to three cores and 64
+// MiB to 6 GiB; those of about a third of the deployments request about a tenth of the CPU and an eighth of the memory.
 func broad(pods, deployments int, seed uint64) []deployment {
 	d := dice(seed)
 	out := mixed(pods, deployments, seed)

@@ -24,12 +24,13 @@ func pool(name string, requirements ...karpv1.Requirement) *karpv1.NodePool {
 	return p
 }
 
+// in requires one of the values for the label.
 func in(key string, values ...string) karpv1.Requirement {
 	return karpv1.Requirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
 // The requirements that workloads combine.
-func intel() karpv1.Requirement     { return in(catalog.LabelArch, "amd64") }
+func amd64() karpv1.Requirement     { return in(catalog.LabelArch, "amd64") }
 func bothArchs() karpv1.Requirement { return in(catalog.LabelArch, "amd64", "arm64") }
 
 func anyCapacityType() karpv1.Requirement {
@@ -38,7 +39,8 @@ func anyCapacityType() karpv1.Requirement {
 
 func onDemand() karpv1.Requirement { return in(catalog.LabelCapacityType, catalog.OnDemand) }
 
-// usual returns the instance families and generations of the NodePool in Karpenter's getting started guide.
+// usual returns the requirements of the NodePool in Karpenter's getting started guide: instance families c, m and r,
+// above generation 2.
 func usual() []karpv1.Requirement {
 	return []karpv1.Requirement{
 		in(catalog.LabelCategory, "c", "m", "r"),

@@ -10,6 +10,7 @@ import (
 // The numbers of pods and deployments of the rows with real prices.
 const pricedPods, pricedDeployments = 5000, 250
 
+// pricedMix returns the deployments of most rows with real prices.
 func pricedMix() []deployment { return mixed(pricedPods, pricedDeployments, 5) }
 
 // prices returns the rows on us-east-1 with real prices, on-demand.
@@ -25,12 +26,12 @@ func prices() []Workload {
 		row("plain", "5,000 pods in 250 deployments, plain", Free, func() setup { return realSetup(pricedMix()) }),
 		row("usual-pool", "the same from families c, m, r above generation 2, as in Karpenter's guide", Free, func() setup {
 			s := realSetup(pricedMix())
-			s.pools = []*karpv1.NodePool{pool(poolName, append(usual(), intel(), onDemand())...)}
+			s.pools = []*karpv1.NodePool{pool(poolName, append(usual(), amd64(), onDemand())...)}
 			return s
 		}),
 		row("small-machines", "the same on instances of at most 32 vCPUs", Free, func() setup {
 			s := realSetup(pricedMix())
-			s.pools = []*karpv1.NodePool{pool(poolName, intel(), onDemand(), small())}
+			s.pools = []*karpv1.NodePool{pool(poolName, amd64(), onDemand(), small())}
 			return s
 		}),
 		row("spread", "the same, each deployment spread over zones", Constrained, each(func(_ int, d *deployment) {

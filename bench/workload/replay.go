@@ -29,7 +29,7 @@ func replay(traces string) (*fleet.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := pool(poolName, intel(), onDemand())
+	p := pool(poolName, amd64(), onDemand())
 	p.Spec.Disruption = fleetPool(onDemand()).Spec.Disruption
 	f := fleet.New([]*karpv1.NodePool{p}, market)
 	var end time.Duration // of the trace
@@ -37,7 +37,7 @@ func replay(traces string) (*fleet.Fleet, error) {
 		end = max(end, l.from, l.until)
 	}
 	for day := range replayDays {
-		begins := end - time.Duration(day)*24*time.Hour - replayFor
+		begins := end - time.Duration(day)*24*time.Hour - replayFor // time in the trace at which this day's two hours begin
 		for _, l := range lives {
 			from, until := l.from-begins, l.until-begins
 			if until <= max(from, 0) || from >= replayFor {

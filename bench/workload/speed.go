@@ -52,18 +52,21 @@ func speed() []Workload {
 	}
 }
 
+// identical returns one deployment of n pods.
 func identical(n int) []deployment {
 	return []deployment{newDeployment("web", n, 250, 512)}
 }
 
+// zonesAndHosts spreads the pods of a deployment over zones and over hosts, with a maximum skew of 1.
 func zonesAndHosts(_ int, d *deployment) {
 	d.spread(corev1.LabelTopologyZone, 1)
 	d.spread(corev1.LabelHostname, 1)
 }
 
+// apartByHost gives the pods of a deployment anti-affinity to each other by host.
 func apartByHost(_ int, d *deployment) { d.apart(corev1.LabelHostname) }
 
-// mixedDemands gives most deployments one of seven kinds of constraints, by their number.
+// mixedDemands gives seven of ten deployments constraints: a kind for each last digit n of their number from 0 to 6.
 func mixedDemands(n int, d *deployment) {
 	switch n % 10 {
 	case 0:
@@ -84,7 +87,7 @@ func mixedDemands(n int, d *deployment) {
 	}
 }
 
-// onto returns 5,000 pods and 1,000 nodes on which 30,000 pods run, with room left.
+// onto returns a case with 5,000 pending pods, and 1,000 nodes on which 30,000 pods run and which have room left.
 func onto(constrained bool) setup {
 	s := roundSetup(roundTypes, light(5000, 250, "new", 11))
 	s.nodes, s.running = 1000, light(30_000, 1000, "old", 12)
@@ -100,7 +103,8 @@ func onto(constrained bool) setup {
 	return s
 }
 
-// light returns deployments with a third of the requests of mixed.
+// light returns deployments like those of mixed, but with at most 500 millicores, the first nine of millis. name is the
+// prefix of their names.
 func light(pods, deployments int, name string, seed uint64) []deployment {
 	out := mixed(pods, deployments, seed)
 	d := dice(seed + 1)

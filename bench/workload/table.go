@@ -55,7 +55,7 @@ func own(pods int) setup {
 	}
 }
 
-// sweep lists the numbers of pods of the rows that sizes returns; upstream is run up to upstreamSweep.
+// sweep lists the numbers of pods of the rows that sizes returns. Upstream is run on those of up to upstreamSweep pods.
 var sweep = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}
 
 // upstreamSweep is the largest size that upstream plans within five minutes.

@@ -22,13 +22,13 @@ var ErrMissing = errors.New("file does not exist")
 // traceFile is Alibaba's trace of a production GPU cluster, 2023.
 const traceFile = "openb_pod_list_default.csv"
 
-// openb returns the pods of the trace in the folder: one for each row with gpus, one for each row without a GPU
-// otherwise. A shared GPU counts as a whole one.
+// openb returns the pods of the trace in the folder: all of them if gpus is true, otherwise those that request no GPU.
+// A pod that shares a GPU with others requests a whole one.
 func openb(folder string, gpus bool) ([]*corev1.Pod, error) {
 	lives, err := openbLives(folder)
 	var out []*corev1.Pod
 	for _, l := range lives {
-		if _, has := l.pod.Spec.Containers[0].Resources.Requests[catalog.ResourceNVIDIA]; gpus || !has {
+		if _, hasGPU := l.pod.Spec.Containers[0].Resources.Requests[catalog.ResourceNVIDIA]; gpus || !hasGPU {
 			out = append(out, l.pod)
 		}
 	}
@@ -64,7 +64,7 @@ func openbLives(folder string) ([]life, error) {
 		}
 		l := life{pod: pod}
 		if len(row) < 10 {
-			out = append(out, l) // without times, all pods exist from the start
+			out = append(out, l) // the row has no times
 			continue
 		}
 		for i, into := range []*time.Duration{&l.from, &l.until} {

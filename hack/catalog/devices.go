@@ -16,12 +16,12 @@ var gpuNames = map[string]string{
 	"NVIDIA Tesla V100":      "V100",
 }
 
-// gpuMemory is the memory of one GPU in MiB, where EC2 reports the usable memory and the records the installed memory. Source: instance
-// types reference of karpenter.sh, generated from the API.
+// gpuMemory is the memory of one GPU in MiB, by EC2's name, for GPUs of which EC2 reports the usable memory and the
+// records have the installed memory. Source: instance types reference of karpenter.sh, generated from the API.
 var gpuMemory = map[string]int64{"A10G": 22888, "L4": 22888, "L40S": 45776}
 
-// neurons are the families with Inferentia or Trainium devices; the count is in the records. Source: EC2 Instance Types guide, "Accelerated
-// computing".
+// neurons are the families with Inferentia or Trainium devices. The records have the number of devices in the field
+// GPU. Source: EC2 Instance Types guide, "Accelerated computing".
 var neurons = map[string]catalog.Neuron{
 	"inf1":  {Name: "Inferentia", Cores: 4, CoreVersion: 1, MemoryMiB: 8192},
 	"inf2":  {Name: "Inferentia2", Cores: 2, CoreVersion: 2, MemoryMiB: 32768},
@@ -29,6 +29,7 @@ var neurons = map[string]catalog.Neuron{
 	"trn1n": {Name: "Trainium", Cores: 2, CoreVersion: 2, MemoryMiB: 32768},
 }
 
+// devices sets the accelerators of f: Neuron devices, GPUs or FPGAs.
 func devices(f *catalog.Facts, r record) {
 	family, _, _ := strings.Cut(r.Name, ".")
 	if n, ok := neurons[family]; ok {
@@ -47,6 +48,7 @@ func devices(f *catalog.Facts, r record) {
 	}
 }
 
+// gpu returns the GPUs of a record, with the memory of one of them.
 func gpu(r record) catalog.Accelerator {
 	maker, model, _ := strings.Cut(r.GPUModel, " ")
 	a := catalog.Accelerator{Name: model, Manufacturer: maker, Count: r.GPUs, MemoryMiB: r.GPUMemory * 1024 / r.GPUs}

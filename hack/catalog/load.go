@@ -24,10 +24,10 @@ const instancesModule = "github.com/LeanerCloud/ec2-instances-info"
 // sources is the data of all modules, by instance type.
 type sources struct {
 	records   map[string]record                  // ec2-instances-info, May 2025
-	limits    map[string]*instancetype.VPCLimits // VPC resource controller, May 2026
+	limits    map[string]*instancetype.VPCLimits // of network interfaces, from the VPC resource controller, May 2026
 	bandwidth map[string]int64                   // EC2's documentation, Mbps
 	usEast1   map[string]float64                 // AWS price list, July 2026, dollars
-	efa       map[string]bool                    // efa.txt
+	efa       map[string]bool                    // types that support EFA, from efa.txt
 	clocks    map[string]int64                   // clock speed by family in MHz, from API responses recorded by the provider
 }
 
@@ -73,6 +73,7 @@ type record struct {
 	} `json:"pricing"`
 }
 
+// load reads the data of all modules. The modules must be in the module cache.
 func load() (sources, error) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", instancesModule).Output()
 	if err != nil {
@@ -103,8 +104,9 @@ func load() (sources, error) {
 	return src, err
 }
 
-// recordedClocks returns the sustained clock speeds of the few families for which the provider contains a recorded API response. The
-// records have the clock speed of the price list, which differs for a third of them.
+// recordedClocks returns the sustained clock speeds in MHz of the few families for which Karpenter's AWS provider
+// contains a recorded API response. The records have the clock speed of the price list, which differs from the API's
+// for a third of the types.
 func recordedClocks() (map[string]int64, error) {
 	response, err := fake.NewEC2API().DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {

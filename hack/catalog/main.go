@@ -1,9 +1,9 @@
-// Command catalog generates the embedded table of package internal/model/catalog from the EC2 data in public Go modules. Run it in its
-// folder: `go run .`, then `go test ./...`, which compares every type of the new table with the output of Karpenter's AWS provider. The
-// first build takes minutes.
+// Command catalog generates the embedded table of package internal/model/catalog from the EC2 data in public Go
+// modules. Run it in its folder: `go run .`, then `go test ./...`, which compares every type of the new table with the
+// output of Karpenter's AWS provider. The first build takes minutes.
 //
 // In: the modules of go.mod, and the documented rules in rules.go and efa.txt.
-// Out: types.jsonl, one .tsv per region, and left-out.txt; the same modules give the same files.
+// Out: types.jsonl, one .tsv per region, left-out.txt and by-name.txt; the same modules give the same files.
 // Never: a call to AWS, or a number that comes from no source and no documented rule.
 package main
 
@@ -24,6 +24,8 @@ func main() {
 	}
 }
 
+// run writes the files of the catalog to the folder out, and deletes stale files there. It prints the types that are
+// left out.
 func run(out string) error {
 	src, err := load()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // book is the table in memory.
 type book struct {
 	types   []catalog.Facts // sorted by name
-	byName  map[string]bool // types whose data is derived from the naming scheme, because no record has them
+	byName  map[string]bool // types that have no record: their vCPUs, memory and processor follow from the naming scheme
 	regions []region
 	leftOut []omission
 }
@@ -70,7 +70,8 @@ func (b *book) dropUnoffered() {
 	slices.SortFunc(b.leftOut, func(x, y omission) int { return cmp.Compare(x.name, y.name) })
 }
 
-// facts combines the sources' data about a type. If the data is incomplete it returns the reason.
+// facts combines the sources' data about a type. If the type cannot be in the table, facts returns the reason: the data
+// is incomplete, or Kubernetes does not run on the architecture.
 func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	limits, ok := s.limits[name]
 	if !ok {
@@ -104,7 +105,7 @@ func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	return f, ""
 }
 
-// describe fills f from a record, and its clock speed from the API if the family is recorded.
+// describe fills f from a record. The clock speed comes from clocks if the family is in it.
 func describe(f *catalog.Facts, r record, clocks map[string]int64) {
 	family, _, _ := strings.Cut(r.Name, ".")
 	f.CurrentGeneration = r.Generation == "current"
@@ -135,6 +136,7 @@ func describe(f *catalog.Facts, r record, clocks map[string]int64) {
 	devices(f, r)
 }
 
+// spotAnywhere reports whether the type has a spot price in any region.
 func (r record) spotAnywhere() bool {
 	for _, p := range r.Pricing {
 		if p.Linux.SpotMean != "" && p.Linux.SpotMean != "N/A" {
@@ -144,6 +146,7 @@ func (r record) spotAnywhere() bool {
 	return false
 }
 
+// manufacturer returns the manufacturer in the name of a processor; empty if it is not known.
 func manufacturer(processor string) string {
 	for _, name := range []string{"Intel", "AMD", "AWS", "Apple"} {
 		if strings.Contains(processor, name) {
@@ -153,7 +156,7 @@ func manufacturer(processor string) string {
 	return ""
 }
 
-// clock parses "3.1 GHz" and "Up to 3.7 GHz" to MHz.
+// clock converts "3.1 GHz" and "Up to 3.7 GHz" to MHz; 0 for any other text.
 func clock(text string) int64 {
 	number := strings.TrimSuffix(strings.TrimPrefix(text, "Up to "), " GHz")
 	ghz, err := strconv.ParseFloat(number, 64)
@@ -163,6 +166,7 @@ func clock(text string) int64 {
 	return catalog.MHz(ghz)
 }
 
+// storage returns the instance storage of a record. Without disks it is empty.
 func storage(r record) catalog.Storage {
 	if r.Storage == nil || r.Storage.Devices*r.Storage.SizeGB == 0 {
 		return catalog.Storage{}
@@ -181,6 +185,7 @@ func storage(r record) catalog.Storage {
 	return s
 }
 
+// ebs returns the EBS limits of a record. It adds UnknownEBS to f.Unknown if the record contradicts f.Hypervisor.
 func ebs(r record, f *catalog.Facts) catalog.EBS {
 	e := catalog.EBS{
 		Optimized:    "default",
@@ -194,7 +199,7 @@ func ebs(r record, f *catalog.Facts) catalog.EBS {
 	case !r.EBSOptimized && f.Hypervisor == "xen":
 		e.Optimized = "unsupported"
 	case !r.EBSOptimized:
-		f.Unknown = append(f.Unknown, catalog.UnknownEBS) // Nitro instances are always EBS-optimized, even if the record says otherwise
+		f.Unknown = append(f.Unknown, catalog.UnknownEBS) // Nitro instances are always EBS-optimized: the record is wrong
 	}
 	return e
 }

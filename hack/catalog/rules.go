@@ -16,7 +16,7 @@ import (
 //go:embed efa.txt
 var efaText string
 
-// efaTypes returns the names of the types that support EFA.
+// efaTypes returns the names of the types that support EFA. A line of efa.txt has a family and its sizes.
 func efaTypes() map[string]bool {
 	types := map[string]bool{}
 	for line := range strings.Lines(efaText) {
@@ -31,12 +31,13 @@ func efaTypes() map[string]bool {
 	return types
 }
 
-// optimizedOnRequest are the families for which EBS optimization must be requested. Source: EC2 User Guide, "EBS optimization supported".
+// optimizedOnRequest are the families for which EBS optimization must be requested. Source: EC2 User Guide, "EBS
+// optimization supported".
 var optimizedOnRequest = []string{"c1", "c3", "g2", "i2", "m1", "m2", "m3", "r3"}
 
-// plaintext are the Nitro families that do not encrypt traffic between instances: the families of Nitro version 2.
-// Later Nitro versions encrypt the traffic, Xen does not. Source: EC2 Instance Types guide, "Nitro-based instances",
-// network features.
+// plaintext are the Nitro families that do not encrypt traffic between instances: those of Nitro version 2. Later
+// versions encrypt the traffic. Families on Xen, which do not encrypt it either, are not listed. Source: EC2 Instance
+// Types guide, "Nitro-based instances", network features.
 var plaintext = []string{
 	"a1", "c5", "c5d", "c6g", "c6gd", "g5g", "i3", "m5", "m5a", "m5ad", "m5d", "m6g", "m6gd",
 	"r5", "r5a", "r5ad", "r5b", "r5d", "r6g", "r6gd", "t3", "t3a", "t4g", "x2gd", "z1d",
@@ -45,9 +46,9 @@ var plaintext = []string{
 // xenENA are the Xen families with an Elastic Network Adapter. Source: EC2 User Guide, "Enhanced networking".
 var xenENA = []string{"f1", "g3", "g3s", "h1", "i3", "p2", "p3", "r4", "x1", "x1e"}
 
-// placement returns the placement group strategies of a family. The strategy cluster requires a type of the current
-// generation that is not burstable and not flex. Source: EC2 User Guide, "Placement strategies"; the records contain
-// the generation.
+// placement returns the placement group strategies of a family. clusters is the record's placement_group_support: it is
+// false for burstable types and for the previous generation. No flex family supports the strategy cluster. Source: EC2
+// User Guide, "Placement strategies".
 func placement(family string, clusters bool) []string {
 	if clusters && !strings.HasSuffix(family, "-flex") {
 		return []string{"cluster", "partition", "spread"}
@@ -55,6 +56,7 @@ func placement(family string, clusters bool) []string {
 	return []string{"partition", "spread"}
 }
 
+// network returns the network of a type with these limits and a baseline bandwidth in Mbps.
 func network(limits *instancetype.VPCLimits, baseline int64) catalog.Network {
 	n := catalog.Network{
 		BaselineMbps:     baseline,
@@ -73,6 +75,7 @@ func network(limits *instancetype.VPCLimits, baseline int64) catalog.Network {
 	return n
 }
 
+// applyRules sets what EC2's documentation states for whole families. efa is true if the type supports EFA.
 func applyRules(f *catalog.Facts, efa bool) {
 	family, _, _ := strings.Cut(f.Name, ".")
 	nitro := f.Hypervisor == "nitro" || f.BareMetal
@@ -96,11 +99,13 @@ func applyRules(f *catalog.Facts, efa bool) {
 	f.Processor.Cores = f.Processor.VCPUs / f.Processor.ThreadsPerCore
 }
 
-// oneThread are the families, besides Graviton, that have one vCPU per core. Source: EC2 User Guide, "CPU options".
+// oneThread are the families, besides those with Graviton (arm64), that have one vCPU per core. Source: EC2 User Guide,
+// "CPU options".
 var oneThread = []string{
 	"c1", "c7a", "c8a", "hpc6a", "hpc6id", "hpc7a", "m1", "m2", "m3", "m7a", "m8a", "m8azn", "r7a", "r8a", "t1", "t2",
 }
 
+// threadsPerCore returns the number of vCPUs per core: 1 or 2.
 func threadsPerCore(p catalog.Processor, family string) int64 {
 	if p.VCPUs < 2 || slices.Contains(p.Architectures, "arm64") || slices.Contains(oneThread, family) {
 		return 1

@@ -13,11 +13,13 @@ import (
 // before the generation the memory per vCPU, and the letter after the generation the processor. Source: EC2 Instance
 // Types guide, "Naming conventions". The scheme is used only if every matching record follows it, see learnScheme.
 type scheme struct {
-	broken []string // records that contradict the scheme
-	price  map[string]float64
+	broken []string           // names of the records that contradict the scheme
+	price  map[string]float64 // dollars per hour in us-east-1, by type
 }
 
-// schemeName matches the names to which the scheme may apply: the general families and their variants with disks and more memory.
+// schemeName matches the names to which the scheme may apply, such as m8gd.metal-48xl. Its groups are: 1 the letter
+// before the generation (m), 2 the generation (8), 3 the letter after it (g), 4 further letters (d), 5 "-flex", 6
+// "metal-", 7 the number of the size (48), 8 the unit of the size (xl).
 var schemeName = regexp.MustCompile(`^([cmrix])([0-9]+)([agi])([a-z]*)(-flex)?\.(metal-)?([0-9]*)(medium|large|xlarge|xl)$`)
 
 // kinds maps the letter before the generation to the memory in MiB per vCPU, and to the first generation with this
@@ -26,7 +28,7 @@ var kinds = map[string]struct{ perVCPU, since int64 }{
 	"c": {2048, 6}, "m": {4096, 6}, "r": {8192, 6}, "i": {8192, 7}, "x": {16384, 8},
 }
 
-// makers maps the letter after the generation to the processor.
+// makers maps the letter after the generation to the processor's maker and architecture.
 var makers = map[string]catalog.Processor{
 	"a": {Manufacturer: "AMD", Architectures: []string{"x86_64"}},
 	"g": {Manufacturer: "AWS", Architectures: []string{"arm64"}},
@@ -76,7 +78,8 @@ func (s scheme) describe(f *catalog.Facts) string {
 	return ""
 }
 
-// byName derives the processor and the memory in MiB from a name.
+// byName derives the processor and the memory in MiB from a type's name; false if the scheme does not apply to the
+// name.
 func byName(name string) (catalog.Processor, int64, bool) {
 	m := schemeName.FindStringSubmatch(name)
 	if m == nil || m[1] == "x" && strings.Contains(m[4], "e") { // x…e: the memory per vCPU differs between generations
@@ -87,7 +90,7 @@ func byName(name string) (catalog.Processor, int64, bool) {
 		return catalog.Processor{}, 0, false
 	}
 	p := makers[m[3]]
-	switch {
+	switch { // an xlarge has 4 vCPUs, an 8xlarge 8 times as many
 	case m[8] == "medium":
 		p.VCPUs = 1
 	case m[8] == "large":
@@ -104,9 +107,10 @@ func byName(name string) (catalog.Processor, int64, bool) {
 	return p, p.VCPUs * kind.perVCPU, true
 }
 
-// checkPrice compares a type's price per vCPU with that of its family's xlarge. If the prices differ, the size has
-// another meaning than the scheme assumes, and checkPrice returns an error text. A price up to 12 % above is accepted:
-// bare metal types have the price of dedicated tenancy, up to 10 % more.
+// checkPrice compares a type's price per vCPU with that of its family's xlarge, which has 4 vCPUs. If they differ, or
+// if one of the prices is missing, checkPrice returns an error text: the size may have another number of vCPUs than the
+// scheme assumes. A price of 2 % below to 12 % above is accepted: bare metal types have the price of dedicated tenancy,
+// up to 10 % more.
 func (s scheme) checkPrice(name string, vcpus int64) string {
 	family, _, _ := strings.Cut(name, ".")
 	usual, ok := s.price[family+".xlarge"]

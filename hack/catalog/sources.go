@@ -2,6 +2,6 @@
 
 package main
 
-// instances.json of this module is read from its folder in the module cache. The import keeps the module in go.mod. It is never compiled,
-// because it would embed 130 MB.
+// Command catalog reads instances.json of this module from the module's folder in the module cache. The import keeps
+// the module in go.mod. It is never compiled, because the module's package would embed 130 MB.
 import _ "github.com/LeanerCloud/ec2-instances-info"

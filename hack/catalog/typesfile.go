@@ -53,7 +53,8 @@ func fields(f catalog.Facts) map[string]any {
 	return out
 }
 
-// differing returns the fields of own that differ from base, and the zero value of the fields that only base has.
+// differing returns the fields of own that differ from those of base, and zero values for the fields that only base
+// has.
 func differing(base, own map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, value := range own {

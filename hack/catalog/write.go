@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// home is the region for which the newer price source, the provider's price list, has prices.
+// home is the only region of the newer price source, the price list in Karpenter's AWS provider.
 const home = "us-east-1"
 
 // region is the file of one region.
@@ -22,6 +22,8 @@ type region struct {
 	rows  []row
 }
 
+// row is a line of a region's file: a type, its prices in dollars per hour (spot is "-" without one), and the last
+// characters of the IDs of its zones ("?" if they are not known).
 type row struct{ typ, onDemand, spot, zones string }
 
 type file struct {
@@ -29,7 +31,7 @@ type file struct {
 	data []byte
 }
 
-// regions returns the regions for which the records contain the zones.
+// regions returns the regions of which the records contain zones, with the types that have a price there.
 func regions(src sources, types []catalog.Facts) []region {
 	zones := map[string]map[string]bool{}
 	for _, r := range src.records {
@@ -55,9 +57,9 @@ func regions(src sources, types []catalog.Facts) []region {
 	return out
 }
 
-// row returns a type's prices and zones in a region. It returns false if the type has no price there. In us-east-1 the
-// provider's price list replaces the records' prices, because it is a year newer, even for types that it no longer
-// contains.
+// row returns a type's prices and zones in a region. It returns false if the type has no on-demand price there. In
+// us-east-1 the on-demand prices are those of the provider's price list, because it is a year newer than the records. A
+// type that this list no longer contains has no price there.
 func (s sources) row(region, typ string) (row, bool) {
 	r := s.records[typ]
 	out := row{typ: typ, onDemand: r.Pricing[region].Linux.OnDemand, spot: "-", zones: "?"}
@@ -84,6 +86,7 @@ func (s sources) row(region, typ string) (row, bool) {
 	return out, true
 }
 
+// files returns the files of the catalog.
 func (b book) files() []file {
 	files := []file{{"types.jsonl", b.typesFile()}, {"left-out.txt", b.leftOutFile()}, {"by-name.txt", b.byNameFile()}}
 	for _, r := range b.regions {
@@ -92,6 +95,7 @@ func (b book) files() []file {
 	return files
 }
 
+// leftOutFile returns left-out.txt.
 func (b book) leftOutFile() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog: types that are not in the table, and why.\n")
@@ -101,6 +105,7 @@ func (b book) leftOutFile() []byte {
 	return out.Bytes()
 }
 
+// byNameFile returns by-name.txt.
 func (b book) byNameFile() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog: types that are newer than the records. Their vCPUs, memory and\n" +
@@ -112,6 +117,7 @@ func (b book) byNameFile() []byte {
 	return out.Bytes()
 }
 
+// file returns the region's table, REGION.tsv. It sorts the region's rows.
 func (r region) file() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog. Type, dollars per hour on demand (Linux), mean spot price of May 2025,\n" +

@@ -1,9 +1,10 @@
-// Package deploy evaluates Terraform modules and CloudFormation templates, far enough to list the resources that they create.
+// Package deploy evaluates Terraform modules and CloudFormation templates, far enough to list the resources that they
+// create.
 //
 // In: files of Terraform or CloudFormation, the variables that a user sets, and the data that AWS returns.
 // Out: the resources with their properties, or an error as from Terraform or CloudFormation.
 // Never: a call to AWS, a provider, or a guess for unknown data.
 //
-// The tests check the files under deploy. These files are outside of this module, so go test caches results when they
-// change: use go test -count=1.
+// The tests check the files in the folder deploy of the checkout. These files are outside of this Go module, so go test
+// does not run again when they change: use go test -count=1.
 package deploy

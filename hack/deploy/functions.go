@@ -45,7 +45,7 @@ func functions() map[string]function.Function {
 	}
 }
 
-// text returns a boolean function of two strings.
+// text wraps f, a function of two strings that returns a Boolean, as a Terraform function. name is its description.
 func text(name string, f func(a, b string) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Description: name,
@@ -57,7 +57,8 @@ func text(name string, f func(a, b string) cty.Value) function.Function {
 	})
 }
 
-// coalesce is Terraform's coalesce: the first value that is neither null nor an empty string. All arguments must have the same type.
+// coalesce returns Terraform's function coalesce, which returns its first argument that is neither null nor an empty
+// string. The arguments must be convertible to one type.
 func coalesce() function.Function {
 	return function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "values", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// noValue is AWS::NoValue: the property is absent.
+// noValue is the value of AWS::NoValue. A property with this value is left out.
 type noValue struct{}
 
-// attributes returns, by resource type, the values of GetAtt attributes and of Ref. {name} stands for the resource's
-// name in the template.
+// attributes returns, by resource type and attribute, the values of Fn::GetAtt; the attribute "Ref" is the value of
+// Ref. {name} stands for the resource's logical name.
 func attributes() map[string]map[string]string {
 	arn := func(service, kind string) string {
 		region := "us-east-1"
@@ -82,7 +82,8 @@ func (s *Stack) truth(v any) (bool, error) {
 	return false, fmt.Errorf("%s is not supported in conditions", name)
 }
 
-// intrinsic splits {"Fn::Sub": …} into name and argument.
+// intrinsic splits the call of an intrinsic function, such as {"Fn::Sub": …}, into name and argument. ok is false if v
+// is no such call.
 func intrinsic(v any) (name string, argument any, ok bool) {
 	object, _ := v.(map[string]any)
 	if len(object) != 1 {
@@ -99,7 +100,7 @@ func intrinsic(v any) (name string, argument any, ok bool) {
 	return "", nil, false
 }
 
-// fill evaluates the intrinsic functions in a property.
+// fill evaluates the intrinsic functions in a value.
 func (s *Stack) fill(v any) (any, error) {
 	if name, argument, ok := intrinsic(v); ok {
 		return s.call(name, argument)
@@ -131,6 +132,7 @@ func (s *Stack) fill(v any) (any, error) {
 	return v, nil
 }
 
+// call evaluates an intrinsic function.
 func (s *Stack) call(name string, argument any) (any, error) {
 	list, _ := argument.([]any)
 	switch name {
@@ -166,7 +168,7 @@ func (s *Stack) call(name string, argument any) (any, error) {
 	return nil, fmt.Errorf("function %s is not supported", name)
 }
 
-// ref returns a parameter's value or a resource's reference value.
+// ref returns the value of Ref for a pseudo parameter, a parameter or a resource.
 func (s *Stack) ref(name string) (any, error) {
 	if v, ok := pseudo()[name]; ok {
 		return v, nil
@@ -178,7 +180,7 @@ func (s *Stack) ref(name string) (any, error) {
 	return s.attribute(name, "Ref")
 }
 
-// attribute returns an attribute of a resource, which must exist.
+// attribute returns an attribute of a resource. A resource that the stack does not create is an error.
 func (s *Stack) attribute(resource, attribute string) (any, error) {
 	exists, err := s.exists(resource)
 	if err != nil {
@@ -194,21 +196,23 @@ func (s *Stack) attribute(resource, attribute string) (any, error) {
 	return strings.ReplaceAll(pattern, "{name}", resource), nil
 }
 
+// placeholder matches a placeholder of Fn::Sub. Its group is the name.
 var placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
 
-// sub replaces ${…} placeholders. An entry of given without a placeholder is an error.
+// sub replaces the placeholders ${…} of Fn::Sub: by the entries of given, by attributes of resources, or as Ref does.
+// An entry of given without a placeholder is an error.
 func (s *Stack) sub(text string, given map[string]any) (string, error) {
 	var errs []error
-	left := map[string]bool{}
+	unused := map[string]bool{}
 	for name := range given {
-		left[name] = true
+		unused[name] = true
 	}
 	out := placeholder.ReplaceAllStringFunc(text, func(match string) string {
 		name := match[2 : len(match)-1]
 		v, err := any(nil), error(nil)
 		switch resource, attribute, dotted := strings.Cut(name, "."); {
 		case given[name] != nil:
-			delete(left, name)
+			delete(unused, name)
 			v, err = s.fill(given[name])
 		case dotted:
 			v, err = s.attribute(resource, attribute)
@@ -218,7 +222,7 @@ func (s *Stack) sub(text string, given map[string]any) (string, error) {
 		errs = append(errs, err)
 		return fmt.Sprint(v)
 	})
-	for name := range left {
+	for name := range unused {
 		errs = append(errs, fmt.Errorf("Fn::Sub does not use the value %s", name))
 	}
 	return out, errors.Join(errs...)

@@ -105,6 +105,7 @@ func (m *Module) add(block *hclsyntax.Block, text []byte) error {
 	return nil
 }
 
+// addOnce adds a value. A name that exists is an error.
 func addOnce[V any](into map[string]V, name string, value V) error {
 	if _, ok := into[name]; ok {
 		return fmt.Errorf("%s is defined twice", name)
@@ -113,6 +114,7 @@ func addOnce[V any](into map[string]V, name string, value V) error {
 	return nil
 }
 
+// readVariable parses a variable block. text is the file that contains the block.
 func readVariable(block *hclsyntax.Block, text []byte) (*Variable, error) {
 	v := &Variable{Name: block.Labels[0], Description: constant(block.Body, "description"), Type: cty.DynamicPseudoType}
 	if a := block.Body.Attributes["type"]; a != nil {
@@ -168,7 +170,7 @@ func constant(body *hclsyntax.Body, name string) string {
 	return value.AsString()
 }
 
-// Used returns the variables that the module uses, sorted.
+// Used returns the names of the variables that the module uses outside of variable blocks, sorted.
 func (m *Module) Used() []string {
 	var out []string
 	note := func(e hcl.Expression) {
@@ -205,7 +207,7 @@ func (m *Module) Used() []string {
 	return slices.Compact(out)
 }
 
-// second returns the second part of a reference: b of a.b.c.
+// second returns the second part of a reference: b of a.b.c. It returns false if the reference has no such part.
 func second(t hcl.Traversal) (string, bool) {
 	if len(t) < 2 {
 		return "", false

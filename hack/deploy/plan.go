@@ -25,7 +25,7 @@ type Plan struct {
 	Resources map[string]cty.Value // by address: aws_iam_role.node[0], aws_iam_policy.controller["launch"], module.joiner.…
 	Outputs   map[string]cty.Value // by name
 	Moved     map[string]string    // old address → new address, without instance keys
-	After     map[string][]string  // resource → its depends_on
+	After     map[string][]string  // resource or data source → the resources in its depends_on
 
 	by *planner
 }
@@ -65,7 +65,7 @@ func NewPlan(m *Module, in Inputs) (*Plan, error) {
 	return p.plan, p.others()
 }
 
-// planner evaluates values on demand, each once.
+// planner evaluates the values of a module on demand, each once.
 type planner struct {
 	m      *Module
 	in     Inputs
@@ -76,7 +76,7 @@ type planner struct {
 	plan   *Plan
 }
 
-// variables sets the variables, adds defaults and checks the validations.
+// variables sets the variables to their inputs or defaults, and checks the validations.
 func (p *planner) variables() error {
 	for name := range p.in.Variables {
 		if p.m.Variables[name] == nil {
@@ -109,7 +109,8 @@ func (p *planner) variables() error {
 	return nil
 }
 
-// check evaluates a validation or a precondition. If the condition is false, the error is its error_message.
+// check evaluates a validation, a precondition or a postcondition. If the condition is false, the error has the block's
+// error_message.
 func (p *planner) check(b *hclsyntax.Block, extra map[string]cty.Value) error {
 	holds, err := p.eval(b.Body.Attributes["condition"].Expr, extra)
 	if err != nil {
@@ -125,8 +126,8 @@ func (p *planner) check(b *hclsyntax.Block, extra map[string]cty.Value) error {
 	return fmt.Errorf("%s: %s", b.TypeRange, message.AsString())
 }
 
-// eval evaluates an expression after the values that it refers to. extra has the names that are valid only in this
-// expression, such as each and count.
+// eval evaluates an expression. It first evaluates the values to which the expression refers. extra has the names that
+// are valid only in this expression, such as each and count.
 func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value, error) {
 	for _, t := range e.Variables() {
 		if _, ok := extra[t.RootName()]; ok {
@@ -140,8 +141,8 @@ func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value,
 		"var": cty.ObjectVal(p.vars), "local": cty.ObjectVal(p.locals),
 		"path": cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(p.m.Folder)}),
 	}
-	groups := map[string]map[string]cty.Value{}
-	data := map[string]map[string]cty.Value{}
+	groups := map[string]map[string]cty.Value{} // resources by type and name, and modules by "module" and name
+	data := map[string]map[string]cty.Value{}   // data sources by type and name
 	for address, value := range p.made {
 		parts := strings.Split(address, ".")
 		into := groups
@@ -198,8 +199,8 @@ func (p *planner) refer(t hcl.Traversal) error {
 	}
 }
 
-// start marks a value as being evaluated. It returns an error if the evaluation has already started: the value depends
-// on itself. The returned function removes the mark.
+// start marks a value as being evaluated. The returned function removes the mark. A value that is marked already
+// depends on itself, and start returns an error.
 func (p *planner) start(what string) (func(), error) {
 	if p.busy[what] {
 		return nil, fmt.Errorf("cycle: %s refers to itself", what)
@@ -208,6 +209,7 @@ func (p *planner) start(what string) (func(), error) {
 	return func() { delete(p.busy, what) }, nil
 }
 
+// local evaluates a local value.
 func (p *planner) local(name string) error {
 	if _, ok := p.locals[name]; ok {
 		return nil
@@ -229,7 +231,7 @@ func (p *planner) local(name string) error {
 	return nil
 }
 
-// call plans a local module; the outputs of external modules are inputs.
+// call plans a module whose source is a folder. Of any other module it takes the outputs from Inputs.Modules.
 func (p *planner) call(name string) error {
 	if _, ok := p.made["module."+name]; ok {
 		return nil
@@ -276,7 +278,7 @@ func (p *planner) call(name string) error {
 	return nil
 }
 
-// others evaluates provider blocks and records moved blocks.
+// others evaluates provider blocks, to find errors in them, and records moved blocks.
 func (p *planner) others() error {
 	for _, b := range p.m.Others {
 		switch b.Type {

@@ -9,17 +9,17 @@ import (
 )
 
 // schema is the schema of a resource type, from the provider's documentation:
-// https://registry.terraform.io/providers/hashicorp/aws/latest/docs. Only types that the modules use are listed.
+// https://registry.terraform.io/providers/hashicorp/aws/latest/docs.
 type schema struct {
-	required, optional string // arguments and blocks
-	computed           map[string]string
+	required, optional string            // names of arguments and blocks, separated by spaces
+	computed           map[string]string // attributes that AWS or the provider sets: name → pattern of the value
 }
 
 // account is the AWS account in the identifiers that AWS would assign.
 const account = "111122223333"
 
-// schemas returns the schemas by resource type. In computed attributes, {name} stands for the resource's name, {path} for its
-// path and {address} for its Terraform address.
+// schemas returns the schemas by resource type, of the types that the modules use. In computed attributes, {name}
+// stands for the resource's name, {path} for its path and {address} for its Terraform address.
 func schemas() map[string]schema {
 	iam := func(kind string) string { return "arn:aws:iam::" + account + ":" + kind + "{path}{name}" }
 	const entry = "arn:aws:eks:us-east-1:" + account + ":access-entry/{address}"
@@ -76,7 +76,7 @@ func schemas() map[string]schema {
 	}
 }
 
-// completed checks the arguments of a resource, and adds the attributes that AWS computes.
+// completed checks the arguments of a resource, and adds the computed attributes to written.
 func completed(typ, address string, written map[string]cty.Value) (cty.Value, error) {
 	s, ok := schemas()[typ]
 	if !ok {
@@ -106,7 +106,7 @@ func completed(typ, address string, written map[string]cty.Value) (cty.Value, er
 			return cty.NilVal, fmt.Errorf("name %q and name_prefix %q: set exactly one of them", name, prefix)
 		}
 		if name == "" {
-			written["name"] = cty.StringVal(prefix + "2026")
+			written["name"] = cty.StringVal(prefix + "2026") // the provider appends a time and a number
 		}
 	}
 	replace := strings.NewReplacer("{name}", text("name", ""), "{path}", text("path", "/"), "{address}", address)

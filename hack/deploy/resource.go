@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// resource evaluates all instances of a resource or a data source.
+// resource evaluates all instances of a resource or a data source, by its address in Module.Resources.
 func (p *planner) resource(address string) error {
 	if _, ok := p.made[address]; ok {
 		return nil
@@ -47,6 +47,7 @@ func (p *planner) resource(address string) error {
 	return nil
 }
 
+// counted evaluates the instances of a resource with count.
 func (p *planner) counted(address string, block *hclsyntax.Block) (cty.Value, error) {
 	count, err := p.eval(block.Body.Attributes["count"].Expr, nil)
 	if err != nil {
@@ -65,6 +66,7 @@ func (p *planner) counted(address string, block *hclsyntax.Block) (cty.Value, er
 	return cty.TupleVal(all), nil
 }
 
+// each evaluates the instances of a resource with for_each.
 func (p *planner) each(address string, block *hclsyntax.Block) (cty.Value, error) {
 	over, err := p.eval(block.Body.Attributes["for_each"].Expr, nil)
 	if err != nil {
@@ -111,7 +113,8 @@ func (p *planner) instance(address string, block *hclsyntax.Block, extra map[str
 	return whole, nil
 }
 
-// body evaluates the body of a block. Nested blocks become lists of objects by their type; dynamic blocks are expanded.
+// body evaluates the body of a block. Nested blocks become lists of objects, by the type of the block. Dynamic blocks
+// are expanded, and the conditions of a lifecycle block are checked.
 func (p *planner) body(b *hclsyntax.Body, extra map[string]cty.Value) (map[string]cty.Value, error) {
 	out := map[string]cty.Value{}
 	for name, a := range b.Attributes {
@@ -146,7 +149,8 @@ func (p *planner) body(b *hclsyntax.Body, extra map[string]cty.Value) (map[strin
 	return out, nil
 }
 
-// block evaluates a nested block; a dynamic block has one value for each element.
+// block evaluates a nested block. It returns the block's type, and one value; of a dynamic block one value for each
+// element of its for_each.
 func (p *planner) block(b *hclsyntax.Block, extra map[string]cty.Value) (string, []cty.Value, error) {
 	if b.Type != "dynamic" {
 		value, err := p.body(b.Body, extra)

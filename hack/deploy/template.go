@@ -12,7 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Template is a parsed CloudFormation template. Intrinsic functions are objects with their long names: {"Fn::If": […]}.
+// Template is a parsed CloudFormation template. A call of an intrinsic function is an object with the function's long
+// name: {"Fn::If": […]}.
 type Template struct {
 	Parameters map[string]parameter      `yaml:"Parameters"` // by name
 	Rules      map[string]map[string]any `yaml:"-"`          // by name; unevaluated
@@ -20,7 +21,7 @@ type Template struct {
 	Resources  map[string]templated      `yaml:"-"`          // by logical name; unevaluated
 	Outputs    map[string]map[string]any `yaml:"-"`          // by name; unevaluated
 
-	whole map[string]any
+	whole map[string]any // the whole template
 }
 
 type parameter struct {
@@ -67,6 +68,7 @@ func ReadTemplate(file string) (*Template, error) {
 	return t, nil
 }
 
+// objects returns the objects in an object, by name; empty if v is not an object.
 func objects(v any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	all, _ := v.(map[string]any)
@@ -76,7 +78,8 @@ func objects(v any) map[string]map[string]any {
 	return out
 }
 
-// value converts YAML to plain values, and short function names to long ones: !Ref X is {"Ref": "X"}.
+// value converts YAML to plain values. It converts the short form of an intrinsic function to the long one: !Ref X to
+// {"Ref": "X"}.
 func value(n *yaml.Node) (any, error) {
 	if name, ok := strings.CutPrefix(n.Tag, "!"); ok && !strings.HasPrefix(n.Tag, "!!") {
 		bare := *n
@@ -133,7 +136,7 @@ type Stack struct {
 
 	t          *Template
 	parameters map[string]any
-	used       map[string]bool // parameters and conditions
+	used       map[string]bool // names of the parameters and conditions that the template uses
 }
 
 // NewStack evaluates a template. Parameters are strings; lists are separated by commas.
@@ -219,7 +222,7 @@ func (s *Stack) setParameters(given map[string]string) error {
 	return nil
 }
 
-// assert checks the rules of the template.
+// assert checks the rules of the template. Each rule must have a RuleCondition.
 func (s *Stack) assert() error {
 	for name, rule := range s.t.Rules {
 		applies, err := s.truth(rule["RuleCondition"])
@@ -244,7 +247,7 @@ func (s *Stack) assert() error {
 	return nil
 }
 
-// exists reports whether the stack creates a resource.
+// exists reports whether the stack creates a resource. A resource that is not in the template is an error.
 func (s *Stack) exists(name string) (bool, error) {
 	r, ok := s.t.Resources[name]
 	if !ok {

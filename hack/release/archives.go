@@ -14,7 +14,7 @@ import (
 	"text/template"
 )
 
-// krewTemplate is the file of krew's manifest with placeholders for the version and the checksums.
+// krewTemplate is the file with the template of krew's manifest. Its placeholders are the version and the checksums.
 const krewTemplate = "deploy/krew/joiner.yaml"
 
 // archives writes an archive of the command line for each platform, the checksums of the archives (SHA256SUMS), and
@@ -76,7 +76,7 @@ func (o *options) archives(ctx context.Context) error {
 
 func archiveName(p platform) string { return "joiner_" + p.os + "_" + p.arch + ".tar.gz" }
 
-// pack creates a tar.gz; the same entries result in the same bytes.
+// pack creates a tar.gz with the entries in their order. The same entries result in the same bytes.
 func pack(entries []entry) ([]byte, error) {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)

@@ -51,7 +51,8 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// billOf returns the bill of materials of a Go binary as JSON, from its build information. The same binary results in the same bytes.
+// billOf returns the bill of materials of a Go binary as JSON, from the build information in the binary. The same
+// binary results in the same bytes.
 func billOf(binary, release string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -79,7 +80,7 @@ func billOf(binary, release string) ([]byte, error) {
 		}
 		c := componentOf("library", m)
 		if m.Sum != "" {
-			c.Properties = []property{{"go:sum", m.Sum}} // a hash of a list of files, so it does not fit into Hashes
+			c.Properties = []property{{"go:sum", m.Sum}} // not a Hash of the component: the sum is that of a list of files
 		}
 		b.Components = append(b.Components, c)
 	}
@@ -93,6 +94,7 @@ func billOf(binary, release string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
+// componentOf returns the component of a module. kind is "application" or "library".
 func componentOf(kind string, m *debug.Module) component {
 	purl := "pkg:golang/" + m.Path + "@" + m.Version
 	return component{Type: kind, Ref: purl, Name: m.Path, Version: m.Version, PURL: purl}

@@ -19,13 +19,13 @@ func (p platform) String() string { return p.os + "/" + p.arch }
 // imagePlatforms returns the platforms of the image.
 func imagePlatforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
 
-// archivePlatforms returns the platforms of the command line.
+// archivePlatforms returns the platforms of the archives with the command line.
 func archivePlatforms() []platform {
 	return append(imagePlatforms(), platform{"darwin", "amd64"}, platform{"darwin", "arm64"})
 }
 
-// build builds the static binary of the checkout at root for a platform, and returns its path. The binary does not depend on the folder,
-// the time or the computer.
+// build builds the static binary of the checkout at root for a platform, writes it to folder, and returns its path. The
+// bytes of the binary do not depend on the folders, the time or the computer.
 func (o *options) build(ctx context.Context, root, folder string, p platform) (string, error) {
 	out := filepath.Join(folder, "joiner-"+p.os+"-"+p.arch)
 	env, err := buildEnv(root, p)
@@ -67,7 +67,8 @@ func toolchainOf(file string) (string, error) {
 	return string(m[1]), nil
 }
 
-// copySources copies the sources of the binary to another folder: the module's Go files, embedded files, go.mod and go.sum.
+// copySources copies the files of the Go module to another folder. It leaves out other Go modules, hidden folders, bin
+// and dist.
 func copySources(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -94,6 +95,7 @@ func copySources(from, to string) error {
 	})
 }
 
+// hasModule reports whether a folder contains a go.mod.
 func hasModule(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))
 	return err == nil

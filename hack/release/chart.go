@@ -50,7 +50,8 @@ func released(head []byte, version, appVersion string) ([]byte, error) {
 	return head, nil
 }
 
-// packChart packs the chart's files below a folder with its name, in order, with head as Chart.yaml, and without the files in .helmignore.
+// packChart packs the chart's files below the folder "joiner", sorted by name after Chart.yaml, which has the text
+// head. It leaves out the files that match a pattern in .helmignore.
 func (o *options) packChart(head []byte) ([]byte, error) {
 	root := filepath.Join(o.root, chartFolder)
 	ignored, err := os.ReadFile(filepath.Join(root, ".helmignore"))

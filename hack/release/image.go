@@ -23,11 +23,12 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nonrootUser is the user that the image runs as. Any other user works too, because the program writes no files of the
-// image.
+// nonrootUser is the user and the group of the image's process. Any other user works too, because the program does not
+// write to the image's file system.
 const nonrootUser = "65532:65532"
 
-// image writes the image as an OCI layout to out/image, its digest to out/image.digest, and one bill of materials for each architecture.
+// image writes the image as an OCI layout to out/image, its digest to out/image.digest, and a bill of materials for
+// each architecture to out.
 func (o *options) image(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
@@ -61,8 +62,8 @@ func (o *options) image(ctx context.Context) error {
 	return nil
 }
 
-// pushImage pushes the image in out/image to the repository, with the release as its tag. If the image does not match out/image.digest, it
-// returns an error.
+// pushImage pushes the image in out/image to the repository, with the release as its tag. It returns an error if
+// out/image has no image with the digest in out/image.digest.
 func (o *options) pushImage(ctx context.Context) error {
 	want, err := os.ReadFile(filepath.Join(o.out, "image.digest"))
 	if err != nil {
@@ -91,7 +92,7 @@ func (o *options) pushImage(ctx context.Context) error {
 	return nil
 }
 
-// rebuild builds the image from a copy of the sources in another folder, and compares the digests.
+// rebuild builds the image from a copy of the sources in another folder. It returns an error if the digest is not want.
 func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
 	folder, err := os.MkdirTemp("", "release-again-")
 	if err != nil {
@@ -117,8 +118,8 @@ func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
 	return nil
 }
 
-// index builds the binaries of the checkout at root and returns the image of all architectures. Binaries go to folder, bills of materials
-// to bills.
+// index builds the binaries of the checkout at root, and returns the image of all architectures. It writes the binaries
+// to the folder, and the bills of materials to the folder bills.
 func (o *options) index(ctx context.Context, root, folder, bills string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range imagePlatforms() {
@@ -160,7 +161,7 @@ func (o *options) index(ctx context.Context, root, folder, bills string) (v1.Ima
 	return labelled, nil
 }
 
-// labels returns the OCI labels of the image.
+// labels returns the labels of the image, which are also the annotations of its index.
 func (o *options) labels() map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":       "joiner",
@@ -172,8 +173,8 @@ func (o *options) labels() map[string]string {
 	}
 }
 
-// imageOf returns the image of one architecture: certificates, users and /tmp in a layer that seldom changes, the program and its documents
-// in another.
+// imageOf returns the image of one architecture. It has two layers: certificates, users and /tmp, which seldom change;
+// the program and its documents.
 func (o *options) imageOf(p platform, binary string, documents []entry) (v1.Image, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
@@ -228,7 +229,8 @@ type entry struct {
 	mode int64 // 0: 0644
 }
 
-// layerOf packs entries, with their parent folders. Times are 1970, owners root: the same entries result in the same bytes.
+// layerOf packs entries and their parent folders into a layer. All times are 1970 and all owners root, so that the same
+// entries result in the same bytes.
 func layerOf(entries []entry) (v1.Layer, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

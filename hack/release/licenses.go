@@ -15,9 +15,10 @@ import (
 	"strings"
 )
 
-// licensesFile contains the licenses of all modules that are linked into the program, in archives and in the image.
+// licensesFile is the name of the file with the licenses of all linked modules, in the archives and in the image.
 const licensesFile = "THIRD_PARTY_LICENSES"
 
+// The names of files with licenses and with other legal notices.
 var (
 	licenseName = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying)([-._].*)?$`)
 	noticeName  = regexp.MustCompile(`(?i)^(notice|patents|copyright)s?([-._].*)?$`)
@@ -35,8 +36,9 @@ type linked struct {
 	packages              []string
 }
 
-// licensesOf returns the licenses of the modules that are linked into the binary of the checkout at root, of parts of these modules with
-// their own license, and of Go. A module without a license is an error. The same modules result in the same bytes.
+// licensesOf returns the content of licensesFile for a binary of the checkout at root: the licenses of the linked
+// modules, of parts of these modules with their own license, and of Go. A module without a license is an error. The
+// same modules result in the same bytes.
 func (o *options) licensesOf(ctx context.Context, root, binary string, p platform) ([]byte, error) {
 	modules, err := linkedModules(ctx, root, p)
 	if err != nil {
@@ -65,7 +67,8 @@ func (o *options) licensesOf(ctx context.Context, root, binary string, p platfor
 	return writeLicenses(texts), nil
 }
 
-// linkedModules lists the modules of the program's packages according to go list, by path, without the checkout's own module.
+// linkedModules returns the modules of the program's packages, by path, without the checkout's own module. They are
+// those that go list prints.
 func linkedModules(ctx context.Context, root string, p platform) (map[string]*linked, error) {
 	const format = `{{if not .Standard}}{{with .Module}}{{if not .Main}}{{.Path}}|{{.Version}}|{{.Dir}}|{{end}}{{end}}{{.Dir}}{{end}}`
 	text, err := goOutput(ctx, root, p, "list", "-deps", "-f", format, "./cmd/joiner")
@@ -88,8 +91,8 @@ func linkedModules(ctx context.Context, root string, p platform) (map[string]*li
 	return modules, nil
 }
 
-// collect adds the module's license files to texts: the files in its folder, and in the folders between it and each
-// linked package.
+// collect adds the module's license files to texts: those in the module's folder, in the folders of the linked
+// packages, and in the folders between. A module without a license file in its own folder is an error.
 func (m *linked) collect(texts map[string]*licenseText) error {
 	folders := map[string]bool{m.folder: true}
 	for _, folder := range m.packages {

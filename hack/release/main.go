@@ -1,5 +1,6 @@
-// Command release builds the published files of Joiner: the container image for both architectures, the archives of the command line, a
-// bill of materials for each binary, the checksums, krew's manifest, and the Helm chart. The same sources result in the same bytes.
+// Command release builds the published files of Joiner: the container image for both architectures, the archives of the
+// command line, a bill of materials for each binary, the checksums, krew's manifest, and the Helm chart. The same
+// sources result in the same bytes.
 //
 //	go -C hack/release run . -o dist            everything, for the checkout that contains this command
 //	go -C hack/release run . -o dist -only image -twice
@@ -22,10 +23,10 @@ import (
 // options configure a release.
 type options struct {
 	root     string // folder of the checkout
-	out      string // folder; deleted and created again
-	release  string // "v0.2.0"
+	out      string // output folder; deleted and created again, unless only is "push"
+	release  string // version: "v0.2.0"
 	revision string // the commit
-	only     string // "image", "archives", "chart", "push", or "" for all three files
+	only     string // "image", "archives", "chart" or "push"; empty: image, archives and chart, and push if push is set
 	twice    bool   // also build from a copy of the sources, and compare
 	push     string // repository for pushing the image; empty: do not push
 }
@@ -91,7 +92,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// complete fills in the folder, version and commit of the checkout.
+// complete makes the folders absolute, and fills in the version and the commit of the checkout where the user set none.
 func (o *options) complete(ctx context.Context) error {
 	root, err := filepath.Abs(o.root)
 	if err != nil {
@@ -119,4 +120,5 @@ func (o *options) complete(ctx context.Context) error {
 	return nil
 }
 
+// say writes a line of progress to standard error.
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

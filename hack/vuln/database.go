@@ -17,7 +17,7 @@ import (
 // databaseModule is the module with the entries of the Go vulnerability database, below data/osv.
 const databaseModule = "golang.org/x/vulndb"
 
-// entry is the part of a vulnerability that the indexes contain. The entry's file is copied unchanged.
+// entry is the part of a database entry that the indexes need. The file of the whole entry is copied unchanged.
 type entry struct {
 	ID       string    `json:"id"`
 	Modified time.Time `json:"modified"`
@@ -29,17 +29,20 @@ type entry struct {
 	} `json:"affected,omitempty"`
 }
 
+// moduleIndex is an element of index/modules.json: a module with its vulnerabilities.
 type moduleIndex struct {
 	Path  string        `json:"path"`
 	Vulns []moduleEntry `json:"vulns"`
 }
 
-// moduleEntry omits the optional field "fixed": govulncheck reads the versions from the entry.
+// moduleEntry is a vulnerability of a module. It omits the optional field "fixed": govulncheck reads the versions from
+// the entry's own file.
 type moduleEntry struct {
 	ID       string    `json:"id"`
 	Modified time.Time `json:"modified"`
 }
 
+// vulnIndex is an element of index/vulns.json.
 type vulnIndex struct {
 	ID       string    `json:"id"`
 	Modified time.Time `json:"modified"`
@@ -58,8 +61,9 @@ func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 	return m.Dir, m.Version, nil
 }
 
-// layOut writes the entries of a folder (ID.json) to another folder, in the format of a Go vulnerability database: index/db.json,
-// index/modules.json, index/vulns.json and ID/*.json (https://go.dev/security/vuln/database#api).
+// layOut writes the entries of a folder, which are files ID.json, to another folder in the format of a Go vulnerability
+// database: index/db.json, index/modules.json, index/vulns.json and ID/*.json
+// (https://go.dev/security/vuln/database#api).
 func layOut(from, to string) error {
 	entries, err := filepath.Glob(filepath.Join(from, "*.json"))
 	if err != nil || len(entries) == 0 {
@@ -109,6 +113,7 @@ func layOut(from, to string) error {
 	return nil
 }
 
+// copyEntry copies the file of an entry to the folder, and returns the entry.
 func copyEntry(file, to string) (entry, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -124,8 +129,8 @@ func copyEntry(file, to string) (entry, error) {
 	return e, os.WriteFile(filepath.Join(to, e.ID+".json"), data, 0o644)
 }
 
-// database returns the URL of the pinned database for govulncheck. It writes the database to a folder below cache once
-// per version.
+// database returns the URL of the pinned database for govulncheck. If the folder cache does not contain this version
+// yet, database writes it there.
 func database(ctx context.Context, cache string) (string, error) {
 	module, version, err := pinnedDatabase(ctx)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Command vuln checks programs for known vulnerabilities with govulncheck, and fails where a vulnerable function is reachable.
+// Command vuln checks programs for known vulnerabilities with govulncheck, and fails if a vulnerable function is
+// reachable.
 //
 //	go -C hack/vuln run . bin/joiner bin/lab      the functions that are linked into binaries (seconds)
 //	go -C hack/vuln run . -source . ./cmd/joiner  the functions that the sources of a module call, with traces (minutes)
@@ -39,8 +40,9 @@ type check struct {
 	args []string
 }
 
-// accepted lists, by program, the vulnerabilities that no version of the module fixes. The lab listens on loopback only
-// and is not part of a release. No vulnerability of the product is accepted.
+// accepted lists, by program and ID, vulnerabilities that do not fail the check as long as no version of the module
+// fixes them. The lab listens on loopback only and is not part of a release. No vulnerability of the product is
+// accepted.
 var accepted = map[string]map[string]bool{
 	"bin/lab": {"GO-2025-3521": true, "GO-2025-3547": true},
 }
@@ -98,6 +100,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
+// run runs govulncheck with the database at the URL db, and returns the reachable vulnerabilities.
 func (c check) run(ctx context.Context, db string) ([]finding, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "govulncheck", "-db", db, "-format", "json"}, c.args...)...)
 	var problems strings.Builder
@@ -119,7 +122,7 @@ func (c check) run(ctx context.Context, db string) ([]finding, error) {
 	return found, nil
 }
 
-// finding is a vulnerability that affects a program.
+// finding is a vulnerability that govulncheck found in a program.
 type finding struct {
 	ID    string  `json:"osv"`
 	Fixed string  `json:"fixed_version"`
@@ -151,9 +154,9 @@ func (f finding) String() string {
 	return text
 }
 
-// reachableOf parses govulncheck's messages. Only findings with a function count. Findings without a function concern
-// modules and packages whose vulnerable functions are not linked. Each vulnerability is returned once, in the order of
-// its ID. A stream without govulncheck's first message is an error, because an empty stream does not mean that there
+// reachableOf reads govulncheck's messages, and returns the findings with a function, one per vulnerability, sorted by
+// ID. It drops findings without a function: they are about modules and packages whose vulnerable functions are not
+// linked. A stream without govulncheck's first message is an error, because an empty stream does not mean that there
 // are no findings.
 func reachableOf(r io.Reader) ([]finding, error) {
 	byID := map[string]finding{}

@@ -28,9 +28,9 @@ const (
 const clusterHeader = "X-K8s-Aws-Id"
 
 // authenticate returns the caller of a request. For an access key that the world issued, it verifies the signature. Any
-// other access key identifies the administrator of an account, or the role Assume. It is rejected if the server is
-// strict, if the request has a session token (only the world issues those), or if the request is presigned (its purpose
-// is to prove an identity).
+// other access key identifies the role Server.Assume, or the administrator of an account if Assume is empty. Such a key
+// is an error if the server is strict, if the request has a session token (only the world issues those), or if the
+// request is presigned (its purpose is to prove an identity).
 func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *api.Call) (identity.Identity, error) {
 	sig, err := readSignature(r)
 	if errors.Is(err, errUnsigned) {
@@ -81,7 +81,7 @@ func verify(now time.Time, session identity.Session, sig signature, r *http.Requ
 	return nil
 }
 
-// checkTime rejects a signature that is too old or from the future.
+// checkTime rejects a signature whose time is too far before or after the server's time.
 func checkTime(now time.Time, sig signature, c *api.Call) error {
 	most := validity
 	if c.Service == "ec2" || sig.presigned {

@@ -5,7 +5,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// kmsActions returns the emulated actions of KMS: those that fix a key which blocks launches.
+// kmsActions returns the emulated actions of KMS: those with which a user finds and fixes a key that blocks launches,
+// and DisableKey.
 func kmsActions() map[string]api.Action {
 	return map[string]api.Action{
 		"CreateGrant": api.Op(createGrant),
@@ -42,6 +43,7 @@ func describeKey(c *api.Call, in *keyIn) (keyOut, error) {
 func enableKey(c *api.Call, in *keyIn) (api.None, error)  { return switchKey(c, in.KeyId, true) }
 func disableKey(c *api.Call, in *keyIn) (api.None, error) { return switchKey(c, in.KeyId, false) }
 
+// switchKey enables or disables a key.
 func switchKey(c *api.Call, id string, enabled bool) (api.None, error) {
 	k, err := c.Region.KMS.Key(id)
 	if err == nil {
@@ -61,8 +63,8 @@ type createGrantOut struct {
 	GrantId    string
 }
 
-// createGrant allows a principal to use a key. The grant takes effect only if it includes the three operations that EBS
-// needs.
+// createGrant allows a principal to use a key. Of a grant without all three operations that EBS needs, nothing is
+// stored.
 func createGrant(c *api.Call, in *createGrantIn) (createGrantOut, error) {
 	if len(in.Operations) == 0 {
 		return createGrantOut{}, &failure.Error{Code: "ValidationException", Message: "1 validation error detected: Value null at 'operations' failed to satisfy constraint: Member must not be null"}

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// recheck is the interval at which a waiting receiver checks for messages that have become visible again. New messages
-// wake it at once.
+// recheck is the interval at which poll checks for messages that have become visible again. A new message ends the wait
+// at once.
 const recheck = 200 * time.Millisecond
 
 // poll implements the long polling of ReceiveMessage: it waits for messages for up to the requested time, and receives
@@ -22,15 +22,15 @@ func (s *Server) poll(r *http.Request, c *api.Call, act api.Action, answer any) 
 	}
 	deadline := time.NewTimer(first.Wait())
 	defer deadline.Stop()
-	look := time.NewTicker(recheck)
-	defer look.Stop()
+	ticker := time.NewTicker(recheck)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-r.Context().Done():
 			return answer, nil
 		case <-deadline.C:
 			return answer, nil
-		case <-look.C:
+		case <-ticker.C:
 		case <-s.mailed():
 		}
 		var err error
@@ -44,7 +44,7 @@ func (s *Server) poll(r *http.Request, c *api.Call, act api.Action, answer any) 
 	}
 }
 
-// mailed returns a channel that is closed when a message has been sent.
+// mailed returns a channel that is closed when the next message is sent.
 func (s *Server) mailed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

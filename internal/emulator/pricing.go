@@ -35,12 +35,12 @@ type getProductsOut struct {
 	NextToken     string   `json:",omitempty"`
 }
 
-// priced is a product of the price list, and its price in dollars.
+// priced is a product of the price list, and its price.
 type priced struct {
 	sku        string
 	attributes map[string]string
-	price      string
-	currency   string
+	price      string // per hour
+	currency   string // "USD" or "CNY"
 }
 
 // getProducts lists the on-demand prices of instance types on Linux.

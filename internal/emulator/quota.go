@@ -40,7 +40,7 @@ type serviceQuota struct {
 	Adjustable  bool
 }
 
-// unlimited is the value that is reported for a quota that is not set.
+// unlimited is the value of a quota that is not set, in vCPUs.
 const unlimited = 1e6
 
 func getServiceQuota(c *api.Call, in *quotaIn) (quotaOut, error) {
@@ -65,7 +65,7 @@ type requestedQuota struct {
 	Status       string
 }
 
-// requestServiceQuotaIncrease raises a quota at once. AWS takes minutes or days.
+// requestServiceQuotaIncrease raises a quota at once. In AWS that takes minutes or days.
 func requestServiceQuotaIncrease(c *api.Call, in *quotaIn) (quotaRequestOut, error) {
 	q, err := in.quota()
 	if err != nil {
@@ -85,6 +85,7 @@ func requestServiceQuotaIncrease(c *api.Call, in *quotaIn) (quotaRequestOut, err
 	}}, nil
 }
 
+// quota returns the quota with the code of the request.
 func (in *quotaIn) quota() (world.Quota, error) {
 	q, known := quotaCodes[in.QuotaCode]
 	if in.ServiceCode != "ec2" || !known {

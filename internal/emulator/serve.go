@@ -44,8 +44,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		"status", status, "error", err, "took", time.Since(began), "request", c.ID)
 }
 
-// carryOut authenticates a call, injects the world's faults, and executes the call. A fault that is not nil replaces
-// the answer.
+// carryOut authenticates a call, injects the world's faults, and executes the call. If it returns a fault, it also
+// returns the fault's error, and no answer.
 func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, fault *world.Answer, err error) {
 	act, known := s.services[c.Service].Actions[c.Action]
 	s.locked(func(w *world.World, now time.Time) {
@@ -72,7 +72,8 @@ func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, fault *worl
 	return answer, fault, err
 }
 
-// admit authenticates the call, and returns the injected fault and the error with which the call fails, if any.
+// admit authenticates the call and sets its caller and region. It returns the error with which the call fails, and the
+// injected fault if that is the cause; nil if the call does not fail.
 func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
 	var err error
 	if c.Caller, err = s.authenticate(c.World, c.Now, r, c); err != nil && !open(c) {
@@ -124,18 +125,18 @@ func (s *Server) run(c *api.Call, act api.Action) (any, error) {
 	})
 }
 
-// note calls OnAsk, and counts allowed requests. The caller holds the lock.
+// note calls Server.OnAsk, and counts the permission if the request is allowed. The caller holds the lock.
 func (s *Server) note(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 	if s.OnAsk != nil {
 		s.OnAsk(caller, r, isAllowed)
 	}
 	if isAllowed {
-		s.use(caller.Role, r.Action)
+		s.countUse(caller.Role, r.Action)
 	}
 }
 
-// use counts a permission that a role has used. The caller holds the lock.
-func (s *Server) use(role, permission string) {
+// countUse counts a permission that a role has used. The caller holds the lock.
+func (s *Server) countUse(role, permission string) {
 	if s.permissions == nil {
 		s.permissions = map[string]map[string]int{}
 	}
@@ -145,8 +146,8 @@ func (s *Server) use(role, permission string) {
 	s.permissions[role][permission]++
 }
 
-// decode stores the parameters of a request in a struct. Like EC2, it rejects unknown parameters of EC2 calls; these
-// include parameters that are not emulated.
+// decode stores the parameters of a request in a struct. As in EC2, an unknown parameter of an EC2 call is an error.
+// Here parameters that are not emulated are unknown too.
 func (s *Server) decode(c *api.Call, into any) error {
 	if c.Query != nil {
 		if err := s.codec.Decode(c.Query, into); err != nil {
@@ -184,7 +185,8 @@ func unknownAction(c *api.Call) error {
 	return &failure.Error{Code: "UnknownOperationException", Message: "This emulator does not serve the action " + c.Name() + "."}
 }
 
-// faultError returns the error of an injected fault. The code for throttling depends on the service.
+// faultError returns the error of an injected fault. It replaces EC2's code for throttling by that of the call's
+// service.
 func faultError(c *api.Call, a *world.Answer) error {
 	if a.Garbage != "" {
 		return errGarbage

@@ -1,4 +1,5 @@
-// Package emulator serves a world over HTTP as EC2, IAM, STS, EKS, SSM, SQS and the price list.
+// Package emulator serves a world over HTTP as EC2, IAM, STS, EKS, zonal shift, SSM, SQS, KMS, Service Quotas, AWS
+// Organizations and the price list.
 //
 // In: AWS API requests, in the wire formats of the services.
 // Out: answers in AWS's wire formats; the instances that changed state.
@@ -39,20 +40,20 @@ type Server struct {
 	// administrator: of the account with this number if the key has 12 digits, of DefaultAccount if not.
 	Strict bool
 
-	// Assume is the name of a role. Callers with an unknown access key have this role in their account, and not the
-	// rights of the administrator. Their signatures are not verified. Empty: they are administrators.
+	// Assume is the name of a role. A caller with an unknown access key has this role in its account, and not the
+	// rights of an administrator. Its signature is not verified. Empty: the caller is an administrator.
 	Assume string
 
 	codec    api.Codec
 	once     sync.Once
 	services map[string]api.Service // by name in signatures: "ec2"
 
-	mu         sync.Mutex // guards the world and the fields below
-	requests   uint64
-	calls      map[string]int
-	throttled  map[string]int
-	queue      []world.Instance
-	delivering bool
+	mu         sync.Mutex       // guards the world and the fields below
+	requests   uint64           // number of requests
+	calls      map[string]int   // number of calls: see Calls
+	throttled  map[string]int   // number of throttled calls: see Throttled
+	queue      []world.Instance // instances that changed state, for deliver
+	delivering bool             // a goroutine is in deliver
 
 	permissions map[string]map[string]int // number of uses of each permission, by role
 	mail        chan struct{}             // closed when a message is sent; nil until a receiver waits

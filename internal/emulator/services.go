@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/sqs"
 )
 
-// build creates the table of services.
+// build creates s.services.
 func (s *Server) build() {
 	s.services = map[string]api.Service{}
 	for _, svc := range []api.Service{

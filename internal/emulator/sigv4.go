@@ -28,10 +28,10 @@ type signature struct {
 }
 
 const (
-	algorithm  = "AWS4-HMAC-SHA256"
-	amzTime    = "20060102T150405Z"
-	emptyHash  = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	unsignedly = "UNSIGNED-PAYLOAD"
+	algorithm       = "AWS4-HMAC-SHA256"
+	amzTime         = "20060102T150405Z"                                                 // format of the time of a signature
+	emptyHash       = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of an empty body
+	unsignedPayload = "UNSIGNED-PAYLOAD"                                                 // in place of the hash: the body is not signed
 )
 
 // scopeOf returns the service and region that a request is signed for; empty for an unsigned request.
@@ -72,6 +72,7 @@ func readSignature(r *http.Request) (signature, error) {
 	return sig, sig.complete(credential, r.Header.Get("X-Amz-Date"))
 }
 
+// readPresigned reads the signature in the query of a presigned URL.
 func readPresigned(q url.Values) (signature, error) {
 	sig := signature{
 		token: q.Get("X-Amz-Security-Token"), value: q.Get("X-Amz-Signature"), presigned: true,
@@ -86,7 +87,7 @@ func readPresigned(q url.Values) (signature, error) {
 	return sig, sig.complete(q.Get("X-Amz-Credential"), q.Get("X-Amz-Date"))
 }
 
-// complete parses the credential scope and the time.
+// complete sets the fields that the credential and the date contain, and checks that the signature is complete.
 func (s *signature) complete(credential, date string) error {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != "aws4_request" {
@@ -137,8 +138,8 @@ func (s signature) canonical(r *http.Request, body []byte) string {
 
 // payload returns the hash of the body in the canonical request.
 func (s signature) payload(r *http.Request, body []byte) string {
-	if r.Header.Get("X-Amz-Content-Sha256") == unsignedly {
-		return unsignedly
+	if r.Header.Get("X-Amz-Content-Sha256") == unsignedPayload {
+		return unsignedPayload
 	}
 	if len(body) == 0 {
 		return emptyHash
@@ -195,6 +196,7 @@ func escape(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
 
+// mac returns the HMAC-SHA256 of the text.
 func mac(key []byte, text string) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(text))

@@ -51,6 +51,7 @@ func (w *Webhook) caller(ctx context.Context, signed *url.URL) (Caller, error) {
 	return readCaller(body, signed)
 }
 
+// callerIdentity is the response of STS to GetCallerIdentity.
 type callerIdentity struct {
 	Result struct {
 		Arn     string

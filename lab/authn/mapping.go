@@ -74,6 +74,7 @@ func (w *Webhook) accessEntry(ctx context.Context, c Caller) (mapping, error) {
 	return mapping{}, errNotMapped
 }
 
+// readEntry returns the mapping of the access entry of a principal. It returns errNotMapped if the entry is stale.
 func (w *Webhook) readEntry(ctx context.Context, c Caller, principal string) (mapping, error) {
 	out, err := w.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &w.Cluster, PrincipalArn: &principal})
 	if err != nil {
@@ -95,8 +96,8 @@ func (w *Webhook) readEntry(ctx context.Context, c Caller, principal string) (ma
 	}
 }
 
-// stale reports whether the role was created after its access entry. EKS stores the unique id of the role, so an entry does not match a
-// role that was deleted and created again with the same name.
+// stale reports whether the role was created after its access entry. EKS stores the unique id of the role, so an entry
+// does not match a role that was deleted and created again with the same name.
 func (w *Webhook) stale(ctx context.Context, c Caller, created time.Time) (bool, error) {
 	_, name, ok := strings.Cut(c.RoleARN, ":role/")
 	if !ok {
@@ -119,7 +120,8 @@ func samePrincipal(entry, role string) bool {
 	return entryPrefix+":role/"+entryName[strings.LastIndexByte(entryName, '/')+1:] == role
 }
 
-// awsAuth returns the caller's mapping in the ConfigMap. ARNs match exactly, except for case.
+// awsAuth returns the caller's mapping in the ConfigMap aws-auth. ARNs are compared without regard to case, but with
+// their paths.
 func (w *Webhook) awsAuth(c Caller) (mapping, error) {
 	data, ok := w.AWSAuth()
 	if !ok {
@@ -148,6 +150,7 @@ func (w *Webhook) awsAuth(c Caller) (mapping, error) {
 	return mapping{}, errNotMapped
 }
 
+// accountsOf returns the account ids in mapAccounts; none if it is invalid.
 func accountsOf(data string) []string {
 	var accounts []string
 	_ = yaml.Unmarshal([]byte(data), &accounts)
@@ -169,7 +172,8 @@ func (w *Webhook) fill(ctx context.Context, template string, c Caller) (string, 
 	return strings.ReplaceAll(template, "{{AccessKeyID}}", c.AccessKeyID), nil
 }
 
-// privateDNSName returns the private DNS name of an instance, and caches it.
+// privateDNSName returns the private DNS name of an instance, and caches the name. instance is the session name of the
+// caller.
 func (w *Webhook) privateDNSName(ctx context.Context, instance string) (string, error) {
 	if !strings.HasPrefix(instance, "i-") {
 		return "", fmt.Errorf("failed querying private DNS from EC2 API for node %s: the session name is not an instance ID", instance)

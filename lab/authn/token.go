@@ -20,12 +20,13 @@ const (
 	emptyHash     = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	timeFormat    = "20060102T150405Z"
 
-	// TokenLife is the lifetime of a token: STS accepts a presigned request for 15 minutes after its date, even if the request states a
-	// longer expiry.
+	// TokenLife is the lifetime of a token: STS accepts a presigned request for 15 minutes after its date, even if the
+	// request states a longer expiry.
 	TokenLife = 15 * time.Minute
 )
 
-// Token creates a bearer token from AWS credentials: a presigned STS request, which proves the identity of its signer to the cluster.
+// Token creates a bearer token from AWS credentials: a presigned STS request, which proves the identity of its signer
+// to the cluster.
 func Token(ctx context.Context, credentials aws.Credentials, region, cluster string, now time.Time) (string, error) {
 	host := "https://sts." + region + ".amazonaws.com/"
 	query := url.Values{"Action": {"GetCallerIdentity"}, "Version": {"2011-06-15"}, "X-Amz-Expires": {"60"}}
@@ -72,6 +73,7 @@ func (w *Webhook) parse(token string, now time.Time) (*url.URL, error) {
 	return u, checkQuery(query, now)
 }
 
+// checkQuery checks the parameters of the presigned request, by their names in lower case, and its date.
 func checkQuery(query map[string]string, now time.Time) error {
 	for name := range query {
 		switch name {

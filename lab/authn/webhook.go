@@ -88,6 +88,8 @@ func (w *Webhook) Review(ctx context.Context, token string, now time.Time) authe
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user}
 }
 
+// identify returns the user in the cluster and the caller in AWS that a token proves. With an error, the caller is that
+// found so far.
 func (w *Webhook) identify(ctx context.Context, token string, now time.Time) (authenticationv1.UserInfo, Caller, error) {
 	var none authenticationv1.UserInfo
 	signed, err := w.parse(token, now)
@@ -121,12 +123,14 @@ func (w *Webhook) identify(ctx context.Context, token string, now time.Time) (au
 	return user, c, nil
 }
 
+// log writes a line to Log, with the time. format has the line's other fields.
 func (w *Webhook) log(format string, args ...any) {
 	w.logs.Lock()
 	defer w.logs.Unlock()
 	fmt.Fprintf(w.Log, "time=%s "+format+"\n", append([]any{time.Now().UTC().Format(time.RFC3339)}, args...)...)
 }
 
+// emulatorHost returns host and port of the endpoint of AWS; empty if it cannot be parsed.
 func (w *Webhook) emulatorHost() string {
 	u, err := url.Parse(w.Endpoint)
 	if err != nil {

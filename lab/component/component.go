@@ -2,7 +2,7 @@
 //
 // In: the arguments of the process.
 // Out: the exit code of kube-apiserver, kube-controller-manager, kube-scheduler, the guard or a sandbox.
-// Never: two programs in one process: logging and signals are set up once only.
+// Never: two programs in one process, because logging and signals can be set up only once.
 package component
 
 import (

@@ -44,11 +44,11 @@ type ControlPlane struct {
 
 	mu        sync.Mutex
 	apiServer *process.Process // nil while it is stopped
-	apiSpec   process.Spec
+	apiSpec   process.Spec     // with which the API server was started
 }
 
-// Start starts the programs in group, as children that run the program self, and returns once the API server is ready
-// and the controllers have started. Files go to dir.
+// Start starts the programs in group, as children that run the program at the path self, and returns once the API
+// server is ready and the controllers have started. It writes files to dir.
 func Start(ctx context.Context, self, dir string, group *process.Group, authority *pki.Authority, o Options) (*ControlPlane, error) {
 	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, ServiceCIDR)
 	if o.Start == 0 {
@@ -72,6 +72,7 @@ func Start(ctx context.Context, self, dir string, group *process.Group, authorit
 	return c, nil
 }
 
+// startPrograms starts the API server, the controller manager and the scheduler.
 func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, o Options) error {
 	apiServer, err := c.startAPIServer(ctx, self, etcdURL, o)
 	if err != nil {
@@ -145,7 +146,8 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// startAPIServer starts the API server on a free port. It retries with another port if another program has taken the port meanwhile.
+// startAPIServer starts the API server on a free port. It retries with another port if another program has taken the
+// port meanwhile.
 func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string, o Options) (*process.Process, error) {
 	for attempt := 1; ; attempt++ {
 		port, err := freePort()
@@ -190,6 +192,7 @@ func (c *ControlPlane) Close() {
 	}
 }
 
+// waitForAPIServer waits until the API server, whose process is p, is ready.
 func (c *ControlPlane) waitForAPIServer(ctx context.Context, p *process.Process) error {
 	client, err := kubernetes.NewForConfig(c.Admin)
 	if err != nil {
@@ -209,7 +212,8 @@ func (c *ControlPlane) waitForAPIServer(ctx context.Context, p *process.Process)
 	return fmt.Errorf("kube-apiserver: %w (last response of /readyz: %w)\n%s", context.Cause(ctx), last, p.Tail(15))
 }
 
-// waitForControllers waits for the default service account: without it no pod can be created.
+// waitForControllers waits for the default service account, which a controller creates and without which no pod can be
+// created. p is the process of the controller manager.
 func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Process) error {
 	client, err := kubernetes.NewForConfig(c.Admin)
 	if err != nil {

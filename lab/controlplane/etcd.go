@@ -9,7 +9,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// startEtcd starts etcd in this process and returns its client URL. It disables fsync: the data of a crashed lab is discarded.
+// startEtcd starts etcd in this process and returns its client URL. It disables fsync, because the data of a lab that
+// crashes is not needed.
 func startEtcd(ctx context.Context, dir string) (*embed.Etcd, string, error) {
 	anywhere := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	cfg := embed.NewConfig()

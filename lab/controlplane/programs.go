@@ -72,6 +72,8 @@ func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []stri
 	return args
 }
 
+// controllerManagerArgs returns the arguments of kube-controller-manager. Its limits are higher than the defaults, for
+// clusters of a thousand nodes.
 func (c *ControlPlane) controllerManagerArgs() []string {
 	return []string{
 		"--kubeconfig=" + c.file("controller-manager.kubeconfig"),
@@ -88,6 +90,7 @@ func (c *ControlPlane) controllerManagerArgs() []string {
 	}
 }
 
+// schedulerArgs returns the arguments of kube-scheduler.
 func (c *ControlPlane) schedulerArgs() []string {
 	return []string{"--config=" + c.file("scheduler.yaml"), "--secure-port=0"}
 }
@@ -118,8 +121,8 @@ egressSelections:
 `)
 }
 
-// auditPolicy logs the calls of service accounts, except those of Kubernetes' own controllers: metadata only, no bodies. A watch is logged
-// when it starts.
+// auditPolicy logs the calls of service accounts, except those of Kubernetes' own controllers: metadata only, no
+// bodies. A watch is logged when it starts.
 func auditPolicy() []byte {
 	return []byte(`apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -141,21 +144,23 @@ rules:
 // AuditLog returns the path of the file with one line per call of a service account.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.dir, "audit.log") }
 
+// file returns the path of a file of the control plane.
 func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
 
 // Options configure the control plane.
 type Options struct {
 	// Issuer is the issuer of service account tokens, as EKS's OIDC issuer URL.
 	Issuer string
-	// TokenWebhook is the path of the kubeconfig of the webhook that authenticates bearer tokens. Empty disables webhook authentication.
+	// TokenWebhook is the path of the kubeconfig of the webhook that authenticates bearer tokens. Empty disables
+	// webhook authentication.
 	TokenWebhook string
 	// TokenCache is how long the API server caches a response of the webhook.
 	TokenCache time.Duration
 	// ServiceCIDR is the address range of Services, which also sets the IP family of the cluster. Empty selects the
 	// constant ServiceCIDR.
 	ServiceCIDR string
-	// NodeProxy is the path of a socket with a proxy (HTTP CONNECT) to the nodes. Empty makes the API server connect directly, which fails
-	// because it cannot resolve the nodes' names.
+	// NodeProxy is the path of a socket with a proxy (HTTP CONNECT) to the nodes. Empty makes the API server connect
+	// directly, which fails because it cannot resolve the nodes' names.
 	NodeProxy string
 	// Start is the timeout until the control plane is ready. Zero is two minutes.
 	Start time.Duration

@@ -1,5 +1,5 @@
-// Package demo runs Joiner in a lab and shows its work live: pods are pending, nodes are launched and join, pods run, and empty nodes are
-// terminated.
+// Package demo runs Joiner in a lab and shows its work live: pods are pending, nodes are launched and join, pods run,
+// and empty nodes are terminated.
 //
 // In: a terminal or a file to print to, and the joiner program.
 // Out: each event in the life of each node, as it happens, and a summary with prices.
@@ -34,8 +34,8 @@ type Options struct {
 	Color  bool      // use colors
 	Joiner string    // path of the joiner program; empty builds it
 
-	// Keep is called after the demo, with the lab, its running controller and the path of the joiner program. The lab closes when Keep
-	// returns. nil closes the lab at the end of the demo.
+	// Keep is called after the demo, with the lab, its running controller and the path of the joiner program. The lab
+	// closes when Keep returns. nil closes the lab at the end of the demo.
 	Keep func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error
 }
 
@@ -48,9 +48,9 @@ type show struct {
 	screen     *screen
 	lab        *lab.Lab
 	controller *lab.Controller
-	story      *story
+	tracker    *tracker
 	joiner     string
-	plans      []string // manifests of both parts, for the lower bound
+	plans      []string // manifests of the parts so far, for the lower bound
 }
 
 // Run runs the demo. Its error names the part that failed, with evidence from the lab.
@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 			return d.explain(ctx, err)
 		}
 	}
-	full := d.story.standing()
+	full := d.tracker.totals()
 	if err := d.scaleToZero(ctx); err != nil {
 		return d.explain(ctx, err)
 	}
@@ -103,7 +103,7 @@ func (d *show) start(ctx context.Context) error {
 		d.controller, err = d.lab.RunController(ctx, d.joiner)
 	}
 	if err == nil {
-		d.story, err = follow(ctx, d.lab, d.screen)
+		d.tracker, err = follow(ctx, d.lab, d.screen)
 	}
 	if err == nil {
 		err = d.lab.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
@@ -116,6 +116,7 @@ func (d *show) start(ctx context.Context) error {
 	return nil
 }
 
+// caseOne is the first part of the demo: five pods.
 func (d *show) caseOne(ctx context.Context) error {
 	d.screen.title("1  Five pods select nodegroup=karpenter; the NodePool allows t2 and t3, small and medium")
 	text := fill(d.lab, caseOne)
@@ -126,6 +127,7 @@ func (d *show) caseOne(ctx context.Context) error {
 	return d.untilRunning(ctx, 5)
 }
 
+// mixed is the second part of the demo: two hundred pods of several kinds.
 func (d *show) mixed(ctx context.Context) error {
 	total := 0
 	for _, k := range kinds() {
@@ -145,15 +147,16 @@ func (d *show) mixed(ctx context.Context) error {
 
 // untilRunning waits until at least the given number of pods exist and all pods run.
 func (d *show) untilRunning(ctx context.Context, pods int) error {
-	err := d.until(ctx, func(s standing) bool { return s.pods >= pods && s.running == s.pods })
+	err := d.until(ctx, func(s totals) bool { return s.pods >= pods && s.running == s.pods })
 	if err != nil {
 		return fmt.Errorf("wait for %d pods to run: %w", pods, err)
 	}
-	s := d.story.standing()
+	s := d.tracker.totals()
 	d.screen.event(bold, "running", fmt.Sprintf("all %d pods, on %d nodes for $%s/h", s.running, s.nodes, s.price))
 	return nil
 }
 
+// scaleToZero is the third part of the demo: Joiner terminates the empty nodes.
 func (d *show) scaleToZero(ctx context.Context) error {
 	d.screen.title("3  All Deployments are scaled to zero; Joiner terminates the empty nodes")
 	var deployments appsv1.DeploymentList
@@ -167,7 +170,7 @@ func (d *show) scaleToZero(ctx context.Context) error {
 			return fmt.Errorf("scale %s to zero: %w", one.Name, err)
 		}
 	}
-	err := d.until(ctx, func(s standing) bool { return s.pods == 0 && s.nodes+s.coming == 0 && d.alive() == 0 })
+	err := d.until(ctx, func(s totals) bool { return s.pods == 0 && s.nodes+s.joining == 0 && d.alive() == 0 })
 	if err != nil {
 		return fmt.Errorf("wait until all nodes are terminated: %w", err)
 	}
@@ -175,7 +178,8 @@ func (d *show) scaleToZero(ctx context.Context) error {
 	return nil
 }
 
-// clear deletes the demo's objects. Without it, the demo's NodePools would launch nodes for the user's pods while the lab stays up.
+// clear deletes the demo's objects. Without it, the demo's NodePools would launch nodes for the user's pods while the
+// lab stays up.
 func (d *show) clear(ctx context.Context) error {
 	if err := d.lab.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the demo's namespace: %w", err)
@@ -185,7 +189,7 @@ func (d *show) clear(ctx context.Context) error {
 			return fmt.Errorf("delete the demo's NodePools and EC2NodeClasses: %w", err)
 		}
 	}
-	err := d.until(ctx, func(standing) bool {
+	err := d.until(ctx, func(totals) bool {
 		var pools karpenterv1.NodePoolList
 		var classes awsv1.EC2NodeClassList
 		return d.lab.Client.List(ctx, &pools) == nil && d.lab.Client.List(ctx, &classes) == nil && len(pools.Items)+len(classes.Items) == 0
@@ -196,7 +200,7 @@ func (d *show) clear(ctx context.Context) error {
 	return nil
 }
 
-// alive counts the instances that are billed.
+// alive returns the number of instances that are billed.
 func (d *show) alive() int {
 	n := 0
 	for _, i := range d.lab.Instances() {
@@ -209,19 +213,19 @@ func (d *show) alive() int {
 
 // until polls until wanted returns true. It fails when the lab or the controller ends, when the output cannot be
 // written, or after patience.
-func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
+func (d *show) until(ctx context.Context, wanted func(totals) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	defer d.screen.setStatus("")
 	tick := time.NewTicker(150 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		s := d.story.standing()
+		s := d.tracker.totals()
 		if wanted(s) {
 			return nil
 		}
 		d.screen.setStatus(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d joining · $%s/h", s.running,
-			s.pods, s.nodes, s.coming, s.price))
+			s.pods, s.nodes, s.joining, s.price))
 		if err := d.screen.failed(); err != nil {
 			return err
 		}
@@ -237,7 +241,8 @@ func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 	}
 }
 
-// explain adds the lab's evidence to an error. After Ctrl-C, or when the output cannot be written, it returns only that cause.
+// explain adds the lab's evidence to an error. After Ctrl-C, or when the output cannot be written, it returns only that
+// cause.
 func (d *show) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -248,7 +253,8 @@ func (d *show) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w\n%s", err, d.lab.Evidence(context.WithoutCancel(ctx)))
 }
 
-func (d *show) summary(ctx context.Context, full standing) {
+// summary prints the summary. full has the totals before the Deployments were scaled to zero.
+func (d *show) summary(ctx context.Context, full totals) {
 	d.screen.title("Summary")
 	calls, by := d.lab.AWSCalls()
 	rows := [][2]string{

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// namespace holds the demo's workloads.
+// namespace is the namespace of the demo's workloads.
 const namespace = "demo"
 
 //go:embed case1.yaml
@@ -31,6 +31,7 @@ type kind struct {
 	cpu, memory string
 }
 
+// kinds returns the kinds of pods of the second part. cpu and memory are a pod's requests.
 func kinds() []kind {
 	return []kind{
 		{"web", 80, "100m", "128Mi"},
@@ -59,6 +60,7 @@ func mixedManifest(l *lab.Lab) (string, error) {
 	return text, nil
 }
 
+// deployment returns a Deployment of the kind's pods, which run only on nodes of the second part's NodePool.
 func (k kind) deployment() *appsv1.Deployment {
 	labels := map[string]string{"app": k.name}
 	grace := int64(1)

@@ -15,12 +15,12 @@ type screen struct {
 	color bool
 
 	mu     sync.Mutex
-	since  time.Time
-	status string
-	err    error // error of the first failed write
+	since  time.Time // start of the part
+	status string    // current status line
+	err    error     // error of the first failed write
 }
 
-// The colors of the stages, among a terminal's basic eight.
+// The colors of the stages, as parameters of the terminal's escape sequence SGR.
 const (
 	dim    = "2"
 	bold   = "1"
@@ -30,6 +30,7 @@ const (
 	red    = "31"
 )
 
+// paint returns the text in a color, if the screen has colors.
 func (s *screen) paint(color, text string) string {
 	if !s.color || color == "" {
 		return text

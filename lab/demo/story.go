@@ -21,19 +21,19 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// story watches nodes and pods, and prints each step in the life of a node.
-type story struct {
+// tracker watches nodes and pods, and prints each step in the life of a node.
+type tracker struct {
 	lab    *lab.Lab
 	screen *screen
 
 	mu       sync.Mutex
-	claims   map[string]*chapter // by name
+	claims   map[string]*claimLife // by name
 	pods     map[types.UID]*podLife
 	launches map[string]int // instance type → number of launched instances
 }
 
-// chapter is the life of one NodeClaim.
-type chapter struct {
+// claimLife is the life of one NodeClaim.
+type claimLife struct {
 	created                         time.Time
 	launched, joined, ready, isGone bool
 	price                           catalog.Price
@@ -47,7 +47,7 @@ type podLife struct {
 }
 
 // follow starts the watches.
-func follow(ctx context.Context, l *lab.Lab, s *screen) (*story, error) {
+func follow(ctx context.Context, l *lab.Lab, s *screen) (*tracker, error) {
 	scheme, err := lab.Scheme()
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func follow(ctx context.Context, l *lab.Lab, s *screen) (*story, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch the cluster: %w", err)
 	}
-	t := &story{lab: l, screen: s, claims: map[string]*chapter{}, pods: map[types.UID]*podLife{}, launches: map[string]int{}}
+	t := &tracker{lab: l, screen: s, claims: map[string]*claimLife{}, pods: map[types.UID]*podLife{}, launches: map[string]int{}}
 	for _, kind := range []struct {
 		of     client.Object
 		notify func(object any, gone bool)
@@ -87,7 +87,7 @@ func follow(ctx context.Context, l *lab.Lab, s *screen) (*story, error) {
 }
 
 // claim prints the changes of a NodeClaim.
-func (t *story) claim(object any, gone bool) {
+func (t *tracker) claim(object any, gone bool) {
 	if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}
@@ -99,7 +99,7 @@ func (t *story) claim(object any, gone bool) {
 	defer t.mu.Unlock()
 	h := t.claims[c.Name]
 	if h == nil {
-		h = &chapter{created: time.Now()}
+		h = &claimLife{created: time.Now()}
 		t.claims[c.Name] = h
 		t.screen.event(cyan, "wanted", fmt.Sprintf("%-18s %s", c.Name, openTypes(c)))
 	}
@@ -122,7 +122,8 @@ func (t *story) claim(object any, gone bool) {
 	}
 }
 
-func (t *story) launched(c *karpenterv1.NodeClaim, h *chapter) {
+// launched prints the instance of a NodeClaim. The caller holds mu.
+func (t *tracker) launched(c *karpenterv1.NodeClaim, h *claimLife) {
 	i, ok := t.instance(c.Status.ProviderID)
 	if !ok {
 		return
@@ -137,7 +138,8 @@ func (t *story) launched(c *karpenterv1.NodeClaim, h *chapter) {
 	t.screen.event(yellow, "launched", fmt.Sprintf("%-18s %-42s $%s/h %s", c.Name, h.description, h.price, capacityType))
 }
 
-func (t *story) instance(providerID string) (world.Instance, bool) {
+// instance returns the instance with the provider ID; false if it does not exist.
+func (t *tracker) instance(providerID string) (world.Instance, bool) {
 	for _, i := range t.lab.Instances() {
 		if "aws:///"+i.Zone+"/"+i.ID == providerID {
 			return i, true
@@ -161,13 +163,15 @@ func openTypes(c *karpenterv1.NodeClaim) string {
 	return pool
 }
 
+// is reports whether a condition of the NodeClaim is True.
 func is(c *karpenterv1.NodeClaim, condition string) bool {
 	return slices.ContainsFunc(c.Status.Conditions, func(got metav1.Condition) bool {
 		return got.Type == condition && got.Status == metav1.ConditionTrue
 	})
 }
 
-func (t *story) pod(object any, gone bool) {
+// pod records the changes of a pod.
+func (t *tracker) pod(object any, gone bool) {
 	if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}
@@ -188,20 +192,21 @@ func (t *story) pod(object any, gone bool) {
 	life.gone = life.gone || gone
 }
 
-// standing is the current status: counts of pods and nodes, the hourly price of the nodes, and statistics of the
+// totals is the current status: counts of pods and nodes, the hourly price of the nodes, and statistics of the
 // launches.
-type standing struct {
-	pods, running          int
-	nodes, coming          int
+type totals struct {
+	pods, running          int // existing pods, and those of them that run
+	nodes, joining         int // nodes that are ready, and NodeClaims that are not yet
 	price                  catalog.Price
-	launched               int
-	median, worst, perType string
+	launched               int    // NodeClaims with an instance, those that are gone included
+	median, worst, perType string // times from Pending to Running, and launched instances by type
 }
 
-func (t *story) standing() standing {
+// totals returns the current status.
+func (t *tracker) totals() totals {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var s standing
+	var s totals
 	var waits []time.Duration
 	for _, p := range t.pods {
 		if !p.ran.IsZero() {
@@ -224,7 +229,7 @@ func (t *story) standing() standing {
 		case c.ready:
 			s.nodes++
 		default:
-			s.coming++
+			s.joining++
 		}
 		if !c.isGone {
 			s.price += c.price
@@ -240,7 +245,7 @@ func (t *story) standing() standing {
 }
 
 // perType lists the launched instance types with their counts, the highest count first.
-func (t *story) perType() string {
+func (t *tracker) perType() string {
 	var names []string
 	for name := range t.launches {
 		names = append(names, name)

@@ -53,9 +53,9 @@ func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review) // fails only if the API server has closed the connection
 }
 
-// chosen returns the profile that assigns a pod to Fargate: the profile in the pod's label, else the first active
-// profile that selects the pod. DaemonSet pods are never assigned to Fargate. A pod can also opt out with the label
-// compute-type: ec2.
+// chosen returns the name of the profile that assigns a pod to Fargate: the first active profile that selects the pod,
+// or, if the pod has the label ProfileLabel, only the profile with that name. It returns false if there is no such
+// profile, for DaemonSet pods, and for pods that opt out with the annotation ComputeType: ec2.
 func chosen(profiles []ekscluster.FargateProfile, namespace string, pod *corev1.Pod) (string, bool) {
 	owner := metav1.GetControllerOf(pod)
 	if owner != nil && owner.Kind == "DaemonSet" || pod.Annotations[ComputeType] == "ec2" {

@@ -1,8 +1,10 @@
 // Package fargate emulates Fargate, where EKS runs pods without nodes in the account.
 //
 // In: pods as they are created, the cluster's Fargate profiles, and the mapping of their pod execution roles.
-// Out: pods assigned to Fargate's scheduler, a Node for each of them, or an event with the reason for the refusal, in the wording of EKS.
-// Never: a pod that was created before its profile was active, a pod that Fargate cannot run, or a retry of a refused pod.
+// Out: pods assigned to Fargate's scheduler, a Node for each of them, or an event with the reason for the refusal, in
+// the wording of EKS.
+// Never: a pod that was created before its profile was active, a pod that Fargate cannot run, or a retry of a refused
+// pod.
 package fargate
 
 import (
@@ -83,7 +85,8 @@ func New(o Options) *Fargate {
 // did not exist.
 func (f *Fargate) SetDown(isDown bool) { f.isDown.Store(isDown) }
 
-// Start starts to watch the pods that are assigned to Fargate, and returns once they are listed. It runs until ctx ends.
+// Start starts to watch the pods that are assigned to Fargate, and returns once they are listed. It runs until ctx
+// ends.
 func (f *Fargate) Start(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(f.Kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.schedulerName", Scheduler).String()
@@ -136,6 +139,7 @@ func (f *Fargate) take(ctx context.Context, pod *corev1.Pod) {
 	}()
 }
 
+// drop ends a pod that was deleted.
 func (f *Fargate) drop(pod types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,6 +164,7 @@ func (f *Fargate) profiles() []ekscluster.FargateProfile {
 	return out
 }
 
+// log writes a line to Log, with the time. format has the line's other fields.
 func (f *Fargate) log(format string, args ...any) {
 	f.logs.Lock()
 	defer f.logs.Unlock()

@@ -96,7 +96,8 @@ func (s *some[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]T)(s))
 }
 
-// trusts reports whether a trust policy allows a service to assume the role. An unreadable policy allows none.
+// trusts reports whether a trust policy allows a service to assume the role. It does not evaluate actions and
+// conditions. A policy that cannot be parsed allows no service.
 func trusts(policy, service string) bool {
 	var document struct {
 		Statement some[struct {

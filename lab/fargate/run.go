@@ -26,7 +26,8 @@ const CapacityAnnotation = "CapacityProvisioned"
 // patience is how long Fargate waits for a node to become ready.
 const patience = 30 * time.Second
 
-// run handles one pod on Fargate from its creation until the context life ends. The clean-up runs with ctx.
+// run handles one pod on Fargate until the context life ends, which is when the pod is deleted. ctx is the context for
+// removing the pod's node after that.
 func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
 	profile, s, refusal := f.judge(pod)
 	if refusal != "" {
@@ -179,7 +180,7 @@ func (f *Fargate) close(ctx context.Context, node string) {
 	}
 }
 
-// forget deletes the Node of a removed Fargate node.
+// forget deletes the Node after its kubelet was stopped.
 func (f *Fargate) forget(ctx context.Context, node string) {
 	if ctx.Err() != nil {
 		return // the lab is closing, so the Node needs no deletion

@@ -22,6 +22,7 @@ type row struct {
 	least, most, step int64 // MiB
 }
 
+// rows returns the sizes, smallest first.
 func rows() []row {
 	const gib = 1024
 	return []row{
@@ -36,8 +37,8 @@ type size struct {
 	mib   int64 // memory
 }
 
-// sizeOf returns the smallest size that fits a pod's requests. It returns false if no size fits, or if the pod requests a resource that
-// Fargate does not have.
+// sizeOf returns the smallest size that fits a pod's requests. It returns false if no size fits, or if the pod requests
+// a resource that Fargate does not have.
 func sizeOf(pod *corev1.Pod) (size, bool) {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	for name, amount := range requests {

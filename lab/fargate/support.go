@@ -43,16 +43,18 @@ func unsupported(pod *corev1.Pod) string {
 	return "Pod not supported on Fargate: " + strings.Join(why, ", ")
 }
 
+// privileged reports whether the container is privileged.
 func privileged(c corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 }
 
-// takesHostPort ignores the host ports that the API server sets for pods on the host network, because such pods are
-// already refused for HostNetwork.
+// takesHostPort reports whether the container has a host port or a host IP. The API server sets host ports for pods on
+// the host network, so that such pods are refused for both reasons.
 func takesHostPort(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 || p.HostIP != "" })
 }
 
+// supportedVolume reports whether Fargate supports the type of the volume.
 func supportedVolume(v *corev1.Volume) bool {
 	return v.EmptyDir != nil || v.NFS != nil || v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil ||
 		v.PersistentVolumeClaim != nil

@@ -37,10 +37,10 @@ func withOtherCluster(text string) string {
 func bootFaults() []Fault {
 	taint := func(name, what, check, cause, args string) Fault {
 		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause,
-			Break: spoilt(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) })}
+			Break: brokenData(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) })}
 	}
 	broken := func(name, what, check, cause string, change func(string) string) Fault {
-		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, Break: spoilt(change)}
+		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, Break: brokenData(change)}
 	}
 	replace := func(old, with string) func(string) string {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
@@ -169,8 +169,8 @@ func custom(change func(string) string) func(context.Context, *Scene) error {
 	}
 }
 
-// broken is custom with a change that breaks the user data. A change without effect is an error.
-func spoilt(change func(string) string) func(context.Context, *Scene) error {
+// brokenData is custom with a change that breaks the user data. A change without effect is an error.
+func brokenData(change func(string) string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		before, err := s.customData()
 		if err == nil && change(before) == before {

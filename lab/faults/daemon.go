@@ -51,8 +51,8 @@ func daemonFaults() []Fault {
 	}
 }
 
-// devices makes the scene's pods request a GPU on nodes that are tainted for it. The cluster gets a device plug-in with the given
-// tolerations.
+// devices makes the scene's pods request a GPU, and taints the NodePool's nodes for such pods. It adds a device plug-in
+// with the given name and tolerations to the cluster.
 func devices(name string, tolerations ...corev1.Toleration) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		const gpu = "nvidia.com/gpu"
@@ -86,7 +86,8 @@ func daemonSet(name, image string) *appsv1.DaemonSet {
 	}
 }
 
-// withoutDaemon deletes one of EKS's DaemonSets. The fix installs it again as an add-on.
+// withoutDaemon deletes one of EKS's DaemonSets. The printed fix installs the add-on, which creates the DaemonSet
+// again.
 func withoutDaemon(name, addon string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		var daemon appsv1.DaemonSet

@@ -2,7 +2,8 @@
 //
 // In: a running lab, and the fault to play in it.
 // Out: the findings of doctor, the time that it took, and whether its printed fix worked.
-// Never: an expectation derived from the output of doctor: each fault states its expected finding, and a fix works only if pods run.
+// Never: an expectation derived from the output of doctor: each fault states its expected finding, and a fix works only
+// if pods run.
 package faults
 
 import (
@@ -28,20 +29,20 @@ type Fault struct {
 	After bool
 	// NeedsPods means that the fault shows only while pods are pending.
 	NeedsPods bool
-	// Slow means that doctor needs most of Limit to find the fault. Slow faults are played first, so that they do not
-	// extend the run.
+	// Slow means that doctor needs most of the time Limit to find the fault. Slow faults are played first, so that a
+	// run in several labs ends earlier.
 	Slow bool
 	// Wait is the time after the node has joined in which doctor does not report the fault, because the node can still
 	// become healthy. Zero means no delay.
 	Wait time.Duration
 	// Smoke marks the few faults that every test run plays.
 	Smoke bool
-	// AuthMode is the cluster's authentication mode while the fault is played. Empty: world.AuthBoth.
+	// AuthMode is the cluster's authentication mode while the fault is played. Empty: ekscluster.AuthBoth.
 	AuthMode string
 	// Alone means that the fault breaks more than its own objects, so no other fault may run beside it.
 	Alone bool
 
-	// Break changes the scene's objects before they are created, or anything else in the lab.
+	// Break injects the fault: it changes the scene's objects before they are created, or anything else in the lab.
 	Break func(ctx context.Context, s *Scene) error
 	// Then is called after the objects were created. nil: not called.
 	Then func(ctx context.Context, s *Scene) error

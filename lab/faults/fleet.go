@@ -87,7 +87,7 @@ func fleetFaults() []Fault {
 				if err != nil {
 					return err
 				}
-				return spoilt(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
+				return brokenData(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
 			}},
 		{
 			Name:  "feature-gate-unknown",
@@ -95,7 +95,7 @@ func fleetFaults() []Fault {
 			Check: "TAINT-3",
 			Cause: "knows no such feature gate",
 			Hint:  true,
-			Break: spoilt(func(text string) string {
+			Break: brokenData(func(text string) string {
 				return strings.Replace(text, "args '", "args '--feature-gates=NoSuchGate=true ", 1)
 			})},
 		{
@@ -105,7 +105,7 @@ func fleetFaults() []Fault {
 			Cause: "a script of the user data fails before the kubelet starts",
 			After: true,
 			Smoke: true,
-			Break: spoilt(func(text string) string {
+			Break: brokenData(func(text string) string {
 				return strings.Replace(text, "/etc/eks", "set -e\nfetch-the-agent --now\n/etc/eks", 1)
 			})},
 	}

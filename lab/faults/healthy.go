@@ -25,10 +25,10 @@ type Healthy struct {
 	Alarms []string // false alarms: findings of doctor, without duplicates
 }
 
-// variant is a healthy scene that differs from NewScene.
+// variant is a healthy scene that differs from that of NewScene.
 type variant struct {
 	name string
-	mode string // authentication mode; empty: any
+	mode string // authentication mode; empty: ekscluster.AuthBoth
 	make func(ctx context.Context, s *Scene) error
 }
 
@@ -87,6 +87,7 @@ func (s *Stage) PlayHealthy(ctx context.Context) (Healthy, error) {
 	return out, nil
 }
 
+// playHealthy plays the healthy scenes of an authentication mode, and adds the result to out.
 func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) error {
 	var scenes []*Scene
 	defer func() {
@@ -130,7 +131,7 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 	return s.recordAlarms(ctx, out)
 }
 
-// recordAlarms runs doctor and records its findings.
+// recordAlarms runs doctor, and adds the findings that require action to the alarms.
 func (s *Stage) recordAlarms(ctx context.Context, out *Healthy) error {
 	all, err := s.ask(ctx)
 	if err != nil {

@@ -125,17 +125,17 @@ func armImage(_ context.Context, s *Scene) error {
 	})
 }
 
-// otherFamily gives the scene an image of family is, under the AMI family named. Amazon Linux 2 images are built by the
-// account.
-func otherFamily(named, is string, change func(*world.Image)) func(context.Context, *Scene) error {
+// otherFamily gives the scene an image of the family actual. The EC2NodeClass has the AMI family named. change changes
+// the image; nil: no change.
+func otherFamily(named, actual string, change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, now time.Time) error {
-			from := is
-			if is == "AL2" {
+			from := actual
+			if actual == "AL2" {
 				from = "AL2023" // AWS publishes no Amazon Linux 2 image for current versions
 			}
 			id, err := s.copyImage(now, from, func(i *world.Image) {
-				i.Family = is
+				i.Family = actual
 				if change != nil {
 					change(i)
 				}
@@ -149,7 +149,7 @@ func otherFamily(named, is string, change func(*world.Image)) func(context.Conte
 // scriptFaults are faults in the user data of a custom AMI that are visible only in the instance's console output.
 func scriptFaults() []Fault {
 	own := func(name, what, check, cause string, change func(string) string) Fault {
-		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, After: true, Break: spoilt(change)}
+		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, After: true, Break: brokenData(change)}
 	}
 	before := func(lines string) func(string) string {
 		return func(text string) string { return strings.Replace(text, "/etc/eks", lines+"\n/etc/eks", 1) }

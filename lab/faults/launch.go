@@ -118,22 +118,22 @@ func key(k world.Key) func(context.Context, *Scene) error {
 }
 
 // noSpotRole deletes the service-linked role that EC2 creates with the first spot instance, and restricts the scene to
-// spot.
+// spot instances.
 func noSpotRole(_ context.Context, s *Scene) error {
 	s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, karpv1.CapacityTypeSpot)
-	lacks := func(is bool) func(*world.World, time.Time) error {
+	setMissing := func(missing bool) func(*world.World, time.Time) error {
 		return func(w *world.World, _ time.Time) error {
 			account := w.Account(s.Lab.Account)
-			account.NoSpotRole = is
+			account.NoSpotRole = missing
 			_ = account.DeleteRole("AWSServiceRoleForEC2Spot") // the role exists if an earlier scene launched a spot instance
 			return nil
 		}
 	}
-	s.Undo(func(context.Context) error { return s.World(lacks(false)) })
-	return s.World(lacks(true))
+	s.Undo(func(context.Context) error { return s.World(setMissing(false)) })
+	return s.World(setMissing(true))
 }
 
-// quota sets a quota of vCPUs to 0.
+// quota sets a quota of vCPUs to 0, and restricts the scene to the quota's capacity type.
 func quota(q world.Quota, capacityType string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, capacityType)
@@ -151,7 +151,7 @@ func quota(q world.Quota, capacityType string) func(context.Context, *Scene) err
 	}
 }
 
-// denying returns a policy that denies an action on resources of the scene's class.
+// denying returns a policy that denies an action if the request tags resources with the name of the scene's class.
 func (s *Scene) denying(action string) string {
 	return fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Sid":"Freeze","Effect":"Deny","Action":%q,"Resource":"*","Condition":{"StringEquals":{"aws:RequestTag/%s":%q}}}]}`,
 		action, awsv1.LabelNodeClass, s.Name)

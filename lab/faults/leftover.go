@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// nameOf returns the name of a scene's objects. The name does not reveal the fault, so doctor cannot derive the cause
-// from the name.
+// nameOf returns the name of the objects of the scene with this number. The name does not reveal the fault, so that
+// doctor cannot derive the cause from it.
 func nameOf(played int) string { return fmt.Sprintf("team-%d", played) }
 
 // clean deletes the AWS resources that the fault or its fix created for the scene: the access entry, the role, instance
@@ -61,6 +61,7 @@ func (s *Scene) clean(context.Context) error {
 	return s.Lab.Roles.RemoveNode(s.Name)
 }
 
+// exists reports whether the policy with the ARN exists.
 func exists(account *world.Account, policy string) bool {
 	_, err := account.Policy(policy)
 	return err == nil

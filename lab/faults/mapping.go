@@ -167,15 +167,18 @@ func entryOf(kind string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error { return errors.Join(s.role(), s.entry(s.arn(), kind)) }
 }
 
-// badRow gives the scene its own role, and aws-auth a row for it, with strings replaced in pairs of old and new.
+// badRow gives the scene its own role, and adds a row for the role to aws-auth. In the row, it replaces the strings in
+// replace, which are pairs of old and new; without any, the row is correct.
 func badRow(replace ...string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error { return errors.Join(s.role(), s.row(ctx, replace...)) }
 }
 
+// controllerMapped gives the scene its own role, and adds a row for the controller's role instead to aws-auth.
 func controllerMapped(ctx context.Context, s *Scene) error {
 	return errors.Join(s.role(), s.row(ctx, s.arn(), s.Lab.Roles.ARN(lab.ControllerRole)))
 }
 
+// roleMadeAgain gives the scene its own role with an access entry that is older than the role.
 func roleMadeAgain(_ context.Context, s *Scene) error {
 	return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux), s.age(s.arn()), s.replaceRole())
 }

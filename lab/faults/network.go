@@ -110,7 +110,7 @@ func subnet(change func(*Scene, *network.Subnet, *network.RouteTable)) func(cont
 	}
 }
 
-// newSubnet creates a subnet in the upper half of the VPC's addresses, which only scenes use.
+// newSubnet creates a subnet in the upper half of the VPC's addresses, where only scenes have subnets.
 func newSubnet(s *Scene) (*network.Subnet, error) {
 	e := s.Lab.Estate
 	base := e.VPC.CIDR.Addr().As4()

@@ -18,8 +18,9 @@ type Pair struct {
 	Err   error         // why not both faults were found; nil if both were found
 }
 
-// Pairs selects n random pairs of faults that can be played in parallel: different checks, the same authentication
-// mode, not Alone and not Slow. The same seed selects the same pairs. The result can have fewer than n pairs.
+// Pairs selects n random pairs of faults that can be played in parallel: they have different checks and the same
+// authentication mode, and neither is Alone or Slow. The same seed selects the same pairs. The result can have fewer
+// than n pairs, and both orders of a pair.
 func Pairs(faults []Fault, n int, seed uint64) []Pair {
 	draw := rand.New(rand.NewPCG(seed, 0))
 	candidates := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.Alone || f.Slow })
@@ -52,6 +53,7 @@ func (s *Stage) PlayPair(ctx context.Context, p Pair) Pair {
 	return p
 }
 
+// playPair plays each fault in its scene, and sets Both and After.
 func (s *Stage) playPair(ctx context.Context, scenes []*Scene, p *Pair) error {
 	for i, f := range []Fault{p.One, p.Other} {
 		if err := s.Break(ctx, scenes[i], f, f.After); err != nil {

@@ -24,6 +24,7 @@ import (
 // Limit is the maximum time, from the creation of the objects, in which doctor must find a cause.
 const Limit = 2 * time.Minute
 
+// Maximum times after a fix.
 const (
 	// fixTakes is the maximum time from the end of a fix's commands until pods run.
 	fixTakes = time.Minute
@@ -35,12 +36,12 @@ const (
 type Stage struct {
 	Lab    *lab.Lab // in which the faults are played
 	Joiner string   // path of the joiner program
-	// Say receives progress lines. nil discards them.
+	// Say is called with each line of progress. nil disables the calls.
 	Say func(string)
 
 	played int
 	mode   string   // authentication mode of the last scene
-	left   []*Scene // fixed scenes whose objects are being deleted
+	left   []*Scene // scenes whose fault was fixed and whose objects are being deleted
 }
 
 // Settings returns additional settings of the stage's controller: short refresh intervals, so that the controller
@@ -49,8 +50,7 @@ func Settings() []string {
 	return []string{"DISABLE_LEADER_ELECTION=true", "SUBNET_REFRESH_INTERVAL=1s", "AMI_REFRESH_INTERVAL=1s", "SHORTAGE_BACKOFF=5s"}
 }
 
-// NewStage prepares a lab: it creates the controller's service account, as the chart does. The lab's authentication mode must be
-// world.AuthBoth.
+// NewStage prepares a lab: it creates the controller's service account, as the chart does.
 func NewStage(ctx context.Context, l *lab.Lab, joiner string) (*Stage, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "joiner", Namespace: metav1.NamespaceSystem,
 		Annotations: map[string]string{"eks.amazonaws.com/role-arn": l.Roles.ARN(lab.ControllerRole)}}}
@@ -81,7 +81,7 @@ type Result struct {
 	First bool          // the first finding was the expected one
 	AtAll bool          // one of the findings was the expected one
 	Early bool          // found before any instance was launched
-	After time.Duration // from the launch, or without a launch from the creation of the objects, until found
+	After time.Duration // until found: from the launch of the first instance, or without one from the creation of the objects
 	Wrong []string      // unexpected first findings, without duplicates
 	Fixed bool          // the fix worked: pods run, and doctor reports no problem
 	// ByHand means that the fix opens an editor, and the lab made the edit.
@@ -110,6 +110,7 @@ func (s *Stage) Play(ctx context.Context, f Fault) Result {
 	return r
 }
 
+// play does the work of Play, except for the clean-up, and sets the fields of r except Err.
 func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) error {
 	fix, err := s.find(ctx, scene, f, r)
 	if err != nil {
@@ -243,6 +244,7 @@ func (f Fault) is(found Found) bool {
 	return found.Check == f.Check && strings.Contains(found.Cause, f.Cause) && found.Verdict == string(verdict)
 }
 
+// wrong adds a first finding that is not the expected one.
 func (r *Result) wrong(f Found) {
 	line := f.Check + " " + f.Verdict + ": " + f.Cause
 	if !slices.Contains(r.Wrong, line) {
@@ -250,6 +252,7 @@ func (r *Result) wrong(f Found) {
 	}
 }
 
+// when describes when the fault was found.
 func (r Result) when() string {
 	if r.Early {
 		return "before the launch"
@@ -257,6 +260,7 @@ func (r Result) when() string {
 	return fmt.Sprintf("%.1f s after the launch", r.After.Seconds())
 }
 
+// firstOf describes the first finding.
 func firstOf(all []Found) string {
 	if len(all) == 0 {
 		return "no finding"
@@ -264,7 +268,7 @@ func firstOf(all []Found) string {
 	return fmt.Sprintf("%s %s: %s", all[0].Check, all[0].Verdict, all[0].Cause)
 }
 
-// ask runs doctor with read-only permissions.
+// ask runs doctor with read-only permissions, and returns its findings.
 func (s *Stage) ask(ctx context.Context) ([]Found, error) {
 	printed, _, err := s.Lab.Doctor(ctx, s.Joiner, "-o", "json")
 	if err != nil {
@@ -277,6 +281,7 @@ func (s *Stage) ask(ctx context.Context) ([]Found, error) {
 	return report.Findings, nil
 }
 
+// say passes a formatted line to Say, if it is set.
 func (s *Stage) say(format string, args ...any) {
 	if s.Say != nil {
 		s.Say(fmt.Sprintf(format, args...))

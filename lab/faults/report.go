@@ -12,8 +12,8 @@ import (
 // Summary contains the counts and times of a report.
 type Summary struct {
 	Faults              int           // faults that were played
-	First               int           // faults that were the first finding of doctor
-	AtAll               int           // faults that were among the findings
+	First               int           // faults that doctor found, with the expected finding first
+	AtAll               int           // faults that doctor found, with the expected finding at any place
 	Early               int           // faults that were found before a launch
 	Pasted              int           // faults that the printed commands fixed
 	ByHand              int           // faults that were fixed in the editor that the printed command opens
@@ -51,7 +51,7 @@ func (r Report) Summary() Summary {
 	return s
 }
 
-// medianAndWorst returns 0 for no times. It sorts the slice in place.
+// medianAndWorst returns the median and the maximum of the times; 0 without times. It sorts the slice in place.
 func medianAndWorst(times []time.Duration) (median, worst time.Duration) {
 	slices.Sort(times)
 	if n := len(times); n > 0 {
@@ -60,6 +60,7 @@ func medianAndWorst(times []time.Duration) (median, worst time.Duration) {
 	return 0, 0
 }
 
+// count returns 1 for true and 0 for false.
 func count(is bool) int {
 	if is {
 		return 1
@@ -135,6 +136,7 @@ func (r Report) numbers() [][2]string {
 	}
 }
 
+// writeFaults writes a table with a row for each fault.
 func (r Report) writeFaults(b *strings.Builder) {
 	b.WriteString("## Faults\n\n`lab fault NAME` injects a fault into a running lab.\n\n| fault | description | check | found | pods run after the fix | |\n|---|---|---|---|---|---|\n")
 	for _, one := range r.Results {
@@ -162,6 +164,7 @@ func (r Report) writeFaults(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
+// writePairs writes a table with a row for each pair of faults.
 func (r Report) writePairs(b *strings.Builder) {
 	b.WriteString("## Two faults at the same time\n\n| fault | and | both found |\n|---|---|---|\n")
 	for _, p := range r.Pairs {
@@ -174,6 +177,7 @@ func (r Report) writePairs(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
+// writeUntried writes a table with a row for each check without a fault.
 func writeUntried(b *strings.Builder) {
 	b.WriteString("## Checks without a fault\n\nTests of package diagnosis cover these checks.\n\n| check | why the lab has no fault for the check |\n|---|---|\n")
 	reasons := Untried()

@@ -89,7 +89,7 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	return r, errors.Join(errs...)
 }
 
-// durationRank returns the sort key by duration: 0 for slow faults, 1 for others.
+// durationRank returns a sort key that puts slow faults first.
 func durationRank(f Fault) int {
 	if f.Slow {
 		return 0
@@ -128,12 +128,14 @@ func (p Plan) work(ctx context.Context, jobs <-chan func(*Stage)) error {
 	return nil
 }
 
+// say passes a line to Say, if it is set.
 func (p Plan) say(line string) {
 	if p.Say != nil {
 		p.Say(line)
 	}
 }
 
+// line returns the progress line of a fault.
 func (r Result) line() string {
 	if r.Err != nil {
 		return fmt.Sprintf("FAIL  %s: %v", r.Fault.Name, r.Err)
@@ -141,6 +143,7 @@ func (r Result) line() string {
 	return fmt.Sprintf("ok    %s: found %s, fixed", r.Fault.Name, r.when())
 }
 
+// line returns the progress line of a pair.
 func (p Pair) line() string {
 	if p.Err != nil {
 		return fmt.Sprintf("FAIL  %s and %s: %v", p.One.Name, p.Other.Name, p.Err)

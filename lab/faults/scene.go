@@ -35,9 +35,9 @@ type Scene struct {
 	Pods  *appsv1.Deployment // has one pod, which the NodePool accepts
 	More  []client.Object    // created before the others, and deleted with them
 
-	undo   []func(context.Context) error
-	images []string        // images registered for the scene
-	made   []client.Object // in the order of creation
+	undo   []func(context.Context) error // see Undo
+	images []string                      // images registered for the scene
+	made   []client.Object               // in the order of creation
 }
 
 // NewScene returns a healthy scene. It creates no objects.
@@ -70,6 +70,7 @@ func In(key string, values ...string) karpv1.Requirement {
 	return karpv1.Requirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
+// pods returns a Deployment with one pod, which runs only on nodes with the label "test" of this value.
 func pods(name string) *appsv1.Deployment {
 	one, grace := int32(1), int64(1)
 	labels := map[string]string{"app": name}
@@ -183,7 +184,8 @@ func (s *Scene) gone(ctx context.Context) error {
 	})
 }
 
-// until waits until ok returns true. The error after limit contains what, and the last error of ok.
+// until waits until ok returns true and no error. After the time limit it returns an error that contains what, the
+// description of the wait, and the last error of ok.
 func (s *Scene) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, poll, limit, true, func(ctx context.Context) (bool, error) {

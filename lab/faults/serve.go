@@ -26,12 +26,12 @@ const requestTimeout = 2 * time.Minute
 type faultServer struct {
 	mu     sync.Mutex
 	stage  *Stage
-	scenes map[string]*Scene // by name of the fault
-	played int
+	scenes map[string]*Scene // of the injected faults, by name of the fault
+	played int               // number of scenes so far
 }
 
-// Serve accepts the commands of `lab fault` until the context ends. It listens in the lab's folder, to which only the lab's user has
-// access.
+// Serve accepts the commands of `lab fault` until the context ends. It listens in the lab's folder, to which only the
+// lab's user has access.
 func Serve(ctx context.Context, l *lab.Lab) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(l.Home, socket))
 	if err != nil {
@@ -47,6 +47,7 @@ func Serve(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
+// handle returns an HTTP handler that calls do with the name of the fault, one request at a time.
 func (d *faultServer) handle(do func(context.Context, string) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
@@ -90,7 +91,8 @@ func (d *faultServer) inject(ctx context.Context, name string) (string, error) {
 	return played(f, scene.Name, before, stage.mode), nil
 }
 
-// played describes the fault and how to diagnose it. It mentions the authentication mode if the fault changed it.
+// played describes an injected fault and how to diagnose it. name is that of the scene; before and now are the
+// authentication modes before the fault and with it, which are mentioned if they differ.
 func played(f Fault, name, before, now string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s. Created EC2NodeClass, NodePool and Deployment %s.\n", capital(f.What), name)
@@ -167,6 +169,7 @@ func Ask(ctx context.Context, home, name string, undo bool) (string, error) {
 	return string(text), nil
 }
 
+// capital returns the text with a capital first letter.
 func capital(text string) string {
 	if text == "" {
 		return text

@@ -10,10 +10,11 @@ const (
 	EnvIPv6     = "ENABLE_IPv6"                        // pods have IPv6 addresses
 )
 
-// podAddresses returns the number of addresses that the VPC CNI has for pods without hostNetwork. On each interface of
-// the default network card, these are all addresses except the interface's primary address. With custom networking, the
-// first interface is not used for pods. With prefixes, which require a Nitro or bare metal type, each address is a
-// block of 16 addresses. An IPv6 cluster has a /80 block for each node, so the number is unlimited.
+// podAddresses returns the number of addresses that the VPC CNI has for pods without hostNetwork. environment has the
+// variables of the CNI's pod. The addresses are those of each interface of the default network card, except the
+// interface's primary address. With custom networking, the first interface is not used for pods. With prefixes, which
+// require a Nitro or bare metal type, there is a block of 16 addresses in place of each address. With prefixes and
+// IPv6, the number is unlimited, because the node has a /80 block; it is 0 if the instance has no IPv6 address.
 func (b *boot) podAddresses(environment map[string]string) int64 {
 	n := b.Facts.Network
 	interfaces := n.MaxInterfaces

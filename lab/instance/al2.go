@@ -124,6 +124,7 @@ func (b *boot) extraArgs(extra string) []string {
 	return words(extra)
 }
 
+// parseBootstrap parses the arguments of bootstrap.sh. problem is the script's error message; empty: none.
 func parseBootstrap(args []string) (flags map[string]string, cluster, problem string) {
 	flags = map[string]string{"--use-max-pods": "true", "--ip-family": "ipv4"}
 	var positional []string
@@ -164,8 +165,8 @@ func (b *boot) al2Config(f *files, flags map[string]string) ([]byte, error) {
 	return data, nil
 }
 
-// guessedDNS returns the address that bootstrap.sh assumes for cluster DNS, from the range of the instance's own
-// address.
+// guessedDNS returns the address that the image assumes for cluster DNS if the user data has none. It follows from the
+// range of the instance's own address.
 func (b *boot) guessedDNS() string {
 	if strings.HasPrefix(b.PrivateIP, "10.") {
 		return "172.20.0.10"

@@ -37,8 +37,8 @@ type nodeConfig struct {
 	} `json:"spec"`
 }
 
-// bootAL2023 boots Amazon Linux 2023: nodeadm configures the kubelet from the
-// NodeConfig parts before the scripts run, and starts it after them.
+// bootAL2023 boots Amazon Linux 2023. nodeadm configures the kubelet from the NodeConfig parts before the scripts run,
+// and starts the kubelet after the scripts.
 func (b *boot) bootAL2023(ctx context.Context, parts []part) {
 	b.refuseParts(parts, kindNodeConfig)
 	var configured *start
@@ -61,7 +61,7 @@ func (b *boot) bootAL2023(ctx context.Context, parts []part) {
 		return
 	}
 	b.kubelet = configured
-	environment := configured.environment // systemd drop-ins written by scripts override it
+	environment := configured.environment // systemd drop-ins that scripts have written override these variables
 	maps.Copy(environment, box.files.kubeletEnvironment())
 	b.kubelet.proxy = proxyFor(environment, configured.server)
 	b.nodeadm("nodeadm-run", "info", "Starting daemon..", `"name":"kubelet"`)
@@ -155,6 +155,7 @@ func mergeInto(to, from map[string]any) {
 	}
 }
 
+// check returns nodeadm's error if the description of the cluster is incomplete.
 func (c *nodeConfig) check() error {
 	switch cluster := c.Spec.Cluster; {
 	case cluster.Name == "":
@@ -169,6 +170,7 @@ func (c *nodeConfig) check() error {
 	return nil
 }
 
+// nodeadmStart returns the kubelet's command line and files for the NodeConfig, or nodeadm's error.
 func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
 	switch {
 	case b.Image.has(FlawNoContainerd):
@@ -212,10 +214,11 @@ func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
 	}, nil
 }
 
-// nodeIP returns the node's address in the IP family of its cluster, or an error like that of the metadata service.
-func (b *boot) nodeIP(six bool) (string, error) {
+// nodeIP returns the node's address in the IP family of its cluster. It returns the metadata service's error if the
+// cluster uses IPv6 and the instance has no IPv6 address.
+func (b *boot) nodeIP(isIPv6 bool) (string, error) {
 	switch {
-	case !six:
+	case !isIPv6:
 		return b.PrivateIP, nil
 	case b.IPv6 == "":
 		return "", errors.New("operation error ec2imds: GetMetadata, http response error StatusCode: 404, request to EC2 IMDS failed (network/interfaces/macs/…/ipv6s)")

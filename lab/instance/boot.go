@@ -64,10 +64,10 @@ const limit = 10 * time.Second
 type boot struct {
 	Instance
 	around  Surroundings
-	say     func(string)
-	born    time.Time
-	swap    bool   // a script has enabled swap
-	kubelet *start // settings by the image's bootstrap; nil until the bootstrap starts the kubelet
+	say     func(string) // prints a line of the console
+	born    time.Time    // when the boot started
+	swap    bool         // a script has enabled swap
+	kubelet *start       // settings by the image's bootstrap; nil until the bootstrap starts the kubelet
 }
 
 // start has the command line and files with which a kubelet is started.
@@ -176,6 +176,7 @@ func (b *boot) refuseParts(parts []part, known ...string) {
 	}
 }
 
+// contains reports whether the list has the string.
 func contains(list []string, s string) bool {
 	for _, l := range list {
 		if l == s {
@@ -185,6 +186,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
+// firstBytes returns the first n bytes in one line.
 func firstBytes(data []byte, n int) string {
 	if len(data) > n {
 		data = data[:n]

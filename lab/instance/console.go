@@ -28,8 +28,10 @@ func (b *boot) unit(unit, line string) {
 // up returns the uptime in seconds. It adds 9 seconds, because a boot takes longer on EC2 than in the lab.
 func (b *boot) up() float64 { return 9 + time.Since(b.born).Seconds() }
 
+// stamp returns the time in the format of cloud-init.
 func stamp() string { return time.Now().UTC().Format("Mon, 02 Jan 2006 15:04:05 +0000") }
 
+// kernel returns the version of the image's kernel, without the architecture.
 func (i Image) kernel() string {
 	switch i.Family {
 	case "AL2023":

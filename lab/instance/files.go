@@ -19,10 +19,11 @@ const maxFile = 1 << 20
 // it.
 type files struct {
 	mu      sync.Mutex
-	content map[string][]byte
-	folders map[string]bool
+	content map[string][]byte // of files, by absolute path
+	folders map[string]bool   // by absolute path
 }
 
+// newFiles returns the file system of a new instance.
 func newFiles() *files {
 	f := &files{content: map[string][]byte{}, folders: map[string]bool{}}
 	for _, folder := range []string{
@@ -38,6 +39,7 @@ func newFiles() *files {
 	return f
 }
 
+// read returns the content of a file; false if it does not exist.
 func (f *files) read(name string) ([]byte, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,6 +47,7 @@ func (f *files) read(name string) ([]byte, bool) {
 	return bytes.Clone(data), ok
 }
 
+// write writes data to a file, or appends data if add is true. It cuts the file off at maxFile.
 func (f *files) write(name string, data []byte, add bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,6 +64,7 @@ func (f *files) write(name string, data []byte, add bool) error {
 	return nil
 }
 
+// makeFolder creates a folder and its parents.
 func (f *files) makeFolder(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,12 +73,14 @@ func (f *files) makeFolder(name string) {
 	}
 }
 
+// remove deletes a file.
 func (f *files) remove(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.content, name)
 }
 
+// open opens a file with the flags of os.OpenFile. Opening for writing creates the file.
 func (f *files) open(name string, flag int) (io.ReadWriteCloser, error) {
 	if flag&(os.O_WRONLY|os.O_RDWR) != 0 {
 		if err := f.write(name, nil, flag&os.O_TRUNC == 0); err != nil {
@@ -89,6 +95,7 @@ func (f *files) open(name string, flag int) (io.ReadWriteCloser, error) {
 	return &openFile{files: f, name: name, reader: bytes.NewReader(data)}, nil
 }
 
+// stat describes a file or folder.
 func (f *files) stat(name string) (fs.FileInfo, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,6 +108,7 @@ func (f *files) stat(name string) (fs.FileInfo, error) {
 	return nil, &os.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
 }
 
+// readDir lists a folder, sorted by name.
 func (f *files) readDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
 	name = absolute(ctx, name)
 	f.mu.Lock()

@@ -23,6 +23,7 @@ func Flaws() []string {
 	return []string{FlawNoNodeadm, FlawLockedNodeadm, FlawNoBootstrap, FlawNoKubelet, FlawNoContainerd, FlawWrongClock, FlawOldTable}
 }
 
+// has reports whether the image has the flaw.
 func (i Image) has(flaw string) bool { return slices.Contains(i.Flaws, flaw) }
 
 // lacksNodeadm reports whether nodeadm cannot be started, and then prints the lines of systemd about it. Source:
@@ -54,7 +55,8 @@ var errNoContainerd = errors.New(`exec: "containerd": executable file not found 
 // errExpired is AWS's response to a request with an old signature time.
 var errExpired = errors.New("https response error StatusCode: 400, RequestID: 5f3c1a0e-8f0c-4a9a-b6a4-0d9b1c7e2f11, api error RequestExpired: Request has expired.")
 
-// describe emulates the image's call of ec2:DescribeInstances, which returns the name of the node.
+// describe emulates the image's call of ec2:DescribeInstances, with which it looks up the name of the node. It returns
+// the error of the call.
 func (b *boot) describe() error {
 	if err := b.around.Credentials(); err != nil {
 		return fmt.Errorf("get identity: get credentials: failed to refresh cached credentials, no EC2 IMDS role found: %w", err)

@@ -44,11 +44,11 @@ func (b *boot) reserved(pods int64) map[string]string {
 	}
 }
 
-// reservedCPU returns the reserved millicores for a total in millicores. As in bootstrap.sh, each range of millicores
-// has a share, in 1/10000.
+// reservedCPU returns the reserved millicores for a total in millicores, as bootstrap.sh computes them: 6 % of the
+// first core, 1 % of the second, 0.5 % of the third and fourth, and 0.25 % of all others.
 func reservedCPU(total int64) int64 {
 	bounds := []int64{0, 1000, 2000, 4000, total}
-	shares := []int64{600, 100, 50, 25}
+	shares := []int64{600, 100, 50, 25} // in 1/10000, of the millicores between two bounds
 	var sum int64
 	for i, share := range shares {
 		if upper := min(bounds[i+1], total); upper > bounds[i] {
@@ -58,8 +58,7 @@ func reservedCPU(total int64) int64 {
 	return sum
 }
 
-// resources returns what the kubelet reports: the capacity of the instance, and the part
-// of it that pods may use.
+// resources returns what the kubelet reports: the capacity of the instance, and the allocatable part of the capacity.
 func (b *boot) resources(config *kubeletconfig.KubeletConfiguration) (capacity, allocatable corev1.ResourceList, err error) {
 	vcpus := b.Facts.Processor.VCPUs
 	pods := int64(config.MaxPods)
@@ -81,7 +80,7 @@ func (b *boot) resources(config *kubeletconfig.KubeletConfiguration) (capacity, 
 			if err != nil {
 				return nil, nil, fmt.Errorf("failed to parse quantity %q for %q resource: %w", amount, name, err)
 			}
-			take(allocatable, corev1.ResourceName(name), q)
+			subtract(allocatable, corev1.ResourceName(name), q)
 		}
 	}
 	for signal, name := range map[string]corev1.ResourceName{
@@ -91,12 +90,13 @@ func (b *boot) resources(config *kubeletconfig.KubeletConfiguration) (capacity, 
 		if err != nil {
 			return nil, nil, err
 		}
-		take(allocatable, name, q)
+		subtract(allocatable, name, q)
 	}
 	return capacity, allocatable, nil
 }
 
-func take(from corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) {
+// subtract subtracts an amount of a resource, down to zero.
+func subtract(from corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) {
 	left, ok := from[name]
 	if !ok {
 		return // pid, which is not part of allocatable
@@ -108,7 +108,8 @@ func take(from corev1.ResourceList, name corev1.ResourceName, amount resource.Qu
 	from[name] = left
 }
 
-// threshold parses an eviction threshold: an amount, or a percentage of total.
+// threshold returns the amount of an eviction threshold: the text is an amount, or a percentage of total. It returns 0
+// for an empty text.
 func threshold(text string, total resource.Quantity) (resource.Quantity, error) {
 	if text == "" {
 		return resource.Quantity{}, nil

@@ -9,7 +9,8 @@ import (
 )
 
 // jq emulates the part of jq that user data uses to change the kubelet's configuration: assignments to paths,
-// ".a.b=VALUE | .c=VALUE". It prints the resulting document. The filter "." prints the document unchanged.
+// ".a.b=VALUE | .c=VALUE". It prints the resulting document, and returns the exit code. The filter "." prints the
+// document unchanged.
 func jq(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	var words []string
 	for _, arg := range args {

@@ -96,10 +96,12 @@ func (b *boot) kubeletConfig() (*kubeletconfig.KubeletConfiguration, error) {
 	return config, nil
 }
 
+// taints returns a copy of the taints with which the kubelet registers its node.
 func taints(config *kubeletconfig.KubeletConfiguration) []corev1.Taint {
 	return append([]corev1.Taint{}, config.RegisterWithTaints...)
 }
 
+// arch returns the architecture by Go's name, as the kubelet reports it.
 func (b *boot) arch() string {
 	if b.Image.Architecture == "arm64" {
 		return "arm64"

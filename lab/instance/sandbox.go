@@ -33,6 +33,7 @@ type sandbox struct {
 	console  *lines
 }
 
+// sandbox returns a sandbox with a new file system and the programs that all images have.
 func (b *boot) sandbox() *sandbox {
 	s := &sandbox{boot: b, programs: map[string]program{}, files: newFiles()}
 	s.console = &lines{left: maxOutput, say: func(line string) { b.cloudInit("%s", line) }}
@@ -42,7 +43,8 @@ func (b *boot) sandbox() *sandbox {
 	return s
 }
 
-// run runs one script. As in a shell, the statements before a syntax error are executed.
+// run runs one script, and returns an error if the script fails. As in a shell, the statements before a syntax error
+// are executed. A script for another interpreter than a shell is skipped.
 func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
 	text := strings.ReplaceAll(string(script), "\r\n", "\n")
 	first, _, _ := strings.Cut(text, "\n")
@@ -69,6 +71,7 @@ func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
 	return err
 }
 
+// runStatements runs the statements of a script one by one, and then the commands of its sinks.
 func (s *sandbox) runStatements(ctx context.Context, runner *interp.Runner, name, text string) (err error) {
 	var sinks []*sink
 	defer func() { err = errors.Join(err, s.drain(ctx, sinks)) }()
@@ -121,6 +124,7 @@ func substitutes(call *syntax.CallExpr) (found bool) {
 	return found
 }
 
+// literal returns a word of a script without special characters.
 func literal(word string) *syntax.Word {
 	return &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: word}}}
 }
@@ -183,6 +187,7 @@ func bashError(err error) string {
 	return fmt.Sprintf("line %d: syntax error: %s", syntaxError.Pos.Line(), syntaxError.Text)
 }
 
+// runner returns an interpreter with the flags in the first line of a script; empty: no flags.
 func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.Runner, error) {
 	b := s.boot
 	options := []interp.RunnerOption{
@@ -209,7 +214,8 @@ func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.R
 	return runner, nil
 }
 
-// exec runs an emulated or a downloaded program. Any other program is an error.
+// exec runs an emulated program. A downloaded program does nothing, or fails if it is for another architecture. Any
+// other program is an error.
 func (s *sandbox) exec(ctx context.Context, args []string) error {
 	h := interp.HandlerCtx(ctx)
 	if arch, ok := s.downloaded(ctx, args[0]); ok {
@@ -237,7 +243,7 @@ func (s *sandbox) exec(ctx context.Context, args []string) error {
 	return nil
 }
 
-// downloaded returns the architecture of a program that a script has downloaded.
+// downloaded returns the architecture of a program that a script has downloaded; false for any other program.
 func (s *sandbox) downloaded(ctx context.Context, name string) (arch string, ok bool) {
 	places := []string{absolute(ctx, name)}
 	if !strings.Contains(name, "/") {
@@ -253,6 +259,7 @@ func (s *sandbox) downloaded(ctx context.Context, name string) (arch string, ok 
 	return "", false
 }
 
+// standardPath reports whether the folder of a program is in PATH.
 func standardPath(name string) bool {
 	switch path.Dir(name) {
 	case "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin":
@@ -261,6 +268,7 @@ func standardPath(name string) bool {
 	return false
 }
 
+// open opens an emulated file or device.
 func (s *sandbox) open(ctx context.Context, name string, flag int, _ os.FileMode) (io.ReadWriteCloser, error) {
 	name = absolute(ctx, name)
 	switch name {
@@ -272,6 +280,7 @@ func (s *sandbox) open(ctx context.Context, name string, flag int, _ os.FileMode
 	return s.files.open(name, flag)
 }
 
+// stat describes an emulated program, file or folder.
 func (s *sandbox) stat(ctx context.Context, name string, _ bool) (fs.FileInfo, error) {
 	name = absolute(ctx, name)
 	if _, ok := s.programs[name]; ok {
@@ -285,6 +294,7 @@ func (s *sandbox) stat(ctx context.Context, name string, _ bool) (fs.FileInfo, e
 	return s.files.stat(name)
 }
 
+// absolute returns the path from the root, relative to the script's working folder.
 func absolute(ctx context.Context, name string) string {
 	if !path.IsAbs(name) {
 		name = path.Join(interp.HandlerCtx(ctx).Dir, name)
@@ -295,9 +305,9 @@ func absolute(ctx context.Context, name string) string {
 // lines splits output into lines. It discards output beyond a limit.
 type lines struct {
 	mu   sync.Mutex
-	rest []byte
-	left int
-	say  func(string)
+	rest []byte       // of the last line, which has no end yet
+	left int          // number of bytes until the limit
+	say  func(string) // receives the lines
 }
 
 // Write adds output. It never fails, because a full console does not cause an error in a program.
@@ -320,6 +330,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 }
 
+// flush passes a last line without an end on.
 func (l *lines) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// reading validates a value of Bottlerocket's settings. It returns an error in the wording of Bottlerocket's API.
-type reading func(value any) error
+// validator validates a value of Bottlerocket's settings. It returns an error in the wording of Bottlerocket's API.
+type validator func(value any) error
 
 // settingsModel returns the groups below [settings] that the images for EKS support. Package userdata of the product
 // has its own tables. The lab deliberately has separate tables, so that an error in one of them makes a test fail.
 // Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
-func settingsModel() map[string]reading {
+func settingsModel() map[string]validator {
 	model := systemModel()
 	model["kubernetes"] = object(kubernetesModel())
 	for _, name := range []string{"container-runtime-plugins", "kubelet-device-plugins", "xfs"} {
@@ -31,12 +31,12 @@ func settingsModel() map[string]reading {
 }
 
 // kubernetesModel returns the settings below [settings.kubernetes] that the images support. Source:
-// settings-extensions/kubernetes of bottlerocket-settings-sdk.
-func kubernetesModel() map[string]reading {
+// settings-extensions/kubernetes of bottlerocket-settings-sdk. 1<<62 stands for the maximum of an i64.
+func kubernetesModel() map[string]validator {
 	i32, percent := number("i32", -1<<31, 1<<31-1), number("a percentage", 0, 100)
 	resources := every(oneOf("cpu", "memory", "ephemeral-storage", "pid"), quantity)
 	signals := oneOf("memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available")
-	return map[string]reading{
+	return map[string]validator{
 		"allowed-unsafe-sysctls": list(text), "api-server": text, "authentication-mode": oneOf("aws", "tls"), "bootstrap-token": text,
 		"cloud-provider": oneOf("external", "aws", ""), "cluster-certificate": encoded, "cluster-dns-ip": oneOrMore(address),
 		"cluster-domain": text, "cluster-name": text, "container-log-max-files": i32, "container-log-max-size": quantity,
@@ -64,20 +64,20 @@ func kubernetesModel() map[string]reading {
 }
 
 // object accepts a table with the keys of the model. A nil model accepts any table.
-func object(model map[string]reading) reading {
+func object(model map[string]validator) validator {
 	return func(value any) error {
 		table, ok := value.(map[string]any)
 		if !ok {
 			return wrongType(value, "a map")
 		}
 		for _, key := range slices.Sorted(maps.Keys(table)) {
-			read, known := model[key]
+			validate, known := model[key]
 			switch {
 			case model == nil:
 			case !known:
 				return refusal("unknown field `%s`, expected one of `%s`", key, strings.Join(slices.Sorted(maps.Keys(model)), "`, `"))
 			default:
-				if err := read(table[key]); err != nil {
+				if err := validate(table[key]); err != nil {
 					return err
 				}
 			}
@@ -87,7 +87,7 @@ func object(model map[string]reading) reading {
 }
 
 // every accepts a table in which all keys and all values are valid.
-func every(key, value reading) reading {
+func every(key, value validator) validator {
 	return func(all any) error {
 		table, ok := all.(map[string]any)
 		if !ok {
@@ -105,7 +105,8 @@ func every(key, value reading) reading {
 	}
 }
 
-func list(element reading) reading {
+// list accepts a list in which all elements are valid.
+func list(element validator) validator {
 	return func(value any) error {
 		all, ok := value.([]any)
 		if !ok {
@@ -120,7 +121,8 @@ func list(element reading) reading {
 	}
 }
 
-func oneOrMore(element reading) reading {
+// oneOrMore accepts a single valid element, or a list of valid elements, also an empty list.
+func oneOrMore(element validator) validator {
 	return func(value any) error {
 		if _, ok := value.([]any); ok {
 			return list(element)(value)
@@ -129,6 +131,7 @@ func oneOrMore(element reading) reading {
 	}
 }
 
+// text accepts a string.
 func text(value any) error {
 	if _, ok := value.(string); !ok {
 		return wrongType(value, "a string")
@@ -136,6 +139,7 @@ func text(value any) error {
 	return nil
 }
 
+// boolean accepts true and false, but not as text.
 func boolean(value any) error {
 	if _, ok := value.(bool); !ok {
 		return wrongType(value, "a boolean")
@@ -143,7 +147,8 @@ func boolean(value any) error {
 	return nil
 }
 
-func number(kind string, least, most int64) reading {
+// number accepts an integer from least to most. kind is the name of the type in error messages.
+func number(kind string, least, most int64) validator {
 	return func(value any) error {
 		n, ok := value.(int64)
 		switch {
@@ -156,7 +161,8 @@ func number(kind string, least, most int64) reading {
 	}
 }
 
-func oneOf(variants ...string) reading {
+// oneOf accepts the given strings.
+func oneOf(variants ...string) validator {
 	return func(value any) error {
 		s, ok := value.(string)
 		switch {
@@ -169,23 +175,23 @@ func oneOf(variants ...string) reading {
 	}
 }
 
-// orInText accepts a number, also as text.
-func orInText(read reading) reading {
+// orInText accepts the integers that validate accepts, also as text.
+func orInText(validate validator) validator {
 	return func(value any) error {
 		s, ok := value.(string)
 		if !ok {
-			return read(value)
+			return validate(value)
 		}
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
 			return refusal("Unable to deserialize into IntegerPercent: Invalid value '%s'", s)
 		}
-		return read(n)
+		return validate(n)
 	}
 }
 
-// that accepts valid text. kind is the name of the type in error messages.
-func that(kind string, valid func(string) bool) reading {
+// validText accepts a string for which valid returns true. kind is the name of the type in error messages.
+func validText(kind string, valid func(string) bool) validator {
 	return func(value any) error {
 		s, ok := value.(string)
 		switch {
@@ -198,58 +204,68 @@ func that(kind string, valid func(string) bool) reading {
 	}
 }
 
+// Formats of values that are strings.
 var (
 	hostNames  = regexp.MustCompile(`^[0-9a-z.-]{1,253}$`)
 	taintForms = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?:[A-Za-z0-9]{1,253}$`)
 )
 
-func hostname(value any) error { return that("ValidLinuxHostname", hostNames.MatchString)(value) }
+// hostname accepts a Linux host name, also one with dots.
+func hostname(value any) error { return validText("ValidLinuxHostname", hostNames.MatchString)(value) }
 
-func taint(value any) error { return that("KubernetesTaintValue", taintForms.MatchString)(value) }
+// taint accepts the value and the effect of a taint, "value:Effect". The taint's key is the key of the table.
+func taint(value any) error { return validText("KubernetesTaintValue", taintForms.MatchString)(value) }
 
+// labelKey accepts a label key of Kubernetes, with or without a prefix.
 func labelKey(value any) error {
-	return that("KubernetesLabelKey", func(s string) bool { return len(validation.IsQualifiedName(s)) == 0 })(value)
+	return validText("KubernetesLabelKey", func(s string) bool { return len(validation.IsQualifiedName(s)) == 0 })(value)
 }
 
+// labelValue accepts a label value of Kubernetes, also an empty one.
 func labelValue(value any) error {
-	return that("KubernetesLabelValue", func(s string) bool { return len(validation.IsValidLabelValue(s)) == 0 })(value)
+	return validText("KubernetesLabelValue", func(s string) bool { return len(validation.IsValidLabelValue(s)) == 0 })(value)
 }
 
-func quantity(value any) error { return that("KubernetesQuantityValue", isQuantity)(value) }
+// quantity accepts a quantity of Kubernetes: "100Mi".
+func quantity(value any) error { return validText("KubernetesQuantityValue", isQuantity)(value) }
 
+// duration accepts a Go duration that is not negative: "1m30s".
 func duration(value any) error {
-	return that("KubernetesDurationValue", func(s string) bool {
+	return validText("KubernetesDurationValue", func(s string) bool {
 		d, err := time.ParseDuration(s)
 		return err == nil && d >= 0
 	})(value)
 }
 
-// signalLimit accepts a quantity or a percentage.
+// signalLimit accepts the limit of an eviction signal: a quantity, or a percentage from 0% to 100%.
 func signalLimit(value any) error {
-	return that("KubernetesThresholdValue", func(s string) bool {
+	return validText("KubernetesThresholdValue", func(s string) bool {
 		percent, ok := strings.CutSuffix(s, "%")
 		if !ok {
 			return isQuantity(s)
 		}
-		share, err := strconv.ParseFloat(percent, 64)
-		return err == nil && share >= 0 && share <= 100
+		n, err := strconv.ParseFloat(percent, 64)
+		return err == nil && n >= 0 && n <= 100
 	})(value)
 }
 
+// address accepts an IPv4 or IPv6 address.
 func address(value any) error {
-	return that("IpAddr", func(s string) bool {
+	return validText("IpAddr", func(s string) bool {
 		_, err := netip.ParseAddr(s)
 		return err == nil
 	})(value)
 }
 
+// encoded accepts base64.
 func encoded(value any) error {
-	return that("ValidBase64", func(s string) bool {
+	return validText("ValidBase64", func(s string) bool {
 		_, err := base64.StdEncoding.DecodeString(s)
 		return err == nil
 	})(value)
 }
 
+// isQuantity reports whether s is a quantity of Kubernetes.
 func isQuantity(s string) bool {
 	_, err := resource.ParseQuantity(s)
 	return err == nil

@@ -19,7 +19,7 @@ const maxUserData = 1 << 20
 // part is one part of user data, as split by cloud-init.
 type part struct {
 	kind string // content type: "text/x-shellscript"
-	name string // file name, or "part-001"
+	name string // file name; "part-001" for a first part without one
 	body []byte
 }
 
@@ -54,7 +54,7 @@ func split(data []byte) ([]part, error) {
 	return splitArchive(multipart.NewReader(bytes.NewReader(body), params["boundary"]))
 }
 
-// archive splits data into MIME headers and body. The last result is false if data is not a MIME archive.
+// archive splits data into MIME headers and body. The last result is false if data is not a multipart MIME archive.
 func archive(data []byte) (textproto.MIMEHeader, []byte, bool) {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	head, body, ok := strings.Cut(text, "\n\n")
@@ -79,6 +79,7 @@ func archive(data []byte) (textproto.MIMEHeader, []byte, bool) {
 	return headers, []byte(body), strings.HasPrefix(kind, "multipart/")
 }
 
+// splitArchive returns the parts of a MIME archive. After an error it also returns the parts before the error.
 func splitArchive(reader *multipart.Reader) ([]part, error) {
 	var parts []part
 	for {
@@ -105,6 +106,7 @@ func splitArchive(reader *multipart.Reader) ([]part, error) {
 	}
 }
 
+// readPart returns the body of a part, decoded from base64 and unpacked.
 func readPart(p *multipart.Part) ([]byte, error) {
 	var source io.Reader = p
 	if strings.EqualFold(p.Header.Get("Content-Transfer-Encoding"), "base64") {
@@ -117,7 +119,7 @@ func readPart(p *multipart.Part) ([]byte, error) {
 	return gunzip(body)
 }
 
-// sniff returns the type of a part from its first line, as cloud-init does.
+// sniff returns the content type of a part, derived from its first line as cloud-init does.
 func sniff(body []byte) string {
 	switch {
 	case bytes.HasPrefix(body, []byte("#!")):
@@ -130,6 +132,7 @@ func sniff(body []byte) string {
 	return kindPlain
 }
 
+// gunzip unpacks gzip data. It returns other data unchanged.
 func gunzip(data []byte) ([]byte, error) {
 	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		return data, nil

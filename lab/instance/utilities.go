@@ -15,7 +15,7 @@ import (
 // utilities returns the programs of the images that user data commonly calls. Each has the effects of the real program
 // that are visible in emulated files.
 func (b *boot) utilities(f *files) map[string]program {
-	done := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 }
+	done := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 } // succeeds without an effect
 	programs := map[string]program{
 		"cat":       func(args []string, in io.Reader, out, err io.Writer) int { return cat(f, args, in, out, err) },
 		"tee":       func(args []string, in io.Reader, out, _ io.Writer) int { return tee(f, args, in, out) },
@@ -47,6 +47,7 @@ func (b *boot) utilities(f *files) map[string]program {
 	return programs
 }
 
+// printer returns a program that prints the line and ignores its arguments.
 func printer(line string) program {
 	return func(_ []string, _ io.Reader, out, _ io.Writer) int {
 		fmt.Fprintln(out, line)
@@ -54,6 +55,7 @@ func printer(line string) program {
 	}
 }
 
+// uname emulates uname with at most one of the options -m, -p, -i and -r.
 func (b *boot) uname(args []string, _ io.Reader, out, _ io.Writer) int {
 	architecture := b.Image.Architecture
 	if architecture == "arm64" {
@@ -70,6 +72,7 @@ func (b *boot) uname(args []string, _ io.Reader, out, _ io.Writer) int {
 	return 0
 }
 
+// cat emulates cat without options.
 func cat(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	if len(args) == 0 {
 		args = []string{"-"}
@@ -90,12 +93,13 @@ func cat(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	return code
 }
 
+// tee emulates tee with the option -a. Lines for /dev/console are written to the output only.
 func tee(f *files, args []string, in io.Reader, out io.Writer) int {
-	add := false
+	isAppend := false
 	var names []string
 	for _, arg := range args {
 		if arg == "-a" {
-			add = true
+			isAppend = true
 		} else if !strings.HasPrefix(arg, "-") {
 			names = append(names, path.Clean(arg))
 		}
@@ -103,26 +107,28 @@ func tee(f *files, args []string, in io.Reader, out io.Writer) int {
 	var all bytes.Buffer
 	copyAll(io.MultiWriter(out, &all), in)
 	for _, name := range names {
-		if name != "/dev/console" && f.write(name, all.Bytes(), add) != nil {
+		if name != "/dev/console" && f.write(name, all.Bytes(), isAppend) != nil {
 			return 1
 		}
 	}
 	return 0
 }
 
-// logger writes to the journal, and with -s to standard error too.
+// logger emulates logger: with -s it copies the input to standard error. The lab has no journal. Text in arguments is
+// ignored.
 func logger(args []string, in io.Reader, errs io.Writer) int {
-	loud := false
+	toStderr := false
 	for _, arg := range args {
-		loud = loud || arg == "-s"
+		toStderr = toStderr || arg == "-s"
 	}
-	if !loud {
+	if !toStderr {
 		errs = io.Discard
 	}
 	copyAll(errs, in)
 	return 0
 }
 
+// touch creates the files that do not exist. It returns the exit code.
 func touch(f *files, args []string) int {
 	for _, name := range args {
 		if f.write(path.Clean(name), nil, true) != nil {
@@ -162,6 +168,7 @@ func carry(f *files, name string, args []string, errs io.Writer) int {
 	return 0
 }
 
+// eachPath calls do for each argument that is not an option. It returns the exit code 0.
 func eachPath(args []string, do func(string)) int {
 	for _, arg := range args {
 		if !strings.HasPrefix(arg, "-") {
@@ -171,6 +178,7 @@ func eachPath(args []string, do func(string)) int {
 	return 0
 }
 
+// encodeOrDecode emulates base64, with -d or --decode for decoding, on standard input.
 func encodeOrDecode(args []string, in io.Reader, out, errs io.Writer) int {
 	for _, arg := range args {
 		if arg == "-d" || arg == "--decode" {
@@ -251,6 +259,7 @@ func (b *boot) fallocate(args []string, _ io.Reader, _, errs io.Writer) int {
 	return 0
 }
 
+// copyAll copies at most maxFile bytes, and ignores errors. A nil reader is empty.
 func copyAll(to io.Writer, from io.Reader) {
 	if from != nil {
 		_, _ = io.Copy(to, io.LimitReader(from, maxFile))

@@ -49,9 +49,10 @@ type Fleet struct {
 	logs   map[string]string   // paths, by "namespace/name" of the pod; see ShowLog
 }
 
-// NewFleet starts to watch pods as the administrator, and returns when they are listed. The network of a node is up once its pod with the
-// label k8s-app=networkPod runs, or, when networkPod is empty, after pace.CNI. The network pod needs a running pod with the label
-// k8s-app=proxyPod on its node, because it reaches the API server through a Service. An empty proxyPod removes that dependency.
+// NewFleet starts to watch pods as the administrator, and returns when they are listed. The network of a node is up
+// once its pod with the label k8s-app=networkPod runs, or, when networkPod is empty, after pace.CNI. The network pod
+// needs a running pod with the label k8s-app=proxyPod on its node, because it reaches the API server through a Service.
+// An empty proxyPod removes that dependency.
 func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, proxyPod string) (*Fleet, error) {
 	client, err := kubernetes.NewForConfig(Protobuf(admin))
 	if err != nil {
@@ -95,8 +96,8 @@ func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, pr
 	return f, nil
 }
 
-// Protobuf returns a copy of a configuration whose clients use protobuf, which is much cheaper than JSON for both sides. It works for
-// Kubernetes' own kinds only.
+// Protobuf returns a copy of a configuration whose clients use protobuf, which is much cheaper than JSON for both
+// sides. It works for Kubernetes' own kinds only.
 func Protobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -126,7 +127,8 @@ func (f *Fleet) Start(ctx context.Context, s Settings) (*Kubelet, error) {
 	return k, nil
 }
 
-// clientOf returns a client that uses the shared connection with the node's token. It fails like the node's own connection would.
+// clientOf returns a client that uses the shared connection with the node's token. It fails like the node's own
+// connection would.
 func (f *Fleet) clientOf(s Settings) *http.Client {
 	return &http.Client{Transport: &identity{
 		base: f.transport, token: s.Token, reach: s.Reach, broken: f.brokenAccess(s),
@@ -162,7 +164,8 @@ func (f *Fleet) brokenAccess(s Settings) error {
 }
 
 // Doubted makes a node's kubelet report its status immediately, because another writer has changed the status. A real
-// kubelet checks every ten seconds. It does nothing for a node without a kubelet.
+// kubelet would detect the change at its next check, which it does every ten seconds. Doubted does nothing for a node
+// without a kubelet.
 func (f *Fleet) Doubted(node string) {
 	if k := f.node(node); k != nil {
 		select {
@@ -172,7 +175,7 @@ func (f *Fleet) Doubted(node string) {
 	}
 }
 
-// forget removes a kubelet, unless another kubelet has taken its name.
+// forget removes a kubelet, unless another kubelet with the same node name has replaced it.
 func (f *Fleet) forget(k *Kubelet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,6 +184,7 @@ func (f *Fleet) forget(k *Kubelet) {
 	}
 }
 
+// node returns the kubelet of a node, or nil.
 func (f *Fleet) node(name string) *Kubelet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,14 +193,16 @@ func (f *Fleet) node(name string) *Kubelet {
 
 // podIP returns a new pod address: IPv4 from 100.64.0.0/10, the usual secondary range of a VPC, or IPv6 from the last
 // block of the VPC.
-func (f *Fleet) podIP(six bool) string {
+func (f *Fleet) podIP(isIPv6 bool) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ip := f.nextIP[six]
-	f.nextIP[six] = ip.Next()
+	ip := f.nextIP[isIPv6]
+	f.nextIP[isIPv6] = ip.Next()
 	return ip.String()
 }
 
+// events returns the handler of the watch. It enqueues new and changed pods that are bound to a node, and removes
+// deleted pods from their node's kubelet.
 func (f *Fleet) events() cache.ResourceEventHandler {
 	enqueue := func(object any) {
 		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
@@ -233,6 +239,7 @@ func (f *Fleet) revisit(node string) {
 // byNode names the index of pods by the node they are bound to.
 const byNode = "node"
 
+// nodeOf returns the index value of a pod: the name of its node, or nothing for a pod that is not bound.
 func nodeOf(object any) ([]string, error) {
 	if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 		return []string{pod.Spec.NodeName}, nil
@@ -240,6 +247,7 @@ func nodeOf(object any) ([]string, error) {
 	return nil, nil
 }
 
+// work processes pods of the queue until the queue is shut down.
 func (f *Fleet) work() {
 	for {
 		key, shutdown := f.queue.Get()
@@ -272,9 +280,9 @@ func (f *Fleet) sync(key string) time.Duration {
 // work.
 type identity struct {
 	base   http.RoundTripper
-	token  func() (string, error)
-	reach  func() error
-	broken error
+	token  func() (string, error) // see Settings.Token
+	reach  func() error           // see Settings.Reach
+	broken error                  // the error of every request, see brokenAccess; nil: none
 }
 
 // RoundTrip sends the request as the node.

@@ -16,13 +16,14 @@ const (
 	devicePlugin  = "k8s-device-plugin"  // registers its devices with the kubelet
 )
 
-// hindered is the delay until an event reports that a pod does not start.
-const hindered = 5 * time.Second
+// firstReport is the delay until an event reports why a pod does not start.
+const firstReport = 5 * time.Second
 
-// reportInterval is the interval of events with the same reason for a pod.
+// reportInterval is the minimum interval between two such events for one pod.
 const reportInterval = 10 * time.Second
 
-// hindrance returns the error of a pod that cannot start on this node. It is empty if the pod can start.
+// hindrance returns the message of the event for a pod that cannot start on this node. It is empty if the pod can
+// start.
 func (k *Kubelet) hindrance(pod *corev1.Pod) string {
 	switch {
 	case k.isNetworkPod(pod) && k.fleet.proxyPod != "" && !k.hasProxy():
@@ -49,7 +50,7 @@ func (k *Kubelet) otherArch(pod *corev1.Pod) string {
 	return ""
 }
 
-// isOf reports whether a container's image contains the name.
+// isOf reports whether the image of one of the pod's containers contains the name.
 func isOf(pod *corev1.Pod, image string) bool {
 	for _, c := range pod.Spec.Containers {
 		if strings.Contains(c.Image, image) {
@@ -77,9 +78,9 @@ func (k *Kubelet) hasProxy() bool {
 	return false
 }
 
-// helped applies the effects of a pod that has started: kube-proxy allows other pods to start, and a device plug-in
-// registers devices.
-func (k *Kubelet) helped(pod *corev1.Pod) {
+// applyEffects applies the effects of a pod that has started: kube-proxy allows the network pod to start, and a device
+// plug-in registers devices.
+func (k *Kubelet) applyEffects(pod *corev1.Pod) {
 	if k.fleet.proxyPod != "" && pod.Labels["k8s-app"] == k.fleet.proxyPod {
 		k.fleet.revisit(k.NodeName)
 	}

@@ -39,6 +39,7 @@ type Kubelet struct {
 	addresses int64 // maximum number of pod addresses; valid once the network is up
 }
 
+// leaseClient returns a client for the leases of nodes.
 func leaseClient(config *rest.Config, client *http.Client) (coordinationclient.LeaseInterface, error) {
 	c, err := coordinationclient.NewForConfigAndClient(config, client)
 	if err != nil {
@@ -53,6 +54,8 @@ func (k *Kubelet) Stop() {
 	k.fleet.forget(k)
 }
 
+// run registers the node, renews its lease and reports its status, until the kubelet is stopped. The node becomes Ready
+// with the first report after the network is up.
 func (k *Kubelet) run() {
 	defer k.fleet.forget(k)
 	node, ok := k.register()
@@ -88,6 +91,7 @@ func (k *Kubelet) run() {
 	}
 }
 
+// hasNetwork reports whether bringNetworkUp has been called.
 func (k *Kubelet) hasNetwork() bool {
 	select {
 	case <-k.network:
@@ -97,7 +101,8 @@ func (k *Kubelet) hasNetwork() bool {
 	}
 }
 
-// register creates the Node, and retries with the kubelet's own back-off until it succeeds. It returns false when the kubelet is stopped.
+// register creates the Node, and retries with the kubelet's own back-off until it succeeds. It returns false when the
+// kubelet is stopped.
 func (k *Kubelet) register() (*corev1.Node, bool) {
 	k.logInfo("kubelet_node_status.go:75", fmt.Sprintf("\"Attempting to register node\" node=%q", k.NodeName))
 	step := 100 * time.Millisecond
@@ -115,6 +120,7 @@ func (k *Kubelet) register() (*corev1.Node, bool) {
 	}
 }
 
+// tryRegister sends the requests of one attempt to register the node. It returns the Node as stored.
 func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 	node, err := k.client.Nodes().Create(k.ctx, k.node(), metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
@@ -137,6 +143,7 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 	return node, k.report()
 }
 
+// labels returns the labels of the Node that the kubelet creates: those of --node-labels and those that it detects.
 func (k *Kubelet) labels() map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, k.Labels)
@@ -144,7 +151,8 @@ func (k *Kubelet) labels() map[string]string {
 	return labels
 }
 
-// instanceLabels returns the labels that a kubelet detects by itself. Source: updateDefaultLabels in pkg/kubelet/kubelet_node_status.go.
+// instanceLabels returns the labels that a kubelet detects by itself. Source: updateDefaultLabels in
+// pkg/kubelet/kubelet_node_status.go.
 func (k *Kubelet) instanceLabels() map[string]string {
 	return map[string]string{
 		corev1.LabelHostname: k.NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: k.Arch,
@@ -225,19 +233,21 @@ func (k *Kubelet) report() error {
 func (k *Kubelet) renewLease(node *corev1.Node) {
 	var lease *coordinationv1.Lease
 	for {
-		next, err := k.renewOnce(node, lease)
+		renewed, err := k.renewOnce(node, lease)
 		wait := leaseRenewal
 		if err != nil {
 			k.logError("controller.go:146", "Failed to ensure lease exists, will retry", err)
-			next, wait = nil, 2*time.Second // the lease may have been deleted with its Node
+			renewed, wait = nil, 2*time.Second // the lease may have been deleted with its Node
 		}
-		lease = next
+		lease = renewed
 		if !k.sleep(wait) {
 			return
 		}
 	}
 }
 
+// renewOnce renews the lease, and returns it as stored. If lease is nil, renewOnce creates the lease, or returns the
+// existing one without renewing it.
 func (k *Kubelet) renewOnce(node *corev1.Node, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	now := metav1.NowMicro()
 	if lease != nil {
@@ -272,8 +282,10 @@ func (k *Kubelet) sleep(d time.Duration) bool {
 	}
 }
 
+// logInfo adds a line to the kubelet's log. where is the file and line of the kubelet's source that logs the message.
 func (k *Kubelet) logInfo(where, message string) { k.Say(klog('I', where, message)) }
 
+// logError is like logInfo for an error. It does not log the error of a kubelet that is stopped.
 func (k *Kubelet) logError(where, message string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return

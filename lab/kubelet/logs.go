@@ -29,14 +29,15 @@ func (f *Fleet) ShowLog(namespace, name, path string) {
 	f.logs[namespace+"/"+name] = path
 }
 
+// logOf returns the path of a pod's log file; it is empty for a pod without ShowLog.
 func (f *Fleet) logOf(namespace, name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.logs[namespace+"/"+name]
 }
 
-// ServeHTTP answers the API server's requests to the kubelets' port, for every node: /containerLogs/NAMESPACE/POD/CONTAINER. Other paths
-// are not found.
+// ServeHTTP answers the API server's requests to the kubelets' port, for every node:
+// /containerLogs/NAMESPACE/POD/CONTAINER. Other paths are not found.
 func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) != 4 || parts[0] != "containerLogs" {
@@ -66,7 +67,8 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeLog(w, r, file)
 }
 
-// canRead returns an error in the wording of the kubelet, and the status code, if a container has no log.
+// canRead checks whether the node has a log of the container. If not, it returns the HTTP status code of the response
+// and an error in the wording of the kubelet.
 func (f *Fleet) canRead(node, namespace, name, container string) (status int, err error) {
 	object, ok, err := f.pods.GetByKey(namespace + "/" + name)
 	if err != nil {
@@ -85,20 +87,21 @@ func (f *Fleet) canRead(node, namespace, name, container string) (status int, er
 	return http.StatusOK, nil
 }
 
-// writeLog writes the requested part of a log: the last lines, a number of bytes, and new lines if the log is followed.
+// writeLog writes the part of a log that the request's parameters select: tailLines, limitBytes, and follow, with which
+// it writes new text until the client disconnects.
 func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
-	asked := r.URL.Query()
+	query := r.URL.Query()
 	text, err := io.ReadAll(file)
 	if err != nil {
 		return // the response is truncated
 	}
-	if n, err := strconv.Atoi(asked.Get("tailLines")); err == nil {
+	if n, err := strconv.Atoi(query.Get("tailLines")); err == nil {
 		text = lastLines(text, n)
 	}
-	if n, err := strconv.Atoi(asked.Get("limitBytes")); err == nil && n < len(text) {
+	if n, err := strconv.Atoi(query.Get("limitBytes")); err == nil && n < len(text) {
 		text = text[:n]
 	}
-	if _, err := w.Write(text); err != nil || asked.Get("follow") != "true" {
+	if _, err := w.Write(text); err != nil || query.Get("follow") != "true" {
 		return
 	}
 	poll := time.NewTicker(followEvery)

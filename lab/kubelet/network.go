@@ -13,11 +13,12 @@ import (
 // noAddressRetry is the delay until the next attempt for a pod without an address.
 const noAddressRetry = time.Second
 
-// bringNetworkUp makes addresses available and the node Ready. The number of addresses depends on the environment of
-// the network plug-in's pod; plugin is nil in a cluster without such a pod.
+// bringNetworkUp makes addresses available; after it, run reports the node as Ready. Calls after the first have no
+// effect. The number of addresses depends on the environment of the network plug-in's pod; plugin is nil in a cluster
+// without such a pod.
 func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 	k.networkUp.Do(func() {
-		most := int64(math.MaxInt64)
+		limit := int64(math.MaxInt64)
 		if plugin != nil && k.PodAddresses != nil {
 			environment := map[string]string{}
 			for _, container := range plugin.Spec.Containers {
@@ -25,14 +26,14 @@ func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 					environment[e.Name] = e.Value
 				}
 			}
-			most = k.PodAddresses(environment)
+			limit = k.PodAddresses(environment)
 		}
-		k.locked(func() { k.addresses = most })
+		k.locked(func() { k.addresses = limit })
 		close(k.network)
 	})
 }
 
-// giveAddress assigns an address to a pod without an address. It returns false if no address is free.
+// giveAddress assigns an address to a pod that has none yet. It returns false if no address is free.
 func (k *Kubelet) giveAddress(pod *corev1.Pod, state *podState) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -43,13 +44,13 @@ func (k *Kubelet) giveAddress(pod *corev1.Pod, state *podState) bool {
 		state.address = k.IP
 		return true
 	}
-	taken := int64(0)
+	used := int64(0)
 	for _, other := range k.pods {
 		if other.address != "" && other.address != k.IP && !other.ended {
-			taken++
+			used++
 		}
 	}
-	if taken >= k.addresses {
+	if used >= k.addresses {
 		return false
 	}
 	state.address = k.fleet.podIP(strings.Contains(k.IP, ":"))

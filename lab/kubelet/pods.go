@@ -14,11 +14,12 @@ import (
 )
 
 // podState is the kubelet's own state of a pod, which can be newer than the watched pod. Only one worker at a time
-// processes a pod, but other workers read the state. Therefore it is read and written under the kubelet's lock.
+// processes a pod. Workers of other pods read started, ended, requests and address; therefore these fields are written
+// under the kubelet's lock.
 type podState struct {
-	seen       time.Time
+	seen       time.Time // time when the kubelet first processed the pod
 	started    time.Time // zero until the pod runs
-	stopping   time.Time // zero until the watch reports the deletion
+	stopping   time.Time // time when the kubelet first processed the pod's deletion; zero before
 	ended      bool      // the final phase was written, or the pod was deleted
 	requests   corev1.ResourceList
 	address    string    // address of the pod; empty until the network plug-in assigns one
@@ -43,7 +44,8 @@ func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	return k.endPod(pod, state, now)
 }
 
-// remember returns the state of a pod. A pod that was running before this kubelet started has the start time in its status.
+// remember returns the state of a pod. A pod that was running before this kubelet started has the start time in its
+// status.
 func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) *podState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -67,14 +69,18 @@ func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) *podState {
 	return state
 }
 
+// isNetworkPod reports whether a pod is the network plug-in's, see NewFleet.
 func (k *Kubelet) isNetworkPod(pod *corev1.Pod) bool {
 	return k.fleet.networkPod != "" && pod.Labels["k8s-app"] == k.fleet.networkPod
 }
 
+// forgetPod removes the state of a pod that no longer exists, and thereby frees the pod's resources and address.
 func (k *Kubelet) forgetPod(uid types.UID) {
 	k.locked(func() { delete(k.pods, uid) })
 }
 
+// startPod starts a pod, or rejects it if the node's resources do not suffice. It returns the delay until the next
+// call, see syncPod.
 func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	if !pod.Spec.HostNetwork && !k.hasNetwork() {
 		return 0 // the fleet enqueues the pod when the network is up
@@ -82,14 +88,14 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 	if wait := state.seen.Add(k.fleet.pace.PodStart).Sub(now); wait > 0 {
 		return wait
 	}
-	if short := k.shortage(state); short != "" {
+	if resource := k.shortage(state); resource != "" {
 		return k.write(pod, corev1.PodStatus{
-			Phase: corev1.PodFailed, Reason: "OutOf" + short,
-			Message: "Pod was rejected: Node didn't have enough resource: " + short,
+			Phase: corev1.PodFailed, Reason: "OutOf" + resource,
+			Message: "Pod was rejected: Node didn't have enough resource: " + resource,
 		}, func(written bool) { state.ended = written })
 	}
 	if message := k.hindrance(pod); message != "" {
-		if now.Sub(state.seen) > hindered {
+		if now.Sub(state.seen) > firstReport {
 			k.reportHindrance(pod, state, message, now)
 		}
 		return time.Second
@@ -98,26 +104,26 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 		k.reportNoAddress(pod)
 		return noAddressRetry
 	}
-	again := k.write(pod, k.running(pod, state.address, now), func(written bool) {
+	delay := k.write(pod, k.running(pod, state.address, now), func(written bool) {
 		state.started = time.Time{}
 		if written {
 			state.started = now
 		}
 	})
-	if again == 0 && k.isNetworkPod(pod) {
+	if delay == 0 && k.isNetworkPod(pod) {
 		k.bringNetworkUp(pod)
 	}
-	if again == 0 {
-		k.helped(pod)
+	if delay == 0 {
+		k.applyEffects(pod)
 	}
-	if again == 0 {
-		again = untilEnd(pod, state, now)
+	if delay == 0 {
+		delay = untilEnd(pod, state, now)
 	}
-	return again
+	return delay
 }
 
-// shortage returns the first resource that the node lacks for the pod. Like the scheduler, a kubelet checks this before
-// it admits a pod.
+// shortage returns a resource of which the node has too little left for the pod, or "". A kubelet checks this before it
+// admits a pod, although the scheduler has checked it too.
 func (k *Kubelet) shortage(own *podState) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,7 +152,8 @@ func (k *Kubelet) shortage(own *podState) string {
 	return ""
 }
 
-// endPod ends a pod whose annotation limits its run time.
+// endPod ends a pod whose run time, limited by AnnotationRunFor, is over. It returns the delay until the next call, see
+// syncPod.
 func (k *Kubelet) endPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	wait := untilEnd(pod, state, now)
 	if wait != 0 {
@@ -165,7 +172,7 @@ func untilEnd(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	return max(state.started.Add(life).Sub(now), 0)
 }
 
-// stopPod deletes a terminating pod after its stop time.
+// stopPod deletes a terminating pod after its stop time. It returns the delay until the next call, see syncPod.
 func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	if state.stopping.IsZero() {
 		state.stopping = now
@@ -199,11 +206,11 @@ func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.
 	return 0
 }
 
-// write patches the pod's status as this node. After an error it returns the delay until the retry. remember sets the
-// state before the write, so that the kubelet does not admit another pod at the same time. After an error, remember
-// resets the state.
-func (k *Kubelet) write(pod *corev1.Pod, status corev1.PodStatus, remember func(written bool)) time.Duration {
-	k.locked(func() { remember(true) })
+// write patches the pod's status as this node. It returns the delay until the retry after an error, and otherwise 0,
+// also if the pod does not exist any more. write calls setState(true) before the request, so that workers of other pods
+// already include this pod, and after an error setState(false), which resets the state.
+func (k *Kubelet) write(pod *corev1.Pod, status corev1.PodStatus, setState func(written bool)) time.Duration {
+	k.locked(func() { setState(true) })
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err == nil {
 		_, err = k.client.Pods(pod.Namespace).Patch(k.ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
@@ -211,11 +218,12 @@ func (k *Kubelet) write(pod *corev1.Pod, status corev1.PodStatus, remember func(
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return 0
 	}
-	k.locked(func() { remember(false) })
+	k.locked(func() { setState(false) })
 	k.logError("status_manager.go:1015", fmt.Sprintf("Failed to update status for pod %s/%s", pod.Namespace, pod.Name), err)
 	return time.Second
 }
 
+// locked calls f with the kubelet's lock held.
 func (k *Kubelet) locked(f func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

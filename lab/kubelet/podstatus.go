@@ -34,7 +34,7 @@ func (k *Kubelet) running(pod *corev1.Pod, ip string, now time.Time) corev1.PodS
 	return status
 }
 
-// ended returns the status of a pod whose containers have exited.
+// ended returns the status of a pod all of whose containers have exited with the given code.
 func ended(pod *corev1.Pod, started, now time.Time, code int32) corev1.PodStatus {
 	status := corev1.PodStatus{Phase: corev1.PodSucceeded}
 	reason := "Completed"
@@ -51,6 +51,8 @@ func ended(pod *corev1.Pod, started, now time.Time, code int32) corev1.PodStatus
 	return status
 }
 
+// containerStatus returns the status of a container that runs or has terminated. A container that terminated with exit
+// code 0 is ready, as an init container is.
 func containerStatus(c corev1.Container, state corev1.ContainerState) corev1.ContainerStatus {
 	runs := state.Running != nil
 	return corev1.ContainerStatus{
@@ -59,6 +61,8 @@ func containerStatus(c corev1.Container, state corev1.ContainerState) corev1.Con
 	}
 }
 
+// conditions returns the pod's conditions, with their last transition at the given time. ready is the status of all
+// conditions except PodInitialized, which is true.
 func conditions(at metav1.Time, ready corev1.ConditionStatus, reason string) []corev1.PodCondition {
 	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) corev1.PodCondition {
 		return corev1.PodCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at}

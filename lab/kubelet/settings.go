@@ -15,7 +15,8 @@ type Settings struct {
 	Labels     map[string]string // from --node-labels
 	Taints     []corev1.Taint    // from registerWithTaints
 
-	// ExternalCloud is --cloud-provider=external: the node keeps its taint until the cloud controller has initialized it.
+	// ExternalCloud is --cloud-provider=external: the node keeps its taint until the cloud controller has initialized
+	// it.
 	ExternalCloud bool
 
 	// OwnNetwork means that the node runs a single pod with the node's address, and needs no network plug-in.
@@ -23,8 +24,8 @@ type Settings struct {
 	// Leaving is called before a pod is removed from the node. nil disables the call.
 	Leaving func()
 
-	// PodAddresses returns how many addresses the VPC CNI can assign to pods on this node, given the environment of its own pod. nil means
-	// unlimited.
+	// PodAddresses returns how many addresses the VPC CNI can assign to pods on this node, given the environment of its
+	// own pod. nil means unlimited.
 	PodAddresses func(environment map[string]string) int64
 
 	// Capacity and Allocatable are the resources that the kubelet reports, without Devices.
@@ -47,8 +48,8 @@ type Settings struct {
 	// Proxy is the host and port of the proxy through which the kubelet calls the server. The lab has no proxy, so
 	// these calls time out. Empty: no proxy.
 	Proxy string
-	// Reach returns why the instance cannot reach the server, or nil. It is called before each request. A nil function means that the
-	// server is always reachable.
+	// Reach returns why the instance cannot reach the server, or nil. It is called before each request. A nil function
+	// means that the server is always reachable.
 	Reach func() error
 
 	// Token returns the bearer token for the API server.
@@ -74,8 +75,8 @@ const (
 	AnnotationStopAfter = "lab.joiner.sh/stop-after"
 )
 
-// leaseDuration and heartbeat are the kubelet's defaults: nodeLeaseDurationSeconds
-// and a quarter of it, and nodeStatusReportFrequency.
+// Defaults of the kubelet: nodeLeaseDurationSeconds, the interval at which it renews the lease (a quarter of the
+// duration), and nodeStatusReportFrequency.
 const (
 	leaseDuration   = 40 * time.Second
 	leaseRenewal    = 10 * time.Second

@@ -2,7 +2,7 @@
 //
 // In: names to certify.
 // Out: certificates and keys in PEM, signed by the lab's own authority.
-// Never: a certificate that another lab, or this lab after a restart, would accept.
+// Never: a certificate that another lab, or a later run of this lab, would accept.
 package pki
 
 import (
@@ -24,7 +24,7 @@ const lifetime = 30 * 24 * time.Hour
 
 // Authority signs certificates.
 type Authority struct {
-	PEM []byte // its own certificate
+	PEM []byte // the authority's own certificate
 
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -77,7 +77,7 @@ func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 	return a.sign(template)
 }
 
-// Client issues a client certificate for a user of the API server, with its groups.
+// Client issues a client certificate for a user of the API server, with the user's groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	template, err := template(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
@@ -96,6 +96,7 @@ func SigningKey() ([]byte, error) {
 	return encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), nil
 }
 
+// sign creates a key, and a certificate for it from a template, signed by the authority.
 func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	name := template.Subject.CommonName
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -113,6 +114,8 @@ func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	return Pair{Cert: encode("CERTIFICATE", der), Key: encode("EC PRIVATE KEY", keyDER)}, nil
 }
 
+// template returns a certificate with a random serial number, to be completed and signed. It is valid from an hour ago,
+// so that other clocks may be behind.
 func template(subject pkix.Name) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
@@ -128,6 +131,7 @@ func template(subject pkix.Name) (*x509.Certificate, error) {
 	}, nil
 }
 
+// encode returns a PEM block of the given type.
 func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

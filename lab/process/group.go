@@ -18,17 +18,17 @@ import (
 	"time"
 )
 
-// Group is a set of child programs with a common log folder. They end with this process. On Linux the kernel kills each
-// child when the thread that started it ends. On all systems a guard process (see Guard) detects the end of this
-// process and kills the remaining children.
+// Group is a set of child programs with a common log folder. The programs end with this process. On Linux the kernel
+// kills each child when the thread that started it ends. On all systems a guard process (see Guard) detects the end of
+// this process and kills the remaining children.
 type Group struct {
-	logs  string
-	guard *guard
-	start chan func()
+	logs  string      // the log folder
+	guard *guard      // knows the running children
+	start chan func() // functions that start a child, for starter
 
 	mu      sync.Mutex
 	running map[*Process]struct{}
-	closed  bool
+	closed  bool // Close was called: no more children start
 }
 
 // Spec describes a program to start.
@@ -38,12 +38,12 @@ type Spec struct {
 	Args []string // arguments, without the program's name
 	Env  []string // added to this process's environment
 
-	// Attr changes the system attributes of the start. nil changes nothing.
+	// Attr changes the attributes with which the program is started. nil changes nothing.
 	Attr func(*syscall.SysProcAttr)
 }
 
-// NewGroup creates a group that writes logs into dir/logs. self is a program whose first argument "guard" runs Guard, usually
-// os.Executable. When this process dies without a call of Close, the guard removes dir.
+// NewGroup creates a group that writes logs into dir/logs. self is a program whose first argument "guard" runs Guard,
+// usually os.Executable. When this process dies without a call of Close, the guard removes dir.
 func NewGroup(self, dir string) (*Group, error) {
 	logs := filepath.Join(dir, "logs")
 	if err := os.MkdirAll(logs, 0o700); err != nil {
@@ -99,6 +99,7 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
+// reap waits until a child has ended, removes it from the group, and closes its channel.
 func (g *Group) reap(p *Process) {
 	err := p.cmd.Wait()
 	g.mu.Lock()
@@ -118,23 +119,23 @@ func (g *Group) Close(grace time.Duration) {
 		return
 	}
 	g.closed = true
-	var left []*Process
+	var remaining []*Process
 	for p := range g.running {
-		left = append(left, p)
+		remaining = append(remaining, p)
 	}
 	g.mu.Unlock()
 
-	for _, p := range left {
+	for _, p := range remaining {
 		p.Interrupt()
 	}
 	deadline := time.NewTimer(grace)
 	defer deadline.Stop()
-	for _, p := range left {
+	for _, p := range remaining {
 		select {
 		case <-p.done:
 			continue
 		case <-deadline.C:
-			deadline.Reset(0)
+			deadline.Reset(0) // the deadline has also passed for the other children
 		}
 		p.Kill()
 	}
@@ -149,7 +150,7 @@ type Process struct {
 
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // set before done is closed
+	err  error // result of cmd.Wait; set before done is closed
 }
 
 // PID returns the child's process id.

@@ -26,6 +26,7 @@ type guard struct {
 	pipe io.WriteCloser
 }
 
+// startGuard starts the guard process in its own process group, so that Ctrl-C does not reach it.
 func startGuard(self, dir string) (*guard, error) {
 	cmd := exec.Command(self, GuardArg, dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -39,6 +40,7 @@ func startGuard(self, dir string) (*guard, error) {
 	return &guard{cmd: cmd, pipe: pipe}, nil
 }
 
+// watch adds a child to the processes that the guard kills, and forget removes it.
 func (g *guard) watch(pid int)  { g.say(fmt.Sprintf("+%d\n", pid)) }
 func (g *guard) forget(pid int) { g.say(fmt.Sprintf("-%d\n", pid)) }
 
@@ -49,6 +51,7 @@ func (g *guard) dismiss() {
 	_ = g.cmd.Wait()
 }
 
+// say sends a line to the guard process. It ignores errors.
 func (g *guard) say(line string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 type Home struct {
 	Path string // absolute path of the folder
 
-	lock *os.File
+	lock *os.File // locked until Remove
 }
 
 // NewHome creates a new folder, and removes the folders of labs that have ended.
@@ -24,8 +24,8 @@ func NewHome() (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	// This lock allows only one lab at a time to create or remove folders. Between its creation and its lock, a new
-	// folder looks unused.
+	// This lock allows only one lab at a time to create or remove folders, because a new folder looks unused until it
+	// is locked.
 	baseLock, err := lockFile(filepath.Join(base, "door"), syscall.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("lock the folder of labs: %w", err)
@@ -82,8 +82,8 @@ func Homes() ([]string, error) {
 	return out, nil
 }
 
-// homes returns the folder of all labs of this user. It is per user, because users of one computer must not depend on each other's
-// permissions.
+// homes returns the folder of all labs of this user. It is per user, because users of one computer must not depend on
+// each other's permissions.
 func homes() (string, error) {
 	dir, err := temporary()
 	if err != nil {
@@ -114,6 +114,8 @@ func sweep(base string) {
 	}
 }
 
+// lockFile opens or creates a file and locks it. The lock lasts until the file is closed or the process ends. how has
+// the flags of flock(2).
 func lockFile(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -126,7 +128,7 @@ func lockFile(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// locked reports whether a running process holds the lock. If not, it leaves the file unlocked.
+// locked reports whether a running process holds the lock on a file. It does not keep a lock itself.
 func locked(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

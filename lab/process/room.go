@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// need is the required free space in bytes. A lab uses about 120 MB within its first seconds. Then logs and etcd grow,
-// and etcd ends if the disk is full.
+// need is the required free disk space in bytes. A lab uses about 120 MB within its first seconds. Then logs and etcd
+// grow, and etcd ends if the disk is full.
 const need = 500e6
 
 // temporary returns the folder in which labs create their folders. The folder must exist, because a path that does not

@@ -18,6 +18,7 @@ type blockedCalls struct {
 	file *os.File
 }
 
+// note adds a line for one call.
 func (s *blockedCalls) note(network, address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,11 +50,11 @@ func (s Spec) open() error {
 		}
 		go accept(l, func(c net.Conn) { s.answer(c, log) })
 	}
-	names, err := net.ListenPacket("udp4", ":53")
+	dns, err := net.ListenPacket("udp4", ":53")
 	if err != nil {
 		return fmt.Errorf("listen in the sandbox: %w", err)
 	}
-	go listenForNames(names, log)
+	go listenForNames(dns, log)
 	for socket, address := range s.Inbound {
 		l, err := net.Listen("unix", socket)
 		if err != nil {
@@ -75,7 +76,7 @@ func (s Spec) answer(c net.Conn, log *blockedCalls) {
 	_ = c.Close()
 }
 
-// listenForNames records DNS queries without answering them, like the address of a Service without pods.
+// listenForNames records DNS queries and does not answer them.
 func listenForNames(l net.PacketConn, log *blockedCalls) {
 	packet := make([]byte, 512)
 	for {
@@ -89,7 +90,7 @@ func listenForNames(l net.PacketConn, log *blockedCalls) {
 
 // questionOf returns the name in a DNS query.
 func questionOf(packet []byte) string {
-	const header = 12
+	const header = 12 // bytes before the first question
 	var labels []string
 	for at := header; at < len(packet) && packet[at] != 0; {
 		end := at + 1 + int(packet[at])
@@ -102,6 +103,7 @@ func questionOf(packet []byte) string {
 	return strings.Join(labels, ".")
 }
 
+// accept calls serve, in a goroutine, for each connection of a listener, until the listener is closed.
 func accept(l net.Listener, serve func(net.Conn)) {
 	for {
 		c, err := l.Accept()
@@ -117,7 +119,7 @@ func Forward(l net.Listener, network, address string) {
 	accept(l, func(c net.Conn) { connect(c, network, address) })
 }
 
-// connect copies bytes between a connection and an address, in both directions, until both sides have closed.
+// connect opens a connection to an address, and copies bytes in both directions until both sides have closed.
 func connect(from net.Conn, network, address string) {
 	defer from.Close()
 	to, err := net.Dial(network, address)

@@ -52,6 +52,7 @@ func Main(file string) int {
 	return code
 }
 
+// run does the work of Main, and returns the program's exit code: 255 if a signal killed the program.
 func run(file string) (int, error) {
 	if err := seclude(); err != nil {
 		return 0, err
@@ -111,7 +112,8 @@ func (s Spec) command() *exec.Cmd {
 	return cmd
 }
 
-// inNamespace reports whether this process is root only in a user namespace.
+// inNamespace reports whether this process is in a user namespace, where root is an ordinary user of the host. The
+// host's own namespace maps all user IDs to themselves.
 func inNamespace() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
@@ -122,7 +124,7 @@ func inNamespace() bool {
 	return err == nil && (outside != 0 || size < 1<<31)
 }
 
-// freeze mounts a folder as a read-only file system, and checks that a write fails.
+// freeze makes a folder a read-only mount, and checks that a write fails.
 func freeze(root string) error {
 	if err := syscall.Mount(root, root, "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
@@ -176,7 +178,7 @@ func seclude() error {
 	return nil
 }
 
-// netlink sends one request to the kernel's network configuration, and returns its error.
+// netlink sends one request to the kernel's network configuration, and returns the error in the kernel's response.
 func netlink(kind, flags uint16, body []byte) error {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {

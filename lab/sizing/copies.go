@@ -23,7 +23,8 @@ import (
 // counts as unreachable after 50 seconds.
 const leaseRenewal = 15 * time.Second
 
-// copies creates n copies of the first node. Their names contain consecutive numbers from number.
+// copies creates n copies of the first node. The names of their NodeClaims and pods contain consecutive numbers that
+// start with number.
 func (c *crowd) copies(ctx context.Context, number, n int) error {
 	instances, err := c.launch(ctx, n)
 	if err != nil {
@@ -61,6 +62,7 @@ func (c *crowd) copies(ctx context.Context, number, n int) error {
 	return nil
 }
 
+// claimName returns the name of the NodeClaim of a copy.
 func (c *crowd) claimName(number int) string { return fmt.Sprintf("%s-%05d", poolName, number) }
 
 // copyOf returns the NodeClaim, Node and lease of a copy of the first node.
@@ -99,6 +101,7 @@ func (c *crowd) copyOf(i world.Instance, number int) ([]controlplane.Stored, err
 	return out, nil
 }
 
+// storedAs returns an object as it is stored in etcd under a key.
 func storedAs(key string, object any) (controlplane.Stored, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -107,6 +110,7 @@ func storedAs(key string, object any) (controlplane.Stored, error) {
 	return controlplane.Stored{Key: key, JSON: text}, nil
 }
 
+// leaseOf returns a node's lease, renewed now for 40 seconds as a kubelet does.
 func leaseOf(node string) *coordinationv1.Lease {
 	now, seconds := metav1.NewMicroTime(time.Now()), int32(40)
 	return &coordinationv1.Lease{
@@ -147,8 +151,9 @@ func (c *crowd) keepLeases(ctx context.Context) (stop func()) {
 	}
 }
 
-// fill adds running pods to a node. Their owner is the NodePool, because no controller manages the pods of a NodePool.
-// The controller of a ReplicaSet could create more pods before it has observed the stored pods.
+// fill adds running pods to a node. number is that of the copy. The owner of the pods is the NodePool, because no
+// controller changes the number of a NodePool's pods. The controller of a ReplicaSet could create more pods before it
+// has observed the stored pods.
 func (c *crowd) fill(ctx context.Context, number int, node string) error {
 	yes, app := true, fmt.Sprintf("app-%05d", number)
 	owner := metav1.OwnerReference{

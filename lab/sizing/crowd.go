@@ -19,23 +19,24 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
+// Names and numbers of the test cluster.
 const (
 	namespace    = "crowd"
 	poolName     = "crowd"
 	instanceType = "m5.4xlarge"
-	burstPerNode = 10             // pods of a burst that fill one node
+	burstPerNode = 10             // number of pods of a burst that fit on one node, see waiting
 	batch        = 500            // nodes that are created together
 	copyMark     = "sizing/copy"  // label of copied Nodes, which the DaemonSets exclude
 	burstMark    = "sizing/burst" // label of the first pod and of the pods of a burst
 )
 
 // crowd builds a cluster with many nodes. The controller launches the first node, which joins like every node of the
-// lab. The other nodes are copies of it: instances that run without booting, each with a NodeClaim and a Node.
+// lab. The other nodes are copies of the first: instances that run without booting, each with a NodeClaim and a Node.
 type crowd struct {
 	lab *lab.Lab
 	say func(string)
 
-	pool      types.UID
+	pool      types.UID              // UID of the NodePool
 	claim     *karpenterv1.NodeClaim // NodeClaim of the first node
 	node      *corev1.Node           // the first node
 	instance  world.Instance         // instance of the first node
@@ -76,7 +77,7 @@ metadata: {name: %[5]s}
 `, poolName, lab.NodeRole, c.lab.Cluster, instanceType, namespace)
 }
 
-// grow creates the cluster with the given number of copies. It stops the controller before it creates them.
+// grow creates the cluster with the given number of copies. It stops the controller before it creates the copies.
 func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
 	if err := c.excludeCopies(ctx); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
 	return c.served(ctx)
 }
 
-// excludeCopies excludes copies, which have no kubelet, from the DaemonSets in kube-system.
+// excludeCopies prevents pods of the DaemonSets in kube-system from running on copies, which have no kubelet.
 func (c *crowd) excludeCopies(ctx context.Context) error {
 	api := c.lab.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem)
 	sets, err := api.List(ctx, metav1.ListOptions{})
@@ -124,8 +125,8 @@ func (c *crowd) excludeCopies(ctx context.Context) error {
 	return nil
 }
 
-// first waits until the controller has launched a node for one pod. It stores the NodeClaim, the Node and the instance
-// as the template of the copies.
+// first creates one pod and waits until it runs on a node that the controller has launched. It keeps the NodeClaim, the
+// Node and the instance as the template of the copies.
 func (c *crowd) first(ctx context.Context) error {
 	pod := waiting("first")
 	err := c.until(ctx, 2*time.Minute, "the first pod", func(ctx context.Context) (bool, error) {
@@ -161,7 +162,8 @@ func (c *crowd) first(ctx context.Context) error {
 	})
 }
 
-// launch starts n instances like that of the first node, but without a boot, and waits until they run.
+// launch starts n instances like that of the first node, but without user data, so that no kubelet starts. It waits
+// until they must be running.
 func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
 	tags := maps.Clone(c.instance.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })
@@ -199,7 +201,8 @@ func (c *crowd) served(ctx context.Context) error {
 	})
 }
 
-// until polls until ok returns true. The timeout error contains what, a description of the expected state.
+// until polls until ok returns true or an error, or the limit is over. The error contains what, a description of the
+// expected state.
 func (c *crowd) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, ok); err != nil {
 		return fmt.Errorf("wait for %s: %w\n%s", what, err, c.lab.Evidence(ctx))

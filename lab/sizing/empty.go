@@ -13,15 +13,16 @@ import (
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
+// Parameters of empty.
 const (
-	emptied    = 5               // number of nodes that become empty, one after the other
-	emptyPause = 7 * time.Second // pause between two nodes, so that they become empty at different times of the controller's intervals
-	emptyPoll  = 50 * time.Millisecond
-	emptyLimit = 2 * time.Minute
+	emptied    = 5                     // number of nodes that become empty, one after the other
+	emptyPause = 7 * time.Second       // pause between two nodes, so that they become empty at different times of the controller's intervals
+	emptyPoll  = 50 * time.Millisecond // interval of checks whether the NodeClaim is being deleted
+	emptyLimit = 2 * time.Minute       // time after which a NodeClaim that is not being deleted is an error
 )
 
-// empty deletes all pods of some copies, one copy after the other. It returns the longest time from deleting a node's last pod until its
-// NodeClaim was being deleted. The NodePool's consolidateAfter is 0s.
+// empty deletes all pods of some copies, one copy after the other. It returns the longest time from deleting a node's
+// last pod until its NodeClaim was being deleted. The NodePool's consolidateAfter is 0s.
 func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 	longest := time.Duration(0)
 	for number := range emptied {
@@ -46,7 +47,8 @@ func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 	return longest, nil
 }
 
-// untilDeleted waits until the NodeClaim is being deleted or has been deleted.
+// untilDeleted waits until the NodeClaim is being deleted or has been deleted. Meanwhile it prints why the controller
+// does not disrupt the node.
 func (c *crowd) untilDeleted(ctx context.Context, name string) error {
 	deadline, printed := time.Now().Add(emptyLimit), ""
 	for {
@@ -55,8 +57,8 @@ func (c *crowd) untilDeleted(ctx context.Context, name string) error {
 		if apierrors.IsNotFound(err) || err == nil && claim.DeletionTimestamp != nil {
 			return nil
 		}
-		if stays, ok := claim.StatusConditions().Find(karpenterv1.ConditionDisruptable); ok && stays.Message != printed {
-			printed = stays.Message
+		if disruptable, ok := claim.StatusConditions().Find(karpenterv1.ConditionDisruptable); ok && disruptable.Message != printed {
+			printed = disruptable.Message
 			c.say("  An empty node is not disrupted:  " + printed)
 		}
 		if err != nil || time.Now().After(deadline) {

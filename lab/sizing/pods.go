@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// running returns a typical pod of an application: two containers, probes, variables, a volume with the account's token, and the fields
-// that the kubelet and field managers write.
+// running returns a typical pod of an application: two containers, probes, variables, a volume with the account's
+// token, and the fields that the kubelet and field managers write.
 func running(app, name, node string) *corev1.Pod {
 	yes, now := true, metav1.Now()
 	pod := &corev1.Pod{
@@ -72,12 +72,14 @@ func running(app, name, node string) *corev1.Pod {
 	return pod
 }
 
-// Managed fields of such a pod.
+// Managed fields of the pods that running returns: of the manager of the spec, and of the kubelet.
 const (
 	specFields   = `{"f:metadata":{"f:annotations":{".":{},"f:prometheus.io/scrape":{}},"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{}},"f:ownerReferences":{".":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:env":{".":{},"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}},"f:image":{},"f:imagePullPolicy":{},"f:livenessProbe":{".":{},"f:httpGet":{".":{},"f:path":{},"f:port":{}}},"f:name":{},"f:ports":{".":{}},"f:resources":{".":{},"f:requests":{".":{},"f:cpu":{},"f:memory":{}}}}},"f:dnsPolicy":{},"f:enableServiceLinks":{},"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}`
 	statusFields = `{"f:status":{"f:conditions":{"k:{\"type\":\"ContainersReady\"}":{".":{},"f:lastProbeTime":{},"f:lastTransitionTime":{},"f:status":{},"f:type":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastProbeTime":{},"f:lastTransitionTime":{},"f:status":{},"f:type":{}}},"f:containerStatuses":{},"f:hostIP":{},"f:phase":{},"f:podIP":{},"f:podIPs":{".":{}},"f:startTime":{}}}`
 )
 
+// podSpec returns the spec of a typical pod, whose main container requests the given resources. A second container
+// requests 10m of CPU and 32Mi.
 func podSpec(cpu, memory string) corev1.PodSpec {
 	seconds, link := int64(30), true
 	probe := func(path string) *corev1.Probe {
@@ -133,7 +135,8 @@ func podSpec(cpu, memory string) corev1.PodSpec {
 	}
 }
 
-// waiting returns a pending pod that requests a tenth of a node. A copy has less free, so the pod needs a new node.
+// waiting returns a pending pod that requests about a tenth of a node's CPU. A copy has less CPU left, so the pod needs
+// a new node.
 func waiting(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{burstMark: "true"}},
@@ -145,7 +148,8 @@ func waiting(name string) *corev1.Pod {
 	}
 }
 
-// burst creates pods at the same time, and returns how long it took until all of them ran on the expected number of new nodes.
+// burst creates pods at the same time, and returns how long it took until all of them ran. It prints a message if the
+// number of new nodes is not as given.
 func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, error) {
 	before, err := c.countNodes(ctx)
 	if err != nil {

@@ -39,16 +39,16 @@ func (s Size) Pods() int { return s.Nodes * PodsPerNode }
 // Measured is the result for one cluster size.
 type Measured struct {
 	Size
-	Ready    time.Duration // from its start until it was ready
-	StartCPU time.Duration // CPU time from its start until it was idle
+	Ready    time.Duration // from the controller's start until it was ready
+	StartCPU time.Duration // the controller's CPU time from its start until it was idle
 	RestCPU  float64       // average CPU usage while idle, in cores
-	Rest     int64         // resident memory while idle, in MiB
-	NewNodes int           // number of nodes for the burst of pods
+	Rest     int64         // resident memory at the end of the idle period, in MiB
+	NewNodes int           // number of new nodes that the burst of pods needs
 	NewPods  int           // number of pods of the burst
 	Took     time.Duration // from the creation of the burst until all its pods ran
 	BusyCPU  time.Duration // CPU time in that period
-	Emptied  time.Duration // from a node's last pod until the node was being deleted: the longest of several
-	Peak     int64         // maximum resident memory from its start to the end, in MiB
+	Emptied  time.Duration // from the deletion of a node's last pod until its NodeClaim was being deleted: the longest of several
+	Peak     int64         // maximum resident memory from the controller's start to the end, in MiB
 }
 
 // Run measures every size, each in its own lab. After an error it also returns the sizes that were measured before.
@@ -67,9 +67,10 @@ func Run(ctx context.Context, p Plan) ([]Measured, error) {
 	return out, nil
 }
 
-// settle is the time in which the controller must become idle after its start.
+// settle is the time in which the controller must become idle after it is ready.
 const settle = 20 * time.Second
 
+// measure measures one size in a new lab.
 func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
 	p.Say(fmt.Sprintf("%d nodes, %d pods", s.Nodes, s.Pods()))
 	l, err := lab.Start(ctx, lab.Options{Cluster: "sizing", TokenCache: time.Hour, Step: func(text string) { p.Say("  " + text) }})

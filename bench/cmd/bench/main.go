@@ -49,6 +49,8 @@ func main() {
 	}
 }
 
+// parse parses the command line. It returns flag.ErrHelp for -h and for invalid flags, whose error the flag package has
+// printed.
 func parse(args []string) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -76,6 +78,8 @@ func parse(args []string) (flags, error) {
 	return f, nil
 }
 
+// bench does what the flags select: the consolidation benchmark, a list of the workloads, or a run of the workloads and
+// their report.
 func (f flags) bench(out, progress io.Writer) error {
 	if f.back {
 		return f.consolidate(out, progress)

@@ -2,17 +2,17 @@ package api
 
 import "github.com/joiner-sh/joiner/internal/emulator/world/failure"
 
-// Denial returns the service's error for a call that IAM denies. what is the message.
-func Denial(c *Call, what string) error {
+// Denial returns the service's error for a call that IAM denies, with the message.
+func Denial(c *Call, message string) error {
 	switch c.Service {
 	case "ec2":
-		return Forbidden("UnauthorizedOperation", "You are not authorized to perform this operation. "+what)
+		return Forbidden("UnauthorizedOperation", "You are not authorized to perform this operation. "+message)
 	case "ssm", "pricing":
-		return &failure.Error{Code: "AccessDeniedException", Message: what}
+		return &failure.Error{Code: "AccessDeniedException", Message: message}
 	case "eks", ShiftService:
-		return Forbidden("AccessDeniedException", what)
+		return Forbidden("AccessDeniedException", message)
 	}
-	return Forbidden("AccessDenied", what)
+	return Forbidden("AccessDenied", message)
 }
 
 // Forbidden returns an error with status 403.

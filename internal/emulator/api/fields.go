@@ -8,10 +8,10 @@ import (
 
 // field has the names of a struct field on the wire.
 type field struct {
-	index  []int
+	index  []int  // for reflect.Value.FieldByIndex
 	query  string // name in a query request: "ImageId"
 	xml    string // name in an answer of EC2, which begins with a small letter: "imageId"
-	item   string // name of the elements of a list
+	item   string // name of the elements of a list in an answer
 	always bool   // written even if empty
 	flat   bool   // a list is written without an element around its elements
 }

@@ -19,26 +19,27 @@ type Filterable struct {
 	Values map[string][]string // the values of the resource, by the name of the filter
 }
 
-// selects reports whether the resource passes all filters. Like EC2, it
-// rejects a filter that the resource type does not support.
+// selects reports whether the resource passes all filters. As in EC2, a filter that the resource type does not support
+// is an error.
 func selects(filters []Filter, f Filterable) (bool, error) {
 	for _, want := range filters {
-		have, known := f.have(want.Name)
+		values, known := f.valuesOf(want.Name)
 		if !known {
 			return false, &failure.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' is invalid"}
 		}
 		if len(want.Values) == 0 {
 			return false, &failure.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' has no values"}
 		}
-		if !slices.ContainsFunc(have, func(h string) bool { return matchesAny(want.Values, h) }) {
+		if !slices.ContainsFunc(values, func(v string) bool { return matchesAny(want.Values, v) }) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// have returns the values that a filter of this name compares; false if the name is unknown.
-func (f Filterable) have(name string) ([]string, bool) {
+// valuesOf returns the resource's values for a filter of this name; false if the resource type does not support the
+// filter.
+func (f Filterable) valuesOf(name string) ([]string, bool) {
 	if key, ok := strings.CutPrefix(name, "tag:"); ok {
 		v, tagged := f.Tags[key]
 		if !tagged {
@@ -64,6 +65,7 @@ func (f Filterable) have(name string) ([]string, bool) {
 	return v, ok
 }
 
+// matchesAny reports whether text matches one of the patterns, see wild.
 func matchesAny(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return wild(p, text) })
 }
@@ -72,7 +74,7 @@ func matchesAny(patterns []string, text string) bool {
 // at most proportional to the product of both lengths.
 func wild(pattern, text string) bool {
 	p, t := 0, 0
-	star, mark := -1, 0
+	star, mark := -1, 0 // position of the last * in the pattern, and in the text the end of what the * matches so far
 	for t < len(text) {
 		literal := p < len(pattern) && pattern[p] == '\\' && p+1 < len(pattern)
 		switch {
@@ -84,7 +86,7 @@ func wild(pattern, text string) bool {
 		case !literal && p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
 			p, t = p+1, t+1
 		case star >= 0:
-			p, mark = star+1, mark+1
+			p, mark = star+1, mark+1 // a mismatch: let the last * match one more byte
 			t = mark
 		default:
 			return false
@@ -93,8 +95,8 @@ func wild(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// FilterItems returns the items that pass all filters. filterable must accept the zero value of T, which it gets if
-// there are no items.
+// FilterItems returns the items that pass all filters. If there are no items, it calls filterable with the zero value
+// of T, to check the names of the filters.
 func FilterItems[T any](items []T, filters []Filter, filterable func(T) Filterable) ([]T, error) {
 	if len(filters) == 0 {
 		return items, nil

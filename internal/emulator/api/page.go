@@ -14,8 +14,8 @@ type Page struct {
 	Size  int    // maximum number of items; 0: no maximum
 }
 
-// PageOf returns the page of a list, and the token of the next one. A token names
-// the first item of its page, so that the list may change between two calls.
+// PageOf returns a page of a list, and the token of the next page; empty after the last page. A token has the number
+// and the key of the first item of its page, so that the list may change between two calls.
 func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	start := 0
 	if p.Token != "" {
@@ -40,10 +40,13 @@ func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	return items[:p.Size], sealToken(start+p.Size, key(items[p.Size])), nil
 }
 
+// sealToken encodes the token of the page that starts with the item of this number and key; openToken decodes it.
 func sealToken(offset int, name string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(offset) + "|" + name))
 }
 
+// openToken returns the number and the key of the item with which the page of a token starts. ok is false for text that
+// is not a token.
 func openToken(token string) (offset int, name string, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
@@ -60,8 +63,8 @@ type Paged struct {
 	NextToken  string // from the previous answer; empty: the first page
 }
 
-// Page returns the requested page. defaultSize applies if the request has no size (0: no maximum); maxSize is the upper
-// limit.
+// Page returns the requested page. Its size is defaultSize if the request has none (0: no maximum), and at most maxSize
+// if the request has one.
 func (p Paged) Page(defaultSize, maxSize int) (Page, error) {
 	size := defaultSize
 	if p.MaxResults != nil {

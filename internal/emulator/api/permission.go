@@ -10,8 +10,8 @@ import (
 // IsRestricted reports whether the policies of the caller's role are evaluated; see identity.IAM.IsRestricted.
 func (c *Call) IsRestricted() bool { return c.Account().IsRestricted(c.Caller.Role) }
 
-// Ask evaluates the policies of the caller's role for some requests, and returns the service's error for the first that
-// is not allowed. The role must be restricted: see IsRestricted.
+// Ask evaluates the policies of the caller's role for the requests in order. It returns the service's error for the first
+// request that the policies do not allow. The role must be restricted: see IsRestricted.
 func (c *Call) Ask(requests ...iampolicy.Request) error {
 	for _, r := range requests {
 		if r.Keys == nil {
@@ -38,15 +38,15 @@ func deniedBy(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
 		kind, arn := c.Account().DenyingPolicy(c.Caller.Role, r)
 		why = "with an explicit deny in " + kind + ": " + arn
 	}
-	what := "User: " + c.Caller.ARN + " is not authorized to perform: " + r.Action + " on resource: " + r.Resource + " " + why
+	message := "User: " + c.Caller.ARN + " is not authorized to perform: " + r.Action + " on resource: " + r.Resource + " " + why
 	if c.Service == "ec2" {
-		what += ". Encoded authorization failure message: " + c.encoded(r, v)
+		message += ". Encoded authorization failure message: " + c.encoded(r, v)
 	}
-	return Denial(c, what)
+	return Denial(c, message)
 }
 
-// encoded returns an authorization failure message like those that sts:DecodeAuthorizationMessage decodes. AWS's have
-// more fields, and are encrypted.
+// encoded returns an authorization failure message like those that sts:DecodeAuthorizationMessage decodes. Those of AWS
+// have more fields, and are encrypted.
 func (c *Call) encoded(r iampolicy.Request, v iampolicy.Verdict) string {
 	text, err := json.Marshal(map[string]any{
 		"allowed": false, "explicitDeny": v.Denied,

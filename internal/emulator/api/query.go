@@ -82,6 +82,7 @@ func (c *Codec) fill(p *Parameter, v reflect.Value, path string) error {
 	return p.fillScalar(v, path)
 }
 
+// fillStruct sets the fields of a struct for which p has a parameter.
 func (c *Codec) fillStruct(p *Parameter, v reflect.Value, path string) error {
 	for _, f := range c.fieldsOf(v.Type()) {
 		child := p.children[f.query]
@@ -144,6 +145,7 @@ func (p *Parameter) fillMap(v reflect.Value) error {
 	return nil
 }
 
+// fillTime sets v to the time in p. path is the name of p, for errors.
 func (p *Parameter) fillTime(v reflect.Value, path string) error {
 	t, err := time.Parse(time.RFC3339, p.value)
 	if err != nil {
@@ -153,6 +155,8 @@ func (p *Parameter) fillTime(v reflect.Value, path string) error {
 	return nil
 }
 
+// fillScalar sets v, which is a string, a bool, an integer or a float, to the value of p. path is the name of p, for
+// errors.
 func (p *Parameter) fillScalar(v reflect.Value, path string) error {
 	var err error
 	switch v.Kind() {
@@ -191,7 +195,8 @@ func (p *Parameter) numbers() []int {
 	return out
 }
 
-// Unused returns the alphabetically first name of a parameter that Decode has not used; empty if all are used.
+// Unused returns the name of a parameter below p that Decode has not used, the alphabetically first; empty if all are
+// used. path is the name of p.
 func (p *Parameter) Unused(path string) string {
 	names := make([]string, 0, len(p.children))
 	for name := range p.children {
@@ -210,6 +215,7 @@ func (p *Parameter) Unused(path string) string {
 	return ""
 }
 
+// join returns the name of a parameter below path: "Filter.1.Name".
 func join(path, name string) string {
 	if path == "" {
 		return name

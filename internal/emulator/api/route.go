@@ -26,7 +26,7 @@ func (c *Call) ReadTarget(target, contentType string) error {
 	return nil
 }
 
-// ReadForm sets action and parameters from the body and the URL of a query request.
+// ReadForm sets service, protocol, action, parameters and DryRun from the body and the URL of a query request.
 func (c *Call) ReadForm(r *http.Request) error {
 	c.Protocol = AWSQuery
 	form, err := url.ParseQuery(string(c.Body))
@@ -61,13 +61,13 @@ func (c *Call) ReadForm(r *http.Request) error {
 	return nil
 }
 
-// serviceOfVersion returns the service with the API version; empty if the version is unknown. An unsigned request does
-// not name its service.
+// serviceOfVersion returns the service with the API version; empty if the version is unknown. It is for unsigned
+// requests, because the signature names the service.
 func serviceOfVersion(version string) string {
 	return map[string]string{"2016-11-15": "ec2", "2010-05-08": "iam", "2011-06-15": "sts", "2012-11-05": "sqs"}[version]
 }
 
-// ReadPath sets the action and its path parameters: those of the first route that matches the method and the path.
+// ReadPath sets the action and its path parameters from the first route that matches the method and the path.
 func (c *Call) ReadPath(method string, u *url.URL, routes []Route) error {
 	c.Form = u.Query()
 	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")

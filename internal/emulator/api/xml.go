@@ -52,7 +52,7 @@ func (e *Encoder) element(name string, v reflect.Value, f field) {
 	}
 }
 
-// structure writes a struct, or a time unless it is zero.
+// structure writes a struct or a time. It omits a zero time.
 func (e *Encoder) structure(name string, v reflect.Value) {
 	if t, ok := v.Interface().(time.Time); ok {
 		if !t.IsZero() {
@@ -76,7 +76,8 @@ func (e *Encoder) Fields(v reflect.Value) {
 	}
 }
 
-// list writes a list. It writes an empty list too, but omits a nil one. Clients cannot distinguish the two.
+// list writes a list. It omits a nil list and a flat list without elements, but writes any other empty list. Clients
+// cannot distinguish these. A list of bytes is written as base64.
 func (e *Encoder) list(name string, v reflect.Value, f field) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		e.Text(name, base64.StdEncoding.EncodeToString(v.Bytes()))
@@ -102,7 +103,7 @@ func (e *Encoder) list(name string, v reflect.Value, f field) {
 	e.Close(name)
 }
 
-// pairs writes a map in the format of SQS: one element per pair, sorted by name.
+// pairs writes a map of strings in the format of SQS: one element per pair, sorted by name. It omits any other map.
 func (e *Encoder) pairs(name string, v reflect.Value) {
 	m, ok := v.Interface().(map[string]string)
 	if !ok {

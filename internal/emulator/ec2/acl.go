@@ -44,7 +44,7 @@ type aclEntry struct {
 
 type portRange struct{ From, To int64 }
 
-// lastRule is the number of the last entry, which every ACL has in each direction: it drops all packets.
+// lastRule is the number of the last entry of an ACL. Every ACL has it in each direction. It denies all packets.
 const lastRule = 32767
 
 // describeNetworkAcls lists network ACLs.

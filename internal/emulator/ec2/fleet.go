@@ -164,7 +164,8 @@ func (in *createFleetIn) request(fingerprint string) (world.FleetRequest, error)
 	return q, nil
 }
 
-// split returns the numbers of on-demand and spot instances of the target capacity.
+// split returns the numbers of on-demand and spot instances of the target capacity. What the request assigns to neither
+// is spot if that is the default type, otherwise on-demand; capacity blocks and reserved capacity are on-demand here.
 func (t fleetTarget) split() (onDemand, spot int, err error) {
 	if t.Total < 1 || t.OnDemand < 0 || t.Spot < 0 || t.OnDemand+t.Spot > t.Total {
 		return 0, 0,
@@ -184,7 +185,8 @@ func (t fleetTarget) split() (onDemand, spot int, err error) {
 	return 0, 0, &failure.Error{Code: "UnsupportedOperation", Message: "This emulator has no capacity of type " + t.Default + "."}
 }
 
-// market returns the market type of the fleet, if it is neither on-demand nor spot.
+// market returns the market type of a fleet of capacity blocks or interruptible reservations; empty for on-demand and
+// spot.
 func (in *createFleetIn) market() (string, error) {
 	kinds := in.Reserved.ReservationTypes
 	switch in.Target.Default {
@@ -204,6 +206,7 @@ func (in *createFleetIn) market() (string, error) {
 	return "", nil
 }
 
+// override converts the override to that of package world.
 func (o fleetOverride) override() (world.FleetOverride, error) {
 	out := world.FleetOverride{
 		InstanceType: o.InstanceType, SubnetID: o.SubnetId, Zone: o.AvailabilityZone, ImageID: o.ImageId,
@@ -243,6 +246,7 @@ func choiceOf(c world.FleetChoice) fleetChoice {
 	return out
 }
 
+// lifecycle returns EC2's name for the purchase option of an instance.
 func lifecycle(spot bool) string {
 	if spot {
 		return "spot"

@@ -127,6 +127,7 @@ func imageFilters(i world.Image) api.Filterable {
 	}}
 }
 
+// platformOf returns the values of the filter "platform": "windows", or none for Linux.
 func platformOf(i world.Image) []string {
 	if i.Windows {
 		return []string{"windows"}
@@ -199,7 +200,8 @@ type spotPrice struct {
 // product is the product description of all spot prices. EC2 also accepts it with the suffix " (Amazon VPC)".
 const product = "Linux/UNIX"
 
-// describeSpotPriceHistory lists the spot prices of a period, for each offering newest first.
+// describeSpotPriceHistory lists the spot prices of a period, for each offering newest first. Without a period it lists
+// the current prices.
 func describeSpotPriceHistory(c *api.Call, in *spotPricesIn) (spotPricesOut, error) {
 	start, end := in.StartTime, in.EndTime
 	if start.IsZero() {

@@ -97,7 +97,7 @@ func instanceFilters(i world.Instance) api.Filterable {
 	}}
 }
 
-// reservationsOf groups instances by the call that launched them.
+// reservationsOf groups neighboring instances that one call launched.
 func reservationsOf(c *api.Call, instances []world.Instance) []reservation {
 	out := []reservation{}
 	names := securityGroupNames(c)

@@ -41,7 +41,7 @@ type listing[T, Out any] struct {
 	id         func(T) string
 	code       string // code of the error for an unknown id
 	filterable func(T) api.Filterable
-	write      func(T) Out
+	write      func(T) Out // converts an item to EC2's wire format
 }
 
 // list returns the items that a describe call selects, in the wire format of EC2, and the token of the next page.

@@ -9,11 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Permissions returns the requests that IAM evaluates for a call: its actions on resources.
+// Permissions returns the actions on resources that IAM must allow for a call. None means that the action itself reports
+// an error or asks IAM.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	switch in := in.(type) {
 	case *createFleetIn, *runInstancesIn:
-		return nil // authorized once the launch templates are known
+		return nil // the action asks IAM when it knows the launch templates
 	case *createTemplateIn:
 		tags, err := api.Tagging(in.Tags)
 		if err != nil {
@@ -42,11 +43,11 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 func refuseOverrides(c *api.Call, q *world.FleetRequest) {
 	for i := range q.Configs {
 		config := &q.Configs[i]
-		shared := refusalOf(c.Ask(c.Region.Permissions.ForFleetConfig(*q, *config)...))
+		shared := refusalOf(c.Ask(c.Region.Permissions.ForFleetConfig(*q, *config)...)) // holds for all overrides
 		if len(config.Overrides) == 0 {
-			config.Overrides = []world.FleetOverride{{}}
+			config.Overrides = []world.FleetOverride{{}} // the template's own parameters
 		}
-		known := map[[2]string]*failure.Error{} // by subnet and image
+		known := map[[2]string]*failure.Error{} // refusal by subnet and image, so that IAM is asked once
 		for j := range config.Overrides {
 			o := &config.Overrides[j]
 			key := [2]string{o.SubnetID, o.ImageID}

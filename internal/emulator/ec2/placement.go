@@ -27,7 +27,7 @@ type placementGroup struct {
 	Tags           []world.Tag `aws:"TagSet"`
 }
 
-// describePlacementGroups lists placement groups. It has no pages.
+// describePlacementGroups lists placement groups, all in one answer as in EC2.
 func describePlacementGroups(c *api.Call, in *placementGroupsIn) (placementGroupsOut, error) {
 	const unknown = "InvalidPlacementGroup.Unknown"
 	found, err := selectByID(c.Region.PlacementGroups.All(), in.GroupNames, func(g *world.PlacementGroup) string { return g.Name }, unknown)

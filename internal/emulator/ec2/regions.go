@@ -59,7 +59,8 @@ func describeAvailabilityZones(c *api.Call, in *zonesIn) (zonesOut, error) {
 	return out, nil
 }
 
-// zoneOf converts a zone to EC2's wire format. A local zone is opted in, and is in a group of its own.
+// zoneOf converts a zone to EC2's wire format. A local zone is opted in. Its zone group is its name without the last
+// letter.
 func zoneOf(c *api.Call, z site.Zone) zone {
 	out := zone{
 		OptInStatus: "opt-in-not-required", MessageSet: []string{}, RegionName: c.RegionID, ZoneName: z.Name, ZoneId: z.ID,
@@ -138,12 +139,13 @@ type deleteTagsIn struct {
 	Tags      []oldTag `aws:"Tag"`
 }
 
+// oldTag is a tag to remove. A nil value stands for any value.
 type oldTag struct {
 	Key   string
 	Value *string
 }
 
-// deleteTags removes tags from resources: the given ones, or without any, all that do not begin with "aws:".
+// deleteTags removes the given tags from resources; all tags if none are given. Tags whose keys begin with "aws:" stay.
 func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
 	if len(in.Resources) == 0 {
 		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter ResourceId"}
@@ -167,6 +169,7 @@ func removes(tags []oldTag, key, value string) bool {
 	return slices.ContainsFunc(tags, func(t oldTag) bool { return t.Key == key && (t.Value == nil || *t.Value == value) })
 }
 
+// tagsOfResource returns the tags of a resource; nil if it does not exist.
 func tagsOfResource(c *api.Call, id string) map[string]string {
 	if i, ok := c.World.Instance(id); ok {
 		return i.Tags

@@ -225,7 +225,8 @@ type placementInfo struct {
 	SupportedStrategies []string
 }
 
-// typeOf converts facts to EC2's wire format. A property that the facts lack is written as unsupported or absent.
+// typeOf converts facts to EC2's wire format. A property of the wire format that catalog.Facts does not have is written
+// as unsupported, or not at all.
 func typeOf(f catalog.Facts) instanceType {
 	enclaves := "unsupported"
 	if f.NitroEnclaves {
@@ -294,6 +295,7 @@ func (t *instanceType) accelerate(f catalog.Facts) {
 	}
 }
 
+// devicesOf converts accelerators to EC2's wire format, and returns their total memory in MiB.
 func devicesOf(list []catalog.Accelerator) (out []gpu, total int64) {
 	for _, a := range list {
 		out = append(out, gpu{Name: a.Name, Manufacturer: a.Manufacturer, Count: a.Count, MemoryInfo: deviceMemory{SizeInMiB: a.MemoryMiB}})

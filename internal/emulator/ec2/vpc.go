@@ -23,7 +23,7 @@ type vpcAttributeOut struct {
 
 type attributeValue struct{ Value bool }
 
-// describeVpcAttribute returns the DNS attributes of a VPC.
+// describeVpcAttribute returns one of the two DNS attributes of a VPC.
 func describeVpcAttribute(c *api.Call, in *vpcAttributeIn) (vpcAttributeOut, error) {
 	i := slices.IndexFunc(c.Region.Network.VPCs(), func(v *network.VPC) bool { return v.ID == in.VpcId })
 	if i < 0 {

@@ -1,8 +1,8 @@
 // Package eks serves the actions of EKS and of zonal shifts from the emulated world.
 //
-// In: a call with its path and its body as a struct.
-// Out: the answer as a struct with the names of the API, or the service's error.
-// Never: HTTP, or a control plane.
+// In: a call with the parameters in its path, and its body as a struct.
+// Out: the answer as a struct with the names of the service's API, or the service's error.
+// Never: HTTP, or a Kubernetes control plane.
 package eks
 
 import (
@@ -118,7 +118,7 @@ type networkConfig struct {
 	IPFamily        string `json:"ipFamily"`
 }
 
-// familyNetwork returns the network configuration of a cluster. The service CIDR determines its IP family.
+// familyNetwork returns the network configuration of a cluster with the service CIDR, which determines the IP family.
 func familyNetwork(cidr string) networkConfig {
 	if strings.Contains(cidr, ":") {
 		return networkConfig{ServiceIpv6Cidr: cidr, IPFamily: "ipv6"}
@@ -180,6 +180,7 @@ func unrestricted(cidrs []string) []string {
 // nonNil and nonNilMap replace nil by an empty value, which JSON encodes as [] or {} and not as null.
 func nonNil(list []string) []string { return append([]string{}, list...) }
 
+// nonNilMap returns an empty map for nil, because EKS answers {} and never null.
 func nonNilMap(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
@@ -197,8 +198,8 @@ type createClusterIn struct {
 	AccessConfig            accessConfig      `json:"accessConfig"`
 }
 
-// serviceRange returns the service CIDR of a new cluster; empty: EKS's default. The service CIDR of an IPv6 cluster
-// cannot be chosen.
+// serviceRange returns the service CIDR of a new cluster; empty: EKS's default. EKS chooses that of an IPv6 cluster;
+// here it is always the same.
 func serviceRange(n networkConfig) string {
 	if n.IPFamily == "ipv6" {
 		return "fd30:1c53:5f8a::/108"
@@ -285,7 +286,7 @@ type updateConfigIn struct {
 	ResourcesVpcConfig *endpointConfig `json:"resourcesVpcConfig"`
 }
 
-// endpointConfig has changes of a cluster's endpoint. nil: no change.
+// endpointConfig has changes of a cluster's endpoint. A nil field is no change.
 type endpointConfig struct {
 	EndpointPublicAccess  *bool    `json:"endpointPublicAccess"`
 	EndpointPrivateAccess *bool    `json:"endpointPrivateAccess"`
@@ -317,8 +318,9 @@ type update struct {
 	Errors []string `json:"errors"`
 }
 
-// updateClusterConfig changes the zonal shift setting, the endpoint or the authentication mode. The authentication mode
-// can change only in the order CONFIG_MAP, API_AND_CONFIG_MAP, API.
+// updateClusterConfig changes the zonal shift setting, the endpoint or the authentication mode: only the first of these
+// that the request has. The authentication mode can change only forward in the order CONFIG_MAP, API_AND_CONFIG_MAP,
+// API.
 func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
 	k, err := c.Region.EKS.Cluster(c.Path[0])
 	if err != nil {
@@ -350,6 +352,7 @@ func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
 	return done("AccessConfigUpdate"), nil
 }
 
+// indexOf returns the position of a string in the list; -1 if the list does not have it.
 func indexOf(list []string, want string) int {
 	for i, s := range list {
 		if s == want {

@@ -55,8 +55,8 @@ type autoshift struct {
 	StartTime     float64 `json:"startTime"`
 }
 
-// getManagedResource returns the active shifts of a resource. Only one of them is applied: the user's shift, or else
-// AWS's.
+// getManagedResource returns the active shifts of a resource. Only one of them is applied: the first that a user
+// started, or else the first autoshift of AWS.
 func getManagedResource(c *api.Call, _ *api.None) (managedResource, error) {
 	arn := c.Path[0]
 	if !c.Region.ZonalShifts.IsManaged(arn) {
@@ -147,8 +147,8 @@ func cancelZonalShift(c *api.Call, _ *api.None) (zonalShift, error) {
 	return zonalShiftOf(s), nil
 }
 
-// ShiftPermissions returns the request that IAM evaluates for a call. Policies select the resource with a condition
-// key.
+// ShiftPermissions returns the request that IAM evaluates for a call. A policy selects the resource of the shift by a
+// condition key, which CancelZonalShift does not have.
 func ShiftPermissions(c *api.Call, in any) []iampolicy.Request {
 	r := iampolicy.Request{Action: c.Name(), Resource: "*", Keys: iampolicy.Keys{}}
 	resource := ""

@@ -93,7 +93,7 @@ func assumeRoleWithWebIdentity(c *api.Call, in *webIdentityIn) (webIdentityOut, 
 	return webIdentityOut{opened(s), who.Subject, who.Audience, who.Provider}, nil
 }
 
-// read returns the account and name of the role, and the duration of the requested session.
+// read returns the account and the name of the role, and the duration of the requested session: one hour by default.
 func (in *assumeRoleIn) read() (account, role string, life time.Duration, err error) {
 	parts := strings.SplitN(in.RoleArn, ":", 6)
 	if len(parts) != 6 || !strings.HasPrefix(parts[5], "role/") {
@@ -112,6 +112,7 @@ func (in *assumeRoleIn) read() (account, role string, life time.Duration, err er
 	return parts[4], parts[5][strings.LastIndexByte(parts[5], '/')+1:], life, nil
 }
 
+// opened returns a new session in the wire format of STS.
 func opened(s identity.Session) assumeRoleOut {
 	return assumeRoleOut{
 		Credentials: credentials{

@@ -68,9 +68,10 @@ func readOperator(spelled string) (condition, error) {
 type operator struct {
 	matches func(policy, request string) bool
 	negated bool // the condition is met if none of the policy's values match
-	absence bool // Null: tests whether the key is absent
+	absence bool // Null: the condition is met if the key is absent and the policy says "true", or present and "false"
 }
 
+// operators returns the supported operators, by name without prefix and suffix.
 func operators() map[string]operator {
 	equal := func(p, r string) bool { return p == r }
 	return map[string]operator{
@@ -89,7 +90,8 @@ func operators() map[string]operator {
 	}
 }
 
-// holds reports whether the request meets the condition. An absent key fails a comparison and meets a negated one; see
+// holds reports whether a request with these keys meets the condition. If the key is absent, a negated comparison,
+// ForAllValues and IfExists are met, and any other comparison is not; see
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html.
 func (c condition) holds(request Keys) bool {
 	values, known := request.find(c.key)

@@ -27,8 +27,8 @@ func like(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// arnLike matches an ARN part by part, so that a * does not match across a colon. IAM is less strict: a request that a
-// policy allows here is allowed by IAM too.
+// arnLike matches an ARN part by part, so that a * does not match across a colon. In IAM, the * of a Resource does. So
+// a pattern matches here only what it matches in IAM: an Allow allows no more than in IAM, but a Deny may deny less.
 func arnLike(pattern, arn string) bool {
 	if pattern == "*" {
 		return true

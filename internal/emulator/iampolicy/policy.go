@@ -2,7 +2,7 @@
 //
 // In: policy documents as JSON; a request: an action, one resource, and the condition keys that AWS would know.
 // Out: a verdict: allowed, explicitly denied, or not allowed by any statement.
-// Never: a call to AWS, or a guess: documents with unsupported parts of the policy language are rejected when they are
+// Never: a call to AWS, or a guess. Documents with unsupported parts of the policy language are rejected when they are
 // read.
 package iampolicy
 
@@ -41,6 +41,7 @@ type document struct {
 	Statement oneOrMany[written]
 }
 
+// written is a statement as written in the JSON of a document.
 type written struct {
 	Sid         string
 	Effect      string
@@ -76,6 +77,7 @@ func Read(text []byte) (Policy, error) {
 	return p, nil
 }
 
+// read checks the statement and converts it.
 func (w written) read() (statement, error) {
 	out := statement{sid: w.Sid, deny: w.Effect == "Deny"}
 	if w.Effect != "Allow" && w.Effect != "Deny" {

@@ -20,8 +20,8 @@ type Keys map[string][]string
 // Verdict is the result of evaluating policies for a request.
 type Verdict struct {
 	Allowed bool   // a statement allows the request, and no statement denies it
-	Denied  bool   // a statement with the effect Deny applies; if both are false, no statement applies
-	Sid     string // Sid of the statement that decided; empty if no statement did, or if it has none
+	Denied  bool   // a statement with the effect Deny applies; if neither is set, no statement applies
+	Sid     string // Sid of the statement that allows or denies; empty without such a statement, or if it has no Sid
 }
 
 // Judge evaluates the policies for a request. A Deny overrides every Allow. A request that no statement allows is not
@@ -50,6 +50,7 @@ func (s statement) applies(r Request) bool {
 		!slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.holds(r.Keys) })
 }
 
+// match reports whether the element matches. matches compares one of its texts.
 func (p patterns) match(matches func(string) bool) bool {
 	return slices.ContainsFunc(p.texts, matches) != p.except
 }

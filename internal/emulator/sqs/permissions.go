@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
-// Permissions returns the request that IAM evaluates for a call: its action on the queue. A batch needs the permission
-// for the action on one message.
+// Permissions returns the request that IAM evaluates for a call: the action on the queue, or on "*" for actions that
+// only administrators call. A batch needs the permission for the action on one message.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	queue := ""
 	switch in := in.(type) {

@@ -2,7 +2,7 @@
 //
 // In: a call with its parameters as a struct.
 // Out: the answer as a struct with the names of SQS's API, or its error.
-// Never: HTTP, or waiting for messages: package emulator polls.
+// Never: HTTP, or a wait for messages, which is up to package emulator.
 package sqs
 
 import (
@@ -192,12 +192,12 @@ func receiveMessage(c *api.Call, in *receiveMessageIn) (ReceiveMessageOut, error
 	if most > 10 {
 		return ReceiveMessageOut{}, api.InvalidValue("MaxNumberOfMessages", strconv.Itoa(most))
 	}
-	while := time.Duration(-1)
+	hidden := time.Duration(-1) // for the queue's visibility timeout
 	if in.VisibilityTimeout != nil {
-		while = time.Duration(*in.VisibilityTimeout) * time.Second
+		hidden = time.Duration(*in.VisibilityTimeout) * time.Second
 	}
 	name := queueOf(c, in.QueueUrl)
-	found, err := c.Region.SQS.ReceiveMessages(c.Now, name, most, while)
+	found, err := c.Region.SQS.ReceiveMessages(c.Now, name, most, hidden)
 	if err != nil {
 		return ReceiveMessageOut{}, err
 	}

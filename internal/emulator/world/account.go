@@ -47,6 +47,7 @@ type Region struct {
 	buckets map[string]*level // token buckets of the API rate limits, by call
 }
 
+// newRegion returns a region of the account, without resources.
 func newRegion(a *Account, name string) *Region {
 	site := &site.Site{
 		Region: name, Account: a.ID, Zones: site.ZonesOf(name),

@@ -36,8 +36,8 @@ func (b resolvedLaunch) interfaces(w *World, i Instance) []NetworkInterface {
 	return out
 }
 
-// volumes creates the EBS volumes of a new instance: the volumes of the image, with the changes and additions of the
-// request, sorted by device.
+// volumes creates the EBS volumes of a new instance, sorted by device: those of the image, changed, removed or
+// completed as the request's devices say.
 func (b resolvedLaunch) volumes(w *World) []Volume {
 	byDevice := map[string]Volume{}
 	for _, v := range b.image.Volumes {

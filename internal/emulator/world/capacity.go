@@ -2,7 +2,7 @@ package world
 
 import "strings"
 
-// Capacity has the limits of a region's capacity and of the account's quotas, and the current usage.
+// Capacity has the limits of a region's capacity, the account's quotas in the region, and the current usage.
 type Capacity struct {
 	// Quotas are the account's maximum numbers of vCPUs. A quota that is absent has no limit.
 	Quotas map[Quota]int64
@@ -36,8 +36,8 @@ type Quota struct {
 	Spot bool   // the quota is for spot instances; false: for all other instances
 }
 
-// Limit sets the maximum number of pending and running instances of a pool. Several limits may apply to one offering.
-// It replaces an earlier limit of the same pool.
+// Limit sets the maximum number of pending and running instances of a pool. It replaces an earlier limit of the same
+// pool. An offering that belongs to several pools has several limits, and the lowest one applies.
 func (c *Capacity) Limit(p Pool, n int) {
 	for i := range c.limits {
 		if c.limits[i].pool == p {
@@ -52,7 +52,7 @@ func (c *Capacity) Limit(p Pool, n int) {
 func (c *Capacity) Lift(p Pool) {
 	for i := range c.limits {
 		if c.limits[i].pool == p {
-			c.limits = append(c.limits[:i:i], c.limits[i+1:]...)
+			c.limits = append(c.limits[:i:i], c.limits[i+1:]...) // copies: a caller may iterate over the old list
 			return
 		}
 	}
@@ -91,13 +91,13 @@ func (c *Capacity) left(o Offering) int {
 	return max(least, 0)
 }
 
-// within reports whether the account's quota allows another instance with vcpus.
+// within reports whether the account's quota allows another instance with this number of vCPUs.
 func (c *Capacity) within(q Quota, vcpus int64) bool {
 	most, limited := c.Quotas[q]
 	return !limited || c.usage.cores[q]+vcpus <= most
 }
 
-// QuotaOf returns the quota that an instance type counts against.
+// QuotaOf returns the quota that includes the instance type.
 func QuotaOf(instanceType string, spot bool) Quota {
 	family, _, _ := strings.Cut(instanceType, ".")
 	for _, kind := range []string{"inf", "trn", "dl", "hpc"} {
@@ -114,12 +114,13 @@ func QuotaOf(instanceType string, spot bool) Quota {
 	return Quota{Kind: "standard", Spot: spot}
 }
 
-// occupy counts a new instance, vacate uncounts an instance that ends.
+// occupy adds a new instance to the usage.
 func (c *Capacity) occupy(o Offering, vcpus int64) {
 	c.usage.running[o]++
 	c.usage.cores[QuotaOf(o.Type, o.Spot)] += vcpus
 }
 
+// vacate removes an instance that ends from the usage.
 func (c *Capacity) vacate(o Offering, vcpus int64) {
 	c.usage.running[o]--
 	if c.usage.running[o] == 0 {

@@ -25,8 +25,8 @@ type Faults struct {
 	// Denials are calls that IAM denies.
 	Denials []Denial
 
-	// Redeliver delivers one message in Redeliver twice, the second time at once, even if the message was deleted
-	// between the two deliveries. 0 disables it. SQS guarantees at least one delivery, not exactly one.
+	// Redeliver is n if every n-th message is delivered twice, the second time at once, even if the message was deleted
+	// between the two deliveries. 0 disables this. SQS guarantees at least one delivery, not exactly one.
 	Redeliver int
 
 	// Reorder delivers the newest messages first. SQS does not guarantee an order.
@@ -48,12 +48,12 @@ type level struct {
 	at     time.Time
 }
 
-// Answer is an error that some calls get. The call is not executed, unless Late is set.
+// Answer is an error with which some calls fail. A call that fails is not executed, unless Late is set.
 type Answer struct {
 	Call  string // a pattern: "ec2:CreateFleet", "ec2:*", "*"
 	Skip  int    // the number of calls that succeed first
 	Count int    // maximum number of calls that fail; 0: no maximum
-	Every int    // one call in Every fails; 0 and 1: each
+	Every int    // after Skip, the first of every Every calls fails; 0 and 1: each
 
 	Status  int    // HTTP status; 0 is 500
 	Code    string // "InternalError"; empty with Garbage
@@ -61,7 +61,7 @@ type Answer struct {
 	Garbage string // answer with this text instead of an error, like a broken proxy; empty: with the error
 	Late    bool   // the call is executed before it fails, so that only its answer is lost
 
-	seen, given int
+	seen, given int // numbers of matching calls, and of those that failed
 }
 
 // Denial is a call that IAM denies a principal.
@@ -79,7 +79,7 @@ type Boot struct {
 	Fail   Reason        // if it has a code, the instance goes from pending to terminated for this reason
 	Silent bool          // the instance runs, but its user data does not: see World.Silent
 
-	seen int
+	seen int // number of instances with the fault
 }
 
 // EC2Throttle returns EC2's default token buckets of an account:
@@ -105,8 +105,8 @@ type Call struct {
 	Role            string // name of the caller's role; empty for a user
 }
 
-// FaultFor returns the fault of a call; nil if it does not fail. It takes a token from the call's bucket, and counts
-// the call.
+// FaultFor returns the fault with which a call fails; nil if there is none. It takes a token from the call's bucket,
+// and counts the call for the Answers that match it.
 func (w *World) FaultFor(now time.Time, c Call) *Answer {
 	if b, ok := w.Faults.bucket(c.Name); ok && !w.Region(c.Account, c.Region).draw(now, c.Name, b) {
 		return &Answer{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}

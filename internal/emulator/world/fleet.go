@@ -19,8 +19,8 @@ type FleetRequest struct {
 	OnDemand int           // number of on-demand instances
 	Spot     int           // number of spot instances
 
-	// Market is MarketBlock or MarketInterruptible if the OnDemand instances run in such reservations; empty: on
-	// demand.
+	// Market is MarketBlock if the OnDemand instances run in a capacity block, and MarketInterruptible if they run in
+	// an interruptible capacity reservation; empty: on demand.
 	Market string
 
 	OnDemandStrategy string // "lowest-price" (also for empty) or "prioritized"
@@ -81,11 +81,11 @@ type FleetError struct {
 	Message string      // EC2's message
 }
 
-// Asked records one valid call of CreateFleet. A repetition with the same idempotency token counts as another call.
+// Asked records one valid call of CreateFleet. A repetition with the same idempotency token is recorded again.
 type Asked struct {
 	At     time.Time         // when CreateFleet was called
 	Tags   map[string]string // tags of the requested instances
-	Bought int               // number of launched instances
+	Bought int               // number of instances in the answer
 }
 
 // maxAsked is the number of calls that a region records.
@@ -118,7 +118,7 @@ type choice struct {
 }
 
 // CreateFleet launches instances. Each instance uses the first choice that has capacity, in the order of the allocation
-// strategy. Each choice that cannot be launched has one error in the result.
+// strategy. The result has one error for each choice that cannot be launched or has no capacity left.
 func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	f, err := l.createFleet(now, q)
 	if err == nil {
@@ -131,6 +131,8 @@ func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	return f, err
 }
 
+// createFleet launches a fleet's instances, first on demand and then as spot. For a token that was used before it
+// returns the earlier result and launches nothing.
 func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	if f, ok := l.fleets[q.Token]; ok && q.Token != "" {
 		if f.fingerprint != q.Fingerprint {
@@ -183,7 +185,7 @@ func (l *Launches) CheckFleet(q FleetRequest) error {
 	return nil
 }
 
-// launchAs launches the instances of one capacity type.
+// launchAs launches the instances of one capacity type, spot or on-demand, and adds them and the errors to f.
 func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) {
 	need, strategy := float64(q.OnDemand), q.OnDemandStrategy
 	if spot {
@@ -195,7 +197,7 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 	choices := l.choices(now, q, spot, f.ID)
 	rank(choices, strategy, int(need))
 	launched := make([][]string, len(choices))
-	turn := 0
+	turn := 0 // with the strategy "diversified", the choice whose turn it is
 	for need > 0 {
 		n := next(choices, turn)
 		if n < 0 {
@@ -287,6 +289,7 @@ func rank(choices []choice, strategy string, need int) {
 	})
 }
 
+// comparePriority compares by the priorities of the overrides: lower values first, none last.
 func comparePriority(a, b choice) int {
 	pa, pb := a.Override.Priority, b.Override.Priority
 	switch {

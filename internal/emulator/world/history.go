@@ -53,12 +53,12 @@ type resolvedLaunch struct {
 	fleetID     string
 	token       string
 	caller      string               // ARN of the caller's role; empty: a user
-	reservation string               // id that the instances of one call share; not of a capacity reservation
+	reservation string               // reservation ID, "r-0…": of all instances of RunInstances, of one instance in a fleet
 	target      *CapacityReservation // capacity reservation of the request; nil: none
 	placement   *PlacementGroup      // placement group of the request; nil: none
 }
 
-// start launches an instance. The caller has checked that the launch is possible.
+// start launches an instance, whose state is pending. The caller has checked that the launch is possible.
 func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
 	w := s.region.world()
 	address, _ := b.subnet.TakeAddress()
@@ -119,7 +119,8 @@ func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
 	return i
 }
 
-// schedule schedules the end of the state pending. b is the fault of the start; nil: none.
+// schedule schedules the end of the state pending: the instance is then running, or terminated if its boot fails. b is
+// the fault of the boot; nil: none.
 func (s *Instances) schedule(now time.Time, m *history, b *Boot) {
 	at := now.Add(s.region.site.Timing.Pending)
 	if b == nil {
@@ -148,7 +149,7 @@ func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
 	s.region.site.Due.Enter(now.Add(s.region.site.Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
 }
 
-// end terminates an instance, and schedules its removal.
+// end sets the state of an instance to terminated, and schedules the time from which the API no longer shows it.
 func (s *Instances) end(now time.Time, m *history, why Reason) {
 	if m.now.State == Terminated {
 		return
@@ -229,7 +230,7 @@ func (w *World) Instance(id string) (Instance, bool) {
 	return Instance{}, false
 }
 
-// All returns the current states of the region's instances, oldest first.
+// All returns the region's instances in their current states, oldest first.
 func (s *Instances) All() []Instance {
 	out := make([]Instance, 0, len(s.order))
 	for _, id := range s.order {

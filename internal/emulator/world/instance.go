@@ -123,10 +123,10 @@ type history struct {
 	region  *Region
 	now     Instance
 	past    []version // older versions that a read may still return, oldest first
-	console []byte
+	console []byte    // console output
 	subnet  *network.Subnet
 	stock   *Stock
-	silent  bool
+	silent  bool              // see World.Silent
 	session *identity.Session // credentials that its metadata service returns; nil until the first request
 }
 
@@ -153,7 +153,8 @@ func (m *history) change(now time.Time, alter func(*Instance)) {
 	}
 }
 
-// remember keeps the version that ends now, and drops versions that reads no longer return.
+// remember adds the version before, which ends now, to the past versions, and drops those that no read can still
+// return.
 func (m *history) remember(now time.Time, before Instance) {
 	lag := m.region.world().Faults.ReadLag
 	if lag <= 0 {
@@ -181,5 +182,5 @@ func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
 	return m.now, true
 }
 
-// Alive reports whether the instance is pending or running. Only then it is paid for.
+// Alive reports whether the instance is pending or running. An instance is paid for only while it is alive.
 func (i Instance) Alive() bool { return i.State == Pending || i.State == Running }

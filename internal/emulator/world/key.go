@@ -48,6 +48,7 @@ func (s *KMS) Key(id string) (*Key, error) {
 	return nil, failure.New("NotFoundException", "Key '%s' does not exist", s.region.arn("kms", "key/"+identity.RoleName(id)))
 }
 
+// key returns a key by its id or ARN; nil if it does not exist.
 func (s *KMS) key(id string) *Key {
 	i := slices.IndexFunc(s.keys, func(k *Key) bool { return k.ID == id || k.ARN == id })
 	if i < 0 {

@@ -93,7 +93,7 @@ func (l *Launches) admit(b resolvedLaunch) error {
 	if !ok {
 		return refuseFull()
 	}
-	isNew := reservation == nil // reserved instances already count against quota and capacity
+	isNew := reservation == nil // an instance in a reservation uses neither the quota nor the region's capacity
 	if isNew && !l.region.Capacity.within(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
 		if o.Spot {
 			return failure.New("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
@@ -113,6 +113,7 @@ func (l *Launches) admit(b resolvedLaunch) error {
 	return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.Type, o.Zone)
 }
 
+// resolveType returns the instance type with the name.
 func (l *Launches) resolveType(name string) (*Stock, error) {
 	if name == "" {
 		return nil, failure.New("MissingParameter", "The request must contain the parameter InstanceType")
@@ -123,6 +124,7 @@ func (l *Launches) resolveType(name string) (*Stock, error) {
 	return nil, failure.New("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
 }
 
+// resolveImage returns the image, or an error if it cannot be launched.
 func (l *Launches) resolveImage(id string) (*Image, error) {
 	if id == "" {
 		return nil, failure.New("MissingParameter", "The request must contain the parameter ImageId")
@@ -165,7 +167,8 @@ func (l *Launches) resolveSubnet(w launchRequest) (*network.Subnet, error) {
 	return s, nil
 }
 
-// checkOffered returns an error if the zone does not offer the type, or if the spot price is above the maximum price.
+// checkOffered returns an error if the zone does not offer the type with the capacity type, if the account lacks the
+// role for spot instances, or if the spot price is above the maximum price.
 func (l *Launches) checkOffered(now time.Time, w launchRequest, b resolvedLaunch) error {
 	if !b.stock.OffersIn(b.zone.Name) {
 		code := "Unsupported"
@@ -222,8 +225,8 @@ func (l *Launches) resolveGroups(d TemplateData, s *network.Subnet) ([]string, e
 	return ids, nil
 }
 
-// resolveProfile returns the instance profile; nil if none is requested. With Faults.ProfileLag, a new profile is
-// unknown.
+// resolveProfile returns the instance profile; nil if none is requested. A profile that is younger than
+// Faults.ProfileLag is unknown.
 func (l *Launches) resolveProfile(now time.Time, ref *ProfileRef) (*identity.Profile, error) {
 	if ref == nil || ref.ARN == "" && ref.Name == "" {
 		return nil, nil

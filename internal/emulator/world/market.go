@@ -37,7 +37,7 @@ type Offering struct {
 	Spot bool   // false: on demand
 }
 
-// Market returns the market of a region.
+// Market returns the market of a region. It creates an empty market on first use.
 func (w *World) Market(region string) *Market {
 	if m := w.markets[region]; m != nil {
 		return m
@@ -50,7 +50,7 @@ func (w *World) Market(region string) *Market {
 	return m
 }
 
-// Markets returns the names of the regions with offerings, sorted.
+// Markets returns the names of the regions that have a market, sorted. A market may be empty.
 func (w *World) Markets() []string { return slices.Sorted(maps.Keys(w.markets)) }
 
 // Offer adds or changes instance types.
@@ -119,7 +119,8 @@ func (m *Market) price(now time.Time, o Offering) (catalog.Price, bool) {
 	return prices[len(prices)-1].Price, true
 }
 
-// usualSpotPrice returns the spot price of a type in a zone before the first Quote. It never changes.
+// usualSpotPrice returns the spot price of a type in a zone before the first Quote: see SpotPrices. It depends on type
+// and zone only.
 func usualSpotPrice(s *Stock, zone string) catalog.Price {
 	sum := site.Digest(2, "spot", s.Facts.Name, zone)
 	noise := catalog.Price(hexValue(sum[0]) + hexValue(sum[1])*6/15) // 0..21
@@ -131,6 +132,7 @@ func usualSpotPrice(s *Stock, zone string) catalog.Price {
 	return max(p/step*step, step)
 }
 
+// hexValue returns the value of a hexadecimal digit.
 func hexValue(c byte) int {
 	if c >= 'a' {
 		return int(c-'a') + 10

@@ -8,13 +8,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// Permissions returns the requests that IAM evaluates for the EC2 calls of a region: actions on resources. It has no
+// Permissions lists the requests that IAM evaluates for the EC2 calls of a region: actions on resources. It has no
 // state of its own.
-type Permissions struct{ region *Region }
-
+//
 // Before a launch, EC2 authorizes the use of each existing resource, with the resource's tags as condition keys, and
 // the creation of each type of resource, with the requested tags as condition keys. See
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html.
+type Permissions struct{ region *Region }
 
 // ForFleet returns the requests for CreateFleet itself: for the fleet, its launch templates, and the subnets and images
 // of the overrides.
@@ -40,9 +40,8 @@ func (p *Permissions) ForFleet(q FleetRequest) []iampolicy.Request {
 	return out
 }
 
-// ForFleetConfig returns the requests for RunInstances that are common to all launches from one of the request's launch
-// templates. CreateFleet calls RunInstances on behalf of the caller. ForFleetOverride returns the further requests of
-// one override.
+// ForFleetConfig returns the requests for RunInstances, which CreateFleet calls on behalf of the caller, that all
+// overrides of a launch template have in common. ForFleetOverride returns the further requests of one override.
 func (p *Permissions) ForFleetConfig(q FleetRequest, c FleetConfig) []iampolicy.Request {
 	t := p.region.LaunchTemplates.ByIDOrName(c.TemplateID, c.TemplateName)
 	if t == nil {
@@ -78,6 +77,7 @@ func (p *Permissions) ForRunInstances(q RunRequest) []iampolicy.Request {
 	return append(p.forLaunch(t, data, tags, spot), p.forUsing(runInstances, "subnet", q.SubnetID)...)
 }
 
+// runInstances is the action for each resource that a launch uses or creates.
 const runInstances = "ec2:RunInstances"
 
 // forLaunch returns the requests for RunInstances with the given launch parameters.
@@ -114,7 +114,8 @@ func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot 
 	return append(out, p.forPassRole(d.Profile)...)
 }
 
-// forPlacement returns the request for a placement group, whose ARN contains its name.
+// forPlacement returns the request for the placement group; nil if the launch names none. The ARN of a placement group
+// contains its name, not its id.
 func (p *Permissions) forPlacement(at *Placement) []iampolicy.Request {
 	name := cmp.Or(at.GroupID, at.GroupName)
 	if name == "" {

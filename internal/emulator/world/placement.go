@@ -35,13 +35,12 @@ const (
 	groupAvailable = "available"
 )
 
-// EC2's limits of placement groups: pending and running instances of a spread group per zone, partitions, and
-// partitions of a group with dedicated instances. usualPartitions is the default number of partitions.
+// EC2's limits and defaults of placement groups.
 const (
-	maxSpread              = 7
-	maxPartitions          = 7
-	maxDedicatedPartitions = 2
-	usualPartitions        = 2
+	maxSpread              = 7 // pending and running instances of a spread group in a zone
+	maxPartitions          = 7 // partitions of a group
+	maxDedicatedPartitions = 2 // partitions of a group with dedicated instances
+	usualPartitions        = 2 // partitions of a group if the request has no number
 )
 
 // Create creates a placement group.
@@ -214,6 +213,7 @@ func (pg *PlacementGroups) assign(i *Instance, b resolvedLaunch) {
 	i.Partition = 1 + slices.Index(held, slices.Min(held))
 }
 
+// refuseGroup returns EC2's error for an unknown placement group.
 func refuseGroup(name string) error {
 	return failure.New("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
 }

@@ -115,16 +115,16 @@ func (s *SQS) SendMessage(now time.Time, queue, body string) (*Message, error) {
 	return m, nil
 }
 
-// ReceiveMessages receives up to most messages. They are invisible to other receivers for the duration while; if it is
-// negative, for the queue's VisibilityTimeout.
-func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, while time.Duration) ([]Message, error) {
+// ReceiveMessages receives messages, at most the given number. They are then invisible to other receivers until the
+// timeout; a negative timeout stands for the queue's VisibilityTimeout.
+func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, timeout time.Duration) ([]Message, error) {
 	q, err := s.Queue(queue)
 	if err != nil {
 		return nil, err
 	}
 	q.expire(now)
-	if while < 0 {
-		while = q.seconds("VisibilityTimeout")
+	if timeout < 0 {
+		timeout = q.seconds("VisibilityTimeout")
 	}
 	var out []Message
 	for i := range q.messages {
@@ -138,21 +138,21 @@ func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, while time.
 		if m.gone || m.visible.After(now) {
 			continue
 		}
-		out = append(out, q.give(m, now, while, s.region.site.IDs.Hex("receipt", 44)))
+		out = append(out, q.give(m, now, timeout, s.region.site.IDs.Hex("receipt", 44)))
 	}
 	return out, nil
 }
 
-// give delivers a message with a new receipt handle. The message is then invisible for the duration while, unless a
-// second delivery is due.
-func (q *Queue) give(m *Message, now time.Time, while time.Duration, receipt string) Message {
+// give delivers a message with a new receipt handle. The message is then invisible until the timeout, unless it is
+// delivered twice and this was the first time.
+func (q *Queue) give(m *Message, now time.Time, timeout time.Duration, receipt string) Message {
 	if m.Received == 0 {
 		m.FirstAt = now
 	}
 	m.Received++
 	delete(q.receipts, m.Receipt) // the previous handle is invalid
 	m.Receipt = "AQEB" + receipt
-	m.visible = now.Add(while)
+	m.visible = now.Add(timeout)
 	m.copied = m.twice
 	if m.twice {
 		m.twice, m.visible = false, now
@@ -164,7 +164,8 @@ func (q *Queue) give(m *Message, now time.Time, while time.Duration, receipt str
 	return *m
 }
 
-// DeleteMessage deletes the message with a receipt handle. An outdated handle deletes nothing.
+// DeleteMessage deletes the message with a receipt handle. An outdated handle deletes nothing. If a second delivery of
+// the message is due, the message stays for that: see Faults.Redeliver.
 func (s *SQS) DeleteMessage(queue, receipt string) error {
 	q, err := s.Queue(queue)
 	if err != nil {

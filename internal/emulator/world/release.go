@@ -39,6 +39,7 @@ const (
 )
 
 // furnishImages registers the images of every family, Kubernetes version and release, and creates their SSM parameters.
+// Windows images exist only for the newest release.
 func (r *Region) furnishImages(now time.Time) error {
 	all := releases()
 	for i, rel := range all {
@@ -61,14 +62,15 @@ func (r *Region) furnishImages(now time.Time) error {
 	return nil
 }
 
-// published is an image with the paths of the SSM parameters that refer to it, without the last part of the path.
+// published is an image with the paths of the SSM parameters that refer to it, without their last part, "/image_id".
 type published struct {
 	image  Image
 	pinned string // path for this release; empty: none
 	newest string // path for the newest release
 }
 
-// publish registers an image, and creates its SSM parameters. The image's id depends only on region and name.
+// publish registers an image, and creates its SSM parameters. newest is true for an image of the newest release. The
+// image's id depends only on its region and name.
 func (r *Region) publish(now time.Time, p published, newest bool) error {
 	p.image.ID = "ami-0" + site.Digest(16, "image", r.Name, p.image.Name)
 	p.image.Public, p.image.OwnerAlias = true, "amazon"

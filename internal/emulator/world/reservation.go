@@ -89,8 +89,8 @@ func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*C
 	return c, nil
 }
 
-// scheduleEnd schedules the end of a reservation. The instances of a capacity block end; instances of other
-// reservations continue to run.
+// scheduleEnd schedules the end of a reservation, if it has one. The instances of a capacity block are terminated
+// blockReclaim before its end; instances of other reservations continue to run.
 func (cr *CapacityReservations) scheduleEnd(c *CapacityReservation) {
 	if c.End.IsZero() {
 		return
@@ -117,6 +117,7 @@ func (cr *CapacityReservations) Cancel(now time.Time, id string) error {
 	return nil
 }
 
+// end sets the state of an active reservation. From then on its instances use the region's capacity.
 func (cr *CapacityReservations) end(now time.Time, c *CapacityReservation, state string) {
 	if c.State != reservationActive {
 		return
@@ -264,7 +265,8 @@ func (cr *CapacityReservations) assign(i *Instance, b resolvedLaunch) {
 	i.CapacityReservationID, i.Market = c.ID, c.market()
 }
 
-// release releases the capacity of an instance that ends. Reserved capacity stays reserved.
+// release releases the region's capacity that an instance has used until it ended. The capacity of an instance in a
+// reservation stays reserved.
 func (cr *CapacityReservations) release(m *history) {
 	if m.now.CapacityReservationID == "" {
 		cr.region.Capacity.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)
@@ -279,10 +281,12 @@ func (d TemplateData) target() string {
 	return d.Reservation.Target.ID
 }
 
+// refuseReservation returns EC2's error for an unknown capacity reservation.
 func refuseReservation(id string) error {
 	return failure.New("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
 }
 
+// refuseFull returns EC2's error for a capacity reservation without room.
 func refuseFull() error {
 	return failure.New("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
 }

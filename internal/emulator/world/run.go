@@ -29,8 +29,8 @@ type run struct {
 	instances   []string // ids
 }
 
-// RunInstances launches as many instances as the capacity allows, up to Max. If it does not suffice for Min, it
-// launches none.
+// RunInstances launches as many instances as capacity, quota and free addresses allow, up to Max. If they do not
+// suffice for Min, RunInstances launches none and returns an error.
 func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
 	if known, ok := l.runTokens[q.Token]; ok && q.Token != "" {
 		if known.fingerprint != q.Fingerprint {
@@ -67,6 +67,7 @@ func (l *Launches) CheckRun(now time.Time, q RunRequest) error {
 	return err
 }
 
+// checkRun validates a request, and resolves its parameters.
 func (l *Launches) checkRun(now time.Time, q RunRequest) (resolvedLaunch, error) {
 	if q.Min < 1 || q.Max < q.Min || q.Max > maxFleetCapacity {
 		return resolvedLaunch{}, failure.New("InvalidParameterValue",
@@ -91,7 +92,8 @@ func (l *Launches) checkRun(now time.Time, q RunRequest) (resolvedLaunch, error)
 	return l.prepare(now, w)
 }
 
-// checkCapacity returns an error if the capacity does not suffice for n instances.
+// checkCapacity returns an error if the capacity or the free addresses do not suffice for n instances, or if the quota
+// does not suffice for one.
 func (l *Launches) checkCapacity(b resolvedLaunch, n int) error {
 	if err := l.admit(b); err != nil {
 		return err
@@ -107,7 +109,8 @@ func (l *Launches) checkCapacity(b resolvedLaunch, n int) error {
 	return nil
 }
 
-// completed returns the template's data with the overrides of the request q.
+// completed returns the template's data d with the overrides of the request q. Only the parameters below are
+// overridden; the request's CPU, Reservation and the others are ignored.
 func (d TemplateData) completed(q TemplateData) TemplateData {
 	d.ImageID, d.InstanceType, d.UserData = cmp.Or(q.ImageID, d.ImageID), cmp.Or(q.InstanceType, d.InstanceType),
 		cmp.Or(q.UserData, d.UserData)

@@ -70,7 +70,7 @@ func bestZones(t catalog.Table, market catalog.Region) []site.Zone {
 	return zones
 }
 
-// Estate has the resources that Furnish has created.
+// Estate has resources that Furnish has created.
 type Estate struct {
 	Region         *Region                // the region of the resources
 	VPC            *network.VPC           // 10.0.0.0/16

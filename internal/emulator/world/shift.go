@@ -36,8 +36,8 @@ const (
 // maxShift is the maximum duration of a zonal shift that a user starts.
 const maxShift = 3 * 24 * time.Hour
 
-// Start starts a user's zonal shift: the traffic of a cluster is moved away from a zone. A resource has at most one
-// active shift of the user.
+// Start starts a zonal shift of a user, which ends after the duration lasts. A second active shift of a user for the
+// same resource is an error.
 func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, lasts time.Duration) (*ZonalShift, error) {
 	if err := zs.check(q); err != nil {
 		return nil, err
@@ -109,6 +109,7 @@ func (zs *ZonalShifts) IsManaged(resource string) bool {
 	return false
 }
 
+// check returns an error if the resource does not take part in zonal shifts, or if the zone does not exist.
 func (zs *ZonalShifts) check(s ZonalShift) error {
 	if !zs.IsManaged(s.Resource) {
 		return zs.RefuseUnmanaged(s.Resource)

@@ -22,7 +22,7 @@ type TagSet struct {
 // maxTags is the maximum number of user tags of a resource.
 const maxTags = 50
 
-// Tag adds tags to EC2 resources and removes others. If one of the resources does not exist, it changes none.
+// Tag adds tags to EC2 resources and removes others. If one of the resources does not exist, Tag changes none of them.
 func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove []string) error {
 	for _, key := range slices.Sorted(maps.Keys(add)) {
 		if strings.HasPrefix(strings.ToLower(key), "aws:") {
@@ -142,7 +142,7 @@ func (r *Region) tagsOf(id string) *map[string]string {
 	return nil
 }
 
-// kindOf returns the resource type of an id, as in ARNs.
+// kindOf returns the resource type of an id, as in ARNs: by default the prefix of the id.
 func kindOf(id string) string {
 	prefix, _, _ := strings.Cut(id, "-")
 	kind := map[string]string{

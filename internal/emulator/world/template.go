@@ -19,7 +19,7 @@ type Template struct {
 	Tags      map[string]string // of the template itself; nil: none
 	Versions  []TemplateVersion // sorted by number; the first is $Default, the last is $Latest
 
-	once Idempotency
+	once Idempotency // of the call that created the template
 }
 
 // LaunchTemplates has the launch templates of a region.

@@ -9,8 +9,8 @@ import (
 
 // TemplateData has the launch parameters of a launch template. An absent value is nil or empty.
 //
-// The tags aws have up to three parts: the name in EC2's requests; the name in answers, by default the first with a
-// small initial letter; the name of the elements of a list, by default "item".
+// The struct tags with the key aws have up to three parts: the name in EC2's requests; the name in EC2's answers, by
+// default the first name with a small initial letter; the name of the elements of a list, by default "item".
 type TemplateData struct {
 	ImageID      string          `aws:"ImageId"`                                  // "ami-0…"
 	InstanceType string          `aws:"InstanceType"`                             // "m5.large"
@@ -151,7 +151,7 @@ type ReservationTarget struct {
 
 // MarketOptions are the market options of an instance that is not on-demand.
 type MarketOptions struct {
-	Kind string       `aws:"MarketType"`  // "spot", "capacity-block"
+	Kind string       `aws:"MarketType"`  // "spot", MarketBlock or MarketInterruptible
 	Spot *SpotOptions `aws:"SpotOptions"` // nil: EC2's defaults
 }
 

@@ -7,13 +7,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// volumeRule has the limits of a volume type. maxIOPS or maxThroughput 0: the parameter is not supported. perGiB is the
-// maximum IOPS per GiB. Source: the CreateVolume reference and "Amazon EBS volume types". The controller does not use
-// this table, so that the emulator checks the controller's own limits independently.
+// volumeRule has the limits of a volume type: size in GiB, IOPS, IOPS per GiB (perGiB), and throughput in MiB/s. If
+// maxIOPS or maxThroughput is 0, the parameter is not supported. Source: the CreateVolume reference and "Amazon EBS
+// volume types". The controller does not use this table, so that the emulator checks the controller's own limits
+// independently.
 type volumeRule struct {
 	minGiB, maxGiB, minIOPS, maxIOPS, perGiB, minThroughput, maxThroughput int64
 }
 
+// volumeRules are the limits by volume type.
 var volumeRules = map[string]volumeRule{
 	"standard": {1, 1024, 0, 0, 0, 0, 0},
 	"gp2":      {1, 16384, 0, 0, 0, 0, 0},
@@ -78,6 +80,8 @@ func (e *VolumeSpec) check(kind string, size int64, root bool) error {
 	return rule.check(value(e.IOPS), value(e.Throughput), size)
 }
 
+// check returns EC2's error if IOPS or throughput are invalid. 0 stands for a parameter that the request does not have,
+// and for an unknown size.
 func (r volumeRule) check(iops, throughput, size int64) error {
 	switch {
 	case iops == 0:

@@ -1,12 +1,13 @@
 package world
 
+// The owner and the root device of the Windows images.
 const (
 	windowsImageOwner = "801119661308"
 	windowsDevice     = "/dev/sda1"
 	firstWindows2025  = "1.35" // first Kubernetes version with Windows Server 2025 images
 )
 
-// windowsImages returns the Windows images of a release. SSM parameters exist only for the newest release.
+// windowsImages returns the Windows images of a release. They have SSM parameters for the newest release only.
 func windowsImages(version string, rel release) []published {
 	var out []published
 	for _, year := range []string{"2019", "2022", "2025"} {

@@ -1,11 +1,10 @@
-// Package world is the state of an emulated AWS: accounts, regions, their resources and capacity, and the passing of
-// time.
+// Package world is the state of an emulated AWS: accounts, regions, their resources and capacity, and future events.
 //
 // The subpackages identity, network and ekscluster have the state that does not depend on instances.
 //
 // In: requests as values, faults to inject, and the time.
 // Out: AWS's results and errors, and the instances that changed.
-// Never: a clock, randomness, a lock, a wire format or a call to anything real.
+// Never: a clock, randomness, a lock, a wire format or a call over the network.
 package world
 
 import (
@@ -27,13 +26,13 @@ type World struct {
 	// Faults are the faults to inject. The zero value injects none.
 	Faults Faults
 
-	ids      *site.IDs // nil until the first id is generated: see source
-	accounts map[string]*Account
-	sts      identity.STS
-	changes  []Instance
-	mailed   bool
-	due      site.Timetable
-	markets  map[string]*Market
+	ids      *site.IDs           // nil until the first id is generated: see source
+	accounts map[string]*Account // by id
+	sts      identity.STS        // sessions of all accounts
+	changes  []Instance          // see Changes
+	mailed   bool                // see Mailed
+	due      site.Timetable      // future events
+	markets  map[string]*Market  // by region
 }
 
 // Account returns the account with the 12-digit id. It creates the account on first use.
@@ -69,7 +68,8 @@ func (w *World) Advance(now time.Time) {
 	w.due.Advance(now)
 }
 
-// Changes returns the changes of state since the last call, in order: for each the instance after the change.
+// Changes returns the instances whose state changed since the last call of Changes, in the order of the changes. Each
+// element is the instance right after one change.
 func (w *World) Changes() []Instance {
 	c := w.changes
 	w.changes = nil

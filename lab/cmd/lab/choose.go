@@ -43,6 +43,7 @@ func choose(homes []string, variable string) (string, error) {
 	return "", errors.New(b.String())
 }
 
+// kubeconfigOf returns the path of the administrator's kubeconfig in a lab's folder.
 func kubeconfigOf(home string) string { return filepath.Join(home, "kubeconfig") }
 
 // isSame reports whether two paths lead to the same file.

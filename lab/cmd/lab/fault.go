@@ -47,6 +47,7 @@ func playFault() *cobra.Command {
 	return cmd
 }
 
+// listFaults prints a line for each fault.
 func listFaults(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range faults.All() {
@@ -127,15 +128,15 @@ func conclude(out io.Writer, r faults.Report) error {
 	fmt.Fprintf(out, "%d faults: %d found as the first finding, %d found, %d before the launch, %d fixed by the printed commands; median %.1f s, worst %.1f s\n",
 		s.Faults, s.First, s.AtAll, s.Early, s.Pasted, s.Median.Seconds(), s.Worst.Seconds())
 	fmt.Fprintf(out, "pairs: both found in %d of %d; false alarms in %d healthy scenes: %d\n", s.Both, s.Pairs, r.Healthy.Scenes, s.Alarms)
-	short := r.Failures()
-	for _, line := range short {
+	missed := r.Failures()
+	for _, line := range missed {
 		fmt.Fprintln(out, cmp.Or(line, "?"))
 	}
-	switch len(short) {
+	switch len(missed) {
 	case 0:
 		return nil
 	case 1:
 		return errors.New("1 target was missed")
 	}
-	return fmt.Errorf("%d targets were missed", len(short))
+	return fmt.Errorf("%d targets were missed", len(missed))
 }

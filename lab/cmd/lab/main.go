@@ -71,6 +71,7 @@ func root(isParsed *bool) *cobra.Command {
 	return cmd
 }
 
+// kubeconfig returns the command "kubeconfig".
 func kubeconfig() *cobra.Command {
 	return &cobra.Command{
 		Use: "kubeconfig", Short: "print the path of the running lab's kubeconfig; KUBECONFIG selects one of several labs", Args: cobra.NoArgs,
@@ -85,6 +86,7 @@ func kubeconfig() *cobra.Command {
 	}
 }
 
+// showDemo returns the command "demo".
 func showDemo() *cobra.Command {
 	o := demo.Options{}
 	keep := false

@@ -13,13 +13,14 @@ import (
 	"github.com/joiner-sh/joiner/lab/sizing"
 )
 
-// The markers around the measured table in the page.
+// The markers around the measured table in the documentation page.
 const (
 	tableBegin = "<!-- written by make sizing -->\n"
 	tableEnd   = "<!-- end of what is written -->\n"
 )
 
-// measureSizes returns the command lab sizing, which measures the controller's resource usage in clusters of several sizes.
+// measureSizes returns the command lab sizing, which measures the controller's resource usage in clusters of several
+// sizes.
 func measureSizes() *cobra.Command {
 	var joiner, path string
 	var nodes []int
@@ -62,7 +63,8 @@ func measureSizes() *cobra.Command {
 	return cmd
 }
 
-// limitOf returns the controller's memory limit, in MiB, for a cluster size: the value in the chart's table.
+// limitOf returns the controller's memory limit, in MiB, for a number of nodes: the value in the table of the Helm
+// chart.
 func limitOf(nodes int) int64 {
 	switch {
 	case nodes <= 500:

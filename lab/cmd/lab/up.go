@@ -20,6 +20,7 @@ type upFlags struct {
 	lifelike bool
 }
 
+// up returns the command "up".
 func up() *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
@@ -71,6 +72,7 @@ func (f *upFlags) check() error {
 	return checkJoiner(f.joiner)
 }
 
+// keepUp starts the lab, and the controller if --joiner is set, and keeps both running.
 func keepUp(cmd *cobra.Command, f upFlags) error {
 	ctx := cmd.Context()
 	l, err := lab.Start(ctx, f.Options)

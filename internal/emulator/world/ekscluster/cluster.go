@@ -151,7 +151,8 @@ func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*
 	return &e, nil
 }
 
-// complete sets the username and the groups that depend on the kind of the entry.
+// complete sets the username and the groups that the kind of the entry determines. It is an error if the caller has set
+// others, or if the kind is unknown.
 func (e *AccessEntry) complete() error {
 	fixed := func(username string, groups ...string) error {
 		if e.Username != "" && e.Username != username || len(e.Groups) > 0 {

@@ -38,6 +38,7 @@ func (p *FargateProfile) Selects(namespace string, labels map[string]string) boo
 	return slices.ContainsFunc(p.Selectors, func(s FargateSelector) bool { return s.selects(namespace, labels) })
 }
 
+// selects reports whether the selector matches a pod with the namespace and labels.
 func (s FargateSelector) selects(namespace string, labels map[string]string) bool {
 	if !matchesPattern(s.Namespace, namespace) {
 		return false
@@ -56,8 +57,8 @@ func matchesPattern(pattern, text string) bool {
 	return err == nil && ok
 }
 
-// CreateFargateProfile adds a Fargate profile, which is active after Timing.Profile. If the cluster's authentication
-// mode allows access entries, it creates an access entry for the pod execution role, unless the role has one.
+// CreateFargateProfile adds a Fargate profile. Unless p.Status is set, the profile is active after Timing.Profile. If
+// the cluster's authentication mode allows access entries and the pod execution role has none, it also creates one.
 func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfile) (*FargateProfile, error) {
 	c, err := s.Cluster(cluster)
 	if err != nil {

@@ -118,6 +118,7 @@ func (a *IAM) TagProfile(name string, add map[string]string, remove []string) er
 	return nil
 }
 
+// noProfile returns the error for an instance profile that does not exist.
 func noProfile(name string) error {
 	return failure.WithStatus(404, "NoSuchEntity", "Instance Profile %s cannot be found.", name)
 }

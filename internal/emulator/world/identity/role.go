@@ -28,8 +28,8 @@ type Role struct {
 // Inline returns the names of the role's inline policies, sorted.
 func (r Role) Inline() []string { return slices.Sorted(maps.Keys(r.inline)) }
 
-// ForInstances reports whether the trust policy allows EC2 to assume the role for instances. A policy without a
-// principal allows it.
+// ForInstances reports whether the trust policy allows EC2 to assume the role for instances: whether it has the
+// principal of EC2, a principal "*", or no principal at all. It does not evaluate the policy.
 func (r Role) ForInstances() bool {
 	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) ||
 		strings.Contains(r.TrustPolicy, `"*"`)
@@ -183,11 +183,12 @@ func (a *IAM) TagRole(name string, add map[string]string, remove []string) error
 	return nil
 }
 
+// noRole returns the error for a role that does not exist.
 func noRole(name string) error {
 	return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
 }
 
-// validName reports whether IAM allows the name. longest is the maximum number of characters.
+// validName reports whether IAM allows the name. longest is the maximum number of bytes.
 func validName(name string, longest int) bool {
 	if name == "" || len(name) > longest {
 		return false

@@ -43,8 +43,9 @@ func (a *IAM) DetachServiceControlPolicy(id string) error {
 	return nil
 }
 
-// DenyingPolicy returns the kind and the ARN of the policy that explicitly denies a request. The kind is "a service
-// control policy" or "an identity-based policy". Both are empty if none of these policies denies it.
+// DenyingPolicy returns the kind and the ARN of the service control policy or the managed policy of the role that
+// explicitly denies a request. The kind is "a service control policy" or "an identity-based policy". Both results are
+// empty if no such policy denies the request; inline policies, which have no ARN, are not evaluated.
 func (a *IAM) DenyingPolicy(role string, q iampolicy.Request) (kind, arn string) {
 	for _, g := range a.scps {
 		if iampolicy.Judge([]iampolicy.Policy{g.read}, q).Denied {

@@ -74,6 +74,7 @@ func (a *audiences) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
+// readToken parses a token that is signed with RS256. It does not verify the signature.
 func readToken(text string) (webToken, error) {
 	parts := strings.Split(strings.TrimSpace(text), ".")
 	if len(parts) != 3 {
@@ -102,6 +103,7 @@ func readToken(text string) (webToken, error) {
 	return t, err
 }
 
+// signedBy reports whether the token was signed with the private key of this key.
 func (t webToken) signedBy(key *rsa.PublicKey) bool {
 	sum := sha256.Sum256([]byte(t.signed))
 	return rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], t.signature) == nil

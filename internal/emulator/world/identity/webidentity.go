@@ -71,7 +71,7 @@ func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token stri
 	return opened, who, err
 }
 
-// verifyToken verifies a token, and returns its identity and its issuer.
+// verifyToken verifies a token, and returns the identity that it proves and its issuer.
 func (a *IAM) verifyToken(now time.Time, token string) (who WebIdentity, issuer string, err error) {
 	t, err := readToken(token)
 	if err != nil {
@@ -99,8 +99,8 @@ func (a *IAM) verifyToken(now time.Time, token string) (who WebIdentity, issuer 
 
 func invalidIdentity(message string) error { return failure.New("InvalidIdentityToken", "%s", message) }
 
-// trustsWebIdentity reports whether a trust policy allows the web identity to assume its role. A policy that package
-// iampolicy cannot parse allows no one.
+// trustsWebIdentity reports whether a trust policy allows the web identity to assume the policy's role. It evaluates
+// only the statements that name the identity provider. A policy that package iampolicy cannot parse allows no identity.
 func trustsWebIdentity(policy string, who WebIdentity, issuer string) bool {
 	var document struct {
 		Version   string
@@ -109,7 +109,7 @@ func trustsWebIdentity(policy string, who WebIdentity, issuer string) bool {
 	if json.Unmarshal([]byte(policy), &document) != nil {
 		return false
 	}
-	var about []map[string]any
+	var statements []map[string]any
 	for _, s := range document.Statement {
 		principal, _ := s["Principal"].(map[string]any)
 		if !names(principal["Federated"], who.Provider) {
@@ -118,9 +118,9 @@ func trustsWebIdentity(policy string, who WebIdentity, issuer string) bool {
 		one := maps.Clone(s)
 		delete(one, "Principal") // iampolicy evaluates identity-based policies, which have no principal
 		one["Resource"] = "*"
-		about = append(about, one)
+		statements = append(statements, one)
 	}
-	text, err := json.Marshal(map[string]any{"Version": document.Version, "Statement": about})
+	text, err := json.Marshal(map[string]any{"Version": document.Version, "Statement": statements})
 	if err != nil {
 		return false
 	}

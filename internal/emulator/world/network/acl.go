@@ -25,12 +25,14 @@ type ACLEntry struct {
 	From, To int64  // ports; 0 with protocol "-1"
 }
 
-// fits reports whether the entry matches TCP packets to a port, from or to any address.
+// fits reports whether the entry matches TCP packets to a port, whatever the address of the other end. An entry for a
+// smaller block than 0.0.0.0/0 does not.
 func (e ACLEntry) fits(out bool, port int64) bool {
 	return e.Out == out && e.CIDR == "0.0.0.0/0" && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
 }
 
-// Lets reports whether the ACL allows TCP packets to a port, out of or into the subnet.
+// Lets reports whether the ACL allows TCP packets to a port, whatever the address of the other end. out is true for
+// packets that leave the subnet, false for packets that enter it.
 func (n *ACL) Lets(out bool, port int64) bool {
 	entries := slices.SortedFunc(slices.Values(n.Entries), func(a, b ACLEntry) int { return cmp.Compare(a.Number, b.Number) })
 	i := slices.IndexFunc(entries, func(e ACLEntry) bool { return e.fits(out, port) })

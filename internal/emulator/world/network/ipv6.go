@@ -23,7 +23,7 @@ func (net *Network) EnableIPv6(vpc *VPC) {
 			continue
 		}
 		a := base
-		a[7] = n
+		a[7] = n // the last byte of the /64 prefix is the number of the subnet
 		n++
 		s.IPv6 = netip.PrefixFrom(netip.AddrFrom16(a), 64)
 	}
@@ -70,6 +70,7 @@ func (s *Subnet) GivePrefix(text string) {
 	}
 }
 
+// each4 calls do for each address of an IPv4 block.
 func (s *Subnet) each4(block netip.Prefix, do func(netip.Addr)) {
 	for a := block.Addr(); block.Contains(a); a = a.Next() {
 		do(a)

@@ -36,8 +36,8 @@ type Subnet struct {
 	// Free is the number of free addresses. A test may reduce it, as if pods used the addresses.
 	Free int
 
-	next netip.Addr
-	used map[netip.Addr]bool
+	last netip.Addr          // the IPv4 address that TakeAddress assigned last; the first of the CIDR until then
+	used map[netip.Addr]bool // assigned IPv4 addresses
 
 	last6       uint32 // number of assigned IPv6 addresses
 	lastPrefix6 uint16 // number of assigned IPv6 prefixes
@@ -147,7 +147,7 @@ func (net *Network) CreateSubnet(vpcID, zone, cidr string, tags map[string]strin
 	s := &Subnet{
 		ID: net.site.IDs.New("subnet"), VPCID: vpcID, Zone: z, CIDR: p, Tags: tags,
 		Free: 1<<(32-p.Bits()) - reservedAddresses,
-		next: p.Addr(), used: map[netip.Addr]bool{},
+		last: p.Addr(), used: map[netip.Addr]bool{},
 	}
 	net.subnets = append(net.subnets, s)
 	return s, nil
@@ -232,16 +232,16 @@ func (s *Subnet) TakeAddress() (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	for {
-		s.next = s.next.Next()
-		if !s.CIDR.Contains(s.next) {
-			s.next = s.CIDR.Addr()
+		s.last = s.last.Next()
+		if !s.CIDR.Contains(s.last) {
+			s.last = s.CIDR.Addr()
 		}
-		if s.used[s.next] || s.reserved(s.next) {
+		if s.used[s.last] || s.reserved(s.last) {
 			continue
 		}
-		s.used[s.next] = true
+		s.used[s.last] = true
 		s.Free--
-		return s.next, true
+		return s.last, true
 	}
 }
 

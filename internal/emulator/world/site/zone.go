@@ -9,8 +9,8 @@ import (
 // Zone is an availability zone.
 type Zone = catalog.Zone
 
-// ZonesOf returns the first three zones of a region. In AWS, the ids of the zone names differ between accounts; here
-// zone a is always az1.
+// ZonesOf returns the first three zones of a region. In AWS, the zone with a name has different ids in different
+// accounts; here zone a is always az1.
 func ZonesOf(region string) []Zone {
 	code := regionCode(region)
 	zones := make([]Zone, 0, 3)
