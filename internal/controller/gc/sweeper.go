@@ -46,7 +46,7 @@ type Collector struct {
 	Machines loop.InstanceClient       // describes and terminates instances
 	Objects  loop.ObjectWriter         // writes objects to the API server
 	Batch    *loop.Batch               // collects requests for the next plan
-	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Holds    *poolhealth.LaunchBackoff // pools ownerFacts launches are on hold
 	Breaker  loop.Breaker              // limits how many objects one pass deletes
 	Drift    *driftcheck.Reconciler    // records instances that end before they join; nil disables this
 	Market   *offerings.Catalogs       // the zones with a zonal shift; nil: no zone is shifted
@@ -54,7 +54,7 @@ type Collector struct {
 	Metrics  *metrics.Metrics          // the metrics of this process
 	Log      *slog.Logger              // the log of this process
 
-	failures loop.Backoff
+	failures loop.Backoff    // the only key is "sweep"
 	logged   map[string]bool // keys of the findings that were logged
 
 	profilesSwept time.Time // when instance profiles were last swept
@@ -134,7 +134,8 @@ func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]b
 	return out, nodes, nil
 }
 
-// isWanted reports whether the instance has a claim on the API server. The cache may be far behind.
+// isWanted reports whether the API server has a claim with this instance, or with its name and no instance yet. The
+// cache may be far behind.
 func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
 	if s.Live == nil || i.Claim() == "" {
 		return false, nil
@@ -177,7 +178,7 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	return nil
 }
 
-// drop deletes a claim whose instance is gone, after it has read that instance from EC2.
+// drop deletes a claim ownerFacts instance is gone, after it has read that instance from EC2.
 func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	why, known := "EC2 does not return it", false // known: EC2 returns the instance
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {

@@ -12,10 +12,11 @@ type Backoff struct {
 	fails map[string]failure
 }
 
+// failure has the consecutive failures of one key.
 type failure struct {
-	times int
-	cause string
-	until time.Time
+	times int       // how many
+	cause string    // cause of the last one
+	until time.Time // when to try again
 }
 
 // Fail is FailFor with a first delay of one second and a maximum of one minute.

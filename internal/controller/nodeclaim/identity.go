@@ -189,9 +189,10 @@ type refusals struct {
 	reported map[types.UID]refusal
 }
 
+// refusal is the last report about one Node.
 type refusal struct {
-	why string
-	at  time.Time
+	why string    // the reported cause
+	at  time.Time // when it was reported
 }
 
 // Events expire after an hour, so a lasting cause is reported again after refusalLife. At maxRefusals entries, all are
