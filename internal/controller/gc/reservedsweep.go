@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// reserved updates the claims ownerFacts instances run in capacity reservations. Claims in an expiring capacity block are
+// reserved updates the claims whose instances run in capacity reservations. Claims in an expiring capacity block are
 // marked as interrupted, even if the message about it was lost. When another reservation ends, its instances keep
 // running as on-demand instances, and their claims are labelled as on-demand.
 func (s *Collector) reserved(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {

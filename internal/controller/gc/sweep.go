@@ -87,7 +87,7 @@ func Sweep(in SweepInput) SweepResult {
 	return out
 }
 
-// lost returns the claims ownerFacts instances are missing from EC2's list.
+// lost returns the claims whose instances are missing from EC2's list.
 func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	var out []*karpv1.NodeClaim
 	for _, c := range in.Claims {

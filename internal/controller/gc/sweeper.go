@@ -46,7 +46,7 @@ type Collector struct {
 	Machines loop.InstanceClient       // describes and terminates instances
 	Objects  loop.ObjectWriter         // writes objects to the API server
 	Batch    *loop.Batch               // collects requests for the next plan
-	Holds    *poolhealth.LaunchBackoff // pools ownerFacts launches are on hold
+	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Breaker  loop.Breaker              // limits how many objects one pass deletes
 	Drift    *driftcheck.Reconciler    // records instances that end before they join; nil disables this
 	Market   *offerings.Catalogs       // the zones with a zonal shift; nil: no zone is shifted
@@ -178,7 +178,7 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	return nil
 }
 
-// drop deletes a claim ownerFacts instance is gone, after it has read that instance from EC2.
+// drop reads from EC2 the instance of a claim that seems to be lost, and deletes the claim if the instance has ended.
 func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	why, known := "EC2 does not return it", false // known: EC2 returns the instance
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {

@@ -20,7 +20,7 @@ const (
 	parallelTagged = 10
 )
 
-// tag adds tags to the instances of claims ownerFacts Nodes have joined, because the name of the Node was not known at
+// tag adds tags to the instances of claims whose Nodes have joined, because the name of the Node was not known at
 // launch. It records on the claim that its instance is tagged, as Karpenter does.
 func (s *Collector) tag(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	untagged := map[string]*karpv1.NodeClaim{} // by provider ID

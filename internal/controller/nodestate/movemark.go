@@ -173,9 +173,8 @@ func MadeFor(claims []*karpv1.NodeClaim) map[string]bool {
 	return out
 }
 
-// IsReplaced reports whether another node replaces the claim's node: the node has expired, or is part of a move.
-// madeFor is the result of MadeFor. A move without replacements that is not committed does not count: it is about to be
-// undone.
+// IsReplaced reports whether another node replaces the claim's node: the node has expired, or is part of a move that is
+// committed or has a replacement. Any other move is about to be undone. madeFor is the result of MadeFor.
 func IsReplaced(c *karpv1.NodeClaim, madeFor map[string]bool) bool {
 	mark, _ := MoveOf(c)
 	return !ReplacingSince(c).IsZero() || mark != nil && (mark.Committed || madeFor[mark.ID])
