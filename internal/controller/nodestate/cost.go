@@ -11,8 +11,7 @@ import (
 type TypeMarket interface {
 	// Type returns the instance type with this name; false if the class and pool do not have it.
 	Type(class, pool, name string) (catalog.Type, bool)
-	// ListPrice returns AWS's price of a type in a zone, even if no class has a subnet there; 0 if unknown. way is the
-	// capacity type.
+	// ListPrice returns AWS's price of a type in a zone, even if no class has a subnet there; 0 if unknown.
 	ListPrice(name, zone, capacityType string) catalog.Price
 }
 

@@ -110,6 +110,7 @@ func MadeFrom(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (ofPool, ofClass d
 	return ofPool, ofClass
 }
 
+// templateTexts returns the fields as texts by name, so that a message about drift can name the old and the new value.
 func templateTexts(taints, startup []corev1.Taint, ref *karpv1.NodeClassReference) map[string]string {
 	out := map[string]string{"taints": taintsText(taints), "startupTaints": taintsText(startup)}
 	if ref != nil {
@@ -118,6 +119,7 @@ func templateTexts(taints, startup []corev1.Taint, ref *karpv1.NodeClassReferenc
 	return out
 }
 
+// taintsText returns the taints as one text, sorted.
 func taintsText(taints []corev1.Taint) string {
 	var out []string
 	for _, t := range taints {
@@ -138,6 +140,7 @@ func mapText(entries, keys map[string]string) string {
 	return strings.Join(out, ", ")
 }
 
+// lifeText returns the duration as text, or "Never".
 func lifeText(d karpv1.NillableDuration) string {
 	if d.Duration == nil {
 		return karpv1.Never
@@ -163,6 +166,7 @@ func Stamp(claim *karpv1.NodeClaim, pool, class *drift.Made) {
 	}
 }
 
+// noteParts writes the hashes of the fields into the annotation; nil removes the annotation.
 func noteParts(annotations map[string]string, key string, parts map[string]string) {
 	if parts == nil {
 		delete(annotations, key)

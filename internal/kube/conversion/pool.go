@@ -38,7 +38,7 @@ func PoolValue(p *karpv1.NodePool) cluster.Pool {
 }
 
 // limitsOf returns the NodePool's limits. Unlike requests, limits are rounded down: with a limit of 1.5 nodes, one node
-// may be launched. A negative limit counts as zero: nothing may be launched.
+// may be launched. A negative limit is treated as zero: nothing may be launched.
 func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	var out cluster.Limits
 	for name, q := range p.Spec.Limits {
