@@ -111,6 +111,7 @@ func isContainerResource(name corev1.ResourceName) bool {
 		strings.Contains(string(name), "/")
 }
 
+// containerResources are the native resources that containers may request, apart from huge pages.
 var containerResources = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage)}
 
 // resourceWords maps common wrong names of resources to the right names.

@@ -150,7 +150,7 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 	out = append(out, nodeSelectorProblems(path+".nodeSelector", spec.NodeSelector)...)
 	out = append(out, containerProblems(path, spec)...)
 	out = append(out, spreadProblems(path, spec.TopologySpreadConstraints)...)
-	out = append(out, companyProblems(path, spec.Affinity)...)
+	out = append(out, podAffinityProblems(path, spec.Affinity)...)
 	affinity := path + ".affinity.nodeAffinity."
 	if terms := conversion.RequiredNodeAffinity(spec); terms != nil {
 		for i := range terms.NodeSelectorTerms {
