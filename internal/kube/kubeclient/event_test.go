@@ -20,9 +20,9 @@ func (n *notebook) Eventf(about, _ runtime.Object, kind, reason, action, note st
 
 func TestTeller(t *testing.T) {
 	t.Parallel()
-	var serverMessage notebook
+	var said notebook
 	now := testTime
-	teller := &Teller{Recorder: &serverMessage, Now: func() time.Time { return now }}
+	teller := &Teller{Recorder: &said, Now: func() time.Time { return now }}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
 	teller.Emit(pod, ReasonNominated, "100% sure")
 	teller.Emit(pod, ReasonNominated, "100% sure") // written a moment ago, so suppressed
@@ -37,7 +37,7 @@ func TestTeller(t *testing.T) {
 		"Warning FailedScheduling Provisioning-20c9d4ee 4 too small",
 		"Normal Nominated Provisioning 100% sure",
 	}
-	if diff := cmp.Diff(want, serverMessage); diff != "" {
+	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -58,11 +58,11 @@ func TestCut(t *testing.T) {
 // TestEventsAreHarmless: control characters in text of a tenant do not reach a terminal.
 func TestEventsAreHarmless(t *testing.T) {
 	t.Parallel()
-	var serverMessage notebook
-	teller := &Teller{Recorder: &serverMessage, Now: func() time.Time { return testTime }}
+	var said notebook
+	teller := &Teller{Recorder: &said, Now: func() time.Time { return testTime }}
 	teller.Emit(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}, ReasonNominated, "a\x1b[2Jb\u009bc\u202ed")
-	if want := "Normal Nominated Provisioning a\uFFFD[2Jb\uFFFDc\uFFFDd"; len(serverMessage) != 1 || serverMessage[0] != want {
-		t.Errorf("%q, want %q", serverMessage, want)
+	if want := "Normal Nominated Provisioning a\uFFFD[2Jb\uFFFDc\uFFFDd"; len(said) != 1 || said[0] != want {
+		t.Errorf("%q, want %q", said, want)
 	}
 }
 
