@@ -18,7 +18,7 @@ func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 		name := RoleName(role)
 		r := ix.Evidence.Roles[name]
 		if isControllers(ix, role) {
-			return nil // AUTH-5 reports that
+			return nil // AUTH-5 reports the controller's role on nodes
 		}
 		if r.Is(diagnosis.Missing) {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no role %s in the account",

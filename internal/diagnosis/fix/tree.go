@@ -60,6 +60,7 @@ func Document(n Tree) Value {
 	return Value{text: marshal(n), valid: true, blank: n.isBlank()}
 }
 
+// marshal returns the tree as one line of JSON, with <, > and & unescaped.
 func marshal(n Tree) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
