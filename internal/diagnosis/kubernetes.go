@@ -273,8 +273,8 @@ type DaemonSet struct {
 	Env       map[string]string `json:"env,omitempty"`  // only of aws-node: settings of its address management
 }
 
-// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. Checks use it only if By, Namespace and UID show
-// that the controller wrote it.
+// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. Checks use it only if By, Namespace and UID
+// show that the controller wrote it.
 type Event struct {
 	Kind      string    `json:"kind"`                // of the object
 	Name      string    `json:"name"`                // of the object

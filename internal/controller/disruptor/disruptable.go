@@ -110,7 +110,8 @@ type dueStay struct {
 	since time.Time
 }
 
-// update merges the reasons of all sources, and returns the conditions to write, those with the longest lasting cause first.
+// update merges the reasons of all sources, and returns the conditions to write, those with the longest lasting cause
+// first.
 func (s *DisruptableConditionWriter) update(snapshot cluster.Snapshot, claims map[string]*karpv1.NodeClaim, now time.Time) []dueStay {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,8 +173,8 @@ func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
 	return disruption.Undecided
 }
 
-// isDue reports whether the claim's condition must be written or removed. The cause must have lasted for StaySettles. If
-// only the message differs, the last write must be stayRepeats ago.
+// isDue reports whether the claim's condition must be written or removed. The cause must have lasted for StaySettles.
+// If only the message differs, the last write must be stayRepeats ago.
 func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable)
 	switch {

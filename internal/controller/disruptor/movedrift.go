@@ -66,8 +66,8 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 	return granted, slices.Concat(waiting, movedTooOften)
 }
 
-// completable returns the moves that can be completed now, and why other nodes stay. A node stays until the next scan in two
-// cases: the launches of its pool are on hold, or a pod would go to a node that is not ready yet, such as the
+// completable returns the moves that can be completed now, and why other nodes stay. A node stays until the next scan
+// in two cases: the launches of its pool are on hold, or a pod would go to a node that is not ready yet, such as the
 // replacement of an earlier move. A node with a pod that fits on no node is held for a while.
 func (m *Disruptor) completable(s *DisruptionInput, found consolidation.Result,
 	now time.Time) (moves []consolidation.Move, later []disruption.Stay) {

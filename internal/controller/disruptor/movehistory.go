@@ -111,8 +111,8 @@ func (t *MoveHistory) Moved(now time.Time, reason disruption.Reason, claims []*k
 	t.Trips = t.Trips.Add(now, trips...)
 }
 
-// Stays returns which of the nodes must stay, and why. If together is true, all nodes would leave in this order, and the
-// pods of each node count toward the limits of the next; otherwise each node is judged alone.
+// Stays returns which of the nodes must stay, and why. If together is true, all nodes would leave in this order, and
+// the pods of each node count toward the limits of the next; otherwise each node is judged alone.
 func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s HistoryInput,
 	together bool) []disruption.Stay {
 	if t == nil || len(nodes) == 0 {

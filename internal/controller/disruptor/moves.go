@@ -214,8 +214,8 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot
 	return seen, nil
 }
 
-// missingInput returns which input of a decision is missing: after a start, or while an API does not answer. It is empty if
-// no input is missing.
+// missingInput returns which input of a decision is missing: after a start, or while an API does not answer. It is
+// empty if no input is missing.
 func missingInput(paused loop.PauseState, market catalog.Market) string {
 	switch {
 	case market == nil:

@@ -265,8 +265,9 @@ func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) erro
 	return m.BeginAll(ctx, s, disruption.Underutilized, confirmed, now)
 }
 
-// holdBest takes the best move that the budgets allow, and excludes its nodes from moves for a while. moves has the best
-// move first. holdBest is called if revalidation confirmed no move: otherwise each scan would find the same move again.
+// holdBest takes the best move that the budgets allow, and excludes its nodes from moves for a while. moves has the
+// best move first. holdBest is called if revalidation confirmed no move: otherwise each scan would find the same move
+// again.
 func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, granted map[string]bool, now time.Time) {
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for i := range moves {

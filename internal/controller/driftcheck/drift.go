@@ -69,7 +69,7 @@ const (
 	driftEvery  = 5 * time.Second                             // between two passes
 	DriftListed = time.Minute                                 // maximum age of the list of instances
 	DriftSoak   = time.Minute                                 // how long a node must be initialized to count as fit for pods
-	youngFor    = 2*lifecycle.RegistrationTimeout + DriftSoak // how long a new claim may take to become fit: to register, to initialize, and DriftSoak
+	youngFor    = 2*lifecycle.RegistrationTimeout + DriftSoak // how long a new claim may take to become fit for pods
 )
 
 // Start runs the loop until ctx ends.
@@ -256,8 +256,8 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
 	return nil
 }
 
-// stamp writes the hashes of the pool and the class, with the present hash version, to a claim that lacks them. It takes
-// the hashes of the present configuration, unless the claim already drifts. Karpenter does the same.
+// stamp writes the hashes of the pool and the class, with the present hash version, to a claim that lacks them. It
+// takes the hashes of the present configuration, unless the claim already drifts. Karpenter does the same.
 func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftSeen) error {
 	ofPool, ofClass := conversion.MadeFrom(claim, pool)
 	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]

@@ -92,7 +92,8 @@ func (t typeOffers) has(labels map[string]string) bool {
 // judge evaluates all nodes of a pool.
 func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) poolDrift {
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
-	out := poolDrift{pool: pool, class: class, settings: seen.settings[pool.Name], proven: map[string]bool{}, failed: map[string]drift.Failure{}}
+	out := poolDrift{pool: pool, class: class, settings: seen.settings[pool.Name], proven: map[string]bool{},
+		failed: map[string]drift.Failure{}}
 	var judged []drift.Judged
 	for _, claim := range seen.claims[pool.Name] {
 		n := d.judgeNode(seen, pool, claim, now)
@@ -143,8 +144,8 @@ func openBreaker(pool *karpv1.NodePool) string {
 	return c.Message
 }
 
-// isUndecided reports whether it cannot be decided now if nodes with the condition Drifted still drift. That is the case
-// if the class does not find its security groups or subnets, or if EC2 has not reported the state of an instance.
+// isUndecided reports whether it cannot be decided now if nodes with the condition Drifted still drift. That is the
+// case if the class does not find its security groups or subnets, or if EC2 has not reported the state of an instance.
 func isUndecided(p poolDrift) bool {
 	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
 		return true

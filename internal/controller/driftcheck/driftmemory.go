@@ -175,7 +175,8 @@ func (n nodeDrift) mark(drifting map[string]bool) {
 	}
 }
 
-// prove records that the image of a node that is fit for pods is good. The image in use takes precedence over earlier ones.
+// prove records that the image of a node that is fit for pods is good. The image in use takes precedence over earlier
+// ones.
 func prove(m drift.Memory, class *awsv1.EC2NodeClass, n nodeDrift) drift.Memory {
 	inUse, ok := ami.For(offerings.ImagesOf(class), n.claim.Labels)
 	if !n.fit || !ok || n.claim.Status.ImageID == "" {

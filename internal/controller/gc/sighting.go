@@ -53,8 +53,8 @@ func sightings(out SweepResult, name string) []sighting {
 	return all
 }
 
-// ownerFacts returns facts that help to find the owner of instances: tags, VPC and instance profile of the instance with the
-// lowest ID.
+// ownerFacts returns facts that help to find the owner of instances: tags, VPC and instance profile of the instance
+// with the lowest ID.
 func ownerFacts(instances []ec2.Instance) string {
 	i := slices.MinFunc(instances, func(a, b ec2.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	out := i.ID

@@ -106,8 +106,8 @@ func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	return out
 }
 
-// limit applies the breaker. It returns all orphans, or none if they are more than the breaker's count and more than its
-// share of total; then it adds the open breaker to out.
+// limit applies the breaker. It returns all orphans, or none if they are more than the breaker's count and more than
+// its share of total; then it adds the open breaker to out.
 func limit[T any](out *SweepResult, b loop.Breaker, kind string, found []T, total int) []T {
 	most, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
 	if len(found) <= most || float64(len(found)) <= share*float64(total) {

@@ -217,8 +217,8 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	return nil
 }
 
-// reportUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's because
-// it has lost its tags.
+// reportUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's
+// because it has lost its tags.
 func (s *Collector) reportUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	if i.Owner == ec2.Unmarked && s.Market != nil {
 		s.Events.Emit(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())

@@ -24,8 +24,9 @@ func (b *Backoff) Fail(now time.Time, key, cause string) (until time.Time, isNew
 	return b.FailFor(now, key, cause, time.Second, time.Minute)
 }
 
-// FailFor records a failure at now and returns when to try again. The delay is first after the first failure, doubles with
-// each further failure, and never exceeds most. isNews reports whether the cause differs from that of the previous failure.
+// FailFor records a failure at now and returns when to try again. The delay is first after the first failure, doubles
+// with each further failure, and never exceeds most. isNews reports whether the cause differs from that of the previous
+// failure.
 func (b *Backoff) FailFor(now time.Time, key, cause string, first, most time.Duration) (until time.Time, isNews bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

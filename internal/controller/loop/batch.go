@@ -9,8 +9,8 @@ import (
 // Batch collects requests for a plan, so that pods that arrive together are planned together. Its methods may be called
 // concurrently, but only one goroutine may call Wait.
 //
-// Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The first
-// window that closes ends the batch: a namespace with a steady stream of pods does not delay the pods of others.
+// Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The
+// first window that closes ends the batch: a namespace with a steady stream of pods does not delay the pods of others.
 type Batch struct {
 	idle, most time.Duration // how long a window stays open without a new request, and in total
 

@@ -167,7 +167,8 @@ func (v *View) noteRefused() {
 	}
 }
 
-// reportRefused emits an event, counts and logs each Node that does not belong to the instance, once per cause and hour.
+// reportRefused emits an event, counts and logs each Node that does not belong to the instance, once per cause and
+// hour.
 func (c *Reconciler) reportRefused(claim *karpv1.NodeClaim, refused []refusedNode, now time.Time) {
 	for _, r := range refused {
 		if r.verdict != lifecycle.IdentityMismatch || !c.refusals.isNews(r.node.UID, r.why, now) {

@@ -244,8 +244,8 @@ func noteOverlays(claim *karpv1.NodeClaim, facts offerings.Facts) {
 	}
 }
 
-// dropUnrequestedEFA drops EFA interfaces from the status of a claim that did not request them: its instance is launched
-// without them.
+// dropUnrequestedEFA drops EFA interfaces from the status of a claim that did not request them: its instance is
+// launched without them.
 func dropUnrequestedEFA(claim *karpv1.NodeClaim) {
 	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
 		return

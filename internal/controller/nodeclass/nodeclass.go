@@ -243,7 +243,8 @@ func (n *Reconciler) profile(ctx context.Context, class *awsv1.EC2NodeClass) (st
 	return profile.Name, err
 }
 
-// finalize deletes the AWS resources that were created for the class once no NodeClaim uses the class, and then removes the finalizer.
+// finalize deletes the AWS resources that were created for the class once no NodeClaim uses the class, and then removes
+// the finalizer.
 func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
 		return time.Time{}, nil

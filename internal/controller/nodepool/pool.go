@@ -232,8 +232,8 @@ func (s PoolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet
 	}
 }
 
-// isChanged reports whether the pool's registration condition is missing, or belongs to an earlier generation of the pool
-// or its class.
+// isChanged reports whether the pool's registration condition is missing, or belongs to an earlier generation of the
+// pool or its class.
 func isChanged(pool *karpv1.NodePool, class *awsv1.EC2NodeClass) bool {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	return !ok || c.ObservedGeneration != pool.Generation ||

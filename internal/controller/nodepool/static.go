@@ -102,8 +102,8 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 	return now.Add(staticEvery), nil
 }
 
-// recordLaunch records a launch for the pool, and returns the number of nodes to launch: missing, or 1 if a canary launch is
-// due.
+// recordLaunch records a launch for the pool, and returns the number of nodes to launch: missing, or 1 if a canary
+// launch is due.
 func (s *StaticReconciler) recordLaunch(now time.Time, pool string, missing int) int {
 	if missing > 1 && s.Holds.IsCanaryDue(now, pool) {
 		missing = 1
@@ -114,8 +114,9 @@ func (s *StaticReconciler) recordLaunch(now time.Time, pool string, missing int)
 	return missing
 }
 
-// replicaClaims returns the claims of a pool that count as its replicas, and the number of all its claims. An expired or moved
-// claim that waits for its replacement does not count as a replica, so that one more node is created to replace it.
+// replicaClaims returns the claims of a pool that count as its replicas, and the number of all its claims. An expired
+// or moved claim that waits for its replacement does not count as a replica, so that one more node is created to
+// replace it.
 func (s *StaticReconciler) replicaClaims(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {
 	var list karpv1.NodeClaimList
 	if err := s.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -218,7 +219,8 @@ func (s *StaticReconciler) createMissing(ctx context.Context, pool string, missi
 	return group.Wait()
 }
 
-// deleteSurplus deletes the named claims. Disruption budgets do not apply, because the user has set the number of nodes.
+// deleteSurplus deletes the named claims. Disruption budgets do not apply, because the user has set the number of
+// nodes.
 func (s *StaticReconciler) deleteSurplus(ctx context.Context, claims []*karpv1.NodeClaim, names []string, now time.Time) error {
 	leaving := map[string]bool{}
 	for _, name := range names {

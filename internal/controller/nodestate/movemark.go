@@ -103,8 +103,8 @@ const ParallelClaims = 20
 // PodDisruptionBudget may block the pods for days.
 const StaleAfter = 10 * time.Minute
 
-// Summary describes the move in one line, for example "Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour,
-// pays back within 4m10s and moves 12 pods".
+// Summary describes the move in one line, for example "Underutilized: 3 nodes make way for 1, which saves $0.1230 an
+// hour, pays back within 4m10s and moves 12 pods".
 func (m MoveMark) Summary() string {
 	out := string(m.Reason) + ": " + loop.Count(m.Nodes, "node") + " makes way for " + strconv.Itoa(m.Claims)
 	if m.Nodes != 1 {

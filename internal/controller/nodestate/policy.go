@@ -99,8 +99,8 @@ func voluntaryReasons() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }
 
-// MinExpireAfter is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they would
-// expire before they join, and be replaced without end.
+// MinExpireAfter is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they
+// would expire before they join, and be replaced without end.
 const MinExpireAfter = 5 * time.Minute
 
 // lifetimeProblems returns the problems of an expireAfter that is too short: for p.LeastLife, or for instances to join.

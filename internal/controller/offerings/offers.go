@@ -26,8 +26,9 @@ import (
 // ErrNoMarket is returned until EC2 has returned the instance types.
 var ErrNoMarket = errors.New("the instance types are not known yet")
 
-// RequestBuilder builds the launch request of a NodeClaim, and the facts about the launched instance for the claim's status.
-// It also records unavailable offerings and the addresses that launches take. All methods are safe for concurrent use.
+// RequestBuilder builds the launch request of a NodeClaim, and the facts about the launched instance for the claim's
+// status. It also records unavailable offerings and the addresses that launches take. All methods are safe for
+// concurrent use.
 type RequestBuilder struct {
 	Market    *Catalogs         // offerings of EC2
 	Cluster   bootstrap.Cluster // facts about the cluster that user data contains
@@ -102,8 +103,8 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 	return request, nil
 }
 
-// requestable returns the picks that the launch may request. An offering that was unavailable recently is probed by only
-// one launch at a time. launch is the UID of the claim, group the ID of the placement group.
+// requestable returns the picks that the launch may request. An offering that was unavailable recently is probed by
+// only one launch at a time. launch is the UID of the claim, group the ID of the placement group.
 func (o *RequestBuilder) requestable(now time.Time, launch, capacityType, group string, picks []Pick) []Pick {
 	choices := make([]ec2.Choice, len(picks))
 	for i, p := range picks {
@@ -180,7 +181,8 @@ func typesText(accepted requirements.Requirements) string {
 	return strings.Join(names.Listed, ", ")
 }
 
-// groups collects the picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and capacity reservation.
+// groups collects the picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and
+// capacity reservation.
 func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType string, picks []Pick,
 	subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
 	type key struct {

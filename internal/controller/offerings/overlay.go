@@ -189,7 +189,8 @@ func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalo
 	}
 }
 
-// poolRequirements returns the requirements and labels of a pool's nodes as requirements; false if no node can meet them.
+// poolRequirements returns the requirements and labels of a pool's nodes as requirements; false if no node can meet
+// them.
 func poolRequirements(pool *karpv1.NodePool) (requirements.Requirements, bool) {
 	var all []requirements.Requirement
 	for _, r := range pool.Spec.Template.Spec.Requirements {

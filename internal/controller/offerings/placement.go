@@ -89,7 +89,8 @@ func (b *PlacementBook) Of(class *awsv1.EC2NodeClass) (ec2.PlacementGroup, bool)
 	return known.group, ok && known.term == term
 }
 
-// Saw records what EC2 returned for the group of a class at now, and reports whether the group has more room than before.
+// Saw records what EC2 returned for the group of a class at now, and reports whether the group has more room than
+// before.
 func (b *PlacementBook) Saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.PlacementGroup) bool {
 	term, selects := PlacementTerm(class)
 	if !selects {

@@ -76,8 +76,8 @@ func (h *LaunchBackoff) Sent(now time.Time, pool string) {
 	}
 }
 
-// heldByCause returns until when no instance is launched because of a known cause, and that cause. The time is zero if the
-// pool may launch.
+// heldByCause returns until when no instance is launched because of a known cause, and that cause. The time is zero if
+// the pool may launch.
 func (h *LaunchBackoff) heldByCause(now time.Time, pool string) (time.Time, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,8 +193,8 @@ func (h *LaunchBackoff) Recall(ctx context.Context) error {
 	return nil
 }
 
-// Restore reads the backoff of the NodePool from its conditions, after a restart of the controller. The caller must hold
-// the lock.
+// Restore reads the backoff of the NodePool from its conditions, after a restart of the controller. The caller must
+// hold the lock.
 func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	if ok && c.Status == metav1.ConditionUnknown && c.Reason == karpv1.ReasonAwaitingReconciliation {

@@ -117,8 +117,8 @@ func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Tim
 	return pods, held
 }
 
-// isFilledByOthers reports whether the pod would fit on the node if the other pods were not on it. It is false for an unknown
-// node, and for a node that is too small.
+// isFilledByOthers reports whether the pod would fit on the node if the other pods were not on it. It is false for an
+// unknown node, and for a node that is too small.
 func isFilledByOthers(node *cluster.Node, pod cluster.Pod) bool {
 	if node == nil || pod.Requests.Fits(node.Allocatable.Sub(node.Requested)) {
 		return false

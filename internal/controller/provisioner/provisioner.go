@@ -322,8 +322,8 @@ func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
 	p.Metrics.Ignored.Set(float64(ignored))
 }
 
-// reportClaims logs the results of creating NodeClaims, and emits events for their pods. It returns how many could not be
-// created.
+// reportClaims logs the results of creating NodeClaims, and emits events for their pods. It returns how many could not
+// be created.
 func (p *Provisioner) reportClaims(created []writer.Created, pods map[string]*corev1.Pod) (failed int) {
 	for _, c := range created {
 		if c.Err != nil {

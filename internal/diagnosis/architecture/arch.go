@@ -264,8 +264,8 @@ func offers(p diagnosis.Pool, key, value string) bool {
 	})
 }
 
-// noSuchLabel returns the finding about a pod that selects a label that no NodePool has. The fix is about the pool whose
-// labels or requirements are most similar.
+// noSuchLabel returns the finding about a pod that selects a label that no NodePool has. The fix is about the pool
+// whose labels or requirements are most similar.
 func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosis.Finding {
 	f := diagnosis.ReportBroken("pod "+pod.String(), diagnosis.Likely,
 		"the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
@@ -378,7 +378,8 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	for _, p := range ix.Evidence.Pools.Value {
 		bad := slices.ContainsFunc(ix.Evidence.Pods.Value, func(pod diagnosis.Pod) bool {
 			_, isBad := badImage(pod)
-			return isBad && slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Name == pod.Node && n.Pool == p.Name })
+			return isBad && slices.ContainsFunc(ix.Evidence.Nodes.Value,
+				func(n diagnosis.Node) bool { return n.Name == pod.Node && n.Pool == p.Name })
 		})
 		if !bad || len(wantedArchitectures(ix, p.Class)) < 2 || len(p.Architectures()) == 1 {
 			continue

@@ -160,7 +160,8 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// noRowSuffix returns the end of a message about a role that is not mapped; empty if the cluster does not read aws-auth.
+// noRowSuffix returns the end of a message about a role that is not mapped; empty if the cluster does not read
+// aws-auth.
 func noRowSuffix(ix *index.Index) string {
 	if ix.Evidence.Cluster.Value.ReadsAuthMap() {
 		return ", and aws-auth has no row for it"
@@ -260,7 +261,8 @@ func MapLine(ix *index.Index) string {
 	return "maps " + strings.Join(out[:min(len(out), 6)], ", ")
 }
 
-// duplicates reports several rows for one role of which at least one is faulty. The authenticator uses only the last row.
+// duplicates reports several rows for one role of which at least one is faulty. The authenticator uses only the last
+// row.
 func duplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
 	rows := MapRows(ix, role)
 	if len(rows) < 2 || slices.IndexFunc(rows, func(m diagnosis.Mapping) bool { return fault(m, role) != "" }) < 0 {

@@ -79,8 +79,8 @@ func MapRows(ix *index.Index, role string) []diagnosis.Mapping {
 	return out
 }
 
-// The types of access entries for nodes of this controller. The type EC2 is for Auto Mode, HYBRID_LINUX for hybrid nodes
-// outside AWS.
+// The types of access entries for nodes of this controller. The type EC2 is for Auto Mode, HYBRID_LINUX for hybrid
+// nodes outside AWS.
 const (
 	entryLinux   = "EC2_LINUX"
 	entryWindows = "EC2_WINDOWS"

@@ -194,7 +194,8 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 		if !hasEntry && len(rows) > 0 {
 			user = rows[len(rows)-1].Username
 		}
-		isByResource := slices.ContainsFunc(ix.Evidence.Subnets.Value, // host names are instance IDs func(s diagnosis.Subnet) bool {
+		// host names are instance IDs
+		isByResource := slices.ContainsFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool {
 			return slices.Contains(c.Subnets, s.ID) && s.HostnameType == "resource-name"
 		})
 		if len(seen) > 0 {

@@ -273,7 +273,8 @@ func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
 	})
 }
 
-// minorOf returns the Kubernetes minor version in the name of an image: amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
+// minorOf returns the Kubernetes minor version in the name of an image:
+// amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
 func minorOf(name string) (int, bool) {
 	for _, part := range strings.Split(name, "-") {
 		major, minor, ok := strings.Cut(part, ".")
@@ -307,7 +308,8 @@ func judgeSkew(ix *index.Index) []diagnosis.Finding {
 		for _, i := range ix.Evidence.Images.Value {
 			kubelet, ok := minorOf(i.Name)
 			const oldest = 3
-			if !ok || !slices.Contains(c.Images, i.ID) && !slices.Contains(c.ImageIDs, i.ID) || kubelet <= controlPlane && kubelet >= controlPlane-oldest {
+			if !ok || !slices.Contains(c.Images, i.ID) && !slices.Contains(c.ImageIDs, i.ID) ||
+				kubelet <= controlPlane && kubelet >= controlPlane-oldest {
 				continue
 			}
 			relation := "newer"

@@ -86,8 +86,8 @@ func isForFargate(ix *index.Index, p diagnosis.ControllerPod) bool {
 }
 
 // taintMessage returns the message about a pod that does not tolerate Fargate's taint; empty if there is none. Newer
-// kube-schedulers do not name the taint. It returns a message without a name only if the pod does not tolerate Fargate's
-// taint and a node has that taint.
+// kube-schedulers do not name the taint. It returns a message without a name only if the pod does not tolerate
+// Fargate's taint and a node has that taint.
 func taintMessage(ix *index.Index, p diagnosis.ControllerPod) string {
 	if message := index.PodMessage(p, diagnosis.TaintFargate); message != "" {
 		return message
@@ -203,7 +203,8 @@ func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 		}
 		var alike []diagnosis.ControllerPod
 		for _, other := range ix.WaitingPods() {
-			if same, ok := profileOf(ix, other); ok && same.Name == profile.Name && passedOver(other) && isAfterActivation(other, profile) == isAfterActivation(p, profile) {
+			if same, ok := profileOf(ix, other); ok && same.Name == profile.Name && passedOver(other) &&
+				isAfterActivation(other, profile) == isAfterActivation(p, profile) {
 				alike = append(alike, other)
 			}
 		}

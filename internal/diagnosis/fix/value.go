@@ -1,4 +1,5 @@
-// Package fix represents the steps that fix a finding: actions on Kubernetes, calls to AWS, commands of joiner, and advice.
+// Package fix represents the steps that fix a finding: actions on Kubernetes, calls to AWS, commands of joiner, and
+// advice.
 //
 // In: identifiers from the cluster and AWS, each checked against the syntax of its API.
 // Out: steps as values, and their text, quoted for a shell.

@@ -132,8 +132,8 @@ func daemonSetNamespaces() map[string][]string {
 		"device-plugin": {"gpu-operator", "nvidia-device-plugin", "kube-amd-gpu"}}
 }
 
-// IsDevicePlugin reports whether a DaemonSet has the name of a device plug-in and is in a namespace where administrators
-// install it.
+// IsDevicePlugin reports whether a DaemonSet has the name of a device plug-in and is in a namespace where
+// administrators install it.
 func IsDevicePlugin(namespace, name string) bool {
 	const plugin = "device-plugin"
 	return strings.Contains(name, plugin) &&

@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// StatementLines returns the first four statements that contain all of the words, as lines of evidence: "NodeClaim x: …".
+// StatementLines returns the first four statements that contain all of the words, as lines of evidence: "NodeClaim x:
+// …".
 func (ix *Index) StatementLines(words ...string) []string {
 	var out []string
 	for _, s := range ix.StatementsWith(words...) {
@@ -85,7 +86,8 @@ type Statement struct {
 	Tagged  bool   // only the tags of an instance link it to this cluster
 }
 
-// String returns the statement as a line of evidence. The encoded part of a denial, which only AWS can read, is left out.
+// String returns the statement as a line of evidence. The encoded part of a denial, which only AWS can read, is left
+// out.
 func (s Statement) String() string {
 	text, _, _ := strings.Cut(s.Text, " Encoded authorization failure message:")
 	return s.Subject + ": " + diagnosis.Quote(text)
@@ -178,7 +180,8 @@ func (ix *Index) FindClaim(name string) (diagnosis.Claim, bool) {
 	return ix.Evidence.Claims.Value[i], true
 }
 
-// classOf returns the name of the EC2NodeClass that an event is about, itself or through a NodeClaim; empty if not known.
+// classOf returns the name of the EC2NodeClass that an event is about, itself or through a NodeClaim; empty if not
+// known.
 func (ix *Index) classOf(v diagnosis.Event) string {
 	switch v.Kind {
 	case "NodeClaim":

@@ -66,7 +66,8 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 	}
 	if strings.Contains(statements[0].Text, "InvalidState") {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes, because it is disabled or about to be deleted: instances end as soon as they start").
-			With(asLines(statements)...).FixedBy(withClaimDeletion(ix, statements, fix.Call("kms", "enable-key", ix.InRegion(), fix.P("--key-id", key)))...)}
+			With(asLines(statements)...).FixedBy(withClaimDeletion(ix, statements,
+			fix.Call("kms", "enable-key", ix.InRegion(), fix.P("--key-id", key)))...)}
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", certainty,
 		"EC2 cannot use the KMS key of the volumes: instances end as soon as they start").With(asLines(statements)...).
@@ -213,7 +214,8 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 				quota = max(2*n, 64) // twice the present quota; 64 vCPUs, because new accounts have a quota of few
 			}
 		}
-		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the account's quota of %s is used up", q.kind).With(asLines(statements)...).
+		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the account's quota of %s is used up", q.kind).
+			With(asLines(statements)...).
 			FixedBy(fix.Call("service-quotas", "request-service-quota-increase", ix.InRegion(),
 				fix.P("--service-code", fix.Text("ec2")), fix.P("--quota-code", q.code),
 				fix.P("--desired-value", fix.Number(quota))))}

@@ -96,9 +96,9 @@ func hasEnded(ix *index.Index, l diagnosis.Lease) bool {
 	return isServed && !l.Renewed.IsZero() && !ix.Evidence.At.Before(l.End()) && !lastActed(ix).After(l.End())
 }
 
-// Leaderless returns when the Lease ended, if no controller has been active since then. The time is zero if a controller
-// is active, or if that is not known: a controller without leader election has no Lease that could end, and if the
-// installation could not be read, nothing shows which Lease is its own.
+// Leaderless returns when the Lease ended, if no controller has been active since then. The time is zero if a
+// controller is active, or if that is not known: a controller without leader election has no Lease that could end, and
+// if the installation could not be read, nothing shows which Lease is its own.
 func Leaderless(e diagnosis.Evidence) time.Time {
 	ix := index.New(e)
 	isKnown := e.Lease.Known() && e.Claims.Known() && (e.Controller.Known() || e.Controller.Is(diagnosis.Missing))
@@ -194,8 +194,8 @@ func firstOf(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// podState returns one line of evidence about the controller's pods, none of which is ready: the state of a pod, or that
-// there are no pods. It is nil if nothing is known about them.
+// podState returns one line of evidence about the controller's pods, none of which is ready: the state of a pod, or
+// that there are no pods. It is nil if nothing is known about them.
 func podState(ix *index.Index) []string {
 	c := ix.Evidence.Controller.Value
 	var out []string

@@ -74,8 +74,8 @@ func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment
 	return Attachment{driver, claim.Namespace + "/" + claim.Name}
 }
 
-// AddAttachments returns the amounts with a count of volumes for each driver in all. The count includes only the volumes
-// in some, so it may be 0.
+// AddAttachments returns the amounts with a count of volumes for each driver in all. The count includes only the
+// volumes in some, so it may be 0.
 func AddAttachments(a resources.Amounts, all, some []Attachment) resources.Amounts {
 	for _, one := range all {
 		a = a.With(AttachablePrefix+one.driver, 0)

@@ -34,8 +34,8 @@ func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType str
 	return n
 }
 
-// BootOfPool returns the inputs of BootOf for an instance of the pool without a claim. offering is that of the instance.
-// pool may be nil.
+// BootOfPool returns the inputs of BootOf for an instance of the pool without a claim. offering is that of the
+// instance. pool may be nil.
 func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offering packing.Choice, pods int64) (bootstrap.Node, error) {
 	claim := &karpv1.NodeClaim{}
 	if pool != nil {

@@ -229,9 +229,9 @@ func requirementObject(r requirements.Requirement) karpv1.Requirement {
 
 // AnnotationPods on a NodeClaim lists the pods that it was created for, as "namespace/name", separated by commas.
 //
-// Until the node is ready and kube-scheduler has had time to bind the pods, plans treat the pods as running on the node.
-// Otherwise each plan would place them again on the nodes in flight. These nodes are only as large as needed, so a
-// slightly different placement would leave pods over and launch one more node. The list is an annotation, so that a
+// Until the node is ready and kube-scheduler has had time to bind the pods, plans treat the pods as running on the
+// node. Otherwise each plan would place them again on the nodes in flight. These nodes are only as large as needed, so
+// a slightly different placement would leave pods over and launch one more node. The list is an annotation, so that a
 // controller that restarts does not launch nodes for the same pods again.
 const AnnotationPods = "joiner.sh/pods"
 

@@ -30,7 +30,8 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around References) (
 	if like == nil {
 		like = PodFromTemplate(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
 	}
-	if impossibleRequest(like) != "" || oversized(like) != "" || oversized(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
+	if impossibleRequest(like) != "" || oversized(like) != "" ||
+		oversized(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
 		return cluster.Daemon{}, false // such a pod fits no node; counting it would prevent every launch
 	}
 	return cluster.Daemon{

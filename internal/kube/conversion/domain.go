@@ -14,7 +14,8 @@ import (
 //
 // narrowed is own restricted by the volumes. A spread is not changed if the volumes allow all of its domains. For any
 // other spread all nodes are counted (AnyNode), including nodes that own rejects. The result is the same as that of
-// kube-scheduler as long as the rejected nodes have at least as many matching pods as the nodes that the volumes exclude.
+// kube-scheduler as long as the rejected nodes have at least as many matching pods as the nodes that the volumes
+// exclude.
 func beyondVolumes(spreads []cluster.Spread, own, narrowed []requirements.Requirements) []cluster.Spread {
 	if slices.EqualFunc(own, narrowed, sameRequirements) {
 		return spreads

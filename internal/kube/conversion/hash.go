@@ -37,7 +37,8 @@ func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version strin
 // Annotations on NodeClaims from which drift detection names the changed field. Only Joiner uses them. A NodeClaim of
 // Karpenter gets them when it matches its NodePool and EC2NodeClass.
 const (
-	// AnnotationPoolParts on a NodeClaim is a short hash of each field of the NodePool's template that it was made from.
+	// AnnotationPoolParts on a NodeClaim is a short hash of each field of the NodePool's template that it was made
+	// from.
 	AnnotationPoolParts = "joiner.sh/nodepool-parts"
 	// AnnotationClassParts on a NodeClaim is a short hash of each field of the EC2NodeClass that it was made from.
 	AnnotationClassParts = "joiner.sh/ec2nodeclass-parts"

@@ -19,8 +19,8 @@ type Namespaces struct {
 }
 
 // MaxNamespaceSelections is the maximum number of comparisons of a selector with a namespace, for all pods of one
-// namespace. Equal selectors are compared only once. With 1,000 namespaces it allows 1,000 different selectors. Ordinary
-// pods of a namespace have a few.
+// namespace. Equal selectors are compared only once. With 1,000 namespaces it allows 1,000 different selectors.
+// Ordinary pods of a namespace have a few.
 const MaxNamespaceSelections = 1_000_000
 
 // NewNamespaces returns the namespaces with their labels, including the label with its name that the API server sets.

@@ -49,7 +49,8 @@ func Requests(pod *corev1.Pod) resources.Amounts {
 	return total
 }
 
-// impossibleRequest names the first impossible request: negative, or more than any instance type has. Empty for nearly all pods.
+// impossibleRequest names the first impossible request: negative, or more than any instance type has. Empty for nearly
+// all pods.
 func impossibleRequest(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]

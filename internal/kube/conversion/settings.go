@@ -11,8 +11,8 @@ import (
 )
 
 // Settings returns the fields of an EC2NodeClass that change the capacity of its nodes: AMI family, kubelet, volumes,
-// network interfaces. If a field of spec.kubelet cannot be parsed, the error names the field, and the settings lack that
-// field and the fields of spec.kubelet that are read after it.
+// network interfaces. If a field of spec.kubelet cannot be parsed, the error names the field, and the settings lack
+// that field and the fields of spec.kubelet that are read after it.
 //
 // The caller sets the fields that are not in the object: ReservedENIs, MemoryOverhead, Measured, PlacementGroup and
 // PlacementStrategy.

@@ -26,8 +26,8 @@ type authority struct {
 	// accounts are the ServiceAccounts, as namespace/name, that a ClusterRoleBinding allows to write the status of
 	// NodeClaims.
 	accounts map[string]bool
-	// denied means that reading ClusterRoleBindings or ClusterRoles is forbidden, or that the API does not exist. Then only
-	// Deployments in kube-system are recognized.
+	// denied means that reading ClusterRoleBindings or ClusterRoles is forbidden, or that the API does not exist. Then
+	// only Deployments in kube-system are recognized.
 	denied bool
 }
 

@@ -84,7 +84,8 @@ func (w *Witness) eachEvent(ctx context.Context, namespace, kind string, most in
 	}
 }
 
-// writerOf returns the component that an event claims to be from. A user who may create events in a namespace may write any value.
+// writerOf returns the component that an event claims to be from. A user who may create events in a namespace may write
+// any value.
 func writerOf(e *corev1.Event) string { return cmp.Or(e.ReportingController, e.Source.Component) }
 
 // lastSeen returns when the event was last observed.

@@ -247,8 +247,8 @@ func (t *Teller) isNews(what eventKey) bool {
 	return true
 }
 
-// maxRemembered is the maximum number of remembered events. When it is reached, expired entries are dropped; if none has
-// expired, all are dropped. A repeated event does less harm than growing memory.
+// maxRemembered is the maximum number of remembered events. When it is reached, expired entries are dropped; if none
+// has expired, all are dropped. A repeated event does less harm than growing memory.
 const maxRemembered = 50_000
 
 // dropOld drops the expired entries; all entries if none has expired. The caller must hold the lock.

@@ -8,8 +8,8 @@ const (
 	// AnnotationImages on an EC2NodeClass has the last images that worked, and images that failed. Without the record,
 	// failed images are tried again.
 	AnnotationImages = "joiner.sh/images"
-	// AnnotationFailed on a NodePool has the nodes that failed with the current settings. Without the record, the settings
-	// are tried once more.
+	// AnnotationFailed on a NodePool has the nodes that failed with the current settings. Without the record, the
+	// settings are tried once more.
 	AnnotationFailed = "joiner.sh/drift-failed"
 	// AnnotationSelected on an EC2NodeClass has the resources that its selectors found. It distinguishes changes by the
 	// user from other changes.

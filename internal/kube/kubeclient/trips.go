@@ -27,8 +27,8 @@ const (
 const aboutTrips = "Workloads whose pods Joiner has moved within the last day, so that no pod is moved too often, even after a restart." +
 	" To reset it, delete this ConfigMap and restart Joiner."
 
-// tripsLimit is the maximum size of the stored record, in bytes: half of what the API server accepts. tripsUnpack is the
-// maximum size of the text that is read from the record; the rest is ignored.
+// tripsLimit is the maximum size of the stored record, in bytes: half of what the API server accepts. tripsUnpack is
+// the maximum size of the text that is read from the record; the rest is ignored.
 const (
 	tripsLimit  = 512 << 10
 	tripsUnpack = 16 << 20

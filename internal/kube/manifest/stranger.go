@@ -38,7 +38,7 @@ func (d *Decoder) unknown(doc Document, gvk schema.GroupVersionKind, all kinds) 
 const oldGroup = "extensions"
 
 // nearest returns the supported kind that was probably meant: the same kind with another version or spelling, or in a
-// misspelled group. Another group with a dot in its name may supported a kind with the same name.
+// misspelled group. Another group with a dot in its name may have a kind with the same name.
 func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, bool) {
 	var same []string
 	for supported := range all {

@@ -22,8 +22,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// problem is a value in a manifest that affects a plan, and that the API server would reject. Notes about values that are
-// probably mistakes have the same type.
+// problem is a value in a manifest that affects a plan, and that the API server would reject. Notes about values that
+// are probably mistakes have the same type.
 type problem struct {
 	text       string // one sentence
 	key, value string // texts by which the line in the file is found
@@ -207,8 +207,8 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	return out
 }
 
-// badQuantity returns path and text of the first value, by path, that should be an amount and is not. amounts means that
-// the value is, or contains, an amount. Decoding would also fail, but without the path.
+// badQuantity returns path and text of the first value, by path, that should be an amount and is not. amounts means
+// that the value is, or contains, an amount. Decoding would also fail, but without the path.
 func badQuantity(value any, path string, amounts bool) (string, string) {
 	switch v := value.(type) {
 	case map[string]any:

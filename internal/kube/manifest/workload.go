@@ -190,7 +190,8 @@ func (d *Decoder) owned() map[string]bool {
 		switch {
 		case ref == nil:
 		case out[conversion.OwnerKey(namespace, w.kind, w.object.GetName())], w.kind == "Job":
-			// A CronJob needs no pods of its own if one of its Jobs is among the manifests: the pods of the Job are created.
+			// A CronJob needs no pods of its own if one of its Jobs is among the manifests: the pods of the Job are
+			// created.
 			out[conversion.OwnerKey(namespace, ref.Kind, ref.Name)] = true
 		}
 	}

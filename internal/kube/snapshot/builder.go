@@ -80,8 +80,8 @@ func isGated(pod *corev1.Pod) bool {
 	return false
 }
 
-// bound counts a bound pod on its node. If the node is terminating and the pod may be evicted, it adds the pod to the pods
-// that need a node.
+// bound counts a bound pod on its node. If the node is terminating and the pod may be evicted, it adds the pod to the
+// pods that need a node.
 func (b *builder) bound(pod *corev1.Pod) {
 	n, ok := b.byName[pod.Spec.NodeName]
 	switch {

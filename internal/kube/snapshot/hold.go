@@ -163,8 +163,8 @@ func protectedUntil(pod *corev1.Pod) time.Time {
 	return pod.Status.StartTime.Add(span)
 }
 
-// Workload returns the workload of a pod, for example "Deployment a/web" for a pod of one of its ReplicaSets; empty for a pod
-// without owner. A pod and its successor have the same workload.
+// Workload returns the workload of a pod, for example "Deployment a/web" for a pod of one of its ReplicaSets; empty for
+// a pod without owner. A pod and its successor have the same workload.
 func Workload(pod *corev1.Pod) string {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {

@@ -50,7 +50,8 @@ func (l *Ledger) put(uid types.UID, e entry) {
 	l.entries[uid] = e
 }
 
-// IsOwn reports whether the claim is in flight and this process created it: no other process can have launched an instance for it.
+// IsOwn reports whether the claim is in flight and this process created it: no other process can have launched an
+// instance for it.
 func (l *Ledger) IsOwn(uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

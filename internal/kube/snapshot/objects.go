@@ -44,9 +44,9 @@ type Objects struct {
 type View struct {
 	Now time.Time // time of the snapshot
 
-	// Live is true for the objects of a running cluster. Then a pod needs a node if kube-scheduler could not schedule it,
-	// and a pool can be used if its node class is ready. Manifests have no status: every pod without a node needs one, and
-	// every pool can be used unless its class is reported as not ready.
+	// Live is true for the objects of a running cluster. Then a pod needs a node if kube-scheduler could not schedule
+	// it, and a pool can be used if its node class is ready. Manifests have no status: every pod without a node needs
+	// one, and every pool can be used unless its class is reported as not ready.
 	Live bool
 
 	// Market has the instance types of claims without an instance. If nil, such a claim has the size of its requests.

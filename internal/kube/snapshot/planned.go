@@ -44,8 +44,9 @@ func planPeriodOf(claim *karpv1.NodeClaim) planPeriod {
 
 // hasRoomFor reports whether the node still has room for a pod that it was launched for. kube-scheduler does not know
 // the plan, and binds any pod that fits to a ready node. A pod whose room another pod uses must be planned again
-// immediately: often the node that was launched for the other pod has room now. Otherwise that node would look empty and
-// be removed. All bound pods must be counted before the call. A node without movable pods still has the planned room.
+// immediately: often the node that was launched for the other pod has room now. Otherwise that node would look empty
+// and be removed. All bound pods must be counted before the call. A node without movable pods still has the planned
+// room.
 func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
 	return !n.isShared || n.value.Requested.Add(pod.Requests).Fits(n.value.Allocatable)
 }

@@ -107,8 +107,8 @@ func (r *Reader) listed(ctx context.Context) (Objects, error) {
 		spaces    corev1.NamespaceList
 		drivers   storagev1.CSINodeList
 		inventory = []client.ObjectList{
-			// List Nodes before pods. A pod that is bound to a new Node in between then seems to be pending, and the plan
-			// may have one node too many. In the other order, the room of that pod would be used twice.
+			// List Nodes before pods. A pod that is bound to a new Node in between then seems to be pending, and the
+			// plan may have one node too many. In the other order, the room of that pod would be used twice.
 			&nodes, &claims, &pods, &daemons, &pools, &classes, &requests, &volumes, &storages, &budgets,
 			&spaces, &drivers,
 		}

@@ -75,8 +75,8 @@ func (p PodRef) object() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 }
 
-// isBudget reports whether a PodDisruptionBudget blocks the eviction. The server then answers 429 with a specific cause; without
-// that cause, 429 means overload. If two budgets select one pod, it answers 500 with a message only.
+// isBudget reports whether a PodDisruptionBudget blocks the eviction. The server then answers 429 with a specific
+// cause; without that cause, 429 means overload. If two budgets select one pod, it answers 500 with a message only.
 func isBudget(err error) bool {
 	if apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 		return true
