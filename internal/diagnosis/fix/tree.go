@@ -8,8 +8,8 @@ import (
 
 // Tree is a part of a patch or policy document: Fields, a List, a Value, or Labels.
 type Tree interface {
-	tree() any
-	invalid() []Value // the invalid values in it
+	tree() any        // the tree for encoding/json
+	invalid() []Value // the invalid values in the tree
 	isBlank() bool    // the tree contains a placeholder
 }
 
