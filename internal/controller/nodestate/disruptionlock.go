@@ -9,8 +9,8 @@ import (
 
 // DisruptionLock lets one loop at a time choose nodes to disrupt, so that budgets are counted and used in one step. A
 // loop must not plan or write while it holds the lock, so that other loops wait only milliseconds. The lock also
-// records which nodes were chosen, and which disruptions started a moment ago, because the cache may not show
-// them yet. The zero value has no records.
+// records which nodes were chosen, and which disruptions started a moment ago, because the cache may not show them yet.
+// The zero value has no records.
 type DisruptionLock struct {
 	choosing sync.Mutex // held from Enter to Leave
 
@@ -28,8 +28,8 @@ func (g *DisruptionLock) Enter() { g.choosing.Lock() }
 // Leave releases the lock.
 func (g *DisruptionLock) Leave() { g.choosing.Unlock() }
 
-// Reserve records that the claim's node was chosen. The record stays until Note or Forget, because the last
-// of many nodes that were chosen together may have to wait for a while.
+// Reserve records that the claim's node was chosen. The record stays until Note or Forget, because the last of many
+// nodes that were chosen together may have to wait for a while.
 func (g *DisruptionLock) Reserve(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
