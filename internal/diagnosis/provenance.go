@@ -35,8 +35,8 @@ func InstanceID(providerID string) string {
 
 // NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node. So of the
 // Nodes with an instance's provider ID, the Node of the instance is the one with the name that EC2 knows. A Node with
-// another name is used only if no other Node has the provider ID, and if the controller has registered the instance or
-// EC2 does not know its name.
+// another name is used only if no other Node has the provider ID, and if one of three holds: the controller has
+// registered the instance, EC2 does not know its name, or no NodeClaim has the instance.
 func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	all, out := map[string][]Node{}, map[string]Node{}
 	for _, n := range e.Nodes.Value {

@@ -41,7 +41,7 @@ const (
 // logPattern matches a log line that contains all of the words. Such a line shows the symptom.
 type logPattern struct {
 	symptom Symptom
-	words   []string // with regard to case, in any order
+	words   []string // case-sensitive, in any order
 }
 
 // logPatterns returns the patterns of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. A line
