@@ -282,6 +282,7 @@ func classOfClaim(_ context.Context, o client.Object) []reconcile.Request {
 	return requests([]string{claim.Spec.NodeClassRef.Name})
 }
 
+// namesOf returns the names of the claims.
 func namesOf(claims []karpv1.NodeClaim) []string {
 	var out []string
 	for _, c := range claims {
@@ -290,6 +291,7 @@ func namesOf(claims []karpv1.NodeClaim) []string {
 	return out
 }
 
+// requests returns a request for each cluster-scoped object with one of the names.
 func requests(names []string) []reconcile.Request {
 	var out []reconcile.Request
 	for _, name := range names {

@@ -10,11 +10,11 @@ import (
 	"strconv"
 )
 
-// largest is the maximum size of a bundle: 64 MiB, many times that of a cluster with thousands of nodes.
-const largest = 64 << 20
+// maxBundleSize is the maximum size of a bundle: 64 MiB, many times that of a cluster with thousands of nodes.
+const maxBundleSize = 64 << 20
 
-// mostValues is the maximum number of values in a bundle, estimated from its commas. Doctor writes about thirty bytes per value; a file of
-// tiny values would take gigabytes of memory.
+// mostValues is the maximum number of values in a bundle, estimated from its commas. Doctor writes about thirty bytes
+// per value; a file of tiny values would take gigabytes of memory.
 const mostValues = 4 << 20
 
 // Write returns evidence as a bundle: JSON, the same bytes for the same evidence. It removes secrets from all texts
@@ -41,7 +41,8 @@ func Write(e Evidence) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maskTree removes secrets from all strings except certificates, which are public and look like keys.
+// maskTree removes secrets from all strings of the tree, which is the value of the key. Certificates (key "ca") stay:
+// they are public, but look like keys.
 func maskTree(key string, tree any) any {
 	switch t := tree.(type) {
 	case string:
@@ -65,8 +66,8 @@ func maskTree(key string, tree any) any {
 func Parse(text []byte) (Evidence, error) {
 	var e Evidence
 	switch {
-	case len(text) > largest:
-		return e, fmt.Errorf("read bundle: the file has %d bytes, more than %d", len(text), largest)
+	case len(text) > maxBundleSize:
+		return e, fmt.Errorf("read bundle: the file has %d bytes, more than %d", len(text), maxBundleSize)
 	case bytes.Count(text, []byte{','}) > mostValues:
 		return e, fmt.Errorf("read bundle: the file has more than %d values", mostValues)
 	case len(bytes.TrimSpace(text)) == 0:
@@ -101,14 +102,15 @@ func Parse(text []byte) (Evidence, error) {
 	return e, nil
 }
 
-// formatProblem checks the format version of a bundle. It is checked first, because another version may have other fields.
+// formatProblem checks the format version of a bundle. It is called before other checks, because another version may
+// have other fields.
 func formatProblem(tree any) error {
 	object, ok := tree.(map[string]any)
-	format, isThere := object["format"]
+	format, hasFormat := object["format"]
 	number, isNumber := format.(json.Number)
 	n, err := strconv.Atoi(number.String())
 	switch {
-	case !ok, !isThere:
+	case !ok, !hasFormat:
 		return errors.New("the file is not a bundle: joiner doctor --bundle FILE writes bundles")
 	case !isNumber || err != nil || n < 1:
 		return fmt.Errorf("its format is %s, and the only format is %d: joiner doctor --bundle FILE writes it",

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Worst returns the findings that need action: broken and suspicious ones.
+// Worst returns the findings that need action: broken and suspicious ones. The findings must be sorted by Rank.
 func Worst(findings []Finding) []Finding {
 	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Verdict.Order() >= Unknown.Order() })
 	if i < 0 {
@@ -24,9 +24,9 @@ type Verdict string
 // The verdicts, worst first.
 const (
 	Broken     Verdict = "broken"     // no node joins, or pods do not run, until the problem is fixed
-	Suspicious Verdict = "suspicious" // contradicts other evidence, or will fail in a likely case
+	Suspicious Verdict = "suspicious" // the subject contradicts other evidence, or will fail in a likely case
 	Unknown    Verdict = "unknown"    // the evidence for the check is missing; Cause says which
-	Fine       Verdict = "fine"
+	Fine       Verdict = "fine"       // the check has found no problem
 )
 
 // Order ranks verdicts, worst first.
@@ -54,7 +54,8 @@ type Finding struct {
 	Certainty Certainty `json:"certainty,omitempty"` // of the cause
 	Evidence  []string  `json:"evidence,omitempty"`  // one line each
 	Fix       fix.Fix   `json:"-"`                   // see MarshalJSON
-	// Follows is the check whose finding causes this one; fixing that one fixes this one. Empty for a root cause.
+	// Follows is the check whose finding causes this one; the fix of that finding also fixes this one. Empty for a root
+	// cause.
 	Follows string `json:"follows,omitempty"`
 	// Explains lists the symptoms, of consoles or conditions, that the finding explains.
 	Explains []Symptom `json:"explains,omitempty"`
@@ -118,23 +119,23 @@ func ReportFine(subject string) Finding {
 }
 
 // Rank sorts findings, by these criteria in turn:
-// - those that call for a change first
-// - EC2NodeClasses that no NodePool uses last
-// - those that hold pods first
-// - the worst verdict first
-// - root causes before their consequences
-// - those that explain an observed symptom first
-// - by layer, because later layers cannot have been reached
-// - by check, subject and cause
+//   - Broken and suspicious findings come first.
+//   - Findings about EC2NodeClasses that no NodePool and no NodeClaim uses come last.
+//   - Findings that hold pods come first.
+//   - The worst verdict comes first.
+//   - Root causes come before their consequences.
+//   - Findings that explain an observed symptom come first.
+//   - Earlier layers come first, because a node with a problem there has not reached later layers.
+//   - The rest is by check, subject and cause.
 func Rank(all []Finding) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(
 			cmp.Compare(max(a.Verdict.Order(), Suspicious.Order()), max(b.Verdict.Order(), Suspicious.Order())),
-			cmp.Compare(yes(a.Unused), yes(b.Unused)),
-			cmp.Compare(yes(!a.Holds), yes(!b.Holds)),
+			cmp.Compare(oneIf(a.Unused), oneIf(b.Unused)),
+			cmp.Compare(oneIf(!a.Holds), oneIf(!b.Holds)),
 			cmp.Compare(a.Verdict.Order(), b.Verdict.Order()),
-			cmp.Compare(yes(a.Follows != ""), yes(b.Follows != "")),
-			cmp.Compare(yes(!a.Seen), yes(!b.Seen)),
+			cmp.Compare(oneIf(a.Follows != ""), oneIf(b.Follows != "")),
+			cmp.Compare(oneIf(!a.Seen), oneIf(!b.Seen)),
 			cmp.Compare(a.Layer, b.Layer),
 			cmp.Compare(a.Check, b.Check),
 			cmp.Compare(a.Subject, b.Subject),
@@ -142,7 +143,8 @@ func Rank(all []Finding) {
 	})
 }
 
-func yes(b bool) int {
+// oneIf returns 1 for true, else 0.
+func oneIf(b bool) int {
 	if b {
 		return 1
 	}

@@ -273,8 +273,8 @@ type DaemonSet struct {
 	Env       map[string]string `json:"env,omitempty"`  // only of aws-node: settings of its address management
 }
 
-// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. It counts only if By, Namespace and UID show
-// that the controller wrote it.
+// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. Checks use it only if By, Namespace and UID
+// show that the controller wrote it.
 type Event struct {
 	Kind      string    `json:"kind"`                // of the object
 	Name      string    `json:"name"`                // of the object
@@ -307,8 +307,8 @@ func (l Lease) End() time.Time { return l.Renewed.Add(time.Duration(l.Seconds) *
 
 // IsAlone reports whether the controller runs without leader election.
 func (c Controller) IsAlone() bool {
-	is, err := strconv.ParseBool(c.Settings["DISABLE_LEADER_ELECTION"])
-	return err == nil && is
+	isDisabled, err := strconv.ParseBool(c.Settings["DISABLE_LEADER_ELECTION"])
+	return err == nil && isDisabled
 }
 
 // Lingering is how long a startup taint may stay on a node, because the image of the program that removes the taint

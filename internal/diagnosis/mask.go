@@ -13,7 +13,7 @@ const Hidden = "[hidden]"
 // secret is a pattern of secrets in logs, messages and scripts.
 type secret struct {
 	form *regexp.Regexp
-	with string
+	with string // replaces a match; may refer to groups of form
 }
 
 // secrets has the known patterns.
@@ -24,7 +24,8 @@ var secrets = []secret{
 	{regexp.MustCompile(`\b(AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b`), Hidden},
 	{regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[A-Za-z0-9_-]{10,}`), Hidden},
 	{regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`), Hidden}, // a kubeadm bootstrap token
-	// In a URL or a proxy address, everything before the last @ of the word is removed, because passwords may contain any character.
+	// In a URL or a proxy address, everything before the last @ of the word is removed, because passwords may contain
+	// any character.
 	{regexp.MustCompile(`(://[^/\s:@"']*:)[^\s"']+@`), "${1}" + Hidden + "@"},
 	{regexp.MustCompile(`(://)[^/\s:@"']{8,}@`), "${1}" + Hidden + "@"},
 	{regexp.MustCompile(`(?i)(proxy["']?\s*[=:]\s*["']?)[^\s"':@/]+:[^\s"']+@`), "${1}" + Hidden + "@"},
@@ -43,7 +44,8 @@ func Mask(text string) string {
 	return text
 }
 
-// userOf matches the user and password of a URL. In an invalid URL the password may contain any character except quotes.
+// userOf matches the user and password of a URL. In an invalid URL the password may contain any character except
+// quotes.
 var userOf = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
 
 // MaskURLs removes users and passwords from the URLs of a text, and nothing else. It is for messages of libraries,

@@ -33,9 +33,10 @@ func InstanceID(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
-// NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node. If EC2 knows
-// the instance's name, its Node is the one with that name. Another Node counts only if the controller has registered
-// the instance and no other Node has its provider ID.
+// NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node. So of the
+// Nodes with an instance's provider ID, the Node of the instance is the one with the name that EC2 knows. A Node with
+// another name is used only if no other Node has the provider ID, and if one of three holds: the controller has
+// registered the instance, EC2 does not know its name, or no NodeClaim has the instance.
 func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	all, out := map[string][]Node{}, map[string]Node{}
 	for _, n := range e.Nodes.Value {

@@ -14,7 +14,7 @@ import (
 // difference, while the errors of encoding/json name Go types.
 func shaped(path string, tree any, t reflect.Type) error {
 	if tree == nil {
-		return nil // null counts as absent
+		return nil // decoding treats null like an absent field
 	}
 	wrong := func(want string) error {
 		return fmt.Errorf("%s is %s, and should be %s", OrElse(path, "it"), kindOf(tree), want)
@@ -133,9 +133,9 @@ func withoutNulls(tree any) {
 		for _, one := range t {
 			withoutNulls(one)
 		}
-		value, has := t["value"]
+		value, hasValue := t["value"]
 		_, isItem := t["source"]
-		if absent, _ := t["absent"].(string); isItem && has && value == nil && absent == "" {
+		if absent, _ := t["absent"].(string); isItem && hasValue && value == nil && absent == "" {
 			t["absent"], t["why"] = string(NotAsked), "the bundle has null for it"
 		}
 	}

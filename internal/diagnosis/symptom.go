@@ -41,11 +41,11 @@ const (
 // logPattern matches a log line that contains all of the words. Such a line shows the symptom.
 type logPattern struct {
 	symptom Symptom
-	words   []string
+	words   []string // case-sensitive, in any order
 }
 
-// logPatterns returns the patterns of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. The
-// first match of a line counts, so specific patterns precede general ones.
+// logPatterns returns the patterns of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. A line
+// shows the symptom of the first pattern that matches it, so specific patterns precede general ones.
 func logPatterns() []logPattern {
 	return []logPattern{
 		{OtherName, []string{"is not allowed to modify node"}},
@@ -133,7 +133,8 @@ func logPatterns() []logPattern {
 // LongestLine is how many bytes of a line Read matches; useful lines are shorter.
 const LongestLine = 2000
 
-// Read finds the symptoms in console output, each with the last line that shows it, in order of first appearance. It takes linear time.
+// Read finds the symptoms in console output, each with the last line that shows it, in order of first appearance. Its
+// time is linear in the length of the output.
 func Read(console string) []Reading {
 	var out []Reading
 	all := logPatterns()
@@ -157,13 +158,14 @@ func Read(console string) []Reading {
 type Reading struct {
 	Symptom Symptom
 	Line    string // the last line that shows it
-	Count   int
+	Count   int    // number of lines that show it
 }
 
-func symptomOf(all []logPattern, line string) (Symptom, bool) {
-	for _, s := range all {
-		if !slices.ContainsFunc(s.words, func(w string) bool { return !strings.Contains(line, w) }) {
-			return s.symptom, true
+// symptomOf returns the symptom of the first pattern that matches the line; ok is false if none matches.
+func symptomOf(all []logPattern, line string) (s Symptom, ok bool) {
+	for _, p := range all {
+		if !slices.ContainsFunc(p.words, func(w string) bool { return !strings.Contains(line, w) }) {
+			return p.symptom, true
 		}
 	}
 	return "", false

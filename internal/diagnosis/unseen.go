@@ -9,10 +9,11 @@ import (
 type Unseen struct {
 	System string `json:"system"` // "Kubernetes" or "AWS"
 	Why    string `json:"why"`    // one line
-	// Answered is true if the system answered but permitted none of the requests. Each check names its missing permission.
+	// Answered is true if the system answered but permitted none of the requests. Each check names its missing
+	// permission.
 	Answered bool `json:"answered,omitempty"`
 
-	all    []absent
+	all    []absent // all items of System
 	others []absent // all items of the system that is not System
 }
 
@@ -56,13 +57,15 @@ func (u Unseen) Explains(f Finding) bool {
 // absent is an Item without its value.
 type absent struct {
 	Item[struct{}]
-	known bool
+	known bool // the original item has a value
 }
 
+// outline returns an item without its value.
 func outline[T any](i Item[T]) absent {
 	return absent{Item: Item[struct{}]{Source: i.Source, Absent: i.Absent, Why: i.Why}, known: i.Known()}
 }
 
+// why returns the reason why the item is absent, or a text that says that there was no call or no reason.
 func (a absent) why() string {
 	switch {
 	case a.Why != "":

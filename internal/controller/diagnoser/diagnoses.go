@@ -28,8 +28,8 @@ import (
 )
 
 // Diagnoser finds out why nodes do not join: for EC2NodeClasses before the first launch, and for claims that are late.
-// All share one report, so that a thousand late claims need as many AWS calls as one. Its methods may be called
-// concurrently, and accept a nil receiver, which finds nothing.
+// All classes and claims share one report, so that a thousand late claims need as many AWS calls as one. The methods
+// may be called concurrently. Verdict, WillNotJoin and CuredAt accept a nil receiver, and then find nothing.
 type Diagnoser struct {
 	Clients collector.Clients         // their rate limit is separate from that of launches; Late is set for each report
 	Cache   client.Reader             // reads objects from the informers
@@ -55,16 +55,16 @@ type Diagnoser struct {
 // Intervals between two collections of evidence. They are shorter while there are findings, so that a fix is noticed
 // soon.
 const (
-	againTold    = 5 * time.Second // for justTold after the findings have changed, because the user may be fixing them
-	justTold     = time.Minute
+	againChanged    = 5 * time.Second // for changedFor after the findings have changed, because the user may be fixing them
+	changedFor     = time.Minute
 	AgainSick    = 20 * time.Second // while there are late claims, findings, or held launches with a known cause
 	againHealthy = 10 * time.Minute // otherwise
 	againAtLeast = 2 * time.Second  // the minimum in all cases
-	lookEvery    = time.Second      // interval of the scan of the cache for late claims
+	scanEvery    = time.Second      // interval of the scan of the cache for late claims
 )
 
-// mostNews is how many objects can wait to be reconciled after a report.
-const mostNews = 4096
+// maxWaiting is how many objects can wait to be reconciled after a report.
+const maxWaiting = 4096
 
 // report is the result of one collection of evidence.
 type report struct {
@@ -94,7 +94,7 @@ type lateScan struct {
 
 // Start scans for late claims until ctx ends.
 func (d *Diagnoser) Start(ctx context.Context) error {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(scanEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -174,8 +174,9 @@ func (d *Diagnoser) see(ctx context.Context) (lateScan, error) {
 	return out, nil
 }
 
-// isLate reports whether the claim's instance should have joined by now. It checks only the claim, not its Nodes.
-func (d *Diagnoser) isLate(claim *karpv1.NodeClaim, now time.Time) (lateClaim, bool) {
+// isLate returns the claim as a late claim, and whether its instance should have joined by now. It checks only the
+// claim, not its Nodes.
+func (d *Diagnoser) isLate(claim *karpv1.NodeClaim, now time.Time) (_ lateClaim, isLate bool) {
 	seen := nodestate.ClaimSeen(claim)
 	if !seen.Launched || seen.Registered || claim.DeletionTimestamp != nil || !nodestate.IsServed(claim.Spec.NodeClassRef) {
 		return lateClaim{}, false
@@ -230,7 +231,7 @@ func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 		return true
 	case age >= againHealthy:
 		return true
-	case age >= againTold && len(d.report.ahead) > 0 && now.Sub(d.report.since) < justTold:
+	case age >= againChanged && len(d.report.ahead) > 0 && now.Sub(d.report.since) < changedFor:
 		return true
 	case age >= AgainSick:
 		return len(seen.late) > 0 || len(d.report.ahead) > 0 || d.Holds.AnyExplained()
@@ -257,14 +258,14 @@ func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
 	d.mu.Lock()
 	before := d.report
 	r.since = r.at
-	if maps.EqualFunc(before.ahead, r.ahead, func(a, b []diagnosis.Finding) bool { return allOf(a) == allOf(b) }) {
+	if maps.EqualFunc(before.ahead, r.ahead, func(a, b []diagnosis.Finding) bool { return findingsText(a) == findingsText(b) }) {
 		r.since = before.since
 	}
 	d.report = r
 	clear(d.waiting)
 	d.mu.Unlock()
-	for name, looked := range seen.classes {
-		if before.classes[name] != looked || allOf(before.ahead[name]) != allOf(r.ahead[name]) {
+	for name, print := range seen.classes {
+		if before.classes[name] != print || findingsText(before.ahead[name]) != findingsText(r.ahead[name]) {
 			d.wake(&d.Woken, &awsv1.EC2NodeClass{}, name)
 		}
 	}
@@ -272,13 +273,13 @@ func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
 
 // about returns the findings that concern a late claim, the root cause first.
 func (r report) about(l lateClaim) []diagnosis.Finding {
-	quest := diagnosis.Scope{Class: l.class, Instance: l.id}
+	scope := diagnosis.Scope{Class: l.class, Instance: l.id}
 	for _, i := range r.evidence.Instances.Value {
 		if i.ID == l.id {
-			quest.Subnet = i.Subnet
+			scope.Subnet = i.Subnet
 		}
 	}
-	return diagnosis.Joining(r.findings, quest)
+	return diagnosis.Joining(r.findings, scope)
 }
 
 // wake makes the object's loop reconcile it. If the channel is full, the object is skipped; its loop reconciles it
@@ -291,17 +292,17 @@ func (d *Diagnoser) wake(to *chan event.GenericEvent, object client.Object, name
 	}
 }
 
-// Channel returns the channel, which it creates on first use.
+// Channel returns the channel *c. It creates the channel on first use.
 func (d *Diagnoser) Channel(c *chan event.GenericEvent) chan event.GenericEvent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if *c == nil {
-		*c = make(chan event.GenericEvent, mostNews)
+		*c = make(chan event.GenericEvent, maxWaiting)
 	}
 	return *c
 }
 
-// pending returns the pods that the claim was created for and that have no node, at most maxPodEvents.
+// pending returns those of the pods, given as "namespace/name", that are not bound to a node, at most maxPodEvents.
 func (d *Diagnoser) pending(ctx context.Context, pods []string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, id := range pods {
@@ -330,8 +331,8 @@ const AheadPatience = 15 * time.Second
 func (d *Diagnoser) Ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, known, isOver bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	looked, seen := d.report.classes[class.Name]
-	if seen && looked == fingerprint(class) {
+	covered, ok := d.report.classes[class.Name]
+	if ok && covered == fingerprint(class) {
 		return d.report.ahead[class.Name], true, true
 	}
 	key := fmt.Sprint(class.UID, " ", class.Generation)

@@ -21,7 +21,7 @@ import (
 // maxPodEvents is the maximum number of pods that get an event because of one late claim.
 const maxPodEvents = 20
 
-// Verdict is the reason why a claim is late, as its condition shows it.
+// Verdict is the reason why a claim is late, as the claim's condition Registered shows it.
 type Verdict struct {
 	Check   string // ID of the check that found the cause, such as "AUTH-5"; empty: no cause was found
 	Message string // text for conditions and events
@@ -29,7 +29,8 @@ type Verdict struct {
 	ahead   bool   // the check finds the cause without an instance
 }
 
-// reason returns the check as the reason of a condition, which must not contain a hyphen.
+// reason returns the reason of the condition Registered: the check's ID with an underscore for the hyphen, which a
+// reason must not contain, or WaitNode if no cause was found.
 func (v Verdict) reason() string {
 	if v.Check == "" {
 		return lifecycle.WaitNode
@@ -37,8 +38,8 @@ func (v Verdict) reason() string {
 	return poolhealth.ReasonOfCheck(v.Check)
 }
 
-// allOf returns a text that differs if the findings differ.
-func allOf(findings []diagnosis.Finding) string {
+// findingsText returns a text that differs if the findings differ.
+func findingsText(findings []diagnosis.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
 		b.WriteString(f.Check + f.Cause + f.Fix.String())
@@ -46,7 +47,7 @@ func allOf(findings []diagnosis.Finding) string {
 	return b.String()
 }
 
-// judge returns for each late claim why it is late; nothing before the first report.
+// judge returns for each late claim, by UID, why it is late. The result is empty before the first report.
 func (d *Diagnoser) judge(seen lateScan) map[types.UID]Verdict {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,7 +86,7 @@ func (r report) verdict(l lateClaim, after time.Duration) Verdict {
 }
 
 // Verdict returns reason and message for the condition Registered of a claim that waits for its Node. After a restart
-// it returns the verdict of the previous process, until there is a new report.
+// it returns the verdict of the previous process, until there is a new report. ok is false if there is no verdict.
 func (d *Diagnoser) Verdict(claim *karpv1.NodeClaim) (reason, message string, ok bool) {
 	if d == nil {
 		return "", "", false
@@ -136,17 +137,17 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	}
 }
 
-// clears reports whether a check that had a finding about a class no longer has one. A check that cannot run clears
-// nothing.
+// clears reports whether a check that had a finding about a class no longer has one. It returns false if the check
+// could not run.
 func (r report) clears(class, check string) bool {
-	judged := false
+	hasRun := false
 	for _, f := range r.findings {
 		if f.Check != check {
 			continue
 		}
-		judged = true
-		bears := f.Subject == "" || f.Subject == "EC2NodeClass "+class
-		if f.Verdict == diagnosis.Unknown && bears {
+		hasRun = true
+		concernsClass := f.Subject == "" || f.Subject == "EC2NodeClass "+class
+		if f.Verdict == diagnosis.Unknown && concernsClass {
 			return false
 		}
 	}
@@ -155,7 +156,7 @@ func (r report) clears(class, check string) bool {
 			return false
 		}
 	}
-	return judged
+	return hasRun
 }
 
 // publish stores the verdicts and reports new ones: on conditions of the claims, in events for claims, pools and pods,
@@ -191,19 +192,19 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 
 // cure records for which late claims the cause is gone. It compares the verdicts with before, or with the conditions
 // that a previous process wrote. The caller must hold the lock. Claims that the same fix cures get the same time, so
-// that they are replaced together; see nodeclaim.Reconciler.outdated.
+// that their instances are replaced together; see nodeclaim.Reconciler.outdated.
 func (d *Diagnoser) cure(late []lateClaim, before map[types.UID]Verdict) {
 	cured, now := map[types.UID]time.Time{}, d.Now.Now()
 	for _, l := range late {
 		id := l.claim.UID
 		v, isJudged := d.Verdicts[id]
 		was, wasJudged := before[id]
-		said, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		registered, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
 		switch since, isCured := d.cured[id]; {
 		case !isJudged || v.Known:
 		case isCured:
 			cured[id] = since
-		case was.Known || !wasJudged && poolhealth.IsOfCheck(said):
+		case was.Known || !wasJudged && poolhealth.IsOfCheck(registered):
 			cured[id] = now
 		}
 	}
@@ -236,6 +237,7 @@ func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, 
 	}
 }
 
+// orUnknown returns the check's ID as the value of a metric label.
 func orUnknown(check string) string {
 	if check == "" {
 		return "unknown"

@@ -28,12 +28,13 @@ type DisruptableConditionWriter struct {
 	Metrics *metrics.Metrics   // the metrics of this process
 
 	mu     sync.Mutex
-	heard  map[staySource][]disruption.Stay // the latest reasons of each source
+	stays  map[staySource][]disruption.Stay // the latest reasons of each source
 	nodes  map[string]staying               // by node name
-	newest loop.NewestVersions
+	newest loop.NewestVersions              // claims as this writer wrote them last
 }
 
-// staySource is a source of reasons. If several sources name the same node, the reason of the first source counts.
+// staySource is a source of reasons. If several sources name the same node, the reason of the source with the lowest
+// number is used.
 type staySource int
 
 const (
@@ -62,17 +63,17 @@ const (
 	stayWrites  = 50               // maximum number of conditions per call of Write
 )
 
-// Note replaces the reasons of a source.
+// Note replaces the reasons that a source has reported.
 func (s *DisruptableConditionWriter) Note(source staySource, stays ...disruption.Stay) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.heard == nil {
-		s.heard = map[staySource][]disruption.Stay{}
+	if s.stays == nil {
+		s.stays = map[staySource][]disruption.Stay{}
 	}
-	s.heard[source] = stays
+	s.stays[source] = stays
 }
 
 // Write merges the reasons of all sources at now, and updates the metrics and the conditions.
@@ -109,13 +110,14 @@ type dueStay struct {
 	since time.Time
 }
 
-// update merges the reasons of all sources, and returns the conditions to write, those with the longest lasting cause first.
+// update merges the reasons of all sources, and returns the conditions to write, those with the longest lasting cause
+// first.
 func (s *DisruptableConditionWriter) update(snapshot cluster.Snapshot, claims map[string]*karpv1.NodeClaim, now time.Time) []dueStay {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	current := map[string]disruption.Stay{}
 	for source := range staySources {
-		for _, stay := range s.heard[source] {
+		for _, stay := range s.stays[source] {
 			if _, ok := current[stay.Node]; !ok {
 				current[stay.Node] = stay
 			}
@@ -171,7 +173,8 @@ func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
 	return disruption.Undecided
 }
 
-// isDue reports whether the claim's condition must be updated: it differs from a cause that has lasted for StaySettles.
+// isDue reports whether the claim's condition must be written or removed. The cause must have lasted for StaySettles.
+// If only the message differs, the last write must be stayRepeats ago.
 func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable)
 	switch {

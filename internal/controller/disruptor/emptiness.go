@@ -88,7 +88,7 @@ func (e *Emptiness) Pause(took time.Duration) time.Duration {
 	return max(every-took, every/4)
 }
 
-// Pass deletes the nodes that have had no pods for their NodePool's consolidateAfter, as far as budgets allow.
+// Pass deletes the nodes that have been empty for their NodePool's consolidateAfter, as far as budgets allow.
 func (e *Emptiness) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopEmptiness, "").End()
 	looked := time.Now()
@@ -146,7 +146,7 @@ func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, b nodes
 	markLeaving(in, flights, b.Claims, e.Gate)
 	proposal := disruption.Propose(in)
 	e.countInvalid(in, proposal)
-	by := nodestate.NodesByName(in.Snapshot)
+	nodes := nodestate.NodesByName(in.Snapshot)
 	before := e.proposed
 	e.proposed, e.IsNews = map[string]bool{}, false
 	var out []emptyNode
@@ -154,7 +154,7 @@ func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, b nodes
 		for _, node := range move.Nodes {
 			e.proposed[node] = true
 			e.IsNews = e.IsNews || !before[node]
-			claim := b.Claims[by[node].Claim]
+			claim := b.Claims[nodes[node].Claim]
 			if !before[node] || claim == nil {
 				continue
 			}
@@ -165,8 +165,8 @@ func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, b nodes
 	return proposal, out
 }
 
-// noteQuiet writes to the claims when a pod last came to the node or left it, so that the time survives a restart. It
-// also sets the condition Consolidatable, which reports whether consolidation may consider the node.
+// noteQuiet writes lastPodEventTime to the claims: when a pod last came to the node or left it. So the time survives a
+// restart. It also sets or removes the condition Consolidatable: whether consolidation may consider the node.
 func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b nodestate.Records, now time.Time) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)

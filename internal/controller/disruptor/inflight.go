@@ -50,17 +50,17 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlig
 		}
 		f.Leaving = append(f.Leaving, c)
 	}
-	come := func(c *karpv1.NodeClaim) {
+	addReplacement := func(c *karpv1.NodeClaim) {
 		if f := byID[c.Annotations[nodestate.AnnotationReplaces]]; f != nil {
 			f.coming = append(f.coming, c)
 		}
 	}
 	for _, c := range claims {
-		come(c)
+		addReplacement(c)
 	}
 	for _, c := range late {
 		if !known[string(c.UID)] {
-			come(c)
+			addReplacement(c)
 		}
 	}
 	byName := map[string]*corev1.Node{}
@@ -155,11 +155,12 @@ func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound ma
 		if node == nil || c.DeletionTimestamp != nil {
 			continue
 		}
-		isEventual := f.Mark.Reason == disruption.Drifted && c.Spec.TerminationGracePeriod != nil
+		// The drain of a drifted node evicts protected pods too, when the claim's terminationGracePeriod ends.
+		evictsProtected := f.Mark.Reason == disruption.Drifted && c.Spec.TerminationGracePeriod != nil
 		for _, pod := range f.Pods[node.Name] {
 			p := nodestate.DrainPod(pod)
 			why := lost[p.ID()]
-			if p.Protected(now) && !isEventual {
+			if p.Protected(now) && !evictsProtected {
 				why = "has the annotation " + karpv1.AnnotationDoNotDisrupt
 			}
 			if why != "" && p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero() {
@@ -226,8 +227,8 @@ func podsByNode(o snapshot.Objects) map[string][]*corev1.Pod {
 	return out
 }
 
-// IsInTurn reports whether the move evicts its pods one after the other, now or soon. A move that takes longer than
-// nodestate.StaleAfter does not count.
+// IsInTurn reports whether the move evicts its pods one after the other, now or soon. It returns false for a move that
+// started longer than nodestate.StaleAfter ago.
 func (f *InFlightMove) IsInTurn(now time.Time) bool {
 	if len(f.Mark.Turns) == 0 || now.Sub(f.Mark.Begun) > nodestate.StaleAfter {
 		return false
@@ -249,11 +250,11 @@ func (s *DisruptionInput) Stale() map[string]bool {
 	out := map[string]bool{}
 	for i := range s.In.Snapshot.Nodes {
 		n := &s.In.Snapshot.Nodes[i]
-		at, is := since[n.Claim]
-		if c := s.Claims[n.Claim]; c != nil && c.DeletionTimestamp != nil && (!is || c.DeletionTimestamp.Time.Before(at)) {
-			at, is = c.DeletionTimestamp.Time, true
+		at, known := since[n.Claim]
+		if c := s.Claims[n.Claim]; c != nil && c.DeletionTimestamp != nil && (!known || c.DeletionTimestamp.Time.Before(at)) {
+			at, known = c.DeletionTimestamp.Time, true
 		}
-		if n.Leaving && is && s.In.Now.Sub(at) > nodestate.StaleAfter {
+		if n.Leaving && known && s.In.Now.Sub(at) > nodestate.StaleAfter {
 			out[n.Name] = true
 		}
 	}

@@ -43,10 +43,10 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 	defer m.Gate.Leave()
 	markLeaving(s.In, s.Flights, s.Claims, m.Gate)
 	nodes, stays := disruption.Candidates(s.In, disruption.Drifted)
-	nodes, tired := m.settled(s, disruption.Drifted, nodes, false)
+	nodes, movedTooOften := m.settled(s, disruption.Drifted, nodes, false)
 	nodestate.CountEligible(m.Metrics, disruption.Drifted, len(nodes))
 	nodes, later := m.inWaves(s, nodes)
-	m.Staying.Note(stayDrifted, slices.Concat(stays, tired, later)...)
+	m.Staying.Note(stayDrifted, slices.Concat(stays, movedTooOften, later)...)
 	m.Staying.Note(stayDriftRoom)
 	if len(nodes) == 0 {
 		_, _, rooms := disruption.Grant(s.In, disruption.Drifted, nil)
@@ -60,14 +60,14 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 	}
 	granted, waiting, rooms := disruption.Grant(s.In, disruption.Drifted, sets)
 	nodestate.CountRooms(m.Metrics, rooms)
-	granted, tired = m.settled(s, disruption.Drifted, granted, true)
-	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
+	granted, movedTooOften = m.settled(s, disruption.Drifted, granted, true)
+	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, movedTooOften)...)
 	s.reserve(m.Gate, granted)
-	return granted, slices.Concat(waiting, tired)
+	return granted, slices.Concat(waiting, movedTooOften)
 }
 
-// completable returns the moves that can be completed now, and why other nodes stay. A node stays until the next scan in two
-// cases: the launches of its pool are on hold, or a pod would go to a node that is not ready yet, such as the
+// completable returns the moves that can be completed now, and why other nodes stay. A node stays until the next scan
+// in two cases: the launches of its pool are on hold, or a pod would go to a node that is not ready yet, such as the
 // replacement of an earlier move. A node with a pod that fits on no node is held for a while.
 func (m *Disruptor) completable(s *DisruptionInput, found consolidation.Result,
 	now time.Time) (moves []consolidation.Move, later []disruption.Stay) {

@@ -29,7 +29,8 @@ func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
 	m.Log.Info("move waits", "move", f.Mark.ID, "cause", step.Reason, "newNodeClaims", f.claimNames())
 }
 
-// recordDone counts and reports a completed move, with the saving at the prices of the launched instances.
+// recordDone counts, logs and emits events about a completed move, with the saving at the prices of the launched
+// instances.
 func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 	reason, took := string(f.Mark.Reason), now.Sub(f.Mark.Begun).Seconds()
 	m.Metrics.Moves.Ended.WithLabelValues(reason, "done").Inc()

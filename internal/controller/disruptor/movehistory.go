@@ -26,8 +26,9 @@ type tripStore interface {
 	Write(ctx context.Context, text string) error
 }
 
-// MoveHistory records which workloads' pods were moved off which kind of node. From that it finds the nodes that must
-// stay, so that the same pods are not moved too often. Its methods
+// MoveHistory records which workloads' pods were moved off which kind of node. From these records it finds the nodes
+// that must stay, so that the same pods are not moved too often. Its methods may be called concurrently. On a nil
+// receiver they do nothing, and no node must stay.
 type MoveHistory struct {
 	Store tripStore    // keeps the trips across restarts
 	Log   *slog.Logger // the log of this process
@@ -35,16 +36,18 @@ type MoveHistory struct {
 	mu      sync.Mutex
 	Trips   disruption.Trips // past moves of pods
 	read    bool             // the records of earlier processes were read
-	news    bool             // there are unsaved records
+	unsaved bool             // there are records that Store does not have
 	written time.Time        // when the records were last saved
 	logged  string           // the last logged error
 }
 
-// MoveHistoryInterval is the shortest interval between writes. A crash loses the records since the last write.
+// MoveHistoryInterval is the shortest interval between two writes to Store. A crash loses the records since the last
+// write.
 const MoveHistoryInterval = 10 * time.Second
 
-// Recall reads the records of earlier processes once, and saves new ones. While they cannot be read, it returns an
-// error, and the caller must not start voluntary disruption: the same pods might be moved again.
+// Recall reads the records of earlier processes once, and saves new records. While the earlier records cannot be read,
+// it returns an error, and the caller must not start voluntary disruption: the same pods might be moved again. An error
+// of a write is only logged.
 func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 	if t == nil {
 		return nil
@@ -65,13 +68,13 @@ func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 		}
 		t.Trips, t.read = t.Trips.Add(now, known...), true
 	}
-	if !t.news || now.Sub(t.written) < MoveHistoryInterval {
+	if !t.unsaved || now.Sub(t.written) < MoveHistoryInterval {
 		return nil
 	}
 	t.written = now
 	err := t.Store.Write(ctx, t.Trips.Encode())
 	if err == nil {
-		t.news, t.logged = false, ""
+		t.unsaved, t.logged = false, ""
 		return nil
 	}
 	if text := err.Error(); text != t.logged && ctx.Err() == nil {
@@ -104,12 +107,12 @@ func (t *MoveHistory) Moved(now time.Time, reason disruption.Reason, claims []*k
 			})
 		}
 	}
-	t.news = t.news || len(trips) > 0
+	t.unsaved = t.unsaved || len(trips) > 0
 	t.Trips = t.Trips.Add(now, trips...)
 }
 
 // Stays returns which of the nodes must stay, and why. If together is true, all nodes would leave in this order, and
-// each counts for the next; otherwise each node is judged alone.
+// the pods of each node count toward the limits of the next; otherwise each node is judged alone.
 func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s HistoryInput,
 	together bool) []disruption.Stay {
 	if t == nil || len(nodes) == 0 {

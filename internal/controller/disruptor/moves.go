@@ -89,7 +89,7 @@ const (
 	advanceEvery = time.Second      // between two steps of the moves in flight
 	searchEvery  = 10 * time.Second // shortest time between two scans for new moves
 	searchLeast  = 5 * time.Minute  // longest time between two scans whose input is the same
-	searchShare  = 4                // the pause after a scan is at least this many times its duration
+	searchShare  = 4                // the next scan starts at least this many durations of a scan after the start of that scan
 	HoldFirst    = 2 * time.Minute  // how long the nodes of an undone move are excluded; it doubles each further time
 	HoldMost     = time.Hour        // longest exclusion
 )
@@ -112,7 +112,7 @@ func (m *Disruptor) Start(ctx context.Context) error {
 	}
 }
 
-// logError counts and logs an error that the next pass may not fix.
+// logError counts and logs an error, unless the next pass fixes it by reading the objects again.
 func (m *Disruptor) logError(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
@@ -170,8 +170,8 @@ func (m *Disruptor) flights(o snapshot.Objects) []*InFlightMove {
 	return out
 }
 
-// see returns the input of replacement.Next for each move. It makes a plan only if a ready move must know whether its
-// pods can be placed.
+// see returns the input of replacement.Next for each move. It computes a plan only if a move with ready replacements
+// depends on whether its pods can be placed.
 func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot.Objects, now time.Time) ([]replacement.Seen, error) {
 	seen := make([]replacement.Seen, len(flights))
 	isDue := false
@@ -214,8 +214,8 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot
 	return seen, nil
 }
 
-// missingInput returns which input of a decision is missing: after a start, or while an API does not answer. It is empty if
-// no input is missing.
+// missingInput returns which input of a decision is missing: after a start, or while an API does not answer. It is
+// empty if no input is missing.
 func missingInput(paused loop.PauseState, market catalog.Market) string {
 	switch {
 	case market == nil:

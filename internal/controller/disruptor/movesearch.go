@@ -30,7 +30,7 @@ type searching struct {
 
 	steady consolidation.ChurnDetector // measures how often pods come and go
 
-	blockers time.Time // when deadlocks were last counted
+	deadlocks time.Time // when deadlocks were last counted
 }
 
 // DisruptionInput is the state of the cluster for one scan, with all facts that decide which nodes may be disrupted.
@@ -67,7 +67,8 @@ func (m *Disruptor) Look(ctx context.Context) error {
 	return m.Save(ctx, now)
 }
 
-// ReadInput reads the input of a scan. It returns nil until the offerings of EC2 are known.
+// ReadInput reads the input of a scan. It returns nil until the offerings of EC2 are known, and while there are no
+// NodeClaims.
 func (m *Disruptor) ReadInput(ctx context.Context, now time.Time) (*DisruptionInput, error) {
 	objects, err := m.Reader.Objects(ctx)
 	if err != nil || len(objects.Claims) == 0 {
@@ -151,10 +152,10 @@ func (m *Disruptor) settled(s *DisruptionInput, reason disruption.Reason, nodes 
 // countDeadlocks sets the metric of the objects that block the draining of nodes until a user fixes them. It does so at
 // most every deadlocksEvery.
 func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
-	if now.Sub(m.Search.blockers) < deadlocksEvery {
+	if now.Sub(m.Search.deadlocks) < deadlocksEvery {
 		return
 	}
-	m.Search.blockers = now
+	m.Search.deadlocks = now
 	for kind, n := range snapshot.Deadlocks(o.Blockers(now)) {
 		m.Metrics.Deadlocks.WithLabelValues(string(kind)).Set(float64(n))
 	}
@@ -204,12 +205,12 @@ func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 		return err
 	}
 	nodes, stays := disruption.Candidates(s.In, disruption.Underutilized)
-	nodes, tired := m.settled(s, disruption.Underutilized, nodes, false)
+	nodes, movedTooOften := m.settled(s, disruption.Underutilized, nodes, false)
 	nodestate.CountEligible(m.Metrics, disruption.Underutilized, len(nodes))
 	_, _, rooms := disruption.Grant(s.In, disruption.Underutilized, nil)
 	nodestate.CountRooms(m.Metrics, rooms)
 	nodes, full := s.withRoom(nodes, rooms)
-	m.Staying.Note(staySaving, slices.Concat(stays, tired, full)...)
+	m.Staying.Note(staySaving, slices.Concat(stays, movedTooOften, full)...)
 	m.logError(m.Staying.Write(ctx, s.In.Snapshot, s.Claims, now))
 	m.countDeadlocks(s.objects, now)
 	m.Search.steady.Observe(s.In.Snapshot, now)
@@ -264,8 +265,9 @@ func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) erro
 	return m.BeginAll(ctx, s, disruption.Underutilized, confirmed, now)
 }
 
-// holdBest excludes the nodes of the best granted move for a while. It is called if revalidation confirmed no move:
-// otherwise each scan would find the same move again.
+// holdBest takes the best move that the budgets allow, and excludes its nodes from moves for a while. moves has the
+// best move first. holdBest is called if revalidation confirmed no move: otherwise each scan would find the same move
+// again.
 func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, granted map[string]bool, now time.Time) {
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for i := range moves {
@@ -296,12 +298,12 @@ func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (
 			sets = append(sets, move.Nodes)
 		}
 	}
-	var waiting, tired []disruption.Stay
+	var waiting, movedTooOften []disruption.Stay
 	var rooms []disruption.Room
 	granted, waiting, rooms = disruption.Grant(s.In, disruption.Underutilized, sets)
 	nodestate.CountRooms(m.Metrics, rooms)
-	granted, tired = m.settled(s, disruption.Underutilized, granted, true)
-	m.Staying.Note(staySavingRoom, slices.Concat(waiting, tired)...)
+	granted, movedTooOften = m.settled(s, disruption.Underutilized, granted, true)
+	m.Staying.Note(staySavingRoom, slices.Concat(waiting, movedTooOften)...)
 	s.reserve(m.Gate, granted)
 	return nodes, granted
 }
@@ -356,14 +358,14 @@ func (m *Disruptor) ConsolidationInput(s *DisruptionInput, nodes []string) conso
 }
 
 // BeginAll starts the moves one after another. It skips moves that need a launch that is on hold. An error ends only
-// its own move.
+// its own move and is logged; BeginAll always returns nil.
 func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason disruption.Reason,
 	moves []consolidation.Move, now time.Time) error {
 	byName := map[string]*corev1.Node{}
 	for _, n := range s.objects.Nodes {
 		byName[n.Name] = n
 	}
-	by, usual := nodestate.NodesByName(s.In.Snapshot), loop.UsualJoin(s.objects.Claims)
+	by, usualJoin := nodestate.NodesByName(s.In.Snapshot), loop.UsualJoin(s.objects.Claims)
 	for _, move := range moves {
 		if !m.Holds.Allows(move.PlannedNodes, now) {
 			s.release(m.Gate, move.Nodes, nil)
@@ -388,7 +390,7 @@ func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason dis
 			Turns:  move.EvictionOrder,
 		}
 		if reason == disruption.Underutilized {
-			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usual).Seconds()))
+			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usualJoin).Seconds()))
 		}
 		m.logError(m.begin(ctx, mark, claims, nodes,
 			func(a map[string]string) error { return m.createReplacements(ctx, move.PlannedNodes, a) }, now))

@@ -6,8 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// off returns why the move is no longer wanted: by the user, or because it would no longer save money. It is empty if
-// the move is still wanted. It is called until the replacements are ready.
+// off returns why the move must be undone: the user's settings no longer allow it, its nodes are no longer drifted, or
+// it would no longer save money. The result is empty if the move may continue.
 func (m *Disruptor) off(f *InFlightMove, w userIntent) string {
 	for _, c := range f.Leaving {
 		if c.DeletionTimestamp != nil {

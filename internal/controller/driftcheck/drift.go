@@ -69,7 +69,7 @@ const (
 	driftEvery  = 5 * time.Second                             // between two passes
 	DriftListed = time.Minute                                 // maximum age of the list of instances
 	DriftSoak   = time.Minute                                 // how long a node must be initialized to count as fit for pods
-	youngFor    = 2*lifecycle.RegistrationTimeout + DriftSoak // how long a new claim may take to become fit
+	youngFor    = 2*lifecycle.RegistrationTimeout + DriftSoak // how long a new claim may take to become fit for pods
 )
 
 // Start runs the loop until ctx ends.
@@ -151,14 +151,14 @@ type driftSeen struct {
 	ofPool  map[string]drift.Made            // by pool: hash and parts of its present spec
 	ofClass map[string]drift.Made            // by class: hash and parts of its present spec
 	types   map[string]map[string]typeOffers // by pool and instance type; the inner map is nil if the offerings are not known now
-	wishes  map[string]driftWish             // by pool: its drift settings
+	settings  map[string]driftSettings             // by pool: its drift settings
 }
 
 // read reads the input of a pass.
 func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error) {
 	seen := driftSeen{
 		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, ofPool: map[string]drift.Made{},
-		ofClass: map[string]drift.Made{}, types: map[string]map[string]typeOffers{}, wishes: map[string]driftWish{},
+		ofClass: map[string]drift.Made{}, types: map[string]map[string]typeOffers{}, settings: map[string]driftSettings{},
 	}
 	var pools karpv1.NodePoolList
 	var classes awsv1.EC2NodeClassList
@@ -190,7 +190,7 @@ func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error)
 			return seen, err
 		}
 		seen.pools, seen.ofPool[pool.Name] = append(seen.pools, pool), made
-		seen.wishes[pool.Name] = driftWishOf(pool, now)
+		seen.settings[pool.Name] = driftSettingsOf(pool, now)
 		seen.types[pool.Name] = d.offered(seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name], pool.Name, now)
 	}
 	slices.SortFunc(seen.pools, func(a, b *karpv1.NodePool) int { return compareNames(a, b) })
@@ -215,6 +215,7 @@ func canDrift(pool *karpv1.NodePool, classes map[string]*awsv1.EC2NodeClass) boo
 	return class != nil && class.DeletionTimestamp == nil
 }
 
+// compareNames sorts objects by name. No two objects may have the same name.
 func compareNames(a, b client.Object) int {
 	if a.GetName() < b.GetName() {
 		return -1
@@ -255,8 +256,8 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
 	return nil
 }
 
-// stamp writes the hashes of the present hash version to a claim that lacks them. It takes the hashes of the present
-// configuration, unless the claim already drifts. Karpenter does the same.
+// stamp writes the hashes of the pool and the class, with the present hash version, to a claim that lacks them. It
+// takes the hashes of the present configuration, unless the claim already drifts. Karpenter does the same.
 func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftSeen) error {
 	ofPool, ofClass := conversion.MadeFrom(claim, pool)
 	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]
@@ -272,18 +273,18 @@ func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	return err
 }
 
-// restamped returns the hash and parts to write to a claim; nil: nothing must be written. was is on the claim, is
-// belongs to the present configuration.
-func restamped(was, is drift.Made, drifts bool) *drift.Made {
+// restamped returns the hash and parts to write to a claim; nil: nothing must be written. onClaim is what the claim has
+// now, present belongs to the present configuration. A claim that drifts keeps its hash, so that it still drifts.
+func restamped(onClaim, present drift.Made, drifts bool) *drift.Made {
 	switch {
-	case is.Stamp.Version == "":
+	case present.Stamp.Version == "":
 		return nil
-	case was.Stamp.Version != is.Stamp.Version && !drifts:
-		return &is
-	case was.Stamp.Version != is.Stamp.Version:
-		return &drift.Made{Stamp: drift.Stamp{Hash: was.Stamp.Hash, Version: is.Stamp.Version}}
-	case was.Stamp == is.Stamp && was.Parts == nil:
-		return &is
+	case onClaim.Stamp.Version != present.Stamp.Version && !drifts:
+		return &present
+	case onClaim.Stamp.Version != present.Stamp.Version:
+		return &drift.Made{Stamp: drift.Stamp{Hash: onClaim.Stamp.Hash, Version: present.Stamp.Version}}
+	case onClaim.Stamp == present.Stamp && onClaim.Parts == nil:
+		return &present
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 type poolDrift struct {
 	pool   *karpv1.NodePool
 	class  *awsv1.EC2NodeClass      // the node class of the pool
-	wish   driftWish                // the drift settings of the pool
+	settings   driftSettings                // the drift settings of the pool
 	nodes  []nodeDrift              // sorted by name of the claim
 	hold   drift.Hold               // the mass drift, if there is one
 	isHeld bool                     // the breaker is open, and the user has not allowed this mass drift
@@ -40,22 +40,22 @@ type nodeDrift struct {
 	claim    *karpv1.NodeClaim
 	verdicts []drift.Verdict // how the node drifts; empty if it does not
 	unknown  bool            // EC2 has not reported the state of the instance
-	untold   []drift.Reason  // reasons for which it cannot be decided now whether the node drifts
+	undecided   []drift.Reason  // reasons for which it cannot be decided now whether the node drifts
 	target   string          // identifies the configuration from which a replacement would be made
 	fit      bool            // the node has been ready for pods for DriftSoak
 	young    bool            // the node may still become fit
 }
 
-// driftWish has the drift settings of a pool.
-type driftWish struct {
+// driftSettings has the drift settings of a pool.
+type driftSettings struct {
 	disruption.Policy
 	allowed string // token of the mass drift that the user has allowed
 	wrong   string // the setting that cannot be parsed; it blocks replacements. Empty: all settings are valid
 }
 
-// driftWishOf returns the drift settings of the pool at now.
-func driftWishOf(pool *karpv1.NodePool, now time.Time) driftWish {
-	out := driftWish{Policy: nodestate.PolicyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[nodestate.AnnotationDriftAllow])}
+// driftSettingsOf returns the drift settings of the pool at now.
+func driftSettingsOf(pool *karpv1.NodePool, now time.Time) driftSettings {
+	out := driftSettings{Policy: nodestate.PolicyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[nodestate.AnnotationDriftAllow])}
 	if p, is := out.Forbidden(disruption.Drifted); is {
 		out.wrong = p.String()
 	}
@@ -82,16 +82,18 @@ func (d *Reconciler) offered(class *awsv1.EC2NodeClass, pool string, now time.Ti
 // has reports whether a node with the labels could be launched. A node launched as reserved may also be replaced with
 // an on-demand node.
 func (t typeOffers) has(labels map[string]string) bool {
-	way := labels[karpv1.LabelCapacityType]
+	capacityType := labels[karpv1.LabelCapacityType]
 	return slices.ContainsFunc(t, func(o catalog.Offering) bool {
-		return o.Zone == labels[catalog.LabelZone] && (o.CapacityType == way || way == catalog.Reserved && o.CapacityType == catalog.OnDemand)
+		return o.Zone == labels[catalog.LabelZone] &&
+			(o.CapacityType == capacityType || capacityType == catalog.Reserved && o.CapacityType == catalog.OnDemand)
 	})
 }
 
 // judge evaluates all nodes of a pool.
 func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) poolDrift {
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
-	out := poolDrift{pool: pool, class: class, wish: seen.wishes[pool.Name], proven: map[string]bool{}, failed: map[string]drift.Failure{}}
+	out := poolDrift{pool: pool, class: class, settings: seen.settings[pool.Name], proven: map[string]bool{},
+		failed: map[string]drift.Failure{}}
 	var judged []drift.Judged
 	for _, claim := range seen.claims[pool.Name] {
 		n := d.judgeNode(seen, pool, claim, now)
@@ -102,8 +104,8 @@ func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time)
 	found := selectedText(class, d.Authority)
 	out.state = drift.Short(found)
 	hold, trips := drift.Trip(judged, found, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
-	out.hold, out.isHeld = hold, trips && out.wish.allowed != hold.Token && !out.wish.ObserveDrift
-	if !trips && !out.wish.ObserveDrift && isUntold(out) {
+	out.hold, out.isHeld = hold, trips && out.settings.allowed != hold.Token && !out.settings.ObserveDrift
+	if !trips && !out.settings.ObserveDrift && isUndecided(out) {
 		out.still = openBreaker(pool)
 	}
 	failures := d.FailedOf(pool, now)
@@ -142,15 +144,15 @@ func openBreaker(pool *karpv1.NodePool) string {
 	return c.Message
 }
 
-// isUntold reports whether it cannot be decided now if nodes with the condition Drifted still drift. That is the case
-// if the class does not find its security groups or subnets, or if EC2 has not reported the state of an instance.
-func isUntold(p poolDrift) bool {
+// isUndecided reports whether it cannot be decided now if nodes with the condition Drifted still drift. That is the
+// case if the class does not find its security groups or subnets, or if EC2 has not reported the state of an instance.
+func isUndecided(p poolDrift) bool {
 	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
 		return true
 	}
 	return slices.ContainsFunc(p.nodes, func(n nodeDrift) bool {
 		c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
-		return ok && slices.Contains(n.untold, drift.Reason(c.Reason))
+		return ok && slices.Contains(n.undecided, drift.Reason(c.Reason))
 	})
 }
 
@@ -166,8 +168,8 @@ func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *kar
 	if d.Reserves {
 		n.Reservation = instance.Reservation.ID
 	}
-	w := d.wishFor(seen, pool, claim)
-	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, w), unknown: !known, untold: drift.Unknown(n, w)}
+	w := d.desiredFor(seen, pool, claim)
+	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, w), unknown: !known, undecided: drift.Unknown(n, w)}
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	image, _ := ami.For(offerings.ImagesOf(class), claim.Labels)
 	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))
@@ -178,14 +180,15 @@ func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *kar
 	return out
 }
 
-// wishFor returns the configuration that a node like the claim's should have. The claim's own class applies; if the
-// pool names another class, the pool's hash differs.
-func (d *Reconciler) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Desired {
+
+// desiredFor returns the configuration that a node with the claim's labels should have now. The claim's own class is
+// used. If the pool names another class, the node drifts anyway, because the pool's hash differs.
+func (d *Reconciler) desiredFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Desired {
 	w := drift.Desired{
 		PoolName:  pool.Name,
 		ClassName: claim.Spec.NodeClassRef.Name,
 		Pool:      seen.ofPool[pool.Name],
-		Ignored:   seen.wishes[pool.Name].IgnoreDrift,
+		Ignored:   seen.settings[pool.Name].IgnoreDrift,
 	}
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		w.Requirements = append(w.Requirements, requirements.Requirement{
@@ -278,7 +281,8 @@ func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 	return out
 }
 
-// selectedText identifies all objects that a class finds in AWS, so that the user's approval covers only these objects.
+// selectedText identifies all objects that a class finds in AWS, and the certificate authority. So the user's approval
+// covers only these objects.
 func selectedText(class *awsv1.EC2NodeClass, authority string) string {
 	is := selectedBy(class)
 	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found,

@@ -108,7 +108,8 @@ func keepFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
 	keep(pool, kubeclient.AnnotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
 }
 
-// SlotOf returns the requirements on instance types that can start an image, as text.
+// SlotOf returns, as text, the requirements that an image has on instance types. Images of the same slot replace each
+// other.
 func SlotOf(requirements []requirements.Requirement) string {
 	var out []string
 	for _, r := range requirements {
@@ -162,7 +163,7 @@ func (d *Reconciler) remember(ctx context.Context, seen driftSeen, pools map[str
 	return nil
 }
 
-// mark adds the selector fields because of which the node drifts, or may drift.
+// mark adds to drifting the selector fields because of which the node drifts, or may drift.
 func (n nodeDrift) mark(drifting map[string]bool) {
 	if n.unknown {
 		drifting[drift.FieldGroups], drifting[drift.FieldSubnets] = true, true
@@ -174,7 +175,8 @@ func (n nodeDrift) mark(drifting map[string]bool) {
 	}
 }
 
-// prove records that the image of a node that is fit for pods is good. The image in use takes precedence over earlier ones.
+// prove records that the image of a node that is fit for pods is good. The image in use takes precedence over earlier
+// ones.
 func prove(m drift.Memory, class *awsv1.EC2NodeClass, n nodeDrift) drift.Memory {
 	inUse, ok := ami.For(offerings.ImagesOf(class), n.claim.Labels)
 	if !n.fit || !ok || n.claim.Status.ImageID == "" {

@@ -20,12 +20,12 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 		return nil, nil
 	}
 	in := drift.WavesInput{
-		Proven: p.proven, Failed: p.failed, Total: len(p.nodes), Canary: p.wish.Canary, Wave: p.wish.Wave, Held: p.wish.wrong,
+		Proven: p.proven, Failed: p.failed, Total: len(p.nodes), Canary: p.settings.Canary, Wave: p.settings.Wave, Held: p.settings.wrong,
 	}
 	if p.isHeld {
 		_, in.Held = p.held()
 	}
-	in.Moving = make([]string, p.emptied(moving)) // their replacements exist already and wait for the pods
+	in.Moving = make([]string, p.emptied(moving)) // for a node whose claim is being deleted the target is empty
 	for _, n := range p.nodes {
 		node := n.claim.Status.NodeName
 		if slices.Contains(moving, node) || n.isMoving() {
@@ -36,19 +36,19 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 		if len(n.verdicts) == 0 && n.young && !n.fit {
 			in.Trying = append(in.Trying, n.target)
 		}
-		if !drifts || p.wish.ObserveDrift || node == "" || candidates != nil && !slices.Contains(candidates, node) {
+		if !drifts || p.settings.ObserveDrift || node == "" || candidates != nil && !slices.Contains(candidates, node) {
 			continue
 		}
-		d := drift.Drifted{Node: node, Target: n.target, Since: n.claim.CreationTimestamp.Time}
+		drifted := drift.Drifted{Node: node, Target: n.target, Since: n.claim.CreationTimestamp.Time}
 		if c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDrifted); ok {
-			d.Since = c.LastTransitionTime.Time
+			drifted.Since = c.LastTransitionTime.Time
 		}
-		in.Drifted = append(in.Drifted, d)
+		in.Drifted = append(in.Drifted, drifted)
 	}
 	return drift.Waves(in)
 }
 
-// emptied counts the moving nodes that the last pass did not see, because their claims are being deleted.
+// emptied returns how many of the moving nodes the last pass did not see, because their claims are being deleted.
 func (p poolDrift) emptied(moving []string) int {
 	n := 0
 	for _, node := range moving {

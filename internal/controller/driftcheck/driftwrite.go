@@ -38,8 +38,8 @@ func (d *Reconciler) write(ctx context.Context, p poolDrift, now time.Time) erro
 func (p poolDrift) held() (reason, message string) {
 	if p.isHeld {
 		other := ""
-		if p.wish.allowed != "" {
-			other = fmt.Sprintf(" (%s=%s is about another change)", nodestate.AnnotationDriftAllow, p.wish.allowed)
+		if p.settings.allowed != "" {
+			other = fmt.Sprintf(" (%s=%s is about another change)", nodestate.AnnotationDriftAllow, p.settings.allowed)
 		}
 		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. No node is replaced because of it. If the change is intended: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
 			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token, other)
@@ -123,14 +123,14 @@ const failureLife = 24 * time.Hour
 func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now time.Time) error {
 	v, drifts := drift.First(n.verdicts)
 	before, had := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
-	if !drifts && had && slices.Contains(n.untold, drift.Reason(before.Reason)) {
+	if !drifts && had && slices.Contains(n.undecided, drift.Reason(before.Reason)) {
 		return nil
 	}
-	if isWritten(n.claim, p.wish.ObserveDrift, v, drifts) {
+	if isWritten(n.claim, p.settings.ObserveDrift, v, drifts) {
 		return nil
 	}
 	condition, other := karpv1.ConditionDrifted, karpv1.ConditionDriftObserved
-	if p.wish.ObserveDrift {
+	if p.settings.ObserveDrift {
 		condition, other = other, condition
 	}
 	claim, err := d.Objects.PatchClaim(ctx, n.claim, func(claim *karpv1.NodeClaim) {
@@ -151,7 +151,7 @@ func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, n
 	if seen, _ := n.claim.StatusConditions().Find(condition); drifts && seen.Reason != string(v.Reason) {
 		d.Events.Emit(claim, kubeclient.ReasonDrifted, string(v.Reason)+": "+v.Message)
 		d.Log.Info("NodeClaim drifts", "NodeClaim", claim.Name, "nodePool", p.pool.Name, "reason", string(v.Reason),
-			"cause", v.Message, "observed", p.wish.ObserveDrift)
+			"cause", v.Message, "observed", p.settings.ObserveDrift)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (d *Reconciler) measure(pools map[string]poolDrift) {
 			d.Metrics.DriftHeld.WithLabelValues(name, reason).Set(1)
 		}
 		state := "drifted"
-		if p.wish.ObserveDrift {
+		if p.settings.ObserveDrift {
 			state = "observed"
 		}
 		for _, n := range p.nodes {

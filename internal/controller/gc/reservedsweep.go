@@ -94,7 +94,7 @@ func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	return nil
 }
 
-// withoutReservation replaces the labels of a reserved instance with that of an on-demand instance.
+// withoutReservation replaces the labels of a reserved instance with those of an on-demand instance.
 func withoutReservation(labels map[string]string) {
 	if labels == nil {
 		return

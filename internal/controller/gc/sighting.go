@@ -36,7 +36,7 @@ func sightings(out SweepResult, name string) []sighting {
 	for _, uid := range slices.Sorted(maps.Keys(byUID)) {
 		all = append(all, sighting{"namesake " + uid, kubeclient.ReasonNamesake,
 			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; Joiner does not touch them",
-				quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), whose(byUID[uid])),
+				quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), ownerFacts(byUID[uid])),
 			"give each cluster of an account and region a different name"})
 	}
 	if len(out.Legacy) > 0 {
@@ -47,15 +47,15 @@ func sightings(out SweepResult, name string) []sighting {
 		slices.Sort(ids)
 		all = append(all, sighting{"legacy " + strings.Join(ids, ","), kubeclient.ReasonNamesake,
 			fmt.Sprintf("%s our cluster's name%s, no cluster UID, and no NodeClaim or Node here: another cluster's Karpenter may have our name: %s; Joiner does not touch them",
-				verb(len(ids)), quoted(name), whose(out.Legacy)),
+				subjectAndVerb(len(ids)), quoted(name), ownerFacts(out.Legacy)),
 			"find out which cluster owns them; terminate them by hand if they are not needed"})
 	}
 	return all
 }
 
-// whose returns facts that help to find the owner of instances: tags, VPC and instance profile of the instance with the
-// lowest ID.
-func whose(instances []ec2.Instance) string {
+// ownerFacts returns facts that help to find the owner of instances: tags, VPC and instance profile of the instance
+// with the lowest ID.
+func ownerFacts(instances []ec2.Instance) string {
 	i := slices.MinFunc(instances, func(a, b ec2.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	out := i.ID
 	for _, fact := range []struct{ what, value string }{
@@ -69,7 +69,7 @@ func whose(instances []ec2.Instance) string {
 	return out
 }
 
-// quoted returns the cluster's name for a message; empty without a name.
+// quoted returns the cluster's name for a message: a comma and the name in quotes; empty without a name.
 func quoted(name string) string {
 	if name == "" {
 		return ""
@@ -77,8 +77,8 @@ func quoted(name string) string {
 	return fmt.Sprintf(", %q", name)
 }
 
-// verb returns the subject and verb of a message about n instances.
-func verb(n int) string {
+// subjectAndVerb returns the subject and the verb of a message about n instances.
+func subjectAndVerb(n int) string {
 	if n == 1 {
 		return "an instance has"
 	}

@@ -29,7 +29,7 @@ type SweepInput struct {
 type SweepResult struct {
 	Instances []ec2.Instance      // instances without a claim, to terminate
 	Claims    []*karpv1.NodeClaim // claims without an instance, to delete
-	Held      []open              // kinds of which too many objects are orphans to be plausible
+	Held      []open              // open breakers: kinds of objects with implausibly many orphans
 	SameName  []ec2.Instance      // instances of another cluster with our cluster's name
 	Legacy    []ec2.Instance      // instances with our cluster's name, but without a cluster UID, a claim or a Node here
 }
@@ -106,7 +106,8 @@ func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	return out
 }
 
-// limit applies the breaker: it returns either all of the orphans, or none.
+// limit applies the breaker. It returns all orphans, or none if they are more than the breaker's count and more than
+// its share of total; then it adds the open breaker to out.
 func limit[T any](out *SweepResult, b loop.Breaker, kind string, found []T, total int) []T {
 	most, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
 	if len(found) <= most || float64(len(found)) <= share*float64(total) {

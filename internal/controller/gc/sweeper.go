@@ -54,7 +54,7 @@ type Collector struct {
 	Metrics  *metrics.Metrics          // the metrics of this process
 	Log      *slog.Logger              // the log of this process
 
-	failures loop.Backoff
+	failures loop.Backoff    // the only key is "sweep"
 	logged   map[string]bool // keys of the findings that were logged
 
 	profilesSwept time.Time // when instance profiles were last swept
@@ -134,7 +134,8 @@ func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]b
 	return out, nodes, nil
 }
 
-// isWanted reports whether the instance has a claim on the API server. The cache may be far behind.
+// isWanted reports whether the API server has a claim with this instance, or with its name and no instance yet. The
+// cache may be far behind.
 func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
 	if s.Live == nil || i.Claim() == "" {
 		return false, nil
@@ -177,7 +178,7 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	return nil
 }
 
-// drop deletes a claim whose instance is gone, after it has read that instance from EC2.
+// drop reads from EC2 the instance of a claim that seems to be lost, and deletes the claim if the instance has ended.
 func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	why, known := "EC2 does not return it", false // known: EC2 returns the instance
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
@@ -216,8 +217,8 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	return nil
 }
 
-// reportUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's because
-// it has lost its tags.
+// reportUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's
+// because it has lost its tags.
 func (s *Collector) reportUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	if i.Owner == ec2.Unmarked && s.Market != nil {
 		s.Events.Emit(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())

@@ -21,7 +21,7 @@ const (
 )
 
 // tag adds tags to the instances of claims whose Nodes have joined, because the name of the Node was not known at
-// launch. It records that on the claim, as Karpenter does.
+// launch. It records on the claim that its instance is tagged, as Karpenter does.
 func (s *Collector) tag(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	untagged := map[string]*karpv1.NodeClaim{} // by provider ID
 	for _, c := range claims {
@@ -51,7 +51,7 @@ func (s *Collector) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.No
 	if tags := s.Fleet.LateTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
 		err := s.Fleet.Tag(ctx, i, ec2.Carried, tags)
 		if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Refused) {
-			return nil // the instance was terminated, or belongs to another cluster, which report reports
+			return nil // the instance was terminated, or belongs to another cluster; Collector.report reports those
 		}
 		if err != nil {
 			return err

@@ -52,8 +52,8 @@ const (
 	departWatch = 5 * time.Second
 )
 
-// DepartMost is how long a node waits for the plan. A spot instance has only two minutes, and its pods need them to
-// terminate.
+// DepartMost is how long a node waits for the plan. A spot instance ends after two minutes, and its pods need most of
+// that time to terminate.
 const DepartMost = 10 * time.Second
 
 // DrainMarked drains and deletes marked claims until ctx ends.
@@ -212,9 +212,9 @@ func (i *Handler) depart(ctx context.Context, d departure, now time.Time) error 
 	return nil
 }
 
-// isPassing reports whether the error is about stale state. The next pass reads fresh state, so the error need not be
-// logged.
-func isPassing(err error) bool {
+// isStaleState reports whether the error means that the read objects were stale. The next pass reads fresh objects, so
+// the error need not be logged.
+func isStaleState(err error) bool {
 	next := kubeclient.WhatNext(err)
 	return next == kubeclient.Gone || next == kubeclient.Reread
 }

@@ -142,7 +142,7 @@ func (i *Handler) pause(ctx context.Context, key, message string, err error) {
 // logError logs the error, once for each cause, and returns when to try again.
 func (i *Handler) logError(ctx context.Context, key, message string, err error) time.Time {
 	now := time.Now()
-	if ctx.Err() != nil || isPassing(err) {
+	if ctx.Err() != nil || isStaleState(err) {
 		return now // the process is stopping, or the next pass reads fresh state
 	}
 	next, hint := loop.SortError(err)

@@ -17,18 +17,18 @@ import (
 // owners caches which cluster owns the instances that none of our claims has. EventBridge rules send the events of all
 // instances of an account. The zero value is empty. Its methods must not be called concurrently.
 type owners struct {
-	known map[string]standing // by instance ID
+	known map[string]ownership // by instance ID
 }
 
-// standing is EC2's answer about an instance that none of our claims has.
-type standing struct {
+// ownership is EC2's answer about an instance that none of our claims has.
+type ownership struct {
 	owner   ec2.Ownership // empty: EC2 does not return the instance
 	isEnded bool          // the instance is being terminated, or was terminated
 	until   time.Time     // when to ask EC2 again
 }
 
 // EC2 is asked about up to askedAtOnce instances in one or two calls, followed by a pause of askPause. Answers are
-// valid for ownersLife. At most mostOwners answers are cached.
+// valid for ownersLife. The cache is emptied when it has more than mostOwners answers.
 const (
 	askedAtOnce = 200
 	askPause    = time.Second
@@ -38,8 +38,8 @@ const (
 )
 
 // find returns the owners of the instances by ID. Instances whose owner is not known yet are missing from the result.
-func (o *owners) find(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]standing {
-	out := map[string]standing{}
+func (o *owners) find(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]ownership {
+	out := map[string]ownership{}
 	var ask []string
 	for _, id := range ids {
 		if s, ok := o.known[id]; ok && now.Before(s.until) {
@@ -55,7 +55,7 @@ func (o *owners) find(ctx context.Context, machines loop.InstanceClient, ids []s
 		o.known = nil
 	}
 	if o.known == nil {
-		o.known = map[string]standing{}
+		o.known = map[string]ownership{}
 	}
 	for id, s := range askOwners(ctx, machines, ask[:min(len(ask), askedAtOnce)], now) {
 		o.known[id], out[id] = s, s
@@ -64,17 +64,17 @@ func (o *owners) find(ctx context.Context, machines loop.InstanceClient, ids []s
 }
 
 // askOwners reads the owners from EC2. The client combines concurrent requests into one call.
-func askOwners(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]standing {
-	out := map[string]standing{}
+func askOwners(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]ownership {
+	out := map[string]ownership{}
 	var mu sync.Mutex
 	var group errgroup.Group
 	for _, id := range ids {
 		group.Go(func() error {
 			instance, err := machines.Instance(ctx, id)
-			s := standing{owner: instance.Owner, isEnded: instance.State.Ended(), until: now.Add(ownersLife)}
+			s := ownership{owner: instance.Owner, isEnded: instance.State.Ended(), until: now.Add(ownersLife)}
 			switch {
 			case awserr.Is(err, awserr.Gone):
-				s = standing{until: now.Add(ownersAnew)}
+				s = ownership{until: now.Add(ownersAnew)}
 			case err != nil:
 				return nil // the owner stays unknown; the queue delivers the message again
 			case instance.Owner == ec2.Ours:
@@ -110,13 +110,13 @@ const ownerNobody = "nobody"
 // read the same queue and gets the message then. After that, the message would only fill the queue.
 const maxReturns = 3
 
-// leave reports whether a message must stay in the queue because it is about instances of another cluster, and returns
-// the owner label. A message about another cluster with our name is never removed: both clusters read the same queue,
-// and the other cluster has not read the message yet.
-func leave(l *queuedMessage, owners map[string]standing) (whose string, isLeft bool) {
-	turns := l.message.Received < maxReturns
+// leave returns the owner label of the message's instances, and whether the message must stay in the queue: always if
+// the owner is not known yet or is another cluster with our name, and maxReturns times if no claim has the instance. In
+// the case of the same name both clusters read the same queue, and the other cluster has not read the message yet.
+func leave(l *queuedMessage, owners map[string]ownership) (whose string, isLeft bool) {
+	mayReturn := l.message.Received < maxReturns
 	if l.notice.Kind == interruption.BlockExpiring && len(l.claims) == 0 {
-		return ownerNobody, turns
+		return ownerNobody, mayReturn
 	}
 	for _, id := range l.others {
 		s, isKnown := owners[id]
@@ -128,9 +128,9 @@ func leave(l *queuedMessage, owners map[string]standing) (whose string, isLeft b
 		case s.owner == ec2.Ours && s.isEnded:
 			continue // the result of our own termination
 		case s.owner == ec2.Ours:
-			whose, isLeft = "ours", turns // the instance's claim does not have its ID yet
+			whose, isLeft = "ours", mayReturn // the instance's claim does not have its ID yet
 		case !isLeft:
-			whose, isLeft = ownerNobody, turns
+			whose, isLeft = ownerNobody, mayReturn
 		}
 	}
 	return whose, isLeft

@@ -21,8 +21,8 @@ type StatusChecks interface {
 	Troubles(ctx context.Context) ([]ec2.Trouble, error)
 }
 
-// EC2's status checks are read every examineEvery, or every examineDenied while the permission is missing. A status
-// check counts after it has failed for FailsFor.
+// EC2's status checks are read every examineEvery, or every examineDenied while the permission is missing. A claim is
+// marked when a status check of its instance has failed for FailsFor.
 const (
 	examineEvery  = time.Minute
 	examineDenied = 30 * time.Minute
@@ -86,8 +86,8 @@ func (i *Handler) Examine(ctx context.Context) error {
 	return group.Wait()
 }
 
-// worstImpairments returns the worst problem of each claim that needs a replacement, and the number of instances that fail a
-// check. A status check counts after it has failed for FailsFor, an event at once.
+// worstImpairments returns the worst problem of each claim that needs a replacement: a status check that has failed for
+// FailsFor, or a scheduled event. broken is the number of instances that fail a check now, for however short a time.
 func worstImpairments(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (impaired []impairment, broken int) {
 	kinds := map[ec2.TroubleKind]interruption.Kind{
 		ec2.InstanceTrouble: interruption.InstanceImpaired, ec2.SystemTrouble: interruption.SystemImpaired,

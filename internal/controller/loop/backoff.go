@@ -12,10 +12,11 @@ type Backoff struct {
 	fails map[string]failure
 }
 
+// failure has the consecutive failures of one key.
 type failure struct {
-	times int
-	cause string
-	until time.Time
+	times int       // how many
+	cause string    // cause of the last one
+	until time.Time // when to try again
 }
 
 // Fail is FailFor with a first delay of one second and a maximum of one minute.
@@ -23,8 +24,9 @@ func (b *Backoff) Fail(now time.Time, key, cause string) (until time.Time, isNew
 	return b.FailFor(now, key, cause, time.Second, time.Minute)
 }
 
-// FailFor records a failure at now and returns when to try again. The delay is first after the first failure, doubles with
-// each further failure, and never exceeds most. isNews reports whether the cause differs from that of the previous failure.
+// FailFor records a failure at now and returns when to try again. The delay is first after the first failure, doubles
+// with each further failure, and never exceeds most. isNews reports whether the cause differs from that of the previous
+// failure.
 func (b *Backoff) FailFor(now time.Time, key, cause string, first, most time.Duration) (until time.Time, isNews bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 // Batch collects requests for a plan, so that pods that arrive together are planned together. Its methods may be called
 // concurrently, but only one goroutine may call Wait.
 //
-// Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The first
-// window that closes ends the batch: a namespace with a steady stream of pods does not delay the pods of others.
+// Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The
+// first window that closes ends the batch: a namespace with a steady stream of pods does not delay the pods of others.
 type Batch struct {
 	idle, most time.Duration // how long a window stays open without a new request, and in total
 
@@ -77,9 +77,9 @@ func (b *Batch) signal() {
 	}
 }
 
-// Wait returns the next batch when its window closes. It returns an empty batch when nothing was requested for recheck,
-// if recheck is above 0, and when wake delivers; in the latter case an open window stays open. The second result is
-// false when ctx has ended.
+// Wait returns the next batch when its window closes. It returns an empty batch in two cases: recheck is above 0 and
+// nothing was requested for that long, or wake delivers a value; in the second case an open window stays open. The
+// second result is false when ctx has ended.
 func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan struct{}) (Window, bool) {
 	var again <-chan time.Time
 	if recheck > 0 {

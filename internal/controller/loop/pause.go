@@ -30,7 +30,7 @@ type Pauses struct {
 	logged string    // the last logged state
 }
 
-// The switch is read at most once per PausesEvery. If it cannot be read, its last value counts for pausesLast.
+// The switch is read at most once per PausesEvery. If it cannot be read, its last value is used for pausesLast.
 const (
 	PausesEvery = 2 * time.Second
 	pausesLast  = time.Minute
@@ -116,8 +116,8 @@ func (p PauseState) Over(policy disruption.Policy) disruption.Policy {
 	return policy
 }
 
-// PauseOf parses the value of a pause: "true", "false", or an end time. Any other value pauses without an end, and the
-// error quotes the value.
+// PauseOf parses the value of a pause: "true", "false", or an end time; an empty value means "true". Any other value
+// pauses without an end, and the error quotes the value.
 func PauseOf(value string, now time.Time) (until time.Time, isPaused bool, err error) {
 	switch value = strings.TrimSpace(value); value {
 	case "false":

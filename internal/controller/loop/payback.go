@@ -16,11 +16,11 @@ const AssumedJoin = 90 * time.Second
 func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 	var took []time.Duration
 	for _, c := range claims {
-		is, ok := c.StatusConditions().Find(karpv1.ConditionInitialized)
-		if !ok || is.Status != "True" {
+		initialized, ok := c.StatusConditions().Find(karpv1.ConditionInitialized)
+		if !ok || initialized.Status != "True" {
 			continue
 		}
-		if d := is.LastTransitionTime.Sub(c.CreationTimestamp.Time); d > 0 { // the two times are from different clocks
+		if d := initialized.LastTransitionTime.Sub(c.CreationTimestamp.Time); d > 0 { // the two times are from different clocks
 			took = append(took, d)
 		}
 	}
@@ -33,7 +33,7 @@ func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 // slowBy is the factor on the median initialization time within which a replacement must be initialized.
 const slowBy = 2
 
-// FitWithin returns how long replacements may take from registration to initialization. It is at least
+// FitWithin returns how long the replacements coming may take from registration to initialization. It is at least
 // replacement.FitWithin, and at least slowBy times the median of the nodes in the replacements' pools, which may have
 // to install drivers first.
 func FitWithin(claims, coming []*karpv1.NodeClaim) time.Duration {
@@ -43,9 +43,9 @@ func FitWithin(claims, coming []*karpv1.NodeClaim) time.Duration {
 		for _, c := range claims {
 			conditions := c.StatusConditions()
 			joined, _ := conditions.Find(karpv1.ConditionRegistered)
-			if is, _ := conditions.Find(karpv1.ConditionInitialized); c.Labels[karpv1.LabelNodePool] == one.Labels[karpv1.LabelNodePool] &&
-				is.Status == "True" {
-				took = append(took, is.LastTransitionTime.Sub(joined.LastTransitionTime.Time))
+			initialized, _ := conditions.Find(karpv1.ConditionInitialized)
+			if c.Labels[karpv1.LabelNodePool] == one.Labels[karpv1.LabelNodePool] && initialized.Status == "True" {
+				took = append(took, initialized.LastTransitionTime.Sub(joined.LastTransitionTime.Time))
 			}
 		}
 		if len(took) > 0 {

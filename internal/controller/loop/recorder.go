@@ -91,7 +91,8 @@ func (d *RateLimitedRecorder) take(namespace string) QueuedEvent {
 	return out
 }
 
-// Later queues the event. If the queue is full, it drops an event.
+// Later queues the event. If the queue is full, it drops the newest event of the namespace that has the most events; if
+// that is the object's own namespace, the event is not queued.
 func (d *RateLimitedRecorder) Later(about client.Object, reason kubeclient.Reason, message string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

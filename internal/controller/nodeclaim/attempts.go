@@ -44,6 +44,7 @@ func (a *attempts) of(claim types.UID) Attempt {
 	return Attempt{}
 }
 
+// set stores the claim's attempt.
 func (a *attempts) set(claim types.UID, to Attempt) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,6 +54,7 @@ func (a *attempts) set(claim types.UID, to Attempt) {
 	a.byClaim[claim] = &to
 }
 
+// forget drops the claim's attempt.
 func (a *attempts) forget(claim types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -56,24 +56,24 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 		e.events.Emit(node, kubeclient.ReasonFailedDraining,
 			"Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
-			e.events.Emit(drained(pod), kubeclient.ReasonDoNotDisruptUntil,
+			e.events.Emit(eventPod(pod), kubeclient.ReasonDoNotDisruptUntil,
 				"The node is drained, but the pod stays until "+until.UTC().Format(time.RFC3339))
 		}
 	}
 	for _, pod := range step.Misread {
-		e.events.Emit(drained(pod), kubeclient.ReasonInvalidDoNotDisrupt,
+		e.events.Emit(eventPod(pod), kubeclient.ReasonInvalidDoNotDisrupt,
 			fmt.Sprintf("The annotation %s=%q has no effect: write \"true\", or a duration such as \"30m\"",
 				karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
 	}
-	return e.failed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
+	return e.reportFailed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
 }
 
-// failed reports pods that cannot be evicted, for example because a webhook refuses the eviction. If at least one
+// reportFailed reports pods that cannot be evicted, for example because a webhook refuses the eviction. If at least one
 // eviction succeeded, refusals are only reported: an error would make the controller back off, and delay the other
 // pods. Other failures are always returned as errors.
-func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) error {
-	isSome := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
-	if !isSome {
+func (e eviction) reportFailed(node *corev1.Node, pods []drain.Pod, errs []error) error {
+	anySucceeded := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
+	if !anySucceeded {
 		return errors.Join(errs...)
 	}
 	for i, err := range errs {
@@ -92,6 +92,7 @@ func isRefused(err error) bool {
 	return next == kubeclient.Tell || next == kubeclient.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
 }
 
+// forcedPods returns the pods that are deleted by force.
 func forcedPods(forced []drain.Forced) []drain.Pod {
 	var out []drain.Pod
 	for _, f := range forced {
@@ -100,6 +101,8 @@ func forcedPods(forced []drain.Forced) []drain.Pod {
 	return out
 }
 
+// evict requests the eviction of one pod, and counts and reports the answer. A pod that a PodDisruptionBudget protects
+// now is not an error.
 func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, reason string) error {
 	answer, err := e.evictor.Evict(ctx, ref(pod))
 	switch {
@@ -114,31 +117,33 @@ func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, r
 	default:
 		e.metrics.Evictions.WithLabelValues("200").Inc()
 		e.metrics.Pods.Drained.WithLabelValues(reason).Inc()
-		e.events.Emit(drained(pod), kubeclient.ReasonEvicted, "Evicted pod: "+reason)
+		e.events.Emit(eventPod(pod), kubeclient.ReasonEvicted, "Evicted pod: "+reason)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
-			e.events.Emit(drained(pod), kubeclient.ReasonDoNotDisruptElapsed,
+			e.events.Emit(eventPod(pod), kubeclient.ReasonDoNotDisruptElapsed,
 				"The protection by its do-not-disrupt annotation ended at "+until.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
 }
 
+// force deletes one pod, with the remaining time of the node as its grace period.
 func (e eviction) force(ctx context.Context, forced drain.Forced) error {
 	if err := e.evictor.DeletePod(ctx, ref(forced.Pod), int64(forced.Grace/time.Second)); err != nil {
 		return err
 	}
 	e.metrics.Pods.Drained.WithLabelValues("Forceful Termination").Inc()
-	e.events.Emit(drained(forced.Pod), kubeclient.ReasonDisrupted, "Deleted the pod: the termination grace period of its node ends")
+	e.events.Emit(eventPod(forced.Pod), kubeclient.ReasonDisrupted, "Deleted the pod: the termination grace period of its node ends")
 	e.log.Info("deleted pod by force", "Pod", forced.Pod.ID(), "graceSeconds", forced.Grace.Seconds())
 	return nil
 }
 
+// ref returns the reference to the pod for Evictor.
 func ref(pod drain.Pod) writer.PodRef {
 	return writer.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
-// drained returns a pod object with the fields that an event needs.
-func drained(pod drain.Pod) *corev1.Pod {
+// eventPod returns a pod object with the fields that an event needs.
+func eventPod(pod drain.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: loop.UID(pod.UID)},

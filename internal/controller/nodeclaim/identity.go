@@ -167,7 +167,8 @@ func (v *View) noteRefused() {
 	}
 }
 
-// reportRefused emits an event, counts and logs each Node that does not belong to the instance, once per cause and hour.
+// reportRefused emits an event, counts and logs each Node that does not belong to the instance, once per cause and
+// hour.
 func (c *Reconciler) reportRefused(claim *karpv1.NodeClaim, refused []refusedNode, now time.Time) {
 	for _, r := range refused {
 		if r.verdict != lifecycle.IdentityMismatch || !c.refusals.isNews(r.node.UID, r.why, now) {
@@ -189,9 +190,10 @@ type refusals struct {
 	reported map[types.UID]refusal
 }
 
+// refusal is the last report about one Node.
 type refusal struct {
-	why string
-	at  time.Time
+	why string    // the reported cause
+	at  time.Time // when it was reported
 }
 
 // Events expire after an hour, so a lasting cause is reported again after refusalLife. At maxRefusals entries, all are

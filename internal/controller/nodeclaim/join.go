@@ -184,6 +184,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 	})
 }
 
+// waitingFor returns the message of the condition Initialized: what the initialization waits for.
 func waitingFor(step lifecycle.Step) string {
 	switch step.Reason {
 	case lifecycle.WaitReady:

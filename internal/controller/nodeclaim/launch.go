@@ -49,7 +49,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	observeCall(c.Metrics, "Create", started, err)
 	a.asked = c.Now.Now()
 	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
-		a.answered = a.asked // a throttled request does not count as an answer
+		a.answered = a.asked // the time of a throttled request too: LaunchTimeout then starts again
 	}
 	c.attempts.set(v.Claim.UID, a)
 	c.Offers.Short(c.Now.Now(), launch.Short)
@@ -244,8 +244,8 @@ func noteOverlays(claim *karpv1.NodeClaim, facts offerings.Facts) {
 	}
 }
 
-// dropUnrequestedEFA drops EFA interfaces from the status of a claim that did not request them: its instance is launched
-// without them.
+// dropUnrequestedEFA drops EFA interfaces from the status of a claim that did not request them: its instance is
+// launched without them.
 func dropUnrequestedEFA(claim *karpv1.NodeClaim) {
 	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
 		return

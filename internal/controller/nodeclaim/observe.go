@@ -30,7 +30,7 @@ type View struct {
 	Class    *awsv1.EC2NodeClass // nil if the class does not exist or is not needed in this phase
 	nodes    []*corev1.Node      // Nodes of the claim's instance
 	refused  []refusedNode       // Nodes with the same provider ID that do not belong to the instance
-	strays   []*corev1.Node      // earlier registrations of the instance; empty while the claim is deleted, which removes all of them
+	strays   []*corev1.Node      // earlier registrations of the instance; empty while the claim is being deleted: then nodes has them too
 	instance *ec2.Instance       // nil if none was found, or none was requested
 	drain    drain.Step          // the next step of the drain; zero if the Node is not being deleted
 }
@@ -104,6 +104,7 @@ func (c *Reconciler) seeNode(ctx context.Context, v *View, now time.Time) error 
 	return err
 }
 
+// nodeSeen returns the part of the input that comes from the Nodes. Apart from Count, it describes the first Node.
 func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	node := nodes[0]
 	out := lifecycle.Node{
@@ -247,6 +248,8 @@ func seeLaunched(ctx context.Context, launcher InstanceLauncher, v *View) error 
 	return nil
 }
 
+// machineSeen returns the part of the input that comes from the instance. A stopped instance is still MachineRunning,
+// because it must be terminated.
 func machineSeen(instance ec2.Instance) lifecycle.Instance {
 	m := lifecycle.Instance{
 		State:    lifecycle.MachineRunning,

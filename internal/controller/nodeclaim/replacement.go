@@ -22,8 +22,8 @@ import (
 
 // Replacements finds room for the pods of expired nodes before the nodes are deleted. It taints the expired node, so
 // that the next plan includes its pods. The node is deleted when the nodes launched for its pods are ready. The pool's
-// budgets without a schedule limit how many nodes are replaced at once. Its methods are safe for concurrent use, and
-// accept a nil
+// budgets without a schedule limit how many nodes are replaced at once. Its methods are safe for concurrent use. With a
+// nil receiver, expired nodes are drained without replacement.
 type Replacements struct {
 	Cache      client.Reader               // reads objects from the informers
 	Cluster    loop.NodeReader             // reads cluster state from the informers
@@ -34,16 +34,16 @@ type Replacements struct {
 
 	mu        sync.Mutex
 	queued    map[types.UID]time.Time // since when claims wait for the budget
-	rooms     map[string]turns        // the remaining budget by pool
+	rooms     map[string]poolRoom        // the remaining budget by pool
 	granted   map[types.UID]bool      // claims that may be replaced, but whose taint the cache may not show yet
 	lastAsked time.Time               // when a plan was last requested
 }
 
-// turns is the number of nodes of a pool whose replacement may start before the next count.
-type turns struct {
-	counted time.Time
-	left    int
-	isNever bool // the budgets allow no node at all
+// poolRoom has how many nodes of a pool may still start to be replaced.
+type poolRoom struct {
+	counted time.Time // when the pool's nodes were counted
+	left    int       // number of nodes whose replacement may start before the next count
+	isNever bool      // the budgets allow no node at all
 }
 
 // TurnsEvery is the minimum interval between two counts of a pool's nodes.
@@ -113,27 +113,28 @@ func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, p
 	if err != nil || out.State != lifecycle.ReplacementAsked {
 		return out, err
 	}
-	crew, err := r.crew(ctx, pool.Name)
+	counts, err := r.countStatic(ctx, pool.Name)
 	if err != nil {
 		return out, err
 	}
 	limit := nodestate.NodeLimit(pool)
-	isFull := limit != nil && crew.all >= *limit
+	isFull := limit != nil && counts.all >= *limit
 	switch {
-	case !since.IsZero() && crew.ready >= int(*pool.Spec.Replicas):
+	case !since.IsZero() && counts.ready >= int(*pool.Spec.Replicas):
 		out.State = lifecycle.ReplacementReady
-	case isFull && (since.IsZero() || crew.coming == 0):
+	case isFull && (since.IsZero() || counts.coming == 0):
 		return lifecycle.Replacement{}, nil
 	}
 	return out, nil
 }
 
-// crew counts the claims of a static pool: all claims, and among those that are not being replaced, the initialized
-// ones (ready) and the others (coming).
-type crew struct{ all, ready, coming int }
+// staticCounts has numbers of claims of a static pool: of all claims, and among those that are not being replaced, of
+// the initialized ones (ready) and the others (coming).
+type staticCounts struct{ all, ready, coming int }
 
-func (r *Replacements) crew(ctx context.Context, pool string) (crew, error) {
-	var out crew
+// countStatic counts the claims of the static pool.
+func (r *Replacements) countStatic(ctx context.Context, pool string) (staticCounts, error) {
+	var out staticCounts
 	var list karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return out, fmt.Errorf("list nodeclaims: %w", err)
@@ -225,7 +226,8 @@ func (r *Replacements) lose(claim *karpv1.NodeClaim) {
 	}
 }
 
-// turn returns whether the claim may be replaced now or must wait for the pool's budget.
+// turn returns whether the claim may be replaced now (ReplacementAsked), must wait for the pool's budget
+// (ReplacementQueued), or is drained without a replacement because its budget never allows one (no state).
 func (r *Replacements) turn(ctx context.Context, claim *karpv1.NodeClaim, since, now time.Time) (lifecycle.Replacement, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,31 +265,31 @@ func (r *Replacements) turn(ctx context.Context, claim *karpv1.NodeClaim, since,
 }
 
 // keep stores the remaining budget of the pool.
-func (r *Replacements) keep(pool string, t turns) {
+func (r *Replacements) keep(pool string, t poolRoom) {
 	if r.rooms == nil {
-		r.rooms = map[string]turns{}
+		r.rooms = map[string]poolRoom{}
 	}
 	r.rooms[pool] = t
 }
 
 // count returns how many further nodes of the pool may start to be replaced.
-func (r *Replacements) count(ctx context.Context, name string, now time.Time) (turns, error) {
+func (r *Replacements) count(ctx context.Context, name string, now time.Time) (poolRoom, error) {
 	pool := &karpv1.NodePool{}
 	err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
 	if apierrors.IsNotFound(err) {
-		return turns{counted: now, left: 1 << 30}, nil // no budget applies
+		return poolRoom{counted: now, left: 1 << 30}, nil // no budget applies
 	}
 	if err != nil {
-		return turns{}, fmt.Errorf("read nodepool %s: %w", name, err)
+		return poolRoom{}, fmt.Errorf("read nodepool %s: %w", name, err)
 	}
 	policy := nodestate.PolicyOf(pool, now)
 	policy.Budgets = slices.DeleteFunc(policy.Budgets, func(b disruption.Budget) bool { return b.Schedule != nil })
 	total, out, err := r.census(ctx, name)
 	if err != nil {
-		return turns{}, err
+		return poolRoom{}, err
 	}
 	most, left := policy.Room(disruption.Expired, total, 0, now), policy.Room(disruption.Expired, total, out, now)
-	return turns{counted: now, left: left.Nodes, isNever: most.Nodes == 0}, nil
+	return poolRoom{counted: now, left: left.Nodes, isNever: most.Nodes == 0}, nil
 }
 
 // census counts the initialized nodes of a pool (total), and those of them that are leaving or not ready (out).

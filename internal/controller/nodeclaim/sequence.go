@@ -35,7 +35,7 @@ type sequence struct {
 	next  string            // the pod to evict next
 	since time.Time         // when next was set
 	late  bool              // a pod took longer than drain.TurnMost: all pods are evicted at once, from all nodes
-	had   map[types.UID]int // how many scheduled pods each owner had at the start
+	atStart   map[types.UID]int // how many scheduled pods each owner had at the start
 }
 
 // see returns the next pod to evict from the claim's node, or a zero Turn if the pods need no order. pods reads from
@@ -49,21 +49,21 @@ func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.N
 	if err != nil {
 		return drain.Turn{}, err
 	}
-	turn := drain.Turn{Order: mark.Turns, There: all.there, Placed: true}
+	turn := drain.Turn{Order: mark.Turns, There: all.ordered, Placed: true}
 	next := turn.Next()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.of[mark.ID]
 	if s == nil {
-		s = &sequence{had: all.count}
-		maps.DeleteFunc(s.had, func(owner types.UID, _ int) bool { return !all.owners[owner] })
+		s = &sequence{atStart: all.count}
+		maps.DeleteFunc(s.atStart, func(owner types.UID, _ int) bool { return !all.owners[owner] })
 		maps.DeleteFunc(t.of, func(_ string, old *sequence) bool { return now.Sub(old.since) > nodestate.StaleAfter })
 		if t.of == nil {
 			t.of = map[string]*sequence{}
 		}
 		t.of[mark.ID] = s
 	} else {
-		for owner, n := range s.had {
+		for owner, n := range s.atStart {
 			turn.Placed = turn.Placed && all.count[owner] >= n
 		}
 	}
@@ -77,11 +77,11 @@ func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.N
 	return turn, nil
 }
 
-// placed counts scheduled pods that are not terminating and not finished.
+// placed has the scheduled pods that are not terminating and not finished.
 type placed struct {
-	there  map[string]bool    // the scheduled pods of the order, as "namespace/name"
-	count  map[types.UID]int  // number of scheduled pods by owner
-	owners map[types.UID]bool // owners of the pods in there
+	ordered map[string]bool    // pods of the eviction order, as "namespace/name"
+	count   map[types.UID]int  // number of scheduled pods by owner
+	owners  map[types.UID]bool // owners of the pods in ordered
 }
 
 // placedPods reads the scheduled pods in the namespaces of the order.
@@ -106,9 +106,10 @@ func placedPods(ctx context.Context, pods client.Reader, order []string) (placed
 	return out, nil
 }
 
+// add adds a scheduled pod. isTurn is true for a pod of the eviction order.
 func (a *placed) add(p *corev1.Pod, isTurn bool) {
 	if isTurn {
-		a.there[nodestate.PodID(p)] = true
+		a.ordered[nodestate.PodID(p)] = true
 	}
 	if owner := metav1.GetControllerOf(p); owner != nil {
 		a.count[owner.UID]++

@@ -58,6 +58,7 @@ func (t *trials) recall(class, about string, now time.Time) (answer error, ok bo
 	return known.err, ok && known.about == about && now.Before(known.until)
 }
 
+// note stores the result of a dry run for the class.
 func (t *trials) note(class string, answer tried) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,14 +70,14 @@ func (t *trials) note(class string, answer tried) {
 
 // try makes a dry run of a launch for the class with the resolved resources. It finds missing permissions, and errors
 // that the schema cannot find, before a pod waits for a node. The error is offerings.ErrNoMarket until the instance
-// types are known.
+// types are known. It is nil without a dry run: if dry runs are disabled, or the class cannot be launched from anyway.
 func (n *Reconciler) try(ctx context.Context, class *awsv1.EC2NodeClass, found resolvedClass, now time.Time) error {
 	if n.Tester == nil || !found.isComplete() {
 		return nil
 	}
-	as := class.DeepCopy()
-	found.write(as, now)
-	trial, ok, err := n.trial(ctx, as, now)
+	resolved := class.DeepCopy()
+	found.write(resolved, now)
+	trial, ok, err := n.trial(ctx, resolved, now)
 	if err != nil || !ok {
 		return err
 	}
@@ -84,15 +85,15 @@ func (n *Reconciler) try(ctx context.Context, class *awsv1.EC2NodeClass, found r
 	if err != nil {
 		return fmt.Errorf("dry run of a launch for EC2NodeClass %s: %w", class.Name, err)
 	}
-	if answer, ok := n.Trials.recall(as.Name, string(about), now); ok {
+	if answer, ok := n.Trials.recall(resolved.Name, string(about), now); ok {
 		return answer
 	}
 	err = n.Tester.Try(ctx, trial)
 	switch f := awserr.Of(err); {
 	case f == nil:
-		n.Trials.note(as.Name, tried{string(about), nil, now.Add(trialHolds)})
+		n.Trials.note(resolved.Name, tried{string(about), nil, now.Add(trialHolds)})
 	case f.Kind == awserr.Denied, f.Kind == awserr.Misconfigured:
-		n.Trials.note(as.Name, tried{string(about), err, now.Add(refusalHolds)})
+		n.Trials.note(resolved.Name, tried{string(about), err, now.Add(refusalHolds)})
 	}
 	return err
 }

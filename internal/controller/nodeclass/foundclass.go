@@ -152,8 +152,8 @@ func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 	}
 }
 
-// note sets one condition. While AWS cannot be asked, an earlier success stays valid. It does not stay valid if the
-// user must fix the error.
+// note sets one condition. While AWS does not answer or denies the call, an earlier success stays valid. An error of
+// kind Misconfigured or Refused, which the user must fix, ends an earlier success.
 func note(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
 	f := awserr.Of(err)
 	switch {
@@ -172,8 +172,8 @@ func note(c karpv1.ConditionSet, now time.Time, condition string, err error, fou
 	}
 }
 
-// remark adds to a condition that is True which terms found nothing. The class can be used, but perhaps not as its
-// author intends.
+// remark adds a message to a condition that is True: the selector terms that found nothing. The class can be used, but
+// perhaps not as its author intends.
 func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misses []vpc.Miss) {
 	if len(misses) > 0 && c.IsTrue(condition) {
 		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition,
@@ -221,6 +221,7 @@ func missing[T fmt.Stringer](terms []T) string {
 	return ": " + strings.Join(texts, "; ")
 }
 
+// amis converts the images to the form of the class's status.
 func amis(images []ami.Image) []awsv1.AMI {
 	var out []awsv1.AMI
 	for _, i := range images {
@@ -267,6 +268,7 @@ func classProblem(class *awsv1.EC2NodeClass) offerings.Problem {
 	return offerings.Problem{}
 }
 
+// subnetTerms converts spec.subnetSelectorTerms.
 func subnetTerms(class *awsv1.EC2NodeClass) []vpc.Term {
 	var out []vpc.Term
 	for _, t := range class.Spec.SubnetSelectorTerms {
@@ -275,6 +277,7 @@ func subnetTerms(class *awsv1.EC2NodeClass) []vpc.Term {
 	return out
 }
 
+// groupTerms converts spec.securityGroupSelectorTerms.
 func groupTerms(class *awsv1.EC2NodeClass) []vpc.Term {
 	var out []vpc.Term
 	for _, t := range class.Spec.SecurityGroupSelectorTerms {
@@ -283,6 +286,7 @@ func groupTerms(class *awsv1.EC2NodeClass) []vpc.Term {
 	return out
 }
 
+// imageTerms converts spec.amiSelectorTerms.
 func imageTerms(class *awsv1.EC2NodeClass) []ami.Term {
 	var out []ami.Term
 	for _, t := range class.Spec.AMISelectorTerms {

@@ -113,11 +113,11 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
 		// The finalizer comes first: without it, the AWS resources of a class that is deleted now would not be deleted.
-		held, err := n.Objects.PatchClass(ctx, class, addFinalizer)
+		withFinalizer, err := n.Objects.PatchClass(ctx, class, addFinalizer)
 		if err != nil {
 			return time.Time{}, err
 		}
-		class = held
+		class = withFinalizer
 	}
 	// 1. read
 	found := n.look(ctx, class)
@@ -243,7 +243,8 @@ func (n *Reconciler) profile(ctx context.Context, class *awsv1.EC2NodeClass) (st
 	return profile.Name, err
 }
 
-// finalize deletes the AWS resources that were created for the class once no NodeClaim uses the class, and then removes the finalizer.
+// finalize deletes the AWS resources that were created for the class once no NodeClaim uses the class, and then removes
+// the finalizer.
 func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
 		return time.Time{}, nil

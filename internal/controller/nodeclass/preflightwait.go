@@ -52,14 +52,14 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 	}
 }
 
-// await keeps the finding of an earlier report on the class. If there is none, it marks the class as pending until
-// there is a report.
+// await is called while no report covers the class. It keeps the finding of an earlier report on the class. If there is
+// none, it marks the class as pending, unless isOver: the class has waited long enough for a report.
 func (f *resolvedClass) await(class *awsv1.EC2NodeClass, isOver bool) {
 	conditions := class.StatusConditions()
-	said, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
+	last, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
 	switch {
-	case ok && said.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(said) && said.ObservedGeneration == class.Generation:
-		f.problem = offerings.Problem{Reason: said.Reason, Message: said.Message}
+	case ok && last.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(last) && last.ObservedGeneration == class.Generation:
+		f.problem = offerings.Problem{Reason: last.Reason, Message: last.Message}
 	case !isOver && !conditions.IsReady():
 		f.pending = true
 	}

@@ -106,7 +106,7 @@ type PoolSeen struct {
 
 	held     string             // why launches are on hold, and until when; empty if they are not
 	heldBy   string             // the check that found the cause; empty if none did
-	isAnew   bool               // the pool or its class has changed since the recorded launches
+	isChanged   bool               // the pool or its class has changed since the recorded launches
 	launches lifecycle.Outcomes // results of the last launches
 	joined   time.Time          // when a claim of the pool last registered; zero if none has
 }
@@ -126,7 +126,7 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, 
 	case !apierrors.IsNotFound(err):
 		return seen, fmt.Errorf("read ec2nodeclass %s: %w", pool.Spec.Template.Spec.NodeClassRef.Name, err)
 	}
-	if seen.isAnew = isAnew(pool, seen.class); seen.isAnew {
+	if seen.isChanged = isChanged(pool, seen.class); seen.isChanged {
 		p.Registrations.Forget(pool.UID)
 		p.Holds.Changed(now, pool.Name)
 	}
@@ -157,7 +157,7 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, 
 	}
 	seen.cost = costs.Sum
 	seen.usage[karpv1.ResourceNodes] = *resource.NewQuantity(seen.nodes, resource.DecimalSI)
-	if seen.isAnew {
+	if seen.isChanged {
 		seen.joined = time.Time{} // earlier registrations do not apply to the changed pool
 	}
 	seen.launches = p.Registrations.Recall(pool, seen.joined)
@@ -212,7 +212,7 @@ func (s PoolSeen) Write(pool *karpv1.NodePool, now time.Time) {
 func (s PoolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
 	known, _ := s.launches.Count()
 	switch {
-	case s.isAnew:
+	case s.isChanged:
 		c.SetUnknown(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonAwaitingReconciliation,
 			"no node was launched since the NodePool or its EC2NodeClass was last changed")
 	case s.held != "":
@@ -232,9 +232,9 @@ func (s PoolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet
 	}
 }
 
-// isAnew reports whether the pool's registration condition is missing, or belongs to an earlier generation of the pool
-// or its class.
-func isAnew(pool *karpv1.NodePool, class *awsv1.EC2NodeClass) bool {
+// isChanged reports whether the pool's registration condition is missing, or belongs to an earlier generation of the
+// pool or its class.
+func isChanged(pool *karpv1.NodePool, class *awsv1.EC2NodeClass) bool {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	return !ok || c.ObservedGeneration != pool.Generation ||
 		class != nil && pool.Status.NodeClassObservedGeneration != class.Generation

@@ -35,6 +35,7 @@ func PoolProblem(pool *karpv1.NodePool) string {
 	return strings.Join(wrong, "; ")
 }
 
+// labelProblems returns the problems of one label, one sentence per problem.
 func labelProblems(field, key, value string) []string {
 	var wrong []string
 	if text := poolhealth.Restricted(key); text != "" {
@@ -49,6 +50,8 @@ func labelProblems(field, key, value string) []string {
 	return wrong
 }
 
+// taintProblems returns the problems of one taint, one sentence per problem. seen has the earlier taints of the pool as
+// "key:effect"; taintProblems adds this one.
 func taintProblems(field string, t corev1.Taint, seen map[string]bool) []string {
 	var wrong []string
 	for _, text := range validation.IsQualifiedName(t.Key) {

@@ -72,7 +72,7 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 		return time.Time{}, err
 	}
 	now := s.Now.Now()
-	active, all, err := s.crew(ctx, name)
+	active, all, err := s.replicaClaims(ctx, name)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -85,7 +85,7 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 			return time.Time{}, err
 		}
 		// 3. act, 4. report
-		return now.Add(staticEvery), s.dismiss(ctx, active, disruption.Surplus(members, replicas), now)
+		return now.Add(staticEvery), s.deleteSurplus(ctx, active, disruption.Surplus(members, replicas), now)
 	}
 	if err := s.Holds.Recall(ctx); err != nil {
 		return time.Time{}, err
@@ -93,7 +93,7 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 	if until, _ := s.Holds.Held(now, name); missing > 0 && (!until.IsZero() || !pool.StatusConditions().IsReady()) {
 		return now.Add(NotReadyEvery), nil
 	}
-	if err := s.recruit(ctx, name, s.sent(now, name, missing)); err != nil {
+	if err := s.createMissing(ctx, name, s.recordLaunch(now, name, missing)); err != nil {
 		return time.Time{}, err
 	}
 	if isLimited {
@@ -102,9 +102,9 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 	return now.Add(staticEvery), nil
 }
 
-// sent records a launch for the pool, and returns the number of nodes to launch: missing, or 1 if a canary launch is
-// due.
-func (s *StaticReconciler) sent(now time.Time, pool string, missing int) int {
+// recordLaunch records a launch for the pool, and returns the number of nodes to launch: missing, or 1 if a canary
+// launch is due.
+func (s *StaticReconciler) recordLaunch(now time.Time, pool string, missing int) int {
 	if missing > 1 && s.Holds.IsCanaryDue(now, pool) {
 		missing = 1
 	}
@@ -114,9 +114,10 @@ func (s *StaticReconciler) sent(now time.Time, pool string, missing int) int {
 	return missing
 }
 
-// crew returns the claims of a pool that count as its replicas, and the number of all its claims. An expired or moved
-// claim that waits for its replacement does not count as a replica, so that one more node is created to replace it.
-func (s *StaticReconciler) crew(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {
+// replicaClaims returns the claims of a pool that count as its replicas, and the number of all its claims. An expired
+// or moved claim that waits for its replacement does not count as a replica, so that one more node is created to
+// replace it.
+func (s *StaticReconciler) replicaClaims(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {
 	var list karpv1.NodeClaimList
 	if err := s.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, 0, fmt.Errorf("list nodeclaims: %w", err)
@@ -200,8 +201,8 @@ func lifeLeft(claim *karpv1.NodeClaim, now time.Time) float64 {
 	return min(max(left.Seconds()/life.Seconds(), 0), 1)
 }
 
-// recruit creates the missing claims.
-func (s *StaticReconciler) recruit(ctx context.Context, pool string, missing int) error {
+// createMissing creates the missing claims.
+func (s *StaticReconciler) createMissing(ctx context.Context, pool string, missing int) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
 	for range missing {
@@ -218,8 +219,9 @@ func (s *StaticReconciler) recruit(ctx context.Context, pool string, missing int
 	return group.Wait()
 }
 
-// dismiss deletes the named claims. Disruption budgets do not apply, because the user has set the number of nodes.
-func (s *StaticReconciler) dismiss(ctx context.Context, claims []*karpv1.NodeClaim, names []string, now time.Time) error {
+// deleteSurplus deletes the named claims. Disruption budgets do not apply, because the user has set the number of
+// nodes.
+func (s *StaticReconciler) deleteSurplus(ctx context.Context, claims []*karpv1.NodeClaim, names []string, now time.Time) error {
 	leaving := map[string]bool{}
 	for _, name := range names {
 		leaving[name] = true

@@ -11,9 +11,8 @@ import (
 type TypeMarket interface {
 	// Type returns the instance type with this name; false if the class and pool do not have it.
 	Type(class, pool, name string) (catalog.Type, bool)
-	// ListPrice returns AWS's price of a type in a zone, even if no class has a subnet there; 0 if unknown. way is the
-	// capacity type.
-	ListPrice(name, zone, way string) catalog.Price
+	// ListPrice returns AWS's price of a type in a zone, even if no class has a subnet there; 0 if unknown.
+	ListPrice(name, zone, capacityType string) catalog.Price
 }
 
 // CostSum adds up the hourly price of instances. It fetches each type once.
@@ -25,8 +24,8 @@ type CostSum struct {
 }
 
 // Add adds the hourly price of the claim's offering. The class may no longer have the offering, for example because its
-// subnet or image is gone. Then an on-demand instance counts at the type's on-demand price in another zone, and any
-// other instance at the list price. A claim without an instance counts as 0, and so does an offering without a known
+// subnet or image is gone. Then Add takes the type's on-demand price in another zone for an on-demand instance, and the
+// list price for any other instance. It adds 0 for a claim without an instance, and for an offering without a known
 // price.
 func (b *CostSum) Add(claim *karpv1.NodeClaim) {
 	ref := claim.Spec.NodeClassRef
@@ -42,19 +41,19 @@ func (b *CostSum) Add(claim *karpv1.NodeClaim) {
 		}
 		b.types[key] = t
 	}
-	zone, way := claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType]
+	zone, capacityType := claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType]
 	for _, o := range t.Offerings {
-		if o.Zone == zone && o.CapacityType == way {
+		if o.Zone == zone && o.CapacityType == capacityType {
 			b.Sum += o.Price
 			return
 		}
 	}
 	// A NodeOverlay that changes the on-demand price of a type changes it in all zones.
 	for _, o := range t.Offerings {
-		if o.CapacityType == way && way == catalog.OnDemand {
+		if o.CapacityType == capacityType && capacityType == catalog.OnDemand {
 			b.Sum += o.Price
 			return
 		}
 	}
-	b.Sum += b.Market.ListPrice(key[1], zone, way)
+	b.Sum += b.Market.ListPrice(key[1], zone, capacityType)
 }

@@ -12,9 +12,9 @@ import (
 // records which nodes were chosen, and which disruptions started a moment ago, because the cache may not show them yet.
 // The zero value has no records.
 type DisruptionLock struct {
-	turn sync.Mutex
+	choosing sync.Mutex // held from Enter to Leave
 
-	mu      sync.Mutex
+	mu      sync.Mutex              // guards the maps
 	granted map[types.UID]bool      // claims whose nodes were chosen, but whose disruption has not started
 	started map[types.UID]time.Time // by claim: when its disruption started
 }
@@ -23,10 +23,10 @@ type DisruptionLock struct {
 const LockMemory = 15 * time.Second
 
 // Enter waits for the lock; Leave releases it.
-func (g *DisruptionLock) Enter() { g.turn.Lock() }
+func (g *DisruptionLock) Enter() { g.choosing.Lock() }
 
 // Leave releases the lock.
-func (g *DisruptionLock) Leave() { g.turn.Unlock() }
+func (g *DisruptionLock) Leave() { g.choosing.Unlock() }
 
 // Reserve records that the claim's node was chosen. The record stays until Note or Forget, because the last of many
 // nodes that were chosen together may have to wait for a while.

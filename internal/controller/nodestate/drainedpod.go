@@ -20,7 +20,7 @@ func DrainPod(pod *corev1.Pod) drain.Pod {
 		Finished:     pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Critical:     slices.Contains([]string{"system-cluster-critical", "system-node-critical"}, pod.Spec.PriorityClassName),
 		DoNotDisrupt: pod.Annotations[karpv1.AnnotationDoNotDisrupt],
-		Grace:        30 * time.Second,
+		Grace:        30 * time.Second, // the default of Kubernetes
 		Bulk:         conversion.Requests(pod).Bulk(),
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {

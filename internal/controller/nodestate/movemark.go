@@ -103,8 +103,8 @@ const ParallelClaims = 20
 // PodDisruptionBudget may block the pods for days.
 const StaleAfter = 10 * time.Minute
 
-// Summary describes the move in one line, for example "Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour,
-// pays back within 4m10s and moves 12 pods".
+// Summary describes the move in one line, for example "Underutilized: 3 nodes make way for 1, which saves $0.1230 an
+// hour, pays back within 4m10s and moves 12 pods".
 func (m MoveMark) Summary() string {
 	out := string(m.Reason) + ": " + loop.Count(m.Nodes, "node") + " makes way for " + strconv.Itoa(m.Claims)
 	if m.Nodes != 1 {
@@ -173,9 +173,8 @@ func MadeFor(claims []*karpv1.NodeClaim) map[string]bool {
 	return out
 }
 
-// IsReplaced reports whether another node replaces the claim's node: the node has expired, or is part of a move.
-// madeFor is the result of MadeFor. A move without replacements that is not committed does not count: it is about to be
-// undone.
+// IsReplaced reports whether another node replaces the claim's node: the node has expired, or is part of a move that is
+// committed or has a replacement. Any other move is about to be undone. madeFor is the result of MadeFor.
 func IsReplaced(c *karpv1.NodeClaim, madeFor map[string]bool) bool {
 	mark, _ := MoveOf(c)
 	return !ReplacingSince(c).IsZero() || mark != nil && (mark.Committed || madeFor[mark.ID])

@@ -66,6 +66,7 @@ func (w *PodWatch) handler() toolscache.ResourceEventHandler {
 	}
 }
 
+// added handles a new pod. isInitial is true for a pod that existed before the watch started.
 func (w *PodWatch) added(pod *corev1.Pod, isInitial bool) {
 	if NeedsPlan(pod) {
 		w.Batch.AskFor(pod.Namespace, string(pod.UID))
@@ -75,6 +76,7 @@ func (w *PodWatch) added(pod *corev1.Pod, isInitial bool) {
 	}
 }
 
+// changed handles the change of a pod from old to pod.
 func (w *PodWatch) changed(old, pod *corev1.Pod) {
 	if NeedsPlan(pod) {
 		w.Batch.AskFor(pod.Namespace, string(pod.UID))
@@ -125,7 +127,7 @@ func (w *PodWatch) Keep(nodes map[string]bool) {
 	}
 }
 
-// NeedsPlan reports whether kube-scheduler has marked the pod as unschedulable.
+// NeedsPlan reports whether the pod waits for a node and kube-scheduler has marked it as unschedulable.
 func NeedsPlan(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || isFinished(pod) {
 		return false
@@ -138,6 +140,7 @@ func NeedsPlan(pod *corev1.Pod) bool {
 	return false
 }
 
+// isFinished reports whether all containers of the pod have ended for good.
 func isFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

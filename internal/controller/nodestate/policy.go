@@ -58,9 +58,9 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 	var problems []disruption.Problem
 	for _, r := range b.Reasons {
 		out.Reasons = append(out.Reasons, disruption.Reason(r))
-		if !slices.Contains(chosen(), disruption.Reason(r)) {
+		if !slices.Contains(voluntaryReasons(), disruption.Reason(r)) {
 			problems = append(problems, disruption.Problem{
-				Field: field + ".reasons", Reasons: chosen(), Text: fmt.Sprintf("%q is none of Underutilized, Empty, Drifted", r),
+				Field: field + ".reasons", Reasons: voluntaryReasons(), Text: fmt.Sprintf("%q is none of Underutilized, Empty, Drifted", r),
 			})
 		}
 	}
@@ -68,7 +68,7 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 		out.Unreadable = text
 		reasons := out.Reasons
 		if len(reasons) == 0 {
-			reasons = chosen()
+			reasons = voluntaryReasons()
 		}
 		problems = append(problems, disruption.Problem{Field: field + part, Text: text + "; the budget allows no disruption", Reasons: reasons})
 	}
@@ -94,17 +94,17 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 	return out, problems
 }
 
-// chosen returns all reasons of voluntary disruption.
-func chosen() []disruption.Reason {
+// voluntaryReasons returns all reasons of voluntary disruption.
+func voluntaryReasons() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }
 
-// MinExpireAfter is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they would
-// expire before they join, and be replaced without end.
+// MinExpireAfter is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they
+// would expire before they join, and be replaced without end.
 const MinExpireAfter = 5 * time.Minute
 
-// shortLives returns the problems of an expireAfter that is too short.
-func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
+// lifetimeProblems returns the problems of an expireAfter that is too short: for p.LeastLife, or for instances to join.
+func lifetimeProblems(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
 	expires := after.Duration
 	if expires != nil && p.LeastLife > *expires {
 		out = append(out, disruption.Problem{
@@ -124,7 +124,7 @@ func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disru
 // contradictions returns the problems of settings that cannot be met together, and of an expireAfter that is shorter
 // than the time that instances need to join.
 func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
-	out := shortLives(pool.Spec.Template.Spec.ExpireAfter, p)
+	out := lifetimeProblems(pool.Spec.Template.Spec.ExpireAfter, p)
 	wave, waveShare, err := disruption.ParseNodes(p.Wave)
 	for i, b := range p.Budgets {
 		if b.Unreadable != "" || b.Schedule != nil || len(b.Reasons) > 0 && !slices.Contains(b.Reasons, disruption.Drifted) {

@@ -53,13 +53,13 @@ func readAnnotations(annotations map[string]string, now time.Time, p *disruption
 		if !strings.HasPrefix(key, "joiner.sh/") || slices.Contains(notOfPolicy(), key) {
 			continue
 		}
-		w, ok := known[key]
+		note, ok := known[key]
 		if !ok {
 			p.Problems = append(p.Problems, misspelt(key, known))
 			continue
 		}
-		if err := w.read(strings.TrimSpace(annotations[key]), p); err != nil {
-			p.Problems = append(p.Problems, disruption.Problem{Field: key, Text: err.Error(), Reasons: w.held})
+		if err := note.read(strings.TrimSpace(annotations[key]), p); err != nil {
+			p.Problems = append(p.Problems, disruption.Problem{Field: key, Text: err.Error(), Reasons: note.held})
 		}
 	}
 }
@@ -80,7 +80,7 @@ func misspelt(key string, known map[string]policyNote) disruption.Problem {
 		Reasons: known[near].held,
 	}
 	if near == karpv1.AnnotationPaused {
-		out.Reasons = chosen()
+		out.Reasons = voluntaryReasons()
 	}
 	return out
 }
@@ -101,6 +101,7 @@ func readPause(annotations map[string]string, now time.Time, p *disruption.Polic
 	}
 }
 
+// readSaving parses the least saving of a move: dollars per hour ("$0.05"), or a share of the price ("10%").
 func readSaving(value string, p *disruption.Policy) error {
 	if digits, ok := strings.CutSuffix(value, "%"); ok {
 		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
@@ -122,6 +123,7 @@ func readSaving(value string, p *disruption.Policy) error {
 	return nil
 }
 
+// readLifetime parses the age that a node must have before it is disrupted.
 func readLifetime(value string, p *disruption.Policy) error {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < 0 {
@@ -131,6 +133,7 @@ func readLifetime(value string, p *disruption.Policy) error {
 	return nil
 }
 
+// readCount parses a number of at least 1.
 func readCount(value string) (int, error) {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 {
@@ -139,6 +142,7 @@ func readCount(value string) (int, error) {
 	return n, nil
 }
 
+// readDrift parses whether drifted nodes are replaced or only observed.
 func readDrift(value string, p *disruption.Policy) error {
 	if value != "observe" && value != "replace" {
 		return fmt.Errorf("%q is not observe or replace", value)
@@ -147,6 +151,7 @@ func readDrift(value string, p *disruption.Policy) error {
 	return nil
 }
 
+// readWave parses how many drifted nodes are replaced at once: a number or a percentage.
 func readWave(value string, p *disruption.Policy) error {
 	n, _, err := disruption.ParseNodes(value)
 	if err != nil {

@@ -141,8 +141,8 @@ func NodeLimit(pool *karpv1.NodePool) *int {
 	return &n
 }
 
-// ReadyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the provider ID, only the Node that the claim was
-// registered with counts.
+// ReadyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the provider ID, only the Node that the claim
+// was registered with is considered.
 func ReadyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {

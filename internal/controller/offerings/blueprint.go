@@ -14,18 +14,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// Node returns the input of the user data for the claim's instance. way is the capacity type, pods the pod limit.
-func (o *RequestBuilder) Node(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, way string, pods int64) bootstrap.Node {
-	n := conversion.BootOf(claim, class, way, pods)
+// Node returns the input of the user data for the claim's instance. pods is the pod limit of the node.
+func (o *RequestBuilder) Node(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, capacityType string,
+	pods int64) bootstrap.Node {
+	n := conversion.BootOf(claim, class, capacityType, pods)
 	n.Cluster, n.ImageName = o.Cluster, image.Name
 	return n
 }
 
-// Blueprint returns the parameters of an instance except its type, zone and subnet. way is the capacity type.
-func Blueprint(class *awsv1.EC2NodeClass, image, way string, userData []byte, ipv6 bool) ec2.Blueprint {
+// Blueprint returns the parameters of an instance except its type, zone and subnet. image is the ID of the AMI.
+func Blueprint(class *awsv1.EC2NodeClass, image, capacityType string, userData []byte, ipv6 bool) ec2.Blueprint {
 	spec := class.Spec
 	b := ec2.Blueprint{
-		ImageID: image, UserData: userData, Profile: class.Status.InstanceProfile, CapacityType: way,
+		ImageID: image, UserData: userData, Profile: class.Status.InstanceProfile, CapacityType: capacityType,
 		Disks: disks(spec), Metadata: metadata(spec.MetadataOptions), PublicIP: spec.AssociatePublicIPAddress, IPv6: ipv6,
 	}
 	// If the class selects capacity reservations, only launches that target a reservation may use it. Without this
@@ -62,7 +63,7 @@ func metadata(m *awsv1.MetadataOptions) ec2.Metadata {
 	set(&out.IPv6, m.HTTPProtocolIPv6)
 	set(&out.Tokens, m.HTTPTokens)
 	if m.HTTPPutResponseHopLimit != nil {
-		out.HopLimit = int32(min(*m.HTTPPutResponseHopLimit, 64))
+		out.HopLimit = int32(min(*m.HTTPPutResponseHopLimit, 64)) // 64 is EC2's maximum
 	}
 	return out
 }
@@ -152,7 +153,8 @@ func (o *RequestBuilder) JudgeUserData(class *awsv1.EC2NodeClass, images []ami.I
 			Cluster: o.Cluster.Name, Endpoint: o.Cluster.Endpoint, CA: o.Cluster.CA,
 		}
 		set(&in.Own, class.Spec.UserData)
-		data, err := bootstrap.UserData(o.Node(claim, class, image, karpv1.CapacityTypeOnDemand, 110))
+		const pods = 110 // kubelet's default; the real limit depends on the instance type
+		data, err := bootstrap.UserData(o.Node(claim, class, image, karpv1.CapacityTypeOnDemand, pods))
 		if err != nil {
 			p.Broken = unwritable(in, err)
 			return p, p.Broken

@@ -112,6 +112,7 @@ func (w LaunchCandidate) named(types []catalog.Type) []catalog.Type {
 	return out
 }
 
+// comparePicks sorts picks by their offerings, then by the names of the types.
 func comparePicks(a, b Pick) int {
 	return cmp.Or(a.Offering.Compare(b.Offering), cmp.Compare(a.Kind.Name, b.Kind.Name))
 }
@@ -123,11 +124,11 @@ func (w LaunchCandidate) fits(t catalog.Type) bool { return w.requests.Fits(t.Al
 // is ignored, because it comes from the pool and the claim already has it.
 func (w LaunchCandidate) takes(labels requirements.Labels) bool {
 	for key, accepted := range w.Accepted {
-		value, has := labels[key]
+		value, isSet := labels[key]
 		switch {
-		case has && !accepted.Accepts(value):
+		case isSet && !accepted.Accepts(value):
 			return false
-		case !has && isOfType(key) && !accepted.Absent:
+		case !isSet && isOfType(key) && !accepted.Absent:
 			return false
 		}
 	}
@@ -160,7 +161,7 @@ func (w LaunchCandidate) takesReservation(o catalog.Offering) bool {
 		if labels == nil {
 			labels = o.Labels()
 		}
-		if value, has := labels[key]; has && !accepted.Accepts(value) || !has && !accepted.Absent {
+		if value, isSet := labels[key]; isSet && !accepted.Accepts(value) || !isSet && !accepted.Absent {
 			return false
 		}
 	}

@@ -35,7 +35,7 @@ func (m *Catalogs) dedicate(class string, c catalog.Catalog) (catalog.Catalog, e
 		if !nodestate.IsServed(ref) || ref.Name != class || len(types) == 0 {
 			continue
 		}
-		if says, ok := saysOf(pool); !ok || !catalog.WantsDedicated(says) {
+		if required, ok := poolRequirements(pool); !ok || !catalog.WantsDedicated(required) {
 			continue
 		}
 		if own == nil {

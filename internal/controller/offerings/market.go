@@ -53,7 +53,7 @@ type Catalogs struct {
 	Log       *slog.Logger     // the log of this process
 
 	failures   loop.Backoff  // of Refresh
-	reserved   ReservedBook  // instances that capacity reservations have left
+	reserved   ReservedBook  // free instances of capacity reservations
 	Shifted    shiftBook     // zones with an active zonal shift
 	Placements PlacementBook // placement groups of the classes
 
@@ -61,7 +61,7 @@ type Catalogs struct {
 
 	mu      sync.Mutex
 	Offered ec2.Market               // instance types and zones of the region; empty until EC2 has answered
-	Version int                      // increases with each answer of EC2 or the price book
+	Version int                      // increases with each refresh of types or prices, and when NodeOverlays set other prices
 	built   map[string]builtCatalog  // by class
 	assumed map[string]catalog.Price // by instance type: prices that NodeOverlays set for types without a price
 	Laid    *overlaid                // result of the NodeOverlays; nil until they were evaluated
@@ -128,7 +128,7 @@ func (m *Catalogs) Pause(now time.Time, err error) (time.Duration, bool) {
 // Refresh reads instance types and prices. If a read fails, the previous data stays in use.
 func (m *Catalogs) Refresh(ctx context.Context) error {
 	defer loop.Working(ctx, loop.LoopMarket, "").End()
-	offered, err := m.ask(ctx)
+	offered, err := m.readTypes(ctx)
 	if err == nil {
 		for i, f := range offered.Facts {
 			offered.Facts[i] = m.Table.Complete(f)
@@ -141,7 +141,7 @@ func (m *Catalogs) Refresh(ctx context.Context) error {
 		m.warm()
 	}
 	// Reading prices takes longer; until then the embedded prices are used.
-	priceErr := m.priced(ctx)
+	priceErr := m.refreshPrices(ctx)
 	m.mu.Lock()
 	m.Version++
 	m.mu.Unlock()
@@ -155,15 +155,15 @@ func (m *Catalogs) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// ask reads the instance types from EC2.
-func (m *Catalogs) ask(ctx context.Context) (ec2.Market, error) {
+// readTypes reads the instance types from EC2.
+func (m *Catalogs) readTypes(ctx context.Context) (ec2.Market, error) {
 	ctx, cancel := context.WithTimeout(ctx, marketPatience)
 	defer cancel()
 	return m.EC2.Market(ctx)
 }
 
-// priced refreshes the prices, and reports the age of the current prices in the log and the metrics.
-func (m *Catalogs) priced(ctx context.Context) error {
+// refreshPrices refreshes the prices, and reports the age of the current prices in the log and the metrics.
+func (m *Catalogs) refreshPrices(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, marketPatience)
 	defer cancel()
 	err := m.Prices.Refresh(ctx)
@@ -207,7 +207,7 @@ func (m *Catalogs) Market(now time.Time) catalog.Market {
 	out := catalog.Market{}
 	for i := range classes.Items {
 		class := &classes.Items[i]
-		out[class.Name] = m.short(class, m.own(class.Name, built[class.Name].catalog), now)
+		out[class.Name] = m.withAvailability(class, m.withPoolTypes(class.Name, built[class.Name].catalog), now)
 	}
 	m.Metrics.Shortages.Set(float64(len(m.Shortages.List(now))))
 	return out
@@ -220,7 +220,7 @@ func (m *Catalogs) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Ca
 	if _, placed := m.Placements.Of(class); !ok || !placed {
 		return c.catalog, false
 	}
-	return m.short(class, m.own(class.Name, c.catalog), now), true
+	return m.withAvailability(class, m.withPoolTypes(class.Name, c.catalog), now), true
 }
 
 // overlay applies the NodeOverlays to the catalogs. After an error the previous result stays in use.
@@ -241,9 +241,9 @@ func (m *Catalogs) overlay(classes map[string]*builtCatalog) {
 	}
 }
 
-// own returns the catalog of a class with separate types for two kinds of NodePools: pools whose types NodeOverlays
-// change, and pools that require dedicated tenancy.
-func (m *Catalogs) own(class string, c catalog.Catalog) catalog.Catalog {
+// withPoolTypes returns the catalog of a class with separate types for two kinds of NodePools: pools whose types
+// NodeOverlays change, and pools that require dedicated tenancy.
+func (m *Catalogs) withPoolTypes(class string, c catalog.Catalog) catalog.Catalog {
 	m.mu.Lock()
 	if m.Laid != nil {
 		c.Pools = m.Laid.types[class]
@@ -269,8 +269,9 @@ func (m *Catalogs) verdicts(now time.Time) map[string]overlayVerdict {
 	return m.Laid.verdicts
 }
 
-// short adds the capacity reservations of a class to its catalog, and marks the offerings that are unavailable at now.
-func (m *Catalogs) short(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
+// withAvailability adds the capacity reservations of a class to its catalog, and marks the offerings that are
+// unavailable at now.
+func (m *Catalogs) withAvailability(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
 	closed := dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })
 	closed = append(closed, m.Placements.Closed(now, c.PlacementGroup, ZonesOf(class))...)
 	closed = append(closed, m.Shifted.Closed(now, ZonesOf(class))...)
@@ -293,7 +294,7 @@ func (m *Catalogs) Type(class, pool, name string) (catalog.Type, bool) {
 	m.mu.Lock()
 	built := m.built[class]
 	m.mu.Unlock()
-	types := m.own(class, built.catalog).Of(pool)
+	types := m.withPoolTypes(class, built.catalog).Of(pool)
 	i, ok := slices.BinarySearchFunc(types, name, func(t catalog.Type, name string) int {
 		return cmp.Compare(t.Name, name)
 	})
@@ -303,27 +304,27 @@ func (m *Catalogs) Type(class, pool, name string) (catalog.Type, bool) {
 	return types[i], true
 }
 
-// ListPrice returns the price of a type in a zone, even if no class has a subnet there; 0 until the price is known. way
-// is the capacity type.
-func (m *Catalogs) ListPrice(name, zone, way string) catalog.Price {
+// ListPrice returns the price of a type in a zone, even if no class has a subnet there; 0 until the price is known.
+func (m *Catalogs) ListPrice(name, zone, capacityType string) catalog.Price {
 	m.mu.Lock()
-	assumed, sold := m.assumed, m.Offered
+	assumed, offered := m.assumed, m.Offered
 	m.mu.Unlock()
-	at := slices.IndexFunc(sold.Facts, func(f catalog.Facts) bool { return f.Name == name })
-	if at < 0 || !slices.Contains(sold.Zones[name], zone) {
+	at := slices.IndexFunc(offered.Facts, func(f catalog.Facts) bool { return f.Name == name })
+	if at < 0 || !slices.Contains(offered.Zones[name], zone) {
 		return 0
 	}
 	prices := m.Prices.Book().Prices
 	prices.Assumed = assumed
-	for _, o := range prices.Offerings(sold.Facts[at], []catalog.Zone{{Name: zone}}) {
-		if o.CapacityType == way {
+	for _, o := range prices.Offerings(offered.Facts[at], []catalog.Zone{{Name: zone}}) {
+		if o.CapacityType == capacityType {
 			return o.Price
 		}
 	}
 	return 0
 }
 
-// catalog returns the catalog of a class, before reservations and unavailable offerings are applied.
+// catalog returns the catalog of a class, before reservations and unavailable offerings are applied. The second result
+// is false until EC2 has returned instance types.
 func (m *Catalogs) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -346,7 +347,7 @@ func (m *Catalogs) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 // key returns a fingerprint of the inputs of the class's catalog.
 func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
 	group, placed := m.Placements.Of(class)
-	group.Members = nil
+	group.Members = nil // they change with each launch, but the catalog does not depend on them
 	found, err := json.Marshal(struct {
 		Zones  []catalog.Zone
 		AMIs   []awsv1.AMI
@@ -387,6 +388,7 @@ func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 			continue
 		}
 		if settings.Measured, ok = m.Measured.Of(image.ID, facts.Name); ok {
+			// The image depends on the labels of t. Only now is it known which measurement applies.
 			t = catalog.Build(facts, settings, m.Region)
 			settings.Measured = catalog.Measured{}
 		}

@@ -68,6 +68,7 @@ func (m *Measured) Note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Tim
 	}
 }
 
+// note records the capacity, and reports whether the measurements have changed. The caller must hold the lock.
 func (m *Measured) note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) bool {
 	if m.known == nil {
 		m.known = catalog.Measurements{}
@@ -89,8 +90,8 @@ func (m *Measured) Of(image, instanceType string) (catalog.Measured, bool) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	is, ok := m.known[catalog.Sample{Image: image, Type: instanceType}]
-	return is, ok
+	measured, ok := m.known[catalog.Sample{Image: image, Type: instanceType}]
+	return measured, ok
 }
 
 // at returns the version of the measurements. It changes if and only if the measurements change.
@@ -148,7 +149,7 @@ func (m *Measured) Pass(ctx context.Context, now time.Time) error {
 	defer m.work.Unlock()
 	if !m.isLoaded {
 		kept, err := m.Store.Read(ctx)
-		m.take(kept)
+		m.mergeStored(kept)
 		// The store comes first: if a Node's predicted capacity was itself a measurement, the Node confirms the
 		// measurement, but only the store contains it.
 		m.replay(ctx, now)
@@ -174,12 +175,12 @@ func (m *Measured) Pass(ctx context.Context, now time.Time) error {
 	m.mu.Lock()
 	m.Saved = version
 	m.mu.Unlock()
-	m.take(kept)
+	m.mergeStored(kept)
 	return nil
 }
 
-// take merges measurements from the store into the known ones.
-func (m *Measured) take(kept catalog.Measurements) {
+// mergeStored merges measurements from the store into the known ones.
+func (m *Measured) mergeStored(kept catalog.Measurements) {
 	m.mu.Lock()
 	merged := m.known.Merge(kept)
 	isNews := !merged.Equal(m.known)

@@ -26,8 +26,9 @@ import (
 // ErrNoMarket is returned until EC2 has returned the instance types.
 var ErrNoMarket = errors.New("the instance types are not known yet")
 
-// RequestBuilder builds the launch request of a NodeClaim, and the facts about the launched instance for the claim's status.
-// It also records unavailable offerings and the addresses that launches take. All methods are safe for concurrent use.
+// RequestBuilder builds the launch request of a NodeClaim, and the facts about the launched instance for the claim's
+// status. It also records unavailable offerings and the addresses that launches take. All methods are safe for
+// concurrent use.
 type RequestBuilder struct {
 	Market    *Catalogs         // offerings of EC2
 	Cluster   bootstrap.Cluster // facts about the cluster that user data contains
@@ -73,15 +74,15 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 		return ec2.LaunchRequest{}, awserr.Misuse(op, "InvalidRequirement",
 			"no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
-	way, picks := Choose(market.Of(pool), LaunchCandidate{
+	capacityType, picks := Choose(market.Of(pool), LaunchCandidate{
 		Accepted: accepted, requests: conversion.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), Subnets: subnets})
 	picks = o.Market.Placements.Settle(now, market.PlacementGroup, string(claim.UID), picks)
-	picks = o.take(now, string(claim.UID), way, market.PlacementGroup, picks)
+	picks = o.requestable(now, string(claim.UID), capacityType, market.PlacementGroup, picks)
 	if len(picks) == 0 {
 		return ec2.LaunchRequest{}, &awserr.Error{Op: op, Kind: awserr.Shortage, Reason: "InsufficientCapacity",
 			Message: fmt.Sprintf("EC2 has no capacity for any offering that NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
 	}
-	groups, err := o.groups(claim, class, way, picks, subnets)
+	groups, err := o.groups(claim, class, capacityType, picks, subnets)
 	if err != nil {
 		return ec2.LaunchRequest{}, awserr.Misuse(op, ReasonOf(err), "%s", err)
 	}
@@ -91,26 +92,26 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 	request := ec2.LaunchRequest{
 		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
 		NodePool: pool, NodeClass: class.Name,
-		CapacityType: way, Groups: groups, Tags: class.Spec.Tags,
+		CapacityType: capacityType, Groups: groups, Tags: class.Spec.Tags,
 		// EC2 knows only its own prices. If NodeOverlays set other prices, the prices are passed as priorities.
 		ByPrice: slices.ContainsFunc(picks, func(p Pick) bool { return p.Offering.Repriced }),
 	}
 	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
 		request.Context = *class.Spec.Context
 	}
-	o.Taken.Hold(now, request.ClaimUID, o.wanted(picks, subnets))
+	o.Taken.Hold(now, request.ClaimUID, o.addressesBySubnet(picks, subnets))
 	return request, nil
 }
 
-// take returns the picks that may be requested. An offering that was unavailable recently is probed by only one launch
-// at a time.
-func (o *RequestBuilder) take(now time.Time, launch, way, group string, picks []Pick) []Pick {
+// requestable returns the picks that the launch may request. An offering that was unavailable recently is probed by
+// only one launch at a time. launch is the UID of the claim, group the ID of the placement group.
+func (o *RequestBuilder) requestable(now time.Time, launch, capacityType, group string, picks []Pick) []Pick {
 	choices := make([]ec2.Choice, len(picks))
 	for i, p := range picks {
 		choices[i] = ec2.Choice{InstanceType: p.Kind.Name, Zone: p.Offering.Zone}
 	}
 	var out []Pick
-	for i, may := range o.Shortages.Take(now, launch, way, group, choices) {
+	for i, may := range o.Shortages.Take(now, launch, capacityType, group, choices) {
 		if may {
 			out = append(out, picks[i])
 		}
@@ -118,9 +119,9 @@ func (o *RequestBuilder) take(now time.Time, launch, way, group string, picks []
 	return out
 }
 
-// wanted returns, by subnet, the minimum number of addresses that the launch takes if it uses that subnet. It uses only
-// one of them.
-func (o *RequestBuilder) wanted(picks []Pick, subnets map[string]vpc.Subnet) map[string]int {
+// addressesBySubnet returns, by subnet ID, the minimum number of addresses that the launch takes if EC2 chooses that
+// subnet. EC2 chooses only one of the subnets.
+func (o *RequestBuilder) addressesBySubnet(picks []Pick, subnets map[string]vpc.Subnet) map[string]int {
 	out := map[string]int{}
 	for _, p := range picks {
 		subnet, count := subnets[p.Offering.Zone].ID, o.addresses(p.Kind)
@@ -180,8 +181,9 @@ func typesText(accepted requirements.Requirements) string {
 	return strings.Join(names.Listed, ", ")
 }
 
-// groups collects the picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and capacity reservation.
-func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []Pick,
+// groups collects the picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and
+// capacity reservation.
+func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType string, picks []Pick,
 	subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
 	type key struct {
 		image       string
@@ -199,13 +201,13 @@ func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCla
 		k := key{image.ID, p.Kind.Capacity.Pods, efaOf(claim, class, p.Kind), p.Offering.Reservation.ID}
 		i, ok := index[k]
 		if !ok {
-			data, err := bootstrap.UserData(o.Node(claim, class, image, way, k.pods))
+			data, err := bootstrap.UserData(o.Node(claim, class, image, capacityType, k.pods))
 			if err != nil {
 				return nil, err
 			}
 			i = len(out)
 			index[k] = i
-			b := Blueprint(class, image.ID, way, data, o.Cluster.IPv6)
+			b := Blueprint(class, image.ID, capacityType, data, o.Cluster.IPv6)
 			b.Reservation = ec2.RefOf(p.Offering.Reservation)
 			if isDedicated(p.Kind) {
 				b.Tenancy = catalog.TenancyDedicated
@@ -244,7 +246,7 @@ func (o *RequestBuilder) Short(now time.Time, short []ec2.Short) { o.Shortages.N
 
 // Launched records a launched instance, and reports whether its offering had been marked as unavailable.
 func (o *RequestBuilder) Launched(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
-	belied := o.Shortages.Launched(i)
+	wasUnavailable := o.Shortages.Launched(i)
 	o.Shortages.Over(request.ClaimUID)
 	o.Market.Placements.Take(now, i)
 	o.Market.Placements.Over(request.ClaimUID)
@@ -252,7 +254,7 @@ func (o *RequestBuilder) Launched(now time.Time, i ec2.Instance, request *ec2.La
 	o.Taken.Release(request.ClaimUID)
 	o.Taken.Take(now, i.SubnetID, o.addresses(t))
 	o.Market.reserved.Take(now, i.Reservation.ID)
-	return belied
+	return wasUnavailable
 }
 
 // LaunchFacts returns the facts about an instance for the status of a claim of the pool.

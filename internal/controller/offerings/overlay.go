@@ -36,7 +36,7 @@ const overlayPatience = 5 * time.Second
 // overlayVerdict is the reason why an overlay is not applied; the zero value if it is applied.
 type overlayVerdict struct{ reason, message string }
 
-// overlays returns all NodeOverlays, the valid ones as values, and the verdicts by name.
+// overlays returns all NodeOverlays sorted by name, the valid ones converted, and the verdicts by name.
 func (m *Catalogs) overlays() ([]karpv1alpha1.NodeOverlay, []catalog.Overlay, map[string]overlayVerdict, error) {
 	// The first call starts the informer. If NodeOverlays cannot be listed in time, plans continue without them.
 	ctx, cancel := context.WithTimeout(context.Background(), overlayPatience)
@@ -61,7 +61,7 @@ func (m *Catalogs) overlays() ([]karpv1alpha1.NodeOverlay, []catalog.Overlay, ma
 	return items, out, verdicts, nil
 }
 
-// overlayOf converts a NodeOverlay, and returns the problems that the schema cannot find.
+// overlayOf converts a NodeOverlay, and returns the problems that the schema cannot find; empty if there are none.
 func overlayOf(o *karpv1alpha1.NodeOverlay) (catalog.Overlay, string) {
 	out := catalog.Overlay{Name: o.Name, Capacity: conversion.Amounts(o.Spec.Capacity)}
 	if o.Spec.Weight != nil {
@@ -117,6 +117,7 @@ func overlayRequirementProblems(field string, r karpv1alpha1.Requirement) []stri
 	return nil
 }
 
+// textOf returns the text, or an empty text for nil.
 func textOf(s *string) string {
 	if s == nil {
 		return ""
@@ -170,9 +171,9 @@ func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalo
 		if !nodestate.IsServed(ref) || classes[ref.Name] == nil || pool.DeletionTimestamp != nil {
 			continue
 		}
-		if says, ok := saysOf(pool); ok {
+		if required, ok := poolRequirements(pool); ok {
 			class[pool.Name] = ref.Name
-			grounds = append(grounds, catalog.Ground{Pool: pool.Name, Says: says, Types: classes[ref.Name].catalog.Types})
+			grounds = append(grounds, catalog.Ground{Pool: pool.Name, Says: required, Types: classes[ref.Name].catalog.Types})
 		}
 	}
 	laid := catalog.Lay(grounds, overlays)
@@ -188,13 +189,14 @@ func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalo
 	}
 }
 
-// saysOf returns the requirements and labels of a pool's nodes as requirements; false if no node can meet them.
-func saysOf(pool *karpv1.NodePool) (requirements.Requirements, bool) {
+// poolRequirements returns the requirements and labels of a pool's nodes as requirements; false if no node can meet
+// them.
+func poolRequirements(pool *karpv1.NodePool) (requirements.Requirements, bool) {
 	var all []requirements.Requirement
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		all = append(all, requirements.Requirement{Key: karpv1.StableLabel(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
 	}
-	says, wrong := requirements.All(all...)
+	required, wrong := requirements.All(all...)
 	if wrong != nil {
 		return nil, false
 	}
@@ -204,7 +206,7 @@ func saysOf(pool *karpv1.NodePool) (requirements.Requirements, bool) {
 	}
 	labels[karpv1.LabelNodePool] = pool.Name
 	labels[awsv1.LabelNodeClass] = pool.Spec.Template.Spec.NodeClassRef.Name
-	return says.And(requirements.Exactly(labels)), true
+	return required.And(requirements.Exactly(labels)), true
 }
 
 // assumedBy returns the prices that overlays set for named instance types without any other requirement. A type that is

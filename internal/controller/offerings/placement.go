@@ -40,21 +40,21 @@ type selectedGroup struct {
 // placedGroup has the members of one group.
 type placedGroup struct {
 	strategy string                // cluster, spread or partition
-	said     map[string]string     // zones of the members that EC2 returned, by instance ID
-	sold     map[string]placedSale // launched members that EC2 may not return yet, by instance ID
+	shown    map[string]string       // zones of the members that EC2 returned, by instance ID
+	launched map[string]placedLaunch // launched members that EC2 may not return yet, by instance ID
 	first    firstPlaced           // the launch in progress into the empty group; zero if there is none
 }
 
-// placedSale is an instance that was launched into a group.
-type placedSale struct {
-	zone string
-	at   time.Time
+// placedLaunch is an instance that was launched into a group.
+type placedLaunch struct {
+	zone string    // name of its zone
+	at   time.Time // when it was launched
 }
 
 // firstPlaced is a launch in progress into an empty cluster group. It determines the zone of the group.
 type firstPlaced struct {
-	launch, zone string
-	at           time.Time
+	launch, zone string    // UID of the claim, and name of the zone
+	at           time.Time // when the launch started
 }
 
 // EC2 may take up to PlacedShown to show a launched instance in its group. Other launches into an empty cluster group
@@ -89,7 +89,8 @@ func (b *PlacementBook) Of(class *awsv1.EC2NodeClass) (ec2.PlacementGroup, bool)
 	return known.group, ok && known.term == term
 }
 
-// Saw records what EC2 returned for the group of a class at now, and reports whether the group has more room than before.
+// Saw records what EC2 returned for the group of a class at now, and reports whether the group has more room than
+// before.
 func (b *PlacementBook) Saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.PlacementGroup) bool {
 	term, selects := PlacementTerm(class)
 	if !selects {
@@ -103,22 +104,23 @@ func (b *PlacementBook) Saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.
 	b.byClass[class.Name] = selectedGroup{term, group}
 	g, ok := b.byID[group.ID]
 	if !ok {
-		g = &placedGroup{sold: map[string]placedSale{}}
+		g = &placedGroup{launched: map[string]placedLaunch{}}
 		b.byID[group.ID] = g
 	}
 	before := len(g.members(time.Time{})) // includes all launched instances, however old
-	g.strategy, g.said = group.Strategy, group.Members
-	maps.DeleteFunc(g.sold, func(id string, s placedSale) bool { return g.said[id] != "" || now.Sub(s.at) >= PlacedShown })
+	g.strategy, g.shown = group.Strategy, group.Members
+	maps.DeleteFunc(g.launched, func(id string, s placedLaunch) bool { return g.shown[id] != "" || now.Sub(s.at) >= PlacedShown })
 	return !ok || len(g.members(now)) < before
 }
 
-// members returns the zones of the members by instance ID.
+// members returns the zones of the members by instance ID: those that EC2 returned, and those launched less than
+// PlacedShown before now.
 func (g *placedGroup) members(now time.Time) map[string]string {
-	out := maps.Clone(g.said)
+	out := maps.Clone(g.shown)
 	if out == nil {
 		out = map[string]string{}
 	}
-	for id, s := range g.sold {
+	for id, s := range g.launched {
 		if now.Sub(s.at) < PlacedShown {
 			out[id] = s.zone
 		}
@@ -202,7 +204,7 @@ func (b *PlacementBook) Take(now time.Time, i ec2.Instance) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if g := b.byID[i.Placement.Group]; g != nil {
-		g.sold[i.ID] = placedSale{i.Zone, now}
+		g.launched[i.ID] = placedLaunch{i.Zone, now}
 	}
 }
 

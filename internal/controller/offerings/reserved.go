@@ -28,9 +28,9 @@ type ReservedBook struct {
 
 // reservedCount is the count of one reservation.
 type reservedCount struct {
-	said  int         // EC2's count of free instances
-	at    time.Time   // when EC2 returned the count
-	taken []time.Time // times of launches that said does not include yet, oldest first
+	free      int         // EC2's count of free instances
+	at        time.Time   // when EC2 returned the count
+	uncounted []time.Time // times of launches that are not subtracted from free yet, oldest first
 }
 
 // EC2 may take up to ReservedShown to count a launched instance. A reservation that no class selects any more is
@@ -54,12 +54,12 @@ func (b *ReservedBook) Saw(now time.Time, found []ec2.Reservation) (more []strin
 			c = &reservedCount{}
 			b.byID[r.ID] = c
 		}
-		if r.Left > c.said {
+		if r.Left > c.free {
 			more = append(more, r.ID)
 		}
-		fell := min(max(c.said-r.Left, 0), len(c.taken))
-		c.taken = slices.DeleteFunc(slices.Clone(c.taken[fell:]), func(at time.Time) bool { return now.Sub(at) >= ReservedShown })
-		c.said, c.at = r.Left, now
+		fell := min(max(c.free-r.Left, 0), len(c.uncounted))
+		c.uncounted = slices.DeleteFunc(slices.Clone(c.uncounted[fell:]), func(at time.Time) bool { return now.Sub(at) >= ReservedShown })
+		c.free, c.at = r.Left, now
 	}
 	maps.DeleteFunc(b.byID, func(_ string, c *reservedCount) bool { return now.Sub(c.at) > ReservedKept })
 	return more
@@ -70,7 +70,7 @@ func (b *ReservedBook) Take(now time.Time, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c, ok := b.byID[id]; ok {
-		c.taken = append(c.taken, now)
+		c.uncounted = append(c.uncounted, now)
 	}
 }
 
@@ -80,7 +80,7 @@ func (b *ReservedBook) Left() map[string]int {
 	defer b.mu.Unlock()
 	out := make(map[string]int, len(b.byID))
 	for id, c := range b.byID {
-		out[id] = max(c.said-len(c.taken), 0)
+		out[id] = max(c.free-len(c.uncounted), 0)
 	}
 	return out
 }

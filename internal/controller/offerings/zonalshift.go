@@ -89,7 +89,7 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 	if maps.Equal(active, z.known) {
 		return nil
 	}
-	uses, err := z.users(ctx)
+	pools, err := z.poolsByZone(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,13 +107,13 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 	for _, zone := range started {
 		text := "The cluster's traffic is shifted away from " + zone + untilText(active[zone]) + ": no node is launched there"
 		z.Log.Warn("zonal shift", "zoneID", zone, "until", active[zone])
-		for _, pool := range uses[zone] {
+		for _, pool := range pools[zone] {
 			z.Events.Emit(pool, kubeclient.ReasonZonalShiftActive, text)
 		}
 	}
 	for _, zone := range cleared {
 		z.Log.Info("a zonal shift has ended", "zoneID", zone)
-		for _, pool := range uses[zone] {
+		for _, pool := range pools[zone] {
 			z.Events.Emit(pool, kubeclient.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
 		}
 	}
@@ -132,8 +132,8 @@ func untilText(at time.Time) string {
 	return " until " + at.UTC().Format(time.RFC3339)
 }
 
-// users returns the pools that can launch in each zone, by zone ID.
-func (z *ZonalShifts) users(ctx context.Context) (map[string][]*karpv1.NodePool, error) {
+// poolsByZone returns the pools that can launch in each zone, by zone ID.
+func (z *ZonalShifts) poolsByZone(ctx context.Context) (map[string][]*karpv1.NodePool, error) {
 	var pools karpv1.NodePoolList
 	if err := z.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list nodepools: %w", err)

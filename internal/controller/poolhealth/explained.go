@@ -28,9 +28,9 @@ type Explained struct {
 // instance is launched as a canary. Further instances are launched when the canary has joined.
 type canary struct {
 	Explained
-	times  int       // consecutive instances that did not join; instances that were late together count as one
-	until  time.Time // no instance is launched before this time
-	canary time.Time // when the canary was launched; zero: not launched yet
+	times    int       // consecutive instances that did not join; several that were late together are counted as one
+	until    time.Time // no instance is launched before this time
+	canaryAt time.Time // when the canary was launched; zero: not launched yet
 }
 
 // CanaryTime is how long a canary blocks further launches if its result never becomes known.
@@ -50,7 +50,7 @@ func (h *LaunchBackoff) Explained(now time.Time, pool string, e Explained) (unti
 	isNews = !known || t.Check != e.Check
 	if !known || e.Bought.After(t.until) {
 		t.times++
-		t.canary = time.Time{}
+		t.canaryAt = time.Time{}
 		t.until = e.Over.Add(Pause(t.times))
 	}
 	t.Explained = e
@@ -71,14 +71,14 @@ func (h *LaunchBackoff) Sent(now time.Time, pool string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t, ok := h.trials[pool]; ok && !now.Before(t.until) {
-		t.canary = now
+		t.canaryAt = now
 		h.trials[pool] = t
 	}
 }
 
-// tried returns until when no instance is launched because of a known cause, and that cause. The time is zero if the
-// pool may launch.
-func (h *LaunchBackoff) tried(now time.Time, pool string) (time.Time, string) {
+// heldByCause returns until when no instance is launched because of a known cause, and that cause. The time is zero if
+// the pool may launch.
+func (h *LaunchBackoff) heldByCause(now time.Time, pool string) (time.Time, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t, ok := h.trials[pool]
@@ -89,15 +89,15 @@ func (h *LaunchBackoff) tried(now time.Time, pool string) (time.Time, string) {
 	switch {
 	case now.Before(t.until):
 		return t.until, why
-	case !t.canary.IsZero() && now.Before(t.canary.Add(CanaryTime)):
-		return t.canary.Add(CanaryTime), why + canaryText
+	case !t.canaryAt.IsZero() && now.Before(t.canaryAt.Add(CanaryTime)):
+		return t.canaryAt.Add(CanaryTime), why + canaryText
 	}
 	return time.Time{}, ""
 }
 
 // IsCanaryDue reports whether exactly one instance may be launched for the pool, as a canary.
 func (h *LaunchBackoff) IsCanaryDue(now time.Time, pool string) bool {
-	until, _ := h.tried(now, pool)
+	until, _ := h.heldByCause(now, pool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, ok := h.trials[pool]
@@ -193,7 +193,8 @@ func (h *LaunchBackoff) Recall(ctx context.Context) error {
 	return nil
 }
 
-// Restore reads the backoff of the NodePool from its conditions. It is called after a restart of the controller.
+// Restore reads the backoff of the NodePool from its conditions, after a restart of the controller. The caller must
+// hold the lock.
 func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	if ok && c.Status == metav1.ConditionUnknown && c.Reason == karpv1.ReasonAwaitingReconciliation {

@@ -41,7 +41,7 @@ const (
 func (h *LaunchBackoff) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool) {
 	h.mu.Lock()
 	if t, ok := h.trials[pool]; ok {
-		t.canary = time.Time{} // the launch of the canary failed
+		t.canaryAt = time.Time{} // the launch of the canary failed
 		h.trials[pool] = t
 	}
 	h.mu.Unlock()
@@ -50,7 +50,8 @@ func (h *LaunchBackoff) LaunchFailed(now time.Time, pool, cause string) (time.Ti
 
 // JoinFailed records at now that an instance of the pool has not joined in time. wanted is the creation time of its
 // claim. The failure is ignored in two cases: another instance has joined after wanted, so the pool works, or the pool
-// was changed after wanted, so the failure does not apply to the present pool.
+// was changed after wanted, so the failure does not apply to the present pool. The results are those of LaunchFailed,
+// or zero and false for an ignored failure.
 func (h *LaunchBackoff) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time, bool) {
 	if h.isStale(wanted, pool) {
 		return time.Time{}, false
@@ -58,8 +59,8 @@ func (h *LaunchBackoff) JoinFailed(now, wanted time.Time, pool, cause string) (t
 	return fail(&h.joins, holdJoinFirst, holdJoinMost, now, pool, cause)
 }
 
-// EndedEarly records at now that EC2 terminated an instance of the pool before it joined. It is like JoinFailed, but the
-// first pause is shorter, because such an instance costs little.
+// EndedEarly records at now that EC2 terminated an instance of the pool before it joined. It is like JoinFailed, but
+// the first pause is shorter, because such an instance costs little.
 func (h *LaunchBackoff) EndedEarly(now, wanted time.Time, pool, cause string) (time.Time, bool) {
 	if h.isStale(wanted, pool) {
 		return time.Time{}, false
@@ -134,7 +135,7 @@ func (h *LaunchBackoff) Reset(pool string) {
 
 // Held returns until when the pool waits, and why. The time is zero if the pool does not wait.
 func (h *LaunchBackoff) Held(now time.Time, pool string) (until time.Time, why string) {
-	if until, why := h.tried(now, pool); !until.IsZero() {
+	if until, why := h.heldByCause(now, pool); !until.IsZero() {
 		return until, why
 	}
 	if until, times, cause := h.joins.Held(now, pool); !until.IsZero() {

@@ -14,11 +14,11 @@ import (
 )
 
 // PodBackoff records pods that are still pending although the nodes launched for them are ready and have room:
-// kube-scheduler applies a rule that the plan does not know. A node that other pods have filled, for example newer pods
-// of the same workload, does not count. After the first such node the next one is launched at once, because the real
-// capacity of the node may have been the cause. From the second node on the pod waits, longer each time. Otherwise one
-// pod could launch and terminate nodes without end. Its methods are safe for concurrent use, and accept a nil receiver,
-// which records nothing.
+// kube-scheduler applies a rule that the plan does not know. Such a node is counted, unless other pods have filled it,
+// for example newer pods of the same workload. After the first counted node the next one is launched at once, because
+// the real capacity of the node may have been the cause. From the second node on the pod waits, longer each time.
+// Otherwise one pod could launch and terminate nodes without end. The methods are safe for concurrent use, and accept a
+// nil receiver, which records nothing.
 type PodBackoff struct {
 	mu   sync.Mutex
 	Pods map[string]failedNodes // by "namespace/name"; nil is empty
@@ -31,13 +31,13 @@ type failedNodes struct {
 	times   int       // number of nodes that did not make the pod schedulable
 	until   time.Time // end of the back-off
 	touched time.Time // when the record was last used
-	isTold  bool      // the back-off was reported
+	isReported  bool      // the back-off was reported
 }
 
-// A pod waits for unhelpedFirst after the second node that did not make it schedulable. The wait doubles with each
+// A pod waits for podBackoffFirst after the second node that did not make it schedulable. The wait doubles with each
 // further node, up to PodBackoffMax. The record of a pod that was not seen for PodBackoffLifetime is dropped.
 const (
-	unhelpedFirst      = time.Minute
+	podBackoffFirst      = time.Minute
 	PodBackoffMax      = 30 * time.Minute
 	PodBackoffLifetime = 2 * time.Hour
 )
@@ -69,8 +69,8 @@ type Waiting struct {
 }
 
 // Sort returns the pods to plan at now, and the pods that are backed off. pods must be the pods that need a node. They
-// must not include pods of a node that is not initialized yet, or that was initialized just now. So, if the node of one
-// of these pods is ready and still has room for it, the node did not make the pod schedulable.
+// must not include pods of a node that is not initialized yet, or that was initialized just now. So, if the node that
+// was launched for one of the pods is ready and still has room for that pod, the node did not make it schedulable.
 func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []Waiting) {
 	if u == nil {
 		return pods, nil
@@ -96,13 +96,13 @@ func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Tim
 			delete(u.Pods, pod.ID())
 			continue
 		}
-		if isTaken(byClaim[v.claim], pod) {
+		if isFilledByOthers(byClaim[v.claim], pod) {
 			v.claim = ""
 		}
 		v.count(now)
 		if now.Before(v.until) {
-			held = append(held, Waiting{pod, v.times, v.until, !v.isTold})
-			v.isTold, isHeld[pod.ID()] = true, true
+			held = append(held, Waiting{pod, v.times, v.until, !v.isReported})
+			v.isReported, isHeld[pod.ID()] = true, true
 		}
 		u.Pods[pod.ID()] = v
 	}
@@ -117,9 +117,9 @@ func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Tim
 	return pods, held
 }
 
-// isTaken reports whether the pod would fit on the node if the other pods were not on it. It is false for an unknown
-// node, and for a node that is too small.
-func isTaken(node *cluster.Node, pod cluster.Pod) bool {
+// isFilledByOthers reports whether the pod would fit on the node if the other pods were not on it. It is false for an
+// unknown node, and for a node that is too small.
+func isFilledByOthers(node *cluster.Node, pod cluster.Pod) bool {
 	if node == nil || pod.Requests.Fits(node.Allocatable.Sub(node.Requested)) {
 		return false
 	}
@@ -139,8 +139,8 @@ func (v *failedNodes) count(now time.Time) {
 	v.claim = ""
 	v.times++
 	if v.times >= 2 {
-		v.until = now.Add(min(PodBackoffMax, unhelpedFirst<<min(v.times-2, 10)))
-		v.isTold = false
+		v.until = now.Add(min(PodBackoffMax, podBackoffFirst<<min(v.times-2, 10)))
+		v.isReported = false
 	}
 }
 

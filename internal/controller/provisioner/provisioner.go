@@ -103,7 +103,7 @@ func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
 	}
 	market := p.Market.Market(now)
 	if market == nil {
-		p.say("the offerings of EC2 are not known yet")
+		p.logOnce("the offerings of EC2 are not known yet")
 		return basis{}, false
 	}
 	snapshot, err := p.see(ctx, now, market)
@@ -150,10 +150,10 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(all)))
 	due, held := p.PodBackoff.Sort(all, seen.snapshot.Nodes, started)
 	division := p.Costly.divide(due, started)
-	p.waits(division)
+	p.recordWaiting(division)
 	work.On("a plan for " + loop.Count(len(division.Now), "pod"))
-	m := made{of: p.Costly.with(seen.snapshot, due, division.Now), market: seen.market}
-	m.make(p.Solve)
+	m := planning{of: p.Costly.with(seen.snapshot, due, division.Now), market: seen.market}
+	m.compute(p.Solve)
 	p.Costly.share = p.Costly.share.AfterPlan(division.Cost, m.took)
 	planned := p.Now.Now()
 	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(started).Seconds())
@@ -161,27 +161,27 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	// 3. act
 	work.On("the NodeClaims of a plan")
 	plan, created, isWhole := p.carryOut(ctx, m)
-	if isWhole && !p.Costly.isOwed(except(due, division.Now)) {
+	if isWhole && !p.Costly.hasUnserved(except(due, division.Now)) {
 		p.Departures.Planned(number, seen.snapshot)
 	}
 	p.Costly.recordPlacements(plan, m.of)
 
 	// 4. report
-	p.tellWaiting(held)
+	p.reportWaiting(held)
 	p.report(window, planned, seen.snapshot.Pods, plan, created)
 	return loop.Recheck
 }
 
-// made is a plan with its input.
-type made struct {
+// planning is a plan with its input.
+type planning struct {
 	of     cluster.Snapshot // the cluster, with the pods to plan
 	market catalog.Market   // the available offerings
 	plan   packing.Plan
 	took   time.Duration // duration of the planning
 }
 
-// make makes the plan.
-func (m *made) make(solve nodestate.Solver) {
+// compute computes the plan.
+func (m *planning) compute(solve nodestate.Solver) {
 	started := time.Now()
 	if len(m.of.Pods) > 0 {
 		m.plan = solve(m.of, m.market)
@@ -195,9 +195,9 @@ const lateAfter = time.Second
 
 // carryOut creates the NodeClaims of a plan that are still valid in the current state of the cluster. It returns the
 // valid part of the plan, the result for each NodeClaim, and whether the whole plan was carried out.
-func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []writer.Created, bool) {
+func (p *Provisioner) carryOut(ctx context.Context, m planning) (packing.Plan, []writer.Created, bool) {
 	plan, isWhole := m.plan, true
-	p.tellOmissions(plan.Omissions)
+	p.logOmissions(plan.Omissions)
 	if len(plan.PlannedNodes) > 0 {
 		newest, err := p.see(ctx, p.Now.Now(), m.market)
 		if err != nil {
@@ -207,7 +207,7 @@ func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []wri
 		r := Review{Before: m.of, Now: newest, market: m.market, IsLate: m.took > lateAfter && p.postponed < mostPostponed}
 		var lost StaleParts
 		plan, lost = r.Revalidated(plan)
-		p.tellStale(lost, m)
+		p.reportStale(lost, m)
 		isWhole = !lost.isAgain
 	}
 	started := p.Now.Now()
@@ -216,8 +216,8 @@ func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []wri
 	return plan, created, isWhole && !slices.ContainsFunc(created, func(c writer.Created) bool { return c.Err != nil })
 }
 
-// tellOmissions logs, once, that a plan omitted preferences of pods.
-func (p *Provisioner) tellOmissions(all []packing.Omission) {
+// logOmissions logs, once, that a plan omitted preferences of pods.
+func (p *Provisioner) logOmissions(all []packing.Omission) {
 	text, preferences := "", 0
 	for _, o := range all {
 		preferences += o.Preferences
@@ -235,9 +235,9 @@ func (p *Provisioner) tellOmissions(all []packing.Omission) {
 // mostPostponed is how many consecutive plans may wait for nodes that joined during planning.
 const mostPostponed = 3
 
-// tellStale counts and logs the part of a plan that is no longer valid, and requests another plan if the pods of that
+// reportStale counts and logs the part of a plan that is no longer valid, and requests another plan if the pods of that
 // part still need nodes.
-func (p *Provisioner) tellStale(lost StaleParts, m made) {
+func (p *Provisioner) reportStale(lost StaleParts, m planning) {
 	p.postponed++
 	if lost.Claims[StaleRoom] == 0 {
 		p.postponed = 0
@@ -255,8 +255,8 @@ func (p *Provisioner) tellStale(lost StaleParts, m made) {
 	}
 }
 
-// say logs, once, why no plan is made.
-func (p *Provisioner) say(why string) {
+// logOnce logs, once, why no plan is made.
+func (p *Provisioner) logOnce(why string) {
 	if p.last != why {
 		p.last = why
 		p.Log.Info("not planning yet", "cause", why)
@@ -267,7 +267,7 @@ func (p *Provisioner) say(why string) {
 func (p *Provisioner) report(window loop.Window, planned time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.Created) {
 	p.measure(window, planned, created)
 	p.measureRefusals(slices.Concat(plan.Refusals, p.Costly.Refusals(pods)))
-	failed := p.tellPlan(pods, plan, created)
+	failed := p.reportResults(pods, plan, created)
 	if len(created) == 0 && len(plan.Refusals) == 0 {
 		return
 	}
@@ -280,15 +280,15 @@ func (p *Provisioner) report(window loop.Window, planned time.Time, pods []clust
 	}
 }
 
-// tellPlan emits the events of a plan for its pods. It returns how many NodeClaims could not be created.
-func (p *Provisioner) tellPlan(all []cluster.Pod, plan packing.Plan, created []writer.Created) int {
+// reportResults emits the events of a plan for its pods. It returns how many NodeClaims could not be created.
+func (p *Provisioner) reportResults(all []cluster.Pod, plan packing.Plan, created []writer.Created) int {
 	pods := make(map[string]*corev1.Pod, len(all))
 	for _, pod := range all {
 		pods[pod.ID()] = podObject(pod)
 	}
-	p.tellRefusals(plan.Refusals, pods)
-	p.tellPlacements(plan.Placements, pods)
-	return p.tellClaims(created, pods)
+	p.emitRefusals(plan.Refusals, pods)
+	p.emitPlacements(plan.Placements, pods)
+	return p.reportClaims(created, pods)
 }
 
 // measure records how long the stages of a launch took.
@@ -322,9 +322,9 @@ func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
 	p.Metrics.Ignored.Set(float64(ignored))
 }
 
-// tellClaims logs the results of creating NodeClaims, and emits events for their pods. It returns how many could not be
-// created.
-func (p *Provisioner) tellClaims(created []writer.Created, pods map[string]*corev1.Pod) (failed int) {
+// reportClaims logs the results of creating NodeClaims, and emits events for their pods. It returns how many could not
+// be created.
+func (p *Provisioner) reportClaims(created []writer.Created, pods map[string]*corev1.Pod) (failed int) {
 	for _, c := range created {
 		if c.Err != nil {
 			failed++
@@ -346,8 +346,8 @@ func (p *Provisioner) tellClaims(created []writer.Created, pods map[string]*core
 	return failed
 }
 
-// tellPlacements emits events for pods that are placed on existing nodes.
-func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
+// emitPlacements emits events for pods that are placed on existing nodes.
+func (p *Provisioner) emitPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
 	for _, place := range placements {
 		if pod := pods[place.Pod]; pod != nil {
 			p.Events.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+place.Node)
@@ -355,8 +355,8 @@ func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[st
 	}
 }
 
-// tellWaiting reports pods whose planning is backed off, because new nodes did not make them schedulable.
-func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
+// reportWaiting reports pods whose planning is backed off, because new nodes did not make them schedulable.
+func (p *Provisioner) reportWaiting(held []poolhealth.Waiting) {
 	for _, w := range held {
 		if w.IsNews {
 			p.Events.Later(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())
@@ -366,8 +366,8 @@ func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
 	}
 }
 
-// tellRefusals emits events for pods that the plan could not place.
-func (p *Provisioner) tellRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
+// emitRefusals emits events for pods that the plan could not place.
+func (p *Provisioner) emitRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
 	for _, r := range refusals {
 		if pod := pods[r.Pod]; pod != nil {
 			p.Events.Later(pod, kubeclient.ReasonFailedScheduling, Explain(r))
@@ -382,7 +382,7 @@ func (p *Provisioner) forget() {
 	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(0)
 	p.Metrics.Refused.Reset()
 	p.Metrics.Ignored.Set(0)
-	p.waits(fairness.Division{})
+	p.recordWaiting(fairness.Division{})
 }
 
 // batchSeconds returns how long the batch was open, in seconds.

@@ -43,7 +43,7 @@ var staleLabels = map[string]string{
 	StaleRoom:  "node_came",
 }
 
-// String returns, for example, "its NodePool changed: 1 NodeClaim; its pods no longer need a node: 9 NodeClaims".
+// String returns, for example, "its NodePool changed: 1 NodeClaim; its pods are gone: 9 NodeClaims".
 func (s StaleParts) String() string {
 	var out []string
 	for _, cause := range slices.Sorted(maps.Keys(s.Claims)) {
@@ -60,7 +60,7 @@ type Review struct {
 	IsLate bool
 
 	pods   map[string]*cluster.Pod      // the pods in Before, by "namespace/name"
-	wait   map[string]string            // the UIDs of the pods in Now, by "namespace/name"
+	uids   map[string]string            // the UIDs of the pods in Now, by "namespace/name"
 	pools  map[string]*cluster.Pool     // the pools in Now, by name
 	old    map[string]*cluster.Pool     // the pools in Before, by name
 	fresh  []*cluster.Node              // nodes in Now, but not in Before, that accept pods
@@ -103,12 +103,12 @@ func (r Review) Revalidated(plan packing.Plan) (packing.Plan, StaleParts) {
 // index fills the maps of the review.
 func (r *Review) index() {
 	r.stale.Claims = map[string]int{}
-	r.pods, r.wait = map[string]*cluster.Pod{}, map[string]string{}
+	r.pods, r.uids = map[string]*cluster.Pod{}, map[string]string{}
 	for i := range r.Before.Pods {
 		r.pods[r.Before.Pods[i].ID()] = &r.Before.Pods[i]
 	}
 	for i := range r.Now.Pods {
-		r.wait[r.Now.Pods[i].ID()] = r.Now.Pods[i].UID
+		r.uids[r.Now.Pods[i].ID()] = r.Now.Pods[i].UID
 	}
 	r.old, r.pools = poolsByName(r.Before.Pools), poolsByName(r.Now.Pools)
 	r.usage, r.counts = map[string]resources.Amounts{}, map[string]int{}
@@ -129,6 +129,7 @@ func (r *Review) index() {
 	}
 }
 
+// poolsByName returns the pools by name.
 func poolsByName(pools []cluster.Pool) map[string]*cluster.Pool {
 	out := map[string]*cluster.Pool{}
 	for i := range pools {
@@ -140,7 +141,7 @@ func poolsByName(pools []cluster.Pool) map[string]*cluster.Pool {
 // waits reports whether the planned pod still needs a node.
 func (r *Review) waits(id string) bool {
 	p := r.pods[id]
-	return p != nil && r.wait[id] == p.UID
+	return p != nil && r.uids[id] == p.UID
 }
 
 // keep returns the planned node with the pods that still need it. The second result is the cause if the node must not

@@ -47,7 +47,7 @@ type costlyTurn struct {
 
 // slice is a plan for some costly pods.
 type slice struct {
-	made
+	planning
 	last string     // the last namespace that the slice serves
 	cost int        // planning cost of its pods
 	work *loop.Work // reports the progress of the slice
@@ -111,8 +111,8 @@ func (c *costly) forget(pods []cluster.Pod) {
 	}
 }
 
-// isOwed reports whether one of the pods on a leaving node has not been in a slice yet.
-func (c *costly) isOwed(pods []cluster.Pod) bool {
+// hasUnserved reports whether one of the pods on a leaving node has not been in a slice yet.
+func (c *costly) hasUnserved(pods []cluster.Pod) bool {
 	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
 }
 
@@ -151,8 +151,8 @@ func except(pods, others []cluster.Pod) []cluster.Pod {
 	return out
 }
 
-// with returns the snapshot with only these pods to plan. The other due pods count as placed where earlier plans placed
-// them.
+// with returns the snapshot with only these pods to plan. The other due pods are counted on the nodes where earlier
+// plans placed them.
 func (c *costly) with(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
 	if len(c.Seats) > 0 {
 		s.Nodes = fairness.Seated(s.Nodes, except(due, pods), c.Seats)
@@ -172,8 +172,8 @@ func (c *costly) Refusals(pods []cluster.Pod) []packing.Refusal {
 	return out
 }
 
-// waits records how many pods wait for a slice.
-func (p *Provisioner) waits(d fairness.Division) {
+// recordWaiting records how many pods wait for a slice.
+func (p *Provisioner) recordWaiting(d fairness.Division) {
 	p.Costly.waiting = len(d.Slice) + d.Later
 	p.Metrics.Costly.Set(float64(p.Costly.waiting))
 }
@@ -192,19 +192,19 @@ func (p *Provisioner) Slice(ctx context.Context) time.Time {
 		return time.Time{} // the next pass logs the cause
 	}
 	due, held := p.PodBackoff.Sort(seen.snapshot.Pods, seen.snapshot.Nodes, now)
-	p.tellWaiting(held)
+	p.reportWaiting(held)
 	d := c.divide(due, now)
-	if p.waits(d); len(d.Slice) == 0 {
+	if p.recordWaiting(d); len(d.Slice) == 0 {
 		p.logRound()
 		return time.Time{} // all pods were in a slice recently; some may be due again after the next pass
 	}
 	s := slice{
-		made: made{of: c.with(seen.snapshot, due, d.Slice), market: seen.market},
+		planning: planning{of: c.with(seen.snapshot, due, d.Slice), market: seen.market},
 		last: d.Last, cost: d.Spent, work: loop.Working(ctx, loop.LoopSlices, describe(d.Slice)),
 	}
 	c.Running = true
 	go func() {
-		s.make(p.Solve)
+		s.compute(p.Solve)
 		c.done <- s
 		c.Ended <- struct{}{}
 	}()
@@ -225,7 +225,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	c := &p.Costly
 	defer s.work.End()
 	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner.slices").Observe(s.took.Seconds())
-	plan, created, isWhole := p.carryOut(ctx, s.made)
+	plan, created, isWhole := p.carryOut(ctx, s.planning)
 	now := p.Now.Now()
 	c.Running, c.last, c.share = false, s.last, c.share.AfterSlice(s.cost, s.took)
 	c.Due = now.Add(s.took)      // leave half of the time for other pods
@@ -264,7 +264,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	c.round.slices++
 	c.round.pods += len(s.of.Pods)
 	c.round.refused += len(plan.Refusals)
-	c.round.claims += len(created) - p.tellPlan(s.of.Pods, plan, created)
+	c.round.claims += len(created) - p.reportResults(s.of.Pods, plan, created)
 	if c.round.took += s.took; c.round.took > roundMost {
 		p.logRound()
 	}

@@ -49,6 +49,8 @@ func judgeSteps(ix *index.Index) []diagnosis.Finding {
 // isWindows reports whether the instances of a class run Windows.
 func isWindows(c diagnosis.Class) bool { return strings.HasPrefix(c.Family, "Windows") }
 
+// judgePoolSteps returns the findings of judgeSteps about one pool; none if the pool has instance types of each
+// architecture.
 func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 	subject := "NodePool " + p.Name
 	if len(p.Steps) == 0 {
@@ -110,6 +112,7 @@ func loosen(p diagnosis.Pool, requirement string) fix.Step {
 		})
 }
 
+// stepsLine returns the numbers of instance types left after each requirement, as a line of evidence.
 func stepsLine(steps []diagnosis.Step) string {
 	var out []string
 	for _, s := range steps {
@@ -155,26 +158,26 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, c := range ix.Evidence.Classes.Value {
 		subject := "EC2NodeClass " + c.Name
-		has, names := map[string]bool{}, []string{}
+		hasImage, names := map[string]bool{}, []string{} // by architecture; a line for each image
 		for _, i := range ix.Evidence.Images.Value {
 			if slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID) {
-				has[i.Architecture] = true
+				hasImage[i.Architecture] = true
 				names = append(names, i.ID+" is for "+i.Architecture)
 			}
 		}
-		if len(has) == 0 {
+		if len(hasImage) == 0 {
 			out = append(out, diagnosis.ReportFine(subject))
 			continue
 		}
 		for _, arch := range wantedArchitectures(ix, c.Name) {
-			if has[arch] {
+			if hasImage[arch] {
 				continue
 			}
 			f := diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"its pools launch %s instances, and none of its images is for them", arch).With(names...).
 				Explaining(diagnosis.OtherArch).FixedBy(imageFor(c, arch))
 			if len(wantedArchitectures(ix, c.Name)) > 1 &&
-				slices.ContainsFunc(wantedArchitectures(ix, c.Name), func(a string) bool { return has[a] }) {
+				slices.ContainsFunc(wantedArchitectures(ix, c.Name), func(a string) bool { return hasImage[a] }) {
 				f.Verdict = diagnosis.Suspicious // the architectures that have an image still launch
 			}
 			out = append(out, f)
@@ -231,8 +234,8 @@ func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 		}
 		for _, key := range slices.Sorted(maps.Keys(pod.Selector)) {
 			value := pod.Selector[key]
-			node := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Labels[key] == value })
-			if node || diagnosis.WellKnown(key) || reported[key+"="+value] ||
+			isOnNode := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Labels[key] == value })
+			if isOnNode || diagnosis.WellKnown(key) || reported[key+"="+value] ||
 				slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return offers(p, key, value) }) {
 				continue
 			}
@@ -261,6 +264,8 @@ func offers(p diagnosis.Pool, key, value string) bool {
 	})
 }
 
+// noSuchLabel returns the finding about a pod that selects a label that no NodePool has. The fix is about the pool
+// whose labels or requirements are most similar.
 func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosis.Finding {
 	f := diagnosis.ReportBroken("pod "+pod.String(), diagnosis.Likely,
 		"the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
@@ -289,7 +294,7 @@ func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosi
 	if i := slices.IndexFunc(best.Requirements, func(r diagnosis.Requirement) bool { return r.Key == key }); i >= 0 {
 		return f.With(fmt.Sprintf("NodePool %s requires %s", best.Name, best.Requirements[i])).FixedBy(admit(best, i, value))
 	}
-	if now, has := best.Labels[key]; has { // other pods may select the NodePool's nodes by the present value
+	if now, ok := best.Labels[key]; ok { // other pods may select the NodePool's nodes by the present value
 		return f.FixedBy(fix.Edit(fix.NodePool(best.Name)).
 			With("its nodes have %s=%s; or add a NodePool whose nodes have %[1]s=%[3]s", key, now, value))
 	}
@@ -372,8 +377,9 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, p := range ix.Evidence.Pools.Value {
 		bad := slices.ContainsFunc(ix.Evidence.Pods.Value, func(pod diagnosis.Pod) bool {
-			_, is := badImage(pod)
-			return is && slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Name == pod.Node && n.Pool == p.Name })
+			_, isBad := badImage(pod)
+			return isBad && slices.ContainsFunc(ix.Evidence.Nodes.Value,
+				func(n diagnosis.Node) bool { return n.Name == pod.Node && n.Pool == p.Name })
 		})
 		if !bad || len(wantedArchitectures(ix, p.Class)) < 2 || len(p.Architectures()) == 1 {
 			continue
@@ -387,8 +393,8 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeA1 reports pools that allow A1 instances with Amazon Linux 2023, which uses instructions that the first Graviton
-// lacks.
+// judgeA1 reports pools that name A1 instances in a requirement while their class has Amazon Linux 2023, which uses
+// instructions that the first Graviton lacks.
 func judgeA1(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -396,13 +402,13 @@ func judgeA1(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, p := range ix.Evidence.Pools.Value {
 		c, ok := ix.Evidence.Class(p.Class)
-		only := slices.ContainsFunc(p.Requirements, func(r diagnosis.Requirement) bool {
+		namesA1 := slices.ContainsFunc(p.Requirements, func(r diagnosis.Requirement) bool {
 			family := r.Key == "karpenter.k8s.aws/instance-family" && slices.Contains(r.Values, "a1")
 			kind := r.Key == "node.kubernetes.io/instance-type" &&
 				slices.ContainsFunc(r.Values, func(v string) bool { return strings.HasPrefix(v, "a1.") })
 			return r.Operator == "In" && (family || kind)
 		})
-		if ok && only && strings.HasPrefix(c.Family, "AL2023") {
+		if ok && namesA1 && strings.HasPrefix(c.Family, "AL2023") {
 			out = append(out, diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Certain,
 				"the NodePool allows A1 instances, and Amazon Linux 2023 does not run on them").
 				With("EC2NodeClass "+c.Name+": family "+c.Family).Explaining(diagnosis.OtherArch).

@@ -32,7 +32,8 @@ func withoutArchitecture(p diagnosis.Pool, without string, left diagnosis.Step) 
 	return setValues(p, i, rest).With("or add types or families of %s", without)
 }
 
-// keyTest is the JSON patch operation that makes the patch fail if the requirement is about another label by then.
+// keyTest is the JSON patch operation that makes the patch fail if requirement i is about another label when the patch
+// is applied.
 func keyTest(i int, key string) fix.Fields {
 	return fix.Fields{"op": fix.Text("test"), "path": fix.Path("/spec/template/spec/requirements/%d/key", i), "value": fix.LabelKey(key)}
 }

@@ -1,4 +1,5 @@
-// Package auth checks whether the API server authenticates a node: its role, instance profile, access entry and row in aws-auth.
+// Package auth checks whether the API server authenticates a node: its role, instance profile, access entry and row in
+// aws-auth.
 //
 // In: an index.Index.
 // Out: findings of the checks AUTH, and the steps that map a role.
@@ -43,8 +44,8 @@ func Checks() []index.Check {
 	}
 }
 
-// eachRole calls f for each class whose node role is known, and returns the findings. For other classes it returns an
-// Unknown finding.
+// eachRole calls f for each class whose node role is known, and returns the findings; a Fine one if f returns none. For
+// each other class it returns an Unknown finding.
 func eachRole(ix *index.Index, f func(c diagnosis.Class, subject, role string) []diagnosis.Finding) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
@@ -67,6 +68,7 @@ func eachRole(ix *index.Index, f func(c diagnosis.Class, subject, role string) [
 	return out
 }
 
+// whyNoRole returns why the node role of the class is not known.
 func whyNoRole(ix *index.Index, c diagnosis.Class) string {
 	if c.Role != "" {
 		return "neither the account nor the role could be read"
@@ -158,6 +160,8 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
+// noRowSuffix returns the end of a message about a role that is not mapped; empty if the cluster does not read
+// aws-auth.
 func noRowSuffix(ix *index.Index) string {
 	if ix.Evidence.Cluster.Value.ReadsAuthMap() {
 		return ", and aws-auth has no row for it"
@@ -206,9 +210,9 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 		}
 		seen := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
 		for _, m := range MapRows(ix, role) {
-			if fault := fault(m, role); fault != "" {
+			if wrong := fault(m, role); wrong != "" {
 				return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
-					"aws-auth has a row for node role %s that does not authorize nodes: %s", RoleName(role), fault).
+					"aws-auth has a row for node role %s that does not authorize nodes: %s", RoleName(role), wrong).
 					With(ix.Evidence.AuthMap.Source+": rolearn "+
 						m.ARN, ModeLine(ix)).With(seen...).Explaining(diagnosis.Unauthorized, diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 			}
@@ -257,7 +261,8 @@ func MapLine(ix *index.Index) string {
 	return "maps " + strings.Join(out[:min(len(out), 6)], ", ")
 }
 
-// duplicates reports several rows for one role of which one is faulty. Only the last row counts.
+// duplicates reports several rows for one role of which at least one is faulty. The authenticator uses only the last
+// row.
 func duplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
 	rows := MapRows(ix, role)
 	if len(rows) < 2 || slices.IndexFunc(rows, func(m diagnosis.Mapping) bool { return fault(m, role) != "" }) < 0 {
@@ -324,8 +329,8 @@ func isControllers(ix *index.Index, role string) bool {
 
 // isMistakenRole reports whether AUTH-5 has a finding that explains why the role is not mapped.
 func isMistakenRole(ix *index.Index, role string) bool {
-	_, mapped := controllerMapped(ix)
-	return mapped || isControllers(ix, role)
+	_, isMistaken := controllerMapped(ix)
+	return isMistaken || isControllers(ix, role)
 }
 
 // isForPods reports whether, according to the role's trust policy, only pods can assume the role. It is false if the
@@ -340,6 +345,7 @@ func isForPods(ix *index.Index, role string) bool {
 	})
 }
 
+// trustsEC2 reports whether the role's trust policy lets EC2 assume the role.
 func trustsEC2(r diagnosis.Role) bool {
 	return slices.Contains(r.Trusts, "ec2.amazonaws.com") || slices.Contains(r.Trusts, "ec2.amazonaws.com.cn") ||
 		slices.Contains(r.Trusts, "*")

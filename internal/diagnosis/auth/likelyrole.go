@@ -11,7 +11,7 @@ import (
 )
 
 // likelyRoles returns the names of the roles that the instances of a class should probably have: the role that most
-// other classes use, or else the mapped roles. Several roles are equally likely.
+// other classes use, or else the mapped roles. If there are several, they are equally likely.
 func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {
@@ -26,11 +26,11 @@ func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 		return nodeclass.MostUsed(used)
 	}
 	mapped := mappedRoles(ix)
-	own := slices.DeleteFunc(slices.Clone(mapped), func(name string) bool {
+	notOfGroups := slices.DeleteFunc(slices.Clone(mapped), func(name string) bool {
 		return slices.ContainsFunc(ix.Evidence.NodeGroups.Value, func(g diagnosis.NodeGroup) bool { return RoleName(g.Role) == name })
 	})
-	if len(own) > 0 {
-		mapped = own
+	if len(notOfGroups) > 0 { // a role that no node group has is probably for Joiner's nodes
+		mapped = notOfGroups
 	}
 	slices.Sort(mapped)
 	return slices.Compact(mapped)

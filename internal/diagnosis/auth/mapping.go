@@ -56,7 +56,8 @@ func nodeRole(ix *index.Index, c diagnosis.Class) string {
 	return "arn:" + ix.Evidence.Cluster.Value.Partition() + ":iam::" + ix.Evidence.Account + ":role/" + strings.TrimPrefix(c.Role, "/")
 }
 
-// FindEntry returns the access entry of a role.
+// FindEntry returns the access entry of a role, also if the entry has another path than the role; false if there is
+// none.
 func FindEntry(ix *index.Index, role string) (diagnosis.Entry, bool) {
 	i := slices.IndexFunc(ix.Evidence.Entries.Value, func(e diagnosis.Entry) bool {
 		return e.Principal == role || WithoutPath(e.Principal) == WithoutPath(role) && e.Principal != ""
@@ -78,7 +79,8 @@ func MapRows(ix *index.Index, role string) []diagnosis.Mapping {
 	return out
 }
 
-// The types of access entries for nodes of this controller. EC2 is for Auto Mode, HYBRID_LINUX for hybrid nodes outside AWS.
+// The types of access entries for nodes of this controller. The type EC2 is for Auto Mode, HYBRID_LINUX for hybrid
+// nodes outside AWS.
 const (
 	entryLinux   = "EC2_LINUX"
 	entryWindows = "EC2_WINDOWS"
@@ -202,7 +204,7 @@ func nodeRow(ix *index.Index, role string) diagnosis.Mapping {
 // plainScalar matches texts that YAML reads unchanged without quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]*[A-Za-z0-9]$`)
 
-// write writes the row as YAML. JSON strings are also YAML strings.
+// write writes the row as YAML to b. JSON strings are also YAML strings.
 func write(m diagnosis.Mapping, b *strings.Builder) {
 	plain := func(s string) string {
 		isWord := slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null"}, strings.ToLower(s))

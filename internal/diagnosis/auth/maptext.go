@@ -6,8 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// edited appends a row to mapRoles, removes the rows of the same role, and leaves all other lines unchanged, comments included. It handles
-// lists in block style, which all documentation uses; ok is false for other text.
+// edited appends a row to mapRoles and removes the rows of the same role. It leaves all other lines unchanged,
+// including comments. It handles lists in block style, which all documentation uses; ok is false for other text.
 func edited(raw string, row diagnosis.Mapping) (text string, ok bool) {
 	head, rows, indent, ok := split(raw)
 	if !ok {
@@ -35,7 +35,8 @@ func edited(raw string, row diagnosis.Mapping) (text string, ok bool) {
 	return b.String(), true
 }
 
-// split cuts a block sequence into the text before it and its rows, each with the lines that follow it.
+// split cuts a block sequence into the text before it (head) and its rows, each with the lines that follow it. indent
+// is the text before the dash of each row. ok is false if the text is not a block sequence.
 func split(raw string) (head string, rows []string, indent string, ok bool) {
 	for line := range strings.Lines(raw) {
 		bare := strings.TrimLeft(line, " ")
@@ -56,7 +57,7 @@ func split(raw string) (head string, rows []string, indent string, ok bool) {
 	return head, rows, indent, len(rows) > 0
 }
 
-// arnIn returns the role ARN of a row.
+// arnIn returns the role ARN of a row; false if the row has none, or more than one.
 func arnIn(row string) (string, bool) {
 	arn, found := "", 0
 	for line := range strings.Lines(row) {

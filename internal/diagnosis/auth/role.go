@@ -18,7 +18,7 @@ func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 		name := RoleName(role)
 		r := ix.Evidence.Roles[name]
 		if isControllers(ix, role) {
-			return nil // AUTH-5 reports that
+			return nil // AUTH-5 reports the controller's role on nodes
 		}
 		if r.Is(diagnosis.Missing) {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no role %s in the account",
@@ -58,17 +58,17 @@ func policyOf(statement fix.Fields) fix.Value {
 // lackingPolicies reports missing managed policies that nodes need. If the role has policies whose text was not read,
 // it reports only if a console shows a missing permission.
 func lackingPolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
-	has := func(policies ...string) bool {
+	hasAny := func(policies ...string) bool {
 		return slices.ContainsFunc(r.Value.Policies,
 			func(arn string) bool { return slices.Contains(policies, arn[strings.LastIndexByte(arn, '/')+1:]) })
 	}
 	custom := r.Value.Inline > 0 ||
 		slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return !strings.Contains(arn, ":aws:policy/") })
 	var lacking []string
-	if !has("AmazonEKSWorkerNodePolicy", "AmazonEKSWorkerNodeMinimalPolicy", "AdministratorAccess", "AmazonEKSAutoNodePolicy") {
+	if !hasAny("AmazonEKSWorkerNodePolicy", "AmazonEKSWorkerNodeMinimalPolicy", "AdministratorAccess", "AmazonEKSAutoNodePolicy") {
 		lacking = append(lacking, "AmazonEKSWorkerNodePolicy")
 	}
-	if !has("AmazonEC2ContainerRegistryReadOnly", "AmazonEC2ContainerRegistryPullOnly", "AmazonEC2ContainerRegistryPowerUser",
+	if !hasAny("AmazonEC2ContainerRegistryReadOnly", "AmazonEC2ContainerRegistryPullOnly", "AmazonEC2ContainerRegistryPowerUser",
 		"AmazonEC2ContainerRegistryFullAccess", "AdministratorAccess") {
 		lacking = append(lacking, "AmazonEC2ContainerRegistryPullOnly")
 	}
@@ -194,7 +194,8 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 		if !hasEntry && len(rows) > 0 {
 			user = rows[len(rows)-1].Username
 		}
-		resource := slices.ContainsFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool {
+		// host names are instance IDs
+		isByResource := slices.ContainsFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool {
 			return slices.Contains(c.Subnets, s.ID) && s.HostnameType == "resource-name"
 		})
 		if len(seen) > 0 {
@@ -203,14 +204,14 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 		}
 		named := slices.DeleteFunc(nodeclass.Problems(ix, "AUTH-9"),
 			func(f diagnosis.Finding) bool { return f.Subject != "EC2NodeClass "+c.Name })
-		resource = resource || len(named) > 0
-		if resource && strings.Contains(user, "{{SessionName}}") {
+		isByResource = isByResource || len(named) > 0
+		if isByResource && strings.Contains(user, "{{SessionName}}") {
 			return nil
 		}
 		if len(named) > 0 {
 			return named
 		}
-		if !resource && strings.Contains(user, "{{SessionName}}") && ix.Evidence.Subnets.Known() {
+		if !isByResource && strings.Contains(user, "{{SessionName}}") && ix.Evidence.Subnets.Known() {
 			return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "the mapping of node role %s names nodes by session, which is the instance's id, and the subnets name them by address: nodes will not be allowed to write their own Node", RoleName(role)).
 				With(hostnameLine(ix, c)).Explaining(diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 		}
@@ -218,6 +219,7 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
+// hostnameLine returns how the subnets of the class name hosts, as a line of evidence; empty if that is not known.
 func hostnameLine(ix *index.Index, c diagnosis.Class) string {
 	for _, s := range ix.Evidence.Subnets.Value {
 		if slices.Contains(c.Subnets, s.ID) && s.HostnameType != "" {

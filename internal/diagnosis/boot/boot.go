@@ -129,8 +129,8 @@ func Checks() []index.Check {
 
 // consoleCheck describes a check that finds its cause by symptoms on the console.
 type consoleCheck struct {
-	signs []diagnosis.Symptom
-	text  string
+	signs []diagnosis.Symptom // each of them is enough for a finding
+	text  string              // the cause
 	steps func(ix *index.Index, class string) []fix.Step // used if nodeclass.UserDataFix has no fix; class is never empty
 }
 
@@ -140,14 +140,16 @@ func rendered(class string) fix.Step {
 		fix.Text("--instance-type"), fix.Text("m5.large"))
 }
 
-// follow returns further symptoms that the cause explains: with a wrong clock, an instance may also get no credentials.
-func (s consoleCheck) follow() []diagnosis.Symptom {
+// consequences returns further symptoms that the cause explains: with a wrong clock, an instance may also get no
+// credentials.
+func (s consoleCheck) consequences() []diagnosis.Symptom {
 	if slices.Contains(s.signs, diagnosis.ClockWrong) {
 		return []diagnosis.Symptom{diagnosis.NoCredentials}
 	}
 	return nil
 }
 
+// judgeSymptom returns a finding of the check for each class whose instances show one of its symptoms.
 func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Finding {
 	seen := ix.OccurrencesOf("", s.signs...)
 	if gap, ok := ix.Consoles(); ok && len(seen) == 0 {
@@ -172,7 +174,7 @@ func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Fin
 		}
 		out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "%s",
 			s.text).With(index.Lines(ix.OccurrencesOf(g.Instance.Class, s.signs...))...).Explaining(s.signs...).
-			Explaining(diagnosis.NodeadmFailed, diagnosis.ScriptFailed).Explaining(s.follow()...).FixedBy(steps...))
+			Explaining(diagnosis.NodeadmFailed, diagnosis.ScriptFailed).Explaining(s.consequences()...).FixedBy(steps...))
 	}
 	return out
 }
@@ -192,7 +194,8 @@ func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
 		FixedBy(fix.UnsetEnv(ix.ControllerDeployment(), "CLUSTER_ENDPOINT").With("the controller then reads the endpoint from EKS"))}
 }
 
-// familyOf returns the AMI family that an image's name shows, and whether the name is one of AWS's.
+// familyOf returns the AMI family that an image's name shows, empty if none, and whether the name has the form of AWS's
+// own images.
 func familyOf(name string) (family string, official bool) {
 	lower := strings.ToLower(name)
 	official = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") ||
@@ -270,7 +273,8 @@ func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
 	})
 }
 
-// minorOf returns the Kubernetes minor version in the name of an image: amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
+// minorOf returns the Kubernetes minor version in the name of an image:
+// amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
 func minorOf(name string) (int, bool) {
 	for _, part := range strings.Split(name, "-") {
 		major, minor, ok := strings.Cut(part, ".")
@@ -291,7 +295,7 @@ func judgeSkew(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	_, minor, _ := strings.Cut(ix.Evidence.Cluster.Value.Version, ".")
-	plane, err := strconv.Atoi(minor)
+	controlPlane, err := strconv.Atoi(minor)
 	if err != nil {
 		return []diagnosis.Finding{{
 			Verdict:   diagnosis.Unknown,
@@ -304,11 +308,12 @@ func judgeSkew(ix *index.Index) []diagnosis.Finding {
 		for _, i := range ix.Evidence.Images.Value {
 			kubelet, ok := minorOf(i.Name)
 			const oldest = 3
-			if !ok || !slices.Contains(c.Images, i.ID) && !slices.Contains(c.ImageIDs, i.ID) || kubelet <= plane && kubelet >= plane-oldest {
+			if !ok || !slices.Contains(c.Images, i.ID) && !slices.Contains(c.ImageIDs, i.ID) ||
+				kubelet <= controlPlane && kubelet >= controlPlane-oldest {
 				continue
 			}
 			relation := "newer"
-			if kubelet < plane {
+			if kubelet < controlPlane {
 				relation = fmt.Sprintf("more than %d versions older", oldest)
 			}
 			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely,

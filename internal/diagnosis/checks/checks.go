@@ -117,6 +117,7 @@ func classOfSubject(ix *index.Index, subject string) string {
 	return ""
 }
 
+// same reports whether two findings are equal for the user.
 func same(a, b diagnosis.Finding) bool {
 	return a.Check == b.Check && a.Subject == b.Subject && a.Verdict == b.Verdict && a.Cause == b.Cause
 }

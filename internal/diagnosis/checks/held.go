@@ -11,7 +11,7 @@ import (
 // isUnused reports whether the subject of a finding is an EC2NodeClass that no NodePool and no NodeClaim uses.
 func isUnused(ix *index.Index, subject string) bool {
 	name, ok := strings.CutPrefix(subject, "EC2NodeClass ")
-	if _, there := ix.Evidence.Class(name); !ok || !there || !ix.Evidence.Pools.Known() {
+	if _, exists := ix.Evidence.Class(name); !ok || !exists || !ix.Evidence.Pools.Known() {
 		return false
 	}
 	return !slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Class == name }) &&
@@ -26,15 +26,15 @@ func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
 		return false
 	}
 	stuck, all := stuckClaims(ix), ix.Evidence.Claims.Value
-	waits := slices.ContainsFunc(ix.Evidence.Pods.Value,
+	hasWaitingPods := slices.ContainsFunc(ix.Evidence.Pods.Value,
 		func(p diagnosis.Pod) bool { return p.Node == "" && !strings.HasPrefix(p.Owner, "DaemonSet/") })
-	among := func(of func(diagnosis.Claim) bool) bool {
-		return slices.ContainsFunc(stuck, of) || waits && !slices.ContainsFunc(all, of)
+	holds := func(isOfSubject func(diagnosis.Claim) bool) bool {
+		return slices.ContainsFunc(stuck, isOfSubject) || hasWaitingPods && !slices.ContainsFunc(all, isOfSubject)
 	}
 	kind, name, _ := strings.Cut(f.Subject, " ")
 	switch kind {
 	case "EC2NodeClass", "NodePool", "subnet":
-		return f.Seen || among(func(c diagnosis.Claim) bool { return isAbout(ix, kind, name, c) })
+		return f.Seen || holds(func(c diagnosis.Claim) bool { return isAbout(ix, kind, name, c) })
 	case "NodeClaim":
 		return slices.ContainsFunc(stuck, func(c diagnosis.Claim) bool { return c.Name == name })
 	case "instance":
@@ -43,7 +43,7 @@ func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
 		return slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == name }) ||
 			f.Layer == diagnosis.LayerController
 	}
-	return waits || len(stuck) > 0
+	return hasWaitingPods || len(stuck) > 0
 }
 
 // isAbout reports whether a NodeClaim uses an EC2NodeClass, NodePool or subnet, given by its kind and name.

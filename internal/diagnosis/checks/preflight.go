@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Preflight returns, by EC2NodeClass, the certain findings that need no instance as evidence. Instances of such a class
-// will not join. The first finding of a class is the root cause. Findings about subnets count only if every subnet of
-// the class has one.
+// Preflight returns by EC2NodeClass the broken findings of certainty Certain that need no instance as evidence.
+// Instances of a class with such a finding will not join. The first finding of a class is the root cause. Findings
+// about subnets are returned only if there are as many of them as the class has subnets.
 func Preflight(e diagnosis.Evidence) map[string][]diagnosis.Finding {
 	e.Instances, e.Events, e.Claims = diagnosis.Item[[]diagnosis.Instance]{}, diagnosis.Item[[]diagnosis.Event]{},
 		diagnosis.Item[[]diagnosis.Claim]{}

@@ -17,27 +17,29 @@ func judgeExecutionRole(ix *index.Index) []diagnosis.Finding {
 	}
 	var out []diagnosis.Finding
 	for _, p := range ix.Evidence.Fargate.Value {
-		said := ""
+		message := ""
 		for _, pod := range ix.WaitingPods() {
-			said = diagnosis.OrElse(said, index.PodMessage(pod, "pod execution role"))
+			message = diagnosis.OrElse(message, index.PodMessage(pod, "pod execution role"))
 		}
-		if found, ok := judgeOneExecutionRole(ix, p, said); ok {
+		if found, ok := judgeOneExecutionRole(ix, p, message); ok {
 			out = append(out, found)
 		}
 	}
 	return out
 }
 
-func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, said string) (diagnosis.Finding, bool) {
+// judgeOneExecutionRole returns the finding about the role of one profile; false if there is none. message is that of a
+// waiting pod about its pod execution role; it may be empty.
+func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, message string) (diagnosis.Finding, bool) {
 	subject, name := "Fargate profile "+p.Name, auth.RoleName(p.Role)
 	r := ix.Evidence.Roles[name]
 	switch {
 	case r.Is(diagnosis.Missing) && r.Source != "":
 		return diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no pod execution role %s in the account",
-			name).With(r.Source, said).FixedBy(withPodDeletion(ix, p, makeExecutionRole(ix, p.Role)...)...), true
+			name).With(r.Source, message).FixedBy(withPodDeletion(ix, p, makeExecutionRole(ix, p.Role)...)...), true
 	case r.Known() && len(r.Value.Trusts) > 0 && !slices.Contains(r.Value.Trusts, fargateService):
 		return diagnosis.ReportBroken(subject, diagnosis.Certain,
-			"the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).With(r.Source, said).
+			"the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).With(r.Source, message).
 			FixedBy(withPodDeletion(ix, p, auth.TrustService(p.Role, fix.Text(fargateService)))...), true
 	}
 	if gap, known := auth.MappingGap(ix); !known {
@@ -45,18 +47,18 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, said str
 		return gap, true
 	}
 	if !mappedForFargate(ix, p.Role) {
-		return unmappedForFargate(ix, p, subject, said), true
+		return unmappedForFargate(ix, p, subject, message), true
 	}
 	lacks := r.Known() && r.Value.Inline == 0 &&
 		!slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") })
 	switch {
-	case said != "" && lacks:
+	case message != "" && lacks:
 		return diagnosis.ReportBroken(subject, diagnosis.Likely,
-			"the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).With(r.Source, said).
+			"the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).With(r.Source, message).
 			FixedBy(withPodDeletion(ix, p, auth.Attach(ix, p.Role, executionPolicy))...), true
-	case said != "":
+	case message != "":
 		return diagnosis.ReportSuspicious(subject, diagnosis.Possible, "Fargate reports that pod execution role %s is not authorized or lacks permissions, but the role looks right now: Fargate may not have tried again", name).
-			With(said).FixedBy(fix.DeletePending(diagnosis.OrElse(ix.Evidence.Controller.Value.Namespace, "kube-system"))), true
+			With(message).FixedBy(fix.DeletePending(diagnosis.OrElse(ix.Evidence.Controller.Value.Namespace, "kube-system"))), true
 	}
 	return diagnosis.Finding{}, false
 }
@@ -65,11 +67,11 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, said str
 const fargateService = "eks-fargate-pods.amazonaws.com"
 
 // unmappedForFargate returns the finding about a pod execution role that is mapped wrongly or not at all.
-func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, said string) diagnosis.Finding {
+func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, message string) diagnosis.Finding {
 	name := auth.RoleName(p.Role)
 	if entry, ok := auth.FindEntry(ix, p.Role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return diagnosis.ReportBroken(subject, diagnosis.Certain, "the access entry of pod execution role %s is of type %s, but must be FARGATE_LINUX (is the role also a node role?)", name, entry.Type).
-			With(ix.Evidence.Entries.Source, said).FixedBy(withPodDeletion(ix, p, auth.DeleteEntry(ix, entry),
+			With(ix.Evidence.Entries.Source, message).FixedBy(withPodDeletion(ix, p, auth.DeleteEntry(ix, entry),
 			auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX")))...)
 	}
 	step := auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX"))
@@ -79,7 +81,7 @@ func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, sa
 	}
 	f := diagnosis.ReportBroken(subject, diagnosis.Certain,
 		"the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
-		With(said, auth.ModeLine(ix), ix.Evidence.AuthMap.Source+": "+auth.MapLine(ix)).FixedBy(withPodDeletion(ix, p, step)...)
+		With(message, auth.ModeLine(ix), ix.Evidence.AuthMap.Source+": "+auth.MapLine(ix)).FixedBy(withPodDeletion(ix, p, step)...)
 	if ix.Evidence.AuthMap.Value.Problem != "" {
 		f.Follows = "AUTH-3"
 	}
@@ -112,6 +114,7 @@ func mappedForFargate(ix *index.Index, role string) bool {
 // executionPolicy is the AWS managed policy that a pod execution role needs.
 const executionPolicy = "AmazonEKSFargatePodExecutionRolePolicy"
 
+// makeExecutionRole returns the steps that create the pod execution role.
 func makeExecutionRole(ix *index.Index, role string) []fix.Step {
 	return []fix.Step{fix.Call("iam", "create-role", fix.P("--role-name", fix.RoleOf(role)),
 		fix.P("--assume-role-policy-document", auth.TrustPolicy(fix.Text(fargateService)))),

@@ -47,8 +47,8 @@ func Checks() []index.Check {
 	}
 }
 
-// onFargate reports whether a pod was assigned to Fargate, or has a message about Fargate.
-func onFargate(p diagnosis.ControllerPod) bool {
+// isAssignedOrReported reports whether a pod was assigned to Fargate, or has a message or an event about Fargate.
+func isAssignedOrReported(p diagnosis.ControllerPod) bool {
 	return p.Scheduler == "fargate-scheduler" || strings.HasPrefix(p.Node, "fargate-") || index.PodMessage(p, "fargate") != ""
 }
 
@@ -67,6 +67,7 @@ func selects(p diagnosis.FargateProfile, namespace string, labels map[string]str
 	})
 }
 
+// profileOf returns the first Fargate profile that selects a pod of the controller; false if none does.
 func profileOf(ix *index.Index, p diagnosis.ControllerPod) (diagnosis.FargateProfile, bool) {
 	i := slices.IndexFunc(ix.Evidence.Fargate.Value, func(f diagnosis.FargateProfile) bool {
 		return selects(f, ix.Evidence.Controller.Value.Namespace, p.Labels)
@@ -81,19 +82,20 @@ func profileOf(ix *index.Index, p diagnosis.ControllerPod) (diagnosis.FargatePro
 // are about Fargate.
 func isForFargate(ix *index.Index, p diagnosis.ControllerPod) bool {
 	_, selected := profileOf(ix, p)
-	return selected || onFargate(p) || taintMessage(ix, p) != ""
+	return selected || isAssignedOrReported(p) || taintMessage(ix, p) != ""
 }
 
-// taintMessage returns the message about a pod that does not tolerate Fargate's taint. Newer kube-schedulers do not
-// name the taint. A message without a name counts if the pod does not tolerate Fargate's taint and a node has it.
+// taintMessage returns the message about a pod that does not tolerate Fargate's taint; empty if there is none. Newer
+// kube-schedulers do not name the taint. It returns a message without a name only if the pod does not tolerate
+// Fargate's taint and a node has that taint.
 func taintMessage(ix *index.Index, p diagnosis.ControllerPod) string {
-	if said := index.PodMessage(p, diagnosis.TaintFargate); said != "" {
-		return said
+	if message := index.PodMessage(p, diagnosis.TaintFargate); message != "" {
+		return message
 	}
-	has := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
+	anyTainted := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
 		return slices.ContainsFunc(n.Taints, func(t diagnosis.Taint) bool { return t.Key == diagnosis.TaintFargate })
 	})
-	if !has || tolerates(p, diagnosis.TaintFargate) {
+	if !anyTainted || tolerates(p, diagnosis.TaintFargate) {
 		return ""
 	}
 	return index.PodMessage(p, "untolerated taint")
@@ -168,6 +170,8 @@ func executionRole(ix *index.Index) fix.Value {
 	return fix.RoleARN(ix.Evidence.Fargate.Value[0].Role)
 }
 
+// privateSubnets returns the subnets whose instances get no public address by default, or a placeholder if there are
+// none.
 func privateSubnets(ix *index.Index) []fix.Value {
 	var out []fix.Value
 	for _, s := range ix.Evidence.Subnets.Value {
@@ -184,8 +188,8 @@ func privateSubnets(ix *index.Index) []fix.Value {
 // activation is the longest time until a Fargate profile is active. EKS reports only its creation time.
 const activation = 5 * time.Minute
 
-// late reports whether the pod was certainly created after the profile became active.
-func late(p diagnosis.ControllerPod, f diagnosis.FargateProfile) bool {
+// isAfterActivation reports whether the pod p was certainly created after the profile f became active.
+func isAfterActivation(p diagnosis.ControllerPod, f diagnosis.FargateProfile) bool {
 	return !f.Created.IsZero() && p.Created.After(f.Created.Add(activation))
 }
 
@@ -199,15 +203,16 @@ func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 		}
 		var alike []diagnosis.ControllerPod
 		for _, other := range ix.WaitingPods() {
-			if same, ok := profileOf(ix, other); ok && same.Name == profile.Name && passedOver(other) && late(other, profile) == late(p, profile) {
+			if same, ok := profileOf(ix, other); ok && same.Name == profile.Name && passedOver(other) &&
+				isAfterActivation(other, profile) == isAfterActivation(p, profile) {
 				alike = append(alike, other)
 			}
 		}
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "the pod was created before Fargate profile %s was active, and EKS assigns pods to Fargate only when they are created", profile.Name)
 		switch {
-		case late(p, profile) && taintMessage(ix, p) != "" && !tolerates(p, diagnosis.TaintFargate):
+		case isAfterActivation(p, profile) && taintMessage(ix, p) != "" && !tolerates(p, diagnosis.TaintFargate):
 			return nil // FG-8 reports a missing toleration
-		case late(p, profile):
+		case isAfterActivation(p, profile):
 			f = diagnosis.ReportBroken(subject, diagnosis.Likely, "the pod was not assigned to Fargate when it was created, although Fargate profile %s selects it, and EKS does not assign it later", profile.Name)
 		}
 		f = f.With("spec.schedulerName is "+p.Scheduler, ix.Evidence.Fargate.Source).FixedBy(ix.Evidence.Controller.Value.Recreate(alike))
@@ -218,7 +223,7 @@ func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// passedOver reports whether the pod belongs to a scheduler other than Fargate's, which has found no node.
+// passedOver reports whether the pod was assigned to a scheduler other than Fargate's, and has no node.
 func passedOver(p diagnosis.ControllerPod) bool {
 	return p.Node == "" && p.Scheduler != "" && p.Scheduler != "fargate-scheduler"
 }
@@ -351,7 +356,7 @@ func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 		switch profile, ok := profileOf(ix, p); {
 		case !ok:
 			f.Follows = "FG-1" // a Fargate node runs only its own pod, so the toleration alone does not help
-		case !late(p, profile):
+		case !isAfterActivation(p, profile):
 			f.Follows = "FG-2"
 		}
 		return []diagnosis.Finding{f}

@@ -14,6 +14,7 @@ type AWS struct {
 	Expected        Expected // preconditions of deleting an access entry
 }
 
+// clone returns a copy that shares no slices with a, without the faults of its parameters.
 func (a AWS) clone() AWS {
 	a.Params = slices.Clone(a.Params)
 	for i := range a.Params {
@@ -29,9 +30,9 @@ type Param struct {
 	Values []string // empty: the parameter is a flag
 	From   *AWS     // call whose answer is the value; nil: use Values
 
-	faults  []Value
-	isBlank bool
-	words   []Word
+	faults  []Value // values without the required syntax
+	isBlank bool    // a value is a placeholder that the user must fill in
+	words   []Word  // the parameter as words of the command
 }
 
 // Expected is the state that an access entry must still have when it is deleted. The zero value expects nothing.
@@ -80,7 +81,7 @@ func Call(service, action constant, params ...Param) Step {
 	return s
 }
 
-// isReading reports whether an AWS action changes nothing.
+// isReading reports whether an AWS action changes nothing by itself. start-session opens a shell on an instance.
 func isReading(action string) bool {
 	verb, _, _ := strings.Cut(action, "-")
 	return slices.Contains([]string{"describe", "list", "get", "lookup", "wait", "decode"}, verb) || action == "start-session"

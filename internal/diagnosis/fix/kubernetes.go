@@ -17,6 +17,7 @@ type Kubernetes struct {
 	Claims          []Claim  // preconditions of NodeClaims that are deleted
 }
 
+// clone returns a copy that shares no slices with k.
 func (k Kubernetes) clone() Kubernetes {
 	k.Names, k.Correct, k.Claims = slices.Clone(k.Names), slices.Clone(k.Correct), slices.Clone(k.Claims)
 	return k
@@ -35,10 +36,12 @@ type Object struct {
 	namespace, name Value
 }
 
+// clusterWide returns a cluster-scoped object.
 func clusterWide(group, resource, name string) Object {
 	return Object{group: group, resource: resource, name: Name(name)}
 }
 
+// namespaced returns an object in a namespace.
 func namespaced(group, resource, namespace, name string) Object {
 	return Object{group: group, resource: resource, namespace: Namespace(namespace), name: Name(name)}
 }
@@ -87,6 +90,7 @@ func Workload(namespace, owner string) (o Object, ok bool) {
 	return Object{}, false
 }
 
+// faults returns the values of the object that do not have the required syntax.
 func (o Object) faults() []Value {
 	var out []Value
 	if o.namespace.kind != "" {
@@ -95,6 +99,7 @@ func (o Object) faults() []Value {
 	return append(out, o.name.invalid()...)
 }
 
+// words returns the words of a kubectl command in the object's namespace.
 func (o Object) words(verb ...string) []Word {
 	out := texts("kubectl")
 	if o.namespace.text != "" {
@@ -103,6 +108,7 @@ func (o Object) words(verb ...string) []Word {
 	return append(out, texts(verb...)...)
 }
 
+// texts returns the texts as words.
 func texts(all ...string) []Word {
 	out := make([]Word, len(all))
 	for i, t := range all {
@@ -111,6 +117,7 @@ func texts(all ...string) []Word {
 	return out
 }
 
+// step returns a step on the object, without the words of its command.
 func (o Object) step(kind Kind, verb string) Step {
 	return Step{
 		kind:   kind,
@@ -125,6 +132,7 @@ func Merge(o Object, patch Tree) Step { return o.patch("merge", patch) }
 // JSONPatch is a JSON patch of an object.
 func JSONPatch(o Object, operations ...Tree) Step { return o.patch("json", List(operations)) }
 
+// patch returns the step that patches the object. kind is the patch type, "merge" or "json".
 func (o Object) patch(kind string, patch Tree) Step {
 	s := o.step(Change, "patch")
 	s.faults = append(s.faults, patch.invalid()...)
@@ -167,7 +175,8 @@ func Apply(from constant) Step {
 	return Step{kind: ByHand, words: texts("kubectl", "apply", "-f", string(from)), kube: &Kubernetes{Verb: "apply"}}
 }
 
-// DeleteClaims deletes NodeClaims, whose instances are terminated and replaced. The preconditions of each are checked at that time.
+// DeleteClaims deletes NodeClaims, whose instances are terminated and replaced. The preconditions of each claim are
+// checked when the step is carried out.
 func DeleteClaims(claims ...Claim) Step {
 	s := Step{
 		kind:  Change,

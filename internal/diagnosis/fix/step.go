@@ -20,14 +20,14 @@ const (
 // Step is one step of a fix. Only the constructors of this package create steps.
 type Step struct {
 	kind    Kind
-	words   []Word
-	file    string // file for the command's output; empty: the terminal
-	note    string // comment after the command
-	faults  []Value
-	isBlank bool // the user must fill in a placeholder
+	words   []Word  // the command; empty for advice
+	file    string  // file for the command's output; empty: the terminal
+	note    string  // comment after the command, or the advice
+	faults  []Value // the invalid identifiers in the command
+	isBlank bool    // the user must fill in a placeholder
 
-	kube *Kubernetes
-	aws  *AWS
+	kube *Kubernetes // the command as an action on Kubernetes; nil for other commands and advice
+	aws  *AWS        // the command as a call to AWS; nil for other commands and advice
 }
 
 // Word is one word of a command.
@@ -61,7 +61,7 @@ func (s Step) AWS() (a AWS, ok bool) {
 	return s.aws.clone(), true
 }
 
-// IsComplete reports whether a program can carry out the step: it has no placeholder.
+// IsComplete reports whether a program can carry out the step: the step has no placeholder and writes no file.
 func (s Step) IsComplete() bool { return !s.isBlank && s.file == "" }
 
 // With sets the comment after the command. Arguments are escaped.
@@ -97,6 +97,7 @@ func (s Step) String() string {
 	}
 }
 
+// printed returns words as shell text: each in quotes if it needs them, a command inside a word as "$(…)".
 func printed(words []Word) string {
 	out := make([]string, len(words))
 	for i, w := range words {
@@ -119,6 +120,7 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// wordsAsJSON returns each word as a string, or as a list if the word is the output of a command.
 func wordsAsJSON(words []Word) []any {
 	out := make([]any, len(words))
 	for i, w := range words {
@@ -139,18 +141,18 @@ type Fix struct {
 	steps []Step
 }
 
-// Of returns the fix for a subject: "EC2NodeClass web"; empty: the cluster. If an identifier in one of its changes is
-// invalid, Of leaves out all changes, because half a fix may do harm.
+// Of returns the fix for a subject: "EC2NodeClass web"; empty: the cluster. Advice replaces each step with an invalid
+// identifier. If such a step is not of kind Look, Of keeps only the steps of kind Look, because half a fix may do harm.
 func Of(subject string, steps ...Step) Fix {
 	var out Fix
-	lacks := slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 && s.kind != Look })
+	hasInvalid := slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 && s.kind != Look })
 	for _, s := range steps {
 		for _, v := range s.faults {
 			if advice := unusable(subject, v); !slices.ContainsFunc(out.steps, func(o Step) bool { return o.note == advice.note }) {
 				out.steps = append(out.steps, advice)
 			}
 		}
-		if len(s.faults) == 0 && (!lacks || s.kind == Look) {
+		if len(s.faults) == 0 && (!hasInvalid || s.kind == Look) {
 			out.steps = append(out.steps, s)
 		}
 	}
@@ -171,7 +173,8 @@ func unusable(subject string, v Value) Step {
 // Steps returns the steps in order.
 func (f Fix) Steps() []Step { return slices.Clone(f.steps) }
 
-// And returns the fix with further steps. A fix without changes is returned unchanged.
+// And returns the fix with further steps. It returns the fix unchanged if that has no step of kind Change or ByHand, or
+// if a further step has an invalid identifier.
 func (f Fix) And(steps ...Step) Fix {
 	if !f.has(Change) && !f.has(ByHand) || slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 }) {
 		return f
@@ -193,6 +196,7 @@ func (f Fix) IsZero() bool { return len(f.steps) == 0 }
 // Changes reports whether a step changes something.
 func (f Fix) Changes() bool { return f.has(Change) }
 
+// has reports whether a step is of the kind.
 func (f Fix) has(k Kind) bool {
 	return slices.ContainsFunc(f.steps, func(s Step) bool { return s.kind == k })
 }

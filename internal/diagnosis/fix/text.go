@@ -12,8 +12,9 @@ import (
 // mostEscaped is how many characters of untrusted text a note repeats.
 const mostEscaped = 160
 
-// Escape makes untrusted text safe in a comment after a command: on one line, without characters that a terminal or a shell acts on, and
-// shortened if it is long. An interactive zsh does not treat # as the start of a comment, so shell characters are escaped too.
+// Escape makes untrusted text safe in a comment after a command: on one line, without characters that a terminal or a
+// shell acts on, and shortened if it is long. An interactive zsh does not treat # as the start of a comment, so shell
+// characters are escaped too.
 func Escape(text string) string {
 	var b strings.Builder
 	n := 0
@@ -102,6 +103,7 @@ func sentence(format constant, args []any) string {
 	return fmt.Sprintf(string(format), safe...)
 }
 
+// sortedKeys returns the names of the fields, sorted.
 func sortedKeys(f Fields) []constant {
 	out := make([]constant, 0, len(f))
 	for k := range f {

@@ -8,8 +8,8 @@ import (
 
 // Tree is a part of a patch or policy document: Fields, a List, a Value, or Labels.
 type Tree interface {
-	tree() any
-	invalid() []Value // the invalid values in it
+	tree() any        // the tree for encoding/json
+	invalid() []Value // the invalid values in the tree
 	isBlank() bool    // the tree contains a placeholder
 }
 
@@ -60,6 +60,7 @@ func Document(n Tree) Value {
 	return Value{text: marshal(n), valid: true, blank: n.isBlank()}
 }
 
+// marshal returns the tree as one line of JSON, with <, > and & unescaped.
 func marshal(n Tree) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

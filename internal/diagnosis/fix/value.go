@@ -1,4 +1,5 @@
-// Package fix represents the steps that fix a finding: actions on Kubernetes, calls to AWS, commands of joiner, and advice.
+// Package fix represents the steps that fix a finding: actions on Kubernetes, calls to AWS, commands of joiner, and
+// advice.
 //
 // In: identifiers from the cluster and AWS, each checked against the syntax of its API.
 // Out: steps as values, and their text, quoted for a shell.
@@ -18,12 +19,12 @@ import (
 // convert to it: text that was read at run time does not compile.
 type constant string
 
-// Value is an identifier, or a part of the program's own text, that may be used in a command or patch. Its constructors check it. The zero
-// value is invalid.
+// Value is an identifier, or a part of the program's own text, that may be used in a command or patch. Its constructors
+// check it. The zero value is invalid.
 type Value struct {
 	kind  string // for messages: "IAM role name"
-	text  string
-	data  any  // the JSON value; nil: the text
+	text  string // as in a command
+	data  any    // the JSON value; nil: the text
 	valid bool // text has the syntax of its kind
 	blank bool // text is a placeholder that the user fills in
 }
@@ -46,7 +47,7 @@ func GiB(n int) Value { return Value{text: fmt.Sprintf("%dGi", n), valid: true} 
 // Blank is a placeholder that the user replaces. joiner never runs a command that contains a placeholder.
 func Blank(name constant) Value { return Value{text: string(name), valid: true, blank: true} }
 
-// Or returns the value, or a placeholder if it is empty.
+// Or returns the value, or a placeholder if the value is empty.
 func (v Value) Or(name constant) Value {
 	if v.text == "" {
 		return Blank(name)
@@ -54,7 +55,7 @@ func (v Value) Or(name constant) Value {
 	return v
 }
 
-// Else returns the value, or another if it is empty.
+// Else returns the value, or the other if the value is empty.
 func (v Value) Else(other Value) Value {
 	if v.text == "" {
 		return other
@@ -89,6 +90,7 @@ func Join(parts ...Value) Value {
 // longest is the maximum length of any identifier in bytes; ARNs are the longest.
 const longest = 2048
 
+// checked makes a value that is valid if the text matches the grammar and is not too long.
 func checked(kind, text string, grammar *regexp.Regexp) Value {
 	return Value{kind: kind, text: text, valid: len(text) <= longest && grammar.MatchString(text)}
 }

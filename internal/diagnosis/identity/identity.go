@@ -64,7 +64,8 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 			ix.InRegion()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
 }
 
-// sameAuthority compares base64-encoded PEM with PEM, by their certificates.
+// sameAuthority reports whether base64-encoded PEM and PEM text have a certificate in common, by its public key. If one
+// of them has no certificate, their texts must be equal.
 func sameAuthority(encoded, text string) bool {
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -77,6 +78,7 @@ func sameAuthority(encoded, text string) bool {
 	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }
 
+// certificates returns the public key of each certificate in PEM text.
 func certificates(text []byte) []string {
 	var out []string
 	for {

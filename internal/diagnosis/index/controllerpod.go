@@ -13,7 +13,7 @@ func (ix *Index) WaitingPods() []diagnosis.ControllerPod {
 		func(p diagnosis.ControllerPod) bool { return p.Ready || p.Phase == "Succeeded" })
 }
 
-// PodMessage returns the first message of a pod that contains all words.
+// PodMessage returns the first message of a pod that contains all words, ignoring case; empty if there is none.
 func PodMessage(p diagnosis.ControllerPod, words ...string) string {
 	for _, m := range p.Messages {
 		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(strings.ToLower(m), strings.ToLower(w)) }) {

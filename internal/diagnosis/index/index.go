@@ -16,7 +16,7 @@ import (
 // Index is the evidence with lookup tables that several checks use.
 type Index struct {
 	Evidence       diagnosis.Evidence        // with the NodeClaim and EC2NodeClass of each instance: see diagnosis.Claimed
-	Occurrences    []Occurrence              // by instance ID, in the order of the console; without instances whose Node is ready
+	Occurrences    []Occurrence              // in the order of the instances and consoles; none of instances whose Node is ready
 	NodeByInstance map[string]diagnosis.Node // see diagnosis.NodesByInstance
 }
 
@@ -77,7 +77,7 @@ func (ix *Index) Consoles() (gap diagnosis.Finding, ok bool) {
 	return diagnosis.Finding{}, false
 }
 
-// Lines returns the first few occurrences as lines of evidence.
+// Lines returns the first three occurrences as lines of evidence.
 func Lines(of []Occurrence) []string {
 	var out []string
 	for _, g := range of {
@@ -92,7 +92,7 @@ func Lines(of []Occurrence) []string {
 // isPast reports whether the problem of an event is over. Kubernetes keeps events for an hour, even if their objects
 // have recovered or were deleted.
 func (ix *Index) isPast(v diagnosis.Event) bool {
-	since := func(all []diagnosis.Condition, kind string) bool {
+	holdsSince := func(all []diagnosis.Condition, kind string) bool {
 		c := diagnosis.FindCondition(all, kind)
 		return c.Status == "True" && !c.Since.Before(v.Last) && !v.Last.IsZero()
 	}
@@ -100,13 +100,13 @@ func (ix *Index) isPast(v diagnosis.Event) bool {
 	case "NodeClaim":
 		i := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Name == v.Name })
 		isLaunch := v.Reason != "UnregisteredTaintMissing" // this event follows the launch, perhaps within the same second
-		return ix.Evidence.Claims.Known() && (i < 0 || isLaunch && since(ix.Evidence.Claims.Value[i].Conditions, "Launched"))
+		return ix.Evidence.Claims.Known() && (i < 0 || isLaunch && holdsSince(ix.Evidence.Claims.Value[i].Conditions, "Launched"))
 	case "EC2NodeClass":
 		c, ok := ix.Evidence.Class(v.Name)
-		return ix.Evidence.Classes.Known() && (!ok || since(c.Conditions, "Ready"))
+		return ix.Evidence.Classes.Known() && (!ok || holdsSince(c.Conditions, "Ready"))
 	case "NodePool":
 		i := slices.IndexFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Name == v.Name })
-		return ix.Evidence.Pools.Known() && (i < 0 || since(ix.Evidence.Pools.Value[i].Conditions, "Ready"))
+		return ix.Evidence.Pools.Known() && (i < 0 || holdsSince(ix.Evidence.Pools.Value[i].Conditions, "Ready"))
 	case "Pod":
 		return ix.Evidence.Pods.Known() &&
 			!slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == v.Name })
@@ -132,7 +132,8 @@ func daemonSetNamespaces() map[string][]string {
 		"device-plugin": {"gpu-operator", "nvidia-device-plugin", "kube-amd-gpu"}}
 }
 
-// IsDevicePlugin reports whether a DaemonSet has the name of a device plug-in and is in a namespace where administrators install it.
+// IsDevicePlugin reports whether a DaemonSet has the name of a device plug-in and is in a namespace where
+// administrators install it.
 func IsDevicePlugin(namespace, name string) bool {
 	const plugin = "device-plugin"
 	return strings.Contains(name, plugin) &&

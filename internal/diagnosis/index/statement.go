@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// StatementLines returns the first statements that contain all of the words, as lines of evidence: "NodeClaim x: …".
+// StatementLines returns the first four statements that contain all of the words, as lines of evidence: "NodeClaim x:
+// …".
 func (ix *Index) StatementLines(words ...string) []string {
 	var out []string
 	for _, s := range ix.StatementsWith(words...) {
@@ -18,8 +19,8 @@ func (ix *Index) StatementLines(words ...string) []string {
 	return out[:min(len(out), 4)]
 }
 
-// controllerEvents returns the events that the controller has written about existing objects. An event counts if it is
-// in the namespace default, where events of cluster-scoped objects are, and has the present UID of its object.
+// controllerEvents returns the events that the controller has written about existing objects: see IsOfController. An
+// event must have the present UID of its object.
 func (ix *Index) controllerEvents() []diagnosis.Event {
 	uids := map[string]string{}
 	for _, c := range ix.Evidence.Claims.Value {
@@ -42,18 +43,18 @@ func (ix *Index) ControllerStatements(alternatives ...[]string) []Statement {
 	var out []Statement
 	for _, v := range ix.controllerEvents() {
 		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
-		has := slices.ContainsFunc(alternatives, func(words []string) bool {
+		hasWords := slices.ContainsFunc(alternatives, func(words []string) bool {
 			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(strings.ToLower(text), strings.ToLower(w)) })
 		})
 		s := Statement{Subject: "event on " + v.Kind + " " + v.Name, Text: text, Class: ix.classOf(v)}
-		if has && !ix.isPast(v) && !slices.Contains(out, s) {
+		if hasWords && !ix.isPast(v) && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// PodMessages returns the first messages of pods that contain the words, as lines of evidence. They come from
+// PodMessages returns the first four messages of pods that contain the words, as lines of evidence. Messages come from
 // conditions, containers and events. Tenants control the messages of their pods.
 func (ix *Index) PodMessages(words string) []string {
 	const most = 4
@@ -81,19 +82,20 @@ func Sentences(all []Statement) []string {
 type Statement struct {
 	Subject string // "NodeClaim x", "event on NodeClaim x"
 	Text    string // on one line
-	Class   string // the EC2NodeClass that it is about; empty: not known
+	Class   string // the EC2NodeClass of the subject; empty: not known
 	Tagged  bool   // only the tags of an instance link it to this cluster
 }
 
-// String returns the statement as a line of evidence. The encoded part of a denial, which only AWS can read, is left out.
+// String returns the statement as a line of evidence. The encoded part of a denial, which only AWS can read, is left
+// out.
 func (s Statement) String() string {
 	text, _, _ := strings.Cut(s.Text, " Encoded authorization failure message:")
 	return s.Subject + ": " + diagnosis.Quote(text)
 }
 
-// StatementsWith returns the statements that contain all of the words, ignoring case. It reads the conditions of
-// NodeClaims and EC2NodeClasses and the state reasons of instances, which repeat answers of EC2. It reads no events,
-// because other users can write events. Statements about problems that are over are left out.
+// StatementsWith returns the statements that contain all of the words, ignoring case. Statements are the conditions of
+// NodeClaims and EC2NodeClasses and the state reasons of instances, which repeat answers of EC2. Events are left out,
+// because other users can write them. State reasons about problems that are over are left out too.
 func (ix *Index) StatementsWith(words ...string) []Statement {
 	var out []Statement
 	add := func(s Statement) {
@@ -131,14 +133,14 @@ func (ix *Index) StatementsWith(words ...string) []Statement {
 }
 
 // isTaggedOurs reports whether the instance is tagged with this cluster's UID. If only AWS was read, the UID is not
-// known and all instances count as tagged.
+// known, and isTaggedOurs is true for all instances.
 func (ix *Index) isTaggedOurs(i diagnosis.Instance) bool {
 	isAWSAlone := !ix.Evidence.Claims.Known() && !ix.Evidence.Classes.Known()
 	return isAWSAlone || ix.Evidence.Home.Known() && i.UID == ix.Evidence.Home.Value.UID
 }
 
-// isAnswer reports whether the condition repeats an answer of EC2 or IAM about the words. Conditions with other reasons repeat input of the
-// author of an EC2NodeClass: user data, tags, names.
+// isAnswer reports whether the condition repeats an answer of EC2 or IAM about the words. Conditions with other reasons
+// repeat input of the author of an EC2NodeClass: user data, tags, names.
 func isAnswer(c diagnosis.Condition, words []string) bool {
 	switch c.Reason {
 	case "BlockDeviceMappingInvalid":
@@ -159,13 +161,13 @@ func isAnswer(c diagnosis.Condition, words []string) bool {
 // isOver reports whether the problem that ended an instance is over: its class is gone, or a later instance of the
 // class became a node or was terminated by a user. EC2 lists instances for an hour after their end.
 func (ix *Index) isOver(i diagnosis.Instance) bool {
-	if _, there := ix.Evidence.Class(i.Class); !there && ix.Evidence.Classes.Known() && i.Class != "" {
+	if _, exists := ix.Evidence.Class(i.Class); !exists && ix.Evidence.Classes.Known() && i.Class != "" {
 		return true
 	}
 	return slices.ContainsFunc(ix.Evidence.Instances.Value, func(later diagnosis.Instance) bool {
 		node, isNode := ix.NodeByInstance[later.ID]
-		lived := isNode && node.Ready || !later.Runs() && strings.Contains(later.StateReason, "User initiated")
-		return later.Class == i.Class && later.Launched.After(i.Launched) && lived
+		hasWorked := isNode && node.Ready || !later.Runs() && strings.Contains(later.StateReason, "User initiated")
+		return later.Class == i.Class && later.Launched.After(i.Launched) && hasWorked
 	})
 }
 
@@ -178,6 +180,8 @@ func (ix *Index) FindClaim(name string) (diagnosis.Claim, bool) {
 	return ix.Evidence.Claims.Value[i], true
 }
 
+// classOf returns the name of the EC2NodeClass that an event is about, itself or through a NodeClaim; empty if not
+// known.
 func (ix *Index) classOf(v diagnosis.Event) string {
 	switch v.Kind {
 	case "NodeClaim":

@@ -70,15 +70,15 @@ func judgeProfile(ix *index.Index) []diagnosis.Finding {
 // create it.
 func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 	const name = "AWSServiceRoleForEC2Spot"
-	said := append(ix.StatementLines("ServiceLinkedRole"), ix.StatementLines("SpotSLRCreationFailed")...)
-	if gap, ok := ix.Evidence.Events.Gap("warnings of Kubernetes"); ok && len(said) == 0 {
+	lines := append(ix.StatementLines("ServiceLinkedRole"), ix.StatementLines("SpotSLRCreationFailed")...)
+	if gap, ok := ix.Evidence.Events.Gap("warnings of Kubernetes"); ok && len(lines) == 0 {
 		return []diagnosis.Finding{gap}
 	}
-	if len(said) == 0 {
+	if len(lines) == 0 {
 		return nil
 	}
 	f := diagnosis.ReportBroken("", diagnosis.Certain,
-		"spot instances need the service-linked role %s, and the controller is not allowed to create it", name).With(said[0]).
+		"spot instances need the service-linked role %s, and the controller is not allowed to create it", name).With(lines[0]).
 		FixedBy(fix.Call("iam", "create-service-linked-role", fix.P("--aws-service-name", fix.Text("spot.amazonaws.com"))))
 	if r := ix.Evidence.Roles[name]; r.Is(diagnosis.Missing) && r.Source != "" {
 		f = f.With(r.Source + ": not found")
@@ -102,8 +102,8 @@ func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 			}
 		}
 	}
-	if said := ix.StatementLines("InvalidBlockDeviceMapping"); len(out) == 0 && len(said) > 0 {
-		out = append(out, diagnosis.ReportBroken("", diagnosis.Certain, "EC2 refuses the block device mappings").With(said...).
+	if lines := ix.StatementLines("InvalidBlockDeviceMapping"); len(out) == 0 && len(lines) > 0 {
+		out = append(out, diagnosis.ReportBroken("", diagnosis.Certain, "EC2 refuses the block device mappings").With(lines...).
 			FixedBy(fix.EditAll("ec2nodeclass").With("correct spec.blockDeviceMappings according to the message")))
 	}
 	return out
@@ -112,24 +112,25 @@ func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 // maxUserData is EC2's limit for user data, before base64 encoding.
 const maxUserData = 16384
 
-// judgeDataSize reports user data that exceeds EC2's limit. The AMI family adds some hundred bytes to the user's part.
+// judgeDataSize reports user data that exceeds EC2's limit. The limit includes the part that the AMI family adds, some
+// hundred bytes.
 func judgeDataSize(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
 	}
 	out := nodeclass.Problems(ix, "LAUNCH-7")
 	for _, c := range ix.Evidence.Classes.Value {
-		read := slices.ContainsFunc(out, func(f diagnosis.Finding) bool { return f.Subject == "EC2NodeClass "+c.Name })
-		if c.DataBytes > maxUserData && !read {
+		isReported := slices.ContainsFunc(out, func(f diagnosis.Finding) bool { return f.Subject == "EC2NodeClass "+c.Name })
+		if c.DataBytes > maxUserData && !isReported {
 			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain,
 				"its user data has %d bytes, and EC2 takes %d", c.DataBytes, maxUserData).
 				With(ix.Evidence.Classes.Source).
 				FixedBy(fix.Edit(fix.NodeClass(c.Name)).With("shorten spec.userData: fetch long parts from S3 at boot")))
 		}
 	}
-	if said := ix.StatementLines("user data is limited to"); len(out) == 0 && len(said) > 0 {
+	if lines := ix.StatementLines("user data is limited to"); len(out) == 0 && len(lines) > 0 {
 		out = append(out, diagnosis.ReportBroken("", diagnosis.Certain,
-			"the user data, with the part that the AMI family adds, is larger than EC2's limit of %d bytes", maxUserData).With(said...).
+			"the user data, with the part that the AMI family adds, is larger than EC2's limit of %d bytes", maxUserData).With(lines...).
 			FixedBy(fix.EditAll("ec2nodeclass").With("shorten spec.userData: fetch long parts from S3 at boot")))
 	}
 	return out

@@ -35,6 +35,7 @@ func anyStatement(ix *index.Index, alternatives ...[]string) []index.Statement {
 	return out
 }
 
+// asLines returns the first three statements as lines of evidence.
 func asLines(all []index.Statement) []string {
 	var out []string
 	for _, s := range all[:min(3, len(all))] {
@@ -54,22 +55,23 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
 	}
-	said := anyStatement(ix, []string{"InvalidKMSKey"}, []string{"KMSKeyUnusable"}, []string{"Client.InternalError"},
+	statements := anyStatement(ix, []string{"InvalidKMSKey"}, []string{"KMSKeyUnusable"}, []string{"Client.InternalError"},
 		[]string{"kms", "not authorized"})
-	if len(said) == 0 {
+	if len(statements) == 0 {
 		return nil
 	}
-	key, certainty := keyOf(ix, said[0].Class), diagnosis.Certain
-	if !slices.ContainsFunc(said, func(s index.Statement) bool { return !s.Tagged }) { // anyone who may tag instances can cause this
+	key, certainty := keyOf(ix, statements[0].Class), diagnosis.Certain
+	if !slices.ContainsFunc(statements, func(s index.Statement) bool { return !s.Tagged }) { // anyone who may tag instances can cause this
 		certainty = diagnosis.Likely
 	}
-	if strings.Contains(said[0].Text, "InvalidState") {
+	if strings.Contains(statements[0].Text, "InvalidState") {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes, because it is disabled or about to be deleted: instances end as soon as they start").
-			With(asLines(said)...).FixedBy(withClaimDeletion(ix, said, fix.Call("kms", "enable-key", ix.InRegion(), fix.P("--key-id", key)))...)}
+			With(asLines(statements)...).FixedBy(withClaimDeletion(ix, statements,
+			fix.Call("kms", "enable-key", ix.InRegion(), fix.P("--key-id", key)))...)}
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", certainty,
-		"EC2 cannot use the KMS key of the volumes: instances end as soon as they start").With(asLines(said)...).
-		FixedBy(withClaimDeletion(ix, said,
+		"EC2 cannot use the KMS key of the volumes: instances end as soon as they start").With(asLines(statements)...).
+		FixedBy(withClaimDeletion(ix, statements,
 			fix.Call("kms", "create-grant", ix.InRegion(), fix.P("--key-id", key), fix.P("--grantee-principal", controllerARN(ix)),
 				fix.P("--operations", fix.Text("Decrypt"), fix.Text("Encrypt"), fix.Text("GenerateDataKey"),
 					fix.Text("GenerateDataKeyWithoutPlaintext"),
@@ -94,11 +96,11 @@ func keyOf(ix *index.Index, name string) fix.Value {
 
 // withClaimDeletion adds to a fix the step that deletes the NodeClaims of ended instances, so that the controller
 // launches others at once. Without the step, the controller finds the ended instances within two minutes.
-func withClaimDeletion(ix *index.Index, said []index.Statement, steps ...fix.Step) []fix.Step {
+func withClaimDeletion(ix *index.Index, statements []index.Statement, steps ...fix.Step) []fix.Step {
 	const most = 5 // what fits in a line
 	var claims []fix.Claim
 	for _, i := range ix.Evidence.Instances.Value {
-		isReported := slices.ContainsFunc(said, func(s index.Statement) bool { return s.Subject == "instance "+i.ID })
+		isReported := slices.ContainsFunc(statements, func(s index.Statement) bool { return s.Subject == "instance "+i.ID })
 		for _, c := range ix.Evidence.Claims.Value {
 			if isReported && !i.Runs() && !c.Deleting && c.Of(i) && len(claims) < most {
 				claims = append(claims, fix.Claim{Name: c.Name, Instance: i.ID})
@@ -117,17 +119,17 @@ func judgeDenial(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
 	}
-	said := anyStatement(ix, []string{"explicit deny"}, []string{"service control policy"}, []string{"UnauthorizedOperation"},
+	statements := anyStatement(ix, []string{"explicit deny"}, []string{"service control policy"}, []string{"UnauthorizedOperation"},
 		[]string{"encoded authorization failure"}, []string{"not authorized to perform", "ec2:"})
-	if len(said) == 0 {
+	if len(statements) == 0 {
 		return nil
 	}
-	text := said[0].Text
+	text := statements[0].Text
 	arn := policyIn(text)
 	switch {
 	case strings.Contains(text, "service control policy"):
 		f := diagnosis.ReportBroken("", diagnosis.Certain,
-			"a service control policy of the organization does not let the controller launch instances").With(asLines(said)...)
+			"a service control policy of the organization does not let the controller launch instances").With(asLines(statements)...)
 		if arn == "" {
 			return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "list-policies-for-target",
 				fix.P("--filter", fix.Text("SERVICE_CONTROL_POLICY")),
@@ -139,12 +141,12 @@ func judgeDenial(ix *index.Index) []diagnosis.Finding {
 				fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account; or exempt %s in it", controllerARN(ix)))}
 	case strings.Contains(text, "explicit deny") && arn != "":
 		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
-			"a policy of the controller's role denies launching instances").With(asLines(said)...).
+			"a policy of the controller's role denies launching instances").With(asLines(statements)...).
 			FixedBy(fix.Call("iam", "detach-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
 				fix.P("--policy-arn", fix.Policy(arn))).With("or remove the Deny statement from the policy"))}
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
-		"a policy does not let the controller launch instances").With(asLines(said)...).
+		"a policy does not let the controller launch instances").With(asLines(statements)...).
 		FixedBy(fix.Call("sts", "decode-authorization-message", fix.P("--encoded-message", fix.Blank("MESSAGE"))).
 			With("shows the statement that denies; the controller's policies are in deploy/iam"))}
 }
@@ -159,7 +161,7 @@ func policyIn(text string) string {
 	return "arn:" + strings.TrimRight(arn, ".,;)")
 }
 
-// recently is how long statements about deleted NodeClaims count.
+// recently is how long statements about deleted NodeClaims are used, from the time of their events.
 const recently = 2 * time.Minute
 
 // recentStatements returns statements of events about deleted NodeClaims that contain all words of at least one
@@ -169,9 +171,9 @@ const recently = 2 * time.Minute
 func recentStatements(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, v := range ix.Evidence.Events.Value {
-		_, there := ix.FindClaim(v.Name)
-		overcome := slices.ContainsFunc(ix.Evidence.Instances.Value, func(i diagnosis.Instance) bool { return i.Launched.After(v.Last) })
-		if v.Kind != "NodeClaim" || !v.IsOfController() || there || overcome || ix.Evidence.At.Sub(v.Last) > recently || v.Last.IsZero() {
+		_, exists := ix.FindClaim(v.Name)
+		isOver := slices.ContainsFunc(ix.Evidence.Instances.Value, func(i diagnosis.Instance) bool { return i.Launched.After(v.Last) })
+		if v.Kind != "NodeClaim" || !v.IsOfController() || exists || isOver || ix.Evidence.At.Sub(v.Last) > recently || v.Last.IsZero() {
 			continue
 		}
 		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
@@ -189,7 +191,7 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
 	}
-	const most = 256
+	const usual = 256 // vCPUs; requested if the present quota is not known for certain
 	for _, q := range []struct {
 		words [][]string
 		kind  string
@@ -198,21 +200,22 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 		{[][]string{{"MaxSpotInstanceCountExceeded"}, {"SpotQuotaExceeded"}}, "spot vCPUs", fix.Text("L-34B43A08")},
 		{[][]string{{"VcpuLimitExceeded"}, {"VCPULimitExceeded"}, {"InstanceLimitExceeded"}}, "vCPUs", fix.Text("L-1216C47A")},
 	} {
-		said, certainty := anyStatement(ix, q.words...), diagnosis.Certain
-		if len(said) == 0 {
-			said, certainty = append(ix.ControllerStatements(q.words...), recentStatements(ix, q.words...)...), diagnosis.Likely
+		statements, certainty := anyStatement(ix, q.words...), diagnosis.Certain
+		if len(statements) == 0 {
+			statements, certainty = append(ix.ControllerStatements(q.words...), recentStatements(ix, q.words...)...), diagnosis.Likely
 		}
-		if len(said) == 0 {
+		if len(statements) == 0 {
 			continue
 		}
-		quota := most
-		if _, rest, ok := strings.Cut(said[0].Text, "vCPU limit of "); ok {
+		quota := usual
+		if _, rest, ok := strings.Cut(statements[0].Text, "vCPU limit of "); ok {
 			digits, _, _ := strings.Cut(rest, " ")
 			if n, err := strconv.Atoi(digits); err == nil && certainty == diagnosis.Certain {
-				quota = max(2*n, 64)
+				quota = max(2*n, 64) // twice the present quota; 64 vCPUs, because new accounts have a quota of few
 			}
 		}
-		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the account's quota of %s is used up", q.kind).With(asLines(said)...).
+		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the account's quota of %s is used up", q.kind).
+			With(asLines(statements)...).
 			FixedBy(fix.Call("service-quotas", "request-service-quota-increase", ix.InRegion(),
 				fix.P("--service-code", fix.Text("ec2")), fix.P("--quota-code", q.code),
 				fix.P("--desired-value", fix.Number(quota))))}

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// takeover is how long another controller may need to become active after the Lease ends: pods are recreated, images are pulled, and clocks
-// differ.
+// takeover is how long another controller may need to become active after the Lease ends: pods are recreated, images
+// are pulled, and clocks differ.
 const takeover = 2 * time.Minute
 
 // Checks returns the checks RUN.
@@ -80,11 +80,11 @@ func leaderless(ix *index.Index) []diagnosis.Finding {
 	case len(work) > 0 && (ix.Evidence.Controller.Known() || ix.Evidence.Controller.Is(diagnosis.Missing)):
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
 			"no controller has been active since %s: pods get no nodes, and started work is not finished", diagnosis.Stamp(l.End())).
-			With(ix.Evidence.Lease.Source + ": " + leaseState).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
+			With(ix.Evidence.Lease.Source + ": " + leaseState).With(work...).With(podState(ix)...).FixedBy(startController(ix))}
 	case len(work) > 0 || l.Holder != "":
 		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely,
 			"no controller seems to have been active since %s: new pods get no nodes", diagnosis.Stamp(l.End())).
-			With(ix.Evidence.Lease.Source + ": " + leaseState).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
+			With(ix.Evidence.Lease.Source + ": " + leaseState).With(work...).With(podState(ix)...).FixedBy(startController(ix))}
 	}
 	return nil // the controller was stopped, and has no work
 }
@@ -96,8 +96,9 @@ func hasEnded(ix *index.Index, l diagnosis.Lease) bool {
 	return isServed && !l.Renewed.IsZero() && !ix.Evidence.At.Before(l.End()) && !lastActed(ix).After(l.End())
 }
 
-// Leaderless returns since when no controller is active, because its Lease has ended. It is zero if a controller is active or this is not
-// known. A controller without leader election has no Lease that could end. If the installation could not be read, its Lease is not known.
+// Leaderless returns when the Lease ended, if no controller has been active since then. The time is zero if a
+// controller is active, or if that is not known: a controller without leader election has no Lease that could end, and
+// if the installation could not be read, nothing shows which Lease is its own.
 func Leaderless(e diagnosis.Evidence) time.Time {
 	ix := index.New(e)
 	isKnown := e.Lease.Known() && e.Claims.Known() && (e.Controller.Known() || e.Controller.Is(diagnosis.Missing))
@@ -120,7 +121,7 @@ func neverActed(ix *index.Index) []diagnosis.Finding {
 		return nil
 	default:
 		return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Possible, "there are NodePools, and no controller has ever processed them: no controller is installed, or it does not run").
-			With(ix.Evidence.Lease.Source + ": not found").With(work...).With(standing(ix)...).FixedBy(startController(ix))}
+			With(ix.Evidence.Lease.Source + ": not found").With(work...).With(podState(ix)...).FixedBy(startController(ix))}
 	}
 }
 
@@ -184,7 +185,7 @@ func undone(ix *index.Index) []string {
 	return out
 }
 
-// firstOf returns the first few names, and how many more there are.
+// firstOf returns the first three names as text, with the number of the others.
 func firstOf(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -193,8 +194,9 @@ func firstOf(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// standing returns the state of the controller's pods as a line of evidence; nil if not known.
-func standing(ix *index.Index) []string {
+// podState returns one line of evidence about the controller's pods, none of which is ready: the state of a pod, or
+// that there are no pods. It is nil if nothing is known about them.
+func podState(ix *index.Index) []string {
 	c := ix.Evidence.Controller.Value
 	var out []string
 	for _, p := range ix.WaitingPods() {

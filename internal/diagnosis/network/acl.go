@@ -13,8 +13,8 @@ import (
 const everywhere = "0.0.0.0/0"
 
 // dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if the packets pass. The
-// addresses of peers are not known, so an allow entry for some addresses counts, and a deny entry for some addresses
-// does not.
+// addresses of peers are not known. So packets pass an allow entry for some addresses, and dropper skips a deny entry
+// for some addresses.
 func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
 	for _, e := range n.Entries {
 		fits := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
@@ -26,11 +26,11 @@ func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok 
 			return diagnosis.ACLEntry{}, false
 		}
 	}
-	return diagnosis.ACLEntry{}, true // the implicit last entry drops everything, listed or not
+	return diagnosis.ACLEntry{}, true // the implicit last entry drops everything, even if it is not in Entries
 }
 
-// freeNumber returns the highest free rule number below the given one. If below is 0, it is 100 or the next free number
-// below.
+// freeNumber returns the highest free rule number below the given one. If below is 0, freeNumber returns 100, or else
+// the next free number below 100. If no number is free, it returns 1.
 func freeNumber(n diagnosis.ACL, out bool, below int) int {
 	if below == 0 {
 		below = 101
@@ -43,8 +43,9 @@ func freeNumber(n diagnosis.ACL, out bool, below int) int {
 	return 1
 }
 
-// acl returns the network ACL of a subnet.
-func acl(ix *index.Index, subnet string) (diagnosis.ACL, bool) {
+// acl returns the network ACL of a subnet: the ACL that lists the subnet, or else the default ACL. ok is false if there
+// is neither.
+func acl(ix *index.Index, subnet string) (n diagnosis.ACL, ok bool) {
 	i := slices.IndexFunc(ix.Evidence.ACLs.Value, func(n diagnosis.ACL) bool { return slices.Contains(n.Subnets, subnet) })
 	if i < 0 {
 		i = slices.IndexFunc(ix.Evidence.ACLs.Value, func(n diagnosis.ACL) bool { return n.Default })
@@ -89,8 +90,8 @@ func judgeACLs(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// allowPackets is the step that adds an entry that allows packets. Its number is lower than that of the entry that
-// drops them.
+// allowPackets is the step that adds an entry that allows packets to a range of ports. The number of the new entry is
+// lower than that of the entry that drops the packets.
 func allowPackets(ix *index.Index, n diagnosis.ACL, dropper diagnosis.ACLEntry, out bool, from, to int) fix.Step {
 	direction := fix.P("--ingress")
 	if out {

@@ -18,11 +18,11 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Subnets.Gap("the subnets"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	said := append(ix.StatementLines("InsufficientFreeAddressesInSubnet"),
+	evidence := append(ix.StatementLines("InsufficientFreeAddressesInSubnet"),
 		index.Sentences(ix.ControllerStatements([]string{"InsufficientFreeAddressesInSubnet"}))...)
 	certainty := diagnosis.Likely
-	if len(said) == 0 { // other users can write events about a pod
-		said, certainty = ix.PodMessages("failed to assign an IP address"), diagnosis.Possible
+	if len(evidence) == 0 { // other users can write events about a pod
+		evidence, certainty = ix.PodMessages("failed to assign an IP address"), diagnosis.Possible
 	}
 	var out []diagnosis.Finding
 	for _, c := range ix.Evidence.Classes.Value {
@@ -41,10 +41,10 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 		switch {
 		case len(c.Subnets) > 0 && free < fewAddresses:
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "its subnets are full: %s",
-				strings.Join(full, ", ")).With(ix.Evidence.Subnets.Source).With(said...).FixedBy(roomier))
-		case len(full) > 0 && len(said) > 0:
+				strings.Join(full, ", ")).With(ix.Evidence.Subnets.Source).With(evidence...).FixedBy(roomier))
+		case len(full) > 0 && len(evidence) > 0:
 			out = append(out, diagnosis.ReportSuspicious(subject, certainty, "some of its subnets are full: %s",
-				strings.Join(full, ", ")).With(ix.Evidence.Subnets.Source).With(said...).FixedBy(roomier))
+				strings.Join(full, ", ")).With(ix.Evidence.Subnets.Source).With(evidence...).FixedBy(roomier))
 		default:
 			out = append(out, diagnosis.ReportFine(subject))
 		}
@@ -53,7 +53,7 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 }
 
 // RoomierSubnets is the step that makes a class select other subnets with many free addresses: in each zone, the
-// private subnet with a default route that has the most.
+// subnet with the most of those that are private and have a default route.
 func RoomierSubnets(ix *index.Index, c diagnosis.Class) fix.Step {
 	all := slices.Clone(ix.Evidence.Subnets.Value)
 	slices.SortStableFunc(all, func(a, b diagnosis.Subnet) int { return b.Free - a.Free })

@@ -1,4 +1,5 @@
-// Package network checks whether a kubelet reaches the API server: security groups, DNS, routes, network ACLs and free addresses.
+// Package network checks whether a kubelet reaches the API server: security groups, DNS, routes, network ACLs and free
+// addresses.
 //
 // In: an index.Index.
 // Out: findings of the checks NET.
@@ -36,14 +37,14 @@ const apiPort = 443
 // location has the security groups and subnets of instances: those that a class selects, or those of an instance that
 // has not joined.
 type location struct {
-	subject string
-	class   diagnosis.Class
-	groups  []string
-	subnets []string
+	subject string          // of findings: "EC2NodeClass web", "instance i-0123"
+	class   diagnosis.Class // zero: the class of the instance is not known
+	groups  []string        // IDs of security groups
+	subnets []string        // IDs of subnets
 }
 
-// locations returns the locations of the classes, and of instances whose security groups differ from those of their
-// class.
+// locations returns the locations of the classes, and of running instances with a NodeClaim and without a Node whose
+// security groups differ from those of their class.
 func locations(ix *index.Index) []location {
 	var out []location
 	for _, c := range ix.Evidence.Classes.Value {
@@ -53,13 +54,14 @@ func locations(ix *index.Index) []location {
 		c, ok := ix.Evidence.Class(i.Class)
 		_, isNode := ix.NodeByInstance[i.ID]
 		if !i.Runs() || isNode || len(i.Groups) == 0 || ok && sameSet(c.Groups, i.Groups) || i.Claim == "" {
-			continue // its groups are those of the class, or it has no NodeClaim: ID-3 and ID-4 report such instances
+			continue // among others: instances without a NodeClaim, which ID-3 and ID-4 report
 		}
 		out = append(out, location{"instance " + i.ID, c, i.Groups, []string{i.Subnet}})
 	}
 	return out
 }
 
+// sameSet reports whether two lists have the same elements, in any order.
 func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
@@ -94,12 +96,14 @@ func judgeGroups(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
+// judgeSecurityGroups judges a location by its security groups: egress to the API server, ingress from it to kubelets,
+// and ingress of the cluster's own security group.
 func judgeSecurityGroups(ix *index.Index, p location, groups []diagnosis.Group) []diagnosis.Finding {
 	seen := index.Lines(ix.OccurrencesOf(p.class.Name, diagnosis.TimedOut))
-	out := slices.ContainsFunc(groups, func(g diagnosis.Group) bool {
+	letsOut := slices.ContainsFunc(groups, func(g diagnosis.Group) bool {
 		return slices.ContainsFunc(g.Out, func(r diagnosis.Rule) bool { return r.Allows(apiPort) })
 	})
-	if !out {
+	if !letsOut {
 		return []diagnosis.Finding{diagnosis.ReportBroken(p.subject, diagnosis.Certain,
 			"the security group%s %s let%s nothing out to port %d: its instances cannot reach the API server",
 			diagnosis.Plural(p.groups, "s"), strings.Join(p.groups, ", "), diagnosis.Singular(p.groups, "s"), apiPort).
@@ -131,14 +135,15 @@ func judgeSecurityGroups(ix *index.Index, p location, groups []diagnosis.Group) 
 	return []diagnosis.Finding{diagnosis.ReportFine(p.subject)}
 }
 
+// allowIn is the step that adds a rule to a group: let in TCP packets to a port from the group named by from.
 func allowIn(ix *index.Index, group string, port int, from string) fix.Step {
 	return fix.Call("ec2", "authorize-security-group-ingress", ix.InRegion(), fix.P("--group-id", fix.Group(group)),
 		fix.P("--protocol", fix.Text("tcp")),
 		fix.P("--port", fix.Number(port)), fix.P("--source-group", fix.Group(from)))
 }
 
-// allowsIngress reports whether a group lets in packets to a port from one of the groups in from. A rule for addresses
-// or prefix lists also counts, because the owners of addresses are not known.
+// allowsIngress reports whether a group lets in packets to a port from one of the groups in from. It is also true for a
+// rule for addresses or prefix lists, because the owners of addresses are not known.
 func allowsIngress(g diagnosis.Group, port int, from []string) bool {
 	return slices.ContainsFunc(g.In, func(r diagnosis.Rule) bool {
 		return r.Allows(port) && (len(r.CIDRs) > 0 || len(r.Lists) > 0 ||
@@ -146,6 +151,7 @@ func allowsIngress(g diagnosis.Group, port int, from []string) bool {
 	})
 }
 
+// rulesLine returns the egress rules of groups as a line of evidence.
 func rulesLine(groups []diagnosis.Group) string {
 	var out []string
 	for _, g := range groups {
@@ -229,10 +235,11 @@ func judgePublicCIDRs(ix *index.Index) []diagnosis.Finding {
 		FixedBy(privateAccess(ix))}
 }
 
+// within reports whether an address is in one of the CIDR blocks; true if the address cannot be parsed.
 func within(address string, blocks []string) bool {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
-		return true // not an address, so it cannot be compared
+		return true // report nothing about a text that is not an address
 	}
 	return slices.ContainsFunc(blocks, func(text string) bool {
 		p, err := netip.ParsePrefix(text)
@@ -265,7 +272,8 @@ func judgeRoutes(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-func judgeSubnet(ix *index.Index, c diagnosis.Class, id string) (diagnosis.Finding, bool) {
+// judgeSubnet judges the default route of a subnet of a class; ok is false if there is nothing to report.
+func judgeSubnet(ix *index.Index, c diagnosis.Class, id string) (_ diagnosis.Finding, ok bool) {
 	table, ok := RouteTableOf(ix, id)
 	if !ok {
 		return diagnosis.Finding{}, false
@@ -333,6 +341,7 @@ func ThroughNAT(ix *index.Index, table diagnosis.RouteTable, subnet string) []fi
 		fix.P("--nat-gateway-id", fix.NAT(likelyNAT(ix, subnet)).Or("NAT_GATEWAY_ID"))}
 }
 
+// publicAddress reports whether instances of a class get a public address in a subnet; true if that is not known.
 func publicAddress(ix *index.Index, c diagnosis.Class, subnet string) bool {
 	if c.PublicIP != nil {
 		return *c.PublicIP

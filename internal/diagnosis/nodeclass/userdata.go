@@ -1,4 +1,5 @@
-// Package nodeclass has the fixes of an EC2NodeClass that several subjects share: its AMIs, its volumes and its user data.
+// Package nodeclass has the fixes of an EC2NodeClass that several subjects share: its AMIs, its volumes and its user
+// data.
 //
 // In: an index.Index and an EC2NodeClass.
 // Out: steps of a fix.

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// Checks returns the checks CNI, READY and IMDS.
+// Checks returns the checks CNI, IMDS and READY; TaintChecks returns the checks TAINT.
 func Checks() []index.Check {
 	return []index.Check{
 		{ID: "CNI-1", Title: "the network plug-in starts", Layer: diagnosis.LayerReady, Judge: judgePlugin},
@@ -36,7 +36,7 @@ func isOfDaemon(ix *index.Index, p diagnosis.Pod, names ...string) bool {
 		(p.Namespace == diagnosis.SystemNamespace || ok && p.Namespace == s.Namespace)
 }
 
-// listPodsOn returns the pods of the DaemonSets on a node that are not running.
+// listPodsOn returns the pods of some DaemonSets that are on a node and do not run.
 func listPodsOn(ix *index.Index, node string, daemons ...string) []diagnosis.Pod {
 	var out []diagnosis.Pod
 	for _, p := range ix.Evidence.Pods.Value {
@@ -119,7 +119,8 @@ func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
 			With("kube-proxy must run on the node, and the security groups must let nodes reach port 443"))}
 }
 
-// needMetadata returns the owners whose pods use the instance metadata service for region or credentials, unless they have another source.
+// needMetadata returns the starts of the names of owners whose pods get their region or credentials from the instance
+// metadata service, unless they have another source.
 func needMetadata() []string {
 	return []string{
 		"ebs-csi-node", "efs-csi-node", "fsx-csi-node", "s3-csi-node", "aws-load-balancer-controller", "cloudwatch-agent",
@@ -133,7 +134,7 @@ func mayNeedMetadata(p diagnosis.Pod) bool {
 	return slices.ContainsFunc(needMetadata(), func(n string) bool { return strings.HasPrefix(name, n) })
 }
 
-// isAboutMetadata reports whether a pod's message names the instance metadata service.
+// isAboutMetadata reports whether a message of a pod mentions the instance metadata service.
 func isAboutMetadata(message string) bool {
 	return strings.Contains(message, "169.254.169.254") || strings.Contains(message, "IMDS") || strings.Contains(message, "instance metadata")
 }
@@ -153,25 +154,25 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 			continue
 		}
 		for _, p := range ix.Evidence.Pods.Value {
-			said := slices.Concat(p.Messages, p.Events)
-			known, i := mayNeedMetadata(p), slices.IndexFunc(said, isAboutMetadata)
+			messages := slices.Concat(p.Messages, p.Events)
+			known, i := mayNeedMetadata(p), slices.IndexFunc(messages, isAboutMetadata)
 			starting := i < 0 && ix.Evidence.At.Sub(p.Created) < slowly
 			if p.Node == "" || p.Host || !known && i < 0 || starting || !isOf(ix, p.Node, c.Name) {
 				continue
 			}
 			if !ix.IsOfSystem(p) { // its messages may be untrue, and more hops open the metadata to all pods
 				out = append(out, diagnosis.ReportSuspicious("pod "+p.String(), diagnosis.Possible, "the pod does not start, and may need the instance metadata service, which pods on nodes of EC2NodeClass %s cannot reach: give its service account an IAM role", c.Name).
-					With(said[:min(1, len(said))]...))
+					With(messages[:min(1, len(messages))]...))
 				continue
 			}
 			f := diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "pod %s does not start: it needs the metadata service, whose answers may take %d hop, but pods are two hops away", p.String(), c.HopLimit).
 				With(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node,
-					age(ix.Evidence.At.Sub(p.Created)))).With(said[:min(1, len(said))]...).
+					age(ix.Evidence.At.Sub(p.Created)))).With(messages[:min(1, len(messages))]...).
 				FixedBy(fix.Merge(fix.NodeClass(c.Name),
 					fix.At(fix.Number(2), "spec", "metadataOptions", "httpPutResponseHopLimit")).With("or give the pod's service account an IAM role"))
 			if i >= 0 {
 				f.Verdict, f.Certainty = diagnosis.Broken, diagnosis.Likely
-				f.Evidence = []string{diagnosis.Quote(said[i])}
+				f.Evidence = []string{diagnosis.Quote(messages[i])}
 			}
 			out = append(out, f)
 			break
@@ -228,8 +229,8 @@ func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 	})
 }
 
-// devicePlugin is the step that makes the plug-in for a device run on all nodes. It adds a toleration to an existing
-// plug-in, or else installs one.
+// devicePlugin is the step that makes the plug-in for a device run on all nodes. It makes an existing plug-in tolerate
+// all taints, or else installs a plug-in. If it knows no such change, it is a step that reads.
 func devicePlugin(ix *index.Index, message string) fix.Step {
 	vendor := "device"
 	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {
@@ -281,7 +282,7 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 		}
 		for _, t := range ix.Evidence.Pools.Value[p].Startup {
 			if !slices.ContainsFunc(node.Taints,
-				func(has diagnosis.Taint) bool { return has.Key == t.Key && has.Effect == t.Effect }) ||
+				func(of diagnosis.Taint) bool { return of.Key == t.Key && of.Effect == t.Effect }) ||
 				ix.Evidence.At.Sub(node.Created) < diagnosis.Lingering {
 				continue
 			}
@@ -294,9 +295,11 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// slowly is after how long a missing initialization is reported.
+// slowly is how long a node may take to register, and then to be initialized, before checks report it. It is also how
+// long a pod may take to start.
 const slowly = 3 * time.Minute
 
+// age returns a duration as text, in whole seconds.
 func age(d time.Duration) string { return d.Truncate(time.Second).String() }
 
 // judgeSlow reports NodeClaims that take too long, for a reason that no other check knows.

@@ -16,11 +16,8 @@ import (
 // required returns the alternatives that the node selector and the required node affinity allow, or a sentence that
 // says why there is none.
 //
-// As in kube-scheduler, a term that no node can satisfy (empty, an unknown operator, a comparison with a word) is not
-// an alternative.
-//
-// A term that nothing can satisfy as it is written (empty, an unknown operator,
-// a comparison with a word) is no alternative, as for kube-scheduler.
+// As in kube-scheduler, a term that no node can satisfy is not an alternative: an empty term, an unknown operator, or a
+// comparison with a text that is not a number.
 func required(spec *corev1.PodSpec) ([]requirements.Requirements, string) {
 	base := make(requirements.Requirements, len(spec.NodeSelector))
 	for k, v := range spec.NodeSelector {
@@ -145,7 +142,7 @@ func preferred(spec *corev1.PodSpec) []cluster.Preference {
 const MaxAlternatives = 256
 
 // product returns the alternatives that satisfy an alternative of a and an alternative of b. An empty a allows
-// everything, as in cluster.Pod. If no alternative remains, the sentence says why.
+// everything, as in cluster.Pod; b must not be empty. If no alternative remains, the sentence says why.
 func product(a, b []requirements.Requirements) ([]requirements.Requirements, string) {
 	if len(a) == 0 {
 		return b, ""

@@ -50,6 +50,8 @@ func (v *VolumeIndex) Attachments(pod *corev1.Pod) []Attachment {
 	return slices.Compact(out)
 }
 
+// attachment returns the driver and the volume of a claim; the zero value if they are unknown, or the volume needs no
+// driver.
 func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment {
 	if volume, ok := v.Volumes[claim.Spec.VolumeName]; ok {
 		switch source := &volume.Spec.PersistentVolumeSource; {
@@ -72,8 +74,8 @@ func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment
 	return Attachment{driver, claim.Namespace + "/" + claim.Name}
 }
 
-// AddAttachments returns the amounts with a count of volumes for each driver in all. Only the volumes in some are
-// counted.
+// AddAttachments returns the amounts with a count of volumes for each driver in all. The count includes only the
+// volumes in some, so it may be 0.
 func AddAttachments(a resources.Amounts, all, some []Attachment) resources.Amounts {
 	for _, one := range all {
 		a = a.With(AttachablePrefix+one.driver, 0)

@@ -15,11 +15,11 @@ import (
 // BootOf returns the inputs for the user data of a claim's instance, as far as the objects have them. The instance has
 // the given capacity type and room for the given number of pods. Cluster and ImageName are not in the objects and stay
 // empty.
-func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, pods int64) bootstrap.Node {
+func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType string, pods int64) bootstrap.Node {
 	n := bootstrap.Node{
 		Family:  class.Spec.ResolvedAMIFamily(),
 		Kubelet: kubeletOf(class.Spec.Kubelet, pods),
-		Labels:  requirements.Labels{karpv1.LabelCapacityType: way},
+		Labels:  requirements.Labels{karpv1.LabelCapacityType: capacityType},
 	}
 	for key, value := range claim.Labels {
 		n.Labels[key] = value
@@ -34,21 +34,22 @@ func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, pods
 	return n
 }
 
-// BootOfPool returns the same inputs for an instance of the pool without a claim. pool may be nil.
-func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, bought packing.Choice, pods int64) (bootstrap.Node, error) {
+// BootOfPool returns the inputs of BootOf for an instance of the pool without a claim. offering is that of the
+// instance. pool may be nil.
+func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offering packing.Choice, pods int64) (bootstrap.Node, error) {
 	claim := &karpv1.NodeClaim{}
 	if pool != nil {
 		v := PoolValue(pool)
 		var err error
 		claim, err = ClaimFor(packing.PlannedNode{
 			Pool: v.Name, NodeClass: v.NodeClass, Labels: v.Labels, Taints: v.Taints, StartupTaints: v.StartupTaints,
-			Requirements: v.Requirements, Offerings: []packing.Choice{bought},
+			Requirements: v.Requirements, Offerings: []packing.Choice{offering},
 		}, pool)
 		if err != nil {
 			return bootstrap.Node{}, err
 		}
 	}
-	return BootOf(claim, class, bought.CapacityType, pods), nil
+	return BootOf(claim, class, offering.CapacityType, pods), nil
 }
 
 // ImageFor returns the first image in the class's status whose requirements accept the labels of the instance type;
@@ -66,6 +67,7 @@ func ImageFor(class *awsv1.EC2NodeClass, labels requirements.Labels) (awsv1.AMI,
 	return awsv1.AMI{}, false
 }
 
+// kubeletOf converts spec.kubelet for the user data. pods is the pod limit of the node.
 func kubeletOf(k *awsv1.KubeletConfiguration, pods int64) bootstrap.Kubelet {
 	out := bootstrap.Kubelet{MaxPods: &pods}
 	if k == nil {
@@ -84,13 +86,13 @@ func kubeletOf(k *awsv1.KubeletConfiguration, pods int64) bootstrap.Kubelet {
 		if out.More == nil {
 			out.More = map[string]string{}
 		}
-		out.More[name] = oneSpelling(value.Raw)
+		out.More[name] = canonicalJSON(value.Raw)
 	}
 	return out
 }
 
-// oneSpelling returns JSON without blanks and with sorted keys, so that equal settings make equal user data.
-func oneSpelling(data []byte) string {
+// canonicalJSON returns the JSON without blanks and with sorted keys, so that equal settings make equal user data.
+func canonicalJSON(data []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	var value any
@@ -104,6 +106,7 @@ func oneSpelling(data []byte) string {
 	return string(out)
 }
 
+// wide converts a number to 64 bits; nil stays nil.
 func wide(n *int32) *int64 {
 	if n == nil {
 		return nil

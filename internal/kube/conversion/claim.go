@@ -106,7 +106,7 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 // claimRequirements returns the requirements of the planned node, with exactly the instance types, zones and capacity
 // types of its offerings.
 func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
-	var types, zones, ways []string
+	var types, zones, capacityTypes []string
 	for _, o := range m.Offerings {
 		if !slices.Contains(types, o.InstanceType) && len(types) < maxTypes {
 			types = append(types, o.InstanceType)
@@ -114,14 +114,14 @@ func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
 		if !slices.Contains(zones, o.Zone) {
 			zones = append(zones, o.Zone)
 		}
-		if !slices.Contains(ways, o.CapacityType) {
-			ways = append(ways, o.CapacityType)
+		if !slices.Contains(capacityTypes, o.CapacityType) {
+			capacityTypes = append(capacityTypes, o.CapacityType)
 		}
 	}
 	slices.Sort(zones)
-	slices.Sort(ways)
+	slices.Sort(capacityTypes)
 	offered := map[string][]string{ // types keep the order of their price
-		catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: ways,
+		catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: capacityTypes,
 	}
 	var out karpv1.Requirements
 	least := map[string]int{} // minValues of the keys in offered
@@ -167,6 +167,7 @@ func claimLabels(m packing.PlannedNode, ref *karpv1.NodeClassReference, reqs kar
 	return labels
 }
 
+// claimAnnotations returns the annotations of the pool's template and those that describe the planned node.
 func claimAnnotations(m packing.PlannedNode, pool *karpv1.NodePool) map[string]string {
 	out := maps.Clone(pool.Spec.Template.Annotations)
 	if out == nil {
@@ -208,6 +209,7 @@ func anyValue(v requirements.Values) (string, bool) {
 	return "", false
 }
 
+// taintObjects is the reverse of Taints.
 func taintObjects(taints []requirements.Taint) []corev1.Taint {
 	var out []corev1.Taint
 	for _, t := range taints {
@@ -216,6 +218,7 @@ func taintObjects(taints []requirements.Taint) []corev1.Taint {
 	return out
 }
 
+// requirementObject is the reverse of requirementsOf for one requirement.
 func requirementObject(r requirements.Requirement) karpv1.Requirement {
 	out := karpv1.Requirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Operator), Values: r.Values}
 	if r.MinValues > 0 {
@@ -226,13 +229,13 @@ func requirementObject(r requirements.Requirement) karpv1.Requirement {
 
 // AnnotationPods on a NodeClaim lists the pods that it was created for, as "namespace/name", separated by commas.
 //
-// Until the node is ready and kube-scheduler has had time to bind the pods, they count as running on the node.
-// Otherwise each plan would place them again on the nodes in flight. These nodes are only as large as needed, so a
-// slightly different placement would leave pods over and launch one more node. The list is an annotation, so that a
-// controller that was killed does not launch twice.
+// Until the node is ready and kube-scheduler has had time to bind the pods, plans treat the pods as running on the
+// node. Otherwise each plan would place them again on the nodes in flight. These nodes are only as large as needed, so
+// a slightly different placement would leave pods over and launch one more node. The list is an annotation, so that a
+// controller that restarts does not launch nodes for the same pods again.
 const AnnotationPods = "joiner.sh/pods"
 
-// maxPodsText is the maximum length of the annotation in bytes, far below the 256 KiB for all annotations of an object.
+// maxPodsText is the maximum length of AnnotationPods in bytes, far below the 256 KiB for all annotations of an object.
 // 737 pods, the most that EKS recommends on any node, can have about 130 bytes each.
 const maxPodsText = 96 << 10
 

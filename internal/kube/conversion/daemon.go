@@ -30,7 +30,8 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around References) (
 	if like == nil {
 		like = PodFromTemplate(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
 	}
-	if absurd(like) != "" || oversized(like) != "" || oversized(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
+	if impossibleRequest(like) != "" || oversized(like) != "" ||
+		oversized(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
 		return cluster.Daemon{}, false // such a pod fits no node; counting it would prevent every launch
 	}
 	return cluster.Daemon{
@@ -67,14 +68,14 @@ func daemonTolerations(spec *corev1.PodSpec) []requirements.Toleration {
 }
 
 // MaxDaemonCost is the maximum cost of the DaemonSets of one namespace. Each costs 1, and more for its node affinity,
-// tolerations and host ports. Every plan compares every DaemonSet with every node and every instance type; a node runs
-// a few hundred pods at most.
+// pod anti-affinity, tolerations and host ports. The limit is needed because every plan compares every DaemonSet with
+// every node and every instance type. Real namespaces stay below it: a node runs a few hundred pods at most.
 const MaxDaemonCost = 500
 
 // daemonCost returns the cost of a DaemonSet as defined by MaxDaemonCost.
 func daemonCost(d *cluster.Daemon) int {
-	const portsAsOne = 8
-	cost := 1 + len(d.Tolerations)/portsAsOne + (len(d.HostPorts)+portsAsOne-1)/portsAsOne
+	const perUnit = 8 // comparing this many tolerations or ports takes about as long as one DaemonSet
+	cost := 1 + len(d.Tolerations)/perUnit + (len(d.HostPorts)+perUnit-1)/perUnit
 	for _, alternative := range d.Required {
 		cost += 1 + len(alternative)
 	}
@@ -144,7 +145,8 @@ func DaemonSetUID(pod *corev1.Pod) (types.UID, bool) {
 	return ref.UID, true
 }
 
-// IsNewer reports whether a was created after b, which may be nil.
+// IsNewer reports whether a was created after b. Pods of the same second are compared by name and namespace. Every pod
+// is newer than nil.
 func IsNewer(a, b *corev1.Pod) bool {
 	return b == nil || cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace)) > 0

@@ -12,7 +12,7 @@ import (
 type volumeLimits struct {
 	leastGiB, mostGiB               int64
 	leastIOPS, mostIOPS             int64
-	iopsPerGiB                      int64 // beyond leastIOPS
+	iopsPerGiB                      int64 // maximum IOPS per GiB of size; leastIOPS is allowed for any size
 	leastThroughput, mostThroughput int64 // MiB/s
 	neverBoots                      bool  // it cannot be the root volume
 }

@@ -4,8 +4,4 @@
 // In: one object, and the objects that it refers to.
 // Out: values of the model, or a sentence that says why a value cannot be made.
 // Never: a call to the API server, state, or a change to an object in a cache; only Trim changes its argument.
-//
-// In: one object, and the objects that it refers to.
-// Out: values of the model, or a sentence why a value cannot be made.
-// Never: a call to the API server, state, or a change to an object that a cache holds, but for Trim.
 package conversion

@@ -12,9 +12,10 @@ import (
 // affinity (own) which nodes count for a spread, and ignores volumes there. So pods that share a volume in one zone and
 // are spread over zones cannot all run, however many nodes the zone has.
 //
-// narrowed is own restricted by the volumes. A spread whose domains the volumes all allow is not changed. For other
-// spreads all nodes count, including nodes that own rejects. This makes no difference as long as those nodes have at
-// least as many matching pods as the nodes that the volumes exclude.
+// narrowed is own restricted by the volumes. A spread is not changed if the volumes allow all of its domains. For any
+// other spread all nodes are counted (AnyNode), including nodes that own rejects. The result is the same as that of
+// kube-scheduler as long as the rejected nodes have at least as many matching pods as the nodes that the volumes
+// exclude.
 func beyondVolumes(spreads []cluster.Spread, own, narrowed []requirements.Requirements) []cluster.Spread {
 	if slices.EqualFunc(own, narrowed, sameRequirements) {
 		return spreads
@@ -45,6 +46,7 @@ func leavesAll(key string, own, narrowed []requirements.Requirements) bool {
 	return len(own) > 0
 }
 
+// sameRequirements reports whether a and b have equal keys and values.
 func sameRequirements(a, b requirements.Requirements) bool {
 	return maps.EqualFunc(a, b, func(x, y requirements.Values) bool { return x.Compare(y) == 0 })
 }

@@ -37,7 +37,8 @@ func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version strin
 // Annotations on NodeClaims from which drift detection names the changed field. Only Joiner uses them. A NodeClaim of
 // Karpenter gets them when it matches its NodePool and EC2NodeClass.
 const (
-	// AnnotationPoolParts on a NodeClaim is a short hash of each field of the NodePool's template that it was made from.
+	// AnnotationPoolParts on a NodeClaim is a short hash of each field of the NodePool's template that it was made
+	// from.
 	AnnotationPoolParts = "joiner.sh/nodepool-parts"
 	// AnnotationClassParts on a NodeClaim is a short hash of each field of the EC2NodeClass that it was made from.
 	AnnotationClassParts = "joiner.sh/ec2nodeclass-parts"
@@ -110,6 +111,7 @@ func MadeFrom(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (ofPool, ofClass d
 	return ofPool, ofClass
 }
 
+// templateTexts returns the fields as texts by name, so that a message about drift can name the old and the new value.
 func templateTexts(taints, startup []corev1.Taint, ref *karpv1.NodeClassReference) map[string]string {
 	out := map[string]string{"taints": taintsText(taints), "startupTaints": taintsText(startup)}
 	if ref != nil {
@@ -118,6 +120,7 @@ func templateTexts(taints, startup []corev1.Taint, ref *karpv1.NodeClassReferenc
 	return out
 }
 
+// taintsText returns the taints as one text, sorted.
 func taintsText(taints []corev1.Taint) string {
 	var out []string
 	for _, t := range taints {
@@ -138,6 +141,7 @@ func mapText(entries, keys map[string]string) string {
 	return strings.Join(out, ", ")
 }
 
+// lifeText returns the duration as text, or "Never".
 func lifeText(d karpv1.NillableDuration) string {
 	if d.Duration == nil {
 		return karpv1.Never
@@ -163,6 +167,7 @@ func Stamp(claim *karpv1.NodeClaim, pool, class *drift.Made) {
 	}
 }
 
+// noteParts writes the hashes of the fields into the annotation; nil removes the annotation.
 func noteParts(annotations map[string]string, key string, parts map[string]string) {
 	if parts == nil {
 		delete(annotations, key)

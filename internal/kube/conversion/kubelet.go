@@ -93,6 +93,7 @@ func evictionProblems(k *awsv1.KubeletConfiguration) []string {
 	return append(out, thresholdProblems("evictionMinimumReclaim", reclaim)...)
 }
 
+// thresholdProblems checks the values of spec.kubelet.FIELD: thresholds by eviction signal.
 func thresholdProblems(field string, values map[string]string) []string {
 	var out []string
 	for _, signal := range slices.Sorted(maps.Keys(values)) {

@@ -15,12 +15,12 @@ type Namespaces struct {
 	labels map[string]requirements.Labels // by name
 	found  map[string][]string            // names by the text of the selector
 	single map[string][]string            // a list with only this namespace, allocated once
-	spent  map[string]int                 // by namespace of the pods: the number of comparisons of its selectors with namespaces
+	spent  map[string]int                 // by namespace: how often selectors of its pods were compared with a namespace
 }
 
 // MaxNamespaceSelections is the maximum number of comparisons of a selector with a namespace, for all pods of one
-// namespace; equal selectors count once. With 1,000 namespaces it allows 1,000 selectors. Ordinary pods use the same
-// few.
+// namespace. Equal selectors are compared only once. With 1,000 namespaces it allows 1,000 different selectors.
+// Ordinary pods of a namespace have a few.
 const MaxNamespaceSelections = 1_000_000
 
 // NewNamespaces returns the namespaces with their labels, including the label with its name that the API server sets.
@@ -55,7 +55,8 @@ func NewNamespaces(spaces []*corev1.Namespace, pods []*corev1.Pod, live bool) *N
 }
 
 // selected returns the names of the namespaces that the selector selects, sorted; the same slice for equal selectors.
-// of is the namespace of the pod with the selector. ok is false if its pods exceed MaxNamespaceSelections.
+// of is the namespace of the pod with the selector. ok is false if the pods of that namespace exceed
+// MaxNamespaceSelections.
 func (n *Namespaces) selected(selector cluster.Selector, of string) (names []string, ok bool) {
 	text := selector.Labels.String()
 	if found, ok := n.found[text]; ok {

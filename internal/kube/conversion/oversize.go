@@ -29,8 +29,8 @@ const (
 // oversized says why the pod is too large to be planned for; empty for nearly all pods.
 func oversized(pod *corev1.Pod) string {
 	size := rulesSize(pod)
-	if was, err := strconv.Atoi(pod.Annotations[AnnotationOversized]); err == nil {
-		size = max(size, was)
+	if recorded, err := strconv.Atoi(pod.Annotations[AnnotationOversized]); err == nil {
+		size = max(size, recorded)
 	}
 	if size <= maxRules {
 		return ""
@@ -85,6 +85,7 @@ func rulesSize(pod *corev1.Pod) int {
 	return size
 }
 
+// textSize returns the length of all keys and values in bytes.
 func textSize(texts map[string]string) int {
 	size := 0
 	for k, v := range texts {

@@ -35,7 +35,8 @@ func NeedsNode(pod *corev1.Pod) bool {
 		!IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod)
 }
 
-// WasTried reports whether kube-scheduler has tried the pod and set its condition PodScheduled to false.
+// WasTried reports whether kube-scheduler has tried the pod and found no node for it: its condition PodScheduled is
+// false with the reason Unschedulable.
 func WasTried(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
@@ -60,6 +61,7 @@ func IsStatic(pod *corev1.Pod) bool {
 	return mirror || isOwnedBy(pod, "Node")
 }
 
+// isOwnedBy reports whether the pod has an owner of this kind.
 func isOwnedBy(pod *corev1.Pod, kind string) bool {
 	for i := range pod.OwnerReferences {
 		if pod.OwnerReferences[i].Kind == kind {
@@ -87,7 +89,7 @@ func IsProtected(pod *corev1.Pod, now time.Time) bool {
 }
 
 // NeedsPlace reports whether the bound pod would need another node if its node terminated. DaemonSet pods and static
-// pods do not. An ending pod counts only if its successor waits for its end, as in a StatefulSet.
+// pods do not. A terminating pod needs one only if it is of a StatefulSet: its successor is created when it has ended.
 func NeedsPlace(pod *corev1.Pod) bool {
 	return !IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod) &&
 		(pod.DeletionTimestamp == nil || isOwnedBy(pod, "StatefulSet"))
@@ -123,7 +125,7 @@ func PodValue(pod *corev1.Pod, around References) cluster.Pod {
 		out.Required, out.Unplannable = around.Volumes.places(pod, own)
 		out.Spread = beyondVolumes(out.Spread, own, out.Required)
 	}
-	out.Unplannable = sentence(cmp.Or(oversized(pod), absurd(pod), out.Unplannable, others.wrong, devices(&pod.Spec)))
+	out.Unplannable = sentence(cmp.Or(oversized(pod), impossibleRequest(pod), out.Unplannable, others.wrong, devices(&pod.Spec)))
 	return out
 }
 

@@ -38,7 +38,7 @@ func PoolValue(p *karpv1.NodePool) cluster.Pool {
 }
 
 // limitsOf returns the NodePool's limits. Unlike requests, limits are rounded down: with a limit of 1.5 nodes, one node
-// may be launched. A negative limit counts as zero: nothing may be launched.
+// may be launched. A negative limit is treated as zero: nothing may be launched.
 func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	var out cluster.Limits
 	for name, q := range p.Spec.Limits {
@@ -59,8 +59,8 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	return out
 }
 
-// ClosedReason returns why no node is launched for pending pods of the NodePool whatever its status: it is being deleted,
-// it is static, or its node class is of another kind. Empty if nodes may be launched.
+// ClosedReason returns why no node is launched for pending pods of the NodePool whatever its status: it is being
+// deleted, it is static, or its node class is of another kind. Empty if nodes may be launched.
 func ClosedReason(p *karpv1.NodePool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	switch {
@@ -83,9 +83,9 @@ func isMisspeltClass(kind string) bool {
 
 // UnreadyReason returns what must be fixed before nodes may be launched for the NodePool; empty if nothing.
 //
-// A NodePool whose condition ValidationSucceeded is false for its generation is not ready. Whether the node class is ready
-// is read from the node class itself, so a pool can be used as soon as its class is ready, before the pool's Ready
-// condition is written. live is false for manifests: a missing node class or Ready condition is then no reason.
+// A NodePool whose condition ValidationSucceeded is false for its generation is not ready. Whether the node class is
+// ready is read from the node class itself, so a pool can be used as soon as its class is ready, before the pool's
+// Ready condition is written. live is false for manifests: a missing node class or Ready condition is then no reason.
 func UnreadyReason(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	if ref == nil {

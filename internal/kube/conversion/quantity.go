@@ -35,10 +35,11 @@ func Amounts(list corev1.ResourceList) resources.Amounts {
 	return a
 }
 
-// maxAmount is more than any instance type has of a resource: 1 PiB. The largest have 32 TiB of memory and a third of a
-// PiB of disk. A sum of thousands of it does not overflow.
+// maxAmount is more than any instance type has of a resource: 1 PiB, or 1 Pi of millicores. The largest instances have
+// 32 TiB of memory and a third of a PiB of disk. A sum of thousands of such amounts does not overflow.
 const maxAmount = 1 << 50
 
+// bounded limits the amount to the range from -maxAmount to maxAmount.
 func bounded(v int64) int64 { return min(max(v, -maxAmount), maxAmount) }
 
 // whole is Quantity.Value, limited to the range of int64. Quantity.Value returns 0, 1 or a negative number for larger
@@ -64,8 +65,8 @@ func milli(q resource.Quantity) int64 {
 	return q.MilliValue()
 }
 
-// RequestAmounts converts a list of requests. A negative request, which the API server rejects, counts as 0: it must
-// not make room for other pods.
+// RequestAmounts converts a list of requests. A negative request, which the API server rejects, becomes 0, so that it
+// does not make room for other pods.
 func RequestAmounts(list corev1.ResourceList) resources.Amounts { return Amounts(list).Floor() }
 
 // Quantities is the reverse of Amounts, without resources that are 0.

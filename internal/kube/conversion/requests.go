@@ -12,19 +12,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Requests returns what kube-scheduler counts for the pod, with Pods: 1:
+// Requests returns the amounts that kube-scheduler counts for the pod, with Pods: 1. It computes them in three steps:
 //
-//   - the sum over its containers and sidecars (init containers that restart always), or the most that is needed while
-//     an init container runs, beside the sidecars started before it: whichever is larger, for each resource by itself;
-//   - for cpu, memory and huge pages, what the pod as a whole requests instead, where it does;
-//   - and the overhead of its runtime class.
+//   - For each resource it takes the larger of two amounts: the sum over containers and sidecars (init containers that
+//     restart always), and the maximum over the other init containers, each with the sidecars started before it.
+//   - For cpu, memory and huge pages, a pod-level request replaces that amount.
+//   - It adds the overhead of the pod's runtime class.
 //
-// While a container is being resized in place, the larger of what is wanted, what is promised and what it has counts;
-// what is wanted does not count when the node has refused it.
+// While a container is being resized in place, its request is the largest of three amounts: the one in the spec, the
+// allocated one, and the actual one. The one in the spec is left out when the node has refused the resize.
 //
 // Source: the Kubernetes documentation on sidecar containers, pod-level resources and in-place resize (KEP-753, 2837,
 // 1287), and k8s.io/component-helpers/resource, against which it was checked. Fractions are rounded up per container
-// instead of per pod, so that a pod with amounts below a millicore or a byte may count for that much more.
+// instead of per pod, so the result may be up to one millicore or byte per container larger.
 func Requests(pod *corev1.Pod) resources.Amounts {
 	refused := resizeRefused(pod)
 	var sum resources.Amounts
@@ -49,32 +49,35 @@ func Requests(pod *corev1.Pod) resources.Amounts {
 	return total
 }
 
-// absurd names the first impossible request: negative, or more than any instance type has. Empty for nearly all pods.
-func absurd(pod *corev1.Pod) string {
+// impossibleRequest names the first impossible request: negative, or more than any instance type has. Empty for nearly
+// all pods.
+func impossibleRequest(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		if why := absurdList(c.Resources.Requests); why != "" {
+		if why := impossibleAmount(c.Resources.Requests); why != "" {
 			return fmt.Sprintf("its containers[%d].resources.requests.%s", i, why)
 		}
 	}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if why := absurdList(c.Resources.Requests); why != "" {
+		if why := impossibleAmount(c.Resources.Requests); why != "" {
 			return fmt.Sprintf("its initContainers[%d].resources.requests.%s", i, why)
 		}
 	}
 	if pod.Spec.Resources != nil {
-		if why := absurdList(pod.Spec.Resources.Requests); why != "" {
+		if why := impossibleAmount(pod.Spec.Resources.Requests); why != "" {
 			return "its resources.requests." + why
 		}
 	}
-	if why := absurdList(pod.Spec.Overhead); why != "" {
+	if why := impossibleAmount(pod.Spec.Overhead); why != "" {
 		return "its overhead." + why
 	}
 	return ""
 }
 
-func absurdList(list corev1.ResourceList) string {
+// impossibleAmount returns the first impossible amount, in the order of the texts: "memory is -1, less than nothing";
+// empty if there is none.
+func impossibleAmount(list corev1.ResourceList) string {
 	worst := ""
 	for name, q := range list {
 		most := int64(maxAmount)
@@ -97,22 +100,24 @@ func absurdList(list corev1.ResourceList) string {
 	return worst
 }
 
+// isSidecar reports whether an init container keeps running beside the containers.
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// containerRequests returns the larger of what the container requests and what it has.
+// containerRequests returns the larger of the container's request and the amount that its status shows. If the node has
+// refused a resize, it returns the amount in the status.
 func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, refused bool) resources.Amounts {
-	wanted := RequestAmounts(c.Resources.Requests)
+	request := RequestAmounts(c.Resources.Requests)
 	i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
 	if i < 0 || statuses[i].Resources == nil {
-		return wanted
+		return request
 	}
-	has := RequestAmounts(statuses[i].Resources.Requests).Max(RequestAmounts(statuses[i].AllocatedResources))
+	current := RequestAmounts(statuses[i].Resources.Requests).Max(RequestAmounts(statuses[i].AllocatedResources))
 	if refused {
-		return has
+		return current
 	}
-	return wanted.Max(has)
+	return request.Max(current)
 }
 
 // overrideByPod replaces the sum of the containers' requests by the pod-level requests, where the pod has them.

@@ -41,9 +41,9 @@ func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 // selected returns the values that a requirement of a label selector accepts; false if Kubernetes would reject the
 // requirement.
 func selected(e *metav1.LabelSelectorRequirement) (requirements.Values, bool) {
-	listed := e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn
+	needsValues := e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn
 	switch {
-	case !isLabelKey(e.Key), listed != (len(e.Values) > 0), len(e.Values) > maxValues:
+	case !isLabelKey(e.Key), needsValues != (len(e.Values) > 0), len(e.Values) > maxValues:
 		return requirements.Values{}, false
 	}
 	for _, value := range e.Values {
@@ -104,6 +104,7 @@ func word(text string) string {
 	return fmt.Sprintf("%.100q", text)
 }
 
+// quoted returns the first pair that is not a valid label, quoted for a message; empty if all are valid.
 func quoted(labels map[string]string) string {
 	for key, value := range labels {
 		if !isLabelKey(key) || !isLabelValue(value) {
@@ -158,6 +159,7 @@ func isDomain(text string) bool {
 	return true
 }
 
+// isAlphanumeric reports whether c is an ASCII letter or digit.
 func isAlphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // Settings returns the fields of an EC2NodeClass that change the capacity of its nodes: AMI family, kubelet, volumes,
-// network interfaces. If a field cannot be parsed, the error names the field, and the settings lack it and the fields
-// of spec.kubelet that are read after it.
+// network interfaces. If a field of spec.kubelet cannot be parsed, the error names the field, and the settings lack
+// that field and the fields of spec.kubelet that are read after it.
 //
-// The caller sets the fields that are not in the object: ReservedENIs,
-// MemoryOverhead, Measured, PlacementGroup and PlacementStrategy.
+// The caller sets the fields that are not in the object: ReservedENIs, MemoryOverhead, Measured, PlacementGroup and
+// PlacementStrategy.
 func Settings(class *awsv1.EC2NodeClass) (catalog.Settings, error) {
 	spec := class.Spec
 	out := catalog.Settings{
@@ -46,6 +46,7 @@ func Settings(class *awsv1.EC2NodeClass) (catalog.Settings, error) {
 	return out, err
 }
 
+// volumeOf converts a block device mapping.
 func volumeOf(m awsv1.BlockDeviceMapping) catalog.Volume {
 	out := catalog.Volume{Root: m.RootVolume}
 	if m.DeviceName != nil {
@@ -57,6 +58,7 @@ func volumeOf(m awsv1.BlockDeviceMapping) catalog.Volume {
 	return out
 }
 
+// kubeletSettings sets the fields that come from spec.kubelet, which may be nil. It stops at the first error.
 func kubeletSettings(out *catalog.Settings, kubelet *awsv1.KubeletConfiguration) error {
 	if kubelet == nil {
 		return nil
@@ -86,6 +88,7 @@ func kubeletSettings(out *catalog.Settings, kubelet *awsv1.KubeletConfiguration)
 	return nil
 }
 
+// reserved parses the amounts of spec.kubelet.kubeReserved or spec.kubelet.systemReserved.
 func reserved(field string, quantities map[string]string) (map[string]int64, error) {
 	out := make(map[string]int64, len(quantities))
 	for _, name := range slices.Sorted(maps.Keys(quantities)) {

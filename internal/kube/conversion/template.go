@@ -14,23 +14,24 @@ func DefaultRequests(spec *corev1.PodSpec) {
 			list[i].Resources.Requests = requestsFor(list[i].Resources.Requests, list[i].Resources.Limits)
 		}
 	}
-	whole := spec.Resources
-	if whole == nil || len(whole.Limits) == 0 {
+	podLevel := spec.Resources
+	if podLevel == nil || len(podLevel.Limits) == 0 {
 		return
 	}
 	// At pod level, the requests of containers take precedence over the limits of the pod.
-	whole.Requests = maps.Clone(whole.Requests)
-	for name, limit := range whole.Limits {
-		if _, ok := whole.Requests[name]; ok || isAsked(spec, name) {
+	podLevel.Requests = maps.Clone(podLevel.Requests)
+	for name, limit := range podLevel.Limits {
+		if _, ok := podLevel.Requests[name]; ok || isRequested(spec, name) {
 			continue
 		}
-		if whole.Requests == nil {
-			whole.Requests = corev1.ResourceList{}
+		if podLevel.Requests == nil {
+			podLevel.Requests = corev1.ResourceList{}
 		}
-		whole.Requests[name] = limit
+		podLevel.Requests[name] = limit
 	}
 }
 
+// requestsFor returns the requests, with the limit for each resource that has only a limit.
 func requestsFor(requests, limits corev1.ResourceList) corev1.ResourceList {
 	if len(limits) == 0 {
 		return requests
@@ -40,7 +41,8 @@ func requestsFor(requests, limits corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-func isAsked(spec *corev1.PodSpec, name corev1.ResourceName) bool {
+// isRequested reports whether a container of the pod requests the resource.
+func isRequested(spec *corev1.PodSpec, name corev1.ResourceName) bool {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			if _, ok := list[i].Resources.Requests[name]; ok {

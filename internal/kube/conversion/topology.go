@@ -14,8 +14,8 @@ import (
 // topology holds the constraints of a pod on the location of other pods.
 type topology struct {
 	spread      []cluster.Spread
-	near, apart []cluster.Term // required terms as written, then preferred terms, highest weight first
-	wrong       string         // why kube-scheduler would reject it; the other fields hold the readable part
+	near, apart []cluster.Term // pod affinity and anti-affinity: required terms as written, then preferred ones, highest weight first
+	wrong       string         // why kube-scheduler would reject the pod; the other fields hold the readable part
 }
 
 // topologyOf reads the pod's spread constraints, pod affinity and anti-affinity.
@@ -112,14 +112,14 @@ func policy(field string, value *corev1.NodeInclusionPolicy, other corev1.NodeIn
 	return false, fmt.Sprintf("%s is %.100q, neither Honor nor Ignore", field, *value)
 }
 
-// podTerms reads the terms of a pod affinity or anti-affinity. As in kube-scheduler, an invalid required term discards
-// all terms.
+// podTerms reads the terms of a pod affinity or anti-affinity (kind). The text says why a term is invalid. As in
+// kube-scheduler, an invalid required term discards all terms.
 func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
 	pod *corev1.Pod, spaces *Namespaces) ([]cluster.Term, string) {
 	if n := len(required) + len(preferred); n > MaxTerms {
 		return nil, fmt.Sprintf("its %s has %d terms, more than %d", kind, n, MaxTerms)
 	}
-	var out, wishes []cluster.Term
+	var out, soft []cluster.Term
 	for i := range required {
 		term, wrong := podTerm(&required[i], pod, spaces)
 		if wrong != "" {
@@ -140,12 +140,13 @@ func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1
 			return out, fmt.Sprintf("its %s.preferredDuringSchedulingIgnoredDuringExecution[%d]%s", kind, i, wrong)
 		}
 		term.Weight = int(weight)
-		wishes = append(wishes, term)
+		soft = append(soft, term)
 	}
-	slices.SortStableFunc(wishes, func(a, b cluster.Term) int { return cmp.Compare(b.Weight, a.Weight) })
-	return append(out, wishes...), ""
+	slices.SortStableFunc(soft, func(a, b cluster.Term) int { return cmp.Compare(b.Weight, a.Weight) })
+	return append(out, soft...), ""
 }
 
+// podTerm reads one term of the pod. The text is empty, or the rest of a sentence that begins with the term's path.
 func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cluster.Term, string) {
 	out := cluster.Term{Key: StableKey(t.TopologyKey)}
 	if !isLabelKey(t.TopologyKey) {

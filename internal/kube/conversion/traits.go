@@ -56,6 +56,7 @@ func (s *TraitSet) Share(pod *cluster.Pod, before *SharedTraits) *SharedTraits {
 	return one
 }
 
+// find returns the stored traits that equal own. If there are none, it stores own.
 func (s *TraitSet) find(own traits) *SharedTraits {
 	hash := s.hash(&own)
 	for _, one := range s.byHash[hash] {
@@ -131,6 +132,7 @@ func (s *TraitSet) hash(d *traits) uint64 {
 	return sum
 }
 
+// selector returns a hash of the selector.
 func (s *TraitSet) selector(selector *cluster.Selector) uint64 {
 	return s.requirements(selector.Labels) + flags(selector.Nothing)
 }
@@ -153,6 +155,7 @@ func (s *TraitSet) requirements(r requirements.Requirements) uint64 {
 	return sum
 }
 
+// text returns a hash of the text.
 func (s *TraitSet) text(text string) uint64 { return maphash.String(s.seed, text) }
 
 // flags returns a different number for each combination of the flags.

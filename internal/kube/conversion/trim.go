@@ -34,6 +34,7 @@ func Trim(object any) (any, error) {
 	return object, nil
 }
 
+// trimPod drops the fields of a pod that Joiner does not read, and the rules of an oversized pod.
 func trimPod(v *corev1.Pod) {
 	trimContainers(v.Spec.Containers)
 	trimContainers(v.Spec.InitContainers)
@@ -48,6 +49,7 @@ func trimPod(v *corev1.Pod) {
 	trimRules(v)
 }
 
+// trimContainers keeps name, resources, ports and restart policy.
 func trimContainers(list []corev1.Container) {
 	for i := range list {
 		c := &list[i]
@@ -73,6 +75,7 @@ func trimVolumes(list []corev1.Volume) []corev1.Volume {
 	return out
 }
 
+// trimStatuses keeps name, state and resources.
 func trimStatuses(list []corev1.ContainerStatus) {
 	for i := range list {
 		s := &list[i]

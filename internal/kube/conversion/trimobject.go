@@ -71,6 +71,7 @@ func trimSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	return s
 }
 
+// trimPairs returns the selector; a selector that is too long becomes nil, which selects nothing.
 func trimPairs(selector map[string]string) map[string]string {
 	if textSize(selector) > maxRules {
 		return nil

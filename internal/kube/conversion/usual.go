@@ -28,11 +28,13 @@ type schedulerText struct {
 	Profiles          []profile  `json:"profiles"`
 }
 
+// profile is a scheduler in a KubeSchedulerConfiguration.
 type profile struct {
 	SchedulerName string         `json:"schedulerName"`
 	PluginConfig  []pluginConfig `json:"pluginConfig"`
 }
 
+// pluginConfig has the arguments of one plugin.
 type pluginConfig struct {
 	Name string     `json:"name"`
 	Args spreadArgs `json:"args"`
@@ -50,6 +52,7 @@ const (
 	defaultingList   = "List"
 )
 
+// spreadPlugin is the name of the plugin whose arguments have the default constraints.
 const spreadPlugin = "PodTopologySpread"
 
 // ReadUsualSpread reads the default spread constraints from YAML or JSON: either {podTopologySpread:
@@ -89,6 +92,7 @@ func ReadUsualSpread(text string) (UsualSpread, error) {
 	return UsualSpread{}, fmt.Errorf("read the scheduler configuration: kind is %s, want KubeSchedulerConfiguration", head.Kind)
 }
 
+// ofProfiles returns the default constraints of each profile. Without profiles, kube-scheduler's defaults apply.
 func ofProfiles(profiles []profile) (UsualSpread, error) {
 	if len(profiles) == 0 {
 		profiles = []profile{{}}
@@ -119,7 +123,7 @@ func ofProfiles(profiles []profile) (UsualSpread, error) {
 	return out, nil
 }
 
-// complete sets the defaults of kube-scheduler.
+// complete sets the defaults of kube-scheduler. at is the path of the arguments, for errors.
 func (a *spreadArgs) complete(at string) error {
 	switch a.DefaultingType {
 	case "", defaultingSystem:

@@ -55,8 +55,8 @@ func ClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
 	return ""
 }
 
-// claimPlaces returns where the claim's volume is or may be created; nil means anywhere. own means an ephemeral volume
-// of the pod.
+// claimPlaces returns where the claim's volume is or may be created; nil means anywhere. The sentence says why the pod
+// cannot be planned. own means an ephemeral volume of the pod.
 func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, own bool) ([]requirements.Requirements, string) {
 	id := pod.Namespace + "/" + name
 	claim, ok := v.Claims[id]
@@ -102,11 +102,13 @@ const (
 	annotationSelected = "volume.kubernetes.io/selected-node" // the volume is being created for a pod on this node
 )
 
+// boundPlaces returns the nodes that can use the volume of a claim with spec.volumeName; nil means any node. The
+// sentence says why the pod cannot be planned.
 func (v *VolumeIndex) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]requirements.Requirements, string) {
 	volume, ok := v.Volumes[claim.Spec.VolumeName]
-	_, complete := claim.Annotations[AnnotationBound]
+	_, isBound := claim.Annotations[AnnotationBound]
 	switch {
-	case !complete && v.Live:
+	case !isBound && v.Live:
 		return nil, fmt.Sprintf("its volume claim %s is not bound to volume %s yet: kube-scheduler waits for it",
 			claim.Name, claim.Spec.VolumeName)
 	case !ok && v.Live:
@@ -134,6 +136,7 @@ func (v *VolumeIndex) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]requir
 	return product(where, []requirements.Requirements{byLabel})
 }
 
+// volumeAffinity returns the alternatives of the volume's node affinity; nil if it has none.
 func volumeAffinity(volume *corev1.PersistentVolume) ([]requirements.Requirements, string) {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return nil, ""
@@ -154,6 +157,8 @@ func volumeAffinity(volume *corev1.PersistentVolume) ([]requirements.Requirement
 // noProvisioner is the provisioner of storage classes with volumes that users create on the disks of nodes.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
+// unboundPlaces returns where the volume of an unbound claim may be created; nil means anywhere. name is that of the
+// storage class. The sentence says why the pod cannot be planned.
 func (v *VolumeIndex) unboundPlaces(claim *corev1.PersistentVolumeClaim, name string) ([]requirements.Requirements, string) {
 	class, ok := v.Classes[name]
 	node := claim.Annotations[annotationSelected]

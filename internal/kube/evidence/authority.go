@@ -26,8 +26,8 @@ type authority struct {
 	// accounts are the ServiceAccounts, as namespace/name, that a ClusterRoleBinding allows to write the status of
 	// NodeClaims.
 	accounts map[string]bool
-	// denied means that reading ClusterRoleBindings or ClusterRoles is forbidden: then only Deployments in kube-system
-	// count.
+	// denied means that reading ClusterRoleBindings or ClusterRoles is forbidden, or that the API does not exist. Then
+	// only Deployments in kube-system are recognized.
 	denied bool
 }
 
@@ -64,12 +64,13 @@ func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 }
 
 // writesClaimStatus reports whether a rule names the status of NodeClaims and allows writes: only a controller of
-// NodeClaims has such a rule. A rule about all resources, such as an administrator's, does not count.
+// NodeClaims has such a rule. For a rule about all resources, such as an administrator's, it returns false.
 func writesClaimStatus(r rbacv1.PolicyRule) bool {
 	return slices.Contains(r.APIGroups, karpv1.Group) && slices.Contains(r.Resources, "nodeclaims/status") &&
 		slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "patch" || v == "update" || v == "*" })
 }
 
+// add adds the ServiceAccounts of a binding to one of the ClusterRoles in writers.
 func (a authority) add(b *rbacv1.ClusterRoleBinding, writers map[string]bool) {
 	if b.RoleRef.Kind != "ClusterRole" || !writers[b.RoleRef.Name] {
 		return
@@ -105,8 +106,8 @@ func accountOf(d *appsv1.Deployment) string {
 	return cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 }
 
-// installations returns the Deployments that are controllers. Those with replicas come first (a cluster that was
-// migrated has one without), and Joiner before Karpenter.
+// installations returns the Deployments that are controllers. Those with replicas come first: after a migration the old
+// controller has none. Among equals, Joiner comes before Karpenter.
 func (a authority) installations(ctx context.Context, api client.Reader) ([]*appsv1.Deployment, error) {
 	var out []*appsv1.Deployment
 	for _, namespace := range a.namespaces() {
@@ -127,6 +128,7 @@ func (a authority) installations(ctx context.Context, api client.Reader) ([]*app
 	return out, nil
 }
 
+// sortInstallations sorts Deployments with replicas first, then Joiner before Karpenter.
 func sortInstallations(all []*appsv1.Deployment) {
 	rank := func(d *appsv1.Deployment) int {
 		n := 0
@@ -141,7 +143,8 @@ func sortInstallations(all []*appsv1.Deployment) {
 	slices.SortStableFunc(all, func(x, y *appsv1.Deployment) int { return rank(x) - rank(y) })
 }
 
-// lookalikes returns the Deployments outside kube-system with a controller's name, if their permissions cannot be read.
+// lookalikes returns the Deployments outside kube-system with a controller's name, as "namespace/name". It returns none
+// if their permissions can be read: then installations has found the controllers.
 func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string, error) {
 	if !a.denied {
 		return nil, nil
@@ -179,11 +182,12 @@ func (a authority) serviceAccounts(ctx context.Context, api client.Reader) ([]*c
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(out, func(x, y *corev1.ServiceAccount) int { return yes(roleOf(x) == "") - yes(roleOf(y) == "") })
+	slices.SortStableFunc(out, func(x, y *corev1.ServiceAccount) int { return oneIf(roleOf(x) == "") - oneIf(roleOf(y) == "") })
 	return out, nil
 }
 
-func yes(b bool) int {
+// oneIf returns 1 for true, else 0.
+func oneIf(b bool) int {
 	if b {
 		return 1
 	}
@@ -199,8 +203,8 @@ func namespaceOfKey(key string) string {
 	return namespace
 }
 
-// PauseNamespaces returns the namespaces in which controllers of this cluster look for the pause ConfigMap, sorted:
-// their LEADER_ELECTION_NAMESPACE, or else their own namespace. If Joiner is installed, Karpenter is ignored. A
+// PauseNamespaces returns the namespaces from which controllers of this cluster read the pause ConfigMap, sorted: the
+// value of LEADER_ELECTION_NAMESPACE, or else their own namespace. If Joiner is installed, Karpenter is ignored. A
 // Deployment in a tenant's namespace that only has a controller's name is ignored.
 func PauseNamespaces(ctx context.Context, live client.Reader) ([]string, error) {
 	who, err := readAuthority(ctx, live)

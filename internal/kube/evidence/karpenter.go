@@ -105,13 +105,15 @@ func (a authority) isSure(o *unstructured.Unstructured) bool {
 	return o.GetNamespace() == metav1.NamespaceSystem || a.accounts[o.GetNamespace()+"/"+cmp.Or(account, "default")]
 }
 
+// emptyList returns an empty list for objects of the kind.
 func emptyList(gv schema.GroupVersion, kind string) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gv.WithKind(kind + "List"))
 	return list
 }
 
-// isOfKarpenter returns false for Deployments and CRDs of other products.
+// isOfKarpenter reports whether the object is of Karpenter or Joiner. It checks Deployments by name and label and CRDs
+// by name; all other objects were listed by their kind.
 func isOfKarpenter(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Deployment":

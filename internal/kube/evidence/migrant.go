@@ -54,10 +54,11 @@ type migrants struct {
 	installed   []Installed
 	roles       map[string]string // IAM role by namespace and name of the service account
 	foreign     map[string]bool   // pools whose node class is not an EC2NodeClass: their claims and Nodes are not Joiner's
-	definitions map[string]*apiextensionsv1.CustomResourceDefinition
+	definitions map[string]*apiextensionsv1.CustomResourceDefinition // by name
 	err         error // the first error
 }
 
+// add adds an object to the result; it ignores objects of other kinds.
 func (m *migrants) add(o *unstructured.Unstructured) {
 	gvk := o.GroupVersionKind()
 	switch gvk.GroupKind() {
@@ -115,6 +116,7 @@ func (m *migrants) decode(o *unstructured.Unstructured, object client.Object) bo
 	return true
 }
 
+// nodeMigrant converts a Node.
 func nodeMigrant(n *corev1.Node) migration.Node {
 	return migration.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool],
 		Disrupted: slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })}
@@ -125,6 +127,7 @@ func isForeign(ref *karpv1.NodeClassReference) bool {
 	return ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind)
 }
 
+// poolMigrant converts a NodePool; o is the result of judged.
 func poolMigrant(p *karpv1.NodePool, o migration.Object) migration.Pool {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	return migration.Pool{Name: p.Name, Class: kubeclient.ClassName(ref), Foreign: isForeign(ref),
@@ -132,6 +135,7 @@ func poolMigrant(p *karpv1.NodePool, o migration.Object) migration.Pool {
 		HashVersion: p.Annotations[karpv1.AnnotationNodePoolHashVersion], Object: o}
 }
 
+// claimMigrant converts a NodeClaim.
 func claimMigrant(c *karpv1.NodeClaim) migration.Claim {
 	out := migration.Claim{
 		Name:       c.Name,

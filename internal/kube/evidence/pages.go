@@ -18,9 +18,9 @@ const (
 	mostPods    = 100_000
 )
 
-// pages lists the objects of a kind page by page and calls take for each page, until the end or until most objects were
-// read. isCut reports that there are more objects, or that the deadline of ctx passed between two pages. A witness that
-// reads from informers (without plain) reads all at once.
+// pages lists the objects of a kind page by page, until the end or until most objects were read. It calls take for each
+// page; take returns the number of objects in the page. isCut reports that there are more objects, or that the deadline
+// of ctx passed between two pages. A witness that reads from informers (without plain) reads all objects at once.
 func (w *Witness) pages(ctx context.Context, most int, list func() client.ObjectList, take func(client.ObjectList) int,
 	options ...client.ListOption) (isCut bool, err error) {
 	if w.plain == nil {
@@ -34,6 +34,7 @@ func (w *Witness) pages(ctx context.Context, most int, list func() client.Object
 	return readPages(ctx, w.live, most, list, take, options...)
 }
 
+// readPages is pages for a client of the API server.
 func readPages(ctx context.Context, api client.Reader, most int, list func() client.ObjectList,
 	take func(client.ObjectList) int, options ...client.ListOption) (isCut bool, err error) {
 	token, read := "", 0

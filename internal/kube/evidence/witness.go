@@ -29,10 +29,10 @@ import (
 // Witness reads from Kubernetes the evidence about nodes that do not join. It changes nothing, and removes secrets from
 // texts that others wrote.
 type Witness struct {
-	live  client.Reader
-	plain kubernetes.Interface
-	host  string
-	maps  client.Reader // reads ConfigMaps if plain is nil
+	live  client.Reader        // reads objects: from the API server, or from the informers if plain is nil
+	plain kubernetes.Interface // the API server; nil within the controller
+	host  string               // address of the API server; empty within the controller
+	maps  client.Reader        // reads ConfigMaps if plain is nil
 
 	mu    sync.Mutex
 	known *authority // nil until first read
@@ -155,6 +155,7 @@ func (w *Witness) Classes(ctx context.Context) (found []diagnosis.Class, cut str
 	return out, cutAt(isCut, len(out), "EC2NodeClasses"), nil
 }
 
+// classWitness converts an EC2NodeClass.
 func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 	out := diagnosis.Class{
 		Name:     c.Name,
@@ -272,6 +273,7 @@ func (w *Witness) Pools(ctx context.Context) (found []diagnosis.Pool, cut string
 	return out, cutAt(isCut, len(out), "NodePools"), nil
 }
 
+// taintWitness converts taints.
 func taintWitness(taints []corev1.Taint) []diagnosis.Taint {
 	var out []diagnosis.Taint
 	for _, t := range taints {

@@ -34,9 +34,10 @@ func (w *Witness) authority(ctx context.Context) (authority, error) {
 }
 
 // Controller returns the installation of Joiner or Karpenter; found is false if there is none. chosen names its
-// Deployment, as namespace/name. If it is empty, it is the Deployment whose ServiceAccount may write the status of
-// NodeClaims, or that is in kube-system and has a controller's name. If there are several, it is the one whose pod
-// holds the Lease, or the only one with replicas. If none qualifies, the error asks the user to choose.
+// Deployment, as namespace/name. If chosen is empty, candidates are the Deployments whose ServiceAccount may write the
+// status of NodeClaims, and those in kube-system with a controller's name. Of several candidates it takes the only one
+// with replicas, or the one whose pod holds the Lease. If none qualifies, the error asks the user to choose. events are
+// those of pods; source names the object that was found.
 func (w *Witness) Controller(ctx context.Context, chosen string,
 	events []PodEvent) (c diagnosis.Controller, source string, found bool, err error) {
 	who, err := w.authority(ctx)
@@ -117,8 +118,8 @@ func (w *Witness) installation(ctx context.Context, who authority, chosen string
 		return nil, nil, err
 	}
 	first := 0
-	if isSeveral := len(all) > 1 && ptr.Deref(all[1].Spec.Replicas, 1) != 0; isSeveral {
-		if first, err = w.holding(ctx, all); err != nil {
+	if hasSeveral := len(all) > 1 && ptr.Deref(all[1].Spec.Replicas, 1) != 0; hasSeveral {
+		if first, err = w.leaseHolder(ctx, all); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -130,9 +131,9 @@ func (w *Witness) installation(ctx context.Context, who authority, chosen string
 	return all[first], others, nil
 }
 
-// holding returns the index of the Deployment whose pod holds the Lease. If there is none, or it is unknown, the error
+// leaseHolder returns the index of the Deployment whose pod holds the Lease. If no such Deployment is found, the error
 // asks the user to choose.
-func (w *Witness) holding(ctx context.Context, all []*appsv1.Deployment) (int, error) {
+func (w *Witness) leaseHolder(ctx context.Context, all []*appsv1.Deployment) (int, error) {
 	var names []string
 	for i, d := range all {
 		names = append(names, d.Namespace+"/"+d.Name)

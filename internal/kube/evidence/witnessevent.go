@@ -56,7 +56,8 @@ func (w *Witness) Events(ctx context.Context) (events []diagnosis.Event, cut str
 	return out, strings.Join(cuts, "; "), nil
 }
 
-// eachEvent calls use for each warning of a namespace about objects of a kind.
+// eachEvent calls use for each warning of a namespace about objects of a kind. isCut reports that it stopped after most
+// warnings, or after an error of a later page.
 func (w *Witness) eachEvent(ctx context.Context, namespace, kind string, most int, use func(*corev1.Event)) (isCut bool, err error) {
 	selector := fields.SelectorFromSet(fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": kind}).String()
 	token, read := "", 0
@@ -83,9 +84,11 @@ func (w *Witness) eachEvent(ctx context.Context, namespace, kind string, most in
 	}
 }
 
-// writerOf returns the component that an event claims to be from. A user who may create events in a namespace may write any value.
+// writerOf returns the component that an event claims to be from. A user who may create events in a namespace may write
+// any value.
 func writerOf(e *corev1.Event) string { return cmp.Or(e.ReportingController, e.Source.Component) }
 
+// lastSeen returns when the event was last observed.
 func lastSeen(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
@@ -142,8 +145,8 @@ func (w *Witness) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events [
 	return events, strings.Join(cuts, "; "), nil
 }
 
-// mostSaid is the maximum number of event messages per pod.
-const mostSaid = 6
+// mostMessages is the maximum number of event messages of a pod, and of messages of its conditions and containers.
+const mostMessages = 6
 
 // WithEvents returns the pods, each with the messages of its events.
 func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
@@ -155,7 +158,7 @@ func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
 				p.Events = append(p.Events, e.Message)
 			}
 		}
-		p.Events = p.Events[max(0, len(p.Events)-mostSaid):]
+		p.Events = p.Events[max(0, len(p.Events)-mostMessages):]
 	}
 	return out
 }
@@ -163,10 +166,10 @@ func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
 // LeaseName is the default name of the controller's Lease, the same as Karpenter's.
 const LeaseName = "karpenter-leader-election"
 
-// Lease returns the Lease of a controller by its name; an empty name means LeaseName. It counts only in kube-system, in
-// the namespaces of the controllers' service accounts and in besides, because a tenant may create one in its own
-// namespace. If there are several, as after a controller was moved, it is the one renewed last. found is false if there
-// is none.
+// Lease returns the Lease of a controller by its name; an empty name means LeaseName. It considers only Leases in
+// kube-system, in the namespaces of the controllers' service accounts and in besides, because a tenant may create a
+// Lease in its own namespace. If there are several, as after a controller was moved, it is the one renewed last. found
+// is false if there is none.
 func (w *Witness) Lease(ctx context.Context, name string, besides ...string) (l diagnosis.Lease, found bool, err error) {
 	only := fields.OneTermEqualSelector("metadata.name", cmp.Or(name, LeaseName))
 	list, err := w.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: only.String(), Limit: mostObjects})
@@ -177,12 +180,12 @@ func (w *Witness) Lease(ctx context.Context, name string, besides ...string) (l 
 	if err != nil {
 		return l, false, err
 	}
-	counting := slices.Concat(who.namespaces(), besides)
-	strange := ""
+	trusted := slices.Concat(who.namespaces(), besides)
+	untrusted := "" // a namespace with a Lease of that name that is not in trusted
 	for i := range list.Items {
 		one := &list.Items[i]
-		if !slices.Contains(counting, one.Namespace) {
-			strange = one.Namespace
+		if !slices.Contains(trusted, one.Namespace) {
+			untrusted = one.Namespace
 			continue
 		}
 		next := diagnosis.Lease{
@@ -198,9 +201,9 @@ func (w *Witness) Lease(ctx context.Context, name string, besides ...string) (l 
 			l, found = next, true
 		}
 	}
-	if !found && strange != "" && who.denied {
+	if !found && untrusted != "" && who.denied {
 		return l, false,
-			fmt.Errorf("there is a lease in namespace %s, but whether it is the controller's cannot be checked: %s", strange, whatIsDenied)
+			fmt.Errorf("there is a lease in namespace %s, but whether it is the controller's cannot be checked: %s", untrusted, whatIsDenied)
 	}
 	return l, found, nil
 }

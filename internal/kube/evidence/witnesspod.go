@@ -58,6 +58,7 @@ func (w *Witness) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, e
 	return out, cut, nil
 }
 
+// podWitness converts a pod, with the last of the messages.
 func podWitness(p *corev1.Pod, messages []string) diagnosis.Pod {
 	return diagnosis.Pod{
 		Namespace: p.Namespace,
@@ -69,11 +70,12 @@ func podWitness(p *corev1.Pod, messages []string) diagnosis.Pod {
 		Selector:  p.Spec.NodeSelector,
 		Created:   p.CreationTimestamp.UTC(),
 		Host:      p.Spec.HostNetwork,
-		Messages:  messages[max(0, len(messages)-6):],
+		Messages:  messages[max(0, len(messages)-mostMessages):],
 	}
 }
 
-// fairly returns most of the pods: first all of kube-system, then an equal number of each namespace, oldest first.
+// fairly returns as many pods as most says: first all of kube-system, then an equal number of each namespace, oldest
+// first.
 func fairly(all []diagnosis.Pod, most int) []diagnosis.Pod {
 	place := make([]int, len(all)) // rank of each pod in its namespace
 	order := make([]int, len(all))
@@ -119,7 +121,7 @@ func troubles(p *corev1.Pod) []string {
 }
 
 // workloads returns the kinds that own pods, with their API groups. Users who may create pods can write any owner kind,
-// so a kind counts only with its group.
+// so a kind is recognized only together with its group.
 func workloads() map[string]string {
 	return map[string]string{
 		"Deployment":            "apps",
@@ -164,7 +166,8 @@ const (
 	aloneVariable      = "DISABLE_LEADER_ELECTION"
 )
 
-// electionArgs returns the same settings from command-line arguments, by the names of their variables.
+// electionArgs returns the settings of leaseVariable, leasePlaceVariable and aloneVariable that the command-line
+// arguments give, by the name of the variable.
 func electionArgs(spec *corev1.PodSpec) map[string]string {
 	out := map[string]string{}
 	for i := range spec.Containers {
@@ -189,11 +192,13 @@ func electionArgs(spec *corev1.PodSpec) map[string]string {
 // appLabel is the label by which an installation of Joiner or Karpenter is recognized.
 const appLabel = "app.kubernetes.io/name"
 
+// isController reports whether the object has the name or the app label of Joiner or Karpenter.
 func isController(meta *metav1.ObjectMeta) bool {
 	names := []string{"joiner", "karpenter"}
 	return slices.Contains(names, meta.Labels[appLabel]) || slices.Contains(names, meta.Name)
 }
 
+// toleratedWitness returns the taints that the pod tolerates. It ignores operators.
 func toleratedWitness(spec *corev1.PodSpec) []diagnosis.Taint {
 	var out []diagnosis.Taint
 	for _, t := range spec.Tolerations {
@@ -202,6 +207,7 @@ func toleratedWitness(spec *corev1.PodSpec) []diagnosis.Taint {
 	return out
 }
 
+// controllerPods returns the pods of the Deployment, sorted by name, with the messages of their events.
 func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, events []PodEvent) ([]diagnosis.ControllerPod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {

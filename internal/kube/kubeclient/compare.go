@@ -20,11 +20,11 @@ type DefinitionState string
 // The states.
 const (
 	DefinitionMissing DefinitionState = "missing" // the cluster has no such CRD
-	DefinitionSame    DefinitionState = "same"    // it has the program's revision
-	DefinitionOlder   DefinitionState = "older"
-	DefinitionNewer   DefinitionState = "newer"
-	DefinitionForeign DefinitionState = "foreign" // it is not installed by Joiner, and the program knows all of its fields
-	DefinitionBeyond  DefinitionState = "beyond"  // it is not installed by Joiner, and has fields that the program does not know
+	DefinitionSame    DefinitionState = "same"    // its CRD has the program's revision
+	DefinitionOlder   DefinitionState = "older"   // its CRD has an older revision
+	DefinitionNewer   DefinitionState = "newer"   // its CRD has a newer revision
+	DefinitionForeign DefinitionState = "foreign" // its CRD was not installed by Joiner, and the program knows all of its fields
+	DefinitionBeyond  DefinitionState = "beyond"  // its CRD was not installed by Joiner, and has fields that the program does not know
 	DefinitionStored  DefinitionState = "stored"  // objects may be stored in a version that the program does not know
 )
 
@@ -36,7 +36,7 @@ type DefinitionSeen struct {
 	Beyond   []string        // with DefinitionBeyond, the unknown fields; with DefinitionStored, the unknown versions
 	Brought  bool            // the program's CRD was installed
 
-	version string // resourceVersion; empty if it is missing
+	version string // resourceVersion of the cluster's CRD; empty if the CRD is missing
 }
 
 // wanted reports whether the program's CRD is to be installed.
@@ -55,8 +55,8 @@ func (s DefinitionSeen) wanted(which Which, force bool) bool {
 	return false
 }
 
-// Held reports whether the program does not install its CRD without a decision of the user. A newer CRD in the cluster
-// is fine.
+// Held reports whether only a decision of the user lets the program install its CRD. It is false for a newer CRD, which
+// the program can use.
 func (s DefinitionSeen) Held() bool {
 	return !s.Brought && (s.State == DefinitionBeyond || s.State == DefinitionStored)
 }
@@ -88,13 +88,15 @@ func (s DefinitionSeen) Says() string {
 		s.is("", "; objects would lose them; `joiner crds apply --force` takes it over")
 }
 
+// revision returns the end of a message: " revision 7".
 func revision(n int) string { return fmt.Sprintf(" revision %d", n) }
 
-func (s DefinitionSeen) is(brought, not string) string {
+// is returns the text for the state of the CRD: installed if the program has installed its own, else pending.
+func (s DefinitionSeen) is(installed, pending string) string {
 	if s.Brought {
-		return brought
+		return installed
 	}
-	return not
+	return pending
 }
 
 // CompareDefinition compares the CRD found in the cluster, nil for none, with the program's own.
@@ -176,4 +178,5 @@ func runtimeKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersio
 	return schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name, Kind: d.Spec.Names.ListKind}
 }
 
+// isNoKind reports whether the API server does not serve the kind.
 func isNoKind(err error) bool { return meta.IsNoMatchError(err) }

@@ -96,6 +96,8 @@ func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 	})
 }
 
+// delete deletes the object if it still has the UID and the version in d. An object that is already gone is not an
+// error.
 func (p *Patcher) delete(ctx context.Context, d Deletion, options ...client.DeleteOption) error {
 	o := Trial{kind: d.kind}.object(Patch{Name: d.Name})
 	err := p.client.Delete(ctx, o, append(options, client.Preconditions{UID: &d.uid, ResourceVersion: &d.version})...)

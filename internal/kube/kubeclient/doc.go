@@ -4,8 +4,4 @@
 // In: a client of the API server; the change, event or record to write.
 // Out: the object as the API server has it; errors classified by the caller's next step.
 // Never: a decision, or a change to an object that another component owns.
-//
-// In: a client of the API server; the change, event or record to write.
-// Out: the object as the API server has it; errors classified by what the caller does next.
-// Never: a decision, or a change to an object that another component owns.
 package kubeclient

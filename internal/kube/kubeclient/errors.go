@@ -51,18 +51,18 @@ func WhatNext(err error) Next {
 // ErrStale is wrapped by errors of calls that were not made because their input changed since it was read.
 var ErrStale = errors.New("the decision is based on stale state")
 
-// IsForbidden reports whether the API server has identified the client and refuses the request. A 403 without a
-// message, or with an HTML page, comes from a proxy and does not count.
+// IsForbidden reports whether the API server has identified the client and refuses the request. It is false for a 403
+// without a message or with an HTML page, which comes from a proxy.
 func IsForbidden(err error) bool {
-	return apierrors.IsForbidden(err) && said(err) != "" && !strings.HasPrefix(said(err), "<")
+	return apierrors.IsForbidden(err) && serverMessage(err) != "" && !strings.HasPrefix(serverMessage(err), "<")
 }
 
 // IsUndiscovered reports whether the API server refuses to list its kinds to the client. client-go drops the reason of
 // a refused discovery request.
-func IsUndiscovered(err error) bool { return apierrors.IsForbidden(err) && said(err) == "unknown" }
+func IsUndiscovered(err error) bool { return apierrors.IsForbidden(err) && serverMessage(err) == "unknown" }
 
-// said returns the message of an API server's error response; empty if it has none.
-func said(err error) string {
+// serverMessage returns the message of an API server's error response; empty if it has none.
+func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return ""

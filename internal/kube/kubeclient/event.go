@@ -133,18 +133,19 @@ type Teller struct {
 	Now func() time.Time
 
 	mu     sync.Mutex
-	told   map[telling]time.Time
-	series map[telling]series // by object and reason
+	told   map[eventKey]time.Time // until when the same event is suppressed
+	series map[eventKey]series    // by object and reason, without the message
 }
 
-type telling struct {
+// eventKey identifies an event.
+type eventKey struct {
 	uid     types.UID
 	name    string // of objects without a UID
 	reason  Reason
 	message string
 }
 
-// How long the same event is suppressed: the times are Karpenter's.
+// How long the same event is suppressed, by its reason. The times are Karpenter's.
 const (
 	repeatAfter           = 2 * time.Minute
 	repeatSchedulingAfter = 5 * time.Minute
@@ -157,7 +158,7 @@ const maxNote = 1024
 // Emit emits an event about an object. It does not block and cannot fail.
 func (t *Teller) Emit(about client.Object, reason Reason, message string) {
 	message = cut(printable(message), maxNote) // before isNews stores it
-	what := telling{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
+	what := eventKey{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
 	if !t.isNews(what) {
 		return
 	}
@@ -170,13 +171,13 @@ func (t *Teller) Emit(about client.Object, reason Reason, message string) {
 
 // series is a group of events that the recorder merges: events about one object with one reason.
 type series struct {
-	message  string // the first
-	began    time.Time
-	variants int
+	message  string    // the first message
+	began    time.Time // when it was emitted
+	variants int       // number of messages that got a suffix
 }
 
-// mostVariants is how many further messages of a series get an event; seriesLife is the time after which a series
-// starts again. Messages beyond that get no event.
+// mostVariants is how many further messages of a series get their own suffix. The recorder merges further ones into the
+// event of the first message. seriesLife is the time after which a series starts again.
 const (
 	mostVariants = 3
 	seriesLife   = 10 * time.Minute
@@ -185,13 +186,13 @@ const (
 // variant returns a suffix for the action that distinguishes messages with the same reason about the same object. The
 // recorder merges events that differ only in their message into a series, of which the server keeps the first message:
 // a change would not be visible for minutes.
-func (t *Teller) variant(what telling) string {
+func (t *Teller) variant(what eventKey) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.series == nil || len(t.series) >= maxTold {
-		t.series = map[telling]series{}
+	if t.series == nil || len(t.series) >= maxRemembered {
+		t.series = map[eventKey]series{}
 	}
-	topic, now := telling{uid: what.uid, name: what.name, reason: what.reason}, t.now()
+	topic, now := eventKey{uid: what.uid, name: what.name, reason: what.reason}, t.now()
 	s, ok := t.series[topic]
 	if !ok || now.Sub(s.began) >= seriesLife {
 		s = series{message: what.message, began: now}
@@ -207,6 +208,7 @@ func (t *Teller) variant(what telling) string {
 	return suffix
 }
 
+// now returns the time of the clock.
 func (t *Teller) now() time.Time {
 	if t.Now != nil {
 		return t.Now()
@@ -219,7 +221,8 @@ func (t *Teller) Emitf(about client.Object, reason Reason, format string, args .
 	t.Emit(about, reason, fmt.Sprintf(format, args...))
 }
 
-func (t *Teller) isNews(what telling) bool {
+// isNews reports whether the event was not emitted a short time ago, and records it as emitted.
+func (t *Teller) isNews(what eventKey) bool {
 	at := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,9 +230,9 @@ func (t *Teller) isNews(what telling) bool {
 		return false
 	}
 	if t.told == nil {
-		t.told = map[telling]time.Time{}
+		t.told = map[eventKey]time.Time{}
 	}
-	if len(t.told) >= maxTold {
+	if len(t.told) >= maxRemembered {
 		t.dropOld(at)
 	}
 	pause := repeatAfter
@@ -244,17 +247,18 @@ func (t *Teller) isNews(what telling) bool {
 	return true
 }
 
-// maxTold is the maximum number of remembered events. When it is reached, expired entries are dropped; if none has
-// expired, all are dropped. A repeated event does less harm than growing memory.
-const maxTold = 50_000
+// maxRemembered is the maximum number of remembered events. When it is reached, expired entries are dropped; if none
+// has expired, all are dropped. A repeated event does less harm than growing memory.
+const maxRemembered = 50_000
 
+// dropOld drops the expired entries; all entries if none has expired. The caller must hold the lock.
 func (t *Teller) dropOld(at time.Time) {
 	for what, until := range t.told {
 		if !at.Before(until) {
 			delete(t.told, what)
 		}
 	}
-	if len(t.told) >= maxTold {
+	if len(t.told) >= maxRemembered {
 		clear(t.told)
 	}
 }

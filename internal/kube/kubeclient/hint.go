@@ -33,7 +33,7 @@ func answerHint(err error) string {
 		strings.Contains(text, "text/html"):
 		return "the answer is HTML, so the server is not an API server but perhaps a proxy or a login page." +
 			" Check the server's address in the kubeconfig, HTTPS_PROXY and NO_PROXY"
-	case apierrors.IsForbidden(err) && said(err) == "":
+	case apierrors.IsForbidden(err) && serverMessage(err) == "":
 		return "API servers give a reason with 403 Forbidden, and this answer has none: it may come from a proxy." +
 			" Check the server's address in the kubeconfig, HTTPS_PROXY and NO_PROXY"
 	case apierrors.IsNotFound(err) && strings.Contains(text, "server groups"):

@@ -29,7 +29,7 @@ func ClassName(ref *karpv1.NodeClassReference) string {
 	return ref.Name
 }
 
-// Index registers the indexes that the Reader uses.
+// Index registers the indexes by which objects are read from the cache.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, index := range []struct {
 		object client.Object

@@ -20,6 +20,7 @@ const MeasuredName = "joiner-measured-capacity"
 // annotationAbout describes the purpose of an object.
 const annotationAbout = "joiner.sh/about"
 
+// aboutMeasured is the value of annotationAbout.
 const aboutMeasured = "Measured memory, disk and pod capacity of nodes, by image and instance type. Joiner plans with these values." +
 	" To have everything measured again, delete this ConfigMap and restart Joiner."
 

@@ -120,6 +120,7 @@ func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
 	})
 }
 
+// object returns an object with the kind of the trial and the name of the patch, without other content.
 func (t Trial) object(patch Patch) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(t.kind)
@@ -186,16 +187,18 @@ func (patch Patch) refused(verb string, err error) error {
 // changedError is the error of a request for an outdated version of the object.
 type changedError struct{ object string }
 
+// Error returns what changed and what to do.
 func (e *changedError) Error() string {
 	return e.object + " has changed since it was looked at: run this again"
 }
 
+// isChanged reports whether the error is a changedError.
 func isChanged(err error) bool {
 	var changed *changedError
 	return errors.As(err, &changed)
 }
 
-// shown leaves out the fields that users do not write.
+// shown returns the object for the user, without the fields that users do not write.
 func shown(o *unstructured.Unstructured) (Shown, error) {
 	clean := o.DeepCopy()
 	unstructured.RemoveNestedField(clean.Object, "status")

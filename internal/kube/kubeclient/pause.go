@@ -19,6 +19,7 @@ const (
 	pauseKey  = "paused"
 )
 
+// aboutPause is the value of annotationAbout.
 const aboutPause = "While paused is \"true\", or a time (RFC 3339) that has not passed, Joiner makes no voluntary disruption."
 
 // PauseSwitch reads and writes the ConfigMap PauseName. Every error it returns can be passed to WhatNext.

@@ -39,7 +39,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// IsNamespaced reports whether objects of the kind live in namespaces.
+// IsNamespaced reports whether objects of the kind live in namespaces. It knows only the kinds that manifests may have.
 func IsNamespaced(object client.Object) bool {
 	switch object.(type) {
 	case *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode,

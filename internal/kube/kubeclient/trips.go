@@ -16,18 +16,19 @@ import (
 )
 
 // TripsName is the name of the ConfigMap that records which workloads' pods were moved. tripsKey is its key: lines of
-// text, compressed. It is not an annotation of the nodes, claims or pods, because these are gone by the time it is
+// text, compressed. The record is not an annotation of nodes, claims or pods, because these are gone when the record is
 // read.
 const (
 	TripsName = "joiner-moves"
 	tripsKey  = "moves.gz"
 )
 
+// aboutTrips is the value of annotationAbout.
 const aboutTrips = "Workloads whose pods Joiner has moved within the last day, so that no pod is moved too often, even after a restart." +
 	" To reset it, delete this ConfigMap and restart Joiner."
 
-// Bounds in bytes: tripsLimit of the stored record (half of what the API server accepts), tripsUnpack of the
-// uncompressed text.
+// tripsLimit is the maximum size of the stored record, in bytes: half of what the API server accepts. tripsUnpack is
+// the maximum size of the text that is read from the record; the rest is ignored.
 const (
 	tripsLimit  = 512 << 10
 	tripsUnpack = 16 << 20
@@ -60,8 +61,8 @@ func (s TripStore) Read(ctx context.Context) (string, error) {
 	return string(text), nil
 }
 
-// Write replaces the stored text. If it is too long, the first lines are left out. If another client wrote meanwhile,
-// nothing is written, and WhatNext returns Reread.
+// Write replaces the stored text. If the text is too long, its first lines are left out. If another client wrote
+// meanwhile, nothing is written, and WhatNext returns Reread.
 func (s TripStore) Write(ctx context.Context, text string) error {
 	found, err := s.get(ctx)
 	if err != nil {
@@ -88,6 +89,7 @@ func (s TripStore) Write(ctx context.Context, text string) error {
 	return nil
 }
 
+// pack compresses the text with gzip.
 func pack(text string) ([]byte, error) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)

@@ -3,8 +3,4 @@
 // In: names and sizes.
 // Out: pods, pools and nodes as the API server stores them.
 // Never: code of the product; only tests import it.
-//
-// In: names and sizes.
-// Out: pods, pools and nodes as the API server stores them.
-// Never: code of the product: only tests import it.
 package kubetest

@@ -80,7 +80,7 @@ func Marshal(t *testing.T, v any) []byte {
 // HoldTime is the current time in tests about pods that block disruption of their node.
 var HoldTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// BoundPod returns a pod of the Deployment a/web on the node n. It has the label app, is Ready, and started an hour
+// BoundPod returns a pod of the Deployment a/APP on the node n. It has the label app, is Ready, and started an hour
 // before HoldTime.
 func BoundPod(name, app string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
@@ -174,7 +174,7 @@ func Golden(t *testing.T, file, got string) {
 	}
 }
 
-// OversizedPod returns a small pod, which a test then makes too large.
+// OversizedPod returns a small pod. The caller makes it too large.
 func OversizedPod() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"app": "web"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "u", Controller: new(true)}}}}

@@ -9,6 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
+// renderPool writes a pool: one line with its name, then one line per field that is not empty.
 func renderPool(b *strings.Builder, p cluster.Pool) {
 	fmt.Fprintf(b, "pool %s class=%s weight=%d\n", p.Name, p.NodeClass, p.Weight)
 	field(b, "unusable", p.Unusable)
@@ -34,6 +35,7 @@ func renderPool(b *strings.Builder, p cluster.Pool) {
 	field(b, "usage", fmt.Sprintf("%v nodes=%d", p.Usage, p.Nodes))
 }
 
+// renderNode writes a node in the form of renderPool.
 func renderNode(b *strings.Builder, n cluster.Node) {
 	fmt.Fprintf(b, "node %s", n.Name)
 	if n.Claim != "" {
@@ -66,6 +68,7 @@ func renderNode(b *strings.Builder, n cluster.Node) {
 	}
 }
 
+// renderResident writes a group of pods that run on a node.
 func renderResident(b *strings.Builder, r cluster.Resident) {
 	text := strings.TrimSpace(fmt.Sprintf("%d of %s %s", r.Count, r.Namespace, labelText(r.Labels)))
 	if r.Ending {
@@ -77,6 +80,7 @@ func renderResident(b *strings.Builder, r cluster.Resident) {
 	}
 }
 
+// renderPod writes a pod in the form of renderPool.
 func renderPod(b *strings.Builder, p cluster.Pod) {
 	fmt.Fprintf(b, "pod %s", p.ID())
 	if p.Node != "" {
@@ -110,6 +114,7 @@ func renderPod(b *strings.Builder, p cluster.Pod) {
 	field(b, "volumes", strings.Join(p.Volumes, " "))
 }
 
+// termText returns a term of a pod affinity as text.
 func termText(t cluster.Term) string {
 	text := t.Key
 	if t.Weight != 0 {
@@ -121,6 +126,7 @@ func termText(t cluster.Term) string {
 	return fmt.Sprintf("%s in=%s %s", text, strings.Join(t.Namespaces, ","), selectorText(t.Selector))
 }
 
+// selectorText returns a selector as text.
 func selectorText(s cluster.Selector) string {
 	if s.Nothing {
 		return "{nothing}"
@@ -128,12 +134,14 @@ func selectorText(s cluster.Selector) string {
 	return "{" + s.Labels.String() + "}"
 }
 
+// field writes a line with a field, unless its value is empty.
 func field(b *strings.Builder, name, value string) {
 	if value != "" {
 		fmt.Fprintf(b, "  %s: %s\n", name, value)
 	}
 }
 
+// labelText returns the labels sorted, as "key=value" separated by blanks.
 func labelText(labels requirements.Labels) string {
 	var out []string
 	for k, v := range labels {
@@ -143,12 +151,14 @@ func labelText(labels requirements.Labels) string {
 	return strings.Join(out, " ")
 }
 
+// alternatives writes a line for each alternative of the required node affinity.
 func alternatives(b *strings.Builder, list []requirements.Requirements) {
 	for _, r := range list {
 		field(b, "require", r.String())
 	}
 }
 
+// tolerated writes the tolerations.
 func tolerated(b *strings.Builder, list []requirements.Toleration) {
 	var out []string
 	for _, t := range list {
@@ -157,6 +167,7 @@ func tolerated(b *strings.Builder, list []requirements.Toleration) {
 	field(b, "tolerates", strings.Join(out, "; "))
 }
 
+// ports writes the host ports.
 func ports(b *strings.Builder, list []cluster.HostPort) {
 	var out []string
 	for _, p := range list {
@@ -165,6 +176,7 @@ func ports(b *strings.Builder, list []cluster.HostPort) {
 	field(b, "ports", strings.Join(out, " "))
 }
 
+// join returns the taints as text.
 func join(taints []requirements.Taint) string {
 	var out []string
 	for _, t := range taints {

@@ -17,14 +17,15 @@ import (
 // admission holds the objects with which the API server's admission completes pods: manifests usually contain
 // incomplete pods.
 type admission struct {
-	priorities map[string]*schedulingv1.PriorityClass
-	runtimes   map[string]*nodev1.RuntimeClass
-	ranges     map[string][]*corev1.LimitRange // by namespace
+	priorities map[string]*schedulingv1.PriorityClass // by name
+	runtimes   map[string]*nodev1.RuntimeClass        // by name
+	ranges     map[string][]*corev1.LimitRange        // by namespace
 
 	noRuntime map[string]bool // missing RuntimeClasses that pods name
 	missing   map[string]int  // missing PriorityClasses that pods name: the number of pods and templates for each
 }
 
+// newAdmission returns an admission without objects.
 func newAdmission() admission {
 	return admission{
 		priorities: map[string]*schedulingv1.PriorityClass{}, runtimes: map[string]*nodev1.RuntimeClass{},
@@ -122,7 +123,7 @@ func (a *admission) runtime(spec *corev1.PodSpec) {
 	}
 }
 
-// limit sets the requests and limits that containers lack to those of a LimitRange.
+// limit sets the missing requests and limits of containers to those of a LimitRange.
 func limit(spec *corev1.PodSpec, item *corev1.LimitRangeItem) {
 	limits := maps.Clone(item.Default)
 	merge(&limits, item.Max)

@@ -55,6 +55,7 @@ func spreadProblems(path string, all []corev1.TopologySpreadConstraint) []proble
 	return out
 }
 
+// topologyProblem returns a problem if the topology key is missing.
 func topologyProblem(path, key string) []problem {
 	if key != "" {
 		return nil
@@ -63,8 +64,8 @@ func topologyProblem(path, key string) []problem {
 	return []problem{{text, "topologyKey", ""}}
 }
 
-// companyProblems returns the problems of pod affinity and anti-affinity.
-func companyProblems(path string, affinity *corev1.Affinity) []problem {
+// podAffinityProblems returns the problems of pod affinity and anti-affinity.
+func podAffinityProblems(path string, affinity *corev1.Affinity) []problem {
 	if affinity == nil {
 		return nil
 	}
@@ -89,6 +90,7 @@ func companyProblems(path string, affinity *corev1.Affinity) []problem {
 	return out
 }
 
+// podTermProblems returns the problems of one term of a pod affinity or anti-affinity.
 func podTermProblems(path string, term *corev1.PodAffinityTerm) []problem {
 	return slices.Concat(topologyProblem(path, term.TopologyKey),
 		selectorProblems(path+".labelSelector", term.LabelSelector),
@@ -150,6 +152,7 @@ func volumeProblems(v *corev1.PersistentVolume) []problem {
 	return out
 }
 
+// storageProblems returns the problems of a storage class.
 func storageProblems(class *storagev1.StorageClass) []problem {
 	if class.VolumeBindingMode == nil {
 		return nil

@@ -31,26 +31,27 @@ type Decoder struct {
 	objects snapshot.Objects
 	Skipped map[string]int // number of documents whose kind does not affect plans, by kind
 	Strange map[string]int // number of documents of unknown kinds, by kind
-	notes   []string
-	Errs    []error // one for each problem found
+	notes   []string       // sentences for the user about assumptions and ignored values
+	Errs    []error        // one for each problem found
 
 	Seen      map[string]string // file and line of each object, by "Kind namespace/name"
 	Read      map[string]bool   // files that were read, by absolute path
-	workloads []workload
-	admission admission
-	bytes     int64 // read so far
+	workloads []workload        // Deployments and other objects that create pods
+	admission admission         // objects that complete pods
+	bytes     int64             // number of bytes read so far
 
 	// Take, if not nil, gets each document, of whatever kind; the documents are then not decoded.
 	Take func(Document)
 }
 
-// head is what every document has.
+// head has the fields by which a document is recognized.
 type head struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
 	Items      []json.RawMessage `json:"items"`
 }
 
+// source decodes all documents of a file.
 func (d *Decoder) source(s source) {
 	docs := d.documents(s)
 	for _, doc := range docs {
@@ -61,6 +62,7 @@ func (d *Decoder) source(s source) {
 	}
 }
 
+// document decodes one document of the file: an object, a List, or a JSON array of objects.
 func (d *Decoder) document(s source, doc Document) {
 	if bytes.HasPrefix(bytes.TrimSpace(doc.JSON), []byte("[")) {
 		var items []json.RawMessage
@@ -126,6 +128,7 @@ func known() kinds {
 	}
 }
 
+// object decodes an object and adds it. If the object is invalid, object records the problems and does not add it.
 func (d *Decoder) object(doc Document, gvk schema.GroupVersionKind) {
 	all := known()
 	empty, ok := all[gvk]
@@ -187,7 +190,7 @@ func decoded(tree map[string]any, object client.Object) (client.Object, error) {
 	return object, k8sjson.UnmarshalCaseSensitivePreserveInts(data, object)
 }
 
-// add checks an object and stores it with the other objects of its kind.
+// add checks an object, and stores it if it is valid.
 func (d *Decoder) add(doc Document, kind string, object client.Object) {
 	if object.GetNamespace() == "" && kubeclient.IsNamespaced(object) {
 		object.SetNamespace("default")
@@ -216,6 +219,7 @@ func (d *Decoder) add(doc Document, kind string, object client.Object) {
 	}
 }
 
+// keep stores a valid object with the other objects of its kind.
 func (d *Decoder) keep(object client.Object) {
 	o := &d.objects
 	switch v := object.(type) {
@@ -255,6 +259,7 @@ func (d *Decoder) keep(object client.Object) {
 	}
 }
 
+// identity returns "Kind namespace/name", or "Kind name" without a namespace.
 func identity(kind string, object client.Object) string {
 	if object.GetNamespace() == "" {
 		return fmt.Sprintf("%s %s", kind, object.GetName())
@@ -262,6 +267,7 @@ func identity(kind string, object client.Object) string {
 	return fmt.Sprintf("%s %s/%s", kind, object.GetNamespace(), object.GetName())
 }
 
+// nameIn returns "namespace/name" of a decoded object, or "name" without a namespace, for messages.
 func nameIn(tree map[string]any) string {
 	meta, _ := tree["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)

@@ -27,8 +27,8 @@ import (
 // Definition is a compiled CustomResourceDefinition. It validates objects as an API server does.
 type Definition struct {
 	Structural *structuralschema.Structural // schema for defaults and pruning
-	openAPI    validation.SchemaValidator
-	rules      *cel.Validator
+	openAPI    validation.SchemaValidator   // checks the schema
+	rules      *cel.Validator               // checks the CEL rules
 }
 
 // Definitions returns the CustomResourceDefinitions of our API by group and kind. Compiling their rules takes a while,
@@ -46,6 +46,7 @@ var Definitions = sync.OnceValues(func() (map[schema.GroupKind]func() (*Definiti
 	return out, nil
 })
 
+// compile compiles the schema and the rules of the CRD's first version.
 func compile(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
 	var props apiextensions.JSONSchemaProps
 	from := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
@@ -99,7 +100,7 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 		d.Fail(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
 		return false
 	}
-	var told []string // an invalid amount is reported twice, as a number and as a text
+	var reported []string // an invalid amount is reported twice, as a number and as a text
 	errs := definition.Admit(tree)
 	slices.SortStableFunc(errs, func(a, b *apifield.Error) int { // rules return errors in any order
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(isEmptyList(b), isEmptyList(a)), cmp.Compare(a.Detail, b.Detail))
@@ -112,10 +113,10 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 		}
 	}
 	for _, e := range errs {
-		if slices.Contains(told, e.Field) || e.Type == apifield.ErrorTypeRequired && slices.Contains(missing, e.Field) {
+		if slices.Contains(reported, e.Field) || e.Type == apifield.ErrorTypeRequired && slices.Contains(missing, e.Field) {
 			continue
 		}
-		told = append(told, e.Field)
+		reported = append(reported, e.Field)
 		key, value := fieldKey(e.Field), FieldValue(e)
 		line := doc.Line
 		if key != "" {

@@ -150,6 +150,7 @@ func yamlProblem(part Document, err error) (int, string) {
 	return part.Line + line - 1, rest
 }
 
+// yamlHint returns the end of a message about text that is not YAML: the probable cause; empty if none is known.
 func yamlHint(text []byte) string {
 	switch {
 	case bytes.Contains(text, []byte("{{")):

@@ -50,6 +50,7 @@ func yamlDuplicate(text []byte, strict error) (duplicate, bool) {
 	return duplicate{}, false
 }
 
+// alreadySet matches the error of the strict YAML parser about a key that occurs twice.
 var alreadySet = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
 
 // blockDuplicate searches upward from the last line for the key, and from there for the same key of the same mapping.
@@ -131,12 +132,13 @@ func jsonDuplicate(text []byte) (duplicate, bool) {
 
 // frame is an object or a list that is being parsed.
 type frame struct {
-	isObject  bool
-	awaitsKey bool
-	few       []placed       // the keys so far, up to manyKeys
-	many      map[string]int // the keys so far, from manyKeys on
+	isObject  bool           // it is an object
+	awaitsKey bool           // the next string is a key
+	few       []placed       // the keys so far, while they are fewer than manyKeys
+	many      map[string]int // offsets of the keys so far, by key; nil while few is used
 }
 
+// placed is a key with its offset in the text.
 type placed struct {
 	key string
 	at  int
@@ -193,4 +195,5 @@ func unescaped(quoted []byte) string {
 	return out
 }
 
+// lineAt returns the line of the offset, from 1.
 func lineAt(text []byte, offset int) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }

@@ -68,17 +68,17 @@ func itemStarts(text []byte, whole bool) []int {
 		start := at
 		at += len(line)
 		rest := bytes.TrimLeft(line, " ")
-		if says := bytes.TrimSpace(rest); len(says) == 0 || says[0] == '#' {
+		if content := bytes.TrimSpace(rest); len(content) == 0 || content[0] == '#' {
 			continue
 		}
-		deep, isItem := len(line)-len(rest), rest[0] == '-' && (len(rest) == 1 || bytes.IndexByte([]byte(" \r\n"), rest[1]) >= 0)
+		column, isItem := len(line)-len(rest), rest[0] == '-' && (len(rest) == 1 || bytes.IndexByte([]byte(" \r\n"), rest[1]) >= 0)
 		switch {
 		case !in:
 			in = bytes.HasPrefix(line, []byte("items:"))
-		case indent < 0 && isItem, isItem && deep == indent:
-			indent = deep
+		case indent < 0 && isItem, isItem && column == indent:
+			indent = column
 			out = append(out, start)
-		case deep <= indent:
+		case column <= indent:
 			return append(out, start)
 		}
 	}

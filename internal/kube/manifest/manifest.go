@@ -31,8 +31,8 @@ type Manifests struct {
 }
 
 // ReadFiles reads Kubernetes manifests, as YAML or JSON with any number of documents and Lists: from files, from
-// folders and their subfolders (*.yaml, *.yml, *.json), and from stdin for "-". A workload counts as the pods of its
-// replicas, unless the manifests contain its pods.
+// folders and their subfolders (*.yaml, *.yml, *.json), and from stdin for "-". It adds the pods of each workload, as
+// many as the workload has replicas, unless the manifests contain its pods.
 //
 // The error joins one error per problem, one line each, with file, line and fix. The readable objects are returned with
 // the error.
@@ -66,9 +66,9 @@ func (m Manifests) Settings() (map[string]catalog.Settings, error) {
 
 // source is one file.
 type source struct {
-	name  string
-	data  []byte
-	named bool // named by the user, and not found in a folder
+	name  string // its path
+	data  []byte // its content
+	named bool   // the user has named it; false for a file found in a folder
 }
 
 // Path reads a file or a folder.
@@ -201,10 +201,12 @@ func (d *Decoder) Fail(file string, line int, format string, args ...any) {
 	d.Errs = append(d.Errs, errors.New(where(file, line)+": "+suggest.Short(conversion.OneLine(fmt.Sprintf(format, args...)))))
 }
 
+// note records a note about a line of a file; line 0 means the whole file.
 func (d *Decoder) note(file string, line int, format string, args ...any) {
 	d.notes = append(d.notes, where(file, line)+": "+suggest.Short(conversion.OneLine(fmt.Sprintf(format, args...))))
 }
 
+// where returns "file:line", or the file if line is 0.
 func where(file string, line int) string {
 	if line == 0 {
 		return file

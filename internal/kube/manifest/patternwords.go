@@ -42,8 +42,8 @@ func patternText(path, value, pattern string) string {
 	words := ""
 	for _, name := range strings.FieldsFunc(path, func(c rune) bool { return c == '.' }) {
 		name, _, _ = strings.Cut(name, "[")
-		if have := patternWords[name]; have != "" && (words == "" || strings.HasSuffix(path, name)) {
-			words = have
+		if found := patternWords[name]; found != "" && (words == "" || strings.HasSuffix(path, name)) {
+			words = found
 		}
 	}
 	if words == "" {
@@ -55,6 +55,7 @@ func patternText(path, value, pattern string) string {
 	return "must be " + words
 }
 
+// Amounts and durations in a syntax that Kubernetes does not accept: "3 days", "10 GB", "5min".
 var (
 	inDays  = regexp.MustCompile(`^([0-9]{1,4})(d|days?)$`)
 	inBytes = regexp.MustCompile(`^([0-9]+) ?([KMGT])i?[Bb]$`)

@@ -105,12 +105,14 @@ func podResourceProblems(path string, spec *corev1.PodSpec) []problem {
 	return out
 }
 
-// isContainerResource reports whether containers may request the resource: a native one of Kubernetes, or any with a domain.
+// isContainerResource reports whether containers may request the resource: a native one of Kubernetes, or any with a
+// domain.
 func isContainerResource(name corev1.ResourceName) bool {
 	return slices.Contains(containerResources, string(name)) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
 		strings.Contains(string(name), "/")
 }
 
+// containerResources are the native resources that containers may request, apart from huge pages.
 var containerResources = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage)}
 
 // resourceWords maps common wrong names of resources to the right names.
@@ -119,7 +121,8 @@ var resourceWords = map[string]string{
 	"storage": "ephemeral-storage", "neuron": "aws.amazon.com/neuron", "efa": "vpc.amazonaws.com/efa",
 }
 
-// meantResource returns a hint for an unknown resource: the most similar name, or that an extended resource needs a domain.
+// meantResource returns a hint for an unknown resource: the most similar name, or that an extended resource needs a
+// domain.
 func meantResource(name corev1.ResourceName) string {
 	meant := resourceWords[strings.ToLower(string(name))]
 	if meant == "" {
@@ -193,7 +196,8 @@ func limitDoubts(container string, given corev1.ResourceRequirements) []problem 
 	return out
 }
 
-// amountText returns an amount as YAML text. An amount without a unit is quoted, because YAML would parse it as a number.
+// amountText returns an amount as YAML text. An amount without a unit is quoted, because YAML would parse it as a
+// number.
 func amountText(q resource.Quantity) string {
 	text := q.String()
 	if strings.Trim(text, "0123456789") == "" {

@@ -41,22 +41,22 @@ const oldGroup = "extensions"
 // misspelled group. Another group with a dot in its name may have a kind with the same name.
 func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, bool) {
 	var same []string
-	for have := range all {
-		if strings.EqualFold(have.Kind, gvk.Kind) {
-			near := !strings.Contains(gvk.Group, ".") || suggest.Nearest(gvk.Group, []string{have.Group}) != ""
-			return have, near
+	for supported := range all {
+		if strings.EqualFold(supported.Kind, gvk.Kind) {
+			near := !strings.Contains(gvk.Group, ".") || suggest.Nearest(gvk.Group, []string{supported.Group}) != ""
+			return supported, near
 		}
-		if have.Group == gvk.Group {
-			same = append(same, have.Kind)
+		if supported.Group == gvk.Group {
+			same = append(same, supported.Kind)
 		}
 	}
 	if isBuiltIn(gvk.GroupKind()) {
 		return schema.GroupVersionKind{}, false
 	}
 	kind := suggest.Nearest(gvk.Kind, same)
-	for have := range all {
-		if have.Group == gvk.Group && have.Kind == kind {
-			return have, true
+	for supported := range all {
+		if supported.Group == gvk.Group && supported.Kind == kind {
+			return supported, true
 		}
 	}
 	return schema.GroupVersionKind{}, false

@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
+// unknownField matches the error of strict decoding about an unknown field.
 var unknownField = regexp.MustCompile(`^unknown field "(.+)"$`)
 
 // typo is an unknown field.
@@ -75,10 +76,11 @@ func fieldsAt(typ reflect.Type, path string) []string {
 	return out
 }
 
+// fieldType returns the type of the field with this JSON name; nil if there is none.
 func fieldType(typ reflect.Type, name string) reflect.Type {
 	var out reflect.Type
-	conversion.VisitFields(typ, func(have string, of reflect.Type) {
-		if have == name {
+	conversion.VisitFields(typ, func(field string, of reflect.Type) {
+		if field == name {
 			out = of
 		}
 	})

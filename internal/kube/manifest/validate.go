@@ -22,10 +22,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// problem is a value in a manifest that the API server would reject and that affects a plan.
+// problem is a value in a manifest that affects a plan, and that the API server would reject. Notes about values that
+// are probably mistakes have the same type.
 type problem struct {
-	text       string
-	key, value string // texts to find the line in the file
+	text       string // one sentence
+	key, value string // texts by which the line in the file is found
 }
 
 // problems returns the problems of the object that affect plans. For the kinds of our API, the CRDs check most fields.
@@ -80,6 +81,7 @@ func classProblems(c *awsv1.EC2NodeClass) []problem {
 	return nil
 }
 
+// priorityProblems returns the problems of a PriorityClass.
 func priorityProblems(c *schedulingv1.PriorityClass) []problem {
 	if c.Value <= highestUserPriority || strings.HasPrefix(c.Name, "system-") {
 		return nil
@@ -96,6 +98,7 @@ func templateProblems(template *corev1.PodTemplateSpec, field string, count *int
 // maxReplicas is more pods than a cluster can hold.
 const maxReplicas = 1_000_000
 
+// countProblems returns a problem if the number of pods is out of range; nil means the default.
 func countProblems(path string, n *int32) []problem {
 	if n == nil || *n >= 0 && *n <= maxReplicas {
 		return nil
@@ -122,6 +125,7 @@ func poolProblems(p *karpv1.NodePool) []problem {
 	return out
 }
 
+// taintProblems returns the problems of taints.
 func taintProblems(path string, taints []corev1.Taint) []problem {
 	var out []problem
 	for i, t := range taints {
@@ -137,10 +141,12 @@ func taintProblems(path string, taints []corev1.Taint) []problem {
 	return out
 }
 
+// isEffect reports whether the text is the effect of a taint.
 func isEffect(e corev1.TaintEffect) bool {
 	return e == corev1.TaintEffectNoSchedule || e == corev1.TaintEffectPreferNoSchedule || e == corev1.TaintEffectNoExecute
 }
 
+// podProblems returns the problems of the spec of a pod or of a pod template at the path.
 func podProblems(path string, spec *corev1.PodSpec) []problem {
 	var out []problem
 	if len(spec.Containers) == 0 {
@@ -150,7 +156,7 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 	out = append(out, nodeSelectorProblems(path+".nodeSelector", spec.NodeSelector)...)
 	out = append(out, containerProblems(path, spec)...)
 	out = append(out, spreadProblems(path, spec.TopologySpreadConstraints)...)
-	out = append(out, companyProblems(path, spec.Affinity)...)
+	out = append(out, podAffinityProblems(path, spec.Affinity)...)
 	affinity := path + ".affinity.nodeAffinity."
 	if terms := conversion.RequiredNodeAffinity(spec); terms != nil {
 		for i := range terms.NodeSelectorTerms {
@@ -183,6 +189,7 @@ func nodeSelectorProblems(path string, selector map[string]string) []problem {
 	return out
 }
 
+// termProblems returns the problems of one term of a node affinity.
 func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	var out []problem
 	for i := range term.MatchExpressions {
@@ -200,8 +207,8 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	return out
 }
 
-// badQuantity returns path and text of the first value, by path, that should be an amount and is not. Decoding would
-// also fail, but without the path.
+// badQuantity returns path and text of the first value, by path, that should be an amount and is not. amounts means
+// that the value is, or contains, an amount. Decoding would also fail, but without the path.
 func badQuantity(value any, path string, amounts bool) (string, string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -244,6 +251,7 @@ func isAmounts(key, path string) bool {
 	return false
 }
 
+// lastKey returns the text after the last dot or bracket of a path: "operator" for "spec.tolerations[0].operator".
 func lastKey(path string) string { return path[strings.LastIndexAny(path, ".]")+1:] }
 
 // highestUserPriority is the largest value of a PriorityClass that users are allowed to create.

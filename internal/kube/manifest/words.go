@@ -12,6 +12,7 @@ type misfit struct {
 	given, want string // type names of YAML
 }
 
+// cannotUnmarshal matches the error of Go's JSON decoder about a value of the wrong type.
 var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field (\S+)|value) of type (\S+)`)
 
 // misfitOf returns the misfit that a decoding error is about; false if it is about something else.
@@ -34,6 +35,7 @@ const (
 	typeFields = "a mapping"
 )
 
+// givenType returns the YAML name of a JSON type, as the decoder's error names it.
 func givenType(json string) string {
 	switch json {
 	case "string":
@@ -48,6 +50,7 @@ func givenType(json string) string {
 	return typeFields
 }
 
+// wantedType returns the YAML name of a Go type.
 func wantedType(ofGo string) string {
 	switch {
 	case ofGo == "string":

@@ -20,11 +20,11 @@ import (
 
 // workload is an object that creates pods from a template.
 type workload struct {
-	object   client.Object
-	kind     string
-	replicas int
-	first    int // number of the first pod
-	template *corev1.PodTemplateSpec
+	object   client.Object                  // the object itself
+	kind     string                         // its kind, such as "Deployment"; empty for an object that creates no pods
+	replicas int                            // number of pods that it runs now
+	first    int                            // number of the first pod
+	template *corev1.PodTemplateSpec        // template of its pods
 	volumes  []corev1.PersistentVolumeClaim // volume claim templates of a StatefulSet
 }
 
@@ -69,6 +69,7 @@ func atOnce(spec *batchv1.JobSpec) int {
 	return n
 }
 
+// isJobDone reports whether the job has completed or failed.
 func isJobDone(job *batchv1.Job) bool {
 	for _, c := range job.Status.Conditions {
 		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
@@ -82,18 +83,18 @@ func isJobDone(job *batchv1.Job) bool {
 // ReplicaSets or Jobs.
 func (d *Decoder) expand() {
 	owned := d.owned()
-	taken := map[string]bool{}
+	usedNames := map[string]bool{}
 	for _, p := range d.objects.Pods {
-		taken[p.Namespace+"/"+p.Name] = true
+		usedNames[p.Namespace+"/"+p.Name] = true
 	}
-	given := map[string]int{} // number of workloads by namespace and name: pods of two kinds must not share names
+	sameName := map[string]int{} // number of workloads with the same namespace and name; their pods must get different names
 	for _, w := range d.workloads {
-		given[w.object.GetNamespace()+"/"+w.object.GetName()]++
+		sameName[w.object.GetNamespace()+"/"+w.object.GetName()]++
 	}
 	// Pods of the manifests come first, so that they keep their names.
 	for _, p := range d.objects.Pods {
 		if p.Name == "" {
-			p.Name = unused(taken, p.Namespace, strings.TrimSuffix(p.GenerateName, "-")+"-1")
+			p.Name = unused(usedNames, p.Namespace, strings.TrimSuffix(p.GenerateName, "-")+"-1")
 		}
 	}
 	for _, w := range d.workloads {
@@ -102,10 +103,10 @@ func (d *Decoder) expand() {
 		}
 		base := w.object.GetName()
 		// The pod names of a StatefulSet are fixed; those of other workloads are arbitrary.
-		if w.kind != "StatefulSet" && given[w.object.GetNamespace()+"/"+base] > 1 {
+		if w.kind != "StatefulSet" && sameName[w.object.GetNamespace()+"/"+base] > 1 {
 			base += "-" + strings.ToLower(w.kind)
 		}
-		d.makePods(w, base, taken)
+		d.makePods(w, base, usedNames)
 	}
 	d.noteSuspended()
 	d.noteMissing()
@@ -167,7 +168,7 @@ func meantOf(name string, names map[string]bool) string {
 	return ""
 }
 
-// owned returns the workloads that have pods among the manifests.
+// owned returns the workloads that have pods, or a Job, among the manifests, by conversion.OwnerKey.
 func (d *Decoder) owned() map[string]bool {
 	out := map[string]bool{}
 	for _, p := range d.objects.Pods {
@@ -189,7 +190,8 @@ func (d *Decoder) owned() map[string]bool {
 		switch {
 		case ref == nil:
 		case out[conversion.OwnerKey(namespace, w.kind, w.object.GetName())], w.kind == "Job":
-			// A CronJob counts through its Jobs.
+			// A CronJob needs no pods of its own if one of its Jobs is among the manifests: the pods of the Job are
+			// created.
 			out[conversion.OwnerKey(namespace, ref.Kind, ref.Name)] = true
 		}
 	}
@@ -207,7 +209,8 @@ func (d *Decoder) isOwnedByGiven(w workload) bool {
 	return ok
 }
 
-func (d *Decoder) makePods(w workload, base string, taken map[string]bool) {
+// makePods creates the pods of the workload, with names that begin with base.
+func (d *Decoder) makePods(w workload, base string, usedNames map[string]bool) {
 	if w.replicas == 0 {
 		return
 	}
@@ -222,7 +225,7 @@ func (d *Decoder) makePods(w workload, base string, taken map[string]bool) {
 	})
 	for i := range w.replicas {
 		pod := *pattern // the copies share their pointers; the shared values are never changed
-		pod.Name = unused(taken, namespace, fmt.Sprintf("%s-%d", base, w.first+i))
+		pod.Name = unused(usedNames, namespace, fmt.Sprintf("%s-%d", base, w.first+i))
 		if len(w.volumes) > 0 {
 			d.makeVolumes(w, &pod)
 		}
@@ -250,11 +253,11 @@ func (d *Decoder) makeVolumes(w workload, pod *corev1.Pod) {
 }
 
 // unused returns name, with a number appended if another pod already has the name.
-func unused(taken map[string]bool, namespace, name string) string {
+func unused(usedNames map[string]bool, namespace, name string) string {
 	out := name
-	for i := 2; taken[namespace+"/"+out]; i++ {
+	for i := 2; usedNames[namespace+"/"+out]; i++ {
 		out = fmt.Sprintf("%s-%d", name, i)
 	}
-	taken[namespace+"/"+out] = true
+	usedNames[namespace+"/"+out] = true
 	return out
 }

@@ -76,15 +76,17 @@ func (o Objects) Blockers(now time.Time) []Blocker {
 	return out
 }
 
+// tidy returns the list sorted and without duplicates. It changes the list.
 func tidy(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
+// blockers collects the result of Objects.Blockers.
 type blockers struct {
-	guards  budgetIndex
-	matched map[string]int // the number of pods that each budget selects
-	by      map[string]*Blocker
+	guards  budgetIndex         // the PodDisruptionBudgets
+	matched map[string]int      // number of pods that each budget selects, by "namespace/name" of the budget
+	by      map[string]*Blocker // by kind and budgets
 }
 
 // addPod adds the blockers of the pod to the report.
@@ -165,7 +167,7 @@ func (f *blockers) classify(g indexedBudget) (Blocker, bool) {
 	return out, true
 }
 
-// leastOf returns how many of the pods must be healthy by the budget's minAvailable; a percentage rounds up.
+// leastOf returns how many of the pods must be healthy by the budget's minAvailable; a percentage is rounded up.
 func leastOf(b *policyv1.PodDisruptionBudget, pods int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MinAvailable, pods, true)
 	if err != nil {
@@ -174,6 +176,7 @@ func leastOf(b *policyv1.PodDisruptionBudget, pods int) int {
 	return n
 }
 
+// settingOf returns the budget's setting for a message: "maxUnavailable 0".
 func settingOf(b *policyv1.PodDisruptionBudget) string {
 	switch {
 	case b.Spec.MaxUnavailable != nil:
@@ -184,7 +187,7 @@ func settingOf(b *policyv1.PodDisruptionBudget) string {
 	return "a PodDisruptionBudget with neither minAvailable nor maxUnavailable"
 }
 
-// add adds a pod to a blocker.
+// add adds a pod to the blocker with the kind of b and the key. If there is none yet, it adds b.
 func (f *blockers) add(key string, pod *corev1.Pod, b Blocker) {
 	key = string(b.Kind) + " " + key
 	if f.by[key] == nil {

@@ -28,17 +28,18 @@ type budgetIndex map[string]*namespaceBudgets
 // namespaceBudgets are the budgets of a namespace.
 type namespaceBudgets struct {
 	all    []indexedBudget  // sorted by name
-	byPair map[string][]int // indexes of the budgets that select only pods with a certain label: "key=value"
-	others []int
+	byPair map[string][]int // by label, "key=value": indexes in all of the budgets that select only pods with that label
+	others []int            // indexes in all of the other budgets
 	// isUnread: the budgets exceed the limits and were not indexed, so each may select any pod.
 	isUnread bool
 }
 
+// indexedBudget is a PodDisruptionBudget with its parsed selector.
 type indexedBudget struct {
-	name     string // "namespace/name"
-	selector labels.Selector
-	object   *policyv1.PodDisruptionBudget
-	size     int // requirements and values
+	name     string                        // "namespace/name"
+	selector labels.Selector               // the parsed selector
+	object   *policyv1.PodDisruptionBudget // the budget itself
+	size     int                           // number of requirements and values of the selector
 }
 
 // activeBudgets indexes the budgets that are not being deleted.
@@ -47,7 +48,7 @@ func activeBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
 		func(b *policyv1.PodDisruptionBudget) bool { return b.DeletionTimestamp != nil }))
 }
 
-// indexBudgets indexes all budgets.
+// indexBudgets indexes all budgets, including those that are being deleted.
 func indexBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
 	out := budgetIndex{}
 	sizes := map[string]int{}
@@ -146,6 +147,7 @@ func (g budgetIndex) of(pod *corev1.Pod) (matching []indexedBudget, isCut bool) 
 	return matching, space.isUnread
 }
 
+// isNever reports whether the budget's setting allows no disruption, whatever the number of pods.
 func isNever(b *policyv1.PodDisruptionBudget) bool {
 	if most := b.Spec.MaxUnavailable; most != nil {
 		return most.Type == intstr.Int && most.IntVal == 0 || most.Type == intstr.String && most.StrVal == "0%"

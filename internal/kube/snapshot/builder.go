@@ -17,17 +17,17 @@ import (
 
 // builder makes a snapshot: it counts bound and planned pods on their nodes, and collects the pods that need a node.
 type builder struct {
-	view    View
-	around  conversion.References
-	kinds   *podKinds
-	budgets budgetIndex
-	nodes   []*nodeView
-	pods    []cluster.Pod
+	view    View                  // the input besides the objects
+	around  conversion.References // the objects that pods refer to
+	kinds   *podKinds             // the kinds of pods, each once
+	budgets budgetIndex           // the PodDisruptionBudgets
+	nodes   []*nodeView           // the nodes of the snapshot
+	pods    []cluster.Pod         // the pods that need a node
 
-	traits  conversion.TraitSet
+	traits  conversion.TraitSet  // parts of pods' values that several pods share
 	byName  map[string]*nodeView // by Node name
-	planned planned
-	coming  [][]unplacedPod // for each of nodes, the pods that it was launched for and that are not bound to it yet
+	planned planned              // the nodes that pods are planned for
+	coming  [][]unplacedPod      // for each of nodes, the pods that it was launched for and that are not bound to it yet
 }
 
 // index prepares the lookup of nodes by pod. Call it when nodes is complete.
@@ -80,6 +80,8 @@ func isGated(pod *corev1.Pod) bool {
 	return false
 }
 
+// bound counts a bound pod on its node. If the node is terminating and the pod may be evicted, it adds the pod to the
+// pods that need a node.
 func (b *builder) bound(pod *corev1.Pod) {
 	n, ok := b.byName[pod.Spec.NodeName]
 	switch {
@@ -123,8 +125,8 @@ func (n *nodeView) addUnmovable(b *builder, pod *corev1.Pod) {
 	}
 }
 
-// addMovable counts a bound pod that needs another node when this one terminates. It reports whether that is now the
-// case.
+// addMovable counts a bound pod that needs another node when this one terminates. It reports whether the pod needs
+// another node now.
 func (n *nodeView) addMovable(b *builder, pod *corev1.Pod, value *cluster.Pod) bool {
 	n.addUsage(b, pod, value.Requests, value.HostPorts)
 	n.value.Pods = append(n.value.Pods, *value)
@@ -195,8 +197,8 @@ func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 
 // isBeyond reports whether a pod requests more CPU or memory than the node has in total. An unknown total (0) limits
 // nothing.
-func isBeyond(asks, has resources.Amounts) bool {
-	return has.CPU > 0 && asks.CPU > has.CPU || has.Memory > 0 && asks.Memory > has.Memory
+func isBeyond(requests, total resources.Amounts) bool {
+	return total.CPU > 0 && requests.CPU > total.CPU || total.Memory > 0 && requests.Memory > total.Memory
 }
 
 // sort sorts the pods and residents of the node. Call it when all of its pods are counted.

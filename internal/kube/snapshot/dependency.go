@@ -15,6 +15,7 @@ type dependency struct {
 	name string // "namespace/name" of a volume claim, the namespace of Services, conversion.OwnerKey of an owner
 }
 
+// dependencyKind is the kind of a dependency.
 type dependencyKind int8
 
 const (
@@ -45,6 +46,7 @@ func (s *podState) dependencies(pod *corev1.Pod) []dependency {
 	return out
 }
 
+// selectsNamespaces reports whether a term of the pod's affinity or anti-affinity selects namespaces by their labels.
 func selectsNamespaces(a *corev1.Affinity) bool {
 	if a == nil {
 		return false

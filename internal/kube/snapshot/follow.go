@@ -23,9 +23,9 @@ type Informers interface {
 // follower keeps a state up to date. The zero value has not started.
 type follower struct {
 	mu        sync.Mutex
-	state     *state
-	unwatched []feed // the kinds that have no informer yet
-	lists     []initialList
+	state     *state        // nil before the start
+	unwatched []feed        // the kinds that have no informer yet
+	lists     []initialList // lists of informers that may be incomplete
 }
 
 // initialList is the first list of an informer.
@@ -47,13 +47,13 @@ func (r *Reader) follow(ctx context.Context) (*state, error) {
 	f.mu.Lock()
 	state, all := f.state, f.lists
 	f.mu.Unlock()
-	patient, stop := context.WithTimeout(ctx, listTimeout)
+	waiting, stop := context.WithTimeout(ctx, listTimeout)
 	defer stop()
 	var late []string
 	for _, one := range all {
 		select {
 		case <-one.all.Done():
-		case <-patient.Done():
+		case <-waiting.Done():
 			if !toolscache.IsDone(one.all) {
 				late = append(late, one.kind)
 			}

@@ -61,6 +61,7 @@ func (h Hold) String() string {
 	return text
 }
 
+// joined joins the texts with a semicolon; owner may be empty.
 func joined(what, owner string) string {
 	if owner == "" {
 		return what
@@ -81,7 +82,7 @@ func (o Objects) Holds(now time.Time) map[string]Hold {
 		if !ok {
 			continue
 		}
-		if before, has := out[pod.Spec.NodeName]; !has || h.isBefore(before) {
+		if before, ok := out[pod.Spec.NodeName]; !ok || h.isBefore(before) {
 			out[pod.Spec.NodeName] = h
 		}
 	}
@@ -134,6 +135,7 @@ func (g indexedBudget) refuses(pod *corev1.Pod) bool {
 	return policy == nil || *policy != policyv1.AlwaysAllow || isPodReady(pod)
 }
 
+// isPodReady reports whether the condition Ready of the pod is true.
 func isPodReady(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
@@ -161,8 +163,8 @@ func protectedUntil(pod *corev1.Pod) time.Time {
 	return pod.Status.StartTime.Add(span)
 }
 
-// Workload returns the workload of a pod, for example "Deployment a/web" for a pod of one of its ReplicaSets; empty for a pod
-// without owner. A pod and its successor have the same workload.
+// Workload returns the workload of a pod, for example "Deployment a/web" for a pod of one of its ReplicaSets; empty for
+// a pod without owner. A pod and its successor have the same workload.
 func Workload(pod *corev1.Pod) string {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {

@@ -23,16 +23,16 @@ import (
 // The zero value is an empty ledger. Its methods may be called concurrently.
 type Ledger struct {
 	mu      sync.Mutex
-	entries map[types.UID]entry
-	reads   uint64 // counts the comparisons with the cache
+	entries map[types.UID]entry // by UID of the claim
+	reads   uint64              // number of comparisons with the cache
 }
 
 // entry is one claim in flight.
 type entry struct {
 	claim *karpv1.NodeClaim // as the API server returned it; never changed
-	made  time.Time
-	seen  uint64 // the last of reads in which the cache had it; 0 if it never had
-	own   bool   // this process created it
+	made  time.Time         // when it was created
+	seen  uint64            // number of the last comparison (reads) in which the cache had the claim; 0: none
+	own   bool              // this process created it
 }
 
 // Record adds a claim that was created at now.
@@ -42,6 +42,7 @@ func (l *Ledger) Record(now time.Time, claim *karpv1.NodeClaim) {
 	l.put(claim.UID, entry{claim: claim, made: now, own: true})
 }
 
+// put stores the entry. The caller must hold the lock.
 func (l *Ledger) put(uid types.UID, e entry) {
 	if l.entries == nil {
 		l.entries = map[types.UID]entry{}
@@ -49,7 +50,8 @@ func (l *Ledger) put(uid types.UID, e entry) {
 	l.entries[uid] = e
 }
 
-// IsOwn reports whether the claim is in flight and this process created it: no other process can have launched an instance for it.
+// IsOwn reports whether the claim is in flight and this process created it: no other process can have launched an
+// instance for it.
 func (l *Ledger) IsOwn(uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

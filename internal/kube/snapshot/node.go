@@ -25,16 +25,16 @@ type nodeView struct {
 	claim *karpv1.NodeClaim // nil for a node that Joiner did not launch
 	node  *corev1.Node      // nil before the kubelet has created it
 
-	// isTerminating means that its pods need another node and its capacity no longer counts against limits. A cordoned
-	// node is not terminating.
+	// isTerminating means that its pods need another node and that limits of the pool no longer include its capacity. A
+	// cordoned node is not terminating.
 	isTerminating bool
-	// maxCapacity is the largest capacity that the node may get; it counts against the limits of its pool.
+	// maxCapacity is the largest capacity that the node may get; limits of the pool include it.
 	maxCapacity resources.Amounts
 
 	planPeriod planPeriod // of the claim
 	isShared   bool       // movable pods are bound to it
 
-	residents residents
+	residents residents                      // the pods that stay on it, by kind
 	running   []types.NamespacedName         // the DaemonSets that have a pod on it
 	attached  map[conversion.Attachment]bool // the volumes that its pods use
 }
@@ -140,6 +140,7 @@ func unacceptedView(n *corev1.Node) nodeView {
 	return v
 }
 
+// allocatableOf returns what the Node reports as allocatable, or its capacity if it reports nothing.
 func allocatableOf(n *corev1.Node) resources.Amounts {
 	if len(n.Status.Allocatable) == 0 {
 		return conversion.Amounts(n.Status.Capacity)
@@ -147,9 +148,9 @@ func allocatableOf(n *corev1.Node) resources.Amounts {
 	return conversion.Amounts(n.Status.Allocatable)
 }
 
-// claimView returns the view of a claim, with its Node if there is one. The claim's fields count until the Node is
-// registered, then the Node's. Until the Node is initialized, resources that the kubelet does not report yet (mostly
-// devices) are taken from the claim, and temporary taints are left out.
+// claimView returns the view of a claim, with its Node if there is one. It takes labels and taints from the claim until
+// the Node is registered, then from the Node. Until the Node is initialized, resources that the kubelet does not report
+// yet (mostly devices) are taken from the claim, and temporary taints are left out.
 func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeView {
 	v := nodeView{claim: c, node: n, isTerminating: c.DeletionTimestamp != nil, planPeriod: planPeriodOf(c)}
 	v.value = cluster.Node{
@@ -203,6 +204,8 @@ func setPromised(v *nodeView, market catalog.Market) {
 	setUnlaunched(v, market)
 }
 
+// setUnlaunched sets labels and capacity of a claim without an instance from the instance types that it lists. Of each
+// resource it takes the least that one of the types has, and at least the claim's requests.
 func setUnlaunched(v *nodeView, market catalog.Market) {
 	c, out := v.claim, &v.value
 	requests := conversion.RequestAmounts(c.Spec.Resources.Requests)
@@ -241,8 +244,10 @@ func offeredTypes(c *karpv1.NodeClaim, market catalog.Market) []*catalog.Type {
 	return out
 }
 
+// byTypeName compares a type with a name, for a binary search.
 func byTypeName(t catalog.Type, name string) int { return strings.Compare(t.Name, name) }
 
+// promisedLabels returns the labels that the node of a claim without an instance will probably have.
 func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) requirements.Labels {
 	out := requirements.Labels{}
 	if len(types) > 0 {
@@ -279,6 +284,7 @@ func filled(a, b resources.Amounts) resources.Amounts {
 	return a
 }
 
+// isDisrupted reports whether the taints include that of a disrupted node.
 func isDisrupted(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
 }
@@ -343,11 +349,11 @@ func (n *nodeView) addUsage(b *builder, pod *corev1.Pod, requests resources.Amou
 // limitVolumes sets the node's attach limits: those that its CSI drivers report, or the known limit of its instance
 // type if its EBS driver has not reported yet.
 func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Market) {
-	v, said := &n.value, conversion.AttachLimits(drivers)
-	for _, e := range said.Extended {
+	v, reported := &n.value, conversion.AttachLimits(drivers)
+	for _, e := range reported.Extended {
 		v.Allocatable = v.Allocatable.With(e.Name, e.Value)
 	}
-	if v.Claim == "" || v.Initialized || said.Of(conversion.AttachablePrefix+conversion.DriverEBS) != 0 {
+	if v.Claim == "" || v.Initialized || reported.Of(conversion.AttachablePrefix+conversion.DriverEBS) != 0 {
 		return
 	}
 	if most := volumesOfType(n, market); most > 0 {

@@ -15,30 +15,31 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// nodeState is the nodes of a state: NodeClaims, Nodes, and what they are together with their pods.
+// nodeState has the NodeClaims and Nodes of a state, and the nodes of the snapshot that are computed from them.
 type nodeState struct {
 	pods   *podState
-	nodes  map[string]*corev1.Node
-	claims map[string]*karpv1.NodeClaim
-	market catalog.Market // of the last snapshot
+	nodes  map[string]*corev1.Node      // by name
+	claims map[string]*karpv1.NodeClaim // by name
+	market catalog.Market               // of the last snapshot
 
-	slots    []*slot     // in the order of the snapshot
-	views    []*nodeView // of slots
-	isPaired bool        // slots have all current claims and Nodes
-	late     []*karpv1.NodeClaim
-	byClaim  map[string]*slot // slots by claim name
-	byNode   map[string]*slot // slots by Node name
+	slots    []*slot             // in the order of the snapshot
+	views    []*nodeView         // of slots
+	isPaired bool                // slots have all current claims and Nodes
+	late     []*karpv1.NodeClaim // claims in slots that no informer event had reported at the last snapshot
+	byClaim  map[string]*slot    // slots by claim name
+	byNode   map[string]*slot    // slots by Node name
 
 	listed []cluster.Node // the nodes of the last snapshot
 
-	kinds   podKinds
-	rules   budgetIndex
-	daemons []cluster.Daemon
+	kinds   podKinds         // the kinds of pods, each once
+	budgets budgetIndex      // the PodDisruptionBudgets
+	daemons []cluster.Daemon // the DaemonSets
 
-	// These count the changes of market, rules and daemons. A slot stores the counts that it was computed with.
-	marketRevision, rulesRevision, daemonsRevision uint64
+	// These count the changes of market, budgets and daemons. A slot stores the counts that it was computed with.
+	marketRevision, budgetsRevision, daemonsRevision uint64
 }
 
+// newNodeState returns a state without nodes.
 func newNodeState(pods *podState) *nodeState {
 	return &nodeState{pods: pods, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}}
 }
@@ -50,15 +51,15 @@ type slot struct {
 
 	// bare is the node without pods.
 	bare         nodeView
-	bareOf       pair
-	bareWith     *storagev1.CSINode
-	bareRevision uint64 // of the market; 0 if bare was never computed
+	bareOf       pair               // the pair that bare was computed from
+	bareWith     *storagev1.CSINode // the CSINode that bare was computed from
+	bareRevision uint64             // of the market; 0 if bare was never computed
 
 	// full is the node with its pods.
 	full          nodeView
 	isFull        bool   // full was computed from the current bare
 	fullRevision  uint64 // of the pods on the Node
-	rulesRevision uint64
+	budgetsRevision uint64
 	isTimed       bool          // a pod of the node is protected for a limited time
 	held          []unplacedPod // pods that are nominated for the node and not bound yet
 	coming        []unplacedPod // pods that it was launched for and that are not bound to it yet
@@ -80,6 +81,7 @@ type unplacedPod struct {
 	value  *cluster.Pod
 }
 
+// putNode stores a Node. If the change affects its pairing with a claim, all pairs are made again.
 func (s *nodeState) putNode(n *corev1.Node) {
 	before := s.nodes[n.Name]
 	s.nodes[n.Name] = n
@@ -90,11 +92,13 @@ func (s *nodeState) putNode(n *corev1.Node) {
 	}
 }
 
+// dropNode removes a Node.
 func (s *nodeState) dropNode(n *corev1.Node) {
 	delete(s.nodes, n.Name)
 	s.isPaired = false
 }
 
+// putClaim stores a claim. If the change affects its pairing with a Node, all pairs are made again.
 func (s *nodeState) putClaim(c *karpv1.NodeClaim) {
 	before := s.claims[c.Name]
 	s.claims[c.Name] = c
@@ -106,6 +110,7 @@ func (s *nodeState) putClaim(c *karpv1.NodeClaim) {
 	}
 }
 
+// dropClaim removes a claim.
 func (s *nodeState) dropClaim(c *karpv1.NodeClaim) {
 	delete(s.claims, c.Name)
 	s.isPaired = false
@@ -163,9 +168,9 @@ func (s *nodeState) setMarket(market catalog.Market) {
 	s.market = market
 }
 
-func (s *nodeState) setBudgets(rules budgetIndex) {
-	s.rules = rules
-	s.rulesRevision++
+func (s *nodeState) setBudgets(budgets budgetIndex) {
+	s.budgets = budgets
+	s.budgetsRevision++
 }
 
 // setDaemons sets the DaemonSets. Nodes are computed again only if a DaemonSet has changed.
@@ -176,10 +181,12 @@ func (s *nodeState) setDaemons(daemons []cluster.Daemon) {
 	}
 }
 
+// areSameTypes reports whether nodes computed from the types of a and b are equal. It ignores offerings and prices.
 func areSameTypes(a, b catalog.Catalog) bool {
 	return areSame(a.Types, b.Types) && maps.EqualFunc(a.Pools, b.Pools, areSame)
 }
 
+// areSame is areSameTypes for one list of types.
 func areSame(a, b []catalog.Type) bool {
 	if len(a) != len(b) || len(a) == 0 || &a[0] == &b[0] {
 		return len(a) == len(b)
@@ -218,7 +225,7 @@ func (s *nodeState) addPods(x *slot, b *builder, held, coming []unplacedPod) {
 		h = *s.pods.hosts[x.node.Name]
 	}
 	if x.isFull && x.fullRevision == h.revision && slices.Equal(x.held, held) && slices.Equal(x.coming, coming) &&
-		!(x.bare.isTerminating && (x.isTimed || x.rulesRevision != s.rulesRevision)) {
+		!(x.bare.isTerminating && (x.isTimed || x.budgetsRevision != s.budgetsRevision)) {
 		return
 	}
 	before := x.full.residents
@@ -246,7 +253,7 @@ func (s *nodeState) addPods(x *slot, b *builder, held, coming []unplacedPod) {
 	}
 	h.shareValues(x.full.value.Pods)
 	s.kinds.dropAll(before)
-	x.isFull, x.fullRevision, x.rulesRevision, x.held, x.coming = true, h.revision, s.rulesRevision, held, coming
+	x.isFull, x.fullRevision, x.budgetsRevision, x.held, x.coming = true, h.revision, s.budgetsRevision, held, coming
 }
 
 // countMovable returns how many of the pods would need another node if this one terminated.

@@ -44,9 +44,9 @@ type Objects struct {
 type View struct {
 	Now time.Time // time of the snapshot
 
-	// Live is true for the objects of a running cluster: a pod counts if kube-scheduler could not schedule it, and a
-	// pool if its node class is ready. Manifests have no status: every pod without a node counts, and every pool whose
-	// class is not reported as not ready.
+	// Live is true for the objects of a running cluster. Then a pod needs a node if kube-scheduler could not schedule
+	// it, and a pool can be used if its node class is ready. Manifests have no status: every pod without a node needs
+	// one, and every pool can be used unless its class is reported as not ready.
 	Live bool
 
 	// Market has the instance types of claims without an instance. If nil, such a claim has the size of its requests.
@@ -94,6 +94,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 	return out
 }
 
+// nodesOf returns the nodes without pods, in no particular order.
 func nodesOf(o Objects, market catalog.Market) []*nodeView {
 	drivers := conversion.CSINodesByName(o.CSINodes)
 	pairs := pairsOf(o.Claims, o.Nodes)
@@ -105,14 +106,17 @@ func nodesOf(o Objects, market catalog.Market) []*nodeView {
 	return out
 }
 
+// byNodeID sorts nodes by name, then by the name of the claim.
 func byNodeID(a, b *cluster.Node) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Claim, b.Claim))
 }
 
+// byPodID sorts pods by namespace and name.
 func byPodID(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
+// sortPods sorts the pods by namespace and name.
 func sortPods(pods []cluster.Pod) {
 	slices.SortFunc(pods, func(a, b cluster.Pod) int { return byPodID(&a, &b) })
 }

@@ -18,16 +18,19 @@ import (
 // other pods there. The back-off of kube-scheduler for a pod is at most 10 seconds.
 const bindTimeout = 12 * time.Second
 
-// planPeriod is the time during which the pods that a claim was made for count on its node.
+// planPeriod is the time during which the pods that a claim was made for are counted on its node.
 type planPeriod struct {
 	pods  bool      // the claim names pods
 	until time.Time // zero: until the claim changes
 }
 
+// isActive reports whether the pods are counted on the node at now.
 func (p planPeriod) isActive(now time.Time) bool {
 	return p.pods && (p.until.IsZero() || !now.After(p.until))
 }
 
+// planPeriodOf returns the period of the claim: until bindTimeout after its node became ready. It has no period if it
+// names no pods or is being deleted.
 func planPeriodOf(claim *karpv1.NodeClaim) planPeriod {
 	if claim.DeletionTimestamp != nil || claim.Annotations[conversion.AnnotationPods] == "" {
 		return planPeriod{}
@@ -40,9 +43,10 @@ func planPeriodOf(claim *karpv1.NodeClaim) planPeriod {
 }
 
 // hasRoomFor reports whether the node still has room for a pod that it was launched for. kube-scheduler does not know
-// the plan, and binds any pod that fits to a ready node. A pod whose room is taken must be planned again immediately:
-// often the node of the other pod has room now, which would otherwise look empty and be removed. All bound pods must be
-// counted before the call. A node without movable pods has the planned room.
+// the plan, and binds any pod that fits to a ready node. A pod whose room another pod uses must be planned again
+// immediately: often the node that was launched for the other pod has room now. Otherwise that node would look empty
+// and be removed. All bound pods must be counted before the call. A node without movable pods still has the planned
+// room.
 func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
 	return !n.isShared || n.value.Requested.Add(pod.Requests).Fits(n.value.Allocatable)
 }
@@ -50,6 +54,7 @@ func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
 // planned maps a pod to the node that it is planned for, as an index into nodes.
 type planned map[types.NamespacedName]int
 
+// plannedOn returns the nodes that pods are planned for at now.
 func plannedOn(nodes []*nodeView, now time.Time) planned {
 	out := planned{}
 	for i, n := range nodes {
@@ -59,7 +64,7 @@ func plannedOn(nodes []*nodeView, now time.Time) planned {
 		for id := range strings.SplitSeq(n.claim.Annotations[conversion.AnnotationPods], ",") {
 			namespace, name, _ := strings.Cut(id, "/")
 			pod := types.NamespacedName{Namespace: namespace, Name: name}
-			// If several claims name the pod, the newest counts.
+			// If several claims name the pod, the newest is used.
 			if old, ok := out[pod]; !ok || byAge(nodes[old].claim, n.claim) < 0 {
 				out[pod] = i
 			}
@@ -68,6 +73,7 @@ func plannedOn(nodes []*nodeView, now time.Time) planned {
 	return out
 }
 
+// byAge sorts claims by creation, oldest first, then by name.
 func byAge(a, b *karpv1.NodeClaim) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

@@ -15,16 +15,16 @@ import (
 
 // podState is the pods of a state: the Node of each pod, and its value for the engine.
 type podState struct {
-	around    conversion.References
-	pods      map[client.ObjectKey]*podEntry
-	hosts     map[string]*host // by Node name; the Node itself may be missing
-	revisions uint64           // counts the changes of all hosts
+	around    conversion.References          // the objects that pods refer to
+	pods      map[client.ObjectKey]*podEntry // by namespace and name
+	hosts     map[string]*host               // by Node name; the Node itself may be missing
+	revisions uint64                         // counts the changes of all hosts
 
 	waiting queue // the pods without a node that kube-scheduler tried and could not bind, or nominated for a node
 
 	users     map[dependency]map[*podEntry]struct{} // the pods whose value is computed from a dependency
 	contested map[string]bool                       // volume claims whose only user may have changed: "namespace/name"
-	traits    conversion.TraitSet
+	traits    conversion.TraitSet                   // parts of pods' values that several pods share
 
 	daemonPods      map[types.UID]map[*podEntry]struct{} // by UID of the DaemonSet
 	newest          map[types.UID]*corev1.Pod            // the newest pod of each DaemonSet
@@ -40,7 +40,7 @@ type podEntry struct {
 	value  *cluster.Pod
 	traits *conversion.SharedTraits // the parts of value that other pods share
 	host   *host                    // nil if it is on no Node
-	queued queued
+	queued queued                   // its state in podState.waiting
 }
 
 // host is a Node with the pods that are bound to it.
@@ -49,6 +49,7 @@ type host struct {
 	revision uint64      // grows when one of the pods changes
 }
 
+// newPodState returns a state without pods.
 func newPodState(around conversion.References) *podState {
 	around.Volumes.Single = map[string]string{}
 	return &podState{
@@ -69,6 +70,7 @@ func (s *podState) valueOf(p *podEntry) *cluster.Pod {
 	return p.value
 }
 
+// putPod stores a new or changed pod.
 func (s *podState) putPod(pod *corev1.Pod) {
 	key := client.ObjectKeyFromObject(pod)
 	p := s.pods[key]
@@ -89,6 +91,7 @@ func (s *podState) putPod(pod *corev1.Pod) {
 	s.place(p)
 }
 
+// dropPod removes a pod.
 func (s *podState) dropPod(pod *corev1.Pod) {
 	key := client.ObjectKeyFromObject(pod)
 	if p := s.pods[key]; p != nil {
@@ -169,6 +172,7 @@ func (s *podState) unplace(p *podEntry) {
 	}
 }
 
+// nextRevision returns a number that no host has had as its revision.
 func (s *podState) nextRevision() uint64 {
 	s.revisions++
 	return s.revisions
@@ -191,6 +195,7 @@ func (s *podState) invalidate(d dependency) {
 	}
 }
 
+// invalidatePod marks one pod: its value is computed again.
 func (s *podState) invalidatePod(p *podEntry) {
 	if p.value = nil; p.host != nil {
 		p.host.revision = s.nextRevision()
@@ -250,6 +255,7 @@ type queue struct {
 // queued is the state of a pod in a queue: whether it is queued, and whether a list of the queue still contains it.
 type queued struct{ in, listed bool }
 
+// add queues the pod.
 func (q *queue) add(p *podEntry) {
 	if p.queued.in = true; !p.queued.listed {
 		p.queued.listed = true
@@ -257,6 +263,7 @@ func (q *queue) add(p *podEntry) {
 	}
 }
 
+// drop removes the pod from the queue, if it is queued.
 func (q *queue) drop(p *podEntry) {
 	if p.queued.in {
 		p.queued.in, q.anyGone = false, true
@@ -280,6 +287,7 @@ func (q *queue) tidy() []*podEntry {
 	return q.pods
 }
 
+// byEntryID sorts pods by namespace and name.
 func byEntryID(a, b *podEntry) int {
 	return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
 }

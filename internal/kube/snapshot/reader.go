@@ -107,15 +107,15 @@ func (r *Reader) listed(ctx context.Context) (Objects, error) {
 		spaces    corev1.NamespaceList
 		drivers   storagev1.CSINodeList
 		inventory = []client.ObjectList{
-			// List Nodes before pods. A pod that is bound in between then counts as pending, and the plan may have one
-			// node too many. In the other order, the room of that pod would be used twice.
+			// List Nodes before pods. A pod that is bound to a new Node in between then seems to be pending, and the
+			// plan may have one node too many. In the other order, the room of that pod would be used twice.
 			&nodes, &claims, &pods, &daemons, &pools, &classes, &requests, &volumes, &storages, &budgets,
 			&spaces, &drivers,
 		}
 	)
 	for _, list := range inventory {
 		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return Objects{}, fmt.Errorf("list objects of kind %s: %w", listed(list), err)
+			return Objects{}, fmt.Errorf("list objects of kind %s: %w", kindOfList(list), err)
 		}
 	}
 	out.Pods = pointers(pods.Items)
@@ -145,11 +145,11 @@ func (r *Reader) late(ctx context.Context, now time.Time, claims []*karpv1.NodeC
 	}
 	late, overdue := r.Ledger.missing(now, claims)
 	for _, c := range overdue {
-		there, err := r.isThere(ctx, c)
+		exists, err := r.exists(ctx, c)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("look for nodeclaim %s: %w", c.Name, err)
-		case there:
+		case exists:
 			late = append(late, c)
 		default:
 			// It was deleted before the cache had it: no informer event will report it.
@@ -159,8 +159,8 @@ func (r *Reader) late(ctx context.Context, now time.Time, claims []*karpv1.NodeC
 	return late, nil
 }
 
-// isThere reports whether the API server has the claim.
-func (r *Reader) isThere(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
+// exists reports whether the API server has the claim. Without Live it returns true.
+func (r *Reader) exists(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
 	if r.Live == nil {
 		return true, nil
 	}
@@ -217,7 +217,7 @@ func (r *Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
 	return pointers(list.Items), nil
 }
 
-// PodsNow is PodsOn, but reads from the API server and not from the cache.
+// PodsNow is PodsOn, but reads from the API server and not from the cache. Live must be set.
 func (r *Reader) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.Live.List(ctx, &list, client.MatchingFields{kubeclient.IndexPodNode: node}); err != nil {
@@ -236,6 +236,7 @@ func (r *Reader) AttachmentsOn(ctx context.Context, node string) ([]*storagev1.V
 	return pointers(list.Items), nil
 }
 
+// pointers returns pointers to the items.
 func pointers[T any](items []T) []*T {
 	out := make([]*T, len(items))
 	for i := range items {
@@ -244,8 +245,8 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// listed is the kind of a list's objects, for a message.
-func listed(list client.ObjectList) string {
+// kindOfList returns the kind of a list's objects, for a message.
+func kindOfList(list client.ObjectList) string {
 	_, name, _ := strings.Cut(fmt.Sprintf("%T", list), ".")
 	return strings.TrimSuffix(name, "List")
 }
@@ -260,7 +261,7 @@ func (r *Reader) groups(ctx context.Context) (conversion.Groups, error) {
 	)
 	for _, list := range []client.ObjectList{&services, &controllers, &replicas, &stateful} {
 		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return conversion.Groups{}, fmt.Errorf("list objects of kind %s: %w", listed(list), err)
+			return conversion.Groups{}, fmt.Errorf("list objects of kind %s: %w", kindOfList(list), err)
 		}
 	}
 	return conversion.Groups{

@@ -45,6 +45,7 @@ func ownersOf(o Objects) map[string]string {
 	return out
 }
 
+// referencesOf returns the objects that the values of pods depend on.
 func referencesOf(o Objects, view View) conversion.References {
 	out := conversion.References{
 		Volumes:           volumesOf(o, view.Live),
@@ -58,6 +59,7 @@ func referencesOf(o Objects, view View) conversion.References {
 	return out
 }
 
+// volumesOf indexes the volume claims, volumes and storage classes. The driver of EBS always may limit attachments.
 func volumesOf(o Objects, live bool) conversion.VolumeIndex {
 	out := conversion.VolumeIndex{
 		Limited: map[string]bool{conversion.DriverEBS: true},

@@ -27,8 +27,8 @@ type podKinds struct {
 type podKind struct {
 	cluster.Kind
 	avoids string // Avoids as text
-	text   string
-	uses   int // the number of pods with this kind; see drop
+	text   string // see kindText
+	uses   int    // number of pods with this kind; see drop
 }
 
 // of returns the kind with these fields, and counts one more pod with it.
@@ -78,7 +78,7 @@ func (k *podKinds) dropAll(of residents) {
 	}
 }
 
-// hash does not depend on the order of the labels.
+// hash returns a hash of the fields that does not depend on the order of the labels. avoided is podKind.avoids.
 func (k *podKinds) hash(namespace string, labels requirements.Labels, avoided string) uint64 {
 	sum := maphash.String(k.seed, namespace) + 31*maphash.String(k.seed, avoided)
 	for key, value := range labels {
@@ -90,6 +90,7 @@ func (k *podKinds) hash(namespace string, labels requirements.Labels, avoided st
 // residents counts the pods that stay on one node, by kind.
 type residents map[*podKind]int
 
+// add counts one more pod of the kind.
 func (r *residents) add(one *podKind) {
 	if *r == nil {
 		*r = residents{}

@@ -29,10 +29,10 @@ import (
 type state struct {
 	mu sync.Mutex // guards all fields
 
-	view    View // of the last snapshot; only Now changes
-	pods    *podState
-	volumes *volumeState
-	nodes   *nodeState
+	view    View         // of the last snapshot; only Now changes
+	pods    *podState    // the pods and their values
+	volumes *volumeState // volume claims, volumes, storage classes and CSINodes
+	nodes   *nodeState   // NodeClaims and Nodes, and the nodes of the snapshot
 
 	pools       table[*karpv1.NodePool]
 	classes     table[*awsv1.EC2NodeClass]
@@ -61,6 +61,7 @@ func (t table[T]) put(object T) (before T, ok bool) {
 	return before, ok
 }
 
+// drop removes the object, and returns its previous version.
 func (t table[T]) drop(object T) (before T, ok bool) {
 	key := client.ObjectKeyFromObject(object)
 	before, ok = t[key]
@@ -68,6 +69,7 @@ func (t table[T]) drop(object T) (before T, ok bool) {
 	return before, ok
 }
 
+// list returns the objects in no particular order.
 func (t table[T]) list() []T { return slices.Collect(maps.Values(t)) }
 
 // newState returns the state of an empty cluster.
@@ -90,11 +92,12 @@ type feed struct {
 	put, drop func(client.Object)
 }
 
+// feedOf returns the feed for objects of the type of like.
 func feedOf[T client.Object](like T, put, drop func(T)) feed {
 	return feed{like, func(o client.Object) { put(o.(T)) }, func(o client.Object) { drop(o.(T)) }}
 }
 
-// tableFeed is a feed that stores objects in a table and then calls note.
+// tableFeed returns a feed that stores objects in a table. It calls note when the table has changed.
 func tableFeed[T client.Object](like T, t table[T], note func()) feed {
 	return feedOf(like, func(o T) {
 		if before, ok := t.put(o); !ok || client.Object(before) != client.Object(o) {
@@ -167,6 +170,7 @@ func (s *state) objects() Objects {
 	return out
 }
 
+// groups returns the objects that select pods.
 func (s *state) groups() conversion.Groups {
 	return conversion.Groups{
 		Services:     s.services.list(),
@@ -183,7 +187,7 @@ func (s *state) currentClaims() []*karpv1.NodeClaim {
 	return slices.Collect(maps.Values(s.nodes.claims))
 }
 
-// refresh computes again what pods and nodes depend on.
+// refresh updates what the values of pods and nodes are computed from, if it has changed since the last snapshot.
 func (s *state) refresh() {
 	c := s.changed
 	if c.spaces {
@@ -205,7 +209,7 @@ func (s *state) refresh() {
 
 // builder returns a builder that counts pods on the nodes of the state.
 func (s *state) builder() *builder {
-	return &builder{view: s.view, around: s.pods.around, kinds: &s.nodes.kinds, budgets: s.nodes.rules}
+	return &builder{view: s.view, around: s.pods.around, kinds: &s.nodes.kinds, budgets: s.nodes.budgets}
 }
 
 func (s *state) putNamespace(space *corev1.Namespace) {

@@ -50,7 +50,7 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 	unplaced := make([]*cluster.Pod, 0, len(waiting))
 	held, coming := map[int][]unplacedPod{}, map[int][]unplacedPod{}
 	planned := plannedOn(s.nodes.views, s.view.Now)
-	send := func(m unplacedPod) bool {
+	send := func(m unplacedPod) bool { // adds the pod to the node that it is planned for, if any
 		i, ok := planned.of(m.value, s.nodes.views)
 		if ok {
 			coming[i] = append(coming[i], m)
@@ -109,6 +109,7 @@ func (s *state) nominatedSlot(pod *corev1.Pod) *slot {
 	return nil
 }
 
+// slotNumbers returns the index of each slot.
 func slotNumbers(slots []*slot) map[*slot]int {
 	out := make(map[*slot]int, len(slots))
 	for i, x := range slots {

@@ -21,6 +21,7 @@ type volumeState struct {
 	limitingNodes  map[string]int                // the number of nodes that limit how many volumes a driver attaches, by driver
 }
 
+// newVolumeState returns a state without volumes.
 func newVolumeState(pods *podState) *volumeState {
 	return &volumeState{
 		pods: pods, drivers: map[string]*storagev1.CSINode{}, claimsByVolume: map[string]map[string]bool{}, limitingNodes: map[string]int{},
@@ -62,6 +63,7 @@ func (s *volumeState) forgetVolume(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
+// invalidateClaim marks the pods that use the volume claim, "namespace/name".
 func (s *volumeState) invalidateClaim(id string) {
 	d := dependency{onClaim, id}
 	s.pods.invalidate(d)
@@ -81,6 +83,7 @@ func (s *volumeState) dropVolume(volume *corev1.PersistentVolume) {
 	s.invalidateVolume(volume.Name)
 }
 
+// invalidateVolume marks the pods whose claims name the volume.
 func (s *volumeState) invalidateVolume(name string) {
 	for id := range s.claimsByVolume[name] {
 		s.pods.invalidate(dependency{onClaim, id})

@@ -26,7 +26,7 @@ type EvictionResult string
 // The outcomes of an eviction.
 const (
 	Evicted        EvictionResult = "Evicted" // the eviction was accepted; the pod ends within its own grace period
-	Blocked        EvictionResult = "Blocked" // a PodDisruptionBudget forbids it for now; try again later
+	Blocked        EvictionResult = "Blocked" // a PodDisruptionBudget forbids the eviction for now; try again later
 	PodGone        EvictionResult = "PodGone" // the pod has ended, another pod has its name now, or its namespace is being deleted
 	EvictionFailed EvictionResult = ""        // see the error
 )
@@ -34,7 +34,7 @@ const (
 // PodRef identifies one pod, and no later pod with the same name.
 type PodRef struct {
 	Namespace, Name string // of the pod
-	UID             string
+	UID             string // of the pod
 }
 
 // Evict evicts the pod through the eviction subresource, so that PodDisruptionBudgets are honored.
@@ -70,12 +70,13 @@ func (w *Writer) DeletePod(ctx context.Context, pod PodRef, grace int64) error {
 	return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
+// object returns an object with the name of the pod.
 func (p PodRef) object() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 }
 
-// isBudget reports whether a PodDisruptionBudget blocks the eviction. The server then answers 429 with a specific cause; without
-// that cause, 429 means overload. If two budgets select one pod, it answers 500 with a message only.
+// isBudget reports whether a PodDisruptionBudget blocks the eviction. The server then answers 429 with a specific
+// cause; without that cause, 429 means overload. If two budgets select one pod, it answers 500 with a message only.
 func isBudget(err error) bool {
 	if apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 		return true

@@ -35,10 +35,10 @@ type Writer struct {
 
 // Created is the outcome for one planned NodeClaim: the created claim, or the error.
 type Created struct {
-	Machine packing.PlannedNode
-	Claim   *karpv1.NodeClaim // nil if Err is set
-	At      time.Time         // when the server answered
-	Err     error
+	Machine packing.PlannedNode // the planned node
+	Claim   *karpv1.NodeClaim   // nil if Err is set
+	At      time.Time           // when the server answered
+	Err     error               // why the claim was not created
 }
 
 // parallelWrites is the maximum number of claims that are created at once. A claim takes the server a few milliseconds,
@@ -57,6 +57,7 @@ func (w *Writer) CreateReplacements(ctx context.Context, machines []packing.Plan
 	return w.createAll(ctx, machines, annotations)
 }
 
+// createAll creates the claims with the annotations, which may be nil.
 func (w *Writer) createAll(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []Created {
 	out := make([]Created, len(machines))
 	pools := map[string]poolRead{}
@@ -80,11 +81,13 @@ func (w *Writer) createAll(ctx context.Context, machines []packing.PlannedNode, 
 	return out
 }
 
+// poolRead is a NodePool, or the error of reading it.
 type poolRead struct {
 	pool *karpv1.NodePool
 	err  error
 }
 
+// readPool reads the NodePool. The error is ErrStale if the pool does not exist.
 func (w *Writer) readPool(ctx context.Context, name string) poolRead {
 	pool := &karpv1.NodePool{}
 	err := w.Client.Get(ctx, client.ObjectKey{Name: name}, pool)
@@ -94,6 +97,7 @@ func (w *Writer) readPool(ctx context.Context, name string) poolRead {
 	return poolRead{pool, err}
 }
 
+// createClaim creates the NodeClaim of a planned node from the pool that was read.
 func (w *Writer) createClaim(ctx context.Context, m packing.PlannedNode, read poolRead,
 	annotations map[string]string) (*karpv1.NodeClaim, error) {
 	if read.err != nil {
@@ -190,6 +194,7 @@ func (w *Writer) Delete(ctx context.Context, object client.Object) error {
 	return fmt.Errorf("delete %s %s: %w", kubeclient.KindOf(object), object.GetName(), err)
 }
 
+// now returns the time of the clock.
 func (w *Writer) now() time.Time {
 	if w.Now == nil {
 		return time.Now()
