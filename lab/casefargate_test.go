@@ -118,7 +118,7 @@ func (s *serverless) tolerationLost() {
 	s.patch(`{"spec":{"template":{"spec":{"tolerations":[{"key":"CriticalAddonsOnly","operator":"Exists"}]}}}}`)
 	s.pending("had untolerated taint", "default-scheduler") // current versions of kube-scheduler do not name the taint
 	s.l.Serverless.SetDown(false)
-	s.fixes("FG-8", "do not tolerate eks.amazonaws.com/compute-type")
+	s.fixes("FG-8", "do not tolerate the taint eks.amazonaws.com/compute-type")
 }
 
 // missedByWebhook creates pods with the toleration that EKS's webhook does not process. A Fargate node accepts only one

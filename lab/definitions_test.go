@@ -64,7 +64,7 @@ func TestDefinitionsAreInstalled(t *testing.T) {
 	// A newer CRD that another tool manages is replaced only with --force.
 	d.change(pools, func(c *apiextensionsv1.CustomResourceDefinition) { delete(c.Annotations, crds.KeyRevision) })
 	d.cli(1, "it has fields that this program does not know: spec.flux", "crds", "apply")
-	d.cli(0, "with it went spec.flux", "crds", "apply", "--force")
+	d.cli(0, "which removed these fields: spec.flux", "crds", "apply", "--force")
 	if _, ok := specOf(d.get(pools)).Properties["flux"]; ok {
 		t.Error("the field is still there")
 	}

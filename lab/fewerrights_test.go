@@ -42,8 +42,8 @@ func TestFewerPermissions(t *testing.T) {
 	})
 	log := c.Tail(1000)
 	for line, resource := range map[string]string{
-		"a NodeOverlay without effect is not reported": "may not list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
-		"no events are emitted":                        "may not create events.events.k8s.io, patch events.events.k8s.io",
+		"a NodeOverlay without effect is not reported": "is not allowed to list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
+		"no events are emitted":                        "is not allowed to create events.events.k8s.io, patch events.events.k8s.io",
 	} {
 		if strings.Count(log, line) != 1 || !strings.Contains(log, resource) {
 			t.Errorf("the log does not contain %q exactly once, and %q:\n%s", line, resource, log)
@@ -58,8 +58,8 @@ func TestFewerPermissions(t *testing.T) {
 		return resource != "csinodes" && (resource != "nodeclaims" || verb != "patch")
 	})
 	for want, settings := range map[string][]string{
-		"may not list csinodes.storage.k8s.io, watch csinodes.storage.k8s.io, patch nodeclaims.karpenter.sh; give it the chart's roles": {"KUBECONFIG=" + none},
-		"list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh; give it the chart's roles":                                    {"KUBECONFIG=" + few, "FEATURE_GATES=NodeOverlay=true"},
+		"is not allowed to list csinodes.storage.k8s.io, watch csinodes.storage.k8s.io, patch nodeclaims.karpenter.sh; give it the chart's roles": {"KUBECONFIG=" + none},
+		"list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh; give it the chart's roles":                                              {"KUBECONFIG=" + few, "FEATURE_GATES=NodeOverlay=true"},
 	} {
 		refused, err := l.RunController(t.Context(), program(t), append(settings, "DISABLE_LEADER_ELECTION=true")...)
 		if err == nil {

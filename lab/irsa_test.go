@@ -38,7 +38,7 @@ func TestIRSA(t *testing.T) {
 		t.Fatal(err)
 	}
 	unidentified(t, l, identity(account, lab.ControllerRole, "vault"), "Incorrect token audience",
-		"the token is meant for vault", "eks.amazonaws.com/audience=sts.amazonaws.com")
+		"the token is for the audience vault", "eks.amazonaws.com/audience=sts.amazonaws.com")
 	unidentified(t, l, identity(account, "KarpenterControler", ""), "there is no role "+l.Roles.ARN("KarpenterControler"))
 
 	c := restart(t, l, identity(account, lab.ControllerRole, "")...)

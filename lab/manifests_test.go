@@ -98,7 +98,7 @@ spec: {requirements: [], priceAdjustment: "-10%"}
 	}
 	says("early")
 	d.said("this field has no effect", "NodeOverlay cheap", "the feature gate NodeOverlay is off")
-	d.said("this setting has no effect", "CapacityBuffer=true", "no room is kept for pods that are not there yet")
+	d.said("this setting has no effect", "CapacityBuffer=true", "no spare capacity is kept")
 	apply(t, l, pool("late"))
 	says("late")
 	eventually(t, l, 30*time.Second, "an event on each pool", func() bool {

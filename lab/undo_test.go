@@ -36,7 +36,7 @@ func TestFaultsAreUndone(t *testing.T) {
 		if slices.Equal(leftOf(t, l), before) {
 			t.Errorf("%s: the fault changes nothing", name)
 		}
-		if said, err := faults.Ask(t.Context(), l.Home, name, true); err != nil || !strings.Contains(said, name+" is ended") {
+		if said, err := faults.Ask(t.Context(), l.Home, name, true); err != nil || !strings.Contains(said, name+" is undone") {
 			t.Errorf("--undo %s: %q, %v", name, said, err)
 		}
 		within(t, l, time.Minute, name+" to be undone", func(context.Context) (bool, error) {
