@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Input is the input of an explanation: the offerings, and the state of a solution with unplaced
-// pods. An Explainer only reads it.
+// Input is the input of an explanation: the offerings, and the state of a solution with unplaced pods. An Explainer
+// changes nothing in it, except that it may add accept sets to Accepts.
 type Input struct {
 	Stock      *offering.Stock            // the offerings
 	Accepts    *offering.Acceptance       // the accept sets of the pods
@@ -72,7 +72,7 @@ type finding struct {
 	excess  limitExcess         // for LimitReached
 }
 
-// limitExcess has the amounts by which a new node would exceed a limit, in the units of resources.Amounts.
+// limitExcess has the amounts of a limit that a new node would exceed, in the units of resources.Amounts.
 type limitExcess struct {
 	limit string // name of the limit
 	taken int64  // used by existing and planned nodes
