@@ -16,7 +16,7 @@ type HostCounts struct {
 type tallied struct {
 	group   int
 	matched int // pods that the group counts
-	owners  int // pods with a required anti-affinity to the group
+	owners  int // pods with a required rule about the group: an anti-affinity, or a spread
 	most    int // the lowest maxSkew of the pods with a spread over the group; 0: no such pod
 }
 
