@@ -234,7 +234,7 @@ func TestBlockersAreTold(t *testing.T) {
 	var b blockersFlags
 	b.out = asTable
 	var out bytes.Buffer
-	err := b.tell(&out, []snapshot.Blocker{
+	err := b.print(&out, []snapshot.Blocker{
 		{Kind: snapshot.NeverAllows, Budgets: []string{"a/b"}, Why: "maxUnavailable 0 never allows a disruption",
 			Fix:       "set maxUnavailable to 1 or more",
 			Workloads: []string{"Deployment a/web"}, Pods: []string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7"}, Nodes: []string{"n"}},
@@ -257,7 +257,7 @@ AskedFor pods have the annotation karpenter.sh/do-not-disrupt
 		t.Errorf("it ends with %v, want one finding", err)
 	}
 	out.Reset()
-	if err := b.tell(&out, nil); err != nil || out.String() != "No pod or PodDisruptionBudget blocks the drain of a node.\n" {
+	if err := b.print(&out, nil); err != nil || out.String() != "No pod or PodDisruptionBudget blocks the drain of a node.\n" {
 		t.Errorf("no NodePools: %q, %v", out.String(), err)
 	}
 }
