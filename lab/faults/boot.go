@@ -149,7 +149,7 @@ func familyFaults() []Fault {
 			Name:  "user-data-too-long",
 			What:  "the user data is longer than EC2 accepts",
 			Check: "LAUNCH-7",
-			Cause: "bytes, and EC2 takes 16384",
+			Cause: "and EC2 takes 16384",
 		},
 			al2023, "#!/bin/bash\n"+strings.Repeat("# a comment that no program reads on an instance\n", 400)),
 	}
