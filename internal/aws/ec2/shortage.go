@@ -249,7 +249,7 @@ func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string
 func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
 	var last time.Time
 	for _, k := range keys {
-		if e, ok := s.entries[k]; ok && now.Before(e.until) && !s.isProbed(now, e) && e.until.After(last) {
+		if e, ok := s.entries[k]; ok && now.Before(e.until) && !s.mayProbe(now, e) && e.until.After(last) {
 			last = e.until
 		}
 	}
