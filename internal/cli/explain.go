@@ -62,7 +62,7 @@ func (b *blockersFlags) run(ctx context.Context, out io.Writer) error {
 	return b.tell(out, objects.Blockers(time.Now()))
 }
 
-// tell prints the blockers. It returns Findings if one of them remains until a user changes it.
+// The method prints the blockers. It returns Findings if one of them remains until a user changes it.
 func (b *blockersFlags) tell(out io.Writer, found []snapshot.Blocker) error {
 	rows := []output.Blocker{}
 	deadlocks := 0
