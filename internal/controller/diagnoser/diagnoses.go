@@ -55,8 +55,8 @@ type Diagnoser struct {
 // Intervals between two collections of evidence. They are shorter while there are findings, so that a fix is noticed
 // soon.
 const (
-	againChanged    = 5 * time.Second // for changedFor after the findings have changed, because the user may be fixing them
-	changedFor     = time.Minute
+	againChanged = 5 * time.Second // for changedFor after the findings have changed, because the user may be fixing them
+	changedFor   = time.Minute
 	AgainSick    = 20 * time.Second // while there are late claims, findings, or held launches with a known cause
 	againHealthy = 10 * time.Minute // otherwise
 	againAtLeast = 2 * time.Second  // the minimum in all cases

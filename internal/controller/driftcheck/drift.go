@@ -144,14 +144,14 @@ func (d *Reconciler) list(ctx context.Context, now time.Time) error {
 
 // driftSeen is the input of a pass.
 type driftSeen struct {
-	pools   []*karpv1.NodePool               // pools whose nodes can drift, sorted by name
-	classes map[string]*awsv1.EC2NodeClass   // by name
-	claims  map[string][]*karpv1.NodeClaim   // by pool: claims that have an instance and are not being deleted
-	ready   map[string]bool                  // provider IDs of ready Nodes
-	ofPool  map[string]drift.Made            // by pool: hash and parts of its present spec
-	ofClass map[string]drift.Made            // by class: hash and parts of its present spec
-	types   map[string]map[string]typeOffers // by pool and instance type; the inner map is nil if the offerings are not known now
-	settings  map[string]driftSettings             // by pool: its drift settings
+	pools    []*karpv1.NodePool               // pools whose nodes can drift, sorted by name
+	classes  map[string]*awsv1.EC2NodeClass   // by name
+	claims   map[string][]*karpv1.NodeClaim   // by pool: claims that have an instance and are not being deleted
+	ready    map[string]bool                  // provider IDs of ready Nodes
+	ofPool   map[string]drift.Made            // by pool: hash and parts of its present spec
+	ofClass  map[string]drift.Made            // by class: hash and parts of its present spec
+	types    map[string]map[string]typeOffers // by pool and instance type; the inner map is nil if the offerings are not known now
+	settings map[string]driftSettings         // by pool: its drift settings
 }
 
 // read reads the input of a pass.

@@ -22,28 +22,28 @@ import (
 
 // poolDrift is the result of a pass for a pool.
 type poolDrift struct {
-	pool   *karpv1.NodePool
-	class  *awsv1.EC2NodeClass      // the node class of the pool
-	settings   driftSettings                // the drift settings of the pool
-	nodes  []nodeDrift              // sorted by name of the claim
-	hold   drift.Hold               // the mass drift, if there is one
-	isHeld bool                     // the breaker is open, and the user has not allowed this mass drift
-	state  string                   // short hash of the objects that the selectors found in AWS
-	still  string                   // message of an open breaker that cannot be evaluated now, because AWS has not answered; else empty
-	proven map[string]bool          // by target: more nodes with this target are fit than have failed
-	failed map[string]drift.Failure // by target: failures of the targets that are in use
-	back   []drift.Setback          // images of the class that are not used, because their nodes failed
+	pool     *karpv1.NodePool
+	class    *awsv1.EC2NodeClass      // the node class of the pool
+	settings driftSettings            // the drift settings of the pool
+	nodes    []nodeDrift              // sorted by name of the claim
+	hold     drift.Hold               // the mass drift, if there is one
+	isHeld   bool                     // the breaker is open, and the user has not allowed this mass drift
+	state    string                   // short hash of the objects that the selectors found in AWS
+	still    string                   // message of an open breaker that cannot be evaluated now, because AWS has not answered; else empty
+	proven   map[string]bool          // by target: more nodes with this target are fit than have failed
+	failed   map[string]drift.Failure // by target: failures of the targets that are in use
+	back     []drift.Setback          // images of the class that are not used, because their nodes failed
 }
 
 // nodeDrift is the result of a pass for a node.
 type nodeDrift struct {
-	claim    *karpv1.NodeClaim
-	verdicts []drift.Verdict // how the node drifts; empty if it does not
-	unknown  bool            // EC2 has not reported the state of the instance
-	undecided   []drift.Reason  // reasons for which it cannot be decided now whether the node drifts
-	target   string          // identifies the configuration from which a replacement would be made
-	fit      bool            // the node has been ready for pods for DriftSoak
-	young    bool            // the node may still become fit
+	claim     *karpv1.NodeClaim
+	verdicts  []drift.Verdict // how the node drifts; empty if it does not
+	unknown   bool            // EC2 has not reported the state of the instance
+	undecided []drift.Reason  // reasons for which it cannot be decided now whether the node drifts
+	target    string          // identifies the configuration from which a replacement would be made
+	fit       bool            // the node has been ready for pods for DriftSoak
+	young     bool            // the node may still become fit
 }
 
 // driftSettings has the drift settings of a pool.
@@ -179,7 +179,6 @@ func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *kar
 		seen.ready[claim.Status.ProviderID]
 	return out
 }
-
 
 // desiredFor returns the configuration that a node with the claim's labels should have now. The claim's own class is
 // used. If the pool names another class, the node drifts anyway, because the pool's hash differs.

@@ -34,7 +34,7 @@ type Replacements struct {
 
 	mu        sync.Mutex
 	queued    map[types.UID]time.Time // since when claims wait for the budget
-	rooms     map[string]poolRoom        // the remaining budget by pool
+	rooms     map[string]poolRoom     // the remaining budget by pool
 	granted   map[types.UID]bool      // claims that may be replaced, but whose taint the cache may not show yet
 	lastAsked time.Time               // when a plan was last requested
 }

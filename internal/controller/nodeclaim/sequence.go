@@ -32,10 +32,10 @@ type sequences struct {
 
 // sequence is the progress of one move.
 type sequence struct {
-	next  string            // the pod to evict next
-	since time.Time         // when next was set
-	late  bool              // a pod took longer than drain.TurnMost: all pods are evicted at once, from all nodes
-	atStart   map[types.UID]int // how many scheduled pods each owner had at the start
+	next    string            // the pod to evict next
+	since   time.Time         // when next was set
+	late    bool              // a pod took longer than drain.TurnMost: all pods are evicted at once, from all nodes
+	atStart map[types.UID]int // how many scheduled pods each owner had at the start
 }
 
 // see returns the next pod to evict from the claim's node, or a zero Turn if the pods need no order. pods reads from

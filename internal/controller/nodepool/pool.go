@@ -104,11 +104,11 @@ type PoolSeen struct {
 	byType  map[string]int      // number of NodeClaims by capacity type
 	cost    catalog.Price       // price per hour of the pool's instances
 
-	held     string             // why launches are on hold, and until when; empty if they are not
-	heldBy   string             // the check that found the cause; empty if none did
-	isChanged   bool               // the pool or its class has changed since the recorded launches
-	launches lifecycle.Outcomes // results of the last launches
-	joined   time.Time          // when a claim of the pool last registered; zero if none has
+	held      string             // why launches are on hold, and until when; empty if they are not
+	heldBy    string             // the check that found the cause; empty if none did
+	isChanged bool               // the pool or its class has changed since the recorded launches
+	launches  lifecycle.Outcomes // results of the last launches
+	joined    time.Time          // when a claim of the pool last registered; zero if none has
 }
 
 // see reads the input for the status of the pool.

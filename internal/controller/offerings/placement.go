@@ -39,10 +39,10 @@ type selectedGroup struct {
 
 // placedGroup has the members of one group.
 type placedGroup struct {
-	strategy string                // cluster, spread or partition
+	strategy string                  // cluster, spread or partition
 	shown    map[string]string       // zones of the members that EC2 returned, by instance ID
 	launched map[string]placedLaunch // launched members that EC2 may not return yet, by instance ID
-	first    firstPlaced           // the launch in progress into the empty group; zero if there is none
+	first    firstPlaced             // the launch in progress into the empty group; zero if there is none
 }
 
 // placedLaunch is an instance that was launched into a group.

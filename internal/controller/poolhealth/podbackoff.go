@@ -26,18 +26,18 @@ type PodBackoff struct {
 
 // failedNodes records the nodes that were launched for one pod.
 type failedNodes struct {
-	claim   string    // the claim whose node became ready last; empty once the node was counted
-	created time.Time // creation time of the claim; a younger pod is another pod with the same name
-	times   int       // number of nodes that did not make the pod schedulable
-	until   time.Time // end of the back-off
-	touched time.Time // when the record was last used
-	isReported  bool      // the back-off was reported
+	claim      string    // the claim whose node became ready last; empty once the node was counted
+	created    time.Time // creation time of the claim; a younger pod is another pod with the same name
+	times      int       // number of nodes that did not make the pod schedulable
+	until      time.Time // end of the back-off
+	touched    time.Time // when the record was last used
+	isReported bool      // the back-off was reported
 }
 
 // A pod waits for podBackoffFirst after the second node that did not make it schedulable. The wait doubles with each
 // further node, up to PodBackoffMax. The record of a pod that was not seen for PodBackoffLifetime is dropped.
 const (
-	podBackoffFirst      = time.Minute
+	podBackoffFirst    = time.Minute
 	PodBackoffMax      = 30 * time.Minute
 	PodBackoffLifetime = 2 * time.Hour
 )

@@ -200,7 +200,7 @@ func (p *Provisioner) Slice(ctx context.Context) time.Time {
 	}
 	s := slice{
 		planning: planning{of: c.with(seen.snapshot, due, d.Slice), market: seen.market},
-		last: d.Last, cost: d.Spent, work: loop.Working(ctx, loop.LoopSlices, describe(d.Slice)),
+		last:     d.Last, cost: d.Spent, work: loop.Working(ctx, loop.LoopSlices, describe(d.Slice)),
 	}
 	c.Running = true
 	go func() {

@@ -129,8 +129,8 @@ func Checks() []index.Check {
 
 // consoleCheck describes a check that finds its cause by symptoms on the console.
 type consoleCheck struct {
-	signs []diagnosis.Symptom // each of them is enough for a finding
-	text  string              // the cause
+	signs []diagnosis.Symptom                            // each of them is enough for a finding
+	text  string                                         // the cause
 	steps func(ix *index.Index, class string) []fix.Step // used if nodeclass.UserDataFix has no fix; class is never empty
 }
 

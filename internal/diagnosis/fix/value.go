@@ -25,8 +25,8 @@ type Value struct {
 	kind  string // for messages: "IAM role name"
 	text  string // as in a command
 	data  any    // the JSON value; nil: the text
-	valid bool // text has the syntax of its kind
-	blank bool // text is a placeholder that the user fills in
+	valid bool   // text has the syntax of its kind
+	blank bool   // text is a placeholder that the user fills in
 }
 
 // Text is text of the program itself.

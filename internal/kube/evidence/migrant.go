@@ -52,10 +52,10 @@ func Migrants(objects []*unstructured.Unstructured) (migration.Installation, []I
 type migrants struct {
 	out         migration.Installation
 	installed   []Installed
-	roles       map[string]string // IAM role by namespace and name of the service account
-	foreign     map[string]bool   // pools whose node class is not an EC2NodeClass: their claims and Nodes are not Joiner's
+	roles       map[string]string                                    // IAM role by namespace and name of the service account
+	foreign     map[string]bool                                      // pools whose node class is not an EC2NodeClass: their claims and Nodes are not Joiner's
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition // by name
-	err         error // the first error
+	err         error                                                // the first error
 }
 
 // add adds an object to the result; it ignores objects of other kinds.

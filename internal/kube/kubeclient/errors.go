@@ -59,7 +59,9 @@ func IsForbidden(err error) bool {
 
 // IsUndiscovered reports whether the API server refuses to list its kinds to the client. client-go drops the reason of
 // a refused discovery request.
-func IsUndiscovered(err error) bool { return apierrors.IsForbidden(err) && serverMessage(err) == "unknown" }
+func IsUndiscovered(err error) bool {
+	return apierrors.IsForbidden(err) && serverMessage(err) == "unknown"
+}
 
 // serverMessage returns the message of an API server's error response; empty if it has none.
 func serverMessage(err error) string {

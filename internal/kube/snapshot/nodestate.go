@@ -56,16 +56,16 @@ type slot struct {
 	bareRevision uint64             // of the market; 0 if bare was never computed
 
 	// full is the node with its pods.
-	full          nodeView
-	isFull        bool   // full was computed from the current bare
-	fullRevision  uint64 // of the pods on the Node
+	full            nodeView
+	isFull          bool   // full was computed from the current bare
+	fullRevision    uint64 // of the pods on the Node
 	budgetsRevision uint64
-	isTimed       bool          // a pod of the node is protected for a limited time
-	held          []unplacedPod // pods that are nominated for the node and not bound yet
-	coming        []unplacedPod // pods that it was launched for and that are not bound to it yet
-	unseated      []unplacedPod // the pods of coming that the node has no room for any more
-	leaving       []unplacedPod // its pods that need another node
-	shared        []string      // the volume claims of its pods that other pods may also use
+	isTimed         bool          // a pod of the node is protected for a limited time
+	held            []unplacedPod // pods that are nominated for the node and not bound yet
+	coming          []unplacedPod // pods that it was launched for and that are not bound to it yet
+	unseated        []unplacedPod // the pods of coming that the node has no room for any more
+	leaving         []unplacedPod // its pods that need another node
+	shared          []string      // the volume claims of its pods that other pods may also use
 
 	// value is full with the DaemonSet pods that the node does not run yet.
 	value           cluster.Node
