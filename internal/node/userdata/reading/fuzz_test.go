@@ -67,19 +67,26 @@ func hostile() map[string]string {
 		"a user's home":             "#!/bin/bash\n" + call + "~nobody/x\n",
 		"here-documents":            "#!/bin/bash\n" + many("cat <<A\n", 1500),
 		"parts":                     "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=X\n\n" + many("--X\n\n", 3000) + "--X--\n",
-		"messages":                  many("Content-Type: multipart/mixed; boundary=X\n\n--X\n", 300),
-		"YAML of aliases":           "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n",
-		"deep YAML":                 "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: " + many("[", 15000),
-		"deep YAML tables":          "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: " + many("{a: ", 4000),
-		"deep TOML":                 "[settings.kubernetes]\nmax-pods = " + many("[", 15000),
-		"deep TOML tables":          "[settings.kubernetes]\nmax-pods = " + many("{a=", 5000),
-		"a long key":                "[settings." + many("a.", 7000) + "b]\n",
+		"a boothook that begins with an empty line": mimeOf("text/cloud-boothook", "\necho hello\n"),
+		"a boothook without interpreter":            mimeOf("text/cloud-boothook", "#!\necho hello\n"),
+		"messages":                                  many("Content-Type: multipart/mixed; boundary=X\n\n--X\n", 300),
+		"YAML of aliases":                           "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n",
+		"deep YAML":                                 "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: " + many("[", 15000),
+		"deep YAML tables":                          "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: " + many("{a: ", 4000),
+		"deep TOML":                                 "[settings.kubernetes]\nmax-pods = " + many("[", 15000),
+		"deep TOML tables":                          "[settings.kubernetes]\nmax-pods = " + many("{a=", 5000),
+		"a long key":                                "[settings." + many("a.", 7000) + "b]\n",
 		"PowerShell": "<powershell>\n$a = 'xxxxxxxx'\n" + many("$a = \"$a$a\"\n", 1000) +
 			"Start-EKSBootstrap.ps1 -EKSClusterName \"" + many("$a", 2000) + "\"\n</powershell>\n",
 		"one long word": "#!/bin/bash\n/etc/eks/bootstrap.sh prod --" + many("x", 15000) + "\n",
 		"many flags":    "#!/bin/bash\n" + call + "'" + many("--a=b ", 2500) + "'\n",
 		"cloud-config":  "#cloud-config\nruncmd:\n" + many("- (\n", 3000),
 	}
+}
+
+// mimeOf returns MIME user data with one part.
+func mimeOf(contentType, body string) string {
+	return "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=X\n\n--X\nContent-Type: " + contentType + "\n\n" + body + "\n--X--\n"
 }
 
 // readInTime reads user data, and fails if that takes long, because every NodeClass is read again and again.

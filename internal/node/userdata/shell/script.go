@@ -76,8 +76,12 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 		return
 	}
 	w := &walker{r: r, part: at.Part, vars: &userdata.Variables{Set: map[string]string{}}, funcs: map[string]*syntax.Stmt{}}
-	for _, option := range strings.Fields(first)[1:] {
-		w.option(option)
+	if interpreter, ok := strings.CutPrefix(first, "#!"); ok { // a boothook need not have one
+		for i, word := range strings.Fields(interpreter) {
+			if i > 0 {
+				w.option(word)
+			}
+		}
 	}
 	w.run(body)
 }
