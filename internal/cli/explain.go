@@ -59,11 +59,11 @@ func (b *blockersFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return b.tell(out, objects.Blockers(time.Now()))
+	return b.print(out, objects.Blockers(time.Now()))
 }
 
 // The method prints the blockers. It returns Findings if one of them remains until a user changes it.
-func (b *blockersFlags) tell(out io.Writer, found []snapshot.Blocker) error {
+func (b *blockersFlags) print(out io.Writer, found []snapshot.Blocker) error {
 	rows := []output.Blocker{}
 	deadlocks := 0
 	for _, f := range found {
