@@ -129,7 +129,8 @@ func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.Node
 	var missing []error
 	for _, name := range names {
 		if !found[name] {
-			missing = append(missing, fmt.Errorf("there is no Node of a NodePool, and no NodeClaim, of the name %s%s", name, suggest.Hint(name, known)))
+			missing = append(missing,
+				fmt.Errorf("there is no Node of a NodePool, and no NodeClaim, of the name %s%s", name, suggest.Hint(name, known)))
 		}
 	}
 	slices.SortFunc(rows, func(a, b output.NodeStay) int {

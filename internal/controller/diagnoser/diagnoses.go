@@ -264,8 +264,8 @@ func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
 	d.report = r
 	clear(d.waiting)
 	d.mu.Unlock()
-	for name, print := range seen.classes {
-		if before.classes[name] != print || findingsText(before.ahead[name]) != findingsText(r.ahead[name]) {
+	for name, covered := range seen.classes {
+		if before.classes[name] != covered || findingsText(before.ahead[name]) != findingsText(r.ahead[name]) {
 			d.wake(&d.Woken, &awsv1.EC2NodeClass{}, name)
 		}
 	}

@@ -242,7 +242,7 @@ func (x *extension) scheduleElsewhere(m *Move) bool {
 	return ok
 }
 
-// cordon excludes the candidates from scheduling. If is is false, it includes those candidates again that are not
+// cordon excludes the candidates from scheduling. With is set to false, it includes those candidates again that are not
 // removed.
 func (x *extension) cordon(group []int, is bool) {
 	for _, c := range group {

@@ -128,7 +128,7 @@ func (sim *simulation) hasNewPods(name string) bool {
 	return ok && sim.nodes[at].newPods > 0
 }
 
-// cordon excludes the node from scheduling. If is is false, it includes the node again.
+// cordon excludes the node from scheduling. With is set to false, it includes the node again.
 func (sim *simulation) cordon(name string, is bool) {
 	if at, ok := sim.byName[name]; ok {
 		sim.nodes[at].cordoned = is

@@ -53,7 +53,7 @@ type migrants struct {
 	out         migration.Installation
 	installed   []Installed
 	roles       map[string]string                                    // IAM role by namespace and name of the service account
-	foreign     map[string]bool                                      // pools whose node class is not an EC2NodeClass: their claims and Nodes are not Joiner's
+	foreign     map[string]bool                                      // pools whose node class is not an EC2NodeClass
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition // by name
 	err         error                                                // the first error
 }
