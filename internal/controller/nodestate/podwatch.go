@@ -140,7 +140,7 @@ func NeedsPlan(pod *corev1.Pod) bool {
 	return false
 }
 
-// isFinished reports whether all containers of the pod have ended for good.
+// isFinished reports whether all containers of the pod have ended and will not be restarted.
 func isFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
