@@ -31,8 +31,8 @@ cluster's time passes too: processor time or real time, whichever is less.
 
 * **converged** is when the price changed for the last time. A side that was stopped before it converged is marked.
 * **bound**: no plan for the pods at the end can cost less. **gap**: how far above the bound the final price is.
-* Where pods come and go, the result is that for the pods left at the end, when no further move is worth its disruption. The gap before the end
-  is below the table: the bound is computed every ten seconds for all pods, pending ones included.
+* Where pods come and go, the result is that for the pods left at the end, when no further move is worth its disruption. The gap before
+  the end is below the table: the bound is computed every ten seconds for all pods, pending ones included.
 * **paid** is the price over time, for as long as both were watched.
 * Upstream computes for about as long as the cluster's time passes, and not every fleet could be watched until it converged. Its result
   after it was stopped is **not known**; it can only have converged later and moved more pods. Its cost and its price

@@ -97,8 +97,8 @@ The test breaks something and runs ` + "`joiner doctor`" + `, with read permissi
 Then it pastes the printed fix into a shell. Pods must run, and doctor must report no more problems.
 
 * *found* is the time since the launch of the first instance. Some faults are found before a launch.
-* *pods run after the fix* is the time since the fix was pasted, while pods were pending. It includes the commands of the fix and the boot of an
-  instance, which takes less than a second in the lab.
+* *pods run after the fix* is the time since the fix was pasted, while pods were pending. It includes the commands of the fix
+  and the boot of an instance, which takes less than a second in the lab.
 
 | what | number |
 |---|---|
