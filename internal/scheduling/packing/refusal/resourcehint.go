@@ -110,9 +110,6 @@ func (e *explanation) roomHint(f *finding) string {
 	if most < ask {
 		text := fmt.Sprintf("the pod asks for %s of %s; the largest instance type that a NodePool allows has %s for pods",
 			resources.Format(name, ask), name, resources.Format(name, most))
-		if most == 0 {
-			text = fmt.Sprintf("the pod asks for %s of %s, and no instance type that a NodePool allows has any", resources.Format(name, ask), name)
-		}
 		if fix := e.resourceFix(f.pool, name, most); fix != "" {
 			text += ": " + fix
 		}
@@ -137,7 +134,7 @@ func (e *explanation) resourceFix(p *offering.Pool, name string, most int64) str
 	case name == resources.CPU, name == resources.Memory, strings.HasPrefix(name, resources.AttachableVolumes):
 		return fmt.Sprintf("let NodePool %s use larger instance types, or ask for less", p.Name)
 	case isInstanceTypeResource(name):
-		return fmt.Sprintf("let NodePool %s use instance types with more %s", p.Name, name)
+		return fmt.Sprintf("let NodePool %s use instance types that have more of it", p.Name)
 	case most == 0 && strings.Contains(name, "/"), strings.HasPrefix(name, "hugepages-"):
 		return fmt.Sprintf("if nodes of NodePool %s get it after they have joined, for example from a device plugin, set the amount in spec.capacity of a NodeOverlay "+
 			"(feature gate NodeOverlay); else check the spelling of the name", p.Name)
