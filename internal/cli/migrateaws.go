@@ -92,7 +92,7 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 	case ec2.Legacy:
 		return migration.Legacy
 	case ec2.SameName:
-		return migration.Namesake
+		return migration.SameName
 	case ec2.Unmarked:
 		return migration.Untagged
 	case ec2.Foreign:

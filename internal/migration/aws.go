@@ -24,7 +24,7 @@ func instances(in Installation) []Finding {
 		}
 	}
 	var out []Finding
-	var gone, namesakes, strangers []string
+	var gone, sameName, strangers []string
 	untagged := map[string][]string{} // by NodePool
 	claimed := map[string]bool{}
 	for _, c := range in.Claims {
@@ -40,8 +40,8 @@ func instances(in Installation) []Finding {
 			untagged[c.Pool] = append(untagged[c.Pool], id)
 		case owner == Stranger:
 			strangers = append(strangers, id)
-		case owner == Namesake:
-			namesakes = append(namesakes, id)
+		case owner == SameName:
+			sameName = append(sameName, id)
 		}
 	}
 	if n := len(gone); n > 0 {
@@ -61,9 +61,9 @@ func instances(in Installation) []Finding {
 		out = append(out, stops("instance "+some(strangers), "it carries the tags of another cluster, a node group or an Auto Scaling group: Joiner never terminates it").
 			run("find out why a NodeClaim has it: ", describe, each(strangers, fix.Instance)))
 	}
-	if len(namesakes) > 0 {
-		out = append(out, stops("instance "+some(namesakes), "it has the UID tag of another cluster with the same name: Joiner never changes it").
-			run("find out whose it is: ", describe, each(namesakes, fix.Instance)))
+	if len(sameName) > 0 {
+		out = append(out, stops("instance "+some(sameName), "it has the UID tag of another cluster with the same name: Joiner never changes it").
+			run("find out whose it is: ", describe, each(sameName, fix.Instance)))
 	}
 	return append(out, in.ownerless(claimed)...)
 }
@@ -71,7 +71,7 @@ func instances(in Installation) []Finding {
 // ownerless finds instances with the cluster's name tag whose IDs are not among those that NodeClaims have.
 func (in Installation) ownerless(claimed map[string]bool) []Finding {
 	var out []Finding
-	var unclaimed, namesakes []string
+	var unclaimed, sameName []string
 	adopted := 0
 	for _, i := range in.Instances {
 		switch {
@@ -82,8 +82,8 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 			}
 		case i.Owner == Legacy:
 			unclaimed = append(unclaimed, i.ID)
-		case i.Owner == Namesake:
-			namesakes = append(namesakes, i.ID)
+		case i.Owner == SameName:
+			sameName = append(sameName, i.ID)
 		}
 	}
 	if n := len(unclaimed); n > 0 {
@@ -91,8 +91,8 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 			run("if "+is(n, "it is", "they are")+" not needed: ", fix.Words("aws ec2 terminate-instances --instance-ids"),
 				each(slices.Sorted(slices.Values(unclaimed)), fix.Instance)))
 	}
-	if n := len(namesakes); n > 0 {
-		out = append(out, differs("instance "+some(namesakes), "%s to another cluster with the same name: never changed",
+	if n := len(sameName); n > 0 {
+		out = append(out, differs("instance "+some(sameName), "%s to another cluster with the same name: never changed",
 			is(n, "it belongs", "they belong")).
 			withFix("give each cluster of an account and region a different name"))
 	}

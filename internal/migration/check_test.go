@@ -116,7 +116,7 @@ func TestFindings(t *testing.T) {
 			"Key=karpenter.sh/nodepool,Value=apps"},
 		"instance of a node group": {func(in *Installation) { in.Instances[0].Owner = Stranger }, Stops, "node group",
 			"describe-instances --instance-ids i-1"},
-		"instance of a cluster with the same name": {func(in *Installation) { in.Instances[0].Owner = Namesake }, Stops, "never changes",
+		"instance of a cluster with the same name": {func(in *Installation) { in.Instances[0].Owner = SameName }, Stops, "never changes",
 			"describe-instances --instance-ids i-1"},
 		"instance alone": {func(in *Installation) {
 			in.Instances = append(in.Instances,
@@ -124,7 +124,7 @@ func TestFindings(t *testing.T) {
 		}, Differs, "Karpenter would remove it", "terminate-instances --instance-ids i-2"},
 		"another instance of a cluster with the same name": {func(in *Installation) {
 			in.Instances = append(in.Instances,
-				Instance{ID: "i-2", Owner: Namesake})
+				Instance{ID: "i-2", Owner: SameName})
 		}, Differs, "never changed", "a different name"},
 		"not permitted": {func(in *Installation) { in.Permissions[0].Allowed = false }, Stops,
 			"does not allow ec2:CreateFleet", "iam-policy"},

@@ -87,7 +87,7 @@ func troubled() map[string]Installation {
 			Claim{Name: "drifted", Pool: "apps", Drifted: "NodePoolDrifted", ProviderID: "aws:///a/i-6"},
 			Claim{Name: "stale", Pool: "apps", PoolHash: "7", PoolHashVersion: "v3", ProviderID: "aws:///a/i-7"})
 	})
-	for _, owner := range []Owner{Untagged, Stranger, Namesake} {
+	for _, owner := range []Owner{Untagged, Stranger, SameName} {
 		change("instance "+string(owner), func(in *Installation) { in.Instances[0].Owner = owner })
 		change("lone instance "+string(owner), func(in *Installation) { in.Instances = append(in.Instances, Instance{ID: "i-2", Owner: owner}) })
 	}

@@ -145,7 +145,7 @@ type Owner string
 const (
 	OurOwn   Owner = "ours"     // it has the tags with the cluster's name and UID: Joiner launched it
 	Legacy   Owner = "legacy"   // it has the tags with the cluster's name and karpenter.sh/nodepool, and no UID: Karpenter launched it
-	Namesake Owner = "namesake" // it has the tags with the cluster's name and the UID of another cluster
+	SameName Owner = "namesake" // it has the tags with the cluster's name and the UID of another cluster
 	Untagged Owner = "untagged" // it lacks tags of the cluster, and has none of another owner
 	Stranger Owner = "stranger" // it has the tags of another cluster, a node group or an Auto Scaling group
 )

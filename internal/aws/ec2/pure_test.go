@@ -20,9 +20,9 @@ func TestOwner(t *testing.T) {
 		tags map[string]string
 		want Ownership
 	}{
-		"ours":              {us.Tags(nil, "apps", "default", "apps-1"), Ours},
-		"a namesake's":      {them.Tags(nil, "apps", "default", "apps-1"), SameName},
-		"another cluster's": {Cluster{Name: "test", UID: "1111"}.Tags(nil, "apps", "default", "apps-1"), Foreign},
+		"ours":                            {us.Tags(nil, "apps", "default", "apps-1"), Ours},
+		"of a cluster with the same name": {them.Tags(nil, "apps", "default", "apps-1"), SameName},
+		"another cluster's":               {Cluster{Name: "test", UID: "1111"}.Tags(nil, "apps", "default", "apps-1"), Foreign},
 		"Karpenter's": {map[string]string{TagClusterName: "prod", TagClusterPrefix + "prod": "owned",
 			TagNodePool: "apps"}, Legacy},
 		"Karpenter's, old":  {map[string]string{TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
@@ -79,13 +79,13 @@ func TestMayChange(t *testing.T) {
 		proof Proof
 		want  bool
 	}{
-		"ours":               {Ours, ByTags, true},
-		"legacy":             {Legacy, ByTags, false},
-		"legacy, carried":    {Legacy, Carried, true},
-		"a namesake's":       {SameName, ByTags, false},
-		"same name, carried": {SameName, Carried, false}, // a NodeClaim may have been restored from the other cluster
-		"a stranger's":       {Foreign, Carried, false},
-		"unknown owner":      {"", Carried, false},
+		"ours":                            {Ours, ByTags, true},
+		"legacy":                          {Legacy, ByTags, false},
+		"legacy, carried":                 {Legacy, Carried, true},
+		"of a cluster with the same name": {SameName, ByTags, false},
+		"same name, carried":              {SameName, Carried, false}, // a NodeClaim may have been restored from the other cluster
+		"a stranger's":                    {Foreign, Carried, false},
+		"unknown owner":                   {"", Carried, false},
 	} {
 		if err := d.mayChange("TerminateInstances", Instance{ID: "i-1", Owner: c.owner}, c.proof); (err == nil) != c.want {
 			t.Errorf("%s: %v", name, err)
