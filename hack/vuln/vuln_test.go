@@ -49,7 +49,7 @@ func TestReachableFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			err := run(t.Context(), args, &out)
-			if err == nil || !strings.Contains(err.Error(), "reachable; update the modules") {
+			if err == nil || !strings.Contains(err.Error(), "reachable vulnerabilities; update the named modules") {
 				t.Fatalf("a vulnerable program passes: %v\n%s", err, &out)
 			}
 			for _, want := range []string{"https://pkg.go.dev/vuln/GO-2021-0113: golang.org/x/text@v0.3.6, fixed in v0.3.7: golang.org/x/text/language."} {
