@@ -21,8 +21,8 @@ func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 		return known
 	}
 	labels := make([]*LabelDomains, len(p.Keys))
-	for i, key := range p.Keys {
-		labels[i] = t.Keys[key]
+	for i, label := range p.Keys {
+		labels[i] = t.Keys[label]
 	}
 	seen := map[string]bool{}
 	var out [][]int
@@ -42,8 +42,8 @@ func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 		}
 		out = append(out, cell)
 	}
-	for n := range labels[0].at {
-		add(func(f *LabelDomains) int { return f.at[n] })
+	for n := range labels[0].nodeAt {
+		add(func(f *LabelDomains) int { return f.nodeAt[n] })
 	}
 	for o := range labels[0].OfferAt {
 		add(func(f *LabelDomains) int { return f.OfferAt[o] })
@@ -54,10 +54,10 @@ func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 	return out
 }
 
-// OffersIn returns the offers in among whose domains are those of the cell. A cell is one combination of domains.
+// OffersIn returns those offers of the set among whose domains are those of the cell. A cell is one combination of domains.
 func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
 	for i, d := range cell {
-		among = among.Both(t.Keys[p.Keys[i]].Offers[d])
+		among = among.Intersection(t.Keys[p.Keys[i]].Offers[d])
 	}
 	return among
 }
@@ -66,7 +66,7 @@ func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.S
 func (t *TopologyState) NodesIn(p *topology.Profile, cell []int) bitset.Set {
 	out := t.Keys[p.Keys[0]].Nodes[cell[0]]
 	for i := 1; i < len(cell); i++ {
-		out = out.Both(t.Keys[p.Keys[i]].Nodes[cell[i]])
+		out = out.Intersection(t.Keys[p.Keys[i]].Nodes[cell[i]])
 	}
 	return out
 }

@@ -14,22 +14,22 @@ import (
 
 // DaemonPods are the DaemonSet pods of planned nodes that affinity, anti-affinity and spread rules match. For a rule
 // over a label other than the host name, they count for pods on their own node only, because the number of them in a
-// zone is known only when the nodes are planned. nil means that no rule matches a DaemonSet pod; only Matched may not
-// be called then.
+// zone is known only when the nodes are planned. nil means that no rule matches a DaemonSet pod: all exported methods
+// except Matched accept it.
 type DaemonPods struct {
 	hosts   []*topology.HostCounts // by offer: its DaemonSet pods as rules over host names count them; nil: none
-	marks   []int                  // by offer: a number, equal for offers with the same DaemonSet pods
+	marks   []int                  // by offer: a number, equal for offers whose DaemonSet pods the same groups match
 	matched map[int]bitset.Set     // by group: the offers with a pod that the group counts
 	owners  map[int]bitset.Set     // by group of an anti-affinity: the offers with a pod that has this anti-affinity
 }
 
 // newDaemonPods returns the DaemonSet pods of all offers; nil if no rule matches any.
 func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
-	if len(b.Groups) == 0 || !anyCounts(st, b) {
+	if len(b.Groups) == 0 || !anyMatches(st, b) {
 		return nil
 	}
 	n := len(st.Offers)
-	g := &DaemonPods{
+	d := &DaemonPods{
 		hosts:   make([]*topology.HostCounts, n),
 		marks:   make([]int, n),
 		matched: map[int]bitset.Set{},
@@ -43,7 +43,7 @@ func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
 	var key []byte
 	var c hostPods
 	for o := range st.Offers {
-		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) { // offers of one model mostly have the same shape
+		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) { // offers of one instance type mostly have the same shape
 			key = kindsKey(key[:0], shape.Kinds, b)
 			var ok bool
 			if c, ok = known[string(key)]; !ok {
@@ -51,16 +51,16 @@ func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
 				known[string(key)] = c
 			}
 		}
-		g.hosts[o], g.marks[o] = c.host, c.mark
+		d.hosts[o], d.marks[o] = c.host, c.mark
 		if len(key) > 0 {
-			g.note(o, st, b)
+			d.addToGroups(o, st, b)
 		}
 	}
-	return g
+	return d
 }
 
-// anyCounts reports whether a rule counts the pods of any DaemonSet, or the pods of any DaemonSet have an anti-affinity in the index.
-func anyCounts(st *offering.Stock, b *topology.Index) bool {
+// anyMatches reports whether a rule counts the pods of a DaemonSet, or the pods of a DaemonSet have an anti-affinity in the index.
+func anyMatches(st *offering.Stock, b *topology.Index) bool {
 	var key []byte
 	for o := range st.Offers {
 		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) {
@@ -87,8 +87,8 @@ func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Index) []byte {
 	return key
 }
 
-// note adds the offer to the sets of the groups that match its DaemonSet pods. It skips groups over labels that the offer lacks.
-func (g *DaemonPods) note(offer int, st *offering.Stock, b *topology.Index) {
+// addToGroups adds the offer to the sets of the groups that match its DaemonSet pods. It skips groups over labels that the offer lacks.
+func (d *DaemonPods) addToGroups(offer int, st *offering.Stock, b *topology.Index) {
 	add := func(sets map[int]bitset.Set, group int) {
 		if key := b.Groups[group].Key; key != topology.Hostname && st.Labels.Of(key).Absent.Has(offer) {
 			return
@@ -101,10 +101,10 @@ func (g *DaemonPods) note(offer int, st *offering.Stock, b *topology.Index) {
 	for _, k := range st.ShapeOf(offer).Kinds {
 		s := b.MatchesOf(k)
 		for _, n := range s.In {
-			add(g.matched, n)
+			add(d.matched, n)
 		}
 		for _, n := range s.Avoids {
-			add(g.owners, n)
+			add(d.owners, n)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (g *DaemonPods) note(offer int, st *offering.Stock, b *topology.Index) {
 // countDaemonPods returns the DaemonSet pods of a node as rules over host names count them; nil if no rule counts them.
 func countDaemonPods(kinds []*cluster.Kind, b *topology.Index) *topology.HostCounts {
 	var out *topology.HostCounts
-	tally := func() *topology.HostCounts {
+	counts := func() *topology.HostCounts {
 		if out == nil {
 			out = &topology.HostCounts{}
 		}
@@ -122,12 +122,12 @@ func countDaemonPods(kinds []*cluster.Kind, b *topology.Index) *topology.HostCou
 		s := b.MatchesOf(k)
 		for _, n := range s.In {
 			if b.Groups[n].Key == topology.Hostname {
-				tally().AddPods(n, 1)
+				counts().AddPods(n, 1)
 			}
 		}
 		for _, n := range s.Avoids {
 			if b.Groups[n].Key == topology.Hostname {
-				tally().AddOwners(n, 1)
+				counts().AddOwners(n, 1)
 			}
 		}
 	}
@@ -135,17 +135,17 @@ func countDaemonPods(kinds []*cluster.Kind, b *topology.Index) *topology.HostCou
 }
 
 // On returns the DaemonSet pods of an otherwise empty node of the offering, as rules over host names count them.
-func (g *DaemonPods) On(offer int) topology.HostCounts {
-	if g == nil || g.hosts[offer] == nil {
+func (d *DaemonPods) On(offer int) topology.HostCounts {
+	if d == nil || d.hosts[offer] == nil {
 		return topology.HostCounts{}
 	}
-	return g.hosts[offer].Clone()
+	return d.hosts[offer].Clone()
 }
 
 // AntiAffinityWith returns the group of an anti-affinity between pods of the profile and DaemonSet pods of the offering, whichever of
 // them has the anti-affinity. ok is false if there is none.
-func (g *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, offer int) (group int, ok bool) {
-	g.eachExclusion(b, p, func(n int, set bitset.Set) {
+func (d *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, offer int) (group int, ok bool) {
+	d.eachExclusion(b, p, func(n int, set bitset.Set) {
 		if !ok && set.Has(offer) {
 			group, ok = n, true
 		}
@@ -154,9 +154,9 @@ func (g *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, of
 }
 
 // Forbidden returns the offerings with an anti-affinity between their DaemonSet pods and pods of the profile; nil if there are none.
-func (g *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Set {
+func (d *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Set {
 	var out bitset.Set
-	g.eachExclusion(b, p, func(_ int, set bitset.Set) {
+	d.eachExclusion(b, p, func(_ int, set bitset.Set) {
 		if out == nil {
 			out = set.Clone()
 		}
@@ -166,21 +166,21 @@ func (g *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Se
 }
 
 // eachExclusion visits the groups of anti-affinities between pods of the profile and DaemonSet pods. on has the
-// offerings with such DaemonSet pods.
-func (g *DaemonPods) eachExclusion(b *topology.Index, p *topology.Profile, visit func(group int, on bitset.Set)) {
-	if g == nil {
+// offerings whose DaemonSet pods the anti-affinity of that group excludes, or whose DaemonSet pods have it.
+func (d *DaemonPods) eachExclusion(b *topology.Index, p *topology.Profile, visit func(group int, on bitset.Set)) {
+	if d == nil {
 		return
 	}
 	for _, rules := range [][]topology.Rule{p.Host, p.Domain} {
 		for _, r := range rules {
-			if set := g.matched[r.Group]; r.Kind == topology.AntiAffinity && r.Weight == 0 && set != nil {
+			if set := d.matched[r.Group]; r.Kind == topology.AntiAffinity && r.Weight == 0 && set != nil {
 				visit(r.Group, set)
 			}
 		}
 	}
 	for _, in := range [][]int{p.HostIn, p.In} {
 		for _, n := range in {
-			if set := g.owners[n]; b.Groups[n].Kind == topology.AntiAffinity && set != nil {
+			if set := d.owners[n]; b.Groups[n].Kind == topology.AntiAffinity && set != nil {
 				visit(n, set)
 			}
 		}
@@ -188,23 +188,23 @@ func (g *DaemonPods) eachExclusion(b *topology.Index, p *topology.Profile, visit
 }
 
 // HasAll reports whether the offering has, for each of the groups, a DaemonSet pod that the group counts.
-func (g *DaemonPods) HasAll(groups []int, offer int) bool {
-	if g == nil {
+func (d *DaemonPods) HasAll(groups []int, offer int) bool {
+	if d == nil {
 		return false
 	}
-	return !slices.ContainsFunc(groups, func(n int) bool { return g.matched[n] == nil || !g.matched[n].Has(offer) })
+	return !slices.ContainsFunc(groups, func(n int) bool { return d.matched[n] == nil || !d.matched[n].Has(offer) })
 }
 
 // Matched returns the offerings with a DaemonSet pod that the group counts; nil if there are none.
-func (g *DaemonPods) Matched(group int) bitset.Set { return g.matched[group] }
+func (d *DaemonPods) Matched(group int) bitset.Set { return d.matched[group] }
 
-// KeepEqual removes from among the offerings whose DaemonSet pods differ from those of offer.
-func (g *DaemonPods) KeepEqual(offer int, among bitset.Set) {
-	if g == nil {
+// KeepEqual removes from the set among those offerings whose DaemonSet pods other groups match than those of offer.
+func (d *DaemonPods) KeepEqual(offer int, among bitset.Set) {
+	if d == nil {
 		return
 	}
 	among.Each(func(o int) {
-		if g.marks[o] != g.marks[offer] {
+		if d.marks[o] != d.marks[offer] {
 			among.Remove(o)
 		}
 	})
@@ -226,39 +226,41 @@ func CountedOffers(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set 
 	return st.Having(out, g.Keys)
 }
 
-// expect sets everywhere and alone: the host spreads that count a DaemonSet pod on every planned node that counts, and
-// the domains in which only DaemonSet pods of planned nodes match an affinity. In these domains it adds one matched pod
-// to the domain counts, so that pods with the affinity may be assigned there.
-func (t *TopologyState) expect(st *offering.Stock, q *podgroup.Queue) {
+// expectDaemonPods sets onEveryNode to the host spreads that count a DaemonSet pod on every planned node that counts.
+// It sets daemonOnly to the domains in which only DaemonSet pods of planned nodes match an affinity. In these domains
+// it adds one matched pod to the domain counts, so that pods with the affinity may be assigned there.
+func (t *TopologyState) expectDaemonPods(st *offering.Stock, q *podgroup.Queue) {
 	if t.DaemonPods == nil {
 		return
 	}
-	t.everywhere, t.alone = map[int]bool{}, map[int][]bool{}
-	for n, with := range t.DaemonPods.matched {
+	t.onEveryNode, t.daemonOnly = map[int]bool{}, map[int][]bool{}
+	for n, matched := range t.DaemonPods.matched {
 		group := &q.Topology.Groups[n]
 		switch {
 		case group.Kind == topology.Spread && group.Key == topology.Hostname:
 			others := CountedOffers(st, q, n)
-			others.AndNot(with)
-			t.everywhere[n] = !others.Any()
+			others.AndNot(matched)
+			t.onEveryNode[n] = !others.Any()
 		case group.Kind == topology.Affinity && group.Key != topology.Hostname && group.Hard:
 			f := t.Keys[group.Key]
-			alone := make([]bool, len(f.Values))
+			daemonOnly := make([]bool, len(f.Values))
 			for d := range f.Values {
-				if alone[d] = t.DomainCounts.Matched(n, d) == 0 && f.Offers[d].Meets(with); alone[d] {
+				if daemonOnly[d] = t.DomainCounts.Matched(n, d) == 0 && f.Offers[d].Intersects(matched); daemonOnly[d] {
 					t.DomainCounts.AddPods(n, d, 1)
 				}
 			}
-			t.alone[n] = alone
+			t.daemonOnly[n] = daemonOnly
 		}
 	}
 }
 
-// FewestDaemonPods returns 1 if each host that counts for the group of a host spread has a pod of the group, because
-// planned nodes have a DaemonSet pod; otherwise 0. It also returns 0 if fewer than minDomains nodes count.
+// FewestDaemonPods returns the minimum number of pods of the group, a host spread, on the hosts that count for it, as
+// far as DaemonSet pods of planned nodes guarantee it. The result is 1 if every planned node that counts has a DaemonSet
+// pod of the group, and no existing node that counts is without a pod of it. It is 0 otherwise, if fewer than minDomains
+// nodes count, and if EmptyHosts has the group.
 func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	f := t.Fewest[group]
-	if !t.everywhere[group] || t.EmptyHosts[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
+	if !t.onEveryNode[group] || t.EmptyHosts[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
 		return 0
 	}
 	return 1
@@ -273,15 +275,15 @@ func (t *TopologyState) IsCrowded(b *topology.Index, p *topology.Profile, offer 
 	return t.DaemonPods.hosts[offer].Room(b, p, topology.Limits{Fewest: t.FewestDaemonPods, Together: true}) == 0
 }
 
-// UnmetAffinity returns the groups of required affinities of the profile that only DaemonSet pods of planned nodes
+// DaemonOnlyAffinity returns the groups of required affinities of the profile that only DaemonSet pods of planned nodes
 // match in the domains of the cell.
-func (t *TopologyState) UnmetAffinity(p *topology.Profile, cell []int) (groups []int) {
-	if len(t.alone) == 0 {
+func (t *TopologyState) DaemonOnlyAffinity(p *topology.Profile, cell []int) (groups []int) {
+	if len(t.daemonOnly) == 0 {
 		return nil
 	}
 	for _, r := range p.Domain {
-		if alone := t.alone[r.Group]; r.Kind == topology.Affinity && r.Weight == 0 && alone != nil {
-			if d := cell[slices.Index(p.Keys, t.queue.Topology.Groups[r.Group].Key)]; d < len(alone) && alone[d] {
+		if daemonOnly := t.daemonOnly[r.Group]; r.Kind == topology.Affinity && r.Weight == 0 && daemonOnly != nil {
+			if d := cell[slices.Index(p.Keys, t.queue.Topology.Groups[r.Group].Key)]; d < len(daemonOnly) && daemonOnly[d] {
 				groups = append(groups, r.Group)
 			}
 		}
@@ -293,21 +295,21 @@ func (t *TopologyState) UnmetAffinity(p *topology.Profile, cell []int) (groups [
 // have a DaemonSet pod that an affinity matches, that pod also satisfies the affinity of pods on other nodes.
 func (t *TopologyState) AddPlannedNode(offers bitset.Set) {
 	first := offers.Next(0)
-	if first < 0 || len(t.alone) == 0 {
+	if first < 0 || len(t.daemonOnly) == 0 {
 		return
 	}
-	for n, alone := range t.alone {
+	for n, daemonOnly := range t.daemonOnly {
 		f := t.Keys[t.queue.Topology.Groups[n].Key]
 		d := f.OfferAt[first]
-		if d >= len(alone) || !alone[d] {
+		if d >= len(daemonOnly) || !daemonOnly[d] {
 			continue
 		}
 		others := offers.Clone()
-		others.AndNot(f.Offers[d].Both(t.DaemonPods.matched[n]))
+		others.AndNot(f.Offers[d].Intersection(t.DaemonPods.matched[n]))
 		if !others.Any() {
-			t.alone = maps.Clone(t.alone) // the map is shared with other forks
-			t.alone[n] = slices.Clone(alone)
-			t.alone[n][d] = false
+			t.daemonOnly = maps.Clone(t.daemonOnly) // the map is shared with other forks
+			t.daemonOnly[n] = slices.Clone(daemonOnly)
+			t.daemonOnly[n][d] = false
 		}
 	}
 }

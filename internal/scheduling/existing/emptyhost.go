@@ -11,9 +11,9 @@ import (
 // pod of the group and can get none in any plan. Such a node is full, or has a taint or labels that no pod of the group
 // accepts.
 //
-// Only if there is such a node is it certain that no node of any plan has more than maxSkew pods of the group.
-// Otherwise kube-scheduler allows more as soon as all hosts have one: three pods with maxSkew 1 are bound to the only
-// node, one after the other.
+// With such a node, no node of any plan has more than maxSkew pods of the group. Without one, kube-scheduler allows
+// more as soon as each host has a pod: for example, it binds three pods with maxSkew 1 to the only node, one after the
+// other.
 func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
 	if found, ok := t.alwaysEmpty[group]; ok || len(t.rooms.Nodes) == 0 {
 		return found
@@ -25,8 +25,8 @@ func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
 	}
 	t.alwaysEmpty[group] = false
 	for i := among.Next(0); i >= 0 && !t.alwaysEmpty[group]; i = among.Next(i + 1) {
-		takes := func(c *podgroup.Class) bool { return t.rooms.Hard[c.Sig].Has(i) && c.Ask.Fits(t.rooms.Room[i]) }
-		t.alwaysEmpty[group] = t.rooms.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.membersOf(group), takes)
+		accepts := func(c *podgroup.Class) bool { return t.rooms.Accepted[c.Sig].Has(i) && c.Ask.Fits(t.rooms.Room[i]) }
+		t.alwaysEmpty[group] = t.rooms.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.membersOf(group), accepts)
 	}
 	return t.alwaysEmpty[group]
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// text has two nodes in two zones, a node that takes no pods in a third zone, and an offering in a fourth.
+// text is a scenario with nodes in the zones a and b, a leaving node in zone c, an offering in zone d, and an offering in
+// zone e that EC2 is short of.
 const text = `# Zones.
 catalog
   m5.large us-east-1d spot 0.0400 cpu=2 mem=8Gi pods=110
@@ -38,7 +39,7 @@ pods
     spread app=web over topology.kubernetes.io/zone
 `
 
-func ground(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.TopologyState) {
+func parse(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.TopologyState) {
 	t.Helper()
 	s, err := scenario.Parse(text)
 	if err != nil {
@@ -50,37 +51,38 @@ func ground(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.TopologyS
 	return q, rooms, existing.NewTopologyState(q, st.Accept(q), rooms, s.Snapshot.Nodes)
 }
 
-// TestGround checks that a zone counts if a node stays there or can be launched there, and that pods count in their zone.
-func TestGround(t *testing.T) {
+// TestTopologyState checks that a zone counts if it has pods or nodes that stay, or a node can be launched there, and that
+// pods count in their zone.
+func TestTopologyState(t *testing.T) {
 	t.Parallel()
-	q, rooms, g := ground(t)
-	zones := g.Keys["topology.kubernetes.io/zone"]
+	q, rooms, topo := parse(t)
+	zones := topo.Keys["topology.kubernetes.io/zone"]
 	if got, want := fmt.Sprint(zones.Values), "[us-east-1a us-east-1b us-east-1c us-east-1d us-east-1e]"; got != want {
 		t.Fatalf("the zones are %s, want %s", got, want)
 	}
 	spread := q.Topology.Profiles[q.Classes[0].Profile].Domain[0].Group
-	if got, want := fmt.Sprint(g.CountedDomains[spread]), "[true true true true false]"; got != want {
+	if got, want := fmt.Sprint(topo.CountedDomains[spread]), "[true true true true false]"; got != want {
 		t.Errorf("the zones that count are %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(g.CertainDomains[spread]), "[true true true false false]"; got != want {
+	if got, want := fmt.Sprint(topo.CertainDomains[spread]), "[true true true false false]"; got != want {
 		t.Errorf("the zones that count in every plan are %s, want %s", got, want)
 	}
 	profile := &q.Topology.Profiles[q.Classes[0].Profile]
 	// The zones have 2, 0, 1 and 0 pods: only the zones without pods may take one.
 	for zone, takes := range []bool{false, true, false, true} {
-		if got := g.DomainCounts.Refusal(profile, []int{zone}) == nil; got != takes {
+		if got := topo.DomainCounts.Refusal(profile, []int{zone}) == nil; got != takes {
 			t.Errorf("%s takes a pod: %t, want %t", zones.Values[zone], got, takes)
 		}
 	}
-	fork := g.Fork()
+	fork := topo.Fork()
 	fork.DomainCounts.Add(profile, []int{1}, 1)
-	if g.DomainCounts.Refusal(profile, []int{1}) != nil {
+	if topo.DomainCounts.Refusal(profile, []int{1}) != nil {
 		t.Error("pods that were added to a fork count in the original")
 	}
-	if got, want := fmt.Sprint(g.DomainCombinations(profile)), "[[0] [1] [3] [4]]"; got != want {
+	if got, want := fmt.Sprint(topo.DomainCombinations(profile)), "[[0] [1] [3] [4]]"; got != want {
 		t.Errorf("the domain combinations are %s, want %s", got, want)
 	}
-	if in := g.NodesIn(profile, []int{1}); in.Count() != 2 || len(rooms.Nodes) != 3 {
+	if in := topo.NodesIn(profile, []int{1}); in.Count() != 2 || len(rooms.Nodes) != 3 {
 		t.Errorf("%d of %d nodes are in the second zone, want 2 of 3", in.Count(), len(rooms.Nodes))
 	}
 }
@@ -88,15 +90,15 @@ func TestGround(t *testing.T) {
 // TestRooms checks which nodes a signature accepts and prefers, and that a copy is filled independently.
 func TestRooms(t *testing.T) {
 	t.Parallel()
-	q, rooms, _ := ground(t)
+	q, rooms, _ := parse(t)
 	sig := q.Classes[0].Sig
 	number := map[string]int{}
 	for i, n := range rooms.Nodes {
 		number[n.Name] = i
 	}
 	for name, want := range map[string][2]bool{"a": {true, true}, "b": {true, false}, "t": {false, false}} {
-		if got := [2]bool{rooms.Hard[sig].Has(number[name]), rooms.Preferred[sig].Has(number[name])}; got != want {
-			t.Errorf("node %s is accepted, preferred: %v, want %v", name, got, want)
+		if got := [2]bool{rooms.Accepted[sig].Has(number[name]), rooms.Preferred[sig].Has(number[name])}; got != want {
+			t.Errorf("node %s: [accepted preferred] is %v, want %v", name, got, want)
 		}
 	}
 	if !rooms.Full.Has(number["a"]) || rooms.Full.Has(number["b"]) {
@@ -105,6 +107,7 @@ func TestRooms(t *testing.T) {
 	filled := rooms.Clone()
 	filled.Set(number["b"], make(resources.Vector, len(q.Dims)), nil, filled.Hosts[number["b"]])
 	if filled.Room[number["b"]][0] != 0 || rooms.Room[number["b"]][0] != 2000 {
-		t.Errorf("the copy has %d free and the original %d, want 0 and 2000", filled.Room[number["b"]][0], rooms.Room[number["b"]][0])
+		t.Errorf("node b has %d millicores free in the copy and %d in the original, want 0 and 2000",
+			filled.Room[number["b"]][0], rooms.Room[number["b"]][0])
 	}
 }

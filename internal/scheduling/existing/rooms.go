@@ -19,19 +19,19 @@ type Rooms struct {
 	Room      []resources.Vector    // by node: its free room; slices of cells
 	Ports     [][]int               // by node: the numbers in podgroup.Queue.Ports of the lists of host ports in use
 	Hosts     []topology.HostCounts // by node: its pods as rules over host names count them; elements are replaced, never changed
-	Hard      []bitset.Set          // by signature: the nodes that the signature accepts
-	Preferred []bitset.Set          // by signature: nodes of Hard that it prefers, by PreferNoSchedule taints, then by preferences
+	Accepted  []bitset.Set          // by signature: the nodes that the signature accepts
+	Preferred []bitset.Set          // by signature: nodes of Accepted that it prefers, by PreferNoSchedule taints, then by preferences
 	Full      bitset.Set            // nodes that certainly have no room for a pod of any class
 
 	cells    []int64            // memory of Room
 	isShared bool               // cells, Ports and Hosts are shared with another Rooms
 	labels   *bitset.Index      // finds nodes by label
-	taints   []tainted          // all nodes, grouped by taints
+	taints   []taintGroup       // all nodes, grouped by taints
 	withPod  map[int]bitset.Set // cache of NodesWithPod, by group over host names
 }
 
-// tainted is a set of nodes with the same taints.
-type tainted struct {
+// taintGroup is a set of nodes with the same taints.
+type taintGroup struct {
 	taints []requirements.Taint
 	nodes  bitset.Set
 }
@@ -74,9 +74,9 @@ func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
 	r.cells = make([]int64, len(r.Nodes)*len(q.Dims))
 	r.Room, r.Ports = resources.VectorsIn(r.cells, len(r.Nodes)), make([][]int, len(r.Nodes))
 	for i, n := range r.Nodes {
-		q.Dims.Left(r.Room[i], n.Allocatable, n.Requested)
-		if wanted := q.Ports.Wanted(n.HostPorts); len(wanted) > 0 {
-			r.Ports[i] = []int{q.Ports.Number(wanted)}
+		q.Dims.SetRemaining(r.Room[i], n.Allocatable, n.Requested)
+		if relevant := q.Ports.Relevant(n.HostPorts); len(relevant) > 0 {
+			r.Ports[i] = []int{q.Ports.Number(relevant)}
 		}
 	}
 	r.Hosts = make([]topology.HostCounts, len(r.Nodes))
@@ -88,7 +88,7 @@ func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
 				add(i, i+1, n.Name)
 			}
 		}
-	}).Naming(r.labelKeys)
+	}).WithNames(r.labelKeys)
 	r.findTaints()
 	for i := range q.Signatures {
 		r.addSignature(&q.Signatures[i])
@@ -112,39 +112,38 @@ func (r *Rooms) labelKeys() map[string]bool {
 func compareNodes(a, b *cluster.Node) int {
 	switch {
 	case a.Initialized != b.Initialized:
-		return boolFirst(a.Initialized)
+		return trueFirst(a.Initialized)
 	case a.Joined != b.Joined:
-		return boolFirst(a.Joined)
+		return trueFirst(a.Joined)
 	}
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// boolFirst returns the result of a comparison of two different booleans in which the first one is yes: true comes
-// first.
-func boolFirst(yes bool) int {
-	if yes {
+// trueFirst compares a boolean with its opposite, where true sorts before false: it returns -1 if a is true, otherwise 1.
+func trueFirst(a bool) int {
+	if a {
 		return -1
 	}
 	return 1
 }
 
-// addSignature appends to Hard and Preferred the nodes that the signature accepts, and the nodes that it prefers.
+// addSignature appends to Accepted and Preferred the nodes that the signature accepts, and the nodes that it prefers.
 // Accepted nodes that are not preferred are still used before a node is launched, because kube-scheduler binds pods
 // there.
 func (r *Rooms) addSignature(s *podgroup.Signature) {
-	hard := r.labels.SatisfyingOne(s.Required)
+	accepted := r.labels.SatisfyingOne(s.Required)
 	tolerated, unavoided := r.tolerated(s)
-	hard.And(tolerated)
-	preferred := hard.Both(unavoided)
+	accepted.And(tolerated)
+	preferred := accepted.Intersection(unavoided)
 	if !preferred.Any() {
-		preferred = hard
+		preferred = accepted
 	}
 	for _, p := range s.Preferred {
-		if both := preferred.Both(r.labels.Satisfying(p.Requirements)); both.Any() {
+		if both := preferred.Intersection(r.labels.Satisfying(p.Requirements)); both.Any() {
 			preferred = both
 		}
 	}
-	r.Hard = append(r.Hard, hard)
+	r.Accepted = append(r.Accepted, accepted)
 	r.Preferred = append(r.Preferred, preferred)
 }
 
@@ -161,27 +160,27 @@ func (r *Rooms) findTaints() {
 		if !ok {
 			number = len(r.taints)
 			numbers[string(key)] = number
-			r.taints = append(r.taints, tainted{n.Taints, bitset.New(len(r.Nodes))})
+			r.taints = append(r.taints, taintGroup{n.Taints, bitset.New(len(r.Nodes))})
 		}
 		r.taints[number].nodes.Add(i)
 	}
 }
 
-// tolerated returns the nodes whose taints the signature tolerates (hard), and the subset whose PreferNoSchedule taints the signature
-// tolerates too (soft).
-func (r *Rooms) tolerated(s *podgroup.Signature) (hard, soft bitset.Set) {
-	hard, soft = bitset.New(len(r.Nodes)), bitset.New(len(r.Nodes))
+// tolerated returns the nodes whose NoSchedule and NoExecute taints the signature tolerates, and the subset of nodes
+// whose PreferNoSchedule taints it tolerates too (unavoided).
+func (r *Rooms) tolerated(s *podgroup.Signature) (accepted, unavoided bitset.Set) {
+	accepted, unavoided = bitset.New(len(r.Nodes)), bitset.New(len(r.Nodes))
 	for _, alike := range r.taints {
 		if _, bad := requirements.Untolerated(alike.taints, s.Tolerations); bad {
 			continue
 		}
-		hard.Or(alike.nodes)
+		accepted.Or(alike.nodes)
 		avoided := func(t requirements.Taint) bool { return !requirements.Tolerated(t, s.Tolerations) }
 		if !slices.ContainsFunc(alike.taints, avoided) {
-			soft.Or(alike.nodes)
+			unavoided.Or(alike.nodes)
 		}
 	}
-	return hard, soft
+	return accepted, unavoided
 }
 
 // findFull sets Full. It compares the room of each node with the smallest request of each resource. So a node without

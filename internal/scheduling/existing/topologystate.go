@@ -19,8 +19,8 @@ type TopologyState struct {
 	Counted        []bitset.Set             // by group: the nodes whose pods count; nil: all
 	CountedDomains [][]bool                 // by group of a spread, not over host names: for each domain, whether it counts
 	CertainDomains [][]bool                 // by group of a spread, not over host names: for each domain, whether it counts in every plan
-	EmptyHosts     map[int]bool             // groups over host names: whether to assume that a planned node has no pod of the group
-	OnClosedNodes  map[int]bool             // groups over host names: whether a node that takes no pods has a pod of the group
+	EmptyHosts     map[int]bool             // by group over host names: whether to assume that a planned node has no pod of the group
+	OnClosedNodes  map[int]bool             // by group over host names: whether a node that takes no pods has a pod of the group
 	Fewest         map[int]FewestPods       // by group of a spread over host names
 
 	DaemonPods *DaemonPods // the DaemonSet pods of planned nodes; nil: no rule matches any
@@ -30,10 +30,10 @@ type TopologyState struct {
 	rooms       *Rooms              // the rooms before any pod is placed
 	members     [][]*podgroup.Class // cache of membersOf, by group
 	alwaysEmpty map[int]bool        // cache of AlwaysHasEmptyHost, by group
-	stays       map[int]FewestPods  // by group of a spread over host names: the pods on nodes that take no new pods
+	closed      map[int]FewestPods  // like Fewest, but of only the nodes that take no new pods
 
-	everywhere map[int]bool   // groups of host spreads: whether every planned node that counts has a DaemonSet pod of the group
-	alone      map[int][]bool // by group of a required affinity: by domain, whether only DaemonSet pods of planned nodes match there
+	onEveryNode map[int]bool   // by group of a host spread: whether every planned node that counts has a DaemonSet pod of the group
+	daemonOnly  map[int][]bool // by group of a required affinity: for each domain, whether only DaemonSet pods of planned nodes match there
 }
 
 // LabelDomains is the domains of one label.
@@ -42,7 +42,7 @@ type LabelDomains struct {
 	Offers  []bitset.Set // by domain: the offers in it; the last set has those without the label
 	Nodes   []bitset.Set // by domain: the nodes in it, as indices into Rooms.Nodes; the last set has those without the label
 	OfferAt []int        // by offer: its domain; len(Values) without the label
-	at      []int        // by node: its domain; len(Values) without the label
+	nodeAt  []int        // by node: its domain; len(Values) without the label
 }
 
 // FewestPods is the minimum number of pods of a group on a node.
@@ -62,21 +62,21 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 		OnClosedNodes: map[int]bool{},
 		EmptyHosts:    map[int]bool{},
 	}
-	t.queue, t.rooms, t.alwaysEmpty, t.stays = q, r, map[int]bool{}, map[int]FewestPods{}
+	t.queue, t.rooms, t.alwaysEmpty, t.closed = q, r, map[int]bool{}, map[int]FewestPods{}
 	domains := map[string]int{}
-	var none *LabelDomains
+	var empty *LabelDomains // shared by all labels that no node and no offer has
 	for i := range q.Topology.Groups {
 		key := q.Topology.Groups[i].Key
 		if _, ok := t.Keys[key]; ok || key == topology.Hostname {
 			continue
 		}
 		offers, nodes, more := a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all)
-		f := none
+		f := empty
 		if f == nil || len(offers.Values)+len(nodes.Values)+len(more) > 0 {
 			f = newLabelDomains(offers, nodes, more, len(a.Stock.Offers), len(r.Nodes))
 		}
 		if len(f.Values) == 0 {
-			none = f // shared by all labels that no node and no offer has
+			empty = f
 		}
 		t.Keys[key], domains[key] = f, len(f.Values)
 	}
@@ -92,12 +92,12 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 	for i := range all {
 		if all[i].Leaving { // the residents that stay on the node still count in its zone
 			t.addResidents(q, &all[i], -1, nil)
-			t.keep(q, &all[i])
+			t.countClosedNode(q, &all[i])
 		}
 	}
 	t.FindFewest(r, q.Topology, t.Counted)
 	t.DaemonPods = newDaemonPods(a.Stock, q.Topology)
-	t.expect(a.Stock, q)
+	t.expectDaemonPods(a.Stock, q)
 	return t
 }
 
@@ -115,10 +115,10 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 // newLabelDomains returns the domains of a label. offers and nodes have its values on offers and on nodes, more has the
 // values of leaving nodes.
 func newLabelDomains(offers, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *LabelDomains {
-	f := &LabelDomains{at: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
+	f := &LabelDomains{nodeAt: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
 	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.Values, nodes.Values, more))))
-	for i := range f.at {
-		f.at[i] = len(f.Values)
+	for i := range f.nodeAt {
+		f.nodeAt[i] = len(f.Values)
 	}
 	for i := range f.OfferAt {
 		f.OfferAt[i] = len(f.Values)
@@ -132,7 +132,7 @@ func newLabelDomains(offers, nodes *bitset.Column, more []string, sizeOffers, si
 	for d, value := range f.Values {
 		f.Offers = append(f.Offers, pick(offers, value, sizeOffers))
 		f.Nodes = append(f.Nodes, pick(nodes, value, sizeNodes))
-		f.Nodes[d].Each(func(i int) { f.at[i] = d })
+		f.Nodes[d].Each(func(i int) { f.nodeAt[i] = d })
 		f.Offers[d].Each(func(o int) { f.OfferAt[o] = d })
 	}
 	f.Offers, f.Nodes = append(f.Offers, offers.Absent), append(f.Nodes, nodes.Absent)
@@ -140,8 +140,8 @@ func newLabelDomains(offers, nodes *bitset.Column, more []string, sizeOffers, si
 }
 
 // countable returns, for each group of a spread, the nodes whose pods count; nil: all nodes. It also sets
-// CountedDomains and CertainDomains. A domain with such a node counts in every plan. A domain in which a node for the
-// owner of the spread can be launched counts, too.
+// CountedDomains and CertainDomains: a domain with such a node counts in every plan (CertainDomains), and CountedDomains
+// also has the domains in which a node for the owner of the spread can be launched.
 func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) []bitset.Set {
 	out := make([]bitset.Set, len(q.Topology.Groups))
 	for n := range q.Topology.Groups {
@@ -172,8 +172,8 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 		f := t.Keys[g.Key]
 		counted, certain := make([]bool, len(f.Values)), make([]bool, len(f.Values))
 		for d := range f.Values {
-			certain[d] = f.Nodes[d].Meets(out[n])
-			counted[d] = certain[d] || a.Buyable(g.Nodes, a.Stock.Having(f.Offers[d], g.Keys))
+			certain[d] = f.Nodes[d].Intersects(out[n])
+			counted[d] = certain[d] || a.CanLaunch(g.Nodes, a.Stock.Having(f.Offers[d], g.Keys))
 		}
 		t.CountedDomains[n], t.CertainDomains[n] = counted, certain
 		t.DomainCounts.SetCounted(n, counted)
@@ -214,10 +214,10 @@ func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number 
 	}
 }
 
-// keep lets a node that takes no pods count, as a host and with its domains, for the spreads that count a pod which
-// stays on the node. If no pod stays, the node is assumed to be removed in time. Otherwise no pod could be moved off
-// the last node of a zone.
-func (t *TopologyState) keep(q *podgroup.Queue, n *cluster.Node) {
+// countClosedNode makes a node that takes no pods count, as a host and with its domains, for the spreads that count a
+// pod which stays on the node. A node on which no pod stays does not count, as if it were removed already: if it
+// counted, no pod could be moved off the last node of a zone.
+func (t *TopologyState) countClosedNode(q *podgroup.Queue, n *cluster.Node) {
 	remaining := map[int]int{} // number of pods on the node, by group over host names
 	for _, resident := range n.Residents {
 		if resident.Ending || resident.Count <= 0 {
@@ -239,12 +239,12 @@ func (t *TopologyState) keep(q *podgroup.Queue, n *cluster.Node) {
 		}
 	}
 	for g, pods := range remaining {
-		s, known := t.stays[g]
+		s, known := t.closed[g]
 		if !known || pods < s.Pods {
 			s.Pods = pods
 		}
 		s.Nodes++
-		t.stays[g] = s
+		t.closed[g] = s
 	}
 }
 
@@ -269,7 +269,7 @@ func (t *TopologyState) counts(q *podgroup.Queue, group int, n *cluster.Node, nu
 func (t *TopologyState) domain(key string, n *cluster.Node, number int) int {
 	f := t.Keys[key]
 	if number >= 0 {
-		return f.at[number]
+		return f.nodeAt[number]
 	}
 	if d, ok := slices.BinarySearch(f.Values, n.Labels[key]); ok {
 		return d
@@ -297,7 +297,7 @@ func (t *TopologyState) FindFewest(r *Rooms, b *topology.Index, counted []bitset
 			among.AddRange(0, len(r.Nodes))
 		}
 		f := FewestPods{Pods: -1, Nodes: among.Count()}
-		if s, ok := t.stays[g]; ok {
+		if s, ok := t.closed[g]; ok {
 			f.Pods, f.Nodes = s.Pods, f.Nodes+s.Nodes
 		}
 		for i := among.Next(0); i >= 0 && f.Pods != 0; i = among.Next(i + 1) {

@@ -9,16 +9,16 @@ const (
 	// costlyFactor multiplies the cost of pods that cost more than an ordinary pod, because the solver also compares
 	// their rules with each other.
 	costlyFactor = 4
-	// ownResourceCost is added for each extended resource that only one kind of pods requests, because the resource
+	// soleResourceCost is added for each extended resource that no other kind of pods requests, because the resource
 	// adds a dimension to all resource vectors of the plan.
-	ownResourceCost = 8
+	soleResourceCost = 8
 )
 
-// mostCounted is the number of demands up to which Cost counts the details of each. A pod with more demands costs more
-// than Share.Pod in any case.
+// mostCounted is the maximum number of rules and host ports of a pod for which Cost also counts the details of each. A
+// pod with more of them costs more than Share.Pod in any case.
 const mostCounted = 1000
 
-// Cost returns what the pod costs in a plan, in units of Share. It does not include ownResourceCost, which depends on
+// Cost returns what the pod costs in a plan, in units of Share. It does not include soleResourceCost, which depends on
 // the other pods. Its time is proportional to the number of the pod's rules, up to about a thousand.
 func Cost(p *cluster.Pod) int {
 	if n := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity); n > mostCounted {
@@ -39,7 +39,7 @@ func costOf(p *cluster.Pod, known, users map[string]int) int {
 	}
 	for _, e := range p.Requests.Extended {
 		if users[e.Name] == 1 {
-			cost += ownResourceCost
+			cost += soleResourceCost
 		}
 	}
 	return cost

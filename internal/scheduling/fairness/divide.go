@@ -12,10 +12,10 @@ import (
 type Share struct {
 	// Whole is the most that one plan may cost.
 	Whole int
-	// Pod is the most that one kind of pods may cost to be planned with all others in any case.
+	// Pod is the most that one kind of pods may cost without being costly.
 	Pod int
-	// Slice is the most that a slice may cost, unless its first kind costs more. Kinds that cost more than Pod are planned
-	// with all others as long as together they cost no more than Slice.
+	// Slice is the most that a slice may cost, unless its first kind costs more. Costly kinds need no slice if together
+	// they cost no more than Slice, and all kinds cost no more than Whole.
 	Slice int
 }
 
@@ -30,20 +30,20 @@ type Turns struct {
 	Last   string          // the namespace served last: the next slice starts with the one after it
 }
 
-// Division is which pods are planned now, and which in the next slice.
+// Division has the pods that are planned now, and those of the next slice.
 type Division struct {
-	Now   []cluster.Pod // planned together, now
-	Slice []cluster.Pod // the next slice of the other pods; nil if all of them were served
-	Last  string        // the namespace served last in Slice
-	Cost  int           // cost of Now
-	Spent int           // cost of Slice
-	Later int           // number of pods that are neither in Now nor in Slice
+	Now       []cluster.Pod // planned together, now
+	Slice     []cluster.Pod // the next slice of the other pods; nil if all of them were served
+	Last      string        // the namespace served last in Slice
+	NowCost   int           // cost of Now
+	SliceCost int           // cost of Slice
+	Later     int           // number of pods that are neither in Now nor in Slice
 }
 
 // Divide splits pods into those that are planned now and slices of the others.
 //
-// All pods are planned together if they cost at most share.Whole, and if the kinds that each cost more than share.Pod cost at most
-// share.Slice together. Otherwise those costly kinds wait for a slice.
+// All pods are planned together if they cost at most share.Whole, and if the costly kinds (those that cost more than share.Pod each)
+// cost at most share.Slice together. Otherwise the costly kinds wait for a slice.
 //
 // The remaining kinds share share.Whole by namespace: a namespace that needs less than its equal part is planned in full, and the rest
 // of its part goes to the others. Within a namespace, pods of higher priority come first, then those that cost less.
@@ -60,27 +60,27 @@ func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
 		}
 	}
 	if total <= share.Whole && costly <= share.Slice {
-		return Division{Now: pods, Cost: total}
+		return Division{Now: pods, NowCost: total}
 	}
 	now, later := cut(kinds, share)
 	out := Division{Now: podsOf(now)}
 	for _, k := range now {
-		out.Cost += k.cost
+		out.NowCost += k.cost
 	}
-	all := 0 // number of pods that are not in Now
-	waiting := later[:0:0]
+	notNow := 0 // number of pods
+	var waiting []kind
 	for _, k := range later {
-		all += len(k.pods)
+		notNow += len(k.pods)
 		if k = k.without(turns.Served); len(k.pods) > 0 {
 			waiting = append(waiting, k)
 		}
 	}
-	slice, last := next(waiting, turns.Last, share.Slice)
+	slice, last := nextSlice(waiting, turns.Last, share.Slice)
 	for _, k := range slice {
-		out.Spent += k.cost
+		out.SliceCost += k.cost
 	}
 	out.Slice, out.Last = podsOf(slice), last
-	out.Later = all - len(out.Slice)
+	out.Later = notNow - len(out.Slice)
 	return out
 }
 
@@ -107,7 +107,7 @@ func kindsOf(pods []cluster.Pod, costs map[string]int) []kind {
 	if !slices.IsSortedFunc(all, byName) {
 		slices.SortFunc(all, byName)
 	}
-	users := map[string]int{} // number of kinds by extended resource
+	users := map[string]int{} // by extended resource: number of kinds that request it
 	var out []kind
 	for i, p := range all {
 		if i > 0 && isAlike(all[i-1], p) {
@@ -132,10 +132,10 @@ func byName(a, b *cluster.Pod) int {
 }
 
 // isAlike reports whether two pods are certainly of one kind. It may be false for equal pods: it recognizes only pods
-// that share their requirements in memory (SharesDemands). Pods of one workload usually do, and follow each other by
+// that share their requirements in memory (SharesConstraints). Pods of one workload usually do, and follow each other by
 // name.
 func isAlike(a, b *cluster.Pod) bool {
-	return a.Namespace == b.Namespace && a.Priority == b.Priority && a.SharesDemands(b) && maps.Equal(a.Labels, b.Labels) &&
+	return a.Namespace == b.Namespace && a.Priority == b.Priority && a.SharesConstraints(b) && maps.Equal(a.Labels, b.Labels) &&
 		a.Requests.Equal(b.Requests) && slices.Equal(a.HostPorts, b.HostPorts) && slices.Equal(a.Volumes, b.Volumes)
 }
 
@@ -152,16 +152,16 @@ func cut(kinds []kind, share Share) (now, later []kind) {
 		byNamespace[k.namespace()] = append(byNamespace[k.namespace()], k)
 		needs[k.namespace()] += k.cost
 	}
-	limit := levelOf(slices.Sorted(maps.Values(needs)), share.Whole)
+	limit := fairLimit(slices.Sorted(maps.Values(needs)), share.Whole)
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		own := byNamespace[namespace]
+		ofNamespace := byNamespace[namespace]
 		left := limit
 		if needs[namespace] > limit {
-			slices.SortStableFunc(own, func(a, b kind) int {
+			slices.SortStableFunc(ofNamespace, func(a, b kind) int {
 				return cmp.Or(cmp.Compare(b.pods[0].Priority, a.pods[0].Priority), cmp.Compare(a.cost, b.cost))
 			})
 		}
-		for _, k := range own {
+		for _, k := range ofNamespace {
 			if left -= k.cost; left >= 0 {
 				now = append(now, k)
 			} else {
@@ -172,9 +172,9 @@ func cut(kinds []kind, share Share) (now, later []kind) {
 	return now, later
 }
 
-// levelOf returns the highest limit of each need so that the limited needs sum to at most whole. needs must be sorted,
+// fairLimit returns the highest limit of each need so that the limited needs sum to at most whole. needs must be sorted,
 // lowest first.
-func levelOf(needs []int, whole int) int {
+func fairLimit(needs []int, whole int) int {
 	for i, need := range needs {
 		if part := whole / (len(needs) - i); need > part {
 			return part

@@ -32,10 +32,10 @@ func hostile(namespace string, i, n int) cluster.Pod {
 	return p
 }
 
-func pods(n int, one func(i int) cluster.Pod) []cluster.Pod {
+func pods(n int, newPod func(i int) cluster.Pod) []cluster.Pod {
 	var out []cluster.Pod
 	for i := range n {
-		out = append(out, one(i))
+		out = append(out, newPod(i))
 	}
 	return out
 }
@@ -67,7 +67,7 @@ func rounds(t *testing.T, all []cluster.Pod, share fairness.Share) [][]cluster.P
 		}
 		for i := range d.Slice {
 			if turns.Served[d.Slice[i].UID] {
-				t.Fatalf("%s has a second turn", d.Slice[i].ID())
+				t.Fatalf("%s was served twice", d.Slice[i].ID())
 			}
 			turns.Served[d.Slice[i].UID] = true
 		}
@@ -84,9 +84,9 @@ func TestAllTogether(t *testing.T) {
 		"5,000 kinds":       pods(5000, func(i int) cluster.Pod { return plain("a", i) }),
 		"a few costly pods": pods(12, func(i int) cluster.Pod { return hostile("a", i, 50) }),
 		"10,000 replicas of a costly pod": func() []cluster.Pod {
-			one := hostile("a", 0, 50)
+			costly := hostile("a", 0, 50)
 			return pods(10_000, func(i int) cluster.Pod {
-				p := one
+				p := costly
 				p.Name = fmt.Sprintf("pod-%06d", i)
 				p.UID = p.Name
 				return p
@@ -106,7 +106,7 @@ func TestAllTogether(t *testing.T) {
 // TestCostlyPodsWait checks that pods that cost more than their share do not delay others, and that each is served.
 func TestCostlyPodsWait(t *testing.T) {
 	t.Parallel()
-	for name, one := range map[string]func(i int) cluster.Pod{
+	for name, newPod := range map[string]func(i int) cluster.Pod{
 		"preferred anti-affinity": func(i int) cluster.Pod { return hostile("tenant", i, 50) },
 		"host ports": func(i int) cluster.Pod {
 			p := plain("tenant", i)
@@ -132,14 +132,13 @@ func TestCostlyPodsWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := append(pods(20, func(i int) cluster.Pod { return plain("other", i) }), pods(100, one)...)
+			all := append(pods(20, func(i int) cluster.Pod { return plain("other", i) }), pods(100, newPod)...)
 			d := fairness.Divide(all, fairness.Turns{}, fairness.Usual())
 			if got := byNamespace(d.Now); got["other"] != 20 || got["tenant"] != 0 {
 				t.Errorf("pods planned now, by namespace: %v, want the 20 pods of namespace other", got)
 			}
-			slices := rounds(t, all, fairness.Usual())
 			served := 0
-			for _, s := range slices {
+			for _, s := range rounds(t, all, fairness.Usual()) {
 				served += len(s)
 			}
 			if served != 100 {
@@ -149,20 +148,20 @@ func TestCostlyPodsWait(t *testing.T) {
 	}
 }
 
-// TestOwnResources checks that an extended resource adds to the cost if only one pod requests it, and adds nothing if many pods request
-// it.
-func TestOwnResources(t *testing.T) {
+// TestSoleResources checks that an extended resource adds to the cost of a pod if no other pod requests the resource, and adds nothing if
+// many pods request it.
+func TestSoleResources(t *testing.T) {
 	t.Parallel()
 	ask := func(namespace string, i int, name string) cluster.Pod {
 		p := plain(namespace, i)
 		p.Requests = p.Requests.With(name, 1)
 		return p
 	}
-	own := pods(4000, func(i int) cluster.Pod { return ask("tenant", i, fmt.Sprintf("example.com/r%d", i)) })
+	sole := pods(4000, func(i int) cluster.Pod { return ask("tenant", i, fmt.Sprintf("example.com/r%d", i)) })
 	shared := pods(4000, func(i int) cluster.Pod { return ask("other", i, "nvidia.com/gpu") })
-	d := fairness.Divide(slices.Concat(shared, own), fairness.Turns{}, fairness.Usual())
-	if got := byNamespace(d.Now); got["other"] != 4000 || got["tenant"] == 0 || got["tenant"] > 700 || d.Cost > fairness.Usual().Whole {
-		t.Errorf("pods planned now, by namespace: %v, at a cost of %d; want all pods that request GPUs, and some of tenant", got, d.Cost)
+	d := fairness.Divide(slices.Concat(shared, sole), fairness.Turns{}, fairness.Usual())
+	if got := byNamespace(d.Now); got["other"] != 4000 || got["tenant"] == 0 || got["tenant"] > 700 || d.NowCost > fairness.Usual().Whole {
+		t.Errorf("pods planned now, by namespace: %v, at a cost of %d; want all pods that request GPUs, and some of tenant", got, d.NowCost)
 	}
 }
 
@@ -273,11 +272,11 @@ func TestPace(t *testing.T) {
 		share = share.AfterSlice(share.Slice, time.Duration(share.Slice)*100*time.Millisecond)
 	}
 	if share.Whole != 100 || share.Slice < 1 || share.Slice > 10 {
-		t.Errorf("the share is %+v after slow plans", share)
+		t.Errorf("the share is %+v after slow plans, want Whole 100 and Slice between 1 and 10", share)
 	}
 	small := share.AfterPlan(share.Whole/10, time.Millisecond)
 	if small != share {
-		t.Errorf("a small fast plan changed the share to %+v", small)
+		t.Errorf("a small fast plan changed the share to %+v, want %+v", small, share)
 	}
 	for range 20 {
 		share = share.AfterPlan(share.Whole, time.Millisecond).AfterSlice(share.Slice, time.Millisecond)
@@ -309,7 +308,7 @@ func TestSeated(t *testing.T) {
 		t.Errorf("the node is %+v, want only the first pod on it; the second does not fit", got[0])
 	}
 	if r := got[0].Residents; len(r) != 1 || len(r[0].Avoids) != 1 || r[0].Avoids[0].Key != "zone" {
-		t.Errorf("residents are %+v, want the pod with its required anti-affinity", r)
+		t.Errorf("residents are %+v, want the first pod with only its required anti-affinity", r)
 	}
 	if got[1].Requested.CPU != 0 || nodes[0].Requested.CPU != 0 {
 		t.Error("a pod with another UID was counted, or the original node was changed")

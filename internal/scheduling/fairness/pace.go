@@ -5,14 +5,14 @@ import "time"
 // pace has the durations of a plan at which the limit of its cost changes, and the bounds of the limit.
 type pace struct {
 	slow        time.Duration // a longer plan lowers the limit
-	good        time.Duration // a shorter plan doubles the limit, if the plan cost at least half the limit
+	fast        time.Duration // a shorter plan doubles the limit, if it cost at least half the limit
 	least, most int           // bounds of the limit
 }
 
 // The paces of plans and slices. Costs are estimates: when plans take too long, the limits are lowered until plans are fast enough.
 var (
-	planPace  = pace{slow: 3 * time.Second, good: time.Second, least: 100, most: Usual().Whole}
-	slicePace = pace{slow: time.Second, good: 250 * time.Millisecond, least: 1, most: Usual().Slice}
+	planPace  = pace{slow: 3 * time.Second, fast: time.Second, least: 100, most: Usual().Whole}
+	slicePace = pace{slow: time.Second, fast: 250 * time.Millisecond, least: 1, most: Usual().Slice}
 )
 
 // AfterPlan returns the share to use after a plan for all pods with this cost and duration.
@@ -27,14 +27,14 @@ func (s Share) AfterSlice(cost int, took time.Duration) Share {
 	return s
 }
 
-// adapt returns the new limit after a plan with this cost and duration. A limit that is too high becomes the cost that
-// a plan of duration good would have had.
+// adapt returns the new limit after a plan with this cost and duration. After a slow plan, the limit is the cost that a
+// plan of duration fast would have had.
 func (p pace) adapt(limit, cost int, took time.Duration) int {
 	switch {
 	case took > p.slow:
-		fits := float64(cost) * float64(p.good) / float64(took)
+		fits := float64(cost) * float64(p.fast) / float64(took)
 		return max(p.least, min(limit, int(fits)))
-	case took < p.good && cost >= limit/2:
+	case took < p.fast && cost >= limit/2:
 		return min(p.most, 2*limit)
 	}
 	return limit

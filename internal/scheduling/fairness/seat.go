@@ -26,15 +26,15 @@ func Seated(nodes []cluster.Node, waiting []cluster.Pod, seats map[string]Seat) 
 	if len(seats) == 0 {
 		return nodes
 	}
-	byName := make(map[string]int, len(nodes))
+	index := make(map[string]int, len(nodes)) // index of each node, by Seat.Node
 	for i := range nodes {
-		byName[NewSeat(&cluster.Pod{}, &nodes[i]).Node] = i
+		index[NewSeat(&cluster.Pod{}, &nodes[i]).Node] = i
 	}
 	out, isCopy := nodes, false
 	for i := range waiting {
 		p := &waiting[i]
 		seat, ok := seats[p.ID()]
-		at, found := byName[seat.Node] // index of the node
+		at, found := index[seat.Node]
 		if !ok || !found || seat.UID != p.UID || !p.Requests.Fits(out[at].Allocatable.Sub(out[at].Requested)) {
 			continue
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// next returns the kinds of the next slice, and the namespace that is served last in it. Namespaces take turns,
-// starting with the one after last, and each turn adds one gang. The slice costs at most most, unless its first gang
+// nextSlice returns the kinds of the next slice, and the namespace that is served last in it. Namespaces take turns,
+// starting with the one after last, and each turn adds one gang. The slice costs at most limit, unless its first gang
 // costs more.
-func next(kinds []kind, last string, most int) ([]kind, string) {
+func nextSlice(kinds []kind, last string, limit int) ([]kind, string) {
 	queues := map[string][]gang{}
-	for _, g := range gangsOf(kinds, most) {
+	for _, g := range gangsOf(kinds, limit) {
 		queues[g.kinds[0].namespace()] = append(queues[g.kinds[0].namespace()], g)
 	}
 	var out []kind
@@ -22,7 +22,7 @@ func next(kinds []kind, last string, most int) ([]kind, string) {
 	for len(queues) > 0 {
 		for _, namespace := range rotated(slices.Sorted(maps.Keys(queues)), last) {
 			g := queues[namespace][0]
-			if len(out) > 0 && spent+g.cost > most {
+			if len(out) > 0 && spent+g.cost > limit {
 				delete(queues, namespace)
 				continue
 			}
@@ -50,31 +50,31 @@ type gang struct {
 	cost  int
 }
 
-// mostMatches is the maximum number of comparisons of an affinity term with a kind in gangsOf. Beyond it, gangsOf joins
+// mostComparisons is the maximum number of comparisons of an affinity term with a kind in gangsOf. Beyond it, gangsOf joins
 // no more kinds, so pods with affinity to each other may be in different slices. The affinity still holds: a later
 // slice sees the pods that earlier slices placed.
-const mostMatches = 100_000
+const mostComparisons = 100_000
 
-// gangsOf joins kinds with required affinity to each other, unless the gang would cost more than most. It returns the gangs in the order
-// in which their namespace is served: highest priority first, then oldest pod first.
-func gangsOf(kinds []kind, most int) []gang {
+// gangsOf joins kinds with required affinity to each other, unless the gang would cost more than limit. It returns the gangs in the
+// order in which those of one namespace are served: highest priority first, then oldest pod first.
+func gangsOf(kinds []kind, limit int) []gang {
 	order := slices.Clone(kinds)
 	slices.SortStableFunc(order, func(a, b kind) int {
 		return cmp.Or(cmp.Compare(b.pods[0].Priority, a.pods[0].Priority), oldest(a.pods).Compare(oldest(b.pods)))
 	})
 	sets := newUnion(order)
-	matches := 0
+	comparisons := 0
 	for i := range order {
 		p := order[i].pods[0]
 		for t := range p.Affinity {
 			if p.Affinity[t].Weight != 0 {
 				continue
 			}
-			if matches += len(order); matches > mostMatches {
+			if comparisons += len(order); comparisons > mostComparisons {
 				return sets.gangs(order)
 			}
 			for j := range order {
-				if q := order[j].pods[0]; i != j && p.Affinity[t].Matches(q.Namespace, q.Labels) && sets.cost(i)+sets.cost(j) <= most {
+				if q := order[j].pods[0]; i != j && p.Affinity[t].Matches(q.Namespace, q.Labels) && sets.cost(i)+sets.cost(j) <= limit {
 					sets.join(i, j)
 				}
 			}

@@ -27,26 +27,26 @@ import (
 // Each share has its own speed: lower after the share changed direction, higher after it did not.
 type ascent struct {
 	*part
-	shares  [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
-	pace    [][]pace    // by kind, by resource
-	slots   [][]slot    // by kind
-	options [][]option  // by class
-	takes   [][]slotUse // by class: slots taken, of all its options
-	pods    []float64   // by class: number of pods
-	rough   *ascent     // ascent with few classes that represent all; nil if it would not be faster
-	roughOf []int       // by class: the class of rough that represents it
-	live    [][]int32   // by kind: the slots that a pod of some class takes
+	shares   [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
+	pace     [][]pace    // by kind, by resource
+	slots    [][]slot    // by kind
+	options  [][]option  // by class
+	slotUses [][]slotUse // by class: the slots that one pod takes, for all options of the class one after the other
+	pods     []float64   // by class: number of pods
+	rough    *ascent     // ascent with few classes that represent all; nil if it would not be faster
+	roughOf  []int       // by class: the class of rough that represents it
+	live     [][]int32   // by kind: the slots that a pod of some class takes
 
-	asks      [][]four   // by class: class.ask, in fours
-	rates     []four     // by kind, by resource in fours: payment for one unit
-	loads     []four     // by kind, by resource in fours: requests of the pods that lean to the kind
-	busy      []bool     // by kind: whether pods lean to it
-	near      [][]option // by class: the options that cost little more than the cheapest in the last round over all options
-	cost      []float64  // by option of the current class: payment of one pod
-	leanings  []leaning  // options that the pods of the current class lean to
-	value     float64    // sum of the best dual prices over all pods
-	dualPrice []float64  // by class: the best dual prices
-	payer     []int32    // by class: the kind with the least payment in the last round over all options
+	asks         [][]four   // by class: class.ask, in fours
+	rates        []four     // by kind, by resource in fours: payment for one unit
+	loads        []four     // by kind, by resource in fours: requests of the pods that lean to the kind
+	busy         []bool     // by kind: whether pods lean to it
+	near         [][]option // by class: the options that cost little more than the cheapest in the last round over all options
+	cost         []float64  // by option of the current class: payment of one pod
+	leanings     []leaning  // options that the pods of the current class lean to
+	value        float64    // sum of the best dual prices over all pods
+	dualPrice    []float64  // by class: the best dual prices
+	cheapestKind []int32    // by class: the kind with the least payment in the last round over all options
 }
 
 // four has the amounts of up to four resources, padded with zeros. Most pods request at most four.
@@ -71,7 +71,7 @@ type slot struct {
 	pace  pace
 }
 
-// option is a kind that may hold a class. from and to are the range in ascent.takes of the
+// option is a kind that may hold a class. from and to are the range in ascent.slotUses of the
 // slots that a pod takes there.
 type option struct{ kind, from, to int32 }
 
@@ -122,7 +122,7 @@ func (a *ascent) packAsks() {
 	}
 }
 
-// fork returns a copy that shares only read-only data with a. The caller must call begin first.
+// fork returns a copy that shares only read-only data with a. The caller must call reset on it first.
 func (a *ascent) fork() *ascent {
 	kinds, n := slices.Clone(a.kinds), len(a.classes[0].ask)
 	for i, rates := range grid[float64](len(kinds), n) {
@@ -149,12 +149,12 @@ func (a *ascent) fork() *ascent {
 func (a *ascent) copyFor(kinds []kind) *ascent {
 	out, part := *a, *a.part
 	part.kinds, part.cells = kinds, nil
-	out.part, out.near, out.payer = &part, make([][]option, len(a.classes)), make([]int32, len(a.classes))
+	out.part, out.near, out.cheapestKind = &part, make([][]option, len(a.classes)), make([]int32, len(a.classes))
 	return &out
 }
 
-// begin resets the ascent, for these numbers of pods by class.
-func (a *ascent) begin(pods []float64) {
+// reset starts the ascent again, for these numbers of pods by class.
+func (a *ascent) reset(pods []float64) {
 	a.value, a.dualPrice, a.pods = 0, nil, pods
 	a.resetShares()
 	if a.rough != nil {
@@ -165,8 +165,8 @@ func (a *ascent) begin(pods []float64) {
 	}
 }
 
-// soften computes the soft dual prices.
-func (a *ascent) soften() {
+// computeSoft computes the soft dual prices.
+func (a *ascent) computeSoft() {
 	if a.rough == nil {
 		a.climb(softRounds, softest, softest)
 		return
@@ -175,8 +175,8 @@ func (a *ascent) soften() {
 	a.prove()
 }
 
-// harden finds the best dual prices: first with few classes, then with all.
-func (a *ascent) harden() {
+// computeHard finds the best dual prices: first with few classes, then with all.
+func (a *ascent) computeHard() {
 	if a.rough == nil {
 		a.climb(a.rounds(), softest, hardest)
 		return
@@ -185,7 +185,7 @@ func (a *ascent) harden() {
 	a.climb(fineRounds, rougher, hardest)
 }
 
-// climb does the given number of rounds, at least 2, while the softness falls from one value to the other.
+// climb does the given number of rounds, at least 2. The softness changes from the first value to the second.
 func (a *ascent) climb(rounds int, from, to float64) {
 	for n := range rounds {
 		softness := from * math.Pow(to/from, float64(n)/float64(rounds-1))
@@ -202,11 +202,11 @@ func (a *ascent) rounds() int {
 	return min(max(int(roundsWork/math.Sqrt(float64(options))), leastRounds), mostRounds)
 }
 
-// opening is the share of a price for all slots of a kind at the start.
-const opening = 0.05
+// firstSlotShare is the share of a price for all slots of a kind at the start.
+const firstSlotShare = 0.05
 
-// resetShares sets the first shares of each kind: equal shares for all requested resources, except opening for the
-// slots. If no resource is requested, the slots get the whole price.
+// resetShares sets the first shares of each kind: firstSlotShare for all its slots, and the rest in equal shares for the
+// requested resources. If no resource is requested, the slots get the whole price.
 func (a *ascent) resetShares() {
 	for i := range a.kinds {
 		k := &a.kinds[i]
@@ -223,7 +223,7 @@ func (a *ascent) resetShares() {
 			live = a.rough.live[i] // the other slots are rarely scarce, and start with a share of 0
 		}
 		if len(live) > 0 {
-			toSlots = opening
+			toSlots = firstSlotShare
 		}
 		if asked == 0 {
 			toSlots = 1
@@ -273,7 +273,7 @@ func (a *ascent) round(softness float64, whole bool) {
 		dualPrice[c] = least
 		value += a.pods[c] * least
 		if whole {
-			a.payer[c] = options[at].kind
+			a.cheapestKind[c] = options[at].kind
 			a.narrow(c, least*(1+far*softness+0.05)) // 5 % more, because payments change until the next such round
 		}
 		a.lean(c, options, least, softness)
@@ -300,7 +300,7 @@ func (a *ascent) prove() {
 			}
 			costs = slices.Grow(costs[:0], len(a.options[c]))[:len(a.options[c])]
 			if least, at := a.payments(c, a.options[c], costs); !math.IsInf(least, 1) {
-				dualPrice[c], a.payer[c] = least, a.options[c][at].kind
+				dualPrice[c], a.cheapestKind[c] = least, a.options[c][at].kind
 			}
 		}
 	})
@@ -353,8 +353,8 @@ func (a *ascent) rowsOf(i int) (rates, loads []four) {
 // payments sets costs to the payment of a pod of the class at each option. It returns the least payment and the index
 // of its option.
 func (a *ascent) payments(c int, options []option, costs []float64) (least float64, at int) {
-	ask, takes := a.asks[c], a.takes[c]
-	first, rest := ask[0], ask[1:] // rest is mostly empty, and most of the time is spent here
+	ask, uses := a.asks[c], a.slotUses[c]
+	first, rest := ask[0], ask[1:] // rest is usually empty; this function takes most of the time of an ascent
 	least, costs = math.Inf(1), costs[:len(options)]
 	for i := range options {
 		o := &options[i]
@@ -367,7 +367,7 @@ func (a *ascent) payments(c int, options []option, costs []float64) (least float
 		}
 		if o.from < o.to {
 			slots := a.slots[o.kind]
-			for _, t := range takes[o.from:o.to] {
+			for _, t := range uses[o.from:o.to] {
 				sum += slots[t.slot].fee * float64(t.n)
 			}
 		}
@@ -383,7 +383,7 @@ func (a *ascent) payments(c int, options []option, costs []float64) (least float
 const far = 16
 
 // lean distributes the pods of a class over its options with the weight (1−x/16)^16, which is nearly e^−x. x is how
-// much the option costs more than the cheapest, as a part of the least payment and in multiples of the softness.
+// much more the option costs than the cheapest, divided by the least payment and by the softness.
 func (a *ascent) lean(c int, options []option, least, softness float64) {
 	span := max(least*softness*far, 1e-12)
 	leanings := a.within(least + span)
@@ -412,7 +412,7 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 		}
 		if o.from < o.to {
 			slots := a.slots[o.kind]
-			for _, t := range a.takes[c][o.from:o.to] {
+			for _, t := range a.slotUses[c][o.from:o.to] {
 				slots[t.slot].load += pods * float64(t.n)
 			}
 		}
@@ -430,7 +430,7 @@ func (a *ascent) within(limit float64) []leaning {
 	return a.leanings
 }
 
-// narrow keeps the options that cost no more than limit for the next rounds.
+// narrow sets near of the class: the options that cost no more than limit, which the next rounds consider.
 func (a *ascent) narrow(c int, limit float64) {
 	if a.near[c] == nil {
 		a.near[c] = make([]option, len(a.options[c]))
@@ -446,7 +446,7 @@ func (a *ascent) narrow(c int, limit float64) {
 }
 
 // shift moves the price of a kind towards the resources and slots that are used most. For this, it converts the loads
-// from amounts to prices: 1 full node of a resource is the price of the node.
+// from amounts to prices: a load that fills one node becomes the price of the node.
 func (a *ascent) shift(i int) {
 	k, sum := &a.kinds[i], 0.0
 	_, loads := a.rowsOf(i)

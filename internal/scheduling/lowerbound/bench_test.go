@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-// region returns the on-demand offers of us-east-1 in one zone, for up to the given number of types.
+// region returns the on-demand offers of us-east-1 in one zone, one for each of the given number of types.
 func region(b *testing.B, types int) []lowerbound.Offer {
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -29,12 +29,12 @@ func region(b *testing.B, types int) []lowerbound.Offer {
 		}
 	}
 	if len(out) < types {
-		b.Fatalf("%d types", len(out))
+		b.Fatalf("us-east-1 has %d types with on-demand offerings, want %d", len(out), types)
 	}
 	return out
 }
 
-// mixed returns demands of all sizes. Each of the groups has one of them and a cap of 1.
+// mixed returns demands of many sizes. The first demands are each in a group of their own, with a cap of 1.
 func mixed(offers []lowerbound.Offer, demands, groups int) lowerbound.Problem {
 	d := dice(1)
 	p := lowerbound.Problem{Offers: offers, Sets: [][]int{nil}}
@@ -63,7 +63,7 @@ func zoned(offers []lowerbound.Offer, demands, sets int) lowerbound.Problem {
 	p.Offers, p.Sets = slices.Repeat(offers, 3), nil
 	d := dice(2)
 	for s := range sets {
-		zones, family := 1+d.roll(7), d.roll(12)
+		zones, family := 1+d.roll(7), d.roll(12) // zones has one bit for each zone
 		var set []int
 		for o := range p.Offers {
 			if s == 0 || zones>>(o/n)&1 == 1 && (family > 8 || o%n/7%9 != family) {
@@ -78,14 +78,14 @@ func zoned(offers []lowerbound.Offer, demands, sets int) lowerbound.Problem {
 	return p
 }
 
-// BenchmarkLeast should take at most 2 s for 1,000 demands and 1,000 offers, with
+// BenchmarkCompute should take at most 2 s for 1,000 demands and 1,000 offers, with
 // groups or without.
-func BenchmarkLeast(b *testing.B) {
+func BenchmarkCompute(b *testing.B) {
 	offers := region(b, 1000)
 	for _, c := range []struct {
 		name            string
 		demands, groups int
-		quick           bool
+		dualPrices      bool // measure DualPrices, not Compute
 	}{
 		{"10-demands", 10, 0, false},
 		{"100-demands", 100, 0, false},
@@ -93,27 +93,27 @@ func BenchmarkLeast(b *testing.B) {
 		{"1000-demands-500-groups", 1000, 500, false},
 		{"5000-demands", 5000, 0, false},
 		{"5000-demands-5000-groups", 5000, 5000, false},
-		{"quick-500-demands", 500, 0, true},
-		{"quick-5000-demands-5000-groups", 5000, 5000, true},
+		{"dual-prices-500-demands", 500, 0, true},
+		{"dual-prices-5000-demands-5000-groups", 5000, 5000, true},
 	} {
 		p := mixed(offers, c.demands, c.groups)
 		b.Run(c.name, func(b *testing.B) {
-			if c.quick {
+			if c.dualPrices {
 				benchDualPrices(b, p)
 			} else {
-				benchLeast(b, p)
+				benchCompute(b, p)
 			}
 		})
 	}
 	for _, demands := range []int{1000, 5000} {
 		for _, sets := range []int{8, 200} {
 			p := zoned(offers, demands, sets)
-			b.Run(fmt.Sprintf("%d-demands-3000-offers-%d-sets", demands, sets), func(b *testing.B) { benchLeast(b, p) })
+			b.Run(fmt.Sprintf("%d-demands-3000-offers-%d-sets", demands, sets), func(b *testing.B) { benchCompute(b, p) })
 		}
 	}
 }
 
-func benchLeast(b *testing.B, p lowerbound.Problem) {
+func benchCompute(b *testing.B, p lowerbound.Problem) {
 	var price catalog.Price
 	b.ReportAllocs()
 	for b.Loop() {

@@ -4,10 +4,10 @@
 // Out: a lower bound of the price of any plan, and the dual price of one pod of each class.
 // Never: a planned node, a name, or a bound above the price of some plan.
 //
-// Every step is based on one theorem (Compute has the proof): if the dual prices of the pods on a node never exceed the
-// node's price, then no plan costs less than the sum of the dual prices of its pods. The steps differ in how they find
-// dual prices, and in how they prove the limit for each node: ascent divides the price of each node among its
-// resources, generation tries nodes with whole pods.
+// Every step except cover is based on one theorem (Compute has the proof): if the dual prices of the pods on any one
+// node add up to at most the node's price, then no plan costs less than the sum of the dual prices of all pods. The
+// steps differ in how they find dual prices, and in how they prove the limit for each node: ascent divides the price of
+// each node among its resources, generation tries nodes with whole pods.
 package lowerbound
 
 import (
@@ -52,7 +52,8 @@ const usualEffort = 5_000_000
 type Result struct {
 	Price catalog.Price // the lower bound, per hour
 	// Soft are the dual prices after the first rounds (see softRounds). Hard are the dual prices after the last round,
-	// whose sum is higher. Price may be higher still: level, generate and cover improve only Price.
+	// whose sum is higher. Price may be higher still: climbFromUnitPrices, generate and cover improve
+	// only Price.
 	Soft, Hard DualPrices
 }
 
@@ -83,12 +84,12 @@ func Compute(p Problem) Result { return New(p).Bound() }
 // Solver solves one problem, and the problems of parts of its pods. Bound and DualPrices may run
 // concurrently, but DualPrices must not be called concurrently with itself.
 type Solver struct {
-	problem   Problem
-	parts     []*ascent // by part: the common data, never started
-	dualPrice []*ascent // by part: the ascent of method DualPrices
+	problem       Problem
+	parts         []*ascent // by part: the common data, never started
+	forDualPrices []*ascent // by part: the ascent of method DualPrices
 
-	started []*ascent // by part: the ascent of Bound, after the soft dual prices are found
-	soft    DualPrices
+	forBound []*ascent  // by part: the ascent of method Bound, which SoftPrices creates and starts
+	soft     DualPrices // result of SoftPrices; zero before its first call
 }
 
 // New returns a Solver for the problem. The problem must not be changed afterwards.
@@ -96,7 +97,7 @@ func New(p Problem) *Solver {
 	s := &Solver{problem: p}
 	for _, q := range parts(p) {
 		a := q.newAscent()
-		s.parts, s.dualPrice = append(s.parts, a), append(s.dualPrice, a.fork())
+		s.parts, s.forDualPrices = append(s.parts, a), append(s.forDualPrices, a.fork())
 	}
 	return s
 }
@@ -110,10 +111,10 @@ func (s *Solver) SoftPrices() DualPrices {
 	s.soft = s.zeroDualPrices()
 	for _, part := range s.parts {
 		a := part.fork()
-		a.begin(a.counts(nil))
-		a.soften()
-		a.answer(&s.soft)
-		s.started = append(s.started, a)
+		a.reset(a.counts(nil))
+		a.computeSoft()
+		a.setDualPrices(&s.soft)
+		s.forBound = append(s.forBound, a)
 	}
 	return s.soft
 }
@@ -123,10 +124,10 @@ func (s *Solver) Bound() Result {
 	out := Result{Soft: s.SoftPrices(), Hard: s.zeroDualPrices()}
 	effort := cmp.Or(s.problem.Effort, usualEffort)
 	total := 0.0
-	for _, a := range s.started {
-		a.harden()
-		a.answer(&out.Hard)
-		a.level()
+	for _, a := range s.forBound {
+		a.computeHard()
+		a.setDualPrices(&out.Hard)
+		a.climbFromUnitPrices()
 		dualPrice := a.dualPrice
 		if n := len(a.classes); n > 1 && n <= mostGenerated {
 			g := a.generate(dualPrice, effort)
@@ -143,13 +144,13 @@ func (s *Solver) Bound() Result {
 // pods, at most that of the problem. DualPrices takes a small part of the time of Bound.
 func (s *Solver) DualPrices(counts []int, hard bool) DualPrices {
 	out := s.zeroDualPrices()
-	for _, a := range s.dualPrice {
-		a.begin(a.counts(counts))
-		a.soften()
+	for _, a := range s.forDualPrices {
+		a.reset(a.counts(counts))
+		a.computeSoft()
 		if hard {
-			a.harden()
+			a.computeHard()
 		}
-		a.answer(&out)
+		a.setDualPrices(&out)
 	}
 	return out
 }
@@ -160,8 +161,8 @@ func (s *Solver) zeroDualPrices() DualPrices {
 }
 
 // toPrice converts a lower bound to a price. Prices of plans are integers, so no plan costs less than the bound rounded
-// up, and rounding to the nearest integer is safe. The factor is more than the rounding errors of the sum, which are
-// far below 1e-12 of it.
+// up, and rounding to the nearest integer is safe. The total is first lowered by 1e-12 of it, which is far more than its
+// rounding errors.
 func toPrice(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
 
 // counts returns the numbers of pods by class for these numbers of pods by demand; nil means the numbers of the
@@ -189,19 +190,19 @@ func (p *part) total(dualPrice []float64) float64 {
 	return sum
 }
 
-// beyond returns an upper limit of the sum of (dual price − payment) over the pods on one node. per has the rates: by
-// resource, the price of one unit. The node is of the kind, or of an offer that the kind dominates. The payment of all
-// pods is at most the price of the node's whole room at these rates.
-func (p *part) beyond(k *kind, per, dualPrice []float64) float64 {
+// profitLimit returns an upper limit of the sum of (dual price − payment) over the pods on one node. perUnit has the
+// rates: by resource, the price of one unit. The node is of the kind, or of an offer that the kind dominates. The payment
+// of all pods is at most the price of the node's whole room at these rates.
+func (p *part) profitLimit(k *kind, perUnit, dualPrice []float64) float64 {
 	sum := 0.0
 	for _, i := range k.classes {
 		c := &p.classes[i]
 		profit := dualPrice[i]
 		for r, a := range c.ask {
-			profit -= a * per[r]
+			profit -= a * perUnit[r]
 		}
 		if profit > 0 {
-			sum += profit * float64(k.times(c))
+			sum += profit * float64(k.maxPods(c))
 		}
 	}
 	return sum

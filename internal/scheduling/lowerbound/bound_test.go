@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-func TestLeast(t *testing.T) {
+func TestBound(t *testing.T) {
 	t.Parallel()
 	const d = catalog.Dollar
 	small, large := lowerbound.Offer{Price: 1 * d, Room: []int64{2, 4}}, lowerbound.Offer{Price: 3 * d, Room: []int64{4, 32}}
@@ -68,25 +68,24 @@ func TestLeast(t *testing.T) {
 	}
 }
 
-// TestLargePods has more classes than column generation accepts. No two pods, or no three, fit
-// on one node.
+// TestLargePods has more classes than column generation accepts. At most 1, 2, 3 or 4 of the pods fit on one node.
 func TestLargePods(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ least, spread, together int64 }{{510, 480, 1}, {340, 150, 2}, {260, 70, 3}, {201, 48, 4}} {
+	for _, c := range []struct{ least, spread, perNode int64 }{{510, 480, 1}, {340, 150, 2}, {260, 70, 3}, {201, 48, 4}} {
 		p := lowerbound.Problem{Offers: []lowerbound.Offer{{Price: catalog.Dollar, Room: []int64{1000, 5000}}}, Sets: [][]int{{0}}}
 		for i := range int64(400) {
 			p.Demands = append(p.Demands, lowerbound.Demand{Count: 3, Ask: []int64{c.least + i*7%c.spread, 100 + i%50}})
 		}
-		want := catalog.Price(1200 * int64(catalog.Dollar) / c.together)
+		want := catalog.Price(1200 * int64(catalog.Dollar) / c.perNode)
 		if got := lowerbound.Compute(p).Price; got > want || got < want*999/1000 {
-			t.Errorf("%d pods per node: %s, want %s", c.together, got, want)
+			t.Errorf("%d pods per node: %s, want %s", c.perNode, got, want)
 		}
 	}
 }
 
-// TestApartOnAnySize has nodes of 400 sizes with a small reserved part. A fifth of the pods is in a
-// group with one pod per node: each of these pods pays for the reserved part.
-func TestApartOnAnySize(t *testing.T) {
+// TestOnePodPerNodeOnManySizes has nodes of 400 sizes, each with the same small reserved part. A fifth of the pods is in
+// the first group, with one pod per node: each of these pods pays for the reserved part of its node.
+func TestOnePodPerNodeOnManySizes(t *testing.T) {
 	t.Parallel()
 	p := lowerbound.Problem{Sets: [][]int{nil}, Caps: []int{1, 1, 1, 1, 1}}
 	for n := range int64(400) {

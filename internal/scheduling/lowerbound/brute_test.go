@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-// few draws a problem that is small enough to try every plan, and its pods.
-func few(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
+// smallProblem draws a problem that is small enough to try every plan, and its pods.
+func smallProblem(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
 	var p lowerbound.Problem
 	for range rapid.IntRange(1, 4).Draw(t, "offers") {
 		p.Offers = append(p.Offers, lowerbound.Offer{
@@ -48,12 +48,12 @@ func few(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
 	return p, pods
 }
 
-// TestLeastIsLower compares the bound with the cheapest of all plans for a few pods, and
+// TestBoundIsBelowEveryPlan compares the bound with the cheapest of all plans for a few pods, and
 // the dual prices with all sets of pods that fit on an instance.
-func TestLeastIsLower(t *testing.T) {
+func TestBoundIsBelowEveryPlan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		p, pods := few(t)
+		p, pods := smallProblem(t)
 		got := lowerbound.Compute(p)
 		if best := cheapest(p, pods); !math.IsInf(best, 1) && float64(got.Price) > best {
 			t.Errorf("the bound is %s, but a plan costs %.9f dollars", got.Price, best/1e9)
@@ -67,29 +67,29 @@ func TestLeastIsLower(t *testing.T) {
 func TestSideBySide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		p, _ := few(t)
+		p, _ := smallProblem(t)
 		counts := make([]int, len(p.Demands))
 		for i := range counts {
 			counts[i] = rapid.IntRange(0, p.Demands[i].Count).Draw(t, "count")
 		}
 		s := lowerbound.New(p)
-		answer := make(chan lowerbound.Result)
-		go func() { answer <- s.Bound() }()
+		result := make(chan lowerbound.Result)
+		go func() { result <- s.Bound() }()
 		dualPrices := s.DualPrices(counts, true)
-		if got, want := <-answer, lowerbound.Compute(p); !reflect.DeepEqual(got, want) {
+		if got, want := <-result, lowerbound.Compute(p); !reflect.DeepEqual(got, want) {
 			t.Errorf("concurrent bound %v, sequential bound %v", got, want)
 		}
-		if alone := lowerbound.New(p).DualPrices(counts, true); !reflect.DeepEqual(dualPrices, alone) {
-			t.Errorf("concurrent dual prices %v, sequential dual prices %v", dualPrices, alone)
+		if sequential := lowerbound.New(p).DualPrices(counts, true); !reflect.DeepEqual(dualPrices, sequential) {
+			t.Errorf("concurrent dual prices %v, sequential dual prices %v", dualPrices, sequential)
 		}
 	})
 }
 
-// TestDualPricesOfSome checks that repeated calls of DualPrices on one solver return the same as a new solver.
-func TestDualPricesOfSome(t *testing.T) {
+// TestRepeatedDualPrices checks that repeated calls of DualPrices on one solver return the same as a new solver.
+func TestRepeatedDualPrices(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		p, _ := few(t)
+		p, _ := smallProblem(t)
 		s := lowerbound.New(p)
 		for range 3 {
 			counts := make([]int, len(p.Demands))
@@ -122,8 +122,10 @@ func checkDualPrices(t *rapid.T, p lowerbound.Problem, w lowerbound.DualPrices) 
 // cheapest returns the price of the cheapest plan; it tries every partition of the pods. Like the bound, it ignores pods that fit no
 // offer.
 func cheapest(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
-	pods = slices.DeleteFunc(slices.Clone(pods), func(d lowerbound.Demand) bool { return math.IsInf(one(p, []lowerbound.Demand{d}), 1) })
-	var machines [][]lowerbound.Demand
+	pods = slices.DeleteFunc(slices.Clone(pods), func(d lowerbound.Demand) bool {
+		return math.IsInf(cheapestOffer(p, []lowerbound.Demand{d}), 1)
+	})
+	var nodes [][]lowerbound.Demand
 	best := math.Inf(1)
 	var assign func(i int, spent float64)
 	assign = func(i int, spent float64) {
@@ -131,35 +133,35 @@ func cheapest(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 			best = min(best, spent)
 			return
 		}
-		for m := range machines {
-			before := one(p, machines[m])
-			machines[m] = append(machines[m], pods[i])
-			if after := one(p, machines[m]); spent+after-before < best {
+		for m := range nodes {
+			before := cheapestOffer(p, nodes[m])
+			nodes[m] = append(nodes[m], pods[i])
+			if after := cheapestOffer(p, nodes[m]); spent+after-before < best {
 				assign(i+1, spent+after-before)
 			}
-			machines[m] = machines[m][:len(machines[m])-1]
+			nodes[m] = nodes[m][:len(nodes[m])-1]
 		}
-		machines = append(machines, []lowerbound.Demand{pods[i]})
-		assign(i+1, spent+one(p, pods[i:i+1]))
-		machines = machines[:len(machines)-1]
+		nodes = append(nodes, []lowerbound.Demand{pods[i]})
+		assign(i+1, spent+cheapestOffer(p, pods[i:i+1]))
+		nodes = nodes[:len(nodes)-1]
 	}
 	assign(0, 0)
 	return best
 }
 
-// one returns the price of the cheapest offer that can hold these pods together.
-func one(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
+// cheapestOffer returns the price of the cheapest offer that can hold these pods together.
+func cheapestOffer(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	best := math.Inf(1)
 	for o, offer := range p.Offers {
-		if inside(p, pods, o) {
+		if fits(p, pods, o) {
 			best = min(best, float64(offer.Price))
 		}
 	}
 	return best
 }
 
-// inside reports whether one instance of the offer may hold these pods.
-func inside(p lowerbound.Problem, pods []lowerbound.Demand, o int) bool {
+// fits reports whether one instance of the offer may hold these pods.
+func fits(p lowerbound.Problem, pods []lowerbound.Demand, o int) bool {
 	used, inGroup := make([]int64, len(p.Offers[o].Room)), make([]int, len(p.Caps))
 	for _, d := range pods {
 		if !slices.Contains(p.Sets[d.Set], o) {
@@ -183,30 +185,30 @@ func inside(p lowerbound.Problem, pods []lowerbound.Demand, o int) bool {
 func fullest(p lowerbound.Problem, dualPrice []float64, o int) float64 {
 	var pods []lowerbound.Demand
 	best := 0.0
-	var load func(i int, sum float64)
-	load = func(i int, sum float64) {
+	var fill func(i int, sum float64)
+	fill = func(i int, sum float64) {
 		best = max(best, sum)
 		if i == len(p.Demands) {
 			return
 		}
 		had := len(pods)
-		for n := 0; n <= p.Demands[i].Count && inside(p, pods, o); n++ {
-			load(i+1, sum+float64(n)*dualPrice[i])
+		for n := 0; n <= p.Demands[i].Count && fits(p, pods, o); n++ {
+			fill(i+1, sum+float64(n)*dualPrice[i])
 			pods = append(pods, p.Demands[i])
 		}
 		pods = pods[:had]
 	}
-	load(0, 0)
+	fill(0, 0)
 	return best
 }
 
-// TestLeastIsNoPlan compares the bound of larger problems with plans of a
+// TestBoundIsBelowFirstFit compares the bound of larger problems with plans of a
 // first-fit heuristic.
-func TestLeastIsNoPlan(t *testing.T) {
+func TestBoundIsBelowFirstFit(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(24) {
 		d := dice(seed)
-		p := made(seed+100, 3+d.roll(20), 2+d.roll(30), 1+d.roll(3), d.roll(2)*d.roll(20), seed%3 == 0)
+		p := newProblem(seed+100, 3+d.roll(20), 2+d.roll(30), 1+d.roll(3), d.roll(2)*d.roll(20), seed%3 == 0)
 		got, plan := lowerbound.Compute(p).Price, firstFit(p)
 		if float64(got) > plan || got <= 0 && plan > 0 {
 			t.Errorf("seed %d: the bound is %s, but a plan costs %.9f dollars", seed, got, plan/1e9)
@@ -217,23 +219,23 @@ func TestLeastIsNoPlan(t *testing.T) {
 // firstFit puts each pod on the first instance with room. If there is none, it launches the offer that
 // costs least for each pod of the demand.
 func firstFit(p lowerbound.Problem) float64 {
-	type machine struct {
+	type node struct {
 		offer int
 		pods  []lowerbound.Demand
 	}
-	var machines []machine
+	var nodes []node
 	spent := 0.0
 	for _, d := range p.Demands {
 		for range d.Count {
-			at := slices.IndexFunc(machines, func(m machine) bool { return inside(p, append(slices.Clip(m.pods), d), m.offer) })
+			at := slices.IndexFunc(nodes, func(m node) bool { return fits(p, append(slices.Clip(m.pods), d), m.offer) })
 			if at >= 0 {
-				machines[at].pods = append(machines[at].pods, d)
+				nodes[at].pods = append(nodes[at].pods, d)
 				continue
 			}
 			best, ratio := -1, math.Inf(1)
 			for _, o := range p.Sets[d.Set] {
 				n := 0
-				for n < d.Count && inside(p, slices.Repeat([]lowerbound.Demand{d}, n+1), o) {
+				for n < d.Count && fits(p, slices.Repeat([]lowerbound.Demand{d}, n+1), o) {
 					n++
 				}
 				if r := float64(p.Offers[o].Price) / float64(n); n > 0 && r < ratio {
@@ -243,7 +245,7 @@ func firstFit(p lowerbound.Problem) float64 {
 			if best < 0 {
 				break // the pod fits no offer
 			}
-			machines = append(machines, machine{offer: best, pods: []lowerbound.Demand{d}})
+			nodes = append(nodes, node{offer: best, pods: []lowerbound.Demand{d}})
 			spent += float64(p.Offers[best].Price)
 		}
 	}

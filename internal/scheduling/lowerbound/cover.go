@@ -12,7 +12,7 @@ const mostCovered = 512
 // cover computes, for each class and each group, the lowest price of whole instances for its pods alone. It
 // returns the highest of these prices, or value if that is higher.
 //
-// The bound holds because a plan has instances for these pods. It costs at least as much
+// The bound holds because a plan has instances for these pods. The plan costs at least as much
 // as the cheapest instances for the same number of pods, because no instance holds more of these pods
 // than an empty instance. For a group, cover replaces each pod by a pod that requests
 // the minimum over the group and may run wherever any pod of the group may.
@@ -26,42 +26,42 @@ func (p *part) cover(value float64) float64 {
 	}
 	for g, among := range members {
 		if len(among) > 1 {
-			least := class{ask: slices.Clone(p.classes[among[0]].ask), cap: p.problem.Caps[g]}
+			smallest := class{ask: slices.Clone(p.classes[among[0]].ask), cap: p.problem.Caps[g]}
 			var holders []int
 			for _, i := range among {
-				least.count += p.classes[i].count
+				smallest.count += p.classes[i].count
 				for r, a := range p.classes[i].ask {
-					least.ask[r] = min(least.ask[r], a)
+					smallest.ask[r] = min(smallest.ask[r], a)
 				}
 				holders = append(holders, p.holders[i]...)
 			}
 			slices.Sort(holders)
-			value = max(value, p.cheapest(&least, slices.Compact(holders), value))
+			value = max(value, p.cheapest(&smallest, slices.Compact(holders), value))
 		}
 	}
 	return value
 }
 
 // cheapest returns the price of the cheapest nodes that hold all pods of the class, or a slightly lower price for more
-// than mostCovered pods. If the price is at most value, it may return any lower price. holders are the kinds that can
-// hold a pod of the class.
+// than mostCovered pods. A result of at most value, which the caller ignores, may be lower still. holders are the kinds
+// that can hold a pod of the class.
 func (p *part) cheapest(c *class, holders []int, value float64) float64 {
 	ratio, single := math.Inf(1), math.Inf(1) // lowest price per pod of a full node; lowest price of a node
 	for _, i := range holders {
 		k := &p.kinds[i]
-		ratio = min(ratio, k.price/float64(k.times(c)))
+		ratio = min(ratio, k.price/float64(k.maxPods(c)))
 		single = min(single, k.price)
 	}
 	if count := float64(c.count); c.count > mostCovered || count*single <= value {
 		return count * ratio
 	}
-	least := make([]float64, c.count+1) // by number of pods: the lowest price
+	lowest := make([]float64, c.count+1) // by number of pods: the lowest price
 	for n := 1; n <= c.count; n++ {
-		least[n] = math.Inf(1)
+		lowest[n] = math.Inf(1)
 		for _, i := range holders {
 			k := &p.kinds[i]
-			least[n] = min(least[n], k.price+least[max(n-k.times(c), 0)])
+			lowest[n] = min(lowest[n], k.price+lowest[max(n-k.maxPods(c), 0)])
 		}
 	}
-	return least[c.count]
+	return lowest[c.count]
 }

@@ -25,13 +25,13 @@ type generation struct {
 	alone     []float64   // by class: price of a pod on nodes with only its class, an upper limit of its dual price
 	columns   []column    // nodes; the values are parts of all pods of a class
 	proofs    []proof     // by kind: the last proof
-	asked     [][]float64 // by call of prove: the dual prices that it returned
+	proved    [][]float64 // by call of prove: the dual prices that it returned
 	nodes     int         // limit of search nodes: mostNodes, except in tests
 	steps     int         // numbers read or written, as a measure of time
 }
 
-// take is a number of pods of a class on one node.
-type take struct {
+// podCount is a number of pods of a class on one node.
+type podCount struct {
 	class int
 	n     float64 // number of pods; an integer, except in relaxations
 }
@@ -39,8 +39,8 @@ type take struct {
 // proof is an upper limit of the worth of the pods on an instance of a kind, at the dual prices that one call of prove
 // returned.
 type proof struct {
-	most  float64
-	asked int // index of these dual prices in generation.asked; -1: no proof yet
+	most float64
+	call int // index of these dual prices in generation.proved; -1: no proof yet
 }
 
 const (
@@ -58,21 +58,21 @@ func (p *part) generate(dualPrice []float64, effort int) *generation {
 		alone: make([]float64, len(p.classes)), proofs: make([]proof, len(p.kinds)), nodes: mostNodes,
 	}
 	for i := range g.proofs {
-		g.proofs[i].asked = -1
+		g.proofs[i].call = -1
 	}
 	for c := range p.classes {
-		g.begin(c)
+		g.addSingleClassNode(c)
 	}
 	b := newBox(g)
 	for range mostMasters {
 		b.fetch()
 		b.master.solve()
-		wanted, known := b.dualPrices(), len(g.columns)
+		wanted, before := b.dualPrices(), len(g.columns)
 		proved := g.prove(wanted)
 		if value := g.total(proved); value > g.value {
 			g.value, g.dualPrice = value, proved
 		}
-		if !b.move(proved, len(g.columns) == known) || g.steps+b.master.steps > effort {
+		if !b.move(proved, len(g.columns) == before) || g.steps+b.master.steps > effort {
 			break
 		}
 	}
@@ -80,69 +80,70 @@ func (p *part) generate(dualPrice []float64, effort int) *generation {
 	return g
 }
 
-// begin adds as a column the node with the lowest price per pod that is filled with pods of class c, and sets alone.
-func (g *generation) begin(c int) {
+// addSingleClassNode adds a column for class c: of the nodes that are full of its pods, the one with the lowest price per
+// pod. It sets alone of the class.
+func (g *generation) addSingleClassNode(c int) {
 	g.alone[c] = math.Inf(1)
 	var best *kind
 	for _, i := range g.holders[c] {
 		k := &g.kinds[i]
-		if each := k.price / float64(k.times(&g.classes[c])); each < g.alone[c] {
+		if each := k.price / float64(k.maxPods(&g.classes[c])); each < g.alone[c] {
 			best, g.alone[c] = k, each
 		}
 	}
-	g.add(best, []take{{class: c, n: float64(best.times(&g.classes[c]))}})
+	g.add(best, []podCount{{class: c, n: float64(best.maxPods(&g.classes[c]))}})
 }
 
 // add adds a node of the kind with these pods as a column.
-func (g *generation) add(k *kind, takes []take) {
+func (g *generation) add(k *kind, pods []podCount) {
 	c := column{cost: k.price}
-	for _, t := range takes {
+	for _, t := range pods {
 		c.rows = append(c.rows, int32(t.class))
 		c.values = append(c.values, t.n/float64(g.classes[t.class].count))
 	}
 	g.columns = append(g.columns, c)
 }
 
-// prove returns the dual prices, lowered until it is proved that no node holds more than its price. It adds the nodes
-// that held more as columns.
+// prove returns the dual prices, lowered until it is proved that no node holds pods worth more than its price. It adds
+// as columns the nodes whose pods were worth more.
 func (g *generation) prove(dualPrice []float64) []float64 {
 	proved := slices.Clone(dualPrice)
-	growth := make([]float64, len(g.asked)) // by index of asked: result of grown; 0: not computed yet
+	growth := make([]float64, len(g.proved)) // by index of g.proved: result of maxGrowth; 0: not computed yet
 	for i := range g.kinds {
 		k, last := &g.kinds[i], &g.proofs[i]
-		// The worth of the pods on an instance grew at most by the factor of grown after the last proof.
-		if at := last.asked; at >= 0 {
+		// Since the last proof, the worth of the pods on an instance grew at most by the factor growth[last.call].
+		if at := last.call; at >= 0 {
 			if growth[at] == 0 {
-				growth[at] = grown(g.asked[at], dualPrice)
+				growth[at] = maxGrowth(g.proved[at], dualPrice)
 				g.steps += len(dualPrice)
 			}
 			if last.most*growth[at] <= k.price {
 				continue
 			}
 		}
-		last.most, last.asked = g.cut(k, proved), len(g.asked)
+		last.most, last.call = g.cut(k, proved), len(g.proved)
 	}
-	g.asked = append(g.asked, proved) // later kinds may scale these dual prices down further, which keeps the proofs valid
+	g.proved = append(g.proved, proved) // later kinds may scale these dual prices down further, which keeps the proofs valid
 	return proved
 }
 
 // mostCuts is the maximum number of times that cut lowers only the dual prices of the pods on one node.
 const mostCuts = 2
 
-// cut lowers the dual prices until it is proved that a node of the kind holds at most its price, and returns the proved
-// limit of what a node holds. It first lowers the dual prices of the pods on the node that holds most, at most mostCuts
-// times. If that is not enough, it lowers the dual prices of all classes of the kind by the same factor.
+// cut lowers the dual prices until it is proved that the pods on a node of the kind are worth at most its price, and
+// returns the proved limit of their worth. It first lowers the dual prices of the pods on the most valuable node found,
+// at most mostCuts times. If that is not enough, it lowers the dual prices of all classes of the kind by the same factor.
 func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 	for cuts := 0; ; cuts++ {
-		most, found := g.load(k, dualPrice, k.price)
+		most, found := g.maxWorth(k, dualPrice, k.price)
 		if most <= k.price {
 			return most
 		}
-		worth, worst := 0.0, -1 // of the node that holds most, and its index in found
-		for i, takes := range found {
-			g.add(k, takes)
+		worth, worst := 0.0, -1 // of the most valuable node, and its index in found
+		for i, pods := range found {
+			g.add(k, pods)
 			value := 0.0
-			for _, t := range takes {
+			for _, t := range pods {
 				value += dualPrice[t.class] * t.n
 			}
 			if value > worth {
@@ -162,8 +163,8 @@ func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 	}
 }
 
-// grown returns the largest factor by which a dual price has grown; less than 1 if all are lower.
-func grown(from, to []float64) float64 {
+// maxGrowth returns the largest factor by which a dual price has grown; less than 1 if all are lower.
+func maxGrowth(from, to []float64) float64 {
 	most := 0.0
 	for i, w := range to {
 		if w > 0 {
@@ -198,8 +199,8 @@ func (b *box) fetch() { b.master.columns = b.g.columns }
 func (b *box) resize() {
 	for i := range b.center {
 		count := float64(b.g.classes[i].count)
-		by := b.span * (b.center[i] + aloneSpan*b.g.alone[i])
-		b.master.low[i], b.master.high[i] = max(b.center[i]-by, 0)*count, (b.center[i]+by)*count
+		reach := b.span * (b.center[i] + aloneSpan*b.g.alone[i])
+		b.master.low[i], b.master.high[i] = max(b.center[i]-reach, 0)*count, (b.center[i]+reach)*count
 	}
 	b.master.reprice()
 }
@@ -214,15 +215,15 @@ func (b *box) dualPrices() []float64 {
 }
 
 // move adapts the box to the dual prices that were proved. exact means that prove found no new column. move reports
-// whether more rounds can improve the dual prices. It reports false once the master was right and either its optimum is
-// not at the edge of the box, or the proved sum is clearly below the best.
+// whether more rounds can improve the dual prices. Once the master was right, it reports false in two cases: the optimum
+// of the master is not at the edge of the box, or the proved sum is clearly below the best.
 func (b *box) move(proved []float64, exact bool) bool {
 	value, promise := b.g.total(proved), b.master.value()
 	ahead := promise - b.value // how much the master promised to gain; a proved gain of half of it widens the box
 	switch {
 	case exact || promise-max(b.value, value) < closeEnough*b.value:
 		// The master is right so far, and its optimum may be outside of the box.
-		if !b.edge() || value < b.value*(1-10*closeEnough) {
+		if !b.isAtEdge() || value < b.value*(1-10*closeEnough) {
 			return false
 		}
 		b.span = min(3*b.span, 10)
@@ -247,8 +248,8 @@ func (b *box) move(proved []float64, exact bool) bool {
 	return true
 }
 
-// edge reports whether some dual price is at the edge of the box, other than at 0.
-func (b *box) edge() bool {
+// isAtEdge reports whether some dual price is at the edge of the box, other than at 0.
+func (b *box) isAtEdge() bool {
 	for i, price := range b.master.price {
 		if price >= b.master.high[i]*(1-1e-6) || price <= b.master.low[i]*(1+1e-6) && b.master.low[i] > 0 {
 			return true

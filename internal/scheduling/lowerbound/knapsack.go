@@ -22,7 +22,7 @@ type knapsack struct {
 	used      []int // by group: pods on the node
 
 	order []int       // positions in kind.classes of the classes that the best solution may have
-	least [][]float64 // by position in order, by resource: the minimum request of the classes from that position on
+	least [][]float64 // by position in order, by resource: the minimum request of the classes from there to the end
 	after *table      // upper bounds of what the following classes can add
 
 	now    []int32   // pods on the node, by position in kind.classes
@@ -34,7 +34,7 @@ type knapsack struct {
 	open   float64   // upper bound of the branches that the search did not finish
 	nodes  int       // number of visited search nodes
 	limit  int       // maximum of nodes
-	tried  int       // work of greedy, in numbers touched
+	tried  int       // numbers read or written by greedy
 }
 
 const (
@@ -42,13 +42,13 @@ const (
 	mostNodes  = 2000 // maximum number of search nodes for one instance
 	wholeNear  = 5e-4 // accepted distance of the found pods from the best pods, as a part of the instance's price
 	farBeyond  = 0.02 // if the found pods exceed enough by this part of it, the search for better pods and proofs is skipped
-	cutNear    = 4e-3 // accepted distance of the proved bound from the found pods, as a part of the instance's price
+	provedNear = 4e-3 // accepted distance of the proved bound from the found pods, as a part of the instance's price
 )
 
-// load returns an upper bound of the sum of the dual prices of the pods on one node of the kind. If the bound is more
-// than enough, it also returns nodes that hold more than enough: with whole pods, or with fractions of pods if the
-// search found no proof for whole pods within its limit.
-func (g *generation) load(k *kind, dualPrice []float64, enough float64) (float64, [][]take) {
+// maxWorth returns an upper bound of the sum of the dual prices of the pods on one node of the kind. If the bound is more
+// than enough, it also returns the pods of nodes that exceed enough: whole pods, or fractions of pods if the search found
+// no proof for whole pods within its limit.
+func (g *generation) maxWorth(k *kind, dualPrice []float64, enough float64) (float64, [][]podCount) {
 	relaxed := g.relax(k, dualPrice, enough, mostPlanes)
 	g.steps += relaxed.steps
 	proved := relaxed.most
@@ -63,37 +63,37 @@ func (g *generation) load(k *kind, dualPrice []float64, enough float64) (float64
 	for _, n := range m.best {
 		pods += int(n)
 	}
-	if before := m.most; proved > m.target && pods <= mostLoaded && m.most < enough*(1+farBeyond) {
+	if before := m.most; proved > m.target && pods <= mostPods && m.most < enough*(1+farBeyond) {
 		m.arrange(proved-m.target, pods)
 		m.search(0, m.profits())
 		proved = min(proved, max(m.target, m.open))
 		if m.most > before {
-			found = append(found, m.takes(m.best))
+			found = append(found, m.podCounts(m.best))
 		}
 		g.steps += m.after.steps + m.nodes*len(k.room)*4 // a search node costs about 4 numbers for each resource
 	}
-	if proved > max(m.most, enough)+cutNear*k.price && m.most < enough*(1+farBeyond) {
-		found = append(found, m.cut())
+	if proved > max(m.most, enough)+provedNear*k.price && m.most < enough*(1+farBeyond) {
+		found = append(found, m.fractionalPods())
 	}
 	g.steps += m.tried
 	return proved, found
 }
 
-// takes returns the pods on a node. pods has their numbers by position in kind.classes.
-func (m *knapsack) takes(pods []int32) (out []take) {
+// podCounts returns the pods on a node. pods has their numbers by position in kind.classes.
+func (m *knapsack) podCounts(pods []int32) (out []podCount) {
 	for i, n := range pods {
 		if n > 0 {
-			out = append(out, take{class: m.kind.classes[i], n: float64(n)})
+			out = append(out, podCount{class: m.kind.classes[i], n: float64(n)})
 		}
 	}
 	return out
 }
 
-// cut returns the fractional pods that the relaxation found.
-func (m *knapsack) cut() (out []take) {
+// fractionalPods returns the fractional pods that the relaxation found.
+func (m *knapsack) fractionalPods() (out []podCount) {
 	for i, n := range m.relaxed.pods {
 		if n > 0 {
-			out = append(out, take{class: m.kind.classes[i], n: n})
+			out = append(out, podCount{class: m.kind.classes[i], n: n})
 		}
 	}
 	return out
@@ -109,9 +109,9 @@ const (
 // with the highest ratio of profit to payment first. It starts from the pods of the relaxation rounded down, from one
 // pod of each class, and from as many pods of each class as possible. It returns the nodes that are worth more than
 // enough, at most mostFound, best first.
-func (m *knapsack) greedy(enough float64) [][]take {
+func (m *knapsack) greedy(enough float64) [][]podCount {
 	order, ratio := m.byRatio()
-	var found []loaded
+	var found []contents
 	finish := func() {
 		for _, i := range order {
 			m.put(i, math.MaxInt32)
@@ -120,9 +120,9 @@ func (m *knapsack) greedy(enough float64) [][]take {
 			m.most, m.best = m.value, slices.Clone(m.now)
 		}
 		if m.value > enough*(1+1e-6) {
-			found = append(found, loaded{value: m.value, pods: slices.Clone(m.now)})
+			found = append(found, contents{value: m.value, pods: slices.Clone(m.now)})
 		}
-		m.empty()
+		m.removeAll()
 		m.tried += len(order) * len(m.left)
 	}
 	for i, n := range m.relaxed.pods {
@@ -138,19 +138,19 @@ func (m *knapsack) greedy(enough float64) [][]take {
 		m.put(i, math.MaxInt32)
 		finish()
 	}
-	slices.SortFunc(found, func(a, b loaded) int {
+	slices.SortFunc(found, func(a, b contents) int {
 		return cmp.Or(cmp.Compare(b.value, a.value), slices.Compare(a.pods, b.pods))
 	})
-	found = slices.CompactFunc(found, func(a, b loaded) bool { return slices.Equal(a.pods, b.pods) })
-	var out [][]take
+	found = slices.CompactFunc(found, func(a, b contents) bool { return slices.Equal(a.pods, b.pods) })
+	var out [][]podCount
 	for _, l := range found[:min(len(found), mostFound)] {
-		out = append(out, m.takes(l.pods))
+		out = append(out, m.podCounts(l.pods))
 	}
 	return out
 }
 
-// loaded has numbers of pods by position in kind.classes, and their worth.
-type loaded struct {
+// contents has numbers of pods by position in kind.classes, and their worth.
+type contents struct {
 	value float64
 	pods  []int32
 }
@@ -167,8 +167,8 @@ func (m *knapsack) byRatio() (order []int, ratio []float64) {
 	return order, ratio
 }
 
-// fits returns how many more pods of the class at position i in kind.classes fit on the node.
-func (m *knapsack) fits(i int) int {
+// roomFor returns how many more pods of the class at position i in kind.classes fit on the node.
+func (m *knapsack) roomFor(i int) int {
 	c := &m.classes[m.kind.classes[i]]
 	n := c.cap - int(m.now[i])
 	for _, g := range c.groups {
@@ -184,7 +184,7 @@ func (m *knapsack) fits(i int) int {
 
 // put adds up to n pods of the class at position i to the node, and returns the number added.
 func (m *knapsack) put(i, n int) int {
-	if n = min(n, m.fits(i)); n > 0 {
+	if n = min(n, m.roomFor(i)); n > 0 {
 		m.place(i, n)
 	}
 	return n
@@ -203,8 +203,8 @@ func (m *knapsack) place(i, n int) {
 	}
 }
 
-// empty removes all pods from the node.
-func (m *knapsack) empty() {
+// removeAll removes all pods from the node.
+func (m *knapsack) removeAll() {
 	for i, n := range m.now {
 		if n > 0 {
 			m.place(i, -int(n))
@@ -215,16 +215,16 @@ func (m *knapsack) empty() {
 }
 
 // arrange sets order to the classes that may be on a node that loses less than slack, highest payment first. It also
-// sets least, and after for a node that pods fill.
+// sets least and after. pods is the number of pods that fill the node.
 func (m *knapsack) arrange(slack float64, pods int) {
-	paid := make([]float64, len(m.relaxed.profits))
+	payments := make([]float64, len(m.relaxed.profits))
 	for i, profit := range m.relaxed.profits {
-		paid[i] = m.dualPrice[m.kind.classes[i]] - profit
+		payments[i] = m.dualPrice[m.kind.classes[i]] - profit
 		if profit > -slack {
 			m.order = append(m.order, i)
 		}
 	}
-	slices.SortFunc(m.order, func(a, b int) int { return cmp.Or(cmp.Compare(paid[b], paid[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(m.order, func(a, b int) int { return cmp.Or(cmp.Compare(payments[b], payments[a]), cmp.Compare(a, b)) })
 	m.least = make([][]float64, len(m.order))
 	for at := len(m.order) - 1; at >= 0; at-- {
 		m.least[at] = slices.Clone(m.classes[m.kind.classes[m.order[at]]].ask)
@@ -246,15 +246,15 @@ func (m *knapsack) profits() float64 {
 	return max(sum, 0)
 }
 
-// search branches over the classes from position at in the order on. profits is the sum of the profits that are still
-// possible. search sets best, most, target and open.
+// search branches over the classes from position at of the order to its end. profits is the sum of the profits that are
+// still possible. search sets best, most, target and open.
 func (m *knapsack) search(at int, profits float64) {
 	if m.value > m.most {
 		m.most, m.best = m.value, slices.Clone(m.now)
 		m.target = max(m.target, m.value+wholeNear*m.kind.price)
 	}
-	for ; at < len(m.order) && !m.full(at); at++ {
-		room := m.rest()
+	for ; at < len(m.order) && !m.isFull(at); at++ {
+		room := m.freeRoomPrice()
 		bound := m.value + min(room+profits, m.after.most(at, m.left, room))
 		if bound <= m.target {
 			return
@@ -262,9 +262,9 @@ func (m *knapsack) search(at int, profits float64) {
 		i := m.order[at]
 		c := &m.classes[m.kind.classes[i]]
 		if p := m.relaxed.profits[i]; p > 0 && c.shared < 0 {
-			profits = max(profits-p*float64(m.kind.times(c)), 0)
+			profits = max(profits-p*float64(m.kind.maxPods(c)), 0)
 		}
-		if m.fits(i) == 0 {
+		if m.roomFor(i) == 0 {
 			continue
 		}
 		if m.nodes++; m.nodes > m.limit {
@@ -278,8 +278,8 @@ func (m *knapsack) search(at int, profits float64) {
 	}
 }
 
-// rest returns the price of the free room at the rates of the relaxation.
-func (m *knapsack) rest() float64 {
+// freeRoomPrice returns the price of the free room at the rates of the relaxation.
+func (m *knapsack) freeRoomPrice() float64 {
 	sum := 0.0
 	for r, rate := range m.relaxed.rates {
 		if m.kind.room[r] > 0 {
@@ -289,8 +289,9 @@ func (m *knapsack) rest() float64 {
 	return sum
 }
 
-// full reports whether none of the classes from position at in the order on has a pod that fits.
-func (m *knapsack) full(at int) bool {
+// isFull reports whether the free room of some resource is too small for every class from position at of the order to its
+// end.
+func (m *knapsack) isFull(at int) bool {
 	for r, a := range m.least[at] {
 		if a > m.left[r] {
 			return true

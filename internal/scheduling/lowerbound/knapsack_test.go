@@ -10,41 +10,42 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestLoad compares the proved bound of a node, for any dual prices, with all possible contents, and
-// fills the node with the pods that were found.
-func TestLoad(t *testing.T) {
+// TestMaxWorth compares the proved bound of a node, for any dual prices, with all possible contents. It also checks that
+// the pods that were found fit on the node.
+func TestMaxWorth(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		g, dualPrice := oneKind(t)
 		k := &g.kinds[0]
 		enough := k.price * rapid.Float64Range(0, 3).Draw(t, "enough")
-		proved, found := g.load(k, dualPrice, enough)
+		proved, found := g.maxWorth(k, dualPrice, enough)
 		full := 0.0
 		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
-		m.everyWay(0, func() { full = max(full, m.value) })
+		m.eachContents(0, func() { full = max(full, m.value) })
 		if full > max(proved, enough)*(1+1e-9) {
 			t.Fatalf("the node holds pods worth %g, but the proved limit is %g; enough is %g", full, proved, enough)
 		}
-		per := make([]float64, len(k.rates))
+		perUnit := make([]float64, len(k.rates))
 		for r, rate := range k.rates {
 			if k.room[r] > 0 {
-				per[r] = rate / k.room[r]
+				perUnit[r] = rate / k.room[r]
 			}
 		}
-		holds := g.beyond(k, per, dualPrice)
+		byRates := g.profitLimit(k, perUnit, dualPrice)
 		for _, rate := range k.rates {
-			holds += rate
+			byRates += rate
 		}
-		if full > holds*(1+1e-9) {
-			t.Fatalf("the node holds pods worth %g, but the limit by its rates is %g", full, holds)
+		if full > byRates*(1+1e-9) {
+			t.Fatalf("the node holds pods worth %g, but the limit by its rates is %g", full, byRates)
 		}
-		for _, takes := range found {
-			m.check(t, takes)
+		for _, pods := range found {
+			m.checkFits(t, pods)
 		}
 	})
 }
 
-// TestSearch searches for the best pods on a node without a hint, from each position in the order.
+// TestSearch checks that search finds the best pods on a node, and that the table has an upper bound for each position of
+// the order.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,21 +57,21 @@ func TestSearch(t *testing.T) {
 		m.arrange(math.Inf(1), rapid.IntRange(1, 9).Draw(t, "pods"))
 		m.search(0, m.profits())
 		full := 0.0
-		m.everyWay(0, func() { full = max(full, m.value) })
+		m.eachContents(0, func() { full = max(full, m.value) })
 		if m.most > full*(1+1e-9) || m.most < full*(1-1e-9)-wholeNear*k.price {
 			t.Fatalf("found pods worth %g, but the best are worth %g", m.most, full)
 		}
 		for at := range m.order {
 			best := 0.0
-			m.everyWay(0, func() {
+			m.eachContents(0, func() {
 				sum := m.value
 				for _, i := range m.order[:at] {
 					sum -= float64(m.now[i]) * dualPrice[k.classes[i]]
 				}
 				best = max(best, sum)
 			})
-			if most := m.after.most(at, m.left, m.rest()); most < best*(1-1e-9)-1e-3 {
-				t.Fatalf("from place %d on, the best pods are worth %g, but the table has %g", at, best, most)
+			if most := m.after.most(at, m.left, m.freeRoomPrice()); most < best*(1-1e-9)-1e-3 {
+				t.Fatalf("from position %d of the order, the best pods are worth %g, but the table has %g", at, best, most)
 			}
 		}
 	})
@@ -102,32 +103,32 @@ func oneKind(t *rapid.T) (*generation, []float64) {
 	return nil, nil
 }
 
-// everyWay calls full for every set of pods that fits on the node.
-func (m *knapsack) everyWay(at int, full func()) {
+// eachContents calls visit for every set of pods that fits on the node.
+func (m *knapsack) eachContents(at int, visit func()) {
 	if at == len(m.now) {
-		full()
+		visit()
 		return
 	}
-	n := m.fits(at)
+	n := m.roomFor(at)
 	for ; n > 0; n-- {
 		m.place(at, n)
-		m.everyWay(at+1, full)
+		m.eachContents(at+1, visit)
 		m.place(at, -n)
 	}
-	m.everyWay(at+1, full)
+	m.eachContents(at+1, visit)
 }
 
-// check fails if the pods do not fit.
-func (m *knapsack) check(t *rapid.T, takes []take) {
+// checkFits fails if the pods do not fit.
+func (m *knapsack) checkFits(t *rapid.T, pods []podCount) {
 	left := slices.Clone(m.kind.room)
-	for _, x := range takes {
+	for _, x := range pods {
 		c := &m.classes[x.class]
 		if x.n > float64(c.cap)*(1+1e-9) {
 			t.Fatalf("%g pods of a class of at most %d", x.n, c.cap)
 		}
 		for r, a := range c.ask {
 			if left[r] -= x.n * a; left[r] < -1e-6*m.kind.room[r] {
-				t.Fatalf("pods %v do not fit into %v", takes, m.kind.room)
+				t.Fatalf("pods %v do not fit into %v", pods, m.kind.room)
 			}
 		}
 	}

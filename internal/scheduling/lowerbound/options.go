@@ -8,10 +8,10 @@ import (
 // findOptions finds the kinds that hold each class, and the slots that a pod of the class takes there. It adds these
 // slots to the kinds. Kinds that are not leads are in no option.
 func (a *ascent) findOptions() {
-	a.options, a.takes = make([][]option, len(a.classes)), make([][]slotUse, len(a.classes))
+	a.options, a.slotUses = make([][]option, len(a.classes)), make([][]slotUse, len(a.classes))
 	resources := len(a.classes[0].ask)
 	byGroup := make([][]int32, len(a.problem.Caps)) // by group, by kind: index of its slots for the group, plus one; 0: none yet
-	// As byGroup, for the slots for large pods: by kind, by resource, by number n of slots minus one.
+	// Like byGroup, but for the slots for large pods: by kind, by resource, by slot.count minus one.
 	large := make([]int32, len(a.kinds)*resources*largest)
 	all := 0 // maximum number of options
 	for c := range a.classes {
@@ -24,21 +24,21 @@ func (a *ascent) findOptions() {
 			rooms[i] = k.room
 		}
 	}
-	var takes []slotUse // of the current class
+	var uses []slotUse // of the current class
 	for c := range a.classes {
-		takes = takes[:0]
+		uses = uses[:0]
 		a.options[c], cells = cells[:0:len(a.holders[c])], cells[len(a.holders[c]):]
 		for _, i := range a.holders[c] {
 			room := rooms[i]
 			if room == nil {
 				continue
 			}
-			o := option{kind: int32(i), from: int32(len(takes))}
+			o := option{kind: int32(i), from: int32(len(uses))}
 			for _, g := range a.classes[c].groups {
 				if byGroup[g] == nil {
 					byGroup[g] = make([]int32, len(a.kinds))
 				}
-				takes = append(takes, a.take(i, &byGroup[g][i], a.problem.Caps[g], 1))
+				uses = append(uses, a.useSlots(i, &byGroup[g][i], a.problem.Caps[g], 1))
 			}
 			for r, ask := range a.classes[c].ask {
 				if (largest+1)*ask <= room[r] {
@@ -46,15 +46,15 @@ func (a *ascent) findOptions() {
 				}
 				for n := 1; n <= largest; n++ {
 					if used := math.Ceil(float64(n+1)*ask/room[r]) - 1; used > 0 {
-						takes = append(takes, a.take(i, &large[(i*resources+r)*largest+n-1], n, int32(used)))
+						uses = append(uses, a.useSlots(i, &large[(i*resources+r)*largest+n-1], n, int32(used)))
 					}
 				}
 			}
-			o.to = int32(len(takes))
+			o.to = int32(len(uses))
 			a.options[c] = append(a.options[c], o)
 		}
-		if len(takes) > 0 {
-			a.takes[c] = slices.Clone(takes)
+		if len(uses) > 0 {
+			a.slotUses[c] = slices.Clone(uses)
 		}
 	}
 }
@@ -67,14 +67,14 @@ func (a *ascent) liveSlots() [][]int32 {
 	}
 	for c := range a.options {
 		for _, o := range a.options[c] {
-			for _, t := range a.takes[c][o.from:o.to] {
+			for _, t := range a.slotUses[c][o.from:o.to] {
 				seen[o.kind][t.slot] = true
 			}
 		}
 	}
 	for i := range seen {
-		for s, yes := range seen[i] {
-			if yes {
+		for s, isTaken := range seen[i] {
+			if isTaken {
 				out[i] = append(out[i], int32(s))
 			}
 		}
@@ -82,9 +82,9 @@ func (a *ascent) liveSlots() [][]int32 {
 	return out
 }
 
-// take returns the use of n slots of a kind. at is the index of the slots in a.slots[kind], plus one. If it is 0, take
-// adds count slots to the kind and sets it.
-func (a *ascent) take(kind int, at *int32, count int, n int32) slotUse {
+// useSlots returns the use of n slots of a kind. at is the index of the slots in a.slots[kind], plus one. If *at is 0,
+// useSlots adds count slots to the kind and sets *at.
+func (a *ascent) useSlots(kind int, at *int32, count int, n int32) slotUse {
 	if *at == 0 {
 		a.slots[kind] = append(a.slots[kind], slot{count: int32(count), pace: pace{speed: 1}})
 		*at = int32(len(a.slots[kind]))

@@ -40,8 +40,8 @@ type kind struct {
 	rates   []float64 // by resource: the share of the price for all of it; nil if unknown
 }
 
-// times returns the maximum number of pods of the class on one instance, if the instance has no other pods.
-func (k *kind) times(c *class) int {
+// maxPods returns the maximum number of pods of the class on one instance, if the instance has no other pods.
+func (k *kind) maxPods(c *class) int {
 	n := float64(c.cap)
 	for r, a := range c.ask {
 		if a > 0 {
@@ -80,13 +80,13 @@ func parts(p Problem) []*part {
 		}
 	}
 	for _, q := range out {
-		q.stock()
+		q.findKinds()
 	}
 	return slices.DeleteFunc(out, func(q *part) bool { return len(q.classes) == 0 })
 }
 
-// components returns, by set, a number that is equal for sets that are connected through shared offers: the first such
-// set with pods. It is -1 for empty sets and sets without pods.
+// components returns, by set, a number that is equal for sets that are connected through shared offers: the index of
+// the first of these sets. It is -1 for empty sets and sets without pods.
 func (p *Problem) components() []int {
 	owner := make([]int, len(p.Sets))
 	for s := range owner {
@@ -172,9 +172,9 @@ func (p *Problem) newClasses() []class {
 	return out
 }
 
-// stock sets the kinds of the part and their holders, and drops the classes that fit no kind, or that fit a kind with
-// price 0.
-func (p *part) stock() {
+// findKinds sets the kinds of the part and the holders of its classes. It drops the classes that fit no kind, or that fit
+// a kind with price 0.
+func (p *part) findKinds() {
 	bySet := map[int][]int{}
 	for i := range p.classes {
 		bySet[p.classes[i].set] = append(bySet[p.classes[i].set], i)
@@ -204,13 +204,13 @@ func (p *part) stock() {
 			}
 		}
 	})
-	p.drop()
+	p.dropClasses()
 	p.findLeads(sets)
 }
 
-// drop removes the classes that fit no kind, and the classes that fit a kind with price 0. It then removes the kinds
+// dropClasses removes the classes that fit no kind, and the classes that fit a kind with price 0. It then removes the kinds
 // without a class and the kinds with price 0.
-func (p *part) drop() {
+func (p *part) dropClasses() {
 	found := make([]int, len(p.classes)) // by class: number of kinds that hold it
 	free := make([]bool, len(p.classes)) // by class: whether a kind with price 0 holds it
 	for i := range p.kinds {
@@ -239,11 +239,11 @@ func (p *part) drop() {
 			p.holders, cells = append(p.holders, cells[:0:found[i]]), cells[found[i]:]
 		}
 	}
-	all := len(kept) == len(p.classes)
+	isSame := len(kept) == len(p.classes)
 	p.classes = kept
 	p.kinds = slices.DeleteFunc(p.kinds, func(k kind) bool { return k.price <= 0 })
 	for i := range p.kinds {
-		if k := &p.kinds[i]; !all {
+		if k := &p.kinds[i]; !isSame {
 			k.classes = slices.DeleteFunc(k.classes, func(c int) bool { return number[c] < 0 })
 			for n, c := range k.classes {
 				k.classes[n] = number[c]

@@ -27,16 +27,16 @@ func relaxation(p lowerbound.Problem) float64 {
 		}
 	}
 	for o, offer := range p.Offers {
-		budget := t.row(float64(offer.Price) / 1e9)
+		priceRow := t.row(float64(offer.Price) / 1e9)
 		rates := make([]int, len(offer.Room))
 		for r, room := range offer.Room {
 			rates[r] = t.variable(0)
-			t.set(budget, rates[r], 1)
+			t.set(priceRow, rates[r], 1)
 			_ = room
 		}
 		fees := map[int]int{}
 		for i, d := range p.Demands {
-			if !member(p.Sets[d.Set], o) || !holds(p, d, o) {
+			if !contains(p.Sets[d.Set], o) || !holds(p, d, o) {
 				continue
 			}
 			row := t.row(0)
@@ -49,7 +49,7 @@ func relaxation(p lowerbound.Problem) float64 {
 			for _, g := range d.Groups {
 				if _, ok := fees[g]; !ok {
 					fees[g] = t.variable(0)
-					t.set(budget, fees[g], 1)
+					t.set(priceRow, fees[g], 1)
 				}
 				t.set(row, fees[g], -1/float64(p.Caps[g]))
 			}
@@ -73,7 +73,7 @@ func holds(p lowerbound.Problem, d lowerbound.Demand, o int) bool {
 	return true
 }
 
-func member(set []int, o int) bool {
+func contains(set []int, o int) bool {
 	for _, x := range set {
 		if x == o {
 			return true

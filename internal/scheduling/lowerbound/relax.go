@@ -33,8 +33,8 @@ type gain struct {
 // planesNear is the accepted distance of the bound from its optimum, as a part of the instance's price.
 const planesNear = 1e-4
 
-// relax returns the relaxation for the dual prices. It stops when it has proved that an instance holds at most enough,
-// or after the given number of cutting planes. It starts at the rates of the kind, and replaces them by the best.
+// relax returns the relaxation for the dual prices. It stops when it has proved that the pods on an instance are worth at
+// most enough, or after the given number of cutting planes. It starts at k.rates, and sets them to the best rates.
 func (p *part) relax(k *kind, dualPrice []float64, enough float64, planes int) relaxation {
 	out := relaxation{kind: k, most: math.Inf(1)}
 	n := len(k.room)
@@ -116,9 +116,9 @@ func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
 	}
 	c.values[n] = 1
 	for _, x := range pods {
-		at := k.classes[x.at]
-		c.cost -= dualPrice[at] * float64(x.n)
-		for r, a := range p.classes[at].ask {
+		number := k.classes[x.at]
+		c.cost -= dualPrice[number] * float64(x.n)
+		for r, a := range p.classes[number].ask {
 			if a > 0 {
 				c.values[r] += a * float64(x.n) / k.room[r]
 			}
@@ -131,23 +131,23 @@ func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
 // with a positive profit, it also returns how many pods one instance could hold if it had only pods of the class. The
 // classes of a shared group divide the cap of the group, highest profit first.
 func (p *part) gains(k *kind, dualPrice, rates []float64) ([]float64, []gain) {
-	per := make([]float64, len(rates)) // by resource: price of one unit
+	perUnit := make([]float64, len(rates)) // by resource: price of one unit
 	for r, rate := range rates {
 		if k.room[r] > 0 {
-			per[r] = rate / k.room[r]
+			perUnit[r] = rate / k.room[r]
 		}
 	}
 	profits, shared := make([]float64, len(k.classes)), false
 	var gains []gain
-	for i, at := range k.classes {
-		c := &p.classes[at]
-		profit := dualPrice[at]
+	for i, number := range k.classes {
+		c := &p.classes[number]
+		profit := dualPrice[number]
 		for r, a := range c.ask {
-			profit -= a * per[r]
+			profit -= a * perUnit[r]
 		}
 		profits[i] = profit
 		if profit > 0 {
-			gains = append(gains, gain{at: i, shared: c.shared, profit: profit, n: k.times(c)})
+			gains = append(gains, gain{at: i, shared: c.shared, profit: profit, n: k.maxPods(c)})
 			shared = shared || c.shared >= 0
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // classes, so the bound is valid but slightly lower.
 
 const (
-	fewOptions = 8000 // up to this number of options of all classes, many rounds with all of them take little time
-	stepsEach  = 2    // similar amounts are in the same step; a factor of 2 is this many steps
+	fewOptions       = 8000 // up to this number of options of all classes, many rounds with all of them take little time
+	stepsPerDoubling = 2    // amounts in the same step count as similar; an amount is this many steps below its double
 )
 
 // roughen sets a.rough: an ascent in which classes with about the same requests on the same kinds are one class. It
@@ -32,7 +32,7 @@ func (a *ascent) roughen() {
 	seen := map[string]int{}
 	var weights []float64 // by class of r: number of pods
 	var key []byte
-	r.options, r.takes = nil, nil
+	r.options, r.slotUses = nil, nil
 	for c := range a.classes {
 		class := &a.classes[c]
 		key = a.similarityKey(key[:0], c)
@@ -43,7 +43,7 @@ func (a *ascent) roughen() {
 			representative := *class
 			representative.ask = make([]float64, len(class.ask))
 			part.classes, weights = append(part.classes, representative), append(weights, 0)
-			r.options, r.takes = append(r.options, a.withoutOwnSlots(c)), append(r.takes, a.takes[c])
+			r.options, r.slotUses = append(r.options, a.withoutOwnSlots(c)), append(r.slotUses, a.slotUses[c])
 		}
 		a.roughOf = append(a.roughOf, at)
 		weights[at] += float64(class.count)
@@ -72,7 +72,7 @@ func (a *ascent) similarityKey(key []byte, c int) []byte {
 	for _, n := range class.ask {
 		key = append(key, ' ')
 		if n > 0 {
-			key = strconv.AppendInt(key, int64(math.Floor(stepsEach*math.Log2(n))), 36)
+			key = strconv.AppendInt(key, int64(math.Floor(stepsPerDoubling*math.Log2(n))), 36)
 		}
 	}
 	if class.shared < 0 {

@@ -9,7 +9,7 @@ import "math"
 //	           amount, short, over ≥ 0
 //
 // A unit of the slack variable short costs the row's high price, and a unit of over yields the row's low price.
-// So the dual price of a row stays between the two, and the program always has a feasible
+// So the dual price of a row stays between low and high, and the program always has a feasible
 // solution. It is solved by the revised simplex method. Columns may be
 // added, and the box may change, between two calls of solve.
 type simplex struct {

@@ -5,43 +5,43 @@ import (
 	"slices"
 )
 
-// table has upper bounds of the worth that the classes from a position in the order on can still add to an instance, by
-// the room that is left. It solves the integer knapsack relaxed to one resource by dynamic programming. This is valid
+// table has upper bounds of the worth that the classes from a position of the order to its end can still add to an
+// instance, by the free room. It solves the integer knapsack relaxed to one resource by dynamic programming. This is valid
 // because pods that fit the room of every resource also fit the room of that one. The resource is divided into cells.
 //
 // If only one resource has a price, and its room is not too many units, the table uses this resource. Otherwise it uses
 // the payment of pods for all resources as if it were a resource. The payment of pods is rounded down to cells, and the
 // free room is rounded up.
 type table struct {
-	rows  [][]float64 // by position in the order and by number of free cells
-	cells int         // number of cells of an empty instance
-	only  int         // the resource; -1: the payment
-	unit  float64     // size of a cell: an amount of the resource, or a price
-	steps int         // numbers read or written
+	rows     [][]float64 // by position in the order and by number of free cells
+	cells    int         // number of cells of an empty instance
+	resource int         // the resource; -1: the payment
+	unit     float64     // size of a cell: an amount of the resource, or a price
+	steps    int         // numbers read or written
 }
 
 const (
-	mostUnits   = 4096    // maximum number of cells
+	mostCells   = 4096    // maximum number of cells
 	mostEntries = 1 << 20 // maximum number of entries of a table for payments
-	cellsEach   = 2000    // cells per pod on the node; rounding a pod down loses less than one cell
-	mostLoaded  = 40      // maximum number of pods on a node; with more, fractional pods prove nearly as much as whole pods
+	cellsPerPod = 2000    // for each pod on the node; rounding a pod down loses less than one cell
+	mostPods    = 40      // maximum number of pods on a node; with more, fractional pods prove nearly as much as whole pods
 )
 
 // tabulate returns the table for the order; pods is the number of pods that fill a node.
 func (m *knapsack) tabulate(pods int) *table {
-	t := &table{only: -1}
+	t := &table{resource: -1}
 	total := 0.0
 	for _, rate := range m.relaxed.rates {
 		total += rate
 	}
 	for r, rate := range m.relaxed.rates {
 		if rate > 0 && rate > total*(1-1e-9) {
-			t.only, t.unit = r, m.unit(r)
+			t.resource, t.unit = r, m.unit(r)
 			t.cells = int(m.kind.room[r] / t.unit)
 		}
 	}
-	if t.only < 0 || t.cells > mostUnits {
-		t.only, t.cells = -1, min(cellsEach*pods, mostEntries/(len(m.order)+1), mostUnits)
+	if t.resource < 0 || t.cells > mostCells {
+		t.resource, t.cells = -1, min(cellsPerPod*pods, mostEntries/(len(m.order)+1), mostCells)
 		t.unit = total / float64(t.cells)
 	}
 	t.rows = m.scratch(len(m.order)+1, t.cells+1)
@@ -49,12 +49,12 @@ func (m *knapsack) tabulate(pods int) *table {
 		i := m.order[at]
 		c := &m.classes[m.kind.classes[i]]
 		size := 0
-		if t.only >= 0 {
-			size = int(c.ask[t.only] / t.unit)
+		if t.resource >= 0 {
+			size = int(c.ask[t.resource] / t.unit)
 		} else if t.unit > 0 {
 			size = int((m.dualPrice[m.kind.classes[i]] - m.relaxed.profits[i]) / t.unit * (1 - 1e-12))
 		}
-		t.add(at, size, m.kind.times(c), m.dualPrice[m.kind.classes[i]])
+		t.add(at, size, m.kind.maxPods(c), m.dualPrice[m.kind.classes[i]])
 	}
 	return t
 }
@@ -70,8 +70,8 @@ func (p *part) scratch(rows, n int) [][]float64 {
 	return out
 }
 
-// unit returns the largest amount of resource r of which the request of every class in the order is a multiple; 1 if no
-// class requests the resource.
+// unit returns the greatest common divisor of the requests of the classes in the order for resource r; 1 if no class
+// requests the resource.
 func (m *knapsack) unit(r int) float64 {
 	unit := int64(0)
 	for _, i := range m.order {
@@ -109,11 +109,11 @@ func (t *table) add(at, size, n int, dualPrice float64) {
 	t.steps += len(now)
 }
 
-// most returns an upper bound of the worth that the classes from position at in the order on can add. left is the free
+// most returns an upper bound of the worth that the classes from position at of the order to its end can add. left is the free
 // room by resource, and room is the price of the free room at the rates.
 func (t *table) most(at int, left []float64, room float64) float64 {
-	if t.only >= 0 {
-		return t.rows[at][int(left[t.only]/t.unit)]
+	if t.resource >= 0 {
+		return t.rows[at][int(left[t.resource]/t.unit)]
 	}
 	if t.unit <= 0 {
 		return math.Inf(1)

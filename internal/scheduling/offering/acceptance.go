@@ -18,7 +18,7 @@ type Acceptance struct {
 	q       *podgroup.Queue
 	numbers map[string]int // index into Sets, by key of the set
 	weights []bitset.Set   // the offers of pools with the same weight; heaviest pools first
-	plain   [][]int        // by signature without preferences: its stages, before sets without room for the class are dropped
+	plain   [][]int        // cache for signatures without preferences: the stages, including sets without room for the class
 	classes [][]int        // by signature: its classes
 }
 
@@ -60,14 +60,14 @@ func (a *Acceptance) Stages(c *podgroup.Class) []int {
 			a.plain[c.Sig] = sets
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyTakes(a.Sets[set], c) })
+	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyHasRoom(a.Sets[set], c) })
 }
 
-// Buyable reports whether among has an offer that pods with the signature accept, ignoring preferences, and that has
+// CanLaunch reports whether among has an offer that pods with the signature accept, ignoring preferences, and that has
 // room for one of these pods.
-func (a *Acceptance) Buyable(signature int, among bitset.Set) bool {
-	among = a.Sets[a.Hard[signature]].Both(among)
-	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyTakes(among, &a.q.Classes[c]) })
+func (a *Acceptance) CanLaunch(signature int, among bitset.Set) bool {
+	among = a.Sets[a.Hard[signature]].Intersection(among)
+	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyHasRoom(among, &a.q.Classes[c]) })
 }
 
 // withinLimits returns the offerings for which the limits of their pool allow at least one more node.
@@ -75,7 +75,7 @@ func (st *Stock) withinLimits() bitset.Set {
 	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
 		for o := p.from; o < p.to; o++ {
-			if p.Remaining.Tightest(st.TypeOf(o).Capacity) == "" {
+			if p.Remaining.FirstBlocking(st.TypeOf(o).Capacity) == "" {
 				out.Add(o)
 			}
 		}
@@ -95,8 +95,8 @@ func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.
 	out := []bitset.Set{hard}
 	for _, preference := range preferences {
 		last := out[len(out)-1]
-		narrowed := last.Both(preference)
-		if slices.Equal(narrowed, last) || !a.AnyTakes(narrowed, c) {
+		narrowed := last.Intersection(preference)
+		if slices.Equal(narrowed, last) || !a.AnyHasRoom(narrowed, c) {
 			continue
 		}
 		out = append(out, narrowed)
@@ -136,7 +136,7 @@ func (a *Acceptance) byWeight(levels []bitset.Set) []int {
 	out := []int{}
 	for _, level := range levels {
 		for _, w := range a.weights {
-			set := level.Both(w)
+			set := level.Intersection(w)
 			if n := a.Number(set); set.Any() && !slices.Contains(out, n) {
 				out = append(out, n)
 			}
@@ -157,9 +157,9 @@ func (a *Acceptance) Number(set bitset.Set) int {
 	return n
 }
 
-// AnyTakes reports whether the set has an offering with room for one pod of the class. If the pool has minValues that
-// it may not relax, all such offerings of the variant must also meet the minValues.
-func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
+// AnyHasRoom reports whether the set has an offering with room for one pod of the class. If the pool has minValues that
+// it may not relax, the offerings of the variant with room must together also meet the minValues.
+func (a *Acceptance) AnyHasRoom(set bitset.Set, c *podgroup.Class) bool {
 	if a.q.FirstUnoffered(c.Amounts) != "" {
 		return false
 	}
@@ -167,7 +167,7 @@ func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
 	for i, w := range set {
 		for ; w != 0; w &= w - 1 {
 			o := i<<6 | bits.TrailingZeros64(w) // a word of the set has 64 offers
-			if !a.Stock.takes(a.Stock.ShapeOf(o), c.Ask, c.Lists) {
+			if !a.Stock.hasRoom(a.Stock.ShapeOf(o), c.Ask, c.PortLists) {
 				continue
 			}
 			v := a.Stock.Models[a.Stock.Offers[o].Model].Variant
@@ -189,9 +189,9 @@ func (a *Acceptance) meetsMinValues(set bitset.Set, variant int, c *podgroup.Cla
 	v := &a.Stock.Variants[variant]
 	hosting := bitset.New(len(a.Stock.Offers))
 	for _, o := range v.ByPrice {
-		if set.Has(o) && a.Stock.takes(a.Stock.ShapeOf(o), c.Ask, c.Lists) {
+		if set.Has(o) && a.Stock.hasRoom(a.Stock.ShapeOf(o), c.Ask, c.PortLists) {
 			hosting.Add(o)
 		}
 	}
-	return a.Stock.Pools[v.Pool].missing(hosting) == ""
+	return a.Stock.Pools[v.Pool].unmetKey(hosting) == ""
 }

@@ -28,14 +28,14 @@ func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bits
 		if model.most[0] < asked[0] || model.most[1] < asked[1] {
 			continue
 		}
-		if model.alike {
-			if st.takes(st.ShapeOf(model.from), ask, lists) {
+		if model.hasOneShape {
+			if st.hasRoom(st.ShapeOf(model.from), ask, lists) {
 				out.AddRange(model.from, model.to)
 			}
 			continue
 		}
 		for o := model.from; o < model.to; o++ {
-			if st.takes(st.ShapeOf(o), ask, lists) {
+			if st.hasRoom(st.ShapeOf(o), ask, lists) {
 				out.Add(o)
 			}
 		}
@@ -50,7 +50,7 @@ func firstOf(v resources.Vector) (first [2]int64) {
 	return first
 }
 
-// quote has the fields of an offer that Least checks first.
+// quote has the fields of an offer that LeastPrice checks first.
 type quote struct {
 	price catalog.Price
 	first [2]int64 // room in the first two dimensions, usually cpu and memory
@@ -66,8 +66,8 @@ func (st *Stock) quotes(v *Variant) []quote {
 	return out
 }
 
-// Least returns the price of the cheapest accepted alternative to the offer, or its own price if that is lower.
-func (st *Stock) Least(offer int, ask resources.Vector, lists []int, accepted func(offer int) bool) catalog.Price {
+// LeastPrice returns the price of the cheapest accepted alternative to the offer, or its own price if that is lower.
+func (st *Stock) LeastPrice(offer int, ask resources.Vector, lists []int, accepted func(offer int) bool) catalog.Price {
 	price := st.Offers[offer].Price
 	if st.Offers[offer].IsReserved() {
 		return price
@@ -79,7 +79,7 @@ func (st *Stock) Least(offer int, ask resources.Vector, lists []int, accepted fu
 		if q.price >= price {
 			break
 		}
-		if q.first[0] >= asked[0] && q.first[1] >= asked[1] && st.takes(st.ShapeOf(q.offer), ask, lists) && accepted(q.offer) {
+		if q.first[0] >= asked[0] && q.first[1] >= asked[1] && st.hasRoom(st.ShapeOf(q.offer), ask, lists) && accepted(q.offer) {
 			return q.price
 		}
 	}
@@ -110,9 +110,9 @@ func noLarger(a, b resources.Amounts, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
 }
 
-// combinable returns the offerings for which every combination of instance type, zone and capacity type is suitable. A
+// combinable returns offerings of which every combination of instance type, zone and capacity type is suitable. A
 // NodeClaim lists types, zones and capacity types separately, so its list must not imply an unsuitable combination.
-// Nearly always all offerings are returned. Otherwise it keeps only those with the capacity type of the first offering;
+// Nearly always, these are all the given offerings. Otherwise combinable keeps only those with the capacity type of the first offering;
 // if that is not enough, only those in its zone, or only those with both.
 func (st *Stock) combinable(offers []int) []int {
 	if len(offers) == 0 {
@@ -191,7 +191,7 @@ func (st *Stock) needed(models []int, p *Pool) []int {
 	var out []int
 	have := bitset.New(len(st.Offers))
 	for _, n := range models {
-		if p.missing(have) == "" || len(out) == maxTypes {
+		if p.unmetKey(have) == "" || len(out) == maxTypes {
 			break
 		}
 		with := have.Clone()

@@ -33,13 +33,13 @@ func stock(t *testing.T, text string) (*offering.Stock, *podgroup.Queue) {
 	return offering.New(s.Snapshot, s.Market, func() *podgroup.Queue { return q }), q
 }
 
-// names returns the offers as text: pool:type/zone/capacity type.
+// names returns the offers as text: pool:type/zone/capacity type, with "on" for on-demand.
 func names(st *offering.Stock, numbers []int) string {
 	var out []string
 	for _, o := range numbers {
-		way, _, _ := strings.Cut(st.Offers[o].CapacityType, "-")
+		capacityType, _, _ := strings.Cut(st.Offers[o].CapacityType, "-")
 		out = append(out, st.PoolOf(o).Name+":"+strings.TrimPrefix(st.TypeOf(o).Name, "m5.")+"/"+
-			strings.TrimPrefix(st.Offers[o].Zone, "us-east-1")+"/"+way)
+			strings.TrimPrefix(st.Offers[o].Zone, "us-east-1")+"/"+capacityType)
 	}
 	return strings.Join(out, " ")
 }
@@ -134,8 +134,8 @@ pods
 	var got []string
 	for _, v := range st.Variants {
 		got = append(got, v.Chosen["team"]+v.Chosen["colour"])
-		if _, joined := v.AtLaunch()["karpenter.sh/initialized"]; joined || v.AtLaunch()["team"] != v.Chosen["team"] {
-			t.Errorf("the labels at launch are %v", v.AtLaunch())
+		if _, joined := v.LabelsAtLaunch()["karpenter.sh/initialized"]; joined || v.LabelsAtLaunch()["team"] != v.Chosen["team"] {
+			t.Errorf("the labels at launch are %v, want team=%s, and not karpenter.sh/initialized", v.LabelsAtLaunch(), v.Chosen["team"])
 		}
 	}
 	if want := []string{"agreen", "bgreen", "cgreen"}; !slices.Equal(got, want) {
@@ -143,7 +143,7 @@ pods
 	}
 }
 
-// TestReservation checks that a reserved offering is never an alternative of other offerings, and has none itself.
+// TestReservation checks that a reserved offering is never an alternative of other offerings, and its only alternative is itself.
 func TestReservation(t *testing.T) {
 	t.Parallel()
 	st, q := stock(t, `pools
@@ -165,7 +165,7 @@ pods
 	}
 	for _, o := range st.VariantOf(reserved).ByPrice {
 		if all := st.Alternatives(o, ask, nil); all.Has(reserved) || !all.Has(o) {
-			t.Errorf("%s has the reserved alternatives %s", names(st, []int{o}), names(st, members(all)))
+			t.Errorf("the alternatives of %s are %s, want itself and no reserved offering", names(st, []int{o}), names(st, members(all)))
 		}
 	}
 	for _, l := range st.Accept(q).Lots([]int{0}) {
@@ -189,22 +189,22 @@ pods
 	if got := len(st.Choices(0, all, false)); got != all.Count() {
 		t.Errorf("%d of %d alternatives are choices, want all", got, all.Count())
 	}
-	for gone := range st.Offers {
-		if !st.Offers[gone].Available {
+	for removed := range st.Offers {
+		if !st.Offers[removed].Available {
 			continue
 		}
 		some := all.Clone()
-		some.Remove(gone)
+		some.Remove(removed)
 		kept := st.Choices(some.Next(0), some, false)
 		if len(kept) == 0 || !slices.IsSortedFunc(kept, func(a, b int) int { return int(st.Offers[a].Price - st.Offers[b].Price) }) {
-			t.Errorf("without %s the choices are %s, want some, cheapest first", names(st, []int{gone}), names(st, kept))
+			t.Errorf("without %s the choices are %s, want some, cheapest first", names(st, []int{removed}), names(st, kept))
 		}
 		has := func(same func(o int) bool) bool { return slices.ContainsFunc(kept, same) }
-		x := &st.Offers[gone]
-		if has(func(o int) bool { return st.TypeOf(o) == st.TypeOf(gone) }) &&
+		x := &st.Offers[removed]
+		if has(func(o int) bool { return st.TypeOf(o) == st.TypeOf(removed) }) &&
 			has(func(o int) bool { return st.Offers[o].Zone == x.Zone }) &&
 			has(func(o int) bool { return st.Offers[o].CapacityType == x.CapacityType }) {
-			t.Errorf("the unsuitable %s is a combination of %s", names(st, []int{gone}), names(st, kept))
+			t.Errorf("the unsuitable %s is a combination of %s", names(st, []int{removed}), names(st, kept))
 		}
 	}
 }
@@ -228,11 +228,11 @@ pods
 		}
 		return names(st, offers)
 	}
-	steady, anything := a.Hard[q.Classes[0].Sig], a.Hard[q.Classes[1].Sig]
+	onDemand, anything := a.Hard[q.Classes[0].Sig], a.Hard[q.Classes[1].Sig]
 	if got, want := lots(anything), "all:large/b/spot all:xlarge/a/spot"; got != want {
 		t.Errorf("the lots of one class are %s, want %s", got, want)
 	}
-	if got, want := lots(anything, steady), "all:large/b/spot all:large/a/on all:xlarge/a/spot all:xlarge/a/on"; got != want {
+	if got, want := lots(anything, onDemand), "all:large/b/spot all:large/a/on all:xlarge/a/spot all:xlarge/a/on"; got != want {
 		t.Errorf("the lots of both classes are %s, want %s", got, want)
 	}
 }

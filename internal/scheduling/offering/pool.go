@@ -27,7 +27,7 @@ type Pool struct {
 	*cluster.Pool
 	Accepts   requirements.Requirements // the requirements, with the labels as further requirements
 	Unusable  string                    // why no node can be launched, from the snapshot or found by New; empty if usable
-	EmptiedBy string                    // the last key, by name, that excluded an offering; the cause if no offering is left
+	EmptiedBy string                    // of the keys that excluded offerings, the last by name; the cause if no offering is left
 	MinValues []MinValue                // by key
 	Remaining RemainingLimits           // what the limits still allow, by the snapshot
 	Volume    string                    // device name of the EBS volume with the pods' files; empty if unknown
@@ -76,22 +76,22 @@ func newPool(p *cluster.Pool) *Pool {
 // Size returns how many offers the pool has.
 func (p *Pool) Size() int { return p.to - p.from }
 
-// MaySuit reports whether the pool's own labels and requirements allow nodes that satisfy reqs. It ignores labels that only the
+// MaySuit reports whether the labels and requirements of the pool allow nodes that satisfy reqs. It ignores labels that only the
 // offerings define, so its result is also valid for a pool without offers.
 func (p *Pool) MaySuit(reqs requirements.Requirements) bool {
 	for key, ask := range reqs {
 		accepted, limited := p.Accepts[key]
-		own, fixed := p.fixed[key]
+		value, fixed := p.fixed[key]
 		switch {
-		case limited && !accepted.Intersects(ask), fixed && !ask.Accepts(own), !limited && !fixed && !IsCloudKey(key) && !ask.Absent:
+		case limited && !accepted.Intersects(ask), fixed && !ask.Accepts(value), !limited && !fixed && !IsCloudKey(key) && !ask.Absent:
 			return false
 		}
 	}
 	return true
 }
 
-// Asks returns the pool's requirement for a label as text, or the value of its own label.
-func (p *Pool) Asks(key string) string {
+// RequirementText returns the pool's requirement for a label as text, or the value of the label that the pool sets.
+func (p *Pool) RequirementText(key string) string {
 	if v, ok := p.Accepts[key]; ok {
 		return key + " " + v.String()
 	}
@@ -109,17 +109,17 @@ type allowedType struct {
 func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	var out []allowedType
 	var places places
-	var refused []string // by number from places: the key that excludes the offering, whatever its type; "" if none
+	var excluding []string // by number from places: the key that excludes the offering, whatever its type; "" if none
 	for _, t := range types {
 		a := allowedType{typ: t, offerings: make([]*catalog.Offering, 0, len(t.Offerings))}
-		byType := p.refusal(t.Labels, isOfferingKey)
+		byType := p.excludingKey(t.Labels, isOfferingKey)
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
 			n := places.number(o)
-			if n == len(refused) {
-				refused = append(refused, p.refusal(o.Labels(), func(key string) bool { return !isOfferingKey(key) }))
+			if n == len(excluding) {
+				excluding = append(excluding, p.excludingKey(o.Labels(), func(key string) bool { return !isOfferingKey(key) }))
 			}
-			if first := firstKey(byType, refused[n]); first != "" {
+			if first := firstKey(byType, excluding[n]); first != "" {
 				p.EmptiedBy = max(p.EmptiedBy, first)
 				continue
 			}
@@ -169,10 +169,10 @@ func firstKey(a, b string) string {
 	return min(a, b)
 }
 
-// refusal returns the first required key, by name, that these labels do not satisfy, or "". It ignores keys for which
-// skip returns true. It also ignores keys that the labels lack if the requirement accepts that, or if they are custom
-// labels: the pool sets their values.
-func (p *Pool) refusal(labels requirements.Labels, skip func(key string) bool) string {
+// excludingKey returns the first required key, by name, that these labels do not satisfy, or "". It ignores keys for which
+// skip returns true. It also ignores a key that the labels lack, if the requirement accepts nodes without it, or
+// if it is a custom label, whose value the pool sets.
+func (p *Pool) excludingKey(labels requirements.Labels, skip func(key string) bool) string {
 	first := ""
 	for key, v := range p.Accepts {
 		if skip(key) || first != "" && key > first {
@@ -226,7 +226,7 @@ func IsCloudKey(key string) bool {
 	return strings.HasPrefix(key, "karpenter.k8s.aws/") || strings.HasPrefix(key, "karpenter.sh/")
 }
 
-// isOwnKey reports whether the controller itself sets the label on each node. IsCloudKey is also true for such a label.
-func isOwnKey(key string) bool {
+// isControllerKey reports whether the controller itself sets the label on each node. IsCloudKey is also true for such a label.
+func isControllerKey(key string) bool {
 	return key == labelNodePool || key == labelNodeClass || key == labelRegistered || key == labelInitialized
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Queue returns the pods of the snapshot to place, with this market.
+// Queue returns the pods of the snapshot to place. It passes the extended resources of the market to podgroup.NewFor.
 func Queue(s cluster.Snapshot, market catalog.Market) *podgroup.Queue {
 	return podgroup.NewFor(s, func() map[string]bool {
 		out := map[string]bool{}
-		note := func(types []catalog.Type) {
+		add := func(types []catalog.Type) {
 			for i := range types {
 				for _, e := range types[i].Allocatable.Extended {
 					out[e.Name] = true
@@ -18,9 +18,9 @@ func Queue(s cluster.Snapshot, market catalog.Market) *podgroup.Queue {
 			}
 		}
 		for _, c := range market {
-			note(c.Types)
+			add(c.Types)
 			for _, types := range c.Pools {
-				note(types)
+				add(types)
 			}
 		}
 		return out

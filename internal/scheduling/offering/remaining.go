@@ -21,84 +21,84 @@ const limitNodes = "nodes"
 
 // newRemainingLimits subtracts the usage of the pool in the snapshot from its limits.
 func newRemainingLimits(p *cluster.Pool) RemainingLimits {
-	b := RemainingLimits{nodes: math.MaxInt, names: slices.Sorted(maps.Keys(p.Limits.Ceiling))}
-	for _, name := range b.names {
-		b.left = append(b.left, p.Limits.Ceiling[name]-p.Usage.Of(name))
+	r := RemainingLimits{nodes: math.MaxInt, names: slices.Sorted(maps.Keys(p.Limits.Ceiling))}
+	for _, name := range r.names {
+		r.left = append(r.left, p.Limits.Ceiling[name]-p.Usage.Of(name))
 	}
 	if p.Limits.Nodes != nil {
-		b.nodes = max(*p.Limits.Nodes-p.Nodes, 0)
+		r.nodes = max(*p.Limits.Nodes-p.Nodes, 0)
 	}
-	return b
+	return r
 }
 
 // Clone returns a copy that can be changed independently.
-func (b RemainingLimits) Clone() RemainingLimits {
-	b.left = slices.Clone(b.left)
-	return b
+func (r RemainingLimits) Clone() RemainingLimits {
+	r.left = slices.Clone(r.left)
+	return r
 }
 
 // Unlimited reports whether the pool has no limits at all.
-func (b *RemainingLimits) Unlimited() bool { return len(b.names) == 0 && b.nodes == math.MaxInt }
+func (r *RemainingLimits) Unlimited() bool { return len(r.names) == 0 && r.nodes == math.MaxInt }
 
-// Times returns how many nodes of that capacity the limits allow, at most limit.
-func (b *RemainingLimits) Times(c resources.Amounts, limit int) int {
-	n := min(limit, b.nodes)
-	for i, name := range b.names {
+// MaxNodes returns how many nodes of that capacity the limits allow, at most limit.
+func (r *RemainingLimits) MaxNodes(c resources.Amounts, limit int) int {
+	n := min(limit, r.nodes)
+	for i, name := range r.names {
 		if each := c.Of(name); each > 0 {
-			n = int(min(int64(n), max(b.left[i]/each, 0)))
+			n = int(min(int64(n), max(r.left[i]/each, 0)))
 		}
 	}
 	return n
 }
 
-// Spend subtracts n nodes of that capacity.
-func (b *RemainingLimits) Spend(c resources.Amounts, n int) {
-	if b.nodes != math.MaxInt {
-		b.nodes -= n
+// Subtract subtracts n nodes of that capacity.
+func (r *RemainingLimits) Subtract(c resources.Amounts, n int) {
+	if r.nodes != math.MaxInt {
+		r.nodes -= n
 	}
-	for i, name := range b.names {
-		b.left[i] -= c.Of(name) * int64(n)
+	for i, name := range r.names {
+		r.left[i] -= c.Of(name) * int64(n)
 	}
 }
 
 // Share returns the largest share of the remaining limits that one node of that capacity uses; above 1 if the node
 // exceeds a limit, 0 without limits.
-func (b *RemainingLimits) Share(c resources.Amounts) float64 {
+func (r *RemainingLimits) Share(c resources.Amounts) float64 {
 	most := 0.0
-	if b.nodes != math.MaxInt {
-		most = 1 / float64(max(b.nodes, 1))
+	if r.nodes != math.MaxInt {
+		most = 1 / float64(max(r.nodes, 1))
 	}
-	for i, name := range b.names {
-		most = max(most, float64(c.Of(name))/float64(max(b.left[i], 1)))
+	for i, name := range r.names {
+		most = max(most, float64(c.Of(name))/float64(max(r.left[i], 1)))
 	}
 	return most
 }
 
-// Overrun reports whether some limit on a resource is exceeded. It ignores the limit on the number of nodes.
-func (b *RemainingLimits) Overrun() bool {
-	return slices.ContainsFunc(b.left, func(n int64) bool { return n < 0 })
+// IsExceeded reports whether some limit on a resource is exceeded. It ignores the limit on the number of nodes.
+func (r *RemainingLimits) IsExceeded() bool {
+	return slices.ContainsFunc(r.left, func(n int64) bool { return n < 0 })
 }
 
 // Left returns how much the limit with that name still allows, in the units of resources.Amounts; negative if it is exceeded. Without
 // such a limit it is math.MaxInt64.
-func (b *RemainingLimits) Left(name string) int64 {
+func (r *RemainingLimits) Left(name string) int64 {
 	if name == limitNodes {
-		return int64(b.nodes)
+		return int64(r.nodes)
 	}
-	if i, ok := slices.BinarySearch(b.names, name); ok {
-		return b.left[i]
+	if i, ok := slices.BinarySearch(r.names, name); ok {
+		return r.left[i]
 	}
 	return math.MaxInt64
 }
 
-// Tightest returns the name of the first limit that does not allow another node of that capacity, or "". The limit on
+// FirstBlocking returns the name of the first limit that does not allow another node of that capacity, or "". The limit on
 // the number of nodes comes first, then the others by name.
-func (b *RemainingLimits) Tightest(c resources.Amounts) string {
-	if b.nodes < 1 {
+func (r *RemainingLimits) FirstBlocking(c resources.Amounts) string {
+	if r.nodes < 1 {
 		return limitNodes
 	}
-	for i, name := range b.names {
-		if each := c.Of(name); each > 0 && each > b.left[i] {
+	for i, name := range r.names {
+		if each := c.Of(name); each > 0 && each > r.left[i] {
 			return name
 		}
 	}

@@ -16,31 +16,31 @@ import (
 // Shape is the room of a node of an offering after its DaemonSet pods. Offerings of one model differ in shape only if a DaemonSet runs
 // in one zone, or with one capacity type, and not in another.
 type Shape struct {
-	Room    resources.Vector   // room for other pods, over Stock.Dims
-	Daemons resources.Amounts  // requests of the DaemonSet pods
-	Ports   []cluster.HostPort // host ports of the DaemonSet pods that are also host ports of pods in the queue
-	List    int                // number of the list Ports in podgroup.Queue.Ports
-	Broken  bool               // the DaemonSet pods alone do not fit
+	Room     resources.Vector   // room for other pods, over Stock.Dims
+	Daemons  resources.Amounts  // requests of the DaemonSet pods
+	Ports    []cluster.HostPort // host ports of the DaemonSet pods that are also host ports of pods in the queue
+	PortList int                // number of the list Ports in podgroup.Queue.Ports
+	Broken   bool               // the DaemonSet pods alone do not fit
 
 	Kinds []*cluster.Kind // kinds of the DaemonSet pods, without those whose labels are unknown
 }
 
-// takes reports whether a node of the shape has room for ask, and its DaemonSet pods use no host port that conflicts
+// hasRoom reports whether a node of the shape has room for ask, and its DaemonSet pods use no host port that conflicts
 // with the lists. lists are numbers in podgroup.Queue.Ports.
-func (st *Stock) takes(s *Shape, ask resources.Vector, lists []int) bool {
-	return !s.Broken && ask.Fits(s.Room) && !st.ports.ClashAny(s.List, lists)
+func (st *Stock) hasRoom(s *Shape, ask resources.Vector, lists []int) bool {
+	return !s.Broken && ask.Fits(s.Room) && !st.ports.ClashAny(s.PortList, lists)
 }
 
 // volumesOfEBS is the resource that counts volumes attached by the EBS CSI driver.
 const volumesOfEBS = resources.AttachableVolumes + "ebs.csi.aws.com"
 
-// shape computes the shape of every offer, from the DaemonSets whose pods would run on its node.
-func (st *Stock) shape(daemons []cluster.Daemon) {
+// computeShapes computes the shape of every offer, from the DaemonSets whose pods would run on its node.
+func (st *Stock) computeShapes(daemons []cluster.Daemon) {
 	running := make([]bitset.Set, len(daemons)) // by DaemonSet, as in sorted: the offers on whose nodes its pods run
 	sorted := sortedDaemons(daemons)
 	g := daemonSets{list: sorted, ports: make([][]cluster.HostPort, len(daemons)), usage: map[string]*daemonUsage{}}
 	for d, daemon := range sorted {
-		g.ports[d] = st.ports.Wanted(daemon.HostPorts)
+		g.ports[d] = st.ports.Relevant(daemon.HostPorts)
 		running[d] = st.Labels.SatisfyingOne(daemon.Required)
 		running[d].And(st.Tolerated(daemon.Tolerations))
 	}
@@ -93,7 +93,7 @@ func (st *Stock) setShapes(m *Model, g *daemonSets, running []bitset.Set) {
 		}
 		st.Offers[o].shape = first + k
 	}
-	m.alike, m.most = len(sets) == 1, [2]int64{}
+	m.hasOneShape, m.most = len(sets) == 1, [2]int64{}
 	for _, s := range st.Shapes[first:] {
 		for i := range min(len(s.Room), len(m.most)) {
 			m.most[i] = max(m.most[i], s.Room[i])
@@ -105,26 +105,26 @@ func (st *Stock) setShapes(m *Model, g *daemonSets, running []bitset.Set) {
 type daemonSets struct {
 	list  []*cluster.Daemon       // by namespace and name
 	ports [][]cluster.HostPort    // by DaemonSet: its host ports that pods in the queue also use
-	usage map[string]*daemonUsage // cache of method of, by the key of the set of DaemonSets
+	usage map[string]*daemonUsage // cache of method usageOf, by the key of the set of DaemonSets
 
 	isCrowded bool // whether the current pool has no offer with room for all of its DaemonSets
 }
 
 // daemonUsage is the sum of the requests and ports of a set of DaemonSets. It does not depend on the instance type.
 type daemonUsage struct {
-	amounts resources.Amounts
-	ports   []cluster.HostPort
-	list    int // number of ports in podgroup.Queue.Ports
-	kinds   []*cluster.Kind
+	amounts  resources.Amounts
+	ports    []cluster.HostPort
+	portList int // number of the list ports in podgroup.Queue.Ports
+	kinds    []*cluster.Kind
 }
 
 // systemNamespace is the namespace of DaemonSets that every node needs. An instance without room for their pods is too small.
 const systemNamespace = "kube-system"
 
-// fitting returns the DaemonSets of the set whose pods run on a node of the type, which is too small for all of them.
+// runningOn returns the DaemonSets of the set whose pods run on a node of the type, which is too small for all of them.
 // These are all DaemonSets of kube-system, even if their pods do not fit, and each other DaemonSet that still has room,
 // smallest first. The pods of the remaining DaemonSets stay pending on such a node.
-func (g *daemonSets) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
+func (g *daemonSets) runningOn(typ *catalog.Type, set bitset.Set) bitset.Set {
 	out, left := bitset.New(len(g.list)), typ.Allocatable
 	var others []int
 	set.Each(func(d int) {
@@ -149,8 +149,8 @@ func (g *daemonSets) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
 	return out
 }
 
-// of returns the usage of the DaemonSets in the set.
-func (g *daemonSets) of(set bitset.Set, ports *podgroup.Ports) *daemonUsage {
+// usageOf returns the usage of the DaemonSets in the set.
+func (g *daemonSets) usageOf(set bitset.Set, ports *podgroup.Ports) *daemonUsage {
 	key := set.Key()
 	if known := g.usage[key]; known != nil {
 		return known
@@ -163,33 +163,33 @@ func (g *daemonSets) of(set bitset.Set, ports *podgroup.Ports) *daemonUsage {
 			out.kinds = append(out.kinds, g.list[d].Kind)
 		}
 	})
-	out.list = ports.Number(out.ports)
+	out.portList = ports.Number(out.ports)
 	g.usage[key] = out
 	return out
 }
 
 // shapeOf returns the shape of an offer of the model. set has the DaemonSets whose pods run on nodes of the offer.
 func (st *Stock) shapeOf(m *Model, g *daemonSets, set bitset.Set) Shape {
-	run := set.Clone() // the DaemonSets whose pods take room
+	running := set.Clone() // the DaemonSets whose pods take room
 	set.Each(func(d int) {
 		// A pod that requests a device that the type lacks stays pending and takes no room.
 		for _, e := range g.list[d].Requests.Extended {
 			if e.Value > m.typ.Allocatable.Of(e.Name) {
-				run.Remove(d)
+				running.Remove(d)
 			}
 		}
 	})
 	if g.isCrowded {
-		run = g.fitting(m.typ, run)
+		running = g.runningOn(m.typ, running)
 	}
-	all := g.of(run, st.ports)
-	s := Shape{Daemons: all.amounts, Ports: all.ports, List: all.list, Kinds: all.kinds}
+	all := g.usageOf(running, st.ports)
+	s := Shape{Daemons: all.amounts, Ports: all.ports, PortList: all.portList, Kinds: all.kinds}
 	left := m.typ.Allocatable.Sub(s.Daemons)
 	s.Room = st.Dims.Of(left)
-	// Numbers of attachable volumes are not in Allocatable. Only that of EBS volumes is known for a type.
+	// Numbers of attachable volumes are not in Allocatable. For a type, only the number of EBS volumes is known.
 	for i, name := range st.Dims {
 		if strings.HasPrefix(name, resources.AttachableVolumes) {
-			s.Room[i] = resources.Plenty
+			s.Room[i] = resources.Unlimited
 			if name == volumesOfEBS && m.typ.Volumes > 0 {
 				s.Room[i] = m.typ.Volumes
 			}

@@ -46,11 +46,11 @@ type Variant struct {
 
 // Model is an instance type in a variant of a pool.
 type Model struct {
-	Variant int // index into Stock.Variants
-	typ     *catalog.Type
-	from    int // its offers, cheapest first, have the numbers from … to-1
-	to      int
-	alike   bool // whether all its offers have one shape
+	Variant     int // index into Stock.Variants
+	typ         *catalog.Type
+	from        int // its offers, cheapest first, have the numbers from … to-1
+	to          int
+	hasOneShape bool // whether all its offers have the same shape
 
 	most [2]int64 // the most room of any of its offers in the first two dimensions, usually cpu and memory
 }
@@ -76,7 +76,7 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	for i, p := range st.Pools {
-		st.add(i, p, market, queue)
+		st.addPool(i, p, market, queue)
 	}
 	st.numberPlaces()
 	st.findReservations(s.Nodes)
@@ -86,9 +86,9 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 			st.available.Add(i)
 		}
 	}
-	st.Labels = bitset.NewIndex(len(st.Offers), st.visitLabel).Naming(st.labelKeys)
+	st.Labels = bitset.NewIndex(len(st.Offers), st.visitLabel).WithNames(st.labelKeys)
 	st.Dims, st.ports = queue().Dims, queue().Ports
-	st.shape(s.Daemons)
+	st.computeShapes(s.Daemons)
 	for i := range st.Variants {
 		st.Variants[i].quotes = st.quotes(&st.Variants[i])
 	}
@@ -116,9 +116,9 @@ func (st *Stock) numberPlaces() {
 	}
 }
 
-// add appends the variants, models and offers of the pool with index i. It sets Unusable if its node class has no
+// addPool appends the variants, models and offers of the pool with index i. It sets Unusable if its node class has no
 // instance types.
-func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *podgroup.Queue) {
+func (st *Stock) addPool(i int, p *Pool, market catalog.Market, queue func() *podgroup.Queue) {
 	p.from, p.to = len(st.Offers), len(st.Offers)
 	if p.Unusable != "" {
 		return
@@ -130,7 +130,7 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *podgro
 		return
 	}
 	allowed := p.filter(sortedTypes(types))
-	for _, chosen := range p.choices(types, queue) {
+	for _, chosen := range p.labelChoices(types, queue) {
 		v := Variant{Pool: i, Chosen: chosen, Labels: requirements.Labels{}, from: len(st.Models)}
 		for _, labels := range []requirements.Labels{p.fixed, chosen} {
 			for k, value := range labels {
@@ -225,7 +225,7 @@ const mostPriceBits = 43
 // visitLabel calls add for each range of offers with the same value of the label.
 func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
 	for _, v := range st.Variants {
-		if value, ok := v.Labels[key]; ok && (isOwnKey(key) || !IsCloudKey(key)) {
+		if value, ok := v.Labels[key]; ok && (isControllerKey(key) || !IsCloudKey(key)) {
 			if v.from < v.to {
 				add(st.Models[v.from].from, st.Models[v.to-1].to, value)
 			}
@@ -240,24 +240,24 @@ func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
 // labelKeys returns the keys of the labels that some offer has.
 func (st *Stock) labelKeys() map[string]bool {
 	out := map[string]bool{labelHostname: true}
-	note := func(labels requirements.Labels) {
+	add := func(labels requirements.Labels) {
 		for key := range labels {
 			out[key] = true
 		}
 	}
 	for i := range st.Variants {
-		note(st.Variants[i].Labels)
+		add(st.Variants[i].Labels)
 	}
 	for i := range st.Models {
-		note(st.Models[i].typ.Labels)
+		add(st.Models[i].typ.Labels)
 	}
 	for i := range st.Offers {
-		note(st.Offers[i].Labels())
+		add(st.Offers[i].Labels())
 	}
 	return out
 }
 
-// visitModel does the same as visitLabel for the offers of a model, for a label that its variant does not set.
+// visitModel is visitLabel for the offers of one model, whose variant does not set the label.
 func (st *Stock) visitModel(m Model, key string, add func(from, to int, value string)) {
 	if key == labelHostname {
 		add(m.from, m.to, unknownHostname)
@@ -310,7 +310,7 @@ func (st *Stock) OffersOf(v *Variant) bitset.Set {
 	return out
 }
 
-// Having returns the offers that have all the labels.
+// Having returns those of the offers that have labels with all these keys.
 func (st *Stock) Having(offers bitset.Set, keys []string) bitset.Set {
 	for _, key := range keys {
 		offers = offers.Clone()
@@ -319,8 +319,8 @@ func (st *Stock) Having(offers bitset.Set, keys []string) bitset.Set {
 	return offers
 }
 
-// AtLaunch returns the labels of a node of the variant that are known before the node joins the cluster.
-func (v *Variant) AtLaunch() requirements.Labels {
+// LabelsAtLaunch returns the labels of a node of the variant that are known before the node joins the cluster.
+func (v *Variant) LabelsAtLaunch() requirements.Labels {
 	out := maps.Clone(v.Labels)
 	delete(out, labelRegistered)
 	delete(out, labelInitialized)

@@ -14,28 +14,28 @@ import (
 // multiply; values beyond the maximum are not used.
 const maxVariants = 128
 
-// choices returns the combinations of values for the custom labels for which the pool's
+// labelChoices returns the combinations of values for the custom labels for which the pool's
 // requirements allow several values. Of values that no pod's requirement
 // distinguishes, only the first by name is used, so that the same value is used in every plan.
 // If pods spread over the label, each listed value is used. The result has at least one combination.
-func (p *Pool) choices(types []catalog.Type, queue func() *podgroup.Queue) []requirements.Labels {
+func (p *Pool) labelChoices(types []catalog.Type, queue func() *podgroup.Queue) []requirements.Labels {
 	out := []requirements.Labels{{}}
 	for _, key := range p.Accepts.Keys() {
 		if _, fixed := p.fixed[key]; fixed || IsCloudKey(key) || onTypes(types, key) {
 			continue
 		}
 		q := queue()
-		values := choose(p.Accepts[key], requirementsFor(q, key))
-		if listed := p.Accepts[key]; q.Spreads(key) && !listed.Complement {
+		values := distinguished(p.Accepts[key], requirementsFor(q, key))
+		if listed := p.Accepts[key]; q.HasRuleOver(key) && !listed.Complement {
 			values = listed.Listed // each value is a domain
 		}
 		if len(values) == 0 {
 			continue // the label stays absent
 		}
-		var more []requirements.Labels
+		var extended []requirements.Labels
 		for _, chosen := range out {
 			for _, value := range values {
-				if len(more) == maxVariants {
+				if len(extended) == maxVariants {
 					break
 				}
 				l := requirements.Labels{}
@@ -45,10 +45,10 @@ func (p *Pool) choices(types []catalog.Type, queue func() *podgroup.Queue) []req
 				if value != "" {
 					l[key] = value
 				}
-				more = append(more, l)
+				extended = append(extended, l)
 			}
 		}
-		out = more
+		out = extended
 	}
 	return out
 }
@@ -62,7 +62,7 @@ func onTypes(types []catalog.Type, key string) bool {
 func requirementsFor(q *podgroup.Queue, key string) []requirements.Values {
 	seen := map[string]bool{}
 	var out []requirements.Values
-	note := func(reqs requirements.Requirements) {
+	add := func(reqs requirements.Requirements) {
 		v, ok := reqs[key]
 		if !ok || seen[v.String()] {
 			return
@@ -72,20 +72,20 @@ func requirementsFor(q *podgroup.Queue, key string) []requirements.Values {
 	}
 	for _, s := range q.Signatures {
 		for _, reqs := range s.Required {
-			note(reqs)
+			add(reqs)
 		}
 		for _, pref := range s.Preferred {
-			note(pref.Requirements)
+			add(pref.Requirements)
 		}
 	}
 	slices.SortFunc(out, requirements.Values.Compare)
 	return out
 }
 
-// choose returns the values of allowed that the requirements distinguish. Of values that each requirement treats alike,
+// distinguished returns the values of allowed that the requirements distinguish. Of values that each requirement treats alike,
 // it returns only the first by name. "" stands for a node without the label. The result is empty if the label should
 // stay absent.
-func choose(allowed requirements.Values, reqs []requirements.Values) []string {
+func distinguished(allowed requirements.Values, reqs []requirements.Values) []string {
 	candidates := slices.Clone(allowed.Listed)
 	if allowed.Complement {
 		candidates = nil
@@ -141,8 +141,8 @@ func anyInteger(allowed requirements.Values, reqs []requirements.Values) (string
 			break
 		}
 		text := strconv.FormatInt(from+n*step, 10)
-		named := func(w requirements.Values) bool { return slices.Contains(w.Listed, text) }
-		if allowed.Accepts(text) && !slices.ContainsFunc(reqs, named) {
+		isListed := func(w requirements.Values) bool { return slices.Contains(w.Listed, text) }
+		if allowed.Accepts(text) && !slices.ContainsFunc(reqs, isListed) {
 			return text, true
 		}
 	}

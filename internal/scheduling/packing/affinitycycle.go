@@ -7,45 +7,45 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// removeAffinityCycles removes pods from the plan if their required affinities form a cycle: kube-scheduler could bind
-// none of them first. It reports whether it removed any. topo is the topology state before any pod was placed.
-func (bk bindingCheck) removeAffinityCycles(topo *existing.TopologyState) bool {
+// removeAffinityCycles removes from the plan the pods whose required affinities form a cycle: each waits until another
+// is bound. It reports whether it removed any pod. topo is the topology state before any pod was placed.
+func (bf bindingFilter) removeAffinityCycles(topo *existing.TopologyState) bool {
 	isRequired := func(g topology.Group) bool { return g.Kind == topology.Affinity && g.Hard }
-	if !slices.ContainsFunc(bk.queue.Pods.Topology.Groups, isRequired) {
+	if !slices.ContainsFunc(bf.queue.Pods.Topology.Groups, isRequired) {
 		return false
 	}
-	unbound := bk.unboundByAffinity(bk.sol.podLocations(), topo)
+	unbound := bf.unboundByAffinity(bf.sol.podLocations(), topo)
 	for _, loc := range unbound {
-		bk.sol.unplace(loc)
+		bf.sol.unplace(loc)
 	}
-	bk.sol.placements = slices.DeleteFunc(bk.sol.placements, func(p existingPlacement) bool { return p.n == 0 })
-	bk.sol.planned = slices.DeleteFunc(bk.sol.planned, func(pn plannedNode) bool { return len(pn.allocations) == 0 })
+	bf.sol.placements = slices.DeleteFunc(bf.sol.placements, func(p existingPlacement) bool { return p.n == 0 })
+	bf.sol.planned = slices.DeleteFunc(bf.sol.planned, func(pn plannedNode) bool { return len(pn.allocations) == 0 })
 	return len(unbound) > 0
 }
 
 // unboundByAffinity simulates that pods are bound in an order that required affinity allows, and returns the locations
-// whose pods cannot be bound. Affinity needs only one pod, so it counts one pod for each location.
-func (bk bindingCheck) unboundByAffinity(locations []podLocation, topo *existing.TopologyState) []podLocation {
-	r := bk.problem.Rooms // before any pod was placed
+// whose pods cannot be bound. One pod is enough to satisfy an affinity, so the simulation counts one pod per location.
+func (bf bindingFilter) unboundByAffinity(locations []podLocation, topo *existing.TopologyState) []podLocation {
+	r := bf.problem.Rooms // before any pod was placed
 	counts := topo.Fork().DomainCounts
-	hosts := make([]topology.HostCounts, len(r.Nodes)+len(bk.sol.planned))
+	hosts := make([]topology.HostCounts, len(r.Nodes)+len(bf.sol.planned))
 	for i := range r.Hosts {
 		hosts[i] = r.Hosts[i].Clone()
 	}
-	for i := range bk.sol.planned {
-		hosts[len(r.Nodes)+i] = bk.queue.DaemonPods.On(bk.sol.planned[i].offer)
+	for i := range bf.sol.planned {
+		hosts[len(r.Nodes)+i] = bf.queue.DaemonPods.On(bf.sol.planned[i].offer)
 	}
-	podAnywhere := map[int]bool{} // groups over host names that have a pod bound in the simulation
+	podAnywhere := map[int]bool{} // by group over host names: whether the simulation bound a pod of it
 	mustWait := func(loc podLocation) bool {
-		c := &bk.queue.Classes[loc.class]
-		p := bk.queue.Profile(c)
+		c := &bf.queue.Classes[loc.class]
+		p := bf.queue.Profile(c)
 		for _, rule := range p.Host {
-			isFirst := rule.Self && !podAnywhere[rule.Group] && !bk.sol.topo.HasPod(r, rule.Group) // the exception for the first pod
+			isFirst := rule.Self && !podAnywhere[rule.Group] && !bf.sol.topo.HasPod(r, rule.Group) // the first pod of a group needs no other pod
 			if rule.Kind == topology.Affinity && rule.Weight == 0 && hosts[loc.host].Matched(rule.Group) == 0 && !isFirst {
 				return true
 			}
 		}
-		return c.Domains != nil && !counts.Reaches(p, c.Domains)
+		return c.Domains != nil && !counts.SatisfiesAffinity(p, c.Domains)
 	}
 	for before := -1; before != len(locations); {
 		before = len(locations)
@@ -53,8 +53,8 @@ func (bk bindingCheck) unboundByAffinity(locations []podLocation, topo *existing
 			if mustWait(loc) {
 				return false
 			}
-			c := &bk.queue.Classes[loc.class]
-			p := bk.queue.Profile(c)
+			c := &bf.queue.Classes[loc.class]
+			p := bf.queue.Profile(c)
 			if c.Domains != nil {
 				counts.Add(p, c.Domains, 1)
 			}

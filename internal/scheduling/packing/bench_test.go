@@ -47,8 +47,8 @@ var sizes = []struct {
 	{"12xlarge", 24, 234}, {"16xlarge", 32, 737}, {"24xlarge", 48, 737},
 }
 
-// bigMarket has about as many offerings as a region: 800 types (each family counts three times),
-// three zones, two capacity types.
+// bigMarket returns about as many instance types as a region has: 800, in three generations of each family. Each type
+// has an offering in three zones for each of the capacity types.
 func bigMarket(capacityTypes ...string) catalog.Market {
 	var types []catalog.Type
 	for _, generation := range []string{"", "x", "y"} {
@@ -95,7 +95,7 @@ func mixedPods(pods, deployments int, seed uint64) []cluster.Pod {
 		ask := resources.Amounts{
 			CPU: int64(50 * (1 + d.roll(60))), Memory: int64(64*(1+d.roll(100))) << 20, Pods: 1,
 		}
-		if d.roll(3) == 0 { // many request little
+		if d.roll(3) == 0 { // about a third of the deployments request little
 			ask.CPU, ask.Memory = ask.CPU/10+10, ask.Memory/8
 		}
 		count := pods / deployments
@@ -133,7 +133,7 @@ func benchSolve(b *testing.B, market catalog.Market) {
 				b.Fatalf("%d refusals, first %+v", len(plan.Refusals), plan.Refusals[0])
 			}
 			b.ReportMetric(100*(float64(plan.Price)/float64(plan.LowerBound)-1), "%gap")
-			b.ReportMetric(float64(len(plan.PlannedNodes)), "machines")
+			b.ReportMetric(float64(len(plan.PlannedNodes)), "nodes")
 			b.ReportMetric(float64(plan.Steps), "steps")
 		})
 	}

@@ -5,10 +5,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// existingNodesFor returns the existing nodes in the domains that pods of the profile may use. There are none if no pod
-// in the domains satisfies a required affinity, because then only DaemonSet pods of a new node can.
+// existingNodesFor returns the existing nodes in the domains that pods of the profile may use. It returns none
+// if a required affinity is satisfied by no pod in the domains, because then only DaemonSet pods of a new node can
+// satisfy it.
 func (sp splitter) existingNodesFor(p *topology.Profile, domains []int) bitset.Set {
-	if len(sp.topo.UnmetAffinity(p, domains)) > 0 {
+	if len(sp.topo.DaemonOnlyAffinity(p, domains)) > 0 {
 		return bitset.New(len(sp.rooms.Nodes))
 	}
 	return sp.topo.NodesIn(p, domains)
@@ -17,8 +18,8 @@ func (sp splitter) existingNodesFor(p *topology.Profile, domains []int) bitset.S
 // withDaemonPods returns the number of an accept set: the offerings of the given set whose DaemonSet pods satisfy the
 // required affinities that no other pod in the domains satisfies.
 func (sp splitter) withDaemonPods(set int, p *topology.Profile, domains []int) int {
-	for _, g := range sp.topo.UnmetAffinity(p, domains) {
-		set = sp.problem.Accepts.Number(sp.problem.Accepts.Sets[set].Both(sp.queue.DaemonPods.Matched(g)))
+	for _, g := range sp.topo.DaemonOnlyAffinity(p, domains) {
+		set = sp.problem.Accepts.Number(sp.problem.Accepts.Sets[set].Intersection(sp.queue.DaemonPods.Matched(g)))
 	}
 	return set
 }

@@ -21,7 +21,7 @@ func TestDaemonPodWorlds(t *testing.T) {
 	draw := rapid.Custom(func(t *rapid.T) world {
 		s, market := drawSnapshot(t), drawMarket(t)
 		s.Daemons = append(s.Daemons, cluster.Daemon{Namespace: "agents", Name: "agent"})
-		if rapid.Bool().Draw(t, "somewhere") {
+		if rapid.Bool().Draw(t, "only on arm64") {
 			s.Daemons[len(s.Daemons)-1].Required = []requirements.Requirements{{catalog.LabelArch: requirements.OneOf("arm64")}}
 		}
 		drawDaemonPods(t, &s)
@@ -42,7 +42,7 @@ func TestDaemonPodWorlds(t *testing.T) {
 	}
 }
 
-// drawDaemonPods gives labels and rules to DaemonSet pods, pending pods and pods on nodes.
+// drawDaemonPods gives labels and rules to DaemonSet pods and pending pods, and adds DaemonSet pods to nodes.
 func drawDaemonPods(t *rapid.T, s *cluster.Snapshot) {
 	rule := func(app string) cluster.Term {
 		return cluster.Term{
@@ -52,7 +52,7 @@ func drawDaemonPods(t *rapid.T, s *cluster.Snapshot) {
 	}
 	agents := []string{"agent-0", "agent-1"}
 	for i := range s.Daemons {
-		k := &cluster.Kind{Namespace: s.Daemons[i].Namespace, Labels: requirements.Labels{"app": rapid.SampledFrom(agents).Draw(t, "guest")}}
+		k := &cluster.Kind{Namespace: s.Daemons[i].Namespace, Labels: requirements.Labels{"app": rapid.SampledFrom(agents).Draw(t, "agent")}}
 		if rapid.IntRange(0, 3).Draw(t, "avoids") == 0 {
 			k.Avoids = []cluster.Term{rule(rapid.SampledFrom(appNames).Draw(t, "app"))}
 		}
@@ -69,8 +69,8 @@ func drawDaemonPods(t *rapid.T, s *cluster.Snapshot) {
 	workload := ""
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if of := p.Name[:len("app-0")]; of != workload {
-			workload, workloadPod = of, cluster.Pod{Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")}}
+		if name := p.Name[:len("app-0")]; name != workload {
+			workload, workloadPod = name, cluster.Pod{Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")}}
 			term := rule(rapid.SampledFrom(agents).Draw(t, "agent"))
 			switch rapid.IntRange(0, 4).Draw(t, "rule") {
 			case 0:

@@ -50,7 +50,7 @@ func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all
 		plan := packing.Solve(s, market, packing.Usual)
 		runtime.ReadMemStats(&after)
 		if size := (after.TotalAlloc - before.TotalAlloc) >> 20; size > 150 {
-			t.Errorf("%s: the plan allocates %d MB", name, size)
+			t.Errorf("%s: the plan allocates %d MB, want at most 150 MB", name, size)
 		}
 		if len(plan.Refusals) > 0 {
 			t.Errorf("%s: %d pods are not placed: %+v", name, len(plan.Refusals), plan.Refusals[0])
@@ -72,18 +72,18 @@ func TestPortsOfDaemons(t *testing.T) {
 	plan := packing.Solve(s, fewTypes(), packing.Usual)
 	if len(plan.Refusals) != 2 || plan.Refusals[0].Pod != "a/0" || plan.Refusals[1].Pod != "a/2" ||
 		plan.Refusals[0].Reasons[0].Code != packing.HostPortTaken {
-		t.Errorf("%+v", plan.Refusals)
+		t.Errorf("the refusals are %+v, want a/0 and a/2, because of their host ports", plan.Refusals)
 	}
 	for _, wrong := range verify.Check(s, fewTypes(), plan) {
 		t.Error(wrong)
 	}
 }
 
-// TestDaemonsThatFitNowhere checks that a tenant's DaemonSets that no instance type of a NodePool can hold, alone or
-// together, do not keep other pods off nodes. DaemonSets of kube-system do, because no node works without them.
+// TestDaemonsThatFitNowhere checks that DaemonSets of a tenant do not keep other pods off nodes if no instance type of
+// a NodePool can hold them, alone or together. DaemonSets of kube-system do, because no node works without them.
 func TestDaemonsThatFitNowhere(t *testing.T) {
 	t.Parallel()
-	asking := func(namespace string, amounts ...int64) func(d *cluster.Daemon, i int) {
+	requesting := func(namespace string, amounts ...int64) func(d *cluster.Daemon, i int) {
 		return func(d *cluster.Daemon, i int) {
 			d.Namespace, d.Requests = namespace, resources.Amounts{CPU: amounts[i], Pods: 1}
 		}
@@ -92,10 +92,10 @@ func TestDaemonsThatFitNowhere(t *testing.T) {
 		daemons []cluster.Daemon
 		refuses bool
 	}{
-		"one, larger than any type":          {daemons: tenantDaemons(1, asking("tenant", 1_000_000))},
-		"two, each 60 % of the largest type": {daemons: tenantDaemons(2, asking("tenant", 57_600, 57_600))},
-		"five, too large together":           {daemons: tenantDaemons(5, asking("tenant", 95_000, 95_000, 500, 250, 125))},
-		"one in kube-system":                 {daemons: tenantDaemons(1, asking("kube-system", 1_000_000)), refuses: true},
+		"one, larger than any type":          {daemons: tenantDaemons(1, requesting("tenant", 1_000_000))},
+		"two, each 60 % of the largest type": {daemons: tenantDaemons(2, requesting("tenant", 57_600, 57_600))},
+		"five, too large together":           {daemons: tenantDaemons(5, requesting("tenant", 95_000, 95_000, 500, 250, 125))},
+		"one in kube-system":                 {daemons: tenantDaemons(1, requesting("kube-system", 1_000_000)), refuses: true},
 	} {
 		s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(50, 10, 1), Daemons: c.daemons}
 		plan := packing.Solve(s, fewTypes(), packing.Usual)

@@ -40,9 +40,9 @@ func (pc *pricer) setDualPrices(active []int, p *dualprice.Pricing, prices []flo
 	}
 }
 
-// expectedLots returns a copy of the lots, each with the lowest price per value that it can reach as its key. perNode
-// is, by index in p.Lots, the highest total dual price of the pods on one node of the lot.
-func expectedLots(pr *pending.Problem, lots []lot, p *dualprice.Pricing, perNode []float64) []lot {
+// lotsWithKeys returns a copy of the lots with their keys set: the lowest price per value that a node of the lot can
+// reach. perNode is, by index in p.Lots, the highest total dual price of the pods on one node of the lot.
+func lotsWithKeys(pr *pending.Problem, lots []lot, p *dualprice.Pricing, perNode []float64) []lot {
 	most := make([]float64, len(pr.Stock.Models)) // by model: the highest of perNode
 	for i, l := range p.Lots {
 		m := pr.Stock.Offers[l.Offer].Model
@@ -56,15 +56,16 @@ func expectedLots(pr *pending.Problem, lots []lot, p *dualprice.Pricing, perNode
 	return out
 }
 
-// priceLots sets the dual prices of the active classes, hard or soft, from the last pricing, and returns expectedLots.
+// priceLots sets the dual prices of the active classes, hard or soft, from the last pricing, and returns the lots with
+// their keys.
 func (pc *pricer) priceLots(active []int, lots []lot, hard bool) []lot {
 	prices := pc.solver.Last.DualPrices(hard)
 	pc.setDualPrices(active, pc.solver.Last, prices.PerPod)
-	return expectedLots(pc.problem, lots, pc.solver.Last, prices.PerNode)
+	return lotsWithKeys(pc.problem, lots, pc.solver.Last, prices.PerNode)
 }
 
-// repriceLots is priceLots for only the units in left, which is by class. The pods placed first took the cheapest
-// combinations, so the remaining pods have other prices.
+// repriceLots does the same as priceLots, but only for the units in left, by class. The pods placed first took the
+// cheapest combinations, so the remaining pods have other prices.
 func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 	p := pc.solver.Last
 	index, counts := p.Index(), make([]int, len(p.Demands)) // counts: units left, by demand
@@ -80,7 +81,7 @@ func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 		pc.work.steps += len(p.Demands) * len(p.Lots)
 	}
 	pc.setDualPrices(active, p, prices.PerPod)
-	return expectedLots(pc.problem, lots, p, prices.PerNode)
+	return lotsWithKeys(pc.problem, lots, p, prices.PerNode)
 }
 
 // aboveAnyPrice is above the dual price of any pod that accepts an offering: a million dollars per hour, in billionths

@@ -9,12 +9,12 @@ import (
 )
 
 // maxStates is the maximum number of states of a problem that is solved exactly. A state is a subset of the unplaced
-// units: a number of units of each class. Its own number encodes these numbers; see exact.stride.
+// units: how many units of each class. The number of the state encodes these counts; see exactSolver.stride.
 const maxStates = 256
 
-// exact computes the cheapest plan of a few pods by dynamic programming over all states. In this file, a unit is
+// exactSolver computes the cheapest plan of a few pods by dynamic programming over all states. In this file, a unit is
 // called a pod.
-type exact struct {
+type exactSolver struct {
 	run        *strategyRun
 	problem    *pending.Problem
 	queue      *pending.Queue
@@ -35,7 +35,7 @@ type exact struct {
 // work limit is too low, if a pod would be unplaced, or if the plan exceeds a NodePool limit.
 func (nc nodeChooser) solveExactly(active []int, lots []lot) (outcome, bool) {
 	run := nc.newRun(strategy{}, slices.Clone(nc.queue.Left), cloneRemaining(nc.sol.remaining))
-	ex := newExact(run, active)
+	ex := newExactSolver(run, active)
 	for _, c := range active {
 		ex.stride = append(ex.stride, ex.states)
 		if ex.states *= nc.queue.Left[c] + 1; ex.states > maxStates {
@@ -54,16 +54,16 @@ func (nc nodeChooser) solveExactly(active []int, lots []lot) (outcome, bool) {
 	return run.outcome(), true
 }
 
-// newExact returns an exact whose stride, and with it the number of states, is not set yet.
-func newExact(run *strategyRun, classes []int) *exact {
-	return &exact{
+// newExactSolver returns an exactSolver whose strides and number of states the caller must set.
+func newExactSolver(run *strategyRun, classes []int) *exactSolver {
+	return &exactSolver{
 		run: run, problem: run.problem, queue: run.queue, nodeOffers: run.sol.nodeOffers, prices: run.prices, work: run.work,
 		classes: classes, states: 1,
 	}
 }
 
 // priceStates sets singlePrice and singleOffer: the cheapest single node for every state.
-func (ex *exact) priceStates(lots []lot) {
+func (ex *exactSolver) priceStates(lots []lot) {
 	lots = slices.Clone(lots)
 	slices.SortStableFunc(lots, func(a, b lot) int { return cmp.Compare(a.Price, b.Price) })
 	for state := range ex.states {
@@ -79,7 +79,7 @@ func (ex *exact) priceStates(lots []lot) {
 }
 
 // allocationsOf returns the pods of a state.
-func (ex *exact) allocationsOf(state int) []allocation {
+func (ex *exactSolver) allocationsOf(state int) []allocation {
 	var out []allocation
 	for i, c := range ex.classes {
 		if n := ex.count(state, i); n > 0 {
@@ -90,12 +90,12 @@ func (ex *exact) allocationsOf(state int) []allocation {
 }
 
 // count returns the number of pods of the i-th class in a state.
-func (ex *exact) count(state, i int) int {
+func (ex *exactSolver) count(state, i int) int {
 	return state / ex.stride[i] % (ex.run.filler.left[ex.classes[i]] + 1)
 }
 
 // fitsOn reports whether one node of the offering can run these pods.
-func (ex *exact) fitsOn(offer int, allocations []allocation) bool {
+func (ex *exactSolver) fitsOn(offer int, allocations []allocation) bool {
 	shape := ex.problem.Stock.ShapeOf(offer)
 	pn := plannedNode{offer: offer, allocations: allocations, ports: daemonPorts(shape)}
 	for _, a := range allocations {
@@ -103,7 +103,7 @@ func (ex *exact) fitsOn(offer int, allocations []allocation) bool {
 		if !ex.problem.Accepts.Sets[a.acceptSet].Has(offer) || len(c.Ports) > 0 && (a.n > 1 || ex.queue.HasPortConflict(c, pn.ports)) {
 			return false
 		}
-		pn.ports = append(slices.Clip(pn.ports), c.Lists...)
+		pn.ports = append(slices.Clip(pn.ports), c.PortLists...)
 		if ex.run.filler.hostRuleRoom(&pn, a.class) < a.n {
 			return false
 		}
@@ -113,7 +113,7 @@ func (ex *exact) fitsOn(offer int, allocations []allocation) bool {
 }
 
 // partition sets minPrice and firstPart: the cheapest partition into nodes for every state.
-func (ex *exact) partition() {
+func (ex *exactSolver) partition() {
 	ex.minPrice, ex.firstPart = make([]float64, ex.states), make([]int, ex.states)
 	for state := 1; state < ex.states; state++ {
 		ex.minPrice[state] = math.Inf(1)
@@ -130,7 +130,7 @@ func (ex *exact) partition() {
 }
 
 // isSubset reports whether state has all the pods of part.
-func (ex *exact) isSubset(part, state int) bool {
+func (ex *exactSolver) isSubset(part, state int) bool {
 	for i := range ex.classes {
 		if ex.count(part, i) > ex.count(state, i) {
 			return false
@@ -141,17 +141,17 @@ func (ex *exact) isSubset(part, state int) bool {
 
 // addNodesFor plans the nodes of the cheapest partition of a state, and reports whether the limits
 // allow them.
-func (ex *exact) addNodesFor(state int) bool {
+func (ex *exactSolver) addNodesFor(state int) bool {
 	for ; state > 0; state -= ex.firstPart[state] {
 		part := ex.firstPart[state]
 		offer := ex.singleOffer[part]
 		pn := ex.nodeOffers.nodeWith(offer, ex.allocationsOf(part))
 		pn.copies, pn.price, pn.value = 1, ex.singlePrice[part], ex.prices.valueOf(&pn)
 		pool, size := ex.problem.Stock.VariantOf(offer).Pool, ex.problem.Stock.TypeOf(offer).Capacity
-		if ex.run.remaining[pool].Times(size, 1) == 0 {
+		if ex.run.remaining[pool].MaxNodes(size, 1) == 0 {
 			return false
 		}
-		ex.run.remaining[pool].Spend(size, 1)
+		ex.run.remaining[pool].Subtract(size, 1)
 		ex.run.planned = append(ex.run.planned, pn)
 	}
 	for _, c := range ex.classes {

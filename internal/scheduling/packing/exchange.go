@@ -41,7 +41,7 @@ const (
 	minExchangeGain  = 0.05 // share of the excess over the target's room by which an exchange must reduce it
 	pairsPerStep     = 10   // comparisons of two pods that take as long as one step
 	maxTargetOffers  = 24   // cheaper offerings that findTarget compares for one node
-	maxScannedOffers = 400  // the same, with the offerings that the node's pods do not accept
+	maxScannedOffers = 400  // the same, including the offerings that the node's pods do not accept
 	exchangeShare    = 0.25 // share of the steps up to nodeChooser.stepLimit that exchanges may use
 )
 
@@ -49,7 +49,7 @@ const (
 // node after stepLimit steps.
 func (nc nodeChooser) exchangePods(o outcome, stepLimit int) outcome {
 	if nc.queue.DaemonPods != nil {
-		return o // another offering may have other DaemonSet pods, whose effect on rules exchanges do not check
+		return o // a cheaper offering may have other DaemonSet pods, and exchanges do not check how these affect rules
 	}
 	run := nc.newRun(o.strategy, o.left, o.remaining)
 	ex := &exchanger{filler: run.filler, problem: nc.problem, queue: nc.queue, nodeOffers: nc.sol.nodeOffers, work: nc.work}
@@ -87,9 +87,9 @@ func (ex *exchanger) load(nodes []plannedNode) {
 		}
 		ex.useCheapestOffer(&pn)
 		for range pn.copies {
-			one := pn.clone()
-			one.copies = 1
-			ex.nodes = append(ex.nodes, one)
+			single := pn.clone()
+			single.copies = 1
+			ex.nodes = append(ex.nodes, single)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (ex *exchanger) isMovable(class int) bool {
 		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.queue.Pods.Topology.Groups[g].Kind == topology.Affinity })
 }
 
-// useCheapestOffer makes the cheapest offering that fits the node's pods its offering.
+// useCheapestOffer gives the node the cheapest offering that fits its pods.
 func (ex *exchanger) useCheapestOffer(pn *plannedNode) {
 	feasible := ex.nodeOffers.feasibleOffers(pn)
 	for _, o := range ex.problem.Stock.VariantOf(pn.offer).ByPrice {
@@ -178,7 +178,7 @@ func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 		o := byPrice[n]
 		ex.work.steps++
 		shape := ex.problem.Stock.ShapeOf(o)
-		if shape.Broken || ex.queue.Pods.Ports.ClashAny(shape.List, ports) ||
+		if shape.Broken || ex.queue.Pods.Ports.ClashAny(shape.PortList, ports) ||
 			slices.ContainsFunc(pn.allocations, func(x allocation) bool { return !ex.problem.Accepts.Sets[x.acceptSet].Has(o) }) {
 			continue
 		}

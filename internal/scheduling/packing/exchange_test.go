@@ -37,7 +37,8 @@ func TestPodExchange(t *testing.T) {
 		sum += float64(plan.Price)/float64(plan.LowerBound) - 1
 	}
 	if gap := 100 * sum / seeds; gap > 11 {
-		t.Errorf("%.2f %% above the lower bound on average, which ignores preferences; about 9 %% is normal", gap)
+		// The bound ignores preferences.
+		t.Errorf("the price is on average %.2f %% above the lower bound, want at most 11 %% (normal is 9 %%)", gap)
 	}
 }
 
@@ -55,10 +56,10 @@ func TestEmptiedNodesAreDropped(t *testing.T) {
 	}
 }
 
-// coresMarket has instance types of 1, 2, … cores at a price per core, in three zones.
-func coresMarket(most int64) catalog.Market {
+// coresMarket returns instance types with 1 to maxCores cores in three zones. Each core has the same price.
+func coresMarket(maxCores int64) catalog.Market {
 	var types []catalog.Type
-	for n := range most {
+	for n := range maxCores {
 		n++
 		name := fmt.Sprintf("any-%03d", n)
 		full := resources.Amounts{CPU: 1000 * n, Memory: 2 * n << 30, Pods: 10 * n}
@@ -79,7 +80,7 @@ func coresMarket(most int64) catalog.Market {
 // ruledPods returns pods with random requests, labels and at most one topology rule each.
 func ruledPods(count int, d *dice) []cluster.Pod {
 	letter := func() string { return string(rune('a' + d.roll(4))) }
-	selects := func(key, value string) cluster.Selector {
+	selector := func(key, value string) cluster.Selector {
 		return cluster.Selector{Labels: requirements.Requirements{key: requirements.OneOf(value)}}
 	}
 	var out []cluster.Pod
@@ -94,15 +95,15 @@ func ruledPods(count int, d *dice) []cluster.Pod {
 		key := []string{catalog.LabelZone, "kubernetes.io/hostname"}[d.roll(2)]
 		switch d.roll(7) {
 		case 0, 1:
-			p.Spread = []cluster.Spread{{Key: key, MaxSkew: 1 + d.roll(2), Selector: selects("letter", letter()), Soft: d.roll(3) == 0}}
+			p.Spread = []cluster.Spread{{Key: key, MaxSkew: 1 + d.roll(2), Selector: selector("letter", letter()), Soft: d.roll(3) == 0}}
 		case 2:
 			p.Labels = requirements.Labels{"near": letter()}
-			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Namespaces: []string{"default"}, Selector: selects("near", p.Labels["near"])}}
+			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Namespaces: []string{"default"}, Selector: selector("near", p.Labels["near"])}}
 		case 3, 4:
 			p.Labels = requirements.Labels{"app": "apart"}
-			p.AntiAffinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: selects("app", "apart")}}
+			p.AntiAffinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: selector("app", "apart")}}
 		case 5:
-			p.AntiAffinity = []cluster.Term{{Key: key, Namespaces: []string{"default"}, Selector: selects("letter", letter()),
+			p.AntiAffinity = []cluster.Term{{Key: key, Namespaces: []string{"default"}, Selector: selector("letter", letter()),
 				Weight: 1 + d.roll(9)}}
 		}
 		out = append(out, p)

@@ -32,14 +32,14 @@ func (ef existingFiller) placeOnExisting(classes []int) {
 		for _, tier := range ef.queue.TiersOf(classes) {
 			// Each call of placeTier may change which node has the fewest pods of a spread, so nodes are filled again.
 			for _, ef.sol.droppedWeightOnExisting = range ef.queue.PreferenceWeights(tier) {
-				for ef.placeTier(tier, true) && ef.queue.MayFollow(tier) {
+				for ef.placeTier(tier, true) && ef.queue.MayPlaceMore(tier) {
 				}
 			}
-			for ef.placeTier(tier, false) && ef.queue.MayFollow(tier) {
+			for ef.placeTier(tier, false) && ef.queue.MayPlaceMore(tier) {
 			}
 		}
 		if classes = ef.queue.AffinityFollowers(); len(classes) == 0 {
-			return // else try the pods with affinity to pods of lower priority, which are placed by now
+			return // otherwise place pods that waited for pods of lower priority, to which they have affinity
 		}
 	}
 }
@@ -47,7 +47,7 @@ func (ef existingFiller) placeOnExisting(classes []int) {
 // placeTier fills the existing nodes, one after the other, with pods of the classes of the tier, and reports
 // whether it placed any. With preferred, a pod is placed only on nodes that satisfy its preferences.
 func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
-	sets := ef.rooms.Hard
+	sets := ef.rooms.Accepted
 	if preferred {
 		sets = ef.rooms.Preferred
 	}
@@ -68,7 +68,7 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 			continue
 		}
 		hasFilled = true
-		if ef.queue.CountWaiting(tier) <= waiting*7/8 { // an eighth fewer classes may leave much fewer nodes
+		if ef.queue.CountWaiting(tier) <= waiting*7/8 { // with an eighth fewer classes, far fewer nodes may remain
 			open, waiting = ef.openNodes(tier, sets)
 		}
 	}
@@ -110,7 +110,7 @@ func (ef existingFiller) openNodes(classes []int, sets []bitset.Set) (nodes bits
 // reachableNodes returns the nodes of the set that have room for a unit of the class and that the class's own
 // required host affinity and anti-affinity allow now. Placing pods may make more nodes reachable.
 func (ef existingFiller) reachableNodes(c int, set bitset.Set) bitset.Set {
-	out := ef.nodesWithRoom(c).Both(set)
+	out := ef.nodesWithRoom(c).Intersection(set)
 	for _, r := range ef.queue.Profile(&ef.queue.Classes[c]).Host {
 		switch {
 		case r.Weight > 0:

@@ -42,9 +42,9 @@ const minScoreRatio = 0.95
 // fill adds pods of the candidate classes to the node so that the total dual price of its pods is as high as
 // possible, and returns the total dual price of the added pods.
 //
-// It repeatedly takes one of the classes that alone would fill the remaining room best, but adds only half of the
-// units that fit, if other rows of candidates are left. The next class can then use the remaining room. All
-// candidates must accept the node. fill does not change left.
+// It repeatedly takes one of the classes that would by themselves fill the remaining room best. While other rows of
+// candidates are left, it adds only half of the units that fit, so that the next class can use the remaining room.
+// All candidates must accept the node. fill does not change left.
 func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 	f.cursors, f.preloaded = f.cursors[:0], len(pn.allocations) > 0
 	for _, row := range candidates.rows {
@@ -70,7 +70,7 @@ func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 // classes that follow in the row complete the batch. It returns the total dual price of the added units.
 func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 	value := 0.0
-	first := f.facts.bulk[k.row[k.at]]
+	firstBulk := f.facts.bulk[k.row[k.at]]
 	for want := f.batchSize(k); want > 0; {
 		class := k.row[k.at]
 		n := f.addable(pn, k, want)
@@ -85,7 +85,7 @@ func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 		}
 		k.advance()
 		f.cacheRoom(pn)
-		if !f.settle(k, pn, first) || f.facts.bulk[k.row[k.at]] < bulkSimilarity*first {
+		if !f.settle(k, pn, firstBulk) || f.facts.bulk[k.row[k.at]] < bulkSimilarity*firstBulk {
 			break
 		}
 	}
@@ -228,7 +228,7 @@ func (f *filler) bestCursor() int {
 func (f *filler) addable(pn *plannedNode, k *cursor, n int) int {
 	class := k.row[k.at]
 	c := &f.queue.Classes[class]
-	n = c.Ask.Times(pn.free, min(n, k.left, f.hostRuleRoom(pn, class)))
+	n = c.Ask.FitCount(pn.free, min(n, k.left, f.hostRuleRoom(pn, class)))
 	if len(c.Ports) > 0 {
 		n = min(n, 1)
 	}
@@ -250,7 +250,7 @@ func (f *filler) add(pn *plannedNode, class, n int) {
 	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.queue.CurrentSet(class)})
 }
 
-// addIndexed is add for a node that is being filled, with allocationIndex instead of a search.
+// addIndexed does the same as add for a node that is being filled: it finds the allocation by allocationIndex.
 func (f *filler) addIndexed(pn *plannedNode, class, n int) {
 	f.consume(pn, class, n)
 	if i := f.allocationIndex[class]; i > 0 {
@@ -262,13 +262,13 @@ func (f *filler) addIndexed(pn *plannedNode, class, n int) {
 }
 
 // consume subtracts the requests of n units from the free room of the node, and adds their host ports and host
-// counts.
+// counts to those of the node.
 func (f *filler) consume(pn *plannedNode, class, n int) {
 	c := &f.queue.Classes[class]
 	if p := f.queue.Profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {
 		f.work.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
 	}
 	pn.free.Take(c.Ask, n)
-	pn.ports = append(pn.ports, c.Lists...)
+	pn.ports = append(pn.ports, c.PortLists...)
 	f.queue.AddToTally(&pn.host, c, n)
 }

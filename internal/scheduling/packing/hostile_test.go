@@ -118,7 +118,8 @@ var hostileKinds = []hostileKind{
 	}},
 }
 
-// ownTerms returns terms over hosts and zones, with labels that only the i-th pod uses.
+// ownTerms returns terms over hosts and zones, with label values that only the i-th pod uses. A weight above 0 makes
+// them preferred.
 func ownTerms(terms, i int, values func(...string) requirements.Values, weight int) []cluster.Term {
 	out := make([]cluster.Term, terms)
 	for t := range out {
@@ -135,7 +136,8 @@ func ownTerms(terms, i int, values func(...string) requirements.Values, weight i
 	return out
 }
 
-// pairTerms returns terms over hosts that each select a different pair of pods.
+// pairTerms returns terms over hosts, each about a different pair of the n pods. With values = requirements.OneOf, a
+// term selects the pair; with NoneOf, it selects all other pods.
 func pairTerms(terms, i, n int, values func(...string) requirements.Values, weight int) []cluster.Term {
 	out := ownTerms(terms, i, values, weight)
 	for t := range out {
@@ -186,7 +188,7 @@ func BenchmarkHostile(b *testing.B) {
 				for b.Loop() {
 					plan = packing.Solve(s, market, packing.Usual)
 				}
-				b.ReportMetric(float64(len(plan.PlannedNodes)), "machines")
+				b.ReportMetric(float64(len(plan.PlannedNodes)), "nodes")
 				b.ReportMetric(float64(len(plan.Refusals)), "refusals")
 				b.ReportMetric(float64(len(plan.Omissions)), "omissions")
 				b.ReportMetric(float64(plan.Steps), "steps")

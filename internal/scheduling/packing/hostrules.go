@@ -47,8 +47,8 @@ func (f *filler) hostRuleLimits(class int) topology.Limits {
 // fewestInPlan returns the number of pods of the group on the node with the fewest of them, or 0 if the group's
 // spread counts fewer nodes than minDomains.
 func (sol *solution) fewestInPlan(group, minDomains int) int {
-	if f := sol.planFewest[group]; f.Nodes >= minDomains {
-		return f.Pods
+	if fewest := sol.planFewest[group]; fewest.Nodes >= minDomains {
+		return fewest.Pods
 	}
 	return 0
 }
@@ -58,19 +58,19 @@ func (sol *solution) fewestInPlan(group, minDomains int) int {
 func (sol *solution) findPlanFewest() {
 	sol.planFewest = map[int]existing.FewestPods{}
 	dp := newDomainProjection(sol)
-	for g, f := range sol.topo.Fewest {
-		visible := dp.countedOffers(g)
+	for g, fewest := range sol.topo.Fewest {
+		counted := dp.countedOffers(g)
 		for i := range sol.planned {
 			pn := &sol.planned[i]
 			possible := dp.possibleOffers(i)
-			if n := pn.matchedPods(sol.queue, g); visible.Meets(possible) && (f.Nodes == 0 || n < f.Pods) {
-				f.Pods = n
+			if n := pn.matchedPods(sol.queue, g); counted.Intersects(possible) && (fewest.Nodes == 0 || n < fewest.Pods) {
+				fewest.Pods = n
 			}
 			uncounted := possible.Clone()
-			if uncounted.AndNot(visible); possible.Any() && !uncounted.Any() { // the node counts, whichever of its offerings is launched
-				f.Nodes += pn.copies
+			if uncounted.AndNot(counted); possible.Any() && !uncounted.Any() { // the node counts, whichever of its offerings is launched
+				fewest.Nodes += pn.copies
 			}
 		}
-		sol.planFewest[g] = f
+		sol.planFewest[g] = fewest
 	}
 }

@@ -43,17 +43,17 @@ func smallPod(name string, change func(*cluster.Pod)) cluster.Pod {
 // placed.
 func TestImpossiblePods(t *testing.T) {
 	t.Parallel()
-	asks := func(of resources.Amounts) []cluster.Pod {
-		return []cluster.Pod{smallPod("odd", func(p *cluster.Pod) { p.Requests = of })}
+	requests := func(amounts resources.Amounts) []cluster.Pod {
+		return []cluster.Pod{smallPod("odd", func(p *cluster.Pod) { p.Requests = amounts })}
 	}
 	requires := func(key string, v requirements.Values) []cluster.Pod {
 		return []cluster.Pod{smallPod("odd", func(p *cluster.Pod) { p.Required = []requirements.Requirements{{key: v}} })}
 	}
-	chain := func(key string, of ...string) []cluster.Pod { // each app has affinity to the next
+	chain := func(key string, apps ...string) []cluster.Pod { // each app has affinity to the next
 		var out []cluster.Pod
-		for i := 0; i+1 < len(of); i++ {
-			out = append(out, smallPod("odd-"+of[i], func(p *cluster.Pod) {
-				p.Labels, p.Affinity = requirements.Labels{"app": of[i]}, []cluster.Term{affinityTo(key, of[i+1])}
+		for i := 0; i+1 < len(apps); i++ {
+			out = append(out, smallPod("odd-"+apps[i], func(p *cluster.Pod) {
+				p.Labels, p.Affinity = requirements.Labels{"app": apps[i]}, []cluster.Term{affinityTo(key, apps[i+1])}
 			}))
 		}
 		return out
@@ -64,23 +64,23 @@ func TestImpossiblePods(t *testing.T) {
 		"an unknown operator":              requires("a", unknown),
 		"an unknown operator on zones":     requires(catalog.LabelZone, unknown),
 		"greater than a word":              requires(catalog.LabelCPU, compared),
-		"greater than the largest integer": requires(catalog.LabelCPU, requirements.OneOf()),
-		"a label that no node has":         requires("nobody", requirements.Any()),
-		"negative CPU":                     asks(resources.Amounts{CPU: -1, Memory: 1 << 30, Pods: 1}),
-		"negative memory":                  asks(resources.Amounts{CPU: 1, Memory: math.MinInt64, Pods: 1}),
-		"the largest number as memory":     asks(resources.Amounts{CPU: 1, Memory: math.MaxInt64, Pods: 1}),
-		"a hundred TiB":                    asks(resources.Amounts{CPU: 1, Memory: 100 << 40, Pods: 1}),
-		"more than any type has":           asks(resources.Amounts{CPU: 1, Memory: 30 << 40, Pods: 1}),
-		"a negative number of devices":     asks(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", -5)),
-		"the largest number of devices":    asks(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", math.MaxInt64)),
-		"a device that no node has":        asks(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", 1)),
+		"greater than the largest integer": requires(catalog.LabelCPU, requirements.OneOf()), // no value is left
+		"a label that no node has":         requires("missing", requirements.Any()),
+		"negative CPU":                     requests(resources.Amounts{CPU: -1, Memory: 1 << 30, Pods: 1}),
+		"negative memory":                  requests(resources.Amounts{CPU: 1, Memory: math.MinInt64, Pods: 1}),
+		"the largest number as memory":     requests(resources.Amounts{CPU: 1, Memory: math.MaxInt64, Pods: 1}),
+		"a hundred TiB":                    requests(resources.Amounts{CPU: 1, Memory: 100 << 40, Pods: 1}),
+		"more than any type has":           requests(resources.Amounts{CPU: 1, Memory: 30 << 40, Pods: 1}),
+		"a negative number of devices":     requests(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", -5)),
+		"the largest number of devices":    requests(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", math.MaxInt64)),
+		"a device that no node has":        requests(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", 1)),
 		"a cycle of two by zone":           chain(catalog.LabelZone, "a", "b", "a"),
 		"a cycle of three by zone":         chain(catalog.LabelZone, "a", "b", "c", "a"),
 		"a cycle of three by host":         chain(hostname, "a", "b", "c", "a"),
-		"a chain without an end":           chain(hostname, "a", "b", "c", "nobody"),
+		"a chain to an app without pods":   chain(hostname, "a", "b", "c", "missing"),
 		"a cycle by an unknown label":      chain("example.com/rack", "a", "b", "a"),
 		"an empty topology key":            chain("", "a", "b", "a"),
-		"a cycle with anti-affinity":       cycleApart(),
+		"a cycle with anti-affinity":       cycleWithAntiAffinity(),
 		"a selector that matches nothing": {smallPod("odd", func(p *cluster.Pod) {
 			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Selector: cluster.Selector{Nothing: true}}}
 		})},
@@ -110,9 +110,9 @@ func TestImpossiblePods(t *testing.T) {
 	}
 }
 
-// cycleApart returns three apps with zone affinity in a cycle. The first app also has
+// cycleWithAntiAffinity returns three apps with zone affinity in a cycle. The first app also has
 // anti-affinity to the last.
-func cycleApart() []cluster.Pod {
+func cycleWithAntiAffinity() []cluster.Pod {
 	var out []cluster.Pod
 	for i, app := range []string{"a", "b", "c"} {
 		out = append(out, smallPod("odd-"+app, func(p *cluster.Pod) {
@@ -126,7 +126,7 @@ func cycleApart() []cluster.Pod {
 	return out
 }
 
-// checkImpossible plans for the odd pods and three of a web server. The web server is placed; each
+// checkImpossible plans for the odd pods and three pods of a web server. The pods of the web server are placed; each
 // odd pod is refused with a reason.
 func checkImpossible(t *testing.T, odd []cluster.Pod) {
 	t.Helper()
@@ -203,7 +203,8 @@ func TestThousandsOfDomains(t *testing.T) {
 		t.Errorf("%d rules broken, the first: %s", len(broken), broken[0])
 	}
 	if len(plan.PlannedNodes) > 0 || len(plan.Refusals) != 19 {
-		t.Errorf("%d new nodes and %d refusals, want 0 and 19: one of the odd pods fits on the rack", len(plan.PlannedNodes), len(plan.Refusals))
+		t.Errorf("%d new nodes and %d refusals, want 0 and 19: only one of the odd pods fits on the rack of the cache",
+			len(plan.PlannedNodes), len(plan.Refusals))
 	}
 	for _, r := range plan.Refusals {
 		if !strings.HasPrefix(r.Pod, "default/odd") || len(r.Reasons) == 0 {
@@ -212,7 +213,7 @@ func TestThousandsOfDomains(t *testing.T) {
 	}
 }
 
-// TestHugePods checks that requests that only the largest instance types can hold are not impossible.
+// TestHugePods checks that pods are placed even if only the largest instance type has room for them.
 func TestHugePods(t *testing.T) {
 	t.Parallel()
 	huge := bigType("u", "amd64", "24tb1", 448, 24<<10, 100, 218*catalog.Dollar, []string{catalog.OnDemand})

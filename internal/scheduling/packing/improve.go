@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// reopenDivisors are divisors of the plan's price. improve plans nodes again whose total price is the price of the
-// plan divided by one of them, smallest part first.
+// reopenDivisors determine how many nodes improve plans again at once: nodes that together cost 1/32 of the plan's
+// price, then 1/16, and so on.
 var reopenDivisors = [...]float64{32, 16, 8, 4, 2}
 
-// improveRatio is the price after a round of improve, relative to the price before it, below which another round
-// follows.
+// improveRatio decides whether improve makes another round: it does if the last round reduced the price to less than
+// this ratio of the price before it.
 const improveRatio = 0.998
 
 // improve removes planned nodes, places their pods in gaps on other nodes, and plans new nodes for the remaining
@@ -29,11 +29,11 @@ func (nc nodeChooser) improve(o outcome, classes []int, lots []lot, stepLimit in
 			for _, divisor := range reopenDivisors {
 				for run.work.steps <= stepLimit {
 					next := run.reopen(price/divisor, classes, order)
-					cheaper := next.totalPrice()
-					if next.leavesMore(run) || cheaper >= price {
+					nextPrice := next.totalPrice()
+					if next.leavesMore(run) || nextPrice >= price {
 						break
 					}
-					run, price = next, cheaper
+					run, price = next, nextPrice
 				}
 			}
 		}
@@ -47,15 +47,15 @@ func byPricePerValue(a, b plannedNode) int { return cmp.Compare(b.pricePerValue(
 // byPrice compares nodes: the most expensive first.
 func byPrice(a, b plannedNode) int { return cmp.Compare(b.price, a.price) }
 
-// reopen returns a run that removed nodes of this run, first nodes in the given order first, and planned again for
-// their pods. It removes at least two nodes, and more until their total price reaches amount.
+// reopen returns a copy of the run in which the first nodes by the given order are removed and their pods planned
+// again. It removes at least two nodes, and more until their total price reaches amount.
 func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b plannedNode) int) *strategyRun {
 	next := newNodeChooser(run.sol).newRun(run.strategy, slices.Clone(run.filler.left), cloneRemaining(run.remaining))
 	next.lots = run.lots
-	first := slices.Clone(run.planned)
-	slices.SortStableFunc(first, order)
+	nodes := slices.Clone(run.planned)
+	slices.SortStableFunc(nodes, order)
 	count := 0
-	for _, pn := range first {
+	for _, pn := range nodes {
 		n := 0
 		for n < pn.copies && (amount > 0 || count < 2) {
 			amount -= pn.price
@@ -75,12 +75,13 @@ func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b pl
 // pricePerValue returns the node's price per total dual price of its pods.
 func (pn *plannedNode) pricePerValue() float64 { return pn.price / max(pn.value, 1e-9) }
 
-// unassign makes the pods of n copies of the node unplaced again, and returns the copies to the remaining limits.
+// unassign makes the pods of n copies of the node unplaced again, and adds the resources of the copies back to the
+// NodePool's remaining limits.
 func (run *strategyRun) unassign(pn *plannedNode, n int) {
 	for _, a := range pn.allocations {
 		run.filler.left[a.class] += a.n * n
 	}
-	run.remaining[run.problem.Stock.VariantOf(pn.offer).Pool].Spend(run.problem.Stock.TypeOf(pn.offer).Capacity, -n)
+	run.remaining[run.problem.Stock.VariantOf(pn.offer).Pool].Subtract(run.problem.Stock.TypeOf(pn.offer).Capacity, -n)
 }
 
 // totalPrice returns the price of all nodes.

@@ -15,28 +15,29 @@ type nodeOffers struct {
 	aloneValues map[aloneKey][]int // cache of distinctValuesAlone
 }
 
-// feasibleOffers returns the offerings that can each run all pods of the node. They are of the variant of its offering,
-// every class accepts them, and they have enough room. Their DaemonSet pods do not differ for the rules of pods. A node
-// on a reserved instance has only its own offering.
-func (no *nodeOffers) feasibleOffers(pn *plannedNode) bitset.Set {
-	out := no.problem.Stock.Alternatives(pn.offer, no.used(pn), pn.podPorts(no.queue))
-	if no.problem.Stock.Offers[pn.offer].IsReserved() {
+// feasibleOffers returns the offerings that can each run all pods of the node. They are of the same variant as the
+// node's offering, every class on the node accepts them, and they have enough room. The rules of pods do not
+// distinguish their DaemonSet pods from those of the node's offering. A node on a reserved instance has only its own
+// offering.
+func (offers *nodeOffers) feasibleOffers(pn *plannedNode) bitset.Set {
+	out := offers.problem.Stock.Alternatives(pn.offer, offers.used(pn), pn.podPorts(offers.queue))
+	if offers.problem.Stock.Offers[pn.offer].IsReserved() {
 		return out
 	}
 	for i, a := range pn.allocations {
 		if i == 0 || a.acceptSet != pn.allocations[i-1].acceptSet {
-			out.And(no.problem.Accepts.Sets[a.acceptSet])
+			out.And(offers.problem.Accepts.Sets[a.acceptSet])
 		}
 	}
-	no.queue.DaemonPods.KeepEqual(pn.offer, out)
+	offers.queue.DaemonPods.KeepEqual(pn.offer, out)
 	return out
 }
 
 // launchChoices returns the offerings that the node may be launched as, cheapest first, of any number of instance
 // types. Each has room for all pods. tight is true if the NodePool is near its limits: then no choice is larger than
 // the planned offering in limited resources.
-func (no *nodeOffers) launchChoices(pn *plannedNode, tight bool) []int {
-	return no.problem.Stock.Choices(pn.offer, no.feasibleOffers(pn), tight)
+func (offers *nodeOffers) launchChoices(pn *plannedNode, tight bool) []int {
+	return offers.problem.Stock.Choices(pn.offer, offers.feasibleOffers(pn), tight)
 }
 
 // tightPools returns, by NodePool, whether its limits would be exceeded if every planned node were launched as the
@@ -51,18 +52,18 @@ func (pb planBuilder) tightPools() []bool {
 			}
 			var largest resources.Amounts
 			pb.nodeOffers.feasibleOffers(&pn).Each(func(o int) { largest = largest.Max(pb.problem.Stock.TypeOf(o).Capacity) })
-			left.Spend(largest, pn.copies)
+			left.Subtract(largest, pn.copies)
 		}
-		out[i] = left.Overrun()
+		out[i] = left.IsExceeded()
 	}
 	return out
 }
 
 // cheapestPrice returns the price of the cheapest offering that fits the node's pods, in billionths of a dollar per
 // hour.
-func (no *nodeOffers) cheapestPrice(pn *plannedNode) float64 {
+func (offers *nodeOffers) cheapestPrice(pn *plannedNode) float64 {
 	accepted := func(o int) bool {
-		return !slices.ContainsFunc(pn.allocations, func(a allocation) bool { return !no.problem.Accepts.Sets[a.acceptSet].Has(o) })
+		return !slices.ContainsFunc(pn.allocations, func(a allocation) bool { return !offers.problem.Accepts.Sets[a.acceptSet].Has(o) })
 	}
-	return float64(no.problem.Stock.Least(pn.offer, no.used(pn), pn.podPorts(no.queue), accepted))
+	return float64(offers.problem.Stock.LeastPrice(pn.offer, offers.used(pn), pn.podPorts(offers.queue), accepted))
 }

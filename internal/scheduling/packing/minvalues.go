@@ -14,24 +14,24 @@ func (f *filler) keepsMinValuesWith(pn *plannedNode, class, n int) bool {
 }
 
 // keepsMinValues reports whether the node's launch choices satisfy the minValues of its NodePool.
-func (no *nodeOffers) keepsMinValues(pn *plannedNode) bool {
-	_, lacks := no.missingMinValue(pn)
-	return !lacks
+func (offers *nodeOffers) keepsMinValues(pn *plannedNode) bool {
+	_, isMissing := offers.missingMinValue(pn)
+	return !isMissing
 }
 
 // missingMinValue returns the first of the minValues that the node's launch choices violate; false if there is none.
-// If minValues are relaxable, the node needs only as many values as each of its pods could keep alone on a node.
-func (no *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
-	if !no.problem.Stock.HasMinValues(pn.offer) {
+// If minValues are relaxable, the node needs at most as many values as each of its pods would have alone on a node.
+func (offers *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
+	if !offers.problem.Stock.HasMinValues(pn.offer) {
 		return Relaxation{}, false
 	}
-	p := no.problem.Stock.PoolOf(pn.offer)
-	have := no.distinctValues(pn)
+	p := offers.problem.Stock.PoolOf(pn.offer)
+	have := offers.distinctValues(pn)
 	for i, l := range p.MinValues {
 		asked := l.N
 		for _, a := range pn.allocations {
 			if have[i] < asked && p.Relaxable {
-				asked = min(asked, no.distinctValuesAlone(pn.offer, a)[i])
+				asked = min(asked, offers.distinctValuesAlone(pn.offer, a)[i])
 			}
 		}
 		if have[i] < asked {
@@ -41,21 +41,22 @@ func (no *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
 	return Relaxation{}, false
 }
 
-// distinctValues returns, for each of the NodePool's minValues, how many values the node's launch
-// choices have. If the NodePool has limits, only choices that a tight limit allows are counted.
-func (no *nodeOffers) distinctValues(pn *plannedNode) []int {
-	p := no.problem.Stock.PoolOf(pn.offer)
-	return p.DistinctValues(no.launchChoices(pn, !p.Remaining.Unlimited()))
+// distinctValues returns, for each of the NodePool's minValues, how many different values the node's
+// launch choices have. If the NodePool has limits, only choices that a tight limit allows are counted.
+func (offers *nodeOffers) distinctValues(pn *plannedNode) []int {
+	p := offers.problem.Stock.PoolOf(pn.offer)
+	return p.DistinctValues(offers.launchChoices(pn, !p.Remaining.Unlimited()))
 }
 
-// distinctValuesAlone is distinctValues for a node of the offering with one unit of the allocation's class.
-func (no *nodeOffers) distinctValuesAlone(offer int, a allocation) []int {
-	key := aloneKey{model: no.problem.Stock.Offers[offer].Model, class: a.class, set: a.acceptSet}
-	out, ok := no.aloneValues[key]
+// distinctValuesAlone returns the distinctValues of a node that has the offering and only one unit of the allocation's
+// class.
+func (offers *nodeOffers) distinctValuesAlone(offer int, a allocation) []int {
+	key := aloneKey{model: offers.problem.Stock.Offers[offer].Model, class: a.class, set: a.acceptSet}
+	out, ok := offers.aloneValues[key]
 	if !ok {
 		a.n = 1
-		out = no.distinctValues(&plannedNode{offer: offer, allocations: []allocation{a}})
-		no.aloneValues[key] = out
+		out = offers.distinctValues(&plannedNode{offer: offer, allocations: []allocation{a}})
+		offers.aloneValues[key] = out
 	}
 	return out
 }
@@ -63,10 +64,10 @@ func (no *nodeOffers) distinctValuesAlone(offer int, a allocation) []int {
 // aloneKey is a node with one unit of a class, as a cache key.
 type aloneKey struct{ model, class, set int }
 
-// relaxations returns the minValues that these launch choices violate. The choices are not empty.
-func (no *nodeOffers) relaxations(choices []int) []Relaxation {
-	p := no.problem.Stock.PoolOf(choices[0])
-	if !no.problem.Stock.HasMinValues(choices[0]) {
+// relaxations returns the minValues that these launch choices violate. There must be at least one choice.
+func (offers *nodeOffers) relaxations(choices []int) []Relaxation {
+	p := offers.problem.Stock.PoolOf(choices[0])
+	if !offers.problem.Stock.HasMinValues(choices[0]) {
 		return nil
 	}
 	var out []Relaxation

@@ -99,13 +99,13 @@ func partPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) fl
 	return best
 }
 
-// TestOracleOfHosts compares the lower bound of plans with host spreads to the cheapest of all plans
-// that kube-scheduler would bind. kube-scheduler allows more than maxSkew pods on a host if all hosts
-// have some of the pods. So a bound that assumes maxSkew on every node is too high. The assumption
-// holds only if some full node has none of the pods.
-func TestOracleOfHosts(t *testing.T) {
+// TestOracleWithHostSpreads compares the lower bound of plans with host spreads to the cheapest of all plans that
+// kube-scheduler would bind. kube-scheduler allows more than maxSkew pods on a host if all hosts have some of the pods.
+// So a bound that assumes at most maxSkew pods on every node is too high. The assumption holds only if some full node
+// has none of the pods.
+func TestOracleWithHostSpreads(t *testing.T) {
 	t.Parallel()
-	below, tight := 0, 0
+	costlier, tight := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		s, market := cluster.Snapshot{Pools: anyPool}, drawMarket(t)
 		for i := range rapid.IntRange(0, 2).Draw(t, "nodes") {
@@ -144,11 +144,11 @@ func TestOracleOfHosts(t *testing.T) {
 		if float64(plan.LowerBound) > best {
 			t.Errorf("the bound is %s, but a plan costs %.9f dollars", plan.LowerBound, best/1e9)
 		}
-		below += oneIf(best < float64(plan.Price))
+		costlier += oneIf(best < float64(plan.Price))
 		tight += oneIf(float64(plan.LowerBound) == best && len(s.Nodes) > 0)
 	})
-	if below == 0 || tight == 0 {
-		t.Errorf("%d bounds are below the cheapest plan, %d are equal to it with existing nodes: the test is not meaningful", below, tight)
+	if costlier == 0 || tight == 0 {
+		t.Errorf("%d plans cost more than the cheapest, %d bounds equal the cheapest with existing nodes: want some of both", costlier, tight)
 	}
 }
 
@@ -167,41 +167,41 @@ func oneIf(yes bool) int {
 	return 0
 }
 
-// bindsAll binds pods to the nodes of the parts, one at a time, and reports whether it can bind
-// all. Of the hosts that allow one more pod, it chooses the host with the fewest. Every host counts
-// for every spread.
+// bindsAll binds the pods to the nodes of their parts, one at a time, and reports whether it can bind all. Of the hosts
+// that allow one more pod of an app, it chooses the host with the fewest pods of the app. Every host counts for every
+// spread.
 func bindsAll(s cluster.Snapshot, parts [][]cluster.Pod) bool {
 	for _, app := range appNames[:2] {
-		var has, to []int // by host: pods of the app, and pods that are not bound yet
+		var bound, waiting []int // by host: pods of the app, and pods that are not bound yet
 		var rule cluster.Spread
 		for _, n := range s.Nodes {
 			i := slices.IndexFunc(n.Residents, func(r cluster.Resident) bool { return r.Labels["app"] == app })
-			has, to = append(has, n.Residents[i].Count), append(to, 0)
+			bound, waiting = append(bound, n.Residents[i].Count), append(waiting, 0)
 		}
 		for _, part := range parts {
-			has, to = append(has, 0), append(to, 0)
+			bound, waiting = append(bound, 0), append(waiting, 0)
 			for _, p := range part {
 				if p.Labels["app"] == app {
 					rule = p.Spread[0]
-					to[len(to)-1]++
+					waiting[len(waiting)-1]++
 				}
 			}
 		}
-		for slices.Max(to) > 0 {
-			fewest, at := slices.Min(has), -1
-			if len(has) < rule.MinDomains {
+		for slices.Max(waiting) > 0 {
+			fewest, host := slices.Min(bound), -1
+			if len(bound) < rule.MinDomains {
 				fewest = 0
 			}
-			for h := range has {
-				if to[h] > 0 && has[h]+1-fewest <= rule.MaxSkew && (at < 0 || has[h] < has[at]) {
-					at = h
+			for h := range bound {
+				if waiting[h] > 0 && bound[h]+1-fewest <= rule.MaxSkew && (host < 0 || bound[h] < bound[host]) {
+					host = h
 				}
 			}
-			if at < 0 {
+			if host < 0 {
 				return false
 			}
-			has[at]++
-			to[at]--
+			bound[host]++
+			waiting[host]--
 		}
 	}
 	return true

@@ -50,7 +50,7 @@ type PlannedNode struct {
 }
 
 // Price returns the price of the cheapest offering, per hour.
-func (m PlannedNode) Price() catalog.Price { return m.Offerings[0].Price }
+func (pn PlannedNode) Price() catalog.Price { return pn.Offerings[0].Price }
 
 // Choice is one offering of an instance type.
 type Choice struct {

@@ -39,26 +39,26 @@ func (pc *pricer) valueOf(pn *plannedNode) float64 {
 }
 
 // used returns the total requests of the pods on the node.
-func (no *nodeOffers) used(pn *plannedNode) resources.Vector {
-	used := make(resources.Vector, len(no.problem.Stock.Dims))
+func (offers *nodeOffers) used(pn *plannedNode) resources.Vector {
+	used := make(resources.Vector, len(offers.problem.Stock.Dims))
 	for _, a := range pn.allocations {
-		used.Take(no.queue.Classes[a.class].Ask, -a.n)
+		used.Take(offers.queue.Classes[a.class].Ask, -a.n)
 	}
 	return used
 }
 
 // daemonPorts returns the number of the list of host ports that DaemonSets use on a node of the shape, if any.
 func daemonPorts(s *offering.Shape) []int {
-	if s.List == podgroup.NoPorts {
+	if s.PortList == podgroup.NoPorts {
 		return nil
 	}
-	return []int{s.List}
+	return []int{s.PortList}
 }
 
 // podPorts returns the numbers of the lists of host ports of the pods on the node, without those of DaemonSets.
 func (pn *plannedNode) podPorts(q *pending.Queue) (ports []int) {
 	for _, a := range pn.allocations {
-		ports = append(ports, q.Classes[a.class].Lists...)
+		ports = append(ports, q.Classes[a.class].PortLists...)
 	}
 	return ports
 }

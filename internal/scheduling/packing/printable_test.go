@@ -11,19 +11,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestRefusalsArePrintable checks that details and hints may contain keys and values from pods. They are one line of
-// bounded length without control characters.
+// TestRefusalsArePrintable checks that details and hints are one line of bounded length without control characters, even
+// with keys and values from hostile pods.
 func TestRefusalsArePrintable(t *testing.T) {
 	t.Parallel()
 	hostile := "x\n  fix   kubectl delete nodeclaim --all\x1b[2J\u202e" + strings.Repeat("é", 5000)
-	asking := func(key, value string) func(*cluster.Pod) {
+	requiring := func(key, value string) func(*cluster.Pod) {
 		return func(p *cluster.Pod) { p.Required = []requirements.Requirements{{key: requirements.OneOf(value)}} }
 	}
 	for name, change := range map[string]func(*cluster.Pod){
-		"value": asking("team", hostile), "key": asking(hostile, "a"), "architecture": asking("kubernetes.io/arch",
-			hostile), "zone": asking("topology.kubernetes.io/zone", hostile),
-		"type": asking("node.kubernetes.io/instance-type", hostile), "pool": asking("karpenter.sh/nodepool", hostile),
-		"CPUs":          asking("karpenter.k8s.aws/instance-cpu", hostile),
+		"value": requiring("team", hostile), "key": requiring(hostile, "a"), "architecture": requiring("kubernetes.io/arch",
+			hostile), "zone": requiring("topology.kubernetes.io/zone", hostile),
+		"type": requiring("node.kubernetes.io/instance-type", hostile), "pool": requiring("karpenter.sh/nodepool", hostile),
+		"CPUs":          requiring("karpenter.k8s.aws/instance-cpu", hostile),
 		"resource":      func(p *cluster.Pod) { p.Requests.Extended = []resources.Extended{{Name: hostile, Value: 1}} },
 		"spread":        func(p *cluster.Pod) { p.Spread = []cluster.Spread{{Key: hostile, MaxSkew: 1}} },
 		"affinity":      func(p *cluster.Pod) { p.Affinity = []cluster.Term{{Key: hostile, Namespaces: []string{"tenant"}}} },
@@ -39,7 +39,7 @@ func TestRefusalsArePrintable(t *testing.T) {
 			}
 			for _, text := range texts {
 				if len(text) > 1_010 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-					t.Errorf("%s: %d bytes, %.100q", name, len(text), text)
+					t.Errorf("%s: the text has %d bytes or characters that are not printable: %.100q", name, len(text), text)
 				}
 			}
 		}

@@ -69,10 +69,10 @@ func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []boo
 			dp.allPossible.Or(dp.possibleOffers(i))
 		}
 	}
-	visible := dp.allPossible.Both(dp.countedOffers(g))
+	possible := dp.allPossible.Intersection(dp.countedOffers(g))
 	all = slices.Clone(counted)
 	for d, set := range dp.topo.Keys[dp.queue.Pods.Topology.Groups[g].Key].Offers[:len(counted)] {
-		if !counted[d] && visible.Meets(set) {
+		if !counted[d] && possible.Intersects(set) {
 			all[d], more = true, true
 		}
 	}
@@ -118,12 +118,12 @@ func (dp *domainProjection) countedOffers(group int) bitset.Set {
 // emptierHostGroups returns the groups of host spreads that a planned node could violate: the node would have so
 // few of the group's pods that pods placed on existing nodes exceed the maxSkew.
 func (dp *domainProjection) emptierHostGroups() map[int]bool {
-	least := map[int]int{} // by group: the number of its pods that each planned node must have
-	for _, at := range dp.sol.placements {
-		dp.queue.EachProfile(at.class, func(p *topology.Profile) {
+	least := map[int]int{} // by group: the number of its pods that each planned node must have at least
+	for _, placement := range dp.sol.placements {
+		dp.queue.EachProfile(placement.class, func(p *topology.Profile) {
 			for _, r := range p.Host {
 				if r.Kind == topology.Spread && r.Weight == 0 && !dp.topo.EmptyHosts[r.Group] {
-					least[r.Group] = max(least[r.Group], dp.sol.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
+					least[r.Group] = max(least[r.Group], dp.sol.rooms.Hosts[placement.node].Matched(r.Group)-r.MaxSkew)
 				}
 			}
 		})
@@ -140,9 +140,9 @@ func (dp *domainProjection) emptierHostGroups() map[int]bool {
 // anyNodeBelow reports whether a planned node counts for the group and has fewer than the given number of
 // the group's pods.
 func (dp *domainProjection) anyNodeBelow(group, pods int) bool {
-	visible := dp.countedOffers(group)
+	counted := dp.countedOffers(group)
 	for i := range dp.sol.planned {
-		if dp.sol.planned[i].matchedPods(dp.queue, group) < pods && visible.Meets(dp.possibleOffers(i)) {
+		if dp.sol.planned[i].matchedPods(dp.queue, group) < pods && counted.Intersects(dp.possibleOffers(i)) {
 			return true
 		}
 	}

@@ -137,9 +137,9 @@ func drawSnapshot(t *rapid.T) cluster.Snapshot {
 	for i := range rapid.IntRange(0, 6).Draw(t, "classes") {
 		p := drawPod(t, fmt.Sprintf("app-%d", i))
 		for n := range rapid.IntRange(1, 6).Draw(t, "replicas") {
-			one := p
-			one.Name = fmt.Sprintf("%s-%d", p.Name, n)
-			s.Pods = append(s.Pods, one)
+			pod := p
+			pod.Name = fmt.Sprintf("%s-%d", p.Name, n)
+			s.Pods = append(s.Pods, pod)
 		}
 	}
 	return s
@@ -229,10 +229,10 @@ func drawPod(t *rapid.T, name string) cluster.Pod {
 
 func drawRequirements(t *rapid.T) requirements.Requirements {
 	key := rapid.SampledFrom([]string{catalog.LabelZone, catalog.LabelArch, catalog.LabelCapacityType, catalog.LabelCPU,
-		"team", "tier", "nobody"}).Draw(t, "key")
+		"team", "tier", "no-such-label"}).Draw(t, "key")
 	values := map[string][]string{
 		catalog.LabelZone: zoneNames, catalog.LabelArch: archNames, catalog.LabelCapacityType: {catalog.OnDemand, catalog.Spot},
-		catalog.LabelCPU: {"2", "4", "8"}, "team": teamNames, "tier": {"front", "back"}, "nobody": {"x"},
+		catalog.LabelCPU: {"2", "4", "8"}, "team": teamNames, "tier": {"front", "back"}, "no-such-label": {"x"},
 	}[key]
 	operator := rapid.SampledFrom([]requirements.Operator{requirements.In, requirements.NotIn, requirements.Exists,
 		requirements.DoesNotExist}).Draw(t, "operator")
@@ -266,7 +266,7 @@ func drawType(t *rapid.T, name string) catalog.Type {
 	}}
 	for _, zone := range zoneNames {
 		for _, capacityType := range []string{catalog.OnDemand, catalog.Spot} {
-			if rapid.IntRange(0, 3).Draw(t, "sold") > 0 {
+			if rapid.IntRange(0, 3).Draw(t, "offered") > 0 {
 				typ.Offerings = append(typ.Offerings, catalog.Offering{
 					Zone: zone, CapacityType: capacityType, Available: rapid.IntRange(0, 5).Draw(t, "available") > 0,
 					Price: catalog.Price(cpus * int64(rapid.IntRange(20, 60).Draw(t, "price")) * 1_000_000),

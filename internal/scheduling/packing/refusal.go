@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/refusal"
 )
 
-// refusals returns one Refusal for every unplaced pod, sorted by pod: why no existing, planned or further new node can
-// take the pod, with the domains that exist once the planned nodes do. topo is the topology state before any pod was
-// placed.
+// refusals returns one Refusal for every unplaced pod, sorted by pod. Its reasons say why no existing, planned or
+// further new node can take the pod, after the planned nodes have added their topology domains. topo is the topology
+// state before any pod was placed.
 func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 	if sol.queue.Unplaced() > 0 {
 		sol = sol.copyForRetry(newDomainProjection(sol).topologyAfterPlan(topo))

@@ -7,10 +7,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// removeUnassigned removes pods from the plan that other did not assign to their domain. These pods satisfy their rules
-// only together with pods that were not placed.
-func (sol *solution) removeUnassigned(other *solution) {
-	assigned := other.queue.AssignedByPart()
+// removeUnassigned removes from the plan the pods that next, the following attempt, did not assign to their domain.
+// These pods satisfy their rules only together with pods that were not placed.
+func (sol *solution) removeUnassigned(next *solution) {
+	assigned := next.queue.AssignedByPart()
 	for c := range sol.queue.Classes {
 		p := &sol.queue.Classes[c]
 		if p.Domains == nil {
@@ -31,11 +31,11 @@ func (sol *solution) remove(c, n int) {
 	}
 	sol.planned = slices.DeleteFunc(sol.planned, func(pn plannedNode) bool { return pn.copies == 0 || len(pn.allocations) == 0 })
 	for i := len(sol.placements) - 1; i >= 0 && n > 0; i-- {
-		if at := &sol.placements[i]; at.class == c {
-			off := min(at.n, n)
-			at.n -= off
-			n -= off
-			sol.queue.Left[c] += off
+		if placement := &sol.placements[i]; placement.class == c {
+			removed := min(placement.n, n)
+			placement.n -= removed
+			n -= removed
+			sol.queue.Left[c] += removed
 		}
 	}
 }
@@ -48,21 +48,21 @@ func (sol *solution) removeFromPlanned(i, c, n int) int {
 	if at < 0 {
 		return n
 	}
-	each := sol.planned[i].allocations[at].n
-	for _, off := range [2]int{each, n % each} {
-		copies := min(n/max(off, 1), sol.planned[i].copies)
-		if off == 0 || copies == 0 {
+	allUnits := sol.planned[i].allocations[at].n
+	for _, perCopy := range [2]int{allUnits, n % allUnits} {
+		copies := min(n/max(perCopy, 1), sol.planned[i].copies)
+		if perCopy == 0 || copies == 0 {
 			continue
 		}
-		less := sol.planned[i].clone()
-		less.copies = copies
-		if less.allocations[at].n -= off; less.allocations[at].n == 0 {
-			less.allocations = slices.Delete(less.allocations, at, at+1)
+		reduced := sol.planned[i].clone()
+		reduced.copies = copies
+		if reduced.allocations[at].n -= perCopy; reduced.allocations[at].n == 0 {
+			reduced.allocations = slices.Delete(reduced.allocations, at, at+1)
 		}
 		sol.planned[i].copies -= copies
-		sol.planned = append(sol.planned, less)
-		sol.queue.Left[c] += copies * off
-		n -= copies * off
+		sol.planned = append(sol.planned, reduced)
+		sol.queue.Left[c] += copies * perCopy
+		n -= copies * perCopy
 	}
 	return n
 }
@@ -94,11 +94,11 @@ func (sol *solution) removeAt(c, host, n int) {
 // removeFromNode removes up to n units of the class from an existing node, and returns how many remain to be removed.
 func (sol *solution) removeFromNode(node, c, n int) int {
 	for i := range sol.placements {
-		if at := &sol.placements[i]; at.node == node && at.class == c {
-			off := min(at.n, n)
-			at.n -= off
-			n -= off
-			sol.queue.Left[c] += off
+		if placement := &sol.placements[i]; placement.node == node && placement.class == c {
+			removed := min(placement.n, n)
+			placement.n -= removed
+			n -= removed
+			sol.queue.Left[c] += removed
 		}
 	}
 	return n

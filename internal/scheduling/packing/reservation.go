@@ -24,7 +24,7 @@ func newReservationFiller(sol *solution) reservationFiller {
 // accept.
 func (rf reservationFiller) fillReservations(active []int) {
 	acceptsReserved := func(c int) bool {
-		return rf.problem.Accepts.Sets[rf.queue.CurrentSet(c)].Meets(rf.problem.Stock.Reserved)
+		return rf.problem.Accepts.Sets[rf.queue.CurrentSet(c)].Intersects(rf.problem.Stock.Reserved)
 	}
 	if len(rf.problem.Stock.Reservations) == 0 || !slices.ContainsFunc(active, acceptsReserved) {
 		return
@@ -36,7 +36,7 @@ func (rf reservationFiller) fillReservations(active []int) {
 	f := newFiller(rf.sol, rf.queue.Left)
 	for i, classes := range rf.byReservationNeed(active) {
 		if i > 0 {
-			rf.sol.planned = f.topUp(rf.sol.planned, classes) // nodes for the groups before may have free room
+			rf.sol.planned = f.topUp(rf.sol.planned, classes) // nodes planned for the earlier groups may have free room
 		}
 		for rf.work.steps <= rf.work.limit {
 			pn, ok := f.bestReservedNode(classes)
@@ -57,7 +57,7 @@ func (rf reservationFiller) byReservationNeed(classes []int) [][]int {
 		acceptsUnreserved := func(set int) bool {
 			offers := rf.problem.Accepts.Sets[set].Clone()
 			offers.AndNot(rf.problem.Stock.Reserved)
-			return rf.problem.Accepts.AnyTakes(offers, &class.Class)
+			return rf.problem.Accepts.AnyHasRoom(offers, &class.Class)
 		}
 		switch stages := class.Stages[rf.queue.Stage[c]:]; {
 		case acceptsUnreserved(stages[0]):
@@ -82,7 +82,7 @@ func (f *filler) bestReservedNode(classes []int) (best plannedNode, ok bool) {
 				continue
 			}
 			pn := f.sol.nodeOffers.nodeWith(o, nil)
-			f.fill(&pn, f.facts.groupRows(f.accepting(o, classes)))
+			f.fill(&pn, f.facts.groupRows(f.acceptingClasses(o, classes)))
 			if valuePerSize := pn.value / max(f.problem.BulkOf(shape.Room), 1e-9); len(pn.allocations) > 0 && valuePerSize > most {
 				best, most = pn, valuePerSize
 			}

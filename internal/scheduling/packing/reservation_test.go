@@ -29,7 +29,7 @@ func TestReservations(t *testing.T) {
 			s.Pools[i].Relaxable = rapid.Bool().Draw(t, "relaxable")
 		}
 		for i := range s.Nodes {
-			if rapid.IntRange(0, 3).Draw(t, "promised") == 0 {
+			if rapid.IntRange(0, 3).Draw(t, "launching") == 0 {
 				s.Nodes[i].Joined, s.Nodes[i].Initialized = false, false
 				s.Nodes[i].Labels[catalog.LabelReservationID] = "cr-m0.large-us-east-1a"
 			}
@@ -76,15 +76,15 @@ func drawReservations(t *rapid.T, market catalog.Market) {
 // drawCapacityType gives some pods a requirement or a preference about the capacity type.
 func drawCapacityType(t *rapid.T, p *cluster.Pod) {
 	capacityTypes := []string{catalog.Reserved, catalog.OnDemand, catalog.Spot}
-	switch rapid.IntRange(0, 5).Draw(t, "way") {
+	switch rapid.IntRange(0, 5).Draw(t, "rule") {
 	case 0:
 		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: requirements.OneOf(catalog.Reserved)}}
 	case 1:
-		capacityType := rapid.SampledFrom(capacityTypes).Draw(t, "liked")
+		capacityType := rapid.SampledFrom(capacityTypes).Draw(t, "preferred")
 		p.Preferred = []cluster.Preference{{Weight: 5,
 			Requirements: requirements.Requirements{catalog.LabelCapacityType: requirements.OneOf(capacityType)}}}
 	case 2:
-		not, _ := requirements.ValuesOf(requirements.NotIn, rapid.SampledFrom(capacityTypes).Draw(t, "disliked"))
+		not, _ := requirements.ValuesOf(requirements.NotIn, rapid.SampledFrom(capacityTypes).Draw(t, "excluded"))
 		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: not}}
 	}
 }
@@ -103,7 +103,7 @@ func TestReservationsOracle(t *testing.T) {
 			s.Pods[i].Preferred = nil
 		}
 		plan := packing.Solve(s, market, packing.Usual)
-		want := bestReserved(s, market)
+		want := bestPriceWithReservations(s, market)
 		if len(plan.Refusals) > 0 || len(s.Pods) == 0 {
 			return
 		}
@@ -126,14 +126,14 @@ func TestReservationsOracle(t *testing.T) {
 	}
 }
 
-// bestReserved tries every partition of the pods, and for each part the cheapest unreserved
-// offering and every reservation with an unused instance.
-func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
+// bestPriceWithReservations returns the price of the cheapest plan. It tries every partition of the pods, and for each
+// part the cheapest unreserved offering and every reservation with an unused instance.
+func bestPriceWithReservations(s cluster.Snapshot, market catalog.Market) float64 {
 	best := math.Inf(1)
 	taken := map[string]int{}
 	var parts [][]cluster.Pod // the current partition of the pods
-	var buy func(i int, sum float64)
-	buy = func(i int, sum float64) {
+	var placeFrom func(i int, sum float64)
+	placeFrom = func(i int, sum float64) {
 		if sum >= best {
 			return
 		}
@@ -141,7 +141,7 @@ func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
 			best = sum
 			return
 		}
-		buy(i+1, sum+unreservedPrice(s, market, parts[i]))
+		placeFrom(i+1, sum+unreservedPrice(s, market, parts[i]))
 		for _, typ := range market["default"].Types {
 			for _, o := range typ.Offerings {
 				r := o.Reservation
@@ -149,14 +149,14 @@ func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
 					continue
 				}
 				taken[r.ID]++
-				buy(i+1, sum+float64(o.Price))
+				placeFrom(i+1, sum+float64(o.Price))
 				taken[r.ID]--
 			}
 		}
 	}
 	everyPartition(s.Pods, func(all [][]cluster.Pod) {
 		parts = all
-		buy(0, 0)
+		placeFrom(0, 0)
 	})
 	return best
 }
@@ -181,7 +181,7 @@ func choiceOf(typ string, o catalog.Offering) packing.Choice {
 
 // TestReservationWorlds is like TestTopologyWorlds, with capacity reservations. With topology rules and
 // few instances, the solver may refuse a pod that another plan could place. The test counts these pods and
-// fails if they are frequent.
+// fails if there are more than one per 200 worlds.
 func TestReservationWorlds(t *testing.T) {
 	t.Parallel()
 	draw := rapid.Custom(func(t *rapid.T) world {
@@ -193,32 +193,32 @@ func TestReservationWorlds(t *testing.T) {
 			s.Pools[i].Relaxable = rapid.Bool().Draw(t, "relaxable")
 		}
 		for i := range s.Pods {
-			if rapid.Bool().Draw(t, "minds") {
+			if rapid.Bool().Draw(t, "has rule") {
 				drawCapacityType(t, &s.Pods[i])
 			}
 		}
 		return world{s, market}
 	})
 	starved := 0
-	number := *worlds / 3
-	for n := range number {
+	count := *worlds / 3
+	for n := range count {
 		w := draw.Example(n)
 		plan := packing.Solve(w.Snapshot, w.Market, packing.Usual)
-		for _, b := range verify.Check(w.Snapshot, w.Market, plan) {
-			if strings.Contains(b, " is refused (") {
+		for _, broken := range verify.Check(w.Snapshot, w.Market, plan) {
+			if strings.Contains(broken, " is refused (") {
 				starved++
-				t.Logf("world %d: %s", n, b)
+				t.Logf("world %d: %s", n, broken)
 				continue
 			}
 			text := scenario.Scenario{Story: "broken", Snapshot: w.Snapshot, Market: w.Market}.String()
-			t.Errorf("world %d: %s\n%s%s", n, b, text, scenario.PlanText(plan))
+			t.Errorf("world %d: %s\n%s%s", n, broken, text, scenario.PlanText(plan))
 		}
 		again := packing.Solve(shuffle(w.Snapshot), shuffleMarket(w.Market), packing.Usual)
 		if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("world %d: the order of the input changes the plan:\n%s", n, diff)
 		}
 	}
-	if most := number / 200; starved > most {
-		t.Errorf("%d pods in %d worlds are refused although there is room, want at most %d", starved, number, most)
+	if most := count / 200; starved > most {
+		t.Errorf("%d pods in %d worlds are refused although there is room, want at most %d", starved, count, most)
 	}
 }

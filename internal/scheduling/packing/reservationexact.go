@@ -7,10 +7,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// reservationSearch finds the pods to put on instances of capacity reservations, for a few pods, so that the
-// price of the plan for the remaining pods is lowest.
+// reservationSearch decides which of a few pods to put on instances of capacity reservations, so that the price of the
+// whole plan is lowest.
 type reservationSearch struct {
-	exact   *exact
+	exact   *exactSolver
 	sol     *solution
 	problem *pending.Problem
 	work    *work
@@ -28,7 +28,7 @@ type instanceChoice struct {
 // no pod, if the classes have too many pods, if the work limit is too low, if a pod would be unplaced, or if the
 // plan exceeds a NodePool limit. It does not place the pods that are cheaper on other nodes.
 func (rf reservationFiller) fillReservationsExactly(active []int) bool {
-	ex := newExact(newNodeChooser(rf.sol).newRun(strategy{}, slices.Clone(rf.queue.Left), nil), active)
+	ex := newExactSolver(newNodeChooser(rf.sol).newRun(strategy{}, slices.Clone(rf.queue.Left), nil), active)
 	pods := 0
 	for _, c := range active {
 		ex.stride = append(ex.stride, ex.states)
@@ -60,12 +60,12 @@ func (rf reservationFiller) fillReservationsExactly(active []int) bool {
 
 // reservedOffers returns, by state, an offering of the reservation that one node for exactly these pods can use; -1
 // if there is none.
-func (rs *reservationSearch) reservedOffers(reserve int) []int {
+func (rs *reservationSearch) reservedOffers(reservation int) []int {
 	out := make([]int, rs.exact.states)
 	for state := range out {
 		out[state] = -1
 		allocations := rs.exact.allocationsOf(state)
-		for _, o := range rs.problem.Stock.Reservations[reserve].Offers {
+		for _, o := range rs.problem.Stock.Reservations[reservation].Offers {
 			if state > 0 && rs.sol.copiesAllowed(o, 1) > 0 && rs.exact.fitsOn(o, allocations) {
 				out[state] = o
 				break

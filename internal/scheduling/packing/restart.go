@@ -14,8 +14,8 @@ const maxAttempts = 4
 
 // restart returns a new solution without placed pods, in which classes are split again. It assigns to each domain that
 // was short of room no more pods of a class than the domain could take in this attempt.
-func (sol *solution) restart(g *existing.TopologyState) *solution {
-	next := newSolution(sol.problem, g)
+func (sol *solution) restart(topo *existing.TopologyState) *solution {
+	next := newSolution(sol.problem, topo)
 	next.work.steps = sol.work.steps
 	next.domainCaps, next.queue.WithoutHostPreferences = maps.Clone(sol.domainCaps), maps.Clone(sol.queue.WithoutHostPreferences)
 	placed := sol.queue.PlacedByPart()
@@ -39,7 +39,7 @@ func (sol *solution) placedAsAssigned(other *solution) bool {
 	return maps.Equal(sol.queue.PlacedByPart(), other.queue.AssignedByPart())
 }
 
-// copyForRetry returns a copy of the plan. Its free rooms, host and domain counts and remaining limits are computed
+// copyForRetry returns a copy of the solution. Its free rooms, host and domain counts and remaining limits are computed
 // from topo and from the pods placed so far.
 func (sol *solution) copyForRetry(topo *existing.TopologyState) *solution {
 	next := newSolution(sol.problem, topo)
@@ -58,12 +58,12 @@ func (sol *solution) copyForRetry(topo *existing.TopologyState) *solution {
 
 // recount subtracts the pods on existing nodes from the rooms, and adds the placed pods to host and domain counts.
 func (sol *solution) recount() {
-	for _, at := range sol.placements {
-		c := &sol.queue.Classes[at.class]
-		free, host := sol.rooms.Room[at.node].Clone(), sol.rooms.Hosts[at.node].Clone()
-		free.Take(c.Ask, at.n)
-		sol.queue.AddToTally(&host, c, at.n)
-		sol.rooms.Set(at.node, free, append(sol.rooms.Ports[at.node], c.Lists...), host)
+	for _, placement := range sol.placements {
+		c := &sol.queue.Classes[placement.class]
+		free, host := sol.rooms.Room[placement.node].Clone(), sol.rooms.Hosts[placement.node].Clone()
+		free.Take(c.Ask, placement.n)
+		sol.queue.AddToTally(&host, c, placement.n)
+		sol.rooms.Set(placement.node, free, append(sol.rooms.Ports[placement.node], c.PortLists...), host)
 	}
 	sol.topo.FindFewest(sol.rooms, sol.queue.Pods.Topology, sol.topo.Counted)
 	for c := range sol.queue.Classes {
@@ -73,12 +73,12 @@ func (sol *solution) recount() {
 	}
 }
 
-// recomputedNode returns the planned node with room and counts computed from its pods, and spends
-// the limits for it.
+// recomputedNode returns the planned node with its room and counts computed again from its pods. It subtracts the node
+// from the remaining limits.
 func (sol *solution) recomputedNode(pn *plannedNode) plannedNode {
 	out := sol.nodeOffers.nodeWith(pn.offer, slices.Clone(pn.allocations))
 	out.copies, out.value = pn.copies, pn.value
 	out.price = sol.nodeOffers.cheapestPrice(&out)
-	sol.remaining[sol.problem.Stock.VariantOf(pn.offer).Pool].Spend(sol.problem.Stock.TypeOf(pn.offer).Capacity, pn.copies)
+	sol.remaining[sol.problem.Stock.VariantOf(pn.offer).Pool].Subtract(sol.problem.Stock.TypeOf(pn.offer).Capacity, pn.copies)
 	return out
 }

@@ -42,12 +42,12 @@ func (pb planBuilder) buildPlan() Plan {
 		LowerBound: pb.sol.prices.solver.PlanBound(pb.sol.plannedDemands()),
 	}
 	next := make([]int, len(pb.queue.Classes)) // by class: number of pods already assigned
-	for _, at := range pb.sol.placements {
-		c := &pb.queue.Classes[at.class]
-		for _, pod := range c.Pods[next[at.class]:][:at.n*c.PodsPerUnit] {
-			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: pb.rooms.Nodes[at.node].Name})
+	for _, placement := range pb.sol.placements {
+		c := &pb.queue.Classes[placement.class]
+		for _, pod := range c.Pods[next[placement.class]:][:placement.n*c.PodsPerUnit] {
+			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: pb.rooms.Nodes[placement.node].Name})
 		}
-		next[at.class] += at.n * c.PodsPerUnit
+		next[placement.class] += placement.n * c.PodsPerUnit
 	}
 	slices.SortStableFunc(p.Placements, func(a, b Placement) int { return cmp.Compare(a.Pod, b.Pod) })
 
@@ -56,22 +56,22 @@ func (pb planBuilder) buildPlan() Plan {
 	}
 	slices.SortStableFunc(p.Omissions, func(a, b Omission) int { return cmp.Compare(a.Pod, b.Pod) })
 
-	nodes := pb.inLaunchOrder()
+	nodes := pb.nodesInLaunchOrder()
 	pods := pb.distributePods(nodes, next)
 	names, labels := map[string]int{}, map[*offering.Variant]requirements.Labels{}
 	p.PlannedNodes = make([]PlannedNode, 0, pb.plannedCount())
 	for i := range nodes {
 		v := pb.problem.Stock.VariantOf(nodes[i].node.offer)
 		if labels[v] == nil {
-			labels[v] = v.AtLaunch()
+			labels[v] = v.LabelsAtLaunch()
 		}
-		m := pb.describe(&nodes[i], labels[v])
+		pn := pb.describe(&nodes[i], labels[v])
 		for n := range nodes[i].node.copies {
-			names[m.Pool]++
-			m.Name = m.Pool + "-" + strconv.Itoa(names[m.Pool])
-			m.Pods = pods[i][n]
-			p.Price += m.Price()
-			p.PlannedNodes = append(p.PlannedNodes, m)
+			names[pn.Pool]++
+			pn.Name = pn.Pool + "-" + strconv.Itoa(names[pn.Pool])
+			pn.Pods = pods[i][n]
+			p.Price += pn.Price()
+			p.PlannedNodes = append(p.PlannedNodes, pn)
 		}
 	}
 	return p
@@ -95,8 +95,8 @@ type describedNode struct {
 // launchOptions has the offerings that a node may be launched as. Nodes with the same feasible
 // offerings share a launchOptions.
 type launchOptions struct {
-	offers       []int // cheapest first
-	offerings    []Choice
+	offers       []int    // numbers of the offerings, cheapest first
+	offerings    []Choice // the same offerings, for the plan
 	requirements []requirements.Requirement
 	relaxed      []Relaxation
 }
@@ -151,10 +151,10 @@ func (pb planBuilder) launchOptionsOfAll() []*launchOptions {
 	return out
 }
 
-// inLaunchOrder returns the nodes with their launch options in launch order: nodes with devices
+// nodesInLaunchOrder returns the nodes with their launch options in launch order: nodes with devices
 // last, then by price. If a node with devices joined first, kube-scheduler could fill it with pods without
 // devices, because no other node exists yet.
-func (pb planBuilder) inLaunchOrder() []describedNode {
+func (pb planBuilder) nodesInLaunchOrder() []describedNode {
 	parallel.Each(len(pb.sol.planned), func(i int) {
 		slices.SortFunc(pb.sol.planned[i].allocations, func(a, b allocation) int { return a.class - b.class })
 	})
@@ -164,7 +164,7 @@ func (pb planBuilder) inLaunchOrder() []describedNode {
 	}
 	slices.SortStableFunc(out, func(a, b describedNode) int {
 		return cmp.Or(
-			cmp.Compare(pb.needsDevices(&a.node), pb.needsDevices(&b.node)),
+			cmp.Compare(pb.deviceRank(&a.node), pb.deviceRank(&b.node)),
 			cmp.Compare(pb.problem.Stock.Offers[a.options.offers[0]].Price, pb.problem.Stock.Offers[b.options.offers[0]].Price),
 			cmp.Compare(a.options.offers[0], b.options.offers[0]),
 			slices.CompareFunc(a.node.allocations, b.node.allocations, func(x, y allocation) int {
@@ -175,8 +175,8 @@ func (pb planBuilder) inLaunchOrder() []describedNode {
 	return out
 }
 
-// needsDevices returns 1 for a node with pods that request extended resources, 0 for others.
-func (pb planBuilder) needsDevices(pn *plannedNode) int {
+// deviceRank returns the rank of a node in the launch order: 1 if its pods request extended resources, otherwise 0.
+func (pb planBuilder) deviceRank(pn *plannedNode) int {
 	for _, a := range pn.allocations {
 		if len(pb.queue.Classes[a.class].Amounts.Extended) > 0 {
 			return 1
@@ -299,8 +299,8 @@ func (pb planBuilder) describe(dn *describedNode, labels requirements.Labels) Pl
 	}
 }
 
-// requests returns the total requests of the node's pods and of its DaemonSet pods if it is launched as its cheapest
-// offering.
+// requests returns the total requests of the node's pods and of the DaemonSet pods that its cheapest offering would
+// have.
 func (pb planBuilder) requests(dn *describedNode) resources.Amounts {
 	sum := pb.problem.Stock.ShapeOf(dn.options.offers[0]).Daemons
 	for _, a := range dn.node.allocations {

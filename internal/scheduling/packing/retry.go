@@ -21,7 +21,7 @@ func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 	if sol.queue.Unplaced() == 0 {
 		return sol
 	}
-	caps, failed := map[string]int{}, map[int]bool{} // solution.domainCaps, and the classes that were tried without success
+	caps, failed := map[string]int{}, map[int]bool{} // caps: as solution.domainCaps; failed: classes tried without success
 	together := true
 	for range maxRetries {
 		if sol.queue.Unplaced() == 0 {
@@ -53,8 +53,8 @@ func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 }
 
 // retryOneByOne retries classes with domain rules unit by unit, and returns the best plan. NodePool limits may allow
-// only some pods of a class. If several domains get pods at once, the last nodes within the limits may be used for
-// pods that can only be bound after other pods, for which no node is left.
+// only some pods of a class. If several domains get pods at once, pods that can only be bound after other pods may use
+// up the limits. Then no node is left for these other pods, and none of the pods can be bound.
 func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 	failed := map[int]bool{}
 	for range maxRetries {
@@ -84,7 +84,7 @@ func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 	return sol
 }
 
-// retrier tries to place the pods that a solution left, on a copy of that solution.
+// retrier tries to place the unplaced pods of a solution, on a copy of that solution.
 type retrier struct {
 	problem *pending.Problem
 	queue   *pending.Queue
@@ -98,7 +98,7 @@ func newRetrier(sol *solution) retrier {
 	return retrier{problem: sol.problem, queue: sol.queue, topo: sol.topo, prices: sol.prices, work: sol.work, sol: sol}
 }
 
-// keepOneUnit removes all unplaced pods but one unit from the class, and returns them.
+// keepOneUnit removes all unplaced pods but one unit from the class, and returns the removed pods.
 func (rt retrier) keepOneUnit(c int) []*cluster.Pod {
 	class := &rt.queue.Classes[c]
 	from := len(class.Pods) - (rt.queue.Left[c]-1)*class.PodsPerUnit
@@ -117,7 +117,7 @@ func (rt retrier) removeInvalid(topo *existing.TopologyState) bool {
 		}
 		topo, rt.topo.CountedDomains = found, found.CountedDomains
 	}
-	newBindingCheck(rt.sol).removeUnbindable(topo)
+	newBindingFilter(rt.sol).removeUnbindable(topo)
 	return newDomainProjection(rt.sol).projectDomains(topo) == nil
 }
 
@@ -232,9 +232,9 @@ func (rt retrier) mayBePlaced(c int, withinLimits func(set int) bool) bool {
 	if len(profile.Keys) == 0 {
 		return slices.ContainsFunc(class.Stages, mayTake) || rt.sol.existingRoomFor(class, class.AcceptedNodes(rt.sol.rooms)) > 0
 	}
-	return slices.ContainsFunc(newSplitter(rt.sol).candidatePlaces(c), func(at topology.Place) bool {
-		stages, _ := newSplitter(rt.sol).stagesIn(class, at.Domains)
-		return (at.Free > 0 || slices.ContainsFunc(stages, mayTake)) && rt.topo.DomainCounts.Refusal(profile, at.Domains) == nil
+	return slices.ContainsFunc(newSplitter(rt.sol).candidatePlaces(c), func(place topology.Place) bool {
+		stages, _ := newSplitter(rt.sol).stagesIn(class, place.Domains)
+		return (place.Free > 0 || slices.ContainsFunc(stages, mayTake)) && rt.topo.DomainCounts.Refusal(profile, place.Domains) == nil
 	})
 }
 

@@ -159,14 +159,14 @@ func (cf *classFacts) hostRuleScopeOf(c *pending.Class) hostRuleScope {
 	if cf.soleClass == nil {
 		cf.soleClass = cf.queue.SoleClasses()
 	}
-	own := func(group int) bool { return cf.soleClass[group] == c.Base }
+	isOwn := func(group int) bool { return cf.soleClass[group] == c.Base }
 	for i := range p.Host {
-		if !own(p.Host[i].Group) {
+		if !isOwn(p.Host[i].Group) {
 			return anyClassCounts
 		}
 	}
 	for _, g := range p.HostIn {
-		if !own(g) {
+		if !isOwn(g) {
 			return anyClassCounts
 		}
 	}
@@ -247,7 +247,8 @@ func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 	return false
 }
 
-// rulesPerStep is the number of topology rules whose check is counted as one step, like a class without rules.
+// rulesPerStep is the number of topology rules whose check is counted as one step, like the check of a class
+// without rules.
 const rulesPerStep = 8
 
 // passesHostRules reports whether the host rules allow the class at the cursor on the node.
@@ -265,8 +266,8 @@ func (f *filler) passesHostRules(k *cursor, pn *plannedNode, class int) bool {
 	return true
 }
 
-// allowance returns how many units of the class may be added to the node, by number, not by room: the unplaced
-// units, but with spreadOut no more than maxShare on the node.
+// allowance returns how many units of the class may be added to the node, regardless of its room: all unplaced units
+// or, with spreadOut, as many as keep the node within maxShare.
 func (f *filler) allowance(pn *plannedNode, class int) int {
 	n := f.left[class]
 	if f.spreadOut {

@@ -166,7 +166,7 @@ func (run *strategyRun) canRepeat(pn *plannedNode) bool {
 
 // isWithinLimits reports whether the limits allow one more node of the offering.
 func (run *strategyRun) isWithinLimits(offer int) bool {
-	return run.remaining[run.problem.Stock.VariantOf(offer).Pool].Times(run.problem.Stock.TypeOf(offer).Capacity, 1) > 0
+	return run.remaining[run.problem.Stock.VariantOf(offer).Pool].MaxNodes(run.problem.Stock.TypeOf(offer).Capacity, 1) > 0
 }
 
 // scoreCost returns the price of a node of the lot, for comparison. If the strategy spares limits, the share of
@@ -192,10 +192,10 @@ func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plan
 	if run.isWithinLimits(l.Offer) {
 		candidates, ok := run.rowsByMark[l.Mark]
 		if !ok {
-			candidates = run.filler.facts.groupRows(run.filler.accepting(l.Offer, classes))
+			candidates = run.filler.facts.groupRows(run.filler.acceptingClasses(l.Offer, classes))
 			run.rowsByMark[l.Mark] = candidates
 		}
-		pn.countDaemonPods(run.queue) // must precede the copy that pods are placed on
+		pn.countDaemonPods(run.queue) // before the clone, which must include these pods
 		empty := pn.clone()
 		run.filler.fill(&pn, candidates)
 		if run.filler.careful && pn.value > 0 && cost/pn.value*carefulGain < ratio {
@@ -213,8 +213,8 @@ func (run *strategyRun) addCopies(pn plannedNode) float64 {
 		pn.copies = min(pn.copies, run.filler.left[a.class]/a.n)
 	}
 	pool, size := run.problem.Stock.VariantOf(pn.offer).Pool, run.problem.Stock.TypeOf(pn.offer).Capacity
-	pn.copies = run.remaining[pool].Times(size, pn.copies)
-	run.remaining[pool].Spend(size, pn.copies)
+	pn.copies = run.remaining[pool].MaxNodes(size, pn.copies)
+	run.remaining[pool].Subtract(size, pn.copies)
 	for _, a := range pn.allocations {
 		run.filler.left[a.class] -= a.n * pn.copies
 	}
@@ -237,8 +237,8 @@ func (run *strategyRun) outcome() outcome {
 	return o
 }
 
-// accepting returns the classes that have units to place and accept the offering in their current stage.
-func (f *filler) accepting(offer int, classes []int) []int {
+// acceptingClasses returns the classes that have units to place and accept the offering in their current stage.
+func (f *filler) acceptingClasses(offer int, classes []int) []int {
 	var out []int
 	for _, c := range classes {
 		if set := f.queue.CurrentSet(c); set >= 0 && f.left[c] > 0 && f.problem.Accepts.Sets[set].Has(offer) {
@@ -257,7 +257,7 @@ func (f *filler) topUp(nodes []plannedNode, classes []int) []plannedNode {
 		return nodes
 	}
 	for _, pn := range nodes {
-		candidates := f.facts.groupRows(f.accepting(pn.offer, classes))
+		candidates := f.facts.groupRows(f.acceptingClasses(pn.offer, classes))
 		for pn.copies > 0 {
 			more := pn.clone()
 			if f.fill(&more, candidates) == 0 {

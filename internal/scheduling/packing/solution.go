@@ -13,8 +13,8 @@ import (
 )
 
 // solution is the state of one planning attempt: the pods that were placed so far, and their existing
-// or planned nodes. The steps change it: splitter, bundler, existingFiller, nodeChooser,
-// reservationFiller, bindingCheck and retrier.
+// or planned nodes. The steps that change it are splitter, bundle.Bundler, existingFiller, nodeChooser,
+// reservationFiller, bindingFilter and retrier.
 type solution struct {
 	problem *pending.Problem
 	queue   *pending.Queue // the classes, and the number of their unplaced units
@@ -58,9 +58,9 @@ type existingPlacement struct {
 
 // newSolution starts a solution without placed pods. It copies the parts of the problem that it
 // changes.
-func newSolution(pr *pending.Problem, g *existing.TopologyState) *solution {
+func newSolution(pr *pending.Problem, topo *existing.TopologyState) *solution {
 	sol := &solution{
-		problem: pr, queue: pr.Queue.Start(pr), rooms: pr.Rooms.Clone(), topo: g.Fork(),
+		problem: pr, queue: pr.Queue.ForSolution(pr), rooms: pr.Rooms.Clone(), topo: topo.Fork(),
 		hostAssigned: map[int]bool{}, domainCaps: map[string]int{}, narrowedSets: map[string]int{},
 		work: &work{limit: pr.Effort},
 	}
@@ -102,14 +102,14 @@ func (sol *solution) copiesAllowed(offer, limit int) int {
 	if o := &sol.problem.Stock.Offers[offer]; o.IsReserved() {
 		limit = min(limit, sol.unusedInstances(o.ReservationIndex))
 	}
-	return sol.remaining[sol.problem.Stock.VariantOf(offer).Pool].Times(sol.problem.Stock.TypeOf(offer).Capacity, limit)
+	return sol.remaining[sol.problem.Stock.VariantOf(offer).Pool].MaxNodes(sol.problem.Stock.TypeOf(offer).Capacity, limit)
 }
 
 // unusedInstances returns how many instances of the capacity reservation the plan does not use yet.
-func (sol *solution) unusedInstances(reserve int) int {
-	left := sol.problem.Stock.Reservations[reserve].Left
+func (sol *solution) unusedInstances(reservation int) int {
+	left := sol.problem.Stock.Reservations[reservation].Left
 	for i := range sol.planned {
-		if sol.problem.Stock.Offers[sol.planned[i].offer].ReservationIndex == reserve {
+		if sol.problem.Stock.Offers[sol.planned[i].offer].ReservationIndex == reservation {
 			left -= sol.planned[i].copies
 		}
 	}
@@ -123,7 +123,7 @@ func (sol *solution) addPlanned(pn plannedNode, limit int) {
 	for _, a := range pn.allocations {
 		pn.copies = min(pn.copies, sol.queue.Left[a.class]/a.n)
 	}
-	sol.remaining[sol.problem.Stock.VariantOf(pn.offer).Pool].Spend(sol.problem.Stock.TypeOf(pn.offer).Capacity, pn.copies)
+	sol.remaining[sol.problem.Stock.VariantOf(pn.offer).Pool].Subtract(sol.problem.Stock.TypeOf(pn.offer).Capacity, pn.copies)
 	for _, a := range pn.allocations {
 		sol.queue.Left[a.class] -= a.n * pn.copies
 	}
@@ -141,9 +141,9 @@ func (sol *solution) adopt(o outcome) {
 // most the number of its units. It ignores topology rules and host ports.
 func (sol *solution) existingRoomFor(class *pending.Class, nodes bitset.Set) int {
 	n, units := 0, class.Units()
-	sol.rooms.Hard[class.Sig].Both(nodes).Each(func(i int) {
+	sol.rooms.Accepted[class.Sig].Intersection(nodes).Each(func(i int) {
 		if n < units && !sol.rooms.Full.Has(i) {
-			n += class.Ask.Times(sol.rooms.Room[i], units-n)
+			n += class.Ask.FitCount(sol.rooms.Room[i], units-n)
 		}
 	})
 	return n
@@ -170,13 +170,13 @@ type podLocation struct {
 // bundle are listed under their own class.
 func (sol *solution) podLocations() []podLocation {
 	var out []podLocation
-	add := func(class, at, n int) {
+	add := func(class, host, n int) {
 		c := &sol.queue.Classes[class]
 		if c.Members == nil {
-			out = append(out, podLocation{class, class, at, n})
+			out = append(out, podLocation{class, class, host, n})
 		}
 		for _, m := range c.Members {
-			out = append(out, podLocation{m.Class, class, at, n * m.N})
+			out = append(out, podLocation{m.Class, class, host, n * m.N})
 		}
 	}
 	for _, p := range sol.placements {
@@ -191,15 +191,15 @@ func (sol *solution) podLocations() []podLocation {
 }
 
 // nodeWith returns a node of the offering with these pods, and its remaining room.
-func (no *nodeOffers) nodeWith(offer int, allocations []allocation) plannedNode {
-	shape := no.problem.Stock.ShapeOf(offer)
+func (offers *nodeOffers) nodeWith(offer int, allocations []allocation) plannedNode {
+	shape := offers.problem.Stock.ShapeOf(offer)
 	pn := plannedNode{offer: offer, allocations: allocations, free: shape.Room.Clone()}
-	pn.ports = append(daemonPorts(shape), pn.podPorts(no.queue)...)
-	pn.countDaemonPods(no.queue)
+	pn.ports = append(daemonPorts(shape), pn.podPorts(offers.queue)...)
+	pn.countDaemonPods(offers.queue)
 	for _, a := range allocations {
-		c := &no.queue.Classes[a.class]
+		c := &offers.queue.Classes[a.class]
 		pn.free.Take(c.Ask, a.n)
-		no.queue.AddToTally(&pn.host, c, a.n)
+		offers.queue.AddToTally(&pn.host, c, a.n)
 	}
 	return pn
 }

@@ -69,7 +69,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	}
 
 	// 6. Drop placements that depend on pods that were not placed.
-	newBindingCheck(sol).removeUnbindable(topo)
+	newBindingFilter(sol).removeUnbindable(topo)
 
 	// 7. Retry the unplaced pods once more, then explain the rest.
 	sol = retryUnplaced(sol, topo)
@@ -115,13 +115,13 @@ func (pc placer) placeRestOnNewNodes() {
 	newNodeChooser(pc.sol).placeOnNewNodes()
 }
 
-// removeUnbindable removes the pods from the plan that kube-scheduler would not bind. topo is the topology state
+// removeUnbindable removes from the plan the pods that kube-scheduler would not bind. topo is the topology state
 // before any pod was placed.
-func (bk bindingCheck) removeUnbindable(topo *existing.TopologyState) {
-	newSpreadVisibility(bk.sol).narrowOfferings()
-	bk.simulateBinding(topo)
-	for bk.removeAffinityCycles(topo) {
-		bk.simulateBinding(topo)
+func (bf bindingFilter) removeUnbindable(topo *existing.TopologyState) {
+	newSpreadVisibility(bf.sol).narrowOfferings()
+	bf.removeBlockedPods(topo)
+	for bf.removeAffinityCycles(topo) {
+		bf.removeBlockedPods(topo)
 	}
-	bk.sol.bundler().Unbundle()
+	bf.sol.bundler().Unbundle()
 }

@@ -62,8 +62,8 @@ func (sp splitter) splitClasses(classes []int) {
 }
 
 // countPinned adds unplaced pods to the domain counts if an affinity selects them, their class is not split over
-// the affinity's label, and their offerings are all in one domain of the label. Pods that only preferred
-// affinities select are not split.
+// the affinity's label, and their offerings are all in one domain of the label. Such pods exist,
+// because a class is not split only because preferred affinities select its pods.
 func (sp splitter) countPinned() {
 	for c := range sp.queue.Whole {
 		class := &sp.queue.Classes[c]
@@ -78,7 +78,7 @@ func (sp splitter) countPinned() {
 			}
 			possible, last := 0, 0 // number of possible domains, and the last of them
 			for d, offers := range sp.topo.Keys[group.Key].Offers {
-				if sp.problem.Accepts.Sets[class.HardSet].Meets(offers) {
+				if sp.problem.Accepts.Sets[class.HardSet].Intersects(offers) {
 					possible, last = possible+1, d
 				}
 			}
@@ -89,8 +89,8 @@ func (sp splitter) countPinned() {
 	}
 }
 
-// splitPossible splits the classes that can be split, and returns the others. A split can make that of another
-// class possible, so it repeats until a round splits no class.
+// splitPossible splits the classes that can be split, and returns the others. Splitting one class can make it
+// possible to split another, so it repeats until a round splits no class.
 func (sp splitter) splitPossible(classes []int) []int {
 	for len(classes) > 0 {
 		var blocked []int
@@ -151,17 +151,17 @@ func (sp splitter) candidatePlaces(c int) []topology.Place {
 	profile := sp.queue.Profile(class)
 	var out []topology.Place
 	for _, domains := range sp.topo.DomainCombinations(profile) {
-		at := topology.Place{Domains: domains, Free: sp.sol.existingRoomFor(class, sp.existingNodesFor(profile, domains))}
-		at.Price = math.Inf(1)
+		place := topology.Place{Domains: domains, Free: sp.sol.existingRoomFor(class, sp.existingNodesFor(profile, domains))}
+		place.Price = math.Inf(1)
 		if stages, rank := sp.stagesIn(class, domains); len(stages) > 0 {
-			at.Most, at.Price, at.Rank = class.Units(), sp.pricePerSize(stages[0]), rank
+			place.Most, place.Price, place.Rank = class.Units(), sp.pricePerSize(stages[0]), rank
 		}
-		at.Most = max(at.Most, at.Free)
+		place.Most = max(place.Most, place.Free)
 		if most, ok := sp.sol.domainCaps[pending.PartKey(c, domains)]; ok {
-			at.Most, at.Free = min(at.Most, most), min(at.Free, most)
+			place.Most, place.Free = min(place.Most, most), min(place.Free, most)
 		}
-		if at.Most > 0 {
-			out = append(out, at)
+		if place.Most > 0 {
+			out = append(out, place)
 		}
 	}
 	return out
@@ -179,7 +179,7 @@ func (sp splitter) stagesIn(class *pending.Class, domains []int) (out []int, ran
 			sp.sol.narrowedSets[key] = set
 		}
 		set = sp.withDaemonPods(set, profile, domains)
-		if !slices.Contains(out, set) && sp.problem.Accepts.AnyTakes(sp.problem.Accepts.Sets[set], &class.Class) {
+		if !slices.Contains(out, set) && sp.problem.Accepts.AnyHasRoom(sp.problem.Accepts.Sets[set], &class.Class) {
 			if len(out) == 0 {
 				rank = i
 			}

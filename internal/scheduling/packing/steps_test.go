@@ -15,14 +15,14 @@ import (
 // hundred times as many pods of the same kinds cause no more allocations.
 func TestResidentsCost(t *testing.T) {
 	market := bigMarket(catalog.OnDemand)
-	made := func(each int) float64 {
-		s := crowded(200, each)
+	allocations := func(podsPerNode int) float64 {
+		s := crowded(200, podsPerNode)
 		if plan := packing.Solve(s, market, packing.Usual); len(plan.Refusals) > 0 || len(plan.Placements) == 0 {
 			t.Fatalf("%d placements, refused %v", len(plan.Placements), plan.Refusals)
 		}
 		return testing.AllocsPerRun(1, func() { packing.Solve(s, market, packing.Usual) })
 	}
-	if few, many := made(1), made(100); many > few {
+	if few, many := allocations(1), allocations(100); many > few {
 		t.Errorf("a plan allocates %.0f objects with 200 residents, and %.0f with 20,000 of the same 20 kinds", few, many)
 	}
 }
@@ -51,8 +51,8 @@ func TestFullNodesCost(t *testing.T) {
 	}
 }
 
-// TestFollowersCost checks that pods with required host affinity cost no steps for the hosts without matching pods.
-func TestFollowersCost(t *testing.T) {
+// TestHostAffinityCost checks that pods with required host affinity cost no steps for the hosts without matching pods.
+func TestHostAffinityCost(t *testing.T) {
 	t.Parallel()
 	market := bigMarket(catalog.OnDemand)
 	steps := func(nodes int) int {
@@ -77,9 +77,9 @@ func TestFollowersCost(t *testing.T) {
 	}
 }
 
-// crowded returns nodes with pods of 20 kinds, some with anti-affinity and some with spreads, and
-// one pending pod of each kind.
-func crowded(nodes, each int) cluster.Snapshot {
+// crowded returns nodes with podsPerNode existing pods each, and one pending pod of each of the 20 kinds of these pods.
+// Some kinds have anti-affinity, some have spreads.
+func crowded(nodes, podsPerNode int) cluster.Snapshot {
 	kinds := make([]*cluster.Kind, 20)
 	s := cluster.Snapshot{Pools: anyPool}
 	for k := range kinds {
@@ -104,7 +104,7 @@ func crowded(nodes, each int) cluster.Snapshot {
 			Labels:      requirements.Labels{catalog.LabelZone: fmt.Sprint("us-east-1", string(rune('a'+i%3)))},
 			Allocatable: resources.Amounts{CPU: 16_000, Memory: 64 << 30, Pods: 200},
 		}
-		for k := range each {
+		for k := range podsPerNode {
 			n.Residents = append(n.Residents, cluster.Resident{Kind: kinds[(i+k)%len(kinds)], Count: 1})
 		}
 		s.Nodes = append(s.Nodes, n)

@@ -12,7 +12,7 @@ import (
 // strategy is one method to choose new nodes.
 type strategy struct {
 	sparing    bool // use as little of the NodePools' limits as possible, regardless of price
-	hardPrices bool // use the hard dual prices, of the last rounds of the lower bound, instead of the soft ones, of its first rounds
+	hardPrices bool // use the hard dual prices (last rounds of the lower bound), not the soft ones (first rounds)
 	careful    bool // refine each node; takes more work
 	byPriority bool // place pods of higher priority first instead of all together
 	spreadOut  bool // put no large part of a class on one node unless there is no other choice
@@ -167,7 +167,7 @@ const retryGap = 1.04
 // NodePool limits. The classes are sorted by priority.
 func (nc nodeChooser) limitStrategies(active []int) []strategy {
 	out := []strategy{{sparing: true}}
-	if p := nc.queue.Classes; p[active[0]].Priority != p[active[len(active)-1]].Priority {
+	if classes := nc.queue.Classes; classes[active[0]].Priority != classes[active[len(active)-1]].Priority {
 		out = append(out, strategy{byPriority: true}, strategy{byPriority: true, sparing: true})
 	}
 	return out

@@ -55,16 +55,16 @@ const ebsVolumes = "attachable-volumes-csi-ebs.csi.aws.com"
 
 var appNames = []string{"web", "db", "cache"}
 
-// drawTopology gives labels and rules to the pods, equal ones within a workload, and existing pods
-// to the nodes. Some nodes that are being drained have pods that move.
+// drawTopology gives labels and rules to the pods, the same to all pods of a workload, and adds existing pods to the
+// nodes. Some pending pods move from nodes that are being drained.
 func drawTopology(t *rapid.T, s *cluster.Snapshot) {
 	drawNamespace := func() string { return rapid.SampledFrom([]string{"default", "default", "other"}).Draw(t, "namespace") }
 	var workloadPod cluster.Pod
 	workload := ""
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if of := p.Name[:len("app-0")]; of != workload {
-			workload = of
+		if name := p.Name[:len("app-0")]; name != workload {
+			workload = name
 			workloadPod = cluster.Pod{
 				Namespace: drawNamespace(), Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")},
 				Spread: drawSpreads(t), Affinity: drawTerms(t, "affinity"), AntiAffinity: drawTerms(t, "antiAffinity"),
@@ -89,7 +89,7 @@ func drawTopology(t *rapid.T, s *cluster.Snapshot) {
 			n.Residents = append(n.Residents, cluster.Resident{Kind: k, Count: rapid.IntRange(1, 3).Draw(t, "count")})
 		}
 		if n.Leaving && len(s.Pods) > 0 && rapid.Bool().Draw(t, "moves") {
-			s.Pods[rapid.IntRange(0, len(s.Pods)-1).Draw(t, "mover")].Node = n.Name
+			s.Pods[rapid.IntRange(0, len(s.Pods)-1).Draw(t, "moving pod")].Node = n.Name
 		}
 	}
 	slices.SortFunc(s.Pods, func(a, b cluster.Pod) int { return strings.Compare(a.ID(), b.ID()) })
@@ -127,11 +127,11 @@ func drawSpreads(t *rapid.T) []cluster.Spread {
 	return out
 }
 
-func drawTerms(t *rapid.T, what string) []cluster.Term {
+func drawTerms(t *rapid.T, label string) []cluster.Term {
 	var out []cluster.Term
-	for range rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2}).Draw(t, what) {
+	for range rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2}).Draw(t, label) {
 		term := cluster.Term{Key: drawKey(t), Namespaces: []string{"default"}, Selector: drawSelector(t)}
-		if rapid.IntRange(0, 3).Draw(t, "wish") == 0 {
+		if rapid.IntRange(0, 3).Draw(t, "preferred") == 0 {
 			term.Weight = rapid.IntRange(1, 100).Draw(t, "weight")
 		}
 		if rapid.IntRange(0, 3).Draw(t, "allNamespaces") == 0 {

@@ -69,10 +69,10 @@ func (sv *spreadVisibility) countsAt(group, host int) bool {
 	if nodes := len(sv.sol.rooms.Nodes); host < nodes {
 		return sv.sol.topo.Counted[group] == nil || sv.sol.topo.Counted[group].Has(host)
 	}
-	return sv.cachedCountedOffers(group).Meets(sv.projection.possibleOffers(host - len(sv.sol.rooms.Nodes)))
+	return sv.cachedCountedOffers(group).Intersects(sv.projection.possibleOffers(host - len(sv.sol.rooms.Nodes)))
 }
 
-// cachedCountedOffers is countedOffers with a cache.
+// cachedCountedOffers returns the countedOffers of the group, from a cache.
 func (sv *spreadVisibility) cachedCountedOffers(group int) bitset.Set {
 	if _, ok := sv.countedCache[group]; !ok {
 		sv.countedCache[group] = sv.projection.countedOffers(group)
@@ -81,8 +81,9 @@ func (sv *spreadVisibility) cachedCountedOffers(group int) bitset.Set {
 }
 
 // narrowOfferings makes it certain, for each planned node and each spread that selects its pods, whether the spread
-// counts them. If the spread counts nodes of the offering that the node was planned with, the node keeps only
-// offerings that the spread counts, else only the others. A node that would then violate minValues is not changed.
+// counts them. If the spread counts nodes of the offering that the node was planned with, the node keeps only offerings
+// that the spread counts, otherwise only those that it does not count. A node that would then violate minValues is not
+// changed.
 func (sv *spreadVisibility) narrowOfferings() {
 	for i := range sv.sol.planned {
 		for _, a := range sv.sol.planned[i].allocations {
@@ -105,28 +106,28 @@ func (sv *spreadVisibility) eachUncertainGroup(class int, visit func(group int))
 	}
 }
 
-// narrowFor is narrowOfferings for one planned node and one group.
+// narrowFor narrows the offerings of one planned node for one group; see narrowOfferings.
 func (sv *spreadVisibility) narrowFor(node, group int) {
 	possible, counted := sv.projection.possibleOffers(node), sv.cachedCountedOffers(group)
-	if !possible.Meets(counted) {
+	if !possible.Intersects(counted) {
 		return
 	}
 	uncounted := possible.Clone()
 	uncounted.AndNot(counted)
 	if uncounted.Any() {
-		less := sv.sol.planned[node]
-		less.allocations = slices.Clone(less.allocations)
-		a := &less.allocations[0]
-		if counted.Has(less.offer) {
-			a.acceptSet = sv.problem.Accepts.Number(sv.problem.Accepts.Sets[a.acceptSet].Both(counted))
+		narrowed := sv.sol.planned[node]
+		narrowed.allocations = slices.Clone(narrowed.allocations)
+		a := &narrowed.allocations[0]
+		if counted.Has(narrowed.offer) {
+			a.acceptSet = sv.problem.Accepts.Number(sv.problem.Accepts.Sets[a.acceptSet].Intersection(counted))
 		} else {
 			others := sv.problem.Accepts.Sets[a.acceptSet].Clone()
 			others.AndNot(counted)
 			a.acceptSet = sv.problem.Accepts.Number(others)
 		}
-		if _, lacks := sv.sol.nodeOffers.missingMinValue(&less); !lacks {
-			less.price = sv.sol.nodeOffers.cheapestPrice(&less)
-			sv.sol.planned[node], sv.projection.possible[node] = less, nil
+		if _, isMissing := sv.sol.nodeOffers.missingMinValue(&narrowed); !isMissing {
+			narrowed.price = sv.sol.nodeOffers.cheapestPrice(&narrowed)
+			sv.sol.planned[node], sv.projection.possible[node] = narrowed, nil
 		}
 	}
 }

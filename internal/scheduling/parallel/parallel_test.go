@@ -21,7 +21,7 @@ func TestEachDoesAllOnce(t *testing.T) {
 	}
 }
 
-func TestEachWorksSideBySide(t *testing.T) {
+func TestEachCallsInParallel(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	met := make(chan int)
 	Each(2, func(i int) { // each call waits for the other call
@@ -32,10 +32,10 @@ func TestEachWorksSideBySide(t *testing.T) {
 	})
 }
 
-func TestLaterIsThereWhenAsked(t *testing.T) {
-	begun := make(chan int)
-	wait := Later(func() int { return <-begun })
-	begun <- 7 // f runs before its result is requested
+func TestLaterStartsAtOnce(t *testing.T) {
+	value := make(chan int)
+	wait := Later(func() int { return <-value })
+	value <- 7 // blocks until the function runs, before its result is requested
 	for range 2 {
 		if got := wait(); got != 7 {
 			t.Errorf("got %d, want 7", got)
@@ -44,23 +44,23 @@ func TestLaterIsThereWhenAsked(t *testing.T) {
 }
 
 func TestPanicsReachTheCaller(t *testing.T) {
-	raised := func(f func()) (r any) {
+	panicOf := func(f func()) (r any) {
 		defer func() { r = recover() }()
 		f()
 		return nil
 	}
-	if r := raised(func() { Later(func() int { panic("later") })() }); r != "later" {
-		t.Errorf("Later: got %v", r)
+	if r := panicOf(func() { Later(func() int { panic("later") })() }); r != "later" {
+		t.Errorf("Later: the panic value is %v, want later", r)
 	}
 	for _, bad := range []int{0, 1, 99} {
-		if r := raised(func() {
+		if r := panicOf(func() {
 			Each(100, func(i int) {
 				if i == bad {
 					panic("each")
 				}
 			})
 		}); r != "each" {
-			t.Errorf("Each, panic in call %d: got %v", bad, r)
+			t.Errorf("Each, panic in call %d: the panic value is %v, want each", bad, r)
 		}
 	}
 }

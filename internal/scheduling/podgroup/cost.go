@@ -29,7 +29,7 @@ const (
 // 22, and one with 10,000 node affinity terms 1,872. Cost is a pure function. Its time is proportional to the number of
 // the pod's terms.
 //
-// Pods that share their requirements (cluster.Pod.SharesDemands) are one class. The class has this cost once, and each
+// Pods that share their requirements (cluster.Pod.SharesConstraints) are one class. The class has this cost once, and each
 // further pod of the class costs almost nothing.
 func Cost(p *cluster.Pod) int {
 	points := demandPoints(p)

@@ -51,7 +51,7 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 	}
 	var conflicts []uint64
 	for _, h := range list {
-		conflicts = p.users[portKey{h.Port, h.Protocol}].conflicting(conflicts, h)
+		conflicts = p.users[portKey{h.Port, h.Protocol}].withConflicts(conflicts, h)
 	}
 	p.clashes = append(p.clashes, conflicts)
 	for other := range n {
@@ -62,9 +62,9 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 	return n
 }
 
-// Wanted returns the ports of the list that are also in a numbered list, on any address. The other ports conflict with no numbered list,
+// Relevant returns the ports of the list that are also in a numbered list, on any address. The other ports conflict with no numbered list,
 // so they can be ignored.
-func (p *Ports) Wanted(list []cluster.HostPort) []cluster.HostPort {
+func (p *Ports) Relevant(list []cluster.HostPort) []cluster.HostPort {
 	var out []cluster.HostPort
 	for i := range list {
 		if p.users[portKey{list[i].Port, list[i].Protocol}] != nil {
@@ -77,28 +77,28 @@ func (p *Ports) Wanted(list []cluster.HostPort) []cluster.HostPort {
 // record records that the list has the port.
 func (p *Ports) record(list int, h cluster.HostPort) {
 	key := portKey{h.Port, h.Protocol}
-	t := p.users[key]
-	if t == nil {
-		t = &portUsers{}
-		p.users[key] = t
+	u := p.users[key]
+	if u == nil {
+		u = &portUsers{}
+		p.users[key] = u
 	}
-	t.all = withBit(t.all, list)
+	u.all = withBit(u.all, list)
 	if h.Everywhere() {
-		t.everywhere = withBit(t.everywhere, list)
+		u.everywhere = withBit(u.everywhere, list)
 		return
 	}
-	if t.byIP == nil {
-		t.byIP = map[string][]uint64{}
+	if u.byIP == nil {
+		u.byIP = map[string][]uint64{}
 	}
-	t.byIP[h.IP] = withBit(t.byIP[h.IP], list)
+	u.byIP[h.IP] = withBit(u.byIP[h.IP], list)
 }
 
-// conflicting returns the set with the lists added that conflict with the port.
-func (t *portUsers) conflicting(set []uint64, h cluster.HostPort) []uint64 {
+// withConflicts returns the set, with the lists added that conflict with the port. It may change the given set.
+func (u *portUsers) withConflicts(set []uint64, h cluster.HostPort) []uint64 {
 	if h.Everywhere() {
-		return withBits(set, t.all)
+		return withBits(set, u.all)
 	}
-	return withBits(withBits(set, t.everywhere), t.byIP[h.IP])
+	return withBits(withBits(set, u.everywhere), u.byIP[h.IP])
 }
 
 // Clash reports whether two lists, given by their numbers, conflict on one node.

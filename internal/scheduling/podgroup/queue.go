@@ -13,14 +13,14 @@ import (
 
 // Class is a set of pods with equal requirements, so they are interchangeable.
 type Class struct {
-	Sig      int                // index into Queue.Signatures
-	Profile  int                // index into Queue.Topology.Profiles
-	Ask      resources.Vector   // requests of one pod, over Queue.Dims
-	Amounts  resources.Amounts  // requests of one pod
-	Ports    []cluster.HostPort // host ports of one pod; empty: none
-	Lists    []int              // one element: the number of the list of its host ports in Queue.Ports; empty: no host ports
-	Priority int32              // priority of the pods
-	Pods     []*cluster.Pod     // the pods, sorted by namespace, name and UID
+	Sig       int                // index into Queue.Signatures
+	Profile   int                // index into Queue.Topology.Profiles
+	Ask       resources.Vector   // requests of one pod, over Queue.Dims
+	Amounts   resources.Amounts  // requests of one pod
+	Ports     []cluster.HostPort // host ports of one pod; empty: none
+	PortLists []int              // the number of the list Ports in Queue.Ports, as the only element; empty: no host ports
+	Priority  int32              // priority of the pods
+	Pods      []*cluster.Pod     // the pods, sorted by namespace, name and UID
 }
 
 // Signature has the requirements of pods on a node, except room.
@@ -39,7 +39,7 @@ type Queue struct {
 	Ports       *Ports               // numbered lists of host ports
 	Unplannable []Unplannable        // pods that cannot be planned; they are in no class
 	Deferred    []*cluster.Pod       // pods in no class that must wait for another plan, because they have too many rules about other pods
-	Omissions   []Omission           // pods in the classes with ignored preferences
+	Omissions   []Omission           // pods in the classes whose preferences are partly ignored
 
 	unoffered map[string]bool // the resources that the dimension Unoffered replaces
 }
@@ -63,16 +63,16 @@ func New(s cluster.Snapshot) *Queue { return NewFor(s, nil) }
 // it only if pods request more than 8 kinds of resources. If offered is nil, each resource has its own dimension.
 func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	q := &Queue{Dims: dimensionsOf(s), Ports: &Ports{}}
-	q.collapse(s, offered)
+	q.collapseUnoffered(s, offered)
 	var key []byte
 	sigs, classes := map[string]int{}, map[string]int{}
 	wanted := make([]topology.PodRef, 0, len(s.Pods))
 	for _, p := range sortedPods(s.Pods) {
-		if wrong := unplannable(p); wrong != "" {
-			q.Unplannable = append(q.Unplannable, Unplannable{Pod: p, Why: wrong})
+		if why := unplannable(p); why != "" {
+			q.Unplannable = append(q.Unplannable, Unplannable{Pod: p, Why: why})
 			continue
 		}
-		if n := len(wanted); n > 0 && p.SharesDemands(wanted[n-1].Pod) {
+		if n := len(wanted); n > 0 && p.SharesConstraints(wanted[n-1].Pod) {
 			wanted = append(wanted, topology.PodRef{Pod: p, Nodes: wanted[n-1].Nodes})
 			continue
 		}
@@ -119,7 +119,7 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	q.sort()
 	for c := range q.Classes {
 		if class := &q.Classes[c]; len(class.Ports) > 0 {
-			class.Lists = []int{q.Ports.Number(class.Ports)}
+			class.PortLists = []int{q.Ports.Number(class.Ports)}
 		}
 	}
 	return q
@@ -173,8 +173,8 @@ func (q *Queue) sort() {
 	q.Classes = sorted
 }
 
-// Spreads reports whether some topology rule is over the label.
-func (q *Queue) Spreads(key string) bool {
+// HasRuleOver reports whether some topology rule is over the label.
+func (q *Queue) HasRuleOver(key string) bool {
 	return slices.ContainsFunc(q.Topology.Groups, func(g topology.Group) bool { return g.Key == key })
 }
 
@@ -196,8 +196,7 @@ func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
 	return append(resources.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
-// avoidingResidents returns each kind of pods with required anti-affinity once, among the pods on nodes and the
-// DaemonSet pods.
+// avoidingResidents returns, of the pods on nodes and the DaemonSet pods, each kind with required anti-affinity once.
 func avoidingResidents(s cluster.Snapshot) []cluster.Resident {
 	order := make([]*cluster.Node, len(s.Nodes))
 	for i := range s.Nodes {
@@ -231,7 +230,7 @@ func avoidingResidents(s cluster.Snapshot) []cluster.Resident {
 func kindsOf(s cluster.Snapshot) []*cluster.Kind {
 	seen := map[*cluster.Kind]bool{}
 	var out []*cluster.Kind
-	note := func(k *cluster.Kind) {
+	add := func(k *cluster.Kind) {
 		if k != nil && !seen[k] {
 			seen[k] = true
 			out = append(out, k)
@@ -239,11 +238,11 @@ func kindsOf(s cluster.Snapshot) []*cluster.Kind {
 	}
 	for i := range s.Nodes {
 		for _, r := range s.Nodes[i].Residents {
-			note(r.Kind)
+			add(r.Kind)
 		}
 	}
 	for i := range s.Daemons {
-		note(s.Daemons[i].Kind)
+		add(s.Daemons[i].Kind)
 	}
 	return out
 }

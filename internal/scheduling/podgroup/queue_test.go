@@ -45,7 +45,7 @@ pods
     require topology.kubernetes.io/zone In us-east-1a
   tolerant cpu=1 mem=1Gi
     tolerate *
-  wishing cpu=1 mem=1Gi
+  weighted cpu=1 mem=1Gi
     prefer 1 topology.kubernetes.io/zone In us-east-1a
   urgent cpu=500m mem=1Gi priority=10
   apart cpu=1 mem=1Gi
@@ -53,7 +53,7 @@ pods
   large cpu=2 mem=1Gi
   lost cpu=1 mem=1Gi
     unplannable it uses a volume that does not exist
-  mad cpu=200000000000000
+  oversized cpu=200000000000000
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -67,10 +67,10 @@ pods
 0 [1000 1073741824 1 0]: more-1 more-2 web-1 web-2 web-3
 0 [1000 1073741824 1 0]: port
 0 [1000 1073741824 1 0]: tolerant
-0 [1000 1073741824 1 0]: wishing
+0 [1000 1073741824 1 0]: weighted
 0 [1000 1073741824 1 0]: zone
 lost: it uses a volume that does not exist
-mad: it asks for 200000000000000 of cpu, more than any instance has
+oversized: it asks for 200000000000000 of cpu, more than any instance has
 `
 	if got := text(q); got != want {
 		t.Errorf("the queue is\n%s\nwant\n%s", got, want)
@@ -104,7 +104,7 @@ pods
 		t.Fatal(err)
 	}
 	q := podgroup.New(s.Snapshot)
-	if !q.Spreads("rack") || q.Spreads("topology.kubernetes.io/zone") {
-		t.Error("want Spreads to be true only for rack")
+	if !q.HasRuleOver("rack") || q.HasRuleOver("topology.kubernetes.io/zone") {
+		t.Error("want HasRuleOver to be true only for rack")
 	}
 }

@@ -14,12 +14,13 @@ import (
 // of them requests 1 of Unoffered.
 const Unoffered = "unoffered"
 
-// mostUnoffered is the maximum number of these resources that each keep a dimension of their own.
+// mostUnoffered is the maximum number of resources that no node and no instance type has, up to which each keeps its own
+// dimension.
 const mostUnoffered = 8
 
-// collapse replaces the resources that no node and no instance type has by the dimension Unoffered, if there are many.
+// collapseUnoffered replaces the resources that no node and no instance type has by the dimension Unoffered, if there are many.
 // offered returns the extended resources of instance types; nil means unknown.
-func (q *Queue) collapse(s cluster.Snapshot, offered func() map[string]bool) {
+func (q *Queue) collapseUnoffered(s cluster.Snapshot, offered func() map[string]bool) {
 	if offered == nil || len(q.Dims) <= mostUnoffered {
 		return
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// absurd is the highest amount of a resource that is believed. In bytes, it is 64 TiB, while the largest instance has
+// maxPlausible is the highest amount of a resource that a pod may request. In bytes, it is 64 TiB, while the largest instance has
 // 24 TiB. The sum over up to 131,072 (2^17) pods of such amounts does not overflow.
-const absurd = math.MaxInt64 >> 17
+const maxPlausible = math.MaxInt64 >> 17
 
 // unplannable returns why the pod cannot be planned, or "".
 func unplannable(p *cluster.Pod) string {
@@ -19,25 +19,25 @@ func unplannable(p *cluster.Pod) string {
 	}
 	r := &p.Requests
 	for _, n := range [...]int64{r.CPU, r.Memory, r.EphemeralStorage, r.Pods} {
-		if n < 0 || n > absurd {
-			return absurdity(r)
+		if n < 0 || n > maxPlausible {
+			return implausibleAmount(r)
 		}
 	}
 	for i := range r.Extended {
-		if n := r.Extended[i].Value; n < 0 || n > absurd {
-			return absurdity(r)
+		if n := r.Extended[i].Value; n < 0 || n > maxPlausible {
+			return implausibleAmount(r)
 		}
 	}
 	return ""
 }
 
-// absurdity returns a message about the first amount that is negative or above absurd, or "".
-func absurdity(r *resources.Amounts) string {
+// implausibleAmount returns a message about the first amount that is negative or above maxPlausible, or "".
+func implausibleAmount(r *resources.Amounts) string {
 	for _, name := range r.Names() {
 		switch n := r.Of(name); {
 		case n < 0:
 			return fmt.Sprintf("it asks for a negative amount of %s", name)
-		case n > absurd:
+		case n > maxPlausible:
 			return fmt.Sprintf("it asks for %s of %s, more than any instance has", resources.Format(name, n), name)
 		}
 	}

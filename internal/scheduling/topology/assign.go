@@ -34,7 +34,7 @@ func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 		a.gather = a.gather || r.Kind == Affinity && r.Weight == 0
 		a.even = a.even || r.Self && r.Kind != AntiAffinity
 	}
-	a.single = a.single || c.isSpread(p)
+	a.single = a.single || c.isCountedBySpread(p)
 	for i := range places {
 		if places[i].Most > 0 {
 			a.queue.entries = append(a.queue.entries, a.entry(i))
@@ -64,17 +64,17 @@ func (c *DomainCounts) Refusal(p *Profile, domains []int) *Rule {
 		if r.Weight > 0 {
 			continue
 		}
-		k, d := &c.counts[r.Group], domains[r.key]
-		if r.Kind != AntiAffinity && k.nowhere(d) {
+		k, d := &c.counts[r.Group], domains[r.keyIndex]
+		if r.Kind != AntiAffinity && k.lacksLabel(d) {
 			return r
 		}
 		switch r.Kind {
 		case Spread:
-			if k.matched[d]+one(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
+			if k.matched[d]+toInt(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				return r
 			}
 		case Affinity:
-			if !c.near(p, r, d) {
+			if !c.satisfies(p, r, d) {
 				return r
 			}
 		case AntiAffinity:
@@ -83,30 +83,30 @@ func (c *DomainCounts) Refusal(p *Profile, domains []int) *Rule {
 			}
 		}
 	}
-	return c.avoided(p, domains)
+	return c.avoidingRule(p, domains)
 }
 
-// Reaches reports whether the domains satisfy all required affinity of the profile. A pod that may be the first of its group satisfies its
-// affinity in any domain.
-func (c *DomainCounts) Reaches(p *Profile, domains []int) bool {
+// SatisfiesAffinity reports whether the domains satisfy all required affinity of the profile. A pod that may be the first
+// of its group satisfies its affinity in any domain.
+func (c *DomainCounts) SatisfiesAffinity(p *Profile, domains []int) bool {
 	for i := range p.Domain {
-		if r := &p.Domain[i]; r.Kind == Affinity && r.Weight == 0 && !c.near(p, r, domains[r.key]) {
+		if r := &p.Domain[i]; r.Kind == Affinity && r.Weight == 0 && !c.satisfies(p, r, domains[r.keyIndex]) {
 			return false
 		}
 	}
 	return true
 }
 
-// near reports whether the domain satisfies an affinity rule of the profile. The first pod with an unbound volume claim
-// may go to any domain, and so may the first pod of all groups of its affinity (see first).
-func (c *DomainCounts) near(p *Profile, r *Rule, domain int) bool {
+// satisfies reports whether the domain satisfies an affinity rule of the profile. The first pod with an unbound volume
+// claim may go to any domain, and so may the first pod of all groups of its affinity (see isFirst).
+func (c *DomainCounts) satisfies(p *Profile, r *Rule, domain int) bool {
 	k := &c.counts[r.Group]
-	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.first(p)
+	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.isFirst(p)
 }
 
-// first reports whether a pod of the profile may be placed in any domain because it would be the first pod of its groups: all of its
+// isFirst reports whether a pod of the profile may be placed in any domain because it would be the first pod of its groups: all of its
 // affinity rules match the pod itself, and no other pod matches them yet.
-func (c *DomainCounts) first(p *Profile) bool {
+func (c *DomainCounts) isFirst(p *Profile) bool {
 	for i := range p.Domain {
 		r := &p.Domain[i]
 		if r.Kind == Affinity && r.Weight == 0 && !r.Volume && (!r.Self || c.counts[r.Group].total > 0) {
@@ -116,8 +116,8 @@ func (c *DomainCounts) first(p *Profile) bool {
 	return true
 }
 
-// avoided returns an anti-affinity rule of other pods that does not allow the profile's pods in the domains; nil if there is none.
-func (c *DomainCounts) avoided(p *Profile, domains []int) *Rule {
+// avoidingRule returns an anti-affinity rule of other pods that does not allow the profile's pods in the domains; nil if there is none.
+func (c *DomainCounts) avoidingRule(p *Profile, domains []int) *Rule {
 	for i, g := range p.In {
 		k := p.inKeys[i]
 		if k >= 0 && c.index.Groups[g].Kind == AntiAffinity && c.counts[g].owners[domains[k]] > 0 {
@@ -127,9 +127,9 @@ func (c *DomainCounts) avoided(p *Profile, domains []int) *Rule {
 	return nil
 }
 
-// one returns 1 for true and 0 for false.
-func one(yes bool) int {
-	if yes {
+// toInt returns 1 for true and 0 for false.
+func toInt(b bool) int {
+	if b {
 		return 1
 	}
 	return 0
@@ -155,8 +155,8 @@ func (a *assignment) pass(n int) int {
 	for given < n && len(a.queue.entries) > 0 {
 		e := heap.Pop(&a.queue).(placeEntry)
 		// The entry may be out of date, because pods were assigned to other places with the same domain.
-		if now := a.entry(e.place); now != e && len(a.queue.entries) > 0 && a.queue.entries[0].before(&now) {
-			heap.Push(&a.queue, now)
+		if current := a.entry(e.place); current != e && len(a.queue.entries) > 0 && a.queue.entries[0].before(&current) {
+			heap.Push(&a.queue, current)
 			continue
 		}
 		i := e.place
@@ -171,9 +171,9 @@ func (a *assignment) pass(n int) int {
 		if a.single {
 			step = 1
 		}
-		before := a.fewest()
+		before := a.sumOfMinima()
 		a.domainCounts.Add(a.profile, a.places[i].Domains, step)
-		if a.fewest() != before {
+		if a.sumOfMinima() != before {
 			a.reorder()
 		}
 		a.counts[i] += step
@@ -198,8 +198,8 @@ func (a *assignment) reorder() {
 	heap.Init(&a.queue)
 }
 
-// fewest returns the sum of the minima of the spreads of the profile and of the spreads that count the profile's pods.
-func (a *assignment) fewest() int {
+// sumOfMinima returns the sum of the minima of the spreads of the profile and of the spreads that count the profile's pods.
+func (a *assignment) sumOfMinima() int {
 	sum := 0
 	for i, g := range a.profile.In {
 		if a.profile.inKeys[i] >= 0 && a.domainCounts.index.Groups[g].Kind == Spread {
@@ -216,18 +216,18 @@ func (a *assignment) fewest() int {
 
 // placeEntry is a place with its current sort criteria, the most important first.
 type placeEntry struct {
-	place     int
-	small     bool // the pods must stay together, and this place has no room for all of them
-	full      bool // no free room left on existing nodes
-	strains   int  // number of spreads of other pods that a pod here would violate
-	penalty   int  // sum of the weights of the preferences that the place does not satisfy
-	rank      int
-	preferred int // number of pods in the domains, summed over the groups of preferred spreads
-	step      int // step of the price, so that small price differences do not make a spread uneven
-	pods      int // number of pods in the domains, summed over the groups of required spreads
-	price     float64
-	crowd     int // number of pods in the domains, summed over the spreads that count the pods of the profile
-	load      int // pods assigned to the domains of the place so far
+	place      int  // index in assignment.places
+	small      bool // the pods must stay together, and this place has no room for all of them
+	full       bool // no free room left on existing nodes
+	exceeded   int  // number of spreads of other pods that a pod here would violate
+	penalty    int  // sum of the weights of the preferences that the place does not satisfy
+	rank       int
+	preferred  int // number of pods in the domains, summed over the groups of preferred spreads
+	step       int // step of the price, so that small price differences do not make a spread uneven
+	pods       int // number of pods in the domains, summed over the groups of required spreads
+	price      float64
+	spreadPods int // number of pods in the domains, summed over the spreads that count the pods of the profile
+	load       int // pods assigned to the domains of the place so far
 }
 
 // before reports whether the place of e is better than that of f.
@@ -237,8 +237,8 @@ func (e *placeEntry) before(f *placeEntry) bool {
 		return f.small
 	case e.full != f.full:
 		return f.full
-	case e.strains != f.strains:
-		return e.strains < f.strains
+	case e.exceeded != f.exceeded:
+		return e.exceeded < f.exceeded
 	case e.penalty != f.penalty:
 		return e.penalty < f.penalty
 	case e.rank != f.rank:
@@ -251,8 +251,8 @@ func (e *placeEntry) before(f *placeEntry) bool {
 		return e.pods < f.pods
 	case e.price != f.price:
 		return e.price < f.price
-	case e.crowd != f.crowd:
-		return e.crowd < f.crowd
+	case e.spreadPods != f.spreadPods:
+		return e.spreadPods < f.spreadPods
 	case e.load != f.load:
 		return e.load < f.load
 	}
@@ -261,21 +261,21 @@ func (e *placeEntry) before(f *placeEntry) bool {
 
 // entry returns the place with index i, with its current sort criteria.
 func (a *assignment) entry(i int) placeEntry {
-	at := &a.places[i]
-	e := placeEntry{place: i, full: a.counts[i] >= at.Free, price: at.Price, rank: at.Rank, step: priceStep(at.Price)}
-	e.small = a.gather && at.Most < a.all
-	e.strains, e.crowd = a.domainCounts.strains(a.profile, at.Domains), a.domainCounts.spreadPods(a.profile, at.Domains)
+	place := &a.places[i]
+	e := placeEntry{place: i, full: a.counts[i] >= place.Free, price: place.Price, rank: place.Rank, step: priceStep(place.Price)}
+	e.small = a.gather && place.Most < a.all
+	e.exceeded, e.spreadPods = a.domainCounts.exceededSpreads(a.profile, place.Domains), a.domainCounts.spreadPods(a.profile, place.Domains)
 	for j := range a.profile.Domain {
 		r := &a.profile.Domain[j]
-		k, d := &a.domainCounts.counts[r.Group], at.Domains[r.key]
+		k, d := &a.domainCounts.counts[r.Group], place.Domains[r.keyIndex]
 		switch {
-		case k.nowhere(d):
-			e.penalty += r.Weight * one(r.Kind != AntiAffinity)
+		case k.lacksLabel(d):
+			e.penalty += r.Weight * toInt(r.Kind != AntiAffinity)
 		case r.Kind == Spread && r.Weight == 0:
 			e.pods += k.matched[d]
 		case r.Kind == Spread:
 			e.preferred += k.matched[d]
-			if k.matched[d]+one(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
+			if k.matched[d]+toInt(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				e.penalty += r.Weight
 			}
 		case r.Weight > 0 && (r.Kind == AntiAffinity) == (k.matched[d] > 0):
@@ -286,7 +286,7 @@ func (a *assignment) entry(i int) placeEntry {
 		if !a.even {
 			break
 		}
-		e.load += a.domainCounts.load[key][at.Domains[j]]
+		e.load += a.domainCounts.load[key][place.Domains[j]]
 	}
 	return e
 }

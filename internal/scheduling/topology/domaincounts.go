@@ -16,7 +16,7 @@ type count struct {
 	skewLimits []skewLimit // strictest spread over the group of any pod in the domain
 	total      int         // sum of matched
 	counted    []bool      // whether the domain counts for low
-	of         int         // number of domains that count
+	numCounted int         // number of domains that count
 	low        int         // minimum of matched among the domains that count
 	atLow      int         // number of domains that count and have exactly low pods
 }
@@ -95,9 +95,9 @@ func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 		switch {
 		case r.Weight > 0:
 		case r.Kind == AntiAffinity:
-			c.counts[r.Group].addOwners(domains[r.key], n)
+			c.counts[r.Group].addOwners(domains[r.keyIndex], n)
 		case r.Kind == Spread && n > 0:
-			c.counts[r.Group].skewLimits[domains[r.key]].tighten(r)
+			c.counts[r.Group].skewLimits[domains[r.keyIndex]].tighten(r)
 		}
 	}
 	for i, key := range p.Keys {
@@ -124,8 +124,8 @@ func (c *DomainCounts) IsFewest(p *Profile, domains []int, groups map[int]bool) 
 	return false
 }
 
-// isSpread reports whether some required spread counts the pods of the profile.
-func (c *DomainCounts) isSpread(p *Profile) bool {
+// isCountedBySpread reports whether some required spread counts the pods of the profile.
+func (c *DomainCounts) isCountedBySpread(p *Profile) bool {
 	for i, g := range p.In {
 		if p.inKeys[i] >= 0 && c.index.Groups[g].Kind == Spread {
 			return true
@@ -134,9 +134,9 @@ func (c *DomainCounts) isSpread(p *Profile) bool {
 	return false
 }
 
-// strains returns the number of groups of spreads for which one more pod of the profile in these domains would exceed the skew limit
-// of a pod that is already there. That pod could then only be bound before the new pod.
-func (c *DomainCounts) strains(p *Profile, domains []int) int {
+// exceededSpreads returns the number of groups of spreads for which one more pod of the profile in these domains would
+// exceed the skew limit of a pod that is already there. That pod could then only be bound before the new pod.
+func (c *DomainCounts) exceededSpreads(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {
 		key := p.inKeys[i]
@@ -168,21 +168,19 @@ func (c *DomainCounts) Matched(group, domain int) int { return c.counts[group].m
 // Total returns how many pods the group counts in all domains.
 func (c *DomainCounts) Total(group int) int { return c.counts[group].total }
 
-// nowhere reports whether the number stands for nodes without the label.
-func (k *count) nowhere(domain int) bool { return domain == len(k.matched)-1 }
+// lacksLabel reports whether the number of a domain stands for nodes without the label.
+func (k *count) lacksLabel(domain int) bool { return domain == len(k.matched)-1 }
 
-// addOwners adds n pods with a required anti-affinity to the group, unless the number stands for nodes without the
-// label.
+// addOwners adds n pods with a required anti-affinity to the group. It ignores pods on nodes without the label.
 func (k *count) addOwners(domain, n int) {
-	if !k.nowhere(domain) {
+	if !k.lacksLabel(domain) {
 		k.owners[domain] += n
 	}
 }
 
-// add adds n pods that the group counts, unless the number stands for nodes without the label. A negative n removes
-// pods.
+// add adds n pods that the group counts. It ignores pods on nodes without the label. A negative n removes pods.
 func (k *count) add(domain, n int) {
-	if k.nowhere(domain) {
+	if k.lacksLabel(domain) {
 		return
 	}
 	before := k.matched[domain]
@@ -199,27 +197,27 @@ func (k *count) add(domain, n int) {
 	}
 }
 
-// recount recomputes of, low and atLow.
+// recount recomputes numCounted, low and atLow.
 func (k *count) recount() {
-	k.of, k.low, k.atLow = 0, 0, 0
+	k.numCounted, k.low, k.atLow = 0, 0, 0
 	for d, n := range k.matched {
 		if !k.counted[d] {
 			continue
 		}
-		if k.of == 0 || n < k.low {
+		if k.numCounted == 0 || n < k.low {
 			k.low, k.atLow = n, 0
 		}
 		if n == k.low {
 			k.atLow++
 		}
-		k.of++
+		k.numCounted++
 	}
 }
 
 // fewest returns the minimum of matched for a rule with minDomains: 0 if fewer than minDomains domains
 // count.
 func (k *count) fewest(minDomains int) int {
-	if k.of < minDomains {
+	if k.numCounted < minDomains {
 		return 0
 	}
 	return k.low

@@ -24,22 +24,22 @@ func number(key, name string) int {
 	return numbers[name]
 }
 
-// standing has n pods on nodes of a zone and a capacity type; "" stands for nodes without the label.
-type standing struct {
-	pod       cluster.Pod
-	zone, way string
-	n         int
+// running has n pods on nodes of a zone and a capacity type; "" stands for nodes without the label.
+type running struct {
+	pod                cluster.Pod
+	zone, capacityType string
+	n                  int
 }
 
-// settle adds the pods to the domain counts as packing adds the residents of nodes.
-func settle(c *DomainCounts, b *Index, there []standing) {
-	for _, s := range there {
+// addResidents adds the pods to the domain counts as packing adds the residents of nodes.
+func addResidents(c *DomainCounts, b *Index, residents []running) {
+	for _, s := range residents {
 		at := func(key string) int {
 			switch key {
 			case Zone:
 				return number(key, s.zone)
 			case capacityType:
-				return number(key, s.way)
+				return number(key, s.capacityType)
 			}
 			return domains[key]
 		}
@@ -57,9 +57,9 @@ func settle(c *DomainCounts, b *Index, there []standing) {
 }
 
 // avoiding returns the residents that have required anti-affinity, for NewIndex.
-func avoiding(there []standing) []cluster.Resident {
+func avoiding(residents []running) []cluster.Resident {
 	var out []cluster.Resident
-	for _, s := range there {
+	for _, s := range residents {
 		k := &cluster.Kind{Namespace: s.pod.Namespace, Labels: s.pod.Labels}
 		for _, t := range s.pod.AntiAffinity {
 			if t.Weight == 0 {
@@ -71,9 +71,9 @@ func avoiding(there []standing) []cluster.Resident {
 	return out
 }
 
-func TestCensusFewest(t *testing.T) {
+func TestDomainCountsFewest(t *testing.T) {
 	t.Parallel()
-	b := bookOf(nil, pod("web", spread(Zone, 1, "web")))
+	b := indexOf(nil, pod("web", spread(Zone, 1, "web")))
 	p := &b.Profiles[b.Of[0]]
 	for name, c := range map[string]struct {
 		counted    []bool // nil: all
@@ -81,7 +81,7 @@ func TestCensusFewest(t *testing.T) {
 		pods       []int // by zone; the last number is for nodes without zone
 		want       int
 	}{
-		"nobody":                                 {nil, 0, []int{0, 0, 0, 0}, 0},
+		"no pods":                                {nil, 0, []int{0, 0, 0, 0}, 0},
 		"minimum over the zones":                 {nil, 0, []int{3, 2, 5, 0}, 2},
 		"pods without zone do not count":         {nil, 0, []int{3, 2, 5, 7}, 2},
 		"minDomains zones":                       {nil, 3, []int{3, 2, 5, 0}, 2},
@@ -92,7 +92,7 @@ func TestCensusFewest(t *testing.T) {
 		"no zone counts":                         {[]bool{false, false, false}, 0, []int{3, 2, 5, 0}, 0},
 		"the only zone that counts is full":      {[]bool{true, false, false}, 1, []int{9, 0, 0, 0}, 9},
 	} {
-		// The order of Count and settle must not matter.
+		// The order of SetCounted and AddPods must not matter.
 		for _, countFirst := range []bool{true, false} {
 			domainCounts := NewDomainCounts(b, domains)
 			if c.counted != nil && countFirst {
@@ -120,12 +120,12 @@ func TestCensusFewest(t *testing.T) {
 	}
 }
 
-// TestCensusAdd checks that Add counts pods for the hard groups that count them and as owners of required anti-affinity, and that
+// TestDomainCountsAdd checks that Add counts pods for the hard groups that count them and as owners of required anti-affinity, and that
 // a negative number removes them.
-func TestCensusAdd(t *testing.T) {
+func TestDomainCountsAdd(t *testing.T) {
 	t.Parallel()
-	b := bookOf(nil,
-		pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"), wish(1, about(Zone, "cache")))), // groups 0, 1, 2
+	b := indexOf(nil,
+		pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"), weighted(1, about(Zone, "cache")))), // groups 0, 1, 2
 		pod("cache"))
 	web, cache := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
 	c := NewDomainCounts(b, domains)
@@ -156,9 +156,9 @@ func TestCensusAdd(t *testing.T) {
 	}
 }
 
-func TestCensusClone(t *testing.T) {
+func TestDomainCountsClone(t *testing.T) {
 	t.Parallel()
-	b := bookOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"))))
+	b := indexOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"))))
 	p := &b.Profiles[b.Of[0]]
 	c := NewDomainCounts(b, domains)
 	c.Add(p, []int{0}, 1)
@@ -166,7 +166,7 @@ func TestCensusClone(t *testing.T) {
 	clone.Add(p, []int{0}, 1)
 	clone.Add(p, []int{1}, 1)
 	clone.SetCounted(0, []bool{true, true, false})
-	if c.Total(0) != 1 || c.counts[1].owners[0] != 1 || c.load[Zone][0] != 1 || c.counts[0].of != 3 {
+	if c.Total(0) != 1 || c.counts[1].owners[0] != 1 || c.load[Zone][0] != 1 || c.counts[0].numCounted != 3 {
 		t.Errorf("changes of the clone changed the original: %+v, load %v", c.counts, c.load)
 	}
 	if clone.Total(0) != 3 || clone.counts[1].owners[0] != 2 || clone.load[Zone][1] != 1 ||
@@ -175,11 +175,11 @@ func TestCensusClone(t *testing.T) {
 	}
 }
 
-// TestCensusKeepsLow checks that the incrementally updated minimum equals a recount of all domains.
-func TestCensusKeepsLow(t *testing.T) {
+// TestDomainCountsKeepsLow checks that the incrementally updated minimum equals a recount of all domains.
+func TestDomainCountsKeepsLow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		b := bookOf(nil, pod("web", spread(Zone, 1, "web")))
+		b := indexOf(nil, pod("web", spread(Zone, 1, "web")))
 		c := NewDomainCounts(b, map[string]int{Zone: 4})
 		c.SetCounted(0, rapid.SliceOfN(rapid.Bool(), 4, 4).Draw(t, "counted"))
 		k := &c.counts[0]
@@ -189,41 +189,42 @@ func TestCensusKeepsLow(t *testing.T) {
 		}
 		kept := *k
 		k.recount()
-		if kept.low != k.low || kept.atLow != k.atLow || kept.of != k.of {
-			t.Errorf("updated minimum: %d in %d of %d domains; recounted: %d in %d of %d", kept.low, kept.atLow, kept.of, k.low, k.atLow, k.of)
+		if kept.low != k.low || kept.atLow != k.atLow || kept.numCounted != k.numCounted {
+			t.Errorf("updated minimum: %d in %d of %d domains; recounted: %d in %d of %d",
+				kept.low, kept.atLow, kept.numCounted, k.low, k.atLow, k.numCounted)
 		}
 	})
 }
 
-// TestStrains checks that a pod without rules can exceed the skew limit of pods with a spread in its domain.
-func TestStrains(t *testing.T) {
+// TestExceededSpreads checks that a pod without rules can exceed the skew limit of pods with a spread in its domain.
+func TestExceededSpreads(t *testing.T) {
 	t.Parallel()
-	free := cluster.Pod{Namespace: "default", Labels: requirements.Labels{"app": "web"}}
-	bound := free
-	bound.Labels = requirements.Labels{"app": "other"}
-	bound.Spread = []cluster.Spread{{
+	plain := cluster.Pod{Namespace: "default", Labels: requirements.Labels{"app": "web"}}
+	withSpread := plain
+	withSpread.Labels = requirements.Labels{"app": "other"}
+	withSpread.Spread = []cluster.Spread{{
 		Key: Zone, MaxSkew: 1, Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf("web")}},
 	}}
-	index := NewIndex([]PodRef{{Pod: &free}, {Pod: &bound}}, nil, nil)
+	index := NewIndex([]PodRef{{Pod: &plain}, {Pod: &withSpread}}, nil, nil)
 	domainCounts := NewDomainCounts(index, map[string]int{Zone: 3})
-	freely, spread := &index.Profiles[index.Of[0]], &index.Profiles[index.Of[1]]
+	plainProfile, spreadProfile := &index.Profiles[index.Of[0]], &index.Profiles[index.Of[1]]
 
-	domainCounts.Add(freely, []int{0}, 5)
-	if n := domainCounts.strains(freely, []int{0}); n != 0 {
-		t.Errorf("%d spreads are strained before any pod with a spread is there, want 0", n)
+	domainCounts.Add(plainProfile, []int{0}, 5)
+	if n := domainCounts.exceededSpreads(plainProfile, []int{0}); n != 0 {
+		t.Errorf("%d spreads are exceeded before any pod with a spread is there, want 0", n)
 	}
-	domainCounts.Add(spread, []int{1}, 1)
-	if n := domainCounts.strains(freely, []int{1}); n != 0 {
-		t.Errorf("%d spreads are strained by the first pod beside the owner, want 0: the skew is 1", n)
+	domainCounts.Add(spreadProfile, []int{1}, 1)
+	if n := domainCounts.exceededSpreads(plainProfile, []int{1}); n != 0 {
+		t.Errorf("%d spreads are exceeded by the first pod beside the pod with the spread, want 0: the skew is 1", n)
 	}
-	domainCounts.Add(freely, []int{1}, 1)
+	domainCounts.Add(plainProfile, []int{1}, 1)
 	for domain, want := range []int{0, 1, 0} {
-		if n := domainCounts.strains(freely, []int{domain}); n != want {
-			t.Errorf("domain %d: %d spreads are strained, want %d", domain, n, want)
+		if n := domainCounts.exceededSpreads(plainProfile, []int{domain}); n != want {
+			t.Errorf("domain %d: %d spreads are exceeded, want %d", domain, n, want)
 		}
 	}
-	if counts := domainCounts.Assign(freely, 2,
+	if counts := domainCounts.Assign(plainProfile, 2,
 		[]Place{{Domains: []int{1}, Most: 9}, {Domains: []int{2}, Most: 9}}); counts[0] != 1 || counts[1] != 1 {
-		t.Errorf("pods go to %v, want [1 1]: the second makes the place of the owner as good as any", counts)
+		t.Errorf("pods go to %v, want [1 1]: after the pod in domain 2, one more pod in domain 1 exceeds no spread", counts)
 	}
 }

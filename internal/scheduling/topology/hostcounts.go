@@ -8,16 +8,16 @@ import (
 // HostCounts counts the pods on one node for the rules over host names. The
 // zero value is an empty node.
 type HostCounts struct {
-	entries []tallied
+	entries []groupCounts
 	slots   []int32 // hash table by group: index in entries plus one; 0: free; nil up to fewEntries entries
 }
 
-// tallied has the counts of one group on the node.
-type tallied struct {
+// groupCounts has the counts of one group on the node.
+type groupCounts struct {
 	group   int
 	matched int // pods that the group counts
 	owners  int // pods with a required rule about the group: an anti-affinity, or a spread
-	most    int // the lowest maxSkew of the pods with a spread over the group; 0: no such pod
+	maxSkew int // the lowest maxSkew of the pods with a spread over the group; 0: no such pod
 }
 
 // fewEntries is the maximum number of entries that are searched without a hash table.
@@ -28,21 +28,21 @@ func (t HostCounts) Clone() HostCounts {
 	return HostCounts{entries: slices.Clone(t.entries), slots: slices.Clone(t.slots)}
 }
 
-// of returns the counts of the group; zeros if it has no entry.
-func (t *HostCounts) of(group int) tallied {
+// countsOf returns the counts of the group; zeros if it has no entry.
+func (t *HostCounts) countsOf(group int) groupCounts {
 	if i := t.find(group); i >= 0 {
 		return t.entries[i]
 	}
-	return tallied{}
+	return groupCounts{}
 }
 
-// at returns the entry of the group for changes. It adds the entry if there is none.
-func (t *HostCounts) at(group int) *tallied {
+// entryOf returns the entry of the group for changes. It adds the entry if there is none.
+func (t *HostCounts) entryOf(group int) *groupCounts {
 	i := t.find(group)
 	if i < 0 {
 		i = len(t.entries)
-		t.entries = append(t.entries, tallied{group: group})
-		t.note(i)
+		t.entries = append(t.entries, groupCounts{group: group})
+		t.addToTable(i)
 	}
 	return &t.entries[i]
 }
@@ -70,23 +70,23 @@ func (t *HostCounts) home(group int) int {
 	return int(uint32(group)*0x9e3779b1>>8) & (len(t.slots) - 1)
 }
 
-// note adds the last entry, which has index i, to the hash table. It grows the table so that at most half of it is used.
-func (t *HostCounts) note(i int) {
+// addToTable adds the last entry, which has index i, to the hash table. It grows the table so that at most half of it is used.
+func (t *HostCounts) addToTable(i int) {
 	if len(t.entries) <= fewEntries {
 		return
 	}
 	if 2*len(t.entries) <= len(t.slots) {
-		t.enter(i)
+		t.putInTable(i)
 		return
 	}
 	t.slots = make([]int32, max(4*fewEntries, 2*len(t.slots)))
 	for i := range t.entries {
-		t.enter(i)
+		t.putInTable(i)
 	}
 }
 
-// enter puts the entry with index i into the first free slot of the hash table.
-func (t *HostCounts) enter(i int) {
+// putInTable puts the entry with index i into the first free slot of the hash table.
+func (t *HostCounts) putInTable(i int) {
 	at := t.home(t.entries[i].group)
 	for t.slots[at] != 0 {
 		at = (at + 1) & (len(t.slots) - 1)
@@ -95,31 +95,31 @@ func (t *HostCounts) enter(i int) {
 }
 
 // Matched returns how many pods the group counts on the node.
-func (t *HostCounts) Matched(group int) int { return t.of(group).matched }
+func (t *HostCounts) Matched(group int) int { return t.countsOf(group).matched }
 
 // Add adds n pods of the profile.
 func (t *HostCounts) Add(p *Profile, n int) {
 	for _, g := range p.HostIn {
-		t.at(g).matched += n
+		t.entryOf(g).matched += n
 	}
 	for i := range p.Host {
 		r := &p.Host[i]
 		if r.Weight > 0 || r.Kind == Affinity {
 			continue
 		}
-		e := t.at(r.Group)
+		e := t.entryOf(r.Group)
 		e.owners += n
-		if r.Kind == Spread && (e.most == 0 || r.MaxSkew < e.most) {
-			e.most = r.MaxSkew
+		if r.Kind == Spread && (e.maxSkew == 0 || r.MaxSkew < e.maxSkew) {
+			e.maxSkew = r.MaxSkew
 		}
 	}
 }
 
 // AddPods adds n pods that the group counts.
-func (t *HostCounts) AddPods(group, n int) { t.at(group).matched += n }
+func (t *HostCounts) AddPods(group, n int) { t.entryOf(group).matched += n }
 
 // AddOwners adds n pods with a required anti-affinity to the group.
-func (t *HostCounts) AddOwners(group, n int) { t.at(group).owners += n }
+func (t *HostCounts) AddOwners(group, n int) { t.entryOf(group).owners += n }
 
 // Limits are options of Room.
 type Limits struct {
@@ -151,38 +151,38 @@ func (t *HostCounts) Room(b *Index, p *Profile, l Limits) int {
 		if r.Weight > 0 && (!l.Strict || r.Weight <= l.DroppedWeight) {
 			continue
 		}
-		room = min(room, ownRoom(t.of(r.Group).matched, r, l))
+		room = min(room, roomByRule(t.countsOf(r.Group).matched, r, l))
 	}
 	for _, g := range p.HostIn {
-		e := t.of(g)
+		e := t.countsOf(g)
 		switch {
 		case e.owners == 0:
 		case b.Groups[g].Kind == AntiAffinity:
 			return 0
-		case b.Groups[g].Kind == Spread && e.most > 0 && !l.Last:
-			room = min(room, max(e.most+l.fewest(g, 0)-e.matched, 0))
+		case b.Groups[g].Kind == Spread && e.maxSkew > 0 && !l.Last:
+			room = min(room, max(e.maxSkew+l.fewest(g, 0)-e.matched, 0))
 		}
 	}
 	return max(room, 0)
 }
 
-// ownRoom returns how many more pods with the rule r the node may take by this rule alone. matched is how many pods of
-// the group of the rule it has.
-func ownRoom(matched int, r *Rule, l Limits) int {
-	near := r.Kind == Affinity && (r.Weight == 0 || l.HasPod != nil && l.HasPod(r.Group))
+// roomByRule returns how many more pods with the rule r the node may take by this rule alone. matched is the number of
+// pods on the node that the group of the rule counts.
+func roomByRule(matched int, r *Rule, l Limits) int {
+	needsPod := r.Kind == Affinity && (r.Weight == 0 || l.HasPod != nil && l.HasPod(r.Group))
 	switch {
-	case r.Kind == AntiAffinity && matched > 0, near && matched == 0 && !l.Together:
+	case r.Kind == AntiAffinity && matched > 0, needsPod && matched == 0 && !l.Together:
 		return 0
 	case r.Kind == Spread:
-		return spreadRoom(matched, r, l)
+		return roomBySpread(matched, r, l)
 	case r.Kind == AntiAffinity && r.Self:
 		return 1
 	}
 	return math.MaxInt
 }
 
-// spreadRoom is ownRoom for a spread.
-func spreadRoom(matched int, r *Rule, l Limits) int {
+// roomBySpread is roomByRule for a spread.
+func roomBySpread(matched int, r *Rule, l Limits) int {
 	most := r.MaxSkew + l.fewest(r.Group, r.MinDomains) - matched
 	if r.Self {
 		return max(most, 0)
@@ -203,8 +203,9 @@ func (l Limits) fewest(group, minDomains int) int {
 
 // MaxPerNode returns the maximum number of pods of the profile on any node by the strictest required rule of the
 // profile, and the group of that rule; math.MaxInt and 0 if no rule limits the number. A spread limits a node to its
-// maxSkew only if some node never has a pod of the group. counts reports for which groups that is true; nil: for all.
-func (p *Profile) MaxPerNode(counts func(group int) bool) (most, group int) {
+// maxSkew only if some node never has a pod of the group. hasEmptyNode reports whether there is such a node for a group;
+// nil: for all groups.
+func (p *Profile) MaxPerNode(hasEmptyNode func(group int) bool) (most, group int) {
 	most = math.MaxInt
 	for i := range p.Host {
 		r := &p.Host[i]
@@ -214,7 +215,7 @@ func (p *Profile) MaxPerNode(counts func(group int) bool) (most, group int) {
 		switch {
 		case r.Kind == AntiAffinity && most > 1:
 			most, group = 1, r.Group
-		case r.Kind == Spread && r.MaxSkew < most && (counts == nil || counts(r.Group)):
+		case r.Kind == Spread && r.MaxSkew < most && (hasEmptyNode == nil || hasEmptyNode(r.Group)):
 			most, group = r.MaxSkew, r.Group
 		}
 	}

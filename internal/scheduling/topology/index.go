@@ -37,9 +37,9 @@ type Group struct {
 	// affects only the pods with the preference.
 	Hard bool
 
-	terms []cluster.Term // a pod of the group matches all of them
-	set   int            // replaces terms in a wide Index (see wide): number of the set of pods
-	keys  int            // replaces Keys in a wide Index, if there are many: number of the list
+	terms     []cluster.Term // a pod of the group matches all of them
+	memberSet int            // replaces terms in a wide Index (see wide): number of the set of pods
+	keyList   int            // identifies Keys in a wide Index, if there are many: number of the list; otherwise 0
 }
 
 // matches reports whether the group counts a pod.
@@ -64,7 +64,7 @@ type Rule struct {
 	// first of these pods may go to any zone, whatever affinity it has.
 	Volume bool
 
-	key int // index into Profile.Keys, for rules in Profile.Domain
+	keyIndex int // index into Profile.Keys, for rules in Profile.Domain
 }
 
 // Profile has the topology rules of pods, and the groups that count the pods.
@@ -148,7 +148,7 @@ const Plain = 0
 // is not limited.
 func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.Kind) *Index {
 	b := emptyIndex(len(pods))
-	if len(residents) == 0 && !slices.ContainsFunc(pods, PodRef.asks) {
+	if len(residents) == 0 && !slices.ContainsFunc(pods, PodRef.hasRules) {
 		return b
 	}
 	like := make([]bool, len(pods)) // by pod: whether it certainly has the same profile as the pod before it
@@ -159,14 +159,14 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 		return newWide(pods, like, residents, kinds())
 	}
 	rules := b.rulesOf(pods, like)
-	own := len(b.Groups)
+	first := len(b.Groups) // the first group that only residents have
 	for _, r := range residents {
 		for i := range r.Avoids {
-			b.avoid(&r.Avoids[i])
+			b.groupNumber(antiAffinityGroup(&r.Avoids[i])) // adds the group
 		}
 	}
 	b.prepareLookup()
-	if b.isTedious(pods, like, kinds) {
+	if b.isTooSlow(pods, like, kinds) {
 		return newWide(pods, like, residents, kinds())
 	}
 	ins := make([][]int, len(pods))
@@ -177,7 +177,7 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 		}
 		ins[i] = b.GroupsOf(p.Namespace, p.Labels)
 	}
-	b.forget(own)
+	b.dropUnmatched(first)
 	profiles := newProfiler(b)
 	for i, p := range pods {
 		if like[i] {
@@ -231,15 +231,15 @@ func (b *Index) rulesOf(pods []PodRef, like []bool) [][]Rule {
 		switch {
 		case like[i]:
 			rules[i] = rules[i-1]
-		case p.asks():
+		case p.hasRules():
 			rules[i] = b.rules(p)
 		}
 	}
 	return rules
 }
 
-// asks reports whether the pod has topology rules or an unbound shared volume claim.
-func (p PodRef) asks() bool {
+// hasRules reports whether the pod has topology rules or an unbound shared volume claim.
+func (p PodRef) hasRules() bool {
 	return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.Volumes) > 0
 }
 
@@ -247,7 +247,7 @@ func (p PodRef) asks() bool {
 // is true for most adjacent pods of a workload.
 func (p PodRef) isLike(o PodRef) bool {
 	return p.Nodes == o.Nodes && p.Namespace == o.Namespace && len(p.Volumes) == 0 && len(o.Volumes) == 0 &&
-		p.SharesDemands(o.Pod) && maps.Equal(p.Labels, o.Labels)
+		p.SharesConstraints(o.Pod) && maps.Equal(p.Labels, o.Labels)
 }
 
 // rules returns the rules of the pod, and adds their groups to the Index.
@@ -257,7 +257,7 @@ func (b *Index) rules(p PodRef) []Rule {
 		g := Group{Kind: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft}
 		g.Keys = keysBeside(p.Spread, s)
 		g.terms = []cluster.Term{{Namespaces: []string{p.Namespace}, Selector: s.Selector}}
-		r := Rule{Group: b.number(g), Kind: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
+		r := Rule{Group: b.groupNumber(g), Kind: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
 		if !s.AnyNode {
 			b.accepts[r.Group] = p.Required
 		}
@@ -291,8 +291,9 @@ func (b *Index) rules(p PodRef) []Rule {
 	return out
 }
 
-// keysBeside returns the labels of the pod's other spreads that are required, if s is required, or preferred, if s is preferred.
-// kube-scheduler ignores nodes that lack one of these labels. The host name is left out, because every node has it.
+// keysBeside returns the labels of the pod's other spreads of the same strength as s: of the required spreads if s is
+// required, of the preferred ones if s is preferred. kube-scheduler ignores nodes that lack one of these labels. The host
+// name is left out, because every node has it.
 func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
 	var out []string
 	for _, other := range all {
@@ -306,16 +307,13 @@ func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
 
 // rule returns the rule of the pod about the group. It adds the group if it is new. weight is 0 for a required rule.
 func (b *Index) rule(p PodRef, g Group, weight int) Rule {
-	return Rule{Group: b.number(g), Kind: g.Kind, Self: g.matches(p.Namespace, p.Labels), Weight: weight}
+	return Rule{Group: b.groupNumber(g), Kind: g.Kind, Self: g.matches(p.Namespace, p.Labels), Weight: weight}
 }
 
 // antiAffinityGroup returns the group of an anti-affinity term, without its number.
 func antiAffinityGroup(t *cluster.Term) Group {
 	return Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
 }
-
-// avoid adds the group of a resident's anti-affinity term.
-func (b *Index) avoid(t *cluster.Term) { b.number(antiAffinityGroup(t)) }
 
 // volumeGroup returns the group of the pods that share an unbound volume claim. They must be in one zone. Its term only
 // identifies the claim and matches no pod by labels.
@@ -327,8 +325,8 @@ func volumeGroup(claim string) Group {
 // Zone is the label with a node's availability zone.
 const Zone = "topology.kubernetes.io/zone"
 
-// number returns the number of the group. It adds the group if it is new.
-func (b *Index) number(g Group) int {
+// groupNumber returns the number of the group. It adds the group if it is new.
+func (b *Index) groupNumber(g Group) int {
 	key := groupKey(nil, &g)
 	n, ok := b.numbers[string(key)]
 	if !ok {
@@ -437,7 +435,7 @@ func (b *Index) withVolumes(in []int, claims []string) []int {
 	out := slices.Clone(in)
 	for _, claim := range claims {
 		g := volumeGroup(claim)
-		out = append(out, b.number(g))
+		out = append(out, b.groupNumber(g))
 	}
 	slices.Sort(out)
 	return out
@@ -468,7 +466,7 @@ func (b *Index) profile(rules []Rule, in []int) Profile {
 	}
 	p.Keys = slices.Sorted(maps.Keys(keys))
 	for i := range p.Domain {
-		p.Domain[i].key = slices.Index(p.Keys, b.Groups[p.Domain[i].Group].Key)
+		p.Domain[i].keyIndex = slices.Index(p.Keys, b.Groups[p.Domain[i].Group].Key)
 	}
 	for _, n := range p.In {
 		p.inKeys = append(p.inKeys, slices.Index(p.Keys, b.Groups[n].Key))

@@ -24,6 +24,7 @@ func pod(app string, edit ...func(*cluster.Pod)) cluster.Pod {
 	return p
 }
 
+// apps returns a selector of the pods of these apps.
 func apps(names ...string) cluster.Selector {
 	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(names...)}}
 }
@@ -33,15 +34,18 @@ func about(key, app string) cluster.Term {
 	return cluster.Term{Key: key, Namespaces: []string{"default"}, Selector: apps(app)}
 }
 
-func wish(weight int, t cluster.Term) cluster.Term {
+// weighted returns the term as a preference with this weight.
+func weighted(weight int, t cluster.Term) cluster.Term {
 	t.Weight = weight
 	return t
 }
 
+// near adds affinity terms.
 func near(terms ...cluster.Term) func(*cluster.Pod) {
 	return func(p *cluster.Pod) { p.Affinity = append(p.Affinity, terms...) }
 }
 
+// away adds anti-affinity terms.
 func away(terms ...cluster.Term) func(*cluster.Pod) {
 	return func(p *cluster.Pod) { p.AntiAffinity = append(p.AntiAffinity, terms...) }
 }
@@ -69,7 +73,8 @@ func volume(claims ...string) func(*cluster.Pod) { return func(p *cluster.Pod) {
 
 func namespace(name string) func(*cluster.Pod) { return func(p *cluster.Pod) { p.Namespace = name } }
 
-func bookOf(residents []cluster.Resident, pods ...cluster.Pod) *Index {
+// indexOf returns the Index of the pods, which all have the same signature.
+func indexOf(residents []cluster.Resident, pods ...cluster.Pod) *Index {
 	wanted := make([]PodRef, len(pods))
 	for i := range pods {
 		wanted[i] = PodRef{Pod: &pods[i]}
@@ -77,9 +82,9 @@ func bookOf(residents []cluster.Resident, pods ...cluster.Pod) *Index {
 	return NewIndex(wanted, residents, nil)
 }
 
-func TestBook(t *testing.T) {
+func TestNewIndex(t *testing.T) {
 	t.Parallel()
-	keeper := []cluster.Resident{{Kind: &cluster.Kind{Avoids: []cluster.Term{about(Zone, "web")}}, Count: 1}}
+	avoidsWeb := []cluster.Resident{{Kind: &cluster.Kind{Avoids: []cluster.Term{about(Zone, "web")}}, Count: 1}}
 	everywhere := about(Zone, "web")
 	everywhere.Namespaces, everywhere.AllNamespaces = nil, true
 	for name, c := range map[string]struct {
@@ -107,7 +112,7 @@ func TestBook(t *testing.T) {
 			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", spread(Zone, 1, "web", minDomains(2)))}, nil, 1, []int{1, 2},
 		},
 		"required and preferred: two profiles, one group": {
-			[]cluster.Pod{pod("web", away(about(Zone, "web"))), pod("web", away(wish(5, about(Zone, "web"))))}, nil, 1, []int{1, 2},
+			[]cluster.Pod{pod("web", away(about(Zone, "web"))), pod("web", away(weighted(5, about(Zone, "web"))))}, nil, 1, []int{1, 2},
 		},
 		"a spread counts the pods of its own namespace": {
 			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", namespace("other"), spread(Zone, 1, "web"))}, nil, 2, []int{1, 2},
@@ -122,7 +127,8 @@ func TestBook(t *testing.T) {
 			}, nil, 3, []int{1, 2},
 		},
 		"required affinity: one group per label; each preference has its own": {
-			[]cluster.Pod{pod("web", near(about(Zone, "db"), about(Zone, "cache"), wish(1, about(Zone, "db")), wish(2, about(Zone, "cache"))))},
+			[]cluster.Pod{pod("web",
+				near(about(Zone, "db"), about(Zone, "cache"), weighted(1, about(Zone, "db")), weighted(2, about(Zone, "cache"))))},
 			nil, 3, []int{1},
 		},
 		"affinity and anti-affinity: two groups": {
@@ -132,26 +138,26 @@ func TestBook(t *testing.T) {
 			[]cluster.Pod{pod("web", away(about(Zone, "web"), everywhere))}, nil, 2, []int{1},
 		},
 		"anti-affinity of residents": {
-			[]cluster.Pod{pod("web"), pod("db"), pod("web", namespace("other"))}, keeper, 1, []int{1, Plain, Plain},
+			[]cluster.Pod{pod("web"), pod("db"), pod("web", namespace("other"))}, avoidsWeb, 1, []int{1, Plain, Plain},
 		},
 		"two pods share a volume, one has its own": {
 			[]cluster.Pod{pod("web", volume("a/data")), pod("db", volume("a/data")), pod("web", volume("a/logs"))}, nil, 2, []int{1, 1, 2},
 		},
 	} {
-		b := bookOf(c.residents, c.pods...)
+		b := indexOf(c.residents, c.pods...)
 		if len(b.Groups) != c.groups || !slices.Equal(b.Of, c.of) {
 			t.Errorf("%s: %d groups, profiles %v; want %d, %v", name, len(b.Groups), b.Of, c.groups, c.of)
 		}
-		again := bookOf(c.residents, c.pods...)
+		again := indexOf(c.residents, c.pods...)
 		if !reflect.DeepEqual(b.Groups, again.Groups) || !reflect.DeepEqual(b.Profiles, again.Profiles) {
 			t.Errorf("%s: a second index of the same pods differs", name)
 		}
 	}
 }
 
-// TestBookNodes checks that pods with another signature have another group for a spread, because it counts the nodes that its owner
+// TestGroupsBySignature checks that pods with another signature have another group for a spread, because it counts the nodes that its owner
 // accepts. For affinity they have the same group.
-func TestBookNodes(t *testing.T) {
+func TestGroupsBySignature(t *testing.T) {
 	t.Parallel()
 	p := pod("web", spread(Zone, 1, "web"), near(about(Zone, "web")))
 	b := NewIndex([]PodRef{{&p, 0}, {&p, 1}, {&p, 0}}, nil, nil)
@@ -174,7 +180,7 @@ func TestBookNodes(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	t.Parallel()
-	everybody := func(s *cluster.Spread) { s.Selector = cluster.Selector{} }
+	emptySelector := func(s *cluster.Spread) { s.Selector = cluster.Selector{} }
 	for name, c := range map[string]struct {
 		pod  cluster.Pod
 		want []Rule
@@ -187,7 +193,7 @@ func TestRules(t *testing.T) {
 			pod("web", spread(Zone, 1, "web", soft)), []Rule{{Kind: Spread, Self: true, MaxSkew: 1, Weight: 1}},
 		},
 		"spread of other pods":          {pod("web", spread(Zone, 1, "db")), []Rule{{Kind: Spread, MaxSkew: 1}}},
-		"spread with an empty selector": {pod("web", spread(Zone, 1, "", everybody)), []Rule{{Kind: Spread, MaxSkew: 1}}},
+		"spread with an empty selector": {pod("web", spread(Zone, 1, "", emptySelector)), []Rule{{Kind: Spread, MaxSkew: 1}}},
 		"affinity with an empty selector": {
 			pod("web", near(cluster.Term{Key: Zone, AllNamespaces: true})), []Rule{{Kind: Affinity, Self: true}},
 		},
@@ -195,14 +201,14 @@ func TestRules(t *testing.T) {
 			pod("web", near(about(Zone, "web"), about(capacityType, "db"))), []Rule{{Kind: Affinity}, {Kind: Affinity, Group: 1}},
 		},
 		"preferred affinity is a separate rule": {
-			pod("web", near(about(Zone, "db"), wish(7, about(Zone, "web")))),
+			pod("web", near(about(Zone, "db"), weighted(7, about(Zone, "web")))),
 			[]Rule{{Kind: Affinity}, {Kind: Affinity, Group: 1, Self: true, Weight: 7}},
 		},
-		"anti-affinity": {pod("web", away(about(Zone, "web"), wish(9, about(Zone, "db")))),
+		"anti-affinity": {pod("web", away(about(Zone, "web"), weighted(9, about(Zone, "db")))),
 			[]Rule{{Kind: AntiAffinity, Self: true}, {Kind: AntiAffinity, Group: 1, Weight: 9}}},
 		"a volume": {pod("web", volume("default/data")), []Rule{{Kind: Affinity, Self: true, Volume: true}}},
 	} {
-		b := bookOf(nil, c.pod)
+		b := indexOf(nil, c.pod)
 		if diff := cmp.Diff(c.want, b.Profiles[b.Of[0]].Domain, cmpopts.IgnoreUnexported(Rule{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -212,19 +218,19 @@ func TestRules(t *testing.T) {
 // TestProfile checks that rules over host names are separate, and that only labels of the pod's rules and of hard groups are keys.
 func TestProfile(t *testing.T) {
 	t.Parallel()
-	b := bookOf(nil,
-		pod("web", spread(Hostname, 1, "web"), spread(Zone, 1, "web"), near(wish(3, about(capacityType, "db")))),
+	b := indexOf(nil,
+		pod("web", spread(Hostname, 1, "web"), spread(Zone, 1, "web"), near(weighted(3, about(capacityType, "db")))),
 		pod("db", near(about(Hostname, "web"))),
 		pod("cache"))
 	web, db := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
 	if want := []string{capacityType, Zone}; !slices.Equal(web.Keys, want) {
-		t.Errorf("the keys of web are %v, want %v, with the label of the preference", web.Keys, want)
+		t.Errorf("the keys of web are %v, want %v: the labels of the spread and of the preference", web.Keys, want)
 	}
 	if len(db.Keys) != 0 || len(db.In) != 1 || len(db.Host) != 1 || len(db.HostIn) != 0 {
 		t.Errorf("db: %+v; want no key for a preference of other pods, and one rule over host names", db)
 	}
 	if len(web.Host) != 1 || len(web.Domain) != 2 || len(web.HostIn) != 2 || len(web.In) != 1 {
-		t.Errorf("web: %+v; want one rule over host names of three, counted by two groups there", web)
+		t.Errorf("web: %+v; want one of its three rules over host names, and two groups over host names that count it", web)
 	}
 	if web.HasRequiredHostAffinity() || !db.HasRequiredHostAffinity() {
 		t.Error("want required host affinity for db, and not for web")
@@ -232,13 +238,13 @@ func TestProfile(t *testing.T) {
 	if web.IsPlain() || db.IsPlain() || b.Of[2] != Plain || !b.Profiles[Plain].IsPlain() {
 		t.Error("want only cache to be plain")
 	}
-	hopeful := bookOf(nil, pod("db", near(wish(1, about(Hostname, "web")))))
-	if hopeful.Profiles[1].HasRequiredHostAffinity() {
+	preferring := indexOf(nil, pod("db", near(weighted(1, about(Hostname, "web")))))
+	if preferring.Profiles[1].HasRequiredHostAffinity() {
 		t.Error("a preferred host affinity is reported as required")
 	}
 }
 
-func TestProfileCap(t *testing.T) {
+func TestMaxPerNode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		pod         cluster.Pod
@@ -249,17 +255,17 @@ func TestProfileCap(t *testing.T) {
 		"stricter of two":        {pod("web", spread(Hostname, 3, "web"), away(about(Hostname, "web"))), 1, 1},
 		"stricter of two, first": {pod("web", away(about(Hostname, "db"), about(Hostname, "web")), spread(Hostname, 2, "web")), 1, 2},
 		"rules about other pods": {pod("web", away(about(Hostname, "db")), spread(Hostname, 1, "db")), math.MaxInt, 0},
-		"preferences":            {pod("web", away(wish(1, about(Hostname, "web"))), spread(Hostname, 1, "web", soft)), math.MaxInt, 0},
+		"preferences":            {pod("web", away(weighted(1, about(Hostname, "web"))), spread(Hostname, 1, "web", soft)), math.MaxInt, 0},
 		"rules over zones":       {pod("web", away(about(Zone, "web"))), math.MaxInt, 0},
 	} {
-		b := bookOf(nil, c.pod)
+		b := indexOf(nil, c.pod)
 		if most, group := b.Profiles[b.Of[0]].MaxPerNode(nil); most != c.most || group != c.group {
-			t.Errorf("%s: %d by group %d, want %d by %d", name, most, group, c.most, c.group)
+			t.Errorf("%s: at most %d pods by group %d, want %d by group %d", name, most, group, c.most, c.group)
 		}
 	}
-	b := bookOf(nil, pod("web", spread(Hostname, 1, "web")))
+	b := indexOf(nil, pod("web", spread(Hostname, 1, "web")))
 	if most, _ := b.Profiles[b.Of[0]].MaxPerNode(func(int) bool { return false }); most != math.MaxInt {
-		t.Errorf("a spread for which counts returns false limits a node to %d", most)
+		t.Errorf("a spread without an empty node limits a node to %d pods", most)
 	}
 }
 
@@ -270,7 +276,7 @@ func TestGroupsOf(t *testing.T) {
 	not.Selector.Labels = requirements.Requirements{"app": requirements.NoneOf("web", "db")}
 	both := about(Zone, "web")
 	both.Selector.Labels = requirements.Requirements{"tier": requirements.Any(), "app": requirements.OneOf("web")}
-	b := bookOf(nil, pod("x",
+	b := indexOf(nil, pod("x",
 		spread(Zone, 1, "web"), // 0
 		spread(Zone, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} }), // 1: no pod
 		away(everywhere, not, both),                                                                    // 2, 3, 4
@@ -307,32 +313,32 @@ func TestGroupsOf(t *testing.T) {
 		t.Errorf("the cache has %d entries, want %d", got, want)
 	}
 	if got, want := b.Profiles[b.Of[0]].In, []int{3, 5, 8}; !slices.Equal(got, want) {
-		t.Errorf("the owner is in %v, want %v", got, want)
+		t.Errorf("groups %v count the owner of the rules, want %v", got, want)
 	}
 }
 
 // TestGroupsOfVolumes checks that a pod is counted for its volume, and that other pods with its labels are not.
 func TestGroupsOfVolumes(t *testing.T) {
 	t.Parallel()
-	b := bookOf(nil, pod("db", volume("default/data")), // 0
+	b := indexOf(nil, pod("db", volume("default/data")), // 0
 		pod("web", volume("default/data"), away(about(Zone, "web"), about(capacityType, "web"), about("rack", "web")))) // 1, 2, 3
 	if got, want := b.Profiles[b.Of[1]].In, []int{0, 1, 2, 3}; !slices.Equal(got, want) {
-		t.Errorf("the pod is in %v, want %v", got, want)
+		t.Errorf("groups %v count the pod, want %v", got, want)
 	}
 	if got, want := b.GroupsOf("default", requirements.Labels{"app": "web"}), []int{1, 2, 3}; !slices.Equal(got, want) {
 		t.Errorf("groups %v count other pods with its labels, want %v", got, want)
 	}
 }
 
-func TestBookApart(t *testing.T) {
+func TestAntiAffinityGroup(t *testing.T) {
 	t.Parallel()
-	b := bookOf(nil, pod("web", away(about(Zone, "web")), near(about(Zone, "db"))))
-	known, heavier, other := about(Zone, "web"), wish(4, about(Zone, "web")), about(Zone, "db")
+	b := indexOf(nil, pod("web", away(about(Zone, "web")), near(about(Zone, "db"))))
+	known, heavier, other := about(Zone, "web"), weighted(4, about(Zone, "web")), about(Zone, "db")
 	if g, ok := b.AntiAffinityGroup(&known); !ok || g != 1 {
-		t.Errorf("Apart = %d, %t; want group 1, after the affinity", g, ok)
+		t.Errorf("AntiAffinityGroup = %d, %t; want group 1, after the affinity", g, ok)
 	}
 	if g, ok := b.AntiAffinityGroup(&heavier); !ok || g != 1 {
-		t.Errorf("group of the same term as a preference = %d, %t; want group 1", g, ok)
+		t.Errorf("AntiAffinityGroup of the same term as a preference = %d, %t; want group 1", g, ok)
 	}
 	if _, ok := b.AntiAffinityGroup(&other); ok {
 		t.Error("an affinity is reported as anti-affinity")

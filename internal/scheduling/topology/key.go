@@ -10,11 +10,11 @@ import (
 func groupKey(b []byte, g *Group) []byte {
 	b = hashkey.Flag(append(b, byte(g.Kind)), g.AnyNode, g.HonorTaints)
 	b = hashkey.Text(hashkey.Int(b, g.Nodes), g.Key)
-	b = hashkey.Int(hashkey.Int(b, len(g.Keys)), g.keys)
-	if g.keys == 0 {
+	b = hashkey.Int(hashkey.Int(b, len(g.Keys)), g.keyList)
+	if g.keyList == 0 {
 		b = hashkey.Text(b, g.Keys...)
 	}
-	b = hashkey.Int(b, g.set)
+	b = hashkey.Int(b, g.memberSet)
 	for i := range g.terms {
 		b = appendTerm(b, &g.terms[i], g.terms[i].Selector.Nothing)
 	}

@@ -31,10 +31,10 @@ func (b *Index) MatchesOf(kind *cluster.Kind) *Matches {
 	return s
 }
 
-// forget drops groups that count none of the pods to schedule, all of which must have been matched before by GroupsOf.
-// It only drops groups with numbers from own on. These are anti-affinity rules of running pods that exclude no pending
-// pod; there may be thousands. forget updates the matches of the pods to the new numbers.
-func (b *Index) forget(own int) {
+// dropUnmatched drops the groups with a number of at least first that count none of the pods to schedule. These are the
+// anti-affinity rules of running pods that exclude no pending pod; there may be thousands. GroupsOf must have been called
+// for each pod to schedule before; dropUnmatched also updates its results to the new numbers.
+func (b *Index) dropUnmatched(first int) {
 	numbers := make([]int, len(b.Groups)) // by old number: the new number plus one; 0 if the group is dropped
 	for _, in := range b.seen {
 		for _, g := range in {
@@ -43,7 +43,7 @@ func (b *Index) forget(own int) {
 	}
 	kept := b.Groups[:0:0]
 	for g := range b.Groups {
-		if g < own || numbers[g] > 0 {
+		if g < first || numbers[g] > 0 {
 			kept = append(kept, b.Groups[g])
 			numbers[g] = len(kept)
 		}

@@ -10,7 +10,7 @@ import (
 
 // TestMatchesOf checks that MatchesOf returns the groups that count each pod of the kind, and the groups of its anti-affinity.
 func TestMatchesOf(t *testing.T) {
-	b := bookOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Hostname, "web"), about(Zone, "db")))) // 0, 1, 2
+	b := indexOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Hostname, "web"), about(Zone, "db")))) // 0, 1, 2
 	mine, theirs, unknown := about(Zone, "db"), about(Hostname, "web"), about(Zone, "cache")
 	for name, c := range map[string]struct {
 		kind       cluster.Kind
@@ -29,7 +29,7 @@ func TestMatchesOf(t *testing.T) {
 			t.Errorf("%s: in %v, avoids %v; want %v and %v", name, first.In, first.Avoids, c.in, c.avoids)
 		}
 		if made := testing.AllocsPerRun(10, func() { b.MatchesOf(&c.kind) }); made != 0 {
-			t.Errorf("%s: the second call allocates %v objects", name, made)
+			t.Errorf("%s: the second call allocates %v objects, want none", name, made)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestForeignRules(t *testing.T) {
 		avoiding(about(Hostname, "other"), about(Zone, "db")), avoiding(about(Zone, "web")), avoiding(about(Hostname, "web")),
 		avoiding(about("rack", "db")),
 	}
-	b := bookOf(residents, pod("web", spread(Zone, 1, "db")), pod("api"))
+	b := indexOf(residents, pod("web", spread(Zone, 1, "db")), pod("api"))
 	if got, want := len(b.Groups), 3; got != want {
 		t.Fatalf("%d groups, want the spread and the two rules about web", got)
 	}

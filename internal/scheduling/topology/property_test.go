@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 func TestAssignProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var there []standing
+		var residents []running
 		for range rapid.IntRange(0, 3).Draw(t, "residents") {
-			there = append(there, standing{drawPod(t, false), drawZone(t), drawWay(t), rapid.IntRange(1, 2).Draw(t, "n")})
+			residents = append(residents, running{drawPod(t, false), drawZone(t), drawCapacityType(t), rapid.IntRange(1, 2).Draw(t, "n")})
 		}
 		var kinds []cluster.Pod
 		for range rapid.IntRange(1, 3).Draw(t, "kinds") {
@@ -38,50 +38,50 @@ func TestAssignProperties(t *testing.T) {
 		}
 		cells := drawCells(t)
 		counted := drawCounted(t)
-		index, domainCounts := prepare(kinds, there, counted)
-		judge := &judge{counted: counted}
-		for _, s := range there {
+		index, domainCounts := prepare(kinds, residents, counted)
+		reference := &judge{counted: counted}
+		for _, s := range residents {
 			for range s.n {
-				judge.placed = append(judge.placed, placed{&s.pod, map[string]string{Zone: s.zone, capacityType: s.way}})
+				reference.placed = append(reference.placed, placed{&s.pod, map[string]string{Zone: s.zone, capacityType: s.capacityType}})
 			}
 		}
 		for i := range kinds {
 			p := &index.Profiles[index.Of[i]]
 			n := rapid.IntRange(0, 7).Draw(t, "pods")
 			places := drawPlaces(t, p, cells)
-			otherBook, other := prepare(kinds, there, counted)
-			for j := range i { // the same pods, in another index
-				at := &otherBook.Profiles[otherBook.Of[j]]
-				for _, q := range judge.placed {
-					if q.pod == &kinds[j] {
-						other.Add(at, domainsOf(at, q.node), 1)
+			otherIndex, other := prepare(kinds, residents, counted)
+			for k := range i { // the same pods, in another index
+				profile := &otherIndex.Profiles[otherIndex.Of[k]]
+				for _, q := range reference.placed {
+					if q.pod == &kinds[k] {
+						other.Add(profile, domainsOf(profile, q.node), 1)
 					}
 				}
 			}
 			before := domainCounts.Clone()
 			counts := domainCounts.Assign(p, n, places)
 			if again := before.Assign(p, n, places); !slices.Equal(counts, again) {
-				t.Fatalf("kind %d: %v, and then %v", i, counts, again)
+				t.Fatalf("kind %d: Assign returned %v, and for a copy of the counts %v", i, counts, again)
 			}
-			other.Assign(&otherBook.Profiles[otherBook.Of[i]], n, places)
+			other.Assign(&otherIndex.Profiles[otherIndex.Of[i]], n, places)
 			if !reflect.DeepEqual(other.counts, domainCounts.counts) {
 				t.Fatalf("kind %d: another index of the same pods has the counts\n%+v, want\n%+v", i, other.counts, domainCounts.counts)
 			}
-			judge.check(t, &kinds[i], n, places, cells, counts)
+			reference.check(t, &kinds[i], n, places, cells, counts)
 		}
 	})
 }
 
 // prepare returns the Index and the domain counts of the kinds.
-func prepare(kinds []cluster.Pod, there []standing, counted map[string][]bool) (*Index, *DomainCounts) {
-	index := bookOf(avoiding(there), kinds...)
+func prepare(kinds []cluster.Pod, residents []running, counted map[string][]bool) (*Index, *DomainCounts) {
+	index := indexOf(avoiding(residents), kinds...)
 	domainCounts := NewDomainCounts(index, domains)
 	for g := range index.Groups {
 		if index.Groups[g].Kind == Spread {
 			domainCounts.SetCounted(g, counted[index.Groups[g].Key])
 		}
 	}
-	settle(domainCounts, index, there)
+	addResidents(domainCounts, index, residents)
 	return index, domainCounts
 }
 
@@ -109,7 +109,7 @@ func (j *judge) check(t *rapid.T, pod *cluster.Pod, n int, places []Place, cells
 	if total > n {
 		t.Fatalf("%d pods were assigned, but there are only %d", total, n)
 	}
-	if !j.order(pod, cells, slices.Clone(counts), map[string]bool{}) {
+	if !j.canBind(pod, cells, slices.Clone(counts), map[string]bool{}) {
 		t.Fatalf("%+v: no order of binding results in %v", *pod, counts)
 	}
 	for i, got := range counts {
@@ -119,8 +119,9 @@ func (j *judge) check(t *rapid.T, pod *cluster.Pod, n int, places []Place, cells
 	}
 }
 
-// order searches for an order in which the pods can be bound, and binds them.
-func (j *judge) order(pod *cluster.Pod, cells []map[string]string, left []int, failed map[string]bool) bool {
+// canBind reports whether the pods can be bound in some order, and binds them in that order. left has the number of unbound
+// pods by cell; failed has the values of left for which there is no order.
+func (j *judge) canBind(pod *cluster.Pod, cells []map[string]string, left []int, failed map[string]bool) bool {
 	key := fmt.Sprint(left)
 	if failed[key] {
 		return false
@@ -136,7 +137,7 @@ func (j *judge) order(pod *cluster.Pod, cells []map[string]string, left []int, f
 		}
 		j.placed = append(j.placed, placed{pod, cells[i]})
 		left[i]--
-		if j.order(pod, cells, left, failed) {
+		if j.canBind(pod, cells, left, failed) {
 			return true
 		}
 		left[i]++
@@ -146,9 +147,10 @@ func (j *judge) order(pod *cluster.Pod, cells []map[string]string, left []int, f
 	return done
 }
 
+// admits reports whether kube-scheduler would bind the pod to a node with these labels now.
 func (j *judge) admits(pod *cluster.Pod, node map[string]string) bool {
 	for i := range pod.Spread {
-		if s := &pod.Spread[i]; !s.Soft && !j.spreads(pod, s, node) {
+		if s := &pod.Spread[i]; !s.Soft && !j.admitsSpread(pod, s, node) {
 			return false
 		}
 	}
@@ -165,7 +167,7 @@ func (j *judge) admits(pod *cluster.Pod, node map[string]string) bool {
 			}
 		}
 	}
-	return j.near(pod, node) && j.volumes(pod, node)
+	return j.admitsAffinity(pod, node) && j.admitsVolumes(pod, node)
 }
 
 // meets reports whether the term counts the pod, and both nodes are in the same domain of its label.
@@ -173,7 +175,8 @@ func meets(t *cluster.Term, pod *cluster.Pod, a, b map[string]string) bool {
 	return t.Matches(pod.Namespace, pod.Labels) && a[t.Key] != "" && a[t.Key] == b[t.Key]
 }
 
-func (j *judge) spreads(pod *cluster.Pod, s *cluster.Spread, node map[string]string) bool {
+// admitsSpread reports whether a required spread of the pod allows the node.
+func (j *judge) admitsSpread(pod *cluster.Pod, s *cluster.Spread, node map[string]string) bool {
 	if node[s.Key] == "" {
 		return false
 	}
@@ -187,8 +190,8 @@ func (j *judge) spreads(pod *cluster.Pod, s *cluster.Spread, node map[string]str
 		}
 	}
 	fewest, number := -1, 0
-	for name, d := range numbers {
-		if isOf(s.Key, name) && j.counted[s.Key][d] {
+	for name, d := range numbers { // of all domains
+		if isDomainOf(s.Key, name) && j.counted[s.Key][d] {
 			number++
 			if n := pods[name]; fewest < 0 || n < fewest {
 				fewest = n
@@ -205,10 +208,11 @@ func (j *judge) spreads(pod *cluster.Pod, s *cluster.Spread, node map[string]str
 	return after-fewest <= s.MaxSkew
 }
 
-// isOf reports whether the name is a domain of the label: names of zones have one letter.
-func isOf(key, name string) bool { return (key == Zone) == (len(name) == 1) }
+// isDomainOf reports whether the name is a domain of the label: names of zones have one letter.
+func isDomainOf(key, name string) bool { return (key == Zone) == (len(name) == 1) }
 
-func (j *judge) near(pod *cluster.Pod, node map[string]string) bool {
+// admitsAffinity reports whether the required affinity of the pod allows the node.
+func (j *judge) admitsAffinity(pod *cluster.Pod, node map[string]string) bool {
 	var required []cluster.Term
 	for _, t := range pod.Affinity {
 		if t.Weight == 0 {
@@ -218,7 +222,7 @@ func (j *judge) near(pod *cluster.Pod, node map[string]string) bool {
 	all := func(p *cluster.Pod) bool {
 		return !slices.ContainsFunc(required, func(t cluster.Term) bool { return !t.Matches(p.Namespace, p.Labels) })
 	}
-	company, somewhere := true, false
+	inAllDomains, anywhere := true, false // whether a pod that matches all terms is in the node's domain of each term, and anywhere
 	for _, t := range required {
 		if node[t.Key] == "" {
 			return false
@@ -226,17 +230,17 @@ func (j *judge) near(pod *cluster.Pod, node map[string]string) bool {
 		here := false
 		for _, q := range j.placed {
 			if all(q.pod) && q.node[t.Key] != "" {
-				somewhere = true
+				anywhere = true
 				here = here || q.node[t.Key] == node[t.Key]
 			}
 		}
-		company = company && here
+		inAllDomains = inAllDomains && here
 	}
-	return company || !somewhere && all(pod)
+	return inAllDomains || !anywhere && all(pod)
 }
 
-// volumes reports whether pods with a claim in common are in one zone.
-func (j *judge) volumes(pod *cluster.Pod, node map[string]string) bool {
+// admitsVolumes reports whether the pods that share a claim with the pod are in the zone of the node.
+func (j *judge) admitsVolumes(pod *cluster.Pod, node map[string]string) bool {
 	for _, claim := range pod.Volumes {
 		if node[Zone] == "" {
 			return false
@@ -254,8 +258,8 @@ func drawZone(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"a", "b", "c", "a", "b", "c", ""}).Draw(t, "zone")
 }
 
-func drawWay(t *rapid.T) string {
-	return rapid.SampledFrom([]string{"spot", "od", "spot", "od", ""}).Draw(t, "way")
+func drawCapacityType(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"spot", "od", "spot", "od", ""}).Draw(t, "capacity type")
 }
 
 // drawCounted draws the domains that count for the minimum of spreads.
@@ -293,7 +297,7 @@ func drawTerms(t *rapid.T, what string) []cluster.Term {
 	var out []cluster.Term
 	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, what) {
 		term := cluster.Term{Key: drawKey(t), Namespaces: []string{"default"}, Selector: drawSelector(t)}
-		if rapid.IntRange(0, 3).Draw(t, "wish") == 0 {
+		if rapid.IntRange(0, 3).Draw(t, "preferred") == 0 {
 			term.Weight = rapid.IntRange(1, 3).Draw(t, "weight")
 		}
 		if rapid.IntRange(0, 3).Draw(t, "everywhere") == 0 {
@@ -322,7 +326,7 @@ func drawSelector(t *rapid.T) cluster.Selector {
 func drawCells(t *rapid.T) []map[string]string {
 	var out []map[string]string
 	for range rapid.IntRange(1, 5).Draw(t, "places") {
-		out = append(out, map[string]string{Zone: drawZone(t), capacityType: drawWay(t)})
+		out = append(out, map[string]string{Zone: drawZone(t), capacityType: drawCapacityType(t)})
 	}
 	return out
 }

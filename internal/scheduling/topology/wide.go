@@ -12,8 +12,8 @@ import (
 
 // Limits beyond which the Index is wide: it then uses sets of pods instead of selectors.
 const (
-	mostRules   = 16      // rules of one pod; ordinary pods have up to four
-	mostMatches = 100_000 // comparisons of labels with selectors
+	mostRules       = 16      // rules of one pod; ordinary pods have up to four
+	mostComparisons = 100_000 // comparisons of labels with selectors
 )
 
 // Limits of a wide Index: the number of pairs of a rule and a pod that the rule counts, by preferred and required rules. Beyond
@@ -33,10 +33,10 @@ const mostLevels = 8
 // for the preferences of pods with more than mostLevels weights, and for pods beyond mostPreferred or mostRequired.
 type wide struct {
 	*Index
-	crowd   *crowd
-	sets    map[string]int // number of each set of members, by key of the set
-	lists   map[string]int // number of each list of labels, by key of the list
-	members []bitset.Set   // by group: its members; empty for groups of volumes
+	memberIndex *memberIndex
+	sets        map[string]int // number of each set of members, by key of the set
+	lists       map[string]int // number of each list of labels, by key of the list
+	members     []bitset.Set   // by group: its members; empty for groups of volumes
 
 	preferred, required int // pairs of a rule and a counted pod so far
 }
@@ -55,13 +55,13 @@ func isWide(pods []PodRef, residents []cluster.Resident) bool {
 	return slices.ContainsFunc(pods, many) || slices.ContainsFunc(residents, avoids)
 }
 
-// isTedious reports whether an ordinary Index would compare pods and kinds of residents with too many selectors. It is
+// isTooSlow reports whether an ordinary Index would compare pods and kinds of residents with too many selectors. It is
 // false if kinds is nil.
-func (b *Index) isTedious(pods []PodRef, like []bool, kinds func() []*cluster.Kind) bool {
-	if kinds == nil || len(b.Groups)*len(pods) <= mostMatches && len(b.loose) == 0 {
+func (b *Index) isTooSlow(pods []PodRef, like []bool, kinds func() []*cluster.Kind) bool {
+	if kinds == nil || len(b.Groups)*len(pods) <= mostComparisons && len(b.loose) == 0 {
 		return false
 	}
-	seen, matches := map[string]bool{}, 0
+	seen, comparisons := map[string]bool{}, 0
 	var key []byte
 	for i, p := range pods {
 		if like[i] {
@@ -71,17 +71,17 @@ func (b *Index) isTedious(pods []PodRef, like []bool, kinds func() []*cluster.Ki
 			continue
 		}
 		seen[string(key)] = true
-		matches += len(b.loose)
+		comparisons += len(b.loose)
 		for _, k := range b.labels {
 			if value, ok := p.Labels[k]; ok {
-				matches += len(b.anchors[k+"\x00"+value])
+				comparisons += len(b.anchors[k+"\x00"+value])
 			}
 		}
 	}
-	if matches > mostMatches {
+	if comparisons > mostComparisons {
 		return true
 	}
-	return len(b.loose) > mostRules && len(b.loose)*len(kinds()) > mostMatches
+	return len(b.loose) > mostRules && len(b.loose)*len(kinds()) > mostComparisons
 }
 
 // newWide returns the Index of the pods. kinds are the kinds of all residents.
@@ -89,21 +89,21 @@ func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*
 	w := &wide{Index: emptyIndex(len(pods)), sets: map[string]int{}, lists: map[string]int{}}
 	w.Omitted, w.Deferred = make([]int, len(pods)), make([]bool, len(pods))
 	w.labels = selectorKeys(pods, residents)
-	w.crowd = newCrowd(w.labels)
-	memberOf := make([]int, len(pods)) // by pod: number of its member in the crowd
+	w.memberIndex = newMemberIndex(w.labels)
+	memberOf := make([]int, len(pods)) // by pod: number of its member
 	for i, p := range pods {
 		if like[i] {
 			memberOf[i] = memberOf[i-1]
 			continue
 		}
-		memberOf[i] = w.crowd.add(p.Namespace, p.Labels)
-		w.crowd.weight[memberOf[i]]++
+		memberOf[i] = w.memberIndex.add(p.Namespace, p.Labels)
+		w.memberIndex.weight[memberOf[i]]++
 	}
 	for _, k := range kinds {
-		w.crowd.add(k.Namespace, k.Labels)
+		w.memberIndex.add(k.Namespace, k.Labels)
 	}
 	rules := w.rulesOf(pods, like, memberOf)
-	w.addAvoidances(residents)
+	w.addResidentGroups(residents)
 	ins := w.memberships()
 	profiles := newProfiler(w.Index)
 	for i, p := range pods {
@@ -121,28 +121,28 @@ func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*
 // selectorKeys returns the label keys that the selectors of rules use, sorted.
 func selectorKeys(pods []PodRef, residents []cluster.Resident) []string {
 	found := map[string]bool{}
-	note := func(s *cluster.Selector) {
+	add := func(s *cluster.Selector) {
 		for key := range s.Labels {
 			found[key] = true
 		}
 	}
-	terms := func(all []cluster.Term) {
-		for i := range all {
-			note(&all[i].Selector)
+	addTerms := func(terms []cluster.Term) {
+		for i := range terms {
+			add(&terms[i].Selector)
 		}
 	}
 	for i, p := range pods {
-		if i > 0 && p.SharesDemands(pods[i-1].Pod) {
+		if i > 0 && p.SharesConstraints(pods[i-1].Pod) {
 			continue
 		}
 		for k := range p.Spread {
-			note(&p.Spread[k].Selector)
+			add(&p.Spread[k].Selector)
 		}
-		terms(p.Affinity)
-		terms(p.AntiAffinity)
+		addTerms(p.Affinity)
+		addTerms(p.AntiAffinity)
 	}
 	for _, r := range residents {
-		terms(r.Avoids)
+		addTerms(r.Avoids)
 	}
 	return slices.Sorted(maps.Keys(found))
 }
@@ -153,13 +153,13 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, memberOf []int) [][]Rule {
 	var order []int
 	costs := make([]int, len(pods))
 	for i, p := range pods {
-		if like[i] || !p.asks() {
+		if like[i] || !p.hasRules() {
 			continue
 		}
 		order = append(order, i)
 		drafts := w.drafts(p, memberOf[i])
 		for k := range drafts {
-			costs[i] += 1 + w.crowd.weigh(drafts[k].members)
+			costs[i] += 1 + w.memberIndex.weightOf(drafts[k].members)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(costs[a], costs[b]) })
@@ -180,7 +180,7 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, memberOf []int) [][]Rule {
 		}
 		w.preferred, w.required = w.preferred+preferred, w.required+required
 		for _, d := range drafts {
-			rules[i] = append(rules[i], w.enter(d, pods[i]))
+			rules[i] = append(rules[i], w.addDraft(d, pods[i]))
 		}
 	}
 	for i := range pods {
@@ -199,11 +199,11 @@ func (w *wide) newPairs(drafts []draft) (preferred, required int) {
 		if d.rule.Volume {
 			continue // the name of the volume identifies its group
 		}
-		d.group.set = w.setNumber(d.members)
+		d.group.memberSet = w.setNumber(d.members)
 		if _, ok := w.numbers[string(groupKey(nil, &d.group))]; ok {
 			continue
 		}
-		n := w.crowd.weigh(d.members) + len(d.members)/mostRules + 1 // the set itself costs one pair for each mostRules words
+		n := w.memberIndex.weightOf(d.members) + len(d.members)/mostRules + 1 // the set itself costs one pair for each mostRules words
 		if d.rule.Weight > 0 {
 			preferred += n
 		} else {
@@ -224,9 +224,9 @@ func (w *wide) setNumber(members bitset.Set) int {
 	return n
 }
 
-// enter adds the draft to the Index and returns its rule.
-func (w *wide) enter(d draft, p PodRef) Rule {
-	d.rule.Group = w.number(d.group)
+// addDraft adds the draft to the Index and returns its rule.
+func (w *wide) addDraft(d draft, p PodRef) Rule {
+	d.rule.Group = w.groupNumber(d.group)
 	if d.rule.Kind == Spread && !d.group.AnyNode {
 		w.accepts[d.rule.Group] = p.Required
 	}
@@ -244,18 +244,18 @@ func (w *wide) recordMembers(d draft) {
 // drafts returns the pod's rules before the limits of the Index are applied. member is the number of the pod's member.
 func (w *wide) drafts(p PodRef, member int) []draft {
 	var out []draft
-	beside := w.besides(p.Spread)
+	otherKeys := w.keysBesideFunc(p.Spread)
 	for _, s := range p.Spread {
-		others, number := beside(s)
+		others, number := otherKeys(s)
 		d := draft{
 			group: Group{
 				Kind: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft,
-				Keys: others, keys: number,
+				Keys: others, keyList: number,
 			},
 			rule: Rule{Kind: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains},
 		}
-		if d.members = w.crowd.nothing(); len(s.Selector.Labels) > 0 {
-			d.members = w.crowd.matched(&cluster.Term{Namespaces: []string{p.Namespace}, Selector: s.Selector})
+		if d.members = w.memberIndex.emptySet(); len(s.Selector.Labels) > 0 {
+			d.members = w.memberIndex.matched(&cluster.Term{Namespaces: []string{p.Namespace}, Selector: s.Selector})
 		}
 		if s.Soft {
 			d.rule.Weight = 1
@@ -268,23 +268,23 @@ func (w *wide) drafts(p PodRef, member int) []draft {
 		out[i].rule.Self = out[i].members.Has(member)
 	}
 	for _, v := range p.Volumes {
-		out = append(out, draft{group: volumeGroup(v), rule: Rule{Kind: Affinity, Self: true, Volume: true}, members: w.crowd.nothing()})
+		out = append(out, draft{group: volumeGroup(v), rule: Rule{Kind: Affinity, Self: true, Volume: true}, members: w.memberIndex.emptySet()})
 	}
 	return out
 }
 
-// besides returns a function like keysBeside for the spreads of a pod. If the pod has more than mostRules spreads, all
+// keysBesideFunc returns a function like keysBeside for the spreads of a pod. If the pod has more than mostRules spreads, all
 // required spreads share one list of labels, and all preferred spreads another. number identifies a shared list; 0
 // means that the list is not shared. A shared list also contains the spread's own label, which changes nothing: a node
 // without this label does not count anyway.
-func (w *wide) besides(all []cluster.Spread) func(s cluster.Spread) (beside []string, number int) {
+func (w *wide) keysBesideFunc(all []cluster.Spread) func(s cluster.Spread) (beside []string, number int) {
 	if len(all) <= mostRules {
 		return func(s cluster.Spread) ([]string, int) { return keysBeside(all, s), 0 }
 	}
 	var lists [2][]string
 	for _, s := range all {
 		if s.Key != Hostname {
-			lists[one(s.Soft)] = append(lists[one(s.Soft)], s.Key)
+			lists[toInt(s.Soft)] = append(lists[toInt(s.Soft)], s.Key)
 		}
 	}
 	var numbers [2]int
@@ -293,7 +293,7 @@ func (w *wide) besides(all []cluster.Spread) func(s cluster.Spread) (beside []st
 		lists[i] = slices.Compact(lists[i])
 		numbers[i] = w.listNumber(lists[i])
 	}
-	return func(s cluster.Spread) ([]string, int) { return lists[one(s.Soft)], numbers[one(s.Soft)] }
+	return func(s cluster.Spread) ([]string, int) { return lists[toInt(s.Soft)], numbers[toInt(s.Soft)] }
 }
 
 // listNumber returns the number of the list of labels, from 1 on.
@@ -315,7 +315,7 @@ func (w *wide) affinityDrafts(terms []cluster.Term) []draft {
 	levels := levelsOf(terms)
 	for i := range terms {
 		if t := &terms[i]; t.Weight == 0 {
-			if members := w.crowd.matched(t); required == nil {
+			if members := w.memberIndex.matched(t); required == nil {
 				required = members
 			} else {
 				required.And(members)
@@ -330,7 +330,7 @@ func (w *wide) affinityDrafts(terms []cluster.Term) []draft {
 			members: required,
 		}
 		if t.Weight > 0 {
-			d.members = w.crowd.matched(t)
+			d.members = w.memberIndex.matched(t)
 		}
 		same := func(o draft) bool {
 			return o.group.Key == t.Key && o.group.Hard == d.group.Hard && slices.Equal(o.members, d.members)
@@ -363,7 +363,7 @@ func (w *wide) antiAffinityDrafts(terms []cluster.Term) []draft {
 	for i := range terms {
 		t := &terms[i]
 		weight := levels[t.Weight]
-		members := w.crowd.matched(t)
+		members := w.memberIndex.matched(t)
 		same := func(o draft) bool { return o.group.Key == t.Key && o.rule.Weight == weight }
 		if k := slices.IndexFunc(out, same); k >= 0 {
 			out[k].members.Or(members)
@@ -397,14 +397,14 @@ func levelsOf(terms []cluster.Term) map[int]int {
 	return out
 }
 
-// addAvoidances adds the required anti-affinity of residents that matches any of the pods.
-func (w *wide) addAvoidances(residents []cluster.Resident) {
+// addResidentGroups adds the groups of the required anti-affinity of residents that matches any of the pods.
+func (w *wide) addResidentGroups(residents []cluster.Resident) {
 	w.avoids = map[*cluster.Kind][]int{}
 	for _, r := range residents {
 		for _, d := range w.antiAffinityDrafts(r.Avoids) {
-			if d.group.Hard && w.crowd.weigh(d.members) > 0 {
-				d.group.set = w.setNumber(d.members)
-				w.avoids[r.Kind] = append(w.avoids[r.Kind], w.enter(d, PodRef{}).Group)
+			if d.group.Hard && w.memberIndex.weightOf(d.members) > 0 {
+				d.group.memberSet = w.setNumber(d.members)
+				w.avoids[r.Kind] = append(w.avoids[r.Kind], w.addDraft(d, PodRef{}).Group)
 			}
 		}
 	}
@@ -412,11 +412,11 @@ func (w *wide) addAvoidances(residents []cluster.Resident) {
 
 // memberships returns the groups that count each member, sorted. It also caches the groups for GroupsOf.
 func (w *wide) memberships() [][]int {
-	ins := make([][]int, len(w.crowd.keys))
+	ins := make([][]int, len(w.memberIndex.keys))
 	for g, members := range w.members {
 		members.Each(func(i int) { ins[i] = append(ins[i], g) })
 	}
-	for i, key := range w.crowd.keys {
+	for i, key := range w.memberIndex.keys {
 		w.seen[key] = ins[i]
 	}
 	return ins

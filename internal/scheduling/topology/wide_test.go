@@ -44,8 +44,8 @@ func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
 	return p
 }
 
-// TestWideIsTheSame checks that a wide Index allows the same pods on a node, and in zones, as an ordinary Index.
-func TestWideIsTheSame(t *testing.T) {
+// TestWideEqualsOrdinary checks that a wide Index allows the same pods on a node, and in zones, as an ordinary Index.
+func TestWideEqualsOrdinary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var pods []PodRef
@@ -53,10 +53,10 @@ func TestWideIsTheSame(t *testing.T) {
 			p := drawRuled(t, fmt.Sprint("p", i), 4)
 			pods = append(pods, PodRef{&p, 0})
 		}
-		there := drawRuled(t, "there", 4)
-		kind := &cluster.Kind{Namespace: there.Namespace, Labels: there.Labels, Avoids: there.AntiAffinity}
+		resident := drawRuled(t, "resident", 4)
+		kind := &cluster.Kind{Namespace: resident.Namespace, Labels: resident.Labels, Avoids: resident.AntiAffinity}
 		residents := []cluster.Resident{{Kind: kind, Count: 1}}
-		narrow := NewIndex(pods, residents, nil)
+		ordinary := NewIndex(pods, residents, nil)
 		wide := newWide(pods, make([]bool, len(pods)), residents, []*cluster.Kind{kind})
 		order := rapid.Permutation(slices.Collect(func(yield func(int) bool) {
 			for i := range pods {
@@ -65,23 +65,23 @@ func TestWideIsTheSame(t *testing.T) {
 				}
 			}
 		})).Draw(t, "order")
-		var tallies [2]HostCounts
-		var censuses [2]*DomainCounts
-		for k, b := range []*Index{narrow, wide} {
-			censuses[k] = NewDomainCounts(b, map[string]int{Zone: 2})
-			settleKind(b, kind, &tallies[k], censuses[k])
+		var hostCounts [2]HostCounts
+		var domainCounts [2]*DomainCounts
+		for k, b := range []*Index{ordinary, wide} {
+			domainCounts[k] = NewDomainCounts(b, map[string]int{Zone: 2})
+			addResident(b, kind, &hostCounts[k], domainCounts[k])
 		}
 		for _, i := range order {
 			domain := rapid.IntRange(0, 1).Draw(t, "zone")
 			var rooms [2]int
 			var refused [2]bool
-			for k, b := range []*Index{narrow, wide} {
+			for k, b := range []*Index{ordinary, wide} {
 				p := &b.Profiles[b.Of[i]]
-				rooms[k] = tallies[k].Room(b, p, Limits{})
+				rooms[k] = hostCounts[k].Room(b, p, Limits{})
 				cell := slices.Repeat([]int{domain}, len(p.Keys))
-				refused[k] = censuses[k].Refusal(p, cell) != nil
-				tallies[k].Add(p, 1)
-				censuses[k].Add(p, cell, 1)
+				refused[k] = domainCounts[k].Refusal(p, cell) != nil
+				hostCounts[k].Add(p, 1)
+				domainCounts[k].Add(p, cell, 1)
 			}
 			if rooms[0] != rooms[1] || refused[0] != refused[1] {
 				t.Fatalf("pod %d: ordinary index: room for %d, zone refused: %t; wide index: room for %d, zone refused: %t",
@@ -91,19 +91,19 @@ func TestWideIsTheSame(t *testing.T) {
 	})
 }
 
-// settleKind adds a resident to the node, and to the first zone.
-func settleKind(b *Index, kind *cluster.Kind, tally *HostCounts, domainCounts *DomainCounts) {
+// addResident adds a resident to the node, and to the first zone.
+func addResident(b *Index, kind *cluster.Kind, hostCounts *HostCounts, domainCounts *DomainCounts) {
 	s := b.MatchesOf(kind)
 	for _, g := range s.In {
 		if b.Groups[g].Key == Hostname {
-			tally.AddPods(g, 1)
+			hostCounts.AddPods(g, 1)
 		} else {
 			domainCounts.AddPods(g, 0, 1)
 		}
 	}
 	for _, g := range s.Avoids {
 		if b.Groups[g].Key == Hostname {
-			tally.AddOwners(g, 1)
+			hostCounts.AddOwners(g, 1)
 		} else {
 			domainCounts.AddOwners(g, 0, 1)
 		}
@@ -142,12 +142,12 @@ func TestWideIsBounded(t *testing.T) {
 		if most := max(mostPreferred, mostRequired) * 2; counted > most {
 			t.Errorf("weight %d: pods are counted %d times, want at most %d", weight, counted, most)
 		}
-		left := 0
+		leftOut := 0
 		for i := range hostile {
-			left += b.Omitted[i] + one(b.Deferred[i])
+			leftOut += b.Omitted[i] + toInt(b.Deferred[i])
 		}
-		if left == 0 {
-			t.Errorf("weight %d: no rule is left out", weight)
+		if leftOut == 0 {
+			t.Errorf("weight %d: no rule is left out, want some", weight)
 		}
 		if b.Omitted[hostile] > 0 || b.Deferred[hostile] || len(b.Profiles[b.Of[hostile]].Host) != 1 {
 			t.Errorf("weight %d: the ordinary pod lost its rule", weight)

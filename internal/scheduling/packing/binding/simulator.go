@@ -27,12 +27,12 @@ type Simulator struct {
 
 // Step is a number of pods of one class to bind, on one node or on any node.
 type Step struct {
-	Class     int               // the caller's number
+	Class     int               // number of the class, chosen by the caller
 	Profile   *topology.Profile // topology rules of the pods
 	Domains   []int             // by key of the profile; nil if the pods are in no domain
 	Left      int               // pods that are not bound yet
-	Host      int               // number of an existing node; planned nodes follow; or AnyHost
-	Uncounted []GroupDomain     // groups that do not count the pods in that domain
+	Host      int               // number of the node, existing nodes first, then planned nodes; or AnyHost
+	Uncounted []GroupDomain     // the groups, each with a domain, whose count for the domain leaves these pods out
 
 	// slack orders steps, tightest spread first: twice the smallest maxSkew of the pods' required spreads, plus 1 if
 	// the spread counts the pods themselves; math.MaxInt without a spread.
@@ -52,7 +52,7 @@ const AnyHost = -1
 // groupHost is a topology group over host names and a host, as in Step.Host.
 type groupHost struct{ group, host int }
 
-// New returns a Simulator without pods. The arguments are the fields of Simulator with these names.
+// New returns a Simulator without pods. The arguments become the fields of the same names.
 func New(index *topology.Index, initial *existing.Rooms, hadPod func(group int) bool) *Simulator {
 	return &Simulator{index: index, initial: initial, hadPod: hadPod}
 }
@@ -85,8 +85,8 @@ func (s *Simulator) Add(step Step) {
 	s.pending = append(s.pending, step)
 }
 
-// AnyOrderBinds reports whether the domain rules of every pod would allow to bind it as the last pod. Then the order
-// does not matter for these rules. It does not check host affinity. initial has the pods before any step.
+// AnyOrderBinds reports whether every pod could be bound last, by its domain rules. Then the order does not matter for
+// these rules. Host affinity is not checked. initial has the pods before any step.
 func (s *Simulator) AnyOrderBinds(initial *topology.DomainCounts) bool {
 	s.counts = initial.Clone()
 	for i := range s.pending {
@@ -192,9 +192,9 @@ func (s *Simulator) bindAll(unconstrained bool) bool {
 
 // neededPods describes the pods that blocked steps wait for.
 type neededPods struct {
-	spreads  map[int]bool         // a pod of the group in a domain with the fewest of its pods is needed
-	inDomain map[GroupDomain]bool // a pod of the group in the domain is needed
-	onHost   map[groupHost]bool   // a pod of the group on the host is needed
+	spreads  map[int]bool         // by group of a spread: one more of its pods is needed in a domain that has the fewest
+	inDomain map[GroupDomain]bool // a pod of the group is needed in the domain
+	onHost   map[groupHost]bool   // a pod of the group is needed on the host
 }
 
 // bindUnblocking binds one pod of each unconstrained step that helps a blocked step, and reports whether it bound any.

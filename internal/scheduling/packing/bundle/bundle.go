@@ -20,8 +20,7 @@ type Bundler struct {
 	hostAssigned map[int]bool // groups over host names whose pods are bundled for one node
 }
 
-// New returns a bundler for the unplaced pods of the queue, which changes the queue and
-// hostAssigned.
+// New returns a bundler for the unplaced pods of the queue. The bundler changes the queue and hostAssigned.
 func New(pr *pending.Problem, q *pending.Queue, rooms *existing.Rooms, topo *existing.TopologyState, hostAssigned map[int]bool) Bundler {
 	return Bundler{problem: pr, queue: q, rooms: rooms, topo: topo, hostAssigned: hostAssigned}
 }
@@ -32,7 +31,7 @@ func New(pr *pending.Problem, q *pending.Queue, rooms *existing.Rooms, topo *exi
 func (bu Bundler) BundleRequired() []int {
 	from := len(bu.queue.Classes)
 	for {
-		made := len(bu.queue.Classes)
+		before := len(bu.queue.Classes)
 		for _, c := range slices.Clone(bu.queue.Order) {
 			if bu.queue.Left[c] == 0 || !bu.queue.Profile(&bu.queue.Classes[c]).HasRequiredHostAffinity() || bu.daemonPodsSuffice(c) {
 				continue
@@ -41,8 +40,8 @@ func (bu Bundler) BundleRequired() []int {
 				bu.bundleWithTargets(c, groups, false)
 			}
 		}
-		// A pod with affinity to a pod that was just bundled can join it in the next round.
-		if len(bu.queue.Classes) == made {
+		// A pod with affinity to a pod that was just bundled can join its bundle in the next round.
+		if len(bu.queue.Classes) == before {
 			break
 		}
 	}
@@ -58,8 +57,8 @@ func (bu Bundler) BundleRequired() []int {
 
 // bundleSelfAffine puts pods of the class, and of classes with the same affinity, into one bundle, if they have
 // required host affinity only to one another. The bundle has about as many pods as fit on one node: withoutTenth is
-// repeated until they fit. The other pods cannot be placed. It reports false, without a bundle, if the class has other
-// affinities, or if an existing node has a pod of its groups.
+// repeated until they fit. The other pods cannot be placed. It returns false, and makes no bundle, if the class also has
+// affinity to other pods, or if an existing node has a pod of its groups.
 func (bu Bundler) bundleSelfAffine(c int) bool {
 	groups, self := bu.queue.Profile(&bu.queue.Classes[c]).RequiredHostGroups()
 	if !self || slices.ContainsFunc(groups, func(g int) bool { return bu.topo.HasPod(bu.rooms, g) }) {
@@ -104,7 +103,8 @@ func (bu Bundler) anyNodeFits(ask resources.Vector, nodes bitset.Set) bool {
 	return fits
 }
 
-// withoutTenth returns the members without about a tenth of the pods, at least one; the last members lose pods first.
+// withoutTenth returns the members without about a tenth of the pods, at least one pod. The last members lose pods
+// first.
 func withoutTenth(members []pending.Member) []pending.Member {
 	total := 0
 	for _, m := range members {
@@ -150,12 +150,12 @@ func (bu Bundler) bundleWithTargets(c int, groups []int, preferred bool) {
 	}
 }
 
-// isTarget reports whether all the groups select the pods of the class, or the pods of one member of a
-// bundle.
+// isTarget reports whether all the groups select the pods of class o or, if o is a bundle, the pods of one of its
+// members.
 func (bu Bundler) isTarget(o int, groups []int) bool {
 	c := &bu.queue.Classes[o]
 	if c.Members == nil {
-		// A pod that itself needs a target is not placed yet.
+		// Pods that need a target themselves are no target: they are not placed yet.
 		p := bu.queue.Profile(c)
 		return !p.HasRequiredHostAffinity() && isInAll(p, groups)
 	}
@@ -210,12 +210,12 @@ func (bu Bundler) mergeMembers(members []pending.Member) (b pending.Class, ok bo
 		b.Amounts = b.Amounts.Add(c.Amounts.Times(int64(m.N)))
 		b.Priority = max(b.Priority, c.Priority)
 		for range m.N {
-			if bu.queue.HasPortConflict(c, b.Lists) {
+			if bu.queue.HasPortConflict(c, b.PortLists) {
 				return b, false
 			}
-			b.Ports, b.Lists = append(b.Ports, c.Ports...), append(b.Lists, c.Lists...)
+			b.Ports, b.PortLists = append(b.Ports, c.Ports...), append(b.PortLists, c.PortLists...)
 		}
-		b.Nodes = b.Nodes.Both(c.AcceptedNodes(bu.rooms))
+		b.Nodes = b.Nodes.Intersection(c.AcceptedNodes(bu.rooms))
 		b.PodsPerUnit += m.N * c.PodsPerUnit
 		if c.Members == nil {
 			b.Members = append(b.Members, m)
@@ -267,7 +267,7 @@ func (bu Bundler) bundleStages(b *pending.Class, members []pending.Member) []int
 				shared.And(set)
 			}
 		}
-		if n := bu.problem.Accepts.Number(shared); !slices.Contains(out, n) && bu.problem.Accepts.AnyTakes(shared, &b.Class) {
+		if n := bu.problem.Accepts.Number(shared); !slices.Contains(out, n) && bu.problem.Accepts.AnyHasRoom(shared, &b.Class) {
 			out = append(out, n)
 		}
 	}

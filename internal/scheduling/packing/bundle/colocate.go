@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does for required affinity. For pods
-// that get no bundle with all their preferred host affinities, it tries again without those of the lowest weight. It
-// returns the bundles, which are new classes.
+// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does for required affinity. If
+// pods get no bundle that satisfies all their preferred host affinities, it tries again without the one with the lowest
+// weight, and so on. It returns the bundles, which are new classes.
 func (bu Bundler) ColocatePreferred() []int {
 	from := len(bu.queue.Classes)
 	for _, c := range slices.Clone(bu.queue.Order) {
@@ -22,7 +22,7 @@ func (bu Bundler) ColocatePreferred() []int {
 		for n := len(rules); n > 0 && bu.queue.Left[c] > 0; n-- {
 			groups, self := groupsOf(rules[:n])
 			if self {
-				bu.groupSelfAffine(c, groups)
+				bu.bundlePreferredSelfAffine(c, groups)
 			} else {
 				bu.bundleWithTargets(c, groups, true)
 			}
@@ -62,9 +62,9 @@ func groupsOf(rules []topology.Rule) (groups []int, self bool) {
 	return groups, self
 }
 
-// groupSelfAffine bundles the pods of all classes with the same preferred host affinities to one another. If they do
-// not fit on one node, only the pods of class c are put into bundles, as large as possible.
-func (bu Bundler) groupSelfAffine(c int, groups []int) {
+// bundlePreferredSelfAffine bundles the pods of all classes that have the same preferred host affinities to one another.
+// If they do not fit on one node, it bundles only the pods of class c, in bundles that are as large as possible.
+func (bu Bundler) bundlePreferredSelfAffine(c int, groups []int) {
 	var members []pending.Member
 	for _, o := range bu.queue.Order {
 		other := &bu.queue.Classes[o]

@@ -17,7 +17,7 @@ type Pricing struct {
 	Demands    []Demand       // the demands, by class and accept set
 	Lots       []offering.Lot // the offerings in the lower bound's problem
 	solver     *lowerbound.Solver
-	result     func() lowerbound.Result // the finished lower bound; nil until Start was called
+	result     func() lowerbound.Result // waits for the lower bound and returns it; nil until Start was called
 	forAnyPlan bool                     // the bound holds for any plan, not only for plans of package packing
 	index      map[Demand]int           // cache of Index
 }
@@ -35,7 +35,7 @@ type Pricer struct {
 }
 
 // For returns the pricing of the demands. With forAnyPlan, its bound holds for every plan, not only for plans of
-// package packing. For returns the last pricing again if the demands are the same and its bound holds.
+// package packing. For returns the last pricing again if that has the same demands and a bound that holds.
 func (pr *Pricer) For(demands []Demand, forAnyPlan bool) *Pricing {
 	if pr.Last == nil || !slices.Equal(pr.Last.Demands, demands) || forAnyPlan && !pr.Last.forAnyPlan {
 		pr.Last = pr.newPricing(demands, forAnyPlan)
@@ -43,7 +43,8 @@ func (pr *Pricer) For(demands []Demand, forAnyPlan bool) *Pricing {
 	return pr.Last
 }
 
-// Start computes the lower bound in the background, after the soft dual prices. Further calls do nothing.
+// Start computes the soft dual prices, then starts computing the lower bound in the background. Further calls do
+// nothing.
 func (p *Pricing) Start() {
 	if p.result == nil {
 		p.solver.SoftPrices() // the caller of Start reads the soft prices next

@@ -29,7 +29,7 @@ func (pr *Pricer) newPricing(demands []Demand, forAnyPlan bool) *Pricing {
 		set     int
 		devices string
 	}
-	numbers, caps := map[key]int{}, map[int]int{} // indices in p.Sets; by group of a spread: indices in p.Caps
+	numbers, caps := map[key]int{}, map[int]int{} // numbers: indices in p.Sets; caps: by group of a spread, indices in p.Caps
 	p.Effort = boundEffort(demands)
 	isCapped, holdForAnyPlan := pr.spreadCaps(demands, forAnyPlan)
 	for _, d := range demands {

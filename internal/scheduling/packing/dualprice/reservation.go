@@ -22,7 +22,7 @@ func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
 	if len(pr.Stock.Reservations) == 0 {
 		return pr.For(all, true).LowerBound()
 	}
-	unreservable := slices.DeleteFunc(slices.Clone(all), func(d Demand) bool { return pr.Accepts.Sets[d.Set].Meets(pr.Stock.Reserved) })
+	unreservable := slices.DeleteFunc(slices.Clone(all), func(d Demand) bool { return pr.Accepts.Sets[d.Set].Intersects(pr.Stock.Reserved) })
 	alone := pr.For(unreservable, true).LowerBound()
 	if len(unreservable) == len(all) {
 		return alone
@@ -34,8 +34,9 @@ func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
 
 // dualPriceBound returns another lower bound of the demands: the sum of their hard dual prices, minus a credit. The
 // credit is the maximum by which the dual prices of pods on reserved instances can exceed the price of these instances.
-// The bound holds because the total dual price of the pods on any other node never exceeds the price of that node. It
-// is the tighter bound if reserved instances are large or unusual, so that their replacements are expensive.
+// The bound holds because the total dual price of the pods on any other node never exceeds the price of that node.
+// It is tighter than the bound minus the cost of replacements if reserved instances are large or unusual, so that their
+// replacements are expensive.
 func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
 	p := pr.For(demands, true)
 	rc := &reservationCredit{pricer: pr, demands: demands, savings: make([]catalog.Price, len(pr.Stock.Reservations))}

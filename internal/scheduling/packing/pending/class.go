@@ -19,7 +19,7 @@ type Class struct {
 
 	Base        int        // number of the whole class, for a part; else number of the class itself
 	Domains     []int      // for a part: its topology domains, by key of the profile
-	Nodes       bitset.Set // for a part: the existing nodes in its domains; nil means all
+	Nodes       bitset.Set // existing nodes: those in a part's domains, or those that all members of a bundle accept; nil means all
 	Members     []Member   // for a bundle: the members of one unit
 	OneNodeOnly bool       // for a bundle: no plan can put its pods on more than one node
 	Preferred   bool       // for a bundle: its pods prefer to share a node but need not
@@ -74,7 +74,7 @@ func (c *Class) AppendProportion(b []byte, dims resources.Dimensions) []byte {
 // AcceptedNodes returns the existing nodes that pods of the class accept.
 func (c *Class) AcceptedNodes(rooms *existing.Rooms) bitset.Set {
 	if c.Nodes == nil {
-		return rooms.Hard[c.Sig]
+		return rooms.Accepted[c.Sig]
 	}
-	return rooms.Hard[c.Sig].Both(c.Nodes)
+	return rooms.Accepted[c.Sig].Intersection(c.Nodes)
 }

@@ -28,15 +28,15 @@ type Queue struct {
 // NewQueue returns the queue of grouped pods, none of them placed.
 func NewQueue(pods *podgroup.Queue) *Queue {
 	q := &Queue{Pods: pods, Whole: len(pods.Classes)}
-	for c, of := range pods.Classes {
-		q.Classes = append(q.Classes, Class{Class: of, PodsPerUnit: 1, Base: c, InitialUnits: len(of.Pods)})
+	for c, group := range pods.Classes {
+		q.Classes = append(q.Classes, Class{Class: group, PodsPerUnit: 1, Base: c, InitialUnits: len(group.Pods)})
 	}
 	return q
 }
 
-// Start returns a copy of the queue for a new solution, in which no unit is placed. SortClasses sets Order, Stage and
-// DroppedWeight.
-func (q *Queue) Start(pr *Problem) *Queue {
+// ForSolution returns a copy of the queue for a new solution, in which no unit is placed. The caller must call
+// SortClasses next, which sets Order, Stage and DroppedWeight.
+func (q *Queue) ForSolution(pr *Problem) *Queue {
 	out := *q
 	out.Classes = slices.Clone(q.Classes)
 	out.Assigned, out.WithoutHostPreferences = map[int]int{}, map[int]bool{}
@@ -60,7 +60,7 @@ func (q *Queue) SetAccepted(a *offering.Acceptance) {
 }
 
 // ApplyDaemonPods sets DaemonPods. It removes offerings from the accept sets of a class if a required anti-affinity
-// separates the class from DaemonSet pods of these offerings. Nil changes nothing.
+// separates the class from DaemonSet pods of these offerings. If pods is nil, nothing changes.
 func (q *Queue) ApplyDaemonPods(pods *existing.DaemonPods, a *offering.Acceptance) {
 	if pods == nil {
 		return
@@ -80,7 +80,7 @@ func (q *Queue) ApplyDaemonPods(pods *existing.DaemonPods, a *offering.Acceptanc
 		c.HardSet = without(c.HardSet)
 		var stages []int
 		for _, stage := range c.Stages {
-			if n := without(stage); !slices.Contains(stages, n) && a.AnyTakes(a.Sets[n], &c.Class) {
+			if n := without(stage); !slices.Contains(stages, n) && a.AnyHasRoom(a.Sets[n], &c.Class) {
 				stages = append(stages, n)
 			}
 		}
@@ -258,7 +258,7 @@ func (q *Queue) SoleClasses() []int {
 // HasPortConflict reports whether a host port of the class conflicts with one in the lists, which are numbers in
 // Pods.Ports.
 func (q *Queue) HasPortConflict(c *Class, lists []int) bool {
-	return slices.ContainsFunc(c.Lists, func(list int) bool { return q.Pods.Ports.ClashAny(list, lists) })
+	return slices.ContainsFunc(c.PortLists, func(list int) bool { return q.Pods.Ports.ClashAny(list, lists) })
 }
 
 // AffinityFollowers returns the classes with unplaced pods that have required host affinity.
@@ -272,9 +272,9 @@ func (q *Queue) AffinityFollowers() []int {
 	return out
 }
 
-// MayFollow reports whether one of the classes has unplaced pods with host rules. These rules may allow more pods after
-// other pods were placed.
-func (q *Queue) MayFollow(classes []int) bool {
+// MayPlaceMore reports whether another pass could place pods of the classes: some of the unplaced pods have host rules,
+// which may allow more pods after other pods were placed.
+func (q *Queue) MayPlaceMore(classes []int) bool {
 	return slices.ContainsFunc(classes, func(c int) bool {
 		return q.Left[c] > 0 && len(q.Profile(&q.Classes[c]).Host) > 0
 	})

@@ -25,7 +25,7 @@ type Input struct {
 	Remaining  []offering.RemainingLimits // by NodePool: its remaining limits
 
 	// UnusedInstances returns the number of unused instances of a capacity reservation.
-	UnusedInstances func(reserve int) int
+	UnusedInstances func(reservation int) int
 	// HasHost reports whether pods of a group over host names have a node that the other pods of the group must use.
 	HasHost func(group int) bool
 	// MissingMinValue returns the first of the minValues that a node of the offering with one pod of the class would
@@ -33,7 +33,7 @@ type Input struct {
 	MissingMinValue func(class, offer, acceptSet int) (Relaxation, bool)
 }
 
-// Explainer explains why classes have no place. It caches the explanations.
+// Explainer explains why no node takes the pods of a class. It caches the explanations.
 type Explainer struct {
 	in           Input
 	explanations map[string]*explanation // cache of explanationOf
@@ -48,7 +48,7 @@ func New(in Input) *Explainer {
 // smallest change that would help. The cause that the hint refers to comes first, then the most frequent cause.
 func (ex *Explainer) Explain(number int, c *podgroup.Class) (reasons []Reason, hint string) {
 	e := ex.explanationOf(number, c)
-	return printableReasons(nearestFirst(e.reasons(), e.nearest())), Printable(e.hint())
+	return printableReasons(moveToFront(e.reasons(), e.hintFinding())), Printable(e.hint())
 }
 
 // explanation is the check of one class against everything that can be launched.
@@ -67,7 +67,7 @@ type finding struct {
 	rank   int            // the step at which the offerings were ruled out; see the rank constants
 	pool   *offering.Pool // nil if the cause does not belong to a NodePool
 
-	ask     requirements.Values // for label causes: the values that the class requires
+	needed  requirements.Values // for label causes: the values that the class requires
 	missing Relaxation          // for MinValues
 	excess  limitExcess         // for LimitReached
 }
@@ -89,16 +89,16 @@ const (
 	rankTopology
 	rankCapacity
 	rankLimit
-	rankValues
+	rankMinValues
 	rankEffort
 )
 
 // explanationOf returns the explanation of a class. Classes share the cached check if they differ only in their number
-// of pods, their priority, and amounts of resources that no node has. The copy for the class has its own number, and
-// names the first such resource of the class instead of podgroup.Unoffered.
+// of pods, their priority, and amounts of resources that no node has. The returned copy has
+// the number of the class, and names the first resource of the class that no node has instead of podgroup.Unoffered.
 func (ex *Explainer) explanationOf(number int, c *podgroup.Class) *explanation {
-	key := hashkey.Int(hashkey.Int(hashkey.Int(nil, c.Sig), c.Profile), len(c.Lists))
-	for _, n := range c.Lists {
+	key := hashkey.Int(hashkey.Int(hashkey.Int(nil, c.Sig), c.Profile), len(c.PortLists))
+	for _, n := range c.PortLists {
 		key = hashkey.Int(key, n)
 	}
 	for _, n := range c.Ask {
@@ -150,19 +150,19 @@ func (e *explanation) add(f finding) {
 
 // checkPool adds findings about what rules out the offerings of the NodePool with index i.
 func (e *explanation) checkPool(i int, p *offering.Pool) {
-	rulesOut := func(code Code, count int, detail string, rank int) {
+	ruleOut := func(code Code, count int, detail string, rank int) {
 		e.add(finding{reason: Reason{Code: code, Count: count, Detail: detail}, rank: rank, pool: p})
 	}
 	taint, repels := requirements.Untolerated(p.Taints, e.sig.Tolerations)
 	switch {
 	case p.Unusable != "":
-		rulesOut(PoolUnusable, 1, p.Name+": "+p.Unusable, rankPool)
+		ruleOut(PoolUnusable, 1, p.Name+": "+p.Unusable, rankPool)
 		return
 	case p.Size() == 0:
-		rulesOut(PoolEmpty, 1, p.Name+": "+p.EmptiedBy, rankPool)
+		ruleOut(PoolEmpty, 1, p.Name+": "+p.EmptiedBy, rankPool)
 		return
 	case repels:
-		rulesOut(TaintUntolerated, p.Size()/max(e.variantCount(i), 1), taint.String(), rankTaint)
+		ruleOut(TaintUntolerated, p.Size()/max(e.variantCount(i), 1), taint.String(), rankTaint)
 		return
 	}
 	// Of the combinations of a variant of the NodePool and an alternative term of the pod, only the combination
@@ -224,11 +224,11 @@ func (e *explanation) checkVariant(v *offering.Variant, p *offering.Pool, reqs r
 	sub.findings, sub.domains = nil, nil
 	remaining := e.in.Stock.OffersOf(v) // offerings that no label rules out so far
 	for _, key := range reqs.Keys() {
-		matching := remaining.Both(e.in.Stock.Labels.Accepting(key, reqs[key]))
+		matching := remaining.Intersection(e.in.Stock.Labels.Accepting(key, reqs[key]))
 		code, detail := e.labelCause(v, p, key, reqs[key])
 		sub.add(finding{
 			reason: Reason{Code: code, Count: remaining.Count() - matching.Count(), Detail: detail},
-			rank:   rankLabel, pool: p, ask: reqs[key],
+			rank:   rankLabel, pool: p, needed: reqs[key],
 		})
 		remaining = matching
 	}
@@ -238,16 +238,16 @@ func (e *explanation) checkVariant(v *offering.Variant, p *offering.Pool, reqs r
 
 // labelCause returns the code and the detail of the finding that a label of the variant does not have a value that the
 // class requires.
-func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key string, ask requirements.Values) (Code, string) {
+func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key string, needed requirements.Values) (Code, string) {
 	if _, offered := v.Labels[key]; !offering.IsCloudKey(key) && !offered && len(e.in.Stock.Labels.Of(key).Values) == 0 {
-		return LabelMissing, key + " " + ask.String()
+		return LabelMissing, key + " " + needed.String()
 	}
 	allowed, limited := p.Accepts[key]
-	if _, offered := v.Labels[key]; offered || limited && !allowed.Intersects(ask) {
+	if _, offered := v.Labels[key]; offered || limited && !allowed.Intersects(needed) {
 		return LabelConflict, key
 	}
 	if len(e.in.Stock.Labels.Of(key).Values) == 0 || !offering.IsCloudKey(key) {
-		return LabelMissing, key + " " + ask.String()
+		return LabelMissing, key + " " + needed.String()
 	}
 	return TypeMismatch, key
 }
@@ -257,9 +257,9 @@ func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key stri
 func (e *explanation) checkOffer(o int, p *offering.Pool, remaining *offering.RemainingLimits) {
 	shape := e.in.Stock.ShapeOf(o)
 	f := finding{reason: Reason{Count: 1}, pool: p, rank: rankRoom}
-	lacking := e.class.Ask.Lacking(shape.Room)
+	lacking := e.class.Ask.FirstLacking(shape.Room)
 	topologyCode, key := e.blockingTopologyRule(o)
-	limit := remaining.Tightest(e.in.Stock.TypeOf(o).Capacity)
+	limit := remaining.FirstBlocking(e.in.Stock.TypeOf(o).Capacity)
 	switch {
 	case shape.Broken:
 		f.reason.Code, f.reason.Detail = TooSmall, "the DaemonSets"
@@ -280,7 +280,7 @@ func (e *explanation) checkOffer(o int, p *offering.Pool, remaining *offering.Re
 		f.reason.Code, f.rank = EffortSpent, rankEffort
 		if missing, ok := e.missingMinValueAlone(o); ok {
 			f.reason.Code, f.reason.Detail, f.rank, f.missing = MinValues, fmt.Sprintf("%s: %d of %d", missing.Key, missing.Have,
-				missing.Asked), rankValues, missing
+				missing.Asked), rankMinValues, missing
 		}
 	}
 	e.add(f)
@@ -316,7 +316,7 @@ func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 	if rule == nil {
 		// A new node satisfies all host rules except required affinity. If no pod in the domain satisfies an
 		// affinity, DaemonSet pods of the node can still satisfy it.
-		if groups := e.in.Topology.UnmetAffinity(profile, domains); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) {
+		if groups := e.in.Topology.DaemonOnlyAffinity(profile, domains); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) {
 			return PodAffinity, e.in.Pods.Topology.Groups[groups[0]].Key
 		}
 		if groups, self := e.profile().RequiredHostGroups(); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) &&
@@ -333,8 +333,8 @@ func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 
 // hasPortConflict reports whether the class has a host port that DaemonSets use on nodes of the shape.
 func (e *explanation) hasPortConflict(s *offering.Shape) bool {
-	return s.List != podgroup.NoPorts &&
-		slices.ContainsFunc(e.class.Lists, func(list int) bool { return e.in.Pods.Ports.ClashAny(list, []int{s.List}) })
+	return s.PortList != podgroup.NoPorts &&
+		slices.ContainsFunc(e.class.PortLists, func(list int) bool { return e.in.Pods.Ports.ClashAny(list, []int{s.PortList}) })
 }
 
 // profile returns the topology rules of the class.
@@ -342,7 +342,7 @@ func (e *explanation) profile() *topology.Profile {
 	return &e.in.Pods.Topology.Profiles[e.class.Profile]
 }
 
-// codeOf has the code of a refusal by each kind of topology rule.
+// codeOf has the code of a refusal by kind of topology rule.
 var codeOf = map[topology.RuleKind]Code{topology.Spread: TopologySpread, topology.Affinity: PodAffinity,
 	topology.AntiAffinity: PodAntiAffinity}
 
@@ -373,12 +373,12 @@ func (e *explanation) reasons() []Reason {
 	return out
 }
 
-// nearestFirst moves the reason of the finding nearest, to which the hint refers, to the front. So all callers that
-// report only one reason report the same one.
-func nearestFirst(reasons []Reason, nearest *finding) []Reason {
+// moveToFront moves the reason of the given finding, to which the hint refers, to the front. So all callers that report
+// only one reason report the same one.
+func moveToFront(reasons []Reason, f *finding) []Reason {
 	i := -1
-	if nearest != nil {
-		i = slices.IndexFunc(reasons, func(r Reason) bool { return r.Code == nearest.reason.Code && r.Detail == nearest.reason.Detail })
+	if f != nil {
+		i = slices.IndexFunc(reasons, func(r Reason) bool { return r.Code == f.reason.Code && r.Detail == f.reason.Detail })
 	}
 	if i <= 0 {
 		return reasons

@@ -14,10 +14,10 @@ import (
 )
 
 // hint returns the smallest change that would help, for the cause of the offering that passed the most checks. If no
-// usable NodePool fits the class but an unusable NodePool would, the hint is to fix that NodePool. It is empty if there
-// are no findings.
+// usable NodePool fits the class but an unusable NodePool would, the hint is to fix that NodePool. The hint is empty if
+// there are no findings.
 func (e *explanation) hint() string {
-	best := e.furthest()
+	best := e.highestRanked()
 	if best == nil {
 		return ""
 	}
@@ -27,9 +27,9 @@ func (e *explanation) hint() string {
 	return e.fixFor(best)
 }
 
-// nearest returns the finding that the hint refers to; nil if there is none.
-func (e *explanation) nearest() *finding {
-	best := e.furthest()
+// hintFinding returns the finding that the hint refers to; nil if there is none.
+func (e *explanation) hintFinding() *finding {
+	best := e.highestRanked()
 	if best == nil {
 		return nil
 	}
@@ -139,9 +139,9 @@ func (e *explanation) topologyHint(f *finding) string {
 		"offer more of them, or prefer anti-affinity instead of requiring it", f.reason.Detail)
 }
 
-// furthest returns the finding with the highest rank, and the most frequent of several; nil if
-// there are no findings.
-func (e *explanation) furthest() *finding {
+// highestRanked returns the finding with the highest rank and, of several, the most frequent one; nil if there are no
+// findings.
+func (e *explanation) highestRanked() *finding {
 	var best *finding
 	for i := range e.findings {
 		f := &e.findings[i]
@@ -160,41 +160,41 @@ func (e *explanation) emptyHint(f *finding) string {
 	var otherRequirements []string // on labels that were checked before
 	for _, key := range f.pool.Accepts.Keys() {
 		if key < f.pool.EmptiedBy && offering.IsCloudKey(key) {
-			otherRequirements = append(otherRequirements, f.pool.Asks(key))
+			otherRequirements = append(otherRequirements, f.pool.RequirementText(key))
 		}
 	}
 	key := f.pool.EmptiedBy
 	if f.pool.Accepts[key].IsEmpty() {
 		return fmt.Sprintf("the requirements and labels of NodePool %s on %s contradict each other", f.pool.Name, key)
 	}
-	if value, ok := f.pool.Accepts[key].Single(); ok && catalog.MeantValue(key, value) != "" {
-		return fmt.Sprintf("NodePool %s asks for %s: %s; the value is written %s", f.pool.Name, key, value, catalog.MeantValue(key, value))
+	if value, ok := f.pool.Accepts[key].Single(); ok && catalog.SuggestedValue(key, value) != "" {
+		return fmt.Sprintf("NodePool %s asks for %s: %s; the value is written %s", f.pool.Name, key, value, catalog.SuggestedValue(key, value))
 	}
 	if value, ok := f.pool.Accepts[key].Single(); ok && key == catalog.LabelCapacityType && value == catalog.Reserved {
 		return fmt.Sprintf("NodePool %s uses capacity reservations alone, and EC2NodeClass %s has none with instances left: set spec.capacityReservationSelectorTerms there",
 			f.pool.Name, f.pool.NodeClass)
 	}
 	if len(otherRequirements) == 0 {
-		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.Asks(f.pool.EmptiedBy))
+		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.RequirementText(f.pool.EmptiedBy))
 	}
 	return fmt.Sprintf("NodePool %s asks for %s, which no offering with %s has: change one of them",
-		f.pool.Name, f.pool.Asks(f.pool.EmptiedBy), strings.Join(otherRequirements, " and "))
+		f.pool.Name, f.pool.RequirementText(f.pool.EmptiedBy), strings.Join(otherRequirements, " and "))
 }
 
 // labelHint returns how the pod or the NodePool must change its requirements on a label.
 func (e *explanation) labelHint(f *finding) string {
 	key, _, _ := strings.Cut(f.reason.Detail, " ")
 	switch {
-	case f.ask.IsEmpty():
+	case f.needed.IsEmpty():
 		return "the pod's own requirements on " + key + " contradict each other"
 	case key == topology.Hostname:
 		return "the pod requires a node by its name, but a new node has a different name"
 	}
-	asks := fmt.Sprintf("the pod asks for %s %s", key, f.ask)
-	if hint := valueHint(key, f.ask); hint != "" {
+	asks := fmt.Sprintf("the pod asks for %s %s", key, f.needed)
+	if hint := valueHint(key, f.needed); hint != "" {
 		return hint
 	}
-	if hint := e.foreignHint(key, f.ask, f.pool); hint != "" && (f.reason.Code == LabelMissing || !offering.IsCloudKey(key)) {
+	if hint := e.foreignHint(key, f.needed, f.pool); hint != "" && (f.reason.Code == LabelMissing || !offering.IsCloudKey(key)) {
 		return hint
 	}
 	switch f.reason.Code {
@@ -202,28 +202,29 @@ func (e *explanation) labelHint(f *finding) string {
 		if offering.IsCloudKey(key) {
 			return asks + ", which no offering has"
 		}
-		if value, ok := f.ask.Single(); ok {
+		if value, ok := f.needed.Single(); ok {
 			return fmt.Sprintf("%s, which %s: add the label %s: %s to spec.template.metadata.labels of NodePool %s",
-				asks, e.noPoolOffers(key, f.ask), key, value, f.pool.Name)
+				asks, e.noPoolOffersText(key, f.needed), key, value, f.pool.Name)
 		}
 		return fmt.Sprintf("%s, which %s: add the label to spec.template.metadata.labels of NodePool %s",
-			asks, e.noPoolOffers(key, f.ask), f.pool.Name)
+			asks, e.noPoolOffersText(key, f.needed), f.pool.Name)
 	case LabelConflict:
-		if hint := e.noPoolHint(asks, f.ask); key == catalog.LabelNodePool && hint != "" {
+		if hint := e.noPoolHint(asks, f.needed); key == catalog.LabelNodePool && hint != "" {
 			return hint
 		}
-		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.Asks(key))
+		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.RequirementText(key))
 	default:
 	}
-	if suggestion := e.nearestType(f.ask); suggestion != "" && key == catalog.LabelInstanceType {
+	if suggestion := e.nearestType(f.needed); suggestion != "" && key == catalog.LabelInstanceType {
 		return fmt.Sprintf("%s, which is not an instance type: did you mean %s?", asks, suggestion)
 	}
-	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, e.values(key))
+	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, e.offeredValues(key))
 }
 
-// noPoolOffers returns the text that no usable NodePool offers the label, with the labels that usable NodePools offer.
-func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
-	isOffered := func(p *offering.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
+// noPoolOffersText returns the text that no usable NodePool offers the label, with the labels that usable NodePools
+// offer.
+func (e *explanation) noPoolOffersText(key string, needed requirements.Values) string {
+	isOffered := func(p *offering.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(needed) }
 	if slices.ContainsFunc(e.in.Stock.Pools, isOffered) { // an unusable NodePool offers it
 		return "no NodePool that can be used offers" + e.offeredLabels()
 	}
@@ -240,7 +241,7 @@ func (e *explanation) offeredLabels() string {
 		var labels []string
 		for _, key := range p.Accepts.Keys() {
 			if !offering.IsCloudKey(key) {
-				labels = append(labels, p.Asks(key))
+				labels = append(labels, p.RequirementText(key))
 			}
 		}
 		if len(labels) > 0 {
@@ -256,8 +257,9 @@ func (e *explanation) offeredLabels() string {
 // maxListedValues is how many values of a label a hint lists.
 const maxListedValues = 8
 
-// values returns the values of a label that the offerings have as text: all, or their number, the first and the last.
-func (e *explanation) values(key string) string {
+// offeredValues returns, as text, the values of a label that the offerings have: all of them, or their number, the first
+// and the last.
+func (e *explanation) offeredValues(key string) string {
 	values := e.in.Stock.Labels.Of(key).Values
 	if len(values) <= maxListedValues {
 		return "[" + strings.Join(values, " ") + "]"

@@ -44,7 +44,7 @@ func (e *explanation) foreignHint(key string, ask requirements.Values, pool *off
 // spelling is known.
 func valueHint(key string, ask requirements.Values) string {
 	value, ok := ask.Single()
-	if meant := catalog.MeantValue(key, value); ok && meant != "" {
+	if meant := catalog.SuggestedValue(key, value); ok && meant != "" {
 		return fmt.Sprintf("the pod asks for %s: %s; the correct value is %s", key, value, meant)
 	}
 	return ""
@@ -68,7 +68,7 @@ func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 }
 
 // nearestType returns the instance type that the user probably meant: the type of the same family with the most similar
-// name. It is empty if the pod requires a size that some instance type has, because the type may then exist elsewhere.
+// name. It is empty if the pod requires a size that some instance type has, because the type may exist in other regions.
 func (e *explanation) nearestType(ask requirements.Values) string {
 	value, _ := ask.Single()
 	family, size, ok := strings.Cut(value, ".")
@@ -158,8 +158,8 @@ const (
 )
 
 // diskFix returns how a node of the NodePool gets enough ephemeral storage; empty if unknown. It suggests instance
-// store disks if all accepted types have unused disks, larger than their storage now, and those of some type are large
-// enough. It also suggests a larger EBS volume, if one is large enough. r is the index of ephemeral storage in
+// store disks if all accepted types have unused disks that are larger than their present storage, and those of some type
+// are large enough. It also suggests a larger EBS volume, if one is large enough. r is the index of ephemeral storage in
 // Stock.Dims.
 func (e *explanation) diskFix(p *offering.Pool, r int) string {
 	ask := e.class.Ask[r]
@@ -209,7 +209,7 @@ func (e *explanation) eachAcceptedOffer(p *offering.Pool, visit func(offer int))
 		for _, reqs := range alternatives(e.sig.Required) {
 			left := e.in.Stock.OffersOf(&e.in.Stock.Variants[v])
 			for _, key := range reqs.Keys() {
-				left = left.Both(e.in.Stock.Labels.Accepting(key, reqs[key]))
+				left = left.Intersection(e.in.Stock.Labels.Accepting(key, reqs[key]))
 			}
 			left.Each(visit)
 		}
@@ -217,7 +217,7 @@ func (e *explanation) eachAcceptedOffer(p *offering.Pool, visit func(offer int))
 }
 
 // volumeFor returns the size in bytes of a volume on which ask bytes are free for pods, rounded up to GiB; 0 if
-// unknown. Of the present volume with total bytes, allocatable bytes are not reserved, and room bytes are free for
+// unknown. The present volume has total bytes: allocatable of them are not reserved, and room of them are free for
 // pods. A larger volume is assumed to have the same reserved share.
 func volumeFor(total, allocatable, room, ask int64) int64 {
 	if total <= 0 || allocatable <= 0 {

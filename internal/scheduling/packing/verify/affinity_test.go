@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-func wish(p *cluster.Pod) {
+// prefer turns the affinity and anti-affinity terms of the pod into preferences.
+func prefer(p *cluster.Pod) {
 	for i := range p.Affinity {
 		p.Affinity[i].Weight = 1
 	}
@@ -16,7 +17,8 @@ func wish(p *cluster.Pod) {
 	}
 }
 
-func anywhere(p *cluster.Pod) {
+// inAllNamespaces makes the affinity and anti-affinity terms of the pod select pods of all namespaces.
+func inAllNamespaces(p *cluster.Pod) {
 	for _, terms := range [][]cluster.Term{p.Affinity, p.AntiAffinity} {
 		for i := range terms {
 			terms[i].AllNamespaces, terms[i].Namespaces = true, nil
@@ -24,8 +26,8 @@ func anywhere(p *cluster.Pod) {
 	}
 }
 
-// labelled adds a label to the pod.
-func labelled(key, value string) func(*cluster.Pod) {
+// withLabel adds a label to the pod.
+func withLabel(key, value string) func(*cluster.Pod) {
 	return func(p *cluster.Pod) {
 		l := requirements.Labels{key: value}
 		for k, v := range p.Labels {
@@ -38,161 +40,161 @@ func labelled(key, value string) func(*cluster.Pod) {
 // TestAffinity checks whether an order exists in which each pod can be bound with its required affinity.
 func TestAffinity(t *testing.T) {
 	t.Parallel()
-	const lonely = "no pod that its affinity selects"
-	tiers := func(p *cluster.Pod) { // one pod must be both
+	const noMatch = "no pod that its affinity selects"
+	tiers := func(p *cluster.Pod) { // one pod must match both terms
 		p.Affinity = []cluster.Term{
 			{Key: zone, Namespaces: []string{"default"}, Selector: app("db")},
 			{Key: zone, Namespaces: []string{"default"},
 				Selector: cluster.Selector{Labels: requirements.Requirements{"tier": requirements.OneOf("x")}}},
 		}
 	}
-	run(t, map[string]verdict{
-		"resident in the zone": right(func(w *world) {
-			w.node("n1", "a", stays("db", 1))
-			w.web(1, near(zone, "db"))
+	run(t, map[string]testCase{
+		"resident in the zone": valid(func(w *world) {
+			w.node("n1", "a", existing("db", 1))
+			w.web(1, affinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
-		"resident in another zone": wrong(lonely, func(w *world) {
-			w.node("n1", "a", stays("db", 1))
-			w.web(1, near(zone, "db"))
+		"resident in another zone": invalid(noMatch, func(w *world) {
+			w.node("n1", "a", existing("db", 1))
+			w.web(1, affinityTo(zone, "db"))
 			w.launch("b", "web-1")
 		}),
-		"resident possibly in another zone": wrong(lonely, func(w *world) {
-			w.node("n1", "a", stays("db", 1))
-			w.web(1, near(zone, "db"))
+		"resident possibly in another zone": invalid(noMatch, func(w *world) {
+			w.node("n1", "a", existing("db", 1))
+			w.web(1, affinityTo(zone, "db"))
 			w.launch("a b", "web-1")
 		}),
-		"preferred term": right(func(w *world) {
-			w.web(1, near(zone, "db"), wish)
+		"preferred term": valid(func(w *world) {
+			w.web(1, affinityTo(zone, "db"), prefer)
 			w.launch("b", "web-1")
 		}),
-		"no matching pod": wrong(lonely, func(w *world) {
-			w.web(1, near(zone, "db"))
+		"no matching pod": invalid(noMatch, func(w *world) {
+			w.web(1, affinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
-		"resident that is being deleted matches": right(func(w *world) {
-			w.node("n1", "a", ending(stays("db", 1)))
-			w.web(1, near(zone, "db"))
+		"resident that is being deleted matches": valid(func(w *world) {
+			w.node("n1", "a", ending(existing("db", 1)))
+			w.web(1, affinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
-		"resident of another namespace does not match": wrong(lonely, func(w *world) {
-			w.node("n1", "a", stays("db", 1)).Residents[0].Kind.Namespace = "other"
-			w.web(1, near(zone, "db"))
+		"resident of another namespace does not match": invalid(noMatch, func(w *world) {
+			w.node("n1", "a", existing("db", 1)).Residents[0].Kind.Namespace = "other"
+			w.web(1, affinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
-		"resident of another namespace, all namespaces selected": right(func(w *world) {
-			w.node("n1", "a", stays("db", 1)).Residents[0].Kind.Namespace = "other"
-			w.web(1, near(zone, "db"), anywhere)
+		"resident of another namespace, all namespaces selected": valid(func(w *world) {
+			w.node("n1", "a", existing("db", 1)).Residents[0].Kind.Namespace = "other"
+			w.web(1, affinityTo(zone, "db"), inAllNamespaces)
 			w.launch("a", "web-1")
 		}),
-		"planned pod matches": right(func(w *world) {
-			w.web(1, near(zone, "db"))
+		"planned pod matches": valid(func(w *world) {
+			w.web(1, affinityTo(zone, "db"))
 			w.pod("db-1")
 			w.launch("a", "web-1")
 			w.launch("a", "db-1")
 		}),
-		"planned pod possibly in another zone": wrong(lonely, func(w *world) {
-			w.web(1, near(zone, "db"))
+		"planned pod possibly in another zone": invalid(noMatch, func(w *world) {
+			w.web(1, affinityTo(zone, "db"))
 			w.pod("db-1")
 			w.launch("a", "web-1")
 			w.launch("a b", "db-1")
 		}),
-		"two pods on one node in any zone": right(func(w *world) {
-			w.web(1, near(zone, "db"))
+		"two pods on one node in any zone": valid(func(w *world) {
+			w.web(1, affinityTo(zone, "db"))
 			w.pod("db-1")
 			w.launch("a b c", "web-1", "db-1")
 		}),
-		"same host": right(func(w *world) {
-			w.web(1, near(hostname, "db"))
+		"same host": valid(func(w *world) {
+			w.web(1, affinityTo(hostname, "db"))
 			w.pod("db-1")
 			w.launch("a b c", "web-1", "db-1")
 		}),
-		"different hosts": wrong(lonely, func(w *world) {
-			w.web(1, near(hostname, "db"))
+		"different hosts": invalid(noMatch, func(w *world) {
+			w.web(1, affinityTo(hostname, "db"))
 			w.pod("db-1")
 			w.launch("a", "web-1")
 			w.launch("a", "db-1")
 		}),
-		"node without the label": wrong("affinity needs the label rack", func(w *world) {
-			w.web(1, near("rack", "web"))
+		"node without the label": invalid("affinity needs the label rack", func(w *world) {
+			w.web(1, affinityTo("rack", "web"))
 			w.launch("a", "web-1")
 		}),
 
-		"first pod with affinity to itself": right(func(w *world) {
-			w.web(3, near(zone, "web"))
+		"first pod with affinity to itself": valid(func(w *world) {
+			w.web(3, affinityTo(zone, "web"))
 			w.launch("a", "web-1", "web-2")
 			w.launch("a", "web-3")
 		}),
-		"affinity to itself, two zones": wrong(lonely, func(w *world) {
-			w.web(2, near(zone, "web"))
+		"affinity to itself, two zones": invalid(noMatch, func(w *world) {
+			w.web(2, affinityTo(zone, "web"))
 			w.launch("a", "web-1")
 			w.launch("b", "web-2")
 		}),
-		"affinity to itself, resident in another zone": wrong(lonely, func(w *world) {
-			w.web(2, near(zone, "web"))
-			w.node("n1", "b", stays("web", 1))
+		"affinity to itself, resident in another zone": invalid(noMatch, func(w *world) {
+			w.web(2, affinityTo(zone, "web"))
+			w.node("n1", "b", existing("web", 1))
 			w.launch("a", "web-1", "web-2")
 		}),
-		"affinity to itself, one node in any zone": right(func(w *world) {
-			w.web(2, near(zone, "web"))
+		"affinity to itself, one node in any zone": valid(func(w *world) {
+			w.web(2, affinityTo(zone, "web"))
 			w.launch("a b", "web-1", "web-2")
 		}),
-		"affinity to itself, two nodes in any zone": wrong(lonely, func(w *world) {
-			w.web(2, near(zone, "web"))
+		"affinity to itself, two nodes in any zone": invalid(noMatch, func(w *world) {
+			w.web(2, affinityTo(zone, "web"))
 			w.launch("a b", "web-1")
 			w.launch("a b", "web-2")
 		}),
-		"first pod must be bound before other matching pods": right(func(w *world) {
-			w.web(2, near(zone, "web"))
+		"first pod must be bound before other matching pods": valid(func(w *world) {
+			w.web(2, affinityTo(zone, "web"))
 			w.pod("web-9") // has no rules
 			w.launch("b", "web-9")
 			w.launch("a", "web-1", "web-2")
 		}),
-		"first pod in a zone without other matching pods": right(func(w *world) {
-			w.web(2, near(zone, "web"))
+		"first pod in a zone without other matching pods": valid(func(w *world) {
+			w.web(2, affinityTo(zone, "web"))
 			w.pod("web-9")
 			w.launch("b", "web-9", "web-1")
 			w.launch("a", "web-2")
 		}),
-		"two first pods": wrong(lonely, func(w *world) {
-			w.web(3, near(zone, "web"))
+		"two first pods": invalid(noMatch, func(w *world) {
+			w.web(3, affinityTo(zone, "web"))
 			w.pod("web-9")
 			w.launch("b", "web-9", "web-1")
 			w.launch("a", "web-2")
 			w.launch("c", "web-3")
 		}),
-		"cycle of two": wrong(lonely, func(w *world) {
-			w.web(1, near(zone, "db"))
-			w.pod("db-1", near(zone, "web"))
+		"cycle of two": invalid(noMatch, func(w *world) {
+			w.web(1, affinityTo(zone, "db"))
+			w.pod("db-1", affinityTo(zone, "web"))
 			w.launch("a", "web-1", "db-1")
 		}),
-		"a chain": right(func(w *world) {
-			w.web(1, near(zone, "db"))
-			w.pod("db-1", near(zone, "disk"))
+		"a chain": valid(func(w *world) {
+			w.web(1, affinityTo(zone, "db"))
+			w.pod("db-1", affinityTo(zone, "disk"))
 			w.pod("disk-1")
 			w.launch("a", "web-1")
 			w.launch("a", "db-1")
 			w.launch("a", "disk-1")
 		}),
 
-		"one pod matches both terms": right(func(w *world) {
+		"one pod matches both terms": valid(func(w *world) {
 			w.web(1, tiers)
-			w.pod("db-1", labelled("tier", "x"))
+			w.pod("db-1", withLabel("tier", "x"))
 			w.launch("a", "web-1", "db-1")
 		}),
-		"two pods match one term each": wrong(lonely, func(w *world) {
+		"two pods match one term each": invalid(noMatch, func(w *world) {
 			w.web(1, tiers)
 			w.pod("db-1")
-			w.pod("cache-1", labelled("tier", "x"))
+			w.pod("cache-1", withLabel("tier", "x"))
 			w.launch("a", "web-1", "db-1", "cache-1")
 		}),
-		"terms over zone and host": right(func(w *world) {
-			w.web(1, near(zone, "db"), near(hostname, "db"))
+		"terms over zone and host": valid(func(w *world) {
+			w.web(1, affinityTo(zone, "db"), affinityTo(hostname, "db"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "db-1")
 		}),
-		"affinity satisfied by zone, violated by host": wrong(lonely, func(w *world) {
-			w.web(1, near(zone, "db"), near(hostname, "db"))
+		"affinity satisfied by zone, violated by host": invalid(noMatch, func(w *world) {
+			w.web(1, affinityTo(zone, "db"), affinityTo(hostname, "db"))
 			w.pod("db-1")
 			w.launch("a", "web-1")
 			w.launch("a", "db-1")
@@ -200,94 +202,95 @@ func TestAffinity(t *testing.T) {
 	})
 }
 
-// TestAntiAffinity checks that pods are not in a domain from which their own anti-affinity or that of another pod excludes them.
+// TestAntiAffinity checks that no pod is in a domain from which its own anti-affinity, or that of another pod, excludes
+// it.
 func TestAntiAffinity(t *testing.T) {
 	t.Parallel()
-	const both = "which anti-affinity rules out"
-	run(t, map[string]verdict{
-		"one per host": right(func(w *world) {
-			w.web(2, apart(hostname, "web"))
+	const ruledOut = "which anti-affinity rules out"
+	run(t, map[string]testCase{
+		"one per host": valid(func(w *world) {
+			w.web(2, antiAffinityTo(hostname, "web"))
 			w.launch("a", "web-1")
 			w.launch("a", "web-2")
 		}),
-		"two per host": wrong("pod default/web-1 on planned node general-1 and pod default/web-1 on planned node general-1 may both be in kubernetes.io/hostname of planned node general-1",
+		"two per host": invalid("pod default/web-1 on planned node general-1 and pod default/web-1 on planned node general-1 may both be in kubernetes.io/hostname of planned node general-1",
 			func(w *world) {
-				w.web(2, apart(hostname, "web"))
+				w.web(2, antiAffinityTo(hostname, "web"))
 				w.launch("a", "web-1", "web-2")
 			}),
-		"preferred term": right(func(w *world) {
-			w.web(2, apart(hostname, "web"), wish)
+		"preferred term": valid(func(w *world) {
+			w.web(2, antiAffinityTo(hostname, "web"), prefer)
 			w.launch("a", "web-1", "web-2")
 		}),
-		"one per zone": right(func(w *world) {
-			w.web(2, apart(zone, "web"))
+		"one per zone": valid(func(w *world) {
+			w.web(2, antiAffinityTo(zone, "web"))
 			w.launch("a", "web-1")
 			w.launch("b", "web-2")
 		}),
-		"two possibly in one zone": wrong(both+"; zone b, which", func(w *world) {
-			w.web(2, apart(zone, "web"))
+		"two possibly in one zone": invalid(ruledOut+"; zone b, which", func(w *world) {
+			w.web(2, antiAffinityTo(zone, "web"))
 			w.launch("a b", "web-1")
 			w.launch("b", "web-2")
 		}),
-		"resident has anti-affinity to the pod": wrong("a pod of namespace default that is there on node n1", func(w *world) {
-			w.node("n1", "a", stays("db", 1, term(zone, "web")))
+		"resident has anti-affinity to the pod": invalid("an existing pod of namespace default on node n1", func(w *world) {
+			w.node("n1", "a", existing("db", 1, term(zone, "web")))
 			w.web(1)
 			w.launch("a", "web-1")
 		}),
-		"resident has anti-affinity to the pod, another zone": right(func(w *world) {
-			w.node("n1", "a", stays("db", 1, term(zone, "web")))
+		"resident has anti-affinity to the pod, another zone": valid(func(w *world) {
+			w.node("n1", "a", existing("db", 1, term(zone, "web")))
 			w.web(1)
 			w.launch("b", "web-1")
 		}),
-		"anti-affinity to a resident": wrong(both, func(w *world) {
-			w.node("n1", "a", stays("db", 1))
-			w.web(1, apart(zone, "db"))
+		"anti-affinity to a resident": invalid(ruledOut, func(w *world) {
+			w.node("n1", "a", existing("db", 1))
+			w.web(1, antiAffinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
-		"anti-affinity to a resident that is being deleted": wrong(both, func(w *world) {
-			w.node("n1", "a", ending(stays("db", 1)))
-			w.web(1, apart(zone, "db"))
+		"anti-affinity to a resident that is being deleted": invalid(ruledOut, func(w *world) {
+			w.node("n1", "a", ending(existing("db", 1)))
+			w.web(1, antiAffinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
-		"anti-affinity to a resident of a leaving node": wrong(both, func(w *world) {
-			w.node("n1", "a", stays("db", 1)).Leaving = true
-			w.web(1, apart(zone, "db"))
+		"anti-affinity to a resident of a leaving node": invalid(ruledOut, func(w *world) {
+			w.node("n1", "a", existing("db", 1)).Leaving = true
+			w.web(1, antiAffinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
-		"anti-affinity to a planned pod": wrong(both, func(w *world) {
-			w.web(1, apart(zone, "db"))
+		"anti-affinity to a planned pod": invalid(ruledOut, func(w *world) {
+			w.web(1, antiAffinityTo(zone, "db"))
 			w.pod("db-1")
 			w.launch("a", "web-1")
 			w.launch("a", "db-1")
 		}),
-		"resident of another namespace": right(func(w *world) {
-			w.node("n1", "a", stays("db", 1)).Residents[0].Kind.Namespace = "other"
-			w.web(1, apart(zone, "db"))
+		"resident of another namespace": valid(func(w *world) {
+			w.node("n1", "a", existing("db", 1)).Residents[0].Kind.Namespace = "other"
+			w.web(1, antiAffinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
-		"resident of another namespace, all namespaces selected": wrong(both, func(w *world) {
-			w.node("n1", "a", stays("db", 1)).Residents[0].Kind.Namespace = "other"
-			w.web(1, apart(zone, "db"), anywhere)
+		"resident of another namespace, all namespaces selected": invalid(ruledOut, func(w *world) {
+			w.node("n1", "a", existing("db", 1)).Residents[0].Kind.Namespace = "other"
+			w.web(1, antiAffinityTo(zone, "db"), inAllNamespaces)
 			w.launch("a", "web-1")
 		}),
-		"anti-affinity between residents of one node": right(func(w *world) {
-			w.node("n1", "a", stays("db", 2, term(zone, "db")))
+		"anti-affinity between residents of one node": valid(func(w *world) {
+			w.node("n1", "a", existing("db", 2, term(zone, "db")))
 			w.web(1)
 			w.launch("a", "web-1")
 		}),
-		"a single pod with anti-affinity to itself": right(func(w *world) {
-			w.web(1, apart(zone, "web"), apart(zone, "web"), apart(hostname, "web"))
+		"a single pod with anti-affinity to itself": valid(func(w *world) {
+			w.web(1, antiAffinityTo(zone, "web"), antiAffinityTo(zone, "web"), antiAffinityTo(hostname, "web"))
 			w.launch("a b", "web-1")
 		}),
-		"nodes without the label are in no domain": right(func(w *world) {
-			w.web(2, apart("rack", "web"))
+		"nodes without the label are in no domain": valid(func(w *world) {
+			w.web(2, antiAffinityTo("rack", "web"))
 			w.launch("a", "web-1", "web-2")
 		}),
-		"planned node that may have the label": wrong(both, func(w *world) {
-			w.web(2, apart("rack", "web"))
+		"planned node that may have the label": invalid(ruledOut, func(w *world) {
+			w.web(2, antiAffinityTo("rack", "web"))
 			w.Market["default"].Types[0].Labels["rack"] = "r1"
 			w.launch("a", "web-1", "web-2")
-			w.keep(0, choice("large", "a", "on-demand"))
+			w.addOffering(0, choice("large", "a", "on-demand"))
 		}),
 	})
 }
@@ -298,40 +301,41 @@ func TestClaims(t *testing.T) {
 	uses := func(names ...string) func(*cluster.Pod) {
 		return func(p *cluster.Pod) { p.Volumes = names }
 	}
-	const torn = "volume claim default/data"
-	run(t, map[string]verdict{
-		"one zone": right(func(w *world) {
+	const claimSplit = "volume claim default/data"
+	run(t, map[string]testCase{
+		"one zone": valid(func(w *world) {
 			w.web(2, uses("default/data"))
 			w.launch("a", "web-1")
 			w.launch("a", "web-2")
 		}),
-		"two zones": wrong(torn+": its pods are on planned node general-1 and planned node general-2, which may be in zones a b", func(w *world) {
-			w.web(2, uses("default/data"))
-			w.launch("a", "web-1")
-			w.launch("b", "web-2")
-		}),
-		"one node in any zone": right(func(w *world) {
+		"two zones": invalid(claimSplit+": its pods are on planned node general-1 and planned node general-2, which may be in zones a b",
+			func(w *world) {
+				w.web(2, uses("default/data"))
+				w.launch("a", "web-1")
+				w.launch("b", "web-2")
+			}),
+		"one node in any zone": valid(func(w *world) {
 			w.web(2, uses("default/data"))
 			w.launch("a b", "web-1", "web-2")
 		}),
-		"two nodes in any zone": wrong(torn, func(w *world) {
+		"two nodes in any zone": invalid(claimSplit, func(w *world) {
 			w.web(2, uses("default/data"))
 			w.launch("a b", "web-1")
 			w.launch("a b", "web-2")
 		}),
-		"a node in the zone": right(func(w *world) {
+		"a node in the zone": valid(func(w *world) {
 			w.node("n1", "a")
 			w.web(2, uses("default/data"))
 			w.place("n1", "web-1")
 			w.launch("a", "web-2")
 		}),
-		"a node in another zone": wrong(torn, func(w *world) {
+		"a node in another zone": invalid(claimSplit, func(w *world) {
 			w.node("n1", "b")
 			w.web(2, uses("default/data"))
 			w.place("n1", "web-1")
 			w.launch("a", "web-2")
 		}),
-		"other claims": right(func(w *world) {
+		"other claims": valid(func(w *world) {
 			w.pod("web-1", uses("default/data"))
 			w.pod("web-2", uses("default/logs"))
 			w.launch("a", "web-1")

@@ -16,24 +16,24 @@ func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []strin
 
 	// 1. Each planned node and each existing node by itself.
 	for i := range plan.PlannedNodes {
-		c.plannedNode(&plan.PlannedNodes[i])
+		c.checkPlannedNode(&plan.PlannedNodes[i])
 	}
-	c.placements(plan.Placements)
+	c.checkPlacements(plan.Placements)
 
-	// 2. All of them together.
-	c.limits()
-	c.reservations()
-	c.claims()
+	// 2. All nodes together.
+	c.checkLimits()
+	c.checkReservations()
+	c.checkClaims()
 	t := newTopology(c)
-	t.judge()
+	t.checkRules()
 
 	// 3. The refused pods, and whether each pod has a place or a refusal.
-	c.refusals(plan, t)
-	c.answers()
-	c.price(plan)
+	c.checkRefusals(plan, t)
+	c.checkOutcomes()
+	c.checkPrice(plan)
 
-	slices.Sort(c.found)
-	return slices.Compact(c.found)
+	slices.Sort(c.violations)
+	return slices.Compact(c.violations)
 }
 
 // checker is the state of the check of a plan.
@@ -41,10 +41,10 @@ type checker struct {
 	snapshot cluster.Snapshot
 	market   catalog.Market
 
-	pools map[string]*cluster.Pool
-	types map[typeName]*catalog.Type
-	pods  map[string]*cluster.Pod
-	given map[string]int // by ID of a pod: number of its places and refusals
+	pools    map[string]*cluster.Pool
+	types    map[typeName]*catalog.Type
+	pods     map[string]*cluster.Pod
+	outcomes map[string]int // by ID of a pod: number of its places and refusals
 
 	places []place         // the nodes, in the order of the snapshot, then the planned nodes
 	nodes  map[string]int  // by name of an existing node: index in places
@@ -53,11 +53,11 @@ type checker struct {
 	taken   map[string]int             // by capacity reservation: number of planned nodes and NodeClaims that will use an instance
 	claimed map[string]map[string]bool // by volume claim: the zones that its pods may be in
 
-	demands map[string]int       // by identity: index in asked
-	asked   []demand             // the distinct requirements of pods on a node's labels and taints
-	offers  map[offerName]*offer // cache of offer
+	demandIndex map[string]int       // by identity: index in demands
+	demands     []demand             // the distinct requirements of pods on a node's labels and taints
+	offers      map[offerName]*offer // cache of cachedOffer
 
-	found []string // the sentences about violated rules
+	violations []string // the sentences about violated rules
 }
 
 // place is an existing node or a planned node, with the pods that the plan places there.
@@ -72,9 +72,9 @@ func newChecker(s cluster.Snapshot, market catalog.Market) *checker {
 	c := &checker{
 		snapshot: s, market: market,
 		pools: map[string]*cluster.Pool{}, types: map[typeName]*catalog.Type{},
-		pods: make(map[string]*cluster.Pod, len(s.Pods)), given: make(map[string]int, len(s.Pods)),
+		pods: make(map[string]*cluster.Pod, len(s.Pods)), outcomes: make(map[string]int, len(s.Pods)),
 		nodes: map[string]int{}, names: map[string]bool{}, claimed: map[string]map[string]bool{}, taken: map[string]int{},
-		demands: map[string]int{}, offers: map[offerName]*offer{},
+		demandIndex: map[string]int{}, offers: map[offerName]*offer{},
 	}
 	for i := range s.Pools {
 		c.pools[s.Pools[i].Name] = &s.Pools[i]
@@ -95,48 +95,48 @@ func newChecker(s cluster.Snapshot, market catalog.Market) *checker {
 	return c
 }
 
-// broken adds a sentence about a violated rule.
-func (c *checker) broken(format string, args ...any) {
-	c.found = append(c.found, fmt.Sprintf(format, args...))
+// report adds a sentence about a violated rule.
+func (c *checker) report(format string, args ...any) {
+	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
 
-// take returns the pod with that ID, and records that the plan places it; where names the node. It returns nil for a
-// pod that is not in the snapshot.
-func (c *checker) take(id, where string) *cluster.Pod {
+// recordPod returns the pod with that ID, and records that the plan places it; where names the node. It returns nil for
+// a pod that is not in the snapshot.
+func (c *checker) recordPod(id, where string) *cluster.Pod {
 	p, ok := c.pods[id]
 	if !ok {
-		c.broken("%s has pod %s, which is not in the snapshot", where, id)
+		c.report("%s has pod %s, which is not in the snapshot", where, id)
 		return nil
 	}
-	c.given[id]++
+	c.outcomes[id]++
 	if p.Unplannable != "" {
-		c.broken("%s has pod %s, which cannot be planned for: %s", where, id, p.Unplannable)
+		c.report("%s has pod %s, which cannot be planned for: %s", where, id, p.Unplannable)
 	}
 	return p
 }
 
-// answers checks that every pod has exactly one place or refusal.
-func (c *checker) answers() {
+// checkOutcomes checks that every pod has exactly one place or refusal.
+func (c *checker) checkOutcomes() {
 	for i := range c.snapshot.Pods {
 		id := c.snapshot.Pods[i].ID()
-		if n := c.given[id]; n != 1 {
-			c.broken("pod %s has %d places and refusals, want 1", id, n)
+		if n := c.outcomes[id]; n != 1 {
+			c.report("pod %s has %d places and refusals, want 1", id, n)
 		}
 	}
 }
 
-// price checks the total price of the plan and its lower bound.
-func (c *checker) price(plan packing.Plan) {
+// checkPrice checks the total price of the plan and its lower bound.
+func (c *checker) checkPrice(plan packing.Plan) {
 	var sum catalog.Price
-	for _, m := range plan.PlannedNodes {
-		if len(m.Offerings) > 0 {
-			sum += m.Offerings[0].Price
+	for _, pn := range plan.PlannedNodes {
+		if len(pn.Offerings) > 0 {
+			sum += pn.Offerings[0].Price
 		}
 	}
 	if sum != plan.Price {
-		c.broken("the planned nodes cost %s, the plan says %s", sum, plan.Price)
+		c.report("the planned nodes cost %s, the plan says %s", sum, plan.Price)
 	}
 	if plan.Price < plan.LowerBound {
-		c.broken("the plan costs %s, less than its lower bound %s", plan.Price, plan.LowerBound)
+		c.report("the plan costs %s, less than its lower bound %s", plan.Price, plan.LowerBound)
 	}
 }

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// claims checks that pods which share an unbound volume claim are in
-// one zone: the volume is created in the zone of the first pod, and an EBS volume
-// cannot be attached in another zone.
-func (c *checker) claims() {
+// checkClaims checks that pods which share an unbound volume claim are in one zone: the volume is created in the zone of
+// the first pod, and an EBS volume cannot be attached in another zone.
+func (c *checker) checkClaims() {
 	users := map[string][]int{} // by claim: places, ascending
-	for i, at := range c.places {
-		for _, p := range at.pods {
+	for i, place := range c.places {
+		for _, p := range place.pods {
 			for _, name := range p.Volumes {
 				if list := users[name]; len(list) == 0 || list[len(list)-1] != i {
 					users[name] = append(list, i)
@@ -23,31 +22,31 @@ func (c *checker) claims() {
 	for _, name := range slices.Sorted(maps.Keys(users)) {
 		zones := map[string]bool{}
 		for _, i := range users[name] {
-			c.places[i].zones(zones)
+			c.places[i].addZones(zones)
 		}
 		c.claimed[name] = zones
 		// A single planned node is always in one zone.
 		if len(users[name]) > 1 && len(zones) > 1 {
-			c.broken("volume claim %s: its pods are on %s and %s, which may be in zones %s", name,
+			c.report("volume claim %s: its pods are on %s and %s, which may be in zones %s", name,
 				c.places[users[name][0]].name, c.places[users[name][1]].name,
 				strings.Join(slices.Sorted(maps.Keys(zones)), " "))
 		}
 	}
 }
 
-// zones adds the zones that the place may be in; "" stands for a node without a zone.
-func (p *place) zones(to map[string]bool) {
+// addZones adds to the set the zones that the place may be in; "" stands for a node without a zone.
+func (p *place) addZones(zones map[string]bool) {
 	if p.node != nil {
-		to[p.node.Labels[labelZone]] = true
+		zones[p.node.Labels[labelZone]] = true
 	}
 	for _, o := range p.offers {
-		to[o.labels[labelZone]] = true
+		zones[o.labels[labelZone]] = true
 	}
 }
 
-// reachable reports whether a pod in that zone can use these volume claims: each claim has no other pod, or its pods
+// claimsAllow reports whether a pod in that zone can use these volume claims: each claim has no other pod, or its pods
 // are certainly in the same zone.
-func (c *checker) reachable(claims []string, zone string) bool {
+func (c *checker) claimsAllow(claims []string, zone string) bool {
 	for _, name := range claims {
 		if zones := c.claimed[name]; len(zones) > 1 || len(zones) == 1 && !zones[zone] {
 			return false

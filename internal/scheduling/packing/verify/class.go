@@ -12,78 +12,80 @@ import (
 type kind struct {
 	namespace string
 	labels    requirements.Labels
-	spreads   []int // indices in book.spreads of the rules that count the pods, ascending
-	nears     []int // the same in book.nears
-	aparts    []int // the same in book.aparts: the anti-affinity terms that match the pods
+
+	// The rules that count or match the pods: indices in the fields of ruleSet with these names, ascending.
+	spreads, affinities, antiAffinities []int
 }
 
 // class is a set of pods of one kind that have the same rules.
 type class struct {
-	kind   int          // index in book.kinds
-	pod    *cluster.Pod // one of the pods
-	uses   []use        // the spread rules of the pods
-	near   int          // index in book.nears of the pods' affinity, or -1
-	self   bool         // the affinity matches the pods themselves
-	avoids []int        // indices in book.aparts of the pods' anti-affinity terms, ascending
+	kind     int          // index in ruleSet.kinds
+	pod      *cluster.Pod // one of the pods
+	uses     []spreadUse  // the spread rules of the pods
+	affinity int          // index in ruleSet.affinities of the pods' affinity, or -1
+	self     bool         // the affinity matches the pods themselves
+	avoids   []int        // indices in ruleSet.antiAffinities of the pods' anti-affinity terms, ascending
 }
 
-// free reports whether the pods have no rules about other pods except anti-affinity.
-func (c *class) free() bool { return len(c.uses) == 0 && c.near < 0 }
+// isFree reports whether the pods have no rules about other pods except anti-affinity.
+func (c *class) isFree() bool { return len(c.uses) == 0 && c.affinity < 0 }
 
-// book has all rules between pods, each once, and the classes of the plan's pods.
-type book struct {
-	ground *ground
+// ruleSet has all rules between pods, each once, and the classes of the plan's pods.
+type ruleSet struct {
+	facts *placeFacts
 
 	kinds   []kind
 	classes []class
 	classOf map[*cluster.Pod]int // index in classes
 
-	spreads []*spreadRule
-	nears   []*nearRule
-	aparts  []*apartRule
+	spreads        []*spreadRule
+	affinities     []*affinityRule
+	antiAffinities []*antiAffinityRule
 
-	byKind, byClass, bySpread, byNear, byApart map[string]int        // by identity: index in kinds, classes, spreads, nears, aparts
-	kindOf                                     map[*cluster.Kind]int // index in kinds, of residents and DaemonSet pods
+	// By identity: index in kinds, classes, spreads, affinities, antiAffinities.
+	byKind, byClass, bySpread, byAffinity, byAntiAffinity map[string]int
+
+	kindOf map[*cluster.Kind]int // by kind of residents or DaemonSet pods: index in kinds
 }
 
-// newBook collects the rules of all pods, of the residents of nodes and of DaemonSet pods.
-func newBook(c *checker) *book {
-	b := &book{
+// newRuleSet collects the rules of all pods, of the residents of nodes and of DaemonSet pods.
+func newRuleSet(c *checker) *ruleSet {
+	rs := &ruleSet{
 		classOf: make(map[*cluster.Pod]int, len(c.snapshot.Pods)), kindOf: map[*cluster.Kind]int{},
 		byKind: map[string]int{}, byClass: map[string]int{}, bySpread: map[string]int{},
-		byNear: map[string]int{}, byApart: map[string]int{},
+		byAffinity: map[string]int{}, byAntiAffinity: map[string]int{},
 	}
-	relevant, named := relevantLabels(&c.snapshot)
-	b.ground = newGround(c, relevant, named)
+	relevant, byName := relevantLabels(&c.snapshot)
+	rs.facts = newPlaceFacts(c, relevant, byName)
 	for i := range c.snapshot.Pods {
 		p := &c.snapshot.Pods[i]
-		b.classOf[p] = b.class(p)
+		rs.classOf[p] = rs.classIndex(p)
 	}
 	for i := range c.snapshot.Nodes {
 		for _, r := range c.snapshot.Nodes[i].Residents {
-			b.addKind(r.Kind)
+			rs.addKind(r.Kind)
 		}
 	}
 	for i := range c.snapshot.Daemons {
-		b.addKind(c.snapshot.Daemons[i].Kind)
+		rs.addKind(c.snapshot.Daemons[i].Kind)
 	}
-	b.match()
+	rs.matchKinds()
 	for i := range c.snapshot.Nodes {
 		for _, r := range c.snapshot.Nodes[i].Residents {
-			b.addResident(b.ground.spot(i), r)
+			rs.addResident(rs.facts.spotOf(i), r)
 		}
 	}
-	for _, g := range b.ground.daemonPods {
-		b.addDaemonPod(g)
+	for _, d := range rs.facts.daemonPods {
+		rs.addDaemonPod(d)
 	}
-	b.relyOnDaemonPods(c)
-	return b
+	rs.relyOnDaemonPods(c)
+	return rs
 }
 
-// relevantLabels returns the labels that matter for rules between pods: the labels in these rules and, because
-// spread constraints honor node affinity, the labels in the node affinity of pods with spread constraints.
-// named reports whether such a node affinity selects a node by name.
-func relevantLabels(s *cluster.Snapshot) (keys []string, named bool) {
+// relevantLabels returns the labels that matter for rules between pods: the labels in these rules and, because spread
+// constraints honor node affinity, the labels in the node affinity of pods with spread constraints. byName is true if
+// such a node affinity selects nodes by name.
+func relevantLabels(s *cluster.Snapshot) (keys []string, byName bool) {
 	seen := map[string]bool{}
 	addTerms := func(list []cluster.Term) {
 		for i := range list {
@@ -104,7 +106,7 @@ func relevantLabels(s *cluster.Snapshot) (keys []string, named bool) {
 		for _, r := range p.Required {
 			for key := range r {
 				seen[key] = true
-				named = named || key == labelHostname
+				byName = byName || key == labelHostname
 			}
 		}
 	}
@@ -121,7 +123,7 @@ func relevantLabels(s *cluster.Snapshot) (keys []string, named bool) {
 		}
 	}
 	delete(seen, labelHostname)
-	return slices.Sorted(maps.Keys(seen)), named
+	return slices.Sorted(maps.Keys(seen)), byName
 }
 
 // hardSpreads returns the spread constraints of the pod that are not ScheduleAnyway.
@@ -146,11 +148,11 @@ func requiredTerms(terms []cluster.Term) []*cluster.Term {
 	return out
 }
 
-// class returns the index of the pod's class. It adds the class, with its rules, if it is new.
-func (b *book) class(p *cluster.Pod) int {
-	spreads, near, apart := hardSpreads(p), requiredTerms(p.Affinity), requiredTerms(p.AntiAffinity)
+// classIndex returns the index of the pod's class. It adds the class, with its rules, if it is new.
+func (rs *ruleSet) classIndex(p *cluster.Pod) int {
+	spreads, affinity, antiAffinity := hardSpreads(p), requiredTerms(p.Affinity), requiredTerms(p.AntiAffinity)
 	var w identity
-	kind := b.kind(p.Namespace, p.Labels)
+	kind := rs.kindIndex(p.Namespace, p.Labels)
 	w.number(kind)
 	for _, s := range spreads {
 		w.text(s.Key)
@@ -164,65 +166,65 @@ func (b *book) class(p *cluster.Pod) int {
 		w.alternatives(p.Required)
 		w.tolerations(p.Tolerations)
 	}
-	for _, terms := range [][]*cluster.Term{near, apart} {
+	for _, terms := range [][]*cluster.Term{affinity, antiAffinity} {
 		w.number(len(terms))
 		for _, t := range terms {
 			w.term(t)
 		}
 	}
-	n, ok := b.byClass[string(w)]
+	n, ok := rs.byClass[string(w)]
 	if ok {
 		return n
 	}
-	n = len(b.classes)
-	b.byClass[string(w)] = n
-	c := class{kind: kind, pod: p, uses: b.uses(p, spreads), near: b.near(near)}
-	c.self = c.near >= 0 && b.nears[c.near].counts(p.Namespace, p.Labels)
-	c.avoids = b.avoids(apart)
-	b.classes = append(b.classes, c)
+	n = len(rs.classes)
+	rs.byClass[string(w)] = n
+	c := class{kind: kind, pod: p, uses: rs.spreadUses(p, spreads), affinity: rs.affinityIndex(affinity)}
+	c.self = c.affinity >= 0 && rs.affinities[c.affinity].counts(p.Namespace, p.Labels)
+	c.avoids = rs.antiAffinityIndices(antiAffinity)
+	rs.classes = append(rs.classes, c)
 	return n
 }
 
-// kind returns the index of the kind of pods with these labels in the namespace. It adds the kind if it is new.
-func (b *book) kind(namespace string, labels requirements.Labels) int {
+// kindIndex returns the index of the kind of pods with these labels in the namespace. It adds the kind if it is new.
+func (rs *ruleSet) kindIndex(namespace string, labels requirements.Labels) int {
 	var w identity
 	w.text(namespace)
 	w.labels(labels)
-	n, ok := b.byKind[string(w)]
+	n, ok := rs.byKind[string(w)]
 	if !ok {
-		n = len(b.kinds)
-		b.byKind[string(w)] = n
-		b.kinds = append(b.kinds, kind{namespace: namespace, labels: labels})
+		n = len(rs.kinds)
+		rs.byKind[string(w)] = n
+		rs.kinds = append(rs.kinds, kind{namespace: namespace, labels: labels})
 	}
 	return n
 }
 
-// uses returns the spread constraints of the pod. A node counts for one of them only if it has the labels of all of
-// them.
-func (b *book) uses(p *cluster.Pod, spreads []*cluster.Spread) []use {
+// spreadUses returns the spread constraints of the pod. A node counts for one constraint only if it has the topology
+// keys of all of them.
+func (rs *ruleSet) spreadUses(p *cluster.Pod, spreads []*cluster.Spread) []spreadUse {
 	var keys []string
 	for _, s := range spreads {
 		keys = append(keys, s.Key)
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	var out []use
+	var out []spreadUse
 	for _, s := range spreads {
-		sight := sightOf(p, s, keys)
+		filter := nodeFilterOf(p, s, keys)
 		var w identity
 		w.text(p.Namespace)
 		w.text(s.Key)
 		w.selector(s.Selector)
-		sight.identity(&w)
-		n, ok := b.bySpread[string(w)]
+		filter.identity(&w)
+		n, ok := rs.bySpread[string(w)]
 		if !ok {
-			n = len(b.spreads)
-			b.bySpread[string(w)] = n
-			b.spreads = append(b.spreads, &spreadRule{
-				key: s.Key, namespace: p.Namespace, selector: s.Selector, view: b.ground.view(s.Key, sight),
+			n = len(rs.spreads)
+			rs.bySpread[string(w)] = n
+			rs.spreads = append(rs.spreads, &spreadRule{
+				key: s.Key, namespace: p.Namespace, selector: s.Selector, view: rs.facts.view(s.Key, filter),
 			})
 		}
-		u := use{rule: n, maxSkew: s.MaxSkew, minDomains: s.MinDomains}
+		u := spreadUse{rule: n, maxSkew: s.MaxSkew, minDomains: s.MinDomains}
 		if s.Selector.Matches(p.Labels) {
 			u.self = 1
 		}
@@ -231,8 +233,9 @@ func (b *book) uses(p *cluster.Pod, spreads []*cluster.Spread) []use {
 	return out
 }
 
-// near returns the index of the rule with these affinity terms, or -1 without terms. It adds the rule if it is new.
-func (b *book) near(terms []*cluster.Term) int {
+// affinityIndex returns the index of the rule with these affinity terms, or -1 without terms. It adds the rule if it is
+// new.
+func (rs *ruleSet) affinityIndex(terms []*cluster.Term) int {
 	if len(terms) == 0 {
 		return -1
 	}
@@ -240,84 +243,84 @@ func (b *book) near(terms []*cluster.Term) int {
 	for _, t := range terms {
 		w.term(t)
 	}
-	n, ok := b.byNear[string(w)]
+	n, ok := rs.byAffinity[string(w)]
 	if !ok {
-		n = len(b.nears)
-		b.byNear[string(w)] = n
-		r := &nearRule{terms: terms}
+		n = len(rs.affinities)
+		rs.byAffinity[string(w)] = n
+		r := &affinityRule{terms: terms}
 		for _, t := range terms {
-			r.views = append(r.views, b.ground.bare(t.Key))
+			r.views = append(r.views, rs.facts.labelView(t.Key))
 		}
-		b.nears = append(b.nears, r)
+		rs.affinities = append(rs.affinities, r)
 	}
 	return n
 }
 
-// apart returns the index of the rule with this anti-affinity term. It adds the rule if it is new.
-func (b *book) apart(t *cluster.Term) int {
+// antiAffinityIndex returns the index of the rule with this anti-affinity term. It adds the rule if it is new.
+func (rs *ruleSet) antiAffinityIndex(t *cluster.Term) int {
 	var w identity
 	w.term(t)
-	n, ok := b.byApart[string(w)]
+	n, ok := rs.byAntiAffinity[string(w)]
 	if !ok {
-		n = len(b.aparts)
-		b.byApart[string(w)] = n
-		b.aparts = append(b.aparts, &apartRule{term: t})
+		n = len(rs.antiAffinities)
+		rs.byAntiAffinity[string(w)] = n
+		rs.antiAffinities = append(rs.antiAffinities, &antiAffinityRule{term: t})
 	}
 	return n
 }
 
-// avoids returns the indices of the rules with these anti-affinity terms, ascending, each once.
-func (b *book) avoids(terms []*cluster.Term) []int {
+// antiAffinityIndices returns the indices of the rules with these anti-affinity terms, ascending, each once.
+func (rs *ruleSet) antiAffinityIndices(terms []*cluster.Term) []int {
 	var out []int
 	for _, t := range terms {
-		out = append(out, b.apart(t))
+		out = append(out, rs.antiAffinityIndex(t))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
 // addKind adds the kind of residents or DaemonSet pods, and their anti-affinity terms; nil adds nothing.
-func (b *book) addKind(k *cluster.Kind) {
-	if _, ok := b.kindOf[k]; ok || k == nil {
+func (rs *ruleSet) addKind(k *cluster.Kind) {
+	if _, ok := rs.kindOf[k]; ok || k == nil {
 		return
 	}
-	b.kindOf[k] = b.kind(k.Namespace, k.Labels)
-	b.avoids(requiredTerms(k.Avoids))
+	rs.kindOf[k] = rs.kindIndex(k.Namespace, k.Labels)
+	rs.antiAffinityIndices(requiredTerms(k.Avoids))
 }
 
 // addResident adds the pods of a resident of a node to the rules that count them. Spread constraints do not count pods
 // that are being deleted.
-func (b *book) addResident(at spot, r cluster.Resident) {
+func (rs *ruleSet) addResident(at spot, r cluster.Resident) {
 	if r.Kind == nil || r.Count <= 0 {
 		return
 	}
-	k := &b.kinds[b.kindOf[r.Kind]]
-	stands := standing{spot: at, pods: r.Count}
+	k := &rs.kinds[rs.kindOf[r.Kind]]
+	placed := placedPods{spot: at, pods: r.Count}
 	if !r.Ending {
 		for _, n := range k.spreads {
-			b.spreads[n].residents = append(b.spreads[n].residents, stands)
+			rs.spreads[n].residents = append(rs.spreads[n].residents, placed)
 		}
 	}
-	for _, n := range k.nears {
-		b.nears[n].residents = append(b.nears[n].residents, stands)
+	for _, n := range k.affinities {
+		rs.affinities[n].residents = append(rs.affinities[n].residents, placed)
 	}
-	b.addStander(k, b.avoids(requiredTerms(r.Avoids)), stander{
-		standing: stands, who: "a pod of namespace " + r.Namespace + " that is there",
+	rs.addConcerned(k, rs.antiAffinityIndices(requiredTerms(r.Avoids)), concernedPods{
+		placedPods: placed, name: "an existing pod of namespace " + r.Namespace,
 	})
 }
 
-// relyOnDaemonPods handles DaemonSet pods of a planned node that start only with some of its offerings. If every
-// offering of the node has at least one of those that an affinity counts, the affinity can rely on one such pod.
-func (b *book) relyOnDaemonPods(c *checker) {
-	for _, r := range b.nears {
+// relyOnDaemonPods handles DaemonSet pods of a planned node that start only with some of its offerings. If an affinity
+// counts at least one DaemonSet pod with every offering of the node, the affinity can rely on one such pod.
+func (rs *ruleSet) relyOnDaemonPods(c *checker) {
+	for _, r := range rs.affinities {
 		for i := range r.daemonPods {
-			at := r.daemonPods[i].place
-			if i > 0 && r.daemonPods[i-1].place == at {
+			place := r.daemonPods[i].place
+			if i > 0 && r.daemonPods[i-1].place == place {
 				continue
 			}
 			without := func(o *offer) bool { return counted(o.kinds, r.counts) == 0 }
-			if !slices.ContainsFunc(c.places[at].offers, without) {
-				r.residents = append(r.residents, standing{spot: b.ground.spot(at), pods: 1})
+			if !slices.ContainsFunc(c.places[place].offers, without) {
+				r.residents = append(r.residents, placedPods{spot: rs.facts.spotOf(place), pods: 1})
 			}
 		}
 	}
@@ -325,23 +328,23 @@ func (b *book) relyOnDaemonPods(c *checker) {
 
 // addDaemonPod adds a DaemonSet pod to the rules that count it. An uncertain DaemonSet pod excludes other pods by
 // anti-affinity, but satisfies no affinity.
-func (b *book) addDaemonPod(g daemonPod) {
-	k := &b.kinds[b.kindOf[g.kind]]
-	if len(k.spreads)+len(k.nears)+len(k.aparts)+len(g.kind.Avoids) == 0 {
+func (rs *ruleSet) addDaemonPod(d daemonPod) {
+	k := &rs.kinds[rs.kindOf[d.kind]]
+	if len(k.spreads)+len(k.affinities)+len(k.antiAffinities)+len(d.kind.Avoids) == 0 {
 		return
 	}
-	if g.sure {
-		b.addResident(b.ground.spot(g.place), cluster.Resident{Kind: g.kind, Count: 1})
+	if d.sure {
+		rs.addResident(rs.facts.spotOf(d.place), cluster.Resident{Kind: d.kind, Count: 1})
 		return
 	}
-	stands := standing{spot: g.spot, pods: 1}
+	placed := placedPods{spot: d.spot, pods: 1}
 	for _, n := range k.spreads {
-		b.spreads[n].daemonPods = append(b.spreads[n].daemonPods, stands)
+		rs.spreads[n].daemonPods = append(rs.spreads[n].daemonPods, placed)
 	}
-	for _, n := range k.nears {
-		b.nears[n].daemonPods = append(b.nears[n].daemonPods, stands)
+	for _, n := range k.affinities {
+		rs.affinities[n].daemonPods = append(rs.affinities[n].daemonPods, placed)
 	}
-	b.addStander(k, b.avoids(requiredTerms(g.kind.Avoids)), stander{
-		standing: stands, who: "a DaemonSet's pod of namespace " + g.kind.Namespace,
+	rs.addConcerned(k, rs.antiAffinityIndices(requiredTerms(d.kind.Avoids)), concernedPods{
+		placedPods: placed, name: "a DaemonSet's pod of namespace " + d.kind.Namespace,
 	})
 }

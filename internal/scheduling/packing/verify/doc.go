@@ -28,23 +28,22 @@
 // constraint and affinity satisfied at each step (type order). All existing and planned nodes exist
 // from the start: an empty planned node is a domain without pods. Anti-affinity
 // is symmetric, so the order does not matter, and only the final locations of the pods are checked
-// (type apartRule).
+// (type antiAffinityRule).
 //
 // A planned node with several offerings may be launched in any of their domains. The
 // rules must hold whichever offerings are launched, for all planned nodes together. Facts that satisfy a rule
 // (pods in the same domain, other domains being full) count only if they are certain. Facts that violate a rule
-// count if they are possible (type reach, evenness.excess). One order must work in all of these cases.
+// count if they are possible (type reach, spreadState.excess). One order must work in all of these cases.
 //
 // A leaving node is a domain until it is gone. That time is unknown, so an
 // order may be for the time before or after, but pods that stay on the node always count.
 //
 // # Limits of the check
 //
-// The order is found greedily: any pod that passes is bound, except pods without rules, which are
-// bound last. This is exact for a single spread constraint. It can fail if a pod that one rule counts
-// and another rule limits is bound too early, or if several pods could
-// be the first pod of a group with affinity to itself. So if it fails, and the pods
-// that rules connect have at most maxStates states of being partly bound, all orders
-// are tried (order.search), and the result is exact. With more states, a valid plan may be
-// reported as invalid, but an invalid plan is never reported as valid.
+// The order is found greedily: any pod that the rules allow is bound, except pods without rules, which are bound last.
+// This is exact for a single spread constraint. It can fail if a pod that one rule counts and another rule limits is
+// bound too early, or if several pods could be the first pod of a group with affinity to itself. So if it fails, and the
+// pods that rules connect have at most maxStates states, all orders are tried (order.search), and the result is exact.
+// A state is a number of bound pods of each group. With more states, a valid plan may be reported as invalid, but an
+// invalid plan is never reported as valid.
 package verify

@@ -24,7 +24,7 @@ func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing
 		return false
 	}
 	o := newOffer(s, &types[typ], p, p.Labels, choice)
-	if o == nil || len(o.wrong) > 0 {
+	if o == nil || len(o.problems) > 0 {
 		return false
 	}
 	o.dropPendingDaemonPods(s, types)
@@ -38,5 +38,5 @@ func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing
 		taken = append(taken, pods[i].HostPorts...)
 		sum = sum.Add(pods[i].Requests)
 	}
-	return len(o.lacks(sum)) == 0
+	return len(o.lackingResources(sum)) == 0
 }

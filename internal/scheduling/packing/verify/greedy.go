@@ -3,28 +3,28 @@ package verify
 import "slices"
 
 // greedy binds pods that the rules allow until no such pod is left, and reports whether all pods are bound. Pods
-// without rules (class.free) are held back until other pods need them.
+// without rules (class.isFree) are held back until other pods need them.
 func (o *order) greedy() bool {
-	o.buckets, o.bucketsOf, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[company][]int{}
-	o.findFirsts()
+	o.buckets, o.bucketsOf, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[rulePlace][]int{}
+	o.findFirstPods()
 	var free []int
 	for _, i := range o.members {
-		if o.classes[o.groups[i].class].free() {
+		if o.classes[o.groups[i].class].isFree() {
 			free = append(free, i)
 		} else {
-			o.queue = append(o.queue, errand{group: i})
+			o.queue = append(o.queue, queueItem{group: i})
 		}
 	}
 	for {
-		o.drain()
+		o.processQueue()
 		waiting := o.waitingBuckets()
 		switch {
 		case len(waiting) == 0:
 			o.bindAll(free)
 			return true
 		case o.release(free, waiting):
-		case len(o.until) > 0:
-			o.until = nil
+		case len(o.awaitFirst) > 0:
+			o.awaitFirst = nil
 			for _, b := range o.bucketsOf[heldRule] {
 				o.wake(b)
 			}
@@ -37,22 +37,23 @@ func (o *order) greedy() bool {
 	}
 }
 
-// findFirsts sets until and first: the affinity rules that count no pod yet, and the groups that must have the first
-// pod. These groups select themselves, and no other pod can satisfy the rule in their domain. The other groups that the
-// rule counts wait, because the exception for the first pod ends when one of their pods is bound.
-func (o *order) findFirsts() {
-	o.until, o.first = map[int]bool{}, map[int]bool{}
-	supply := map[int]*nearness{} // by affinity rule: the state after all pods are bound that do not have the rule themselves
-	for n, r := range o.near {
+// findFirstPods sets awaitFirst and firstGroups: the affinity rules that count no pod yet, and the groups that must have
+// the first pod. The rule selects the pods of these groups themselves, and no other pod can satisfy the rule in their
+// domain. The other groups that the rule counts wait, because kube-scheduler's exception for the first pod of a rule
+// ends when one of their pods is bound.
+func (o *order) findFirstPods() {
+	o.awaitFirst, o.firstGroups = map[int]bool{}, map[int]bool{}
+	supply := map[int]*affinityState{} // by affinity rule: the state after all pods without the rule are bound
+	for n, r := range o.affinityStates {
 		if r.pods == 0 {
-			supply[n] = o.nears[n].nearness()
+			supply[n] = o.affinities[n].initialState()
 		}
 	}
 	for _, i := range o.members {
 		g := &o.groups[i]
 		c := &o.classes[g.class]
-		for _, n := range o.kinds[c.kind].nears {
-			if s := supply[n]; s != nil && c.near != n {
+		for _, n := range o.kinds[c.kind].affinities {
+			if s := supply[n]; s != nil && c.affinity != n {
 				s.add(g.place, len(g.pods))
 			}
 		}
@@ -60,40 +61,40 @@ func (o *order) findFirsts() {
 	for _, i := range o.members {
 		g := &o.groups[i]
 		c := &o.classes[g.class]
-		s := supply[c.near]
-		if c.near < 0 || s == nil || !c.self {
+		s := supply[c.affinity]
+		if c.affinity < 0 || s == nil || !c.self {
 			continue
 		}
-		at := func(term int) reach { return s.views[term].at(g.place) }
-		if _, _, bad := s.misses(at, g.place, false); bad {
-			o.until[c.near], o.first[i] = true, true
+		at := func(term int) reach { return s.views[term].reachOfPlace(g.place) }
+		if _, _, bad := s.unmetTerm(at, g.place, false); bad {
+			o.awaitFirst[c.affinity], o.firstGroups[i] = true, true
 		}
 	}
 }
 
-// held returns the affinity rule whose first pod the group must wait for, if any.
-func (o *order) held(group int) (int, bool) {
-	if len(o.until) == 0 || o.first[group] {
+// heldBy returns the affinity rule for whose first pod the group must wait; false if there is none.
+func (o *order) heldBy(group int) (int, bool) {
+	if len(o.awaitFirst) == 0 || o.firstGroups[group] {
 		return 0, false
 	}
-	for _, n := range o.kinds[o.classes[o.groups[group].class].kind].nears {
-		if o.until[n] && o.near[n].pods == 0 {
+	for _, n := range o.kinds[o.classes[o.groups[group].class].kind].affinities {
+		if o.awaitFirst[n] && o.affinityStates[n].pods == 0 {
 			return n, true
 		}
 	}
 	return 0, false
 }
 
-// drain processes all errands in the queue, and those that are added meanwhile.
-func (o *order) drain() {
+// processQueue processes all items in the queue, and those that are added meanwhile.
+func (o *order) processQueue() {
 	for len(o.queue) > 0 {
-		e := o.queue[0]
+		item := o.queue[0]
 		o.queue = o.queue[1:]
-		if e.bucket == nil {
-			o.try(e.group)
+		if item.bucket == nil {
+			o.try(item.group)
 			continue
 		}
-		b := e.bucket
+		b := item.bucket
 		b.queued = false
 		for len(b.groups) > 0 {
 			i := b.groups[0]
@@ -112,7 +113,7 @@ func (o *order) drain() {
 func (o *order) try(group int) {
 	o.groups[group].waits = nil
 	for o.groups[group].left > 0 {
-		if n, held := o.held(group); held {
+		if n, held := o.heldBy(group); held {
 			o.park(group, obstacle{rule: heldRule, domain: n, held: true})
 			return
 		}
@@ -134,8 +135,8 @@ func (o *order) park(group int, ob obstacle) {
 	}
 	b.groups = append(b.groups, group)
 	o.groups[group].waits = b
-	if ob.near && !ob.held {
-		at := company{near: ob.number, place: o.groups[group].place}
+	if ob.isAffinity && !ob.held {
+		at := rulePlace{affinity: ob.number, place: o.groups[group].place}
 		o.waiting[at] = append(o.waiting[at], group)
 	}
 }
@@ -146,47 +147,47 @@ func (o *order) bind(group int) {
 	k := &o.kinds[o.classes[g.class].kind]
 	before := make([]int, len(k.spreads))
 	for i, n := range k.spreads {
-		before[i] = o.spread[n].even.least
+		before[i] = o.spreadStates[n].certain.least
 	}
 	o.move(group, 1)
 	for i, n := range k.spreads {
-		if e := o.spread[n]; e.even.least != before[i] || e.anyCountMatters() {
+		if e := o.spreadStates[n]; e.certain.least != before[i] || e.anyCountMatters() {
 			for _, b := range o.bucketsOf[rule{number: n}] {
 				o.wake(b)
 			}
 		}
 	}
-	for _, n := range k.nears {
-		o.arrived(n, g.place)
+	for _, n := range k.affinities {
+		o.wakeAffine(n, g.place)
 	}
 }
 
-// arrived wakes the groups that wait for a pod that the affinity rule near counts, after such a pod was bound to the
+// wakeAffine wakes the groups that wait for a pod that the affinity rule counts, after such a pod was bound to the
 // place.
-func (o *order) arrived(near, place int) {
-	r := o.near[near]
+func (o *order) wakeAffine(affinity, place int) {
+	r := o.affinityStates[affinity]
 	for term, v := range r.views {
-		at := v.at(place)
+		at := v.reachOfPlace(place)
 		if d, ok := at.certain(); ok && r.sure[term][d] == 1 {
-			if b := o.buckets[obstacle{rule: rule{near: true, number: near}, term: term, domain: d}]; b != nil {
+			if b := o.buckets[obstacle{rule: rule{isAffinity: true, number: affinity}, term: term, domain: d}]; b != nil {
 				for _, i := range b.groups { // one pod helps all of these groups
-					o.queue = append(o.queue, errand{group: i})
+					o.queue = append(o.queue, queueItem{group: i})
 				}
 				b.groups = nil
 			}
 		}
 	}
-	at := company{near: near, place: place}
+	at := rulePlace{affinity: affinity, place: place}
 	for _, i := range o.waiting[at] {
-		if b := o.groups[i].waits; b != nil && b.near && b.number == near && !b.held {
-			o.queue = append(o.queue, errand{group: i})
+		if b := o.groups[i].waits; b != nil && b.isAffinity && b.number == affinity && !b.held {
+			o.queue = append(o.queue, queueItem{group: i})
 			o.groups[i].waits = nil
 		}
 	}
 	delete(o.waiting, at)
-	if b := o.buckets[obstacle{rule: heldRule, domain: near, held: true}]; b != nil {
+	if b := o.buckets[obstacle{rule: heldRule, domain: affinity, held: true}]; b != nil {
 		for _, i := range b.groups {
-			o.queue = append(o.queue, errand{group: i})
+			o.queue = append(o.queue, queueItem{group: i})
 		}
 		b.groups = nil
 	}
@@ -196,7 +197,7 @@ func (o *order) arrived(near, place int) {
 func (o *order) wake(b *bucket) {
 	if !b.queued && len(b.groups) > 0 {
 		b.queued = true
-		o.queue = append(o.queue, errand{bucket: b})
+		o.queue = append(o.queue, queueItem{bucket: b})
 	}
 }
 
@@ -213,7 +214,7 @@ func (o *order) waitingBuckets() []*bucket {
 	return out
 }
 
-// retry tries the pods of all groups again, and reports whether it bound any. Only if it bound none does greedy fail.
+// retry tries the pods of all groups again, and reports whether it bound any. If it bound none, greedy fails.
 func (o *order) retry() bool {
 	bound := false
 	for _, i := range o.members {
@@ -224,8 +225,8 @@ func (o *order) retry() bool {
 	return bound
 }
 
-// release binds one pod of each group in free that may help waiting pods, and reports whether it bound any. These are
-// pods in the domains with the fewest pods, and pods to which a waiting pod has affinity.
+// release binds one pod of each group in free that may help waiting pods, and reports whether it bound any. A pod may
+// help if it is in a domain with the fewest pods, or if a waiting pod has affinity to it.
 func (o *order) release(free []int, waiting []*bucket) bool {
 	helped := false
 	for _, i := range free {
@@ -233,7 +234,7 @@ func (o *order) release(free []int, waiting []*bucket) bool {
 		if g.left == 0 {
 			continue
 		}
-		if _, held := o.held(i); held {
+		if _, held := o.heldBy(i); held {
 			continue
 		}
 		if slices.ContainsFunc(waiting, func(b *bucket) bool { return o.helps(g, b) }) {
@@ -250,16 +251,16 @@ func (o *order) helps(g *group, b *bucket) bool {
 	if b.held {
 		return false
 	}
-	if b.near {
-		_, counted := slices.BinarySearch(k.nears, b.number)
+	if b.isAffinity {
+		_, counted := slices.BinarySearch(k.affinities, b.number)
 		return counted
 	}
 	if _, counted := slices.BinarySearch(k.spreads, b.number); !counted {
 		return false
 	}
-	e := o.spread[b.number]
-	for _, d := range e.view.at(g.place).domains {
-		if e.even.count[d] == e.even.least && d != b.domain {
+	e := o.spreadStates[b.number]
+	for _, d := range e.view.reachOfPlace(g.place).domains {
+		if e.certain.count[d] == e.certain.least && d != b.domain {
 			return true
 		}
 	}

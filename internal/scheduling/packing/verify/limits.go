@@ -9,28 +9,28 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// limits checks that the pools' limits hold whichever offering each planned node is launched as.
-func (c *checker) limits() {
+// checkLimits checks that the pools' limits hold whichever offering each planned node is launched as.
+func (c *checker) checkLimits() {
 	for i := range c.snapshot.Pools {
 		pool := &c.snapshot.Pools[i]
 		if len(pool.Limits.Ceiling) == 0 && pool.Limits.Nodes == nil {
 			continue
 		}
 		used, planned := pool.Usage, 0
-		for _, at := range c.places {
-			if len(at.offers) > 0 && at.offers[0].pool == pool {
+		for _, p := range c.places {
+			if len(p.offers) > 0 && p.offers[0].pool == pool {
 				planned++
-				used = used.Add(largest(at.offers))
+				used = used.Add(largestCapacity(p.offers))
 			}
 		}
 		if planned > 0 {
-			c.limit(pool, used, planned)
+			c.checkLimit(pool, used, planned)
 		}
 	}
 }
 
-// largest returns the maximum capacity over the offers, for each resource by itself.
-func largest(offers []*offer) resources.Amounts {
+// largestCapacity returns the maximum capacity over the offers, for each resource by itself.
+func largestCapacity(offers []*offer) resources.Amounts {
 	var most resources.Amounts
 	var last *catalog.Type
 	for _, o := range offers {
@@ -42,16 +42,16 @@ func largest(offers []*offer) resources.Amounts {
 	return most
 }
 
-// limit checks the limits of one pool, with that number of planned nodes. used are the resources of all its nodes. A
-// resource that already exceeds its limit without planned nodes is an error only if planned nodes add to it.
-func (c *checker) limit(pool *cluster.Pool, used resources.Amounts, planned int) {
+// checkLimit checks the limits of one pool, with that number of planned nodes. used are the resources of all its nodes.
+// A resource that already exceeds its limit without planned nodes is a violation only if planned nodes add to it.
+func (c *checker) checkLimit(pool *cluster.Pool, used resources.Amounts, planned int) {
 	if most := pool.Limits.Nodes; most != nil && pool.Nodes+planned > *most {
-		c.broken("pool %s would have %d nodes, its limit is %d", pool.Name, pool.Nodes+planned, *most)
+		c.report("pool %s would have %d nodes, its limit is %d", pool.Name, pool.Nodes+planned, *most)
 	}
 	for _, name := range slices.Sorted(maps.Keys(pool.Limits.Ceiling)) {
 		most := pool.Limits.Ceiling[name]
 		if n := used.Of(name); n > most && n > pool.Usage.Of(name) {
-			c.broken("pool %s could have %s of %s, its limit is %s", pool.Name,
+			c.report("pool %s could have %s of %s, its limit is %s", pool.Name,
 				resources.Format(name, n), name, resources.Format(name, most))
 		}
 	}

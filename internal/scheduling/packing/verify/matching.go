@@ -6,38 +6,39 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// match sets, for each kind of pods, the rules that count the pods. It also sets the views of the anti-affinity terms.
-func (b *book) match() {
-	spreads, nears, aparts := newSelection(), newSelection(), newSelection()
-	for i, r := range b.spreads {
+// matchKinds sets, for each kind of pods, the rules that count or match the pods. It also sets the views of the
+// anti-affinity rules.
+func (rs *ruleSet) matchKinds() {
+	spreads, affinities, antiAffinities := newSelectorIndex(), newSelectorIndex(), newSelectorIndex()
+	for i, r := range rs.spreads {
 		spreads.add(i, &r.selector)
 	}
-	for i, r := range b.nears {
-		nears.add(i, &r.terms[0].Selector)
+	for i, r := range rs.affinities {
+		affinities.add(i, &r.terms[0].Selector)
 	}
-	for i, r := range b.aparts {
-		b.aparts[i].view = b.ground.bare(r.term.Key)
-		aparts.add(i, &r.term.Selector)
+	for i, r := range rs.antiAffinities {
+		rs.antiAffinities[i].view = rs.facts.labelView(r.term.Key)
+		antiAffinities.add(i, &r.term.Selector)
 	}
-	for i := range b.kinds {
-		k := &b.kinds[i]
-		k.spreads = spreads.matching(k, func(n int) bool { return b.spreads[n].counts(k.namespace, k.labels) })
-		k.nears = nears.matching(k, func(n int) bool { return b.nears[n].counts(k.namespace, k.labels) })
-		k.aparts = aparts.matching(k, func(n int) bool { return b.aparts[n].term.Matches(k.namespace, k.labels) })
+	for i := range rs.kinds {
+		k := &rs.kinds[i]
+		k.spreads = spreads.rulesFor(k, func(n int) bool { return rs.spreads[n].counts(k.namespace, k.labels) })
+		k.affinities = affinities.rulesFor(k, func(n int) bool { return rs.affinities[n].counts(k.namespace, k.labels) })
+		k.antiAffinities = antiAffinities.rulesFor(k, func(n int) bool { return rs.antiAffinities[n].term.Matches(k.namespace, k.labels) })
 	}
 }
 
-// selection finds rules by a label that their selectors require, so that not
-// every rule must be compared with every kind of pods.
-type selection struct {
-	asking map[[2]string][]int // by key and value of a label: rules whose selectors list this value for the key
-	others []int               // rules whose selectors require no label with listed values
+// selectorIndex finds rules by a label that their selectors require, so that not every rule must be compared with every
+// kind of pods.
+type selectorIndex struct {
+	byLabel map[[2]string][]int // by key and value of a label: rules whose selectors list this value for the key
+	others  []int               // rules whose selectors require no label with listed values
 }
 
-func newSelection() *selection { return &selection{asking: map[[2]string][]int{}} }
+func newSelectorIndex() *selectorIndex { return &selectorIndex{byLabel: map[[2]string][]int{}} }
 
 // add adds the rule with that index, unless its selector matches no pod.
-func (s *selection) add(rule int, selector *cluster.Selector) {
+func (s *selectorIndex) add(rule int, selector *cluster.Selector) {
 	if selector.Nothing {
 		return
 	}
@@ -47,16 +48,16 @@ func (s *selection) add(rule int, selector *cluster.Selector) {
 			continue
 		}
 		for _, value := range v.Listed {
-			s.asking[[2]string{key, value}] = append(s.asking[[2]string{key, value}], rule)
+			s.byLabel[[2]string{key, value}] = append(s.byLabel[[2]string{key, value}], rule)
 		}
 		return
 	}
 	s.others = append(s.others, rule)
 }
 
-// matching returns the indices of the rules for which counts is true, ascending. It asks counts only about rules that
-// may match the labels of the kind.
-func (s *selection) matching(k *kind, counts func(rule int) bool) []int {
+// rulesFor returns the indices of the rules for which counts is true, ascending. It calls counts only for rules that may
+// match the labels of the kind.
+func (s *selectorIndex) rulesFor(k *kind, counts func(rule int) bool) []int {
 	var out []int
 	addFrom := func(rules []int) {
 		for _, n := range rules {
@@ -67,7 +68,7 @@ func (s *selection) matching(k *kind, counts func(rule int) bool) []int {
 	}
 	addFrom(s.others)
 	for key, value := range k.labels {
-		addFrom(s.asking[[2]string{key, value}])
+		addFrom(s.byLabel[[2]string{key, value}])
 	}
 	slices.Sort(out)
 	return out

@@ -19,35 +19,35 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNaive compares Check with a simple implementation of kube-scheduler's filters. It tries
-// every offering of every planned node and every order of the pods, and counts all pods
-// again at each step. Each choice of offerings is a world. If Check accepts a plan, some order must work in
-// each world. If one order works in all worlds, Check must accept the plan.
-func TestNaive(t *testing.T) {
+// TestNaiveScheduler compares Check with a simple implementation of kube-scheduler's filters, which counts all pods
+// again at each step. It tries every order of the pods in every world: one offering for each planned node. If Check
+// accepts a plan, each world must have an order that works. If one order works in all worlds, Check must accept the
+// plan.
+func TestNaiveScheduler(t *testing.T) {
 	t.Parallel()
-	rights, wrongs := 0, 0
+	validPlans, invalidPlans := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		got := w.check()
 		worlds := naiveWorlds(w)
-		every := true
+		allHaveOrder := true
 		for _, n := range worlds {
-			every = every && n.ordered()
+			allHaveOrder = allHaveOrder && n.hasOrder()
 		}
-		switch one := oneOrder(worlds); {
-		case len(got) == 0 && !every:
-			t.Errorf("Check accepts the plan, but no order works: %s", w)
-		case len(got) > 0 && one && len(w.Daemons) > 0 && w.Daemons[0].Required != nil:
+		switch common := haveCommonOrder(worlds); {
+		case len(got) == 0 && !allHaveOrder:
+			t.Errorf("Check accepts the plan, but no order works in some world: %s", w)
+		case len(got) > 0 && common && len(w.Daemons) > 0 && w.Daemons[0].Required != nil:
 			// Check may reject a valid plan if a DaemonSet pod runs with only some of a planned node's offerings.
-		case len(got) > 0 && one:
-			t.Errorf("Check rejects the plan, but one order works: %q\n%s", got, w)
+		case len(got) > 0 && common:
+			t.Errorf("Check rejects the plan, but one order works in all worlds: %q\n%s", got, w)
 		case len(got) == 0:
-			rights++
+			validPlans++
 		default:
-			wrongs++
+			invalidPlans++
 		}
 	})
-	t.Logf("%d valid plans, %d invalid plans", rights, wrongs)
+	t.Logf("%d valid plans, %d invalid plans", validPlans, invalidPlans)
 }
 
 func (w *world) String() string {
@@ -62,8 +62,8 @@ func (w *world) String() string {
 	for _, d := range w.Daemons {
 		s += fmt.Sprintf("daemon required=%v %s avoids=%v\n", d.Required, d.Kind.Labels["app"], d.Kind.Avoids)
 	}
-	for _, m := range w.plan.PlannedNodes {
-		s += fmt.Sprint(m.Name, m.Offerings, m.Pods, "\n")
+	for _, pn := range w.plan.PlannedNodes {
+		s += fmt.Sprint(pn.Name, pn.Offerings, pn.Pods, "\n")
 	}
 	s += fmt.Sprint(w.plan.Placements, "\n")
 	for _, p := range w.Pods {
@@ -77,57 +77,57 @@ var apps = []string{"x", "y"}
 
 func drawWorld(t *rapid.T) *world {
 	w := newWorld()
-	sometimes := func(of int, what string) bool { return rapid.IntRange(0, of-1).Draw(t, what) == 0 }
+	oneIn := func(n int, label string) bool { return rapid.IntRange(0, n-1).Draw(t, label) == 0 }
 	key := func() string { return rapid.SampledFrom([]string{zone, zone, hostname}).Draw(t, "key") }
 	someApp := func() string { return rapid.SampledFrom(apps).Draw(t, "app") }
 	for i := range rapid.IntRange(0, 3).Draw(t, "nodes") {
 		n := w.node(fmt.Sprint("n", i), rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "zone"))
-		if sometimes(3, "taint") {
+		if oneIn(3, "taint") {
 			n.Taints = taint("x")
 		}
-		if sometimes(3, "residents") {
-			r := stays(someApp(), rapid.IntRange(1, 2).Draw(t, "count"))
-			if sometimes(4, "avoids") {
+		if oneIn(3, "residents") {
+			r := existing(someApp(), rapid.IntRange(1, 2).Draw(t, "count"))
+			if oneIn(4, "avoids") {
 				r.Avoids = []cluster.Term{term(key(), someApp())}
 			}
-			r.Ending = sometimes(4, "ending")
+			r.Ending = oneIn(4, "ending")
 			n.Residents = append(n.Residents, r)
 		}
 	}
-	if sometimes(3, "daemon") {
+	if oneIn(3, "daemon") {
 		w.daemon(0, rapid.SampledFrom([][]string{nil, nil, {"a"}, {"a", "b"}}).Draw(t, "daemon's zones")...)
 		k := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": someApp()}}
-		if sometimes(3, "daemon avoids") {
+		if oneIn(3, "daemon avoids") {
 			k.Avoids = []cluster.Term{term(key(), someApp())}
 		}
 		w.Daemons[0].Kind = k
 	}
-	machines := rapid.IntRange(1, 3).Draw(t, "machines")
-	for range machines {
+	plannedNodes := rapid.IntRange(1, 3).Draw(t, "plannedNodes")
+	for range plannedNodes {
 		w.launch(rapid.SampledFrom([]string{"a", "b", "a b", "b c", "a b c"}).Draw(t, "zones"))
 	}
 	var classes []cluster.Pod
 	for range rapid.IntRange(1, 3).Draw(t, "classes") {
-		classes = append(classes, drawRules(t, sometimes, key, someApp))
+		classes = append(classes, drawRules(t, oneIn, key, someApp))
 	}
 	for i := range rapid.IntRange(1, 5).Draw(t, "pods") {
 		p := rapid.SampledFrom(classes).Draw(t, "class")
 		p.Namespace, p.Name = "default", fmt.Sprint("p", i)
-		at := rapid.IntRange(0, len(w.Nodes)+machines-1).Draw(t, "at")
+		host := rapid.IntRange(0, len(w.Nodes)+plannedNodes-1).Draw(t, "host")
 		var zones []string
-		if at < len(w.Nodes) {
-			n := w.Nodes[at]
+		if host < len(w.Nodes) {
+			n := w.Nodes[host]
 			zones = []string{n.Labels[zone]}
 			if len(n.Taints) > 0 {
 				p.Tolerations = []requirements.Toleration{{Key: "x", Operator: "Exists"}}
 			}
 			w.place(n.Name, p.Name)
 		} else {
-			m := &w.plan.PlannedNodes[at-len(w.Nodes)]
-			for _, o := range m.Offerings {
+			pn := &w.plan.PlannedNodes[host-len(w.Nodes)]
+			for _, o := range pn.Offerings {
 				zones = append(zones, o.Zone)
 			}
-			m.Pods = append(m.Pods, p.ID())
+			pn.Pods = append(pn.Pods, p.ID())
 		}
 		if p.Required != nil && !slices.ContainsFunc(zones, func(z string) bool { return !p.Required[0][zone].Accepts(z) }) {
 			w.Pods = append(w.Pods, p)
@@ -141,36 +141,36 @@ func drawWorld(t *rapid.T) *world {
 }
 
 // drawRules draws a pod with an app and rules.
-func drawRules(t *rapid.T, sometimes func(int, string) bool, key, someApp func() string) cluster.Pod {
+func drawRules(t *rapid.T, oneIn func(int, string) bool, key, someApp func() string) cluster.Pod {
 	p := cluster.Pod{Labels: requirements.Labels{"app": someApp()}}
 	p.Requests.Pods = 1
 	for range rapid.IntRange(0, 2).Draw(t, "spreads") {
 		p.Spread = append(p.Spread, cluster.Spread{
 			Key: key(), MaxSkew: rapid.IntRange(1, 2).Draw(t, "skew"), Selector: app(someApp()),
-			AnyNode: sometimes(4, "anyNode"), HonorTaints: sometimes(4, "honorTaints"), Soft: sometimes(6, "soft"),
+			AnyNode: oneIn(4, "anyNode"), HonorTaints: oneIn(4, "honorTaints"), Soft: oneIn(6, "soft"),
 		})
-		if sometimes(6, "minDomains") {
+		if oneIn(6, "minDomains") {
 			p.Spread[len(p.Spread)-1].MinDomains = 2
 		}
 	}
 	for range rapid.SampledFrom([]int{0, 0, 1, 1, 2}).Draw(t, "affinity") {
 		p.Affinity = append(p.Affinity, term(key(), someApp()))
 	}
-	if sometimes(6, "antiAffinity") {
+	if oneIn(6, "antiAffinity") {
 		p.AntiAffinity = append(p.AntiAffinity, term(key(), someApp()))
 	}
-	if sometimes(4, "required") {
+	if oneIn(4, "required") {
 		p.Required = []requirements.Requirements{{zone: requirements.OneOf(rapid.SliceOfNDistinct(
 			rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID).Draw(t, "required zones")...)}}
 	}
 	return p
 }
 
-// naive is one world: one offering for each planned node.
-type naive struct {
+// naiveWorld has one offering for each planned node.
+type naiveWorld struct {
 	nodes []naiveNode
 	pods  []cluster.Pod
-	to    []int // by pod: its node
+	hosts []int // by pod: index of its node in the plan
 }
 
 type naiveNode struct {
@@ -186,9 +186,10 @@ type naivePod struct {
 	ending    bool
 }
 
-func naiveWorlds(w *world) []*naive {
-	out := []*naive{{}}
-	to := map[string]int{}
+// naiveWorlds returns a world for each choice of one offering per planned node.
+func naiveWorlds(w *world) []*naiveWorld {
+	out := []*naiveWorld{{}}
+	hostOf := map[string]int{}
 	for i, n := range w.Nodes {
 		node := naiveNode{labels: n.Labels, taints: n.Taints}
 		for _, r := range n.Residents {
@@ -199,24 +200,24 @@ func naiveWorlds(w *world) []*naive {
 		out[0].nodes = append(out[0].nodes, node)
 		for _, p := range w.plan.Placements {
 			if p.Node == n.Name {
-				to[p.Pod] = i
+				hostOf[p.Pod] = i
 			}
 		}
 	}
-	for i, m := range w.plan.PlannedNodes {
-		for _, p := range m.Pods {
-			to[p] = len(w.Nodes) + i
+	for i, pn := range w.plan.PlannedNodes {
+		for _, p := range pn.Pods {
+			hostOf[p] = len(w.Nodes) + i
 		}
-		var more []*naive
-		for _, o := range m.Offerings {
+		var more []*naiveWorld
+		for _, o := range pn.Offerings {
 			for _, n := range out {
-				node := naiveNode{labels: requirements.Labels{zone: o.Zone, hostname: m.Name}}
+				node := naiveNode{labels: requirements.Labels{zone: o.Zone, hostname: pn.Name}}
 				for _, d := range w.Daemons { // DaemonSet pods start first
 					if len(d.Required) == 0 || d.Required[0].Accepts(node.labels) {
 						node.pods = append(node.pods, naivePod{d.Kind.Namespace, d.Kind.Labels, d.Kind.Avoids, false})
 					}
 				}
-				more = append(more, &naive{nodes: append(slices.Clone(n.nodes), node)})
+				more = append(more, &naiveWorld{nodes: append(slices.Clone(n.nodes), node)})
 			}
 		}
 		out = more
@@ -224,28 +225,29 @@ func naiveWorlds(w *world) []*naive {
 	for _, n := range out {
 		for _, p := range w.Pods {
 			n.pods = append(n.pods, p)
-			n.to = append(n.to, to[p.ID()])
+			n.hosts = append(n.hosts, hostOf[p.ID()])
 		}
 	}
 	return out
 }
 
-func (n *naive) bind(i int) {
+func (n *naiveWorld) bind(i int) {
 	p := n.pods[i]
-	node := &n.nodes[n.to[i]]
+	node := &n.nodes[n.hosts[i]]
 	node.pods = append(slices.Clip(node.pods), naivePod{p.Namespace, p.Labels, p.AntiAffinity, false})
 }
 
-func (n *naive) unbind(i int) {
-	node := &n.nodes[n.to[i]]
+func (n *naiveWorld) unbind(i int) {
+	node := &n.nodes[n.hosts[i]]
 	node.pods = node.pods[:len(node.pods)-1]
 }
 
-// ordered reports whether all pods can be bound in some order.
-func (n *naive) ordered() bool { return oneOrder([]*naive{n}) }
+// hasOrder reports whether all pods can be bound in some order.
+func (n *naiveWorld) hasOrder() bool { return haveCommonOrder([]*naiveWorld{n}) }
 
-// oneOrder reports whether one order works in all worlds.
-func oneOrder(worlds []*naive) bool {
+// haveCommonOrder reports whether one order works in all worlds. It tries all orders; dead has the sets of bound pods
+// from which no order works.
+func haveCommonOrder(worlds []*naiveWorld) bool {
 	dead := map[int]bool{}
 	var from func(bound int) bool
 	from = func(bound int) bool {
@@ -256,7 +258,7 @@ func oneOrder(worlds []*naive) bool {
 			return false
 		}
 		for i := range worlds[0].pods {
-			if bound>>i&1 == 1 || slices.ContainsFunc(worlds, func(n *naive) bool { return !n.passes(i) }) {
+			if bound>>i&1 == 1 || slices.ContainsFunc(worlds, func(n *naiveWorld) bool { return !n.passes(i) }) {
 				continue
 			}
 			for _, n := range worlds {
@@ -276,18 +278,19 @@ func oneOrder(worlds []*naive) bool {
 	return from(0)
 }
 
-func (n *naive) passes(i int) bool {
+// passes reports whether the filters accept the pod on its node now.
+func (n *naiveWorld) passes(i int) bool {
 	p := &n.pods[i]
-	return n.evenEnough(p, n.to[i]) && n.companyFor(p, n.to[i]) && n.nobodyMinds(p, n.to[i])
+	return n.spreadsAllow(p, n.hosts[i]) && n.affinityAllows(p, n.hosts[i]) && n.antiAffinityAllows(p, n.hosts[i])
 }
 
-// evenEnough implements the filter of the scheduler plugin PodTopologySpread.
-func (n *naive) evenEnough(p *cluster.Pod, at int) bool {
+// spreadsAllow implements the filter of the scheduler plugin PodTopologySpread.
+func (n *naiveWorld) spreadsAllow(p *cluster.Pod, host int) bool {
 	for _, s := range p.Spread {
 		if s.Soft {
 			continue
 		}
-		if _, ok := n.nodes[at].labels[s.Key]; !ok {
+		if _, ok := n.nodes[host].labels[s.Key]; !ok {
 			return false
 		}
 		domains := map[string]int{}
@@ -309,7 +312,7 @@ func (n *naive) evenEnough(p *cluster.Pod, at int) bool {
 		if len(domains) < max(s.MinDomains, 1) {
 			fewest = 0
 		}
-		count := domains[n.nodes[at].labels[s.Key]]
+		count := domains[n.nodes[host].labels[s.Key]]
 		if s.Selector.Matches(p.Labels) {
 			count++
 		}
@@ -320,7 +323,8 @@ func (n *naive) evenEnough(p *cluster.Pod, at int) bool {
 	return true
 }
 
-func (n *naive) counts(p *cluster.Pod, s *cluster.Spread, node *naiveNode) bool {
+// counts reports whether the spread constraint of the pod counts the node.
+func (n *naiveWorld) counts(p *cluster.Pod, s *cluster.Spread, node *naiveNode) bool {
 	for _, other := range p.Spread {
 		if _, ok := node.labels[other.Key]; !ok && !other.Soft {
 			return false
@@ -338,47 +342,47 @@ func (n *naive) counts(p *cluster.Pod, s *cluster.Spread, node *naiveNode) bool 
 	return true
 }
 
-// companyFor implements the affinity part of the scheduler plugin InterPodAffinity.
-func (n *naive) companyFor(p *cluster.Pod, at int) bool {
-	all := func(namespace string, labels requirements.Labels) bool {
+// affinityAllows implements the affinity part of the scheduler plugin InterPodAffinity.
+func (n *naiveWorld) affinityAllows(p *cluster.Pod, host int) bool {
+	matchesAll := func(namespace string, labels requirements.Labels) bool {
 		return !slices.ContainsFunc(p.Affinity, func(t cluster.Term) bool { return !t.Matches(namespace, labels) })
 	}
-	anybody, everywhere := false, true
+	anyMatch, allInDomain := false, true
 	for _, t := range p.Affinity {
 		found := false
-		value, ok := n.nodes[at].labels[t.Key]
+		value, ok := n.nodes[host].labels[t.Key]
 		if !ok {
 			return false
 		}
 		for _, node := range n.nodes {
 			for _, other := range node.pods {
-				if all(other.namespace, other.labels) {
-					anybody = true
+				if matchesAll(other.namespace, other.labels) {
+					anyMatch = true
 					found = found || node.labels[t.Key] == value
 				}
 			}
 		}
-		everywhere = everywhere && found
+		allInDomain = allInDomain && found
 	}
-	return everywhere || !anybody && all(p.Namespace, p.Labels)
+	return allInDomain || !anyMatch && matchesAll(p.Namespace, p.Labels)
 }
 
-// nobodyMinds implements the anti-affinity part of InterPodAffinity, in both directions.
-func (n *naive) nobodyMinds(p *cluster.Pod, at int) bool {
+// antiAffinityAllows implements the anti-affinity part of InterPodAffinity, in both directions.
+func (n *naiveWorld) antiAffinityAllows(p *cluster.Pod, host int) bool {
 	for _, node := range n.nodes {
-		same := func(t cluster.Term) bool {
-			value, ok := n.nodes[at].labels[t.Key]
+		sameDomain := func(t cluster.Term) bool {
+			value, ok := n.nodes[host].labels[t.Key]
 			other, both := node.labels[t.Key]
 			return ok && both && value == other
 		}
 		for _, other := range node.pods {
 			for _, t := range p.AntiAffinity {
-				if same(t) && t.Matches(other.namespace, other.labels) {
+				if sameDomain(t) && t.Matches(other.namespace, other.labels) {
 					return false
 				}
 			}
 			for _, t := range other.avoids {
-				if same(t) && t.Matches(p.Namespace, p.Labels) {
+				if sameDomain(t) && t.Matches(p.Namespace, p.Labels) {
 					return false
 				}
 			}

@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// placements checks the pods on existing nodes, node by node.
-func (c *checker) placements(list []packing.Placement) {
+// checkPlacements checks the pods on existing nodes, node by node.
+func (c *checker) checkPlacements(list []packing.Placement) {
 	var used []int // places with at least one of the pods
-	for _, at := range list {
-		p := c.take(at.Pod, "node "+at.Node)
-		i, ok := c.nodes[at.Node]
+	for _, placement := range list {
+		p := c.recordPod(placement.Pod, "node "+placement.Node)
+		i, ok := c.nodes[placement.Node]
 		if !ok {
-			c.broken("pod %s goes to node %s, which does not exist", at.Pod, at.Node)
+			c.report("pod %s goes to node %s, which does not exist", placement.Pod, placement.Node)
 			continue
 		}
 		if p == nil {
@@ -29,31 +29,31 @@ func (c *checker) placements(list []packing.Placement) {
 		c.places[i].pods = append(c.places[i].pods, p)
 	}
 	for _, i := range used {
-		c.node(&c.places[i])
+		c.checkNode(&c.places[i])
 	}
 }
 
-// node checks the pods that the plan places on one existing node.
-func (c *checker) node(at *place) {
+// checkNode checks the pods that the plan places on one existing node.
+func (c *checker) checkNode(at *place) {
 	n := at.node
 	if n.Leaving {
-		c.broken("%s has new pods, but is leaving", at.name)
+		c.report("%s has new pods, but is leaving", at.name)
 	}
 	labels := nodeLabels(n)
 	ports := slices.Clone(n.HostPorts)
 	var sum resources.Amounts
 	for _, p := range at.pods {
 		if !suits(p.Required, p.Tolerations, labels, n.Taints) {
-			c.broken("%s: pod %s does not accept it", at.name, p.ID())
+			c.report("%s: pod %s does not accept it", at.name, p.ID())
 		}
 		for _, port := range p.HostPorts {
-			c.port(at.name, port, ports)
+			c.checkPort(at.name, port, ports)
 		}
 		ports = append(ports, p.HostPorts...)
 		sum = sum.Add(p.Requests)
 	}
-	if lack := nodeLacks(n, sum); len(lack) > 0 {
-		c.broken("%s has too little %v for its pods", at.name, lack)
+	if lack := nodeLackingResources(n, sum); len(lack) > 0 {
+		c.report("%s has too little %v for its pods", at.name, lack)
 	}
 }
 
@@ -70,9 +70,9 @@ func nodeLabels(n *cluster.Node) requirements.Labels {
 	return labels
 }
 
-// nodeLacks returns the resources of which the node has too little free for pods whose requests sum to sum. Without a
-// known limit, a node can attach any number of volumes.
-func nodeLacks(n *cluster.Node, sum resources.Amounts) []string {
+// nodeLackingResources returns the resources of which the node has too little free for pods with the total requests
+// sum. Without a known limit, a node can attach any number of volumes.
+func nodeLackingResources(n *cluster.Node, sum resources.Amounts) []string {
 	lacking := sum.Lacking(n.Allocatable.Sub(n.Requested))
 	return slices.DeleteFunc(lacking, func(name string) bool {
 		return isAttachLimit(name) && n.Allocatable.Of(name) == 0

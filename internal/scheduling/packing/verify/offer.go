@@ -26,20 +26,20 @@ type typeName struct{ class, name string }
 
 // offer is an offering that a pool may launch, and the node that it would become.
 type offer struct {
-	number     int // different for each offer of checker.offers
-	choice     packing.Choice
-	extra      requirements.Labels // additional labels of the planned node
-	pool       *cluster.Pool
-	typ        *catalog.Type
-	offering   catalog.Offering
-	labels     requirements.Labels  // labels of its node
-	room       resources.Amounts    // room of its node for all pods
-	daemonPods []*cluster.Daemon    // the DaemonSets whose pods run on its node
-	daemons    resources.Amounts    // sum of the requests of these pods
-	lists      [][]cluster.HostPort // host ports of these pods, by DaemonSet with host ports
-	kinds      []*cluster.Kind      // kinds of these pods, if known
-	wrong      []string             // why the pool may not launch it, regardless of the pods; empty if it may
-	verdicts   []int8               // cache of accepts, by demand: 0 not computed, 1 accepted, -1 not accepted
+	number         int // different for each offer of checker.offers
+	choice         packing.Choice
+	extra          requirements.Labels // additional labels of the planned node
+	pool           *cluster.Pool
+	typ            *catalog.Type
+	offering       catalog.Offering
+	labels         requirements.Labels  // labels of its node
+	room           resources.Amounts    // room of its node for all pods
+	daemonPods     []*cluster.Daemon    // the DaemonSets whose pods run on its node
+	daemonRequests resources.Amounts    // sum of the requests of these pods
+	portLists      [][]cluster.HostPort // host ports of these pods, by DaemonSet with host ports
+	kinds          []*cluster.Kind      // kinds of these pods, if known
+	problems       []string             // why the pool may not launch it, regardless of the pods; empty if it may
+	verdicts       []int8               // cache of accepts, by demand: 0 not computed, 1 accepted, -1 not accepted
 }
 
 // offerName identifies an offer. The same offering with other labels of the planned node is another offer. labels is
@@ -55,24 +55,24 @@ type demand struct {
 	tolerations []requirements.Toleration
 }
 
-// demandOf returns the index in asked of the pod's requirements on a node's labels and taints. It adds them if they
-// are new.
+// demandOf returns the index in checker.demands of the pod's requirements on a node's labels and taints. It adds them if
+// they are new.
 func (c *checker) demandOf(p *cluster.Pod) int {
 	var w identity
 	w.alternatives(p.Required)
 	w.tolerations(p.Tolerations)
-	n, ok := c.demands[string(w)]
+	n, ok := c.demandIndex[string(w)]
 	if !ok {
-		n = len(c.asked)
-		c.demands[string(w)] = n
-		c.asked = append(c.asked, demand{required: p.Required, tolerations: p.Tolerations})
+		n = len(c.demands)
+		c.demandIndex[string(w)] = n
+		c.demands = append(c.demands, demand{required: p.Required, tolerations: p.Tolerations})
 	}
 	return n
 }
 
-// offer returns the choice as an offer of the pool, for a planned node with the additional labels extra, whose
-// identity is name. It returns nil if the market has no such offering.
-func (c *checker) offer(pool *cluster.Pool, extra requirements.Labels, name string, choice packing.Choice) *offer {
+// cachedOffer returns the choice as an offer of the pool, for a planned node with the additional labels extra. name is
+// the identity of these labels. It returns nil if the market has no such offering.
+func (c *checker) cachedOffer(pool *cluster.Pool, extra requirements.Labels, name string, choice packing.Choice) *offer {
 	key := offerName{pool: pool.Name, labels: name, choice: choice}
 	if o, ok := c.offers[key]; ok {
 		return o
@@ -80,8 +80,6 @@ func (c *checker) offer(pool *cluster.Pool, extra requirements.Labels, name stri
 	o := newOffer(c.snapshot, c.types[typeName{pool.NodeClass, choice.InstanceType}], pool, extra, choice)
 	if o != nil {
 		o.dropPendingDaemonPods(c.snapshot, c.market.Types(pool.NodeClass, pool.Name))
-	}
-	if o != nil {
 		o.number = len(c.offers)
 	}
 	c.offers[key] = o
@@ -118,13 +116,13 @@ func newOffer(
 	return o
 }
 
-// sumDaemonPods computes daemons, lists and kinds from daemonPods.
+// sumDaemonPods computes daemonRequests, portLists and kinds from daemonPods.
 func (o *offer) sumDaemonPods() {
-	o.daemons, o.lists, o.kinds = resources.Amounts{}, nil, nil
+	o.daemonRequests, o.portLists, o.kinds = resources.Amounts{}, nil, nil
 	for _, d := range o.daemonPods {
-		o.daemons = o.daemons.Add(d.Requests)
+		o.daemonRequests = o.daemonRequests.Add(d.Requests)
 		if len(d.HostPorts) > 0 {
-			o.lists = append(o.lists, d.HostPorts)
+			o.portLists = append(o.portLists, d.HostPorts)
 		}
 		if d.Kind != nil {
 			o.kinds = append(o.kinds, d.Kind)
@@ -133,7 +131,7 @@ func (o *offer) sumDaemonPods() {
 }
 
 // setLabels sets the labels of the node: those of the type, the offering and the pool, and those for which the plan
-// chose a value. Chosen values that contradict the offering are added to wrong.
+// chose a value. Chosen values that contradict the offering are added to problems.
 func (o *offer) setLabels(extra requirements.Labels) {
 	o.labels = maps.Clone(o.typ.Labels)
 	if o.labels == nil {
@@ -142,7 +140,7 @@ func (o *offer) setLabels(extra requirements.Labels) {
 	maps.Copy(o.labels, o.offering.Labels())
 	for key, value := range extra {
 		if had, ok := o.labels[key]; ok && had != value && o.pool.Labels[key] != value {
-			o.wrong = append(o.wrong, fmt.Sprintf("the planned node's label %s is %s, the offering has %s", key, value, had))
+			o.problems = append(o.problems, fmt.Sprintf("the planned node's label %s is %s, the offering has %s", key, value, had))
 		}
 	}
 	maps.Copy(o.labels, o.pool.Labels)
@@ -153,21 +151,22 @@ func (o *offer) setLabels(extra requirements.Labels) {
 	})
 }
 
-// checkLaunch adds to wrong the reasons why the pool may not launch the offer.
+// checkLaunch adds to problems the reasons why the pool may not launch the offer.
 func (o *offer) checkLaunch() {
 	if o.offering.Price != o.choice.Price {
-		o.wrong = append(o.wrong, fmt.Sprintf("it costs %s, not %s", o.offering.Price, o.choice.Price))
+		o.problems = append(o.problems, fmt.Sprintf("it costs %s, not %s", o.offering.Price, o.choice.Price))
 	}
 	if !o.offering.Available {
-		o.wrong = append(o.wrong, "it is not available")
+		o.problems = append(o.problems, "it is not available")
 	}
-	for _, r := range o.unmet() {
-		o.wrong = append(o.wrong, fmt.Sprintf("the pool's requirement %s %s %v is not met by %q", r.Key, r.Operator, r.Values, o.labels[r.Key]))
+	for _, r := range o.unmetRequirements() {
+		o.problems = append(o.problems, fmt.Sprintf("the pool's requirement %s %s %v is not met by %q",
+			r.Key, r.Operator, r.Values, o.labels[r.Key]))
 	}
 }
 
-// unmet returns the requirements of the pool that the node would not satisfy.
-func (o *offer) unmet() (out []requirements.Requirement) {
+// unmetRequirements returns the requirements of the pool that the node would not satisfy.
+func (o *offer) unmetRequirements() (out []requirements.Requirement) {
 	for _, r := range o.pool.Requirements {
 		values, ok := requirements.ValuesOf(r.Operator, r.Values...)
 		if !ok || !(requirements.Requirements{r.Key: values}).Accepts(o.labels) {
@@ -177,10 +176,10 @@ func (o *offer) unmet() (out []requirements.Requirement) {
 	return out
 }
 
-// hasDevices reports whether the type has the requested extended resources. A
-// DaemonSet pod that requests a device which the type lacks stays pending.
-func (o *offer) hasDevices(asks resources.Amounts) bool {
-	for _, e := range asks.Extended {
+// hasDevices reports whether the type has the requested extended resources. A DaemonSet pod that requests a device which
+// the type lacks stays pending.
+func (o *offer) hasDevices(requests resources.Amounts) bool {
+	for _, e := range requests.Extended {
 		if amount, isLimited := o.amountOf(e.Name); isLimited && e.Value > amount {
 			return false
 		}
@@ -196,21 +195,21 @@ func (o *offer) amountOf(name string) (n int64, isLimited bool) {
 }
 
 // ports returns the host ports of the DaemonSet pods.
-func (o *offer) ports() []cluster.HostPort { return slices.Concat(o.lists...) }
+func (o *offer) ports() []cluster.HostPort { return slices.Concat(o.portLists...) }
 
 // hasPortConflict reports whether one of the ports conflicts with a host port of a DaemonSet pod.
 func (o *offer) hasPortConflict(ports []cluster.HostPort) bool {
-	return len(ports) > 0 && slices.ContainsFunc(o.lists, func(list []cluster.HostPort) bool { return conflicts(ports, list) })
+	return len(ports) > 0 && slices.ContainsFunc(o.portLists, func(list []cluster.HostPort) bool { return conflicts(ports, list) })
 }
 
-// accepts reports whether a node of the offer suits pods with the demand that has this index in asked.
+// accepts reports whether a node of the offer suits pods with the given demand, an index in checker.demands.
 func (c *checker) accepts(o *offer, demand int) bool {
 	if demand >= len(o.verdicts) {
 		o.verdicts = append(o.verdicts, make([]int8, demand+1-len(o.verdicts))...)
 	}
 	if o.verdicts[demand] == 0 {
 		o.verdicts[demand] = -1
-		if d := c.asked[demand]; suits(d.required, d.tolerations, o.labels, o.pool.Taints) {
+		if d := c.demands[demand]; suits(d.required, d.tolerations, o.labels, o.pool.Taints) {
 			o.verdicts[demand] = 1
 		}
 	}
@@ -231,10 +230,10 @@ func suits(
 	return slices.ContainsFunc(required, func(r requirements.Requirements) bool { return r.Accepts(labels) })
 }
 
-// lacks returns the resources of which a node of the offer has too little for its DaemonSet pods together with pods
-// whose requests sum to sum.
-func (o *offer) lacks(sum resources.Amounts) []string {
-	lacking := o.daemons.Add(sum).Lacking(o.room)
+// lackingResources returns the resources of which a node of the offer has too little for its DaemonSet pods together
+// with pods that have the total requests sum.
+func (o *offer) lackingResources(sum resources.Amounts) []string {
+	lacking := o.daemonRequests.Add(sum).Lacking(o.room)
 	return slices.DeleteFunc(lacking, func(name string) bool {
 		_, isLimited := o.amountOf(name)
 		return isAttachLimit(name) && !isLimited

@@ -6,41 +6,43 @@ import (
 	"slices"
 )
 
-// order binds the pods of one part of a plan, one by one.
+// order searches for an order in which kube-scheduler can bind the pods of one component of the plan, and binds them one
+// by one; see topology.components.
 type order struct {
 	*topology
-	members []int             // indices in topology.groups of the groups of the part; those with the strictest rules first
-	spread  map[int]*evenness // by index in book.spreads, for the rules of the part
-	near    map[int]*nearness // by index in book.nears, for the rules of the part
-	stuck   []string          // sentences about the pods that greedy could not bind
+	members        []int                  // indices in topology.groups of the groups of the component; those with the strictest rules first
+	spreadStates   map[int]*spreadState   // by index in ruleSet.spreads, for the rules of the component
+	affinityStates map[int]*affinityState // by index in ruleSet.affinities, for the rules of the component
+	stuck          []string               // sentences about the pods that greedy could not bind
 
 	// The state of greedy.
-	queue     []errand
-	buckets   map[obstacle]*bucket
-	bucketsOf map[rule][]*bucket // by rule: the buckets of the groups whose obstacle it is
-	waiting   map[company][]int  // groups that a pod counted by the near rule on the place would help
-	until     map[int]bool       // near rules that wait for their first pod: no other pod that they count is bound before it
-	first     map[int]bool       // groups whose pod may be the first pod of a near rule
+	queue       []queueItem
+	buckets     map[obstacle]*bucket
+	bucketsOf   map[rule][]*bucket  // by rule: the buckets of the groups whose obstacle it is
+	waiting     map[rulePlace][]int // groups that a pod counted by the affinity rule on the place would help
+	awaitFirst  map[int]bool        // affinity rules that wait for their first pod: no other pod that they count is bound before it
+	firstGroups map[int]bool        // groups one of whose pods must be the first pod of an affinity rule
 }
 
-// rule identifies a spread rule or a near rule.
+// rule identifies a spread rule or an affinity rule.
 type rule struct {
-	near   bool
-	number int // index in book.nears if near, else in book.spreads
+	isAffinity bool
+	number     int // index in ruleSet.affinities if isAffinity, else in ruleSet.spreads
 }
 
 // heldRule is the rule of obstacles that are held.
-var heldRule = rule{near: true, number: -1}
+var heldRule = rule{isAffinity: true, number: -1}
 
 // obstacle is the reason why pods cannot be bound now: a rule, and the domain in which they would violate the rule.
 type obstacle struct {
 	rule
-	term, domain int  // term is the index of the term of a near rule
-	held         bool // the pods wait for the first pod of a near rule that counts them, whose index is in domain; see order.until
+	term   int  // for an affinity rule: index of the term
+	domain int  // the domain or, if held, the index of the affinity rule
+	held   bool // the pods wait for the first pod of an affinity rule that counts them; see order.awaitFirst
 }
 
-// company is a near rule, by its index, and a place.
-type company struct{ near, place int }
+// rulePlace is an affinity rule, by its index, and a place.
+type rulePlace struct{ affinity, place int }
 
 // bucket has the groups with the same obstacle. When the obstacle may be gone, the groups are tried one by one, until a
 // group must wait again.
@@ -50,16 +52,18 @@ type bucket struct {
 	queued bool // the bucket is in order.queue
 }
 
-// errand is a group to try, or a bucket if that is not nil.
-type errand struct {
+// queueItem is the bucket to try or, if bucket is nil, the group to try.
+type queueItem struct {
 	group  int
 	bucket *bucket
 }
 
-// newOrder returns the order of the groups of one part, with all their pods unbound. gone is as in spreadRule.evenness.
+// newOrder returns the order for the groups of one component, with all their pods unbound. gone is as in
+// spreadRule.initialState.
 func newOrder(t *topology, groups []int, gone bool) *order {
 	o := &order{
-		topology: t, members: slices.Clone(groups), spread: map[int]*evenness{}, near: map[int]*nearness{},
+		topology: t, members: slices.Clone(groups),
+		spreadStates: map[int]*spreadState{}, affinityStates: map[int]*affinityState{},
 	}
 	for _, i := range groups {
 		g := &t.groups[i]
@@ -67,41 +71,41 @@ func newOrder(t *topology, groups []int, gone bool) *order {
 		c := &t.classes[g.class]
 		k := &t.kinds[c.kind]
 		for _, u := range c.uses {
-			o.useSpread(u.rule, gone)
+			o.addSpread(u.rule, gone)
 		}
 		for _, n := range k.spreads {
-			o.useSpread(n, gone)
+			o.addSpread(n, gone)
 		}
-		if c.near >= 0 {
-			o.useNear(c.near)
+		if c.affinity >= 0 {
+			o.addAffinity(c.affinity)
 		}
-		for _, n := range k.nears {
-			o.useNear(n)
+		for _, n := range k.affinities {
+			o.addAffinity(n)
 		}
 	}
 	slices.SortStableFunc(o.members, func(a, b int) int {
-		return cmp.Compare(o.looseness(a), o.looseness(b))
+		return cmp.Compare(o.slack(a), o.slack(b))
 	})
 	return o
 }
 
-// useSpread adds the state of the spread rule, unless it is there already.
-func (o *order) useSpread(n int, gone bool) {
-	if o.spread[n] == nil {
-		o.spread[n] = o.spreads[n].evenness(gone)
+// addSpread adds the state of the spread rule, unless it is there already.
+func (o *order) addSpread(n int, gone bool) {
+	if o.spreadStates[n] == nil {
+		o.spreadStates[n] = o.spreads[n].initialState(gone)
 	}
 }
 
-// useNear adds the state of the near rule, unless it is there already.
-func (o *order) useNear(n int) {
-	if o.near[n] == nil {
-		o.near[n] = o.nears[n].nearness()
+// addAffinity adds the state of the affinity rule, unless it is there already.
+func (o *order) addAffinity(n int) {
+	if o.affinityStates[n] == nil {
+		o.affinityStates[n] = o.affinities[n].initialState()
 	}
 }
 
-// looseness returns how late the pods of the group can be bound; 1<<30 without a spread. Pods with the smallest maxSkew
-// must be bound first; of these, first the pods that their own rule does not count.
-func (o *order) looseness(group int) int {
+// slack orders groups: pods of a group with less slack must be bound earlier. It is smallest for pods with the smallest
+// maxSkew and, of these, for pods that their own rule does not count; 1<<30 without a spread.
+func (o *order) slack(group int) int {
 	least := 1 << 30
 	for _, u := range o.classes[o.groups[group].class].uses {
 		least = min(least, 2*u.maxSkew+u.self)
@@ -114,16 +118,16 @@ func (o *order) obstacle(group int) *obstacle {
 	g := &o.groups[group]
 	c := &o.classes[g.class]
 	for _, u := range c.uses {
-		e := o.spread[u.rule]
-		if over, d := e.excess(u, e.view.at(g.place), g.place); over > 0 {
+		e := o.spreadStates[u.rule]
+		if over, d := e.excess(u, e.view.reachOfPlace(g.place), g.place); over > 0 {
 			return &obstacle{rule: rule{number: u.rule}, domain: d}
 		}
 	}
-	if c.near >= 0 {
-		n := o.near[c.near]
-		at := func(term int) reach { return n.views[term].at(g.place) }
-		if term, d, bad := n.misses(at, g.place, c.self); bad {
-			return &obstacle{rule: rule{near: true, number: c.near}, term: term, domain: d}
+	if c.affinity >= 0 {
+		n := o.affinityStates[c.affinity]
+		at := func(term int) reach { return n.views[term].reachOfPlace(g.place) }
+		if term, d, bad := n.unmetTerm(at, g.place, c.self); bad {
+			return &obstacle{rule: rule{isAffinity: true, number: c.affinity}, term: term, domain: d}
 		}
 	}
 	return nil
@@ -135,20 +139,20 @@ func (o *order) move(group, n int) {
 	k := &o.kinds[o.classes[g.class].kind]
 	g.left -= n
 	for _, r := range k.spreads {
-		o.spread[r].add(g.place, n)
+		o.spreadStates[r].add(g.place, n)
 	}
-	for _, r := range k.nears {
-		o.near[r].add(g.place, n)
+	for _, r := range k.affinities {
+		o.affinityStates[r].add(g.place, n)
 	}
 }
 
-// keep stores the final state of the rules of the part in spreadEnd and nearEnd.
-func (o *order) keep() {
-	for n, e := range o.spread {
+// storeState stores the final state of the rules of the component in spreadEnd and affinityEnd.
+func (o *order) storeState() {
+	for n, e := range o.spreadStates {
 		o.spreadEnd[n] = e
 	}
-	for n, near := range o.near {
-		o.nearEnd[n] = near
+	for n, state := range o.affinityStates {
+		o.affinityEnd[n] = state
 	}
 }
 
@@ -165,15 +169,15 @@ func (o *order) explain() {
 			continue
 		}
 		where := o.places[g.place].name
-		if ob.near {
-			n := o.near[ob.number]
+		if ob.isAffinity {
+			n := o.affinityStates[ob.number]
 			o.stuck = append(o.stuck, fmt.Sprintf(
 				"%s cannot be bound to %s in any order: no pod that its affinity selects is certain to be in the same %s",
 				g, where, n.terms[ob.term].Key))
 			continue
 		}
 		c := &o.classes[g.class]
-		e := o.spread[ob.number]
+		e := o.spreadStates[ob.number]
 		for _, u := range c.uses {
 			if u.rule == ob.number {
 				o.stuck = append(o.stuck, fmt.Sprintf("%s cannot be bound to %s in any order: %s",

@@ -13,126 +13,126 @@ import (
 // maxTypes is the maximum number of instance types of one planned node.
 const maxTypes = 60
 
-// plannedNode checks one planned node by itself, and adds it to the places.
-func (c *checker) plannedNode(m *packing.PlannedNode) {
-	at := place{name: "planned node " + m.Name}
-	for _, id := range m.Pods {
-		if p := c.take(id, at.name); p != nil {
+// checkPlannedNode checks one planned node by itself, and adds it to the places.
+func (c *checker) checkPlannedNode(pn *packing.PlannedNode) {
+	at := place{name: "planned node " + pn.Name}
+	for _, id := range pn.Pods {
+		if p := c.recordPod(id, at.name); p != nil {
 			at.pods = append(at.pods, p)
 		}
 	}
-	pool := c.pools[m.Pool]
+	pool := c.pools[pn.Pool]
 	switch {
 	case pool == nil:
-		c.broken("%s is of pool %q, which does not exist", at.name, m.Pool)
+		c.report("%s is of pool %q, which does not exist", at.name, pn.Pool)
 		return
 	case pool.Unusable != "":
-		c.broken("%s is of pool %s, which must not be used: %s", at.name, m.Pool, pool.Unusable)
+		c.report("%s is of pool %s, which must not be used: %s", at.name, pn.Pool, pool.Unusable)
 	}
-	if c.names[m.Name] {
-		c.broken("%s is a duplicate", at.name)
+	if c.names[pn.Name] {
+		c.report("%s is a duplicate", at.name)
 	}
-	c.names[m.Name] = true
-	if len(m.Pods) == 0 {
-		c.broken("%s has no pods", at.name)
+	c.names[pn.Name] = true
+	if len(pn.Pods) == 0 {
+		c.report("%s has no pods", at.name)
 	}
 
 	var name identity
-	name.labels(m.Labels)
+	name.labels(pn.Labels)
 	types, seen := map[string]bool{}, map[packing.Choice]bool{}
-	for i, choice := range m.Offerings {
+	for i, choice := range pn.Offerings {
 		types[choice.InstanceType] = true
-		if i > 0 && choice.Price < m.Offerings[i-1].Price {
-			c.broken("%s: offering %d is cheaper than the one before it", at.name, i+1)
+		if i > 0 && choice.Price < pn.Offerings[i-1].Price {
+			c.report("%s: offering %d is cheaper than the one before it", at.name, i+1)
 		}
 		if seen[choice] {
-			c.broken("%s: offering %d is a duplicate", at.name, i+1)
+			c.report("%s: offering %d is a duplicate", at.name, i+1)
 		}
 		seen[choice] = true
-		o := c.offer(pool, m.Labels, string(name), choice)
+		o := c.cachedOffer(pool, pn.Labels, string(name), choice)
 		if o == nil {
 			missing := offer{choice: choice}
-			c.broken("%s: there is no offering %s", at.name, &missing)
+			c.report("%s: there is no offering %s", at.name, &missing)
 			continue
 		}
 		at.offers = append(at.offers, o)
 	}
 	if len(types) == 0 || len(types) > maxTypes {
-		c.broken("%s keeps %d instance types, want 1 to %d", at.name, len(types), maxTypes)
+		c.report("%s keeps %d instance types, want 1 to %d", at.name, len(types), maxTypes)
 	}
-	c.promises(m, pool, at.offers)
-	c.minValues(m, pool, &at)
-	c.pinned(m, &at)
-	c.hosts(&at)
+	c.checkNodeClaim(pn, pool, at.offers)
+	c.checkMinValues(pn, pool, &at)
+	c.checkReservation(pn, &at)
+	c.checkOfferings(&at)
 	c.places = append(c.places, at)
 }
 
-// promises checks that the planned node has the node class, taints and labels of the pool, and that its requirements
-// allow its offerings.
-func (c *checker) promises(m *packing.PlannedNode, pool *cluster.Pool, offers []*offer) {
-	if m.NodeClass != pool.NodeClass {
-		c.broken("planned node %s is of node class %q, its pool is of %q", m.Name, m.NodeClass, pool.NodeClass)
+// checkNodeClaim checks that the planned node has the node class, taints and labels of the pool, and that its
+// requirements allow its offerings.
+func (c *checker) checkNodeClaim(pn *packing.PlannedNode, pool *cluster.Pool, offers []*offer) {
+	if pn.NodeClass != pool.NodeClass {
+		c.report("planned node %s is of node class %q, its pool is of %q", pn.Name, pn.NodeClass, pool.NodeClass)
 	}
-	if !slices.Equal(m.Taints, pool.Taints) || !slices.Equal(m.StartupTaints, pool.StartupTaints) {
-		c.broken("planned node %s has other taints than its pool", m.Name)
+	if !slices.Equal(pn.Taints, pool.Taints) || !slices.Equal(pn.StartupTaints, pool.StartupTaints) {
+		c.report("planned node %s has other taints than its pool", pn.Name)
 	}
 	for key, value := range pool.Labels {
-		if m.Labels[key] != value {
-			c.broken("planned node %s lacks the label %s=%s of its pool", m.Name, key, value)
+		if pn.Labels[key] != value {
+			c.report("planned node %s lacks the label %s=%s of its pool", pn.Name, key, value)
 		}
 	}
-	for _, r := range m.Requirements {
+	for _, r := range pn.Requirements {
 		values, _ := requirements.ValuesOf(r.Operator, r.Values...)
-		asks := requirements.Requirements{r.Key: values}
-		if i := slices.IndexFunc(offers, func(o *offer) bool { return !asks.Accepts(o.labels) }); i >= 0 {
-			c.broken("planned node %s requires %s %s %v, which rules out its own offering %s",
-				m.Name, r.Key, r.Operator, r.Values, offers[i])
+		required := requirements.Requirements{r.Key: values}
+		if i := slices.IndexFunc(offers, func(o *offer) bool { return !required.Accepts(o.labels) }); i >= 0 {
+			c.report("planned node %s requires %s %s %v, which rules out its own offering %s",
+				pn.Name, r.Key, r.Operator, r.Values, offers[i])
 		}
 	}
 }
 
-// hosts checks that all pods of the planned node can run on each of its offerings.
-func (c *checker) hosts(at *place) {
+// checkOfferings checks that all pods of the planned node can run on each of its offerings.
+func (c *checker) checkOfferings(at *place) {
 	var sum resources.Amounts
 	var ports []cluster.HostPort
-	asking := map[int]*cluster.Pod{} // by demand, as in demandOf: one of the pods
-	var demands []int                // the keys of asking
+	podByDemand := map[int]*cluster.Pod{} // by demand, as in demandOf: one of the pods
+	var demands []int                     // the keys of podByDemand
 	for _, p := range at.pods {
 		sum = sum.Add(p.Requests)
 		for _, port := range p.HostPorts {
-			c.port(at.name, port, ports)
+			c.checkPort(at.name, port, ports)
 		}
 		ports = append(ports, p.HostPorts...)
 		n := c.demandOf(p)
-		if asking[n] == nil {
-			asking[n] = p
+		if podByDemand[n] == nil {
+			podByDemand[n] = p
 			demands = append(demands, n)
 		}
 	}
 	for _, o := range at.offers {
 		where := func() string { return fmt.Sprintf("%s as %s", at.name, o) }
-		for _, wrong := range o.wrong {
-			c.broken("%s: %s", where(), wrong)
+		for _, problem := range o.problems {
+			c.report("%s: %s", where(), problem)
 		}
 		for _, n := range demands {
 			if !c.accepts(o, n) {
-				c.broken("%s: pod %s does not accept it", where(), asking[n].ID())
+				c.report("%s: pod %s does not accept it", where(), podByDemand[n].ID())
 			}
 		}
-		if lack := o.lacks(sum); len(lack) > 0 {
-			c.broken("%s has too little %v for its pods", where(), lack)
+		if lack := o.lackingResources(sum); len(lack) > 0 {
+			c.report("%s has too little %v for its pods", where(), lack)
 		}
 		if o.hasPortConflict(ports) {
 			for _, port := range ports {
-				c.port(at.name, port, o.ports())
+				c.checkPort(at.name, port, o.ports())
 			}
 		}
 	}
 }
 
-// port adds a sentence if the port conflicts with one of the ports in taken.
-func (c *checker) port(where string, port cluster.HostPort, taken []cluster.HostPort) {
+// checkPort adds a sentence if the port conflicts with one of the ports in taken.
+func (c *checker) checkPort(where string, port cluster.HostPort, taken []cluster.HostPort) {
 	if slices.ContainsFunc(taken, port.Conflicts) {
-		c.broken("%s: port %d/%s is taken twice", where, port.Port, port.Protocol)
+		c.report("%s: port %d/%s is taken twice", where, port.Port, port.Protocol)
 	}
 }

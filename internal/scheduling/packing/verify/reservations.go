@@ -19,28 +19,29 @@ func isReserved(at *place) bool {
 	return slices.ContainsFunc(at.offers, func(o *offer) bool { return o.choice.Reservation != "" })
 }
 
-// pinned checks that a planned node which uses an instance of a capacity reservation has no other
+// checkReservation checks that a planned node which uses an instance of a capacity reservation has no other
 // offerings, and that its NodeClaim requires the reservation.
-func (c *checker) pinned(m *packing.PlannedNode, at *place) {
+func (c *checker) checkReservation(pn *packing.PlannedNode, at *place) {
 	if !isReserved(at) {
 		return
 	}
 	if len(at.offers) != 1 {
-		c.broken("%s is for an instance of a capacity reservation, but keeps %d offerings", at.name, len(at.offers))
+		c.report("%s is for an instance of a capacity reservation, but keeps %d offerings", at.name, len(at.offers))
 		return
 	}
 	id := at.offers[0].choice.Reservation
-	named := slices.ContainsFunc(m.Requirements, func(r requirements.Requirement) bool {
+	named := slices.ContainsFunc(pn.Requirements, func(r requirements.Requirement) bool {
 		return r.Key == catalog.LabelReservationID && r.Operator == requirements.In && slices.Equal(r.Values, []string{id})
 	})
 	if !named {
-		c.broken("%s does not require capacity reservation %s", at.name, id)
+		c.report("%s does not require capacity reservation %s", at.name, id)
 	}
 }
 
-// reservations checks that no capacity reservation has fewer unused instances than planned nodes and NodeClaims that
-// have no instance yet but require the reservation. It sets taken to the number of these.
-func (c *checker) reservations() {
+// checkReservations checks that each capacity reservation has enough unused instances for two kinds of users: planned
+// nodes, and NodeClaims that require the reservation but have no instance yet. It sets taken to the number of
+// instances that they need.
+func (c *checker) checkReservations() {
 	for _, n := range c.snapshot.Nodes {
 		if id := n.Labels[catalog.LabelReservationID]; id != "" && !n.Joined && n.ProviderID == "" {
 			c.taken[id]++
@@ -56,7 +57,7 @@ func (c *checker) reservations() {
 	for _, id := range slices.Sorted(maps.Keys(planned)) {
 		c.taken[id] += planned[id]
 		if c.taken[id] > left[id] {
-			c.broken("capacity reservation %s has %d instances left, the plan needs %d", id, left[id], c.taken[id])
+			c.report("capacity reservation %s has %d instances left, the plan needs %d", id, left[id], c.taken[id])
 		}
 	}
 }
@@ -64,8 +65,8 @@ func (c *checker) reservations() {
 // unusedInstances returns, by ID, the number of unused instances of each reservation: the minimum over its offerings.
 func (c *checker) unusedInstances() map[string]int {
 	out := map[string]int{}
-	for _, of := range c.market {
-		for _, t := range of.Types {
+	for _, cat := range c.market {
+		for _, t := range cat.Types {
 			for _, o := range t.Offerings {
 				r := o.Reservation
 				if n, ok := out[r.ID]; r.ID != "" && (!ok || r.Left < n) {

@@ -4,8 +4,9 @@ package verify
 // with this number of states takes a few tenths of a second.
 const maxStates = 50_000
 
-// search tries every order, if the part has at most maxStates states, and reports whether some order works. Then all
-// pods are bound. Whether the rest of the pods can be bound depends only on the state, so no state is visited twice.
+// search tries every order, if the component has at most maxStates states, and reports whether some order works. If so,
+// all pods are bound. Whether the rest of the pods can be bound depends only on the state, so no state is visited
+// twice.
 func (o *order) search() bool {
 	states := 1
 	for _, i := range o.members {

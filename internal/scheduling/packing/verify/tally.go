@@ -53,19 +53,19 @@ func (t *tally) drop(level int) {
 	}
 }
 
-// lowest returns the minimum number of pods in a domain, ignoring the domain except (-1: none). It returns false if
-// there is no other domain.
+// lowest returns the minimum number of pods in a domain, ignoring the domain with the number except (-1: none). It
+// returns false if there is no other domain.
 func (t *tally) lowest(except int) (int, bool) {
-	own := -1 // level of the domain except
+	exceptLevel := -1 // level of the domain except
 	if except >= 0 {
-		own = t.count[except]
+		exceptLevel = t.count[except]
 	}
-	if own != t.least && t.levels[t.least] > 0 || own == t.least && t.levels[own] > 1 {
+	if exceptLevel != t.least && t.levels[t.least] > 0 || exceptLevel == t.least && t.levels[exceptLevel] > 1 {
 		return t.least, true
 	}
 	least, found := 0, false
 	for level, n := range t.levels {
-		if level == own {
+		if level == exceptLevel {
 			n--
 		}
 		if n > 0 && (!found || level < least) {

@@ -8,18 +8,19 @@ import (
 // topology checks the plan against the rules between pods.
 type topology struct {
 	*checker
-	*book
+	*ruleSet
 	groups  []group
 	leaving bool // whether some node is leaving
 
-	// The state of the rules, by index in book.spreads and book.nears, after all pods are bound that can be bound.
-	spreadEnd []*evenness
-	nearEnd   []*nearness
+	// The state of the rules after all pods are bound that can be bound, by index in ruleSet.spreads and
+	// ruleSet.affinities.
+	spreadEnd   []*spreadState
+	affinityEnd []*affinityState
 }
 
 // group has the planned pods of one class on one place.
 type group struct {
-	class int      // index in book.classes
+	class int      // index in ruleSet.classes
 	place int      // index in checker.places
 	pods  []string // IDs
 	left  int      // number of pods that are not bound yet
@@ -27,7 +28,7 @@ type group struct {
 }
 
 func newTopology(c *checker) *topology {
-	t := &topology{checker: c, book: newBook(c)}
+	t := &topology{checker: c, ruleSet: newRuleSet(c)}
 	t.leaving = slices.ContainsFunc(c.places, func(p place) bool { return p.node != nil && p.node.Leaving })
 	for i := range c.places {
 		first := len(t.groups)
@@ -45,56 +46,56 @@ func newTopology(c *checker) *topology {
 	}
 	for _, g := range t.groups {
 		c := &t.classes[g.class]
-		t.addStander(&t.kinds[c.kind], c.avoids, stander{
-			standing: standing{spot: t.ground.spot(g.place), pods: len(g.pods)}, who: "pod " + g.pods[0], planned: true,
+		t.addConcerned(&t.kinds[c.kind], c.avoids, concernedPods{
+			placedPods: placedPods{spot: t.facts.spotOf(g.place), pods: len(g.pods)}, name: "pod " + g.pods[0], planned: true,
 		})
 	}
 	for _, r := range t.spreads {
-		t.spreadEnd = append(t.spreadEnd, r.evenness(false))
+		t.spreadEnd = append(t.spreadEnd, r.initialState(false))
 	}
-	for _, r := range t.nears {
-		t.nearEnd = append(t.nearEnd, r.nearness())
+	for _, r := range t.affinities {
+		t.affinityEnd = append(t.affinityEnd, r.initialState())
 	}
 	return t
 }
 
-// judge checks all rules between pods.
-func (t *topology) judge() {
-	for _, r := range t.aparts {
-		r.gather()
-		t.found = append(t.found, r.judge(t.places)...)
+// checkRules checks all rules between pods.
+func (t *topology) checkRules() {
+	for _, r := range t.antiAffinities {
+		r.countPods()
+		t.violations = append(t.violations, r.violations(t.places)...)
 	}
 	for i := range t.groups {
-		t.unlabelled(&t.groups[i])
+		t.checkLabels(&t.groups[i])
 	}
-	for _, part := range t.parts() {
-		t.part(part)
+	for _, component := range t.components() {
+		t.checkComponent(component)
 	}
 }
 
-// unlabelled adds a sentence for each rule of the group's pods whose topology key the place may lack: kube-scheduler
+// checkLabels adds a sentence for each rule of the group's pods whose topology key the place may lack: kube-scheduler
 // never binds the pods there.
-func (t *topology) unlabelled(g *group) {
+func (t *topology) checkLabels(g *group) {
 	c := &t.classes[g.class]
 	check := func(v *view, rule string) {
-		if r := t.ground.bare(v.axis.key).reach[t.ground.faceOf[g.place]]; !r.sure {
-			t.broken("pod %s on %s: its %s needs the label %s, which the node may lack",
+		if r := t.facts.labelView(v.axis.key).reach[t.facts.traitSetOf[g.place]]; !r.sure {
+			t.report("pod %s on %s: its %s needs the label %s, which the node may lack",
 				g.pods[0], t.places[g.place].name, rule, v.axis.key)
 		}
 	}
 	for _, u := range c.uses {
 		check(t.spreads[u.rule].view, "spread constraint")
 	}
-	if c.near >= 0 {
-		for _, v := range t.nears[c.near].views {
+	if c.affinity >= 0 {
+		for _, v := range t.affinities[c.affinity].views {
 			check(v, "affinity")
 		}
 	}
 }
 
-// part finds an order of binding for groups that are connected by rules, or adds sentences about the pods that no order
-// binds. An order for the time before leaving nodes are gone is enough, or one for the time after.
-func (t *topology) part(groups []int) {
+// checkComponent finds an order of binding for the groups of a component, or adds sentences about the pods that no order
+// binds. One order is enough: for the time before leaving nodes are gone, or for the time after.
+func (t *topology) checkComponent(groups []int) {
 	times := []bool{false} // whether leaving nodes are gone
 	if t.leaving {
 		times = append(times, true)
@@ -103,22 +104,22 @@ func (t *topology) part(groups []int) {
 	for _, gone := range times {
 		o := newOrder(t, groups, gone)
 		if o.greedy() || o.search() {
-			o.keep()
+			o.storeState()
 			return
 		}
 		if first == nil {
 			first = o.stuck
-			o.keep()
+			o.storeState()
 		}
 	}
-	t.found = append(t.found, first...)
+	t.violations = append(t.violations, first...)
 }
 
-// parts returns the indices of the groups in parts: groups in one part are connected by rules. Groups for which the
-// order of binding does not matter are left out.
-func (t *topology) parts() [][]int {
-	u := newUnion(len(t.spreads) + len(t.nears))
-	rules := make([][]int, len(t.classes)) // by class: spread rules, then near rules
+// components returns the indices of the groups by component: groups that rules connect are in one component. Groups for
+// which the order of binding does not matter are left out.
+func (t *topology) components() [][]int {
+	u := newUnion(len(t.spreads) + len(t.affinities))
+	rules := make([][]int, len(t.classes)) // by class: spread rules, then affinity rules
 	for i := range t.classes {
 		c := &t.classes[i]
 		k := &t.kinds[c.kind]
@@ -126,11 +127,11 @@ func (t *topology) parts() [][]int {
 		for _, use := range c.uses {
 			rules[i] = append(rules[i], use.rule)
 		}
-		for _, n := range k.nears {
+		for _, n := range k.affinities {
 			rules[i] = append(rules[i], len(t.spreads)+n)
 		}
-		if c.near >= 0 {
-			rules[i] = append(rules[i], len(t.spreads)+c.near)
+		if c.affinity >= 0 {
+			rules[i] = append(rules[i], len(t.spreads)+c.affinity)
 		}
 	}
 	for _, g := range t.groups {
@@ -138,17 +139,17 @@ func (t *topology) parts() [][]int {
 			u.join(rules[g.class][0], r)
 		}
 	}
-	partOf := map[int]int{} // by root of a rule in u
+	componentOf := map[int]int{} // by root of a rule in u
 	var out [][]int
 	for i, g := range t.groups {
 		if len(rules[g.class]) == 0 {
 			continue
 		}
 		root := u.root(rules[g.class][0])
-		n, ok := partOf[root]
+		n, ok := componentOf[root]
 		if !ok {
 			n = len(out)
-			partOf[root] = n
+			componentOf[root] = n
 			out = append(out, nil)
 		}
 		out[n] = append(out[n], i)

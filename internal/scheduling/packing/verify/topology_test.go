@@ -12,8 +12,10 @@ func minDomains(n int) func(*cluster.Spread) { return func(s *cluster.Spread) { 
 func anyNode(s *cluster.Spread)              { s.AnyNode = true }
 func honorTaints(s *cluster.Spread)          { s.HonorTaints = true }
 func soft(s *cluster.Spread)                 { s.Soft = true }
-func everybody(s *cluster.Spread)            { s.Selector = cluster.Selector{} }
-func nobody(s *cluster.Spread)               { s.Selector = cluster.Selector{Nothing: true} }
+func selectAll(s *cluster.Spread)            { s.Selector = cluster.Selector{} }
+func selectNone(s *cluster.Spread)           { s.Selector = cluster.Selector{Nothing: true} }
+
+// ending returns the resident with pods that are being deleted.
 func ending(r cluster.Resident) cluster.Resident {
 	k := *r.Kind
 	k.Ending = true
@@ -33,167 +35,167 @@ func (w *world) web(n int, rules ...func(*cluster.Pod)) {
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	const skewed = "cannot be bound"
-	run(t, map[string]verdict{
-		"two by two": right(func(w *world) {
+	run(t, map[string]testCase{
+		"two by two": valid(func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 		}),
-		"three and one": wrong("pod default/web-1 (one of 3 alike) cannot be bound to planned node general-1 in any order: its spread constraint allows 1 more pods in topology.kubernetes.io/zone a than in the domain with the fewest, but the difference could be 2",
+		"three and one": invalid("pod default/web-1 (one of 3 alike) cannot be bound to planned node general-1 in any order: its spread constraint allows 1 more pods in topology.kubernetes.io/zone a than in the domain with the fewest, but the difference could be 2",
 			func(w *world) {
 				w.web(4, spread(zone, 1, "web"))
 				w.launch("a", "web-1", "web-2", "web-3")
 				w.launch("b", "web-4")
 			}),
-		"three and one with a skew of 2": right(func(w *world) {
+		"three and one with a skew of 2": valid(func(w *world) {
 			w.web(4, spread(zone, 2, "web"))
 			w.launch("a", "web-1", "web-2", "web-3")
 			w.launch("b", "web-4")
 		}),
-		"preferred term": right(func(w *world) {
+		"preferred term": valid(func(w *world) {
 			w.web(4, spread(zone, 1, "web", soft))
 			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 			w.node("n1", "b")
 		}),
-		"the zone of a cordoned node counts": wrong(
+		"the zone of a cordoned node counts": invalid(
 			"topology.kubernetes.io/zone b than in the domain with the fewest, but the difference could be 2",
 			func(w *world) {
 				w.web(2, spread(zone, 1, "web"))
 				w.launch("b", "web-1", "web-2")
 				w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
 			}),
-		"the zone of a leaving node does not count after it is gone": right(func(w *world) {
+		"the zone of a leaving node does not count after it is gone": valid(func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Leaving = true
 		}),
-		"the zone of a cordoned node does not count if taints are honored": right(func(w *world) {
+		"the zone of a cordoned node does not count if taints are honored": valid(func(w *world) {
 			w.web(2, spread(zone, 1, "web", honorTaints))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
 		}),
-		"an empty zone counts": wrong(skewed, func(w *world) {
+		"an empty zone counts": invalid(skewed, func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 			w.node("n1", "c")
 		}),
-		"planned node of other pods may add a zone": wrong(skewed, func(w *world) {
+		"planned node of other pods may add a zone": invalid(skewed, func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 			w.launch("a b c", "db-1")
 		}),
-		"planned node of other pods in the same zones": right(func(w *world) {
+		"planned node of other pods in the same zones": valid(func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 			w.launch("a b", "db-1")
 		}),
-		"node in one of two zones, one of them violates": wrong(skewed, func(w *world) {
+		"node in one of two zones, one of them violates": invalid(skewed, func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
-			w.node("n1", "a", stays("web", 1))
+			w.node("n1", "a", existing("web", 1))
 			w.node("n2", "b")
 			w.launch("a b", "web-1", "web-2")
 		}),
-		"node in one of two zones, both valid": right(func(w *world) {
+		"node in one of two zones, both valid": valid(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
-			w.node("n1", "a", stays("web", 1))
-			w.node("n2", "b", stays("web", 1))
+			w.node("n1", "a", existing("web", 1))
+			w.node("n2", "b", existing("web", 1))
 			w.launch("a b", "web-1")
 		}),
-		"two nodes possibly in one zone": wrong(skewed, func(w *world) {
+		"two nodes possibly in one zone": invalid(skewed, func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.node("n1", "a")
 			w.node("n2", "b")
 			w.launch("a b", "web-1")
 			w.launch("a b", "web-2")
 		}),
-		"residents count": wrong(skewed, func(w *world) {
+		"residents count": invalid(skewed, func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
-			w.node("n1", "a", stays("web", 1))
+			w.node("n1", "a", existing("web", 1))
 			w.node("n2", "b")
 			w.place("n1", "web-1")
 		}),
-		"residents that are being deleted do not count": right(func(w *world) {
+		"residents that are being deleted do not count": valid(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
-			w.node("n1", "a", ending(stays("web", 1)))
+			w.node("n1", "a", ending(existing("web", 1)))
 			w.node("n2", "b")
 			w.place("n1", "web-1")
 		}),
-		"other apps do not count": right(func(w *world) {
+		"other apps do not count": valid(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
-			w.node("n1", "a", stays("db", 5))
+			w.node("n1", "a", existing("db", 5))
 			w.node("n2", "b")
 			w.place("n1", "web-1")
 		}),
-		"other namespaces do not count": right(func(w *world) {
+		"other namespaces do not count": valid(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
-			w.node("n1", "a", stays("web", 5)).Residents[0].Kind.Namespace = "other"
+			w.node("n1", "a", existing("web", 5)).Residents[0].Kind.Namespace = "other"
 			w.node("n2", "b")
 			w.place("n1", "web-1")
 		}),
-		"selector that matches nothing": right(func(w *world) {
-			w.web(3, spread(zone, 1, "web", nobody))
-			w.node("n1", "a", stays("web", 5))
+		"selector that matches nothing": valid(func(w *world) {
+			w.web(3, spread(zone, 1, "web", selectNone))
+			w.node("n1", "a", existing("web", 5))
 			w.node("n2", "b")
 			w.place("n1", "web-1", "web-2", "web-3")
 		}),
-		"an empty selector counts no pod": right(func(w *world) {
-			w.web(3, spread(zone, 1, "web", everybody))
-			w.node("n1", "a", stays("web", 5))
+		"an empty selector counts no pod": valid(func(w *world) {
+			w.web(3, spread(zone, 1, "web", selectAll))
+			w.node("n1", "a", existing("web", 5))
 			w.node("n2", "b")
 			w.place("n1", "web-1", "web-2", "web-3")
 		}),
-		"node without the label": wrong("spread constraint needs the label rack", func(w *world) {
+		"node without the label": invalid("spread constraint needs the label rack", func(w *world) {
 			w.web(1, spread("rack", 1, "web"))
 			w.launch("a", "web-1")
 		}),
-		"only some offerings have the label": wrong("spread constraint needs the label rack", func(w *world) {
+		"only some offerings have the label": invalid("spread constraint needs the label rack", func(w *world) {
 			w.web(1, spread("rack", 1, "web"))
 			w.Market["default"].Types[0].Labels["rack"] = "r1"
 			w.launch("a", "web-1").Offerings = append(w.plan.PlannedNodes[0].Offerings, choice("large", "a", catalog.OnDemand))
 		}),
-		"by capacity type": wrong(skewed, func(w *world) {
+		"by capacity type": invalid(skewed, func(w *world) {
 			w.web(4, spread(catalog.LabelCapacityType, 1, "web"))
 			w.launch("a", "web-1", "web-2", "web-3")
 			w.launch("", "web-4").Offerings = append(w.plan.PlannedNodes[1].Offerings, choice("small", "a", catalog.Spot))
 		}),
 
-		"hosts: one each": right(func(w *world) {
+		"hosts: one each": valid(func(w *world) {
 			w.web(3, spread(hostname, 1, "web"))
 			w.launch("a b", "web-1")
 			w.launch("a b", "web-2")
 			w.launch("a b", "web-3")
 		}),
-		"hosts: two on one, none on another": wrong(skewed, func(w *world) {
+		"hosts: two on one, none on another": invalid(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
 			w.launch("a", "db-1")
 		}),
-		"hosts: all on one": right(func(w *world) {
+		"hosts: all on one": valid(func(w *world) {
 			w.web(4, spread(hostname, 1, "web"))
 			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 		}),
-		"hosts: existing empty host": wrong(skewed, func(w *world) {
+		"hosts: existing empty host": invalid(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			w.launch("a", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: existing host that the pods do not accept": right(func(w *world) {
-			w.web(2, spread(hostname, 1, "web"), selecting(zone, "b"))
+		"hosts: existing host that the pods do not accept": valid(func(w *world) {
+			w.web(2, spread(hostname, 1, "web"), requiring(zone, "b"))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: host not accepted, but nodeAffinityPolicy Ignore": wrong(skewed, func(w *world) {
-			w.web(2, spread(hostname, 1, "web", anyNode), selecting(zone, "b"))
+		"hosts: host not accepted, but nodeAffinityPolicy Ignore": invalid(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web", anyNode), requiring(zone, "b"))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: host selected by name": wrong(skewed, func(w *world) {
+		"hosts: host selected by name": invalid(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			for i := range w.Pods {
 				w.Pods[i].Required = []requirements.Requirements{{hostname: requirements.NoneOf("n2")}}
@@ -201,7 +203,7 @@ func TestSpread(t *testing.T) {
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: host excluded by name": right(func(w *world) {
+		"hosts: host excluded by name": valid(func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			for i := range w.Pods {
 				w.Pods[i].Required = []requirements.Requirements{{hostname: requirements.NoneOf("n1")}}
@@ -209,76 +211,76 @@ func TestSpread(t *testing.T) {
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: tainted host counts": wrong(skewed, func(w *world) {
+		"hosts: tainted host counts": invalid(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = taint("x")
 		}),
-		"hosts: tainted host does not count if taints are honored": right(func(w *world) {
+		"hosts: tainted host does not count if taints are honored": valid(func(w *world) {
 			w.web(2, spread(hostname, 1, "web", honorTaints))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = taint("x")
 		}),
-		"hosts: tolerated taint": wrong(skewed, func(w *world) {
+		"hosts: tolerated taint": invalid(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web", honorTaints))
 			w.tolerate("x", 0, 1)
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = taint("x")
 		}),
-		"hosts: planned node that may be accepted": wrong(skewed, func(w *world) {
-			w.web(2, spread(hostname, 1, "web"), selecting(zone, "a"))
+		"hosts: planned node that may be accepted": invalid(skewed, func(w *world) {
+			w.web(2, spread(hostname, 1, "web"), requiring(zone, "a"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
 			w.launch("a b", "db-1")
 		}),
-		"hosts: planned node that is never accepted": right(func(w *world) {
-			w.web(2, spread(hostname, 1, "web"), selecting(zone, "a"))
+		"hosts: planned node that is never accepted": valid(func(w *world) {
+			w.web(2, spread(hostname, 1, "web"), requiring(zone, "a"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
 			w.launch("b c", "db-1")
 		}),
 
-		"fewer domains than minDomains": wrong("because there may be only 2 of the 3 domains that minDomains requires", func(w *world) {
+		"fewer domains than minDomains": invalid("because there may be only 2 of the 3 domains that minDomains requires", func(w *world) {
 			w.web(4, spread(zone, 1, "web", minDomains(3)))
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 		}),
-		"as many domains as minDomains": right(func(w *world) {
+		"as many domains as minDomains": valid(func(w *world) {
 			w.web(6, spread(zone, 1, "web", minDomains(3)))
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 			w.launch("c", "web-5", "web-6")
 		}),
-		"domains that may be the same": wrong(skewed, func(w *world) {
+		"domains that may be the same": invalid(skewed, func(w *world) {
 			w.web(4, spread(zone, 2, "web", minDomains(2)))
 			w.launch("a b", "web-1", "web-2")
 			w.launch("a b", "web-3", "web-4")
 		}),
-		"as many hosts as minDomains": right(func(w *world) {
+		"as many hosts as minDomains": valid(func(w *world) {
 			w.web(4, spread(hostname, 1, "web", minDomains(2)))
 			w.launch("a b", "web-1", "web-2")
 			w.launch("a b", "web-3", "web-4")
 		}),
 
-		"a leaving node is not a domain after it is gone": right(func(w *world) {
+		"a leaving node is not a domain after it is gone": valid(func(w *world) {
 			w.web(4, spread(hostname, 1, "web"))
 			w.node("n1", "a").Leaving = true
-			w.node("n2", "a", stays("web", 2))
+			w.node("n2", "a", existing("web", 2))
 			w.launch("a", "web-1", "web-2", "web-3")
 			w.place("n2", "web-4")
 		}),
-		"pods that stay on a leaving node count": wrong(skewed, func(w *world) {
+		"pods that stay on a leaving node count": invalid(skewed, func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
-			w.node("n1", "a", stays("web", 3)).Leaving = true
-			w.node("n2", "b", stays("web", 1))
+			w.node("n1", "a", existing("web", 3)).Leaving = true
+			w.node("n2", "b", existing("web", 1))
 			w.launch("a", "web-1")
 		}),
-		"pods that stay keep their leaving host a domain": wrong(skewed, func(w *world) {
+		"pods that stay keep their leaving host a domain": invalid(skewed, func(w *world) {
 			w.web(3, spread(hostname, 1, "web"))
-			w.node("n1", "a", stays("web", 1)).Leaving = true
+			w.node("n1", "a", existing("web", 1)).Leaving = true
 			w.launch("a", "web-1", "web-2", "web-3")
 		}),
-		"a moved pod counts at its destination": right(func(w *world) {
+		"a moved pod counts at its destination": valid(func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.node("n1", "a").Leaving = true
 			for i := range w.Pods {
@@ -287,29 +289,29 @@ func TestSpread(t *testing.T) {
 			w.launch("a", "web-1")
 			w.launch("b", "web-2")
 		}),
-		"a leaving node counts for minDomains until it is gone": right(func(w *world) {
+		"a leaving node counts for minDomains until it is gone": valid(func(w *world) {
 			w.web(2, spread(zone, 1, "web", minDomains(2)))
 			w.node("n1", "a").Leaving = true
 			w.launch("b", "web-1")
 			w.launch("c", "web-2")
 		}),
-		"a leaving node does not count for minDomains if taints are honored": wrong("of the 2 domains that minDomains requires", func(w *world) {
+		"a leaving node does not count for minDomains with taints honored": invalid("of the 2 domains that minDomains requires", func(w *world) {
 			w.web(2, spread(zone, 1, "web", minDomains(2), honorTaints))
 			w.node("n1", "a").Leaving = true
 			w.launch("b", "web-1", "web-2")
 		}),
-		"a leaving host with pods, besides an empty host": wrong(skewed, func(w *world) {
+		"a leaving host with pods, besides an empty host": invalid(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
-			w.node("n1", "a", stays("web", 1)).Leaving = true
+			w.node("n1", "a", existing("web", 1)).Leaving = true
 			w.node("n2", "a")
 			w.launch("a", "web-1", "web-2")
 		}),
-		"planned node possibly in a separate domain": right(func(w *world) {
+		"planned node possibly in a separate domain": valid(func(w *world) {
 			w.web(3, spread(zone, 1, "web"))
 			w.launch("a b", "web-1")
 			w.launch("a", "web-2", "web-3")
 		}),
-		"planned node is one more domain in any zone": right(func(w *world) {
+		"planned node is one more domain in any zone": valid(func(w *world) {
 			w.web(4, spread(zone, 1, "web", minDomains(2)))
 			w.launch("a b", "web-1", "web-2")
 			w.launch("c", "web-3", "web-4")

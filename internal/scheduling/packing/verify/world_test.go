@@ -26,7 +26,8 @@ type world struct {
 	plan packing.Plan
 }
 
-// newWorld has one pool, and two types in zones a, b and c. small has room for 4 pods, large for 8.
+// newWorld returns a world with one pool, and two instance types in zones a, b and c. Type small has room for 4 pods,
+// large for 8.
 func newWorld() *world {
 	return &world{
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}},
@@ -41,16 +42,16 @@ func typeOf(name string, cpus int64) catalog.Type {
 		Labels: requirements.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"},
 	}
 	for _, z := range []string{"a", "b", "c"} {
-		for i, way := range []string{catalog.Spot, catalog.OnDemand} {
+		for i, capacityType := range []string{catalog.Spot, catalog.OnDemand} {
 			t.Offerings = append(t.Offerings, catalog.Offering{
-				Zone: z, CapacityType: way, Available: true, Price: catalog.Price(cpus*int64(i+1)) * catalog.Dollar / 100,
+				Zone: z, CapacityType: capacityType, Available: true, Price: catalog.Price(cpus*int64(i+1)) * catalog.Dollar / 100,
 			})
 		}
 	}
 	return t.WithOfferings(t.Offerings)
 }
 
-// pod adds a pod with the label app, made from its name up to the first hyphen.
+// pod adds a pod. Its label app is its name up to the first hyphen.
 func (w *world) pod(name string, change ...func(*cluster.Pod)) *cluster.Pod {
 	app, _, _ := strings.Cut(name, "-")
 	p := cluster.Pod{
@@ -65,41 +66,41 @@ func (w *world) pod(name string, change ...func(*cluster.Pod)) *cluster.Pod {
 }
 
 // node adds a node in a zone, with room for 8 pods.
-func (w *world) node(name, in string, residents ...cluster.Resident) *cluster.Node {
+func (w *world) node(name, inZone string, residents ...cluster.Resident) *cluster.Node {
 	w.Nodes = append(w.Nodes, cluster.Node{
 		Name: name, Joined: true, Initialized: true, Residents: residents,
-		Labels:      requirements.Labels{zone: in, hostname: name, catalog.LabelArch: "amd64"},
+		Labels:      requirements.Labels{zone: inZone, hostname: name, catalog.LabelArch: "amd64"},
 		Allocatable: resources.Amounts{CPU: 8000, Memory: 1 << 40, Pods: 20},
 	})
 	return &w.Nodes[len(w.Nodes)-1]
 }
 
-// place puts pods on a node that is there.
+// place puts pods on an existing node.
 func (w *world) place(node string, pods ...string) {
 	for _, p := range pods {
 		w.plan.Placements = append(w.plan.Placements, packing.Placement{Pod: "default/" + p, Node: node})
 	}
 }
 
-// launch puts pods on a planned node that keeps small on-demand offerings of some zones: "a b".
+// launch puts pods on a planned node with the small on-demand offerings of some zones, for example "a b".
 func (w *world) launch(zones string, pods ...string) *packing.PlannedNode {
-	m := packing.PlannedNode{Name: fmt.Sprintf("general-%d", len(w.plan.PlannedNodes)+1), Pool: "general", NodeClass: "default"}
+	pn := packing.PlannedNode{Name: fmt.Sprintf("general-%d", len(w.plan.PlannedNodes)+1), Pool: "general", NodeClass: "default"}
 	for z := range strings.FieldsSeq(zones) {
-		m.Offerings = append(m.Offerings, choice("small", z, catalog.OnDemand))
+		pn.Offerings = append(pn.Offerings, choice("small", z, catalog.OnDemand))
 	}
 	for _, p := range pods {
-		m.Pods = append(m.Pods, "default/"+p)
+		pn.Pods = append(pn.Pods, "default/"+p)
 	}
-	w.plan.PlannedNodes = append(w.plan.PlannedNodes, m)
+	w.plan.PlannedNodes = append(w.plan.PlannedNodes, pn)
 	return &w.plan.PlannedNodes[len(w.plan.PlannedNodes)-1]
 }
 
-func choice(typ, zone, way string) packing.Choice {
-	c := packing.Choice{InstanceType: typ, Zone: zone, CapacityType: way, Price: 4 * catalog.Dollar / 100}
+func choice(typ, zone, capacityType string) packing.Choice {
+	c := packing.Choice{InstanceType: typ, Zone: zone, CapacityType: capacityType, Price: 4 * catalog.Dollar / 100}
 	if typ == "large" {
 		c.Price *= 2
 	}
-	if way == catalog.OnDemand {
+	if capacityType == catalog.OnDemand {
 		c.Price *= 2
 	}
 	return c
@@ -111,7 +112,7 @@ func (w *world) refuse(code packing.Code, pods ...string) {
 	}
 }
 
-// check returns what the plan breaks, after adding up its price.
+// check returns the violations of the plan, after setting its price to the sum of its nodes.
 func (w *world) check() []string {
 	w.plan.Price = 0
 	for _, m := range w.plan.PlannedNodes {
@@ -120,61 +121,63 @@ func (w *world) check() []string {
 		}
 	}
 	broken := verify.Check(w.Snapshot, w.Market, w.plan)
-	// Worlds have planned nodes without pods as domains without pods: that is a fault of a plan, but not of what it does with its pods.
+	// Some worlds have planned nodes without pods, as domains without pods. The nodes violate a rule, but no pod does.
 	return slices.DeleteFunc(broken, func(s string) bool { return strings.HasSuffix(s, "has no pods") })
 }
 
-// verdict is a case: a world, and parts of the sentences about it; none if the plan is right.
-type verdict struct {
+// testCase is a world, and parts of the sentences about its violations; none if the plan is valid.
+type testCase struct {
 	build func(w *world)
 	want  []string
 }
 
-func right(build func(w *world)) verdict { return verdict{build: build} }
+// valid returns the case of a plan without violations.
+func valid(build func(w *world)) testCase { return testCase{build: build} }
 
-// wrong takes parts of sentences, with "; " between them: each must be in a
-// sentence, and each sentence must have one.
-func wrong(want string, build func(w *world)) verdict {
-	return verdict{build: build, want: strings.Split(want, "; ")}
+// invalid returns the case of a plan with violations. want are parts of sentences, with "; " between them: each must be
+// in a sentence, and each sentence must have one.
+func invalid(want string, build func(w *world)) testCase {
+	return testCase{build: build, want: strings.Split(want, "; ")}
 }
 
-func (v verdict) is(got []string) bool {
-	for _, part := range v.want {
+// matches reports whether the sentences are as wanted.
+func (c testCase) matches(got []string) bool {
+	for _, part := range c.want {
 		if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, part) }) {
 			return false
 		}
 	}
 	for _, s := range got {
-		if !slices.ContainsFunc(v.want, func(part string) bool { return strings.Contains(s, part) }) {
+		if !slices.ContainsFunc(c.want, func(part string) bool { return strings.Contains(s, part) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func run(t *testing.T, cases map[string]verdict) {
+func run(t *testing.T, cases map[string]testCase) {
 	t.Helper()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
 			c.build(w)
-			if got := w.check(); !c.is(got) {
+			if got := w.check(); !c.matches(got) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
 	}
 }
 
-// Rules of pods.
+// Selectors, and rules of pods.
 
 func app(name string) cluster.Selector {
 	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(name)}}
 }
 
-func spread(key string, maxSkew int, of string, change ...func(*cluster.Spread)) func(*cluster.Pod) {
+func spread(key string, maxSkew int, appName string, change ...func(*cluster.Spread)) func(*cluster.Pod) {
 	return func(p *cluster.Pod) {
-		s := cluster.Spread{Key: key, MaxSkew: maxSkew, Selector: app(of)}
+		s := cluster.Spread{Key: key, MaxSkew: maxSkew, Selector: app(appName)}
 		for _, f := range change {
 			f(&s)
 		}
@@ -182,42 +185,42 @@ func spread(key string, maxSkew int, of string, change ...func(*cluster.Spread))
 	}
 }
 
-func term(key, of string) cluster.Term {
-	return cluster.Term{Key: key, Namespaces: []string{"default"}, Selector: app(of)}
+func term(key, appName string) cluster.Term {
+	return cluster.Term{Key: key, Namespaces: []string{"default"}, Selector: app(appName)}
 }
 
-func near(key, of string) func(*cluster.Pod) {
-	return func(p *cluster.Pod) { p.Affinity = append(p.Affinity, term(key, of)) }
+func affinityTo(key, appName string) func(*cluster.Pod) {
+	return func(p *cluster.Pod) { p.Affinity = append(p.Affinity, term(key, appName)) }
 }
 
-func apart(key, of string) func(*cluster.Pod) {
-	return func(p *cluster.Pod) { p.AntiAffinity = append(p.AntiAffinity, term(key, of)) }
+func antiAffinityTo(key, appName string) func(*cluster.Pod) {
+	return func(p *cluster.Pod) { p.AntiAffinity = append(p.AntiAffinity, term(key, appName)) }
 }
 
-func selecting(key string, values ...string) func(*cluster.Pod) {
+func requiring(key string, values ...string) func(*cluster.Pod) {
 	return func(p *cluster.Pod) {
 		p.Required = []requirements.Requirements{{key: requirements.OneOf(values...)}}
 	}
 }
 
-// stays is n pods of an app that are there.
-func stays(of string, n int, avoids ...cluster.Term) cluster.Resident {
-	return cluster.Resident{Count: n, Kind: &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": of}, Avoids: avoids}}
+// existing returns n pods of an app that already run on a node.
+func existing(appName string, n int, avoids ...cluster.Term) cluster.Resident {
+	return cluster.Resident{Count: n, Kind: &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": appName}, Avoids: avoids}}
 }
 
-// Changes of a world, for one test each.
+// Changes of a world, most of them for one test case.
 
-// sums returns what the plan breaks with the price that it states.
-func (w *world) sums() []string { return verify.Check(w.Snapshot, w.Market, w.plan) }
+// checkStatedPrice returns the violations of the plan with the price that it states.
+func (w *world) checkStatedPrice() []string { return verify.Check(w.Snapshot, w.Market, w.plan) }
 
-func (w *world) keep(machine int, c packing.Choice) {
-	w.plan.PlannedNodes[machine].Offerings = append(w.plan.PlannedNodes[machine].Offerings, c)
+func (w *world) addOffering(node int, c packing.Choice) {
+	w.plan.PlannedNodes[node].Offerings = append(w.plan.PlannedNodes[node].Offerings, c)
 }
 
-func (w *world) sellOut(typ, in string) {
+func (w *world) makeUnavailable(typ, inZone string) {
 	for _, t := range w.Market["default"].Types {
 		for i := range t.Offerings {
-			if t.Name == typ && t.Offerings[i].Zone == in {
+			if t.Name == typ && t.Offerings[i].Zone == inZone {
 				t.Offerings[i].Available = false
 			}
 		}
@@ -241,19 +244,21 @@ func (w *world) tolerate(key string, pods ...int) {
 	}
 }
 
-func (w *world) team() {
+// addTeamLabel adds the label team=red to the pool and to the planned nodes.
+func (w *world) addTeamLabel() {
 	w.Pools[0].Labels = requirements.Labels{"team": "red"}
 	for i := range w.plan.PlannedNodes {
 		w.plan.PlannedNodes[i].Labels = requirements.Labels{"team": "red"}
 	}
 }
 
-func in(key string, least int, values ...string) []requirements.Requirement {
-	return []requirements.Requirement{{Key: key, Operator: requirements.In, Values: values, MinValues: least}}
+// requireIn returns a requirement that the label has one of the values, with minValues.
+func requireIn(key string, minValues int, values ...string) []requirements.Requirement {
+	return []requirements.Requirement{{Key: key, Operator: requirements.In, Values: values, MinValues: minValues}}
 }
 
-func (w *world) require(machine int, key string, values ...string) {
-	w.plan.PlannedNodes[machine].Requirements = in(key, 0, values...)
+func (w *world) setRequirement(node int, key string, values ...string) {
+	w.plan.PlannedNodes[node].Requirements = requireIn(key, 0, values...)
 }
 
 // daemon adds a DaemonSet that runs in some zones, in all if there are none.
@@ -266,23 +271,23 @@ func (w *world) daemon(cpu int64, zones ...string) *cluster.Daemon {
 	return &w.Daemons[0]
 }
 
-func (w *world) port(pod int, n int32) {
+func (w *world) setPort(pod int, n int32) {
 	w.Pods[pod].HostPorts = []cluster.HostPort{{IP: "0.0.0.0", Port: n, Protocol: "TCP"}}
 }
 
-// attach sets how many volumes a node of every type can attach.
-func (w *world) attach(n int64) {
+// setTypeVolumes sets how many volumes a node of every type can attach.
+func (w *world) setTypeVolumes(n int64) {
 	for i := range w.Market["default"].Types {
 		w.Market["default"].Types[i].Volumes = n
 	}
 }
 
-func (w *world) disks(pod int, n int64) {
+func (w *world) addVolumes(pod int, n int64) {
 	w.Pods[pod].Requests = w.Pods[pod].Requests.With(ebs, n)
 }
 
-// slots sets how many volumes the first node can attach, and how many it has.
-func (w *world) slots(most, used int64) {
+// setNodeVolumes sets how many volumes the first node can attach, and how many are attached.
+func (w *world) setNodeVolumes(most, used int64) {
 	w.Nodes[0].Allocatable = w.Nodes[0].Allocatable.With(ebs, most)
 	w.Nodes[0].Requested = w.Nodes[0].Requested.With(ebs, used)
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// dropPendingDaemonPods removes DaemonSet pods that do not fit from an offer, if no offering that the pool may launch
-// has room for the pods of all its DaemonSets. Some of these pods then stay pending on every node. DaemonSets of
-// kube-system are kept first, then the smallest.
+// dropPendingDaemonPods removes from an offer the DaemonSet pods that do not fit, if no offering that the pool may
+// launch has room for the pods of all its DaemonSets. On every node, some of these pods then stay pending. DaemonSets
+// of kube-system are kept first, then the smallest.
 func (o *offer) dropPendingDaemonPods(s cluster.Snapshot, types []catalog.Type) {
-	if !o.isCrowded() || !everyIsCrowded(s, o, types) {
+	if !o.isTooSmall() || !areAllTooSmall(s, o, types) {
 		return
 	}
 	left := o.typ.Allocatable
@@ -43,23 +43,23 @@ func (o *offer) dropPendingDaemonPods(s cluster.Snapshot, types []catalog.Type) 
 	o.sumDaemonPods()
 }
 
-// isCrowded reports whether a node of the offer is too small for its DaemonSet pods alone.
-func (o *offer) isCrowded() bool { return o.typ.Allocatable.Sub(o.daemons).IsNegative() }
+// isTooSmall reports whether a node of the offer is too small for its DaemonSet pods alone.
+func (o *offer) isTooSmall() bool { return o.typ.Allocatable.Sub(o.daemonRequests).IsNegative() }
 
-// everyIsCrowded reports whether every offering that the pool of like may launch, with the same additional labels, is
-// crowded.
-func everyIsCrowded(s cluster.Snapshot, like *offer, types []catalog.Type) bool {
+// areAllTooSmall reports whether every offering that the pool of like may launch, with the same additional labels, is
+// too small for its DaemonSet pods.
+func areAllTooSmall(s cluster.Snapshot, like *offer, types []catalog.Type) bool {
 	for i := range types {
-		for _, one := range types[i].Offerings {
+		for _, offering := range types[i].Offerings {
 			choice := packing.Choice{
 				InstanceType: types[i].Name,
-				Zone:         one.Zone,
-				CapacityType: one.CapacityType,
-				Price:        one.Price,
-				Reservation:  one.Reservation.ID,
+				Zone:         offering.Zone,
+				CapacityType: offering.CapacityType,
+				Price:        offering.Price,
+				Reservation:  offering.Reservation.ID,
 			}
 			other := newOffer(s, &types[i], like.pool, like.extra, choice)
-			if other != nil && len(other.unmet()) == 0 && !other.isCrowded() {
+			if other != nil && len(other.unmetRequirements()) == 0 && !other.isTooSmall() {
 				return false
 			}
 		}

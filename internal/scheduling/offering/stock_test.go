@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestSortByPrice compares the fast sort with a plain one, for prices that fit into it and for some that do not.
+// TestSortByPrice compares the sort of packed integers with a plain one, for prices that fit into these integers and for some that do not.
 func TestSortByPrice(t *testing.T) {
 	for _, most := range []int64{3, 1e9, 1<<mostPriceBits - 1, 1 << 60} {
 		random := rand.New(rand.NewPCG(1, uint64(most)))
@@ -17,7 +17,7 @@ func TestSortByPrice(t *testing.T) {
 			all[i] = priced{price: catalog.Price(random.Int64N(most + 1)), offer: i}
 		}
 		if most == 3 {
-			all[7].price = -1 // does not fit
+			all[7].price = -1 // does not fit into a packed integer
 		}
 		want := slices.Clone(all)
 		slices.SortStableFunc(want, func(a, b priced) int { return int(min(max(a.price-b.price, -1), 1)) })

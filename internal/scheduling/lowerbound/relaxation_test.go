@@ -16,9 +16,9 @@ func (d *dice) roll(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// made returns a problem with offers like those of a cloud provider: families with different
+// newProblem returns a problem with offers like those of a cloud provider: families with different
 // memory per core, sizes that double, and prices roughly in proportion.
-func made(seed uint64, offers, demands, sets, groups int, devices bool) lowerbound.Problem {
+func newProblem(seed uint64, offers, demands, sets, groups int, devices bool) lowerbound.Problem {
 	d := dice(seed)
 	var p lowerbound.Problem
 	for range offers {
@@ -60,9 +60,9 @@ func made(seed uint64, offers, demands, sets, groups int, devices bool) lowerbou
 	return p
 }
 
-// TestLeastIsNear checks that on average the bound is within 0.1 % of the optimum of the linear
+// TestBoundIsNearRelaxation checks that on average the bound is within 0.1 % of the optimum of the linear
 // relaxation. The bound of the ascent alone, which larger problems use, must be within 0.3 %.
-func TestLeastIsNear(t *testing.T) {
+func TestBoundIsNearRelaxation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                          string
@@ -82,19 +82,19 @@ func TestLeastIsNear(t *testing.T) {
 			var sum, worst, alone float64
 			const seeds = 20
 			for seed := range uint64(seeds) {
-				p := made(seed+1, c.offers, c.demands, c.sets, c.groups, c.devices)
+				p := newProblem(seed+1, c.offers, c.demands, c.sets, c.groups, c.devices)
 				best := relaxation(p)
 				loss := max(1-float64(lowerbound.Compute(p).Price)/best, 0)
 				sum, worst = sum+loss, max(worst, loss)
 				p.Effort = 1
 				alone += max(1-float64(lowerbound.Compute(p).Price)/best, 0)
 			}
-			what := fmt.Sprintf("%.3f %% below the optimum on average, %.3f %% at worst, %.3f %% without column generation",
+			summary := fmt.Sprintf("%.3f %% below the optimum on average, %.3f %% at worst, %.3f %% without column generation",
 				100*sum/seeds, 100*worst, 100*alone/seeds)
 			if sum/seeds > 0.001 || alone/seeds > 0.003 {
-				t.Error(what)
+				t.Error(summary)
 			}
-			t.Log(what)
+			t.Log(summary)
 		})
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// minValues checks that the offerings of the planned node have as many values of each label as minValues of its pool
-// require. If minValues may be relaxed, it checks instead that the planned node lists the label as relaxed. A planned
-// node on an instance of a capacity reservation is exempt, because it has only one offering.
-func (c *checker) minValues(m *packing.PlannedNode, pool *cluster.Pool, at *place) {
+// checkMinValues checks that the offerings of the planned node have as many values of each label as minValues of its
+// pool require. If minValues may be relaxed, it checks instead that the planned node lists the label as relaxed. A
+// planned node on an instance of a capacity reservation is exempt, because it has only one offering.
+func (c *checker) checkMinValues(pn *packing.PlannedNode, pool *cluster.Pool, at *place) {
 	if isReserved(at) {
 		return
 	}
@@ -21,34 +21,34 @@ func (c *checker) minValues(m *packing.PlannedNode, pool *cluster.Pool, at *plac
 	}
 	for _, r := range pool.Requirements {
 		if n := asked[r.Key]; n > 1 && r.MinValues == n {
-			c.variety(m, pool, at, r.Key, n)
+			c.checkMinValue(pn, pool, at, r.Key, n)
 		}
 	}
-	for _, relaxation := range m.Relaxed {
+	for _, relaxation := range pn.Relaxed {
 		if asked[relaxation.Key] != relaxation.Asked {
-			c.broken("%s relaxes minValues of %s, %d, and the pool requires %d", at.name, relaxation.Key, relaxation.Asked,
+			c.report("%s relaxes minValues of %s, %d, and the pool requires %d", at.name, relaxation.Key, relaxation.Asked,
 				asked[relaxation.Key])
 		}
 	}
 }
 
-// variety checks one label for which minValues require asked values.
-func (c *checker) variety(m *packing.PlannedNode, pool *cluster.Pool, at *place, key string, asked int) {
-	have := values(at.offers, key)
-	i := slices.IndexFunc(m.Relaxed, func(r packing.Relaxation) bool { return r.Key == key })
+// checkMinValue checks one label for which minValues require asked values.
+func (c *checker) checkMinValue(pn *packing.PlannedNode, pool *cluster.Pool, at *place, key string, asked int) {
+	have := countValues(at.offers, key)
+	i := slices.IndexFunc(pn.Relaxed, func(r packing.Relaxation) bool { return r.Key == key })
 	switch {
 	case have >= asked && i >= 0:
-		c.broken("%s relaxes minValues of %s, although it keeps %d of %d values", at.name, key, have, asked)
+		c.report("%s relaxes minValues of %s, although it keeps %d of %d values", at.name, key, have, asked)
 	case have < asked && !pool.Relaxable:
-		c.broken("%s keeps %d values of %s, the pool requires %d", at.name, have, key, asked)
-	case have < asked && (i < 0 || m.Relaxed[i].Have != have):
-		c.broken("%s keeps %d of %d values of %s, but does not list the label as relaxed", at.name, have, asked, key)
+		c.report("%s keeps %d values of %s, the pool requires %d", at.name, have, key, asked)
+	case have < asked && (i < 0 || pn.Relaxed[i].Have != have):
+		c.report("%s keeps %d of %d values of %s, but does not list the label as relaxed", at.name, have, asked, key)
 	case have < asked && c.fewestAlone(pool, at, key) >= asked:
-		c.broken("%s relaxes minValues of %s, but each of its pods alone would keep %d values", at.name, key, asked)
+		c.report("%s relaxes minValues of %s, but each of its pods alone would keep %d values", at.name, key, asked)
 	}
-	for _, r := range m.Requirements {
+	for _, r := range pn.Requirements {
 		if r.Key == key && r.MinValues > have {
-			c.broken("%s requires %d values of %s, but keeps %d", at.name, r.MinValues, key, have)
+			c.report("%s requires %d values of %s, but keeps %d", at.name, r.MinValues, key, have)
 		}
 	}
 }
@@ -67,11 +67,11 @@ func (c *checker) fewestAlone(pool *cluster.Pool, at *place, key string) int {
 		var fit []*offer
 		demand := c.demandOf(p)
 		for _, o := range c.offersLike(pool, at.offers[0]) {
-			if c.accepts(o, demand) && len(o.lacks(p.Requests)) == 0 && !o.hasPortConflict(p.HostPorts) {
+			if c.accepts(o, demand) && len(o.lackingResources(p.Requests)) == 0 && !o.hasPortConflict(p.HostPorts) {
 				fit = append(fit, o)
 			}
 		}
-		if n := values(fit, key); least < 0 || n < least {
+		if n := countValues(fit, key); least < 0 || n < least {
 			least = n
 		}
 		if hasHole(fit, c.offersLike(pool, at.offers[0])) {
@@ -88,9 +88,9 @@ func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	name.labels(like.extra)
 	var out []*offer
 	for _, t := range c.market.Types(pool.NodeClass, pool.Name) {
-		for _, of := range t.Offerings {
-			o := c.offer(pool, like.extra, string(name), choiceOf(t.Name, of))
-			if o != nil && len(o.wrong) == 0 && of.Reservation.ID == "" {
+		for _, offering := range t.Offerings {
+			o := c.cachedOffer(pool, like.extra, string(name), choiceOf(t.Name, offering))
+			if o != nil && len(o.problems) == 0 && offering.Reservation.ID == "" {
 				out = append(out, o)
 			}
 		}
@@ -98,8 +98,8 @@ func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	return out
 }
 
-// hasHole reports whether all has an offer that offers lacks, although its type, its zone and its capacity type each
-// occur in offers.
+// hasHole reports whether offers lacks a combination that all has: an offer in all is not in offers, although its type,
+// its zone and its capacity type each occur in offers.
 func hasHole(offers, all []*offer) bool {
 	types, zones, capacityTypes := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, o := range offers {
@@ -110,8 +110,8 @@ func hasHole(offers, all []*offer) bool {
 	})
 }
 
-// values returns how many values of the label the offers have.
-func values(offers []*offer, key string) int {
+// countValues returns how many different values of the label the offers have.
+func countValues(offers []*offer, key string) int {
 	seen := requirements.Labels{}
 	for _, o := range offers {
 		if value, ok := o.labels[key]; ok {

@@ -11,15 +11,15 @@ import (
 // are still allowed.
 func TestReordersPlaces(t *testing.T) {
 	t.Parallel()
-	for name, set := range map[string]func(places []Place){
+	for name, change := range map[string]func(places []Place){
 		"free room": func(p []Place) { p[0].Free = 9 },
 		"rank":      func(p []Place) { p[1].Rank, p[2].Rank = 1, 1 },
 	} {
 		places := []Place{{Domains: []int{0}, Most: 9, Price: 3}, {Domains: []int{1}, Most: 9, Price: 1}, {Domains: []int{2}, Most: 9, Price: 1}}
-		set(places)
-		b := bookOf(nil, pod("web", spread(Zone, 1, "web")))
+		change(places)
+		b := indexOf(nil, pod("web", spread(Zone, 1, "web")))
 		if got, want := NewDomainCounts(b, domains).Assign(&b.Profiles[1], 4, places), []int{2, 1, 1}; !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", name, got, want)
+			t.Errorf("%s: assigned %v, want %v", name, got, want)
 		}
 	}
 }
@@ -27,12 +27,12 @@ func TestReordersPlaces(t *testing.T) {
 // TestPreferencesAfterReorder checks that a preferred spread that could not be satisfied is satisfied again as soon as possible.
 func TestPreferencesAfterReorder(t *testing.T) {
 	t.Parallel()
-	b := bookOf(nil, pod("web", spread(Zone, 1, "web", soft)))
+	b := indexOf(nil, pod("web", spread(Zone, 1, "web", soft)))
 	got := NewDomainCounts(b, domains).Assign(&b.Profiles[1], 5, []Place{
 		{Domains: []int{0}, Most: 9}, {Domains: []int{1}, Most: 9, Rank: 1}, {Domains: []int{2}, Most: 9, Rank: 2},
 	})
 	if want := []int{2, 2, 1}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("assigned %v, want %v", got, want)
 	}
 }
 
@@ -52,14 +52,14 @@ func TestPodsOnOtherNodesAreNotCounted(t *testing.T) {
 	}
 	got := c.Assign(&b.Profiles[b.Of[0]], 4, []Place{{Domains: []int{0}, Most: 9}, {Domains: []int{1}, Most: 9}})
 	if want := []int{2, 2}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("assigned %v, want %v", got, want)
 	}
 }
 
 // TestLabelWithoutDomains checks that pods with a rule over a label that no node has go to nodes without the label.
 func TestLabelWithoutDomains(t *testing.T) {
 	t.Parallel()
-	b := bookOf(nil, pod("web", away(about(Zone, "web"))))
+	b := indexOf(nil, pod("web", away(about(Zone, "web"))))
 	if got := NewDomainCounts(b, nil).Assign(&b.Profiles[1], 1, []Place{{Domains: []int{0}, Most: 1}}); got[0] != 1 {
 		t.Errorf("assigned %v, want the pod in the only place", got)
 	}

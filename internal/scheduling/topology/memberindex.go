@@ -7,34 +7,36 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// crowd has all pods that rules can count. Pods that no selector distinguishes are one member. So the pods that a rule
+// memberIndex has all pods that rules can count. Pods that no selector distinguishes are one member. So the pods that a rule
 // counts are a set of members, and rules that select the same members are equal, even if their selectors differ.
-type crowd struct {
+type memberIndex struct {
 	labels  []string       // the label keys that selectors use, sorted
 	numbers map[string]int // number of each member, by result of memberKey
 	keys    []string       // by member: its key in numbers
-	weight  []int          // by member: number of pods to schedule, of which adjacent pods with equal rules are one; 0: only residents
+	weight  []int          // by member: number of pods to schedule, where adjacent pods with equal rules count once; 0: only residents
 
-	spaces map[string][]int  // numbers of the members, by namespace
-	traits map[string]*trait // by label key
+	byNamespace map[string][]int         // numbers of the members
+	byKey       map[string]*labelMembers // by label key
 }
 
-// trait has the members with a label: all of them, and those with each value.
-type trait struct {
-	has    []int
-	values map[string][]int
+// labelMembers has the members with a label: all of them, and those with each value.
+type labelMembers struct {
+	all     []int
+	byValue map[string][]int
 }
 
-func newCrowd(labels []string) *crowd {
-	return &crowd{labels: labels, numbers: map[string]int{}, spaces: map[string][]int{}, traits: map[string]*trait{}}
+func newMemberIndex(labels []string) *memberIndex {
+	return &memberIndex{
+		labels: labels, numbers: map[string]int{}, byNamespace: map[string][]int{}, byKey: map[string]*labelMembers{},
+	}
 }
 
 // memberKey appends the properties of a pod that selectors over these label keys can distinguish: its namespace and the
 // values of the labels.
-func memberKey(b []byte, labels []string, namespace string, of requirements.Labels) []byte {
+func memberKey(b []byte, keys []string, namespace string, labels requirements.Labels) []byte {
 	b = hashkey.Text(b, namespace)
-	for i, k := range labels {
-		if value, ok := of[k]; ok {
+	for i, k := range keys {
+		if value, ok := labels[k]; ok {
 			b = hashkey.Text(hashkey.Int(b, i), value)
 		}
 	}
@@ -42,8 +44,8 @@ func memberKey(b []byte, labels []string, namespace string, of requirements.Labe
 }
 
 // add returns the number of the member for pods with this namespace and labels. It adds the member if it is new.
-func (c *crowd) add(namespace string, of requirements.Labels) int {
-	key := memberKey(nil, c.labels, namespace, of)
+func (c *memberIndex) add(namespace string, labels requirements.Labels) int {
+	key := memberKey(nil, c.labels, namespace, labels)
 	n, ok := c.numbers[string(key)]
 	if ok {
 		return n
@@ -51,29 +53,29 @@ func (c *crowd) add(namespace string, of requirements.Labels) int {
 	n = len(c.keys)
 	c.numbers[string(key)] = n
 	c.keys, c.weight = append(c.keys, string(key)), append(c.weight, 0)
-	c.spaces[namespace] = append(c.spaces[namespace], n)
+	c.byNamespace[namespace] = append(c.byNamespace[namespace], n)
 	for _, k := range c.labels {
-		value, ok := of[k]
+		value, ok := labels[k]
 		if !ok {
 			continue
 		}
-		t := c.traits[k]
+		t := c.byKey[k]
 		if t == nil {
-			t = &trait{values: map[string][]int{}}
-			c.traits[k] = t
+			t = &labelMembers{byValue: map[string][]int{}}
+			c.byKey[k] = t
 		}
-		t.has = append(t.has, n)
-		t.values[value] = append(t.values[value], n)
+		t.all = append(t.all, n)
+		t.byValue[value] = append(t.byValue[value], n)
 	}
 	return n
 }
 
-// nothing returns an empty set of members.
-func (c *crowd) nothing() bitset.Set { return bitset.New(len(c.keys)) }
+// emptySet returns an empty set of members.
+func (c *memberIndex) emptySet() bitset.Set { return bitset.New(len(c.keys)) }
 
 // matched returns the members that the term counts.
-func (c *crowd) matched(t *cluster.Term) bitset.Set {
-	out := c.nothing()
+func (c *memberIndex) matched(t *cluster.Term) bitset.Set {
+	out := c.emptySet()
 	if t.Selector.Nothing {
 		return out
 	}
@@ -81,7 +83,7 @@ func (c *crowd) matched(t *cluster.Term) bitset.Set {
 		out.AddRange(0, len(c.keys))
 	} else {
 		for _, namespace := range t.Namespaces {
-			addAll(out, c.spaces[namespace])
+			addAll(out, c.byNamespace[namespace])
 		}
 	}
 	for key, v := range t.Selector.Labels {
@@ -91,35 +93,35 @@ func (c *crowd) matched(t *cluster.Term) bitset.Set {
 }
 
 // narrow removes members from the set: those whose value of the label key, or whose lack of it, v does not accept.
-func (c *crowd) narrow(set bitset.Set, key string, v requirements.Values) {
-	t := c.traits[key]
+func (c *memberIndex) narrow(set bitset.Set, key string, v requirements.Values) {
+	t := c.byKey[key]
 	if t == nil {
-		t = &trait{}
+		t = &labelMembers{}
 	}
-	accepted := c.nothing()
+	accepted := c.emptySet()
 	switch {
 	case !v.Complement:
 		for _, value := range v.Listed {
-			addAll(accepted, t.values[value])
+			addAll(accepted, t.byValue[value])
 		}
 	case v.Min == nil && v.Max == nil:
-		addAll(accepted, t.has)
+		addAll(accepted, t.all)
 		for _, value := range v.Listed {
-			for _, n := range t.values[value] {
+			for _, n := range t.byValue[value] {
 				accepted.Remove(n)
 			}
 		}
 	default:
-		for value, members := range t.values {
+		for value, members := range t.byValue {
 			if v.Accepts(value) {
 				addAll(accepted, members)
 			}
 		}
 	}
 	if v.Absent {
-		absent := c.nothing()
+		absent := c.emptySet()
 		absent.AddRange(0, len(c.keys))
-		for _, n := range t.has {
+		for _, n := range t.all {
 			absent.Remove(n)
 		}
 		accepted.Or(absent)
@@ -134,8 +136,8 @@ func addAll(set bitset.Set, members []int) {
 	}
 }
 
-// weigh returns the sum of the weights of the members in the set.
-func (c *crowd) weigh(set bitset.Set) int {
+// weightOf returns the sum of the weights of the members in the set.
+func (c *memberIndex) weightOf(set bitset.Set) int {
 	n := 0
 	set.Each(func(i int) { n += c.weight[i] })
 	return n

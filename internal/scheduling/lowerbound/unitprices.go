@@ -6,32 +6,32 @@ import (
 )
 
 // If nodes differ in little except size, the best shares of all kinds follow from one price for each unit of a
-// resource, and one price for a slot of each group. At these prices, the room and the slots of no node are worth more
-// than its own price, and the sum over all requests of the pods is maximal. The prices are the duals of a small linear
+// resource, and one price for a slot of each group. At these prices, the room and slots of a node never cost more than
+// the node, and all requests of the pods together cost as much as possible. The prices are the duals of a small linear
 // program. The ascent alone finds them slowly, because a slot that is scarce on small nodes costs nearly nothing on
 // large nodes, and so has another share on each kind. So the ascent also starts from these prices if several classes
 // are in one group.
 
 const (
-	mostLevel   = 16   // maximum number of groups for whose slots there is a price
-	levelRounds = 24   // rounds of the ascent from these prices
-	leastShare  = 1e-5 // minimum share of a resource with price 0, so that its share can grow again
+	mostPricedGroups = 16   // maximum number of groups for whose slots there is a price
+	unitPriceRounds  = 24   // rounds of the ascent from these prices
+	leastShare       = 1e-5 // minimum share of a resource with price 0, so that its share can grow again
 )
 
-// level improves the dual prices, starting from the shares that follow from the unit prices. It does nothing if no two
-// classes are in one group, and stops after one round if that round proves no higher bound.
-func (a *ascent) level() {
+// climbFromUnitPrices improves the dual prices, starting from the shares that follow from the unit prices. It does nothing
+// if no two classes are in one group, and stops after one round if that round proves no higher bound.
+func (a *ascent) climbFromUnitPrices() {
 	if !slices.ContainsFunc(a.classes, func(c class) bool { return c.shared >= 0 }) {
 		return
 	}
-	groups := a.scarce()
+	groups := a.scarceGroups()
 	prices, slots := a.unitPrices(groups), a.slotsOf(groups)
 	for i := range a.kinds {
 		a.setShares(i, slots[i], groups, prices)
 	}
 	before := a.value
 	if a.round(hardest, true); a.value > before {
-		a.climb(levelRounds, rougher, hardest)
+		a.climb(unitPriceRounds, rougher, hardest)
 	}
 }
 
@@ -41,8 +41,8 @@ type group struct {
 	pods        float64 // number of pods
 }
 
-// scarce returns the groups whose pods need the most nodes, at most mostLevel of them.
-func (a *ascent) scarce() []group {
+// scarceGroups returns the groups whose pods need the most nodes, at most mostPricedGroups of them.
+func (a *ascent) scarceGroups() []group {
 	pods := make([]float64, len(a.problem.Caps))
 	for i := range a.classes {
 		for _, g := range a.classes[i].groups {
@@ -58,14 +58,14 @@ func (a *ascent) scarce() []group {
 	slices.SortFunc(out, func(x, y group) int {
 		return cmp.Or(cmp.Compare(y.pods/float64(y.cap), x.pods/float64(x.cap)), cmp.Compare(x.number, y.number))
 	})
-	return out[:min(len(out), mostLevel)]
+	return out[:min(len(out), mostPricedGroups)]
 }
 
 // unitPrices returns the price of a unit of each resource, followed by the price of a slot of each group. They are
 // the duals of the linear program that chooses numbers of nodes of each kind whose room covers all requests.
 func (a *ascent) unitPrices(groups []group) []float64 {
 	n := len(a.classes[0].ask)
-	wanted := make([]float64, n, n+len(groups))
+	wanted := make([]float64, n, n+len(groups)) // by resource: all requests; then by group: all pods
 	for i := range a.classes {
 		for r, ask := range a.classes[i].ask {
 			wanted[r] += ask * float64(a.classes[i].count)
@@ -81,24 +81,24 @@ func (a *ascent) unitPrices(groups []group) []float64 {
 	s.reprice()
 	for i := range a.kinds {
 		c := column{cost: a.kinds[i].price}
-		for row, all := range wanted {
+		for row, total := range wanted {
 			var room float64 // of one node, or its number of slots
 			if row < n {
 				room = a.kinds[i].room[row]
 			} else {
 				room = float64(groups[row-n].cap)
 			}
-			if all > 0 && room > 0 {
-				c.rows, c.values = append(c.rows, int32(row)), append(c.values, room/all)
+			if total > 0 && room > 0 {
+				c.rows, c.values = append(c.rows, int32(row)), append(c.values, room/total)
 			}
 		}
 		s.columns = append(s.columns, c)
 	}
 	s.solve()
 	out := make([]float64, len(wanted))
-	for i, all := range wanted {
-		if all > 0 {
-			out[i] = max(s.price[i], 0) / all
+	for i, total := range wanted {
+		if total > 0 {
+			out[i] = max(s.price[i], 0) / total
 		}
 	}
 	return out
@@ -126,7 +126,7 @@ func (a *ascent) slotsOf(groups []group) [][]int32 {
 				continue
 			}
 			for _, o := range a.options[c] {
-				out[o.kind][i] = a.takes[c][int(o.from)+n].slot // slots for groups come first
+				out[o.kind][i] = a.slotUses[c][int(o.from)+n].slot // slots for groups come first
 			}
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-// TestSuperfluousOffers has two offers that a third dominates: the limit of the offer without room does not apply to the other.
+// TestSuperfluousOffers has two offers that the second one dominates: the limit of the first, which has no room, must not apply to
+// the third.
 func TestSuperfluousOffers(t *testing.T) {
 	t.Parallel()
 	const d = catalog.Dollar
@@ -18,7 +19,8 @@ func TestSuperfluousOffers(t *testing.T) {
 	}
 	for name, w := range map[string]lowerbound.DualPrices{"soft": lowerbound.Compute(p).Soft, "hard": lowerbound.Compute(p).Hard} {
 		if least := w.PerPod[0] * (1 - 1e-9); w.PerNode[0] != 0 || w.PerNode[1] < least || w.PerNode[2] < least {
-			t.Errorf("%s: dual price of a pod %.0f, limits of the offers %.0f", name, w.PerPod[0], w.PerNode)
+			t.Errorf("%s: dual price of a pod %.0f, limits of the offers %.0f; want the limits 0 and twice at least the dual price",
+				name, w.PerPod[0], w.PerNode)
 		}
 	}
 }

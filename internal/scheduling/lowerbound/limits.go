@@ -17,35 +17,35 @@ const mostRates = 16
 // rounding is a factor slightly above 1 that is more than the relative rounding errors of the sums.
 const rounding = 1 + 1e-12
 
-// rates are the rates of one kind.
-type rates struct {
-	per  []float64 // by resource: price of one unit
-	over []ratio   // the classes that are worth more than they pay, highest ratio first
+// kindRates are the rates of one kind.
+type kindRates struct {
+	perUnit    []float64 // by resource: price of one unit
+	profitable []ratio   // the classes that are worth more than they pay, highest ratio first
 }
 
 // ratio is the worth of a pod of a class divided by what the pod pays.
 type ratio struct {
 	class int
-	times float64
+	value float64
 }
 
-// answer sets, in out, the dual prices of the pods, and the limit of each offer of the part.
-func (a *ascent) answer(out *DualPrices) {
+// setDualPrices sets, in out, the dual prices of the pods, and the limit of each offer of the part.
+func (a *ascent) setDualPrices(out *DualPrices) {
 	for i := range a.classes {
 		for _, d := range a.classes[i].demands {
 			out.PerPod[d] = a.dualPrice[i]
 		}
 	}
 	rates := a.cheapRates()
-	per := make([]float64, len(a.classes[0].ask))
+	perUnit := make([]float64, len(a.classes[0].ask))
 	factors := make([]float64, len(rates))
 	for i := range a.kinds {
-		k, own := &a.kinds[i], 0.0 // own: the price of the whole room at its own rates
+		k, byOwnRates := &a.kinds[i], 0.0 // byOwnRates: the price of the whole room at the rates of the kind
 		for r, room := range k.room {
-			per[r] = 0
-			own += k.rates[r]
+			perUnit[r] = 0
+			byOwnRates += k.rates[r]
 			if room > 0 {
-				per[r] = k.rates[r] / room
+				perUnit[r] = k.rates[r] / room
 			}
 		}
 		for n := range rates {
@@ -54,17 +54,17 @@ func (a *ascent) answer(out *DualPrices) {
 		most := k.price
 		for at, o := range k.offers { // the first dominates the others, so its limit is also a limit of theirs
 			room := a.problem.Offers[o].Room
-			out.PerNode[o] = least(rates, factors, room, most)
+			out.PerNode[o] = lowestLimit(rates, factors, room, most)
 			if at == 0 {
 				most = out.PerNode[o]
 			}
 		}
-		if most < own {
-			continue // its own rates prove no lower limit
+		if most < byOwnRates {
+			continue // the rates of the kind prove no lower limit
 		}
-		beyond := a.beyond(k, per, a.dualPrice)
+		profit := a.profitLimit(k, perUnit, a.dualPrice)
 		for _, o := range k.offers {
-			out.PerNode[o] = min(out.PerNode[o], beyond+paid(per, a.problem.Offers[o].Room))
+			out.PerNode[o] = min(out.PerNode[o], profit+roomPrice(perUnit, a.problem.Offers[o].Room))
 		}
 		for _, o := range k.offers[1:] {
 			out.PerNode[o] = min(out.PerNode[o], out.PerNode[k.offers[0]])
@@ -72,37 +72,37 @@ func (a *ascent) answer(out *DualPrices) {
 	}
 }
 
-// least returns the lowest limit that any of the rates proves for the room, or most if that is lower.
-func least(rates []rates, factors []float64, room []int64, most float64) float64 {
+// lowestLimit returns the lowest limit that any of the rates proves for the room, or most if that is lower.
+func lowestLimit(rates []kindRates, factors []float64, room []int64, most float64) float64 {
 	for n, f := range factors {
 		if f < math.Inf(1) {
-			most = min(most, f*paid(rates[n].per, room))
+			most = min(most, f*roomPrice(rates[n].perUnit, room))
 		}
 	}
 	return most
 }
 
-// paid returns the price of the whole room at these rates.
-func paid(per []float64, room []int64) float64 {
+// roomPrice returns the price of the whole room at these rates.
+func roomPrice(perUnit []float64, room []int64) float64 {
 	sum := 0.0
 	for r, n := range room {
-		sum += per[r] * float64(max(n, 0))
+		sum += perUnit[r] * float64(max(n, 0))
 	}
 	return sum
 }
 
 // cheapRates returns the rates of up to mostRates kinds: those on which the pods with the largest total dual price pay
 // least.
-func (a *ascent) cheapRates() []rates {
+func (a *ascent) cheapRates() []kindRates {
 	worth, kinds := make([]float64, len(a.kinds)), make([]int, len(a.kinds)) // worth: of the pods that pay least on the kind
-	for c, i := range a.payer {
+	for c, i := range a.cheapestKind {
 		worth[i] += a.pods[c] * a.dualPrice[c]
 	}
 	for i := range kinds {
 		kinds[i] = i
 	}
 	slices.SortFunc(kinds, func(x, y int) int { return cmp.Or(cmp.Compare(worth[y], worth[x]), cmp.Compare(x, y)) })
-	var out []rates
+	var out []kindRates
 	for _, i := range kinds[:min(len(kinds), mostRates)] {
 		if worth[i] > 0 {
 			out = append(out, a.ratesOf(&a.kinds[i]))
@@ -112,32 +112,32 @@ func (a *ascent) cheapRates() []rates {
 }
 
 // ratesOf returns the rates of the kind, with the ratios of the classes that are worth more than they pay.
-func (a *ascent) ratesOf(k *kind) rates {
-	out := rates{per: make([]float64, len(k.room))}
+func (a *ascent) ratesOf(k *kind) kindRates {
+	out := kindRates{perUnit: make([]float64, len(k.room))}
 	for r, room := range k.room {
 		if room > 0 {
-			out.per[r] = k.rates[r] / room
+			out.perUnit[r] = k.rates[r] / room
 		}
 	}
 	for c, dualPrice := range a.dualPrice {
 		pays := 0.0
 		for r, ask := range a.classes[c].ask {
-			pays += out.per[r] * ask
+			pays += out.perUnit[r] * ask
 		}
 		if dualPrice > pays*rounding {
-			out.over = append(out.over, ratio{class: c, times: dualPrice / pays}) // infinite if the class pays nothing
+			out.profitable = append(out.profitable, ratio{class: c, value: dualPrice / pays}) // infinite if the class pays nothing
 		}
 	}
-	slices.SortFunc(out.over, func(x, y ratio) int { return cmp.Or(cmp.Compare(y.times, x.times), cmp.Compare(x.class, y.class)) })
+	slices.SortFunc(out.profitable, func(x, y ratio) int { return cmp.Or(cmp.Compare(y.value, x.value), cmp.Compare(x.class, y.class)) })
 	return out
 }
 
 // factor returns the highest ratio of worth to payment of the pods that the kind can hold, or rounding if none is worth
 // more than it pays.
-func (r *rates) factor(k *kind) float64 {
-	for _, d := range r.over {
-		if _, holds := slices.BinarySearch(k.classes, d.class); holds {
-			return d.times
+func (r *kindRates) factor(k *kind) float64 {
+	for _, x := range r.profitable {
+		if _, found := slices.BinarySearch(k.classes, x.class); found {
+			return x.value
 		}
 	}
 	return rounding

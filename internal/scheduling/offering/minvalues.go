@@ -51,8 +51,8 @@ func (p *Pool) DistinctValues(offers []int) []int {
 	return out
 }
 
-// missing returns the first key whose minValues these offers do not meet, or "".
-func (p *Pool) missing(offers bitset.Set) string {
+// unmetKey returns the first key whose minValues these offers do not meet, or "".
+func (p *Pool) unmetKey(offers bitset.Set) string {
 	for _, l := range p.MinValues {
 		if l.values(offers, p) < l.N {
 			return l.Key
