@@ -14,7 +14,8 @@ import (
 type Budget struct {
 	Reasons []Reason // reasons that the budget applies to; none: all reasons
 	Nodes   string   // "3", or "10%" of the pool's nodes, rounded up
-	// Schedule is when the budget becomes active, and Open is how long it then stays active. Nil: always active.
+	// Schedule is when the budget becomes active, and Open is how long it then stays active. A nil
+	// Schedule is always active.
 	Schedule *cron.Schedule
 	Open     time.Duration
 	// Line is the schedule as written, for display.
@@ -100,7 +101,7 @@ func (b Budget) allowed(total int) int {
 	return n
 }
 
-// ParseNodes parses a number of nodes: "3", or "10%".
+// ParseNodes parses a number of nodes, "3", or a percentage of nodes, "10%". isShare is true for a percentage.
 func ParseNodes(text string) (n int, isShare bool, err error) {
 	digits, isShare := strings.CutSuffix(text, "%")
 	n, err = strconv.Atoi(digits)

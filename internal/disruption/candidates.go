@@ -21,7 +21,7 @@ func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 		if !in.isCandidate(n, reason) {
 			continue
 		}
-		stay := in.keeps(n, reason, expected[n.Name])
+		stay := in.whyStays(n, reason, expected[n.Name])
 		if stay.Cause == "" {
 			nodes = append(nodes, n.Name)
 			continue
@@ -47,15 +47,15 @@ func (in Input) isCandidate(n *cluster.Node, reason Reason) bool {
 	return !policy.Static && len(n.Pods) > 0
 }
 
-// keeps returns why a node that isCandidate accepts stays. Its Cause is empty if the node may be disrupted. expected:
+// whyStays returns why the candidate stays. Its Cause is empty if the candidate may be disrupted. expected is true if
 // pending pods are planned on the node.
-func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
+func (in Input) whyStays(n *cluster.Node, reason Reason, expected bool) Stay {
 	policy, record := in.Policies[n.Pool], in.Records[n.Name]
-	if stay := in.protects(policy, record, reason); stay.Cause != "" {
+	if stay := in.protection(policy, record, reason); stay.Cause != "" {
 		return stay
 	}
 	if reason == Underutilized {
-		if stay := in.keptFromSaving(policy, record, expected); stay.Cause != "" {
+		if stay := in.savingObstacle(policy, record, expected); stay.Cause != "" {
 			return stay
 		}
 	}
@@ -69,9 +69,9 @@ func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
 	return Stay{}
 }
 
-// protects returns what protects a node from disruption for this reason, whether or not the disruption saves money. Its
-// Cause is empty if nothing does.
-func (in Input) protects(policy Policy, r Record, reason Reason) Stay {
+// protection returns what protects a node from disruption for this reason, whether or not the disruption saves money.
+// Its Cause is empty if nothing does.
+func (in Input) protection(policy Policy, r Record, reason Reason) Stay {
 	problem, isForbidden := policy.Forbidden(reason)
 	switch {
 	case policy.Paused != "":
@@ -88,8 +88,8 @@ func (in Input) protects(policy Policy, r Record, reason Reason) Stay {
 	return Stay{}
 }
 
-// keptFromSaving returns what keeps a node from being disrupted to save money. Its Cause is empty if nothing does.
-func (in Input) keptFromSaving(policy Policy, r Record, expected bool) Stay {
+// savingObstacle returns what keeps a node from being disrupted to save money. Its Cause is empty if nothing does.
+func (in Input) savingObstacle(policy Policy, r Record, expected bool) Stay {
 	switch {
 	case policy.After == nil:
 		return Stay{Cause: Never}
@@ -104,9 +104,10 @@ func (in Input) keptFromSaving(policy Policy, r Record, expected bool) Stay {
 	return Stay{}
 }
 
-// Grant applies the budgets to groups of nodes that should be disrupted together, the best group first. It returns the
-// nodes that the budgets of all their pools allow at once, sorted, the nodes that stay, and the rooms before the grant.
-// Groups that fit as a whole come first. The first nodes of the remaining groups use up the rest of the budgets.
+// Grant applies the budgets to groups of nodes that should be disrupted together, the best group first. granted
+// are the nodes that the budgets of all their pools allow at once; stays are the other nodes. Both are sorted by name.
+// rooms are the rooms before the grant. Groups that fit as a whole come first. The first nodes of the remaining groups
+// use up the rest of the budgets.
 func Grant(in Input, reason Reason, groups [][]string) (granted []string, stays []Stay, rooms []Room) {
 	g := grants{pools: map[string]string{}, left: map[string]int{}}
 	for i := range in.Snapshot.Nodes {

@@ -21,24 +21,26 @@ func TestCandidates(t *testing.T) {
 		return out
 	}
 	for name, c := range map[string]struct {
-		policy  Policy
-		change  func(*Input)
-		saves   Cause // why n stays if it would be disrupted to save money; empty: it may be disrupted
-		freshen Cause // the same for drift
+		policy Policy
+		change func(*Input)
+		saving Cause // why n stays if it would be disrupted to save money; empty: it may be disrupted
+		drift  Cause // the same for drift
 	}{
 		"not protected":               {policy: usual},
-		"paused":                      {policy: change(func(p *Policy) { p.Paused = "annotation" }), saves: Paused, freshen: Paused},
-		"only empty nodes":            {policy: change(func(p *Policy) { p.Method = WhenEmpty }), saves: OnlyIdle},
-		"never":                       {policy: change(func(p *Policy) { p.After = nil }), saves: Never},
-		"young":                       {policy: change(func(p *Policy) { p.LeastLife = 3 * time.Hour }), saves: TooYoung, freshen: TooYoung},
-		"consolidateAfter not passed": {policy: change(func(p *Policy) { hours := 2 * time.Hour; p.After = &hours }), saves: TooSoon},
-		"annotation":                  {policy: usual, change: on(func(r *Record) { r.Keep = "a pod" }), saves: Kept, freshen: Kept},
-		"not ready":                   {policy: usual, change: on(func(r *Record) { r.Ready = false }), saves: Unready, freshen: Unready},
-		"failed recently":             {policy: usual, change: on(func(r *Record) { r.Held = now.Add(time.Minute) }), saves: Held, freshen: Held},
-		"failed long ago":             {policy: usual, change: on(func(r *Record) { r.Held = now })},
-		"blocked pod":                 {policy: usual, change: on(func(r *Record) { r.Blocked = "pod" }), saves: Blocked, freshen: Blocked},
-		"blocked pod with a deadline": {policy: usual, change: on(func(r *Record) { r.Blocked, r.Bounded = "pod", true }), saves: Blocked},
-		"expected pods":               {policy: usual, change: expect, saves: Expected},
+		"paused":                      {policy: change(func(p *Policy) { p.Paused = "annotation" }), saving: Paused, drift: Paused},
+		"only empty nodes":            {policy: change(func(p *Policy) { p.Method = WhenEmpty }), saving: OnlyIdle},
+		"never":                       {policy: change(func(p *Policy) { p.After = nil }), saving: Never},
+		"young":                       {policy: change(func(p *Policy) { p.LeastLife = 3 * time.Hour }), saving: TooYoung, drift: TooYoung},
+		"consolidateAfter not passed": {policy: change(func(p *Policy) { hours := 2 * time.Hour; p.After = &hours }), saving: TooSoon},
+		"annotation":                  {policy: usual, change: onRecord(func(r *Record) { r.Keep = "a pod" }), saving: Kept, drift: Kept},
+		"not ready":                   {policy: usual, change: onRecord(func(r *Record) { r.Ready = false }), saving: Unready, drift: Unready},
+		"failed recently": {
+			policy: usual, change: onRecord(func(r *Record) { r.Held = now.Add(time.Minute) }), saving: Held, drift: Held,
+		},
+		"failed long ago":             {policy: usual, change: onRecord(func(r *Record) { r.Held = now })},
+		"blocked pod":                 {policy: usual, change: onRecord(func(r *Record) { r.Blocked = "pod" }), saving: Blocked, drift: Blocked},
+		"blocked pod with a deadline": {policy: usual, change: onRecord(func(r *Record) { r.Blocked, r.Bounded = "pod", true }), saving: Blocked},
+		"expected pods":               {policy: usual, change: expectPods, saving: Expected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,9 +52,9 @@ func TestCandidates(t *testing.T) {
 			if c.change != nil {
 				c.change(&in)
 			}
-			for reason, want := range map[Reason]Cause{Underutilized: c.saves, Drifted: c.freshen} {
+			for reason, want := range map[Reason]Cause{Underutilized: c.saving, Drifted: c.drift} {
 				nodes, stays := Candidates(in, reason)
-				if goes := slices.Equal(nodes, []string{"n"}); goes != (want == "") || !goes && len(nodes) > 0 {
+				if mayGo := slices.Equal(nodes, []string{"n"}); mayGo != (want == "") || !mayGo && len(nodes) > 0 {
 					t.Errorf("%s: %v are candidates, want n to stay for %q", reason, nodes, want)
 				}
 				if want != "" && (len(stays) != 1 || stays[0].Cause != want || stays[0].Node != "n") {
@@ -63,7 +65,8 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-func on(f func(*Record)) func(*Input) {
+// onRecord returns a change of the record of node n.
+func onRecord(f func(*Record)) func(*Input) {
 	return func(in *Input) {
 		r := in.Records["n"]
 		f(&r)
@@ -71,22 +74,23 @@ func on(f func(*Record)) func(*Input) {
 	}
 }
 
-func expect(in *Input) { in.Plan.Placements = world(Policy{}, "n expected").Plan.Placements }
+// expectPods plans pending pods onto node n.
+func expectPods(in *Input) { in.Plan.Placements = world(Policy{}, "n expected").Plan.Placements }
 
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		budget       string
-		groups       string // "a b, c"
+		groups       string // the nodes of each group: "a b, c"
 		granted      string
 		stays        string
-		going        string
+		going        string // the node that is being removed already
 		otherReasons bool
 	}{
 		{budget: "2", groups: "a b, c", granted: "a b", stays: "c"},
 		{budget: "1", groups: "a b, c", granted: "c", stays: "a b"},
 		{budget: "2", groups: "a b c d, e", granted: "a e", stays: "b c d"},
-		{budget: "3", groups: "a b, c", granted: "b c", stays: "", going: "a"}, // a is being removed already
+		{budget: "3", groups: "a b, c", granted: "b c", stays: "", going: "a"},
 		{budget: "2", groups: "b c, d", granted: "d", stays: "b c", going: "a"},
 		{budget: "0", groups: "a", stays: "a"},
 		{budget: "0", groups: "a", granted: "a", otherReasons: true},
@@ -117,7 +121,7 @@ func TestGrant(t *testing.T) {
 			t.Errorf("budget %s, groups %s: granted %q, stays %q; want %q, %q", c.budget, c.groups, got, stay, c.granted, c.stays)
 		}
 		if len(rooms) != 1 || rooms[0].Nodes < len(granted) {
-			t.Errorf("room for %+v, and %d go", rooms, len(granted))
+			t.Errorf("%d nodes are granted, but the rooms are %+v", len(granted), rooms)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Input is the input of a proposal.
 type Input struct {
 	Snapshot cluster.Snapshot // the state of the cluster
-	// Plan has the planned nodes of Snapshot's pending pods: a node in its placements is needed.
+	// Plan places Snapshot's pending pods. A node on which it places a pod is needed.
 	Plan packing.Plan
 
 	Policies map[string]Policy // by pool; a pool without a policy keeps all its nodes
@@ -26,7 +26,7 @@ type Input struct {
 
 // Record has facts about a node that are not in the snapshot.
 type Record struct {
-	// Quiet is the time since which no pod has come or gone: the last such event, or the initialization.
+	// Quiet is when a pod last came to the node or left it; without such an event, when the node was initialized.
 	Quiet time.Time
 	// Ready is the Node's condition Ready. A node that is not ready uses the budget.
 	Ready bool
@@ -37,13 +37,13 @@ type Record struct {
 	Blocked string
 	// BlockedUntil is when the passing of time unblocks the node; zero if it does not.
 	BlockedUntil time.Time
-	// Going: the node is already being removed or replaced, though the snapshot may not show this. Such a node uses the
-	// budget.
+	// Going is true if the node is already being removed or replaced, though the snapshot may not show this. Such a node
+	// uses the budget.
 	Going bool
 	// Held is the time until which the node is not disrupted after a failed move, and HeldCause is the reason.
 	Held      time.Time
 	HeldCause string
-	// Bounded: draining has a deadline (terminationGracePeriod), so drift need not honor Blocked.
+	// Bounded is true if draining has a deadline (terminationGracePeriod): drift need not honor Blocked.
 	Bounded bool
 	// Cost is the cost of moving its pods, in units of an average pod, as in consolidation.Candidate. Not negative.
 	Cost float64
@@ -57,8 +57,8 @@ const (
 	Empty         Reason = "Empty"         // the node runs only DaemonSet and static pods
 	Drifted       Reason = "Drifted"       // the node differs from its NodePool or EC2NodeClass
 	Underutilized Reason = "Underutilized" // its pods fit other nodes, or a cheaper node
-	// Expired nodes are removed regardless of budgets; budgets limit how many are replaced first. A budget cannot list
-	// this reason.
+	// Expired nodes are removed regardless of budgets. Budgets only limit how many of them are replaced at once. A budget
+	// cannot list this reason.
 	Expired Reason = "Expired"
 )
 
@@ -69,7 +69,7 @@ type Move struct {
 	Nodes  []string // names of the cluster.Nodes to remove, sorted
 }
 
-// Stay is a node that would be disrupted if not for Cause.
+// Stay is a node that is not disrupted, because of Cause.
 type Stay struct {
 	Node   string    // name of the cluster.Node
 	Cause  Cause     // why it stays
@@ -96,7 +96,7 @@ const (
 	Held     Cause = "Held"          // a move of the node was aborted recently
 	Worth    Cause = "WorthItsPrice" // moving its pods would save nothing, or too little
 
-	InWaves    Cause = "DriftInWaves" // other drifted nodes are replaced first, or none is
+	InWaves    Cause = "DriftInWaves" // other drifted nodes are replaced first, or no drifted node is replaced now
 	MovedOften Cause = "MovedOften"   // its pods were moved as often as the pool allows
 	Looping    Cause = "Loop"         // its pods repeatedly leave nodes of this shape
 )

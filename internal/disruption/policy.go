@@ -8,11 +8,11 @@ import (
 
 // Policy is a pool's disruption policy: spec.disruption of a NodePool, and its annotations.
 type Policy struct {
-	// After is how long pods must neither come nor go before a disruption; nil: never.
+	// After is spec.disruption.consolidateAfter: how long pods must neither come nor go before a disruption; nil: Never.
 	After *time.Duration
 	// Method selects which nodes may be disrupted to save money. Empty is WhenEmptyOrUnderutilized, as in a NodePool.
 	Method Method
-	// Static: the pool has a fixed number of nodes. They are disrupted for drift only.
+	// Static is true for a pool with a fixed number of nodes. They are disrupted for drift only.
 	Static bool
 	// Budgets limit how many nodes may be disrupted at once. The tightest active budget counts. None: no limit.
 	Budgets []Budget
@@ -32,7 +32,7 @@ type Policy struct {
 	// MovesPerHour limits how often a workload's pods may be moved, per pod and hour. 0: DefaultMovesPerHour.
 	MovesPerHour int
 
-	// ObserveDrift: drifted nodes are reported and stay.
+	// ObserveDrift is true if drifted nodes are reported, but stay.
 	ObserveDrift bool
 	// IgnoreDrift lists fields whose changes do not count as drift: "amiSelectorTerms", "tags". Sorted.
 	IgnoreDrift []string
@@ -68,7 +68,7 @@ func (m Method) Allows(reason Reason) bool { return reason != Underutilized || m
 // LeastWorth returns consolidation.Rule.LeastWorth for the method; 0 for the default.
 func (m Method) LeastWorth() float64 {
 	if m == Balanced {
-		return 0.5 // the saving's share must be at least half of the disruption's, as in Karpenter
+		return 0.5 // as in Karpenter: the saved share of the price is at least half of the disrupted share
 	}
 	return 0
 }

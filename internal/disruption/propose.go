@@ -20,7 +20,7 @@ func Propose(in Input) Proposal {
 		if !isEmpty(n) || in.Records[n.Name].Going {
 			continue
 		}
-		if stay, ok := in.mustStay(n, expected[n.Name]); ok {
+		if stay, ok := in.whyEmptyStays(n, expected[n.Name]); ok {
 			out.Stays = append(out.Stays, stay)
 			continue
 		}
@@ -35,7 +35,7 @@ func Propose(in Input) Proposal {
 		}
 		room := in.room(pool.Name, policy, Empty)
 		out.Rooms = append(out.Rooms, room)
-		move, stays := in.within(room, candidates[pool.Name])
+		move, stays := in.splitByRoom(room, candidates[pool.Name])
 		if len(move.Nodes) > 0 {
 			out.Moves = append(out.Moves, move)
 		}
@@ -80,9 +80,9 @@ func isEmpty(n cluster.Node) bool {
 	return n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0
 }
 
-// mustStay returns why an empty node is not removed now, apart from budgets. It returns false if nothing keeps the
+// whyEmptyStays returns why an empty node is not removed now, apart from budgets. It returns false if nothing keeps the
 // node, and for nodes that are not considered: without policy or record, or of a static pool.
-func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
+func (in Input) whyEmptyStays(n cluster.Node, expected bool) (Stay, bool) {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]
 	if !ok || !known || policy.Static {
@@ -111,9 +111,9 @@ func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 	return Stay{}, false
 }
 
-// within returns the move of as many candidates as the room allows, those that have been empty longest first, and the
-// others as stays.
-func (in Input) within(room Room, candidates []cluster.Node) (Move, []Stay) {
+// splitByRoom returns the move of as many candidates as the room allows, those that have been empty longest first, and
+// the others as stays.
+func (in Input) splitByRoom(room Room, candidates []cluster.Node) (Move, []Stay) {
 	slices.SortFunc(candidates, func(a, b cluster.Node) int {
 		return cmp.Or(in.Records[a.Name].Quiet.Compare(in.Records[b.Name].Quiet), cmp.Compare(a.Name, b.Name))
 	})

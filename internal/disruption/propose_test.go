@@ -16,9 +16,9 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// world returns an input with one pool and one node per line: its name, then words: "busy", "leaving", "young" (not
-// initialized), "broken", "kept", "expected", "foreign", "unknown", or a duration since its last pod event (default
-// 1h).
+// world returns an input with one pool and one node per line. A line has the node's name, then words: "busy",
+// "leaving", "young" (not initialized), "broken" (not ready), "kept", "blocked", "expected", "foreign" (without
+// NodeClaim), "unknown" (without record), or the duration since its last pod event (default 1h).
 func world(policy Policy, lines ...string) Input {
 	in := Input{
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "p"}}},
@@ -42,7 +42,7 @@ func world(policy Policy, lines ...string) Input {
 			case "broken":
 				r.Ready = false
 			case "kept":
-				r.Keep = "somebody"
+				r.Keep = "a user"
 			case "blocked":
 				r.Blocked = "a pod"
 			case "expected":
@@ -131,11 +131,11 @@ func TestEmptyNodesGo(t *testing.T) {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("100%")}}, nodes: []string{"a", "b"}, wantGo: "a b",
 		},
 		"active schedule": {
-			policy: Policy{After: &zero, Budgets: []Budget{scheduled(t, "0", "0 9 * * *", 8*time.Hour)}}, nodes: []string{"a"},
+			policy: Policy{After: &zero, Budgets: []Budget{scheduledBudget(t, "0", "0 9 * * *", 8*time.Hour)}}, nodes: []string{"a"},
 			wantStays: map[string]Cause{"a": Budgeted},
 		},
 		"inactive schedule": {
-			policy: Policy{After: &zero, Budgets: []Budget{scheduled(t, "0", "0 9 * * *", time.Hour)}}, nodes: []string{"a"},
+			policy: Policy{After: &zero, Budgets: []Budget{scheduledBudget(t, "0", "0 9 * * *", time.Hour)}}, nodes: []string{"a"},
 			wantGo: "a",
 		},
 		"unreadable schedule": {
@@ -143,7 +143,7 @@ func TestEmptyNodesGo(t *testing.T) {
 			wantStays: map[string]Cause{"a": Budgeted},
 		},
 		"paused": {
-			policy: Policy{After: &zero, Paused: "somebody"}, nodes: []string{"a", "b busy"},
+			policy: Policy{After: &zero, Paused: "a user"}, nodes: []string{"a", "b busy"},
 			wantStays: map[string]Cause{"a": Paused},
 		},
 		"invalid setting for empty nodes": {
@@ -182,7 +182,7 @@ func TestEmptyNodesGo(t *testing.T) {
 				t.Errorf("stays %v, want %v", stays, c.wantStays)
 			}
 			if len(got.Rooms) != 1 || got.Rooms[0].Nodes < len(gone) {
-				t.Errorf("room for %+v, and %d are removed", got.Rooms, len(gone))
+				t.Errorf("%d nodes are removed, but the rooms are %+v", len(gone), got.Rooms)
 			}
 			slices.Reverse(in.Snapshot.Nodes)
 			if diff := cmp.Diff(got, Propose(in)); diff != "" {
@@ -201,7 +201,7 @@ func TestTooSoonSaysWhen(t *testing.T) {
 	}
 }
 
-func scheduled(t *testing.T, nodes, line string, open time.Duration) Budget {
+func scheduledBudget(t *testing.T, nodes, line string, open time.Duration) Budget {
 	t.Helper()
 	s, err := cron.Parse(line)
 	if err != nil {
@@ -220,30 +220,31 @@ func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
 		"no budget": {reason: Empty, want: Room{Reason: Empty, Nodes: 17}},
 		"rounded up": {
 			budgets: []Budget{{Nodes: "21%"}}, reason: Empty,
-			want: Room{Reason: Empty, Nodes: 2, Budget: "21%"}, // 4.2 of 20 are 5, and 3 are used
+			want: Room{Reason: Empty, Nodes: 2, Budget: "21%"}, // 21 % of 20 is 4.2, rounded up to 5, and 3 nodes are out
 		},
 		"of another reason": {
 			budgets: []Budget{{Nodes: "0", Reasons: []Reason{Drifted}}}, reason: Empty, want: Room{Reason: Empty, Nodes: 17},
 		},
 		"until its window closes": {
-			budgets: []Budget{{Nodes: "50%"}, scheduled(t, "0", "0 9 * * *", 8*time.Hour)}, reason: Underutilized,
+			budgets: []Budget{{Nodes: "50%"}, scheduledBudget(t, "0", "0 9 * * *", 8*time.Hour)}, reason: Underutilized,
 			want: Room{Reason: Underutilized, Budget: `0 after "0 9 * * *" for 8h0m0s`, Until: now.Add(5 * time.Hour)},
 		},
-		"until one opens": {
-			budgets: []Budget{{Nodes: "50%"}, scheduled(t, "0", "30 12 * * *", time.Hour)}, reason: Drifted,
+		"until another window opens": {
+			budgets: []Budget{{Nodes: "50%"}, scheduledBudget(t, "0", "30 12 * * *", time.Hour)}, reason: Drifted,
 			want: Room{Reason: Drifted, Nodes: 7, Budget: "50%", Until: now.Add(30 * time.Minute)},
 		},
 		"always active": {
-			budgets: []Budget{scheduled(t, "0", "0 0 * * *", 24*time.Hour)}, reason: Drifted,
+			budgets: []Budget{scheduledBudget(t, "0", "0 0 * * *", 24*time.Hour)}, reason: Drifted,
 			want: Room{Reason: Drifted, Budget: `0 after "0 0 * * *" for 24h0m0s, which never ends`},
 		},
-		"always active, and another opens": {
-			budgets: []Budget{scheduled(t, "0", "@hourly", time.Hour), scheduled(t, "50%", "30 12 * * *", time.Hour)}, reason: Drifted,
+		"always active, and another window opens": {
+			budgets: []Budget{scheduledBudget(t, "0", "@hourly", time.Hour), scheduledBudget(t, "50%", "30 12 * * *", time.Hour)}, reason: Drifted,
 			want: Room{Reason: Drifted, Budget: `0 after "@hourly" for 1h0m0s, which never ends`},
 		},
-		"until the last of two closes": {
-			budgets: []Budget{scheduled(t, "0", "0 9 * * *", 4*time.Hour), scheduled(t, "0", "0 10 * * *", 8*time.Hour)}, reason: Drifted,
-			want: Room{Reason: Drifted, Budget: `0 after "0 9 * * *" for 4h0m0s`, Until: now.Add(6 * time.Hour)},
+		"until the last of two windows closes": {
+			budgets: []Budget{scheduledBudget(t, "0", "0 9 * * *", 4*time.Hour), scheduledBudget(t, "0", "0 10 * * *", 8*time.Hour)},
+			reason:  Drifted,
+			want:    Room{Reason: Drifted, Budget: `0 after "0 9 * * *" for 4h0m0s`, Until: now.Add(6 * time.Hour)},
 		},
 	} {
 		got := Policy{Budgets: c.budgets}.Room(c.reason, 20, 3, now)

@@ -54,9 +54,9 @@ func Causes() []Cause {
 	}
 }
 
-// IsOfMoney reports whether the cause prevents only disruption that saves money. Other causes also prevent replacement
-// for drift.
-func (c Cause) IsOfMoney() bool {
+// IsOnlyForSaving reports whether the cause prevents only disruption that saves money. Other causes also prevent
+// replacement for drift.
+func (c Cause) IsOnlyForSaving() bool {
 	switch c {
 	case Expected, Never, OnlyIdle, TooSoon, Worth:
 		return true

@@ -7,13 +7,13 @@ import (
 
 // Member is a node of a pool with a fixed number of nodes.
 type Member struct {
-	Name   string // of the NodeClaim
-	Bought bool   // whether its instance was launched
-	Joined bool   // whether its Node has registered
-	Kept   bool   // whether a user's annotation on the node or on one of its pods protects it
-	Pods   int    // number of pods that would need another node
-	// Left is the remaining share of its lifetime, 1 if it never expires.
-	Left float64
+	Name      string // name of the NodeClaim
+	Launched  bool   // whether its instance was launched
+	Joined    bool   // whether its Node has registered
+	Protected bool   // whether a user's annotation on the node or on one of its pods protects it
+	Pods      int    // number of pods that would need another node
+	// LifeLeft is the remaining share of its lifetime, from 0 to 1; 1 if it never expires.
+	LifeLeft float64
 }
 
 // Missing returns how many nodes to launch so that a pool has replicas nodes. active is the number of its nodes that
@@ -45,11 +45,11 @@ func Surplus(members []Member, replicas int) []string {
 // rank is lower for members that are removed first.
 func (m Member) rank() int {
 	switch {
-	case !m.Bought:
+	case !m.Launched:
 		return 0
 	case !m.Joined:
 		return 1
-	case m.Kept:
+	case m.Protected:
 		return 4
 	case m.Pods == 0:
 		return 2
@@ -58,4 +58,4 @@ func (m Member) rank() int {
 }
 
 // cost is what removing the member costs: its pods, times the share of its lifetime that it loses.
-func (m Member) cost() float64 { return float64(m.Pods) * m.Left }
+func (m Member) cost() float64 { return float64(m.Pods) * m.LifeLeft }

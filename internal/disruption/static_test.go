@@ -31,14 +31,14 @@ func TestMissing(t *testing.T) {
 func TestSurplus(t *testing.T) {
 	t.Parallel()
 	members := []Member{
-		{Name: "kept", Bought: true, Joined: true, Kept: true, Left: 0.1},
-		{Name: "busy", Bought: true, Joined: true, Pods: 10, Left: 1},
-		{Name: "old", Bought: true, Joined: true, Pods: 10, Left: 0.1},
-		{Name: "quiet", Bought: true, Joined: true, Pods: 2, Left: 1},
-		{Name: "empty", Bought: true, Joined: true, Left: 1},
+		{Name: "kept", Launched: true, Joined: true, Protected: true, LifeLeft: 0.1},
+		{Name: "busy", Launched: true, Joined: true, Pods: 10, LifeLeft: 1},
+		{Name: "old", Launched: true, Joined: true, Pods: 10, LifeLeft: 0.1},
+		{Name: "quiet", Launched: true, Joined: true, Pods: 2, LifeLeft: 1},
+		{Name: "empty", Launched: true, Joined: true, LifeLeft: 1},
 		{Name: "wanted"},
 		{Name: "asked"},
-		{Name: "late", Bought: true, Left: 0.5},
+		{Name: "late", Launched: true, LifeLeft: 0.5},
 	}
 	for replicas, want := range map[int]string{
 		8: "", 9: "", 7: "asked", 6: "asked wanted", 5: "asked wanted late", 4: "asked wanted late empty", 3: "asked wanted late empty old",

@@ -24,15 +24,15 @@ type Trip struct {
 // Trips are the recorded moves of pods, oldest first. Nil is empty.
 type Trips []Trip
 
-// How long moves are recorded, how many of them, and how long a workload that moves in a loop is paused.
+// Limits for recording trips, and for pausing the moves of a workload that moves in a loop.
 const (
-	tripsLife   = 24 * time.Hour // a trip is recorded this long
-	tripsMost   = 20_000         // maximum number of recorded trips, unless the window has more
-	tripsWindow = time.Hour      // trips in this time limit further moves (Policy.MovesPerHour)
-	loopRounds  = 2              // this many departures per pod from nodes of one shape are a loop
-	driftLoop   = 3              // loopRounds for drift: more, because the user requests the replacement
-	loopFirst   = time.Hour      // pause after the first loop; doubled after each further departure per pod
-	loopMost    = 24 * time.Hour // longest pause
+	tripRetention   = 24 * time.Hour // a trip is recorded this long
+	maxTrips        = 20_000         // maximum number of recorded trips, unless the window has more
+	tripWindow      = time.Hour      // only trips within this time count for Policy.MovesPerHour
+	loopRounds      = 2              // this many departures per pod from nodes of one shape are a loop
+	driftLoopRounds = 3              // the same for drift: more, because the user requests the replacement
+	firstLoopPause  = time.Hour      // pause after the first loop; doubled after each further departure per pod
+	maxLoopPause    = 24 * time.Hour // longest pause
 )
 
 // Shape identifies nodes that are equivalent, so that replacing one by another changes nothing.
@@ -40,18 +40,18 @@ func Shape(pool, instanceType, zone, capacityType string) string {
 	return pool + "/" + instanceType + "/" + zone + "/" + capacityType
 }
 
-// Add returns the trips with more of them. It drops trips that are older than tripsLife at now. If there are more than
-// tripsMost, it also drops the oldest trips outside of the last hour. It may change t.
+// Add returns the trips together with more. It drops trips that are older than tripRetention at now. If there are more
+// than maxTrips, it also drops the oldest trips outside of the last hour. It may change t.
 func (t Trips) Add(now time.Time, more ...Trip) Trips {
 	t = append(t, more...)
 	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
-	old := now.Add(-tripsLife)
+	old := now.Add(-tripRetention)
 	t = slices.DeleteFunc(t, func(trip Trip) bool { return !trip.At.After(old) })
-	firstOfHour := slices.IndexFunc(t, func(trip Trip) bool { return trip.At.After(now.Add(-tripsWindow)) })
+	firstOfHour := slices.IndexFunc(t, func(trip Trip) bool { return trip.At.After(now.Add(-tripWindow)) })
 	if firstOfHour < 0 {
 		firstOfHour = len(t)
 	}
-	return t[min(max(len(t)-tripsMost, 0), firstOfHour):]
+	return t[min(max(len(t)-maxTrips, 0), firstOfHour):]
 }
 
 // Load is a node that may be disrupted, with the pods that would move.
@@ -69,7 +69,7 @@ type Traffic struct {
 	Loads  []Load         // the nodes
 	Pods   map[string]int // replicas in the cluster, by workload
 	Limits map[string]int // by pool: Policy.MovesPerHour; 0 or missing: DefaultMovesPerHour
-	// Together: all nodes are disrupted, in this order, so that each node counts for the nodes after it.
+	// Together is true if all nodes are disrupted, in this order. Each node then counts for the nodes after it.
 	Together bool
 	Now      time.Time
 }
@@ -77,7 +77,7 @@ type Traffic struct {
 // Stays returns the nodes that must stay, in the order of Traffic.Loads: the pods of such a node were moved as often as
 // the pool allows in the last hour, or repeatedly left nodes of this shape.
 func (t Trips) Stays(in Traffic) []Stay {
-	b := t.ledger(in)
+	b := t.index(in)
 	var out []Stay
 	for _, load := range in.Loads {
 		stay := b.stayOf(in, load)
@@ -95,31 +95,31 @@ func (t Trips) Stays(in Traffic) []Stay {
 	return out
 }
 
-// ledger indexes the trips, oldest first.
-type ledger struct {
-	recent map[string][]Trip    // by workload: of the last hour
-	left   map[[2]string][]Trip // by workload and shape: moves off nodes of that shape
+// tripIndex indexes the trips, oldest first.
+type tripIndex struct {
+	recent     map[string][]Trip    // by workload: of the last hour
+	departures map[[2]string][]Trip // by workload and shape: moves off nodes of that shape
 }
 
-// ledger indexes the trips that count at in.Now, and by shape only those with the reason.
-func (t Trips) ledger(in Traffic) ledger {
-	b := ledger{recent: map[string][]Trip{}, left: map[[2]string][]Trip{}}
+// index indexes the trips that count at in.Now, and by shape only those with the reason.
+func (t Trips) index(in Traffic) tripIndex {
+	b := tripIndex{recent: map[string][]Trip{}, departures: map[[2]string][]Trip{}}
 	for _, trip := range t {
-		if trip.At.After(in.Now.Add(-tripsWindow)) {
+		if trip.At.After(in.Now.Add(-tripWindow)) {
 			b.recent[trip.Workload] = append(b.recent[trip.Workload], trip)
 		}
-		if trip.Reason != in.Reason || !trip.At.After(in.Now.Add(-tripsLife)) {
+		if trip.Reason != in.Reason || !trip.At.After(in.Now.Add(-tripRetention)) {
 			continue
 		}
 		key := [2]string{trip.Workload, trip.Shape}
-		b.left[key] = append(b.left[key], trip)
+		b.departures[key] = append(b.departures[key], trip)
 	}
 	return b
 }
 
 // stayOf returns why the node of the load stays; its Cause is empty if nothing keeps the node. If there are several
 // reasons, it returns the one that lasts longest.
-func (b ledger) stayOf(in Traffic, load Load) Stay {
+func (b tripIndex) stayOf(in Traffic, load Load) Stay {
 	var out Stay
 	for _, workload := range slices.Sorted(maps.Keys(load.Pods)) {
 		n := load.Pods[workload]
@@ -127,7 +127,7 @@ func (b ledger) stayOf(in Traffic, load Load) Stay {
 		if workload == "" || n <= 0 {
 			continue // such pods are not recreated
 		}
-		for _, stay := range []Stay{b.movedOften(in, load, workload, all), b.loops(in, load, workload, all)} {
+		for _, stay := range []Stay{b.limitStay(in, load, workload, all), b.loopStay(in, load, workload, all)} {
 			if stay.Cause != "" && stay.Until.After(out.Until) {
 				out = stay
 			}
@@ -136,25 +136,25 @@ func (b ledger) stayOf(in Traffic, load Load) Stay {
 	return out
 }
 
-// movedOften returns why the node stays because of the moves in the last hour; empty if they allow another move. all is
+// limitStay returns why the node stays because of the moves in the last hour; empty if they allow another move. all is
 // the number of pods of the workload.
-func (b ledger) movedOften(in Traffic, load Load, workload string, all int) Stay {
+func (b tripIndex) limitStay(in Traffic, load Load, workload string, all int) Stay {
 	limit := cmp.Or(in.Limits[load.Pool], DefaultMovesPerHour)
 	moved, n := 0, load.Pods[workload]
-	each := float64(n) / float64(all)
+	perPod := float64(n) / float64(all)
 	for _, trip := range b.recent[workload] {
 		moved += trip.Pods
-		each += trip.each(all)
+		perPod += trip.movesPerPod(all)
 	}
 	most := float64(limit) + rounding
-	if each <= most {
+	if perPod <= most {
 		return Stay{}
 	}
 	out := Stay{Cause: MovedOften, Detail: fmt.Sprintf("%s: its pods were moved %s within the last hour (it has %d now), and %d more would be above %d for each",
 		workload, times(moved), all, n, limit)}
 	for _, trip := range b.recent[workload] {
-		if each -= trip.each(all); each <= most {
-			out.Until = trip.At.Add(tripsWindow)
+		if perPod -= trip.movesPerPod(all); perPod <= most {
+			out.Until = trip.At.Add(tripWindow)
 			break
 		}
 	}
@@ -169,30 +169,31 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// each returns how often the trip moved each pod of its workload, on average. now is the number of pods that the
-// workload has now. each uses the larger of the numbers then and now, so scaling down is never reported as a loop.
-func (t *Trip) each(now int) float64 { return float64(t.Pods) / float64(max(t.All, now, 1)) }
+// movesPerPod returns how often the trip moved each pod of its workload, on average. all is the number of pods that the
+// workload has now. movesPerPod uses the larger of the numbers then and now, so scaling down is never reported as a
+// loop.
+func (t *Trip) movesPerPod(all int) float64 { return float64(t.Pods) / float64(max(t.All, all, 1)) }
 
-// rounding is the tolerance for rounding errors in sums of each: three thirds must equal one.
+// rounding is the tolerance for rounding errors in sums of movesPerPod: three thirds must equal one.
 const rounding = 1e-6
 
-// loops returns why the node stays because of the moves off nodes of its shape; empty if they are no loop. A pod that
-// leaves such nodes twice must have come back in between.
-func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
-	left := sinceGrown(b.left[[2]string{workload, load.Shape}], all)
-	pods, each := 0, rounding
-	for _, trip := range left {
+// loopStay returns why the node stays because of the moves off nodes of its shape; empty if they are no loop. A pod
+// that leaves such nodes twice must have come back in between.
+func (b tripIndex) loopStay(in Traffic, load Load, workload string, all int) Stay {
+	departures := tripsSinceGrowth(b.departures[[2]string{workload, load.Shape}], all)
+	pods, perPod := 0, rounding
+	for _, trip := range departures {
 		pods += trip.Pods
-		each += trip.each(all)
+		perPod += trip.movesPerPod(all)
 	}
-	rounds, least := int(each), loopRounds // departures per pod, and how many are a loop
+	rounds, least := int(perPod), loopRounds // departures per pod, and how many are a loop
 	if in.Reason == Drifted {
-		least = driftLoop
+		least = driftLoopRounds
 	}
 	if rounds < least {
 		return Stay{}
 	}
-	until := left[len(left)-1].At.Add(min(loopMost, loopFirst<<min(rounds-least, 10)))
+	until := departures[len(departures)-1].At.Add(min(maxLoopPause, firstLoopPause<<min(rounds-least, 10)))
 	if !in.Now.Before(until) {
 		return Stay{}
 	}
@@ -200,14 +201,14 @@ func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 		Cause: Looping,
 		Until: until,
 		Detail: fmt.Sprintf("%s: its %d pods have left nodes like this one (%s) %d times since %s, and came back",
-			workload, all, load.Shape, pods, left[0].At.UTC().Format(time.RFC3339))}
+			workload, all, load.Shape, pods, departures[0].At.UTC().Format(time.RFC3339))}
 }
 
-// sinceGrown returns the trips of a workload after it last grew by half or more. now is its current number of pods.
-// Nodes that were launched for the growth may resemble the old nodes and be removed when the workload shrinks again.
-// That is not a loop.
-func sinceGrown(trips []Trip, now int) []Trip {
-	most := now
+// tripsSinceGrowth returns the trips of a workload after it last grew by half or more. all is its current number of
+// pods. Nodes that were launched for the growth may resemble the old nodes and be removed when the workload shrinks
+// again. That is not a loop.
+func tripsSinceGrowth(trips []Trip, all int) []Trip {
+	most := all
 	for i, trip := range slices.Backward(trips) {
 		if trip.All > 0 && 2*most >= 3*trip.All {
 			return trips[i+1:]
@@ -252,9 +253,9 @@ func DecodeTrips(text string) (t Trips, unread int) {
 
 // decodePods parses "3/8", three of eight; "3" is three of an unknown number, and all is 0.
 func decodePods(text string) (pods, all int, err error) {
-	some, of, known := strings.Cut(text, "/")
-	if pods, err = strconv.Atoi(some); err == nil && known {
-		all, err = strconv.Atoi(of)
+	moved, replicas, known := strings.Cut(text, "/")
+	if pods, err = strconv.Atoi(moved); err == nil && known {
+		all, err = strconv.Atoi(replicas)
 	}
 	return pods, all, err
 }

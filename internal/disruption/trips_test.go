@@ -26,7 +26,7 @@ func trips(t *testing.T, reason Reason, words string) Trips {
 	return Trips(nil).Add(now, out...)
 }
 
-func TestTripsHoldNodes(t *testing.T) {
+func TestTripsKeepNodes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		trips     string // trips for consolidation
@@ -99,8 +99,8 @@ func TestTripsHoldNodes(t *testing.T) {
 	}
 }
 
-// TestMovedOftenIsSaid: more pods may have been moved than exist now.
-func TestMovedOftenIsSaid(t *testing.T) {
+// TestMovedOftenDetail: the detail names how many pods were moved, which may be more than exist now.
+func TestMovedOftenDetail(t *testing.T) {
 	t.Parallel()
 	in := Traffic{
 		Reason: Underutilized, Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: 1}}},
@@ -176,10 +176,10 @@ func TestTripsAreKept(t *testing.T) {
 		"nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n1\t1/z\tEmpty\tx\ty\n1\t1/-1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 5 {
 		t.Errorf("%d trips are read and %d lines skipped, want 2 and 5", len(got), unread)
 	}
-	many := slices.Repeat([]Trip{{now.Add(-2 * time.Hour), web, 1, 1, shape, Drifted}}, tripsMost+5)
-	many[0].At = now.Add(-tripsLife)
-	if got := Trips(nil).Add(now, many...); len(got) != tripsMost {
-		t.Errorf("%d trips are kept, want %d", len(got), tripsMost)
+	many := slices.Repeat([]Trip{{now.Add(-2 * time.Hour), web, 1, 1, shape, Drifted}}, maxTrips+5)
+	many[0].At = now.Add(-tripRetention)
+	if got := Trips(nil).Add(now, many...); len(got) != maxTrips {
+		t.Errorf("%d trips are kept, want %d", len(got), maxTrips)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestTripsAreKept(t *testing.T) {
 func TestTripsOfTheHourAreKept(t *testing.T) {
 	t.Parallel()
 	api := Trip{now.Add(-30 * time.Minute), "Deployment a/api", 2, 1, shape, Underutilized}
-	others := slices.Repeat([]Trip{{now.Add(-time.Minute), web, 1, 1, shape, Underutilized}}, tripsMost+5)
+	others := slices.Repeat([]Trip{{now.Add(-time.Minute), web, 1, 1, shape, Underutilized}}, maxTrips+5)
 	all := Trips(nil).Add(now, Trip{now.Add(-2 * time.Hour), web, 1, 1, shape, Underutilized}, api).Add(now, others...)
 	if len(all) != len(others)+1 {
 		t.Errorf("%d trips are kept, want the %d of the last hour", len(all), len(others)+1)

@@ -42,7 +42,8 @@ func wordOf(resource string) string {
 	return resource
 }
 
-// setAmount sets the amount of one resource, from the word and the text on both sides of "cpu=2".
+// setAmount sets the amount of one resource from a text such as "cpu=2": word is the part before the equals sign, text
+// the part after it.
 func setAmount(a *resources.Amounts, word, text string) error {
 	resource := resourceOf(word)
 	n, err := resources.Parse(resource, text)
@@ -61,15 +62,15 @@ func parsePool(words []string) (cluster.Pool, error) {
 		if !ok {
 			return p, fmt.Errorf("pool %s: %q is not key=value", p.Name, w)
 		}
-		if err := poolAttribute(&p, key, value); err != nil {
+		if err := setPoolAttribute(&p, key, value); err != nil {
 			return p, fmt.Errorf("pool %s: %s: %w", p.Name, w, err)
 		}
 	}
 	return p, nil
 }
 
-// poolAttribute sets the field of a pool that key=value in its first line names.
-func poolAttribute(p *cluster.Pool, key, value string) error {
+// setPoolAttribute sets the field of a pool from key=value in the pool's first line.
+func setPoolAttribute(p *cluster.Pool, key, value string) error {
 	switch key {
 	case "class":
 		p.NodeClass = value
@@ -106,15 +107,16 @@ func poolAttribute(p *cluster.Pool, key, value string) error {
 	return nil
 }
 
-// setInt parses an integer; it sets 0 if it returns an error.
+// setInt sets an integer from a text. If the text is no integer, it sets 0 or the nearest integer and returns an error.
 func setInt(to *int, text string) error {
 	n, err := strconv.Atoi(text)
 	*to = n
 	return err
 }
 
-// poolDetail reads an indented line below a pool. args are the words after the first word, rest is their text.
-func poolDetail(p *cluster.Pool, word string, args []string, rest string) error {
+// readPoolDetail reads an indented line below a pool. word is the first word of the line. args are the other words, and
+// rest is the text of these words.
+func readPoolDetail(p *cluster.Pool, word string, args []string, rest string) error {
 	switch word {
 	case "require":
 		r, err := parseRequirement(args)
@@ -143,7 +145,7 @@ func parseNode(words []string) (cluster.Node, error) {
 	var capacities resources.Amounts
 	for _, w := range words[1:] {
 		key, value, isPair := strings.Cut(w, "=")
-		if err := nodeAttribute(&n, &capacities, key, value, isPair); err != nil {
+		if err := setNodeAttribute(&n, &capacities, key, value, isPair); err != nil {
 			return n, fmt.Errorf("node %s: %s: %w", n.Name, w, err)
 		}
 	}
@@ -154,8 +156,9 @@ func parseNode(words []string) (cluster.Node, error) {
 	return n, nil
 }
 
-// nodeAttribute reads a word of the first line of a node: a flag, or key=value if isPair is true.
-func nodeAttribute(n *cluster.Node, capacities *resources.Amounts, key, value string, isPair bool) error {
+// setNodeAttribute sets the fields of a node from a word in the node's first line: key=value if isPair is true, else
+// the flag key.
+func setNodeAttribute(n *cluster.Node, capacities *resources.Amounts, key, value string, isPair bool) error {
 	switch {
 	case key == "leaving" && !isPair:
 		n.Leaving = true
@@ -192,8 +195,8 @@ func nodeAttribute(n *cluster.Node, capacities *resources.Amounts, key, value st
 	return setAmount(&n.Allocatable, key, value)
 }
 
-// nodeDetail reads an indented line below a node; args and rest are as in poolDetail.
-func nodeDetail(n *cluster.Node, word string, args []string, rest string) error {
+// readNodeDetail reads an indented line below a node; word, args and rest are as in readPoolDetail.
+func readNodeDetail(n *cluster.Node, word string, args []string, rest string) error {
 	switch word {
 	case "label":
 		return setLabel(&n.Labels, args)
@@ -204,7 +207,7 @@ func nodeDetail(n *cluster.Node, word string, args []string, rest string) error 
 	case "resident":
 		return appendResident(&n.Residents, args)
 	case "apart":
-		return appendAvoided(n.Residents, rest)
+		return appendAvoidedTerm(n.Residents, rest)
 	}
 	return fmt.Errorf("a node has no %q: want label, taint, port or resident", word)
 }
@@ -222,8 +225,8 @@ func parseDaemon(words []string) (cluster.Daemon, error) {
 	return d, nil
 }
 
-// daemonDetail reads an indented line below a DaemonSet; args and rest are as in poolDetail.
-func daemonDetail(d *cluster.Daemon, word string, args []string, rest string) error {
+// readDaemonDetail reads an indented line below a DaemonSet; word, args and rest are as in readPoolDetail.
+func readDaemonDetail(d *cluster.Daemon, word string, args []string, rest string) error {
 	switch word {
 	case "require", "or":
 		return appendRequired(&d.Required, word, args)
@@ -232,7 +235,7 @@ func daemonDetail(d *cluster.Daemon, word string, args []string, rest string) er
 	case "port":
 		return appendPort(&d.HostPorts, args)
 	case "pods":
-		return setKind(d, args)
+		return setDaemonKind(d, args)
 	case "apart":
 		if d.Kind == nil {
 			return errors.New("apart needs a line \"pods LABELS\" above it in the same daemon")
@@ -242,8 +245,8 @@ func daemonDetail(d *cluster.Daemon, word string, args []string, rest string) er
 	return fmt.Errorf("a daemon has no %q: want require, or, tolerate, port, pods or apart", word)
 }
 
-// parsePod reads the first line of one or more pods. It returns the pod, and the number in a word like "x3"; 0 if there
-// is no such word.
+// parsePod reads the first line of one or more equal pods. It returns the pod, and the number of pods from a word such
+// as "x3"; 0 if there is no such word.
 func parsePod(words []string) (cluster.Pod, int, error) {
 	p, times := cluster.Pod{Requests: resources.Amounts{Pods: 1}}, 0
 	p.Namespace, p.Name = splitName(words[0])
@@ -257,7 +260,7 @@ func parsePod(words []string) (cluster.Pod, int, error) {
 			times = n
 			continue
 		}
-		if err := podAttribute(&p, key, value); err != nil {
+		if err := setPodAttribute(&p, key, value); err != nil {
 			return p, 0, fmt.Errorf("pod %s: %s: %w", p.Name, w, err)
 		}
 	}
@@ -277,8 +280,8 @@ func parseTimes(word string) (int, error) {
 	return n, nil
 }
 
-// podAttribute sets the field of a pod that key=value in its first line names.
-func podAttribute(p *cluster.Pod, key, value string) error {
+// setPodAttribute sets the field of a pod from key=value in the pod's first line.
+func setPodAttribute(p *cluster.Pod, key, value string) error {
 	switch key {
 	case "priority":
 		n, err := strconv.ParseInt(value, 10, 32)
@@ -294,8 +297,8 @@ func podAttribute(p *cluster.Pod, key, value string) error {
 	return setAmount(&p.Requests, key, value)
 }
 
-// podDetail reads an indented line below a pod; args and rest are as in poolDetail.
-func podDetail(p *cluster.Pod, word string, args []string, rest string) error {
+// readPodDetail reads an indented line below a pod; word, args and rest are as in readPoolDetail.
+func readPodDetail(p *cluster.Pod, word string, args []string, rest string) error {
 	switch word {
 	case "require", "or":
 		return appendRequired(&p.Required, word, args)
@@ -343,20 +346,20 @@ func appendRequired(to *[]requirements.Requirements, word string, args []string)
 		}
 		return nil
 	}
-	return narrow((*to)[len(*to)-1], args)
+	return narrowByWords((*to)[len(*to)-1], args)
 }
 
-// narrow adds the requirement "KEY OPERATOR VALUES…" to the requirements in to.
-func narrow(to requirements.Requirements, args []string) error {
+// narrowByWords adds the requirement "KEY OPERATOR VALUES…", given as words, to the requirements in to.
+func narrowByWords(to requirements.Requirements, args []string) error {
 	r, err := parseRequirement(args)
 	if err != nil {
 		return err
 	}
-	return narrowBy(to, r.Key, r.Operator, r.Values...)
+	return narrowByValues(to, r.Key, r.Operator, r.Values...)
 }
 
-// narrowBy adds a requirement to the requirements in to, or returns an error if it is invalid.
-func narrowBy(to requirements.Requirements, key string, operator requirements.Operator, values ...string) error {
+// narrowByValues adds a requirement to the requirements in to. It returns an error if the requirement is invalid.
+func narrowByValues(to requirements.Requirements, key string, operator requirements.Operator, values ...string) error {
 	v, ok := requirements.ValuesOf(operator, values...)
 	if !ok {
 		return fmt.Errorf("invalid operator or values: %s %q", operator, values)
@@ -398,7 +401,7 @@ func appendPreference(to *[]cluster.Preference, args []string) error {
 		if end < 0 {
 			end = len(args)
 		}
-		if err := narrow(p.Requirements, args[:end]); err != nil {
+		if err := narrowByWords(p.Requirements, args[:end]); err != nil {
 			return err
 		}
 		args = args[min(end+1, len(args)):]

@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// offerings reads "TYPE ZONES CAPACITY-TYPES PRICE [attributes]" and adds an offering for each zone and capacity type.
-// Only the first line of a type sets its labels and amounts.
-func (p *parser) offerings(words []string) error {
+// readOfferings reads "TYPE ZONES CAPACITY-TYPES PRICE [attributes]" and adds an offering for each zone and capacity
+// type. Only the first line of a type sets its labels and amounts.
+func (p *parser) readOfferings(words []string) error {
 	if len(words) < 4 {
 		return errors.New("want TYPE ZONES CAPACITY-TYPES PRICE and amounts")
 	}
@@ -32,7 +32,7 @@ func (p *parser) offerings(words []string) error {
 	}
 	a := attributes{arch: "amd64", labels: requirements.Labels{}}
 	for _, w := range words[4:] {
-		if err := a.add(w); err != nil {
+		if err := a.read(w); err != nil {
 			return fmt.Errorf("type %s: %s: %w", words[0], w, err)
 		}
 	}
@@ -42,7 +42,7 @@ func (p *parser) offerings(words []string) error {
 	region := regionOf(first)
 	if !known {
 		c.Region = cmp.Or(c.Region, region)
-		a.describe(t, region)
+		a.applyTo(t, region)
 	}
 	for _, zone := range zones {
 		name, id, _ := strings.Cut(zone, "/")
@@ -70,7 +70,7 @@ func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijkl
 type attributes struct {
 	isShort  bool // the offerings are not available
 	arch     string
-	labels   requirements.Labels // that differ from usualLabels; an empty value removes the label
+	labels   requirements.Labels // labels that differ from usualLabels; an empty value removes the label
 	volumes  int64               // see catalog.Type.Volumes
 	amounts  resources.Amounts   // allocatable
 	capacity resources.Amounts   // only resources whose capacity differs from the allocatable amount
@@ -78,8 +78,8 @@ type attributes struct {
 	reservation catalog.Reservation
 }
 
-// add reads one of the words.
-func (a *attributes) add(word string) error {
+// read sets the attribute of one of the words.
+func (a *attributes) read(word string) error {
 	if word == "short" {
 		a.isShort = true
 		return nil
@@ -100,7 +100,7 @@ func (a *attributes) add(word string) error {
 		a.arch = value
 		return nil
 	case "reservation":
-		return a.reserve(value)
+		return a.readReservation(value)
 	case "left":
 		return setInt(&a.reservation.Left, value)
 	}
@@ -112,8 +112,8 @@ func (a *attributes) add(word string) error {
 	return setAmount(&a.amounts, key, value)
 }
 
-// reserve reads a capacity reservation: "ID", "ID/capacity-block" or "ID/default/interruptible".
-func (a *attributes) reserve(text string) error {
+// readReservation reads a capacity reservation: "ID", "ID/capacity-block" or "ID/default/interruptible".
+func (a *attributes) readReservation(text string) error {
 	id, rest, _ := strings.Cut(text, "/")
 	kind, flag, isInterruptible := strings.Cut(rest, "/")
 	if isInterruptible && flag != "interruptible" {
@@ -123,7 +123,7 @@ func (a *attributes) reserve(text string) error {
 	return nil
 }
 
-// reservationText returns the words that reserve and "left=" read, after a blank.
+// reservationText returns the words "reservation=…" and "left=…" for the reservation, after a blank.
 func reservationText(r catalog.Reservation) string {
 	text := " reservation=" + r.ID
 	switch {
@@ -138,8 +138,8 @@ func reservationText(r catalog.Reservation) string {
 // podsOfType is the number of pods that a node of a type can run, unless the scenario specifies "pods".
 const podsOfType = 110
 
-// describe sets the amounts and labels of a new type.
-func (a *attributes) describe(t *catalog.Type, region string) {
+// applyTo sets the amounts and labels of a new type from the attributes.
+func (a *attributes) applyTo(t *catalog.Type, region string) {
 	if a.amounts.Pods == 0 {
 		a.amounts.Pods = podsOfType
 	}
@@ -158,7 +158,7 @@ func (a *attributes) describe(t *catalog.Type, region string) {
 	}
 }
 
-// usualLabels returns the labels that follow from the name and the capacity of a type, its architecture and region.
+// usualLabels returns the labels that follow from the type's name and capacity, and from its architecture and region.
 func usualLabels(t catalog.Type, arch, region string) requirements.Labels {
 	family, size, _ := strings.Cut(t.Name, ".")
 	category := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]

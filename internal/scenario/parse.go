@@ -16,11 +16,11 @@ func Parse(text string) (Scenario, error) {
 	input, expect, _ := strings.Cut("\n"+text, "\n----\n")
 	p := parser{out: Scenario{Expect: expect, Market: catalog.Market{}}}
 	for n, line := range strings.Split(strings.TrimPrefix(input, "\n"), "\n") {
-		if err := p.line(line); err != nil {
+		if err := p.readLine(line); err != nil {
 			return Scenario{}, fmt.Errorf("line %d: %w", n+1, err)
 		}
 	}
-	p.numberPods()
+	p.expandPods()
 	shareKinds(p.out.Snapshot.Nodes)
 	return p.out, nil
 }
@@ -39,12 +39,12 @@ type podsEntry struct {
 	times int // number of pods; 0 means one pod, whose name gets no number
 }
 
-// errOutside is the error about an indented line before the first header, or in a section without entries.
+// errOutside is the error about an entry before the first header, or in a section that has no entries.
 var errOutside = errors.New("the line is outside of any section: want catalog, pools, nodes, daemons, pods or solve at the margin")
 
-// line reads one line. A line without indentation is the header of a section, one that is indented by one or two blanks
-// begins an entry, and one that is indented further is a detail of the entry above it.
-func (p *parser) line(line string) error {
+// readLine reads one line. A line without indentation is the header of a section. A line that is indented by one or two
+// blanks begins an entry. A line that is indented further is a detail of the entry above it.
+func (p *parser) readLine(line string) error {
 	text := strings.TrimSpace(line)
 	indentation := len(line) - len(strings.TrimLeft(line, " "))
 	words := strings.Fields(text)
@@ -57,15 +57,15 @@ func (p *parser) line(line string) error {
 		}
 		return nil
 	case indentation == 0:
-		return p.header(words)
+		return p.readHeader(words)
 	case indentation <= 2:
-		return p.entry(words)
+		return p.readEntry(words)
 	}
-	return p.detail(words[0], words[1:], strings.TrimSpace(strings.TrimPrefix(text, words[0])))
+	return p.readDetail(words[0], words[1:], strings.TrimSpace(strings.TrimPrefix(text, words[0])))
 }
 
-// header reads the first line of a section.
-func (p *parser) header(words []string) error {
+// readHeader reads the first line of a section.
+func (p *parser) readHeader(words []string) error {
 	p.section = words[0]
 	rest := words[1:]
 	switch p.section {
@@ -95,12 +95,12 @@ func (p *parser) header(words []string) error {
 	return nil
 }
 
-// entry reads a line that begins an entry of the current section: a type, pool, node, daemon or pod.
-func (p *parser) entry(words []string) error {
+// readEntry reads a line that begins an entry of the current section: a type, pool, node, daemon or pod.
+func (p *parser) readEntry(words []string) error {
 	s := &p.out.Snapshot
 	switch p.section {
 	case "catalog":
-		return p.offerings(words)
+		return p.readOfferings(words)
 	case "pools":
 		pool, err := parsePool(words)
 		s.Pools = append(s.Pools, pool)
@@ -121,24 +121,25 @@ func (p *parser) entry(words []string) error {
 	return errOutside
 }
 
-// detail reads a line that belongs to the entry above it: its first word, the other words, and their text.
-func (p *parser) detail(word string, args []string, rest string) error {
+// readDetail reads a line that belongs to the entry above it. word is the first word of the line, args are the other
+// words, and rest is the text of these words.
+func (p *parser) readDetail(word string, args []string, rest string) error {
 	s := &p.out.Snapshot
 	switch {
 	case p.section == "pools" && len(s.Pools) > 0:
-		return poolDetail(&s.Pools[len(s.Pools)-1], word, args, rest)
+		return readPoolDetail(&s.Pools[len(s.Pools)-1], word, args, rest)
 	case p.section == "nodes" && len(s.Nodes) > 0:
-		return nodeDetail(&s.Nodes[len(s.Nodes)-1], word, args, rest)
+		return readNodeDetail(&s.Nodes[len(s.Nodes)-1], word, args, rest)
 	case p.section == "daemons" && len(s.Daemons) > 0:
-		return daemonDetail(&s.Daemons[len(s.Daemons)-1], word, args, rest)
+		return readDaemonDetail(&s.Daemons[len(s.Daemons)-1], word, args, rest)
 	case p.section == "pods" && len(p.pods) > 0:
-		return podDetail(&p.pods[len(p.pods)-1].pod, word, args, rest)
+		return readPodDetail(&p.pods[len(p.pods)-1].pod, word, args, rest)
 	}
 	return fmt.Errorf("%q has no entry above it", word)
 }
 
-// numberPods expands the entries to pods: "web x3" becomes web-1, web-2 and web-3.
-func (p *parser) numberPods() {
+// expandPods expands the entries to pods: "web x3" becomes web-1, web-2 and web-3.
+func (p *parser) expandPods() {
 	for _, e := range p.pods {
 		if e.times == 0 {
 			p.out.Snapshot.Pods = append(p.out.Snapshot.Pods, e.pod)

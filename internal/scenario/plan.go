@@ -26,9 +26,10 @@ import (
 //
 // The entry of a planned NodeClaim begins with its NodePool and its cheapest offering: instance type, zone, capacity
 // type, price per hour and, if there is one, the ID of the capacity reservation. "or" lists the other instance types,
-// zones and capacity types that the NodeClaim allows, "with" its labels. "relaxed" is a label with fewer values than
-// minValues requires. The last line has the requests of the pods of one NodeClaim, with its DaemonSet pods. Adjacent
-// planned NodeClaims that differ only in the names of their pods share one entry, with a line of pods for each.
+// zones and capacity types that the NodeClaim allows. "with" is one of its labels. "relaxed" is a label with fewer
+// values than minValues requires. The last line has the requests of the pods of one NodeClaim and of its DaemonSet
+// pods. Adjacent planned NodeClaims that differ only in the names of their pods share one entry, with a line of pods
+// for each.
 func PlanText(p packing.Plan) string {
 	var w writer
 	for i := 0; i < len(p.PlannedNodes); {
@@ -105,7 +106,7 @@ func plannedNodeText(planned packing.PlannedNode) string {
 	return w.String()
 }
 
-// addOther appends value to the list, unless it equals first or is in the list.
+// addOther appends value to the list, unless value equals first or is in the list.
 func addOther(to []string, value, first string) []string {
 	if value == first || slices.Contains(to, value) {
 		return to
@@ -113,13 +114,13 @@ func addOther(to []string, value, first string) []string {
 	return append(to, value)
 }
 
-// typesText returns the names of the first types, and the number of further types.
+// typesText returns the names of the first four types, and the number of further types.
 func typesText(types []string) string {
-	const most = 4
-	if len(types) <= most {
+	const maxTypes = 4
+	if len(types) <= maxTypes {
 		return strings.Join(types, " ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(types[:most], " "), len(types)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(types[:maxTypes], " "), len(types)-maxTypes)
 }
 
 // refusalText returns the reasons why a pod is not scheduled, and the hint on a line of its own.

@@ -50,17 +50,17 @@ func (s Scenario) String() string {
 // writer collects the text of a scenario or a plan.
 type writer struct{ strings.Builder }
 
-// printf adds formatted text.
+// printf appends formatted text.
 func (w *writer) printf(format string, args ...any) { fmt.Fprintf(w, format, args...) }
 
-// section writes the header of a section, unless it has no entries.
+// section writes the header of a section, if the section has entries.
 func (w *writer) section(name string, entries int) {
 	if entries > 0 {
 		w.printf("%s\n", name)
 	}
 }
 
-// amountsText returns amounts as " cpu=2 mem=8Gi", with the prefix before each name.
+// amountsText returns amounts as " cpu=2 mem=8Gi". The prefix is written before each name.
 func amountsText(prefix string, a resources.Amounts) string {
 	var b strings.Builder
 	for _, name := range a.Names() {
@@ -69,8 +69,8 @@ func amountsText(prefix string, a resources.Amounts) string {
 	return b.String()
 }
 
-// differing returns the amounts of a that are not 0 and differ from those of b.
-func differing(a, b resources.Amounts) resources.Amounts {
+// differingAmounts returns the amounts of a that are not 0 and differ from those of b.
+func differingAmounts(a, b resources.Amounts) resources.Amounts {
 	var out resources.Amounts
 	for _, name := range a.Names() {
 		if a.Of(name) != b.Of(name) {
@@ -108,9 +108,9 @@ func (w *writer) catalog(class string, c catalog.Catalog) {
 	}
 }
 
-// typeAttributes writes the amounts and labels of a type, which follow its first offering.
+// typeAttributes writes the amounts and labels of a type. They follow its first offering.
 func (w *writer) typeAttributes(t catalog.Type, first catalog.Offering) {
-	w.printf("%s%s", amountsText("", t.Allocatable), amountsText("capacity:", differing(t.Capacity, t.Allocatable)))
+	w.printf("%s%s", amountsText("", t.Allocatable), amountsText("capacity:", differingAmounts(t.Capacity, t.Allocatable)))
 	if t.Volumes != 0 {
 		w.printf(" volumes=%d", t.Volumes)
 	}
@@ -184,7 +184,7 @@ func (w *writer) labels(labels requirements.Labels) {
 	}
 }
 
-// taints writes a line for each taint, which begins with the word.
+// taints writes a line for each taint. The line begins with the word.
 func (w *writer) taints(word string, taints []requirements.Taint) {
 	for _, t := range taints {
 		w.printf("    %s %s\n", word, t)
@@ -199,7 +199,7 @@ func (w *writer) node(n cluster.Node) {
 			w.printf(" %s=%s", pair[0], pair[1])
 		}
 	}
-	w.printf("%s%s%s", amountsText("", n.Allocatable), amountsText("capacity:", differing(n.Capacity, n.Allocatable)),
+	w.printf("%s%s%s", amountsText("", n.Allocatable), amountsText("capacity:", differingAmounts(n.Capacity, n.Allocatable)),
 		amountsText("used:", n.Requested))
 	switch {
 	case !n.Joined:
@@ -237,11 +237,11 @@ func (w *writer) tolerationsAndPorts(tolerations []requirements.Toleration, port
 // pods writes the pods. Adjacent pods that differ only in a consecutive number share one entry.
 func (w *writer) pods(pods []cluster.Pod) {
 	for len(pods) > 0 {
-		first := describe(pods[0])
+		description := podDescription(pods[0])
 		stem, isNumbered := strings.CutSuffix(pods[0].Name, "-1")
 		n := 1
 		for isNumbered && n < len(pods) && pods[n].Name == fmt.Sprintf("%s-%d", stem, n+1) &&
-			pods[n].Namespace == pods[0].Namespace && describe(pods[n]) == first {
+			pods[n].Namespace == pods[0].Namespace && podDescription(pods[n]) == description {
 			n++
 		}
 		name := pods[0].Name
@@ -251,13 +251,13 @@ func (w *writer) pods(pods []cluster.Pod) {
 		if pods[0].Namespace != defaultNamespace {
 			name = pods[0].Namespace + "/" + name
 		}
-		w.printf("  %s%s", name, first)
+		w.printf("  %s%s", name, description)
 		pods = pods[n:]
 	}
 }
 
-// describe returns the pod without its name: the rest of its first line, and the lines of its details.
-func describe(p cluster.Pod) string {
+// podDescription returns the text of the pod after its name: the rest of its first line, and the lines of its details.
+func podDescription(p cluster.Pod) string {
 	var w writer
 	requests := p.Requests
 	if requests.Pods == 1 {
@@ -275,8 +275,8 @@ func describe(p cluster.Pod) string {
 	w.printf("\n")
 	w.labels(p.Labels)
 	w.required(p.Required)
-	for _, pref := range p.Preferred {
-		w.printf("    prefer %d %s\n", pref.Weight, strings.Join(requirementLines(pref.Requirements), " ; "))
+	for _, preference := range p.Preferred {
+		w.printf("    prefer %d %s\n", preference.Weight, strings.Join(requirementLines(preference.Requirements), " ; "))
 	}
 	w.topology(&p)
 	w.tolerationsAndPorts(p.Tolerations, p.HostPorts)
@@ -299,7 +299,7 @@ func (w *writer) required(alternatives []requirements.Requirements) {
 	}
 }
 
-// requirementLines returns requirements as lines "KEY OPERATOR VALUES…", sorted by key. A key may need several lines.
+// requirementLines returns requirements as texts "KEY OPERATOR VALUES…", sorted by key. A key may need several texts.
 func requirementLines(reqs requirements.Requirements) []string {
 	var out []string
 	for _, key := range reqs.Keys() {
@@ -310,7 +310,8 @@ func requirementLines(reqs requirements.Requirements) []string {
 	return out
 }
 
-// valuesText returns a set of values as one or more texts "OPERATOR VALUES…", whose intersection is the set.
+// valuesText returns a set of values as one or more texts "OPERATOR VALUES…". The set has the values that satisfy all
+// texts.
 func valuesText(v requirements.Values) []string {
 	if !v.Complement {
 		if v.Absent {

@@ -15,9 +15,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scenario"
 )
 
-// TestEverySnapshot writes random snapshots and parses the text: the parsed snapshot is equal to the original, and is written as the same
-// text.
-func TestEverySnapshot(t *testing.T) {
+// TestRandomSnapshots writes random snapshots and parses the text. The parsed snapshot is equal to the original, and is
+// written as the same text.
+func TestRandomSnapshots(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawer{t}
@@ -34,7 +34,7 @@ func TestEverySnapshot(t *testing.T) {
 			t.Errorf("writing and parsing changes the snapshot (-before +after):\n%s\n%s", diff, text)
 		}
 		if again := got.String(); again != text {
-			t.Errorf("writing is not stable:\n%s\n---\n%s", text, again)
+			t.Errorf("the written text changes when it is parsed and written again:\n%s\n---\n%s", text, again)
 		}
 	})
 }
@@ -59,15 +59,17 @@ func TestKindsAreShared(t *testing.T) {
 // drawer draws parts of snapshots. It leaves out fields that a scenario cannot express.
 type drawer struct{ t *rapid.T }
 
-func listOf[T any](d drawer, label string, one func() T) []T {
+// listOf draws up to three elements with draw.
+func listOf[T any](d drawer, label string, draw func() T) []T {
 	var out []T
 	for range rapid.IntRange(0, 3).Draw(d.t, label) {
-		out = append(out, one())
+		out = append(out, draw())
 	}
 	return out
 }
 
-func (d drawer) yes() bool { return rapid.Bool().Draw(d.t, "yes") }
+// boolean draws true or false.
+func (d drawer) boolean() bool { return rapid.Bool().Draw(d.t, "boolean") }
 
 func (d drawer) number(low, high int) int { return rapid.IntRange(low, high).Draw(d.t, "number") }
 
@@ -124,12 +126,12 @@ func (d drawer) selector() cluster.Selector {
 func (d drawer) spread() cluster.Spread {
 	return cluster.Spread{
 		Key: d.word(), MaxSkew: d.number(0, 3), MinDomains: d.number(0, 3), Selector: d.selector(),
-		Soft: d.yes(), AnyNode: d.yes(), HonorTaints: d.yes(),
+		Soft: d.boolean(), AnyNode: d.boolean(), HonorTaints: d.boolean(),
 	}
 }
 
 func (d drawer) term() cluster.Term {
-	t := cluster.Term{Key: d.word(), Weight: d.number(0, 2), Selector: d.selector(), AllNamespaces: d.yes()}
+	t := cluster.Term{Key: d.word(), Weight: d.number(0, 2), Selector: d.selector(), AllNamespaces: d.boolean()}
 	if !t.AllNamespaces {
 		t.Namespaces = [][]string{nil, {"default"}, {"shop"}, {"data", "shop"}}[d.number(0, 3)]
 	}
@@ -141,7 +143,7 @@ func (d drawer) taint() requirements.Taint {
 }
 
 func (d drawer) toleration() requirements.Toleration {
-	if d.yes() {
+	if d.boolean() {
 		return requirements.Toleration{Key: d.pick("", "team"), Operator: "Exists", Effect: requirements.Effect(d.pick("", "NoSchedule"))}
 	}
 	return requirements.Toleration{Key: d.word(), Operator: d.pick("Equal", "Lt", "Gt"), Value: d.pick("", "7")}
@@ -153,7 +155,7 @@ func (d drawer) port() cluster.HostPort {
 
 func (d drawer) pool() cluster.Pool {
 	p := cluster.Pool{
-		Name: d.name(), NodeClass: d.pick("default", "other"), Weight: d.number(0, 9), Labels: d.labels(), Relaxable: d.yes(),
+		Name: d.name(), NodeClass: d.pick("default", "other"), Weight: d.number(0, 9), Labels: d.labels(), Relaxable: d.boolean(),
 		Taints: listOf(d, "taints", d.taint), StartupTaints: listOf(d, "startup taints", d.taint), Usage: d.amounts(), Nodes: d.number(0, 3),
 		Requirements: listOf(d, "requirements", func() requirements.Requirement {
 			return requirements.Requirement{
@@ -162,7 +164,7 @@ func (d drawer) pool() cluster.Pool {
 			}
 		}),
 	}
-	if d.yes() {
+	if d.boolean() {
 		p.Limits.Ceiling = map[string]int64{resources.CPU: int64(d.number(0, 9)), "nvidia.com/gpu": int64(d.number(0, 9))}
 	}
 	if n := d.number(0, 3); n > 0 {
@@ -172,19 +174,19 @@ func (d drawer) pool() cluster.Pool {
 }
 
 func (d drawer) node() cluster.Node {
-	joined := d.yes()
+	joined := d.boolean()
 	n := cluster.Node{
 		Name: d.name(), Claim: d.pick("", "general-x1"), Pool: d.pick("", "general"), NodeClass: d.pick("", "default"),
 		Labels: d.labels(), Taints: listOf(d, "taints", d.taint), HostPorts: listOf(d, "ports", d.port),
-		Allocatable: d.amounts(), Requested: d.amounts(), Leaving: d.yes(), Joined: joined, Initialized: joined && d.yes(),
+		Allocatable: d.amounts(), Requested: d.amounts(), Leaving: d.boolean(), Joined: joined, Initialized: joined && d.boolean(),
 		Residents: listOf(d, "residents", func() cluster.Resident {
 			return cluster.Resident{Count: d.number(1, 3), Kind: &cluster.Kind{
-				Namespace: d.pick("default", "shop"), Labels: d.labels(), Ending: d.yes(), Avoids: listOf(d, "avoids", d.term),
+				Namespace: d.pick("default", "shop"), Labels: d.labels(), Ending: d.boolean(), Avoids: listOf(d, "avoids", d.term),
 			}}
 		}),
 	}
 	n.Capacity = n.Allocatable
-	if d.yes() {
+	if d.boolean() {
 		n.Capacity.CPU += 100
 	}
 	return n
@@ -196,7 +198,7 @@ func (d drawer) daemon() cluster.Daemon {
 		Required: listOf(d, "alternatives", d.requirements), Tolerations: listOf(d, "tolerations", d.toleration),
 		HostPorts: listOf(d, "ports", d.port),
 	}
-	if d.yes() {
+	if d.boolean() {
 		out.Kind = &cluster.Kind{Namespace: out.Namespace, Labels: d.labels(), Avoids: listOf(d, "avoids", d.term)}
 	}
 	return out

@@ -59,12 +59,13 @@
 // if it differs. label:key=value is a label of a type that does not follow from
 // its name and amounts. The ID of a zone may follow its name: us-east-1a/use1-az1.
 //
-// An offering of a capacity reservation has the ID of the reservation, and the
-// number of its unused instances. The type of the reservation may follow its ID:
+// An offering of a capacity reservation has reservation=ID, and left=N for its N
+// unused instances. The type of the reservation may follow the ID:
 // reservation=cr-1/capacity-block, reservation=cr-1/default/interruptible.
 //
-// closed REASON is unusable REASON for a pool that is unusable by intent. pods LABELS below a daemon gives the labels
-// of its pods, and apart after it their anti-affinity. solve effort=STEPS limits the work of the plan.
+// closed REASON is the same as unusable REASON, for a pool that is unusable by intent. Below a daemon, pods LABELS
+// gives the labels of its pods, and a line apart … after it gives their anti-affinity. solve effort=STEPS limits the
+// work of the plan.
 //
 // Pods are selected as with kubectl: app=web, app!=web, tier in (a,b), tier notin
 // (a,b), app, !app, with commas between terms. * selects every pod, <none> no pod.

@@ -42,6 +42,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestErrorsNameTheLine: errors of Parse begin with the number of the line, and say what is wrong in the line.
 func TestErrorsNameTheLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -91,6 +92,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 	}
 }
 
+// FuzzParse looks for texts that Parse accepts, but that change when they are written and parsed again.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("../scheduling/packing/testdata/*.txt")
 	for _, file := range append(files, "testdata/everything.txt") {
@@ -114,7 +116,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("the written text cannot be parsed: %v\n%s", err, written)
 		}
 		if second := again.String(); second != written {
-			t.Errorf("writing is not stable:\n%s\n---\n%s", written, second)
+			t.Errorf("the written text changes when it is parsed and written again:\n%s\n---\n%s", written, second)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 	}
 	s.Labels = requirements.Requirements{}
 	for {
-		if text, err = selectorTerm(s.Labels, text); err != nil {
+		if text, err = readSelectorTerm(s.Labels, text); err != nil {
 			return s, "", err
 		}
 		next, hasMore := strings.CutPrefix(skipBlanks(text), ",")
@@ -37,8 +37,8 @@ func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 	}
 }
 
-// selectorTerm adds the first term of text to the requirements in to. It returns the text after the term.
-func selectorTerm(to requirements.Requirements, text string) (string, error) {
+// readSelectorTerm adds the first term of text to the requirements in to. It returns the text after the term.
+func readSelectorTerm(to requirements.Requirements, text string) (string, error) {
 	after, isAbsent := strings.CutPrefix(text, "!")
 	key, rest := selectorWord(after)
 	if key == "" {
@@ -56,20 +56,20 @@ func selectorTerm(to requirements.Requirements, text string) (string, error) {
 	}{{"==", requirements.In}, {"=", requirements.In}, {"!=", requirements.NotIn}, {">", requirements.Gt}, {"<", requirements.Lt}} {
 		if after, ok := strings.CutPrefix(next, o.sign); ok {
 			value, rest := selectorWord(after)
-			return rest, narrowBy(to, key, o.operator, value)
+			return rest, narrowByValues(to, key, o.operator, value)
 		}
 	}
 	word, after := selectorWord(next)
 	operator, ok := map[string]requirements.Operator{"in": requirements.In, "notin": requirements.NotIn}[word]
 	list, hasList := strings.CutPrefix(skipBlanks(after), "(")
 	if !ok || !hasList {
-		return rest, narrowBy(to, key, requirements.Exists)
+		return rest, narrowByValues(to, key, requirements.Exists)
 	}
 	values, rest, err := selectorValues(list)
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", key, word, err)
 	}
-	return rest, narrowBy(to, key, operator, values...)
+	return rest, narrowByValues(to, key, operator, values...)
 }
 
 // selectorValues reads "a,b)". rest is the text after the bracket.
@@ -118,7 +118,8 @@ func selectorText(s cluster.Selector) string {
 	return strings.Join(terms, ",")
 }
 
-// selectorTerms returns a set of values of a label as one or more selector terms, whose intersection is the set.
+// selectorTerms returns a set of values of a label as one or more selector terms. The set has the values that satisfy
+// all terms.
 func selectorTerms(key string, v requirements.Values) []string {
 	if !v.Complement {
 		switch {

@@ -14,7 +14,7 @@ import (
 // appendSpread reads "SELECTOR over KEY [max-skew=N] [min-domains=N] [soft] [any-node] [honor-taints]".
 func appendSpread(to *[]cluster.Spread, text string) error {
 	s := cluster.Spread{MaxSkew: 1}
-	options, err := selectorAndKey(&s.Selector, &s.Key, text, "over")
+	options, err := readSelectorAndKey(&s.Selector, &s.Key, text, "over")
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func appendSpread(to *[]cluster.Spread, text string) error {
 // the term selects pods of the namespace in the last argument.
 func appendTerm(to *[]cluster.Term, text, namespace string) error {
 	t := cluster.Term{Namespaces: []string{namespace}}
-	options, err := selectorAndKey(&t.Selector, &t.Key, text, "by")
+	options, err := readSelectorAndKey(&t.Selector, &t.Key, text, "by")
 	if err != nil {
 		return err
 	}
@@ -71,9 +71,9 @@ func appendTerm(to *[]cluster.Term, text, namespace string) error {
 	return nil
 }
 
-// selectorAndKey reads "SELECTOR over KEY" or "SELECTOR by KEY", with the preposition that is passed, and returns the
-// words after the key.
-func selectorAndKey(s *cluster.Selector, key *string, text, preposition string) ([]string, error) {
+// readSelectorAndKey reads "SELECTOR over KEY" or "SELECTOR by KEY", with the preposition that is passed, and returns
+// the words after the key.
+func readSelectorAndKey(s *cluster.Selector, key *string, text, preposition string) ([]string, error) {
 	selector, rest, err := parseSelector(text)
 	if err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ func setLabels(to *requirements.Labels, text string) error {
 	return nil
 }
 
-// setKind reads the LABELS of the pods of a daemon, in the format of a resident.
-func setKind(d *cluster.Daemon, args []string) error {
+// setDaemonKind reads the LABELS of the pods of a daemon, in the format of a resident.
+func setDaemonKind(d *cluster.Daemon, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want LABELS")
 	}
@@ -148,8 +148,8 @@ func (w *writer) kind(k *cluster.Kind) {
 	}
 }
 
-// appendAvoided reads an anti-affinity term and appends it to those of the last of the residents in to.
-func appendAvoided(to []cluster.Resident, text string) error {
+// appendAvoidedTerm reads an anti-affinity term and appends it to those of the last of the residents in to.
+func appendAvoidedTerm(to []cluster.Resident, text string) error {
 	if len(to) == 0 {
 		return errors.New("apart needs a resident above it")
 	}
@@ -157,7 +157,7 @@ func appendAvoided(to []cluster.Resident, text string) error {
 	return appendTerm(&kind.Avoids, text, kind.Namespace)
 }
 
-// shareKinds makes equal residents share one Kind.
+// shareKinds makes residents of equal kinds share one Kind.
 func shareKinds(nodes []cluster.Node) {
 	kinds := map[string]*cluster.Kind{}
 	for i := range nodes {

@@ -10,17 +10,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// evictionOrder is the order in which moved pods arrive at kube-scheduler.
-type evictionOrder int
+// arrivalOrder is the assumption of a simulation about the order in which moved pods arrive at kube-scheduler.
+type arrivalOrder int
 
 const (
-	// smallFirst puts small pods before large ones. Since each pod goes to the emptiest node, this order fits the
-	// fewest pods.
-	smallFirst evictionOrder = iota
-	// drainOrders are orders in which package drain may evict pods: large pods first, pods of StatefulSets last,
+	// smallFirst puts small pods before large ones. Since each pod goes to the emptiest node, the fewest pods find a node
+	// in this order.
+	smallFirst arrivalOrder = iota
+	// drainOrders are orders in which package drain may evict pods: large pods first, and pods of StatefulSets last,
 	// because they are recreated only after the old ones have ended. The order is not known exactly, so all pods must
-	// be schedulable in several such orders. Up to maxUnorderedPods pods may come in any order; for these, the order
-	// with the smallest pod first is used instead, because it is the worst.
+	// be schedulable in several such orders. Up to maxUnorderedPods pods may arrive in any order; so few pods arrive in
+	// the worst order instead, with the smallest pod first.
 	drainOrders
 	// oneAtATime is a sequence that the simulation searches for. Each pod is evicted after the previous one is
 	// scheduled.
@@ -30,7 +30,7 @@ const (
 const (
 	drainOrderCount  = 3   // number of drain orders
 	drainJitter      = 0.2 // maximum relative variation of a pod's size between drain orders
-	maxUnorderedPods = 8   // up to this number of pods may come in any order
+	maxUnorderedPods = 8   // up to this number of pods may arrive in any order: see drainOrders
 
 	maxSequences   = 24  // maximum number of sequences that are tried for oneAtATime
 	sequenceJitter = 2.0 // maximum relative variation of a pod's size between sequences
@@ -40,22 +40,23 @@ const (
 type incomingPod struct {
 	pod      *cluster.Pod
 	from     string  // the node that the pod leaves
-	group    string  // see unschedulable
+	group    string  // the move or node that the pod belongs to: see unschedulable
 	planned  string  // name of the node of the plan; empty: none
 	node     int     // index of the node on which the simulation scheduled the pod
-	priority float64 // of pods of the same rank, the pod with the highest priority arrives first
+	priority float64 // among pods of equal rank and lateness, the pod with the highest priority arrives first
 }
 
-// tries returns the maximum number of orders that the simulation tries until it has scheduled the pods.
-func (sim *simulation) tries() int {
+// maxTries returns the maximum number of orders that the simulation tries until it has scheduled the pods.
+func (sim *simulation) maxTries() int {
 	if sim.order == oneAtATime {
 		return maxSequences
 	}
 	return 1
 }
 
-// orders returns the number of orders in which the simulation schedules this number of pods. Each order must succeed.
-func (sim *simulation) orders(pods int) int {
+// orderCount returns the number of orders in which the simulation schedules this number of pods. Each order must
+// succeed.
+func (sim *simulation) orderCount(pods int) int {
 	if sim.order == smallFirst || pods <= maxUnorderedPods {
 		return 1
 	}
@@ -64,7 +65,7 @@ func (sim *simulation) orders(pods int) int {
 
 // sort sorts the pods into order n. If there is only one order, small pods come first.
 func (sim *simulation) sort(arrivals []incomingPod, n int) {
-	if sim.orders(len(arrivals)) > 1 {
+	if sim.orderCount(len(arrivals)) > 1 {
 		sortAsDrained(arrivals, n)
 		return
 	}
@@ -76,7 +77,7 @@ func (sim *simulation) sort(arrivals []incomingPod, n int) {
 
 // allOrders returns the pods in each of the orders in which the simulation schedules them.
 func (sim *simulation) allOrders(arrivals []incomingPod) [][]incomingPod {
-	out := make([][]incomingPod, sim.orders(len(arrivals)))
+	out := make([][]incomingPod, sim.orderCount(len(arrivals)))
 	for n := range out {
 		out[n] = slices.Clone(arrivals)
 		sim.sort(out[n], n)
@@ -108,21 +109,21 @@ func sortAsDrained(arrivals []incomingPod, n int) {
 	slices.SortFunc(arrivals, compareIncoming)
 }
 
-// compareIncoming orders pods by their arrival, from their rank and priority. Pods whose replacement is created late
-// come late.
+// compareIncoming orders pods by arrival: pods of lower rank first, then pods that are not replaced late, then pods of
+// higher priority.
 func compareIncoming(a, b incomingPod) int {
-	return cmp.Or(rank(a.pod)-rank(b.pod), replacedLate(a.pod)-replacedLate(b.pod), cmp.Compare(b.priority, a.priority),
+	return cmp.Or(rank(a.pod)-rank(b.pod), lateness(a.pod)-lateness(b.pod), cmp.Compare(b.priority, a.priority),
 		cmp.Compare(a.from, b.from), byID(*a.pod, *b.pod))
 }
 
-// pseudoRandom returns a number from 0 to 1 that depends only on pod and order.
+// pseudoRandom returns a number from 0 to 1 that depends only on the pod's ID and n.
 func pseudoRandom(id string, n int) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write(binary.LittleEndian.AppendUint64([]byte(id), uint64(n)))
 	return float64(h.Sum64()>>11) / (1 << 53)
 }
 
-// rank is lower for constrained pods, which have only one possible node.
+// rank returns 0 for constrained pods, which arrive first because they have only one possible node, and 1 for others.
 func rank(p *cluster.Pod) int {
 	if isConstrained(p) {
 		return 0
@@ -130,8 +131,8 @@ func rank(p *cluster.Pod) int {
 	return 1
 }
 
-// replacedLate is higher for pods whose replacement is created only after the old pod has ended.
-func replacedLate(p *cluster.Pod) int {
+// lateness returns 1 for pods whose replacement is created only after the old pod has ended, and 0 for others.
+func lateness(p *cluster.Pod) int {
 	if strings.HasPrefix(p.Owner, "StatefulSet/") {
 		return 1
 	}

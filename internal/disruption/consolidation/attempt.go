@@ -8,12 +8,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// attempt is a plan without some of the candidates, and the resulting moves that are worth it.
+// attempt is a plan for the snapshot without some of the candidates, and the resulting moves that are worth it.
 type attempt struct {
 	removed  []bool // by candidate
 	plan     packing.Plan
 	moves    []Move // only moves that are worth it
-	complete bool   // all removed candidates are in moves
+	complete bool   // every removed candidate is in one of the moves
 
 	// score is the sum over the moves: the saving, as a share of the price of all candidates, minus the threshold times
 	// the cost, as a share of the cost of moving all their pods.
@@ -32,18 +32,18 @@ func (s *search) plan(gone []bool) attempt {
 	return attempt{removed: gone, plan: s.solve(s.snapshotWithout(gone))}
 }
 
-// evaluateAttempt sets the moves, complete and the score of the attempt.
+// evaluateAttempt sets the fields moves, complete and score of the attempt.
 func (s *search) evaluateAttempt(t *attempt) {
 	stuck := s.p.unplaceable(t.plan)
 	t.complete, t.score, t.moves = true, 0, nil
 	for _, m := range s.p.splitIntoMoves(*t) {
-		worth, ok := s.evaluate(&m, stuck)
+		score, ok := s.evaluate(&m, stuck)
 		if !ok {
 			t.complete = false
 			continue
 		}
 		t.moves = append(t.moves, m)
-		t.score += worth
+		t.score += score
 	}
 }
 
@@ -59,11 +59,11 @@ func (p *problem) unplaceable(plan packing.Plan) map[int]bool {
 }
 
 // splitIntoMoves returns the independent moves of an attempt, in the order of their first nodes. Candidates whose pods
-// share a planned node form one move. Planned nodes that only hold pending pods belong to no move: they are launched in
-// any case.
+// share a planned node form one move. Planned nodes that only hold pending pods belong to no move: they are launched
+// with or without the moves.
 func (p *problem) splitIntoMoves(t attempt) []Move {
 	sets := newDisjointSets(len(p.candidates))
-	owner := make([]int, len(t.plan.PlannedNodes)) // of each planned node: one of its candidates, or -1
+	owner := make([]int, len(t.plan.PlannedNodes)) // by planned node: one of the candidates whose pods are on it, or -1
 	for i := range t.plan.PlannedNodes {
 		owner[i] = -1
 		for _, id := range t.plan.PlannedNodes[i].Pods {
@@ -79,8 +79,8 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 	}
 	at := map[int]int{} // index into out, by representative
 	var out []Move
-	for c, is := range t.removed {
-		if !is {
+	for c, isRemoved := range t.removed {
+		if !isRemoved {
 			continue
 		}
 		i, known := at[sets.find(c)]
@@ -138,14 +138,14 @@ func priceOf(plannedNodes []packing.PlannedNode) catalog.Price {
 	return sum
 }
 
-// byWorth orders moves by perCost, highest first.
-func byWorth(a, b Move) int {
-	return cmp.Or(cmp.Compare(b.perCost(), a.perCost()), slices.Compare(a.Nodes, b.Nodes))
+// bySavingPerCost orders moves by Move.savingPerCost, highest first.
+func bySavingPerCost(a, b Move) int {
+	return cmp.Or(cmp.Compare(b.savingPerCost(), a.savingPerCost()), slices.Compare(a.Nodes, b.Nodes))
 }
 
-// perCost returns the saving per unit of cost. One unit is added to the cost, so that moves without cost can be
-// compared.
-func (m *Move) perCost() float64 { return m.Saving.Dollars() / (m.Cost + 1) }
+// savingPerCost returns the saving per unit of cost. One unit is added to the cost, so that moves whose cost is 0 can
+// be compared.
+func (m *Move) savingPerCost() float64 { return m.Saving.Dollars() / (m.Cost + 1) }
 
 // disjointSets is a union-find structure.
 type disjointSets []int

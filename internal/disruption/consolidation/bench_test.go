@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// BenchmarkFind is one pass over fleets after half of the pods have been removed. The largest fleet has limits: five
-// seconds and 500 MB.
+// BenchmarkFind measures one pass over fleets after half of the pods have been removed. One pass over the largest fleet
+// must take at most five seconds and 500 MB.
 func BenchmarkFind(b *testing.B) {
 	for _, pods := range []int{6_000, 30_000, 120_000} {
 		b.Run(fmt.Sprint(pods/2, "-pods"), func(b *testing.B) {
@@ -21,8 +21,8 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkFindNothing is one pass over a converged fleet, in which all strategies fail. The largest fleet has the same
-// limits.
+// BenchmarkFindNothing measures one pass over converged fleets, in which all strategies fail. The limits of
+// BenchmarkFind apply to the largest fleet.
 func BenchmarkFindNothing(b *testing.B) {
 	for _, pods := range []int{6_000, 30_000, 120_000} {
 		b.Run(fmt.Sprint(pods/2, "-pods"), func(b *testing.B) {
@@ -33,14 +33,14 @@ func BenchmarkFindNothing(b *testing.B) {
 				if len(out.Moves) == 0 {
 					break
 				}
-				in = done(b, in, out.Moves, round)
+				in = afterMoves(b, in, out.Moves, round)
 			}
 			measure(b, in)
 		})
 	}
 }
 
-// measure runs Find, and reports its result.
+// measure runs Find, and reports its duration and the size of its result.
 func measure(b *testing.B, in consolidation.Input) {
 	b.Helper()
 	var out consolidation.Result
@@ -48,15 +48,15 @@ func measure(b *testing.B, in consolidation.Input) {
 	for b.Loop() {
 		out = consolidation.Find(in)
 	}
-	moved, gone := 0, 0
+	movedPods, removedNodes := 0, 0
 	for _, m := range out.Moves {
-		moved, gone = moved+m.Pods, gone+len(m.Nodes)
+		movedPods, removedNodes = movedPods+m.Pods, removedNodes+len(m.Nodes)
 	}
 	b.ReportMetric(float64(len(in.Snapshot.Nodes)), "nodes")
 	b.ReportMetric(100*float64(out.Saving)/float64(out.Price), "%saved")
 	b.ReportMetric(100*float64(out.Price-out.Target)/float64(out.Price), "%possible")
-	b.ReportMetric(float64(moved), "moved")
-	b.ReportMetric(float64(gone), "gone")
+	b.ReportMetric(float64(movedPods), "moved")
+	b.ReportMetric(float64(removedNodes), "gone")
 	b.ReportMetric(float64(len(out.Moves)), "moves")
 	b.ReportMetric(float64(out.Plans), "trials")
 }

@@ -10,28 +10,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestChurn: a moved pod counts as the same under any name. A pod that comes, goes or becomes larger is a change.
+// TestChurn: a pod that has moved to another node, under another name, is no change. A pod that comes, goes or becomes
+// larger is a change.
 func TestChurn(t *testing.T) {
 	t.Parallel()
-	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
-	of := func(nodes ...row) cluster.Snapshot { return rows(shop, nodes...).Snapshot }
+	market := marketOf(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
+	snapshot := func(nodes ...row) cluster.Snapshot { return fleetOf(market, nodes...).Snapshot }
 	node := func(pods ...int64) row { return row{4, catalog.OnDemand, catalog.Dollar, pods} }
-	first := of(node(1000, 500), node(500))
-	waits := of(node(1000), node(500))
-	waits.Pods = first.Nodes[0].Pods[1:]
-	leaves := of(node(1000), node(500))
-	leaves.Nodes[1].Leaving = true
+	first := snapshot(node(1000, 500), node(500))
+	pendingPod := snapshot(node(1000), node(500))
+	pendingPod.Pods = first.Nodes[0].Pods[1:]
+	terminatingNode := snapshot(node(1000), node(500))
+	terminatingNode.Nodes[1].Leaving = true
 	for name, c := range map[string]struct {
 		then cluster.Snapshot
-		want bool
+		want bool // churn is low five minutes after the first observation
 	}{
 		"no change":                      {then: first, want: true},
-		"a pod has moved":                {then: of(node(1000), node(500, 500)), want: true},
-		"a pod has come":                 {then: of(node(1000, 500), node(500, 500))},
-		"a pod has gone":                 {then: of(node(1000, 500))},
-		"a pod has become larger":        {then: of(node(1000, 600), node(500))},
-		"a pod is pending":               {then: waits, want: true},
-		"a pod is on a terminating node": {then: leaves, want: true},
+		"a pod has moved":                {then: snapshot(node(1000), node(500, 500)), want: true},
+		"a pod has come":                 {then: snapshot(node(1000, 500), node(500, 500))},
+		"a pod has gone":                 {then: snapshot(node(1000, 500))},
+		"a pod has become larger":        {then: snapshot(node(1000, 600), node(500))},
+		"a pod is pending":               {then: pendingPod, want: true},
+		"a pod is on a terminating node": {then: terminatingNode, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +48,7 @@ func TestChurn(t *testing.T) {
 			}
 			s.Observe(c.then, now.Add(5*time.Minute))
 			if got := s.IsLow(now.Add(5 * time.Minute)); got != c.want {
-				t.Errorf("after five minutes churn is low: %v, want %v", got, c.want)
+				t.Errorf("low churn after five minutes: %v, want %v", got, c.want)
 			}
 			s.Observe(c.then, now.Add(6*time.Minute))
 			if !s.IsLow(now.Add(6 * time.Minute)) {
@@ -60,11 +61,11 @@ func TestChurn(t *testing.T) {
 // TestQuietPeriod: with regular changes, churn is low only after a multiple of their usual interval.
 func TestQuietPeriod(t *testing.T) {
 	t.Parallel()
-	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
+	market := marketOf(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
 	seconds := func(n int) []time.Duration { return slices.Repeat([]time.Duration{time.Second}, n) }
 	for name, c := range map[string]struct {
 		gaps []time.Duration // between the pods' arrivals
-		want time.Duration
+		want time.Duration   // time without changes until churn is low
 	}{
 		"no changes":                      {want: 5 * time.Minute},
 		"one change":                      {gaps: []time.Duration{time.Hour}, want: 5 * time.Minute},
@@ -83,11 +84,11 @@ func TestQuietPeriod(t *testing.T) {
 			var s consolidation.ChurnDetector
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			var pods []int64
-			look := func() { s.Observe(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
-			look()
+			observe := func() { s.Observe(fleetOf(market, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+			observe()
 			for _, gap := range c.gaps {
 				now, pods = now.Add(gap), append(pods, 1)
-				look()
+				observe()
 			}
 			if s.IsLow(now.Add(c.want - time.Second)) {
 				t.Errorf("churn is low before %s", c.want)
@@ -99,29 +100,29 @@ func TestQuietPeriod(t *testing.T) {
 	}
 }
 
-// TestChurnIsHigh: churn is high after as many changes as are remembered, until it is low again. A few changes, for
-// example of one rollout, are not enough.
+// TestChurnIsHigh: churn is high from the ninth change, when eight intervals are known, until it is low again. Fewer
+// changes, for example of one rollout, are not enough.
 func TestChurnIsHigh(t *testing.T) {
 	t.Parallel()
-	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
-	for come, want := range map[int]bool{0: false, 1: false, 8: false, 9: true, 30: true} {
+	market := marketOf(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
+	for newPods, want := range map[int]bool{0: false, 1: false, 8: false, 9: true, 30: true} {
 		var s consolidation.ChurnDetector
 		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		var pods []int64
-		look := func() { s.Observe(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
-		look()
-		for range come {
+		observe := func() { s.Observe(fleetOf(market, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+		observe()
+		for range newPods {
 			now, pods = now.Add(time.Second), append(pods, 1)
-			look()
+			observe()
 		}
 		if got := s.IsHigh(now); got != want {
-			t.Errorf("after %d pods: high churn is %v, want %v", come, got, want)
+			t.Errorf("after %d new pods: high churn is %v, want %v", newPods, got, want)
 		}
 		if now = now.Add(5*time.Minute - time.Second); s.IsHigh(now) != want {
-			t.Errorf("after %d pods: high churn is %v before five minutes, want %v", come, !want, want)
+			t.Errorf("just under five minutes after %d new pods: high churn is %v, want %v", newPods, !want, want)
 		}
 		if now = now.Add(time.Second); s.IsHigh(now) {
-			t.Errorf("five minutes after the last of %d pods churn is still high", come)
+			t.Errorf("five minutes after the last of %d new pods churn is still high", newPods)
 		}
 	}
 }

@@ -17,18 +17,19 @@ const maxConcurrencyRounds = 24
 type concurrentMoves struct {
 	moves    []Move
 	incoming []incoming      // by move
-	orders   [][]incomingPod // the pods of all moves, in each order in which they may arrive; a pod's group is the index of its move
+	orders   [][]incomingPod // the pods of all moves, in each order in which they may arrive; pods of move i have group i
 }
 
-// bestTogether returns the moves that save most when all of them are made at once. Each move is schedulable after the
-// ones before it. But nodes that are launched together become ready together: pods of all moves then arrive at the same
-// time, and each goes to the emptiest node, whichever move launched it. A move with an unschedulable pod cannot be
-// completed, and its launches are wasted. But its launched nodes may hold pods of other moves. So each round also
-// considers the result with such moves, of which only the price of the launched nodes is counted. The next round leaves
-// them out.
+// bestTogether returns the moves that save most when all of them are made at once. In the given order, each move is
+// schedulable after the ones before it. But nodes that are launched together become ready together: pods of all moves
+// then arrive at the same time, and each pod goes to the emptiest node, whichever move launched that node.
+//
+// A move with an unschedulable pod fails: it cannot be completed, and its launches are wasted. But its launched nodes
+// may hold pods of other moves. So each round evaluates the result with the failing moves, and subtracts the price of
+// the nodes that they launch. The next round leaves the failing moves out.
 func (p *problem) bestTogether(moves []Move) []Move {
 	if len(moves) == 1 && len(moves[0].EvictionOrder) > 0 {
-		return moves // no other pods arrive, and the order of these is known
+		return moves // no pods of other moves arrive, and the order of this move's pods is known
 	}
 	all := p.newConcurrentMoves(moves)
 	left := make([]int, len(moves)) // indices into moves
@@ -36,26 +37,26 @@ func (p *problem) bestTogether(moves []Move) []Move {
 		left[i] = i
 	}
 	var best []int
-	most := catalog.Price(0)
+	bestSaved := catalog.Price(0)
 	for round := 0; round < maxConcurrencyRounds && len(left) > 0; round++ {
 		fails := p.failingTogether(all, left)
 		saved := catalog.Price(0)
-		var with, without []int
+		var result, schedulable []int // result: schedulable, and those failing moves whose launched nodes others may use
 		for _, i := range left {
 			switch m := &moves[i]; {
 			case !fails[i]:
-				saved, with, without = saved+m.Saving, append(with, i), append(without, i)
-			case len(m.PlannedNodes) > 0: // without planned nodes it gives no room to other moves
-				saved, with = saved-priceOf(m.PlannedNodes), append(with, i)
+				saved, result, schedulable = saved+m.Saving, append(result, i), append(schedulable, i)
+			case len(m.PlannedNodes) > 0: // a failing move without planned nodes adds no room for other moves
+				saved, result = saved-priceOf(m.PlannedNodes), append(result, i)
 			}
 		}
-		if saved > most {
-			most, best = saved, with
+		if saved > bestSaved {
+			bestSaved, best = saved, result
 		}
 		if len(fails) == 0 {
 			break
 		}
-		left = without
+		left = schedulable
 	}
 	var out []Move
 	for _, i := range best {
@@ -80,10 +81,11 @@ func (p *problem) newConcurrentMoves(moves []Move) concurrentMoves {
 	return out
 }
 
-// failingTogether returns the moves, of those in left, with an unschedulable pod when all in left are made at once.
+// failingTogether returns those of the moves in left that have an unschedulable pod when all moves in left are made at
+// once.
 func (p *problem) failingTogether(all concurrentMoves, left []int) map[int]bool {
 	removed, isLeft, pods := map[string]bool{}, map[string]bool{}, 0
-	least := resources.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
+	smallest := resources.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
 	for _, i := range left {
 		isLeft[strconv.Itoa(i)] = true
 		for _, name := range all.moves[i].Nodes {
@@ -91,12 +93,12 @@ func (p *problem) failingTogether(all concurrentMoves, left []int) map[int]bool 
 		}
 		pods += len(all.incoming[i].pods)
 		for _, a := range all.incoming[i].pods {
-			least.CPU, least.Memory = min(least.CPU, a.pod.Requests.CPU), min(least.Memory, a.pod.Requests.Memory)
+			smallest.CPU, smallest.Memory = min(smallest.CPU, a.pod.Requests.CPU), min(smallest.Memory, a.pod.Requests.Memory)
 		}
 	}
 	sim := newSimulation(p.in.Snapshot.Nodes, drainOrders, func(i int) bool {
 		n := &p.in.Snapshot.Nodes[i]
-		return removed[n.Name] || !least.Fits(n.Allocatable.Sub(n.Requested)) // a node without room for the smallest pod has no effect
+		return removed[n.Name] || !smallest.Fits(n.Allocatable.Sub(n.Requested)) // no pod fits a node without room for smallest
 	})
 	p.reservePending(sim)
 	for _, i := range left {
@@ -105,7 +107,7 @@ func (p *problem) failingTogether(all concurrentMoves, left []int) map[int]bool 
 		}
 	}
 	orders := all.orders
-	if sim.orders(pods) < len(orders) { // few pods may come in any order
+	if sim.orderCount(pods) < len(orders) { // the few pods that are left may arrive in any order
 		few := slices.DeleteFunc(slices.Clone(orders[0]), func(a incomingPod) bool { return !isLeft[a.group] })
 		orders = sim.allOrders(few)
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestAllAtOnce: one result has no moves whose pods would take each other's room if they arrive at the same time.
+// TestAllAtOnce: no result has two moves whose pods would take each other's room if all pods arrive at the same time.
 func TestAllAtOnce(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	node := func(pods ...int64) row { return row{4, catalog.OnDemand, 5 * cent, pods} }
 	for name, c := range map[string]struct {
 		nodes []row
-		want  [][]string
+		want  [][]string // removed nodes, by round
 	}{
 		"small pods take the room of the large pod": {
 			nodes: []row{node(2000, 2000), node(1000, 3000)}, want: [][]string{{"n0"}, {"n1"}},
@@ -24,19 +24,19 @@ func TestAllAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), c.nodes...)
+			in := fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4), c.nodes...)
 			for round, want := range c.want {
 				out := consolidation.Find(in)
-				judge(t, in, out)
-				var goes []string
+				checkResult(t, in, out)
+				var removed []string
 				for _, m := range out.Moves {
-					goes = append(goes, m.Nodes...)
+					removed = append(removed, m.Nodes...)
 				}
-				slices.Sort(goes)
-				if !slices.Equal(goes, want) {
-					t.Fatalf("round %d: %v are removed, want %v", round, goes, want)
+				slices.Sort(removed)
+				if !slices.Equal(removed, want) {
+					t.Fatalf("round %d: %v are removed, want %v", round, removed, want)
 				}
-				in = done(t, in, out.Moves, round)
+				in = afterMoves(t, in, out.Moves, round)
 			}
 		})
 	}

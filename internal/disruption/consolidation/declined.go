@@ -9,16 +9,16 @@ import (
 // decline records a move that saves money, but less than its pools require. Of the moves with the same first node, it
 // keeps the move with the greatest worth.
 func (s *search) decline(m *Move) {
-	if was, ok := s.declined[m.Nodes[0]]; ok && was.Worth >= m.Worth {
+	if earlier, ok := s.declined[m.Nodes[0]]; ok && earlier.Worth >= m.Worth {
 		return
 	}
-	one := *m
-	one.PlannedNodes, one.Placements = nil, nil
-	s.declined[m.Nodes[0]] = one
+	declined := *m
+	declined.PlannedNodes, declined.Placements = nil, nil
+	s.declined[m.Nodes[0]] = declined
 }
 
-// declinedMoves returns the declined moves of which no node is in the made moves, greatest worth first. A node is in at
-// most one of them.
+// declinedMoves returns declined moves without a node of the made moves, greatest worth first. A node is in at most one
+// of the returned moves.
 func (s *search) declinedMoves(made []Move) []Move {
 	taken := map[string]bool{}
 	take := func(m *Move) {

@@ -10,29 +10,31 @@
 // # Terms
 //
 // A candidate is a node that may be removed. An attempt is a plan (packing.Solve) for the snapshot without some of the
-// candidates. It splits into independent moves. A move is worth it if its saving, as a share of the price of all
-// candidates, is at least a threshold times its cost, as a share of the cost of moving all their pods (evaluate). The
-// waste of a candidate is the part of its price that the removal of all candidates would save (byWaste).
+// candidates. It splits into independent moves. The worth of a move is its saving, as a share of the price of all
+// candidates, divided by its cost, as a share of the cost of moving the pods of all candidates. A move is worth it if
+// its worth is at least a threshold (evaluate). The waste of a candidate is the part of its price that the removal of
+// all candidates would save (byWaste).
 //
 // # Find
 //
-// Find runs the numbered list of strategies in find.go, each in the file of its name. The first that finds moves
-// decides the result. Find starts with a threshold of three times the worth of removing all candidates, because pods
-// that are moved for a small saving stand in the way of a larger one. The lowest threshold follows if no move meets the
-// first. With high churn, the lowest threshold is three times as high.
+// Find runs the numbered list of strategies in find.go; each strategy is in the file of its name. The first strategy
+// that finds moves decides the result. Find first requires a worth of three times that of removing all candidates,
+// because pods that are moved for a small saving stand in the way of a larger one. If no move meets this threshold,
+// Find continues with the lowest threshold. With high churn, the lowest threshold is three times as high.
 //
-// Capacity is scarce if little room is free for the possible saving (isScarce). If capacity is scarce, Find waits while
-// pods are in transit to existing nodes. Strategies 1, 3, 4 and 5 need a cluster without pods in transit (isSettled),
-// because they assume that pods arrive in the order in which package drain evicts them.
+// Capacity is scarce if the free room is small compared to the possible saving (isScarce). If capacity is scarce, Find
+// makes no moves while existing nodes are about to take pods of terminating nodes (existingNodesAwaitPods). Strategies
+// 1, 3, 4 and 5 need a cluster without pods in transit (isSettled), because they assume that pods arrive in the order
+// in which package drain evicts them.
 //
 // A plan is not enough for a move. kube-scheduler does not know the plan, so a simulation of its scoring must find a
-// node for each moved pod: for each move alone, and for all moves of the result at once (bestTogether). A move that
-// would replace a node with an equivalent one keeps the node (keepEquivalentNodes). If moves of a plan are left out,
-// verify must accept the plan of the remaining moves (verifyMoves, verified).
+// node for each moved pod: for the moves one after the other, and for all moves of the result at once (bestTogether). A
+// move that would replace a node with an equivalent one keeps the node (keepEquivalentNodes). If moves of a plan are
+// left out, verify must accept the plan of the remaining moves (verifyMoves, verifiedPrefix).
 //
 // # Revalidate and Replace
 //
 // Revalidate repeats the search for the nodes of one move. Replace removes nodes at any price, one after the other
-// (sequence): each plan is based on the previous plans, and uses none of the nodes that they launch. So no move depends
-// on another.
+// (sequence): each plan takes the effects of the previous plans into account, but uses none of the nodes that these
+// plans launch. So no move depends on another.
 package consolidation

@@ -21,8 +21,8 @@ func (p *problem) isEquivalent(c *candidate, m *packing.PlannedNode) bool {
 		labels[catalog.LabelCapacityType] == o.CapacityType
 }
 
-// equivalentNode returns the candidate among the nodes of the move that is equivalent to the planned node, -1 if there
-// is none. Candidates in taken are ignored.
+// equivalentNode returns the first candidate of the move's nodes that is equivalent to the planned node, -1 if there is
+// none. Candidates in taken are ignored.
 func (p *problem) equivalentNode(m *Move, plannedNode *packing.PlannedNode, taken map[int]bool) int {
 	for _, name := range m.Nodes {
 		if c := p.byNode[name]; !taken[c] && p.isEquivalent(&p.candidates[c], plannedNode) {
@@ -32,9 +32,9 @@ func (p *problem) equivalentNode(m *Move, plannedNode *packing.PlannedNode, take
 	return -1
 }
 
-// withoutEquivalents returns the attempt, or a better one that keeps nodes which the attempt would replace with
+// avoidEquivalentReplacements returns the attempt t, or a better attempt that keeps nodes which t would replace with
 // equivalent nodes.
-func (s *search) withoutEquivalents(t attempt) attempt {
+func (s *search) avoidEquivalentReplacements(t attempt) attempt {
 	taken := map[int]bool{}
 	for i := range t.moves {
 		m := &t.moves[i]
@@ -62,27 +62,28 @@ func (s *search) withoutEquivalents(t attempt) attempt {
 }
 
 // keepEquivalentNodes changes moves that replace a node with an equivalent one: the move keeps the node instead, and
-// the other pods of the planned node go to the kept node. If the pods of such a move are then not schedulable, the move
-// stays unchanged. If the pods of another move are not, or after maxEquivalentRounds, all moves stay unchanged.
+// the other pods of the planned node go to the kept node. If a changed move then has an unschedulable pod, it returns
+// this move unchanged. If an unchanged move then has an unschedulable pod, or after maxEquivalentRounds, it returns all
+// moves unchanged.
 func (s *search) keepEquivalentNodes(moves []Move) []Move {
-	out, keeps := slices.Clone(moves), map[int]bool{} // keeps: by move, whether it was changed
+	out, isChanged := slices.Clone(moves), map[int]bool{} // isChanged: by index of the move
 	for i := range out {
 		if m, ok := s.keepEquivalentOf(&out[i]); ok {
-			out[i], keeps[i] = m, true
+			out[i], isChanged[i] = m, true
 		}
 	}
 	for range maxEquivalentRounds {
-		if len(keeps) == 0 {
+		if len(isChanged) == 0 {
 			return moves
 		}
 		failed := s.firstUnschedulable(out)
 		if failed < 0 {
 			return out
 		}
-		if !keeps[failed] {
+		if !isChanged[failed] {
 			return moves
 		}
-		delete(keeps, failed)
+		delete(isChanged, failed)
 		out[failed] = moves[failed]
 	}
 	return moves
@@ -107,8 +108,8 @@ func (s *search) firstUnschedulable(moves []Move) int {
 	return -1
 }
 
-// keepEquivalentOf returns the move without the nodes that it would replace with equivalent nodes, and whether it has
-// changed and is worth it.
+// keepEquivalentOf returns the move without the nodes that it would replace with equivalent nodes. It also reports
+// whether the returned move differs from m and is worth it.
 func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 	out := *m
 	for k := len(out.PlannedNodes) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
@@ -139,9 +140,9 @@ func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 }
 
 // hasRoomForAll reports whether all pods of the candidate are on the planned node, and the candidate has room for the
-// other pods there. It returns false if a pod is constrained.
+// other pods of the planned node. It returns false if the simulation cannot predict the node of one of these pods.
 func (p *problem) hasRoomForAll(c *candidate, m *packing.PlannedNode) bool {
-	asked, own := c.node.Requested, 0
+	requests, ownPods := c.node.Requested, 0
 	for _, id := range m.Pods {
 		from, known := p.byPod[id]
 		if !known {
@@ -153,10 +154,10 @@ func (p *problem) hasRoomForAll(c *candidate, m *packing.PlannedNode) bool {
 			return false
 		}
 		if n == c.node {
-			own++
+			ownPods++
 			continue
 		}
-		asked = asked.Add(n.Pods[at].Requests)
+		requests = requests.Add(n.Pods[at].Requests)
 	}
-	return own == len(c.node.Pods) && asked.Fits(c.node.Allocatable)
+	return ownPods == len(c.node.Pods) && requests.Fits(c.node.Allocatable)
 }

@@ -16,19 +16,19 @@ import (
 // estimator estimates the price of new nodes for a few pods in microseconds. It considers room, labels and taints, and
 // ignores affinity, anti-affinity and spread. It must not be used concurrently.
 //
-// The price of a pod alone is that of the cheapest offering that holds it. From these prices, the estimator repeatedly
-// fills the shared offering that saves most, until no offering saves anything. It fills each with one class of pods
-// after the other, in two orders: by the price of a pod alone relative to its share of the node, and by the price of a
-// pod alone.
+// The price of a pod alone is the price of the cheapest offering that holds the pod. An estimate starts with a node for
+// each pod, at the price of the pod alone. Then the estimator repeatedly fills a node of that shared offering that
+// saves most, until no offering saves anything. It fills a node with one class of pods after the other, in two orders:
+// by the price of a pod alone relative to its share of the node, and by the price of a pod alone.
 //
-// The result is neither a plan nor a lower bound: the least price may be lower.
+// The result is neither a plan nor a lower bound: the lowest possible price may be lower.
 type estimator struct {
 	classes []podClass
 	shared  []sharedOffering
 	byPod   map[string]int // class, by pod ID
 
-	remaining    []int            // by class: pods of the estimate without a node
-	filled, best []int            // by class: pods on the node being filled, and on the best node
+	remaining    []int            // by class: number of pods of the estimate without a node
+	filled, best []int            // by class: number of pods on the node being filled, and on the best node so far
 	room         resources.Vector // free room of the node being filled
 }
 
@@ -36,7 +36,7 @@ type estimator struct {
 type podClass struct {
 	requests resources.Vector
 	alone    float64       // price of one pod alone, in billionths of a dollar per hour; infinite if no offering holds it
-	cheapest estimatedNode // for a single pod
+	cheapest estimatedNode // the cheapest node for a single pod; zero if no offering holds it
 }
 
 // sharedOffering is an offering of nodes that several pods may share.
@@ -56,14 +56,14 @@ type estimatedNode struct {
 	Room     resources.Amounts // for pods
 }
 
-// estimateGroup is a set of pods that are estimated together.
+// estimateGroup is a set of pods, for example those of one node. One estimate can be about several groups.
 type estimateGroup struct {
 	counts []int   // by class
 	alone  float64 // sum of the prices of each pod alone; infinite if a pod has no offering
 }
 
-// newEstimator prepares estimates for the pending pods of the snapshot. Several pods share a node only if its instance
-// type is in shared, by name. An estimate takes longer with more types, and only a few types are useful.
+// newEstimator prepares estimates for the pending pods of the snapshot. shared has the names of the instance types
+// whose nodes several pods may share. An estimate takes longer with more such types, and only a few types are useful.
 func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *estimator {
 	q := offering.Queue(s, market)
 	st := offering.New(s, market, func() *podgroup.Queue { return q })
@@ -75,32 +75,32 @@ func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]b
 	}
 	for i := range q.Classes {
 		c := &q.Classes[i]
-		one, cheapest := podClass{requests: c.Ask, alone: math.Inf(1)}, -1
+		class, cheapest := podClass{requests: c.Ask, alone: math.Inf(1)}, -1
 		for k := range lots {
-			if lots[k].Price < one.alone && takes(&lots[k], c) {
-				one.alone, cheapest = lots[k].Price, lots[k].Offer
+			if lots[k].Price < class.alone && takes(&lots[k], c) {
+				class.alone, cheapest = lots[k].Price, lots[k].Offer
 			}
 		}
 		if cheapest >= 0 {
-			one.cheapest = newNodeOf(st, cheapest)
+			class.cheapest = estimatedNodeOf(st, cheapest)
 		}
-		e.classes = append(e.classes, one)
+		e.classes = append(e.classes, class)
 		for _, p := range c.Pods {
 			e.byPod[p.ID()] = i
 		}
 	}
 	for k := range lots {
 		if shared[st.TypeOf(lots[k].Offer).Name] {
-			one := sharedOffering{node: newNodeOf(st, lots[k].Offer), price: lots[k].Price, room: st.Room(lots[k].Offer)}
-			e.add(one, func(class int) bool { return takes(&lots[k], &q.Classes[class]) })
+			offer := sharedOffering{node: estimatedNodeOf(st, lots[k].Offer), price: lots[k].Price, room: st.Room(lots[k].Offer)}
+			e.add(offer, func(class int) bool { return takes(&lots[k], &q.Classes[class]) })
 		}
 	}
 	e.remaining, e.filled, e.best = make([]int, len(e.classes)), make([]int, len(e.classes)), make([]int, len(e.classes))
 	return e
 }
 
-// newNodeOf returns a node of the offer.
-func newNodeOf(st *offering.Stock, offer int) estimatedNode {
+// estimatedNodeOf returns a new node of the offer. offer is an index into the stock's Offers.
+func estimatedNodeOf(st *offering.Stock, offer int) estimatedNode {
 	m := estimatedNode{
 		Type:     st.TypeOf(offer),
 		Offering: st.Offers[offer].Offering,
@@ -116,7 +116,7 @@ func newNodeOf(st *offering.Stock, offer int) estimatedNode {
 // add adds an offering that several pods may share. takes reports whether the offering accepts a class.
 func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 	var all []int
-	density := make([]float64, len(e.classes)) // price of a pod alone, divided by the largest share that it takes of any resource
+	density := make([]float64, len(e.classes)) // by class: price of a pod alone, divided by its largest share of a resource of the node
 	for i := range e.classes {
 		if !takes(i) {
 			continue
@@ -139,13 +139,14 @@ func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 	e.shared = append(e.shared, l)
 }
 
-// group returns the pods as a group for estimates. They must be pods of the snapshot.
+// group returns the pods as a group for estimates. A pod that is not in the estimator's snapshot makes the price
+// infinite.
 func (e *estimator) group(pods []cluster.Pod) estimateGroup {
 	g := estimateGroup{counts: make([]int, len(e.classes))}
 	for i := range pods {
 		c, known := e.byPod[pods[i].ID()]
 		if !known {
-			g.alone = math.Inf(1) // the pod is not in the snapshot
+			g.alone = math.Inf(1)
 			continue
 		}
 		g.counts[c]++
@@ -173,7 +174,7 @@ func count(groups []estimateGroup, class int) int {
 	return n
 }
 
-// size returns approximately how many numbers one estimate reads.
+// size returns a measure of the work of one estimate: approximately how many numbers it reads.
 func (e *estimator) size() int { return max(len(e.shared), 1) * max(len(e.classes), 1) }
 
 // estimate returns the hourly price of new nodes for the pods of all groups. It returns false if a pod has no offering.
@@ -247,7 +248,7 @@ func (e *estimator) fill(l *sharedOffering, order []int) float64 {
 		if e.remaining[c] == 0 {
 			continue
 		}
-		if n := e.classes[c].requests.Times(e.room, e.remaining[c]); n > 0 {
+		if n := e.classes[c].requests.FitCount(e.room, e.remaining[c]); n > 0 {
 			e.room.Take(e.classes[c].requests, n)
 			e.filled[c] = n
 			alone += float64(n) * e.classes[c].alone

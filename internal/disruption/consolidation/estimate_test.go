@@ -49,11 +49,13 @@ func gpuPods(name string, n int, cores, gpus int64) []cluster.Pod {
 	return out
 }
 
+// pendingSnapshot returns a snapshot of pending pods, without nodes.
 func pendingSnapshot(all []cluster.Pod) cluster.Snapshot {
 	return cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}, Pods: all}
 }
 
-var everything = map[string]bool{"gpu-16": true, "gpu-4": true, "gpu-8": true, "gpu-96": true, "plain-8": true}
+// allTypes has the names of all instance types of gpuMarket.
+var allTypes = map[string]bool{"gpu-16": true, "gpu-4": true, "gpu-8": true, "gpu-96": true, "plain-8": true}
 
 func TestEstimate(t *testing.T) {
 	t.Parallel()
@@ -63,13 +65,13 @@ func TestEstimate(t *testing.T) {
 		want   catalog.Price
 	}{
 		"no pod":                       {want: 0},
-		"one pod":                      {pods: gpuPods("a", 1, 6, 1), shared: everything, want: 75 * cent},
-		"eight pods fill a large node": {pods: gpuPods("a", 8, 12, 1), shared: everything, want: 782 * cent},
+		"one pod":                      {pods: gpuPods("a", 1, 6, 1), shared: allTypes, want: 75 * cent},
+		"eight pods fill a large node": {pods: gpuPods("a", 8, 12, 1), shared: allTypes, want: 782 * cent},
 		"no shared type":               {pods: gpuPods("a", 8, 12, 1), want: 8 * 120 * cent},
-		"small pods leave room to large ones": {pods: append(gpuPods("a", 8, 12, 1), gpuPods("b", 3, 6, 1)...), shared: everything,
+		"small pods leave room to large ones": {pods: append(gpuPods("a", 8, 12, 1), gpuPods("b", 3, 6, 1)...), shared: allTypes,
 			want: (782 + 3*75) * cent},
-		"too few for a large node":     {pods: gpuPods("a", 5, 12, 1), shared: everything, want: 5 * 120 * cent},
-		"two share a node without GPU": {pods: gpuPods("a", 2, 4, 0), shared: everything, want: 40 * cent},
+		"too few for a large node":     {pods: gpuPods("a", 5, 12, 1), shared: allTypes, want: 5 * 120 * cent},
+		"two share a node without GPU": {pods: gpuPods("a", 2, 4, 0), shared: allTypes, want: 40 * cent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,10 +79,10 @@ func TestEstimate(t *testing.T) {
 			half := len(c.pods) / 2
 			halves, whole := []estimateGroup{e.group(c.pods[:half]), e.group(c.pods[half:])}, []estimateGroup{e.group(c.pods)}
 			if got, ok := e.estimate(halves); !ok || got != c.want {
-				t.Errorf("%s, %v, want %s", got, ok, c.want)
+				t.Errorf("estimate %s, %v, want %s", got, ok, c.want)
 			}
 			if !samePods(halves, whole) || len(c.pods) > 1 && samePods(halves[:1], whole) {
-				t.Error("samePods ignores the split into groups, or accepts half of the pods")
+				t.Error("samePods must return true for halves and whole, and false for one half and whole")
 			}
 			sum := catalog.Price(0)
 			for _, m := range e.plannedNodes(whole) {
@@ -93,21 +95,22 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestEstimateWithoutOffering: a pod that no instance type holds or accepts has no estimate; the next pod has one.
+// TestEstimateWithoutOffering: a pod has no estimate if it fits no instance type, or if no instance type has the labels
+// that it requires. Other pods of the snapshot have estimates.
 func TestEstimateWithoutOffering(t *testing.T) {
 	t.Parallel()
 	all := append(gpuPods("large", 1, 200, 0), gpuPods("small", 1, 6, 0)...)
-	picky := gpuPods("picky", 1, 1, 0)
-	picky[0].Required = []requirements.Requirements{{catalog.LabelArch: requirements.OneOf("arm64")}}
-	all = append(all, picky...)
-	e := newEstimator(pendingSnapshot(all), gpuMarket(), everything)
+	arm := gpuPods("arm", 1, 1, 0)
+	arm[0].Required = []requirements.Requirements{{catalog.LabelArch: requirements.OneOf("arm64")}}
+	all = append(all, arm...)
+	e := newEstimator(pendingSnapshot(all), gpuMarket(), allTypes)
 	for i, want := range []bool{false, true, false} {
 		if price, ok := e.estimate([]estimateGroup{e.group(all[i : i+1])}); ok != want {
 			t.Errorf("%s: %s, %v, want %v", all[i].Name, price, ok, want)
 		}
 	}
-	if price, ok := e.estimate([]estimateGroup{e.group(gpuPods("stranger", 1, 1, 0))}); ok {
-		t.Errorf("a pod outside of the snapshot costs %s", price)
+	if price, ok := e.estimate([]estimateGroup{e.group(gpuPods("unknown", 1, 1, 0))}); ok {
+		t.Errorf("a pod that is not in the snapshot has the estimate %s, want none", price)
 	}
 }
 
@@ -120,24 +123,24 @@ func TestEstimateBounds(t *testing.T) {
 		var all []cluster.Pod
 		alone := catalog.Price(0)
 		for i := range rapid.IntRange(1, 5).Draw(t, "kinds") {
-			some := gpuPods(fmt.Sprint("p", i), rapid.IntRange(1, 5).Draw(t, "pods"), rapid.Int64Range(1, 16).Draw(t, "cores"),
+			pods := gpuPods(fmt.Sprint("p", i), rapid.IntRange(1, 5).Draw(t, "pods"), rapid.Int64Range(1, 16).Draw(t, "cores"),
 				rapid.Int64Range(0, 1).Draw(t, "gpus"))
-			one := packing.Solve(pendingSnapshot(some[:1]), gpuMarket(), packing.Usual)
-			if len(one.Refusals) > 0 {
+			onePod := packing.Solve(pendingSnapshot(pods[:1]), gpuMarket(), packing.Usual)
+			if len(onePod.Refusals) > 0 {
 				continue // more cores than a type without GPU has
 			}
-			all, alone = append(all, some...), alone+one.Price*catalog.Price(len(some))
+			all, alone = append(all, pods...), alone+onePod.Price*catalog.Price(len(pods))
 		}
 		slices.SortFunc(all, func(a, b cluster.Pod) int { return len(a.ID()) - len(b.ID()) })
-		e := newEstimator(pendingSnapshot(all), gpuMarket(), everything)
+		e := newEstimator(pendingSnapshot(all), gpuMarket(), allTypes)
 		got, ok := e.estimate([]estimateGroup{e.group(all)})
 		plan := packing.Solve(pendingSnapshot(all), gpuMarket(), packing.Usual)
 		if !ok || got > alone || got < plan.LowerBound {
-			t.Fatalf("%s, %v; the lower bound is %s, the sum of the pods alone %s", got, ok, plan.LowerBound, alone)
+			t.Fatalf("estimate %s, %v; the lower bound is %s, the sum of the prices of the pods alone %s", got, ok, plan.LowerBound, alone)
 		}
 		plans, estimates = plans+plan.Price, estimates+got
 	})
 	if estimates > plans*11/10 {
-		t.Errorf("estimates sum to %s, plans to %s: more than a tenth above", estimates, plans)
+		t.Errorf("estimates sum to %s, more than a tenth above the plans with %s", estimates, plans)
 	}
 }

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	firstGroupSize     = 8      // nodes of the first group
-	largestGroupSize   = 64     // nodes of the largest group
-	maxExtensionPlans  = 96     // maximum number of plans at a threshold; then trySmallGroups ends
-	minExtensionPlans  = 32     // maximum number of plans if there are many nodes
-	extensionPlanNodes = 64_000 // limit of the sum of the nodes of all plans; the number of plans stays between the two limits above
+	firstGroupSize     = 8      // number of nodes of the first group
+	largestGroupSize   = 64     // maximum number of nodes of a group
+	maxExtensionPlans  = 96     // plan limit at a threshold with few candidates; then trySmallGroups ends
+	minExtensionPlans  = 32     // plan limit at a threshold with many candidates
+	extensionPlanNodes = 64_000 // between these: the plan limit times the number of candidates (planLimit)
 )
 
 // extension adds moves to an attempt: it removes further nodes in groups.
@@ -22,19 +22,19 @@ type extension struct {
 	p    *problem
 	seq  *sequence   // the cluster after the moves so far
 	base attempt     // the attempt that is extended
-	sim  *simulation // kube-scheduler after the moves so far
+	sim  *simulation // the simulation of kube-scheduler, after the moves so far
 
 	removed       []bool          // by candidate
-	removedByPool map[string]int  // number of removed nodes
+	removedByPool map[string]int  // number of removed nodes by pool
 	receiving     map[string]bool // nodes that stay because pods are moved to them
 	moves         []Move          // the added moves
 }
 
-// newExtension starts with the moves of the attempt. The candidates in may take no pods, because the extension may
-// remove them. Other candidates take pods until they are removed. newExtension returns nil if kube-scheduler would need
-// a candidate in may for the pods of the moves.
-func (s *search) newExtension(best attempt, may []int) *extension {
-	x := &extension{s: s, p: s.p, seq: newSequence(s, may), removedByPool: map[string]int{}, receiving: map[string]bool{}}
+// newExtension starts with the moves of the attempt. Candidates in removable get no pods, because the extension may
+// remove these candidates. Other candidates get pods until they are removed. newExtension returns nil if a pod of the
+// moves is unschedulable without the candidates in removable.
+func (s *search) newExtension(best attempt, removable []int) *extension {
+	x := &extension{s: s, p: s.p, seq: newSequence(s, removable), removedByPool: map[string]int{}, receiving: map[string]bool{}}
 	base := attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}
 	for i := range best.moves {
 		for _, name := range best.moves[i].Nodes {
@@ -43,13 +43,13 @@ func (s *search) newExtension(best attempt, may []int) *extension {
 			x.removedByPool[s.p.candidates[c].node.Pool]++
 		}
 	}
-	closed := make([]bool, len(s.p.candidates))
-	for _, c := range may {
-		closed[c] = true
+	excluded := make([]bool, len(s.p.candidates))
+	for _, c := range removable {
+		excluded[c] = true
 	}
 	x.sim = newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
-		return ok && (closed[c] || base.removed[c])
+		return ok && (excluded[c] || base.removed[c])
 	})
 	s.p.reservePending(x.sim)
 	for i := range best.moves {
@@ -85,8 +85,9 @@ func (s *search) extend(best attempt, order []int) []Move {
 	return x.result()
 }
 
-// trySmallGroups tries groups of nodes in their order. If no node of a group can be removed, it tries smaller groups,
-// down to one node, because a plan for many nodes is packed so tightly that kube-scheduler may not find it.
+// trySmallGroups tries groups of nodes in the order of the candidates. If no node of a group can be removed, it tries
+// smaller groups, down to one node: a plan for many nodes is packed so tightly that kube-scheduler may not find a node
+// for each pod.
 func (x *extension) trySmallGroups(order []int) {
 	size := firstGroupSize
 	for len(order) > 0 && x.s.plans-x.s.plansBefore < x.s.extensionPlans() {
@@ -105,30 +106,31 @@ func (x *extension) trySmallGroups(order []int) {
 	}
 }
 
-// extensionPlans returns the maximum number of plans at a threshold; then trySmallGroups ends.
+// extensionPlans returns the maximum number of plans at a threshold. After that many plans, trySmallGroups ends.
 func (s *search) extensionPlans() int {
 	return s.p.planLimit(extensionPlanNodes, minExtensionPlans, maxExtensionPlans)
 }
 
-// nextGroup takes the next nodes that may still be removed from the order, at most size, and returns the rest of the order.
+// nextGroup splits the order: it returns the first nodes that may still be removed, at most size, and the rest of the
+// order.
 func (x *extension) nextGroup(order []int, size int) (group, rest []int) {
-	room := map[string]int{}
+	taken := map[string]int{} // by pool
 	for len(order) > 0 && len(group) < size {
 		c := order[0]
 		pool := x.p.candidates[c].node.Pool
 		order = order[1:]
-		if x.mustStay(c) || room[pool] >= x.removalsLeft(pool) {
+		if x.isTaken(c) || taken[pool] >= x.removalsLeft(pool) {
 			continue
 		}
-		room[pool]++
+		taken[pool]++
 		group = append(group, c)
 	}
 	return group, order
 }
 
-// try removes the nodes of the group as far as their removal is worth it and their pods are schedulable, with a plan
-// that leaves the headroom e. It returns the number of removed nodes. If some nodes of the group stay, verify must
-// accept the rest of the plan by itself, because the pods of these nodes stay too. Otherwise no node is removed.
+// try plans the removal of the group, with the headroom e, and makes those moves that are worth it and whose pods are
+// schedulable. It returns the number of removed nodes. If some nodes of the group stay, their pods stay too, so verify
+// must accept the plan of the removed nodes alone. If verify does not accept that plan, no node is removed.
 func (x *extension) try(group []int, e headroom) int {
 	t := attempt{removed: x.p.prefix(group, len(group))}
 	snapshot := x.seq.snapshotWith(t.removed)
@@ -166,10 +168,10 @@ func (x *extension) try(group []int, e headroom) int {
 	return len(group) - len(stay)
 }
 
-// clone returns a copy, to which the caller can return if an attempt fails.
+// clone returns a copy, with which the caller can restore the extension if an attempt fails.
 func (x *extension) clone() extension {
 	out, seq := *x, *x.seq
-	seq.now.Nodes, seq.now.Pools, seq.nodes = slices.Clone(seq.now.Nodes), slices.Clone(seq.now.Pools), maps.Clone(seq.nodes)
+	seq.current.Nodes, seq.current.Pools, seq.nodes = slices.Clone(seq.current.Nodes), slices.Clone(seq.current.Pools), maps.Clone(seq.nodes)
 	out.seq, out.sim, out.moves = &seq, x.sim.clone(), slices.Clone(x.moves)
 	out.removed, out.removedByPool, out.receiving = slices.Clone(x.removed), maps.Clone(x.removedByPool), maps.Clone(x.receiving)
 	return out
@@ -188,11 +190,12 @@ func (x *extension) accept(m *Move) {
 	}
 }
 
-// acceptBest accepts the moves of the attempt that are worth it and schedulable, best first, as many as may be removed.
+// acceptBest accepts the moves of the attempt that are worth it and schedulable, best first, until no further nodes may
+// be removed.
 func (x *extension) acceptBest(t attempt) {
 	stuck := x.p.unplaceable(t.plan)
 	moves := x.p.splitIntoMoves(t)
-	slices.SortFunc(moves, byWorth)
+	slices.SortFunc(moves, bySavingPerCost)
 	for i := range moves {
 		m := &moves[i]
 		if _, ok := x.s.evaluate(m, stuck); ok && x.mayRemove(m.Nodes) && x.scheduleElsewhere(m) {
@@ -201,16 +204,16 @@ func (x *extension) acceptBest(t attempt) {
 	}
 }
 
-// mustStay reports whether the candidate can no longer be removed: it is removed already, or pods are moved to it.
-func (x *extension) mustStay(c int) bool {
+// isTaken reports whether no further move can remove the candidate: it is removed already, or pods are moved to it.
+func (x *extension) isTaken(c int) bool {
 	n := x.p.candidates[c].node
 	return x.removed[c] || x.receiving[n.Name] || x.sim.hasNewPods(n.Name)
 }
 
 // removalsLeft returns how many more nodes of the pool may be removed.
 func (x *extension) removalsLeft(pool string) int {
-	if left, bound := x.p.in.MaxRemovals[pool]; bound {
-		return left - x.removedByPool[pool]
+	if limit, isLimited := x.p.in.MaxRemovals[pool]; isLimited {
+		return limit - x.removedByPool[pool]
 	}
 	return len(x.p.candidates)
 }
@@ -222,15 +225,15 @@ func (x *extension) mayRemove(nodes []string) bool {
 		c := x.p.byNode[name]
 		pool := x.p.candidates[c].node.Pool
 		need[pool]++
-		if x.mustStay(c) || need[pool] > x.removalsLeft(pool) {
+		if x.isTaken(c) || need[pool] > x.removalsLeft(pool) {
 			return false
 		}
 	}
 	return true
 }
 
-// scheduleElsewhere schedules the move's pods on other nodes than those that they come from, and reports whether each
-// pod was scheduled. If so, the nodes that they come from stay excluded.
+// scheduleElsewhere cordons the move's nodes and schedules their pods on other nodes. It reports whether each pod was
+// scheduled. If not, it uncordons the nodes.
 func (x *extension) scheduleElsewhere(m *Move) bool {
 	for _, name := range m.Nodes {
 		x.sim.cordon(name, true)
@@ -242,39 +245,38 @@ func (x *extension) scheduleElsewhere(m *Move) bool {
 	return ok
 }
 
-// cordon excludes the candidates from scheduling. With is set to false, it includes those candidates again that are not
-// removed.
-func (x *extension) cordon(group []int, is bool) {
+// cordon cordons the candidates in the simulation, or uncordons those that are not removed.
+func (x *extension) cordon(group []int, cordoned bool) {
 	for _, c := range group {
-		if is || !x.removed[c] {
-			x.sim.cordon(x.p.candidates[c].node.Name, is)
+		if cordoned || !x.removed[c] {
+			x.sim.cordon(x.p.candidates[c].node.Name, cordoned)
 		}
 	}
 }
 
-// confirm keeps the added moves whose pods are also schedulable if the candidates that stay take pods. The simulation
-// of the extension excludes some of these candidates. A move that cannot be completed would be started and undone again
-// and again. before are the moves of the attempt.
-func (x *extension) confirm(before []Move) {
+// confirm drops the added moves whose pods are not schedulable if all candidates that stay take pods: the simulation of
+// the extension excludes some of these candidates. A move that cannot be completed would be started and undone again
+// and again. baseMoves are the moves of the attempt.
+func (x *extension) confirm(baseMoves []Move) {
 	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.order, func(i int) bool {
 		c, ok := x.p.byNode[x.p.in.Snapshot.Nodes[i].Name]
 		return ok && x.removed[c]
 	})
 	x.p.reservePending(sim)
-	for i := range before {
-		x.p.schedule(sim, &before[i])
+	for i := range baseMoves {
+		x.p.schedule(sim, &baseMoves[i])
 	}
 	x.moves = slices.DeleteFunc(x.moves, func(m Move) bool { return !x.p.schedule(sim, &m) })
 }
 
-// result returns the added moves, or the longest tried prefix of them that verify accepts together with the moves of
-// the attempt. Each group is valid after the ones before it. But a planned node that may launch in any zone can break a
-// spread constraint of another move.
-func (x *extension) result() []Move { return x.s.verified(x.base, x.moves) }
+// result returns the added moves, or fewer of them if verify does not accept all together with the moves of the attempt
+// (verifiedPrefix). Each group is valid after the groups before it. But a planned node that may launch in any zone can
+// break a spread constraint of another move.
+func (x *extension) result() []Move { return x.s.verifiedPrefix(x.base, x.moves) }
 
-// verified returns the moves, or the first half of them, the first quarter and so on: the first of these lists that
-// verify accepts when all of its moves are made together with the attempt.
-func (s *search) verified(base attempt, moves []Move) []Move {
+// verifiedPrefix tries all moves, then the first half of them, the first quarter and so on. It returns the first of
+// these lists that verify accepts when all of its moves are made together with the attempt; nil if verify accepts none.
+func (s *search) verifiedPrefix(base attempt, moves []Move) []Move {
 	for ; len(moves) > 0; moves = moves[:len(moves)/2] {
 		gone, plan := slices.Clone(base.removed), base.plan
 		plan.PlannedNodes, plan.Placements = slices.Clone(plan.PlannedNodes), slices.Clone(plan.Placements)

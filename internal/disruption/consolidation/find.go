@@ -7,13 +7,13 @@ import (
 const (
 	// initialThresholdFactor is the ratio of the first threshold to the worth of removing all candidates.
 	initialThresholdFactor = 3
-	// minThresholdRatio is the minimum ratio of the first threshold to the lowest. If the ratio is less, the lowest
-	// threshold is the only one.
+	// minThresholdRatio is the minimum ratio of the first threshold to the lowest. If the ratio is less, Find uses only
+	// the lowest threshold.
 	minThresholdRatio = 1.2
 )
 
-// strategy searches for moves that remove some of the candidates. order has candidates, as indices into
-// problem.candidates, in the order to try them. Each strategy is in the file of its name.
+// strategy searches for moves that remove some of the candidates of order. order has indices into problem.candidates;
+// the strategy tries the first candidates first. Each strategy is in the file of its name.
 type strategy func(s *search, order []int) []Move
 
 // Find returns the moves of the first strategy that finds any. Find is deterministic.
@@ -23,27 +23,34 @@ func Find(in Input) Result {
 		return Result{Price: s.p.price, Plans: s.plans}
 	}
 	s.planAll()
-	if s.scarce && s.p.hasPodsInTransit() {
+	if s.scarce && s.p.existingNodesAwaitPods() {
 		return Result{Price: s.p.price, Target: s.target, Waits: true, Plans: s.plans}
 	}
 	var order []int
 	order, s.wasteful = s.p.byWaste(s.all.plan)
 	out := s.firstOf(order,
-		replaceForScarcity) // 1. if capacity is scarce: the single nodes that save most
+		// 1. if capacity is scarce: the single nodes that save most for their cost
+		replaceForScarcity)
 	for _, s.threshold = range s.thresholds() {
 		if len(out.Moves) > 0 {
 			break
 		}
 		out = s.firstOf(order,
-			removeWasteful,    // 2. the candidates with the highest waste, all at once, and small groups beside them
-			removeSingle,      // 3. single nodes, onto any other candidate, or a group of up to three
-			removeLargeGroups, // 4. at the lowest threshold: large groups, with headroom
-			removeOneByOne)    // 5. at the lowest threshold: a group of up to three, one pod after the other
+			// 2. the candidates with the highest waste, all at once, and then small groups of other candidates
+			removeWasteful,
+			// 3. single nodes whose pods go to any other node, candidates included; with low churn also groups of up to
+			// three nodes
+			removeSingle,
+			// 4. at the lowest threshold: large groups, with plans that leave headroom
+			removeLargeGroups,
+			// 5. at the lowest threshold: a group of up to three nodes, whose pods are evicted one after the other
+			removeOneByOne)
 	}
 	if len(out.Moves) == 0 {
 		s.threshold = s.p.lowestThreshold()
 		out = s.firstOf(order,
-			replaceBundled) // 6. nodes whose pods all fit one cheaper node
+			// 6. nodes whose pods all fit one cheaper new node, or one node that stays
+			replaceBundled)
 	}
 	out.Target = s.target
 	return out
@@ -63,10 +70,10 @@ func (s *search) firstOf(order []int, strategies ...strategy) Result {
 // result returns the moves that remain schedulable when all of them are made at once, with the metrics of the search.
 func (s *search) result(found []Move) Result {
 	moves := s.keepEquivalentNodes(found)
-	slices.SortFunc(moves, byWorth)
+	slices.SortFunc(moves, bySavingPerCost)
 	kept := s.p.bestTogether(moves)
-	if len(kept) < len(moves) { // the dropped moves may have made the spread of these pods even
-		kept = s.verified(attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}, kept)
+	if len(kept) < len(moves) { // without the dropped moves, the kept moves may violate a spread constraint
+		kept = s.verifiedPrefix(attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}, kept)
 	}
 	out := Result{Moves: kept, Price: s.p.price, Plans: s.plans}
 	nameNodes(out.Moves)

@@ -24,36 +24,36 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("rapid.nofailfile", "true") // a failing input is printed
+	_ = flag.Set("rapid.nofailfile", "true") // rapid prints a failing input, and writes no file
 	os.Exit(m.Run())
 }
 
-// TestHoldsUp: for random fleets, the moves are valid.
-func TestHoldsUp(t *testing.T) {
+// TestFindOnRandomFleets: for random fleets, the moves are valid (checkFind).
+func TestFindOnRandomFleets(t *testing.T) {
 	t.Parallel()
 	market := smallMarket(t)
 	rapid.Check(t, func(t *rapid.T) {
-		holdsUp(t, drawFleet(t, market))
+		checkFind(t, drawFleet(t, market))
 	})
 }
 
-// TestHeldUpOnce has fleets for which Find returned an invalid move in the past.
-func TestHeldUpOnce(t *testing.T) {
+// TestFindOnPastFailures has fleets for which an earlier version of Find returned an invalid move.
+func TestFindOnPastFailures(t *testing.T) {
 	t.Parallel()
 	market := smallMarket(t)
-	empty := wornFleet(t, market, 0x42, 15, 2, 40)
-	empty.SpotToSpot = true
+	spotFleet := scaledDownFleet(t, market, 0x42, 15, 2, 40)
+	spotFleet.SpotToSpot = true
 	for name, in := range map[string]consolidation.Input{
-		"planned node in the zone that another move empties": empty,
-		"some nodes of a group stay with their pods":         wornFleet(t, market, 0xaffb, 72, 9, 15),
-		"few remaining pods in any order":                    wornFleet(t, market, 0x56, 26, 11, 29),
-		"dropped moves made the zones even":                  wornFleet(t, market, 0x8a1223c82d, 111, 6, 28),
+		"planned node in the zone that another move empties": spotFleet,
+		"some nodes of a group stay with their pods":         scaledDownFleet(t, market, 0xaffb, 72, 9, 15),
+		"few remaining pods in any order":                    scaledDownFleet(t, market, 0x56, 26, 11, 29),
+		"spread broken by dropped moves":                     scaledDownFleet(t, market, 0x8a1223c82d, 111, 6, 28),
 	} {
-		t.Run(name, func(t *testing.T) { holdsUp(t, in) })
+		t.Run(name, func(t *testing.T) { checkFind(t, in) })
 	}
 }
 
-// smallMarket has a few families, which suffices and is faster.
+// smallMarket returns a market with a few families of instance types, so that tests are fast.
 func smallMarket(tb rapid.TB) catalog.Market {
 	tb.Helper()
 	market := realMarket(tb, 2, 16)
@@ -70,15 +70,16 @@ func smallMarket(tb rapid.TB) catalog.Market {
 func drawFleet(t *rapid.T, market catalog.Market) consolidation.Input {
 	seed, pods, deployments := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 120).Draw(t, "pods"),
 		rapid.IntRange(1, 12).Draw(t, "deployments")
-	in := wornFleet(t, market, dice(seed), pods, deployments, rapid.IntRange(0, 90).Draw(t, "percent"))
+	in := scaledDownFleet(t, market, dice(seed), pods, deployments, rapid.IntRange(0, 90).Draw(t, "percent"))
 	in.SpotToSpot = rapid.Bool().Draw(t, "spot to spot")
 	return in
 }
 
-// wornFleet returns a fleet after this percentage of its pods has been removed and some nodes have been replaced.
-func wornFleet(tb rapid.TB, market catalog.Market, d dice, count, deployments, percent int) consolidation.Input {
+// scaledDownFleet returns a fleet after about this percentage of its pods has been removed. A fifth of the nodes have
+// twice the price, and a tenth of the nodes are no candidates.
+func scaledDownFleet(tb rapid.TB, market catalog.Market, d dice, podCount, deployments, percent int) consolidation.Input {
 	tb.Helper()
-	pods := mixedPods(count, deployments, &d)
+	pods := mixedPods(podCount, deployments, &d)
 	for i := range pods {
 		app := cluster.Selector{Labels: requirements.Exactly(pods[i].Labels)}
 		switch pods[i].Labels["app"] {
@@ -103,33 +104,34 @@ func wornFleet(tb rapid.TB, market catalog.Market, d dice, count, deployments, p
 	return in
 }
 
-// mostRounds is the number of passes after which no moves are left. Each pass makes only the best moves; one of these
+// maxRounds is the maximum number of passes until no moves are left. Each pass makes only the best moves; one of these
 // fleets took ten passes.
-const mostRounds = 20
+const maxRounds = 20
 
-// holdsUp checks that verify accepts all moves together and that they save money when made at once. Each move must save
-// the stated amount with any of its offerings. No node may be removed twice, and repeated passes must converge.
-func holdsUp(tb rapid.TB, in consolidation.Input) {
+// checkFind checks that Find is deterministic and that repeated passes converge. In each pass, checkResult and
+// checkSavedAtOnce must accept the result.
+func checkFind(tb rapid.TB, in consolidation.Input) {
 	tb.Helper()
 	for round := 0; ; round++ {
 		out := consolidation.Find(in)
 		if diff := cmp.Diff(out, consolidation.Find(in)); diff != "" {
-			tb.Fatalf("the second result differs: %s", diff)
+			tb.Fatalf("a second call of Find returns another result: %s", diff)
 		}
-		judge(tb, in, out)
-		savesAtOnce(tb, in, out.Moves)
+		checkResult(tb, in, out)
+		checkSavedAtOnce(tb, in, out.Moves)
 		if len(out.Moves) == 0 {
 			return
 		}
-		if round == mostRounds {
-			tb.Fatalf("after %d rounds a move is left: %+v", round, out.Moves[0].Nodes)
+		if round == maxRounds {
+			tb.Fatalf("after %d rounds a move of %v is left", round, out.Moves[0].Nodes)
 		}
-		in = done(tb, in, out.Moves, round)
+		in = afterMoves(tb, in, out.Moves, round)
 	}
 }
 
-// judge checks the values of a result.
-func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
+// checkResult checks a result: prices, pods and savings are correct, each move saves money with any of its offerings,
+// no node is in two moves, and verify accepts all moves together.
+func checkResult(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, m := range out.Moves {
@@ -144,52 +146,52 @@ func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 			pods += len(nodeIn(&in, name).Pods)
 		}
 		worst, best := catalog.Price(0), catalog.Price(0)
-		for _, machine := range m.PlannedNodes {
-			best += machine.Price()
-			worst += slices.MaxFunc(machine.Offerings, func(a, b packing.Choice) int { return int(a.Price - b.Price) }).Price
+		for _, planned := range m.PlannedNodes {
+			best += planned.Price()
+			worst += slices.MaxFunc(planned.Offerings, func(a, b packing.Choice) int { return int(a.Price - b.Price) }).Price
 		}
 		if m.Price != price || m.Pods != pods || m.Saving != price-best || worst >= price {
-			t.Fatalf("%v costs %s and is replaced for %s, %s at worst; it says %s, saves %s, %d pods", m.Nodes, price, best,
-				worst, m.Price, m.Saving, m.Pods)
+			t.Fatalf("the move of %v has price %s, saving %s and %d pods; the nodes cost %s and have %d pods, the planned nodes cost %s to %s",
+				m.Nodes, m.Price, m.Saving, m.Pods, price, pods, best, worst)
 		}
 	}
 	for _, m := range out.Declined {
 		for _, name := range m.Nodes {
 			if seen[name] || m.Saving <= 0 {
-				t.Fatalf("declined node %s is removed, or declined twice, or would save nothing: %s", name, m.Saving)
+				t.Fatalf("declined node %s is also in another move, or its move saves nothing: %s", name, m.Saving)
 			}
 			seen[name] = true
 		}
 	}
-	s, plan := moved(in, out.Moves)
+	s, plan := withMoves(in, out.Moves)
 	if broken := verify.Check(s, in.Market, plan); len(broken) > 0 {
-		t.Fatalf("all moves together: %v", broken)
+		t.Fatalf("all moves together break rules: %v", broken)
 	}
 }
 
-// savesAtOnce makes all moves at once: the planned nodes are ready and the removed nodes drain together. The moves
-// whose pods kube-scheduler places must then save more than the planned nodes of the other moves cost. It checks moves
-// of one node each, because Unschedulable considers nodes separately.
-func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move) {
+// checkSavedAtOnce checks the saving if all moves are made at once: the planned nodes are ready and the removed nodes
+// drain together. The moves whose pods kube-scheduler places must save more than the planned nodes of the other moves
+// cost. It checks a result only if each move has one node, because Unschedulable considers nodes separately.
+func checkSavedAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move) {
 	tb.Helper()
 	s, plan := in.Snapshot, packing.Plan{}
 	s.Nodes = slices.Clone(s.Nodes)
-	var goes []string
+	var removed []string
 	for _, m := range moves {
 		if len(m.Nodes) > 1 {
 			return
 		}
-		goes = append(goes, m.Nodes...)
+		removed = append(removed, m.Nodes...)
 		plan.Placements = append(plan.Placements, m.Placements...)
-		for _, machine := range m.PlannedNodes {
-			machine.Name = "new-" + machine.Name
-			s.Nodes = append(s.Nodes, nodeOf(tb, machine, in.Market))
-			for _, id := range machine.Pods {
-				plan.Placements = append(plan.Placements, packing.Placement{Pod: id, Node: machine.Name})
+		for _, planned := range m.PlannedNodes {
+			planned.Name = "new-" + planned.Name
+			s.Nodes = append(s.Nodes, nodeOf(tb, planned, in.Market))
+			for _, id := range planned.Pods {
+				plan.Placements = append(plan.Placements, packing.Placement{Pod: id, Node: planned.Name})
 			}
 		}
 	}
-	lost := consolidation.Unschedulable(s, plan, goes, nil)
+	lost := consolidation.Unschedulable(s, plan, removed, nil)
 	saved := catalog.Price(0)
 	for _, m := range moves {
 		isLost := slices.ContainsFunc(nodeIn(&in, m.Nodes[0]).Pods, func(p cluster.Pod) bool { return slices.Contains(lost, p.ID()) })
@@ -197,24 +199,24 @@ func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move
 		case !isLost:
 			saved += m.Saving
 		case len(m.PlannedNodes) == 0:
-			tb.Fatalf("%s cannot be drained: %v have no place", m.Nodes[0], lost)
+			tb.Fatalf("%s cannot be drained: pods %v have no node", m.Nodes[0], lost)
 		default:
 			saved -= m.Price - m.Saving
 		}
 	}
 	if len(moves) > 0 && saved <= 0 {
-		tb.Fatalf("%d moves at once save %s: %v have no place", len(moves), saved, lost)
+		tb.Fatalf("%d moves at once save %s, want more than 0: pods %v have no node", len(moves), saved, lost)
 	}
 }
 
-// moved returns the snapshot in which the moves' nodes are terminating, and the plan of the moves.
-func moved(in consolidation.Input, moves []consolidation.Move) (cluster.Snapshot, packing.Plan) {
+// withMoves returns the snapshot in which the moves' nodes are terminating, and the plan of the moves.
+func withMoves(in consolidation.Input, moves []consolidation.Move) (cluster.Snapshot, packing.Plan) {
 	s, plan := in.Snapshot, packing.Plan{}
 	s.Nodes, s.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
 	for _, m := range moves {
 		plan.PlannedNodes, plan.Placements = append(plan.PlannedNodes, m.PlannedNodes...), append(plan.Placements, m.Placements...)
-		for _, machine := range m.PlannedNodes {
-			plan.Price += machine.Price()
+		for _, planned := range m.PlannedNodes {
+			plan.Price += planned.Price()
 		}
 		for i := range s.Nodes {
 			n := &s.Nodes[i]
@@ -231,11 +233,11 @@ func moved(in consolidation.Input, moves []consolidation.Move) (cluster.Snapshot
 	return s, plan
 }
 
-// done returns the fleet after the moves were made.
-func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round int) consolidation.Input {
+// afterMoves returns the fleet after the moves were made. round makes the names of launched nodes unique.
+func afterMoves(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round int) consolidation.Input {
 	out := in
 	out.Nodes, out.Snapshot.Nodes = maps.Clone(in.Nodes), nil
-	target := map[string]string{}
+	target := map[string]string{} // node name, by pod ID
 	pods := map[string]cluster.Pod{}
 	nodes := map[string]*cluster.Node{}
 	for i := range in.Snapshot.Nodes {
@@ -253,19 +255,19 @@ func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round
 		for _, p := range m.Placements {
 			target[p.Pod] = p.Node
 		}
-		for _, machine := range m.PlannedNodes {
-			machine.Name = fmt.Sprintf("round%d-%s", round, machine.Name)
-			n := nodeOf(tb, machine, in.Market)
+		for _, planned := range m.PlannedNodes {
+			planned.Name = fmt.Sprintf("round%d-%s", round, planned.Name)
+			n := nodeOf(tb, planned, in.Market)
 			nodes[n.Name] = &n
-			out.Nodes[n.Name] = consolidation.Candidate{Price: machine.Price()}
-			for _, id := range machine.Pods {
+			out.Nodes[n.Name] = consolidation.Candidate{Price: planned.Price()}
+			for _, id := range planned.Pods {
 				target[id] = n.Name
 			}
 		}
 	}
 	for _, m := range moves {
 		for _, id := range m.EvictionOrder {
-			target[id] = roomiest(tb, nodes, pods[id])
+			target[id] = emptiestNode(tb, nodes, pods[id])
 			n := nodes[target[id]]
 			n.Requested = n.Requested.Add(pods[id].Requests)
 		}
@@ -276,7 +278,7 @@ func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
-		settle(n)
+		recount(n)
 		if c, ok := out.Nodes[name]; ok {
 			c.Cost = float64(len(n.Pods))
 			out.Nodes[name] = c
@@ -286,11 +288,11 @@ func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round
 	return out
 }
 
-// roomiest returns the node on which kube-scheduler would place an unconstrained pod: it prefers the emptiest nodes,
-// and even use of CPU and memory. The first of equals counts.
-func roomiest(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) string {
+// emptiestNode returns the node on which kube-scheduler would place an unconstrained pod. kube-scheduler prefers the
+// emptiest nodes, and even use of CPU and memory. Of equal nodes, emptiestNode returns the first by name.
+func emptiestNode(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) string {
 	tb.Helper()
-	best, most := "", 0.0
+	best, highest := "", 0.0
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
 		if !p.Requests.Fits(n.Allocatable.Sub(n.Requested)) {
@@ -298,16 +300,17 @@ func roomiest(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) string
 		}
 		cpu := float64(n.Requested.CPU+p.Requests.CPU) / float64(n.Allocatable.CPU)
 		memory := float64(n.Requested.Memory+p.Requests.Memory) / float64(n.Allocatable.Memory)
-		if room := (1-cpu+1-memory)/2 + 1 - math.Abs(cpu-memory)/2; room > most+1e-9 {
-			best, most = name, room
+		if score := (1-cpu+1-memory)/2 + 1 - math.Abs(cpu-memory)/2; score > highest+1e-9 {
+			best, highest = name, score
 		}
 	}
 	if best == "" {
-		tb.Fatalf("pod %s, which requests %s, has no place in its turn", p.Name, p.Requests)
+		tb.Fatalf("no node has room for pod %s, which requests %s, when it is evicted in the EvictionOrder", p.Name, p.Requests)
 	}
 	return best
 }
 
+// nodeIn returns the node of the input with the name. It panics if there is none.
 func nodeIn(in *consolidation.Input, name string) *cluster.Node {
 	i := slices.IndexFunc(in.Snapshot.Nodes, func(n cluster.Node) bool { return n.Name == name })
 	return &in.Snapshot.Nodes[i]

@@ -17,13 +17,14 @@ import (
 // dice is a small deterministic generator of random numbers.
 type dice uint64
 
+// roll returns a number from 0 to n-1.
 func (d *dice) roll(n int) int {
 	*d = *d*6364136223846793005 + 1442695040888963407
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// realMarket returns the embedded table's market, on-demand and spot, with types of this many cores.
-func realMarket(tb rapid.TB, leastCores, mostCores int64) catalog.Market {
+// realMarket returns the market of the embedded table, with those types that have minCores to maxCores cores.
+func realMarket(tb rapid.TB, minCores, maxCores int64) catalog.Market {
 	tb.Helper()
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -34,17 +35,17 @@ func realMarket(tb rapid.TB, leastCores, mostCores int64) catalog.Market {
 		tb.Fatal(err)
 	}
 	all.Types = slices.DeleteFunc(all.Types,
-		func(t catalog.Type) bool { return t.Capacity.CPU < leastCores*1000 || t.Capacity.CPU > mostCores*1000 })
+		func(t catalog.Type) bool { return t.Capacity.CPU < minCores*1000 || t.Capacity.CPU > maxCores*1000 })
 	return catalog.Market{"default": all}
 }
 
-// mixedPods returns the pods of this many deployments, all of different sizes.
-func mixedPods(pods, deployments int, d *dice) []cluster.Pod {
-	out := make([]cluster.Pod, 0, pods)
+// mixedPods returns pods of this many deployments. The requests of each deployment are random.
+func mixedPods(podCount, deployments int, d *dice) []cluster.Pod {
+	out := make([]cluster.Pod, 0, podCount)
 	for n := range deployments {
 		ask := resources.Amounts{CPU: int64(50 * (1 + d.roll(40))), Memory: int64(64*(1+d.roll(80))) << 20, Pods: 1}
 		labels := requirements.Labels{"app": fmt.Sprint(n)}
-		for i := n; i < pods; i += deployments {
+		for i := n; i < podCount; i += deployments {
 			out = append(out, cluster.Pod{
 				Namespace: "default", Name: fmt.Sprintf("app-%04d-%05d", n, i), Requests: ask, Labels: labels, Owner: fmt.Sprint("ReplicaSet/app-", n),
 			})
@@ -53,13 +54,14 @@ func mixedPods(pods, deployments int, d *dice) []cluster.Pod {
 	return out
 }
 
-// fleet returns a cluster in which the pods run on the nodes that were planned for them, with their prices.
+// fleet returns a cluster in which the pods run on the nodes that packing.Solve plans for them. All nodes are
+// candidates.
 func fleet(tb rapid.TB, pools []cluster.Pool, pods []cluster.Pod, market catalog.Market) consolidation.Input {
 	tb.Helper()
 	s := cluster.Snapshot{Pools: pools, Pods: pods}
 	plan := packing.Solve(s, market, packing.Usual)
 	if len(plan.Refusals) > 0 {
-		tb.Fatalf("%d pods have no place: %+v", len(plan.Refusals), plan.Refusals[0])
+		tb.Fatalf("the plan refuses %d pods, the first: %+v", len(plan.Refusals), plan.Refusals[0])
 	}
 	in := consolidation.Input{Snapshot: cluster.Snapshot{Pools: pools}, Market: market, Nodes: map[string]consolidation.Candidate{}}
 	byID := map[string]*cluster.Pod{}
@@ -71,7 +73,7 @@ func fleet(tb rapid.TB, pools []cluster.Pool, pods []cluster.Pod, market catalog
 		for _, id := range m.Pods {
 			n.Pods = append(n.Pods, *byID[id])
 		}
-		settle(&n)
+		recount(&n)
 		in.Snapshot.Nodes = append(in.Snapshot.Nodes, n)
 		in.Nodes[n.Name] = consolidation.Candidate{Price: m.Price(), Cost: float64(len(n.Pods))}
 	}
@@ -85,7 +87,7 @@ func nodeOf(tb rapid.TB, m packing.PlannedNode, market catalog.Market) cluster.N
 	types, c := market.Types(m.NodeClass, m.Pool), m.Offerings[0]
 	i, ok := slices.BinarySearchFunc(types, c.InstanceType, func(t catalog.Type, name string) int { return compare(t.Name, name) })
 	if !ok {
-		tb.Fatalf("no type %s", c.InstanceType)
+		tb.Fatalf("the market has no type %s", c.InstanceType)
 	}
 	labels := requirements.Labels{catalog.LabelZone: c.Zone, catalog.LabelCapacityType: c.CapacityType, "kubernetes.io/hostname": m.Name}
 	for _, all := range []requirements.Labels{types[i].Labels, m.Labels} {
@@ -99,8 +101,8 @@ func nodeOf(tb rapid.TB, m packing.PlannedNode, market catalog.Market) cluster.N
 	}
 }
 
-// settle adds the node's pods to its requests and residents.
-func settle(n *cluster.Node) {
+// recount sets the node's Requested and Residents from its pods, which it sorts.
+func recount(n *cluster.Node) {
 	slices.SortFunc(n.Pods, func(a, b cluster.Pod) int { return compare(a.ID(), b.ID()) })
 	n.Requested, n.Residents = resources.Amounts{}, nil
 	for i := range n.Pods {
@@ -120,12 +122,12 @@ func settle(n *cluster.Node) {
 	}
 }
 
-// scaleDown removes roughly this percentage of all pods.
+// scaleDown removes roughly this percentage of all pods, at random.
 func scaleDown(in *consolidation.Input, percent int, d *dice) {
 	for i := range in.Snapshot.Nodes {
 		n := &in.Snapshot.Nodes[i]
 		n.Pods = slices.DeleteFunc(n.Pods, func(cluster.Pod) bool { return d.roll(100) < percent })
-		settle(n)
+		recount(n)
 		c := in.Nodes[n.Name]
 		c.Cost = float64(len(n.Pods))
 		in.Nodes[n.Name] = c

@@ -9,11 +9,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// hostileKinds are pods with many scheduling rules, as a hostile tenant could create them. They run on nodes.
+// hostileKinds are kinds of running pods with many scheduling rules, as a hostile tenant could create them.
 var hostileKinds = []struct {
 	name string
-	n    int
-	with func(p *cluster.Pod, i, n int)
+	n    int                            // number of pods; the benchmark also uses half and twice this number
+	with func(p *cluster.Pod, i, n int) // adds the rules to pod i of n
 }{
 	{"preferred-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = manyTerms(i, 1, requirements.NoneOf) }},
 	{"required-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = manyTerms(i, 0, requirements.OneOf) }},
@@ -36,6 +36,8 @@ var hostileKinds = []struct {
 	}},
 }
 
+// manyTerms returns 50 affinity terms for pod i. Terms with weight 0 are required. values makes the requirement on a
+// label from one value.
 func manyTerms(i, weight int, values func(...string) requirements.Values) []cluster.Term {
 	out := make([]cluster.Term, 50)
 	for t := range out {
@@ -47,8 +49,7 @@ func manyTerms(i, weight int, values func(...string) requirements.Values) []clus
 	return out
 }
 
-// BenchmarkHostile is one pass over a fleet with pods with very many scheduling rules, after half of them have been
-// removed.
+// BenchmarkHostile measures one pass over fleets with pods of hostileKinds, after half of all pods have been removed.
 func BenchmarkHostile(b *testing.B) {
 	for _, k := range hostileKinds {
 		for _, n := range []int{k.n / 2, k.n, 2 * k.n} {

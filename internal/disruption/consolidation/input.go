@@ -20,16 +20,16 @@ type Input struct {
 	// MaxRemovals is the number of nodes of a pool that its disruption budgets allow to remove now, by pool name. A
 	// missing pool has no limit. A move never removes more, so that at least one move of a result can be started.
 	MaxRemovals map[string]int
-	// Stale are the names of nodes that have been terminating for a long time. The search does not wait until their
-	// pods have left.
+	// Stale has the names of nodes that have been terminating for a long time. The search does not wait until the pods
+	// of these nodes have left.
 	Stale map[string]bool
 	// OneAtATime: the caller evicts the pods of a move with an EvictionOrder one at a time, each after the previous one
 	// is scheduled.
 	OneAtATime bool
 	// LowChurn: no pod has come or gone for a while (see ChurnDetector), so the result of a deeper search will last.
 	LowChurn bool
-	// HighChurn: pods come and go all the time (see ChurnDetector), so a saving does not last. MinWorth and
-	// MinWorthExchange are multiplied by HighChurnFactor.
+	// HighChurn: pods come and go all the time (see ChurnDetector), so a saving does not last. The search multiplies
+	// MinWorth and MinWorthExchange by HighChurnFactor.
 	HighChurn bool
 	// SpotToSpot: spot instances may be replaced by other spot instances.
 	SpotToSpot bool
@@ -37,7 +37,8 @@ type Input struct {
 
 // Candidate is a node that may be removed.
 type Candidate struct {
-	Price catalog.Price // per hour; 0 if unknown: such a node is removed only in moves that save without its price
+	// Price is the price per hour; 0 if unknown: such a node is removed only in moves that save money without its price.
+	Price catalog.Price
 	// Cost is the cost of moving its pods, in units of an average pod. It is not negative, and 0 for a node without pods.
 	Cost float64
 }
@@ -54,35 +55,35 @@ type Rule struct {
 // The minimum worth of a move if its pool has no rule.
 const (
 	MinWorth = 0.05 // moving a tenth of the pods must save at least 0.5 % of the price
-	// MinWorthExchange is for the replacement of one node with one node that takes all of its pods. It takes no room of
-	// other nodes, and is not undone by a later move.
+	// MinWorthExchange is for the replacement of one node with one node that takes all of its pods. Such a move takes no
+	// room of other nodes, and is not undone by a later move.
 	MinWorthExchange = 0.04
 
-	// HighChurnFactor multiplies the minimum worth with high churn, because new pods use free room, and ended pods free
-	// other room (decision 0022).
+	// HighChurnFactor multiplies the minimum worth with high churn. A saving does not last then: new pods use the free
+	// room of a move, and pods that end free room on other nodes (decision 0022).
 	HighChurnFactor = 3
 )
 
-// Move is a set of nodes to remove together. The moves of one result are independent: they may be made in any order, at
-// once, or only some of them. Pods with spread or affinity rules are the exception: all moves together keep these
-// rules, but a part of the moves may break them. So each move is revalidated before it is made.
+// Move is a set of nodes to remove together. The moves of one result are independent: the caller may make all or some
+// of them, in any order or at once. Pods with spread or affinity rules are the exception: all moves together keep these
+// rules, but a part of the moves may break them. So the caller revalidates each move before it makes the move.
 type Move struct {
 	Nodes []string // names of the cluster.Nodes to remove, sorted
 	// PlannedNodes are launched first, each for less than the move saves. They equal those of packing.Plan except for
 	// their names, "<pool>-1".
 	PlannedNodes []packing.PlannedNode
 	Placements   []packing.Placement // of pods of Nodes on nodes that stay, sorted by pod
-	// EvictionOrder holds the pods, as "namespace/name", in the order in which kube-scheduler places all of them if
-	// each is evicted after the previous one is scheduled. Empty: they may be evicted together. A move with an
-	// EvictionOrder is the only move of its result.
+	// EvictionOrder holds the pods, as "namespace/name", in an order in which kube-scheduler finds a node for every pod
+	// if each pod is evicted after the previous one is scheduled. Empty: the pods may be evicted together. A move with
+	// an EvictionOrder is the only move of its result.
 	EvictionOrder []string
 
 	Pods   int           // number of pods to move
 	Cost   float64       // of moving the pods, as in Candidate
 	Price  catalog.Price // of Nodes
 	Saving catalog.Price // per hour, with each planned node at its cheapest offering
-	// Worth is compared with Rule.LeastWorth: the saving as a share of the price of all candidates, divided by the cost
-	// as a share of the cost of moving all their pods. It is 0 if moving costs nothing; such a move is always worth it.
+	// Worth is the saving as a share of the price of all candidates, divided by the cost as a share of the cost of moving
+	// all their pods. Rule.LeastWorth is its minimum. Worth is 0 if moving costs nothing; such a move is always worth it.
 	Worth float64
 }
 
@@ -106,11 +107,12 @@ type Result struct {
 	Stuck []Stuck // nodes that must be removed but cannot be, sorted: see Replace
 
 	// Declined are moves that would save money, but less than a rule of one of their pools requires. They have no
-	// planned nodes and placements, and are sorted by worth, greatest first. A node is in at most one of them, and then
-	// in none of Moves.
+	// planned nodes and placements, and are sorted by worth, greatest first. A node is in at most one declined move, and
+	// a node of a declined move is in none of Moves.
 	Declined []Move
 
-	// Waits: Find did not search, because capacity is scarce and pods are in transit to existing nodes.
+	// Waits: Find did not search, because capacity is scarce and existing nodes are about to take pods of terminating
+	// nodes.
 	Waits bool
 
 	Plans int // number of plans that were made

@@ -15,10 +15,10 @@ const (
 	maxPodsOfGroupNode = 12         // maximum number of pods of a node in a group
 	maxPairedNodes     = 256        // maximum number of nodes for which all pairs are estimated
 	maxExtendedPairs   = 100        // maximum number of pairs that are extended by a third node
-	maxEstimateWork    = 40_000_000 // numbers read for all pairs, and again for all triples: some tenths of a second
-	maxGroupPlans      = 48         // maximum number of plans
-	minGroupPlans      = 4          // maximum number of plans if there are many nodes
-	groupPlanNodes     = 10_000     // limit of the sum of the nodes of all plans; the number of plans stays between the two limits above
+	maxEstimateWork    = 40_000_000 // estimates times estimator.size, for pairs, and again for triples: some tenths of a second
+	maxGroupPlans      = 48         // plan limit with few candidates
+	minGroupPlans      = 4          // plan limit with many candidates
+	groupPlanNodes     = 10_000     // between these: the plan limit times the number of candidates (planLimit)
 	extraPodHeadroom   = 4          // percent added to the pods' requests if a plan without it fails
 )
 
@@ -29,54 +29,55 @@ type nodeGroup struct {
 	price catalog.Price   // of the nodes
 	cost  float64         // of moving the pods
 
-	saving catalog.Price // estimated
-	worth  float64       // saving per cost, as Move.perCost
+	saving        catalog.Price // estimated
+	savingPerCost float64       // as Move.savingPerCost, with the estimated saving
 }
 
-// tryNodeGroups adds moves of groups of up to three nodes with few pods. With few large pods, the free room of a node
-// depends on their combination. So for some groups other instance types, or one node less, are sufficient. There are
-// far too many groups to plan each. So the price of new nodes is estimated for each group, and the simulation checks
-// the groups with the highest estimated worth. About one group in a hundred passes this check, and is planned.
+// tryNodeGroups adds moves of groups of up to three nodes with few pods. If a node has few large pods, its free room
+// depends on the combination of these pods. So for the pods of some groups other instance types, or one node less, are
+// sufficient. There are far too many groups to plan each. So the price of new nodes is estimated for each group, and
+// the simulation checks the groups with the highest estimated saving per cost. About one group in a hundred passes this
+// check, and is planned.
 func (x *extension) tryNodeGroups(order []int) {
 	nodes := x.withFewPods(order)
 	if len(nodes) == 0 {
 		return
 	}
 	l := x.s.newGroupSearch(nodes)
-	all, pairs := l.singlesAndPairs()
-	if x.tryBest(l, all) == 0 {
+	singlesAndPairs, pairs := l.singlesAndPairs()
+	if x.tryBest(l, singlesAndPairs) == 0 {
 		x.tryBest(l, l.triples(pairs))
 	}
 }
 
-// tryBest tries the groups, best first, and returns how many groups were removed.
-func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (kept int) {
-	slices.SortStableFunc(all, byGroupWorth)
+// tryBest tries the groups, best first, and returns how many of them it removed at least in part.
+func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (removed int) {
+	slices.SortStableFunc(all, groupsBySavingPerCost)
 	var failed []*nodeGroup
-	left := x.p.planLimit(groupPlanNodes, minGroupPlans, maxGroupPlans)
-	for i, checks := 0, 0; i < len(all) && left > 0 && checks < maxNodeChecks; i++ {
+	plansLeft := x.p.planLimit(groupPlanNodes, minGroupPlans, maxGroupPlans)
+	for i, checks := 0, 0; i < len(all) && plansLeft > 0 && checks < maxNodeChecks; i++ {
 		h := &all[i]
 		if slices.ContainsFunc(failed, h.isEquivalent) || !x.mayRemove(x.p.nodeNames(h.nodes)) {
 			continue
 		}
-		checks += x.p.podCount(h.nodes) * len(x.sim.nodes) * x.sim.tries()
+		checks += x.p.podCount(h.nodes) * len(x.sim.nodes) * x.sim.maxTries()
 		if !x.wouldSchedule(h.nodes, l.estimator.plannedNodes(h.pods)) {
 			continue
 		}
-		left--
+		plansLeft--
 		if x.try(h.nodes, headroom{}) == 0 && x.try(h.nodes, headroom{pods: extraPodHeadroom}) == 0 {
 			failed = append(failed, h)
 		} else {
-			if kept++; x.sim.order == oneAtATime {
+			if removed++; x.sim.order == oneAtATime {
 				break
 			}
 		}
 	}
-	return kept
+	return removed
 }
 
-// byGroupWorth orders groups by estimated worth, highest first.
-func byGroupWorth(a, b nodeGroup) int { return cmp.Compare(b.worth, a.worth) }
+// groupsBySavingPerCost orders groups by estimated saving per cost, highest first.
+func groupsBySavingPerCost(a, b nodeGroup) int { return cmp.Compare(b.savingPerCost, a.savingPerCost) }
 
 // isEquivalent reports whether both groups have equal pods and the same price: if one group fails, so does the other.
 func (h *nodeGroup) isEquivalent(other *nodeGroup) bool {
@@ -88,7 +89,7 @@ func (x *extension) withFewPods(order []int) []int {
 	var out []int
 	for _, c := range order {
 		n := x.p.candidates[c].node
-		if len(n.Pods) > 0 && len(n.Pods) <= maxPodsOfGroupNode && len(out) < maxPairedNodes && !x.mustStay(c) &&
+		if len(n.Pods) > 0 && len(n.Pods) <= maxPodsOfGroupNode && len(out) < maxPairedNodes && !x.isTaken(c) &&
 			x.removalsLeft(n.Pool) > 0 && !slices.ContainsFunc(n.Pods, x.isExcluded) {
 			out = append(out, c)
 		}
@@ -96,7 +97,7 @@ func (x *extension) withFewPods(order []int) []int {
 	return out
 }
 
-// isExcluded reports whether no group may contain a node with this pod.
+// isExcluded reports whether the pod excludes its node from all groups.
 func (x *extension) isExcluded(p cluster.Pod) bool {
 	return isNotSimulated(p) || x.sim.order == oneAtATime && !isEvictedInSequence(&p)
 }
@@ -111,9 +112,9 @@ type groupSearch struct {
 	maxEstimates int                   // maximum number of estimates for pairs, and again for triples
 }
 
-// newGroupSearch prepares the estimates. Several pods may share a node only if its instance type is one of a candidate
-// with few pods, or would be launched if all candidates were removed. If estimates take long, only the first nodes are
-// used: n nodes have about n²/2 pairs.
+// newGroupSearch prepares the estimates. In an estimate, several pods share a new node only if its instance type is
+// that of a candidate with few pods, or would be launched if all candidates were removed. If estimates take long, only
+// the first nodes are used: n nodes have about n²/2 pairs.
 func (s *search) newGroupSearch(nodes []int) *groupSearch {
 	types, gone := map[string]bool{}, make([]bool, len(s.p.candidates))
 	for _, name := range s.bestTypes {
@@ -136,36 +137,38 @@ func (s *search) newGroupSearch(nodes []int) *groupSearch {
 	return l
 }
 
-// singlesAndPairs returns the single nodes and pairs of nodes that may be worth it, and all pairs that save anything.
-func (l *groupSearch) singlesAndPairs() (worth, saving []nodeGroup) {
+// singlesAndPairs returns the single nodes and pairs of nodes that may meet the threshold, and all pairs that save
+// anything.
+func (l *groupSearch) singlesAndPairs() (promising, savingPairs []nodeGroup) {
 	for i, c := range l.nodes {
-		if h, ok := l.estimate(c); ok && l.mayBeWorth(&h) {
-			worth = append(worth, h)
+		if h, ok := l.estimate(c); ok && l.mayMeetThreshold(&h) {
+			promising = append(promising, h)
 		}
 		for _, with := range l.nodes[:i] {
 			if h, ok := l.estimate(with, c); ok {
-				saving = append(saving, h)
+				savingPairs = append(savingPairs, h)
 			}
 		}
 	}
-	for i := range saving {
-		if l.mayBeWorth(&saving[i]) {
-			worth = append(worth, saving[i])
+	for i := range savingPairs {
+		if l.mayMeetThreshold(&savingPairs[i]) {
+			promising = append(promising, savingPairs[i])
 		}
 	}
-	return worth, saving
+	return promising, savingPairs
 }
 
-// triples extends the pairs with the highest worth by each further node, and returns the triples that may be worth it.
+// triples extends the pairs with the highest saving per cost by each further node, and returns the triples that may
+// meet the threshold.
 func (l *groupSearch) triples(pairs []nodeGroup) []nodeGroup {
-	slices.SortStableFunc(pairs, byGroupWorth)
+	slices.SortStableFunc(pairs, groupsBySavingPerCost)
 	var out []nodeGroup
 	for _, pair := range pairs[:min(len(pairs), maxExtendedPairs, l.maxEstimates/max(len(l.nodes), 1))] {
 		for _, c := range l.nodes {
 			if slices.Contains(pair.nodes, c) {
 				continue
 			}
-			if h, ok := l.estimate(pair.nodes[0], pair.nodes[1], c); ok && l.mayBeWorth(&h) {
+			if h, ok := l.estimate(pair.nodes[0], pair.nodes[1], c); ok && l.mayMeetThreshold(&h) {
 				out = append(out, h)
 			}
 		}
@@ -173,7 +176,7 @@ func (l *groupSearch) triples(pairs []nodeGroup) []nodeGroup {
 	return out
 }
 
-// estimate estimates the saving of removing the nodes together. It returns false if they save nothing.
+// estimate estimates the saving of removing the nodes together. It returns false if their removal saves nothing.
 func (l *groupSearch) estimate(nodes ...int) (nodeGroup, bool) {
 	h := nodeGroup{}
 	var groups [maxGroupNodes]estimateGroup
@@ -185,13 +188,13 @@ func (l *groupSearch) estimate(nodes ...int) (nodeGroup, bool) {
 	if !ok || price >= h.price {
 		return h, false
 	}
-	h.saving, h.worth = h.price-price, (h.price-price).Dollars()/(h.cost+1)
+	h.saving, h.savingPerCost = h.price-price, (h.price-price).Dollars()/(h.cost+1)
 	h.nodes, h.pods = slices.Clone(nodes), slices.Clone(groups[:len(nodes)])
 	return h, true
 }
 
-// mayBeWorth reports whether the group may meet the threshold.
-func (l *groupSearch) mayBeWorth(h *nodeGroup) bool {
+// mayMeetThreshold reports whether the group may meet the threshold, according to its estimated saving.
+func (l *groupSearch) mayMeetThreshold(h *nodeGroup) bool {
 	threshold := l.s.threshold
 	if l.s.isLowest() {
 		threshold = l.p.lowestThreshold()

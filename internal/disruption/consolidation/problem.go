@@ -24,7 +24,7 @@ type problem struct {
 	price catalog.Price // of all candidates
 	cost  float64       // of moving the pods of all candidates
 
-	pendingPlan packing.Plan // for the pending pods, if no candidate is removed
+	pendingPlan packing.Plan // of the pending pods, while all candidates stay
 }
 
 // candidate is a node that may be removed.
@@ -122,13 +122,13 @@ func (p *problem) withinLimits(order []int) []int {
 	taken := map[string]int{}
 	return slices.DeleteFunc(slices.Clone(order), func(c int) bool {
 		pool := p.candidates[c].node.Pool
-		room, bound := p.in.MaxRemovals[pool]
+		limit, isLimited := p.in.MaxRemovals[pool]
 		taken[pool]++
-		return bound && taken[pool] > room
+		return isLimited && taken[pool] > limit
 	})
 }
 
-// prefix returns the set of the first n candidates of the order: by candidate, whether it is one of them.
+// prefix returns the set of the first n candidates of the order: one entry per candidate, true if it is in the set.
 func (p *problem) prefix(order []int, n int) []bool {
 	gone := make([]bool, len(p.candidates))
 	for _, c := range order[:n] {
@@ -137,9 +137,9 @@ func (p *problem) prefix(order []int, n int) []bool {
 	return gone
 }
 
-// byWaste returns the candidates sorted by waste relative to the cost of moving, highest first, and how many have any
-// waste. fresh is the plan for the removal of all candidates. The waste of a candidate is its price minus its pods'
-// share of the price of the nodes that this plan launches.
+// byWaste returns the candidates sorted by waste relative to the cost of moving, highest first, and the number of
+// candidates with any waste. fresh is the plan for the removal of all candidates. The waste of a candidate is its price
+// minus its pods' share of the price of the nodes that fresh launches.
 func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	waste := make([]float64, len(p.candidates))
 	for i := range p.candidates {
@@ -190,15 +190,14 @@ func requestShare(p *cluster.Pod, m *packing.PlannedNode) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// planLimit returns the maximum number of plans of a strategy, from few to most. The more candidates there are, the
-// fewer plans: the number of plans times the number of candidates is at most nodes, unless few plans are more than
-// that.
-func (p *problem) planLimit(nodes, few, most int) int {
-	return min(max(nodes/len(p.candidates), few), most)
+// planLimit returns the maximum number of plans of a strategy, from minPlans to maxPlans. The more candidates there
+// are, the fewer plans: between these limits, the number of plans times the number of candidates is at most maxNodes.
+func (p *problem) planLimit(maxNodes, minPlans, maxPlans int) int {
+	return min(max(maxNodes/len(p.candidates), minPlans), maxPlans)
 }
 
-// isSettled reports whether no pods are in transit: no pod is pending, and no terminating node has pods. The pods of
-// stale nodes are ignored.
+// isSettled reports whether no pods are in transit: no pending pod has a place in the plan, and no terminating node has
+// pods. The pods of stale nodes are ignored.
 func (p *problem) isSettled() bool {
 	return len(p.pendingPlan.Placements)+len(p.pendingPlan.PlannedNodes) == 0 &&
 		!slices.ContainsFunc(p.in.Snapshot.Nodes, func(n cluster.Node) bool {
@@ -206,10 +205,10 @@ func (p *problem) isSettled() bool {
 		})
 }
 
-// hasPodsInTransit reports whether more than a quarter of the pods of terminating nodes will go to existing nodes. The
-// room for these pods must not be given to other pods: otherwise the last of them would need a node that is not in any
-// plan. Stale nodes are ignored.
-func (p *problem) hasPodsInTransit() bool {
+// existingNodesAwaitPods reports whether more than a quarter of the pods of terminating nodes will go to existing
+// nodes. Moves must not use the room for these pods: otherwise the last of these pods would need a node that is not in
+// any plan. Stale nodes are ignored.
+func (p *problem) existingNodesAwaitPods() bool {
 	leaving, takesPods := map[string]bool{}, map[string]bool{}
 	for i := range p.in.Snapshot.Nodes {
 		n := &p.in.Snapshot.Nodes[i]
@@ -226,7 +225,7 @@ func (p *problem) hasPodsInTransit() bool {
 			toExisting++
 		}
 	}
-	return toExisting*transitDivisor > len(leaving)
+	return toExisting*awaitedDivisor > len(leaving)
 }
 
 // podCount returns the number of pods of the candidates.
@@ -273,29 +272,29 @@ func (p *problem) incomingOf(m *Move, name func(k int) string) incoming {
 				requests = requests.Add(out.pods[i].pod.Requests)
 			}
 		}
-		if one, ok := simNodeOf(&plannedNode, p.in.Market, requests); ok {
-			out.nodes = append(out.nodes, one)
+		if simulated, ok := simNodeOf(&plannedNode, p.in.Market, requests); ok {
+			out.nodes = append(out.nodes, simulated)
 		}
 	}
 	return out
 }
 
-// reservePending takes the room on existing nodes that the pending pods will use from the simulation.
+// reservePending reduces the free room of the simulated nodes by the room that the pending pods will use.
 func (p *problem) reservePending(sim *simulation) {
-	waiting := make(map[string]*cluster.Pod, len(p.in.Snapshot.Pods))
+	pending := make(map[string]*cluster.Pod, len(p.in.Snapshot.Pods))
 	for i := range p.in.Snapshot.Pods {
-		waiting[p.in.Snapshot.Pods[i].ID()] = &p.in.Snapshot.Pods[i]
+		pending[p.in.Snapshot.Pods[i].ID()] = &p.in.Snapshot.Pods[i]
 	}
 	for _, placed := range p.pendingPlan.Placements {
-		if at, ok := sim.byName[placed.Node]; ok && waiting[placed.Pod] != nil {
-			sim.setFree(at, sim.nodes[at].free.Sub(waiting[placed.Pod].Requests))
+		if at, ok := sim.byName[placed.Node]; ok && pending[placed.Pod] != nil {
+			sim.setFree(at, sim.nodes[at].free.Sub(pending[placed.Pod].Requests))
 		}
 	}
 }
 
-// schedule adds the move's planned nodes and pods to the simulation. It reports whether each pod was scheduled; if not,
-// it leaves the simulation unchanged. With the order oneAtATime, it sets the move's EvictionOrder, unless the move
-// already has one.
+// schedule adds the move's planned nodes and pods to the simulation. It reports whether every pod was scheduled. If a
+// pod was not, schedule leaves the simulation unchanged. With the order oneAtATime, schedule sets the move's
+// EvictionOrder, unless the move already has one.
 func (p *problem) schedule(sim *simulation, m *Move) bool {
 	before, all := len(sim.nodes), p.incomingOf(m, func(k int) string { return m.PlannedNodes[k].Name })
 	for _, plannedNode := range all.nodes {

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	minLargeGroup       = 8      // nodes of the smallest group
-	maxLargeGroupPlans  = 32     // maximum number of plans
-	minLargeGroupPlans  = 12     // maximum number of plans if there are many nodes
-	largeGroupPlanNodes = 24_000 // limit of the sum of the nodes of all plans; the number of plans stays between the two limits above
+	minLargeGroup       = 8      // minimum number of nodes of a group
+	maxLargeGroupPlans  = 32     // plan limit with few candidates
+	minLargeGroupPlans  = 12     // plan limit with many candidates
+	largeGroupPlanNodes = 24_000 // between these: the plan limit times the number of candidates (planLimit)
 )
 
 // headrooms are tried in this order. More headroom saves less, but makes it more likely that all pods are schedulable.
 var headrooms = [...]headroom{{40, 4}, {50, 4}, {75, 6}, {100, 8}}
 
-// headroom is the room that a plan leaves free, in percent, so that its pods are schedulable in any order. The zero
-// value leaves nothing free.
+// headroom is the room that a plan leaves free, so that its pods are schedulable in any order. The zero value leaves
+// nothing free.
 type headroom struct {
-	nodes int64 // by this much the free room of existing nodes is reduced
-	pods  int64 // by this much each pod's requests are increased
+	nodes int64 // reduction of the free room of existing nodes, in percent
+	pods  int64 // increase of each pod's requests, in percent
 }
 
 // removeLargeGroups removes large groups of nodes with plans that leave headroom, for pods that arrive in drain order.
@@ -32,27 +32,27 @@ func removeLargeGroups(s *search, order []int) []Move {
 		return nil
 	}
 	s.order = drainOrders
-	most := s.plans + s.p.planLimit(largeGroupPlanNodes, minLargeGroupPlans, maxLargeGroupPlans)
+	maxPlans := s.plans + s.p.planLimit(largeGroupPlanNodes, minLargeGroupPlans, maxLargeGroupPlans)
 	for size := largestGroupSize; size >= minLargeGroup; size /= 2 {
-		for left := order; len(left) > 0 && s.plans < most; {
-			may := s.p.withinLimits(left)
-			if len(may) <= size/2 {
+		for left := order; len(left) > 0 && s.plans < maxPlans; {
+			removable := s.p.withinLimits(left)
+			if len(removable) <= size/2 {
 				break
 			}
-			x := s.newExtension(attempt{}, may)
-			x.tryLargeGroups(may, size)
+			x := s.newExtension(attempt{}, removable)
+			x.tryLargeGroups(removable, size)
 			x.confirm(nil)
 			if out := x.result(); len(out) > 0 {
 				return out
 			}
-			left = slices.DeleteFunc(slices.Clone(left), func(c int) bool { return slices.Contains(may, c) })
+			left = slices.DeleteFunc(slices.Clone(left), func(c int) bool { return slices.Contains(removable, c) })
 		}
 	}
 	return nil
 }
 
-// removeAsOneGroup removes the nodes as one group, because removeLargeGroups may have found their move in a larger
-// group. It is a strategy of Revalidate.
+// removeAsOneGroup removes the nodes of the order as one group. It is a strategy of Revalidate: removeLargeGroups may
+// have found the move of these nodes in a group of another size.
 func removeAsOneGroup(s *search, order []int) []Move {
 	if !s.p.isSettled() {
 		return nil
@@ -64,8 +64,8 @@ func removeAsOneGroup(s *search, order []int) []Move {
 	return x.result()
 }
 
-// tryLargeGroups tries groups of the given size, in the order of the candidates, until no node of a group can be
-// removed.
+// tryLargeGroups tries groups of the given size, in the order of the candidates. It ends with the first group of which
+// no node can be removed.
 func (x *extension) tryLargeGroups(order []int, size int) {
 	for removed := 1; removed > 0; {
 		var group []int
@@ -77,8 +77,8 @@ func (x *extension) tryLargeGroups(order []int, size int) {
 	}
 }
 
-// inflateRequests increases the requests of the pods in the snapshot, and the requests on its nodes. The caller must
-// own the snapshot.
+// inflateRequests increases the requests of the pending pods, and the requests on the nodes, in the snapshot. The
+// caller must own the slices of the snapshot.
 func (e headroom) inflateRequests(s *cluster.Snapshot) {
 	if e == (headroom{}) {
 		return

@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// removeOneByOne removes one group of up to three nodes whose pods are schedulable only in a certain order, each
-// evicted after the previous one is scheduled. This move is the only one of its result, because pods of other moves
-// would take the room of these pods.
+// removeOneByOne removes one group of up to three nodes whose pods are schedulable only in a certain order. Each pod is
+// evicted after the previous one is scheduled. The result has only this move, because pods of other moves would take
+// the room of its pods.
 func removeOneByOne(s *search, order []int) []Move {
 	if s.scarce || !s.p.isSettled() || !s.isLowest() || !s.p.in.LowChurn || !s.p.in.OneAtATime {
 		return nil
@@ -17,7 +17,8 @@ func removeOneByOne(s *search, order []int) []Move {
 	s.order = oneAtATime
 	x := s.newExtension(attempt{}, nil)
 	x.tryNodeGroups(order)
-	if len(x.moves) > 1 { // the group split into several moves: only the nodes of the first move are removed, the other nodes take pods
+	if len(x.moves) > 1 {
+		// The group is split into several moves. Only the nodes of the first move are removed; the other nodes take pods.
 		x.moves = x.moves[:1]
 		x.removed = make([]bool, len(s.p.candidates))
 		for _, name := range x.moves[0].Nodes {
@@ -34,11 +35,11 @@ const systemCritical = 2_000_000_000
 
 // isEvictedInSequence reports whether the pod can be evicted in a given order: it is replaced at once by a pod with
 // another name, like the pods of a ReplicaSet. Pods of other workloads are recreated only after the old pod has ended.
-// Critical pods are evicted last, and pods that tolerate the taint are never evicted.
+// Critical pods are evicted last, and pods that tolerate the taint disruptedTaint are never evicted.
 func isEvictedInSequence(p *cluster.Pod) bool {
-	leaving := requirements.Taint{Key: disruptedTaint, Effect: requirements.NoSchedule}
+	disrupted := requirements.Taint{Key: disruptedTaint, Effect: requirements.NoSchedule}
 	return (p.Owner == "" || strings.HasPrefix(p.Owner, "ReplicaSet/")) && p.Priority < systemCritical &&
-		!requirements.Tolerated(leaving, p.Tolerations)
+		!requirements.Tolerated(disrupted, p.Tolerations)
 }
 
 // disruptedTaint is the taint of nodes that are being disrupted.

@@ -10,11 +10,12 @@ import (
 
 const (
 	maxSmallerPlans  = 12  // maximum number of plans of replaceBySmaller
-	maxUnplacedShare = 0.3 // maximum share of the requests of a node's pods that may need a new node
+	maxUnplacedShare = 0.3 // maximum share of the requests of a node's pods that need a new node
 )
 
-// removeSingle removes single nodes whose pods may go to any other candidate. Earlier strategies exclude candidates as
-// targets, because they may be removed themselves. With low churn, it tries groups of up to three nodes too.
+// removeSingle removes single nodes whose pods go to any other node, candidates included. Earlier strategies move no
+// pods to candidates, because these candidates may be removed themselves. With low churn, removeSingle also tries
+// groups of up to three nodes.
 func removeSingle(s *search, order []int) []Move {
 	if s.scarce || !s.p.isSettled() {
 		return nil
@@ -30,12 +31,13 @@ func removeSingle(s *search, order []int) []Move {
 	return x.result()
 }
 
-// maxNodeChecks is the maximum number of checks by a strategy whether a pod fits a node. They take less than a second.
+// maxNodeChecks is the maximum number of times that a strategy checks whether a pod fits a node. The checks take less
+// than a second.
 const maxNodeChecks = 30_000_000
 
 // removeOntoOthers adds moves of single nodes whose pods kube-scheduler would schedule on existing nodes. It makes no
-// plan, because a plan would place the pods on other nodes than kube-scheduler, and because there are too many
-// candidates.
+// plans, because a plan would place the pods on other nodes than kube-scheduler does, and because there are too many
+// candidates for a plan each.
 func (x *extension) removeOntoOthers(order []int) {
 	done := attempt{removed: make([]bool, len(x.p.candidates))}
 	for checks := 0; len(order) > 0 && checks < maxNodeChecks; order = order[1:] {
@@ -48,14 +50,14 @@ func (x *extension) removeOntoOthers(order []int) {
 			Price:  x.p.candidates[c].price,
 			Saving: x.p.candidates[c].price,
 		}
-		if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 || slices.ContainsFunc(n.Pods, isNotSimulated) {
+		if x.isTaken(c) || x.removalsLeft(n.Pool) < 1 || slices.ContainsFunc(n.Pods, isNotSimulated) {
 			continue
 		}
 		if _, ok := x.s.evaluate(&m, nil); !ok {
 			continue
 		}
 		x.sim.cordon(n.Name, true)
-		if x.sim.fitsEach(n.Pods) {
+		if x.sim.eachFitsAlone(n.Pods) {
 			checks += len(n.Pods) * len(x.sim.nodes)
 			m.Placements = x.placeOnExisting(&m, n.Pods)
 		}
@@ -73,8 +75,9 @@ func (x *extension) removeOntoOthers(order []int) {
 // isNotSimulated reports whether the simulation cannot predict the pod's node.
 func isNotSimulated(p cluster.Pod) bool { return isConstrained(&p) || p.Unplannable != "" }
 
-// placeOnExisting places the move's pods on existing nodes, sorted by pod. It returns nil if a pod would go elsewhere,
-// or if capacity is scarce and the room is worth more than the saving.
+// placeOnExisting schedules the move's pods on existing nodes, and returns their placements, sorted by pod. It returns
+// nil if a pod would go to a planned node or to none, or if capacity is scarce and the used room is worth more than the
+// saving.
 func (x *extension) placeOnExisting(m *Move, pods []cluster.Pod) []packing.Placement {
 	room := x.valueOfFreeRoom()
 	arrivals := x.sim.placeOnExisting(pods)
@@ -93,8 +96,8 @@ func (x *extension) placeOnExisting(m *Move, pods []cluster.Pod) []packing.Place
 	return out
 }
 
-// replaceBySmaller adds moves of single nodes most of whose pods fit other nodes, while the other pods need a small new
-// node.
+// replaceBySmaller adds moves of single nodes whose pods mostly fit other nodes, so that the remaining pods need only a
+// small new node.
 func (x *extension) replaceBySmaller(order []int) {
 	tries, checks := 0, 0
 	for _, c := range order {
@@ -102,7 +105,7 @@ func (x *extension) replaceBySmaller(order []int) {
 		if tries == maxSmallerPlans || checks > maxNodeChecks {
 			return
 		}
-		if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 ||
+		if x.isTaken(c) || x.removalsLeft(n.Pool) < 1 ||
 			x.p.priceShare(x.p.candidates[c].price) < x.s.threshold*x.p.costShare(x.p.candidates[c].cost) ||
 			slices.ContainsFunc(n.Pods, isNotSimulated) {
 			continue

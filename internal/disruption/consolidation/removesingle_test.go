@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestRemoveSingle: n0 has the highest waste, is the first candidate, and would be replaced with an equivalent node. So
-// n0 stays, and the pods of n1 may use its free room.
+// TestRemoveSingle: n0 has the highest waste and is the first candidate, but would be replaced with an equivalent node.
+// So n0 stays, and the pods of n1 may use the free room of n0.
 func TestRemoveSingle(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -17,19 +17,19 @@ func TestRemoveSingle(t *testing.T) {
 		return row{cores, catalog.OnDemand, catalog.Price(cores) * cent, pods}
 	}
 	for name, c := range map[string]struct {
-		nodes  []row
-		change func(*consolidation.Input)
-		goes   bool
-		buys   int
+		nodes     []row
+		change    func(*consolidation.Input)
+		isRemoved bool // n1 is removed
+		launches  int  // number of launched nodes
 	}{
-		"all pods fit":                  {nodes: []row{node(4, 3000), node(1, 900)}, goes: true},
-		"some pods need a smaller node": {nodes: []row{node(4, 3000), node(2, 900, 300)}, goes: true, buys: 1},
+		"all pods fit":                  {nodes: []row{node(4, 3000), node(1, 900)}, isRemoved: true},
+		"some pods need a smaller node": {nodes: []row{node(4, 3000), node(2, 900, 300)}, isRemoved: true, launches: 1},
 		"most pods need a new node":     {nodes: []row{node(4, 3000), node(2, 900, 850)}},
 		"not enough room": {nodes: []row{node(4, 3000), node(1, 900)},
 			change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }},
 		"no removals allowed": {nodes: []row{node(4, 3000), node(1, 900)},
 			change: func(in *consolidation.Input) { in.MaxRemovals["general"] = 0 }},
-		"another node terminates without pods": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, goes: true,
+		"another node terminates without pods": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, isRemoved: true,
 			change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[2].Leaving = true
 			}},
@@ -38,31 +38,31 @@ func TestRemoveSingle(t *testing.T) {
 				in.Snapshot.Nodes[2].Leaving = true
 			}},
 		"another node is stale with a pod": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)},
-			goes: true, change: func(in *consolidation.Input) {
+			isRemoved: true, change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[2].Leaving, in.Stale = true, map[string]bool{"n2": true}
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 1, 2, 4), c.nodes...)
+			in := fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 1, 2, 4), c.nodes...)
 			in.MaxRemovals = map[string]int{"general": 1}
 			if c.change != nil {
 				c.change(&in)
 			}
 			out := consolidation.Find(in)
-			judge(t, in, out)
-			if !c.goes {
+			checkResult(t, in, out)
+			if !c.isRemoved {
 				if len(out.Moves) > 0 {
-					t.Fatalf("%v go", out.Moves[0].Nodes)
+					t.Fatalf("%v are removed, want none", out.Moves[0].Nodes)
 				}
 				return
 			}
 			if len(out.Moves) != 1 || !slices.Equal(out.Moves[0].Nodes, []string{"n1"}) ||
-				len(out.Moves[0].PlannedNodes) != c.buys || out.Saving != cent {
-				t.Fatalf("moves %+v save %s; want the move of n1 with %d planned nodes", out.Moves, out.Saving, c.buys)
+				len(out.Moves[0].PlannedNodes) != c.launches || out.Saving != cent {
+				t.Fatalf("moves %+v save %s; want the move of n1 with %d planned nodes, saving %s", out.Moves, out.Saving, c.launches, cent)
 			}
-			if again := consolidation.Find(done(t, in, out.Moves, 0)); len(again.Moves) > 0 {
-				t.Errorf("then %v are removed", again.Moves[0].Nodes)
+			if again := consolidation.Find(afterMoves(t, in, out.Moves, 0)); len(again.Moves) > 0 {
+				t.Errorf("a second pass removes %v, want no moves", again.Moves[0].Nodes)
 			}
 		})
 	}

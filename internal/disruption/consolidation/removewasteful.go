@@ -7,31 +7,31 @@ import (
 )
 
 const (
-	halvings     = 6 // number of prefixes, each half as long as the one before
-	refinements  = 4 // number of prefixes a little shorter or longer than the best
+	halvings     = 6 // number of tried prefixes, each half as long as the one before
+	refinements  = 4 // number of tried prefixes that are a little shorter or longer than the best
 	verifyRounds = 4 // maximum number of plans for the remaining moves of an attempt
 )
 
-// removeWasteful removes the candidates with the highest waste, all at once, as far as it is worth it. Then it extends
-// the best attempt by small groups of nodes.
+// removeWasteful removes the candidates with the highest waste, all at once, as far as their moves are worth it. Then
+// it extends the best attempt by small groups of nodes.
 func removeWasteful(s *search, order []int) []Move {
 	s.plansBefore, s.order = s.plans, smallFirst
 	best := attempt{removed: make([]bool, len(s.p.candidates))}
-	may := s.p.withinLimits(order)
-	if len(may) == len(order) {
+	removable := s.p.withinLimits(order)
+	if len(removable) == len(order) {
 		all := s.all
 		if s.evaluateAttempt(&all); all.score > 0 {
 			s.keepSchedulable(&all)
 			best = all
 		}
 	}
-	best = s.bestPrefix(best, may, min(s.wasteful, len(may)))
-	best = s.verifyMoves(s.withoutEquivalents(best))
+	best = s.bestPrefix(best, removable, min(s.wasteful, len(removable)))
+	best = s.verifyMoves(s.avoidEquivalentReplacements(best))
 	return slices.Concat(best.moves, s.extend(best, order))
 }
 
-// tryPrefix removes the first n candidates of the order, as far as it is worth it. The plan does not depend on the
-// threshold and is made once.
+// tryPrefix removes the first n candidates of the order, as far as their moves are worth it. The plan does not depend
+// on the threshold, so it is made once for each n.
 func (s *search) tryPrefix(order []int, n int) attempt {
 	t, known := s.prefixes[n]
 	if !known {
@@ -42,9 +42,9 @@ func (s *search) tryPrefix(order []int, n int) attempt {
 	return t
 }
 
-// bestPrefix tries prefixes of the order of different lengths, and returns the best attempt, which may be the given
-// one. It tries the whole order, then its first wasteful candidates (those with any waste), then half of these and so
-// on, and finally lengths near the best.
+// bestPrefix tries prefixes of the order, and returns the attempt with the highest score: best, or that of a prefix. It
+// tries the whole order, then its first wasteful candidates (wasteful is their number), then half of these and so on,
+// and finally lengths near the best.
 func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 	at, tried := len(order), map[int]bool{}
 	try := func(n int) {
@@ -75,8 +75,8 @@ func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 }
 
 // verifyMoves returns an attempt whose moves do not depend on moves that were left out: verify must accept the plan for
-// the remaining moves alone. Otherwise it plans the removal of their nodes again. The attempt has no moves if verify
-// accepts none.
+// the remaining moves alone. If verify does not, verifyMoves plans the removal of the remaining nodes again. After
+// verifyRounds such plans without success, it returns an attempt without moves.
 func (s *search) verifyMoves(t attempt) attempt {
 	for range verifyRounds {
 		if t.complete || len(t.moves) == 0 {
@@ -88,7 +88,7 @@ func (s *search) verifyMoves(t attempt) attempt {
 				gone[s.p.byNode[name]] = true
 			}
 		}
-		if left := s.p.restrict(t, gone); len(verify.Check(s.snapshotWithout(gone), s.p.in.Market, left)) == 0 {
+		if rest := s.p.restrict(t, gone); len(verify.Check(s.snapshotWithout(gone), s.p.in.Market, rest)) == 0 {
 			return t
 		}
 		t = s.try(gone)

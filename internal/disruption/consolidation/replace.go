@@ -8,22 +8,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// replacePlans is the maximum number of groups that Replace plans. Up to this number of nodes, each node is a group: it
-// has its own plan and move. With more nodes, a group has several nodes, so that the work does not grow with their
-// number.
-const replacePlans = 16
+// maxReplaceGroups is the maximum number of groups that Replace plans. Up to this number of nodes, each node is a
+// group: it has its own plan and move. With more nodes, a group has several nodes, so that the number of plans does not
+// grow.
+const maxReplaceGroups = 16
 
 // Stuck is a node that must be removed but cannot be, because of a pod.
 type Stuck struct {
 	Node    string          // name of the cluster.Node
-	Pods    int             // pods that do not fit
+	Pods    int             // number of pods that do not fit
 	Refusal packing.Refusal // of the first of these pods
 }
 
-// Replace returns moves that remove the nodes at any price. It ignores rules and Input.Nodes, except for the prices and
-// costs there. Each node is a move of its own. With more than replacePlans nodes, some may share a planned node and
-// form one move. Pods go to nodes that stay if they fit there, and never to another of the removed nodes. Planned nodes
-// keep all offerings that hold their pods, and pending pods keep their planned places.
+// Replace returns moves that remove the nodes at any price. It ignores rules. nodes are the candidates; of Input.Nodes,
+// Replace uses only their prices and costs. Each node is a move of its own. With more than maxReplaceGroups nodes, some
+// may share a planned node and form one move. Pods go to nodes that stay if they fit there, and never to another of the
+// removed nodes. Planned nodes keep all offerings that hold their pods, and pending pods keep their planned places.
 //
 // Nodes with a pod that does not fit stay and are in Result.Stuck. Replace ignores a name if the node does not exist,
 // has no NodeClaim, is not initialized or is terminating. Moves are in the order of their first nodes. Saving may be
@@ -44,10 +44,10 @@ func Replace(in Input, nodes []string) Result {
 		seq := newSequence(s, all)
 		pending := attempt{removed: make([]bool, len(all))}
 		if len(in.Snapshot.Pods) > 0 {
-			pending.plan = s.solve(seq.now)
+			pending.plan = s.solve(seq.current)
 		}
 		seq.start(pending)
-		for group := range slices.Chunk(all, (len(all)+replacePlans-1)/replacePlans) {
+		for group := range slices.Chunk(all, (len(all)+maxReplaceGroups-1)/maxReplaceGroups) {
 			moves, stuck := seq.removeGroup(group)
 			out.Moves, out.Stuck = append(out.Moves, moves...), append(out.Stuck, stuck...)
 		}

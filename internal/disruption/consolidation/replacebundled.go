@@ -13,15 +13,15 @@ import (
 const maxSingleBundles = 8
 
 // replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies may
-// have failed on such nodes because they rely on moves that were not made. The nodes are planned together. If that
-// gives no move and few nodes may be removed, the nodes are planned one by one: in the plan for all, their pods may
-// share new nodes with pods of nodes that may not be removed too.
+// have failed on such nodes because they rely on moves that were not made. The nodes are planned together. If this plan
+// gives no move and few nodes may be removed, each node is planned alone: in the plan for all nodes, pods of several
+// nodes may share a new node, and the disruption budgets may forbid to remove all these nodes.
 func replaceBundled(s *search, order []int) []Move {
 	s.order = smallFirst
-	may := s.p.withinLimits(order)
-	x := s.newExtension(attempt{}, may)
+	removable := s.p.withinLimits(order)
+	x := s.newExtension(attempt{}, removable)
 	x.replaceBundles(order)
-	for i := 0; i < len(order) && i < maxSingleBundles && len(may) <= maxSingleBundles && len(x.moves) == 0; i++ {
+	for i := 0; i < len(order) && i < maxSingleBundles && len(removable) <= maxSingleBundles && len(x.moves) == 0; i++ {
 		if t := x.planBundled(order[i : i+1]); t != nil {
 			x.acceptBest(*t)
 		}
@@ -30,7 +30,8 @@ func replaceBundled(s *search, order []int) []Move {
 	return x.result()
 }
 
-// replaceBundles plans all nodes that may be removed at once, and accepts the best moves. The pods of several nodes may share a new node.
+// replaceBundles plans all nodes that may be removed at once, and accepts the best moves. The pods of several nodes may
+// share a new node.
 func (x *extension) replaceBundles(order []int) {
 	t := x.s.bundled
 	if t == nil || slices.Contains(x.removed, true) {
@@ -44,17 +45,17 @@ func (x *extension) replaceBundles(order []int) {
 	x.acceptBest(*t)
 }
 
-// planBundled plans the removal of all nodes of the order that may be removed, the pods of each as one bundle; nil
-// without such nodes.
+// planBundled plans the removal of all nodes of the order that may be removed, with the pods of each node as one
+// bundle. It returns nil if no node may be removed.
 func (x *extension) planBundled(order []int) *attempt {
-	tied := newBundles(x.p)
+	b := newBundles(x.p)
 	t := attempt{removed: make([]bool, len(x.p.candidates))}
 	var pods []cluster.Pod
 	for _, c := range order {
-		if x.mustStay(c) || x.removalsLeft(x.p.candidates[c].node.Pool) < 1 {
+		if x.isTaken(c) || x.removalsLeft(x.p.candidates[c].node.Pool) < 1 {
 			continue
 		}
-		if pod, ok := tied.bundle(c, x.p.candidates[c].node); ok {
+		if pod, ok := b.bundle(c, x.p.candidates[c].node); ok {
 			t.removed[c] = true
 			pods = append(pods, pod)
 		}
@@ -66,11 +67,11 @@ func (x *extension) planBundled(order []int) *attempt {
 	snapshot := x.seq.snapshotWith(t.removed)
 	snapshot.Pods = pods
 	t.plan = x.s.solve(snapshot)
-	tied.unbundle(&t.plan, x.p.candidates)
+	b.unbundle(&t.plan, x.p.candidates)
 	return &t
 }
 
-// maxAlternatives is the maximum number of alternative requirements of a bundle that are combined from two lists.
+// maxAlternatives is the maximum number of pairs of alternative requirements that andRequirements combines.
 const maxAlternatives = 8
 
 // bundles represents all pods of a candidate as one pod, the bundle. If a node has room for a bundle, each pod of the
@@ -79,13 +80,13 @@ const maxAlternatives = 8
 //
 // A candidate has no bundle if one of its pods is constrained, or if another pod has anti-affinity with one of them.
 type bundles struct {
-	of       map[string]int         // candidate, by ID of its bundle
-	avoids   []cluster.Term         // all required anti-affinity terms
+	of       map[string]int         // candidates, by ID of their bundles
+	avoids   []cluster.Term         // the required anti-affinity terms of all pods
 	repelled map[*cluster.Kind]bool // cache of isRepelled
 }
 
-// bundled is the namespace of bundles. It is not a valid name of a namespace, and is sorted last.
-const bundled = "~"
+// bundleNamespace is the namespace of bundles. It is not a valid name of a namespace, and is sorted last.
+const bundleNamespace = "~"
 
 // newBundles collects the anti-affinity terms of the problem.
 func newBundles(p *problem) *bundles {
@@ -111,7 +112,7 @@ func newBundles(p *problem) *bundles {
 
 // bundle returns the candidate's bundle, and false if the candidate has none.
 func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
-	out := cluster.Pod{Namespace: bundled, Name: n.Name, Node: n.Name}
+	out := cluster.Pod{Namespace: bundleNamespace, Name: n.Name, Node: n.Name}
 	if len(n.Pods) == 0 || slices.ContainsFunc(n.Residents, func(r cluster.Resident) bool { return b.isRepelled(r.Kind) }) {
 		return out, false
 	}
@@ -141,8 +142,8 @@ func (b *bundles) isRepelled(k *cluster.Kind) bool {
 	return out
 }
 
-// andRequirements returns the alternatives that satisfy both an alternative of a and an alternative of b. An empty list
-// accepts any node. It returns false if there are none or too many.
+// andRequirements returns the combinations of an alternative of a with an alternative of b. An empty list accepts any
+// node. andRequirements returns false if all combinations are contradictory or if there are too many.
 func andRequirements(a, b []requirements.Requirements) ([]requirements.Requirements, bool) {
 	switch {
 	case len(b) == 0 || len(a) == len(b) && &a[0] == &b[0]:

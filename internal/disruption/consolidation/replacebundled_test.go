@@ -12,15 +12,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestReplaceOneByOne: a node whose pods would be unschedulable on the other nodes is replaced with one node that holds
-// all of them, if that is cheaper.
-func TestReplaceOneByOne(t *testing.T) {
+// TestReplaceWithOneNode: a node with pods that would be unschedulable on the other nodes is replaced with one node
+// that holds all its pods, if the new node is cheaper.
+func TestReplaceWithOneNode(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	node := func(price catalog.Price, pods ...int64) row { return row{4, catalog.OnDemand, price, pods} }
 	// The other nodes have room for the pods of n0, but the small pod takes the room of the large one.
 	fleet := func() consolidation.Input {
-		return rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), node(5*cent, 1900, 1000), node(4*cent, 2000), node(4*cent, 2900))
+		return fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4),
+			node(5*cent, 1900, 1000), node(4*cent, 2000), node(4*cent, 2900))
 	}
 	pod := func(in *consolidation.Input, i int) *cluster.Pod { return &in.Snapshot.Nodes[0].Pods[i] }
 	arch := func(values ...string) []requirements.Requirements {
@@ -28,23 +29,22 @@ func TestReplaceOneByOne(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*consolidation.Input)
-		goes   bool
+		want   bool // n0 is replaced
 	}{
-		"cheaper":             {goes: true},
+		"cheaper":             {want: true},
 		"same price":          {change: func(in *consolidation.Input) { in.Nodes["n0"] = consolidation.Candidate{Price: 4 * cent, Cost: 2} }},
 		"no removals allowed": {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 0} }},
-		"one removal allowed": {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 1} }, goes: true},
-		"equal requirements": {change: func(in *consolidation.Input) {
+		"one removal allowed": {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 1} }, want: true},
+		"compatible requirements": {change: func(in *consolidation.Input) {
 			pod(in, 0).Required, pod(in, 1).Required = arch("amd64", "arm64"), arch("amd64")
-		}, goes: true},
-		"one pod without requirements": {change: func(in *consolidation.Input) { pod(in, 1).Required = arch("amd64") }, goes: true},
+		}, want: true},
+		"one pod without requirements": {change: func(in *consolidation.Input) { pod(in, 1).Required = arch("amd64") }, want: true},
 		"contradicting requirements": {change: func(in *consolidation.Input) {
-			pod(in, 0).Required,
-				pod(in, 1).Required = arch("arm64"), arch("amd64")
+			pod(in, 0).Required, pod(in, 1).Required = arch("arm64"), arch("amd64")
 		}},
-		"one tolerates more": {change: func(in *consolidation.Input) {
+		"one pod tolerates more taints": {change: func(in *consolidation.Input) {
 			pod(in, 0).Tolerations = []requirements.Toleration{{Operator: "Exists"}}
-		}, goes: true},
+		}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,72 +54,75 @@ func TestReplaceOneByOne(t *testing.T) {
 				c.change(&in)
 			}
 			out := consolidation.Find(in)
-			judge(t, in, out)
-			if len(out.Moves) > 0 != c.goes {
-				t.Fatalf("moves: %+v", out.Moves)
+			checkResult(t, in, out)
+			if len(out.Moves) > 0 != c.want {
+				t.Fatalf("moves %+v, want a move: %v", out.Moves, c.want)
 			}
-			if c.goes && (len(out.Moves[0].PlannedNodes) != 1 || out.Saving != cent) {
-				t.Errorf("%d nodes are launched, which saves %s", len(out.Moves[0].PlannedNodes), out.Saving)
+			if c.want && (len(out.Moves[0].PlannedNodes) != 1 || out.Saving != cent) {
+				t.Errorf("the move launches %d nodes and saves %s, want 1 and %s", len(out.Moves[0].PlannedNodes), out.Saving, cent)
 			}
 		})
 	}
 }
 
-// TestFullAndCheaper: in a full fleet whose instance types have become cheaper, as many nodes as allowed are replaced
-// at once, and eventually all.
-func TestFullAndCheaper(t *testing.T) {
+// TestFullFleetAfterPriceCut: in a full fleet whose instance types have become cheaper, each pass replaces as many
+// nodes as MaxRemovals allows, until all are replaced.
+func TestFullFleetAfterPriceCut(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	var all []row
 	for n := range int64(30) {
 		all = append(all, row{4, catalog.OnDemand, 5 * cent, []int64{700 + 10*n, 900, 950, 1000}})
 	}
-	in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
+	in := fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
 	for round, left := 0, 30; left > 0; round, left = round+1, left-4 {
 		in.MaxRemovals = map[string]int{"general": 4}
 		out := consolidation.Find(in)
-		judge(t, in, out)
+		checkResult(t, in, out)
 		gone := 0
 		for _, m := range out.Moves {
 			gone += len(m.Nodes)
 		}
 		if gone != min(left, 4) || out.Saving != catalog.Price(min(left, 4))*cent {
-			t.Fatalf("round %d: %d nodes are removed, which saves %s", round, gone, out.Saving)
+			t.Fatalf("round %d: %d nodes are removed, which saves %s; want %d nodes, saving %s", round, gone, out.Saving,
+				min(left, 4), catalog.Price(min(left, 4))*cent)
 		}
-		in = done(t, in, out.Moves, round)
+		in = afterMoves(t, in, out.Moves, round)
 	}
 	if out := consolidation.Find(in); len(out.Moves) > 0 {
 		t.Fatalf("a move is left: %+v", out.Moves[0])
 	}
 }
 
-// TestRevalidate: for any of the moves of a result, Revalidate returns moves of their nodes that are valid without the other moves.
+// TestRevalidate: for the nodes of some moves of a result, Revalidate returns moves that are valid without the other
+// moves of that result.
 func TestRevalidate(t *testing.T) {
 	t.Parallel()
 	market := smallMarket(t)
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawFleet(t, market)
-		d := dice(rapid.Uint64().Draw(t, "who"))
+		d := dice(rapid.Uint64().Draw(t, "seed of the choice"))
 		var chosen []string
 		for _, m := range consolidation.Find(in).Moves {
 			if d.roll(2) == 0 {
 				chosen = append(chosen, m.Nodes...)
 			}
 		}
-		out := consolidation.Revalidate(in, append(chosen, "nobody"))
-		judge(t, in, out)
+		out := consolidation.Revalidate(in, append(chosen, "missing"))
+		checkResult(t, in, out)
 		for _, m := range out.Moves {
 			for _, name := range m.Nodes {
 				if !slices.Contains(chosen, name) {
-					t.Fatalf("%s is removed, but was not chosen: %v", name, chosen)
+					t.Fatalf("%s is removed, but is not one of %v", name, chosen)
 				}
 			}
 		}
 	})
 }
 
-// TestReplaceBundled: each node can be replaced for a third less. The first moves are dropped, because their pods are
-// unschedulable when all other nodes take pods too. The target nodes of these moves can still be replaced.
+// TestReplaceBundled: each node can be replaced by a new node that costs a third less. The moves of earlier strategies
+// are dropped, because their pods are unschedulable when all other nodes take pods too. The nodes to which these moves
+// would have moved pods can still be replaced.
 func TestReplaceBundled(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -134,17 +137,17 @@ func TestReplaceBundled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 2, 4, 8), nodes...)
+			in := fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 2, 4, 8), nodes...)
 			in.MaxRemovals = map[string]int{"general": 1}
 			out := consolidation.Find(in)
-			judge(t, in, out)
+			checkResult(t, in, out)
 			if len(out.Moves) == 0 {
 				t.Fatal("no node is removed")
 			}
 			again := consolidation.Revalidate(in, out.Moves[0].Nodes)
-			judge(t, in, again)
+			checkResult(t, in, again)
 			if again.Saving < out.Moves[0].Saving {
-				t.Errorf("revalidated, it saves only %s, before %s", again.Saving, out.Moves[0].Saving)
+				t.Errorf("the revalidated move saves only %s, before %s", again.Saving, out.Moves[0].Saving)
 			}
 		})
 	}

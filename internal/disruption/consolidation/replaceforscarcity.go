@@ -10,16 +10,16 @@ import (
 
 const (
 	maxScarcePlans         = 40  // maximum number of plans
-	maxUnplacedShareScarce = 0.8 // the share of the requests of a node's pods that need a new node must be below this
-	minRelativeSaving      = 0.7 // minimum saving per cost of a further node, as a share of that of the best node
-	transitDivisor         = 4   // pods in transit: more than one in this many (hasPodsInTransit)
+	maxUnplacedShareScarce = 0.8 // upper limit of the share of the requests of a node's pods that need a new node
+	minRelativeSaving      = 0.7 // minimum saving per cost of a further node, divided by the saving per cost of the best node
+	awaitedDivisor         = 4   // existingNodesAwaitPods: more than one pod in four of terminating nodes
 	podHeadroom            = 1   // headroom.pods, in percent
 )
 
 // isScarce reports whether free capacity is scarce: the possible saving, as a share of the price, is more than
 // MinWorth, and more than twice the share of CPU and of memory that is free on the nodes. This is the case when nodes
-// are full and prices have changed. Each node will be replaced sooner or later, so the free room should go to the nodes
-// that save most.
+// are full and prices have changed. Each node will be replaced sooner or later, so the free room should be used for the
+// pods of the nodes that save most.
 func (s *search) isScarce() bool {
 	var free, all resources.Amounts
 	for i := range s.p.in.Snapshot.Nodes {
@@ -33,11 +33,11 @@ func (s *search) isScarce() bool {
 	return saving > MinWorth && 2*max(shareOf(free.CPU, all.CPU), shareOf(free.Memory, all.Memory)) < saving
 }
 
-// shareOf returns part as a share of all.
+// shareOf returns part as a share of all; all below 1 counts as 1.
 func shareOf(part, all int64) float64 { return float64(part) / float64(max(all, 1)) }
 
-// replaceForScarcity replaces single nodes if capacity is scarce and no pods are in transit: the nodes with the highest
-// saving per cost. A move must be worth as much as the removal of all candidates.
+// replaceForScarcity replaces the single nodes with the highest saving per cost, if capacity is scarce and no pods are
+// in transit. A move must be worth as much as the removal of all candidates.
 func replaceForScarcity(s *search, order []int) []Move {
 	s.threshold = s.p.priceShare(s.p.price - s.target)
 	if !s.scarce || !s.p.isSettled() {
@@ -52,8 +52,8 @@ func replaceForScarcity(s *search, order []int) []Move {
 
 // byPricePerCost returns the candidates whose removal may be worth it and whose pods can be simulated, sorted by price
 // per cost, highest first.
-func (x *extension) byPricePerCost(of []int) []int {
-	out := slices.DeleteFunc(slices.Clone(of), func(c int) bool {
+func (x *extension) byPricePerCost(order []int) []int {
+	out := slices.DeleteFunc(slices.Clone(order), func(c int) bool {
 		return slices.ContainsFunc(x.p.candidates[c].node.Pods, isNotSimulated) ||
 			x.p.priceShare(x.p.candidates[c].price) < x.s.threshold*x.p.costShare(x.p.candidates[c].cost)
 	})
@@ -72,15 +72,16 @@ type partialFit struct {
 	maxSaving float64 // upper limit of the saving per cost
 }
 
-// replaceBest adds the moves of single nodes with the highest saving per cost. It takes the candidates with the highest
-// price per cost first, in batches for which other nodes may have room. Candidates of a batch take none of each other's
-// pods. If all pods of some candidates fit other nodes, these are the moves. For the remaining candidates, nodes are
-// launched for a part of the pods. The search ends as soon as no other candidate can save more, even with a free
-// replacement.
+// replaceBest adds the moves of single nodes with the highest saving per cost. It tries the candidates with the highest
+// price per cost first, in batches whose pods may fit the free room of other nodes. Candidates of a batch take none of
+// each other's pods. If all pods of some candidates fit other nodes, only these candidates are removed. Otherwise new
+// nodes are planned for those pods of a candidate that do not fit. The search ends as soon as no other candidate can
+// save more, even if its new nodes were free of charge.
 func (x *extension) replaceBest(order []int) {
 	var left []partialFit
-	best, most, maxPlans, checks := -1, 0.0, x.s.plans+maxScarcePlans, 0 // most: saving per cost of the candidate best
-	for len(order) > 0 && checks < maxNodeChecks && (best < 0 || most < x.pricePerCost(order[0])) {
+	best, bestSaving := -1, 0.0 // the best candidate and its saving per cost
+	maxPlans, checks := x.s.plans+maxScarcePlans, 0
+	for len(order) > 0 && checks < maxNodeChecks && (best < 0 || bestSaving < x.pricePerCost(order[0])) {
 		n := min(max(x.countUntilFull(order), 1), len(order))
 		group := order[:n]
 		order = order[n:]
@@ -95,9 +96,9 @@ func (x *extension) replaceBest(order []int) {
 		}
 		left = append(left, x.partialFits(group)...)
 		slices.SortStableFunc(left, func(a, b partialFit) int { return cmp.Compare(b.maxSaving, a.maxSaving) })
-		for len(left) > 0 && left[0].maxSaving > most && x.s.plans < maxPlans {
-			if saves := x.savingPerCost(left[0].candidate); saves > most {
-				best, most = left[0].candidate, saves
+		for len(left) > 0 && left[0].maxSaving > bestSaving && x.s.plans < maxPlans {
+			if saves := x.savingPerCost(left[0].candidate); saves > bestSaving {
+				best, bestSaving = left[0].candidate, saves
 			}
 			left = left[1:]
 		}
@@ -106,12 +107,12 @@ func (x *extension) replaceBest(order []int) {
 		return
 	}
 	x.replaceRemainder(best)
-	for i := 0; i < len(left) && left[i].maxSaving >= minRelativeSaving*most && x.s.plans < maxPlans; i++ {
+	for i := 0; i < len(left) && left[i].maxSaving >= minRelativeSaving*bestSaving && x.s.plans < maxPlans; i++ {
 		x.replaceRemainder(left[i].candidate)
 	}
 }
 
-// partialFits returns the candidates of which enough pods fit other nodes for a move that may be worth it.
+// partialFits returns the candidates of the group for which enough pods fit other nodes that a move may be worth it.
 func (x *extension) partialFits(group []int) []partialFit {
 	var out []partialFit
 	for _, c := range group {
@@ -123,12 +124,12 @@ func (x *extension) partialFits(group []int) []partialFit {
 	return out
 }
 
-// savingPerCost returns the saving per cost of removing the candidate with replaceRemainder; 0 if that is not worth it.
-// It leaves the extension unchanged, which must have no moves yet.
+// savingPerCost returns the saving per cost of removing the candidate with replaceRemainder; 0 if the removal is not
+// worth it. The extension must have no moves yet, and is unchanged afterwards.
 func (x *extension) savingPerCost(c int) float64 {
 	before, saves := x.clone(), 0.0
 	if x.replaceRemainder(c) {
-		saves = x.moves[0].perCost()
+		saves = x.moves[0].savingPerCost()
 	}
 	*x = before
 	return saves
@@ -138,7 +139,7 @@ func (x *extension) savingPerCost(c int) float64 {
 // candidate may not be removed.
 func (x *extension) unplacedShare(c int) float64 {
 	n := x.p.candidates[c].node
-	if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 {
+	if x.isTaken(c) || x.removalsLeft(n.Pool) < 1 {
 		return 1
 	}
 	x.sim.cordon(n.Name, true)
@@ -146,8 +147,8 @@ func (x *extension) unplacedShare(c int) float64 {
 	return x.sim.unplacedShare(n.Pods)
 }
 
-// countUntilFull returns the number of candidates of the order after which the other nodes have no room left. It
-// assumes that all free room is in one piece.
+// countUntilFull returns how many of the first candidates of the order can be removed until their pods fill the other
+// nodes. It assumes that all free room is in one piece.
 func (x *extension) countUntilFull(order []int) int {
 	var free resources.Amounts
 	for i := range x.sim.nodes {
@@ -169,10 +170,10 @@ func (x *extension) countUntilFull(order []int) int {
 }
 
 // replaceRemainder removes the candidate, with new nodes for the pods that do not fit other nodes. The plan leaves as
-// little headroom as kube-scheduler needs. replaceRemainder reports whether it removed the candidate; it does not if
-// the move is not worth it or the used room is worth more than the saving.
+// little headroom as kube-scheduler needs. replaceRemainder reports whether it removed the candidate. The candidate
+// stays if the move is not worth it, or if the used room is worth more than the saving.
 func (x *extension) replaceRemainder(c int) bool {
-	if x.mustStay(c) || x.removalsLeft(x.p.candidates[c].node.Pool) < 1 {
+	if x.isTaken(c) || x.removalsLeft(x.p.candidates[c].node.Pool) < 1 {
 		return false
 	}
 	before, added := x.clone(), len(x.moves) // added: the index of the new move
@@ -210,8 +211,8 @@ func (x *extension) replaceWithLeastHeadroom(c int) bool {
 }
 
 // valueOfFreeRoom returns the value of the free room of the candidates that stay, at the target price; 0 if capacity is
-// not scarce. Only the room counts that pods with requests in the proportions of the node could use, because a
-// remainder of one resource is useless.
+// not scarce. For each node the smaller of its free shares of CPU and memory counts, because a remainder of only one of
+// them is useless.
 func (x *extension) valueOfFreeRoom() catalog.Price {
 	if !x.s.scarce {
 		return 0
@@ -224,11 +225,11 @@ func (x *extension) valueOfFreeRoom() catalog.Price {
 }
 
 // valueOfNode returns the value of the node's free room; 0 if the node is no candidate or is cordoned.
-func (x *extension) valueOfNode(of *simNode) float64 {
-	c, known := x.p.byNode[of.name]
-	if !known || of.cordoned {
+func (x *extension) valueOfNode(n *simNode) float64 {
+	c, isCandidate := x.p.byNode[n.name]
+	if !isCandidate || n.cordoned {
 		return 0
 	}
-	free := min(shareOf(of.free.CPU, of.allocatable.CPU), shareOf(of.free.Memory, of.allocatable.Memory))
+	free := min(shareOf(n.free.CPU, n.allocatable.CPU), shareOf(n.free.Memory, n.allocatable.Memory))
 	return max(free, 0) * float64(x.p.candidates[c].price) * shareOf(int64(x.s.target), int64(x.p.price))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestScarceCapacity: all offerings cost a third less than before, so every node will be replaced. The free room goes
-// to the pods of the nodes that save most, and not below its value.
+// TestScarceCapacity: all offerings cost a third less than before, so every node will be replaced sooner or later. The
+// pods of those nodes use the free room that save most. A move that saves less than the value of its room is not made.
 func TestScarceCapacity(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -22,78 +22,78 @@ func TestScarceCapacity(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes  []row
 		change func(*consolidation.Input)
-		goes   []string // nodes removed in the first pass, and no others
-		buys   int64    // launched cores
-		waits  bool
+		want   []string // the nodes that the first pass removes
+		cores  int64    // number of cores of the launched nodes
+		waits  bool     // Result.Waits
 	}{
-		"all pods fit": {nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), goes: []string{"n13", "n12"}},
+		"all pods fit": {nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), want: []string{"n13", "n12"}},
 		"some pods need a new node": {
-			nodes: with(node(8, 290, 290, 290, 290, 290, 290, 290, 290, 2600, 2600)), goes: []string{"n12"}, buys: 6,
+			nodes: with(node(8, 290, 290, 290, 290, 290, 290, 290, 290, 2600, 2600)), want: []string{"n12"}, cores: 6,
 			change: func(in *consolidation.Input) { in.Nodes["n12"] = consolidation.Candidate{Price: 12 * cent, Cost: 2} },
 		},
 		"room worth more than the saving": {
-			nodes: with(row{2, catalog.OnDemand, cent / 2, []int64{390, 390, 390, 390}}, node(2, 390, 390)), goes: []string{"n13"},
+			nodes: with(row{2, catalog.OnDemand, cent / 2, []int64{390, 390, 390, 390}}, node(2, 390, 390)), want: []string{"n13"},
 			change: func(in *consolidation.Input) { in.Nodes["n12"] = consolidation.Candidate{Price: cent / 2, Cost: 0.1} },
 		},
 		"pods in transit to the room": {
 			nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), waits: true,
-			change: func(in *consolidation.Input) { leave(in, 12) },
+			change: func(in *consolidation.Input) { terminate(in, 12) },
 		},
-		"stale pods in transit": {
-			nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), goes: []string{"n13"},
+		"pods of a stale node in transit": {
+			nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), want: []string{"n13"},
 			change: func(in *consolidation.Input) {
-				leave(in, 12)
+				terminate(in, 12)
 				in.Stale = map[string]bool{"n12": true}
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 1, 2, 4, 6, 8), c.nodes...)
+			in := fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 1, 2, 4, 6, 8), c.nodes...)
 			in.MaxRemovals = map[string]int{"general": 3}
 			for i := range in.Snapshot.Nodes { // memory is as limited as CPU
 				n := &in.Snapshot.Nodes[i]
 				for k := range n.Pods {
 					n.Pods[k].Requests.Memory = n.Pods[k].Requests.CPU << 22
 				}
-				settle(n)
+				recount(n)
 			}
 			if c.change != nil {
 				c.change(&in)
 			}
 			out := consolidation.Find(in)
 			if out.Waits != c.waits {
-				t.Fatalf("waits: %v, want %v", out.Waits, c.waits)
+				t.Fatalf("Waits is %v, want %v", out.Waits, c.waits)
 			}
 			if c.waits {
 				if len(out.Moves) > 0 {
-					t.Fatalf("%v are removed nevertheless", out.Moves[0].Nodes)
+					t.Fatalf("Waits is true, but %v are removed", out.Moves[0].Nodes)
 				}
 				return
 			}
 			if len(in.Snapshot.Pods) == 0 {
-				judge(t, in, out)
+				checkResult(t, in, out)
 			}
-			var goes []string
+			var removed []string
 			var cores int64
 			for _, m := range out.Moves {
-				goes = append(goes, m.Nodes...)
+				removed = append(removed, m.Nodes...)
 				for k := range m.PlannedNodes {
 					cores += int64(m.PlannedNodes[k].Price() / cent)
 				}
 			}
-			if !slices.Equal(goes, c.goes) || cores != c.buys {
-				t.Fatalf("%v are removed, and %d cores are launched; want %v and %d", goes, cores, c.goes, c.buys)
+			if !slices.Equal(removed, c.want) || cores != c.cores {
+				t.Fatalf("%v are removed, and nodes with %d cores are launched; want %v and %d", removed, cores, c.want, c.cores)
 			}
-			if again := consolidation.Revalidate(in, c.goes); again.Saving != out.Saving {
-				t.Errorf("revalidated, it saves %s, before %s", again.Saving, out.Saving)
+			if again := consolidation.Revalidate(in, c.want); again.Saving != out.Saving {
+				t.Errorf("the revalidated moves save %s, before %s", again.Saving, out.Saving)
 			}
 		})
 	}
 }
 
-// leave marks the node as terminating: its pods need places elsewhere.
-func leave(in *consolidation.Input, at int) {
+// terminate marks node at as terminating: its pods become pending, and it is no candidate.
+func terminate(in *consolidation.Input, at int) {
 	n := &in.Snapshot.Nodes[at]
 	n.Leaving = true
 	for _, p := range n.Pods {

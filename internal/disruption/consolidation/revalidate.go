@@ -3,9 +3,9 @@ package consolidation
 import "slices"
 
 // Revalidate returns moves that remove some or all of the given nodes in the present state, and no other nodes. The
-// caller calls it before it makes a move of an earlier result. Each returned move is worth it now. The grouping of
-// nodes into moves and the planned nodes may differ from the earlier result. Names of nodes that do not exist or cannot
-// be removed are ignored.
+// caller calls Revalidate before it makes a move of an earlier result. Each returned move is worth it now. The grouping
+// of nodes into moves and the planned nodes may differ from the earlier result. Names of nodes that do not exist or
+// cannot be removed are ignored.
 func Revalidate(in Input, nodes []string) Result {
 	s := newSearch(in)
 	if len(s.p.candidates) == 0 || s.p.price == 0 {
@@ -21,15 +21,15 @@ func Revalidate(in Input, nodes []string) Result {
 	s.keepSchedulable(&t)
 	t = s.verifyMoves(t)
 	var order []int
-	for c, is := range removed {
-		if is {
+	for c, isRemoved := range removed {
+		if isRemoved {
 			order = append(order, c)
 		}
 	}
 	s.planAll()
 	out := s.result(slices.Concat(t.moves, s.extend(t, order)))
-	// One of these strategies may have found the move, perhaps together with other moves. Its saving may then exceed
-	// that of a search for these nodes alone.
+	// One of these strategies may have found the earlier move. It may then find a higher saving for these nodes than the
+	// search above.
 	for _, strategies := range [][]strategy{{removeSingle, removeLargeGroups, removeOneByOne}, {removeAsOneGroup}} {
 		if other := s.firstOf(order, strategies...); other.Saving > out.Saving {
 			out = other

@@ -15,8 +15,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// shop returns a market of types with these cores in one zone, with a price per core for each capacity type.
-func shop(prices map[string]catalog.Price, cores ...int64) catalog.Market {
+// marketOf returns a market in one zone: an instance type for each number of cores. prices has the price per core for
+// each capacity type.
+func marketOf(prices map[string]catalog.Price, cores ...int64) catalog.Market {
 	var types []catalog.Type
 	for _, n := range cores {
 		name := fmt.Sprintf("any-%02d", n)
@@ -35,16 +36,16 @@ func shop(prices map[string]catalog.Price, cores ...int64) catalog.Market {
 	return catalog.Market{"default": {Types: types}}
 }
 
-// row describes one node of a type with pods of these millicores.
+// row describes one node with its pods.
 type row struct {
-	cores        int64
+	cores        int64 // of the instance type
 	capacityType string
-	price        catalog.Price
-	pods         []int64
+	price        catalog.Price // of the node per hour
+	pods         []int64       // requests of each pod, in millicores
 }
 
-// rows returns a fleet of nodes n0, n1 and so on.
-func rows(market catalog.Market, all ...row) consolidation.Input {
+// fleetOf returns a fleet of nodes n0, n1 and so on. The pods of n0 are p0-0, p0-1 and so on.
+func fleetOf(market catalog.Market, all ...row) consolidation.Input {
 	in := consolidation.Input{Market: market, Nodes: map[string]consolidation.Candidate{},
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}}}
 	for i, r := range all {
@@ -58,14 +59,14 @@ func rows(market catalog.Market, all ...row) consolidation.Input {
 			n.Pods = append(n.Pods, cluster.Pod{Namespace: "x", Name: fmt.Sprintf("p%d-%d", i, k),
 				Requests: resources.Amounts{CPU: ask, Memory: 1 << 20, Pods: 1}})
 		}
-		settle(&n)
+		recount(&n)
 		in.Snapshot.Nodes = append(in.Snapshot.Nodes, n)
 		in.Nodes[n.Name] = consolidation.Candidate{Price: r.price, Cost: float64(len(r.pods))}
 	}
 	return in
 }
 
-// TestRules: the moves that are allowed, and the saving that each needs.
+// TestRules checks which moves are allowed, and which saving they need.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -81,48 +82,49 @@ func TestRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		in       consolidation.Input
 		change   func(*consolidation.Input)
-		goes     []string
-		machines int
+		removed  []string
+		launches int // number of launched nodes
 		saving   catalog.Price
 	}{
-		"two half-empty nodes": {in: rows(shop(onDemand, 4), halves...), goes: []string{"n0"}, saving: 4 * cent},
-		"empty node": {in: rows(shop(onDemand, 4),
-			row{4, catalog.OnDemand, 4 * cent, nil}), goes: []string{"n0"}, saving: 4 * cent},
-		"full node": {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
-		"oversized node": {in: rows(shop(onDemand, 2, 4),
-			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
-		"equivalent replacement": {in: rows(shop(onDemand, 2, 8),
+		"two half-empty nodes": {in: fleetOf(marketOf(onDemand, 4), halves...), removed: []string{"n0"}, saving: 4 * cent},
+		"empty node": {in: fleetOf(marketOf(onDemand, 4),
+			row{4, catalog.OnDemand, 4 * cent, nil}), removed: []string{"n0"}, saving: 4 * cent},
+		"full node": {in: fleetOf(marketOf(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
+		"oversized node": {in: fleetOf(marketOf(onDemand, 2, 4),
+			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), removed: []string{"n0"}, launches: 1, saving: 2 * cent},
+		"equivalent replacement": {in: fleetOf(marketOf(onDemand, 2, 8),
 			row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
-			goes: []string{"n1"}, saving: 2 * cent},
-		"equivalent does not fit all pods": {in: rows(shop(onDemand, 2, 8),
+			removed: []string{"n1"}, saving: 2 * cent},
+		"equivalent node that does not fit all pods": {in: fleetOf(marketOf(onDemand, 2, 8),
 			row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
-			change: renewed, goes: []string{"n0", "n1"}, machines: 1, saving: 2 * cent},
-		"cheaper equivalent": {in: rows(shop(onDemand, 2, 8),
+			change: requireNewLabel, removed: []string{"n0", "n1"}, launches: 1, saving: 2 * cent},
+		"cheaper equivalent": {in: fleetOf(marketOf(onDemand, 2, 8),
 			row{8, catalog.OnDemand, 9 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
-			goes: []string{"n0", "n1"}, machines: 1, saving: 3 * cent},
-		"no candidate": {in: rows(shop(onDemand, 4), halves...),
+			removed: []string{"n0", "n1"}, launches: 1, saving: 3 * cent},
+		"no candidate": {in: fleetOf(marketOf(onDemand, 4), halves...),
 			change: func(in *consolidation.Input) { clear(in.Nodes) }},
-		"below the pool's saving": {in: rows(shop(onDemand, 4), halves...),
-			change: rule(consolidation.Rule{LeastSaving: 5 * cent})},
-		"the pool's saving": {in: rows(shop(onDemand, 4), halves...),
-			change: rule(consolidation.Rule{LeastSaving: 4 * cent}), goes: []string{"n0"}, saving: 4 * cent},
-		"below the pool's share": {in: rows(shop(onDemand, 2, 4),
-			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastShare: 0.6})},
-		"too many pods": {in: rows(shop(onDemand, 3, 4),
-			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastWorth: 0.5})},
-		"on-demand to one reservation": {in: rows(shop(reserved, 4), full, full), goes: []string{"n0"},
-			machines: 1, saving: 4 * cent},
-		"reserved node": {in: rows(shop(reserved, 2, 4), row{4, catalog.Reserved, 0, []int64{1500}})},
-		"on-demand to spot": {in: rows(shop(both, 4),
-			row{4, catalog.OnDemand, 4 * cent, []int64{3900}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
-		"spot to cheaper spot": {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
-		"spot to spot allowed": {in: rows(shop(both, many...),
-			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots, goes: []string{"n0"}, machines: 1, saving: 15*cent - cent/2},
-		"too few spot types": {in: rows(shop(both, 1, 30),
-			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots},
-		"spot onto existing nodes": {in: rows(shop(both, 4),
-			row{4, catalog.Spot, 2 * cent, []int64{900}}, row{4, catalog.Spot, 2 * cent, []int64{900}}), goes: []string{"n0"}, saving: 2 * cent},
-		"unknown price": {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
+		"saving below the pool's minimum": {in: fleetOf(marketOf(onDemand, 4), halves...),
+			change: withRule(consolidation.Rule{LeastSaving: 5 * cent})},
+		"saving at the pool's minimum": {in: fleetOf(marketOf(onDemand, 4), halves...),
+			change: withRule(consolidation.Rule{LeastSaving: 4 * cent}), removed: []string{"n0"}, saving: 4 * cent},
+		"share below the pool's minimum": {in: fleetOf(marketOf(onDemand, 2, 4),
+			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{LeastShare: 0.6})},
+		"worth below the pool's minimum": {in: fleetOf(marketOf(onDemand, 3, 4),
+			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{LeastWorth: 0.5})},
+		"on-demand to one reservation": {in: fleetOf(marketOf(reserved, 4), full, full), removed: []string{"n0"},
+			launches: 1, saving: 4 * cent},
+		"reserved node": {in: fleetOf(marketOf(reserved, 2, 4), row{4, catalog.Reserved, 0, []int64{1500}})},
+		"on-demand to spot": {in: fleetOf(marketOf(both, 4),
+			row{4, catalog.OnDemand, 4 * cent, []int64{3900}}), removed: []string{"n0"}, launches: 1, saving: 2 * cent},
+		"spot to cheaper spot": {in: fleetOf(marketOf(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
+		"spot to spot allowed": {in: fleetOf(marketOf(both, many...),
+			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: allowSpotToSpot,
+			removed: []string{"n0"}, launches: 1, saving: 15*cent - cent/2},
+		"too few spot types": {in: fleetOf(marketOf(both, 1, 30),
+			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: allowSpotToSpot},
+		"spot onto existing nodes": {in: fleetOf(marketOf(both, 4),
+			row{4, catalog.Spot, 2 * cent, []int64{900}}, row{4, catalog.Spot, 2 * cent, []int64{900}}), removed: []string{"n0"}, saving: 2 * cent},
+		"unknown price": {in: fleetOf(marketOf(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,19 +132,20 @@ func TestRules(t *testing.T) {
 				c.change(&c.in)
 			}
 			out := consolidation.Find(c.in)
-			var goes []string
-			var machines []packing.PlannedNode
+			var removed []string
+			var launched []packing.PlannedNode
 			for _, m := range out.Moves {
-				goes, machines = append(goes, m.Nodes...), append(machines, m.PlannedNodes...)
-				twice := m.Price - m.Saving // the price of the planned nodes
-				if got, want := m.PaybackTime(time.Hour).Hours(), float64(twice)/float64(m.Saving); math.Abs(got-want) > 1e-6 {
+				removed, launched = append(removed, m.Nodes...), append(launched, m.PlannedNodes...)
+				newPrice := m.Price - m.Saving // the price of the planned nodes
+				if got, want := m.PaybackTime(time.Hour).Hours(), float64(newPrice)/float64(m.Saving); math.Abs(got-want) > 1e-6 {
 					t.Errorf("the payback time is %v hours, want %v", got, want)
 				}
 			}
-			if !slices.Equal(goes, c.goes) || len(machines) != c.machines || out.Saving != c.saving {
-				t.Errorf("%v are replaced with %d nodes, which saves %s; want %v, %d, %s", goes, len(machines), out.Saving, c.goes, c.machines, c.saving)
+			if !slices.Equal(removed, c.removed) || len(launched) != c.launches || out.Saving != c.saving {
+				t.Errorf("%v are replaced with %d nodes, which saves %s; want %v, %d, %s",
+					removed, len(launched), out.Saving, c.removed, c.launches, c.saving)
 			}
-			for _, m := range machines {
+			for _, m := range launched {
 				types := map[string]bool{}
 				for _, o := range m.Offerings {
 					types[o.InstanceType] = true
@@ -155,22 +158,24 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func rule(r consolidation.Rule) func(*consolidation.Input) {
+// withRule returns a change that gives the pool general the rule.
+func withRule(r consolidation.Rule) func(*consolidation.Input) {
 	return func(in *consolidation.Input) { in.Rules = map[string]consolidation.Rule{"general": r} }
 }
 
-// renewed gives the pool a label that its nodes lack and the pods of n1 require.
-func renewed(in *consolidation.Input) {
+// requireNewLabel gives the pool a label that its nodes lack and the pods of n1 require.
+func requireNewLabel(in *consolidation.Input) {
 	in.Snapshot.Pools[0].Labels = requirements.Labels{"tier": "new"}
 	for i := range in.Snapshot.Nodes[1].Pods {
 		in.Snapshot.Nodes[1].Pods[i].Required = []requirements.Requirements{{"tier": requirements.OneOf("new")}}
 	}
 }
 
-func spots(in *consolidation.Input) { in.SpotToSpot = true }
+// allowSpotToSpot allows the replacement of spot instances by spot instances.
+func allowSpotToSpot(in *consolidation.Input) { in.SpotToSpot = true }
 
-// TestEndsNearTheBound: a converged fleet costs little more than the lower bound.
-func TestEndsNearTheBound(t *testing.T) {
+// TestConvergesNearTheBound: a converged fleet costs at most 5 % more than the lower bound.
+func TestConvergesNearTheBound(t *testing.T) {
 	t.Parallel()
 	d := dice(7)
 	market := realMarket(t, 16, 32)
@@ -183,40 +188,41 @@ func TestEndsNearTheBound(t *testing.T) {
 			for _, n := range in.Snapshot.Nodes {
 				pods = append(pods, n.Pods...)
 			}
-			least := packing.Solve(cluster.Snapshot{Pools: in.Snapshot.Pools, Pods: pods}, market, packing.Usual).LowerBound
-			gap := float64(out.Price)/float64(least) - 1
-			t.Logf("after %d rounds %s is %.1f %% above the bound", round, out.Price, 100*gap)
+			bound := packing.Solve(cluster.Snapshot{Pools: in.Snapshot.Pools, Pods: pods}, market, packing.Usual).LowerBound
+			gap := float64(out.Price)/float64(bound) - 1
+			t.Logf("after %d rounds the fleet costs %s, %.1f %% above the bound", round, out.Price, 100*gap)
 			if gap > 0.05 {
-				t.Errorf("%.1f %% above the bound", 100*gap)
+				t.Errorf("the fleet costs %.1f %% more than the bound, want at most 5 %%", 100*gap)
 			}
 			return
 		}
 		if round == 8 {
-			t.Fatal("the fleet does not converge")
+			t.Fatal("the fleet does not converge in 8 rounds")
 		}
-		in = done(t, in, out.Moves, round)
+		in = afterMoves(t, in, out.Moves, round)
 	}
 }
 
-// TestRooms: as many nodes of a pool are removed as its budget allows, and no more.
-func TestRooms(t *testing.T) {
+// TestMaxRemovals: at most as many nodes of a pool are removed as MaxRemovals allows. Six of the twelve nodes are
+// enough for all pods.
+func TestMaxRemovals(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	market := shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
+	market := marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
 	var halves []row
 	for range 12 {
 		halves = append(halves, row{4, catalog.OnDemand, 4 * cent, []int64{1500}})
 	}
-	for room, want := range map[int]int{0: 0, 1: 1, 4: 4, 6: 6, 9: 6, 12: 6} {
-		in := rows(market, halves...)
-		in.MaxRemovals = map[string]int{"general": room, "another": 0}
+	for limit, want := range map[int]int{0: 0, 1: 1, 4: 4, 6: 6, 9: 6, 12: 6} {
+		in := fleetOf(market, halves...)
+		in.MaxRemovals = map[string]int{"general": limit, "another": 0}
 		out := consolidation.Find(in)
 		gone := 0
 		for _, m := range out.Moves {
 			gone += len(m.Nodes)
 		}
 		if gone != want {
-			t.Errorf("%d nodes are removed with a budget of %d, want %d", gone, room, want)
+			t.Errorf("%d nodes are removed with MaxRemovals %d, want %d", gone, limit, want)
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// schedule schedules all pods, in each order in which they may arrive. If a pod has no node in some order, it returns
-// the first such pod and leaves the simulation unchanged. Otherwise it returns nil, and the pods are scheduled as in
-// the last order.
+// schedule schedules all pods, in each order in which they may arrive. If a pod has no node in some order, schedule
+// returns the first such pod and leaves the simulation unchanged. Otherwise it returns nil, and the pods stay scheduled
+// as in the last order.
 func (sim *simulation) schedule(arrivals []incomingPod) *cluster.Pod {
 	return sim.scheduleIf(arrivals, func(*simNode) bool { return true })
 }
@@ -19,7 +19,7 @@ func (sim *simulation) scheduleIf(arrivals []incomingPod, allowed func(*simNode)
 	if sim.order == oneAtATime {
 		return sim.scheduleOneAtATime(arrivals, allowed)
 	}
-	for n := range sim.orders(len(arrivals)) {
+	for n := range sim.orderCount(len(arrivals)) {
 		if n > 0 {
 			sim.unbind(arrivals)
 		}
@@ -31,8 +31,8 @@ func (sim *simulation) scheduleIf(arrivals []incomingPod, allowed func(*simNode)
 	return nil
 }
 
-// scheduleOneAtATime schedules the pods in the first sequence, of maxSequences, in which all of them have a node. It
-// leaves arrivals in that sequence. If there is none, it returns a pod without a node, and leaves the simulation
+// scheduleOneAtATime tries maxSequences sequences of the pods, until each pod has a node. It sorts arrivals into that
+// sequence and returns nil. If no sequence succeeds, it returns a pod without a node and leaves the simulation
 // unchanged.
 func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, allowed func(*simNode) bool) (lost *cluster.Pod) {
 	for n := range maxSequences {
@@ -60,8 +60,8 @@ func (sim *simulation) bindAll(arrivals []incomingPod, allowed func(*simNode) bo
 	return nil
 }
 
-// bind schedules the pod if there is a node for it and allowed accepts the node, and reports whether it did. A nil
-// allowed accepts all nodes.
+// bind schedules the pod if there is a node for it and allowed accepts the node. It reports whether the pod was
+// scheduled. A nil allowed accepts all nodes.
 func (sim *simulation) bind(a *incomingPod, allowed func(*simNode) bool) bool {
 	at := sim.nodeFor(a)
 	if at < 0 || allowed != nil && !allowed(&sim.nodes[at]) {
@@ -82,16 +82,16 @@ func (sim *simulation) unbind(arrivals []incomingPod) {
 	}
 }
 
-// unschedulable returns, by group, a pod that cannot be scheduled in one of the orders. The other pods of such a group
-// are removed, which leaves more room for other groups. Groups for which takesPart returns false are ignored. The
-// simulation is unchanged afterwards.
+// unschedulable returns, by group, the ID of a pod that cannot be scheduled in one of the orders. It unbinds the other
+// pods of such a group, which leaves more room for other groups. Groups for which takesPart returns false are ignored.
+// The simulation is unchanged afterwards.
 func (sim *simulation) unschedulable(orders [][]incomingPod, takesPart func(group string) bool) map[string]string {
 	out := map[string]string{}
 	for _, all := range orders {
 		var bound []incomingPod
 		for i := range all {
 			a := &all[i]
-			if _, is := out[a.group]; is || !takesPart(a.group) {
+			if _, failed := out[a.group]; failed || !takesPart(a.group) {
 				continue
 			}
 			if sim.bind(a, nil) {
@@ -99,11 +99,11 @@ func (sim *simulation) unschedulable(orders [][]incomingPod, takesPart func(grou
 				continue
 			}
 			out[a.group] = a.pod.ID()
-			bound = slices.DeleteFunc(bound, func(t incomingPod) bool {
-				if t.group != a.group {
+			bound = slices.DeleteFunc(bound, func(other incomingPod) bool {
+				if other.group != a.group {
 					return false
 				}
-				sim.unbind([]incomingPod{t})
+				sim.unbind([]incomingPod{other})
 				return true
 			})
 		}
@@ -112,8 +112,8 @@ func (sim *simulation) unschedulable(orders [][]incomingPod, takesPart func(grou
 	return out
 }
 
-// unplacedShare returns the requests of the pods that find no node, as a share of the requests of all pods, if large
-// pods come first. The simulation is unchanged afterwards.
+// unplacedShare returns the requests of the pods that find no node, as a share of the requests of all pods. The pods
+// arrive in drain order, large pods first. The simulation is unchanged afterwards.
 func (sim *simulation) unplacedShare(pods []cluster.Pod) float64 {
 	arrivals := make([]incomingPod, len(pods))
 	for i := range pods {
@@ -138,8 +138,8 @@ func (sim *simulation) unplacedShare(pods []cluster.Pod) float64 {
 	return unplaced / all
 }
 
-// placeOnExisting schedules the pods on existing nodes. If a pod would go elsewhere, it returns nil and leaves the
-// simulation unchanged.
+// placeOnExisting schedules the pods on existing nodes. If a pod would go to a planned node, or to none, it returns nil
+// and leaves the simulation unchanged.
 func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 	arrivals := make([]incomingPod, len(pods))
 	for i := range pods {
@@ -151,8 +151,9 @@ func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 	return arrivals
 }
 
-// releaseReserved frees the room that pods of the removed nodes already use on remaining nodes, as pods that are
-// planned there. These pods are about to be scheduled in the simulation. nodes are the removed nodes.
+// releaseReserved frees the room that pods of the removed nodes already use on other nodes, because they are planned
+// there: the simulation is about to schedule these pods itself. all are the nodes of the snapshot, nodes the names of
+// the removed nodes.
 func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) {
 	moved := map[string]bool{} // by pod ID
 	for _, name := range nodes {
@@ -177,9 +178,9 @@ func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byNam
 
 // Unschedulable returns the pods that would have no node if all pods of the nodes were evicted now and kube-scheduler
 // placed them with its default scoring. It returns at most one pod for each node, as "namespace/name", in the order of
-// the nodes. Pods in turns (an EvictionOrder) come in that order, after all others. Constrained pods go to the node of
-// the plan for the snapshot. Terminating nodes and nodes that are not ready take no pods.
-func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string) []string {
+// the nodes. Pods in evictionOrder (see Move) arrive after all others, in that order. Constrained pods go to their node
+// in plan, which is a plan for the snapshot. Terminating nodes and nodes that are not ready take no pods.
+func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, evictionOrder []string) []string {
 	planned := make(map[string]string, len(plan.Placements))
 	for _, p := range plan.Placements {
 		planned[p.Pod] = p.Node
@@ -201,7 +202,7 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string)
 			all = append(all, incomingPod{pod: &n.Pods[i], from: name, group: name, planned: planned[n.Pods[i].ID()]})
 		}
 	}
-	orders, at := sim.allOrders(all), positions(turns)
+	orders, at := sim.allOrders(all), positions(evictionOrder)
 	for _, order := range orders {
 		slices.SortStableFunc(order, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
 	}
@@ -216,16 +217,16 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string)
 	return out
 }
 
-// keepSchedulable keeps the moves of the attempt for which kube-scheduler finds a node for each moved pod, best move
-// first. Other candidates that stay may take pods. It recomputes the score with the threshold of the search, also for
-// moves to which evaluate applies MinWorthExchange.
+// keepSchedulable keeps the moves of the attempt for which kube-scheduler finds a node for each moved pod, and
+// schedules the best move first. Candidates that stay may take pods. keepSchedulable recomputes the score with the
+// threshold of the search, also for moves to which evaluate applies MinWorthExchange.
 func (s *search) keepSchedulable(t *attempt) {
 	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
 		return ok && t.removed[c]
 	})
 	s.p.reservePending(sim)
-	slices.SortFunc(t.moves, byWorth)
+	slices.SortFunc(t.moves, bySavingPerCost)
 	t.score = 0
 	t.moves = slices.DeleteFunc(t.moves, func(m Move) bool {
 		if !s.p.schedule(sim, &m) {
@@ -243,9 +244,9 @@ type incoming struct {
 	nodes []simNode
 }
 
-// sort sorts the pods by their position in turns.
-func (a *incoming) sort(turns []string) {
-	at := positions(turns)
+// sort sorts the pods by their position in evictionOrder.
+func (a *incoming) sort(evictionOrder []string) {
+	at := positions(evictionOrder)
 	slices.SortFunc(a.pods, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
 }
 
@@ -258,10 +259,10 @@ func (a *incoming) ids() []string {
 	return out
 }
 
-// positions returns the position of each ID, from 1, so that unknown IDs, at 0, come first.
-func positions(turns []string) map[string]int {
-	out := make(map[string]int, len(turns))
-	for i, id := range turns {
+// positions returns the position of each pod ID, from 1. Other pods, at 0, come first.
+func positions(evictionOrder []string) map[string]int {
+	out := make(map[string]int, len(evictionOrder))
+	for i, id := range evictionOrder {
 		out[id] = i + 1
 	}
 	return out

@@ -19,21 +19,21 @@ type search struct {
 	wasteful  int           // number of candidates with any waste: see byWaste
 
 	plans       int     // number of plans so far
-	plansBefore int     // number of plans before the current threshold
+	plansBefore int     // number of plans before the search with the current threshold
 	threshold   float64 // minimum worth of a move: see thresholds
 
 	prefixes map[int]attempt // cache of tryPrefix, by length of the prefix
-	bundled  *attempt        // cache of replaceBundles; nil: none yet
+	bundled  *attempt        // cache of replaceBundles; nil: not planned yet
 
-	declined map[string]Move // by name of its first node: see decline
-	order    evictionOrder   // the order in which moved pods are assumed to arrive
+	declined map[string]Move // by name of the first node of the move: see decline
+	order    arrivalOrder    // the order in which moved pods are assumed to arrive
 
-	// Memory of the previous snapshot, which the next snapshot reuses.
+	// Slices of the previous snapshot, whose memory the next snapshot reuses.
 	scratchNodes []cluster.Node
 	scratchPods  []cluster.Pod
 }
 
-// newSearch prepares a search. It makes the first plan: the places of the pending pods if no candidate is removed.
+// newSearch prepares a search. It makes the first plan: for the pending pods, while all candidates stay.
 func newSearch(in Input) *search {
 	s := &search{p: newProblem(in), declined: map[string]Move{}, prefixes: map[int]attempt{}}
 	s.p.pendingPlan = s.solve(in.Snapshot)
@@ -46,30 +46,31 @@ func (s *search) solve(snapshot cluster.Snapshot) packing.Plan {
 	return packing.Solve(snapshot, s.p.in.Market, packing.Usual)
 }
 
-// snapshotWithout returns the snapshot with the candidates in gone terminating and their pods pending; gone has one
-// entry per candidate. The result is valid until the next call of snapshotWithout, scratch or sequence.snapshotWith.
+// snapshotWithout returns the snapshot in which the candidates in gone are terminating and their pods are pending; gone
+// has one entry per candidate. The result is valid until the next call of snapshotWithout, scratch or
+// sequence.snapshotWith.
 func (s *search) snapshotWithout(gone []bool) cluster.Snapshot {
 	out := s.scratch(s.p.in.Snapshot)
-	for i, is := range gone {
-		if !is {
+	for i, isGone := range gone {
+		if !isGone {
 			continue
 		}
 		c := &s.p.candidates[i]
 		out.Nodes[c.at] = c.drained
 		s.p.removeFromPool(&out, c)
 	}
-	pods, waiting := s.scratchPods[:0], out.Pods
+	pods, pending := s.scratchPods[:0], out.Pods
 	for i := range s.p.pods {
 		r := &s.p.pods[i]
 		if !gone[r.candidate] {
 			continue
 		}
-		for len(waiting) > 0 && byID(waiting[0], r.pod) < 0 {
-			pods, waiting = append(pods, waiting[0]), waiting[1:]
+		for len(pending) > 0 && byID(pending[0], r.pod) < 0 {
+			pods, pending = append(pods, pending[0]), pending[1:]
 		}
 		pods = append(pods, r.pod)
 	}
-	s.scratchPods = append(pods, waiting...)
+	s.scratchPods = append(pods, pending...)
 	out.Pods = s.scratchPods
 	return out
 }
@@ -82,8 +83,8 @@ func (s *search) scratch(of cluster.Snapshot) cluster.Snapshot {
 	return of
 }
 
-// planAll plans the removal of all candidates, and sets all, target, scarce and bestTypes. target is the price of the
-// planned nodes, without those for the pending pods.
+// planAll plans the removal of all candidates, and sets the fields all, target, scarce and bestTypes. target is the
+// price of the planned nodes, without those for the pending pods.
 func (s *search) planAll() {
 	all := make([]bool, len(s.p.candidates))
 	for i := range all {
@@ -97,8 +98,9 @@ func (s *search) planAll() {
 	}
 }
 
-// thresholds returns the minimum worth of a move, highest first. A lower threshold is tried only when no move meets the
-// higher one, because pods that are moved for a small saving now stand in the way of a larger saving later.
+// thresholds returns the thresholds to try: minimum worths of a move, highest first. A lower threshold is tried only if
+// no move meets the higher one, because pods that are moved for a small saving now stand in the way of a larger saving
+// later.
 func (s *search) thresholds() []float64 {
 	if high := initialThresholdFactor * s.p.priceShare(s.p.price-s.target); high > minThresholdRatio*s.p.lowestThreshold() {
 		return []float64{high, s.p.lowestThreshold()}

@@ -11,50 +11,51 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// sequence is the state of the cluster while candidates are removed one after the other. Candidates that may be removed
-// can be terminating from the start, so that no pod moves to a node that is removed later (newSequence). A candidate's
-// pods stay residents until its turn.
+// sequence is the state of the cluster while candidates are removed one after the other. The candidates that are passed
+// to newSequence are terminating from the start, so that no pod moves to a node that may be removed later. The pods of
+// a candidate stay its residents until the candidate is removed.
 type sequence struct {
 	s        *search
 	p        *problem
-	now      cluster.Snapshot        // without pending pods
-	nodes    map[string]int          // index into now.Nodes, by name
+	current  cluster.Snapshot        // after the removals so far; without pending pods after start
+	nodes    map[string]int          // index into current.Nodes, by name
 	podByID  map[string]*cluster.Pod // pods of candidates and pending pods
 	launched int                     // number of launched nodes
 }
 
-// newSequence returns the state before the first removal. The candidates in may are terminating, so they take no pods.
-func newSequence(s *search, may []int) *sequence {
-	r := &sequence{s: s, p: s.p, now: s.p.in.Snapshot, nodes: map[string]int{}, podByID: map[string]*cluster.Pod{}}
-	r.now.Nodes, r.now.Pools = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools)
-	for _, c := range may {
-		r.now.Nodes[s.p.candidates[c].at].Leaving = true
+// newSequence returns the state before the first removal. The candidates in removable are terminating, so they get no
+// pods.
+func newSequence(s *search, removable []int) *sequence {
+	r := &sequence{s: s, p: s.p, current: s.p.in.Snapshot, nodes: map[string]int{}, podByID: map[string]*cluster.Pod{}}
+	r.current.Nodes, r.current.Pools = slices.Clone(r.current.Nodes), slices.Clone(r.current.Pools)
+	for _, c := range removable {
+		r.current.Nodes[s.p.candidates[c].at].Leaving = true
 	}
-	for i := range r.now.Nodes {
-		r.nodes[r.now.Nodes[i].Name] = i
+	for i := range r.current.Nodes {
+		r.nodes[r.current.Nodes[i].Name] = i
 	}
 	for i := range s.p.pods {
 		r.podByID[s.p.pods[i].pod.ID()] = &s.p.pods[i].pod
 	}
-	for i := range r.now.Pods {
-		r.podByID[r.now.Pods[i].ID()] = &r.now.Pods[i]
+	for i := range r.current.Pods {
+		r.podByID[r.current.Pods[i].ID()] = &r.current.Pods[i]
 	}
 	return r
 }
 
-// start applies the plan for the pending pods, and removes these from the snapshot.
+// start applies the first attempt, which places the pending pods, and removes these pods from the snapshot.
 func (r *sequence) start(t attempt) {
 	r.apply(t)
-	r.now.Pods = nil
+	r.current.Pods = nil
 }
 
 // snapshotWith returns the current snapshot in which the candidates in gone are terminating and their pods are pending;
 // gone has one entry per candidate. It is valid until the next call of snapshotWith, search.snapshotWithout or
 // search.scratch.
 func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
-	out := r.s.scratch(r.now)
-	for i, is := range gone {
-		if is {
+	out := r.s.scratch(r.current)
+	for i, isGone := range gone {
+		if isGone {
 			out.Nodes[r.p.candidates[i].at] = r.p.candidates[i].drained
 			r.p.removeFromPool(&out, &r.p.candidates[i])
 		}
@@ -70,18 +71,18 @@ func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
 }
 
 // apply applies the plan of an attempt: it removes the candidates, places the pods on their new nodes, and adds planned
-// nodes as nodes without free room. The room left on a planned node belongs to its own move: with pods of other moves
-// on it, the moves would depend on each other.
+// nodes as nodes without free room. The room left on a planned node is reserved for the move that launches the node:
+// with pods of other moves on the node, the moves would depend on each other.
 func (r *sequence) apply(t attempt) {
-	for i, is := range t.removed {
-		if is {
-			r.now.Nodes[r.p.candidates[i].at] = r.p.candidates[i].drained
-			r.p.removeFromPool(&r.now, &r.p.candidates[i])
+	for i, isRemoved := range t.removed {
+		if isRemoved {
+			r.current.Nodes[r.p.candidates[i].at] = r.p.candidates[i].drained
+			r.p.removeFromPool(&r.current, &r.p.candidates[i])
 		}
 	}
 	for _, p := range t.plan.Placements {
 		if pod, from := r.pod(p.Pod); pod != nil {
-			n := &r.now.Nodes[r.nodes[p.Node]]
+			n := &r.current.Nodes[r.nodes[p.Node]]
 			n.Requested = n.Requested.Add(pod.Requests)
 			n.HostPorts = append(slices.Clip(n.HostPorts), pod.HostPorts...)
 			n.Residents = addResident(slices.Clone(n.Residents), pod, from)
@@ -92,7 +93,8 @@ func (r *sequence) apply(t attempt) {
 	}
 }
 
-// pod returns the pod with the ID, nil if it is unknown, and the node that it comes from, nil for a pending pod.
+// pod returns the pod with the ID, or nil if the pod is unknown. It also returns the node that the pod comes from, or
+// nil for a pending pod.
 func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
 	if c, ok := r.p.byPod[id]; ok {
 		return r.podByID[id], r.p.candidates[c].node
@@ -100,7 +102,7 @@ func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
 	return r.podByID[id], nil
 }
 
-// launch adds the planned node as a node.
+// launch adds the planned node to the snapshot as a node without free room.
 func (r *sequence) launch(m *packing.PlannedNode) {
 	r.launched++
 	n := cluster.Node{
@@ -121,11 +123,11 @@ func (r *sequence) launch(m *packing.PlannedNode) {
 		}
 	}
 	if at, ok := r.p.pools[m.Pool]; ok {
-		p := &r.now.Pools[at]
+		p := &r.current.Pools[at]
 		p.Usage, p.Nodes = p.Usage.Add(n.Capacity), p.Nodes+1
 	}
-	r.nodes[n.Name] = len(r.now.Nodes)
-	r.now.Nodes = append(r.now.Nodes, n)
+	r.nodes[n.Name] = len(r.current.Nodes)
+	r.current.Nodes = append(r.current.Nodes, n)
 }
 
 // commonLabels returns the labels that the planned node has with each of its offerings.
@@ -150,8 +152,8 @@ func commonLabels(m *packing.PlannedNode) requirements.Labels {
 	return out
 }
 
-// addResident adds the pod to the residents. from is the node that the pod comes from, which has its kind; nil for a
-// pending pod.
+// addResident adds the pod to the residents. from is the node that the pod comes from; nil for a pending pod. The
+// residents of from include the pod's kind.
 func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Node) []cluster.Resident {
 	for i := range residents {
 		if isOfKind(residents[i].Kind, p) {
@@ -175,8 +177,8 @@ func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Nod
 	return append(residents, cluster.Resident{Kind: kind, Count: 1})
 }
 
-// removeGroup removes the candidates of the group with one plan. It returns their moves, and the candidates that stay
-// because of a pod that the plan refuses. The rest of the group is then planned again.
+// removeGroup removes the candidates of the group with one plan. If the plan refuses pods, their candidates stay, and
+// the rest of the group is planned again. removeGroup returns the moves, and the candidates that stay.
 func (r *sequence) removeGroup(group []int) ([]Move, []Stuck) {
 	var stuck []Stuck
 	for len(group) > 0 {
@@ -185,14 +187,14 @@ func (r *sequence) removeGroup(group []int) ([]Move, []Stuck) {
 			t.removed[c] = true
 		}
 		t.plan = r.s.solve(r.snapshotWith(t.removed))
-		left := r.stuckNodes(t.plan)
-		if len(left) == 0 {
+		refused := r.stuckNodes(t.plan)
+		if len(refused) == 0 {
 			r.apply(t)
 			return r.p.splitIntoMoves(t), stuck
 		}
-		stuck = append(stuck, left...)
+		stuck = append(stuck, refused...)
 		group = slices.DeleteFunc(slices.Clone(group), func(c int) bool {
-			return slices.ContainsFunc(left, func(s Stuck) bool { return s.Node == r.p.candidates[c].node.Name })
+			return slices.ContainsFunc(refused, func(s Stuck) bool { return s.Node == r.p.candidates[c].node.Name })
 		})
 	}
 	return nil, stuck

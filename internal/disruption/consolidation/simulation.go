@@ -11,18 +11,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// simulation models kube-scheduler with its default scoring: it puts each pod, one after the other, on the node with
-// most free room (LeastAllocated and BalancedAllocation of NodeResourcesFit). kube-scheduler does not know the plan. So
-// a plan that fills nodes completely can be correct and still leave a pod unschedulable.
+// simulation models kube-scheduler with its default scoring: it schedules one pod after the other, each on the node
+// with most free room (LeastAllocated and BalancedAllocation of NodeResourcesFit). kube-scheduler does not know the
+// plan. So a plan that fills nodes completely can be correct and still leave a pod unschedulable.
 //
 // Constrained pods (isConstrained) go to the node of their plan, because few other nodes are possible for them.
 type simulation struct {
 	nodes    []simNode
 	free     []freeRoom                 // by index into nodes
 	byName   map[string]int             // index into nodes; planned nodes have the names of their plan
-	accepted map[nodeRequirements][]int // cache of accepting
+	accepted map[nodeRequirements][]int // cache of acceptingNodes
 
-	order evictionOrder
+	order arrivalOrder
 }
 
 // simNode is a node, or a planned node.
@@ -48,13 +48,13 @@ type nodeRequirements struct {
 	tolerates *requirements.Toleration
 }
 
-// newSimulation returns a simulation with the nodes that are ready for pods, except those with an index for which isOut
-// returns true.
-func newSimulation(nodes []cluster.Node, order evictionOrder, isOut func(i int) bool) *simulation {
+// newSimulation returns a simulation with the nodes that are ready for pods. It leaves out the nodes for whose index
+// skip returns true.
+func newSimulation(nodes []cluster.Node, order arrivalOrder, skip func(i int) bool) *simulation {
 	sim := &simulation{byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, order: order}
 	for i := range nodes {
 		n := &nodes[i]
-		if n.Leaving || !n.Initialized || n.Cordoned() || isOut(i) {
+		if n.Leaving || !n.Initialized || n.Cordoned() || skip(i) {
 			continue
 		}
 		s := simNode{labels: n.Labels, taints: n.Taints, allocatable: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
@@ -91,9 +91,9 @@ func (sim *simulation) setFree(at int, free resources.Amounts) {
 	}
 }
 
-// simNodeOf returns the planned node at its cheapest offering. pods are the requests of the move's pods on the node,
-// for which there is room; its other requests are those of DaemonSet pods. It returns false if the market has no such
-// instance type.
+// simNodeOf returns the planned node at its cheapest offering, with free room for the move's pods. pods are the
+// requests of these pods; the other requests of the planned node are those of its DaemonSet pods. simNodeOf returns
+// false if the market has no such instance type.
 func simNodeOf(m *packing.PlannedNode, market catalog.Market, pods resources.Amounts) (simNode, bool) {
 	first := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
@@ -128,15 +128,15 @@ func (sim *simulation) hasNewPods(name string) bool {
 	return ok && sim.nodes[at].newPods > 0
 }
 
-// cordon excludes the node from scheduling. With is set to false, it includes the node again.
-func (sim *simulation) cordon(name string, is bool) {
+// cordon excludes the node from scheduling, or includes it again if cordoned is false.
+func (sim *simulation) cordon(name string, cordoned bool) {
 	if at, ok := sim.byName[name]; ok {
-		sim.nodes[at].cordoned = is
+		sim.nodes[at].cordoned = cordoned
 		sim.setFree(at, sim.nodes[at].free)
 	}
 }
 
-// clone returns a copy, to which the caller can return if an attempt fails.
+// clone returns a copy, with which the caller can restore the simulation if an attempt fails.
 func (sim *simulation) clone() *simulation {
 	return &simulation{
 		nodes:    slices.Clone(sim.nodes),
@@ -147,12 +147,12 @@ func (sim *simulation) clone() *simulation {
 	}
 }
 
-// fitsEach reports whether each of the pods would find a node if it came alone. No pod may be constrained. If fitsEach
-// is false, scheduling all of them cannot succeed.
-func (sim *simulation) fitsEach(pods []cluster.Pod) bool {
+// eachFitsAlone reports whether each of the pods would find a node if it were the only pod to schedule. If not,
+// scheduling all pods cannot succeed either. No pod may be constrained.
+func (sim *simulation) eachFitsAlone(pods []cluster.Pod) bool {
 	for i := range pods {
 		p := &pods[i]
-		if !slices.ContainsFunc(sim.accepting(p), func(at int) bool {
+		if !slices.ContainsFunc(sim.acceptingNodes(p), func(at int) bool {
 			return sim.mayFit(at, p) && p.Requests.Fits(sim.nodes[at].free) && !sim.nodes[at].repels(p)
 		}) {
 			return false
@@ -167,11 +167,12 @@ func (sim *simulation) mayFit(at int, p *cluster.Pod) bool {
 	return p.Requests.CPU <= r.cpu && p.Requests.Memory <= r.memory
 }
 
-// isConstrained reports whether the pod's own requirements on a node are more than room, labels and taints.
+// isConstrained reports whether the pod has requirements on its node besides room, labels and taints: host ports,
+// volumes, or required affinity, anti-affinity or spread.
 func isConstrained(p *cluster.Pod) bool {
-	binds := func(t cluster.Term) bool { return t.Weight == 0 }
-	return len(p.HostPorts) > 0 || len(p.Volumes) > 0 || slices.ContainsFunc(p.Affinity, binds) ||
-		slices.ContainsFunc(p.AntiAffinity, binds) ||
+	isRequired := func(t cluster.Term) bool { return t.Weight == 0 }
+	return len(p.HostPorts) > 0 || len(p.Volumes) > 0 || slices.ContainsFunc(p.Affinity, isRequired) ||
+		slices.ContainsFunc(p.AntiAffinity, isRequired) ||
 		slices.ContainsFunc(p.Spread, func(s cluster.Spread) bool { return !s.Soft })
 }
 
@@ -185,7 +186,7 @@ func (sim *simulation) nodeFor(a *incomingPod) int {
 		return -1
 	}
 	best, most := -1, -1.0
-	for _, at := range sim.accepting(p) {
+	for _, at := range sim.acceptingNodes(p) {
 		if !sim.mayFit(at, p) {
 			continue
 		}
@@ -197,7 +198,7 @@ func (sim *simulation) nodeFor(a *incomingPod) int {
 	return best
 }
 
-// score returns the free share of CPU or of memory after the pod is added, whichever is less. It orders nodes like
+// score returns the smaller of the free shares of CPU and of memory after the pod is added. It orders nodes like
 // NodeResourcesFit and NodeResourcesBalancedAllocation together.
 func (s *simNode) score(ask *resources.Amounts) float64 {
 	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.allocatable.CPU, 1))
@@ -205,8 +206,8 @@ func (s *simNode) score(ask *resources.Amounts) float64 {
 	return min(cpu, memory)
 }
 
-// accepting returns the indices of the nodes whose labels and taints fit the pod.
-func (sim *simulation) accepting(p *cluster.Pod) []int {
+// acceptingNodes returns the indices of the nodes whose labels and taints fit the pod.
+func (sim *simulation) acceptingNodes(p *cluster.Pod) []int {
 	key := nodeRequirements{}
 	if len(p.Required) > 0 {
 		key.required = &p.Required[0]

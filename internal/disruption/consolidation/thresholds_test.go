@@ -8,44 +8,44 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestMuchFirst: moves with a large saving are made before moves with a small one, and moves with a tiny saving are not
-// made.
-func TestMuchFirst(t *testing.T) {
+// TestLargeSavingsFirst: moves with a large saving are made before moves with a small saving. Moves with a tiny saving
+// are not made.
+func TestLargeSavingsFirst(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	onDemand := map[string]catalog.Price{catalog.OnDemand: cent}
 	many := slices.Repeat([]int64{100}, 29)
 	for name, c := range map[string]struct {
-		full row // its 29 pods would fit an offering that costs a cent less
-		want [][]string
+		full row        // n0: its 29 pods would fit a new node that costs 3 cents
+		want [][]string // removed nodes, by round
 	}{
 		"a seventh of the price":  {full: row{4, catalog.OnDemand, 4 * cent, many}, want: [][]string{{"n1"}, {"n0"}}},
 		"a fortieth of the price": {full: row{4, catalog.OnDemand, 3*cent + cent/8, many}, want: [][]string{{"n1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := rows(shop(onDemand, 3, 4, 8), c.full, row{8, catalog.OnDemand, 8 * cent, []int64{1500}})
+			in := fleetOf(marketOf(onDemand, 3, 4, 8), c.full, row{8, catalog.OnDemand, 8 * cent, []int64{1500}})
 			for round := 0; ; round++ {
-				var goes []string
+				var removed []string
 				out := consolidation.Find(in)
 				for _, m := range out.Moves {
-					goes = append(goes, m.Nodes...)
+					removed = append(removed, m.Nodes...)
 				}
 				switch {
-				case round < len(c.want) && !slices.Equal(goes, c.want[round]):
-					t.Fatalf("round %d: %v are removed, want %v", round, goes, c.want[round])
-				case round == len(c.want) && len(goes) > 0:
-					t.Fatalf("round %d: %v are removed, want none", round, goes)
+				case round < len(c.want) && !slices.Equal(removed, c.want[round]):
+					t.Fatalf("round %d: %v are removed, want %v", round, removed, c.want[round])
+				case round == len(c.want) && len(removed) > 0:
+					t.Fatalf("round %d: %v are removed, want none", round, removed)
 				case round == len(c.want):
 					return
 				}
-				in = done(t, in, out.Moves, round)
+				in = afterMoves(t, in, out.Moves, round)
 			}
 		})
 	}
 }
 
-// TestHighChurn: with high churn, the threshold is three times as high.
+// TestHighChurn: with high churn, the minimum worth of a move is three times as high.
 func TestHighChurn(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -53,17 +53,17 @@ func TestHighChurn(t *testing.T) {
 	full := row{8, catalog.OnDemand, 8 * cent, slices.Repeat([]int64{260}, 29)}
 	roomy := row{8, catalog.OnDemand, 8 * cent, []int64{5000}}
 	for name, c := range map[string]struct {
-		rows []row  // in addition to two full nodes at the market price
+		rows []row  // further nodes, besides two full nodes at the market price
 		want [2]int // moves without and with high churn
 	}{
 		"a third of the price, one pod":   {rows: []row{{8, catalog.OnDemand, 6 * cent, []int64{3900}}}, want: [2]int{1, 1}},
 		"a third of the price, many pods": {rows: []row{{8, catalog.OnDemand, 12 * cent, full.pods}}, want: [2]int{1, 1}},
 		"a twelfth of the price":          {rows: []row{{8, catalog.OnDemand, 9*cent - cent/4, full.pods}}, want: [2]int{1, 0}},
 		"a tiny saving":                   {rows: []row{{8, catalog.OnDemand, 8*cent + cent/10, full.pods}}, want: [2]int{0, 0}},
-		"small node onto others": {rows: []row{roomy,
+		"small node whose pods fit others": {rows: []row{roomy,
 			{4, catalog.OnDemand, cent, slices.Repeat([]int64{20}, 29)}}, want: [2]int{1, 0}},
 	} {
-		in := rows(shop(onDemand, 4, 8), append([]row{full, full}, c.rows...)...)
+		in := fleetOf(marketOf(onDemand, 4, 8), append([]row{full, full}, c.rows...)...)
 		for i, want := range c.want {
 			in.HighChurn = i == 1
 			out := consolidation.Find(in)

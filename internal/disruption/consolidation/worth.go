@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// spotVariety is the minimum number of instance types that must be able to replace a spot instance. Otherwise
-// consolidation would always choose the cheapest spot type, which is soon interrupted. The value is Karpenter's.
-const spotVariety = 15
+// minSpotTypes is the minimum number of instance types that can replace a spot instance. With fewer types,
+// consolidation would tend to the cheapest spot type, which is soon interrupted. The value is Karpenter's.
+const minSpotTypes = 15
 
 // evaluate returns the move's part of the score of an attempt, and whether the move is worth it. stuck are candidates
-// that cannot be removed. evaluate sets Worth, and removes offerings of planned nodes with which the move would not
-// save. It records a move that saves less than its pools require (decline).
-func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) {
+// that cannot be removed. evaluate sets Move.Worth, and removes offerings of planned nodes with which the move would
+// not save money. It records a move that saves less than its pools require (decline).
+func (s *search) evaluate(m *Move, stuck map[int]bool) (score float64, ok bool) {
 	if m.Saving <= 0 || s.p.price == 0 {
 		return 0, false
 	}
@@ -35,8 +35,8 @@ func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) 
 	if s.isLowest() {
 		threshold = min(threshold, s.p.minWorth(m))
 	}
-	worth = s.p.priceShare(m.Saving) - threshold*s.p.costShare(m.Cost)
-	return worth, worth >= 0 && s.p.keepSavingOfferings(m)
+	score = s.p.priceShare(m.Saving) - threshold*s.p.costShare(m.Cost)
+	return score, score >= 0 && s.p.keepSavingOfferings(m)
 }
 
 // minWorth returns the minimum worth of the move without the rules of its pools.
@@ -71,9 +71,9 @@ func (p *problem) meetsRules(m *Move) bool {
 	return true
 }
 
-// keepSavingOfferings removes the offerings with which the move might not save. Each planned node may cost more by an
-// equal part of the saving, so that the move saves with any combination of the remaining offerings. keepSavingOfferings
-// reports whether each planned node keeps enough offerings.
+// keepSavingOfferings removes the offerings with which the move might not save money. The price of each planned node
+// may rise by an equal part of the saving, so that the move saves with any combination of the remaining offerings.
+// keepSavingOfferings reports whether each planned node keeps enough offerings.
 func (p *problem) keepSavingOfferings(m *Move) bool {
 	spot := p.isSpotToSpot(m)
 	for i := range m.PlannedNodes {
@@ -83,10 +83,10 @@ func (p *problem) keepSavingOfferings(m *Move) bool {
 			return c.Price >= limit || spot && c.CapacityType == catalog.Spot && !p.in.SpotToSpot
 		})
 		if spot && p.in.SpotToSpot {
-			if len(m.Nodes) == 1 && variety(kept) < spotVariety {
+			if len(m.Nodes) == 1 && instanceTypeCount(kept) < minSpotTypes {
 				return false
 			}
-			kept = cheapest(kept, spotVariety)
+			kept = cheapest(kept, minSpotTypes)
 		}
 		if len(kept) == 0 || kept[0].Price > plannedNode.Price() {
 			return false // the cheapest offering was removed, and the saving is based on its price
@@ -112,8 +112,8 @@ func (p *problem) isSpotToSpot(m *Move) bool {
 	})
 }
 
-// variety returns the number of instance types of the choices.
-func variety(choices []packing.Choice) int {
+// instanceTypeCount returns the number of instance types of the choices.
+func instanceTypeCount(choices []packing.Choice) int {
 	types := map[string]bool{}
 	for i := range choices {
 		types[choices[i].InstanceType] = true
@@ -121,11 +121,11 @@ func variety(choices []packing.Choice) int {
 	return len(types)
 }
 
-// cheapest returns the choices of the first instance types, at most as many as types.
-func cheapest(choices []packing.Choice, types int) []packing.Choice {
+// cheapest returns the choices of the n cheapest instance types. The choices must be sorted by price.
+func cheapest(choices []packing.Choice, n int) []packing.Choice {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(choices), func(c packing.Choice) bool {
-		if !seen[c.InstanceType] && len(seen) == types {
+		if !seen[c.InstanceType] && len(seen) == n {
 			return true
 		}
 		seen[c.InstanceType] = true
@@ -142,13 +142,13 @@ func narrow(m packing.PlannedNode, kept []packing.Choice) (packing.PlannedNode, 
 		values[catalog.LabelZone][kept[i].Zone] = true
 		values[catalog.LabelCapacityType][kept[i].CapacityType] = true
 	}
-	isWhole := len(kept) == len(m.Offerings)
+	keepsAll := len(kept) == len(m.Offerings)
 	m.Offerings, m.Requirements = kept, slices.Clone(m.Requirements)
 	for i := range m.Requirements {
 		r := &m.Requirements[i]
 		left, ok := values[r.Key]
 		if !ok || r.Operator != requirements.In {
-			if !isWhole && r.MinValues > 0 {
+			if !keepsAll && r.MinValues > 0 {
 				return m, false // the remaining types' values of other labels are not known here
 			}
 			continue

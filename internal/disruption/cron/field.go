@@ -27,7 +27,7 @@ func fields() [5]field {
 // set is a set of numbers that a column selects.
 type set struct {
 	bits uint64
-	// isAny: the column is unrestricted, * or ?. A step makes it restricted.
+	// isAny is true if the column is unrestricted: * or ?. A step makes the column restricted.
 	isAny bool
 }
 
@@ -41,12 +41,12 @@ func (f field) parse(text string) (set, error) {
 		if part == "" {
 			continue
 		}
-		one, err := f.parseRange(part)
+		element, err := f.parseRange(part)
 		if err != nil {
 			return set{}, fmt.Errorf("%s %q: %w", f.name, text, err)
 		}
-		out.bits |= one.bits
-		out.isAny = out.isAny || one.isAny
+		out.bits |= element.bits
+		out.isAny = out.isAny || element.isAny
 	}
 	if out.bits == 0 {
 		return set{}, fmt.Errorf("%s %q: the list is empty", f.name, text)
@@ -70,7 +70,7 @@ func (f field) parseRange(text string) (set, error) {
 			if to, err = f.number(last); err != nil {
 				return set{}, err
 			}
-		case !hasStep: // "5/10" starts at 5
+		case !hasStep: // with a step, as in "5/10", the range ends at f.most
 			to = from
 		}
 	}

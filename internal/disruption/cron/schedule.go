@@ -26,7 +26,7 @@ type Schedule struct {
 func Parse(line string) (Schedule, error) {
 	columns := strings.Fields(line)
 	if strings.HasPrefix(line, "@") {
-		full, err := nickname(line)
+		full, err := expandNickname(line)
 		if err != nil {
 			return Schedule{}, err
 		}
@@ -52,8 +52,8 @@ func Parse(line string) (Schedule, error) {
 	return s, nil
 }
 
-// nickname returns the cron line that the nickname, such as @daily, stands for.
-func nickname(word string) (string, error) {
+// expandNickname returns the cron line that the nickname, such as @daily, stands for.
+func expandNickname(word string) (string, error) {
 	switch word {
 	case "@yearly", "@annually":
 		return "0 0 1 1 *", nil
@@ -124,10 +124,10 @@ func (s Schedule) minuteOf(from int) (int, bool) {
 // mostHits is the maximum number of hits that Active examines.
 const mostHits = 200
 
-// Active reports whether a window is open at now: from a hit itself until open has passed. until is when to check
-// again. While a window is open, this is when it closes, unless another opens before; otherwise, when the next one
-// opens. until is zero if the result never changes, as for windows without gaps. until may be too early if windows
-// overlap for long, but is never too late.
+// Active reports whether a window is open at now. A window is open from a hit until open has passed. until is when the
+// result changes. If no window is open, this is when the next window opens. If one is open, this is the end of the last
+// window that follows it without a gap. until is zero if the result never changes. It may be too early if more than
+// mostHits windows follow each other without a gap, but is never too late.
 func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
 	if open <= 0 {
 		return false, time.Time{}
@@ -170,7 +170,7 @@ func (s Schedule) longestGap() (time.Duration, bool) {
 	if s.days.isAny && s.weekdays.isAny && s.months.isAny { // every day
 		return time.Duration(max(longest, day-last+first)) * time.Minute, true
 	}
-	before := -1 // the previous day with a hit, as a number of days after the first
+	before := -1 // the previous day with a hit, in days after 1 January 2000; -1: none yet
 	for ahead := range 2 * farthest {
 		if !s.hitsOn(time.Date(2000, 1, 1+ahead, 0, 0, 0, 0, time.UTC)) {
 			continue

@@ -62,7 +62,7 @@ func TestZonesDoNotMatter(t *testing.T) {
 	}
 	now := at(t, "2026-03-01 08:30:00").In(time.FixedZone("elsewhere", -11*3600))
 	if got := s.Next(now).Format(layout + " MST"); got != "2026-03-01 09:00:00 UTC" {
-		t.Errorf("hits at %s", got)
+		t.Errorf("hits at %s, want 09:00 UTC", got)
 	}
 }
 
@@ -184,8 +184,8 @@ func TestAgainstEveryMinute(t *testing.T) {
 		begin := time.Date(2026, 2, 18, 0, 0, 0, 0, time.UTC)
 		next := s.Next(begin.Add(-time.Minute))
 		for m := begin; m.Before(begin.AddDate(0, 0, 16)); m = m.Add(time.Minute) {
-			if is := hits(t, line, m); is != m.Equal(next) {
-				t.Fatalf("%s hits at %s: %v; Next returns %s", line, m, is, next)
+			if isHit := hits(t, line, m); isHit != m.Equal(next) {
+				t.Fatalf("%s hits at %s: %v; Next returns %s", line, m, isHit, next)
 			}
 			if m.Equal(next) {
 				next = s.Next(m)
@@ -194,7 +194,7 @@ func TestAgainstEveryMinute(t *testing.T) {
 	}
 }
 
-// hits checks one minute from the text of the line alone.
+// hits reports whether the line fires in the minute m. It parses the line without the code under test.
 func hits(t *testing.T, line string, m time.Time) bool {
 	t.Helper()
 	words := strings.NewReplacer("feb", "2", "sat", "6").Replace(line)
@@ -241,7 +241,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q after %s hits at %s", line, now, next)
 		}
 		if again := s.Next(next.Add(-time.Minute)); !again.Equal(next) {
-			t.Fatalf("%q: Next returns %s, and a minute earlier %s", line, next, again)
+			t.Fatalf("%q: Next returns %s, but %s when called for a minute earlier", line, next, again)
 		}
 		open := time.Duration(minutes) * time.Minute
 		active, until := s.Active(open, now)
@@ -250,7 +250,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is active at %s until %s", line, now, until)
 		}
 		if !active && open > 0 && !until.Equal(next) {
-			t.Fatalf("%q is not active until %s, and hits at %s", line, until, next)
+			t.Fatalf("%q is not active before %s, but hits at %s", line, until, next)
 		}
 	})
 }

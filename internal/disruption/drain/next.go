@@ -14,7 +14,7 @@ type Step struct {
 	// their protection.
 	Force []Forced
 
-	// Held: InTurn has limited Evict to the pod whose turn it is, so Evict may lack pods that could be evicted.
+	// Held is true if InTurn has limited Evict to the pod whose turn it is: Evict may lack pods that could be evicted.
 	Held bool
 
 	// Waiting is the number of pods that must still leave, including those of Evict and Force. 0: the node is drained.
@@ -39,15 +39,15 @@ type Forced struct {
 // first would fill all nodes evenly and leave no room for large pods.
 func Next(pods []Pod, deadline, now time.Time) Step {
 	var step Step
-	turn := -1 // the first tier that has a pod
+	firstTier := -1 // the first tier that has a pod
 	var leaving []Pod
 	for _, p := range pods {
 		if !p.MustLeave(now) {
 			continue
 		}
 		leaving = append(leaving, p)
-		if tier := p.tier(); turn < 0 || tier < turn {
-			turn = tier
+		if tier := p.tier(); firstTier < 0 || tier < firstTier {
+			firstTier = tier
 		}
 	}
 	slices.SortFunc(leaving, func(a, b Pod) int {
@@ -55,13 +55,13 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 	})
 	step.Waiting = len(leaving)
 	for _, p := range leaving {
-		if p.misread() {
+		if p.hasInvalidProtection() {
 			step.Misread = append(step.Misread, p)
 		}
 		switch {
 		case mustForce(p, deadline, now):
 			step.Force = append(step.Force, Forced{p, max(deadline.Sub(now), time.Second)})
-		case !p.Deleted.IsZero() || p.tier() != turn:
+		case !p.Deleted.IsZero() || p.tier() != firstTier:
 		case p.Protected(now):
 			step.Protected = append(step.Protected, p)
 		default:

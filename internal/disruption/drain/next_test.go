@@ -11,8 +11,8 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// pod returns a pod from words: "daemon", "critical", "mirror", "finished", "tolerates", "kept", "kept-1h", "leaving",
-// "late" (terminating until after the next minute), "large", "middling", "stuck".
+// pod returns a pod with the properties in words, for example "daemon critical". A "leaving" pod terminates within 10
+// seconds, a "late" one within an hour, and a "stuck" one should have ended two minutes ago.
 func pod(name, words string) Pod {
 	p := Pod{Namespace: "ns", Name: name, Started: now.Add(-time.Minute), Grace: 30 * time.Second}
 	for _, w := range strings.Fields(words) {
@@ -87,11 +87,11 @@ func TestNext(t *testing.T) {
 			pods:      map[string]string{"d": "critical daemon"},
 			wantEvict: "d", wantWaiting: 1,
 		},
-		"terminating pod keeps its tier": {
+		"terminating pod holds back the next tier": {
 			pods:        map[string]string{"a": "leaving", "b": "daemon"},
 			wantWaiting: 2,
 		},
-		"stuck pod does not keep its tier": {
+		"stuck pod does not hold back the next tier": {
 			pods:      map[string]string{"a": "stuck", "b": "daemon"},
 			wantEvict: "b", wantWaiting: 1,
 		},

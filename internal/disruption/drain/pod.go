@@ -42,9 +42,9 @@ type Pod struct {
 // ID returns "namespace/name".
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 
-// stuck is how long draining waits for a deleted pod after its grace period. After that, the kubelet of the node will
-// not terminate the pod any more.
-const stuck = time.Minute
+// stuckAfter is how long draining waits for a deleted pod after its grace period. After that, the kubelet of the node
+// will not terminate the pod any more.
+const stuckAfter = time.Minute
 
 // MustLeave reports whether draining waits for the pod. Pods that tolerate the taint of terminating nodes may stay.
 // Draining does not wait for finished, static and stuck pods.
@@ -79,15 +79,15 @@ func (p Pod) protection() (time.Duration, bool) {
 	return d, err == nil && d > 0
 }
 
-// misread reports whether the annotation has a value that is neither a boolean nor a positive duration.
-func (p Pod) misread() bool {
+// hasInvalidProtection reports whether the annotation has a value that is neither a boolean nor a positive duration.
+func (p Pod) hasInvalidProtection() bool {
 	_, ok := p.protection()
 	return !ok && p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" && p.DoNotDisrupt != "false"
 }
 
 // isStuck reports whether the pod still exists long after the end of its grace period.
 func (p Pod) isStuck(now time.Time) bool {
-	return !p.Deleted.IsZero() && now.Sub(p.Deleted) > stuck
+	return !p.Deleted.IsZero() && now.Sub(p.Deleted) > stuckAfter
 }
 
 // tier returns the eviction tier of the pod: 0 for applications, 1 for DaemonSet pods, 2 for critical pods, 3 for

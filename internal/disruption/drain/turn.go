@@ -8,33 +8,33 @@ import (
 // Turn is the state of pods that move one at a time, from one node or several. Each pod fits on its planned node only
 // after the previous pods have moved.
 type Turn struct {
-	Order []string        // IDs of all pods, in eviction order
-	There map[string]bool // IDs of the pods that are not evicted yet
-	// Placed: the replacements of the evicted pods are scheduled.
+	Order     []string        // IDs of all pods, in eviction order
+	Remaining map[string]bool // IDs of the pods that are not evicted yet
+	// Placed is true if the replacements of the evicted pods are scheduled.
 	Placed bool
 	// Since is when the turn of the next pod began.
 	Since time.Time
 }
 
-// TurnMost is the maximum time for which the other pods wait for the pod whose turn it is. After that all pods are
+// MaxTurnTime is the maximum time for which the other pods wait for the pod whose turn it is. After that all pods are
 // evicted, because the order only serves a lower price.
-const TurnMost = 10 * time.Second
+const MaxTurnTime = 10 * time.Second
 
 // Next returns the ID of the next pod in the order; empty if all were evicted.
 func (t Turn) Next() string {
-	at := slices.IndexFunc(t.Order, func(id string) bool { return t.There[id] })
+	at := slices.IndexFunc(t.Order, func(id string) bool { return t.Remaining[id] })
 	if at < 0 {
 		return ""
 	}
 	return t.Order[at]
 }
 
-// InTurn removes from Evict the pods whose turn it is not. The next pod stays only if the replacements of the evicted
-// pods are scheduled. InTurn changes nothing if no pod is left in the order, or after TurnMost. Forced pods stay in the
-// step.
+// InTurn removes from Evict the pods whose turn it is not. The next pod stays in Evict only if the replacements of the
+// evicted pods are scheduled. InTurn changes nothing if no pod is left in the order, or after MaxTurnTime. Forced pods
+// stay in the step.
 func (s Step) InTurn(t Turn, now time.Time) Step {
 	next := t.Next()
-	if next == "" || now.Sub(t.Since) >= TurnMost {
+	if next == "" || now.Sub(t.Since) >= MaxTurnTime {
 		return s
 	}
 	s.Held = len(s.Evict) > 0

@@ -12,26 +12,26 @@ func TestInTurn(t *testing.T) {
 	t.Parallel()
 	order := []string{"ns/a", "ns/b", "ns/c"}
 	for name, c := range map[string]struct {
-		pods     string // pods of this node, each followed by a colon and words for pod
-		there    string // pods that are not evicted yet, on all nodes
-		placed   bool
-		since    time.Duration
-		deadline time.Time
-		evict    string
-		force    string
-		held     bool
+		pods      string // pods of this node, each with words for the function pod after a colon
+		remaining string // pods that are not evicted yet, on all nodes
+		placed    bool
+		since     time.Duration
+		deadline  time.Time
+		evict     string
+		force     string
+		held      bool
 	}{
-		"first pod":                 {pods: "c a", there: "a b c", placed: true, evict: "a", held: true},
-		"first pod on another node": {pods: "c b", there: "a b c", placed: true, held: true},
-		"second pod on this node":   {pods: "c b", there: "b c", placed: true, evict: "b", held: true},
-		"replacement not scheduled": {pods: "c b", there: "b c", held: true},
-		"terminating pod":           {pods: "a:leaving c b", there: "b c", placed: true, evict: "b", held: true},
-		"only a new pod left":       {pods: "new", there: "", placed: true, evict: "new"},
-		"new pod waits":             {pods: "new", there: "c", placed: true, held: true},
-		"after the maximum wait":    {pods: "c b", there: "b c", since: TurnMost, evict: "b c"},
-		"before the maximum wait":   {pods: "c b", there: "b c", since: TurnMost - 1, held: true},
-		"deadline":                  {pods: "c b", there: "a b c", deadline: now.Add(10 * time.Second), force: "b c"},
-		"protected pod":             {pods: "a:kept b", there: "a b", placed: true, held: true},
+		"first pod":                 {pods: "c a", remaining: "a b c", placed: true, evict: "a", held: true},
+		"first pod on another node": {pods: "c b", remaining: "a b c", placed: true, held: true},
+		"second pod on this node":   {pods: "c b", remaining: "b c", placed: true, evict: "b", held: true},
+		"replacement not scheduled": {pods: "c b", remaining: "b c", held: true},
+		"terminating pod":           {pods: "a:leaving c b", remaining: "b c", placed: true, evict: "b", held: true},
+		"only a new pod left":       {pods: "new", remaining: "", placed: true, evict: "new"},
+		"new pod waits":             {pods: "new", remaining: "c", placed: true, held: true},
+		"after the maximum wait":    {pods: "c b", remaining: "b c", since: MaxTurnTime, evict: "b c"},
+		"before the maximum wait":   {pods: "c b", remaining: "b c", since: MaxTurnTime - 1, held: true},
+		"deadline":                  {pods: "c b", remaining: "a b c", deadline: now.Add(10 * time.Second), force: "b c"},
+		"protected pod":             {pods: "a:kept b", remaining: "a b", placed: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,9 +40,9 @@ func TestInTurn(t *testing.T) {
 				name, words, _ := strings.Cut(word, ":")
 				pods = append(pods, pod(name, words))
 			}
-			turn := Turn{Order: order, There: map[string]bool{}, Placed: c.placed, Since: now.Add(-c.since)}
-			for _, name := range strings.Fields(c.there) {
-				turn.There["ns/"+name] = true
+			turn := Turn{Order: order, Remaining: map[string]bool{}, Placed: c.placed, Since: now.Add(-c.since)}
+			for _, name := range strings.Fields(c.remaining) {
+				turn.Remaining["ns/"+name] = true
 			}
 			step := Next(pods, c.deadline, now).InTurn(turn, now)
 			var evict, force []string

@@ -72,12 +72,13 @@ func judgePlacement(n Node, w Desired) (Verdict, bool) {
 // without returns the elements of all that are not in others, sorted.
 func without(all, others []string) []string {
 	var out []string
-	for _, one := range all {
-		if !slices.Contains(others, one) {
-			out = append(out, one)
+	for _, element := range all {
+		if !slices.Contains(others, element) {
+			out = append(out, element)
 		}
 	}
 	return sorted(out)
 }
 
+// sorted returns a sorted copy of the list.
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }

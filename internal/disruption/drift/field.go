@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Names of fields that have a selector in the node class, as in lists of ignored fields.
+// Names of fields that Judge compares one by one, as in verdicts and in lists of ignored fields.
 const (
 	FieldRequirements = "requirements"
 	FieldType         = "instanceType" // not a field of a spec: the instance type of the node
@@ -17,9 +17,9 @@ const (
 	FieldAuthority    = "clusterCABundle" // not a field of a spec: nodes get it in their user data
 )
 
-// branch is a part of an object that determines nodes, with the fields whose change makes a node drift.
+// branch is a part of a NodePool or EC2NodeClass, with those of its fields whose change makes a node drift.
 type branch struct {
-	path   string // "spec.template.spec." of a NodePool; empty for fields that are in no object
+	path   string // such as "spec.template.spec."; empty for fields that are in no object
 	fields []string
 }
 

@@ -26,7 +26,7 @@ func Hash(v any) (string, error) {
 	return strconv.FormatUint(sum, 10), err
 }
 
-// Parts returns a short hash of each non-zero field of the struct v that is part of its hash, by JSON name. A later
+// Parts returns, by JSON name, a short hash of each field of the struct v that Hash includes. A later
 // comparison shows which fields have changed.
 func Parts(v any) (map[string]string, error) {
 	out := map[string]string{}
@@ -64,10 +64,10 @@ func nameInJSON(f reflect.StructField) string {
 	return name
 }
 
-// hashOf returns the hash of one value. A pointer has the hash of the value that it points to; a nil pointer has that
-// of the zero value.
+// hashOf returns the hash of one value. A pointer has the hash of the value that it points to; a nil pointer has
+// that of the zero value.
 func hashOf(v reflect.Value) (uint64, error) {
-	v = dereferenced(v)
+	v = dereference(v)
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		return hashOfTime(v)
 	}
@@ -87,9 +87,9 @@ func hashOf(v reflect.Value) (uint64, error) {
 	return hashOfNumber(v)
 }
 
-// dereferenced follows pointers and interfaces to a value. For nil it returns the zero value of the type; 0 for a nil
-// interface.
-func dereferenced(v reflect.Value) reflect.Value {
+// dereference follows pointers and interfaces to their value. For nil it returns the zero value of the type; 0 for a
+// nil interface.
+func dereference(v reflect.Value) reflect.Value {
 	zero := reflect.TypeFor[int]()
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
 		if v.Kind() == reflect.Pointer {
@@ -144,18 +144,18 @@ func hashOfMap(v reflect.Value) (uint64, error) {
 		}
 		out ^= pair
 	}
-	return sealed(out), nil
+	return rehash(out), nil
 }
 
 // hashOfSet hashes the elements of a slice without regard to their order.
 func hashOfSet(v reflect.Value) (uint64, error) {
 	var out uint64
 	for i := range v.Len() {
-		one, err := hashOf(v.Index(i))
+		element, err := hashOf(v.Index(i))
 		if err != nil {
 			return 0, err
 		}
-		out ^= one
+		out ^= element
 	}
 	return out, nil
 }
@@ -164,16 +164,17 @@ func hashOfSet(v reflect.Value) (uint64, error) {
 func hashOfList(v reflect.Value) (uint64, error) {
 	var out uint64
 	for i := range v.Len() {
-		one, err := hashOf(v.Index(i))
+		element, err := hashOf(v.Index(i))
 		if err != nil {
 			return 0, err
 		}
-		out = joined(out, one)
+		out = combine(out, element)
 	}
 	return out, nil
 }
 
-// hashOfStruct starts with the name of the type, and applies sealed after each field that counts, in order.
+// hashOfStruct hashes the name of the type and, in order, the fields that hashedField includes. It calls rehash after
+// each field.
 func hashOfStruct(v reflect.Value) (uint64, error) {
 	out := sum([]byte(v.Type().Name()))
 	for i := range v.NumField() {
@@ -188,7 +189,7 @@ func hashOfStruct(v reflect.Value) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		out = sealed(out ^ pair)
+		out = rehash(out ^ pair)
 	}
 	return out, nil
 }
@@ -243,16 +244,16 @@ func hashOfPair(key, value reflect.Value) (uint64, error) {
 		return 0, err
 	}
 	v, err := hashOf(value)
-	return joined(k, v), err
+	return combine(k, v), err
 }
 
-// joined returns the hash of two hashes in this order.
-func joined(a, b uint64) uint64 {
+// combine returns the hash of two hashes in this order.
+func combine(a, b uint64) uint64 {
 	return sum(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
 }
 
-// sealed hashes a hash again. This prevents values that are combined without an order from canceling each other.
-func sealed(a uint64) uint64 { return sum(binary.LittleEndian.AppendUint64(nil, a)) }
+// rehash hashes a hash again. This prevents values that are combined without an order from canceling each other.
+func rehash(a uint64) uint64 { return sum(binary.LittleEndian.AppendUint64(nil, a)) }
 
 // sum returns the FNV-1 hash of the text.
 func sum(text []byte) uint64 {

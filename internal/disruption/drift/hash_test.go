@@ -22,7 +22,7 @@ type sample struct {
 	hidden  int
 }
 
-func hashed(t *testing.T, v any) string {
+func mustHash(t *testing.T, v any) string {
 	t.Helper()
 	out, err := Hash(v)
 	if err != nil {
@@ -31,8 +31,8 @@ func hashed(t *testing.T, v any) string {
 	return out
 }
 
-// TestHashKnows checks which changes affect the hash.
-func TestHashKnows(t *testing.T) {
+// TestHashChanges checks which changes affect the hash.
+func TestHashChanges(t *testing.T) {
 	t.Parallel()
 	four := int32(4)
 	base := func() sample {
@@ -41,7 +41,7 @@ func TestHashKnows(t *testing.T) {
 			Lives: time.Minute, Periods: map[string]string{"soft": "90s"},
 		}
 	}
-	was := hashed(t, base())
+	before := mustHash(t, base())
 	for name, c := range map[string]struct {
 		change func(*sample)
 		same   bool
@@ -62,15 +62,15 @@ func TestHashKnows(t *testing.T) {
 	} {
 		s := base()
 		c.change(&s)
-		if got := hashed(t, s); (got == was) != c.same {
-			t.Errorf("%s: the hash was %s and is %s", name, was, got)
+		if got := mustHash(t, s); (got == before) != c.same {
+			t.Errorf("%s: the hash was %s and is %s; want an equal hash: %t", name, before, got, c.same)
 		}
 	}
 	if _, err := Hash(sample{Inner: nil, Name: "a"}); err != nil {
 		t.Error(err)
 	}
 	if _, err := Hash(make(chan int)); err == nil {
-		t.Error("a channel has a hash")
+		t.Error("the hash of a channel is no error")
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // Breaker limits how many nodes of a pool may drift at once because of a change outside the cluster. It opens if at
-// least Count nodes of a pool, and more than Share of them, would be replaced for the change. A user's change in the
-// cluster never opens it.
+// least Count nodes of a pool, and more than Share of the pool's nodes, would be replaced for the change. A user's
+// change in the cluster never opens it.
 type Breaker struct {
 	Count int     // Zero: BreakerCount
 	Share float64 // from 0 to 1. Zero: BreakerShare
@@ -37,9 +37,9 @@ type Hold struct {
 }
 
 // Trip returns the hold of a pool, and whether there is one: too many nodes drift because of a change in AWS alone, so
-// that replacing them needs approval. state is the observed state of AWS, in any form: another state is another hold.
-// An open breaker (isOpen) stays open while any node drifts because of that change, so that replacements do not start
-// unapproved when other nodes come or go.
+// that replacing them needs approval. state is a text that identifies the observed state of AWS: another state results
+// in another Token. An open breaker (isOpen) stays open while any node drifts because of that change, so that
+// replacements do not start unapproved when other nodes come or go.
 func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
 	h := Hold{Total: len(nodes)}
 	byReason := map[Reason]int{}

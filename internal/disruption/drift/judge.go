@@ -23,8 +23,8 @@ func (s Stamp) Differs(other Stamp) bool {
 	return known && s.Version == other.Version && s.Hash != other.Hash
 }
 
-// Made is the recorded origin of a node: the fields of its NodePool or node class that it was made from.
-type Made struct {
+// Origin is the recorded origin of a node: the fields of its NodePool or node class that it was made from.
+type Origin struct {
 	// Stamp is the hash of all fields.
 	Stamp Stamp
 	// Parts are short hashes of fields by name; nil if they were not recorded, as on Karpenter's nodes.
@@ -38,8 +38,8 @@ type Node struct {
 	Claim  string              // name of its NodeClaim
 	Labels requirements.Labels // of the NodeClaim or the Node
 	Age    time.Duration       // since its creation
-	Pool   Made                // fields of the NodePool
-	Class  Made                // fields of the EC2NodeClass
+	Pool   Origin              // fields of the NodePool
+	Class  Origin              // fields of the EC2NodeClass
 	Image  string              // AMI ID
 	Known  bool                // whether EC2 has returned the fields below
 	Groups []string            // security group IDs
@@ -52,8 +52,8 @@ type Node struct {
 type Desired struct {
 	// PoolName and ClassName are the names of the NodePool and the EC2NodeClass.
 	PoolName, ClassName string
-	// Pool and Class are the origin of a node that would be made now.
-	Pool, Class  Made
+	// Pool and Class are the origin of a node that would be launched now.
+	Pool, Class  Origin
 	Requirements []requirements.Requirement // of the pool
 	// Offered reports whether EC2 offers an instance with these labels, regardless of capacity. Nil: unknown.
 	Offered *bool
@@ -73,8 +73,8 @@ type Verdict struct {
 	Reason  Reason   // which kind of difference
 	Fields  []string // changed fields, sorted; empty if unknown
 	Message string   // one sentence: the field, the node's value, the desired value
-	Ignored bool     // the user ignores it
-	Outside bool     // something in AWS changed, and no object of the cluster
+	Ignored bool     // the user ignores changes of all these fields
+	Outside bool     // caused by a change in AWS, not by a change of an object in the cluster
 }
 
 // youngType is how old a node must be before a missing offering of its type counts, because new types are listed late.
@@ -131,7 +131,7 @@ func First(all []Verdict) (Verdict, bool) {
 
 // judgePool compares the hashes of the NodePool's template.
 func judgePool(n Node, w Desired) (Verdict, bool) {
-	fields := changed(n.Pool, w.Pool)
+	fields := changedFields(n.Pool, w.Pool)
 	if !n.Pool.Stamp.Differs(w.Pool.Stamp) {
 		return Verdict{}, false
 	}
@@ -148,7 +148,7 @@ func judgeRequirements(n Node, w Desired) (Verdict, bool) {
 	if invalid != nil {
 		return Verdict{}, false // the pool is invalid, and its condition reports that
 	}
-	key := needs.Refusal(n.Labels)
+	key := needs.Unsatisfied(n.Labels)
 	if key == "" {
 		return Verdict{}, false
 	}
@@ -174,7 +174,7 @@ func judgeType(n Node, w Desired) (Verdict, bool) {
 // judgeClass compares the hashes of the node class' spec, and its recorded fields. A field may differ although the
 // hashes are equal: FieldAuthority is no field of the spec.
 func judgeClass(n Node, w Desired) (Verdict, bool) {
-	fields := changed(n.Class, w.Class)
+	fields := changedFields(n.Class, w.Class)
 	if n.Class.Stamp.Version != w.Class.Stamp.Version || !n.Class.Stamp.Differs(w.Class.Stamp) && len(fields) == 0 {
 		return Verdict{}, false
 	}
@@ -183,22 +183,22 @@ func judgeClass(n Node, w Desired) (Verdict, bool) {
 	return v, true
 }
 
-// changed returns the names of the fields that differ; nil if the fields of one of them are not recorded.
-func changed(was, is Made) []string {
-	if was.Parts == nil || is.Parts == nil {
+// changedFields returns the names of the fields that differ; nil if the fields are not recorded in both.
+func changedFields(was, current Origin) []string {
+	if was.Parts == nil || current.Parts == nil {
 		return nil
 	}
-	return changedParts(was.Parts, is.Parts)
+	return changedParts(was.Parts, current.Parts)
 }
 
 // changeText describes the change: with both values if they are readable, else by name.
-func changeText(where string, fields []string, was, is Made) string {
+func changeText(where string, fields []string, was, current Origin) string {
 	if len(fields) == 0 {
-		return where + " is not what the node was made from (hash " + was.Stamp.Hash + ", now " + is.Stamp.Hash + ")"
+		return where + " is not what the node was made from (hash " + was.Stamp.Hash + ", now " + current.Stamp.Hash + ")"
 	}
 	var texts []string
 	for _, f := range fields {
-		before, after := was.Texts[f], is.Texts[f]
+		before, after := was.Texts[f], current.Texts[f]
 		if before == after {
 			texts = append(texts, f+" has changed")
 			continue

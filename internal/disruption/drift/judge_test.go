@@ -9,12 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// alike returns a node that equals its desired state, and that state.
-func alike() (Node, Desired) {
-	yes, none := true, ""
-	pool := Made{Stamp: Stamp{"1", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "b"},
+// matching returns a node that equals its desired state, and that state.
+func matching() (Node, Desired) {
+	offered, none := true, ""
+	pool := Origin{Stamp: Stamp{"1", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "b"},
 		Texts: map[string]string{"taints": "x:NoSchedule"}}
-	class := Made{Stamp: Stamp{"2", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "d"}}
+	class := Origin{Stamp: Stamp{"2", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "d"}}
 	labels := requirements.Labels{"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "a",
 		"karpenter.sh/capacity-type": "spot", "arch": "amd64"}
 	n := Node{
@@ -24,7 +24,7 @@ func alike() (Node, Desired) {
 	w := Desired{
 		PoolName: "apps", ClassName: "default", Pool: pool, Class: class,
 		Requirements: []requirements.Requirement{{Key: "arch", Operator: requirements.In, Values: []string{"amd64"}}},
-		Offered:      &yes, Image: "ami-1", Groups: []string{"sg-2", "sg-1"}, Subnets: []string{"subnet-1", "subnet-2"}, Placement: &none,
+		Offered:      &offered, Image: "ami-1", Groups: []string{"sg-2", "sg-1"}, Subnets: []string{"subnet-1", "subnet-2"}, Placement: &none,
 		GroupsBefore: []string{"sg-1", "sg-2"},
 	}
 	return n, w
@@ -32,7 +32,7 @@ func alike() (Node, Desired) {
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	no := false
+	notOffered := false
 	group := "pg-1"
 	for name, c := range map[string]struct {
 		change      func(*Node, *Desired)
@@ -42,7 +42,7 @@ func TestJudge(t *testing.T) {
 	}{
 		"no change": {change: func(*Node, *Desired) {}},
 		"the pool's taints": {change: func(_ *Node, w *Desired) {
-			w.Pool = Made{Stamp: Stamp{"9", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "z"},
+			w.Pool = Origin{Stamp: Stamp{"9", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "z"},
 				Texts: map[string]string{"taints": "y:NoExecute"}}
 		}, want: PoolDrifted, wantWords: []string{"NodePool apps", "taints: the node has x:NoSchedule, the current value is y:NoExecute"}},
 		"the pool, unknown field": {change: func(n *Node, w *Desired) {
@@ -61,18 +61,18 @@ func TestJudge(t *testing.T) {
 		}},
 		"a wider requirement": {change: func(_ *Node, w *Desired) { w.Requirements[0].Values = []string{"arm64", "amd64"} }},
 		"invalid requirement": {change: func(_ *Node, w *Desired) { w.Requirements[0].Operator = "Is" }},
-		"no offering": {change: func(_ *Node, w *Desired) { w.Offered = &no }, want: TypeNotFound,
+		"no offering": {change: func(_ *Node, w *Desired) { w.Offered = &notOffered }, want: TypeNotFound,
 			wantWords: []string{"m5.large in a, spot"}, wantOutside: true},
-		"no offering, young node":   {change: func(n *Node, w *Desired) { n.Age, w.Offered = 30*time.Minute, &no }},
+		"no offering, young node":   {change: func(n *Node, w *Desired) { n.Age, w.Offered = 30*time.Minute, &notOffered }},
 		"the offerings are unknown": {change: func(_ *Node, w *Desired) { w.Offered = nil }},
 		"the user data": {change: func(_ *Node, w *Desired) {
-			w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d"}}
+			w.Class = Origin{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d"}}
 		}, want: ClassDrift, wantWords: []string{"EC2NodeClass default", "userData has changed"}},
 		"field outside of the hash": {change: func(_ *Node, w *Desired) {
-			w.Class = Made{Stamp: Stamp{"2", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "d", "kubelet": "e"}}
+			w.Class = Origin{Stamp: Stamp{"2", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "d", "kubelet": "e"}}
 		}, want: ClassDrift, wantWords: []string{"kubelet has changed"}},
 		"the cluster's authority": {change: func(_ *Node, w *Desired) {
-			w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "z"}}
+			w.Class = Origin{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "z"}}
 		}, want: ClassDrift, wantWords: []string{"clusterCABundle has changed"}, wantOutside: true},
 		"a newer image": {change: func(_ *Node, w *Desired) { w.Image = "ami-2" }, want: ImageDrift,
 			wantWords: []string{"ami-1", "ami-2"}},
@@ -99,7 +99,7 @@ func TestJudge(t *testing.T) {
 		"unknown placement":      {change: func(n *Node, w *Desired) { n.Placement, w.Placement = "pg-1", nil }},
 		"pool drift comes first": {change: func(_ *Node, w *Desired) { w.Pool.Stamp.Hash, w.Image = "9", "ami-2" }, want: PoolDrifted},
 	} {
-		n, w := alike()
+		n, w := matching()
 		c.change(&n, &w)
 		got, drifts := First(Judge(n, w))
 		if got.Reason != c.want || drifts != (c.want != "") || got.Outside != c.wantOutside {
@@ -127,8 +127,8 @@ func TestIgnoredFields(t *testing.T) {
 		"suffix of a field":   {[]string{"Data", "tags"}, ClassDrift},
 		"another field":       {[]string{"role"}, ClassDrift},
 	} {
-		n, w := alike()
-		w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d", "tags": "t"}}
+		n, w := matching()
+		w.Class = Origin{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d", "tags": "t"}}
 		w.Image, w.Ignored = "ami-2", c.ignored
 		if got, _ := First(Judge(n, w)); got.Reason != c.want {
 			t.Errorf("%s: %q, want %q", name, got.Reason, c.want)
@@ -136,14 +136,16 @@ func TestIgnoredFields(t *testing.T) {
 	}
 }
 
-// TestReasonsAreOrdered: a node that differs in everything has all verdicts, in the order of Reasons, each about a known field.
+// TestReasonsAreOrdered: a node that differs in everything has all verdicts, in the order of Reasons, each about a
+// known field.
 func TestReasonsAreOrdered(t *testing.T) {
 	t.Parallel()
-	n, w := alike()
-	no, group := false, "pg-1"
+	n, w := matching()
+	notOffered, group := false, "pg-1"
 	w.Pool.Stamp.Hash, w.Class.Stamp.Hash = "9", "9"
 	w.Class.Parts, w.Pool.Parts = map[string]string{"role": "r"}, map[string]string{"expireAfter": "r"}
-	w.Requirements[0].Values, w.Offered, w.Image, w.Groups, w.Subnets = []string{"arm64"}, &no, "ami-2", []string{"sg-7"}, []string{"subnet-7"}
+	w.Requirements[0].Values, w.Offered, w.Image = []string{"arm64"}, &notOffered, "ami-2"
+	w.Groups, w.Subnets = []string{"sg-7"}, []string{"subnet-7"}
 	n.Reservation, w.Placement = "cr-1", &group
 	var got []Reason
 	for _, v := range Judge(n, w) {
@@ -169,12 +171,12 @@ func TestFieldOf(t *testing.T) {
 		"spec.template.spec.labels": "", "spec.instanceType": "", "tags ": "", "spec.spec.tags": "", "ipPrefixCount": "",
 	} {
 		if got, known := FieldOf(word); got != want || known != (want != "") {
-			t.Errorf("%q means %q, %t; want %q", word, got, known, want)
+			t.Errorf("FieldOf(%q) is %q, %t; want %q", word, got, known, want)
 		}
 	}
 	for _, f := range Fields() {
 		if got, known := FieldOf(f); got != f || !known {
-			t.Errorf("%s means %q, %t", f, got, known)
+			t.Errorf("FieldOf(%q) is %q, %t", f, got, known)
 		}
 	}
 	if all := Fields(); !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
@@ -186,14 +188,14 @@ func TestPartsText(t *testing.T) {
 	t.Parallel()
 	parts := map[string]string{"b": "2", "a": "1"}
 	if got := PartsText(parts); got != "1 a=1 b=2" {
-		t.Errorf("written as %q", got)
+		t.Errorf("PartsText returns %q", got)
 	}
 	if got := PartsOf(PartsText(parts)); len(changedParts(parts, got)) > 0 {
-		t.Errorf("read as %v", got)
+		t.Errorf("PartsOf returns %v", got)
 	}
 	for _, text := range []string{"", "0 a=1", "1 a"} {
 		if got := PartsOf(text); got != nil {
-			t.Errorf("%q is read as %v", text, got)
+			t.Errorf("PartsOf(%q) is %v, want nil", text, got)
 		}
 	}
 }
@@ -201,8 +203,8 @@ func TestPartsText(t *testing.T) {
 // TestUnknown: what AWS has not returned is unknown, unless the user ignores it.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
-	yes, group := true, ""
-	known := Desired{Offered: &yes, Image: "ami-1", Groups: []string{"sg-1"}, Subnets: []string{"subnet-1"}, Placement: &group}
+	offered, group := true, ""
+	known := Desired{Offered: &offered, Image: "ami-1", Groups: []string{"sg-1"}, Subnets: []string{"subnet-1"}, Placement: &group}
 	for name, c := range map[string]struct {
 		node    Node
 		desired Desired

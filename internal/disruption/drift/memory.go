@@ -16,25 +16,26 @@ type Image struct {
 	Slot string `json:"slot"`
 }
 
-// Bad is an image whose nodes were not initialized while nodes of another image were.
-type Bad struct {
+// BadImage is an image whose nodes were not initialized while nodes of another image were.
+type BadImage struct {
 	Image
-	Generation int64     `json:"generation"` // generation of the class at that time: changing the class starts another try
-	At         time.Time `json:"at"`         // when the image was found to be bad
-	Why        string    `json:"why"`        // one sentence
+	// Generation is the generation of the class at that time. After a change of the class, the image is tried again.
+	Generation int64     `json:"generation"`
+	At         time.Time `json:"at"`  // when the image was found to be bad
+	Why        string    `json:"why"` // one sentence
 }
 
 // Memory is the history of a node class' images. It is stored on the class, so that it survives restarts. The zero
 // value is empty.
 type Memory struct {
-	Good []Image `json:"good,omitzero"` // by slot: the image of the last node that was initialized
-	Bad  []Bad   `json:"bad,omitzero"`  // by slot and id
+	Good []Image    `json:"good,omitzero"` // by slot: the image of the last node that was initialized
+	Bad  []BadImage `json:"bad,omitzero"`  // by slot and id
 }
 
 // Setback is an image that is selected but not used.
 type Setback struct {
-	Bad     Bad   // the image that is not used
-	Instead Image // the image that is used
+	Bad     BadImage // the image that is not used
+	Instead Image    // the image that is used
 }
 
 // String returns the setback as one sentence.
@@ -51,9 +52,9 @@ func imageText(i Image) string {
 }
 
 // Use returns the images to launch from, in the order of found. It replaces a bad image by the last good image of its
-// slot, and returns each replacement in back. Without a good image, it keeps the bad one. generation is that of the
+// slot, and returns each replacement in setbacks. Without a good image, it keeps the bad one. generation is that of the
 // class.
-func (m Memory) Use(found []Image, generation int64) (use []Image, back []Setback) {
+func (m Memory) Use(found []Image, generation int64) (use []Image, setbacks []Setback) {
 	for _, i := range found {
 		bad, isBad := m.bad(i, generation)
 		good, ok := m.GoodOf(i.Slot)
@@ -62,9 +63,9 @@ func (m Memory) Use(found []Image, generation int64) (use []Image, back []Setbac
 			continue
 		}
 		use = append(use, good)
-		back = append(back, Setback{bad, good})
+		setbacks = append(setbacks, Setback{bad, good})
 	}
-	return use, back
+	return use, setbacks
 }
 
 // GoodOf returns the last good image of a slot.
@@ -77,17 +78,18 @@ func (m Memory) GoodOf(slot string) (Image, bool) {
 }
 
 // bad returns the entry of the image in Bad for this generation of the class; false if there is none.
-func (m Memory) bad(i Image, generation int64) (Bad, bool) {
-	at := slices.IndexFunc(m.Bad, func(b Bad) bool { return b.ID == i.ID && b.Slot == i.Slot && b.Generation == generation })
+func (m Memory) bad(i Image, generation int64) (BadImage, bool) {
+	at := slices.IndexFunc(m.Bad, func(b BadImage) bool { return b.ID == i.ID && b.Slot == i.Slot && b.Generation == generation })
 	if at < 0 {
-		return Bad{}, false
+		return BadImage{}, false
 	}
 	return m.Bad[at], true
 }
 
+// isBad reports whether Bad has the image for this generation of the class.
 func (m Memory) isBad(i Image, generation int64) bool {
-	_, is := m.bad(i, generation)
-	return is
+	_, ok := m.bad(i, generation)
+	return ok
 }
 
 // Proved returns the memory after a node with the image was initialized. The image is then no longer bad.
@@ -96,21 +98,21 @@ func (m Memory) Proved(i Image) Memory {
 	out.Good = slices.DeleteFunc(out.Good, func(g Image) bool { return g.Slot == i.Slot })
 	out.Good = append(out.Good, i)
 	slices.SortFunc(out.Good, func(a, b Image) int { return cmp.Compare(a.Slot, b.Slot) })
-	out.Bad = slices.DeleteFunc(out.Bad, func(b Bad) bool { return b.ID == i.ID && b.Slot == i.Slot })
+	out.Bad = slices.DeleteFunc(out.Bad, func(b BadImage) bool { return b.ID == i.ID && b.Slot == i.Slot })
 	return out
 }
 
 // Condemned returns the memory after nodes of an image failed, if another image of its slot is good. Otherwise the
 // memory is unchanged, because the image may not be the cause. It is also unchanged if the image is already bad.
-func (m Memory) Condemned(b Bad) Memory {
+func (m Memory) Condemned(b BadImage) Memory {
 	good, ok := m.GoodOf(b.Slot)
 	if !ok || good.ID == b.ID || m.isBad(b.Image, b.Generation) {
 		return m
 	}
 	out := Memory{Good: m.Good}
-	out.Bad = slices.DeleteFunc(slices.Clone(m.Bad), func(o Bad) bool { return o.ID == b.ID && o.Slot == b.Slot })
+	out.Bad = slices.DeleteFunc(slices.Clone(m.Bad), func(o BadImage) bool { return o.ID == b.ID && o.Slot == b.Slot })
 	out.Bad = append(out.Bad, b)
-	slices.SortFunc(out.Bad, func(a, b Bad) int { return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out.Bad, func(a, b BadImage) int { return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.ID, b.ID)) })
 	return out
 }
 
@@ -126,16 +128,16 @@ func (m Memory) Pruned(found []Image, generation int64) Memory {
 	return out
 }
 
-// Refound returns the images that a class selects, given the images that it uses. It is the inverse of Use: a good
-// image is used in place of the bad image of its slot, if there is one.
-func (m Memory) Refound(used []Image) []Image {
+// SelectedImages returns the images that a class selects, given the images that it uses. It is the inverse of Use: a
+// good image is used in place of the bad image of its slot, if there is one.
+func (m Memory) SelectedImages(used []Image) []Image {
 	out := slices.Clone(used)
 	for i, image := range used {
 		good, ok := m.GoodOf(image.Slot)
 		if !ok || good.ID != image.ID {
 			continue
 		}
-		if at := slices.IndexFunc(m.Bad, func(b Bad) bool { return b.Slot == image.Slot }); at >= 0 {
+		if at := slices.IndexFunc(m.Bad, func(b BadImage) bool { return b.Slot == image.Slot }); at >= 0 {
 			out[i] = m.Bad[at].Image
 		}
 	}

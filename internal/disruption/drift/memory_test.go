@@ -12,7 +12,7 @@ func TestMemoryOfImages(t *testing.T) {
 	t.Parallel()
 	image := func(id string) Image { return Image{ID: id, Name: "n-" + id, Slot: "amd64"} }
 	arm := Image{ID: "ami-arm", Slot: "arm64"}
-	bad := func(id string) Bad { return Bad{Image: image(id), Generation: 1, Why: "it never joined"} }
+	bad := func(id string) BadImage { return BadImage{Image: image(id), Generation: 1, Why: "it never joined"} }
 	use := func(m Memory, generation int64, found ...Image) (string, int) {
 		got, back := m.Use(append(found, arm), generation)
 		if len(got) != len(found)+1 || got[len(found)] != arm {
@@ -38,8 +38,8 @@ func TestMemoryOfImages(t *testing.T) {
 		!strings.Contains(back[0].String(), "1 (n-1) is used again") {
 		t.Errorf("the setback is %q", back[0])
 	}
-	if got := m.Refound([]Image{image("1"), arm}); got[0].ID != "2" || got[1] != arm {
-		t.Errorf("Refound returns %v", got)
+	if got := m.SelectedImages([]Image{image("1"), arm}); got[0].ID != "2" || got[1] != arm {
+		t.Errorf("SelectedImages returns %v", got)
 	}
 	expect("the class has changed", 2, "2", "2", 0)
 	expect("a newer image is tried", 1, "3", "3", 0)
@@ -52,10 +52,10 @@ func TestMemoryOfImages(t *testing.T) {
 	was := m
 	m = m.Proved(image("2"))
 	expect("the second proved good", 1, "2", "2", 0)
-	if diff := cmp.Diff([]Bad{bad("2")}, was.Bad); diff != "" {
-		t.Errorf("the previous memory was altered:\n%s", diff)
+	if diff := cmp.Diff([]BadImage{bad("2")}, was.Bad); diff != "" {
+		t.Errorf("Proved has altered the previous memory:\n%s", diff)
 	}
-	m = m.Condemned(bad("3")).Condemned(Bad{Image: image("2"), Generation: 1})
+	m = m.Condemned(bad("3")).Condemned(BadImage{Image: image("2"), Generation: 1})
 	expect("another image is bad", 1, "3", "2", 1)
 }
 
@@ -64,7 +64,7 @@ func TestSelections(t *testing.T) {
 	at := func(terms string, found ...string) Selections {
 		return Selections{FieldGroups: {Terms: terms, Found: found}}
 	}
-	drifting, calm := map[string]bool{FieldGroups: true}, map[string]bool{}
+	drifting, none := map[string]bool{FieldGroups: true}, map[string]bool{}
 
 	was := Selections(nil).Settle(at("t", "a", "b"), drifting)
 	if was.Outside(at("t", "a", "b"))[FieldGroups] || !was.Outside(at("t", "a", "b", "c"))[FieldGroups] ||
@@ -74,18 +74,18 @@ func TestSelections(t *testing.T) {
 	if next := was.Settle(at("t", "c"), drifting); !next.Equal(was) {
 		t.Errorf("a field with drifting nodes was settled: %v", next)
 	}
-	if next := was.Settle(Selections{}, calm); !next.Equal(was) {
+	if next := was.Settle(Selections{}, none); !next.Equal(was) {
 		t.Errorf("an unknown field was forgotten: %v", next)
 	}
-	next := was.Settle(at("t", "c"), calm)
+	next := was.Settle(at("t", "c"), none)
 	if next.Outside(at("t", "c"))[FieldGroups] || !cmp.Equal(next[FieldGroups].Past, []string{"a", "b"}) {
 		t.Errorf("a field without drifting nodes was not settled: %v", next)
 	}
-	own := was.Settle(at("u", "a", "d"), drifting)
-	if own.Outside(at("u", "a", "d"))[FieldGroups] || !cmp.Equal(own.Ever(FieldGroups), []string{"a", "d", "b"}) {
-		t.Errorf("a selector that the user changed must start again: %v", own)
+	edited := was.Settle(at("u", "a", "d"), drifting)
+	if edited.Outside(at("u", "a", "d"))[FieldGroups] || !cmp.Equal(edited.EverSelected(FieldGroups), []string{"a", "d", "b"}) {
+		t.Errorf("a selector that the user changed must start again: %v", edited)
 	}
-	if Selections(nil).Ever(FieldGroups) != nil {
-		t.Error("Ever returns ids of an unknown field")
+	if Selections(nil).EverSelected(FieldGroups) != nil {
+		t.Error("EverSelected returns IDs of an unknown field")
 	}
 }

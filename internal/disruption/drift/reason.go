@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Reason is why a node differs from its desired state: the reason of a NodeClaim's condition Drifted. The values are Karpenter's.
+// Reason is why a node differs from its desired state: the reason of a NodeClaim's condition Drifted. The values are
+// Karpenter's.
 type Reason string
 
 // The reasons. The first that applies is reported.
@@ -56,7 +57,7 @@ func PartsText(parts map[string]string) string {
 	return strings.Join(words, " ")
 }
 
-// PartsOf parses the output of PartsText; nil for another version.
+// PartsOf parses the output of PartsText; nil for another version or an invalid text.
 func PartsOf(text string) map[string]string {
 	words := strings.Fields(text)
 	if len(words) == 0 || words[0] != partsVersion {

@@ -8,8 +8,8 @@ import (
 // Selection is the result of a selector of a node class.
 type Selection struct {
 	Terms string   `json:"terms"`         // a hash of the selector
-	Found []string `json:"found"`         // selected ids, sorted
-	Past  []string `json:"past,omitzero"` // ids that were selected before the user changed the selector, sorted
+	Found []string `json:"found"`         // selected IDs, sorted
+	Past  []string `json:"past,omitzero"` // IDs that were selected before and are not in Found, sorted; at most mostPast
 }
 
 // Selections are the selections of a class, by field. They distinguish a change by the user from a change in AWS, such
@@ -19,13 +19,13 @@ type Selections map[string]Selection
 // mostPast limits how many former IDs are remembered.
 const mostPast = 20
 
-// Outside returns the fields whose selectors select other ids than before, although the user has not changed the
+// Outside returns the fields whose selectors select other IDs than before, although the user has not changed the
 // selectors.
-func (was Selections) Outside(is Selections) map[string]bool {
+func (was Selections) Outside(next Selections) map[string]bool {
 	out := map[string]bool{}
-	for field, now := range is {
+	for field, selection := range next {
 		before, known := was[field]
-		if known && before.Terms == now.Terms && !slices.Equal(before.Found, now.Found) {
+		if known && before.Terms == selection.Terms && !slices.Equal(before.Found, selection.Found) {
 			out[field] = true
 		}
 	}
@@ -35,20 +35,20 @@ func (was Selections) Outside(is Selections) map[string]bool {
 // Settle returns the selections to remember. The selection of a selector that the user changed is replaced. A change in
 // AWS is accepted when no node drifts because of it any more. drifting are the fields because of which some node drifts
 // or may drift. A field that is not in the new selections stays unchanged.
-func (was Selections) Settle(is Selections, drifting map[string]bool) Selections {
+func (was Selections) Settle(next Selections, drifting map[string]bool) Selections {
 	out := maps.Clone(was)
 	if out == nil {
 		out = Selections{}
 	}
-	for field, now := range is {
+	for field, selection := range next {
 		before, known := was[field]
 		switch {
 		case !known:
-			out[field] = Selection{Terms: now.Terms, Found: sorted(now.Found)}
-		case before.Terms != now.Terms || !drifting[field]:
-			past := without(append(slices.Clone(before.Past), before.Found...), now.Found)
+			out[field] = Selection{Terms: selection.Terms, Found: sorted(selection.Found)}
+		case before.Terms != selection.Terms || !drifting[field]:
+			past := without(append(slices.Clone(before.Past), before.Found...), selection.Found)
 			past = slices.Compact(past)
-			out[field] = Selection{Terms: now.Terms, Found: sorted(now.Found), Past: past[max(0, len(past)-mostPast):]}
+			out[field] = Selection{Terms: selection.Terms, Found: sorted(selection.Found), Past: past[max(0, len(past)-mostPast):]}
 		default:
 			out[field] = before
 		}
@@ -56,8 +56,8 @@ func (was Selections) Settle(is Selections, drifting map[string]bool) Selections
 	return out
 }
 
-// Ever returns all remembered ids that the selector of a field has selected; nil if unknown.
-func (was Selections) Ever(field string) []string {
+// EverSelected returns all remembered IDs that the selector of a field has selected; nil if unknown.
+func (was Selections) EverSelected(field string) []string {
 	s, known := was[field]
 	if !known {
 		return nil

@@ -98,9 +98,9 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// mass returns nodes that drift because of a change outside, nodes that drift because of the user, and nodes that do
-// not drift.
-func mass(outside, own, still int) []Judged {
+// mass returns nodes of three kinds: outside nodes drift because of a change in AWS, byUser nodes because of a change
+// by the user, and ignored nodes only by a change that the user ignores.
+func mass(outside, byUser, ignored int) []Judged {
 	var out []Judged
 	add := func(n int, verdicts ...Verdict) {
 		for range n {
@@ -108,8 +108,8 @@ func mass(outside, own, still int) []Judged {
 		}
 	}
 	add(outside, Verdict{Reason: GroupDrift, Message: "it lacks sg-9", Outside: true})
-	add(own, Verdict{Reason: ClassDrift, Message: "userData"}, Verdict{Reason: GroupDrift, Outside: true})
-	add(still, Verdict{Reason: ClassDrift, Ignored: true, Message: "tags"})
+	add(byUser, Verdict{Reason: ClassDrift, Message: "userData"}, Verdict{Reason: GroupDrift, Outside: true})
+	add(ignored, Verdict{Reason: ClassDrift, Ignored: true, Message: "tags"})
 	return out
 }
 

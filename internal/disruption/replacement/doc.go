@@ -12,5 +12,6 @@
 //	  └─────────┴─────────┴────── undo ◄─────┴──────────────────┘
 //
 // Until it is committed, a move can be undone without a trace. It is undone as soon as a replacement fails or the pods
-// would not fit any more. Once one of its candidates is committed, all of them are removed, by any controller.
+// would not fit any more. Once one of its candidates is committed, all of them are removed, if need be
+// by another process.
 package replacement

@@ -24,9 +24,9 @@ type Seen struct {
 	Blocked string
 	// BlockedSince is when the move became blocked; zero if not blocked.
 	BlockedSince time.Time
-	// Off is the reason why the move is no longer needed, for example a paused pool or a changed price; empty if the
+	// Obsolete is the reason why the move is no longer needed, for example a paused pool or a changed price; empty if the
 	// move is still needed.
-	Off string
+	Obsolete string
 
 	// FitWithin is how long a replacement may take from joining to being initialized; zero: the constant FitWithin.
 	FitWithin time.Duration
@@ -112,7 +112,7 @@ const (
 	// FitWithin is the time limit from registration to initialization of a node, unless similar nodes are known to take
 	// longer.
 	FitWithin = 10 * time.Minute
-	// BlockedFor is the maximum delay of a move by blocked pods before it is undone.
+	// BlockedFor is how long blocked pods may delay a move before the move is undone.
 	BlockedFor = 30 * time.Second
 )
 
@@ -122,12 +122,12 @@ func Next(s Seen, now time.Time) Step {
 	case s.isDone():
 		return Step{Action: Done}
 	case !s.Revocable():
-		return onward(s)
+		return stepAfterCommit(s)
 	}
-	if why := s.failed(now); why != "" {
-		return Step{Action: Undo, Reason: why, Keep: s.names(willNotJoin), Unfit: s.names(s.unfit(now))}
+	if why := s.failure(now); why != "" {
+		return Step{Action: Undo, Reason: why, Keep: s.names(willNotJoin), Unfit: s.names(s.isUnfit(now))}
 	}
-	if s.any(Marked) {
+	if s.anyIn(Marked) {
 		return Step{Action: Close}
 	}
 	if n := s.launching(); n > 0 {
@@ -146,26 +146,26 @@ func (s Seen) isDone() bool {
 
 // Revocable reports whether the move can be undone: it is not done, and no candidate is committed or deleted.
 func (s Seen) Revocable() bool {
-	return !s.isDone() && !s.any(Committed) && !s.any(Deleted)
+	return !s.isDone() && !s.anyIn(Committed) && !s.anyIn(Deleted)
 }
 
-// onward returns the next step of a move that can no longer be undone.
-func onward(s Seen) Step {
+// stepAfterCommit returns the next step of a move that can no longer be undone.
+func stepAfterCommit(s Seen) Step {
 	switch {
-	case s.any(Marked), s.any(Closed):
+	case s.anyIn(Marked), s.anyIn(Closed):
 		return Step{Action: Commit}
-	case s.any(Committed):
+	case s.anyIn(Committed):
 		return Step{Action: Delete}
 	}
 	return Step{Action: Done}
 }
 
-// failed returns why the move must be undone; empty if it can continue.
-func (s Seen) failed(now time.Time) string {
-	if s.Off != "" {
-		return s.Off
+// failure returns why the move must be undone; empty if it can continue.
+func (s Seen) failure(now time.Time) string {
+	if s.Obsolete != "" {
+		return s.Obsolete
 	}
-	switch lost, failing, unfit := s.names(isLost), s.names(willNotJoin), s.names(s.unfit(now)); {
+	switch lost, failing, unfit := s.names(isLost), s.names(willNotJoin), s.names(s.isUnfit(now)); {
 	case len(lost) > 0:
 		return "replacement NodeClaim " + strings.Join(lost, ", ") + " did not become a node"
 	case len(s.Replacements) < s.Wanted:
@@ -183,12 +183,14 @@ func (s Seen) failed(now time.Time) string {
 	return ""
 }
 
+// isLost reports whether the NodeClaim of the replacement was deleted or is being deleted.
 func isLost(c Replacement) bool { return c.State == Lost }
 
+// willNotJoin reports whether a diagnosis says that the replacement will not join.
 func willNotJoin(c Replacement) bool { return c.State == WillNotJoin }
 
-// unfit returns a function that selects the replacements that have joined but were not initialized in time.
-func (s Seen) unfit(now time.Time) func(Replacement) bool {
+// isUnfit returns a function that selects the replacements that have joined but were not initialized in time.
+func (s Seen) isUnfit(now time.Time) func(Replacement) bool {
 	return func(c Replacement) bool {
 		return c.State == Launching && !c.Joined.IsZero() && !now.Before(c.Joined.Add(s.fitWithin()))
 	}
@@ -208,11 +210,11 @@ func (s Seen) readyBy() time.Time {
 	return deadline
 }
 
-// names returns the NodeClaims of the replacements for which is returns true.
-func (s Seen) names(is func(Replacement) bool) []string {
+// names returns the NodeClaims of the replacements for which matches returns true.
+func (s Seen) names(matches func(Replacement) bool) []string {
 	var out []string
 	for _, c := range s.Replacements {
-		if is(c) {
+		if matches(c) {
 			out = append(out, c.Claim)
 		}
 	}
@@ -234,10 +236,10 @@ func (s Seen) launching() int {
 	return len(s.names(func(c Replacement) bool { return c.State == Launching }))
 }
 
-// any reports whether a candidate is in the state.
-func (s Seen) any(is CandidateState) bool {
+// anyIn reports whether a candidate is in the state.
+func (s Seen) anyIn(state CandidateState) bool {
 	for _, c := range s.Candidates {
-		if c.State == is {
+		if c.State == state {
 			return true
 		}
 	}

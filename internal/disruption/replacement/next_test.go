@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-var begun = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // seen parses "marked closed | ready launching": the states of the candidates, and of all replacements that the move
-// needs.
+// needs. A replacement can also be "missing", "joined" (launching, with a registered Node) or "hopeless" (WillNotJoin).
 func seen(t *testing.T, text string) Seen {
 	t.Helper()
-	going, coming, _ := strings.Cut(text, "|")
-	out := Seen{Started: begun}
-	for _, w := range strings.Fields(going) {
-		is, ok := map[string]CandidateState{"marked": Marked, "closed": Closed, "sworn": Committed, "deleted": Deleted, "taken": Gone}[w]
+	candidates, replacements, _ := strings.Cut(text, "|")
+	out := Seen{Started: started}
+	for _, w := range strings.Fields(candidates) {
+		state, ok := map[string]CandidateState{"marked": Marked, "closed": Closed, "committed": Committed, "deleted": Deleted, "gone": Gone}[w]
 		if !ok {
 			t.Fatalf("no such state: %s", w)
 		}
-		out.Candidates = append(out.Candidates, Candidate{Claim: w, State: is})
+		out.Candidates = append(out.Candidates, Candidate{Claim: w, State: state})
 	}
-	for _, w := range strings.Fields(coming) {
+	for _, w := range strings.Fields(replacements) {
 		out.Wanted++
 		if w == "missing" {
 			continue
 		}
-		is, ok := map[string]State{"coming": Launching, "ready": Ready, "lost": Lost, "deletions": WillNotJoin, "joined": Launching}[w]
+		state, ok := map[string]State{"launching": Launching, "ready": Ready, "lost": Lost, "hopeless": WillNotJoin, "joined": Launching}[w]
 		if !ok {
 			t.Fatalf("no such state: %s", w)
 		}
-		c := Replacement{Claim: w, State: is}
+		c := Replacement{Claim: w, State: state}
 		if w == "joined" {
-			c.Joined = begun.Add(time.Minute)
+			c.Joined = started.Add(time.Minute)
 		}
 		out.Replacements = append(out.Replacements, c)
 	}
@@ -50,16 +50,16 @@ func TestNext(t *testing.T) {
 		want    Action
 	}{
 		{seen: "marked marked|", want: Close},
-		{seen: "marked closed|coming", want: Close},
-		{seen: "closed|deletions", want: Undo},
-		{seen: "closed|ready deletions", want: Undo},
-		{seen: "closed|coming", after: time.Minute + FitWithin, want: Wait}, // the replacement's claim has its own time limit to join
+		{seen: "marked closed|launching", want: Close},
+		{seen: "closed|hopeless", want: Undo},
+		{seen: "closed|ready hopeless", want: Undo},
+		{seen: "closed|launching", after: time.Minute + FitWithin, want: Wait}, // the replacement's claim has its own time limit to join
 		{seen: "closed|joined", after: time.Minute, want: Wait},
 		{seen: "closed|joined", after: time.Minute + FitWithin, want: Undo},
-		{seen: "sworn closed|deletions", want: Commit},
-		{seen: "closed closed|coming ready", want: Wait},
-		{seen: "closed closed|coming ready", after: ReadyWithin, want: Undo},
-		{seen: "closed|coming lost", want: Undo},
+		{seen: "committed closed|hopeless", want: Commit},
+		{seen: "closed closed|launching ready", want: Wait},
+		{seen: "closed closed|launching ready", after: ReadyWithin, want: Undo},
+		{seen: "closed|launching lost", want: Undo},
 		{seen: "closed|ready missing", want: Undo},
 		{seen: "marked|missing", want: Undo},
 		{seen: "closed closed|ready", want: Commit},
@@ -67,26 +67,26 @@ func TestNext(t *testing.T) {
 		{seen: "closed|", want: Commit},
 		{seen: "closed|ready", blocked: time.Second, want: Wait},
 		{seen: "closed|ready", blocked: BlockedFor, want: Undo},
-		{seen: "closed|coming", blocked: BlockedFor, want: Wait}, // blocked pods count only after all replacements are ready
+		{seen: "closed|launching", blocked: BlockedFor, want: Wait}, // blocked pods count only after all replacements are ready
 		{seen: "closed|ready", off: true, want: Undo},
 		{seen: "marked|", off: true, want: Undo},
-		{seen: "taken taken|coming", want: Done},
-		{seen: "taken closed|ready", want: Commit},
+		{seen: "gone gone|launching", want: Done},
+		{seen: "gone closed|ready", want: Commit},
 
 		// A committed move is never undone.
-		{seen: "sworn closed|ready", want: Commit},
-		{seen: "sworn marked|", want: Commit},
-		{seen: "sworn sworn|lost", want: Delete},
-		{seen: "deleted sworn|lost", off: true, blocked: BlockedFor, after: time.Hour, want: Delete},
+		{seen: "committed closed|ready", want: Commit},
+		{seen: "committed marked|", want: Commit},
+		{seen: "committed committed|lost", want: Delete},
+		{seen: "deleted committed|lost", off: true, blocked: BlockedFor, after: time.Hour, want: Delete},
 		{seen: "deleted closed|missing", want: Commit},
-		{seen: "deleted taken|ready", want: Done},
+		{seen: "deleted gone|ready", want: Done},
 		{seen: "deleted deleted|lost", want: Done},
 	} {
 		in := seen(t, c.seen)
 		if c.off {
-			in.Off = "paused"
+			in.Obsolete = "paused"
 		}
-		now := begun.Add(c.after)
+		now := started.Add(c.after)
 		if c.blocked > 0 {
 			in.Blocked, in.BlockedSince = "pod a/b", now.Add(-c.blocked)
 		}
@@ -100,24 +100,24 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestEnds simulates every move of two nodes. Whatever happens to the replacements, the move ends, both candidates end
-// in the same state, and none is removed before all replacements are ready.
-func TestEnds(t *testing.T) {
+// TestMovesEnd simulates every move of two nodes. Whatever happens to the replacements, the move ends, both candidates
+// end in the same state, and none is removed before all replacements are ready.
+func TestMovesEnd(t *testing.T) {
 	t.Parallel()
 	for fate := range 16 {
 		for crash := range 6 {
-			play(t, []State{State(fate % 4), State(fate / 4)}, crash)
+			simulate(t, []State{State(fate % 4), State(fate / 4)}, crash)
 		}
 	}
 }
 
-// play simulates a move to its end. In step number crash it makes only half of the changes, like a controller that
+// simulate simulates a move to its end. In step number crash it makes only half of the changes, like a controller that
 // crashes.
-func play(t *testing.T, fate []State, crash int) {
+func simulate(t *testing.T, fate []State, crash int) {
 	t.Helper()
-	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}},
+	s := Seen{Started: started, Wanted: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}},
 		Replacements: []Replacement{{Claim: "c"}, {Claim: "d"}}}
-	now := begun
+	now := started
 	for n := range 12 {
 		step := Next(s, now)
 		half := len(s.Candidates)
@@ -131,33 +131,33 @@ func play(t *testing.T, fate []State, crash int) {
 				s.Replacements[i].State = fate[i]
 			}
 		case Close:
-			reach(s.Candidates[:half], Closed)
+			advance(s.Candidates[:half], Closed)
 		case Commit:
 			if fate[0] != Ready || fate[1] != Ready {
 				t.Fatalf("fate %v: nodes are removed without ready replacements: %+v", fate, s)
 			}
-			reach(s.Candidates[:half], Committed)
+			advance(s.Candidates[:half], Committed)
 		case Delete:
-			reach(s.Candidates[:half], Deleted)
+			advance(s.Candidates[:half], Deleted)
 		case Undo:
 			if s.Candidates[0].State > Closed || s.Candidates[1].State > Closed || fate[0] == Ready && fate[1] == Ready {
-				t.Fatalf("fate %v: undone: %+v", fate, s)
+				t.Fatalf("fate %v: the move is undone: %+v", fate, s)
 			}
 			return
 		case Done:
 			if s.Candidates[0].State != Deleted || s.Candidates[1].State != Deleted {
-				t.Fatalf("fate %v, crash at step %d: ended half way: %+v", fate, crash, s)
+				t.Fatalf("fate %v, crash at step %d: only a part of the candidates is deleted: %+v", fate, crash, s)
 			}
 			return
 		}
 	}
-	t.Fatalf("fate %v, crash at step %d: it never ends: %+v", fate, crash, s)
+	t.Fatalf("fate %v, crash at step %d: the move does not end: %+v", fate, crash, s)
 }
 
-// reach advances nodes to a state, unless they are already further.
-func reach(nodes []Candidate, is CandidateState) {
+// advance advances nodes to a state, unless they are already further.
+func advance(nodes []Candidate, state CandidateState) {
 	for i := range nodes {
-		nodes[i].State = max(nodes[i].State, is)
+		nodes[i].State = max(nodes[i].State, state)
 	}
 }
 
@@ -165,15 +165,15 @@ func reach(nodes []Candidate, is CandidateState) {
 // each with the known reason. Nodes that are known to take longer get more time.
 func TestUndoneInTime(t *testing.T) {
 	t.Parallel()
-	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "old", State: Closed}}, Replacements: []Replacement{
-		{Claim: "a", State: WillNotJoin, Why: "its role is not mapped"}, {Claim: "b", Joined: begun, Why: "a startup taint is there"}}}
-	step := Next(s, begun.Add(time.Minute))
+	s := Seen{Started: started, Wanted: 2, Candidates: []Candidate{{Claim: "old", State: Closed}}, Replacements: []Replacement{
+		{Claim: "a", State: WillNotJoin, Why: "its role is not mapped"}, {Claim: "b", Joined: started, Why: "a startup taint is there"}}}
+	step := Next(s, started.Add(time.Minute))
 	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil ||
 		!strings.Contains(step.Reason, "replacement NodeClaim a does not join the cluster: its role is not mapped") {
 		t.Errorf("the first will not join: %+v", step)
 	}
 	s.Replacements[0].State = Ready
-	if step = Next(s, begun.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(begun.Add(FitWithin)) {
+	if step = Next(s, started.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(started.Add(FitWithin)) {
 		t.Errorf("the second has joined: %+v", step)
 	}
 	step = Next(s, step.Until)
@@ -182,7 +182,7 @@ func TestUndoneInTime(t *testing.T) {
 		t.Errorf("the second was not initialized in time: %+v", step)
 	}
 	s.FitWithin = 20 * time.Minute
-	if step = Next(s, begun.Add(FitWithin)); step.Action != Wait || !step.Until.Equal(begun.Add(20*time.Minute)) {
+	if step = Next(s, started.Add(FitWithin)); step.Action != Wait || !step.Until.Equal(started.Add(20*time.Minute)) {
 		t.Errorf("similar nodes take twenty minutes: %+v", step)
 	}
 }

@@ -9,23 +9,23 @@ import (
 
 // al2 returns a MIME message: the user's parts first, then a script that calls the image's bootstrap.sh.
 func (n Node) al2() (string, error) {
-	parts, err := userParts(n.UserData, kindForCloudInit)
+	parts, err := userParts(n.UserData, contentTypeForCloudInit)
 	if err != nil {
 		return "", err
 	}
-	return archive(append(parts, newPart(shellScript, n.script()))), nil
+	return mimeMessage(append(parts, newPart(shellScript, n.script()))), nil
 }
 
-// kindForCloudInit returns the content type of user data that is not a MIME message.
-func kindForCloudInit(text string) string {
+// contentTypeForCloudInit returns the content type of user data that is not a MIME message.
+func contentTypeForCloudInit(text string) string {
 	if strings.HasPrefix(text, "#cloud-config") {
 		return cloudConfig
 	}
 	return shellScript
 }
 
-// script returns the call of bootstrap.sh. Each option and its value are separate words, because the script does not
-// support --option=value.
+// script returns a script that calls bootstrap.sh. Each option and its value are separate words, because bootstrap.sh
+// does not support --option=value.
 // Source: files/bootstrap.sh of github.com/awslabs/amazon-eks-ami, branch al2.
 func (n Node) script() string {
 	var b strings.Builder
@@ -52,11 +52,11 @@ func (n Node) script() string {
 	return b.String()
 }
 
-// kubeletFlags returns labels, taints and settings as flags of the kubelet. It adds no quotes: no value has a space,
-// and systemd would pass some of the quotes on to the kubelet.
+// kubeletFlags returns labels, taints and settings as flags of the kubelet. It does not quote values: no value has a
+// space, and systemd would pass some of the quotes on to the kubelet.
 func (n Node) kubeletFlags() []string {
 	k := n.Kubelet
-	flags := []string{"--node-labels=" + pairs(n.labels(), "=")}
+	flags := []string{"--node-labels=" + joinPairs(n.labels(), "=")}
 	var taints []string
 	for _, t := range n.taints() {
 		taints = append(taints, t.String())
@@ -69,7 +69,7 @@ func (n Node) kubeletFlags() []string {
 	}
 	addMap := func(name string, value map[string]string, sep string) {
 		if len(value) > 0 {
-			flags = append(flags, name+"="+pairs(value, sep))
+			flags = append(flags, name+"="+joinPairs(value, sep))
 		}
 	}
 	addInt("--max-pods", k.MaxPods)

@@ -9,21 +9,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// al2023 returns a MIME message: the user's parts first, then a NodeConfig for nodeadm. nodeadm merges all NodeConfigs,
-// and the last one wins.
+// al2023 returns a MIME message: the user's parts first, then Joiner's NodeConfig for nodeadm. nodeadm merges all
+// NodeConfigs; the fields of a later NodeConfig override those of earlier ones.
 func (n Node) al2023() (string, error) {
 	if n.Cluster.ServiceCIDR == "" {
 		return "", errors.New("the cluster's service CIDR is not known; nodeadm needs it")
 	}
-	parts, err := userParts(n.UserData, kindForNodeadm)
+	parts, err := userParts(n.UserData, contentTypeForNodeadm)
 	if err != nil {
 		return "", err
 	}
-	return archive(append(parts, newPart(nodeConfig, n.nodeConfig()))), nil
+	return mimeMessage(append(parts, newPart(nodeConfig, n.nodeConfig()))), nil
 }
 
-// kindForNodeadm returns the content type of user data that is not a MIME message.
-func kindForNodeadm(text string) string {
+// contentTypeForNodeadm returns the content type of user data that is not a MIME message.
+func contentTypeForNodeadm(text string) string {
 	switch {
 	case strings.HasPrefix(text, "#!"):
 		return shellScript
@@ -58,7 +58,7 @@ func (n Node) nodeConfig() string {
 	kubelet := mapping{
 		{"config", n.kubeletConfig()},
 		// The labels are not quoted, because not every program that parses the flag removes quotes.
-		{"flags", []string{"--node-labels=" + pairs(n.labels(), "=")}},
+		{"flags", []string{"--node-labels=" + joinPairs(n.labels(), "=")}},
 	}
 	spec = append(spec, field{"kubelet", kubelet})
 	return mapping{

@@ -24,8 +24,8 @@ func (n Node) bottlerocket() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read spec.userData as Bottlerocket settings: %w", err)
 	}
-	n.settings(doc)
-	n.labelsAndTaints(doc)
+	n.setSettings(doc)
+	n.setLabelsAndTaints(doc)
 	if n.InstanceStore == catalog.RAID0 {
 		n.mountDisks(doc)
 	}
@@ -35,8 +35,8 @@ func (n Node) bottlerocket() (string, error) {
 	return doc.String(), nil
 }
 
-// settings sets the facts about the cluster and the kubelet settings of the EC2NodeClass.
-func (n Node) settings(doc *tomlDoc) {
+// setSettings sets the facts about the cluster and the kubelet settings of the EC2NodeClass.
+func (n Node) setSettings(doc *tomlDoc) {
 	k := n.Kubelet
 	set := func(key, value string) { doc.set(kubernetesTable, key, value) }
 	set("api-server", quoteTOML(n.Cluster.Endpoint))
@@ -45,24 +45,24 @@ func (n Node) settings(doc *tomlDoc) {
 	if dns := n.dns(); len(dns) > 0 {
 		set("cluster-dns-ip", quoteTOML(dns[0]))
 	}
-	number := func(key string, value *int64) {
+	setNumber := func(key string, value *int64) {
 		if value != nil {
 			set(key, strconv.FormatInt(*value, 10))
 		}
 	}
-	number("max-pods", k.MaxPods)
-	number("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod)
-	percent := func(key string, value *int64) { // Bottlerocket expects percentages as text
+	setNumber("max-pods", k.MaxPods)
+	setNumber("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod)
+	setPercent := func(key string, value *int64) { // Bottlerocket expects percentages as text
 		if value != nil {
 			set(key, quoteTOML(strconv.FormatInt(*value, 10)))
 		}
 	}
-	percent("image-gc-high-threshold-percent", k.ImageGCHighThresholdPercent)
-	percent("image-gc-low-threshold-percent", k.ImageGCLowThresholdPercent)
+	setPercent("image-gc-high-threshold-percent", k.ImageGCHighThresholdPercent)
+	setPercent("image-gc-low-threshold-percent", k.ImageGCLowThresholdPercent)
 	if k.CPUCFSQuota != nil {
 		set("cpu-cfs-quota-enforced", strconv.FormatBool(*k.CPUCFSQuota))
 	}
-	table := func(name string, values map[string]string) {
+	setTable := func(name string, values map[string]string) {
 		if len(values) == 0 {
 			return
 		}
@@ -71,16 +71,16 @@ func (n Node) settings(doc *tomlDoc) {
 			doc.set(kubernetesTable+"."+name, quoteTOML(key), quoteTOML(values[key]))
 		}
 	}
-	table("system-reserved", k.SystemReserved)
-	table("kube-reserved", k.KubeReserved)
-	table("eviction-hard", k.EvictionHard)
-	table("eviction-soft", k.EvictionSoft)
-	table("eviction-soft-grace-period", k.EvictionSoftGracePeriod)
+	setTable("system-reserved", k.SystemReserved)
+	setTable("kube-reserved", k.KubeReserved)
+	setTable("eviction-hard", k.EvictionHard)
+	setTable("eviction-soft", k.EvictionSoft)
+	setTable("eviction-soft-grace-period", k.EvictionSoftGracePeriod)
 }
 
-// labelsAndTaints adds the node's labels to those in the user data, and replaces the taints in the user data with the
-// node's, because Joiner planned the node with its own taints only.
-func (n Node) labelsAndTaints(doc *tomlDoc) {
+// setLabelsAndTaints adds the node's labels to the labels in the user data. It replaces the taints in the user data
+// with the node's taints, because Joiner has planned the node without other taints.
+func (n Node) setLabelsAndTaints(doc *tomlDoc) {
 	labels := n.labels()
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		doc.set(kubernetesTable+".node-labels", quoteTOML(key), quoteTOML(labels[key]))
@@ -95,23 +95,23 @@ func (n Node) labelsAndTaints(doc *tomlDoc) {
 	}
 }
 
-// mountDisks combines the local disks into one file system at each boot. From version 1.46.0 on the image itself knows
-// the directories to place there.
+// mountDisks combines the local disks into one file system at each boot, and moves directories to it. Images from
+// version 1.46.0 on know these directories; older images need a list of them.
 func (n Node) mountDisks(doc *tomlDoc) {
-	bind := `["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]`
-	if knowsFolders(n.ImageName) {
-		bind = `["apiclient", "ephemeral-storage", "bind"]`
+	bindCommand := `["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]`
+	if isVersion146OrLater(n.ImageName) {
+		bindCommand = `["apiclient", "ephemeral-storage", "bind"]`
 	}
 	const table = "settings.bootstrap-commands.000-mount-instance-storage"
 	doc.drop(table)
-	doc.set(table, "commands", `[["apiclient", "ephemeral-storage", "init"], `+bind+"]")
+	doc.set(table, "commands", `[["apiclient", "ephemeral-storage", "init"], `+bindCommand+"]")
 	doc.set(table, "mode", `"always"`)
 	doc.set(table, "essential", "true")
 }
 
-// knowsFolders reports whether the image, named like "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef", has version
-// 1.46.0 or later. It returns false for a name without a version.
-func knowsFolders(image string) bool {
+// isVersion146OrLater reports whether the image, named like "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef", has
+// version 1.46.0 or later. It returns false for a name without a version.
+func isVersion146OrLater(image string) bool {
 	for _, word := range strings.Split(image, "-") {
 		version, ok := strings.CutPrefix(word, "v")
 		numbers := strings.Split(version, ".")

@@ -32,8 +32,8 @@ func newPart(contentType, body string) part {
 	return part{[]string{"Content-Type: " + contentType}, body}
 }
 
-// archive returns the parts as one MIME message.
-func archive(parts []part) string {
+// mimeMessage returns the parts as one MIME message.
+func mimeMessage(parts []part) string {
 	boundary := boundaryFor(parts)
 	var b strings.Builder
 	b.WriteString("MIME-Version: 1.0\n")
@@ -52,7 +52,8 @@ func archive(parts []part) string {
 	return b.String()
 }
 
-// boundaryFor returns "//", which EKS uses, or a longer boundary if a line of a part begins with that boundary.
+// boundaryFor returns a boundary that no line of a part contains at its beginning: "//", which EKS uses, or a longer
+// one.
 func boundaryFor(parts []part) string {
 	boundary := "//"
 	for {
@@ -65,24 +66,24 @@ func boundaryFor(parts []part) string {
 }
 
 // userParts returns the user's own user data as parts: the parts of a MIME message, or any other text as one part.
-// kindOf returns the content type of that one part.
-func userParts(text string, kindOf func(string) string) ([]part, error) {
+// contentTypeOf must return the content type for such a text.
+func userParts(text string, contentTypeOf func(string) string) ([]part, error) {
 	text = strings.ReplaceAll(text, "\r", "")
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	if !isMIME(text) {
-		return []part{newPart(kindOf(text), text)}, nil
+		return []part{newPart(contentTypeOf(text), text)}, nil
 	}
 	m, err := mail.ReadMessage(strings.NewReader(strings.TrimLeft(text, "\n \t")))
 	if err != nil {
 		return nil, fmt.Errorf("spec.userData begins as a MIME message but cannot be parsed: %w", err)
 	}
-	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
-	if err != nil || !strings.HasPrefix(kind, "multipart/") || params["boundary"] == "" {
+	mediaType, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil || !strings.HasPrefix(mediaType, "multipart/") || params["boundary"] == "" {
 		return nil, fmt.Errorf("spec.userData is a MIME message of type %q, want multipart/mixed with a boundary", m.Header.Get("Content-Type"))
 	}
-	return split(multipart.NewReader(m.Body, params["boundary"]))
+	return splitParts(multipart.NewReader(m.Body, params["boundary"]))
 }
 
 // isMIME reports whether the text begins with a header of a MIME message.
@@ -91,8 +92,8 @@ func isMIME(text string) bool {
 	return strings.HasPrefix(text, "mime-version:") || strings.HasPrefix(text, "content-type:")
 }
 
-// split returns the parts of a MIME message, each with its headers sorted by name and its body unchanged.
-func split(r *multipart.Reader) ([]part, error) {
+// splitParts returns the parts of a MIME message, each with its headers sorted by name and its body unchanged.
+func splitParts(r *multipart.Reader) ([]part, error) {
 	var out []part
 	for {
 		p, err := r.NextRawPart()
@@ -106,12 +107,12 @@ func split(r *multipart.Reader) ([]part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read part %d of the MIME message in spec.userData: %w", len(out)+1, err)
 		}
-		one := part{body: string(body)}
+		next := part{body: string(body)}
 		for _, k := range slices.Sorted(maps.Keys(p.Header)) {
 			for _, v := range p.Header[k] {
-				one.header = append(one.header, k+": "+v)
+				next.header = append(next.header, k+": "+v)
 			}
 		}
-		out = append(out, one)
+		out = append(out, next)
 	}
 }

@@ -47,7 +47,7 @@ type Cluster struct {
 
 // Kubelet holds the user's kubelet settings, as text where the kubelet expects text.
 type Kubelet struct {
-	ClusterDNS                  []string          // instead of Cluster.DNS
+	ClusterDNS                  []string          // addresses of DNS servers; nil: Cluster.DNS
 	MaxPods                     *int64            // nil: the default of the AMI family
 	PodsPerCore                 *int64            // nil: no limit by cores
 	SystemReserved              map[string]string // "cpu": "100m"
@@ -64,34 +64,34 @@ type Kubelet struct {
 	More map[string]string
 }
 
-// Unregistered returns the taint of each node that the controller has not registered yet.
+// Unregistered returns the taint that nodes have until the controller has registered them.
 func Unregistered() requirements.Taint {
 	return requirements.Taint{Key: "karpenter.sh/unregistered", Effect: requirements.NoExecute}
 }
 
-// labelNoSync prevents the controller from changing taints at registration. The user data has set all taints of the
-// node, so a missing taint was removed on purpose.
+// labelNoSync is a label that prevents the controller from changing taints at registration. The user data sets all
+// taints of the node, so if a taint is missing at registration, it was removed on purpose.
 const labelNoSync = "karpenter.sh/do-not-sync-taints"
 
 // MaxBytes is EC2's limit for user data, in bytes before base64.
 const MaxBytes = 16384
 
 // MaxInput is the maximum length of the user's own user data, in bytes. It exceeds MaxBytes because the generated user
-// data may be shorter: comments and carriage returns are removed.
+// data may be shorter than the user's: comments and carriage returns are removed.
 const MaxInput = 4 * MaxBytes
 
 // ErrTooLong is the error of user data that exceeds MaxBytes.
 var ErrTooLong = errors.New("user data is too long")
 
-// UserData returns the user data of the node. An error requires a change by the user: to the EC2NodeClass's userData,
-// or to the setting of a missing fact about the cluster.
+// UserData returns the user data of the node. An error requires a change by the user: to the EC2NodeClass, or to the
+// setting of a missing fact about the cluster.
 func UserData(n Node) ([]byte, error) {
 	if len(n.UserData) > MaxInput {
 		return nil,
 			fmt.Errorf("write user data for %s: %w: spec.userData alone has %d bytes, EC2 takes %d: shorten spec.userData",
 				n.Family, ErrTooLong, len(n.UserData), MaxBytes)
 	}
-	text, err := n.write()
+	text, err := n.generate()
 	if err != nil {
 		return nil, fmt.Errorf("write user data for %s: %w", n.Family, clipped{err})
 	}
@@ -102,8 +102,8 @@ func UserData(n Node) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// write returns the user data of any length, in the format of the AMI family.
-func (n Node) write() (string, error) {
+// generate returns the user data in the format of the AMI family. It does not check the length.
+func (n Node) generate() (string, error) {
 	if n.Family == catalog.Custom {
 		return n.UserData, nil
 	}
@@ -194,16 +194,17 @@ func (n Node) taints() []requirements.Taint {
 func (n Node) labels() requirements.Labels {
 	out := requirements.Labels{labelNoSync: "true"}
 	for k, v := range n.Labels {
-		if !reserved(k) {
+		if !isReservedLabel(k) {
 			out[k] = v
 		}
 	}
 	return out
 }
 
-// reserved reports whether the controller must set the label instead of the kubelet: its domain is kubernetes.io,
-// k8s.io or a subdomain. The NodeRestriction admission plugin forbids a kubelet most labels of these domains.
-func reserved(key string) bool {
+// isReservedLabel reports whether the controller must set the label instead of the kubelet: its domain is
+// kubernetes.io, k8s.io or a subdomain of these. The NodeRestriction admission plugin does not let a kubelet set most
+// of these labels.
+func isReservedLabel(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	if !ok {
 		return false
@@ -216,8 +217,8 @@ func reserved(key string) bool {
 	return false
 }
 
-// pairs formats a map as "a=b,c=d", sorted by key, with sep between key and value.
-func pairs(m map[string]string, sep string) string {
+// joinPairs formats a map as "a=b,c=d", sorted by key, with sep between key and value.
+func joinPairs(m map[string]string, sep string) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, k+sep+m[k])

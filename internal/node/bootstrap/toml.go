@@ -19,9 +19,9 @@ type tomlDoc struct {
 
 // tomlTable is one table of a TOML document.
 type tomlTable struct {
-	path    []string // nil: the keys before the first header
-	list    bool     // the table is one element of an array of tables, [[path]]
-	entries []tomlEntry
+	path      []string // nil: the table of the keys before the first header
+	isElement bool     // the table is one element of an array of tables, [[path]]; comments call the array a list
+	entries   []tomlEntry
 }
 
 // tomlEntry is one key with its value.
@@ -31,8 +31,8 @@ type tomlEntry struct {
 }
 
 // parseTOML parses a document. Dotted keys and inline tables become separate tables, so that their keys can be set one
-// by one. It rejects a text that TOML 1.0 rejects, because the instance would reject that text too. It does not check
-// whether the numbers of a date or time are possible.
+// by one. parseTOML rejects a text that TOML 1.0 rejects, because the instance would reject that text too. But it
+// accepts impossible dates and times, such as a 13th month.
 func parseTOML(text string) (*tomlDoc, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("it is not UTF-8")
@@ -47,14 +47,14 @@ func parseTOML(text string) (*tomlDoc, error) {
 	table := &tomlTable{}
 	doc.tables = append(doc.tables, table)
 	for {
-		s.blank()
-		if s.done() {
+		s.skipBlanks()
+		if s.atEnd() {
 			return doc, nil
 		}
 		if s.peek() == '[' {
-			next, err := s.header()
+			next, err := s.readHeader()
 			if err == nil {
-				err = names.header(next.path, next.list)
+				err = names.addHeader(next.path, next.isElement)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %w", s.line, err)
@@ -62,9 +62,9 @@ func parseTOML(text string) (*tomlDoc, error) {
 			table = doc.open(next)
 			continue
 		}
-		path, entries, err := s.entry()
+		path, entries, err := s.readEntry()
 		if err == nil {
-			err = cmp.Or(names.key(path), checkInline(entries))
+			err = cmp.Or(names.addKey(path), checkInline(entries))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", s.line, err)
@@ -78,7 +78,7 @@ func parseTOML(text string) (*tomlDoc, error) {
 // open returns the table of the document at t's path, for the keys that follow its header. If there is none yet, or if
 // t is in a list, open adds t to the document and returns t.
 func (d *tomlDoc) open(t *tomlTable) *tomlTable {
-	if !t.list && !d.inList(t.path) {
+	if !t.isElement && !d.inList(t.path) {
 		if i := d.index(t.path); i >= 0 {
 			return d.tables[i]
 		}
@@ -91,68 +91,71 @@ func (d *tomlDoc) open(t *tomlTable) *tomlTable {
 // list the entry stays in t, because the elements of a list all have the same path.
 func (d *tomlDoc) put(t *tomlTable, e tomlEntry) {
 	last := len(e.path) - 1
-	if last > 0 && !t.list && !d.inList(t.path) {
+	if last > 0 && !t.isElement && !d.inList(t.path) {
 		t = d.open(&tomlTable{path: slices.Concat(t.path, e.path[:last])})
 		e.path = e.path[last:]
 	}
 	t.entries = append(t.entries, e)
 }
 
-// index returns the index of the table at path, -1 if there is none or it is a list.
+// index returns the index of the table at path; -1 if there is none, or only a list.
 func (d *tomlDoc) index(path []string) int {
-	return slices.IndexFunc(d.tables, func(t *tomlTable) bool { return !t.list && slices.Equal(t.path, path) })
+	return slices.IndexFunc(d.tables, func(t *tomlTable) bool { return !t.isElement && slices.Equal(t.path, path) })
 }
 
-// inList reports whether the path leads into an element of a list.
+// inList reports whether the path is that of a list, or leads into an element of a list.
 func (d *tomlDoc) inList(path []string) bool {
-	return slices.ContainsFunc(d.tables, func(t *tomlTable) bool { return t.list && below(path, t.path) })
+	return slices.ContainsFunc(d.tables, func(t *tomlTable) bool { return t.isElement && isWithin(path, t.path) })
 }
 
 // set sets the key in the table to value, which must be TOML. It removes previous values of the key and everything
-// below the key. If a parent of the key is not a table, set records that parent in d.blocked.
+// below the key. If a parent of the key is not a table, set records the first such parent in d.blocked.
 func (d *tomlDoc) set(table, key, value string) {
-	at := append(dotted(table), unquoteKey(key))
-	if above := d.obstacle(at); above != nil && d.blocked == nil {
-		d.blocked = above
+	path := append(splitDotted(table), unquoteKey(key))
+	if parent := d.obstacle(path); parent != nil && d.blocked == nil {
+		d.blocked = parent
 	}
-	d.dropPath(at)
-	t := d.open(&tomlTable{path: dotted(table)})
-	t.entries = append(t.entries, tomlEntry{at[len(at)-1:], value})
+	d.dropPath(path)
+	t := d.open(&tomlTable{path: splitDotted(table)})
+	t.entries = append(t.entries, tomlEntry{path[len(path)-1:], value})
 }
 
 // drop removes the table and everything below it.
-func (d *tomlDoc) drop(table string) { d.dropPath(dotted(table)) }
+func (d *tomlDoc) drop(table string) { d.dropPath(splitDotted(table)) }
 
 // dropPath removes the table or key at the path and everything below it.
-func (d *tomlDoc) dropPath(at []string) {
-	d.tables = slices.DeleteFunc(d.tables, func(t *tomlTable) bool { return below(t.path, at) })
+func (d *tomlDoc) dropPath(path []string) {
+	d.tables = slices.DeleteFunc(d.tables, func(t *tomlTable) bool { return isWithin(t.path, path) })
 	for _, t := range d.tables {
-		if t.list {
+		if t.isElement {
 			continue
 		}
 		t.entries = slices.DeleteFunc(t.entries, func(e tomlEntry) bool {
-			return below(slices.Concat(t.path, e.path), at)
+			return isWithin(slices.Concat(t.path, e.path), path)
 		})
 	}
 }
 
-// below reports whether path equals the path at or begins with it.
-func below(path, at []string) bool { return len(path) >= len(at) && slices.Equal(path[:len(at)], at) }
+// isWithin reports whether path equals ancestor or begins with it.
+func isWithin(path, ancestor []string) bool {
+	return len(path) >= len(ancestor) && slices.Equal(path[:len(ancestor)], ancestor)
+}
 
-func dotted(table string) []string { return strings.Split(table, ".") }
+// splitDotted returns the path of a dotted name without quotes.
+func splitDotted(table string) []string { return strings.Split(table, ".") }
 
 // String returns the document as TOML. Tables without keys are left out, unless they are elements of a list.
 func (d *tomlDoc) String() string {
 	var b strings.Builder
 	for _, t := range d.tables {
-		if len(t.entries) == 0 && !t.list {
+		if len(t.entries) == 0 && !t.isElement {
 			continue
 		}
 		if b.Len() > 0 {
 			b.WriteString("\n")
 		}
 		switch {
-		case t.list:
+		case t.isElement:
 			b.WriteString("[[" + joinKeys(t.path) + "]]\n")
 		case t.path != nil:
 			b.WriteString("[" + joinKeys(t.path) + "]\n")
@@ -168,18 +171,18 @@ func (d *tomlDoc) String() string {
 func joinKeys(path []string) string {
 	out := make([]string, len(path))
 	for i, k := range path {
-		out[i] = writeKey(k)
+		out[i] = formatKey(k)
 	}
 	return strings.Join(out, ".")
 }
 
-// writeKey returns the key, quoted unless TOML allows a bare key.
-func writeKey(k string) string {
-	bare := k != ""
+// formatKey returns the key, quoted unless TOML allows a bare key.
+func formatKey(k string) string {
+	allBare := k != ""
 	for i := range len(k) {
-		bare = bare && isBare(k[i])
+		allBare = allBare && isBare(k[i])
 	}
-	if bare {
+	if allBare {
 		return k
 	}
 	return quoteTOML(k)
@@ -191,6 +194,7 @@ func isControl(c rune) bool { return c < ' ' && c != '\t' && c != '\n' || c == 0
 // isBare reports whether TOML allows the character in a key without quotes.
 func isBare(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' || c == '-' || c == '_' }
 
+// unquoteKey returns the name that a quoted or bare key stands for.
 func unquoteKey(k string) string {
 	if s, err := strconv.Unquote(k); err == nil && strings.HasPrefix(k, `"`) {
 		return s

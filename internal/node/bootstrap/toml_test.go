@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// documents are valid and invalid settings that users may write.
+// documents are valid and invalid TOML documents that users may write as settings.
 var documents = []string{
 	settings,
 	"", "# nothing\n", "\t\n", "[a]\n", "a = 1", "a=1#c", "[a.b]\nc = true\n[a]\nd = false", "a.b.c = 1\na.b.d = 2",
@@ -33,95 +33,99 @@ var documents = []string{
 	"\xff = 1", "a = \"\xff\"",
 }
 
-// TestTOML: parseTOML accepts and rejects the same texts as another TOML parser.
+// TestTOML: UserData accepts the same TOML texts as go-toml, and keeps the user's settings.
 func TestTOML(t *testing.T) {
 	t.Parallel()
 	for _, text := range documents {
-		checkAgainst(t, text)
-		_, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
-		if readable := toml.Unmarshal([]byte(text), &map[string]any{}); err != nil && readable == nil {
-			t.Errorf("rejected, but another parser accepts it: %v\n%s", err, text)
+		compareWithGoTOML(t, text)
+		_, err := bootstrap.UserData(withUserData(minimalNode(catalog.Bottlerocket), text))
+		if otherErr := toml.Unmarshal([]byte(text), &map[string]any{}); err != nil && otherErr == nil {
+			t.Errorf("rejected (%v), but go-toml accepts the text:\n%s", err, text)
 		}
 	}
 }
 
-// TestOldTOML: additions of TOML 1.1 are rejected, because Bottlerocket's parser may be older.
-func TestOldTOML(t *testing.T) {
+// TestTOML11 checks that additions of TOML 1.1 are rejected, because Bottlerocket's parser may not know them.
+func TestTOML11(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`a = "\x41"`, `a = "\e"`, "a = { b = 1, }", "a = {\nb = 1 }"} {
-		if _, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text)); err == nil {
-			t.Errorf("taken:\n%s", text)
+		if _, err := bootstrap.UserData(withUserData(minimalNode(catalog.Bottlerocket), text)); err == nil {
+			t.Errorf("accepted, want an error:\n%s", text)
 		}
 	}
 }
 
-// TestNoTable: the user's text has another value in the place of a table that Joiner needs.
-func TestNoTable(t *testing.T) {
+// TestMissingTable: an error names a table that Joiner needs if the user's text has another value in its place.
+func TestMissingTable(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"settings = 1", "settings.kubernetes = 'x'", "[[settings]]", "[[settings.kubernetes]]",
 		"settings.kubernetes.node-labels = []"} {
-		_, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
+		_, err := bootstrap.UserData(withUserData(minimalNode(catalog.Bottlerocket), text))
 		if err == nil || !strings.Contains(err.Error(), "spec.userData") || !strings.Contains(err.Error(), "must be a table") {
 			t.Errorf("%q: %v, want an error that names the table", text, err)
 		}
 	}
 }
 
+// FuzzTOML looks for texts that UserData and go-toml read differently.
 func FuzzTOML(f *testing.F) {
 	for _, text := range documents {
 		f.Add(text)
 	}
-	f.Fuzz(func(t *testing.T, text string) { checkAgainst(t, text) })
+	f.Fuzz(func(t *testing.T, text string) { compareWithGoTOML(t, text) })
 }
 
-// checkAgainst compares the user data generated from text with go-toml's reading of text. go-toml also accepts TOML
-// 1.1.
-func checkAgainst(t *testing.T, text string) {
+// compareWithGoTOML checks that go-toml accepts text if UserData accepts it, and that the generated user data has the
+// same settings as text. UserData may reject a text that go-toml accepts, because go-toml also accepts TOML 1.1.
+func compareWithGoTOML(t *testing.T, text string) {
 	t.Helper()
 	if strings.Contains(text, "settings") && text != settings {
 		return // Joiner's own settings are not compared
 	}
 	var want map[string]any
-	readable := toml.Unmarshal([]byte(text), &want)
-	got, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
+	otherErr := toml.Unmarshal([]byte(text), &want)
+	got, err := bootstrap.UserData(withUserData(minimalNode(catalog.Bottlerocket), text))
 	switch {
-	case err == nil && readable != nil:
-		t.Errorf("accepted, but another parser returns %v:\n%s", readable, text)
+	case err == nil && otherErr != nil:
+		t.Errorf("accepted, but go-toml returns the error %v:\n%s", otherErr, text)
 		return
 	case err != nil:
 		if !strings.Contains(err.Error(), "spec.userData") {
-			t.Errorf("the error does not name the field: %v", err)
+			t.Errorf("the error does not name spec.userData: %v", err)
 		}
 		return
 	}
-	var made map[string]any
-	if err := toml.Unmarshal(got, &made); err != nil {
-		t.Errorf("the generated text is invalid: %v\n%s\nof\n%s", err, got, text)
+	var generated map[string]any
+	if err := toml.Unmarshal(got, &generated); err != nil {
+		t.Errorf("the generated text is invalid: %v\n%s\ngenerated from:\n%s", err, got, text)
 		return
 	}
-	delete(made, "settings")
+	delete(generated, "settings")
 	delete(want, "settings")
-	if diff := cmp.Diff(filled(want), filled(made), cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })); diff != "" {
-		t.Errorf("the user's settings changed (-want +got):\n%s\nof\n%s", diff, text)
+	if diff := cmp.Diff(withoutEmptyTables(want), withoutEmptyTables(generated), equalFloats); diff != "" {
+		t.Errorf("the user's settings have changed (-want +got):\n%s\nthe user's text:\n%s", diff, text)
 	}
 }
 
-// filled returns the value without empty tables, which are left out of the generated text.
-func filled(value any) any {
+// equalFloats compares floats so that NaN equals NaN.
+var equalFloats = cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })
+
+// withoutEmptyTables returns the value without empty tables, which are left out of the generated text.
+func withoutEmptyTables(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		out := map[string]any{}
-		for key, one := range v {
-			if below, ok := filled(one).(map[string]any); ok && len(below) == 0 {
+		for key, item := range v {
+			if table, ok := withoutEmptyTables(item).(map[string]any); ok && len(table) == 0 {
 				continue
 			}
-			out[key] = filled(one)
+			out[key] = withoutEmptyTables(item)
 		}
 		return out
 	case []any:
 		out := []any{}
-		for _, one := range v {
-			out = append(out, filled(one))
+		for _, item := range v {
+			out = append(out, withoutEmptyTables(item))
 		}
 		return out
 	}

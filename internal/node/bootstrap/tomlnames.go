@@ -23,13 +23,13 @@ type tomlName struct {
 // tomlKind is the kind of definition of a name. It determines what may be added to the name.
 type tomlKind int
 
-// The kinds, by how the name was defined.
+// The kinds. The comments show how the name was defined.
 const (
 	impliedTable tomlKind = iota // as a part of a longer header
 	headedTable                  // by its own header
 	dottedTable                  // as a part of a dotted key
 	listOfTables                 // by [[ ]]; tomlName.below then holds the names of the last element
-	aValue                       // by a key; its value may be an inline table
+	plainValue                   // by a key; its value may be an inline table
 )
 
 func newTOMLNames() *tomlNames {
@@ -37,27 +37,27 @@ func newTOMLNames() *tomlNames {
 	return &tomlNames{root: root, open: root}
 }
 
-// header records [path] or, if list is true, [[path]].
-func (n *tomlNames) header(path []string, list bool) error {
+// addHeader records [path] or, if isElement is true, [[path]]. Following keys belong to that table.
+func (n *tomlNames) addHeader(path []string, isElement bool) error {
 	last := len(path) - 1
 	at := n.root
 	for i, part := range path[:last] {
 		next := at.child(part, impliedTable)
-		if next.kind == aValue {
+		if next.kind == plainValue {
 			return fmt.Errorf("%s is a value and has no tables", joinKeys(path[:i+1]))
 		}
 		at = next
 	}
 	old, known := at.below[path[last]]
 	switch {
-	case !known && list:
+	case !known && isElement:
 		n.open = at.child(path[last], listOfTables)
 	case !known:
 		n.open = at.child(path[last], headedTable)
-	case list && old.kind == listOfTables:
+	case isElement && old.kind == listOfTables:
 		old.below = map[string]*tomlName{}
 		n.open = old
-	case !list && old.kind == impliedTable:
+	case !isElement && old.kind == impliedTable:
 		old.kind = headedTable
 		n.open = old
 	default:
@@ -66,8 +66,8 @@ func (n *tomlNames) header(path []string, list bool) error {
 	return nil
 }
 
-// key records a key of the open table.
-func (n *tomlNames) key(path []string) error {
+// addKey records a key of the open table.
+func (n *tomlNames) addKey(path []string) error {
 	last := len(path) - 1
 	at := n.open
 	for i, part := range path[:last] {
@@ -80,15 +80,15 @@ func (n *tomlNames) key(path []string) error {
 	if at.below[path[last]] != nil {
 		return fmt.Errorf("%s is defined a second time", joinKeys(path))
 	}
-	at.child(path[last], aValue)
+	at.child(path[last], plainValue)
 	return nil
 }
 
-// checkInline rejects an inline table, given as its entries, if it has a duplicate key.
+// checkInline returns an error if the entries of an inline table define a key twice.
 func checkInline(entries []tomlEntry) error {
 	for i, e := range entries {
 		for _, earlier := range entries[:i] {
-			if below(e.path, earlier.path) || below(earlier.path, e.path) {
+			if isWithin(e.path, earlier.path) || isWithin(earlier.path, e.path) {
 				return fmt.Errorf("%s is defined a second time", joinKeys(e.path))
 			}
 		}
@@ -106,25 +106,26 @@ func (n *tomlName) child(part string, kind tomlKind) *tomlName {
 	return c
 }
 
-// obstacle returns the first parent of path that is a value or a list of tables, so that path cannot be set; nil if
-// there is none.
+// obstacle returns the first parent of path that is a value or a list of tables, because of which path cannot be set.
+// It returns nil if there is no such parent.
 func (d *tomlDoc) obstacle(path []string) []string {
 	for i := 1; i < len(path); i++ {
-		above := path[:i]
+		parent := path[:i]
 		for _, t := range d.tables {
-			if t.list && slices.Equal(t.path, above) {
-				return above
+			if t.isElement && slices.Equal(t.path, parent) {
+				return parent
 			}
-			isHere := func(e tomlEntry) bool { return slices.Equal(slices.Concat(t.path, e.path), above) }
-			if !t.list && !d.inList(t.path) && slices.ContainsFunc(t.entries, isHere) {
-				return above
+			isParent := func(e tomlEntry) bool { return slices.Equal(slices.Concat(t.path, e.path), parent) }
+			if !t.isElement && !d.inList(t.path) && slices.ContainsFunc(t.entries, isParent) {
+				return parent
 			}
 		}
 	}
 	return nil
 }
 
-// quoteTOML returns a basic string. It does not use Go's quoting, because TOML lacks some of Go's escapes.
+// quoteTOML returns the text as a basic string of TOML. It does not use Go's quoting, because TOML lacks some of Go's
+// escapes.
 func quoteTOML(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

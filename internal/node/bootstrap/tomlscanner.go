@@ -14,14 +14,15 @@ type tomlScanner struct {
 	line int // number of the line, from 1
 }
 
+// errEnd is the error of a text that ends within a string or an array.
 var errEnd = errors.New("the text ends in the middle of a setting")
 
-// done reports whether the whole text is read.
-func (s *tomlScanner) done() bool { return s.at >= len(s.text) }
+// atEnd reports whether the whole text is read.
+func (s *tomlScanner) atEnd() bool { return s.at >= len(s.text) }
 
 // peek returns the next byte, 0 at the end.
 func (s *tomlScanner) peek() byte {
-	if s.done() {
+	if s.atEnd() {
 		return 0
 	}
 	return s.text[s.at]
@@ -37,12 +38,12 @@ func (s *tomlScanner) take() byte {
 	return c
 }
 
-// blank skips spaces, newlines and comments.
-func (s *tomlScanner) blank() {
-	for !s.done() {
+// skipBlanks skips spaces, newlines and comments.
+func (s *tomlScanner) skipBlanks() {
+	for !s.atEnd() {
 		switch c := s.peek(); {
 		case c == '#':
-			s.comment()
+			s.skipComment()
 		case c == ' ' || c == '\t' || c == '\n':
 			s.take()
 		default:
@@ -51,15 +52,15 @@ func (s *tomlScanner) blank() {
 	}
 }
 
-// comment skips a comment up to the end of its line.
-func (s *tomlScanner) comment() {
-	for !s.done() && s.peek() != '\n' {
+// skipComment skips a comment up to the end of its line.
+func (s *tomlScanner) skipComment() {
+	for !s.atEnd() && s.peek() != '\n' {
 		s.take()
 	}
 }
 
-// gap skips spaces within a line.
-func (s *tomlScanner) gap() {
+// skipSpaces skips spaces within a line.
+func (s *tomlScanner) skipSpaces() {
 	for s.peek() == ' ' || s.peek() == '\t' {
 		s.take()
 	}
@@ -67,55 +68,55 @@ func (s *tomlScanner) gap() {
 
 // endOfLine returns an error if anything but a comment remains on the line.
 func (s *tomlScanner) endOfLine() error {
-	s.gap()
+	s.skipSpaces()
 	if s.peek() == '#' {
-		s.comment()
+		s.skipComment()
 	}
-	if !s.done() && s.peek() != '\n' {
+	if !s.atEnd() && s.peek() != '\n' {
 		return fmt.Errorf("unexpected %q after the value", s.peek())
 	}
 	return nil
 }
 
-// header reads [a.b] or [[a.b]].
-func (s *tomlScanner) header() (*tomlTable, error) {
+// readHeader reads [a.b] or [[a.b]].
+func (s *tomlScanner) readHeader() (*tomlTable, error) {
 	s.take()
-	list := s.peek() == '['
-	if list {
+	isElement := s.peek() == '['
+	if isElement {
 		s.take()
 	}
-	path, err := s.keys(']')
+	path, err := s.readKeys(']')
 	if err != nil {
 		return nil, err
 	}
-	if list && s.take() != ']' {
+	if isElement && s.take() != ']' {
 		return nil, errors.New("want ]] at the end of the table's name")
 	}
-	return &tomlTable{path: path, list: list}, s.endOfLine()
+	return &tomlTable{path: path, isElement: isElement}, s.endOfLine()
 }
 
-// entry reads key = value; an inline table becomes several entries.
-func (s *tomlScanner) entry() (path []string, entries []tomlEntry, err error) {
-	if path, err = s.keys('='); err != nil {
+// readEntry reads key = value; an inline table becomes several entries.
+func (s *tomlScanner) readEntry() (path []string, entries []tomlEntry, err error) {
+	if path, err = s.readKeys('='); err != nil {
 		return nil, nil, err
 	}
-	if entries, err = s.value(path); err != nil {
+	if entries, err = s.readValue(path); err != nil {
 		return nil, nil, err
 	}
 	return path, entries, s.endOfLine()
 }
 
-// keys reads a dotted key and the character end after it, and returns the names of the key.
-func (s *tomlScanner) keys(end byte) ([]string, error) {
+// readKeys reads a dotted key and the character end after it, and returns the names of the key.
+func (s *tomlScanner) readKeys(end byte) ([]string, error) {
 	var path []string
 	for {
-		s.gap()
-		key, err := s.key()
+		s.skipSpaces()
+		key, err := s.readKey()
 		if err != nil {
 			return nil, err
 		}
 		path = append(path, key)
-		s.gap()
+		s.skipSpaces()
 		switch c := s.take(); {
 		case c == end:
 			return path, nil
@@ -125,20 +126,20 @@ func (s *tomlScanner) keys(end byte) ([]string, error) {
 	}
 }
 
-// key reads one name of a dotted key, quoted or bare.
-func (s *tomlScanner) key() (string, error) {
+// readKey reads one name of a dotted key, quoted or bare.
+func (s *tomlScanner) readKey() (string, error) {
 	if c := s.peek(); c == '"' || c == '\'' {
 		start := s.at
 		if strings.HasPrefix(s.text[start:], strings.Repeat(string(rune(c)), 3)) {
 			return "", errors.New("the name of a setting must not have three quotes")
 		}
-		if err := s.quoted(); err != nil {
+		if err := s.skipString(); err != nil {
 			return "", err
 		}
 		return unquoteKey(s.text[start:s.at]), nil
 	}
 	start := s.at
-	for !s.done() && isBare(s.peek()) {
+	for !s.atEnd() && isBare(s.peek()) {
 		s.take()
 	}
 	if s.at == start {
@@ -147,14 +148,14 @@ func (s *tomlScanner) key() (string, error) {
 	return s.text[start:s.at], nil
 }
 
-// value reads the value after "path =".
-func (s *tomlScanner) value(path []string) ([]tomlEntry, error) {
-	s.gap()
+// readValue reads the value after "path =".
+func (s *tomlScanner) readValue(path []string) ([]tomlEntry, error) {
+	s.skipSpaces()
 	if s.peek() == '{' {
-		return s.inline(path)
+		return s.readInlineTable(path)
 	}
 	start := s.at
-	if err := s.skip(); err != nil {
+	if err := s.skipValue(); err != nil {
 		return nil, err
 	}
 	text := strings.TrimSpace(s.text[start:s.at])
@@ -164,26 +165,26 @@ func (s *tomlScanner) value(path []string) ([]tomlEntry, error) {
 	return []tomlEntry{{path, text}}, nil
 }
 
-// inline reads { a = 1, b.c = 2 }, and returns its keys as entries below path.
-func (s *tomlScanner) inline(path []string) ([]tomlEntry, error) {
+// readInlineTable reads { a = 1, b.c = 2 }, and returns its keys as entries below path.
+func (s *tomlScanner) readInlineTable(path []string) ([]tomlEntry, error) {
 	s.take()
 	var out []tomlEntry
-	s.gap()
+	s.skipSpaces()
 	if s.peek() == '}' {
 		s.take()
 		return out, nil
 	}
 	for {
-		keys, err := s.keys('=')
+		keys, err := s.readKeys('=')
 		if err != nil {
 			return nil, err
 		}
-		entries, err := s.value(append(path[:len(path):len(path)], keys...))
+		entries, err := s.readValue(append(path[:len(path):len(path)], keys...))
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, entries...)
-		s.gap()
+		s.skipSpaces()
 		switch c := s.take(); c {
 		case '}':
 			return out, nil

@@ -16,16 +16,16 @@ var (
 	tomlTime    = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?|[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?)$`)
 )
 
-// skip skips one value: a string, an array with all its elements, or a bare word.
-func (s *tomlScanner) skip() error {
+// skipValue skips one value: a string, an array with all its elements, or a bare word.
+func (s *tomlScanner) skipValue() error {
 	switch s.peek() {
 	case '"', '\'':
-		return s.quoted()
+		return s.skipString()
 	case '[':
-		return s.array()
+		return s.skipArray()
 	}
 	start := s.at
-	for !s.done() && !strings.ContainsRune(",]}#\n", rune(s.peek())) { // these end a bare word
+	for !s.atEnd() && !strings.ContainsRune(",]}#\n", rune(s.peek())) { // these end a bare word
 		s.take()
 	}
 	word := strings.TrimRight(s.text[start:s.at], " \t")
@@ -51,24 +51,24 @@ func checkWord(word string) error {
 	return fmt.Errorf("%q is neither a number, true, false nor a time; text needs quotes", word)
 }
 
-// array skips [a, b, …].
-func (s *tomlScanner) array() error {
+// skipArray skips [a, b, …].
+func (s *tomlScanner) skipArray() error {
 	s.take()
 	for {
-		s.blank()
+		s.skipBlanks()
 		if s.peek() == ']' {
 			s.take()
 			return nil
 		}
-		if s.done() {
+		if s.atEnd() {
 			return errEnd
 		}
-		if err := s.element(); err != nil {
+		if err := s.skipElement(); err != nil {
 			return err
 		}
-		s.blank()
+		s.skipBlanks()
 		switch c := s.peek(); {
-		case s.done():
+		case s.atEnd():
 			return errEnd
 		case c == ',':
 			s.take()
@@ -78,11 +78,11 @@ func (s *tomlScanner) array() error {
 	}
 }
 
-// element skips one value of an array.
-func (s *tomlScanner) element() error {
+// skipElement skips one value of an array.
+func (s *tomlScanner) skipElement() error {
 	start := s.at
 	if s.peek() != '{' {
-		if err := s.skip(); err != nil {
+		if err := s.skipValue(); err != nil {
 			return err
 		}
 		if s.at == start {
@@ -90,52 +90,52 @@ func (s *tomlScanner) element() error {
 		}
 		return nil
 	}
-	entries, err := s.inline(nil)
+	entries, err := s.readInlineTable(nil)
 	if err != nil {
 		return err
 	}
 	return checkInline(entries)
 }
 
-// quoted skips a string of any of the four kinds.
-func (s *tomlScanner) quoted() error {
-	mark := s.text[s.at : s.at+1]
-	end := mark
-	if triple := strings.Repeat(mark, 3); strings.HasPrefix(s.text[s.at:], triple) {
+// skipString skips a string of any of the four kinds: basic or literal, on one line or several.
+func (s *tomlScanner) skipString() error {
+	quoteMark := s.text[s.at : s.at+1]
+	end := quoteMark
+	if triple := strings.Repeat(quoteMark, 3); strings.HasPrefix(s.text[s.at:], triple) {
 		end = triple
 	}
 	s.at += len(end)
-	for !s.done() {
+	for !s.atEnd() {
 		if strings.HasPrefix(s.text[s.at:], end) {
 			s.at += len(end)
 			for range len(end) - 1 { // up to two quotes before the closing three belong to the text
-				if s.peek() == mark[0] {
+				if s.peek() == quoteMark[0] {
 					s.at++
 				}
 			}
 			return nil
 		}
-		if err := s.letter(mark == `"`, len(end) == 3); err != nil {
+		if err := s.skipCharacter(quoteMark == `"`, len(end) == 3); err != nil {
 			return err
 		}
 	}
 	return errEnd
 }
 
-// letter skips one character of a string, or one escape. escapes is true if the string may have escapes, lines if it
-// may have several lines.
-func (s *tomlScanner) letter(escapes, lines bool) error {
-	if s.peek() == '\n' && !lines {
+// skipCharacter skips one character or one escape of a string. hasEscapes is true if the string may have escapes,
+// isMultiline if it may have several lines.
+func (s *tomlScanner) skipCharacter(hasEscapes, isMultiline bool) error {
+	if s.peek() == '\n' && !isMultiline {
 		return errors.New("a string does not end on its line")
 	}
-	if s.take() == '\\' && escapes {
-		return s.escape(lines)
+	if s.take() == '\\' && hasEscapes {
+		return s.skipEscape(isMultiline)
 	}
 	return nil
 }
 
-// escape skips the part of an escape after the backslash. lines is true if the string may have several lines.
-func (s *tomlScanner) escape(lines bool) error {
+// skipEscape skips the part of an escape after the backslash. isMultiline is true if the string may have several lines.
+func (s *tomlScanner) skipEscape(isMultiline bool) error {
 	var digits int
 	switch c := s.take(); c {
 	case 'b', 't', 'n', 'f', 'r', '"', '\\':
@@ -145,7 +145,7 @@ func (s *tomlScanner) escape(lines bool) error {
 	case 'U':
 		digits = 8
 	case ' ', '\t', '\n':
-		if !lines || !s.continues(c) {
+		if !isMultiline || !s.skipToLineEnd(c) {
 			return errors.New("a backslash precedes a space")
 		}
 		return nil
@@ -161,8 +161,9 @@ func (s *tomlScanner) escape(lines bool) error {
 	return nil
 }
 
-// continues skips the blanks after a backslash, of which c is the first, and reports whether the line ends after them.
-func (s *tomlScanner) continues(c byte) bool {
+// skipToLineEnd skips the spaces after a backslash; c is the first of them. It reports whether the line ends after the
+// spaces.
+func (s *tomlScanner) skipToLineEnd(c byte) bool {
 	for c == ' ' || c == '\t' {
 		c = s.take()
 	}

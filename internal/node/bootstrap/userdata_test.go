@@ -28,8 +28,8 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
 func ptr[T any](v T) *T { return &v }
 
-// plain returns a node with only the settings that the controller always has.
-func plain(family string) bootstrap.Node {
+// minimalNode returns a node with only the settings that the controller always has.
+func minimalNode(family string) bootstrap.Node {
 	return bootstrap.Node{
 		Family: family,
 		Cluster: bootstrap.Cluster{
@@ -44,9 +44,9 @@ func plain(family string) bootstrap.Node {
 	}
 }
 
-// full returns a node with all settings.
-func full(family string) bootstrap.Node {
-	n := plain(family)
+// fullNode returns a node with all settings that the AMI family supports.
+func fullNode(family string) bootstrap.Node {
+	n := minimalNode(family)
 	n.Taints = []requirements.Taint{
 		{Key: "team", Value: "ml", Effect: requirements.NoSchedule},
 		{Key: "team", Value: "ml", Effect: requirements.NoExecute},
@@ -72,7 +72,8 @@ func full(family string) bootstrap.Node {
 	return n
 }
 
-func with(n bootstrap.Node, userData string) bootstrap.Node {
+// withUserData returns the node with the user's own user data.
+func withUserData(n bootstrap.Node, userData string) bootstrap.Node {
 	n.UserData = userData
 	return n
 }
@@ -89,7 +90,7 @@ spec:
       maxPods: 5
 `
 
-const message = "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=\"BOUNDARY\"\r\n\r\n" +
+const mimeMessage = "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=\"BOUNDARY\"\r\n\r\n" +
 	"--BOUNDARY\r\nContent-Type: text/x-shellscript; charset=\"us-ascii\"\r\n\r\n#!/bin/bash\r\necho one\r\n\r\n" +
 	"--BOUNDARY\r\nContent-Type: text/cloud-config; charset=\"us-ascii\"\r\nX-Merge: yes\r\n\r\n#cloud-config\r\npackages: [htop]\r\n--BOUNDARY--\r\n"
 
@@ -122,23 +123,23 @@ registry = "quay.io"
 func TestUserData(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]bootstrap.Node{
-		"al2023":                plain(catalog.AL2023),
-		"al2023-full":           full(catalog.AL2023),
-		"al2023-script":         with(plain(catalog.AL2023), script),
-		"al2023-nodeconfig":     with(plain(catalog.AL2023), nodeConfig),
-		"al2023-mime":           with(plain(catalog.AL2023), message),
-		"al2":                   plain(catalog.AL2),
-		"al2-full":              full(catalog.AL2),
-		"al2-script":            with(plain(catalog.AL2), script),
-		"al2-mime":              with(plain(catalog.AL2), message),
-		"bottlerocket":          plain(catalog.Bottlerocket),
-		"bottlerocket-full":     full(catalog.Bottlerocket),
-		"bottlerocket-settings": with(plain(catalog.Bottlerocket), settings),
-		"windows-full":          full(catalog.Windows2022),
-		"windows-commands":      with(plain(catalog.Windows2022), "Set-TimeZone 'UTC'\r\nGet-Date"),
-		"windows-batch":         with(plain(catalog.Windows2019), "<script>\r\necho hi\r\n</script>"),
-		"custom":                with(plain(catalog.Custom), "#!/bin/sh\r\nexec /opt/join  \n"),
-		"custom-empty":          plain(catalog.Custom),
+		"al2023":                minimalNode(catalog.AL2023),
+		"al2023-full":           fullNode(catalog.AL2023),
+		"al2023-script":         withUserData(minimalNode(catalog.AL2023), script),
+		"al2023-nodeconfig":     withUserData(minimalNode(catalog.AL2023), nodeConfig),
+		"al2023-mime":           withUserData(minimalNode(catalog.AL2023), mimeMessage),
+		"al2":                   minimalNode(catalog.AL2),
+		"al2-full":              fullNode(catalog.AL2),
+		"al2-script":            withUserData(minimalNode(catalog.AL2), script),
+		"al2-mime":              withUserData(minimalNode(catalog.AL2), mimeMessage),
+		"bottlerocket":          minimalNode(catalog.Bottlerocket),
+		"bottlerocket-full":     fullNode(catalog.Bottlerocket),
+		"bottlerocket-settings": withUserData(minimalNode(catalog.Bottlerocket), settings),
+		"windows-full":          fullNode(catalog.Windows2022),
+		"windows-commands":      withUserData(minimalNode(catalog.Windows2022), "Set-TimeZone 'UTC'\r\nGet-Date"),
+		"windows-batch":         withUserData(minimalNode(catalog.Windows2019), "<script>\r\necho hi\r\n</script>"),
+		"custom":                withUserData(minimalNode(catalog.Custom), "#!/bin/sh\r\nexec /opt/join  \n"),
+		"custom-empty":          minimalNode(catalog.Custom),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,15 +157,15 @@ func TestUserData(t *testing.T) {
 	}
 }
 
-// ownData is typical user data of each family.
-var ownData = map[string]string{
+// typicalUserData has typical user data of users, by AMI family.
+var typicalUserData = map[string]string{
 	catalog.AL2023: nodeConfig, catalog.AL2: script, catalog.Bottlerocket: settings, catalog.Custom: script,
 	catalog.Windows2019: powershell, catalog.Windows2022: powershell, catalog.Windows2025: powershell,
 }
 
-// nodeOf returns a node for a NodeClaim with one instance type.
+// nodeOf returns a node with the labels, image and settings of a typical NodeClaim for this architecture.
 func nodeOf(family, arch string) bootstrap.Node {
-	n := plain(family)
+	n := minimalNode(family)
 	n.Labels["kubernetes.io/arch"] = arch
 	n.Labels["karpenter.k8s.aws/instance-family"] = map[string]string{"amd64": "m5", "arm64": "m7g"}[arch]
 	n.ImageName = map[string]string{"amd64": "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-0a1b2c3d",
@@ -178,15 +179,15 @@ func nodeOf(family, arch string) bootstrap.Node {
 // TestFamilies: each family on each of its architectures, with and without the user's own data.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
-	for family, own := range ownData {
+	for family, userData := range typicalUserData {
 		architectures := []string{"amd64", "arm64"}
 		if strings.HasPrefix(family, "Windows") {
 			architectures = architectures[:1]
 		}
 		for _, arch := range architectures {
-			for suffix, data := range map[string]string{"": "", "-own": own} {
+			for suffix, text := range map[string]string{"": "", "-own": userData} {
 				name := strings.ToLower(family) + "-" + arch + suffix
-				got, err := bootstrap.UserData(with(nodeOf(family, arch), data))
+				got, err := bootstrap.UserData(withUserData(nodeOf(family, arch), text))
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					continue
@@ -198,6 +199,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
+// golden compares got with a golden file in testdata, or writes the file with -rewrite.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".golden")
@@ -216,7 +218,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// checkReadable parses the user data with other parsers.
+// checkReadable checks that other parsers accept the user data.
 func checkReadable(t *testing.T, family, text string) {
 	t.Helper()
 	switch family {
@@ -277,21 +279,22 @@ func parts(t *testing.T, text string) map[string]string {
 
 func TestUserDataErrors(t *testing.T) {
 	t.Parallel()
-	noCIDR := plain(catalog.AL2023)
+	al2023, windows2022, windows2025 := minimalNode(catalog.AL2023), minimalNode(catalog.Windows2022), minimalNode(catalog.Windows2025)
+	noCIDR := minimalNode(catalog.AL2023)
 	noCIDR.Cluster.ServiceCIDR = ""
-	noEndpoint := plain(catalog.AL2)
+	noEndpoint := minimalNode(catalog.AL2)
 	noEndpoint.Cluster.Endpoint = ""
-	quoted := plain(catalog.AL2)
+	quoted := minimalNode(catalog.AL2)
 	quoted.Labels = requirements.Labels{"a": "x' --rotate-certificates=false '"}
-	eviction := plain(catalog.AL2)
+	eviction := minimalNode(catalog.AL2)
 	eviction.Kubelet.EvictionHard = map[string]string{"memory.available": "5% --v=9"}
-	perCore := plain(catalog.Bottlerocket)
+	perCore := minimalNode(catalog.Bottlerocket)
 	perCore.Kubelet.PodsPerCore = ptr[int64](2)
-	more := plain(catalog.AL2)
+	more := minimalNode(catalog.AL2)
 	more.Kubelet.More = map[string]string{"seccompDefault": "true", "podPidsLimit": "5"}
-	noJSON := plain(catalog.AL2023)
+	noJSON := minimalNode(catalog.AL2023)
 	noJSON.Kubelet.More = map[string]string{"seccompDefault": "true\nflags: [x]"}
-	twoDNS := plain(catalog.Windows2019)
+	twoDNS := minimalNode(catalog.Windows2019)
 	twoDNS.Kubelet.ClusterDNS = []string{"10.0.1.100", "10.0.1.101"}
 	for name, c := range map[string]struct {
 		node bootstrap.Node
@@ -302,23 +305,23 @@ func TestUserDataErrors(t *testing.T) {
 		"a quote":                  {quoted, "cannot be written as a flag"},
 		"a space":                  {eviction, "cannot be written as a flag"},
 		"pods per core":            {perCore, "podsPerCore"},
-		"no such family":           {plain("AL3"), "unknown AMI family"},
+		"unknown family":           {minimalNode("AL3"), "unknown AMI family"},
 		"more settings":            {more, "AL2 does not support podPidsLimit, seccompDefault"},
 		"invalid JSON":             {noJSON, "spec.kubelet.seccompDefault"},
 		"two DNS servers":          {twoDNS, "spec.kubelet.clusterDNS"},
-		"open PowerShell":          {with(plain(catalog.Windows2022), "<powershell>\nhostname"), "without the other"},
-		"two blocks":               {with(plain(catalog.Windows2022), "<powershell>a</powershell><powershell>b</powershell>"), "more than one"},
-		"wrong way round":          {with(plain(catalog.Windows2022), "</powershell>a<powershell>"), "before"},
-		"a task list":              {with(plain(catalog.Windows2025), "version: 1.1\ntasks:\n- task: executeScript\n"), "EC2Launch v2"},
-		"not a message":            {with(plain(catalog.AL2023), "MIME-Version: 1.0\nContent-Type: text/plain\n\nhello"), "want multipart/mixed"},
-		"half a message":           {with(plain(catalog.AL2), strings.TrimSuffix(message, "--BOUNDARY--\r\n")), "read part"},
-		"half a table":             {with(plain(catalog.Bottlerocket), "[settings"), "line 1"},
-		"half a string":            {with(plain(catalog.Bottlerocket), "a = 1\nb = \"x\n"), "line 2"},
-		"no value":                 {with(plain(catalog.Bottlerocket), "a =\n"), "has no value"},
-		"a script":                 {with(plain(catalog.Bottlerocket), "echo hello\n"), "line 1"},
-		"long":                     {with(plain(catalog.AL2023), strings.Repeat("# long\n", 3000)), "16384"},
-		"too long":                 {with(plain(catalog.Custom), strings.Repeat("# long\n", 3000)), "16384"},
-		"two settings on one line": {with(plain(catalog.Bottlerocket), `a = "x" b = 2`), "after the value"},
+		"open PowerShell":          {withUserData(windows2022, "<powershell>\nhostname"), "without the other"},
+		"two blocks":               {withUserData(windows2022, "<powershell>a</powershell><powershell>b</powershell>"), "more than one"},
+		"closed before opened":     {withUserData(windows2022, "</powershell>a<powershell>"), "before"},
+		"a task list":              {withUserData(windows2025, "version: 1.1\ntasks:\n- task: executeScript\n"), "EC2Launch v2"},
+		"not a message":            {withUserData(al2023, "MIME-Version: 1.0\nContent-Type: text/plain\n\nhello"), "want multipart/mixed"},
+		"half a message":           {withUserData(minimalNode(catalog.AL2), strings.TrimSuffix(mimeMessage, "--BOUNDARY--\r\n")), "read part"},
+		"half a table":             {withUserData(minimalNode(catalog.Bottlerocket), "[settings"), "line 1"},
+		"half a string":            {withUserData(minimalNode(catalog.Bottlerocket), "a = 1\nb = \"x\n"), "line 2"},
+		"no value":                 {withUserData(minimalNode(catalog.Bottlerocket), "a =\n"), "has no value"},
+		"a script":                 {withUserData(minimalNode(catalog.Bottlerocket), "echo hello\n"), "line 1"},
+		"long":                     {withUserData(al2023, strings.Repeat("# long\n", 3000)), "16384"},
+		"too long":                 {withUserData(minimalNode(catalog.Custom), strings.Repeat("# long\n", 3000)), "16384"},
+		"two settings on one line": {withUserData(minimalNode(catalog.Bottlerocket), `a = "x" b = 2`), "after the value"},
 	} {
 		_, err := bootstrap.UserData(c.node)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -334,20 +337,20 @@ func TestUserDataErrors(t *testing.T) {
 func TestBoundary(t *testing.T) {
 	t.Parallel()
 	body := "#!/bin/sh\ncat <<X\n--//\n--//--\nX\n"
-	got, err := bootstrap.UserData(with(plain(catalog.AL2023), body))
+	got, err := bootstrap.UserData(withUserData(minimalNode(catalog.AL2023), body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := parts(t, string(got))
-	if len(found) != 2 || found[`text/x-shellscript; charset="us-ascii"`] != strings.TrimSuffix(body, "\n") {
-		t.Errorf("parts %q", slices.Sorted(maps.Keys(found)))
+	bodies := parts(t, string(got))
+	if len(bodies) != 2 || bodies[`text/x-shellscript; charset="us-ascii"`] != strings.TrimSuffix(body, "\n") {
+		t.Errorf("the message has the parts %q, want a NodeConfig and the whole script", slices.Sorted(maps.Keys(bodies)))
 	}
 }
 
 // TestBottlerocketMerge: the user's settings stay, except those that Joiner must set.
 func TestBottlerocketMerge(t *testing.T) {
 	t.Parallel()
-	got, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), settings))
+	got, err := bootstrap.UserData(withUserData(minimalNode(catalog.Bottlerocket), settings))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,10 +384,10 @@ func TestBottlerocketMerge(t *testing.T) {
 		t.Errorf("taints (-want +got):\n%s", diff)
 	}
 	if k.APIServer != "https://ABCD.gr7.eu-west-1.eks.amazonaws.com" || k.MaxPods != 29 || len(k.Sysctls) != 1 {
-		t.Errorf("kubernetes: %+v", k)
+		t.Errorf("wrong settings of kubernetes: %+v", k)
 	}
 	if len(v.Settings.Registry.Mirrors) != 2 || !v.Settings.HostContainers["admin"]["enabled"] ||
 		v.Settings.Kernel.Sysctl["vm.max_map_count"] != "262144" || v.Motd == "" {
-		t.Errorf("settings lost: %s", got)
+		t.Errorf("settings of the user are lost: %s", got)
 	}
 }

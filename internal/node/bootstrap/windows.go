@@ -13,8 +13,8 @@ const (
 	closePowerShell = "</powershell>"
 )
 
-// windows returns a PowerShell block: the user's commands first, then a call of the image's own script. User text
-// around the block, for instance <persist> or <script>, stays around it.
+// windows returns a PowerShell block: the user's commands first, then a call of the image's own script. The user's text
+// before and after the block, for instance <persist> or <script>, stays before and after it.
 func (n Node) windows() (string, error) {
 	before, commands, after, err := powerShell(n.UserData)
 	if err != nil {
@@ -22,15 +22,15 @@ func (n Node) windows() (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(before + openPowerShell + "\n" + commands)
-	n.startBootstrap(&b)
+	n.writeBootstrapCall(&b)
 	b.WriteString(closePowerShell + "\n" + after)
 	return b.String(), nil
 }
 
-// startBootstrap writes the call of the script. The script prints its progress on the streams 3 to 6, which reach
-// EC2Launch's log only through the redirection at the end.
+// writeBootstrapCall writes the call of the image's script. The script prints its progress on the streams 3 to 6, which
+// reach EC2Launch's log only through the redirection at the end.
 // Source: the EKS user guide, "Windows AMI bootstrap configuration parameters".
-func (n Node) startBootstrap(b *strings.Builder) {
+func (n Node) writeBootstrapCall(b *strings.Builder) {
 	b.WriteString("[string]$EKSBootstrapScriptFile = \"$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1\"\n")
 	b.WriteString("& $EKSBootstrapScriptFile")
 	option := func(name, value string) { b.WriteString(" " + name + " " + quotePowerShell(value)) }
@@ -48,7 +48,7 @@ func (n Node) startBootstrap(b *strings.Builder) {
 }
 
 // powerShell splits the user's own user data into the commands of the <powershell> block, and the text before and after
-// the block. Each result is empty or ends with a newline. Text without tags is commands.
+// the block. Each result is empty or ends with a newline. A text without tags consists of commands only.
 func powerShell(text string) (before, commands, after string, err error) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	lower := asciiLower(text)
@@ -65,26 +65,26 @@ func powerShell(text string) (before, commands, after string, err error) {
 	case opens == 1 && to < from:
 		return "", "", "", fmt.Errorf("spec.userData has %s before %s", closePowerShell, openPowerShell)
 	case opens == 1:
-		return line(text[:from]), line(text[from+len(openPowerShell) : to]), line(text[to+len(closePowerShell):]), nil
+		return withNewline(text[:from]), withNewline(text[from+len(openPowerShell) : to]), withNewline(text[to+len(closePowerShell):]), nil
 	case strings.HasPrefix(text, "<"): // other blocks only
-		return line(text), "", "", nil
+		return withNewline(text), "", "", nil
 	case isTaskList(text):
 		return "", "", "", errors.New("spec.userData is a task list of EC2Launch v2, to which nothing can be added: write the commands between <powershell> and </powershell>")
 	}
-	return "", line(text), "", nil
+	return "", withNewline(text), "", nil
 }
 
 // isTaskList reports whether the text is in EC2Launch v2's YAML form.
 func isTaskList(text string) bool {
-	for one := range strings.Lines(text) {
-		if strings.HasPrefix(one, "tasks:") {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "tasks:") {
 			return true
 		}
 	}
 	return false
 }
 
-// asciiLower converts ASCII letters to lower case. Unlike strings.ToLower it keeps the position of every byte.
+// asciiLower converts ASCII letters to lower case. Unlike strings.ToLower, it does not move any byte.
 func asciiLower(s string) string {
 	out := []byte(s)
 	for i, c := range out {
@@ -95,8 +95,8 @@ func asciiLower(s string) string {
 	return string(out)
 }
 
-// line returns the text trimmed and with a newline, or "" for blank text.
-func line(text string) string {
+// withNewline returns the trimmed text with a newline at its end, or "" for blank text.
+func withNewline(text string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return ""
 	}

@@ -38,7 +38,7 @@ func (m mapping) String() string {
 	return b.String()
 }
 
-// write writes the mapping as YAML, each line after indent.
+// write writes the mapping as YAML, with indent before each line.
 func (m mapping) write(b *strings.Builder, indent string) {
 	for _, f := range m {
 		b.WriteString(indent + scalar(f.key) + ":")
@@ -48,14 +48,13 @@ func (m mapping) write(b *strings.Builder, indent string) {
 			v.write(b, indent+"  ")
 		case []mapping:
 			b.WriteString("\n")
-			for _, one := range v {
-				item := strings.TrimPrefix(one.indented(indent+"  "), indent+"  ")
-				b.WriteString(indent + "- " + item)
+			for _, item := range v {
+				b.WriteString(indent + "- " + strings.TrimPrefix(item.indented(indent+"  "), indent+"  "))
 			}
 		case []string:
 			b.WriteString("\n")
-			for _, one := range v {
-				b.WriteString(indent + "- " + scalar(one) + "\n")
+			for _, item := range v {
+				b.WriteString(indent + "- " + scalar(item) + "\n")
 			}
 		default:
 			b.WriteString(" " + scalar(v) + "\n")
@@ -63,7 +62,7 @@ func (m mapping) write(b *strings.Builder, indent string) {
 	}
 }
 
-// indented returns the mapping as YAML, each line after indent.
+// indented returns the mapping as YAML, with indent before each line.
 func (m mapping) indented(indent string) string {
 	var b strings.Builder
 	m.write(&b, indent)
@@ -92,8 +91,8 @@ func scalar(value any) string {
 	return fmt.Sprint(value)
 }
 
-// isPlain reports whether every YAML parser interprets s without quotes as the string s: s must begin with a letter,
-// optionally after dashes, and must have no special character.
+// isPlain reports whether every YAML parser reads s, written without quotes, as the string s. For this, s must begin
+// with a letter, optionally after dashes, and must have no special character.
 func isPlain(s string) bool {
 	word := strings.TrimLeft(s, "-")
 	if word == "" || !isLetter(word[0]) || strings.HasPrefix(s, "---") {

@@ -8,11 +8,11 @@ import (
 
 func TestShortfall(t *testing.T) {
 	t.Parallel()
-	asked := resources.Amounts{}.With(resources.CPU, 1000).With(resources.Memory, 1<<30).With("nvidia.com/gpu", 1)
+	requested := resources.Amounts{}.With(resources.CPU, 1000).With(resources.Memory, 1<<30).With("nvidia.com/gpu", 1)
 	promised := resources.Amounts{}.With(resources.CPU, 4000).With(resources.Memory, 10<<30).With("nvidia.com/gpu", 8)
 	for name, c := range map[string]struct {
-		has  resources.Amounts
-		want string
+		actual resources.Amounts
+		want   string
 	}{
 		"as promised":         {promised, ""},
 		"nine tenths":         {promised.With(resources.Memory, 9<<30), ""},
@@ -21,11 +21,11 @@ func TestShortfall(t *testing.T) {
 		"more":                {promised.Add(promised), ""},
 		"the first by name":   {resources.Amounts{}, resources.CPU},
 	} {
-		if got := Shortfall(asked, promised, c.has); got != c.want {
+		if got := Shortfall(requested, promised, c.actual); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 	if got := Shortfall(resources.Amounts{}, promised, resources.Amounts{}); got != "" {
-		t.Errorf("%s is reported as missing, but was not requested", got)
+		t.Errorf("shortfall of %s, which the claim does not request; want none", got)
 	}
 }

@@ -2,7 +2,7 @@ package lifecycle
 
 import "time"
 
-// Expired reports whether the claim has reached the age at which it is replaced.
+// Expired reports whether the claim has reached its ExpireAfter age, at which it is replaced.
 func (c Claim) Expired(now time.Time) bool { return isPast(expiry(c), now) }
 
 // expiry returns when the claim is replaced, zero for never.
@@ -13,32 +13,32 @@ func expiry(c Claim) time.Time {
 	return c.Created.Add(*c.ExpireAfter)
 }
 
-// expired returns the next step for a claim that has reached its age. Where budgets allow it, the pods first get other
-// nodes: the node is cordoned, its pods are planned, and the claim is deleted when the replacement nodes are ready. The
-// claim waits at most replacementWait from Replacement.Since, and do-not-disrupt does not protect its pods. If the node
-// is not ready, or has no time left, the claim is deleted immediately.
-func expired(seen Seen, now time.Time, phase Phase) Step {
+// expiredStep returns the next step for a claim that has expired. If budgets allow it, other nodes for the pods are
+// prepared first: the node is tainted, its pods are planned, and the claim is deleted when the replacement nodes are
+// ready. The claim waits at most replacementWait from Replacement.Since, and do-not-disrupt does not protect its pods.
+// If the node is not ready, or has no time left, the claim is deleted immediately.
+func expiredStep(seen Observation, now time.Time, phase Phase) Step {
 	step := Step{Phase: phase}
 	c, n := seen.Claim, seen.Node
-	longest, r := replacementWait(c), seen.Claim.Replacement
+	maxWait, r := replacementWait(c), seen.Claim.Replacement
 	isServing := phase == Ready && n.Count == 1 && n.Ready
 	giveUp := time.Time{}
 	if !r.Since.IsZero() {
-		giveUp = r.Since.Add(longest)
+		giveUp = r.Since.Add(maxWait)
 	}
 	switch {
-	case !isServing, longest <= 0, r.State == ReplacementNone, r.State == ReplacementReady, isPast(giveUp, now):
+	case !isServing, maxWait <= 0, r.State == ReplacementNone, r.State == ReplacementReady, isPast(giveUp, now):
 		return step.delete(ReasonExpired)
 	case r.State == ReplacementQueued:
 		return step.wait(WaitTurn, earliest(now.Add(Poll), giveUp))
-	case r.Since.IsZero(), !n.Closed && !r.Apart:
+	case r.Since.IsZero(), !n.Closed && !r.NeedsNoPlan:
 		return step.to(Replace)
 	}
 	return step.wait(WaitReplacement, earliest(now.Add(Poll), giveUp))
 }
 
-// replacementWait returns the maximum wait of an expired node. A termination grace period includes the wait for the
-// replacement, see LastMoment, so the wait takes at most half of the period.
+// replacementWait returns how long an expired node waits for its replacement at most. A termination grace period
+// includes this wait (see LastMoment), so the wait takes at most half of the period.
 func replacementWait(c Claim) time.Duration {
 	if c.Grace == nil {
 		return ReplaceWithin
@@ -46,15 +46,15 @@ func replacementWait(c Claim) time.Duration {
 	return min(ReplaceWithin, *c.Grace/2)
 }
 
-// LastMoment is when the pods of a deleted claim are deleted by force; zero without a termination grace period. The
-// period begins when the claim is deleted, or when its replacement was requested if that was earlier. At least half of
-// it remains for the pods, even if the deletion came late.
+// LastMoment returns when the pods of a deleted claim are deleted by force; zero without a termination grace period.
+// The period begins when the claim is deleted, or when its replacement was requested, whichever is earlier. At least
+// half of the period remains after the deletion.
 func (c Claim) LastMoment() time.Time {
 	if c.Grace == nil || c.Deleted.IsZero() {
 		return time.Time{}
 	}
 	start := c.Deleted
-	if since := c.Replacement.Since; c.Replacement.State == ReplacementAsked && !since.IsZero() && since.Before(start) {
+	if since := c.Replacement.Since; c.Replacement.State == ReplacementRequested && !since.IsZero() && since.Before(start) {
 		start = since
 	}
 	return latest(start.Add(*c.Grace), c.Deleted.Add(*c.Grace/2))

@@ -2,13 +2,14 @@ package lifecycle
 
 import "time"
 
-// Ailment is the condition because of which an unhealthy Node is replaced; the zero value stands for a healthy Node.
+// Ailment is the condition of an unhealthy Node because of which the node is replaced; zero for a healthy Node.
 type Ailment struct {
 	// Condition is the type of the Node's condition, such as Ready; empty if the Node is healthy.
 	Condition string
-	// Due is when the node is replaced if the condition has not recovered by then.
+	// Due is when the node is replaced, unless the condition recovers before.
 	Due time.Time
-	// Held is true if too many other nodes are unhealthy, so the cause is probably not the node. See MayRepair.
+	// Held is true if the node is not replaced because too many nodes are unhealthy: the cause is probably not the node.
+	// See MayRepair.
 	Held bool
 }
 
@@ -21,10 +22,11 @@ type Symptom struct {
 // RepairRetry is the interval of checks of a node that is not repaired because too many nodes are unhealthy.
 const RepairRetry = 5 * time.Minute
 
-// How long a node may be unhealthy before it is replaced, as in Karpenter on AWS. Waiting does not help a broken GPU.
+// How long a node may be unhealthy before it is replaced, as in Karpenter on AWS. The time for devices is shorter,
+// because a broken GPU does not recover.
 const (
-	tolerated        = 30 * time.Minute
-	toleratedDevices = 10 * time.Minute
+	defaultTolerance = 30 * time.Minute
+	deviceTolerance  = 10 * time.Minute
 )
 
 // Tolerance returns how long a Node may have the condition in this status, and true. It returns false for a status that
@@ -32,11 +34,11 @@ const (
 func Tolerance(condition, status string) (time.Duration, bool) {
 	switch condition {
 	case "Ready":
-		return tolerated, status == "False" || status == "Unknown"
+		return defaultTolerance, status == "False" || status == "Unknown"
 	case "AcceleratedHardwareReady":
-		return toleratedDevices, status == "False"
+		return deviceTolerance, status == "False"
 	case "StorageReady", "NetworkingReady", "KernelReady", "ContainerRuntimeReady":
-		return tolerated, status == "False"
+		return defaultTolerance, status == "False"
 	}
 	return 0, false
 }
@@ -60,7 +62,7 @@ func Diagnose(symptoms []Symptom) Ailment {
 // MayRepair reports whether unhealthy nodes may be replaced: at most a fifth of total, rounded up, are unhealthy. If
 // more nodes are unhealthy, the cause is the network, the AMI or the control plane rather than the instances, and
 // replacements do not help.
-func MayRepair(unwell, total int) bool { return unwell <= (total+4)/5 }
+func MayRepair(unhealthy, total int) bool { return unhealthy <= (total+4)/5 }
 
 // mustBeReplaced reports whether the node must be replaced because of its ailment.
 func (n Node) mustBeReplaced(now time.Time) bool {

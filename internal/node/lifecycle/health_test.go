@@ -12,11 +12,11 @@ func TestDiagnose(t *testing.T) {
 		symptoms []Symptom
 		want     Ailment
 	}{
-		"well": {[]Symptom{{"Ready", "True", hourAgo}, {"MemoryPressure", "True", hourAgo},
+		"healthy": {[]Symptom{{"Ready", "True", hourAgo}, {"MemoryPressure", "True", hourAgo},
 			{"KernelReady", "True", hourAgo}}, Ailment{}},
 		"not ready":                {[]Symptom{{"Ready", "False", hourAgo}}, Ailment{Condition: "Ready", Due: ago(30 * time.Minute)}},
-		"no status of the kubelet": {[]Symptom{{"Ready", "Unknown", now}}, Ailment{Condition: "Ready", Due: now.Add(30 * time.Minute)}},
-		"no status of the agent":   {[]Symptom{{"KernelReady", "Unknown", hourAgo}}, Ailment{}},
+		"Unknown from the kubelet": {[]Symptom{{"Ready", "Unknown", now}}, Ailment{Condition: "Ready", Due: now.Add(30 * time.Minute)}},
+		"Unknown from the agent":   {[]Symptom{{"KernelReady", "Unknown", hourAgo}}, Ailment{}},
 		"GPU with a short tolerance": {[]Symptom{{"Ready", "False", ago(15 * time.Minute)},
 			{"AcceleratedHardwareReady", "False", now}}, Ailment{Condition: "AcceleratedHardwareReady", Due: now.Add(10 * time.Minute)}},
 		"the first by name": {[]Symptom{{"StorageReady", "False", now}, {"NetworkingReady", "False", now},
@@ -31,12 +31,12 @@ func TestDiagnose(t *testing.T) {
 func TestMayRepair(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		unwell, total int
-		want          bool
+		unhealthy, total int
+		want             bool
 	}{{1, 1, true}, {1, 5, true}, {2, 5, false}, {2, 6, true}, {2, 10, true}, {3, 10, false}, {20, 100, true},
 		{21, 100, false}, {0, 0, true}} {
-		if got := MayRepair(c.unwell, c.total); got != c.want {
-			t.Errorf("%d of %d: %t", c.unwell, c.total, got)
+		if got := MayRepair(c.unhealthy, c.total); got != c.want {
+			t.Errorf("%d of %d nodes are unhealthy: MayRepair returns %t, want %t", c.unhealthy, c.total, got, c.want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ type Identity struct {
 
 	// Names are the names that the node class gives its Nodes, besides EC2's names.
 	Names []string
-	// Domains may replace the domain of PrivateDNS. "*" accepts any name of the Node; its address is still compared.
+	// Domains may replace the domain of PrivateDNS. "*" accepts any name of the Node; its addresses are still compared.
 	Domains []string
 }
 
@@ -59,41 +59,42 @@ func (i Identity) Judge(n Claimant) (Verdict, string) {
 		return IdentityUnknown, "the Node has no address of type InternalIP yet"
 	case !slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(i.Addresses, a) }):
 		return IdentityMismatch, fmt.Sprintf("the Node's address is %s, and EC2 says that instance %s has %s",
-			shown(n.Addresses), i.Instance, shown(i.Addresses))
+			formatAddresses(n.Addresses), i.Instance, formatAddresses(i.Addresses))
 	}
 	return IdentityMatches, ""
 }
 
-// shown formats the first three addresses for a message. A kubelet can write any text as an address, so invalid
-// addresses are not repeated.
-func shown(addresses []string) string {
-	const most = 3
+// formatAddresses formats the first three addresses for a message. A kubelet can write any text as an address, so a
+// placeholder replaces text that is not an IP address.
+func formatAddresses(addresses []string) string {
+	const maxShown = 3
 	var out []string
-	for _, a := range addresses[:min(len(addresses), most)] {
+	for _, a := range addresses[:min(len(addresses), maxShown)] {
 		if addr, err := netip.ParseAddr(a); err != nil || addr.Zone() != "" { // a zone is any text, too
 			a = "(no IP address)"
 		}
 		out = append(out, a)
 	}
 	text := strings.Join(out, ", ")
-	if more := len(addresses) - most; more > 0 {
+	if more := len(addresses) - maxShown; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }
 
-// hasName reports whether a Node of the instance is allowed to have the name: EC2's private DNS name, the instance ID,
-// one of Names, or the first label of the DNS name or the instance ID, alone or with one of Domains.
+// hasName reports whether a Node of the instance is allowed to have the name. Allowed are EC2's private DNS name, the
+// instance ID, and the Names. The first label of the DNS name is allowed alone and with one of Domains, and so is the
+// instance ID.
 func (i Identity) hasName(name string) bool {
 	label, domain, _ := strings.Cut(strings.ToLower(name), ".")
-	own, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")
+	dnsLabel, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")
 	switch {
 	case name == "":
 		return false
 	case strings.EqualFold(name, i.PrivateDNS), strings.EqualFold(name, i.Instance), slices.Contains(i.Names, name),
 		slices.Contains(i.Domains, anyName):
 		return true
-	case own == "" || label != own && label != strings.ToLower(i.Instance):
+	case dnsLabel == "" || label != dnsLabel && label != strings.ToLower(i.Instance):
 		return false
 	}
 	return domain == "" || slices.ContainsFunc(i.Domains, func(d string) bool { return strings.EqualFold(d, domain) })

@@ -18,20 +18,20 @@ func TestIdentity(t *testing.T) {
 		change(&i)
 		return i
 	}
-	resource := with(func(i *lifecycle.Identity) { i.PrivateDNS = instanceID + ".us-west-2.compute.internal" })
-	domain := with(func(i *lifecycle.Identity) { i.Domains = []string{"corp.example"} })
+	resourceName := with(func(i *lifecycle.Identity) { i.PrivateDNS = instanceID + ".us-west-2.compute.internal" })
+	dhcpDomain := with(func(i *lifecycle.Identity) { i.Domains = []string{"corp.example"} })
 	for name, c := range map[string]struct {
 		ec2       lifecycle.Identity
 		node      string
 		addresses []string
 		want      lifecycle.Verdict
-		why       string
+		why       string // a part of the text; empty: no text
 	}{
 		"IP name":            {ec2, "ip-10-0-0-12.ec2.internal", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
 		"IP name, no domain": {ec2, "ip-10-0-0-12", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
 		"upper case":         {ec2, "IP-10-0-0-12.EC2.internal", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
 		"instance id":        {ec2, instanceID, []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
-		"resource name": {resource, instanceID + ".us-west-2.compute.internal", []string{"10.0.0.12"},
+		"resource name": {resourceName, instanceID + ".us-west-2.compute.internal", []string{"10.0.0.12"},
 			lifecycle.IdentityMatches, ""},
 		"IPv6 cluster": {ec2, "ip-10-0-0-12.ec2.internal", []string{"2600:1f18::c"}, lifecycle.IdentityMatches, ""},
 		"dual stack": {ec2, "ip-10-0-0-12.ec2.internal", []string{"10.0.0.12", "2600:1f18::c"},
@@ -48,8 +48,8 @@ func TestIdentity(t *testing.T) {
 			lifecycle.IdentityMismatch, "private DNS name"},
 		"our name within another": {ec2, "x-ip-10-0-0-12.ec2.internal", []string{"10.0.0.12"},
 			lifecycle.IdentityMismatch, "private DNS name"},
-		"domain of DHCP options": {domain, "ip-10-0-0-12.corp.example", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
-		"domain of DHCP options, other host": {domain, "ip-10-0-0-13.corp.example", []string{"10.0.0.12"},
+		"domain of DHCP options": {dhcpDomain, "ip-10-0-0-12.corp.example", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
+		"domain of DHCP options, other host": {dhcpDomain, "ip-10-0-0-13.corp.example", []string{"10.0.0.12"},
 			lifecycle.IdentityMismatch, "private DNS name"},
 		"name of the class": {with(func(i *lifecycle.Identity) { i.Names = []string{"mine.example.com"} }),
 			"mine.example.com", []string{"10.0.0.12"},
@@ -72,12 +72,12 @@ func TestIdentity(t *testing.T) {
 	}
 	if got, why := ec2.Judge(lifecycle.Claimant{Name: ec2.PrivateDNS, Instance: "i-0fedcba9876543210",
 		Addresses: ec2.Addresses}); got != lifecycle.IdentityMismatch || why == "" {
-		t.Errorf("another instance id: %v %q", got, why)
+		t.Errorf("Node with another instance ID: %v %q, want IdentityMismatch with a reason", got, why)
 	}
 }
 
-// TestAddressesOfNodes: a kubelet may write any text as an address. It must not appear in the message, which stands
-// before a command in events.
+// TestAddressesOfNodes: a kubelet may write any text as an address. That text must not appear in the message of Judge,
+// because events show a command after that message.
 func TestAddressesOfNodes(t *testing.T) {
 	t.Parallel()
 	ec2 := lifecycle.Identity{Instance: instanceID, PrivateDNS: "ip-10-0-0-12.ec2.internal", Addresses: []string{"10.0.0.12"}}
@@ -91,7 +91,7 @@ func TestAddressesOfNodes(t *testing.T) {
 			verdict, why := ec2.Judge(lifecycle.Claimant{Name: ec2.PrivateDNS, Instance: instanceID, Addresses: list})
 			if verdict != lifecycle.IdentityMismatch || len(why) > 200 || strings.Contains(why, "kubectl") ||
 				strings.Contains(why, "\x1b") || strings.Contains(why, "$(") {
-				t.Errorf("%.60q: %d, %.300q", hostile, verdict, why)
+				t.Errorf("address %.60q: verdict %d, text %.300q; want IdentityMismatch and a short text without the address", hostile, verdict, why)
 			}
 		}
 	}

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Next returns the phase of a node and the next action. It returns exactly one step for any state. Every action is
-// idempotent.
-func Next(seen Seen, now time.Time) Step {
+// Next returns the phase of a node and its next action. It returns exactly one step for any observation. Every action
+// is idempotent.
+func Next(seen Observation, now time.Time) Step {
 	switch phase := phaseOf(seen); phase {
 	case Wanted:
-		return wanted(seen, now)
+		return wantedStep(seen, now)
 	case Bought:
-		return launched(seen, now)
+		return launchedStep(seen, now)
 	case Joined:
-		return joined(seen, now)
+		return joinedStep(seen, now)
 	case Ready:
-		return ready(seen, now)
+		return readyStep(seen, now)
 	case Draining:
-		return draining(seen, now)
+		return drainingStep(seen, now)
 	default:
 		return Step{Phase: phase, Action: Wait, Reason: WaitNothing}
 	}
 }
 
 // phaseOf returns the phase. It depends on the claim only, or on the Node only if the claim is missing.
-func phaseOf(seen Seen) Phase {
+func phaseOf(seen Observation) Phase {
 	c := seen.Claim
 	switch {
 	case !c.Exists && (seen.Node.Count == 0 || seen.Node.Deleted.IsZero()):
@@ -42,15 +42,16 @@ func phaseOf(seen Seen) Phase {
 	return Ready
 }
 
-// wanted returns the step for a claim without an instance.
-func wanted(seen Seen, now time.Time) Step {
+// wantedStep returns the step for a claim without an instance.
+func wantedStep(seen Observation, now time.Time) Step {
 	c := seen.Claim
 	step := Step{Phase: Wanted}
 	if !c.Finalizer {
 		return step.to(Hold)
 	}
-	// The instance of this claim exists, although no launch is recorded: EC2's response to an earlier attempt was lost.
-	if seen.Machine.State == MachineRunning && !seen.Machine.Foreign {
+	// The instance of this claim exists although the claim records no launch: EC2's response to an earlier launch was
+	// lost.
+	if seen.Instance.State == InstanceRunning && !seen.Instance.Foreign {
 		return step.to(Record)
 	}
 	if reason := deletionReason(c, now); reason != "" {
@@ -81,24 +82,25 @@ func deletionReason(c Claim, now time.Time) string {
 	return ""
 }
 
-// launchBy returns when a claim without an instance is deleted.
+// launchBy returns when a claim without an instance is deleted, unless isDue allows one more launch.
 func (c Claim) launchBy() time.Time { return latest(c.Created, c.Answered).Add(LaunchTimeout) }
 
-// isDue reports whether the claim's next launch may be made now and was allowed before launchBy, so only other launches
-// have delayed it. Such a claim gets that launch at any age. The first launch is due in spite of launchBy: if the local
-// clock were five minutes ahead of the API server's, every claim would seem too old.
+// isDue reports whether the claim's next launch may be made now and was already allowed before launchBy, so that only
+// launches of other claims have delayed it. Such a claim gets that launch at any age. Without NotBefore, the first
+// launch is always allowed before launchBy: otherwise every claim would seem too old if the local clock were five
+// minutes ahead of the API server's.
 func (c Claim) isDue(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
 
-// launched returns the step for a launched instance whose Node is not registered.
-func launched(seen Seen, now time.Time) Step {
-	step, done := alive(seen, now, Bought)
-	if done {
+// launchedStep returns the step for a launched instance whose Node is not registered.
+func launchedStep(seen Observation, now time.Time) Step {
+	step, decided := commonStep(seen, now, Bought)
+	if decided {
 		return step
 	}
 	if seen.Node.Count == 1 {
-		// The Node is registered even after RegistrationTimeout: a node that has joined is ready earlier than a new one.
+		// The Node is registered even after RegistrationTimeout: a node that has joined is ready earlier than a new node.
 		return step.to(Register)
 	}
 	giveUp := latest(seen.Claim.Created, seen.Claim.LaunchedAt).Add(RegistrationTimeout)
@@ -114,19 +116,19 @@ func launched(seen Seen, now time.Time) Step {
 	}
 	switch n := seen.Node; {
 	case n.Count > 1:
-		return step.wait(WaitOneNode, giveUp).about(strconv.Itoa(n.Count))
+		return step.wait(WaitOneNode, giveUp).withDetail(strconv.Itoa(n.Count))
 	case n.Unconfirmed != "":
-		return step.wait(WaitConfirmation, earliest(giveUp, now.Add(ConfirmPoll))).about(n.Unconfirmed)
+		return step.wait(WaitConfirmation, earliest(giveUp, now.Add(ConfirmPoll))).withDetail(n.Unconfirmed)
 	case n.Mismatch != "":
-		return step.wait(WaitIdentity, earliest(giveUp, now.Add(MismatchPoll))).about(n.Mismatch)
+		return step.wait(WaitIdentity, earliest(giveUp, now.Add(MismatchPoll))).withDetail(n.Mismatch)
 	}
 	return step.wait(WaitNode, giveUp)
 }
 
-// joined returns the step for a registered Node that is not initialized.
-func joined(seen Seen, now time.Time) Step {
-	step, done := alive(seen, now, Joined)
-	if done {
+// joinedStep returns the step for a registered Node that is not initialized.
+func joinedStep(seen Observation, now time.Time) Step {
+	step, decided := commonStep(seen, now, Joined)
+	if decided {
 		return step
 	}
 	n, until := seen.Node, earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now))
@@ -134,23 +136,23 @@ func joined(seen Seen, now time.Time) Step {
 	case n.Count == 0:
 		return step.wait(WaitNode, earliest(earliest(until, lostAt(n)), n.confirmAt(now)))
 	case n.Count > 1:
-		return step.wait(WaitOneNode, until).about(strconv.Itoa(n.Count))
+		return step.wait(WaitOneNode, until).withDetail(strconv.Itoa(n.Count))
 	case !n.Ready:
 		return step.wait(WaitReady, until)
 	case n.Startup != "":
-		return step.wait(WaitStartupTaint, until).about(n.Startup)
+		return step.wait(WaitStartupTaint, until).withDetail(n.Startup)
 	case n.Ephemeral != "":
-		return step.wait(WaitEphemeral, until).about(n.Ephemeral)
+		return step.wait(WaitEphemeral, until).withDetail(n.Ephemeral)
 	case n.Lacks != "":
-		return step.wait(WaitResource, until).about(n.Lacks)
+		return step.wait(WaitResource, until).withDetail(n.Lacks)
 	}
 	return step.to(Initialize)
 }
 
-// ready returns the step for an initialized node.
-func ready(seen Seen, now time.Time) Step {
-	step, done := alive(seen, now, Ready)
-	if done {
+// readyStep returns the step for an initialized node.
+func readyStep(seen Observation, now time.Time) Step {
+	step, decided := commonStep(seen, now, Ready)
+	if decided {
 		return step
 	}
 	if n := seen.Node; n.Count == 0 {
@@ -159,11 +161,11 @@ func ready(seen Seen, now time.Time) Step {
 	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now)), now.Add(CheckEvery)))
 }
 
-// alive returns the step for the states that all phases with an instance handle alike, and true. It returns false if
-// the caller, the function of the phase, decides the step.
-func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
+// commonStep returns the steps that are common to all phases with an instance, and true. It returns false if the
+// function of the phase must decide the step.
+func commonStep(seen Observation, now time.Time, phase Phase) (Step, bool) {
 	step := Step{Phase: phase}
-	gone := seen.Machine.State == MachineAbsent || seen.Machine.State == MachineEnding
+	hasEnded := seen.Instance.State == InstanceAbsent || seen.Instance.State == InstanceEnding
 	switch {
 	case !seen.Claim.Finalizer:
 		return step.to(Hold), true
@@ -174,23 +176,23 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	case seen.Claim.Registered && isPast(lostAt(seen.Node), now):
 		// No pod can run on an instance without a Node, and nothing else would terminate it.
 		return step.delete(ReasonNodeDeleted), true
-	case gone && !seen.Node.Ready:
+	case hasEnded && !seen.Node.Ready:
 		// While the Node is ready, EC2's answer that the instance is terminated may be wrong: it is eventually consistent.
-		return step.delete(ReasonMachineGone), true
+		return step.delete(ReasonInstanceGone), true
 	case seen.Claim.Registered && seen.Node.mustBeReplaced(now):
-		return step.delete(ReasonUnhealthy).about(seen.Node.Ailment.Condition), true
+		return step.delete(ReasonUnhealthy).withDetail(seen.Node.Ailment.Condition), true
 	case seen.Claim.Expired(now):
-		return expired(seen, now, phase), true
+		return expiredStep(seen, now, phase), true
 	}
 	action := urgentAction(seen)
 	return step.to(action), action != ""
 }
 
-// urgentAction returns the action that restores missing metadata of a Node, or deletes stray Nodes; empty if there is
-// none.
-func urgentAction(seen Seen) Action {
+// urgentAction returns the action that restores missing metadata of a Node, or deletes stray Nodes; empty if neither is
+// needed.
+func urgentAction(seen Observation) Action {
 	switch n := seen.Node; {
-	case n.Count == 1 && n.Reborn:
+	case n.Count == 1 && n.Recreated:
 		return Register
 	case n.Count == 1 && !n.Finalizer && seen.Claim.Registered:
 		return HoldNode
@@ -200,16 +202,15 @@ func urgentAction(seen Seen) Action {
 	return ""
 }
 
-// lostAt returns when a missing Node is considered lost; zero if no Node is missing.
+// lostAt returns when a missing Node counts as lost; zero if no Node is missing.
 func lostAt(n Node) time.Time {
-	if n.Lost.IsZero() {
+	if n.MissingSince.IsZero() {
 		return time.Time{}
 	}
-	return n.Lost.Add(LostTimeout)
+	return n.MissingSince.Add(LostTimeout)
 }
 
-// confirmAt returns when a Node that is not confirmed yet is compared with its instance again; zero if no Node waits
-// for confirmation.
+// confirmAt returns when to compare an unconfirmed Node with its instance again; zero if there is no unconfirmed Node.
 func (n Node) confirmAt(now time.Time) time.Time {
 	if n.Unconfirmed == "" {
 		return time.Time{}
@@ -217,7 +218,7 @@ func (n Node) confirmAt(now time.Time) time.Time {
 	return now.Add(ConfirmPoll)
 }
 
-// isPast reports whether the time t has been reached. A zero t is never reached.
+// isPast reports whether the time t has been reached; false for a zero t.
 func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
 // earliest returns the earlier of two times; a zero time is later than any.
@@ -254,8 +255,8 @@ func (s Step) wait(reason string, until time.Time) Step {
 	return s
 }
 
-// about returns the step with the detail of its reason.
-func (s Step) about(detail string) Step {
+// withDetail returns the step with the detail of its reason.
+func (s Step) withDetail(detail string) Step {
 	s.Detail = detail
 	return s
 }

@@ -16,146 +16,150 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expected answers of Next"
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// axis is one property of the input, with all its values. The first value is the usual one.
+// axis is one property of an observation, with all its values. The first value is the usual value.
 type axis struct {
 	name   string
 	values []value
 }
 
+// value is one value of an axis.
 type value struct {
 	name string
-	set  func(*Seen)
+	set  func(*Observation)
 }
 
+// ago returns the time d before now.
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
+// axes returns all properties of an observation.
 func axes() []axis {
 	day, zero, minute := 24*time.Hour, time.Duration(0), time.Minute
 	return []axis{
 		{"claim", []value{
-			{"wanted", func(s *Seen) {}},
-			{"launched", func(s *Seen) { s.Claim.Launched = true }},
-			{"launched-late", func(s *Seen) { s.Claim.Launched, s.Claim.LaunchedAt = true, ago(minute) }},
-			{"registered", func(s *Seen) { s.Claim.Launched, s.Claim.Registered = true, true }},
-			{"initialized", func(s *Seen) { s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized = true, true, true }},
-			{"unlabelled", func(s *Seen) {
+			{"wanted", func(s *Observation) {}},
+			{"launched", func(s *Observation) { s.Claim.Launched = true }},
+			{"launched-late", func(s *Observation) { s.Claim.Launched, s.Claim.LaunchedAt = true, ago(minute) }},
+			{"registered", func(s *Observation) { s.Claim.Launched, s.Claim.Registered = true, true }},
+			{"initialized", func(s *Observation) { s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized = true, true, true }},
+			{"unlabelled", func(s *Observation) {
 				s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized, s.Claim.Unlabelled = true, true, true, true
 			}},
-			{"outdated", func(s *Seen) { s.Claim.Launched, s.Claim.Outdated = true, ago(time.Second) }},
-			{"outdated-soon", func(s *Seen) { s.Claim.Launched, s.Claim.Outdated = true, now.Add(10*time.Second) }},
-			{"none", func(s *Seen) { s.Claim = Claim{} }},
+			{"outdated", func(s *Observation) { s.Claim.Launched, s.Claim.Outdated = true, ago(time.Second) }},
+			{"outdated-soon", func(s *Observation) { s.Claim.Launched, s.Claim.Outdated = true, now.Add(10*time.Second) }},
+			{"none", func(s *Observation) { s.Claim = Claim{} }},
 		}},
 		{"age", []value{
-			{"1s", func(s *Seen) { s.Claim.Created = ago(time.Second) }},
-			{"5m", func(s *Seen) { s.Claim.Created = ago(LaunchTimeout) }},
-			{"15m", func(s *Seen) { s.Claim.Created = ago(RegistrationTimeout) }},
-			{"1d", func(s *Seen) { s.Claim.Created = ago(day) }},
+			{"1s", func(s *Observation) { s.Claim.Created = ago(time.Second) }},
+			{"5m", func(s *Observation) { s.Claim.Created = ago(LaunchTimeout) }},
+			{"15m", func(s *Observation) { s.Claim.Created = ago(RegistrationTimeout) }},
+			{"1d", func(s *Observation) { s.Claim.Created = ago(day) }},
 			{"queued", expiredWith(ReplacementQueued, time.Minute)},
 			{"queued-long", expiredWith(ReplacementQueued, ReplaceWithin)},
-			{"asked", expiredWith(ReplacementAsked, -1)},
-			{"asked-noted", expiredWith(ReplacementAsked, time.Minute)},
-			{"asked-long", expiredWith(ReplacementAsked, ReplaceWithin)},
-			{"asked-grace", func(s *Seen) {
-				expiredWith(ReplacementAsked, 40*time.Second)(s)
+			{"asked", expiredWith(ReplacementRequested, -1)},
+			{"asked-noted", expiredWith(ReplacementRequested, time.Minute)},
+			{"asked-long", expiredWith(ReplacementRequested, ReplaceWithin)},
+			{"asked-grace", func(s *Observation) {
+				expiredWith(ReplacementRequested, 40*time.Second)(s)
 				s.Claim.Grace = &minute
 			}},
-			{"asked-no-grace", func(s *Seen) {
-				expiredWith(ReplacementAsked, -1)(s)
+			{"asked-no-grace", func(s *Observation) {
+				expiredWith(ReplacementRequested, -1)(s)
 				s.Claim.Grace = &zero
 			}},
-			{"asked-apart", func(s *Seen) {
-				expiredWith(ReplacementAsked, time.Minute)(s)
-				s.Claim.Replacement.Apart = true
+			{"asked-apart", func(s *Observation) {
+				expiredWith(ReplacementRequested, time.Minute)(s)
+				s.Claim.Replacement.NeedsNoPlan = true
 			}},
 			{"replaced", expiredWith(ReplacementReady, time.Minute)},
 		}},
 		{"expires", []value{
-			{"1d", func(s *Seen) { s.Claim.ExpireAfter = &day }},
-			{"never", func(s *Seen) { s.Claim.ExpireAfter = nil }},
+			{"1d", func(s *Observation) { s.Claim.ExpireAfter = &day }},
+			{"never", func(s *Observation) { s.Claim.ExpireAfter = nil }},
 		}},
 		{"finalizer", []value{
-			{"yes", func(s *Seen) { s.Claim.Finalizer = s.Claim.Exists }},
-			{"no", func(s *Seen) { s.Claim.Finalizer = false }},
+			{"yes", func(s *Observation) { s.Claim.Finalizer = s.Claim.Exists }},
+			{"no", func(s *Observation) { s.Claim.Finalizer = false }},
 		}},
 		{"deleted", []value{
-			{"no", func(s *Seen) {}},
-			{"yes", func(s *Seen) { s.Claim.Deleted = ago(time.Second) }},
-			{"grace", func(s *Seen) { s.Claim.Deleted, s.Claim.Grace = ago(time.Second), &zero }},
-			{"overdue", func(s *Seen) {
+			{"no", func(s *Observation) {}},
+			{"yes", func(s *Observation) { s.Claim.Deleted = ago(time.Second) }},
+			{"grace", func(s *Observation) { s.Claim.Deleted, s.Claim.Grace = ago(time.Second), &zero }},
+			{"overdue", func(s *Observation) {
 				s.Claim.Deleted, s.Claim.Grace, s.Claim.Deadline = ago(2*minute), &minute, ago(minute)
 			}},
 		}},
 		{"launch", []value{
-			{"free", func(s *Seen) { s.Claim.NodeClass = NodeClassReady }},
-			{"class?", func(s *Seen) { s.Claim.NodeClass = NodeClassUnknown }},
-			{"class-bad", func(s *Seen) { s.Claim.NodeClass = NodeClassNotReady }},
-			{"class-gone", func(s *Seen) { s.Claim.NodeClass = NodeClassMissing }},
-			{"shortage", func(s *Seen) { s.Claim.NodeClass, s.Claim.Shortage = NodeClassReady, true }},
-			{"answered", func(s *Seen) { s.Claim.NodeClass, s.Claim.Answered = NodeClassReady, ago(minute) }},
-			{"backoff", func(s *Seen) { s.Claim.NodeClass, s.Claim.NotBefore = NodeClassReady, now.Add(10*time.Second) }},
-			{"backoff-late", func(s *Seen) {
+			{"free", func(s *Observation) { s.Claim.NodeClass = NodeClassReady }},
+			{"class?", func(s *Observation) { s.Claim.NodeClass = NodeClassUnknown }},
+			{"class-bad", func(s *Observation) { s.Claim.NodeClass = NodeClassNotReady }},
+			{"class-gone", func(s *Observation) { s.Claim.NodeClass = NodeClassMissing }},
+			{"shortage", func(s *Observation) { s.Claim.NodeClass, s.Claim.Shortage = NodeClassReady, true }},
+			{"answered", func(s *Observation) { s.Claim.NodeClass, s.Claim.Answered = NodeClassReady, ago(minute) }},
+			{"backoff", func(s *Observation) { s.Claim.NodeClass, s.Claim.NotBefore = NodeClassReady, now.Add(10*time.Second) }},
+			{"backoff-late", func(s *Observation) {
 				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(minute), now.Add(10*time.Second)
 			}},
-			{"in-line", func(s *Seen) {
+			{"in-line", func(s *Observation) {
 				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(5*minute)
 			}},
-			{"too-late", func(s *Seen) {
+			{"too-late", func(s *Observation) {
 				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(minute/2)
 			}},
 		}},
 		{"machine", []value{
-			{"unknown", func(s *Seen) { s.Machine.State = MachineUnknown }},
-			{"running", func(s *Seen) { s.Machine.State = MachineRunning }},
-			{"ending", func(s *Seen) { s.Machine.State = MachineEnding }},
-			{"absent", func(s *Seen) { s.Machine.State = MachineAbsent }},
-			{"foreign", func(s *Seen) { s.Machine = Instance{State: MachineRunning, Foreign: true} }},
-			{"unmarked", func(s *Seen) { s.Machine = Instance{State: MachineRunning, Unmarked: true} }},
+			{"unknown", func(s *Observation) { s.Instance.State = InstanceUnknown }},
+			{"running", func(s *Observation) { s.Instance.State = InstanceRunning }},
+			{"ending", func(s *Observation) { s.Instance.State = InstanceEnding }},
+			{"absent", func(s *Observation) { s.Instance.State = InstanceAbsent }},
+			{"foreign", func(s *Observation) { s.Instance = Instance{State: InstanceRunning, Foreign: true} }},
+			{"unmarked", func(s *Observation) { s.Instance = Instance{State: InstanceRunning, Unmarked: true} }},
 		}},
 		{"node", []value{
-			{"none", func(s *Seen) {}},
-			{"mismatch", func(s *Seen) { s.Node = Node{Mismatch: "another name"} }},
-			{"unconfirmed", func(s *Seen) { s.Node = Node{Mismatch: "another name", Unconfirmed: "no address"} }},
-			{"young", func(s *Seen) { s.Node = Node{Count: 1} }},
-			{"ready", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true} }},
-			{"startup", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Startup: "cni"} }},
-			{"ephemeral", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Ephemeral: "not-ready"} }},
-			{"lacks", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Lacks: "nvidia.com/gpu"} }},
-			{"two", func(s *Seen) { s.Node = Node{Count: 2, Finalizer: true, Ready: true} }},
-			{"leaving", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(time.Second)} }},
-			{"leaving-bare", func(s *Seen) { s.Node = Node{Count: 1, Deleted: ago(time.Second)} }},
-			{"pods", func(s *Seen) { s.Node = leaving(time.Minute, 3, 1) }},
-			{"settling", func(s *Seen) { s.Node = leaving(time.Second, 0, 1) }},
-			{"volumes", func(s *Seen) { s.Node = leaving(time.Minute, 0, 1) }},
-			{"empty", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0) }},
-			{"closed", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Closed: true} }},
-			{"unwell", func(s *Seen) {
+			{"none", func(s *Observation) {}},
+			{"mismatch", func(s *Observation) { s.Node = Node{Mismatch: "another name"} }},
+			{"unconfirmed", func(s *Observation) { s.Node = Node{Mismatch: "another name", Unconfirmed: "no address"} }},
+			{"young", func(s *Observation) { s.Node = Node{Count: 1} }},
+			{"ready", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true} }},
+			{"startup", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Startup: "cni"} }},
+			{"ephemeral", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Ephemeral: "not-ready"} }},
+			{"lacks", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Lacks: "nvidia.com/gpu"} }},
+			{"two", func(s *Observation) { s.Node = Node{Count: 2, Finalizer: true, Ready: true} }},
+			{"leaving", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(time.Second)} }},
+			{"leaving-bare", func(s *Observation) { s.Node = Node{Count: 1, Deleted: ago(time.Second)} }},
+			{"pods", func(s *Observation) { s.Node = deletedNode(time.Minute, 3, 1) }},
+			{"settling", func(s *Observation) { s.Node = deletedNode(time.Second, 0, 1) }},
+			{"volumes", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 1) }},
+			{"empty", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 0) }},
+			{"closed", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Closed: true} }},
+			{"unwell", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Ailment: Ailment{Condition: "KernelReady", Due: now.Add(minute)}}
 			}},
-			{"broken", func(s *Seen) {
+			{"broken", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ailment: Ailment{Condition: "Ready", Due: ago(minute)}}
 			}},
-			{"broken-held", func(s *Seen) {
+			{"broken-held", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ailment: Ailment{Condition: "Ready", Due: ago(minute), Held: true}}
 			}},
-			{"lost", func(s *Seen) { s.Node = Node{Lost: ago(LostTimeout)} }},
-			{"lost-lately", func(s *Seen) { s.Node = Node{Lost: ago(time.Second)} }},
-			{"reborn", func(s *Seen) { s.Node = Node{Count: 1, Ready: true, Reborn: s.Claim.Registered} }},
-			{"strays", func(s *Seen) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Strays: 1} }},
-			{"reborn-strays", func(s *Seen) { s.Node = Node{Count: 1, Ready: true, Reborn: s.Claim.Registered, Strays: 1} }},
-			{"leaving-held", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0); s.Node.Finalizer = false }},
-			{"empty-dead", func(s *Seen) { s.Node = leaving(time.Minute, 0, 0); s.Node.Ready = false }},
+			{"lost", func(s *Observation) { s.Node = Node{MissingSince: ago(LostTimeout)} }},
+			{"lost-lately", func(s *Observation) { s.Node = Node{MissingSince: ago(time.Second)} }},
+			{"reborn", func(s *Observation) { s.Node = Node{Count: 1, Ready: true, Recreated: s.Claim.Registered} }},
+			{"strays", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Strays: 1} }},
+			{"reborn-strays", func(s *Observation) { s.Node = Node{Count: 1, Ready: true, Recreated: s.Claim.Registered, Strays: 1} }},
+			{"leaving-held", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 0); s.Node.Finalizer = false }},
+			{"empty-dead", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 0); s.Node.Ready = false }},
 		}},
 	}
 }
 
-func leaving(since time.Duration, pods, volumes int) Node {
+// deletedNode returns a cordoned Node that was deleted this long ago.
+func deletedNode(since time.Duration, pods, volumes int) Node {
 	return Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(since), Closed: true, Cordoned: true, Pods: pods, Volumes: volumes}
 }
 
 // expiredWith returns a change to a claim that has expired. Its replacement is in the state since a time; since below 0
 // leaves the time unset.
-func expiredWith(state ReplacementState, since time.Duration) func(*Seen) {
-	return func(s *Seen) {
+func expiredWith(state ReplacementState, since time.Duration) func(*Observation) {
+	return func(s *Observation) {
 		day := 24 * time.Hour
 		s.Claim.Created, s.Claim.ExpireAfter = ago(day), &day
 		s.Claim.Replacement = Replacement{State: state}
@@ -165,47 +169,47 @@ func expiredWith(state ReplacementState, since time.Duration) func(*Seen) {
 	}
 }
 
-// everything calls f with each combination of the values of all axes.
-func everything(f func(names []string, seen Seen)) {
+// forEachCombination calls f with each combination of the values of all axes.
+func forEachCombination(f func(names []string, seen Observation)) {
 	all := axes()
 	names := make([]string, len(all))
-	var walk func(i int, seen Seen)
-	walk = func(i int, seen Seen) {
+	var walk func(i int, seen Observation)
+	walk = func(i int, seen Observation) {
 		if i == len(all) {
 			f(names, seen)
 			return
 		}
-		for _, w := range all[i].values {
+		for _, v := range all[i].values {
 			next := seen
-			w.set(&next)
-			names[i] = w.name
+			v.set(&next)
+			names[i] = v.name
 			walk(i+1, next)
 		}
 	}
-	walk(0, Seen{Claim: Claim{Exists: true}})
+	walk(0, Observation{Claim: Claim{Exists: true}})
 }
 
-// TestNextIsTotal checks every combination of inputs against the promises that hold for any answer.
+// TestNextIsTotal checks for every combination of values that the step of Next keeps all promises.
 func TestNextIsTotal(t *testing.T) {
 	t.Parallel()
 	count := 0
-	everything(func(names []string, seen Seen) {
+	forEachCombination(func(names []string, seen Observation) {
 		count++
 		step := Next(seen, now)
-		if wrong := broken(seen, step); wrong != "" {
-			t.Fatalf("%s: %s\nanswer: %+v", strings.Join(names, " "), wrong, step)
+		if promise := brokenPromise(seen, step); promise != "" {
+			t.Fatalf("%s: broken promise: %s\nstep: %+v", strings.Join(names, " "), promise, step)
 		}
 	})
 	if count < 100_000 {
-		t.Errorf("only %d combinations were tried", count)
+		t.Errorf("%d combinations were tried, want at least 100000", count)
 	}
 }
 
-// broken returns the promise that an answer breaks, or nothing.
-func broken(seen Seen, step Step) string {
-	c, n, m := seen.Claim, seen.Node, seen.Machine
-	ours := m.State == MachineRunning && !m.Foreign
-	mayRun := m.State == MachineRunning || m.State == MachineUnknown
+// brokenPromise returns the first promise that the step breaks; empty if it keeps all.
+func brokenPromise(seen Observation, step Step) string {
+	c, n, m := seen.Claim, seen.Node, seen.Instance
+	isOurs := m.State == InstanceRunning && !m.Foreign
+	mayRun := m.State == InstanceRunning || m.State == InstanceUnknown
 	for _, promise := range []struct {
 		text string
 		kept bool
@@ -217,50 +221,53 @@ func broken(seen Seen, step Step) string {
 		{"a deleted claim is not deleted again", step.Action != Delete || c.Exists && c.Deleted.IsZero()},
 		{"a deleted claim drains or is gone", c.Deleted.IsZero() || step.Phase == Draining || step.Phase == Gone},
 		{"only a deleted claim drains", step.Phase != Draining || !c.Deleted.IsZero() || !c.Exists},
-		{"an initialized node expires at its age",
+		{"an initialized node is not deleted for its age before its replacement is ready or late",
 			step.Reason != ReasonExpired || !n.Ready || n.Count != 1 || !c.Initialized ||
 				c.Replacement.State == ReplacementNone || c.Replacement.State == ReplacementReady || c.Grace != nil ||
 				isPast(c.Replacement.Since, ago(ReplaceWithin))},
-		{"an expired node does not wait forever",
+		{"an expired node does not wait forever for its replacement",
 			step.Reason != WaitTurn && step.Reason != WaitReplacement || !isPast(c.Replacement.Since, ago(ReplaceWithin)) && !step.Until.IsZero()},
-		{"a node that is repaired is due and registered",
+		{"only a registered node whose ailment is due is deleted as unhealthy",
 			step.Reason != ReasonUnhealthy || c.Registered && !n.Ailment.Held && isPast(n.Ailment.Due, now)},
 		{"an unhealthy node is checked again",
 			step.Action != Wait || step.Phase != Ready && step.Phase != Joined || n.Ailment.Condition == "" || !step.Until.IsZero()},
 		{"only an expired claim is replaced", step.Action != Replace || c.Expired(now)},
 		{"no launch without a finalizer", step.Action != Launch || c.Finalizer},
-		{"no second launch", step.Action != Launch || !c.Launched && !ours},
+		{"no second launch", step.Action != Launch || !c.Launched && !isOurs},
 		{"no launch for a deleted claim", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
 		{"no launch after the timeout unless it was due before", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout ||
 			now.Sub(c.Answered) < LaunchTimeout || c.NotBefore.Before(latest(c.Created, c.Answered).Add(LaunchTimeout))},
 		{"a claim without an instance is deleted after the timeout",
 			step.Phase != Wanted || step.Action != Wait || !isPast(latest(c.Created, c.Answered).Add(LaunchTimeout), now)},
-		{"no launch with a bad class", step.Action != Launch || c.NodeClass == NodeClassReady},
-		{"only our running instance is terminated", step.Action != Terminate || ours},
+		{"no launch unless the node class is ready", step.Action != Launch || c.NodeClass == NodeClassReady},
+		{"only our running instance is terminated", step.Action != Terminate || isOurs},
 		{"the instance of a claim that is not deleted stays", step.Action != Terminate || !c.Exists || !c.Deleted.IsZero()},
 		{"the instance ends before its claim", step.Action != Release || !mayRun || m.Foreign},
 		{"the instance ends before its Node", step.Action != ReleaseNode || !mayRun || m.Foreign},
 		{"the Node is removed before the claim", step.Action != Release || n.Count == 0},
 		{"pods leave before the instance ends", step.Action != Terminate || n.Pods == 0 || !c.Registered && !n.Finalizer},
 		{"a Node is cordoned before its pods are evicted", step.Action != Evict || n.Cordoned},
-		{"volumes keep the instance", step.Action != Terminate || n.Volumes == 0 || n.Deleted.IsZero() || !c.Deadline.IsZero()},
+		{"attached volumes keep the instance until the deadline",
+			step.Action != Terminate || n.Volumes == 0 || n.Deleted.IsZero() || !c.Deadline.IsZero()},
 		{"an instance has the full time to join",
 			step.Reason != ReasonRegistrationTimeout || now.Sub(latest(c.Created, c.LaunchedAt)) >= RegistrationTimeout},
 		{"a joined node is not deleted by the registration timeout", step.Reason != ReasonRegistrationTimeout || n.Count != 1},
-		{"a ready node is not treated as gone", step.Reason != ReasonMachineGone || !n.Ready},
-		{"one node registers", step.Action != Register || n.Count == 1 && (!c.Registered || n.Reborn)},
-		{"a foreign finalizer does not keep the instance", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
-		{"a claim follows its Node",
-			!c.Registered || !isPast(n.Lost, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold ||
+		{"a ready node is not treated as gone", step.Reason != ReasonInstanceGone || !n.Ready},
+		{"only a single Node that is not registered, or was recreated, is registered",
+			step.Action != Register || n.Count == 1 && (!c.Registered || n.Recreated)},
+		{"the finalizer of another controller does not keep the instance", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
+		{"a claim whose Node is lost is deleted",
+			!c.Registered || !isPast(n.MissingSince, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold ||
 				step.Action == Label || !c.Deleted.IsZero()},
-		{"a deleted claim is not labelled", step.Action != Label || c.Unlabelled && c.Deleted.IsZero()},
-		{"only strays are deleted, and last",
-			step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Reborn && c.Deleted.IsZero()},
-		{"only a node ready for pods is initialized", step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
-		{"Gone is the end", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
+		{"only an unlabelled claim that is not deleted gets labels", step.Action != Label || c.Unlabelled && c.Deleted.IsZero()},
+		{"strays are deleted only beside a ready, registered Node",
+			step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Recreated && c.Deleted.IsZero()},
+		{"only a node ready for pods is initialized",
+			step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
+		{"Gone is the last phase", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {
 		if !promise.kept {
-			return "broken promise: " + promise.text
+			return promise.text
 		}
 	}
 	return ""
@@ -269,7 +276,7 @@ func broken(seen Seen, step Step) string {
 // TestEveryDeletedClaimEnds applies the effect of each step and asserts that Gone is reached.
 func TestEveryDeletedClaimEnds(t *testing.T) {
 	t.Parallel()
-	everything(func(names []string, seen Seen) {
+	forEachCombination(func(names []string, seen Observation) {
 		if seen.Claim.Deleted.IsZero() || t.Failed() {
 			return
 		}
@@ -279,14 +286,14 @@ func TestEveryDeletedClaimEnds(t *testing.T) {
 			if step.Phase == Gone {
 				return
 			}
-			seen, at = after(seen, step, at)
+			seen, at = afterStep(seen, step, at)
 		}
-		t.Errorf("%s: not gone after 20 steps: %+v, %+v", strings.Join(names, " "), seen, Next(seen, at))
+		t.Errorf("%s: not gone after 20 steps: observation %+v, next step %+v", strings.Join(names, " "), seen, Next(seen, at))
 	})
 }
 
-// after returns the observation after a step of a deletion, if everything succeeds.
-func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
+// afterStep returns the observation and the time after a step of a deletion, if the step succeeds.
+func afterStep(seen Observation, step Step, at time.Time) (Observation, time.Time) {
 	switch step.Action {
 	case SetDeadline:
 		seen.Claim.Deadline = seen.Claim.LastMoment()
@@ -300,7 +307,7 @@ func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
 	case Evict:
 		seen.Node.Pods = 0
 	case Terminate:
-		seen.Machine.State = MachineEnding
+		seen.Instance.State = InstanceEnding
 	case ReleaseNode:
 		seen.Node = Node{}
 	case Release:
@@ -308,10 +315,10 @@ func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
 	case Wait:
 		at = at.Add(Poll)
 		switch step.Reason {
-		case WaitMachineAnswer:
-			seen.Machine.State = MachineRunning
-		case WaitMachineEnd, WaitUnmarked: // for WaitUnmarked the user terminates the instance
-			seen.Machine.State = MachineAbsent
+		case WaitInstanceAnswer:
+			seen.Instance.State = InstanceRunning
+		case WaitInstanceEnd, WaitUnmarked: // for WaitUnmarked the user terminates the instance
+			seen.Instance.State = InstanceAbsent
 		case WaitNodeGone:
 			seen.Node = Node{}
 		case WaitVolumes:
@@ -322,16 +329,16 @@ func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
 	return seen, at
 }
 
-// TestNextAnswers writes the answers in a readable form, with at most one unusual axis at a time. States of the Node
-// with the same answer share a line; the answer with most states has "others". Cases with the same answers share a
-// block.
+// TestNextAnswers compares the answers of Next with a golden file that people can review. At most one axis at a time is
+// unusual. States of the Node with the same answer share a line; the answer of the largest number of states has
+// "others" instead of their names. Cases with the same answers share a block.
 func TestNextAnswers(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	out.WriteString("# What Next answers. Claims are 1 s old with a finalizer and a ready node class unless the line says otherwise.\n")
 	last := ""
 	for _, seen := range readableCases() {
-		block := answersByNode(seen.Seen)
+		block := answersByNode(seen.Observation)
 		if block != last {
 			out.WriteString(last + "\n")
 		}
@@ -342,7 +349,7 @@ func TestNextAnswers(t *testing.T) {
 }
 
 // answersByNode returns one line per answer, with the states of the Node that lead to it.
-func answersByNode(seen Seen) string {
+func answersByNode(seen Observation) string {
 	var answers []string
 	nodes := map[string][]string{}
 	most := ""
@@ -360,14 +367,14 @@ func answersByNode(seen Seen) string {
 	}
 	var out strings.Builder
 	for _, answer := range answers {
-		which := strings.Join(nodes[answer], " ")
+		states := strings.Join(nodes[answer], " ")
 		switch {
 		case len(answers) == 1:
-			which = "*"
+			states = "*"
 		case answer == most && len(nodes[answer]) > 1:
-			continue // the last line
+			continue // others: the last line
 		}
-		fmt.Fprintf(&out, "  node %s: %s\n", which, answer)
+		fmt.Fprintf(&out, "  node %s: %s\n", states, answer)
 	}
 	if len(answers) > 1 && len(nodes[most]) > 1 {
 		fmt.Fprintf(&out, "  others: %s\n", most)
@@ -375,17 +382,19 @@ func answersByNode(seen Seen) string {
 	return out.String()
 }
 
-const nodeAxis, machineAxis, deletedAxis = 7, 6, 4
+// The indices of some axes in axes.
+const nodeAxis, instanceAxis, deletedAxis = 7, 6, 4
 
+// readableCase is an observation without a Node, and the names of its values.
 type readableCase struct {
 	name string
-	Seen
+	Observation
 }
 
 // readableCases returns the combinations in which at most one axis other than claim, deleted and instance is unusual.
 func readableCases() []readableCase {
 	var out []readableCase
-	everything(func(names []string, seen Seen) {
+	forEachCombination(func(names []string, seen Observation) {
 		if names[nodeAxis] != "none" {
 			return
 		}
@@ -396,17 +405,18 @@ func readableCases() []readableCase {
 				continue
 			}
 			parts = append(parts, a.name+" "+names[i])
-			if i != deletedAxis && i != machineAxis {
+			if i != deletedAxis && i != instanceAxis {
 				unusual++
 			}
 		}
-		if unusual == 0 || unusual == 1 && names[deletedAxis] == "no" && names[machineAxis] == "unknown" {
+		if unusual == 0 || unusual == 1 && names[deletedAxis] == "no" && names[instanceAxis] == "unknown" {
 			out = append(out, readableCase{strings.Join(parts, ", "), seen})
 		}
 	})
 	return out
 }
 
+// formatStep returns the step as one line of the golden file.
 func formatStep(step Step) string {
 	parts := []string{string(step.Phase), string(step.Action), step.Reason, step.Detail}
 	if !step.Until.IsZero() {
@@ -415,6 +425,7 @@ func formatStep(step Step) string {
 	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
 }
 
+// golden compares got with a file in testdata, or writes the file with -rewrite.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -432,22 +443,22 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestLastMoment: the wait for a replacement reduces the termination grace period.
+// TestLastMoment: the wait for a replacement is part of the termination grace period.
 func TestLastMoment(t *testing.T) {
 	t.Parallel()
-	hour, none := time.Hour, time.Duration(0)
-	asked := Replacement{State: ReplacementAsked, Since: ago(10 * time.Minute)}
+	hour, zero := time.Hour, time.Duration(0)
+	requested := Replacement{State: ReplacementRequested, Since: ago(10 * time.Minute)}
 	for name, c := range map[string]struct {
 		claim Claim
 		want  time.Time
 	}{
-		"no grace period": {Claim{Deleted: now, Replacement: asked}, time.Time{}},
+		"no grace period": {Claim{Deleted: now, Replacement: requested}, time.Time{}},
 		"not deleted":     {Claim{Grace: &hour}, time.Time{}},
 		"deleted":         {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
-		"replaced first":  {Claim{Deleted: now, Grace: &hour, Replacement: asked}, now.Add(50 * time.Minute)},
+		"replaced first":  {Claim{Deleted: now, Grace: &hour, Replacement: requested}, now.Add(50 * time.Minute)},
 		"long wait for the replacement": {Claim{Deleted: now, Grace: &hour,
-			Replacement: Replacement{State: ReplacementAsked, Since: ago(3 * hour)}}, now.Add(30 * time.Minute)},
-		"grace period of zero": {Claim{Deleted: now, Grace: &none}, now},
+			Replacement: Replacement{State: ReplacementRequested, Since: ago(3 * hour)}}, now.Add(30 * time.Minute)},
+		"grace period of zero": {Claim{Deleted: now, Grace: &zero}, now},
 		"queued replacement": {Claim{Deleted: now, Grace: &hour,
 			Replacement: Replacement{State: ReplacementQueued, Since: ago(hour)}}, now.Add(hour)},
 	} {

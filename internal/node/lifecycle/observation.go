@@ -19,21 +19,22 @@ const (
 	RegistrationTimeout = 15 * time.Minute
 
 	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass changed,
-	// if no cause is known that prevents it from joining. CureGrace is the time limit after such a cause is fixed.
+	// if no cause is known that prevents the instance from joining. CureGrace is the time limit after such a cause is
+	// fixed.
 	JoinGrace = 45 * time.Second
 	CureGrace = 30 * time.Second
 
 	// LostTimeout is how long a registered Node may be missing. A restarted kubelet recreates its Node.
 	LostTimeout = time.Minute
 
-	// Settle is the time from a Node's deletion until it is considered empty if it has no pods. The taint is set after the
-	// deletion, and kube-scheduler may have bound a pod before it saw the taint.
+	// Settle is the minimum time from a Node's deletion until a Node without pods counts as empty. The taint is set after
+	// the deletion, and kube-scheduler may have bound a pod before it saw the taint.
 	Settle = 2 * time.Second
 	// Poll is the interval of checks of an instance that is shutting down and of a node that is being drained.
 	Poll = 2 * time.Second
 
-	// ConfirmPoll is the interval at which a Node is compared with an instance whose addresses EC2 has not returned
-	// yet. MismatchPoll is the interval for an instance that differs.
+	// ConfirmPoll is the interval at which a Node is compared with its instance while a fact for the comparison is
+	// missing. MismatchPoll is the interval for a Node that differs from its instance.
 	ConfirmPoll  = 2 * time.Second
 	MismatchPoll = 30 * time.Second
 
@@ -45,16 +46,16 @@ const (
 	ReplaceWithin = 10 * time.Minute
 )
 
-// Seen is the complete input of Next.
-type Seen struct {
-	Claim   Claim    // the NodeClaim
-	Machine Instance // its instance
-	Node    Node     // its Node
+// Observation is the complete input of Next: the observed state of one node.
+type Observation struct {
+	Claim    Claim    // the NodeClaim
+	Instance Instance // its instance
+	Node     Node     // its Node
 }
 
 // Claim is the observed state of the NodeClaim.
 type Claim struct {
-	Exists    bool      // false: only the Node is left
+	Exists    bool      // false: the claim is gone, and only the Node is left
 	Finalizer bool      // Joiner's finalizer is set, so the claim stays until its instance is terminated
 	Created   time.Time // creation timestamp
 	// Unlabelled is true if an older version of Joiner created the claim or its Node without a label that is required now.
@@ -93,10 +94,11 @@ type Claim struct {
 // Replacement is the replacement of an expired node before it is deleted.
 type Replacement struct {
 	State ReplacementState // progress of the replacement
-	// Apart is true in a static NodePool, which temporarily gets one more node: no plan is needed, and the Node stays
-	// schedulable.
-	Apart bool
-	// Since is when the replacement was queued, or requested according to the claim's annotation; zero before both.
+	// NeedsNoPlan is true in a static NodePool, which temporarily gets one more node: no places are planned for the pods,
+	// and the Node stays schedulable.
+	NeedsNoPlan bool
+	// Since is when the replacement was requested, according to the claim's annotation, or before that, when it was
+	// queued; zero if neither.
 	Since time.Time
 }
 
@@ -105,10 +107,10 @@ type ReplacementState int
 
 // The states of a replacement.
 const (
-	ReplacementNone   ReplacementState = iota // not allowed: the node is deleted without a replacement
-	ReplacementQueued                         // the budgets allow no further node now
-	ReplacementAsked                          // it is in progress
-	ReplacementReady                          // every pod that fits on another node has a place on a ready node
+	ReplacementNone      ReplacementState = iota // not allowed: the node is deleted without a replacement
+	ReplacementQueued                            // the budgets allow no further node now
+	ReplacementRequested                         // other nodes are being prepared
+	ReplacementReady                             // every pod that fits on another node has a place on a ready node
 )
 
 // NodeClass is the readiness of the claim's EC2NodeClass for launches.
@@ -122,52 +124,54 @@ const (
 	NodeClassMissing
 )
 
-// MachineState is the state of the instance in EC2.
-type MachineState int
+// InstanceState is the state of the instance in EC2.
+type InstanceState int
 
 // The states of an instance.
 const (
-	MachineUnknown MachineState = iota // not read, or no answer
-	MachineAbsent                      // the instance does not exist, or is terminated
-	MachineRunning                     // pending, running or stopped: it exists and costs money
-	MachineEnding                      // shutting down
+	InstanceUnknown InstanceState = iota // not read, or EC2 did not answer
+	InstanceAbsent                       // the instance does not exist, or is terminated
+	InstanceRunning                      // pending, running or stopped: it exists and costs money
+	InstanceEnding                       // shutting down
 )
 
 // Instance is the observed state of the instance.
 type Instance struct {
-	State MachineState // observed state
-	// Foreign is true if it has the tags of another cluster or of a node group. It is not terminated.
+	State InstanceState // observed state
+	// Foreign is true if the instance has the tags of another cluster or of a node group. It is not terminated.
 	Foreign bool
 	// Unmarked is true if the instance has no owner tags although a claim refers to it. It is not terminated, and its
 	// claim stays until the instance is gone.
 	Unmarked bool
 }
 
-// Node is the observed state of the Nodes with the instance's provider ID. The fields Strays, Mismatch and Unconfirmed
-// are about Nodes that Identity.Judge does not accept, the other fields about those that it accepts.
+// Node is the observed state of the Nodes with the instance's provider ID. The fields Mismatch and Unconfirmed are
+// about Nodes that Identity.Judge does not accept. Strays counts Nodes of earlier registrations. The other fields are
+// about the Nodes that Identity.Judge accepts.
 type Node struct {
 	Count     int  // 0 or 1; more if several kubelets use one provider ID
 	Finalizer bool // Joiner's finalizer is set
 
-	// Lost is since when the registered Node has been missing; zero if it exists, or if none has registered yet.
-	Lost time.Time
-	// Reborn is true if the Node lacks the metadata set at registration: the kubelet recreated the Node.
-	Reborn bool
-	// Mismatch is the difference between a Node with the provider ID and the instance. Unconfirmed is the fact that the
-	// comparison lacks. Both are about Nodes that Count does not include, and empty if there are none.
+	// MissingSince is when the registered Node was first found missing; zero if it exists, or if no Node is registered
+	// yet.
+	MissingSince time.Time
+	// Recreated is true if the Node lacks the metadata of its registration, because the kubelet has recreated it.
+	Recreated bool
+	// Mismatch is the difference between a Node with the provider ID and the instance. Unconfirmed is the fact that is
+	// missing for the comparison. Both are about Nodes that Count does not include, and empty if there are none.
 	Mismatch, Unconfirmed string
 	// Strays is the number of further Nodes with the provider ID whose kubelet does not report, left over from
 	// registrations under other names.
 	Strays int
 
 	Deleted  time.Time // its deletion timestamp; zero if it is not being deleted
-	Closed   bool      // tainted as disrupted
+	Closed   bool      // has the taint of a disrupted node, so that it gets no new pods
 	Cordoned bool      // Closed, and excluded from load balancers
 
 	Ready     bool   // its condition Ready is True
 	Startup   string // a remaining startup taint; or empty
 	Ephemeral string // a remaining taint that Kubernetes sets on new nodes; or empty
-	Lacks     string // a requested resource that the node does not report yet; or empty
+	Lacks     string // a requested resource that the Node does not report yet; or empty
 
 	Ailment Ailment // its health problem; always none if node repair is disabled
 

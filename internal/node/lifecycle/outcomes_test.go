@@ -5,8 +5,8 @@ import "testing"
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for outcomes, want := range map[string]struct {
-		healthy       bool
-		known, failed int
+		healthy          bool
+		recorded, failed int
 	}{
 		"":       {true, 0, 0},
 		"+":      {true, 1, 0},
@@ -21,14 +21,14 @@ func TestOutcomes(t *testing.T) {
 		for _, o := range outcomes {
 			r = r.With(o == '+')
 		}
-		if known, failed := r.Count(); r.IsHealthy() != want.healthy || known != want.known || failed != want.failed {
-			t.Errorf("%q: healthy %t, %d of %d failed; want %+v", outcomes, r.IsHealthy(), failed, known, want)
+		if recorded, failed := r.Count(); r.IsHealthy() != want.healthy || recorded != want.recorded || failed != want.failed {
+			t.Errorf("%q: healthy %t, %d of %d failed; want %+v", outcomes, r.IsHealthy(), failed, recorded, want)
 		}
 	}
 	if !OutcomesOf(true).IsHealthy() || OutcomesOf(false).IsHealthy() {
-		t.Error("OutcomesOf does not keep the verdict")
+		t.Error("IsHealthy does not return the argument of OutcomesOf")
 	}
 	if r := OutcomesOf(false).With(true).With(true); r.IsHealthy() {
-		t.Errorf("two successes outweigh two failures: %+v", r)
+		t.Errorf("healthy after two failures and two successes: %+v", r)
 	}
 }

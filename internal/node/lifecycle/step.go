@@ -29,7 +29,7 @@ const (
 	Label Action = "Label"
 	// Launch launches an instance, or finds the instance of an earlier attempt.
 	Launch Action = "Launch"
-	// Record writes the launched instance to the claim.
+	// Record writes the ID of the launched instance to the claim.
 	Record Action = "Record"
 	// Register sets the Node's labels, taints, finalizer and owner, and removes the unregistered taint.
 	Register Action = "Register"
@@ -38,7 +38,8 @@ const (
 	// Initialize marks the node as initialized.
 	Initialize Action = "Initialize"
 
-	// Replace cordons the Node, plans places for its pods, and writes the time to the claim.
+	// Replace writes the time of the replacement request to the claim. Unless the replacement needs no plan, Replace also
+	// taints the Node, so that the next plan finds places for its pods on other nodes.
 	Replace Action = "Replace"
 	// DropStrays deletes the Nodes that Node.Strays counts.
 	DropStrays Action = "DropStrays"
@@ -66,7 +67,7 @@ type Step struct {
 	Phase  Phase  // current phase
 	Action Action // next action
 
-	// Reason is a Reason constant with Delete, a Wait constant with Wait, and empty otherwise.
+	// Reason is a Reason constant if Action is Delete, a Wait constant if Action is Wait, and empty otherwise.
 	Reason string
 	// Detail is what Reason is about, such as a taint, a resource or a number of pods; empty if nothing.
 	Detail string
@@ -82,33 +83,33 @@ const (
 	ReasonShortage            = "insufficient_capacity"
 	ReasonNodeClassNotReady   = "nodeclass_not_ready"
 	ReasonExpired             = "expired"
-	ReasonMachineGone         = "garbage_collected"
+	ReasonInstanceGone        = "garbage_collected"
 	ReasonNodeDeleted         = "node_deleted"
-	// ReasonUnhealthy has the condition as Step.Detail. The node's pods are deleted forcibly.
+	// ReasonUnhealthy has the condition type as Step.Detail. The node's pods are deleted forcibly.
 	ReasonUnhealthy = "unhealthy"
 )
 
-// Reasons to wait. Those of phases without a ready node are also reasons of the claim's conditions, with Karpenter's
-// names.
+// Reasons to wait. The reasons to wait for a launch, a Node or its readiness are also reasons of the claim's
+// conditions, with Karpenter's names.
 const (
-	WaitNodeClass     = "NodeClassReadinessUnknown"
-	WaitNextAttempt   = "LaunchFailed"
-	WaitNode          = "NodeNotFound"
-	WaitOneNode       = "MultipleNodesFound"
-	WaitIdentity      = "NodeMismatch"    // Step.Detail is the difference between the Node and its instance
-	WaitConfirmation  = "NodeUnconfirmed" // Step.Detail is what is missing for the comparison
-	WaitReady         = "NodeNotReady"
-	WaitStartupTaint  = "StartupTaintsExist"
-	WaitEphemeral     = "KnownEphemeralTaintsExist"
-	WaitResource      = "ResourceNotRegistered"
-	WaitExpiry        = "NotExpired"
-	WaitTurn          = "DisruptionBudget"
-	WaitReplacement   = "AwaitingReplacement"
-	WaitNothing       = "NothingToDo"
-	WaitMachineAnswer = "MachineUnknown"
-	WaitMachineEnd    = "MachineEnding"
-	WaitUnmarked      = "InstanceTagsMissing"
-	WaitSettle        = "Settling"
-	WaitVolumes       = "AwaitingVolumeDetachment"
-	WaitNodeGone      = "NodeDeleting"
+	WaitNodeClass      = "NodeClassReadinessUnknown"
+	WaitNextAttempt    = "LaunchFailed"
+	WaitNode           = "NodeNotFound"
+	WaitOneNode        = "MultipleNodesFound"
+	WaitIdentity       = "NodeMismatch"    // Step.Detail is the difference between the Node and its instance
+	WaitConfirmation   = "NodeUnconfirmed" // Step.Detail is the fact that is missing for the comparison
+	WaitReady          = "NodeNotReady"
+	WaitStartupTaint   = "StartupTaintsExist"
+	WaitEphemeral      = "KnownEphemeralTaintsExist"
+	WaitResource       = "ResourceNotRegistered"
+	WaitExpiry         = "NotExpired"
+	WaitTurn           = "DisruptionBudget"
+	WaitReplacement    = "AwaitingReplacement"
+	WaitNothing        = "NothingToDo"
+	WaitInstanceAnswer = "MachineUnknown"
+	WaitInstanceEnd    = "MachineEnding"
+	WaitUnmarked       = "InstanceTagsMissing"
+	WaitSettle         = "Settling"
+	WaitVolumes        = "AwaitingVolumeDetachment"
+	WaitNodeGone       = "NodeDeleting"
 )

@@ -90,8 +90,8 @@ func FirstKnown(a, b Spot) Spot {
 	return a
 }
 
-// Within returns " in " and the table's path for a problem's text; empty for the top level.
-func Within(table string) string {
+// InTable returns " in " and the table's path for a problem's text; empty for the top level.
+func InTable(table string) string {
 	if table == "" {
 		return ""
 	}
@@ -155,10 +155,10 @@ func addSpots(n *yamlv3.Node, path string, at Spot, out map[string]Spot) {
 			addSpots(n.Content[i+1], child, at, out)
 		}
 	case yamlv3.SequenceNode:
-		for i, one := range n.Content {
+		for i, entry := range n.Content {
 			child := path + "." + strconv.Itoa(i)
-			out[child] = spot(one)
-			addSpots(one, child, at, out)
+			out[child] = spot(entry)
+			addSpots(entry, child, at, out)
 		}
 	case yamlv3.DocumentNode, yamlv3.ScalarNode, yamlv3.AliasNode:
 	}

@@ -67,8 +67,8 @@ func (v *Variables) Assign(name, value string) {
 const ambient = " HOME PATH PWD OLDPWD SHELL USER LOGNAME LANG TERM HOSTNAME HOSTTYPE MACHTYPE OSTYPE UID EUID PPID RANDOM SECONDS LINENO BASH " +
 	"BASHPID BASH_SOURCE BASH_VERSION BASH_VERSINFO FUNCNAME PIPESTATUS SHLVL INSTANCE_ID REPLY EPOCHSECONDS TMPDIR XDG_RUNTIME_DIR DIRSTACK GROUPS _ ? $ ! - 0 "
 
-// Get implements expand.Environ. It returns Mark for an ambient variable and for an array, and for any variable that is
-// not assigned if v.Foreign. Other variables that are not assigned are unset, and recorded as missed.
+// Get implements expand.Environ. It returns Mark for an ambient variable and for an array. If v.Foreign is true, it
+// also returns Mark for any variable that is not assigned. Otherwise such a variable is unset, and recorded as missed.
 func (v *Variables) Get(name string) expand.Variable {
 	value, ok := v.Set[name]
 	switch {
@@ -115,8 +115,8 @@ func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
 		return []Word{{Text: Mark, At: at}}
 	}
 	var out []Word
-	for _, one := range all {
-		out = append(out, Word{Text: one, At: at, Unset: v.missed, Whole: isWhole(w)})
+	for _, text := range all {
+		out = append(out, Word{Text: text, At: at, Unset: v.missed, Whole: isWhole(w)})
 	}
 	if len(out) == 0 { // callers that count words need a placeholder
 		out = append(out, Word{At: at, Unset: v.missed, Text: Vanished})

@@ -67,8 +67,8 @@ const (
 	UnlessStarted Harm = "?"
 )
 
-// Problem is one error in user data. From the user data its texts quote names only, of options, flags, settings,
-// variables, taints and clusters, and values that are no secrets, such as numbers and addresses.
+// Problem is one error in user data. Its texts quote from the user data only the names of options, flags, settings,
+// variables, taints and clusters, and values that are not secret, such as numbers and addresses.
 type Problem struct {
 	Kind      Kind      `json:"kind"`          // what is wrong
 	Certainty Certainty `json:"certainty"`     // how certain the problem is
@@ -141,8 +141,8 @@ func (p Problem) rank() int {
 	return rank
 }
 
-// Ordered sorts problems, most severe first and then by position, and removes adjacent duplicates.
-func Ordered(all []Problem) []Problem {
+// SortProblems sorts problems, most severe first and then by position, and removes adjacent duplicates.
+func SortProblems(all []Problem) []Problem {
 	slices.SortStableFunc(all, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.At.Part, b.At.Part), cmp.Compare(a.At.Line, b.At.Line),
 			cmp.Compare(a.At.Column, b.At.Column))

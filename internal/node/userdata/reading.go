@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Soften lowers the certainty of the problems from index first on to Likely where it is Certain. If sure is true, that
-// is if the instance runs their text in any case, Soften changes nothing.
+// Soften changes the certainty of the problems from index first on from Certain to Likely. It changes nothing if sure
+// is true: then the instance runs the text with the problems in any case.
 func (r *Reader) Soften(first int, sure bool) {
 	for i := first; i < len(r.Out.Problems) && !sure; i++ {
 		if p := &r.Out.Problems[i]; p.Certainty == Certain {
@@ -71,7 +71,7 @@ type Input struct {
 
 // Reading is the result of reading user data: how an instance would start the kubelet.
 type Reading struct {
-	Form    string  `json:"form"`    // "a MIME message", "a shell script", …; FormNothing if it is empty
+	Form    string  `json:"form"`    // "a MIME message", "a shell script", …; FormNothing for empty user data
 	Kubelet Kubelet `json:"kubelet"` // flags and configuration of the kubelet
 
 	// The resulting settings of the kubelet, from its arguments and its configuration, as far as the user data sets
@@ -183,7 +183,7 @@ type Reader struct {
 	// Written are the texts that are written to files, in order.
 	Written []Written
 	Opaque  []string  // reasons why the result may differ: facts known only on the instance
-	Ours    int       // number of the part that Joiner wrote; 0 if there is none, or if Joiner rewrote all of the text
+	OurPart int       // number of the part that Joiner wrote; 0 if there is none, or if Joiner rewrote all of the text
 	Flag    *Argument // the flag that sets the taints of the node; nil: none
 }
 

@@ -5,15 +5,15 @@ import "strings"
 // Letters are the letters of the English alphabet.
 const Letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// IsTelling reports whether a name that a user wrote may be repeated in a problem: it has no digits, unlike most
+// IsQuotable reports whether a name that a user wrote may be quoted in a problem: it has no digits, unlike most
 // passwords, but only letters and the characters - _ . / in at most 60 bytes.
-func IsTelling(name string) bool {
+func IsQuotable(name string) bool {
 	return name != "" && len(name) <= 60 && strings.Trim(name, Letters+"-_./") == ""
 }
 
-// Quoted returns the name in parentheses, with a leading space, if IsTelling; else "".
+// Quoted returns the name in parentheses, with a leading space; empty unless IsQuotable accepts the name.
 func Quoted(name string) string {
-	if !IsTelling(name) {
+	if !IsQuotable(name) {
 		return ""
 	}
 	return " (" + name + ")"
@@ -22,7 +22,7 @@ func Quoted(name string) string {
 // Variable returns $name for a variable of a shell script. It returns "a variable" if the name has lower-case letters
 // and must not be repeated.
 func Variable(name string) string {
-	if name != strings.ToUpper(name) && !IsTelling(name) {
+	if name != strings.ToUpper(name) && !IsQuotable(name) {
 		return "a variable"
 	}
 	return "$" + name
@@ -35,12 +35,12 @@ func Nearest(name string, known []string) string {
 		return ""
 	}
 	best, least := "", 3
-	for _, one := range known {
-		if len(one) < 4 {
+	for _, candidate := range known {
+		if len(candidate) < 4 {
 			continue
 		}
-		if d := Distance(name, one, least); d < least {
-			best, least = one, d
+		if d := Distance(name, candidate, least); d < least {
+			best, least = candidate, d
 		}
 	}
 	return best

@@ -6,14 +6,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// NodeConfigOnAL2 reports a NodeConfig for an AL2 image.
-func (r *Reader) NodeConfigOnAL2(at Spot) {
+// ReportNodeConfigOnAL2 reports a NodeConfig for an AL2 image.
+func (r *Reader) ReportNodeConfigOnAL2(at Spot) {
 	r.Report(OtherFamily, Certain, r.ScriptHarm(), at, "a NodeConfig is for nodeadm of AL2023; an image of AL2 does not read it").
 		Suggest("call "+BySh+" in a shell script, or choose an image of AL2023", "")
 }
 
-// UnknownPart reports a part that no program on the instance reads. The fix depends on the form of the part's text.
-func (r *Reader) UnknownPart(p Part) {
+// ReportUnknownPart reports a part that no program on the instance reads. The fix depends on the form of the part's
+// text.
+func (r *Reader) ReportUnknownPart(p Part) {
 	harm := r.ScriptHarm()
 	switch FormOf(p.Text.Body) {
 	case FormNothing:
@@ -33,9 +34,9 @@ func (r *Reader) UnknownPart(p Part) {
 	}
 }
 
-// NamedByInstance reports a setting that names nodes by their instance ID, which most mappings of a node role do not
-// permit. what begins the text of the problem.
-func (r *Reader) NamedByInstance(spot Spot, what string) {
+// ReportNamedByInstance reports a setting that names nodes by their instance ID, which most mappings of a node role do
+// not permit. what begins the text of the problem.
+func (r *Reader) ReportNamedByInstance(spot Spot, what string) {
 	r.Report(OtherName, Likely, NeverJoins, spot,
 		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", what).
 		Suggest("map the node role in aws-auth to system:node:{{SessionName}}, or take the setting out", "")
@@ -58,7 +59,7 @@ const (
 )
 
 // SystemOf returns the operating system of an image by its name: AL2, AL2023, Bottlerocket or Windows. It is empty for
-// names that AWS does not give its images for EKS.
+// names that no EKS image of AWS has.
 func SystemOf(image string) string {
 	switch {
 	case strings.HasPrefix(image, "amazon-eks-node-al2023-"):

@@ -19,20 +19,20 @@ const (
 	MaxNesting  = 4       // nesting depth of MIME messages
 )
 
-// errUnfolds is the error of gzip that is longer than MaxUnpacked when unpacked.
-var errUnfolds = errors.New("it unpacks to more than can be read")
+// errTooLarge is the error for gzip that unpacks to more than MaxUnpacked bytes.
+var errTooLarge = errors.New("it unpacks to more than can be read")
 
 // Unpack decodes base64 and gzip, like Amazon Linux' cloud-init and nodeadm.
 func Unpack(data []byte) ([]byte, error) {
-	if plain, ok := Decoded(data); ok {
+	if plain, ok := DecodeBase64(data); ok {
 		data = plain
 	}
 	return Gunzip(data)
 }
 
-// Decoded decodes base64, and returns true if the result is gzip or UTF-8. It returns false for a text of less than 16
-// bytes: a single word may happen to be valid base64.
-func Decoded(data []byte) ([]byte, bool) {
+// DecodeBase64 decodes base64, and returns true if the result is gzip or UTF-8. It returns false for a text of less
+// than 16 bytes: a single word may happen to be valid base64.
+func DecodeBase64(data []byte) ([]byte, bool) {
 	packed := bytes.TrimSpace(data)
 	if len(packed) < 16 || bytes.ContainsAny(packed, " :<[#") {
 		return nil, false
@@ -60,7 +60,7 @@ func Gunzip(data []byte) ([]byte, error) {
 	case err != nil:
 		return nil, errors.New("its gzip is broken or ends early")
 	case len(out) > MaxUnpacked:
-		return nil, errUnfolds
+		return nil, errTooLarge
 	}
 	return out, nil
 }

@@ -2,14 +2,14 @@ package userdata
 
 import "strings"
 
-// MovedSpot returns the position of the end of the text over, which begins at the position from.
-func MovedSpot(from Spot, over string) Spot {
-	if lines := strings.Count(over, "\n"); lines > 0 {
+// SpotAfter returns the position of the end of a text that begins at the position from.
+func SpotAfter(from Spot, text string) Spot {
+	if lines := strings.Count(text, "\n"); lines > 0 {
 		from.Line += lines
-		from.Column = len(over) - strings.LastIndexByte(over, '\n')
+		from.Column = len(text) - strings.LastIndexByte(text, '\n')
 		return from
 	}
-	from.Column += len(over)
+	from.Column += len(text)
 	return from
 }
 
@@ -64,8 +64,8 @@ func Split(line string) []SplitWord {
 // Words returns the texts of the words of Split.
 func Words(line string) []string {
 	var out []string
-	for _, one := range Split(line) {
-		out = append(out, one.Text)
+	for _, word := range Split(line) {
+		out = append(out, word.Text)
 	}
 	return out
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// Read reads settings. Positions refer to the user's own text, r.In.Own, if that is known, because Joiner generates the
-// text t of the instance from it.
+// Read reads settings. Positions refer to the user's own text, r.In.Own, if that is known: Joiner generates the text t
+// of the instance from the user's text.
 func Read(r *userdata.Reader, t userdata.Text) {
 	r.Out.Form = userdata.FormBottlerocket
-	if otherForm(r, t) {
+	if reportOtherForm(r, t) {
 		return
 	}
 	settings, ok := readTOML(r, t)
@@ -33,9 +33,9 @@ func Read(r *userdata.Reader, t userdata.Text) {
 		own = userdata.Text{Body: r.In.Own, At: userdata.Spot{Line: 1, Column: 1}}
 	}
 	spots := userdata.SpotsOfTOML(own)
-	besideSettings(r, own, spots)
+	reportOtherTables(r, own, spots)
 	judgeSettings(r, settings, spots)
-	overriddenSettings(r, settings, spots)
+	reportOverridden(r, settings, spots)
 	kubernetes, _ := settings["kubernetes"].(map[string]any)
 	s := userdata.Start{By: userdata.BySetting, Sure: true, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
 	valueOf := func(key string) userdata.Value {
@@ -47,15 +47,16 @@ func Read(r *userdata.Reader, t userdata.Text) {
 		addSetting(&s, key, kubernetes[key], spots)
 	}
 	if kubernetes["hostname-override-source"] == "instance-id" {
-		r.NamedByInstance(spots["settings.kubernetes.hostname-override-source"], "hostname-override-source names nodes by their instance ID")
+		r.ReportNamedByInstance(spots["settings.kubernetes.hostname-override-source"],
+			"hostname-override-source names nodes by their instance ID")
 	}
-	if neededSettings(r, kubernetes) {
+	if checkRequired(r, kubernetes) {
 		r.Starts = append(r.Starts, s)
 	}
 }
 
-// otherForm reports text in a form that Bottlerocket does not read, and returns true for such a text.
-func otherForm(r *userdata.Reader, t userdata.Text) bool {
+// reportOtherForm reports text in a form that Bottlerocket does not read, and returns true for such a text.
+func reportOtherForm(r *userdata.Reader, t userdata.Text) bool {
 	form := userdata.FormOf(t.Body)
 	switch form {
 	case userdata.FormMIME, userdata.FormScript, userdata.FormNodeConfig, userdata.FormCloudConfig, userdata.FormPowerShell:
@@ -94,8 +95,8 @@ func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
 	return settings, true
 }
 
-// besideSettings reports the user's tables outside of [settings], which Bottlerocket does not read.
-func besideSettings(r *userdata.Reader, own userdata.Text, spots map[string]userdata.Spot) {
+// reportOtherTables reports the user's tables outside of [settings], which Bottlerocket does not read.
+func reportOtherTables(r *userdata.Reader, own userdata.Text, spots map[string]userdata.Spot) {
 	doc, _ := userdata.DecodeTOML(own.Body)
 	for _, name := range slices.Sorted(maps.Keys(doc)) {
 		if name == "settings" {
@@ -122,8 +123,8 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 			s.Flags = append(s.Flags, userdata.Flag{Text: "--node-labels=" + labels, At: spot})
 			s.Labels = map[string]userdata.Spot{}
 			table, _ := value.(map[string]any)
-			for one := range table {
-				s.Labels[one] = spots["settings.kubernetes.node-labels."+one]
+			for label := range table {
+				s.Labels[label] = spots["settings.kubernetes.node-labels."+label]
 			}
 		}
 		return
@@ -144,10 +145,10 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 	s.Config[field], s.Spots[field] = value, spot
 }
 
-// neededSettings returns false, and reports a problem, if the kubelet cannot join: standalone-mode is true, or a
+// checkRequired returns false, and reports a problem, if the kubelet cannot join: standalone-mode is true, or a
 // setting that identifies the cluster is missing. Missing settings are reported only for the family Custom, because
 // Joiner writes them for the family Bottlerocket.
-func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
+func checkRequired(r *userdata.Reader, kubernetes map[string]any) bool {
 	if standalone, _ := kubernetes["standalone-mode"].(bool); standalone {
 		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
 			"settings.kubernetes.standalone-mode is true: the kubelet runs by itself, without a cluster").
@@ -165,7 +166,7 @@ func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
 	return true
 }
 
-// settingLabels formats key = "value" as the value of the kubelet's flag.
+// settingLabels formats key = "value" as the value of the kubelet's flag --node-labels.
 func settingLabels(value any) string {
 	table, _ := value.(map[string]any)
 	var out []string
@@ -175,18 +176,18 @@ func settingLabels(value any) string {
 	return strings.Join(out, ",")
 }
 
-// settingTaints formats key = ["value:effect", …] as the value of the kubelet's flag.
+// settingTaints formats key = ["value:effect", …] as the value of the kubelet's flag --register-with-taints.
 func settingTaints(value any) string {
 	table, _ := value.(map[string]any)
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(table)) {
-		for _, one := range userdata.List(table[key]) {
-			word := fmt.Sprint(one)
-			if strings.HasPrefix(word, ":") {
-				out = append(out, key+word)
+		for _, entry := range userdata.List(table[key]) {
+			taint := fmt.Sprint(entry) // without its key
+			if strings.HasPrefix(taint, ":") {
+				out = append(out, key+taint)
 				continue
 			}
-			out = append(out, key+"="+word)
+			out = append(out, key+"="+taint)
 		}
 	}
 	return strings.Join(out, ",")

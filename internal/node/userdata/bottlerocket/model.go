@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// PemOf returns PEM, given as PEM or as its base64, without blanks, which differ from tool to tool.
+// PemOf returns PEM, given as PEM or as base64 of PEM, without white space: that differs from tool to tool.
 func PemOf(text string) string {
 	if plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil {
 		text = string(plain)
@@ -24,7 +24,7 @@ func PemOf(text string) string {
 func settingGroups() map[string]rule {
 	i32, mode := whole(int32Min, int32Max), oneOf("off once always")
 	commands := listOf(apiclientCommand)
-	named := func(value rule) rule {
+	byIdentifier := func(value rule) rule { // accepts tables whose keys are identifiers
 		return keyed("letters, digits and dashes", identifiers.MatchString, value)
 	}
 	return map[string]rule{
@@ -34,8 +34,8 @@ func settingGroups() map[string]rule {
 			"init": bootParameters, "init-parameters": bootParameters, "kernel": bootParameters, "kernel-parameters": bootParameters,
 			"reboot-to-reconcile": truth,
 		}),
-		"bootstrap-commands": named(fields(map[string]rule{"commands": commands, "essential": truth, "mode": mode})),
-		"bootstrap-containers": named(bootstrapContainer(fields(map[string]rule{
+		"bootstrap-commands": byIdentifier(fields(map[string]rule{"commands": commands, "essential": truth, "mode": mode})),
+		"bootstrap-containers": byIdentifier(bootstrapContainer(fields(map[string]rule{
 			"command": listOf(freeText), "essential": truth, "mode": mode, "source": link, "user-data": encoded,
 		}))),
 		"cloudformation": fields(map[string]rule{"logical-resource-id": line, "should-signal": truth, "stack-name": line}),
@@ -49,7 +49,7 @@ func settingGroups() map[string]rule {
 		}),
 		"container-runtime-plugins": anyTable,
 		"dns":                       fields(map[string]rule{"name-servers": listOf(address), "search-list": listOf(hostName)}),
-		"host-containers": named(fields(map[string]rule{
+		"host-containers": byIdentifier(fields(map[string]rule{
 			"command": listOf(freeText), "enabled": truth, "source": link, "superpowered": truth, "user-data": encoded,
 		})),
 		"kernel":                 kernelSettings(),
@@ -65,7 +65,7 @@ func settingGroups() map[string]rule {
 		}),
 		"oci-defaults": ociDefaults(),
 		"oci-hooks":    fields(map[string]rule{"log4j-hotpatch-enabled": truth}),
-		"pki":          named(fields(map[string]rule{"data": certificate, "trusted": truth})),
+		"pki":          byIdentifier(fields(map[string]rule{"data": certificate, "trusted": truth})),
 		"updates": fields(map[string]rule{
 			"ignore-waves": truth, "metadata-base-url": link, "seed": whole(0, uint32Max), "targets-base-url": link, "version-lock": version,
 		}),
@@ -122,7 +122,7 @@ func networkSettings() rule {
 func hostsEntry(c *settingsCheck, name, path string, value any) {
 	pair, ok := value.([]any)
 	if !ok || len(pair) != 2 {
-		c.rejects(path, `write [["10.0.0.1", ["name.example.com"]]]`, "%s must be an address and a list of its names", name)
+		c.reject(path, `write [["10.0.0.1", ["name.example.com"]]]`, "%s must be an address and a list of its names", name)
 		return
 	}
 	address(c, name, path, pair[0])
@@ -144,17 +144,17 @@ var bootParameters = keyed("words of letters, digits, dashes and underscores, wi
 func apiclientCommand(c *settingsCheck, name, path string, value any) {
 	words, ok := value.([]any)
 	if !ok {
-		c.wrongType(name, path, "a list of words", value)
+		c.rejectType(name, path, "a list of words", value)
 		return
 	}
 	listOf(freeText)(c, name, path, value)
 	if len(words) == 0 || words[0] != "apiclient" {
-		c.rejects(path, "", "%s must begin with apiclient, which is the only program that bootstrap commands run", name)
+		c.reject(path, "", "%s must begin with apiclient, which is the only program that bootstrap commands run", name)
 	}
 }
 
 // bootstrapContainer accepts what within accepts, and reports an active container without a source: only releases from
-// defaultSource on have an image for such a container.
+// firstDefaultSource on have an image for such a container.
 func bootstrapContainer(within rule) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		within(c, name, path, value)
@@ -164,7 +164,7 @@ func bootstrapContainer(within rule) rule {
 		}
 		certainty, when := userdata.Possible, "before 1.31"
 		if release, ok := releaseOf(c.r.In.Image); ok {
-			if !later(defaultSource, release) {
+			if !isLater(firstDefaultSource, release) {
 				return
 			}
 			certainty, when = userdata.Likely, "such as this one, before 1.31,"
@@ -175,8 +175,8 @@ func bootstrapContainer(within rule) rule {
 	}
 }
 
-// defaultSource is the first release with an image for bootstrap containers without a source.
-var defaultSource = [2]int{1, 31}
+// firstDefaultSource is the first release with an image for bootstrap containers without a source.
+var firstDefaultSource = [2]int{1, 31}
 
 // timeServers accepts a list of hosts. If the image may be newer than newestImage, it also accepts a list of tables and
 // a table of tables.
@@ -188,7 +188,7 @@ func timeServers(c *settingsCheck, name, path string, value any) {
 			keyed("letters, digits and dashes", identifiers.MatchString, server)(c, name, path, value)
 			return
 		}
-		c.wrongType(name, path, "a list of hosts", value)
+		c.rejectType(name, path, "a list of hosts", value)
 		return
 	}
 	for _, one := range all {
@@ -214,7 +214,7 @@ func registryMirrors(c *settingsCheck, name, path string, value any) {
 // registryCredentials accepts a list of tables. Its problems never quote a value, which may be a password.
 func registryCredentials(c *settingsCheck, name, path string, value any) {
 	if _, ok := value.([]any); !ok {
-		c.rejects(path, "write [["+path+"]] with registry and auth, or with username and password, for each registry",
+		c.reject(path, "write [["+path+"]] with registry and auth, or with username and password, for each registry",
 			"%s must be a list of tables, but is %s", name, kubelet.TypeName(value))
 		return
 	}

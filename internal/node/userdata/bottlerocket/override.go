@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// overriddenSettings reports the user's Bottlerocket settings that have no effect because Joiner writes other values.
-func overriddenSettings(r *userdata.Reader, settings map[string]any, spots map[string]userdata.Spot) {
+// reportOverridden reports the user's Bottlerocket settings that have no effect because Joiner writes other values.
+func reportOverridden(r *userdata.Reader, settings map[string]any, spots map[string]userdata.Spot) {
 	own := kubelet.OwnSettings(r)
 	if own == nil {
 		return
 	}
 	for _, l := range kubelet.Leaves("settings", own) {
-		// Without r.In.Endpoint Joiner's values that identify the cluster are placeholders, and cannot be compared.
+		// Without r.In.Endpoint, Joiner's values that identify the cluster are placeholders, and cannot be compared.
 		if table, isTable := l.Value.(map[string]any); isTable && len(table) == 0 || kubelet.IsIdentity(l.Path) && r.In.Endpoint == "" {
 			continue
 		}
@@ -23,6 +23,6 @@ func overriddenSettings(r *userdata.Reader, settings map[string]any, spots map[s
 		if found && fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {
 			continue
 		}
-		kubelet.DoesNotCount(r, kubelet.SpotAbove(spots, l.Path), l, value, "Joiner")
+		kubelet.ReportOverridden(r, kubelet.SpotAbove(spots, l.Path), l, value, "Joiner")
 	}
 }

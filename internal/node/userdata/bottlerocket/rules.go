@@ -16,9 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// betweenSettings reports Kubernetes settings that contradict each other: Bottlerocket accepts them, but the kubelet
-// does not start.
-func (c *settingsCheck) betweenSettings(settings map[string]any) {
+// reportContradictions reports Kubernetes settings that contradict each other: Bottlerocket accepts them, but the
+// kubelet does not start.
+func (c *settingsCheck) reportContradictions(settings map[string]any) {
 	kubernetes, _ := settings["kubernetes"].(map[string]any)
 	soft, _ := kubernetes["eviction-soft"].(map[string]any)
 	periods, _ := kubernetes["eviction-soft-grace-period"].(map[string]any)
@@ -53,9 +53,9 @@ type settingsCheck struct {
 	spots map[string]userdata.Spot // by path
 }
 
-// rejects reports a value because of which Bottlerocket rejects all settings. The text is format with args. fix may be
+// reject reports a value because of which Bottlerocket rejects all settings. The text is format with args. fix may be
 // empty.
-func (c *settingsCheck) rejects(path, fix, format string, args ...any) {
+func (c *settingsCheck) reject(path, fix, format string, args ...any) {
 	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path),
 		format+": Bottlerocket would apply none of the settings", args...).Suggest(fix, "")
 }
@@ -65,8 +65,8 @@ func (c *settingsCheck) spotOf(path string) userdata.Spot {
 	return kubelet.SpotAbove(c.spots, path)
 }
 
-// wrongType reports a value of a wrong type.
-func (c *settingsCheck) wrongType(name, path, want string, value any) {
+// rejectType reports a value of a wrong type.
+func (c *settingsCheck) rejectType(name, path, want string, value any) {
 	is, fix := kubelet.TypeName(value), ""
 	if want == kubelet.TypeText && (is == kubelet.TypeNumber || is == kubelet.TypeTruth) {
 		fix = "write the value in quotes"
@@ -74,7 +74,7 @@ func (c *settingsCheck) wrongType(name, path, want string, value any) {
 	if is == kubelet.TypeText && (want == kubelet.TypeNumber || want == kubelet.TypeTruth) {
 		fix = "write the value without quotes"
 	}
-	c.rejects(path, fix, "%s must be %s, but is %s", name, want, is)
+	c.reject(path, fix, "%s must be %s, but is %s", name, want, is)
 }
 
 // anything accepts every value.
@@ -86,9 +86,9 @@ func textThat(form string, ok func(string) bool) rule {
 		s, isText := value.(string)
 		switch {
 		case !isText:
-			c.wrongType(name, path, kubelet.TypeText, value)
+			c.rejectType(name, path, kubelet.TypeText, value)
 		case !ok(s):
-			c.rejects(path, "", "%s must be %s", name, form)
+			c.reject(path, "", "%s must be %s", name, form)
 		}
 	}
 }
@@ -100,13 +100,13 @@ func oneOf(list string) rule {
 		s, isText := value.(string)
 		switch {
 		case !isText:
-			c.wrongType(name, path, kubelet.TypeText, value)
+			c.rejectType(name, path, kubelet.TypeText, value)
 		case !slices.Contains(words, s):
 			fix := ""
 			if near := userdata.Nearest(s, words); near != "" {
 				fix = "write " + near
 			}
-			c.rejects(path, fix, "%s must be one of %s", name, strings.Join(words, ", "))
+			c.reject(path, fix, "%s must be one of %s", name, strings.Join(words, ", "))
 		}
 	}
 }
@@ -117,11 +117,11 @@ func whole(least, most int64) rule {
 		n, ok := value.(int64)
 		switch f, isFloat := value.(float64); {
 		case isFloat:
-			c.rejects(path, "", "%s must be a whole number, but is %v", name, f)
+			c.reject(path, "", "%s must be a whole number, but is %v", name, f)
 		case !ok:
-			c.wrongType(name, path, kubelet.TypeNumber, value)
+			c.rejectType(name, path, kubelet.TypeNumber, value)
 		case n < least || n > most:
-			c.rejects(path, "", "%s must be a number from %d to %d", name, least, most)
+			c.reject(path, "", "%s must be a number from %d to %d", name, least, most)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func whole(least, most int64) rule {
 // truth accepts true and false.
 func truth(c *settingsCheck, name, path string, value any) {
 	if _, ok := value.(bool); !ok {
-		c.wrongType(name, path, kubelet.TypeTruth, value)
+		c.rejectType(name, path, kubelet.TypeTruth, value)
 	}
 }
 
@@ -138,7 +138,7 @@ func listOf(element rule) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		all, ok := value.([]any)
 		if !ok {
-			c.wrongType(name, path, kubelet.TypeList, value)
+			c.rejectType(name, path, kubelet.TypeList, value)
 			return
 		}
 		for _, one := range all {
@@ -163,7 +163,7 @@ func fields(known map[string]rule, required ...string) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		table, ok := value.(map[string]any)
 		if !ok {
-			c.wrongType(name, path, kubelet.TypeTable, value)
+			c.rejectType(name, path, kubelet.TypeTable, value)
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(table)) {
@@ -172,11 +172,11 @@ func fields(known map[string]rule, required ...string) rule {
 				check(c, name+"."+key, below, table[key])
 				continue
 			}
-			unknownSetting(c.r, below, key, slices.Sorted(maps.Keys(known)), c.spotOf(below))
+			reportUnknownSetting(c.r, below, key, slices.Sorted(maps.Keys(known)), c.spotOf(below))
 		}
 		for _, key := range required {
 			if _, ok := table[key]; !ok {
-				c.rejects(path, "", "%s lacks %s", name, key)
+				c.reject(path, "", "%s lacks %s", name, key)
 			}
 		}
 	}
@@ -187,26 +187,26 @@ func keyed(keyForm string, keyOK func(string) bool, value rule) rule {
 	return func(c *settingsCheck, name, path string, all any) {
 		table, ok := all.(map[string]any)
 		if !ok {
-			c.wrongType(name, path, kubelet.TypeTable, all)
+			c.rejectType(name, path, kubelet.TypeTable, all)
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(table)) {
-			below, called := path+"."+key, "an entry of "+name
+			below, entryName := path+"."+key, "an entry of "+name
 			if isPlainKey(key) {
-				called = name + "." + key
+				entryName = name + "." + key
 			}
 			if !keyOK(key) {
-				c.rejects(below, "", "a key of %s%s must be %s", name, userdata.Quoted(key), keyForm)
+				c.reject(below, "", "a key of %s%s must be %s", name, userdata.Quoted(key), keyForm)
 				continue
 			}
-			value(c, called, below, table[key])
+			value(c, entryName, below, table[key])
 		}
 	}
 }
 
-// isPlainKey reports whether a key may be repeated in a problem: it is telling, or the name of a sysctl.
+// isPlainKey reports whether a key may be quoted in a problem: IsQuotable accepts it, or it is the name of a sysctl.
 func isPlainKey(key string) bool {
-	if userdata.IsTelling(key) {
+	if userdata.IsQuotable(key) {
 		return true
 	}
 	area, _, ok := strings.Cut(strings.ReplaceAll(key, "/", "."), ".")
@@ -269,8 +269,8 @@ func isHostName(s string) bool {
 }
 
 // isLink reports whether Bottlerocket accepts a text as a URL. Blanks are not accepted within it. A text that begins
-// like a scheme other than webSchemes is always accepted: a host with a port, such as "proxy:3128", begins so too. Any
-// other text needs a host.
+// like a URL with a scheme other than webSchemes is always accepted: it may be a host with a port, such as
+// "proxy:3128". Any other text needs a host.
 func isLink(s string) bool {
 	s = strings.Trim(s, " ")
 	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || c == ' ' }) {
@@ -300,7 +300,7 @@ func percentage(c *settingsCheck, name, path string, value any) {
 		n, ok = parsed, err == nil
 	}
 	if !ok || n < 0 || n > 100 {
-		c.rejects(path, "", "%s must be a number from 0 to 100", name)
+		c.reject(path, "", "%s must be a number from 0 to 100", name)
 	}
 }
 
@@ -309,7 +309,7 @@ func chunkSize(c *settingsCheck, name, path string, value any) {
 	switch value.(type) {
 	case int64, string:
 	default:
-		c.wrongType(name, path, `a size such as "8mb"`, value)
+		c.rejectType(name, path, `a size such as "8mb"`, value)
 	}
 }
 
@@ -318,14 +318,14 @@ func limit(c *settingsCheck, name, path string, value any) {
 	switch v := value.(type) {
 	case int64:
 		if v < -1 {
-			c.rejects(path, "", `%s must be a number or "unlimited"`, name)
+			c.reject(path, "", `%s must be a number or "unlimited"`, name)
 		}
 	case string:
 		if v != "unlimited" {
-			c.rejects(path, `write "unlimited", or a number without quotes`, `%s must be a number or "unlimited"`, name)
+			c.reject(path, `write "unlimited", or a number without quotes`, `%s must be a number or "unlimited"`, name)
 		}
 	default:
-		c.wrongType(name, path, `a number or "unlimited"`, value)
+		c.rejectType(name, path, `a number or "unlimited"`, value)
 	}
 }
 

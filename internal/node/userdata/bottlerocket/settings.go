@@ -44,38 +44,38 @@ func judgeSettings(r *userdata.Reader, settings map[string]any, spots map[string
 		case slices.Contains(strings.Fields(laterGroups), group):
 			anyTable(c, path, path, settings[group])
 			if !mayBeNewer(r) {
-				unknownSetting(r, path, group, nil, c.spotOf(path))
+				reportUnknownSetting(r, path, group, nil, c.spotOf(path))
 			}
 		default:
-			unknownSetting(r, path, group, known, c.spotOf(path))
+			reportUnknownSetting(r, path, group, known, c.spotOf(path))
 		}
 	}
-	c.betweenSettings(settings)
+	c.reportContradictions(settings)
 }
 
 // mayBeNewer reports whether the image may be of a release newer than newestImage: its release is newer, or unknown.
 func mayBeNewer(r *userdata.Reader) bool {
 	release, ok := releaseOf(r.In.Image)
-	return !ok || later(release, newestImage)
+	return !ok || isLater(release, newestImage)
 }
 
 // newestImage is the newest release of Bottlerocket, major and minor, whose settings settingGroups holds.
 var newestImage = [2]int{1, 53}
 
-// unknownSetting reports a setting that is not in settingGroups. The problem is Certain if the image is not newer than
-// newestImage, or if the key resembles one of known.
-func unknownSetting(r *userdata.Reader, path, key string, known []string, spot userdata.Spot) {
+// reportUnknownSetting reports a setting that is not in settingGroups. The problem is Certain if the image is not newer
+// than newestImage, or if the key resembles one of known.
+func reportUnknownSetting(r *userdata.Reader, path, key string, known []string, spot userdata.Spot) {
 	near := userdata.Nearest(key, known)
-	certainty, may := userdata.Likely, "may be"
+	certainty, verb := userdata.Likely, "may be"
 	if near != "" || !mayBeNewer(r) {
-		certainty, may = userdata.Certain, "is"
+		certainty, verb = userdata.Certain, "is"
 	}
 	name := path
-	if !userdata.IsTelling(key) {
+	if !userdata.IsQuotable(key) {
 		name = "a setting of " + strings.TrimSuffix(strings.TrimSuffix(path, key), ".")
 	}
 	p := r.Report(userdata.SettingUnknown, certainty, userdata.NeverJoins, spot,
-		"%s %s unknown to Bottlerocket, which then applies none of the settings and does not join", name, may)
+		"%s %s unknown to Bottlerocket, which then applies none of the settings and does not join", name, verb)
 	if near != "" {
 		p.Suggest("write", near)
 	} else {
@@ -97,5 +97,5 @@ func releaseOf(image string) (release [2]int, ok bool) {
 	return release, false
 }
 
-// later reports whether the release a is newer than b.
-func later(a, b [2]int) bool { return a[0] > b[0] || a[0] == b[0] && a[1] > b[1] }
+// isLater reports whether the release a is newer than b.
+func isLater(a, b [2]int) bool { return a[0] > b[0] || a[0] == b[0] && a[1] > b[1] }

@@ -18,11 +18,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/shell"
 )
 
-// Read reads user data like an image with cloud-init, and unless the image is AL2 also like nodeadm.
+// Read reads user data like an image with cloud-init, and also like nodeadm, unless the image is AL2.
 func Read(r *userdata.Reader, t userdata.Text) {
 	all := parts(r, t)
 	if r.In.Family != userdata.FamilyCustom && r.In.Data != nil {
-		r.Ours = len(all) // Joiner appends its own part to the user's
+		r.OurPart = len(all) // Joiner appends its own part to the user's
 	}
 	judgeForm(r, all)
 	var configs []userdata.Text
@@ -39,7 +39,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 		case userdata.TypeScript, userdata.TypeBoothook:
 			shell.ReadScript(r, p)
 		case userdata.TypeCloudConfig:
-			cloudConfig(r, p)
+			readCloudConfig(r, p)
 		}
 	}
 }
@@ -53,16 +53,16 @@ func judgeForm(r *userdata.Reader, all []userdata.Part) {
 			"text/part-handler", "text/jinja2":
 		case userdata.TypeNodeConfig:
 			if r.System() == catalog.AL2 {
-				r.NodeConfigOnAL2(p.Text.At)
+				r.ReportNodeConfigOnAL2(p.Text.At)
 			}
 		default:
-			r.UnknownPart(p)
+			r.ReportUnknownPart(p)
 		}
 	}
 }
 
-// cloudConfig reads the commands and the files of a cloud-config.
-func cloudConfig(r *userdata.Reader, p userdata.Part) {
+// readCloudConfig reads the commands and the files of a cloud-config.
+func readCloudConfig(r *userdata.Reader, p userdata.Part) {
 	var doc struct {
 		RunCommands  []any `json:"runcmd"`
 		BootCommands []any `json:"bootcmd"`
@@ -82,29 +82,29 @@ func cloudConfig(r *userdata.Reader, p userdata.Part) {
 	for i, f := range doc.Files {
 		spot := spots["write_files."+strconv.Itoa(i)+".content"]
 		r.Files[f.Path] = userdata.Text{Body: f.Content, At: spot, Vague: f.Encoding != ""}
-		kubelet.KeepProxies(r, f.Path, r.Files[f.Path])
+		kubelet.RecordWritten(r, f.Path, r.Files[f.Path])
 		if !kubelet.SetsProxies(r.Files[f.Path]) {
 			shell.NoteTouched(r, f.Path, spot)
 		}
 	}
-	commands(r, "bootcmd", doc.BootCommands, spots, p.Text.At)
-	commands(r, "runcmd", doc.RunCommands, spots, p.Text.At)
+	readCommands(r, "bootcmd", doc.BootCommands, spots, p.Text.At)
+	readCommands(r, "runcmd", doc.RunCommands, spots, p.Text.At)
 }
 
-// commands reads the commands in a field of a cloud-config, bootcmd or runcmd. Each is a line for a shell or a list of
-// words. All problems and starts get the position of the field, or at if that is unknown.
-func commands(r *userdata.Reader, field string, all []any, spots map[string]userdata.Spot, at userdata.Spot) {
+// readCommands reads the commands in a field of a cloud-config, bootcmd or runcmd. Each is a line for a shell or a list
+// of words. All problems and starts get the position of the field, or the position at if the field's is unknown.
+func readCommands(r *userdata.Reader, field string, all []any, spots map[string]userdata.Spot, at userdata.Spot) {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
 	firstProblem := len(r.Out.Problems)
 	firstStart := len(r.Starts)
-	for _, one := range all {
-		switch one := one.(type) {
+	for _, command := range all {
+		switch command := command.(type) {
 		case string:
-			script.WriteString(one + "\n")
+			script.WriteString(command + "\n")
 		case []any:
 			var line []string
-			for _, w := range one {
+			for _, w := range command {
 				if s, ok := w.(string); ok {
 					line = append(line, "'"+strings.ReplaceAll(s, "'", `'\''`)+"'")
 				}

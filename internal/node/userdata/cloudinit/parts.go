@@ -41,7 +41,7 @@ func sniff(body string) string {
 
 // splitMIME adds the parts of a message, and of messages within the message, to out.
 func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Part) {
-	head, body, _ := headers(strings.TrimLeft(message, "\r\n\t "))
+	head, body, _ := splitHeaders(strings.TrimLeft(message, "\r\n\t "))
 	kind, params, err := mime.ParseMediaType(head.Get("Content-Type"))
 	spot := userdata.Spot{Part: len(*out)}
 	switch {
@@ -49,19 +49,19 @@ func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Pa
 		r.Report(userdata.BadMIME, userdata.Likely, userdata.NeverJoins, spot, "it has too many parts, or too many messages within each other")
 		return
 	case err != nil || !strings.HasPrefix(kind, "multipart/"):
-		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot,
+		r.Report(userdata.BadMIME, userdata.Certain, unreadableHarm(r), spot,
 			"it begins as a MIME message, and its Content-Type is not a multipart type").
 			Suggest("begin it with", `Content-Type: multipart/mixed; boundary="BOUNDARY"`)
 		return
 	case params["boundary"] == "":
-		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot, "the Content-Type of the MIME message names no boundary").
+		r.Report(userdata.BadMIME, userdata.Certain, unreadableHarm(r), spot, "the Content-Type of the MIME message names no boundary").
 			Suggest("name the boundary that precedes each part", kind+`; boundary="BOUNDARY"`)
 		return
 	}
 	pieces, closed := splitAt(body, params["boundary"])
 	switch {
 	case len(pieces) == 0:
-		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot,
+		r.Report(userdata.BadMIME, userdata.Certain, unreadableHarm(r), spot,
 			"no part begins with the boundary that the MIME message names, so the message has no parts").
 			Suggest("write a line of two dashes and the boundary before each part", "")
 	case !closed:
@@ -74,9 +74,9 @@ func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Pa
 	}
 }
 
-// unreadable returns the harm of a message that cannot be read. It has no part by Joiner for the family Custom, where
-// the image may start the kubelet by itself. For the other families Joiner's part is lost as well.
-func unreadable(r *userdata.Reader) userdata.Harm {
+// unreadableHarm returns the harm of a message that cannot be read. For the family Custom, Joiner adds no part, and the
+// image may start the kubelet by itself. For the other families, Joiner's part is lost as well.
+func unreadableHarm(r *userdata.Reader) userdata.Harm {
 	if r.In.Family == userdata.FamilyCustom {
 		return userdata.UnlessStarted
 	}
@@ -85,7 +85,7 @@ func unreadable(r *userdata.Reader) userdata.Harm {
 
 // addPart adds one part to out, or the parts of a part that is itself a message.
 func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) {
-	head, body, ok := headers(piece)
+	head, body, ok := splitHeaders(piece)
 	kind, _, kindErr := mime.ParseMediaType(head.Get("Content-Type"))
 	if ok && kindErr == nil && strings.HasPrefix(kind, "multipart/") {
 		splitMIME(r, piece, depth+1, out)
@@ -100,7 +100,7 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 			"no empty line separates the headers of this part from its body, so some of it is lost").
 			Suggest("write an empty line after the headers", "")
 	}
-	body, err := transferred(head.Get("Content-Transfer-Encoding"), body)
+	body, err := decodeBody(head.Get("Content-Transfer-Encoding"), body)
 	if err == nil {
 		var plain []byte
 		plain, err = userdata.Gunzip([]byte(body))
@@ -114,16 +114,16 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 		kind = sniff(body)
 	}
 	if kind == userdata.TypeNodeConfig { // nodeadm also decodes base64 that no header announces
-		if plain, ok := userdata.Decoded([]byte(body)); ok {
+		if plain, ok := userdata.DecodeBase64([]byte(body)); ok {
 			body = string(plain)
 		}
 	}
 	*out = append(*out, userdata.Part{Kind: kind, Text: userdata.Text{Body: body, At: at}})
 }
 
-// transferred decodes a body with the Content-Transfer-Encoding. Other encodings than base64 and quoted-printable leave
-// the body unchanged.
-func transferred(encoding, body string) (string, error) {
+// decodeBody decodes a body by its Content-Transfer-Encoding: base64 or quoted-printable. With another encoding it
+// returns the body unchanged.
+func decodeBody(encoding, body string) (string, error) {
 	var source io.Reader
 	switch strings.ToLower(encoding) {
 	case "base64":
@@ -137,9 +137,9 @@ func transferred(encoding, body string) (string, error) {
 	return string(out), err
 }
 
-// headers splits a message or a part into headers and body. It returns false if a line that is no header follows the
-// headers without an empty line between; the body then begins with that line.
-func headers(message string) (textproto.MIMEHeader, string, bool) {
+// splitHeaders splits a message or a part into headers and body. It returns false if no empty line separates the
+// headers from the first line that is no header; the body then begins with that line.
+func splitHeaders(message string) (textproto.MIMEHeader, string, bool) {
 	out := textproto.MIMEHeader{}
 	last := ""
 	for rest := message; rest != ""; {

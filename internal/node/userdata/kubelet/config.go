@@ -13,9 +13,10 @@ import (
 )
 
 // kubeletFieldTable has one field of KubeletConfiguration v1beta1 on each line: its path and its type. kubeletGateTable
-// has one feature gate on each line, with its value if it cannot be changed. kubeletFields and KubeletGates hold their
-// lines, by path and by gate.
-// Source: k8s.io/kubelet/config/v1beta1 and the gates of the kubelet, Kubernetes 1.36; a test of the lab compares them.
+// has one feature gate on each line, with its value if it cannot be changed. kubeletFields and KubeletGates hold the
+// lines of the two tables, by path and by gate.
+// Source: k8s.io/kubelet/config/v1beta1 and the gates of the kubelet, Kubernetes 1.36; a test of the lab compares the
+// tables with them.
 var (
 	//go:embed kubeletfields.txt
 	kubeletFieldTable string
@@ -55,11 +56,11 @@ func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 	c := &configCheck{r, s}
 	for key, want := range map[string]string{"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"} {
 		if given, ok := s.Config[key]; ok && given != want {
-			c.rejects(key, "write "+want, "%s of the kubelet's configuration must be %s", key, want)
+			c.reject(key, "write "+want, "%s of the kubelet's configuration must be %s", key, want)
 		}
 	}
-	c.table("", s.Config)
-	c.betweenFields()
+	c.checkTable("", s.Config)
+	c.reportContradictions()
 }
 
 // spotOf returns the position of a field, or of the nearest table above it.
@@ -68,57 +69,57 @@ func (c *configCheck) spotOf(path string) userdata.Spot {
 	return userdata.FirstKnown(c.start.Within["spec.kubelet.config."+path], userdata.FirstKnown(c.start.Spots[top], c.start.At))
 }
 
-// rejects reports a field with which the kubelet does not start. The text is format with args. fix may be empty.
-func (c *configCheck) rejects(path, fix, format string, args ...any) {
+// reject reports a field with which the kubelet does not start. The text is format with args. fix may be empty.
+func (c *configCheck) reject(path, fix, format string, args ...any) {
 	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path),
 		format+", and the kubelet does not start with it", args...).Suggest(fix, "")
 }
 
-// table checks the fields of the table at path; the path is empty for the whole configuration.
-func (c *configCheck) table(path string, fields map[string]any) {
+// checkTable checks the fields of the table at path; the path is empty for the whole configuration.
+func (c *configCheck) checkTable(path string, fields map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		below := strings.TrimPrefix(path+"."+name, ".")
 		kind, ok := kubeletFields[below]
 		switch value := fields[name]; {
 		case !ok:
-			c.unknown(path, below, name)
+			c.reportUnknown(path, below, name)
 		case value == nil:
 		case below == "featureGates":
-			c.gates(value)
+			c.checkGates(value)
 		default:
-			c.value(below, kind, value)
+			c.checkValue(below, kind, value)
 		}
 	}
 }
 
-// value checks one value against kind, the field's type in kubeletFieldTable.
-func (c *configCheck) value(path, kind string, value any) {
-	wrong := func(want string) {
+// checkValue checks one value against kind, the field's type in kubeletFieldTable.
+func (c *configCheck) checkValue(path, kind string, value any) {
+	rejectType := func(want string) {
 		is := jsonName(value)
-		c.rejects(path, quotesFix(want, is), "%s must be %s, but is %s", path, want, is)
+		c.reject(path, quotesFix(want, is), "%s must be %s, but is %s", path, want, is)
 	}
 	switch kind {
 	case "text":
-		c.text(path, value, wrong)
+		c.checkText(path, value, rejectType)
 	case "truth":
 		if _, ok := value.(bool); !ok {
-			wrong(TypeTruth)
+			rejectType(TypeTruth)
 		}
 	case "number":
-		c.number(path, value, wrong)
+		c.checkNumber(path, value, rejectType)
 	case "duration":
-		c.duration(path, value)
+		c.checkDuration(path, value)
 	case "texts", "list":
-		c.list(path, kind, value, wrong)
+		c.checkList(path, kind, value, rejectType)
 	case "table", "text-table":
 		table, ok := value.(map[string]any)
 		switch {
 		case !ok:
-			wrong(TypeTable)
+			rejectType(TypeTable)
 		case kind == "table":
-			c.below(path, table)
+			c.checkKnownTable(path, table)
 		default:
-			c.texts(path, table)
+			c.checkTexts(path, table)
 		}
 	}
 }
@@ -135,119 +136,119 @@ func quotesFix(want, is string) string {
 	return ""
 }
 
-// text checks a value that must be text, and in the fields of configWords one of their words.
-func (c *configCheck) text(path string, value any, wrong func(want string)) {
+// checkText checks a value that must be text. In a field of configWords, the text must be one of the field's words.
+func (c *configCheck) checkText(path string, value any, rejectType func(want string)) {
 	s, ok := value.(string)
 	if !ok {
-		wrong(TypeText)
+		rejectType(TypeText)
 		return
 	}
 	if words := strings.Fields(configWords[path]); len(words) > 0 && !slices.Contains(words, s) && s != "" {
-		c.rejects(path, "", "%s must be one of %s", path, strings.Join(words, ", "))
+		c.reject(path, "", "%s must be one of %s", path, strings.Join(words, ", "))
 	}
 	switch {
 	case s == "":
 	case path == "containerLogMaxSize" && !Quantities.MatchString(s):
-		c.rejects(path, "", `%s must be an amount such as "10Mi"`, path)
+		c.reject(path, "", `%s must be an amount such as "10Mi"`, path)
 	case path == "reservedSystemCPUs" && !CPUSets.MatchString(s):
-		c.rejects(path, "", `%s must be processors such as "0-3,7"`, path)
+		c.reject(path, "", `%s must be processors such as "0-3,7"`, path)
 	}
 }
 
-// duration checks a value that must be text such as "30s", within durationBounds.
-func (c *configCheck) duration(path string, value any) {
+// checkDuration checks a value that must be text such as "30s", within durationBounds.
+func (c *configCheck) checkDuration(path string, value any) {
 	if s, ok := value.(string); !ok {
-		c.rejects(path, "write the value in quotes, with a unit", `%s must be a duration such as "30s", but is %s`, path, jsonName(value))
+		c.reject(path, "write the value in quotes, with a unit", `%s must be a duration such as "30s", but is %s`, path, jsonName(value))
 	} else if d, err := time.ParseDuration(s); err != nil {
-		c.rejects(path, "", `%s must be a duration such as "30s" or "1m30s"`, path)
+		c.reject(path, "", `%s must be a duration such as "30s" or "1m30s"`, path)
 	} else if bounds, ok := durationBounds[path]; ok && (d < bounds[0] || d > bounds[1]) {
 		want := fmt.Sprintf("at least %s", bounds[0])
 		if bounds[1] < forever {
 			want = fmt.Sprintf("from %s to %s", bounds[0], bounds[1])
 		}
-		c.rejects(path, "", "%s must be %s", path, want)
+		c.reject(path, "", "%s must be %s", path, want)
 	}
 }
 
-// list checks a value that must be a list, of texts if kind is "texts".
-func (c *configCheck) list(path, kind string, value any, wrong func(want string)) {
+// checkList checks a value that must be a list, of texts if kind is "texts".
+func (c *configCheck) checkList(path, kind string, value any, rejectType func(want string)) {
 	all, ok := value.([]any)
 	if !ok {
-		wrong(TypeList)
+		rejectType(TypeList)
 		return
 	}
-	for _, one := range all {
-		if _, ok := one.(string); !ok && kind == "texts" {
-			c.rejects(path, "write the value in quotes", "an entry of %s must be text, but is %s", path, jsonName(one))
+	for _, entry := range all {
+		if _, ok := entry.(string); !ok && kind == "texts" {
+			c.reject(path, "write the value in quotes", "an entry of %s must be text, but is %s", path, jsonName(entry))
 		}
 	}
 }
 
-// below checks a table if kubeletFields holds its fields. Other tables may have any fields.
-func (c *configCheck) below(path string, table map[string]any) {
+// checkKnownTable checks a table if kubeletFields holds its fields. Other tables may have any fields.
+func (c *configCheck) checkKnownTable(path string, table map[string]any) {
 	for known := range kubeletFields {
 		if strings.HasPrefix(known, path+".") {
-			c.table(path, table)
+			c.checkTable(path, table)
 			return
 		}
 	}
 }
 
-// number checks a value that must be a whole number, within configBounds.
-func (c *configCheck) number(path string, value any, wrong func(string)) {
+// checkNumber checks a value that must be a whole number, within configBounds.
+func (c *configCheck) checkNumber(path string, value any, rejectType func(string)) {
 	n, ok := value.(float64) // JSON numbers are float64
 	switch bounds, bounded := configBounds[path]; {
 	case !ok:
-		wrong(TypeNumber)
+		rejectType(TypeNumber)
 	case n != float64(int64(n)):
-		c.rejects(path, "", "%s must be a whole number", path)
+		c.reject(path, "", "%s must be a whole number", path)
 	case bounded && (int64(n) < bounds[0] || int64(n) > bounds[1]):
-		c.rejects(path, "", "%s must be a number from %d to %d", path, bounds[0], bounds[1])
+		c.reject(path, "", "%s must be a number from %d to %d", path, bounds[0], bounds[1])
 	}
 }
 
-// texts checks a table of text. The tables of configKeys allow only those keys, with durations in
-// evictionSoftGracePeriod and amounts or percentages in the others.
-func (c *configCheck) texts(path string, table map[string]any) {
+// checkTexts checks a table of text. The tables of configKeys allow only the keys listed there. Their values are
+// durations in evictionSoftGracePeriod, and amounts or percentages in the other tables.
+func (c *configCheck) checkTexts(path string, table map[string]any) {
 	keys := strings.Fields(configKeys[path])
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		s, ok := table[key].(string)
 		name := "an entry of " + path
-		if userdata.IsTelling(key) {
+		if userdata.IsQuotable(key) {
 			name = path + "." + key
 		}
 		switch {
 		case !ok && table[key] != nil:
-			c.rejects(path, "write the value in quotes", "%s must be text, but is %s", name, jsonName(table[key]))
+			c.reject(path, "write the value in quotes", "%s must be text, but is %s", name, jsonName(table[key]))
 		case len(keys) > 0 && !slices.Contains(keys, key):
-			c.rejects(path, "", "a key of %s%s must be one of %s", path, userdata.Quoted(key), strings.Join(keys, ", "))
+			c.reject(path, "", "a key of %s%s must be one of %s", path, userdata.Quoted(key), strings.Join(keys, ", "))
 		case len(keys) == 0:
 		case path == "evictionSoftGracePeriod":
 			if _, err := time.ParseDuration(s); err != nil {
-				c.rejects(path, "", `%s must be a duration such as "1m30s"`, name)
+				c.reject(path, "", `%s must be a duration such as "1m30s"`, name)
 			}
 		case strings.HasSuffix(s, "%") && strings.HasPrefix(path, "eviction") && IsThreshold(s), s == "100%":
 		case !Quantities.MatchString(strings.TrimSuffix(s, "i") + strings.Repeat("i", strings.Count(s, "i"))):
-			c.rejects(path, "", `%s must be an amount such as "100Mi"`, name)
+			c.reject(path, "", `%s must be an amount such as "100Mi"`, name)
 		}
 	}
 }
 
-// unknown reports a field that the kubelet does not know. The kubelet ignores only this field.
-func (c *configCheck) unknown(table, path, name string) {
+// reportUnknown reports a field that the kubelet does not know. The kubelet ignores only this field.
+func (c *configCheck) reportUnknown(table, path, name string) {
 	certainty := userdata.Likely // a kubelet of another version may have this field
 	if minor := Minor(c.r); minor == newest {
 		certainty = userdata.Certain
 	}
 	var known []string
-	for one := range kubeletFields {
-		if parent, last := splitPath(one); parent == table {
+	for field := range kubeletFields {
+		if parent, last := splitPath(field); parent == table {
 			known = append(known, last)
 		}
 	}
 	slices.Sort(known)
 	p := c.r.Report(userdata.SettingUnknown, certainty, userdata.JoinsAmiss, c.spotOf(path),
-		"the kubelet's configuration has no field%s%s, and the kubelet ignores it", userdata.Quoted(name), userdata.Within(table))
+		"the kubelet's configuration has no field%s%s, and the kubelet ignores it", userdata.Quoted(name), userdata.InTable(table))
 	dashed := kebab(name)
 	otherCase := slices.IndexFunc(known, func(one string) bool { return kebab(one) == dashed || strings.EqualFold(one, name) })
 	near := userdata.Nearest(name, known)
@@ -274,17 +275,17 @@ var fieldsInstead = map[string]string{
 	"eventQPS": "eventRecordQPS", "registryQPS": "registryPullQPS", "podMaxPids": "podPidsLimit", "taints": "registerWithTaints",
 }
 
-// gates checks the value of the field featureGates.
-func (c *configCheck) gates(value any) {
+// checkGates checks the value of the field featureGates.
+func (c *configCheck) checkGates(value any) {
 	table, ok := value.(map[string]any)
 	if !ok {
-		c.rejects("featureGates", "", "featureGates must be a table, but is %s", jsonName(value))
+		c.reject("featureGates", "", "featureGates must be a table, but is %s", jsonName(value))
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		on, ok := table[name].(bool)
 		if !ok {
-			c.rejects("featureGates."+name, "write the value without quotes",
+			c.reject("featureGates."+name, "write the value without quotes",
 				"an entry of featureGates must be true or false, but is %s", jsonName(table[name]))
 			continue
 		}
@@ -326,11 +327,11 @@ func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, har
 
 // judgeGateFlag checks the gates of --feature-gates=A=true,B=false.
 func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
-	for one := range strings.SplitSeq(a.Value, ",") {
-		name, value, ok := strings.Cut(strings.TrimSpace(one), "=")
+	for gate := range strings.SplitSeq(a.Value, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(gate), "=")
 		on, err := strconv.ParseBool(strings.TrimSpace(value))
 		switch {
-		case one == "" || strings.Contains(one, "…"):
+		case gate == "" || strings.Contains(gate, "…"):
 		case !ok || err != nil:
 			r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At,
 				"a feature gate of --feature-gates%s must be true or false, and the kubelet does not start with it", userdata.Quoted(name)).
@@ -391,7 +392,7 @@ var configWords = map[string]string{
 	"imagePullCredentialsVerificationPolicy": "NeverVerify NeverVerifyPreloadedImages NeverVerifyAllowlistedImages AlwaysVerify",
 }
 
-// noMax is the maximum in configBounds of a number that only its type bounds, a 32-bit integer.
+// noMax stands in configBounds for a number without a maximum except that of its type, a 32-bit integer.
 const noMax = 1 << 31
 
 // configBounds maps a field to the minimum and the maximum of its number.

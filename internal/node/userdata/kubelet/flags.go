@@ -53,8 +53,8 @@ const (
 // newest is the minor Kubernetes version of Switches, Values, kubeletFields and KubeletGates.
 const newest = 36
 
-// Removed maps flags that the kubelet no longer has to the minor version that removed them. Flags that were removed
-// before any version that EKS still offers have the oldest of those versions.
+// Removed maps flags that the kubelet no longer has to the minor version that removed them. A flag that was removed
+// before all versions that EKS offers has the oldest of these versions.
 // Source: the changelogs of Kubernetes.
 var Removed = map[string]int{
 	"cni-bin-dir": 24, "cni-cache-dir": 24, "cni-conf-dir": 24, "docker": 24, "docker-endpoint": 24, "dynamic-config-dir": 24,
@@ -64,7 +64,7 @@ var Removed = map[string]int{
 	"add-dir-header": 26, "alsologtostderr": 26, "log-backtrace-at": 26, "log-dir": 26, "log-file": 26, "log-file-max-size": 26,
 	"logtostderr": 26, "one-output": 26, "skip-headers": 26, "skip-log-headers": 26, "stderrthreshold": 26,
 	"container-runtime": 27, "pod-infra-container-image": 35,
-	// Removed in newest or some version before.
+	// Removed in newest or an earlier version.
 	"azure-container-registry-config": newest, "cloud-config": newest, "keep-terminated-pod-volumes": newest,
 	"master-service-namespace": newest,
 }
@@ -205,12 +205,12 @@ func Minor(r *userdata.Reader) int {
 	return n
 }
 
-// plainValue reports whether a value consists of numbers, amounts, addresses, and words of letters such as the names of
-// resources and signals. It is for the flags of harmless only.
-func plainValue(value string) bool {
-	for _, one := range strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(",=<:", c) }) {
-		number := strings.TrimRight(one, "KMGTimn%s")
-		if strings.Trim(number, "0123456789.") != "" && strings.Trim(one, userdata.Letters+".-") != "" {
+// isPlainValue reports whether a value consists of numbers, amounts, addresses, and words of letters such as the names
+// of resources and signals. It applies only to flags in harmless.
+func isPlainValue(value string) bool {
+	for _, word := range strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(",=<:", c) }) {
+		number := strings.TrimRight(word, "KMGTimn%s")
+		if strings.Trim(number, "0123456789.") != "" && strings.Trim(word, userdata.Letters+".-") != "" {
 			return false
 		}
 	}
@@ -221,12 +221,12 @@ func plainValue(value string) bool {
 var harmless = []string{"register-with-taints", "node-labels", "max-pods", "v", "cluster-dns", "node-ip", "eviction-hard", "eviction-soft",
 	"system-reserved", "kube-reserved", "image-gc-high-threshold", "image-gc-low-threshold", "pods-per-core", "cpu-manager-policy"}
 
-// Corrected returns the kubelet's arguments with their taints replaced by RightTaints. It returns nil if an argument
-// may contain a secret, or is not a flag.
-func Corrected(all []string) []string {
+// CorrectArguments returns the kubelet's arguments with their taints replaced by CorrectTaints. It returns nil if an
+// argument may contain a secret, or is not a flag.
+func CorrectArguments(all []string) []string {
 	var flags []userdata.Flag
-	for _, one := range all {
-		flags = append(flags, userdata.Flag{Text: one})
+	for _, text := range all {
+		flags = append(flags, userdata.Flag{Text: text})
 	}
 	args, stray := Arguments(flags)
 	if len(stray) > 0 {
@@ -241,17 +241,17 @@ func Corrected(all []string) []string {
 			taints = append(taints, strings.Split(a.Value, ",")...)
 			continue
 		}
-		if a.Name == "node-labels" && !plainLabels(a.Value) || a.Name != "node-labels" && !plainValue(a.Value) {
+		if a.Name == "node-labels" && !arePlainLabels(a.Value) || a.Name != "node-labels" && !isPlainValue(a.Value) {
 			return nil
 		}
-		one := "--" + a.Name
+		flag := "--" + a.Name
 		if a.HasValue {
-			one += "=" + a.Value
+			flag += "=" + a.Value
 		}
-		out = append(out, one)
+		out = append(out, flag)
 	}
 	if len(taints) > 0 {
-		out = append(out, "--register-with-taints="+strings.Join(RightTaints(taints), ","))
+		out = append(out, "--register-with-taints="+strings.Join(CorrectTaints(taints), ","))
 	}
 	return out
 }

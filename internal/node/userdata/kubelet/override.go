@@ -81,36 +81,36 @@ func SpotAbove(spots map[string]userdata.Spot, path string) userdata.Spot {
 	return userdata.Spot{}
 }
 
-// DoesNotCount reports the leaf l, which has no effect. other is the value that takes effect at its path, nil if the
-// whole table was replaced. by names the author of other.
-func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by string) {
+// ReportOverridden reports the leaf l, which has no effect. other is the value that takes effect at its path, nil if
+// the whole table was replaced. by names the author of other.
+func ReportOverridden(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by string) {
 	field := strings.TrimPrefix(strings.TrimPrefix(l.Path, "spec.kubelet.config."), "spec.kubelet.")
-	for !userdata.IsTelling(field) && field != "" {
+	for !userdata.IsQuotable(field) && field != "" {
 		field, _ = splitPath(field)
 	}
-	cause := fmt.Sprintf("%s%s has no effect", field, shown(l.Value))
+	cause := fmt.Sprintf("%s%s has no effect", field, valueText(l.Value))
 	if other != nil {
-		cause += fmt.Sprintf(": %s sets %s, and wins", by, elsewhere(l.Path, other))
+		cause += fmt.Sprintf(": %s sets %s, and wins", by, overridingText(l.Path, other))
 	} else {
 		cause += fmt.Sprintf(": %s replaces that table", by)
 	}
 	r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, spot, "%s",
-		cause).Suggest(insteadOf(l.Path, r.In.Family == catalog.Custom), "")
+		cause).Suggest(overrideFix(l.Path, r.In.Family == catalog.Custom), "")
 }
 
-// elsewhere describes the value that takes effect at path, for a text such as "Joiner sets it to 110".
-func elsewhere(path string, value any) string {
+// overridingText describes the value that takes effect at path, for a text such as "Joiner sets it to 110".
+func overridingText(path string, value any) string {
 	if path == "spec.kubelet.maxPodsExpression" {
-		return "maxPods" + shown(value)
+		return "maxPods" + valueText(value)
 	}
-	if text := shown(value); text != "" {
+	if text := valueText(value); text != "" {
 		return "it to" + strings.TrimSuffix(strings.Replace(text, " (", " ", 1), ")")
 	}
 	return "it"
 }
 
-// shown formats a value, or a list of at most four, in parentheses; empty if one of them is not harmless.
-func shown(value any) string {
+// valueText formats a value, or a list of at most four values, in parentheses; empty if one of them is not harmless.
+func valueText(value any) string {
 	var words []string
 	for _, one := range userdata.List(value) {
 		switch v := one.(type) {
@@ -153,9 +153,9 @@ var classFields = map[string]string{
 	"image-gc-low-threshold": "imageGCLowThresholdPercent",
 }
 
-// insteadOf returns the fix for an overridden value: where the user must set it. custom is true for the family Custom,
-// where the user writes all user data.
-func insteadOf(path string, custom bool) string {
+// overrideFix returns the fix for an overridden value: where the user must set it. custom is true for the family
+// Custom, where the user writes all user data.
+func overrideFix(path string, custom bool) string {
 	words := strings.FieldsFunc(path, func(c rune) bool { return c == '.' })
 	for _, word := range words {
 		switch {
@@ -176,20 +176,20 @@ func insteadOf(path string, custom bool) string {
 	return "write it once"
 }
 
-// OverridingFlags reports flags of the user that override a setting with which Joiner plans: one of spec.kubelet of the
-// EC2NodeClass, or its default.
-func OverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
+// ReportOverridingFlags reports flags of the user that override a setting with which Joiner plans: one of spec.kubelet
+// of the EC2NodeClass, or its default.
+func ReportOverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	if s.By != userdata.ByNodeadm || r.In.Family == catalog.Custom {
 		return
 	}
 	for _, a := range args {
 		field := classFields[a.Name]
 		value, planned := s.Config[field]
-		if field == "" || !planned || a.At.Part == r.Ours && r.Ours > 0 || flagText(value) == a.Value {
+		if field == "" || !planned || a.At.Part == r.OurPart && r.OurPart > 0 || flagText(value) == a.Value {
 			continue
 		}
 		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, a.At,
-			"the flag --%s%s wins over %s%s, with which Joiner plans", a.Name, shown(a.Value), field, shown(value)).
+			"the flag --%s%s wins over %s%s, with which Joiner plans", a.Name, valueText(a.Value), field, valueText(value)).
 			Suggest("remove the flag, and write spec.kubelet."+field+" of the EC2NodeClass", "")
 	}
 }

@@ -14,16 +14,16 @@ import (
 // maxWritten is the maximum number of texts in Reader.Written.
 const maxWritten = 100
 
-// KeepProxies records a text that user data writes to a file below /etc, which may set the kubelet's environment.
-func KeepProxies(r *userdata.Reader, path string, t userdata.Text) {
+// RecordWritten records a text that user data writes to a file below /etc, which may set the kubelet's environment.
+func RecordWritten(r *userdata.Reader, path string, t userdata.Text) {
 	if strings.HasPrefix(path, "/etc/") && len(r.Written) < maxWritten {
 		r.Written = append(r.Written, userdata.Written{Path: path, Text: t})
 	}
 }
 
 // kubeletEnvironment returns the kubelet's environment as far as user data sets it: in the NodeConfig, in drop-ins of
-// the kubelet's unit, in the defaults of systemd, and in the files that these two name. Later settings override earlier
-// ones.
+// the kubelet's unit, in the defaults of systemd, and in the environment files that the drop-ins or the defaults name.
+// Later settings override earlier ones.
 func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdata.Value {
 	out := map[string]userdata.Value{}
 	for _, service := range []string{"default", "kubelet"} {
@@ -31,19 +31,19 @@ func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdat
 			out[name] = v
 		}
 	}
-	for _, one := range r.Written {
-		if !strings.HasPrefix(one.Path, "/etc/systemd/system/kubelet.service") && !strings.HasPrefix(one.Path, "/etc/systemd/system.conf") {
+	for _, file := range r.Written {
+		if !strings.HasPrefix(file.Path, "/etc/systemd/system/kubelet.service") && !strings.HasPrefix(file.Path, "/etc/systemd/system.conf") {
 			continue
 		}
-		eachLine(one.Text, func(line string, at userdata.Spot) {
+		eachLine(file.Text, func(line string, at userdata.Spot) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			switch strings.TrimSpace(key) {
 			case "Environment", "DefaultEnvironment":
 				for _, pair := range userdata.Words(value) {
-					assignTo(out, pair, at)
+					addAssignment(out, pair, at)
 				}
 			case "EnvironmentFile":
-				environmentFile(r, strings.TrimPrefix(strings.TrimSpace(value), "-"), out)
+				addEnvironmentFile(r, strings.TrimPrefix(strings.TrimSpace(value), "-"), out)
 			}
 		})
 	}
@@ -64,17 +64,17 @@ func SetsProxies(t userdata.Text) bool {
 	return true
 }
 
-// environmentFile adds the assignments that user data writes into the file at path.
-func environmentFile(r *userdata.Reader, path string, to map[string]userdata.Value) {
-	for _, one := range r.Written {
-		if one.Path == path {
-			eachLine(one.Text, func(line string, at userdata.Spot) { assignTo(to, strings.TrimSpace(line), at) })
+// addEnvironmentFile adds the assignments that user data writes into the file at path.
+func addEnvironmentFile(r *userdata.Reader, path string, to map[string]userdata.Value) {
+	for _, file := range r.Written {
+		if file.Path == path {
+			eachLine(file.Text, func(line string, at userdata.Spot) { addAssignment(to, strings.TrimSpace(line), at) })
 		}
 	}
 }
 
-// assignTo adds one assignment: NAME=value, or NAME="value".
-func assignTo(to map[string]userdata.Value, pair string, at userdata.Spot) {
+// addAssignment adds one assignment: NAME=value, or NAME="value".
+func addAssignment(to map[string]userdata.Value, pair string, at userdata.Spot) {
 	name, value, ok := strings.Cut(pair, "=")
 	if ok && name != "" && !strings.HasPrefix(name, "#") {
 		to[name] = userdata.Value{Text: strings.Trim(value, `"'`), Vague: strings.Contains(value, userdata.Mark), At: at}
@@ -103,8 +103,8 @@ func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 		return userdata.Value{}
 	}
 	proxy, noProxy := first("HTTPS_PROXY", "https_proxy"), first("NO_PROXY", "no_proxy")
-	host := hostOf(known(s.Endpoint.Text, r.In.Endpoint))
-	if !proxy.IsSet() || leavesOut(noProxy.Text, host) {
+	host := hostOf(firstKnownText(s.Endpoint.Text, r.In.Endpoint))
+	if !proxy.IsSet() || excludes(noProxy.Text, host) {
 		return
 	}
 	at, certainty := noProxy.At, userdata.Likely
@@ -116,19 +116,19 @@ func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 	}
 	r.Report(userdata.ProxyCatches, certainty, userdata.JoinsAmiss, at,
 		"the kubelet asks a proxy for the API server, whose name is not in NO_PROXY: networks listed there do not cover names").
-		Suggest("add to NO_PROXY", exception(host))
+		Suggest("add to NO_PROXY", noProxyEntry(host))
 }
 
-// known returns a, or b if a is empty or contains Mark.
-func known(a, b string) string {
+// firstKnownText returns a, or b if a is empty or contains Mark.
+func firstKnownText(a, b string) string {
 	if a == "" || strings.Contains(a, userdata.Mark) {
 		return b
 	}
 	return a
 }
 
-// endpoints is the domain of EKS's API servers; in China ".cn" follows.
-const endpoints = ".eks.amazonaws.com"
+// eksDomain is the domain of EKS's API servers; in China ".cn" follows.
+const eksDomain = ".eks.amazonaws.com"
 
 // hostOf returns the host of a URL in lower case; empty if the text is not a URL, or its host has neither dot nor
 // colon.
@@ -140,28 +140,29 @@ func hostOf(endpoint string) string {
 	return strings.ToLower(u.Hostname())
 }
 
-// exception returns the entry of NO_PROXY for a host: the domain of EKS's API servers if the host is one or is unknown.
-func exception(host string) string {
+// noProxyEntry returns the entry of NO_PROXY for a host: the domain of EKS's API servers if the host is one or is
+// unknown.
+func noProxyEntry(host string) string {
 	switch {
 	case host == "":
-		return endpoints
-	case strings.Contains(host, endpoints):
-		return host[strings.Index(host, endpoints):]
+		return eksDomain
+	case strings.Contains(host, eksDomain):
+		return host[strings.Index(host, eksDomain):]
 	}
 	return host
 }
 
-// leavesOut reports whether NO_PROXY excludes a host. For an unknown host, an entry for the domain of EKS or AWS is
+// excludes reports whether NO_PROXY excludes a host. For an unknown host, an entry for the domain of EKS or AWS is
 // sufficient.
-func leavesOut(noProxy, host string) bool {
+func excludes(noProxy, host string) bool {
 	address, err := netip.ParseAddr(host)
 	isAddress := err == nil
-	for _, one := range strings.Split(noProxy, ",") {
-		one = strings.ToLower(strings.TrimSpace(one))
-		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(one, "*"), "."), ":")
-		block, err := netip.ParsePrefix(one)
+	for _, entry := range strings.Split(noProxy, ",") {
+		entry = strings.ToLower(strings.TrimSpace(entry))
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(entry, "*"), "."), ":")
+		block, err := netip.ParsePrefix(entry)
 		switch {
-		case one == "*":
+		case entry == "*":
 			return true
 		case isAddress && err == nil && block.Contains(address):
 			return true
@@ -197,9 +198,9 @@ var (
 	proxyValue   = regexp.MustCompile(`(?i)https_proxy(["']?\s*[=:]\s*["']?)[^\s"']*`)
 )
 
-// Excepted returns the line with one more entry in NO_PROXY. If the line does not set NO_PROXY, a line that does is
-// added.
-func Excepted(line, entry string) string {
+// AddToNoProxy returns the line with one more entry in NO_PROXY. If the line sets only HTTPS_PROXY, it adds a line that
+// sets NO_PROXY.
+func AddToNoProxy(line, entry string) string {
 	if noProxyValue.MatchString(line) {
 		return noProxyValue.ReplaceAllStringFunc(line, func(found string) string {
 			if strings.HasSuffix(found, "=") || strings.HasSuffix(found, ",") || strings.HasSuffix(found, `="`) {

@@ -20,20 +20,20 @@ var durationBounds = map[string][2]time.Duration{
 	"imageMaximumGCAge":                          {0, forever},
 }
 
-// betweenFields reports fields that contradict each other.
-func (c *configCheck) betweenFields() {
-	c.ages()
-	c.enforcement()
-	c.pulls()
+// reportContradictions reports fields that contradict each other.
+func (c *configCheck) reportContradictions() {
+	c.checkAges()
+	c.checkEnforcement()
+	c.checkPulls()
 	high, ok := c.start.Config["imageGCHighThresholdPercent"].(float64)
 	if low, set := c.start.Config["imageGCLowThresholdPercent"].(float64); set && ok && low >= high {
-		c.rejects("imageGCLowThresholdPercent", "", "imageGCLowThresholdPercent must be less than imageGCHighThresholdPercent")
+		c.reject("imageGCLowThresholdPercent", "", "imageGCLowThresholdPercent must be less than imageGCHighThresholdPercent")
 	}
 	soft, _ := c.start.Config["evictionSoft"].(map[string]any)
 	periods, _ := c.start.Config["evictionSoftGracePeriod"].(map[string]any)
 	for _, signal := range slices.Sorted(maps.Keys(soft)) {
 		if periods[signal] == nil {
-			c.rejects("evictionSoft", "write it into evictionSoftGracePeriod", "evictionSoft%s has no grace period", userdata.Quoted(signal))
+			c.reject("evictionSoft", "write it into evictionSoftGracePeriod", "evictionSoft%s has no grace period", userdata.Quoted(signal))
 		}
 	}
 }
@@ -45,16 +45,16 @@ func (c *configCheck) period(field string) (time.Duration, bool) {
 	return d, ok && err == nil
 }
 
-// ages reports grace periods of a shutdown and ages of images that contradict each other.
-func (c *configCheck) ages() {
+// checkAges reports grace periods of a shutdown and ages of images that contradict each other.
+func (c *configCheck) checkAges() {
 	grace, _ := c.period("shutdownGracePeriod")
 	if critical, ok := c.period("shutdownGracePeriodCriticalPods"); ok && critical > grace {
-		c.rejects("shutdownGracePeriodCriticalPods", "raise shutdownGracePeriod, of which it is a part",
+		c.reject("shutdownGracePeriodCriticalPods", "raise shutdownGracePeriod, of which it is a part",
 			"shutdownGracePeriodCriticalPods (%s) must be at most shutdownGracePeriod (%s)", critical, grace)
 	}
 	for _, field := range []string{"shutdownGracePeriod", "shutdownGracePeriodCriticalPods"} {
 		if d, ok := c.period(field); ok && (d < 0 || d > 0 && d < time.Second) {
-			c.rejects(field, "", "%s must be 0 or at least 1s", field)
+			c.reject(field, "", "%s must be 0 or at least 1s", field)
 		}
 	}
 	if maxAge, ok := c.period("imageMaximumGCAge"); ok && maxAge > 0 {
@@ -63,7 +63,7 @@ func (c *configCheck) ages() {
 			minAge = 2 * time.Minute // the kubelet's default
 		}
 		if maxAge <= minAge {
-			c.rejects("imageMaximumGCAge", "", "imageMaximumGCAge (%s) must be more than imageMinimumGCAge (%s)", maxAge, minAge)
+			c.reject("imageMaximumGCAge", "", "imageMaximumGCAge (%s) must be more than imageMinimumGCAge (%s)", maxAge, minAge)
 		}
 	}
 }
@@ -74,39 +74,39 @@ var enforcements = map[string]string{
 	"kube-reserved": "kubeReservedCgroup", "kube-reserved-compressible": "kubeReservedCgroup",
 }
 
-// enforcement checks enforceNodeAllocatable and the fields that depend on it.
-func (c *configCheck) enforcement() {
+// checkEnforcement checks enforceNodeAllocatable and the fields that depend on it.
+func (c *configCheck) checkEnforcement() {
 	listed, _ := c.start.Config["enforceNodeAllocatable"].([]any)
-	for _, one := range listed {
-		name, isText := one.(string)
+	for _, entry := range listed {
+		name, isText := entry.(string)
 		needs, known := enforcements[name]
 		switch {
-		case !isText: // list reports this entry
+		case !isText: // checkList reports this entry
 		case !known:
 			fix := ""
 			if near := userdata.Nearest(name, []string{"kube-reserved", "none", "pods", "system-reserved"}); near != "" {
 				fix = "write " + near
 			}
-			c.rejects("enforceNodeAllocatable", fix,
+			c.reject("enforceNodeAllocatable", fix,
 				"an entry of enforceNodeAllocatable%s must be one of none, pods, system-reserved, kube-reserved", userdata.Quoted(name))
 		case needs != "" && !c.isSet(needs):
-			c.rejects("enforceNodeAllocatable", "set "+needs, "enforceNodeAllocatable has %s without %s", name, needs)
+			c.reject("enforceNodeAllocatable", "set "+needs, "enforceNodeAllocatable has %s without %s", name, needs)
 		case name == "none" && len(listed) > 1:
-			c.rejects("enforceNodeAllocatable", "remove the other entries", "enforceNodeAllocatable has none and other entries")
+			c.reject("enforceNodeAllocatable", "remove the other entries", "enforceNodeAllocatable has none and other entries")
 		}
 	}
 	for _, field := range []string{"systemReservedCgroup", "kubeReservedCgroup"} {
 		if c.isSet(field) && c.isSet("reservedSystemCPUs") {
-			c.rejects(field, "remove one of them", "%s cannot be combined with reservedSystemCPUs", field)
+			c.reject(field, "remove one of them", "%s cannot be combined with reservedSystemCPUs", field)
 		}
 	}
 }
 
-// pulls reports a maxParallelImagePulls above 1 where serializeImagePulls is true.
-func (c *configCheck) pulls() {
+// checkPulls reports a maxParallelImagePulls above 1 where serializeImagePulls is true.
+func (c *configCheck) checkPulls() {
 	serial, _ := c.start.Config["serializeImagePulls"].(bool)
 	if parallel, ok := c.start.Config["maxParallelImagePulls"].(float64); ok && serial && parallel > 1 {
-		c.rejects("maxParallelImagePulls", "set serializeImagePulls to false",
+		c.reject("maxParallelImagePulls", "set serializeImagePulls to false",
 			"maxParallelImagePulls must be 1 where serializeImagePulls is true")
 	}
 }

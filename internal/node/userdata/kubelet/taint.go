@@ -43,22 +43,22 @@ func parseTaint(s string) (t requirements.Taint, ok bool) {
 	return t, IsKey(key) && (value == "" || IsLabelValue(value)) && slices.Contains(effects, effect)
 }
 
-// RightTaints returns the taints with the startup taint, without duplicates. The startup taint replaces each
+// CorrectTaints returns the taints with the startup taint, without duplicates. The startup taint replaces each
 // misspelling of it, and each taint that is invalid.
-func RightTaints(all []string) []string {
+func CorrectTaints(all []string) []string {
 	var out []string
 	startup := bootstrap.Unregistered().String()
-	for _, one := range all {
-		t, ok := parseTaint(one)
-		key, _, _ := strings.Cut(one, ":")
+	for _, text := range all {
+		t, ok := parseTaint(text)
+		key, _, _ := strings.Cut(text, ":")
 		key, _, _ = strings.Cut(key, "=")
 		if meant, _ := isStartup(key); meant || !ok {
-			one = startup
+			text = startup
 		} else {
-			one = t.String()
+			text = t.String()
 		}
-		if !slices.Contains(out, one) {
-			out = append(out, one)
+		if !slices.Contains(out, text) {
+			out = append(out, text)
 		}
 	}
 	if !slices.Contains(out, startup) {
@@ -67,9 +67,9 @@ func RightTaints(all []string) []string {
 	return out
 }
 
-// Registered adds the taints that the node registers with to r.Out: the taints of the last flag, or without a flag
+// AddTaints adds the taints that the node registers with to r.Out: the taints of the last flag, or, without a flag,
 // those of the configuration. It reports flags and taints that have no effect, and invalid taints.
-func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
+func AddTaints(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	var last *userdata.Argument
 	for i := range args {
 		if args[i].Name == "register-with-taints" {
@@ -82,7 +82,7 @@ func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) 
 		}
 	}
 	if last == nil {
-		configTaints(r, s)
+		addConfigTaints(r, s)
 		return
 	}
 	r.Flag = last
@@ -90,29 +90,29 @@ func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) 
 		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, last.At, "the flag --register-with-taints wins over registerWithTaints of the kubelet's configuration, whose taints are lost").
 			Suggest("write taints into the NodePool: spec.template.spec.taints or startupTaints", "")
 	}
-	for _, one := range strings.Split(last.Value, ",") {
-		if one == "" {
+	for _, text := range strings.Split(last.Value, ",") {
+		if text == "" {
 			continue
 		}
-		t, ok := parseTaint(one)
-		if strings.Contains(one, "…") {
+		t, ok := parseTaint(text)
+		if strings.Contains(text, "…") {
 			r.Starts[0].Hidden = true
 			continue
 		}
 		if !ok {
-			wrongTaint(r, one, last.At, s.By)
+			reportInvalidTaint(r, text, last.At, s.By)
 			continue
 		}
 		r.Out.Taints = append(r.Out.Taints, userdata.Taint{Taint: t, At: last.At})
 	}
 }
 
-// wrongTaint reports a taint that the kubelet cannot parse. by is the program that starts the kubelet.
-func wrongTaint(r *userdata.Reader, one string, spot userdata.Spot, by string) {
-	key, effect, _ := strings.Cut(one, ":")
+// reportInvalidTaint reports a taint that the kubelet cannot parse. by is the program that starts the kubelet.
+func reportInvalidTaint(r *userdata.Reader, text string, spot userdata.Spot, by string) {
+	key, effect, _ := strings.Cut(text, ":")
 	key, _, _ = strings.Cut(key, "=")
 	name := "a taint"
-	if IsKey(key) && userdata.IsTelling(key) {
+	if IsKey(key) && userdata.IsQuotable(key) {
 		name = "the taint " + key
 	}
 	p := r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot,
@@ -137,21 +137,21 @@ func startupText(by string) string {
 	return bootstrap.Unregistered().String()
 }
 
-// configTaints adds the taints of registerWithTaints in the kubelet's configuration to r.Out.
-func configTaints(r *userdata.Reader, s userdata.Start) {
+// addConfigTaints adds the taints of registerWithTaints in the kubelet's configuration to r.Out.
+func addConfigTaints(r *userdata.Reader, s userdata.Start) {
 	spot := s.Spots["registerWithTaints"]
 	all, ok := s.Config["registerWithTaints"].([]any)
 	if _, given := s.Config["registerWithTaints"]; given && !ok {
 		r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot, "registerWithTaints must be a list of tables with key, value and effect, and the kubelet does not start with it")
 	}
-	for _, one := range all {
-		table, _ := one.(map[string]any)
+	for _, entry := range all {
+		table, _ := entry.(map[string]any)
 		key, _ := table["key"].(string)
 		value, _ := table["value"].(string)
 		effect, _ := table["effect"].(string)
 		t, ok := parseTaint(key + "=" + value + ":" + effect)
 		if !ok {
-			wrongTaint(r, key+"="+value+":"+effect, spot, s.By)
+			reportInvalidTaint(r, key+"="+value+":"+effect, spot, s.By)
 			continue
 		}
 		r.Out.Taints = append(r.Out.Taints, userdata.Taint{Taint: t, At: spot})
@@ -174,7 +174,7 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 	}
 	for _, t := range r.Out.Taints {
 		if meant, old := isStartup(t.Key); meant {
-			misspelt(r, t, old)
+			reportMisspelt(r, t, old)
 			return
 		}
 	}
@@ -218,7 +218,7 @@ func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 		if !slices.ContainsFunc(all, func(f string) bool { return strings.HasPrefix(f, "--register-with-taints") }) {
 			all = append(all, StartupFlag)
 		}
-		if flags := Corrected(all); len(flags) > 0 {
+		if flags := CorrectArguments(all); len(flags) > 0 {
 			return "write", ExtraArgs + " '" + strings.Join(flags, " ") + "'"
 		}
 		return "add to the word behind " + ExtraArgs, StartupFlag
@@ -233,8 +233,8 @@ func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 	return "add to -KubeletExtraArgs", StartupFlag
 }
 
-// misspelt reports a taint that is meant to be the startup taint but differs from it. old: it has a former name.
-func misspelt(r *userdata.Reader, t userdata.Taint, old bool) {
+// reportMisspelt reports a taint that is meant to be the startup taint but differs from it. old: it has a former name.
+func reportMisspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	want := bootstrap.Unregistered()
 	kind, cause := userdata.TaintMisspelt, fmt.Sprintf("the startup taint is misspelt%s: it is %s", userdata.Quoted(t.Key), want)
 	switch {
@@ -250,17 +250,17 @@ func misspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	}
 }
 
-// Labels adds the labels that the node registers with to r.Out, and reports labels with which the kubelet does not
+// AddLabels adds the labels that the node registers with to r.Out, and reports labels with which the kubelet does not
 // start.
-func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
+func AddLabels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	labels := map[string]userdata.Label{}
 	for _, a := range args {
 		if a.Name != "node-labels" {
 			continue
 		}
-		for _, one := range strings.Split(a.Value, ",") {
-			key, value, ok := strings.Cut(strings.TrimSpace(one), "=")
-			if one == "" || strings.Contains(one, "…") {
+		for _, label := range strings.Split(a.Value, ",") {
+			key, value, ok := strings.Cut(strings.TrimSpace(label), "=")
+			if label == "" || strings.Contains(label, "…") {
 				continue
 			}
 			spot := userdata.FirstKnown(s.Labels[key], a.At)
@@ -279,17 +279,17 @@ func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	}
 }
 
-// judgeLabel reports a label with which the kubelet does not start, and then returns false. The problem has the key if
-// that may be repeated.
+// judgeLabel reports a label with which the kubelet does not start, and then returns false. The problem contains the
+// key if that may be quoted.
 func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by string) bool {
 	name, fix := "a label of --node-labels", "write key=value,key=value, without blanks or quotes"
 	if by == userdata.BySetting {
 		name, fix = "a label of settings.kubernetes.node-labels", ""
 	}
-	if userdata.IsTelling(key) {
+	if userdata.IsQuotable(key) {
 		name = "the label " + key
 	}
-	const refused = ", and the kubelet does not start with it"
+	const doesNotStart = ", and the kubelet does not start with it"
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
 	case IsKubernetes(key) && !IsKubeletsOwn(key):
@@ -300,18 +300,18 @@ func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by st
 		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the kubelet is not allowed to set %s on its own node, because %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")
 	case !IsKey(key):
 		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the key of %s is invalid%s%s", name,
-			whyNoKey(key), refused).Suggest(fix, "")
+			keyProblem(key), doesNotStart).Suggest(fix, "")
 	case value != "" && !IsLabelValue(value):
 		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot,
-			"the value of %s is invalid: it must be at most 63 letters, digits, dashes, dots and underscores%s", name, refused).Suggest(fix, "")
+			"the value of %s is invalid: it must be at most 63 letters, digits, dashes, dots and underscores%s", name, doesNotStart).Suggest(fix, "")
 	default:
 		return true
 	}
 	return false
 }
 
-// whyNoKey returns why the key of a label is invalid; empty if that is obvious.
-func whyNoKey(key string) string {
+// keyProblem returns why the key of a label is invalid; empty if that is obvious.
+func keyProblem(key string) string {
 	_, name, _ := strings.Cut(key, "/")
 	switch {
 	case strings.Contains(name, "/"):
@@ -322,10 +322,10 @@ func whyNoKey(key string) string {
 	return ""
 }
 
-// plainLabels reports whether a text is a list of valid labels, key=value,key=value.
-func plainLabels(value string) bool {
-	for _, one := range strings.Split(value, ",") {
-		key, value, ok := strings.Cut(one, "=")
+// arePlainLabels reports whether a text is a list of valid labels, key=value,key=value.
+func arePlainLabels(value string) bool {
+	for _, label := range strings.Split(value, ",") {
+		key, value, ok := strings.Cut(label, "=")
 		if !ok || !IsKey(key) || value != "" && !IsLabelValue(value) {
 			return false
 		}
@@ -368,8 +368,8 @@ func IsKey(s string) bool {
 	if domain == "" || len(domain) > 253 || strings.Trim(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" {
 		return false
 	}
-	for _, one := range strings.Split(domain, ".") {
-		if one == "" || strings.HasPrefix(one, "-") || strings.HasSuffix(one, "-") {
+	for _, part := range strings.Split(domain, ".") {
+		if part == "" || strings.HasPrefix(part, "-") || strings.HasSuffix(part, "-") {
 			return false
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	TypeTable  = "a table"
 )
 
-// TypeName returns the name in problems of the type of a value from TOML or JSON.
+// TypeName returns the name that problems use for the type of a value from TOML or JSON.
 func TypeName(value any) string {
 	switch value.(type) {
 	case int64, float64:

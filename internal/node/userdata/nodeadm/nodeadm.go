@@ -59,8 +59,8 @@ var nodeConfigFields = map[string]string{
 	"spec.containerd":            "config baseRuntimeSpec",
 }
 
-// oneConfig is one NodeConfig of the user data.
-type oneConfig struct {
+// configPart is one NodeConfig of the user data.
+type configPart struct {
 	doc   map[string]any
 	spots map[string]userdata.Spot // by path: "spec.kubelet.config.maxPods"
 	at    userdata.Spot
@@ -68,28 +68,28 @@ type oneConfig struct {
 
 // Read reads the NodeConfigs that nodeadm merges, in their order. It adds no start if one of them cannot be read.
 func Read(r *userdata.Reader, parts []userdata.Text) {
-	var all []oneConfig
+	var all []configPart
 	for _, t := range parts {
-		one, ok := readConfig(r, t)
+		part, ok := readConfig(r, t)
 		if !ok {
 			return
 		}
-		all = append(all, one)
+		all = append(all, part)
 	}
 	if len(all) == 0 {
 		return
 	}
-	overridden(r, all)
+	reportOverridden(r, all)
 	merged, spots := map[string]any{}, map[string]userdata.Spot{}
-	for i, one := range all {
-		for path, spot := range one.spots {
+	for i, part := range all {
+		for path, spot := range part.spots {
 			// Flags of all NodeConfigs take effect, so each keeps its position.
 			if path == "spec.kubelet.flags" || strings.HasPrefix(path, "spec.kubelet.flags.") {
 				path = fmt.Sprintf("%d:%s", i, path)
 			}
 			spots[path] = spot
 		}
-		merge(merged, one.doc)
+		merge(merged, part.doc)
 	}
 	var config nodeConfig
 	data, err := json.Marshal(merged)
@@ -101,11 +101,11 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 			"the NodeConfigs cannot be merged: a field has different types in two of them")
 		return
 	}
-	addNodeadm(r, config, all, spots)
+	addStart(r, config, all, spots)
 }
 
-// addNodeadm adds the start of the kubelet by nodeadm, unless spec.cluster is incomplete.
-func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots map[string]userdata.Spot) {
+// addStart adds the start of the kubelet by nodeadm, unless spec.cluster is incomplete.
+func addStart(r *userdata.Reader, config nodeConfig, all []configPart, spots map[string]userdata.Spot) {
 	cluster := config.Spec.Cluster
 	s := userdata.Start{
 		By:          userdata.ByNodeadm,
@@ -122,8 +122,8 @@ func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots ma
 	for name := range s.Config {
 		s.Spots[name] = spots["spec.kubelet.config."+name]
 	}
-	for i, one := range all {
-		flags, _ := userdata.Dig(one.doc, "spec", "kubelet", "flags").([]any)
+	for i, part := range all {
+		flags, _ := userdata.Dig(part.doc, "spec", "kubelet", "flags").([]any)
 		for j, f := range flags {
 			line, _ := f.(string)
 			spot := spots[fmt.Sprintf("%d:spec.kubelet.flags.%d", i, j)]
@@ -154,46 +154,46 @@ func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots ma
 
 // readConfig parses one NodeConfig like nodeadm and checks it. It returns false if nodeadm cannot parse the text, or if
 // the text is known only on the instance.
-func readConfig(r *userdata.Reader, t userdata.Text) (oneConfig, bool) {
-	one := oneConfig{at: t.At, spots: map[string]userdata.Spot{}}
-	bad := func(spot userdata.Spot, format string, args ...any) (oneConfig, bool) {
+func readConfig(r *userdata.Reader, t userdata.Text) (configPart, bool) {
+	part := configPart{at: t.At, spots: map[string]userdata.Spot{}}
+	reject := func(spot userdata.Spot, format string, args ...any) (configPart, bool) {
 		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, spot, "is not a NodeConfig: "+format, args...)
-		return one, false
+		return part, false
 	}
 	if t.Vague {
 		r.Opaque = append(r.Opaque, "the NodeConfig at "+t.At.String()+" has words in it that only the instance knows")
-		return one, false
+		return part, false
 	}
-	if err := yaml.Unmarshal([]byte(t.Body), &one.doc); err != nil {
-		return bad(userdata.SpotOfYAML(err, t.At), "it is not valid YAML%s", userdata.PlainYAML(err))
+	if err := yaml.Unmarshal([]byte(t.Body), &part.doc); err != nil {
+		return reject(userdata.SpotOfYAML(err, t.At), "it is not valid YAML%s", userdata.PlainYAML(err))
 	}
-	one.spots = userdata.SpotsOfYAML(t)
-	version, _ := one.doc["apiVersion"].(string)
-	kind, _ := one.doc["kind"].(string)
+	part.spots = userdata.SpotsOfYAML(t)
+	version, _ := part.doc["apiVersion"].(string)
+	kind, _ := part.doc["kind"].(string)
 	switch {
 	case kind != "NodeConfig":
-		return bad(userdata.FirstKnown(one.spots["kind"], t.At), "its kind must be NodeConfig")
+		return reject(userdata.FirstKnown(part.spots["kind"], t.At), "its kind must be NodeConfig")
 	case version != nodeConfigVersion:
-		return bad(userdata.FirstKnown(one.spots["apiVersion"], t.At), "its apiVersion must be %s", nodeConfigVersion)
+		return reject(userdata.FirstKnown(part.spots["apiVersion"], t.At), "its apiVersion must be %s", nodeConfigVersion)
 	}
 	var shape nodeConfig
-	data, err := json.Marshal(one.doc)
+	data, err := json.Marshal(part.doc)
 	if err == nil {
 		err = json.Unmarshal(data, &shape)
 	}
 	if err != nil {
 		path, text := shapeError(err)
-		return bad(userdata.FirstKnown(one.spots[path], t.At), "%s", text)
+		return reject(userdata.FirstKnown(part.spots[path], t.At), "%s", text)
 	}
-	unknownFields(r, one)
-	judgeNodeadmValues(r, one, shape)
-	judgeNodeadmGates(r, one)
-	moreDocuments(r, t)
-	return one, true
+	reportUnknownFields(r, part)
+	judgeNodeadmValues(r, part, shape)
+	judgeNodeadmGates(r, part)
+	reportMoreDocuments(r, t)
+	return part, true
 }
 
-// moreDocuments reports YAML documents after the first one of a part, which nodeadm does not read.
-func moreDocuments(r *userdata.Reader, t userdata.Text) {
+// reportMoreDocuments reports YAML documents after the first one of a part, which nodeadm does not read.
+func reportMoreDocuments(r *userdata.Reader, t userdata.Text) {
 	hasContent, n := false, 0 // n is the number of lines before this one
 	for line := range strings.Lines(t.Body) {
 		line = strings.TrimSpace(line)
@@ -211,22 +211,22 @@ func moreDocuments(r *userdata.Reader, t userdata.Text) {
 	}
 }
 
-// unknownFields reports fields that nodeadm does not know and ignores.
-func unknownFields(r *userdata.Reader, one oneConfig) {
+// reportUnknownFields reports fields that nodeadm does not know and ignores.
+func reportUnknownFields(r *userdata.Reader, part configPart) {
 	for _, table := range slices.Sorted(maps.Keys(nodeConfigFields)) {
-		here := one.doc
+		fields := part.doc
 		if table != "" {
-			here, _ = userdata.Dig(one.doc, strings.Split(table, ".")...).(map[string]any)
+			fields, _ = userdata.Dig(part.doc, strings.Split(table, ".")...).(map[string]any)
 		}
 		known := strings.Fields(nodeConfigFields[table])
-		for _, name := range slices.Sorted(maps.Keys(here)) {
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			if slices.Contains(known, name) {
 				continue
 			}
 			path := strings.TrimPrefix(table+"."+name, ".")
 			p := r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss,
-				userdata.FirstKnown(one.spots[path], one.at), "nodeadm does not know this field%s%s of a NodeConfig, and ignores it",
-				userdata.Quoted(name), userdata.Within(table))
+				userdata.FirstKnown(part.spots[path], part.at), "nodeadm does not know this field%s%s of a NodeConfig, and ignores it",
+				userdata.Quoted(name), userdata.InTable(table))
 			if near := userdata.Nearest(name, known); near != "" {
 				p.Suggest("write", near)
 			} else {
@@ -240,28 +240,28 @@ func unknownFields(r *userdata.Reader, one oneConfig) {
 var diskStrategies = []string{"RAID0", "RAID10", "Mount", "None"}
 
 // judgeNodeadmValues reports values with which nodeadm fails before the kubelet starts.
-func judgeNodeadmValues(r *userdata.Reader, one oneConfig, shape nodeConfig) {
-	strategy := userdata.Dig(one.doc, "spec", "instance", "localStorage", "strategy")
+func judgeNodeadmValues(r *userdata.Reader, part configPart, shape nodeConfig) {
+	strategy := userdata.Dig(part.doc, "spec", "instance", "localStorage", "strategy")
 	name, isText := strategy.(string)
 	isKnown := func(s string) bool { return strings.EqualFold(s, name) }
 	if strategy != nil && name != "" && !slices.ContainsFunc(diskStrategies, isKnown) || strategy != nil && !isText {
 		p := r.Report(userdata.NodeConfigBroken, userdata.Likely, userdata.NeverJoins,
-			userdata.FirstKnown(one.spots["spec.instance.localStorage.strategy"], one.at),
+			userdata.FirstKnown(part.spots["spec.instance.localStorage.strategy"], part.at),
 			"spec.instance.localStorage.strategy must be one of RAID0, RAID10, Mount, and nodeadm fails on instances with local disks")
 		p.Suggest("choose one of them", "")
 	}
 	if _, ok := userdata.DecodeTOML(shape.Spec.Containerd.Config); !ok {
 		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins,
-			userdata.FirstKnown(one.spots["spec.containerd.config"], one.at),
+			userdata.FirstKnown(part.spots["spec.containerd.config"], part.at),
 			"spec.containerd.config is not valid TOML, and nodeadm fails before it starts the kubelet").Suggest("correct it", "")
 	}
 }
 
 // judgeNodeadmGates reports feature gates that nodeadm ignores, and the node names that InstanceIdNodeName results in.
-func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
-	gates, _ := userdata.Dig(one.doc, "spec", "featureGates").(map[string]any)
+func judgeNodeadmGates(r *userdata.Reader, part configPart) {
+	gates, _ := userdata.Dig(part.doc, "spec", "featureGates").(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		spot := userdata.FirstKnown(one.spots["spec.featureGates."+name], one.at)
+		spot := userdata.FirstKnown(part.spots["spec.featureGates."+name], part.at)
 		_, ofKubelet := kubelet.KubeletGates[name]
 		switch {
 		case slices.Contains(kubelet.NodeadmGates, name):
@@ -279,7 +279,7 @@ func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
 		}
 	}
 	if on, _ := gates["InstanceIdNodeName"].(bool); on {
-		r.NamedByInstance(userdata.FirstKnown(one.spots["spec.featureGates.InstanceIdNodeName"], one.at),
+		r.ReportNamedByInstance(userdata.FirstKnown(part.spots["spec.featureGates.InstanceIdNodeName"], part.at),
 			"InstanceIdNodeName names nodes by their instance ID")
 	}
 }
@@ -314,7 +314,7 @@ func shapeError(err error) (path, text string) {
 		return "", "a field has a value that it cannot have"
 	}
 	field := wrong.Field
-	for !userdata.IsTelling(field) && field != "" { // a key that the user chose may be a secret
+	for !userdata.IsQuotable(field) && field != "" { // a key that the user chose may be a secret
 		field = field[:max(strings.LastIndexByte(field, '.'), 0)]
 	}
 	kinds := map[string]string{"string": "text", "bool": "true or false", "map": "a table", "struct": "a table", "slice": "a list"}

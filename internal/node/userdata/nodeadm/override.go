@@ -8,10 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// overridden reports values of a NodeConfig that a later NodeConfig overrides.
-func overridden(r *userdata.Reader, all []oneConfig) {
-	for i, one := range all[:len(all)-1] {
-		spec, _ := one.doc["spec"].(map[string]any)
+// reportOverridden reports values of a NodeConfig that a later NodeConfig overrides.
+func reportOverridden(r *userdata.Reader, all []configPart) {
+	for i, part := range all[:len(all)-1] {
+		spec, _ := part.doc["spec"].(map[string]any)
 		for _, l := range kubelet.Leaves("spec", spec) {
 			if l.Value == nil || strings.HasPrefix(l.Path, "spec.kubelet.flags") || kubelet.IsIdentity(l.Path) && r.In.Endpoint == "" {
 				continue
@@ -26,10 +26,10 @@ func overridden(r *userdata.Reader, all []oneConfig) {
 					continue
 				}
 				by := "a later NodeConfig"
-				if later.at.Part == r.Ours && r.Ours > 0 {
+				if later.at.Part == r.OurPart && r.OurPart > 0 {
 					by = "the NodeConfig that Joiner writes"
 				}
-				kubelet.DoesNotCount(r, userdata.FirstKnown(one.spots[l.Path], one.at), l, value, by)
+				kubelet.ReportOverridden(r, userdata.FirstKnown(part.spots[l.Path], part.at), l, value, by)
 				break
 			}
 		}

@@ -28,15 +28,17 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expected readings of the 
 // sample is one file of the corpus: its description, the known facts, user data, and the expected reading, separated by
 // lines of dashes.
 type sample struct {
-	about, head string // as written
+	about, head string // the description, and the whole text before the first ruler
 	input       userdata.Input
-	pack        []string // encodings of the user data: "gzip", "base64"
-	alone       bool     // nothing is merged into it
-	body, want  string
+	pack        []string // changes of the user data before it is read, in order: see transform
+	alone       bool     // the user data is read without Joiner's part
+	body, want  string   // user data, and the expected reading
 }
 
+// ruler separates the sections of a file.
 const ruler = "\n----\n"
 
+// parse reads a file of the corpus.
 func parse(t testing.TB, file string) sample {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -78,12 +80,12 @@ func parse(t testing.TB, file string) sample {
 	return s
 }
 
-// read merges the sample's user data if its family requires it, and reads it.
+// read reads the sample's user data, merged with Joiner's part unless the family is Custom or the sample is alone.
 func (s sample) read(t *testing.T) string {
 	t.Helper()
 	s.input.Own = s.body
 	for _, how := range s.pack {
-		s.input.Own = packed(t, s.input.Own, how)
+		s.input.Own = transform(t, s.input.Own, how)
 	}
 	if s.input.Family != catalog.Custom && !s.alone {
 		pods := int64(29)
@@ -98,10 +100,12 @@ func (s sample) read(t *testing.T) string {
 		}
 		s.input.Data = data
 	}
-	return write(reading.Read(s.input))
+	return formatReading(reading.Read(s.input))
 }
 
-func packed(t *testing.T, body, how string) string {
+// transform changes user data: it encodes or compresses it, ends lines with CR LF, cuts off the end, or makes it too
+// long.
+func transform(t *testing.T, body, how string) string {
 	t.Helper()
 	switch how {
 	case "base64":
@@ -127,8 +131,8 @@ func packed(t *testing.T, body, how string) string {
 	return ""
 }
 
-// write formats a reading like the corpus.
-func write(r userdata.Reading) string {
+// formatReading formats a reading as in the files of the corpus.
+func formatReading(r userdata.Reading) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "form: %s\n", r.Form)
 	for _, v := range []struct {
@@ -136,14 +140,14 @@ func write(r userdata.Reading) string {
 		value userdata.Value
 	}{{"cluster", r.Cluster}, {"endpoint", r.Endpoint}, {"node-ip", r.NodeIP}, {"max-pods", r.MaxPods}, {"dns", r.ClusterDNS}} {
 		if v.value.IsSet() {
-			fmt.Fprintf(&b, "%s: %s%s\n", v.name, v.value.Text, place(v.value.At))
+			fmt.Fprintf(&b, "%s: %s%s\n", v.name, v.value.Text, spotText(v.value.At))
 		}
 	}
 	for _, t := range r.Taints {
-		fmt.Fprintf(&b, "taint: %s%s\n", t.Taint, place(t.At))
+		fmt.Fprintf(&b, "taint: %s%s\n", t.Taint, spotText(t.At))
 	}
 	for _, l := range r.Labels {
-		fmt.Fprintf(&b, "label: %s=%s%s\n", l.Key, l.Value, place(l.At))
+		fmt.Fprintf(&b, "label: %s=%s%s\n", l.Key, l.Value, spotText(l.At))
 	}
 	for _, f := range r.Kubelet.Flags {
 		fmt.Fprintf(&b, "flag: %s\n", f)
@@ -161,7 +165,8 @@ func write(r userdata.Reading) string {
 	return b.String()
 }
 
-func place(s userdata.Spot) string {
+// spotText formats a position in parentheses; empty if it is unknown.
+func spotText(s userdata.Spot) string {
 	if s == (userdata.Spot{}) {
 		return ""
 	}
@@ -189,7 +194,7 @@ func TestCorpus(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(s.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("the reading differs (-want +got):\n%s", diff)
 			}
 		})
 	}

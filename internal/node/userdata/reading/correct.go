@@ -16,20 +16,20 @@ type Correction struct {
 	MaxPods int    // max-pods to set if the image does not know the instance type; 0: not set
 }
 
-// Correct fixes the problems of the user's own user data, in.Own, that can be fixed without a decision of the user.
-// checks restricts the fixed problems to those with one of these values of Problem.Check; none means all. read returns
-// the problems of a candidate text. Each change reduces the total severity of the problems. Correct returns the text
-// unchanged if it can fix nothing.
+// Correct fixes the problems of the user's own user data, in.Own, that can be fixed without a decision of the user. If
+// checks are given, Correct fixes only problems whose Problem.Check is one of them. read returns the problems of a
+// candidate text. Each change reduces the total severity of the problems. Correct returns the text unchanged if it can
+// fix nothing.
 func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks ...string) string {
 	const maxChanges = 40 // each call of step reads several candidates
 	own := in.Own
 	problems := read(own)
 	for range maxChanges {
-		better, left, ok := step(in, own, problems, read, checks)
+		changed, remaining, ok := step(in, own, problems, read, checks)
 		if !ok {
 			break
 		}
-		own, problems = better, left
+		own, problems = changed, remaining
 	}
 	return own
 }
@@ -37,7 +37,7 @@ func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks
 // step makes one change to the text own, which has the problems. It returns the changed text and its problems; ok is
 // false if no change reduces the total severity.
 func step(in userdata.Input, own string, problems []userdata.Problem, read func(string) []userdata.Problem,
-	checks []string) (better string, left []userdata.Problem, ok bool) {
+	checks []string) (changed string, remaining []userdata.Problem, ok bool) {
 	for _, p := range problems {
 		if len(checks) > 0 && !slices.Contains(checks, p.Check()) || p.At.Part > 0 || p.At.Ours {
 			continue
@@ -46,34 +46,34 @@ func step(in userdata.Input, own string, problems []userdata.Problem, read func(
 			if text == own {
 				continue
 			}
-			if remaining := read(text); weight(remaining) < weight(problems) {
-				return text, remaining, true
+			if after := read(text); weight(after) < weight(problems) {
+				return text, after, true
 			}
 		}
 	}
 	return own, problems, false
 }
 
-// Grant applies the correction to the user's own user data. It returns the text unchanged if there is nothing to
-// change.
-func Grant(in userdata.Input, c Correction) string {
+// ApplyCorrection applies the correction to the user's own user data. It returns the text unchanged if there is nothing
+// to change.
+func ApplyCorrection(in userdata.Input, c Correction) string {
 	own := in.Own
 	if c.Flag != "" {
 		if text, ok := rewriteCall(in, own, strings.TrimLeft(c.Flag, "-")); ok {
 			own = text
 		} else {
-			own = withoutFlag(own, strings.TrimLeft(c.Flag, "-"))
+			own = removeFlag(own, strings.TrimLeft(c.Flag, "-"))
 		}
 	}
 	if c.MaxPods > 0 {
 		in.Own = own
-		own = limited(in, c.MaxPods)
+		own = setMaxPods(in, c.MaxPods)
 	}
 	if c.Program != "" {
-		own = eachCall(own, c.Program, func(string) string { return "true" })
+		own = replaceCalls(own, c.Program, func(string) string { return "true" })
 	}
 	if c.Forgive != "" {
-		own = eachCall(own, c.Forgive, func(call string) string { return call + " || true" })
+		own = replaceCalls(own, c.Forgive, func(call string) string { return call + " || true" })
 	}
 	return own
 }
@@ -83,11 +83,11 @@ func Grant(in userdata.Input, c Correction) string {
 func weight(all []userdata.Problem) int {
 	sum := 0
 	for _, p := range all {
-		one := map[userdata.Certainty]int{userdata.Certain: 9, userdata.Likely: 3, userdata.Possible: 1}[p.Certainty]
+		severity := map[userdata.Certainty]int{userdata.Certain: 9, userdata.Likely: 3, userdata.Possible: 1}[p.Certainty]
 		if p.Harm == userdata.NeverJoins {
-			one *= 100
+			severity *= 100
 		}
-		sum += one
+		sum += severity
 	}
 	return sum
 }
@@ -98,33 +98,33 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	l := linesOf(own)
 	switch p.Kind {
 	case userdata.TooLong:
-		return []string{shorter(own)}
+		return []string{shorten(own)}
 	case userdata.ProxyCatches:
-		return []string{l.replaced(p.At.Line, func(line string) string { return kubelet.Excepted(line, p.Write) })}
+		return []string{l.replaceLine(p.At.Line, func(line string) string { return kubelet.AddToNoProxy(line, p.Write) })}
 	case userdata.OtherArch:
-		return []string{l.replaced(p.At.Line, counterpart), l.replaced(p.At.Line, queryingArch)}
+		return []string{l.replaceLine(p.At.Line, swapArch), l.replaceLine(p.At.Line, queryArch)}
 	case userdata.UnknownPart:
-		if in.Family != userdata.FamilyCustom || parsed(own) == nil {
-			return nothing(in)
+		if in.Family != userdata.FamilyCustom || parseScript(own) == nil {
+			return emptyCandidate(in)
 		}
 		return []string{"#!/bin/bash\n" + own}
 	case userdata.ScriptBroken:
 		return []string{
 			strings.ReplaceAll(own, "\r\n", "\n"), "#!/bin/bash\n" + own,
-			l.replaced(p.At.Line, func(line string) string { return line + quoteAt(line, p.At.Column) }),
+			l.replaceLine(p.At.Line, func(line string) string { return line + quoteAt(line, p.At.Column) }),
 		}
 	case userdata.NeverReached:
-		return []string{l.replaced(p.At.Line, func(string) string { return "true" })}
+		return []string{l.replaceLine(p.At.Line, func(string) string { return "true" })}
 	case userdata.SettingUnknown, userdata.SettingInvalid, userdata.NodeConfigBroken, userdata.BadMIME,
 		userdata.OtherFamily, userdata.Unwritable:
-		return valid(in, own, l, p)
+		return settingCandidates(in, own, l, p)
 	default:
 	}
 	switch {
 	case userdata.FormOf(own) != userdata.FormScript:
-		return settings(l, p)
+		return lineCandidates(l, p)
 	case bootWords(own) == nil && (p.Kind == userdata.NothingJoins || p.Kind == userdata.Obscure):
-		return joining(in, own)
+		return joiningCandidate(in, own)
 	}
 	if text, ok := rewriteCall(in, own, ""); ok {
 		return []string{text}
@@ -132,42 +132,43 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	return nil
 }
 
-// valid returns texts without the setting that p reports. A script keeps the line with the setting, because the line
-// may be the call of bootstrap.sh.
-func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string {
+// settingCandidates returns texts in which the setting that p reports is corrected or removed, and empty user data. A
+// script keeps the line with the setting, because the line may be the call of bootstrap.sh.
+func settingCandidates(in userdata.Input, own string, l lines, p userdata.Problem) []string {
 	if userdata.FormOf(own) == userdata.FormScript && (p.Kind == userdata.SettingUnknown || p.Kind == userdata.SettingInvalid) {
-		return withoutGates(l, p)
+		return gateCandidates(l, p)
 	}
-	return append(settings(l, p), nothing(in)...)
+	return append(lineCandidates(l, p), emptyCandidate(in)...)
 }
 
-// settings returns texts that may fix the line of a setting: with the similar known name, with a bracket or quote at
-// its end, or without the line.
-func settings(l lines, p userdata.Problem) []string {
+// lineCandidates returns texts that may fix the line of a setting: with the similar known name, with a bracket or quote
+// at its end, or without the line.
+func lineCandidates(l lines, p userdata.Problem) []string {
 	var out []string
 	if p.Write != "" && p.At.Column > 0 {
-		out = append(out, l.replaced(p.At.Line, func(line string) string { return renamed(line, p.At.Column, p.Write) }))
+		out = append(out, l.replaceLine(p.At.Line, func(line string) string { return replaceWord(line, p.At.Column, p.Write) }))
 	}
 	for _, end := range []string{"]", `"`, `'`, "}"} {
-		out = append(out, l.replaced(p.At.Line, func(line string) string { return line + end }))
+		out = append(out, l.replaceLine(p.At.Line, func(line string) string { return line + end }))
 	}
 	if userdata.FormOf(strings.Join(l, "\n")) == userdata.FormScript {
 		return out // a line of a script does more than set a value
 	}
-	return append(out, l.without(p.At.Line))
+	return append(out, l.removeLine(p.At.Line))
 }
 
-// nothing returns empty user data as a candidate: for all families but Custom, Joiner's own part suffices to join.
-func nothing(in userdata.Input) []string {
+// emptyCandidate returns empty user data as a candidate: for all families but Custom, Joiner's own part suffices to
+// join.
+func emptyCandidate(in userdata.Input) []string {
 	if in.Family == userdata.FamilyCustom {
 		return nil
 	}
 	return []string{""}
 }
 
-// joining returns the script with a call of bootstrap.sh at its end. It returns no candidate for other families than
-// Custom and for other forms.
-func joining(in userdata.Input, own string) []string {
+// joiningCandidate returns the script with a call of bootstrap.sh at its end. It returns no candidate for other
+// families than Custom and for other forms.
+func joiningCandidate(in userdata.Input, own string) []string {
 	if in.Cluster == "" || in.Family != userdata.FamilyCustom || userdata.FormOf(own) != userdata.FormScript {
 		return nil
 	}
@@ -180,8 +181,8 @@ type lines []string
 
 func linesOf(text string) lines { return strings.Split(text, "\n") }
 
-// replaced returns the text with one line changed; unchanged if it has no such line. number starts at 1.
-func (l lines) replaced(number int, change func(string) string) string {
+// replaceLine returns the text with one line changed; unchanged if it has no line with this number. number starts at 1.
+func (l lines) replaceLine(number int, change func(string) string) string {
 	if number < 1 || number > len(l) {
 		return strings.Join(l, "\n")
 	}
@@ -190,8 +191,8 @@ func (l lines) replaced(number int, change func(string) string) string {
 	return strings.Join(out, "\n")
 }
 
-// without returns the text without one line; unchanged if it has no such line. number starts at 1.
-func (l lines) without(number int) string {
+// removeLine returns the text without one line; unchanged if it has no line with this number. number starts at 1.
+func (l lines) removeLine(number int) string {
 	if number < 1 || number > len(l) {
 		return strings.Join(l, "\n")
 	}
@@ -206,8 +207,8 @@ func quoteAt(line string, column int) string {
 	return line[column-1 : column]
 }
 
-// renamed returns a line in which word replaces the word that begins at a column.
-func renamed(line string, column int, word string) string {
+// replaceWord returns a line in which word replaces the word that begins at a column.
+func replaceWord(line string, column int, word string) string {
 	if column > len(line) {
 		return line
 	}
@@ -215,12 +216,12 @@ func renamed(line string, column int, word string) string {
 	return line[:column-1] + word + rest
 }
 
-// counterparts are the names of the two architectures in downloads, in pairs.
-var counterparts = [][2]string{{"x86_64", "aarch64"}, {"amd64", "arm64"}}
+// archNames are the names of the two architectures in downloads, in pairs.
+var archNames = [][2]string{{"x86_64", "aarch64"}, {"amd64", "arm64"}}
 
-// counterpart returns a line with the name of one architecture replaced by the name of the other.
-func counterpart(line string) string {
-	for _, pair := range counterparts {
+// swapArch returns a line with the name of one architecture replaced by the name of the other.
+func swapArch(line string) string {
+	for _, pair := range archNames {
 		for i, word := range pair {
 			if strings.Contains(line, word) {
 				return strings.ReplaceAll(line, word, pair[1-i])
@@ -230,10 +231,10 @@ func counterpart(line string) string {
 	return line
 }
 
-// queryingArch returns a line that queries the architecture of the instance instead of naming it.
-func queryingArch(line string) string {
+// queryArch returns a line that queries the architecture of the instance instead of naming it.
+func queryArch(line string) string {
 	for i, query := range []string{"$(uname -m)", "$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/)"} {
-		for _, word := range counterparts[i] {
+		for _, word := range archNames[i] {
 			if strings.Contains(line, word) {
 				return strings.ReplaceAll(line, word, query)
 			}
@@ -242,8 +243,8 @@ func queryingArch(line string) string {
 	return line
 }
 
-// withoutFlag removes the lines with a flag of the kubelet from a list, as in a NodeConfig.
-func withoutFlag(own, name string) string {
+// removeFlag removes the lines with a flag of the kubelet from the lists of a NodeConfig.
+func removeFlag(own, name string) string {
 	l := slices.DeleteFunc(linesOf(own), func(line string) bool {
 		item, ok := strings.CutPrefix(strings.TrimSpace(line), "- ")
 		flag, _, _ := strings.Cut(strings.Trim(item, `"'`), "=")

@@ -13,41 +13,41 @@ func TestCorrect(t *testing.T) {
 	t.Parallel()
 	const head, call, taint = "#!/bin/bash\nexport TOKEN=verysecret\n", "/etc/eks/bootstrap.sh prod",
 		"--register-with-taints=karpenter.sh/unregistered:NoExecute"
-	right := head + call + " --kubelet-extra-args '" + taint + "'\n"
+	correct := head + call + " --kubelet-extra-args '" + taint + "'\n"
 	proxied := func(line string) string {
-		return strings.Replace(right, call, "cat <<EOF > /etc/systemd/system/kubelet.service.d/proxy.conf\n[Service]\n"+line+"\nEOF\n"+call, 1)
+		return strings.Replace(correct, call, "cat <<EOF > /etc/systemd/system/kubelet.service.d/proxy.conf\n[Service]\n"+line+"\nEOF\n"+call, 1)
 	}
 	tests := map[string]struct{ family, data, want string }{
-		"no problem": {"Custom", right, right},
-		"no taint":   {"Custom", head + call + "\n", right},
+		"no problem": {"Custom", correct, correct},
+		"no taint":   {"Custom", head + call + "\n", correct},
 		"an equals sign": {"Custom",
-			head + call + " --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n", right},
+			head + call + " --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n", correct},
 		"no quotes": {"Custom", head + call + " --kubelet-extra-args --v=2 " + taint + "\n",
 			head + call + " --kubelet-extra-args '--v=2 " + taint + "'\n"},
 		"former name": {"Custom",
-			head + call + " --kubelet-extra-args '--register-with-taints=karpenter.sh/uninitialized:NoExecute'\n", right},
+			head + call + " --kubelet-extra-args '--register-with-taints=karpenter.sh/uninitialized:NoExecute'\n", correct},
 		"two flags": {"Custom",
 			head + call + " --kubelet-extra-args '" + taint + " --register-with-taints=a=b:NoSchedule'\n",
 			head + call + " --kubelet-extra-args '" + taint + ",a=b:NoSchedule'\n"},
-		"removed flag":    {"Custom", head + call + " --kubelet-extra-args '--container-runtime=remote " + taint + "'\n", right},
-		"an unknown gate": {"Custom", head + call + " --kubelet-extra-args '--feature-gates=NoSuchGateAtAll=true " + taint + "'\n", right},
+		"removed flag":    {"Custom", head + call + " --kubelet-extra-args '--container-runtime=remote " + taint + "'\n", correct},
+		"an unknown gate": {"Custom", head + call + " --kubelet-extra-args '--feature-gates=NoSuchGateAtAll=true " + taint + "'\n", correct},
 		"a gate among others": {"Custom",
 			head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,NoSuchGateAtAll=true,AllBeta=true " + taint +
 				"'\n", head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,AllBeta=true " + taint + "'\n"},
-		"another cluster": {"Custom", strings.Replace(right, "prod", "staging", 1), right},
-		"no cluster":      {"Custom", strings.Replace(right, " prod", "", 1), right},
-		"another authority": {"Custom", strings.Replace(right, " prod", " prod --b64-cluster-ca T1RIRVI=", 1),
-			strings.Replace(right, " prod", " prod --b64-cluster-ca T1dO", 1)},
-		"an open quote":    {"Custom", strings.Replace(right, "NoExecute'", "NoExecute", 1), right},
-		"lines of Windows": {"Custom", strings.ReplaceAll(right, "\n", "\r\n"), right},
-		"no interpreter":   {"Custom", strings.TrimPrefix(right, "#!/bin/bash\n"), right},
-		"an early end":     {"Custom", strings.Replace(right, call, "exit 0\n"+call, 1), strings.Replace(right, call, "true\n"+call, 1)},
-		"nothing joins":    {"Custom", head, right},
+		"another cluster": {"Custom", strings.Replace(correct, "prod", "staging", 1), correct},
+		"no cluster":      {"Custom", strings.Replace(correct, " prod", "", 1), correct},
+		"another authority": {"Custom", strings.Replace(correct, " prod", " prod --b64-cluster-ca T1RIRVI=", 1),
+			strings.Replace(correct, " prod", " prod --b64-cluster-ca T1dO", 1)},
+		"an open quote":    {"Custom", strings.Replace(correct, "NoExecute'", "NoExecute", 1), correct},
+		"lines of Windows": {"Custom", strings.ReplaceAll(correct, "\n", "\r\n"), correct},
+		"no interpreter":   {"Custom", strings.TrimPrefix(correct, "#!/bin/bash\n"), correct},
+		"an early end":     {"Custom", strings.Replace(correct, call, "exit 0\n"+call, 1), strings.Replace(correct, call, "true\n"+call, 1)},
+		"nothing joins":    {"Custom", head, correct},
 		"a variable": {"Custom", head + call + " --kubelet-extra-args \"$ARGS\"\n",
 			head + call + " --kubelet-extra-args \"$ARGS\"\n"},
 		"program for another architecture": {"Custom",
-			strings.Replace(right, call, "curl -O https://example.com/agent-arm64\n"+call, 1),
-			strings.Replace(right, call, "curl -O https://example.com/agent-amd64\n"+call, 1)},
+			strings.Replace(correct, call, "curl -O https://example.com/agent-arm64\n"+call, 1),
+			strings.Replace(correct, call, "curl -O https://example.com/agent-amd64\n"+call, 1)},
 		"a setting": {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
 		"setting of a wrong type": {"Bottlerocket", "[settings.kubernetes]\nmax-pods = true\nevent-qps = 5\n",
 			"[settings.kubernetes]\nevent-qps = 5\n"},
@@ -65,14 +65,14 @@ func TestCorrect(t *testing.T) {
 			t.Parallel()
 			in := userdata.Input{Family: test.family, Cluster: "prod", CA: "T1dO", Arch: "amd64", Own: test.data}
 			read := func(own string) []userdata.Problem {
-				one := in
-				one.Own = own
+				candidate := in
+				candidate.Own = own
 				if test.family != "Custom" {
-					if p, ok := Foreign(one); ok {
+					if p, ok := MergeProblem(candidate); ok {
 						return []userdata.Problem{p}
 					}
 				}
-				return Read(one).Problems
+				return Read(candidate).Problems
 			}
 			if got := Correct(in, read); got != test.want {
 				t.Errorf("corrected to\n%s\nwant\n%s\nproblems before %v, after %v", got, test.want, read(test.data), read(got))
@@ -81,23 +81,23 @@ func TestCorrect(t *testing.T) {
 	}
 }
 
-// TestCorrectOnly: problems of other checks are left unchanged.
-func TestCorrectOnly(t *testing.T) {
+// TestCorrectRestricted: restricted to one check, Correct does not fix problems of other checks.
+func TestCorrectRestricted(t *testing.T) {
 	t.Parallel()
 	in := userdata.Input{Family: "Custom", Arch: "amd64",
 		Own: "#!/bin/bash\ncurl -O https://example.com/agent-arm64\n/etc/eks/bootstrap.sh prod\n"}
 	read := func(own string) []userdata.Problem {
-		one := in
-		one.Own = own
-		return Read(one).Problems
+		candidate := in
+		candidate.Own = own
+		return Read(candidate).Problems
 	}
 	if got := Correct(in, read, "TAINT-1"); !strings.Contains(got, "agent-arm64") || !strings.Contains(got, kubelet.StartupFlag) {
-		t.Errorf("restricted to TAINT-1, it is corrected to\n%s", got)
+		t.Errorf("restricted to TAINT-1, the script is corrected to\n%s", got)
 	}
 }
 
-// TestShorter: a long script becomes shorter, and does the same.
-func TestShorter(t *testing.T) {
+// TestShorten: a script that is too long loses its comments, and does the same.
+func TestShorten(t *testing.T) {
 	t.Parallel()
 	own := "#!/bin/bash\n" + strings.Repeat("# nobody reads this on an instance\n", 600) + "echo hello   # twice\n"
 	in := userdata.Input{Family: "AL2023", Own: own}
@@ -108,16 +108,16 @@ func TestShorter(t *testing.T) {
 		return nil
 	})
 	if got != "#!/bin/bash\necho hello\n" {
-		t.Errorf("it is shortened to %q", got)
+		t.Errorf("the script is shortened to %q", got)
 	}
 }
 
-// TestGrant: only the settings that the console output names are changed.
-func TestGrant(t *testing.T) {
+// TestApplyCorrection: only the settings that the console output names are changed.
+func TestApplyCorrection(t *testing.T) {
 	t.Parallel()
 	own := "#!/bin/bash\nset -e\nfetch-the-agent --now\nswapon /swapfile && echo on\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--feature-gates=No=true " + kubelet.StartupFlag + "'\n"
 	for name, test := range map[string]struct {
-		wish     Correction
+		change   Correction
 		old, new string
 	}{
 		"a flag":       {Correction{Flag: "feature-gates"}, "--feature-gates=No=true ", ""},
@@ -126,13 +126,13 @@ func TestGrant(t *testing.T) {
 		"pods":         {Correction{MaxPods: 29}, "--kubelet-extra-args '", "--use-max-pods false --kubelet-extra-args '--max-pods=29 "},
 		"nothing else": {Correction{Program: "mkswap"}, "", ""},
 	} {
-		if got, want := Grant(userdata.Input{Family: "Custom", Own: own, Cluster: "prod"}, test.wish),
+		if got, want := ApplyCorrection(userdata.Input{Family: "Custom", Own: own, Cluster: "prod"}, test.change),
 			strings.Replace(own, test.old, test.new, 1); got != want {
 			t.Errorf("%s: corrected to\n%s\nwant\n%s", name, got, want)
 		}
 	}
 	config := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --v=2\n    - --max-pods=-5\n"
-	if got := Grant(userdata.Input{Family: "AL2023", Own: config},
+	if got := ApplyCorrection(userdata.Input{Family: "AL2023", Own: config},
 		Correction{Flag: "max-pods"}); got != strings.Replace(config, "    - --max-pods=-5\n", "", 1) {
 		t.Errorf("the NodeConfig is corrected to\n%s", got)
 	}

@@ -11,10 +11,10 @@ import (
 // gateFlag matches the kubelet's flag with its feature gates, in a script.
 var gateFlag = regexp.MustCompile(`--feature-gates[= ]([A-Za-z0-9]+=[A-Za-z]+(?:,[A-Za-z0-9]+=[A-Za-z]+)*)`)
 
-// withoutGates returns scripts in which one feature gate of the problem's line has the name p.Write, and scripts in
+// gateCandidates returns scripts in which one feature gate of the problem's line has the name p.Write, and scripts in
 // which one gate is removed. The flag is removed with its only gate. The rest of the line stays, because it starts the
 // kubelet.
-func withoutGates(l lines, p userdata.Problem) []string {
+func gateCandidates(l lines, p userdata.Problem) []string {
 	if p.At.Line < 1 || p.At.Line > len(l) {
 		return nil
 	}
@@ -29,7 +29,7 @@ func withoutGates(l lines, p userdata.Problem) []string {
 		if len(gates) == 0 {
 			text = line[:found[0]] + strings.TrimLeft(line[found[1]:], " ")
 		}
-		return l.replaced(p.At.Line, func(string) string { return text })
+		return l.replaceLine(p.At.Line, func(string) string { return text })
 	}
 	var out []string
 	for i, gate := range gates {

@@ -13,6 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
+// node returns a node of a family with settings of many kinds.
 func node(family, userData string) bootstrap.Node {
 	pods, percent := int64(29), int64(85)
 	return bootstrap.Node{
@@ -28,6 +29,7 @@ func node(family, userData string) bootstrap.Node {
 	}
 }
 
+// readNode generates the user data of a node, and reads it.
 func readNode(t *testing.T, n bootstrap.Node) userdata.Reading {
 	t.Helper()
 	data, err := bootstrap.UserData(n)
@@ -69,7 +71,7 @@ func TestRead(t *testing.T) {
 			} {
 				inFlags, inConfig := want.flag != "" && strings.Contains(flags, want.flag), want.config != "" && strings.Contains(config, want.config)
 				if !inFlags && !inConfig {
-					t.Errorf("%s: neither %q in %s nor %q in %s", family, want.flag, flags, want.config, config)
+					t.Errorf("%s: neither the flag %q in %s nor the configuration %q in %s", family, want.flag, flags, want.config, config)
 				}
 			}
 			for _, taint := range []string{"team=a:NoSchedule", "karpenter.sh/unregistered:NoExecute"} {
@@ -102,9 +104,8 @@ spec:
 	}
 }
 
-// TestSettingsOfAnotherKind: Bottlerocket applies none of the settings if one is invalid, so the problem is reported
-// before the launch.
-func TestSettingsOfAnotherKind(t *testing.T) {
+// TestSettingsOfWrongType: Bottlerocket applies none of the settings if one has a wrong type, so the problem is fatal.
+func TestSettingsOfWrongType(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ userData, want string }{
 		"text for a number":  {`log-level = "4"`, "settings.kubernetes.log-level must be a number, but is text"},

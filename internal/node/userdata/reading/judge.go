@@ -20,13 +20,13 @@ func judge(r *userdata.Reader) {
 		return // other problems do not matter until the text is shorter, or can be unpacked
 	}
 	if len(r.Starts) == 0 {
-		nothingStarts(r)
+		reportNoStart(r)
 		return
 	}
-	severalStarts(r)
+	reportSeveralStarts(r)
 	s := r.Starts[0] // only the first start takes effect: later ones find the kubelet running
 	r.Out.Cluster, r.Out.Endpoint, r.Out.NodeIP = s.Cluster, s.Endpoint, s.IP
-	effective(r, s)
+	applyStart(r, s)
 	judgeCluster(r, s)
 	judgeAuthority(r, s)
 	kubelet.JudgeProxy(r, s)
@@ -35,9 +35,9 @@ func judge(r *userdata.Reader) {
 	}
 }
 
-// effective sets the kubelet's settings in r.Out from the arguments and the configuration of the start s, and checks
+// applyStart sets the kubelet's settings in r.Out from the arguments and the configuration of the start s, and checks
 // them.
-func effective(r *userdata.Reader, s userdata.Start) {
+func applyStart(r *userdata.Reader, s userdata.Start) {
 	for _, f := range s.Flags {
 		r.Out.Kubelet.Flags = append(r.Out.Kubelet.Flags, f.Text)
 	}
@@ -48,17 +48,17 @@ func effective(r *userdata.Reader, s userdata.Start) {
 	args, stray := kubelet.Arguments(s.Flags)
 	kubelet.JudgeFlags(r, args, stray, userdata.NeverJoins)
 	kubelet.JudgeConfig(r, s)
-	kubelet.Registered(r, args, s)
-	kubelet.Labels(r, args, s)
-	kubelet.OverridingFlags(r, args, s)
+	kubelet.AddTaints(r, args, s)
+	kubelet.AddLabels(r, args, s)
+	kubelet.ReportOverridingFlags(r, args, s)
 	r.Out.MaxPods = userdata.Value{At: s.Spots["maxPods"]}
 	if n, ok := s.Config["maxPods"]; ok {
 		r.Out.MaxPods.Text = fmt.Sprint(n)
 	}
 	if dns, ok := s.Config["clusterDNS"]; ok {
 		var all []string
-		for _, one := range userdata.List(dns) {
-			all = append(all, fmt.Sprint(one))
+		for _, address := range userdata.List(dns) {
+			all = append(all, fmt.Sprint(address))
 		}
 		r.Out.ClusterDNS = userdata.Value{Text: strings.Join(all, ","), At: s.Spots["clusterDNS"]}
 	}
@@ -73,13 +73,13 @@ func effective(r *userdata.Reader, s userdata.Start) {
 			r.Out.NodeIP = value
 		}
 	}
-	s.Hidden = s.Hidden || r.Starts[0].Hidden // s is a copy, and kubelet.Registered changes r.Starts[0]
+	s.Hidden = s.Hidden || r.Starts[0].Hidden // s is a copy, and kubelet.AddTaints changes r.Starts[0]
 	kubelet.JudgeStartup(r, s)
 	r.Soften(first, s.Sure)
 }
 
-// severalStarts reports user data that starts the kubelet more than once.
-func severalStarts(r *userdata.Reader) {
+// reportSeveralStarts reports user data that starts the kubelet more than once.
+func reportSeveralStarts(r *userdata.Reader) {
 	if len(r.Starts) < 2 || !r.Starts[0].Sure {
 		return
 	}
@@ -91,8 +91,8 @@ func severalStarts(r *userdata.Reader) {
 	}
 }
 
-// nothingStarts reports why no kubelet is started, unless a more severe problem was reported.
-func nothingStarts(r *userdata.Reader) {
+// reportNoStart reports why no kubelet is started, unless a more severe problem was reported.
+func reportNoStart(r *userdata.Reader) {
 	if r.In.Family != userdata.FamilyCustom && r.In.Data == nil ||
 		slices.ContainsFunc(r.Out.Problems, func(p userdata.Problem) bool {
 			return p.Harm == userdata.NeverJoins || p.Harm == userdata.UnlessStarted
@@ -119,8 +119,8 @@ func nothingStarts(r *userdata.Reader) {
 	}
 }
 
-// settleHarm replaces the harm UnlessStarted: NeverJoins if nothing starts the kubelet and Joiner adds no part of its
-// own, else JoinsAmiss.
+// settleHarm replaces the harm UnlessStarted: by NeverJoins if nothing starts the kubelet and Joiner adds no part of
+// its own, else by JoinsAmiss.
 func settleHarm(r *userdata.Reader) {
 	harm := userdata.JoinsAmiss
 	if len(r.Starts) == 0 && r.In.Family == userdata.FamilyCustom {
@@ -139,13 +139,13 @@ func settleHarm(r *userdata.Reader) {
 	}
 }
 
-// place converts positions for the user: those in Joiner's part are marked as such, and the others have no part number
-// if the user wrote no MIME message.
-func place(r *userdata.Reader) {
-	single := r.Ours > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
+// convertSpots converts positions for the user. Positions in Joiner's part are marked as such. The other positions have
+// no part number if the user wrote no MIME message.
+func convertSpots(r *userdata.Reader) {
+	single := r.OurPart > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
 	convert := func(s *userdata.Spot) {
 		switch {
-		case r.Ours > 0 && s.Part == r.Ours:
+		case r.OurPart > 0 && s.Part == r.OurPart:
 			*s = userdata.Spot{Ours: true}
 		case single:
 			s.Part = 0
@@ -217,8 +217,8 @@ var architectures = map[string][]string{
 	"arm64": {"aarch64", "arm64"},
 }
 
-// judgeArch reports the first line of the user's own text that names only another architecture than the image's, as a
-// download would. A text that may distinguish the architectures, with uname or case, is not checked.
+// judgeArch reports the first line of the user's own text that names the other architecture and not the image's, such
+// as a download. It does not check a text that may distinguish the architectures, with uname or case.
 func judgeArch(r *userdata.Reader) {
 	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[r.In.Arch]
 	if other == "" || strings.Contains(r.In.Own, "uname") || strings.Contains(r.In.Own, "case ") {

@@ -21,16 +21,16 @@ func Read(in userdata.Input) userdata.Reading {
 		read(r)
 		judge(r)
 		settleHarm(r)
-		place(r)
+		convertSpots(r)
 	}
-	r.Out.Problems = userdata.Ordered(r.Out.Problems)
+	r.Out.Problems = userdata.SortProblems(r.Out.Problems)
 	return r.Out
 }
 
-// Foreign reads the user's own user data alone, for a caller that could not merge Joiner's part into it. It returns the
-// worst problem that explains why, and true: a form of another family, an invalid MIME message, invalid TOML, or text
-// that cannot be unpacked. It returns false if there is no such problem.
-func Foreign(in userdata.Input) (userdata.Problem, bool) {
+// MergeProblem returns the worst problem because of which Joiner's part cannot be merged into the user's user data, and
+// true: a form of another family, an invalid MIME message, invalid TOML, or text that cannot be unpacked. It returns
+// false if there is no such problem. MergeProblem reads the user's own user data alone.
+func MergeProblem(in userdata.Input) (userdata.Problem, bool) {
 	in.Data = nil
 	if in.Family != userdata.FamilyCustom {
 		in.Image = "" // the check of the image is separate
@@ -68,7 +68,8 @@ func read(r *userdata.Reader) {
 	readForm(r, userdata.Text{Body: string(plain), At: userdata.Spot{Line: 1, Column: 1}})
 }
 
-// readForm chooses the reader of a text by the operating system of the image, or by the text's form if that is unknown.
+// readForm chooses the reader of a text by the operating system of the image, or by the text's form if the system is
+// unknown.
 func readForm(r *userdata.Reader, t userdata.Text) {
 	r.Out.Form = userdata.FormOf(t.Body)
 	system := r.System()

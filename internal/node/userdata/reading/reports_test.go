@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// reported are EC2NodeClasses written after public bug reports, with the expected problems. Each expected text must be
-// part of the problem; no text means no problem. If the first begins with an exclamation mark, the user data is fatal.
+// reported has the expected problems of EC2NodeClasses that were written after public bug reports. Each text must be
+// part of the problem; no text means no problem. If the first text begins with "!", one of the problems must be fatal.
 var reported = map[string][]string{
 	"N01":  {"!malformed header line"},
 	"N02":  {"maxPodsExpression has no effect: the NodeConfig that Joiner writes sets maxPods (29), and wins: write spec.kubelet.maxPods"},
@@ -46,12 +46,12 @@ var reported = map[string][]string{
 	"K06":  {"!podsPerCore is unknown to Bottlerocket: set maxPods"},
 }
 
-// TestReported: user data after public bug reports gets the right answer.
+// TestReported: user data written after public bug reports has the expected problems.
 func TestReported(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/reports/*.yaml")
 	if err != nil || len(files) != len(reported) {
-		t.Fatalf("%d files, %d answers, %v", len(files), len(reported), err)
+		t.Fatalf("%d files, expected problems for %d, %v", len(files), len(reported), err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
@@ -99,6 +99,7 @@ func problemsOf(t *testing.T, file string) (problems []string, fatal bool) {
 	return nil, false
 }
 
+// problemsOfClass returns the problems of user data, with an AMI alias and spec.kubelet as JSON.
 func problemsOfClass(t *testing.T, alias, own string, kubelet []byte) (problems []string, fatal bool) {
 	t.Helper()
 	n := node("", own)
@@ -119,7 +120,7 @@ func problemsOfClass(t *testing.T, alias, own string, kubelet []byte) (problems 
 	}
 	data, err := bootstrap.UserData(n)
 	if err != nil {
-		if known, ok := reading.Foreign(in); ok {
+		if known, ok := reading.MergeProblem(in); ok {
 			return []string{known.String()}, true
 		}
 		return []string{err.Error()}, true
@@ -221,15 +222,15 @@ func TestBottlerocketSettings(t *testing.T) {
 			t.Errorf("%s:\n%v, want a fatal problem with a line and %q", userData, fatal, want)
 		}
 	}
-	for _, userData := range goodSettings {
+	for _, userData := range validSettings {
 		if r := readNode(t, node(catalog.Bottlerocket, userData+"\n")); len(r.Problems) > 0 {
 			t.Errorf("%s: %v", userData, r.Problems)
 		}
 	}
 }
 
-// goodSettings are settings that Bottlerocket accepts.
-var goodSettings = []string{
+// validSettings are settings that Bottlerocket accepts.
+var validSettings = []string{
 	"[settings.kubelet-device-plugins.nvidia]\nenabled = true\ndevice-sharing-strategy = \"mps\"\n[settings.kubelet-device-plugins.nvidia.mps]\nreplicas = 4",
 	"[settings.kubelet-device-plugins.nvidia]\ndevice-partitioning-strategy = \"mig\"\n[settings.kubelet-device-plugins.nvidia.mig.profile]\n\"a100.40gb\" = \"1g.5gb\"\n\"h100.80gb\" = \"2\"",
 	"[settings.kubernetes]\nmemory-reservation-policy = \"TieredReservation\"\nmemory-throttling-factor = 0.9\ncontainer-runtime-endpoint = \"unix:///run/a.sock\"",
@@ -343,6 +344,7 @@ func TestKubeletConfiguration(t *testing.T) {
 	}
 }
 
+// readNode36 reads a NodeConfig of the user, merged with Joiner's, for Kubernetes 1.36.
 func readNode36(t *testing.T, own string) userdata.Reading {
 	t.Helper()
 	n := node(catalog.AL2023, own)
@@ -411,8 +413,8 @@ func TestNodeadmValues(t *testing.T) {
 	}
 }
 
-// TestOverridden: each of the user's values without effect is reported, with the effective value and the place to set
-// it.
+// TestOverridden: each of the user's values that has no effect is reported, with the effective value and the place
+// where the user can set it.
 func TestOverridden(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  "

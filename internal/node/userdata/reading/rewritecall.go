@@ -13,27 +13,27 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/shell"
 )
 
-// calling is a call of bootstrap.sh that is being rewritten.
-type calling struct {
+// callRewrite is a call of bootstrap.sh that is being rewritten.
+type callRewrite struct {
 	in      userdata.Input
 	own     string      // the whole script
 	drop    string      // a flag of the kubelet to remove, without dashes
 	cluster string      // the cluster's name as written in the script
 	options [][2]string // options of bootstrap.sh and their values, as written in the script
 	kubelet []string    // arguments of the kubelet
-	more    string      // arguments of the kubelet to write before the others, each followed by a blank
+	first   string      // arguments of the kubelet to write before the others, each followed by a blank
 }
 
-// rewriteCall returns the script with a corrected call of bootstrap.sh. Each option is a separate word, the kubelet's
-// arguments are in one pair of quotes without drop and unknown ones, and the startup taint is added. ok is false if the
-// script has no call, or one with words that are known only on the instance or cannot be quoted.
+// rewriteCall returns the script with a corrected call of bootstrap.sh. Each option is a separate word. The kubelet's
+// arguments are in one pair of quotes, with the startup taint, and without drop and unknown flags. ok is false if the
+// script has no call, or a call with words that are known only on the instance or cannot be quoted.
 func rewriteCall(in userdata.Input, own, drop string) (text string, ok bool) {
 	args := bootWords(own)
 	if args == nil {
 		return "", false
 	}
-	c := &calling{in: in, own: own, drop: drop}
-	if !c.take(args[1:]) {
+	c := &callRewrite{in: in, own: own, drop: drop}
+	if !c.parse(args[1:]) {
 		return "", false
 	}
 	call, ok := c.write(c.source(args[0]))
@@ -41,20 +41,20 @@ func rewriteCall(in userdata.Input, own, drop string) (text string, ok bool) {
 	return own[:from] + call + own[to:], ok
 }
 
-// limited returns the user's script with a call of bootstrap.sh that sets max-pods instead of looking it up by the
-// instance type. It returns the script unchanged if the call cannot be rewritten.
-func limited(in userdata.Input, pods int) string {
+// setMaxPods returns the user's script with a call of bootstrap.sh that sets max-pods, so that bootstrap.sh does not
+// look up the number by the instance type. It returns the script unchanged if the call cannot be rewritten.
+func setMaxPods(in userdata.Input, pods int) string {
 	args := bootWords(in.Own)
 	if args == nil {
 		return in.Own
 	}
-	c := &calling{in: in, own: in.Own, drop: "max-pods"}
-	if !c.take(args[1:]) {
+	c := &callRewrite{in: in, own: in.Own, drop: "max-pods"}
+	if !c.parse(args[1:]) {
 		return in.Own
 	}
 	const lookUp = "--use-max-pods"
 	c.options = slices.DeleteFunc(c.options, func(o [2]string) bool { return o[0] == lookUp })
-	c.options, c.more = append(c.options, [2]string{lookUp, "false"}), "--max-pods="+strconv.Itoa(pods)+" "
+	c.options, c.first = append(c.options, [2]string{lookUp, "false"}), "--max-pods="+strconv.Itoa(pods)+" "
 	call, ok := c.write(c.source(args[0]))
 	if !ok {
 		return in.Own
@@ -62,8 +62,8 @@ func limited(in userdata.Input, pods int) string {
 	return in.Own[:args[0].Pos().Offset()] + call + in.Own[args[len(args)-1].End().Offset():]
 }
 
-// parsed returns the parsed script, nil if the shell could not parse it.
-func parsed(own string) *syntax.File {
+// parseScript parses a script. It returns nil if the shell could not parse it.
+func parseScript(own string) *syntax.File {
 	if len(own) > shell.MaxScript || shell.Nesting(own) > shell.MaxBraces {
 		return nil
 	}
@@ -78,7 +78,7 @@ func parsed(own string) *syntax.File {
 
 // bootWords returns the words of the first call of bootstrap.sh, including the program; nil if there is no call.
 func bootWords(own string) (found []*syntax.Word) {
-	file := parsed(own)
+	file := parseScript(own)
 	if file == nil {
 		return nil
 	}
@@ -96,15 +96,15 @@ func bootWords(own string) (found []*syntax.Word) {
 }
 
 // source returns a word as written in the script.
-func (c *calling) source(w *syntax.Word) string {
+func (c *callRewrite) source(w *syntax.Word) string {
 	return c.own[w.Pos().Offset():w.End().Offset()]
 }
 
-// take parses the words of the call after the program. It returns false if a word of an option is known only on the
+// parse parses the words of the call after the program. It returns false if a word of an option is known only on the
 // instance.
-func (c *calling) take(args []*syntax.Word) bool {
+func (c *callRewrite) parse(args []*syntax.Word) bool {
 	for i := 0; i < len(args); i++ {
-		text, plain := fixed(args[i])
+		text, plain := literalText(args[i])
 		name, value, assigned := strings.Cut(text, "=")
 		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=")
 		option := similarOption(name)
@@ -116,13 +116,13 @@ func (c *calling) take(args []*syntax.Word) bool {
 		case plain && slices.Contains(shell.ShOptions, option) && assigned:
 			c.add(option, "'"+value+"'", value)
 		case plain && slices.Contains(shell.ShOptions, option):
-			used, ok := c.valued(option, args[i+1:])
+			used, ok := c.addWithValue(option, args[i+1:])
 			if !ok {
 				return false
 			}
 			i += used
 		case plain && strings.Contains(text, "--"):
-			i += c.stray(text, args[i+1:])
+			i += c.addStray(text, args[i+1:])
 		case c.cluster == "":
 			c.cluster = c.source(args[i])
 		}
@@ -141,13 +141,13 @@ func similarOption(name string) string {
 	return name
 }
 
-// valued records an option whose value is the first of the words after it, and returns how many of these words it used.
-// It returns false if the kubelet's arguments are the value and are known only on the instance.
-func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool) {
+// addWithValue records an option whose value is the first of the words after it, and returns how many of these words it
+// used. It returns false if the kubelet's arguments are the value and are known only on the instance.
+func (c *callRewrite) addWithValue(option string, after []*syntax.Word) (used int, ok bool) {
 	if len(after) == 0 {
 		return 0, true
 	}
-	next, known := fixed(after[0])
+	next, known := literalText(after[0])
 	switch {
 	case slices.Contains(shell.ShOptions, next):
 		return 0, true // the option has no value
@@ -158,14 +158,14 @@ func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool
 	return 1, true
 }
 
-// stray records an argument of the kubelet that is among the options of the script, and returns how many of the
+// addStray records an argument of the kubelet that is among the options of the script, and returns how many of the
 // following words are its value.
-func (c *calling) stray(text string, after []*syntax.Word) int {
+func (c *callRewrite) addStray(text string, after []*syntax.Word) int {
 	c.kubelet = append(c.kubelet, userdata.Words(text)...)
 	if strings.Contains(text, "=") || len(after) == 0 || kubelet.IsSwitch(strings.TrimLeft(text, "-")) {
 		return 0
 	}
-	next, known := fixed(after[0])
+	next, known := literalText(after[0])
 	if !known || strings.HasPrefix(next, "-") {
 		return 0
 	}
@@ -175,7 +175,7 @@ func (c *calling) stray(text string, after []*syntax.Word) int {
 
 // add records an option with its value. source is the value as written in the script, text the value itself, which is
 // used only for the kubelet's arguments.
-func (c *calling) add(option, source, text string) {
+func (c *callRewrite) add(option, source, text string) {
 	if option == kubelet.ExtraArgs {
 		c.kubelet = append(c.kubelet, userdata.Words(text)...)
 		return
@@ -185,8 +185,8 @@ func (c *calling) add(option, source, text string) {
 
 // write returns the rewritten call; name is its program. It returns false if no name of a cluster is known, or if an
 // argument of the kubelet cannot be written between single quotes.
-func (c *calling) write(name string) (string, bool) {
-	if text, plain := literal(c.cluster); c.in.Cluster != "" && plain && text != c.in.Cluster {
+func (c *callRewrite) write(name string) (string, bool) {
+	if text, plain := parseLiteral(c.cluster); c.in.Cluster != "" && plain && text != c.in.Cluster {
 		c.cluster = c.in.Cluster
 	}
 	if c.cluster == "" {
@@ -194,7 +194,7 @@ func (c *calling) write(name string) (string, bool) {
 	}
 	out := []string{name, c.cluster}
 	for _, o := range c.options {
-		text, plain := literal(o[1])
+		text, plain := parseLiteral(o[1])
 		switch {
 		case o[0] == "--b64-cluster-ca" && plain && c.in.CA != "" && !sameAuthority(text, c.in.CA):
 			o[1] = c.in.CA
@@ -203,16 +203,16 @@ func (c *calling) write(name string) (string, bool) {
 		}
 		out = append(out, o[0], o[1])
 	}
-	flags := c.more + strings.Join(correctedArgs(c.in, c.kubelet, c.drop), " ")
+	flags := c.first + strings.Join(correctArguments(c.in, c.kubelet, c.drop), " ")
 	return strings.Join(append(out, kubelet.ExtraArgs, "'"+flags+"'"), " "), !strings.ContainsAny(flags, "'\n")
 }
 
-// correctedArgs returns the arguments of the kubelet with the startup taint, without drop, and without those that the
-// kubelet does not accept. A misspelt flag gets the nearest known name.
-func correctedArgs(in userdata.Input, all []string, drop string) []string {
+// correctArguments returns the arguments of the kubelet with the startup taint, without drop, and without those that
+// the kubelet does not accept. A misspelt flag gets the nearest known name.
+func correctArguments(in userdata.Input, all []string, drop string) []string {
 	var flags []userdata.Flag
-	for _, one := range all {
-		flags = append(flags, userdata.Flag{Text: one})
+	for _, text := range all {
+		flags = append(flags, userdata.Flag{Text: text})
 	}
 	args, _ := kubelet.Arguments(flags)
 	var out, taints []string
@@ -231,27 +231,27 @@ func correctedArgs(in userdata.Input, all []string, drop string) []string {
 			taints = append(taints, strings.Split(a.Value, ",")...)
 			continue
 		case a.Name == "node-labels":
-			if a.Value = ownLabels(a.Value); a.Value == "" {
+			if a.Value = allowedLabels(a.Value); a.Value == "" {
 				continue
 			}
 		case !a.HasValue && !kubelet.IsSwitch(a.Name):
 			continue
 		}
-		one := "--" + a.Name
+		flag := "--" + a.Name
 		if a.HasValue {
-			one += "=" + a.Value
+			flag += "=" + a.Value
 		}
-		out = append(out, one)
+		out = append(out, flag)
 	}
 	return append(out, "--register-with-taints="+
-		strings.Join(kubelet.RightTaints(slices.DeleteFunc(taints, func(t string) bool { return t == "" })), ","))
+		strings.Join(kubelet.CorrectTaints(slices.DeleteFunc(taints, func(t string) bool { return t == "" })), ","))
 }
 
-// ownLabels returns the labels of a list that a kubelet is allowed to set.
-func ownLabels(value string) string {
+// allowedLabels returns the labels of a list that a kubelet is allowed to set.
+func allowedLabels(value string) string {
 	var out []string
-	for _, one := range strings.Split(value, ",") {
-		key, value, ok := strings.Cut(strings.TrimSpace(one), "=")
+	for _, label := range strings.Split(value, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(label), "=")
 		if ok && kubelet.IsKey(key) && (value == "" || kubelet.IsLabelValue(value)) &&
 			(!kubelet.IsKubernetes(key) || kubelet.IsKubeletsOwn(key)) {
 			out = append(out, key+"="+value)
@@ -260,9 +260,9 @@ func ownLabels(value string) string {
 	return strings.Join(out, ",")
 }
 
-// literal parses source as one word and returns the text that fixed returns for it. For an empty source it returns
-// true.
-func literal(source string) (string, bool) {
+// parseLiteral parses source as one word, and returns the result of literalText for this word. For an empty source it
+// returns true.
+func parseLiteral(source string) (string, bool) {
 	var out *syntax.Word
 	_, err := userdata.Guarded(func() (any, error) {
 		for w, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).WordsSeq(strings.NewReader(source)) {
@@ -276,11 +276,11 @@ func literal(source string) (string, bool) {
 	if err != nil || out == nil {
 		return "", source == ""
 	}
-	return fixed(out)
+	return literalText(out)
 }
 
-// fixed returns the text of a word, and true, if the shell expands nothing in the word.
-func fixed(w *syntax.Word) (string, bool) {
+// literalText returns the text of a word, and true, if the shell expands nothing in the word.
+func literalText(w *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range w.Parts {
 		switch p := p.(type) {
@@ -306,10 +306,10 @@ func fixed(w *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// eachCall returns a script in which change has been applied to each call of a program, directly or through a wrapper
-// such as sudo.
-func eachCall(own, program string, change func(string) string) string {
-	file := parsed(own)
+// replaceCalls returns a script in which change has been applied to each call of a program, directly or through a
+// wrapper such as sudo.
+func replaceCalls(own, program string, change func(string) string) string {
+	file := parseScript(own)
 	if file == nil {
 		return own
 	}
@@ -333,10 +333,10 @@ func eachCall(own, program string, change func(string) string) string {
 	return own
 }
 
-// shorter returns a script without comments and other text that the shell does not need; any other form unchanged.
-func shorter(own string) string {
+// shorten returns a script without comments and other text that the shell does not need; any other form unchanged.
+func shorten(own string) string {
 	first, body, _ := strings.Cut(own, "\n")
-	file := parsed(body)
+	file := parseScript(body)
 	if file == nil || userdata.FormOf(own) != userdata.FormScript {
 		return own
 	}

@@ -83,13 +83,13 @@ func TestSecretsInCorpus(t *testing.T) {
 		s := parse(t, file)
 		lines := strings.SplitAfter(s.body, "\n")
 		for i := range lines {
-			for _, with := range []string{" " + plain + "\n", " --token=" + plain + "\n", plain + "=1\n", " '" + plain + "\n"} {
-				mangled := append(slices.Clone(lines[:i]), strings.TrimSuffix(lines[i], "\n")+with)
+			for _, suffix := range []string{" " + plain + "\n", " --token=" + plain + "\n", plain + "=1\n", " '" + plain + "\n"} {
+				mangled := append(slices.Clone(lines[:i]), strings.TrimSuffix(lines[i], "\n")+suffix)
 				in := s.input
 				in.Own = strings.Join(append(mangled, lines[i+1:]...), "")
 				for _, p := range reading.Read(in).Problems {
 					if text := fmt.Sprintf("%s %+v", p, p); strings.Contains(text, plain) && !strings.Contains(text, "cluster "+plain) {
-						t.Errorf("%s, line %d%q: %s", file, i+1, with, text)
+						t.Errorf("%s, line %d%q: %s", file, i+1, suffix, text)
 					}
 				}
 			}

@@ -22,22 +22,22 @@ var ShOptions = []string{
 
 // shCall is one call of bootstrap.sh, parsed like the script parses its arguments.
 type shCall struct {
-	r       *userdata.Reader
-	c       command
-	start   userdata.Start           // the resulting start of the kubelet
-	options map[string]userdata.Word // value of each option
-	spans   map[string]int           // index of each option's value in c.words
-	rest    []userdata.Word          // words that are neither options nor values
-	dead    bool                     // bootstrap.sh ends before it starts the kubelet
+	r          *userdata.Reader
+	c          command
+	start      userdata.Start           // the resulting start of the kubelet
+	options    map[string]userdata.Word // value of each option
+	valueIndex map[string]int           // index of each option's value in c.words
+	rest       []userdata.Word          // words that are neither options nor values
+	dead       bool                     // bootstrap.sh ends before it starts the kubelet
 }
 
-// bootstrapCall reads a call of bootstrap.sh.
-func bootstrapCall(r *userdata.Reader, c command) {
+// readBootstrapCall reads a call of bootstrap.sh.
+func readBootstrapCall(r *userdata.Reader, c command) {
 	if r.System() == catalog.AL2023 {
-		callOnAL2023(r, c)
+		reportCallOnAL2023(r, c)
 		return
 	}
-	call := &shCall{r: r, c: c, options: map[string]userdata.Word{}, spans: map[string]int{}}
+	call := &shCall{r: r, c: c, options: map[string]userdata.Word{}, valueIndex: map[string]int{}}
 	call.start = userdata.Start{By: userdata.BySh, At: c.at, Sure: c.sure, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
 	first := len(r.Out.Problems)
 	call.parse()
@@ -49,8 +49,8 @@ func bootstrapCall(r *userdata.Reader, c command) {
 	}
 }
 
-// callOnAL2023 reports a call of bootstrap.sh on AL2023, where it does not work.
-func callOnAL2023(r *userdata.Reader, c command) {
+// reportCallOnAL2023 reports a call of bootstrap.sh on AL2023, where it does not work.
+func reportCallOnAL2023(r *userdata.Reader, c command) {
 	certainty := userdata.Certain
 	if !c.sure {
 		certainty = userdata.Likely
@@ -77,24 +77,24 @@ func (s *shCall) parse() {
 				j++
 			}
 			if j > i+1 {
-				s.lacksValue(w, words[i+1])
+				s.reportMissingValue(w, words[i+1])
 			}
 			if j == len(words) {
 				if j == i+1 {
-					s.lacksValue(w, userdata.Word{})
+					s.reportMissingValue(w, userdata.Word{})
 				}
 				s.dead = true
 				return
 			}
-			s.options[w.Text], s.spans[w.Text] = words[j], j+1 // words lacks the program
+			s.options[w.Text], s.valueIndex[w.Text] = words[j], j+1 // +1, because words lacks the program
 			i = j
 		}
 	}
 }
 
-// lacksValue reports an option without a value. value is the word that should be its value but expands to nothing, or
-// the zero Word if there is no word.
-func (s *shCall) lacksValue(option, value userdata.Word) {
+// reportMissingValue reports an option without a value. value is the word that should be its value but expands to
+// nothing, or the zero Word if there is no word.
+func (s *shCall) reportMissingValue(option, value userdata.Word) {
 	if len(value.Unset) > 0 {
 		s.r.Report(userdata.VariableUnset, userdata.Certain, s.r.ScriptHarm(), value.At,
 			"%s is set nowhere in the user data, so %s has no value and takes the word after it instead", userdata.Variable(value.Unset[0]),
@@ -114,34 +114,35 @@ func (s *shCall) judgeRest() {
 		name, value, hasValue := strings.Cut(w.Text, "=")
 		switch {
 		case hasValue && slices.Contains(ShOptions, name):
-			s.lostForm(w, name, value)
+			s.reportEqualsForm(w, name, value)
 		case !strings.HasPrefix(w.Text, "-"):
 			if i > 0 && strings.Contains(w.Text, "--") {
-				s.outside(w)
+				s.reportOutside(w)
 			}
 		case kubelet.KnownFlag(strings.TrimLeft(name, "-")):
-			s.outside(w)
-		case s.unknownOption(w, name) == kubelet.ExtraArgs && i+1 < len(s.rest):
+			s.reportOutside(w)
+		case s.reportUnknownOption(w, name) == kubelet.ExtraArgs && i+1 < len(s.rest):
 			i++ // the next word is the kubelet's arguments, behind a misspelt option
-			s.r.Out.Problems[len(s.r.Out.Problems)-1].Write = s.corrected(s.rest[i].Text)
+			s.r.Out.Problems[len(s.r.Out.Problems)-1].Write = s.correctExtraArgs(s.rest[i].Text)
 		}
 	}
 }
 
-// lostForm reports the form --option=value, which the script does not support.
-func (s *shCall) lostForm(w userdata.Word, name, value string) {
+// reportEqualsForm reports the form --option=value, which the script does not support.
+func (s *shCall) reportEqualsForm(w userdata.Word, name, value string) {
 	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
 		"%s accepts %s only with its value as the next word: with = between them it ignores both, and the kubelet gets neither", userdata.BySh, name)
 	p.Suggest("write them as two words", "")
 	if name == kubelet.ExtraArgs {
-		p.Write = s.corrected(value)
+		p.Write = s.correctExtraArgs(value)
 	}
 }
 
-// outside reports an argument of the kubelet that is not in the one word after ExtraArgs that bootstrap.sh passes on.
-func (s *shCall) outside(w userdata.Word) {
+// reportOutside reports an argument of the kubelet that is outside of the word after ExtraArgs, the only word that
+// bootstrap.sh passes on.
+func (s *shCall) reportOutside(w userdata.Word) {
 	name, _, _ := strings.Cut(w.Text, "=")
-	if !strings.HasPrefix(name, "--") || !userdata.IsTelling(name) {
+	if !strings.HasPrefix(name, "--") || !userdata.IsQuotable(name) {
 		name = "an argument of the kubelet"
 	}
 	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
@@ -151,14 +152,14 @@ func (s *shCall) outside(w userdata.Word) {
 	if first, ok := s.options[kubelet.ExtraArgs]; ok {
 		all = append(all, first.Text)
 	}
-	for _, one := range s.rest[min(1, len(s.rest)):] { // the first word is the cluster's name
-		all = append(all, one.Text)
+	for _, word := range s.rest[min(1, len(s.rest)):] { // the first word is the cluster's name
+		all = append(all, word.Text)
 	}
-	p.Write = s.corrected(strings.Join(all, " "))
+	p.Write = s.correctExtraArgs(strings.Join(all, " "))
 }
 
-// unknownOption reports an unknown option and returns the similar known one; empty if there is none.
-func (s *shCall) unknownOption(w userdata.Word, name string) string {
+// reportUnknownOption reports an unknown option and returns the similar known one; empty if there is none.
+func (s *shCall) reportUnknownOption(w userdata.Word, name string) string {
 	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsAmiss, w.At,
 		"%s has no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
 	near := userdata.Nearest(name, ShOptions)
@@ -168,10 +169,10 @@ func (s *shCall) unknownOption(w userdata.Word, name string) string {
 	return near
 }
 
-// corrected returns ExtraArgs with the kubelet's arguments as corrected by kubelet.Corrected; empty if they may contain
-// a secret.
-func (s *shCall) corrected(value string) string {
-	flags := strings.Join(kubelet.Corrected(userdata.Words(value)), " ")
+// correctExtraArgs returns ExtraArgs with the kubelet's arguments, corrected by kubelet.CorrectArguments; empty if they
+// may contain a secret.
+func (s *shCall) correctExtraArgs(value string) string {
+	flags := strings.Join(kubelet.CorrectArguments(userdata.Words(value)), " ")
 	if flags == "" {
 		return ""
 	}
@@ -195,21 +196,21 @@ func (s *shCall) fill() {
 			Suggest("write the name behind it", "")
 	}
 	s.start.Endpoint, s.start.CA = s.options["--apiserver-endpoint"].ValueOrNone(), s.options["--b64-cluster-ca"].ValueOrNone()
-	s.swallowed()
+	s.reportSwallowedOptions()
 	if dns, ok := s.options["--dns-cluster-ip"]; ok {
 		s.start.Config["clusterDNS"] = []any{dns.Value().Text}
 		s.start.Spots["clusterDNS"] = dns.At
 	}
 	if extra, ok := s.options[kubelet.ExtraArgs]; ok {
-		s.extra(extra)
+		s.addExtraArgs(extra)
 	}
 }
 
-// swallowed reports an option whose value is another option.
-func (s *shCall) swallowed() {
+// reportSwallowedOptions reports an option whose value is another option.
+func (s *shCall) reportSwallowedOptions() {
 	for _, option := range ShOptions {
 		if value, ok := s.options[option]; ok && slices.Contains(ShOptions, value.Text) {
-			s.problemOnce(option, value)
+			s.reportSwallowedOption(option, value)
 			if option == "--b64-cluster-ca" { // bootstrap.sh cannot decode the option as base64
 				s.dead = true
 			}
@@ -217,8 +218,9 @@ func (s *shCall) swallowed() {
 	}
 }
 
-// problemOnce reports an option whose value is another option, unless lacksValue has reported that line.
-func (s *shCall) problemOnce(option string, value userdata.Word) {
+// reportSwallowedOption reports an option whose value is another option, unless reportMissingValue has reported that
+// line.
+func (s *shCall) reportSwallowedOption(option string, value userdata.Word) {
 	for _, p := range s.r.Out.Problems {
 		if p.Kind == userdata.VariableUnset && p.At.Line == value.At.Line && p.At.Part == value.At.Part {
 			return
@@ -228,14 +230,14 @@ func (s *shCall) problemOnce(option string, value userdata.Word) {
 		Suggest("write its value behind it", "")
 }
 
-// extra adds the kubelet's arguments to start. On the instance they become a line Environment='KUBELET_EXTRA_ARGS=…' of
-// a systemd unit, which systemd splits into words for the command line.
-func (s *shCall) extra(extra userdata.Word) {
+// addExtraArgs adds the kubelet's arguments to start. On the instance they become a line
+// Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, which systemd splits into words for the command line.
+func (s *shCall) addExtraArgs(extra userdata.Word) {
 	if strings.Contains(extra.Text, "'") {
 		s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, extra.At,
 			"the kubelet's arguments contain a single quote, at which systemd stops reading, and the kubelet gets none of them").
 			Suggest("remove the inner quotes: no argument needs them", "")
-		if fix := s.corrected(strings.ReplaceAll(extra.Text, "'", "")); fix != "" {
+		if fix := s.correctExtraArgs(strings.ReplaceAll(extra.Text, "'", "")); fix != "" {
 			s.r.Out.Problems[len(s.r.Out.Problems)-1].Write = fix
 		}
 		return
@@ -247,14 +249,14 @@ func (s *shCall) extra(extra userdata.Word) {
 	}
 	s.start.Hidden = extra.IsVague()
 	begin := extra.At
-	if i := s.spans[kubelet.ExtraArgs]; extra.Whole && i < len(s.c.spans) {
-		begin = userdata.Inner(s.c.spans[i], begin)
+	if i := s.valueIndex[kubelet.ExtraArgs]; extra.Whole && i < len(s.c.sources) {
+		begin = userdata.Inner(s.c.sources[i], begin)
 	}
-	for _, one := range userdata.Split(extra.Text) {
+	for _, word := range userdata.Split(extra.Text) {
 		spot := extra.At
 		if extra.Whole {
-			spot = userdata.MovedSpot(begin, extra.Text[:one.From])
+			spot = userdata.SpotAfter(begin, extra.Text[:word.From])
 		}
-		s.start.Flags = append(s.start.Flags, userdata.Flag{Text: strings.ReplaceAll(one.Text, userdata.Mark, "…"), At: spot})
+		s.start.Flags = append(s.start.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.Mark, "…"), At: spot})
 	}
 }

@@ -22,11 +22,11 @@ func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userd
 	}
 	cmd := command{at: at, sure: sure, input: input}
 	for _, arg := range c.Args {
-		for _, one := range w.vars.Fields(arg, w.spot(arg.Pos())) {
-			if w.nounset && sure && len(one.Unset) > 0 && !hasDefault(arg) {
-				w.end(one.At, "the script ends here, because "+userdata.Variable(one.Unset[0])+" is not set and set -u is on")
+		for _, word := range w.vars.Fields(arg, w.spot(arg.Pos())) {
+			if w.nounset && sure && len(word.Unset) > 0 && !hasDefault(arg) {
+				w.end(word.At, "the script ends here, because "+userdata.Variable(word.Unset[0])+" is not set and set -u is on")
 			}
-			cmd.words, cmd.spans = append(cmd.words, one), append(cmd.spans, arg)
+			cmd.words, cmd.sources = append(cmd.words, word), append(cmd.sources, arg)
 		}
 	}
 	if w.ended == nil {
@@ -52,29 +52,29 @@ var wrappers = []string{"sudo", "exec", "command", "env", "nohup", "time", "eval
 // do processes a command whose words are expanded: a function, a start of the kubelet, a wrapper, a builtin, or another
 // program that may write files.
 func (w *walker) do(c command, s *syntax.Stmt) {
-	words := slices.DeleteFunc(slices.Clone(c.words), func(one userdata.Word) bool { return one.Text == userdata.Vanished })
+	words := slices.DeleteFunc(slices.Clone(c.words), func(word userdata.Word) bool { return word.Text == userdata.Vanished })
 	if len(words) == 0 {
 		return
 	}
 	name := words[0].Text
 	rest := words[1:]
 	if body, ok := w.funcs[name]; ok {
-		if w.calling < maxCalling {
-			w.calling++
+		if w.callDepth < maxCallDepth {
+			w.callDepth++
 			w.stmt(body, c.sure, c.input)
-			w.calling--
+			w.callDepth--
 		}
 		return
 	}
 	switch base := path.Base(name); {
 	case base == "bootstrap.sh":
-		bootstrapCall(w.r, c)
+		readBootstrapCall(w.r, c)
 	case base == "nodeadm":
-		nodeadmCall(w.r, c)
+		readNodeadmCall(w.r, c)
 	case slices.Contains(wrappers, base) && len(rest) > 0:
-		w.wrapped(base, c, rest, s)
+		w.doWrapped(base, c, rest, s)
 	case !w.builtin(name, c, rest, s):
-		w.writes(base, c, s)
+		w.recordWrites(base, c, s)
 	}
 }
 
@@ -83,7 +83,7 @@ func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax
 	switch name {
 	case "source", ".":
 		w.vars.Foreign = true
-		touches(w.r, rest, c.at)
+		noteAllTouched(w.r, rest, c.at)
 	case "exit":
 		if c.sure {
 			w.end(c.at, "the script ends here")
@@ -91,8 +91,8 @@ func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax
 	case "false", "test", "[":
 		w.failedTest(s, c.sure)
 	case "set", "unset", "read", "mapfile", "readarray":
-		for _, one := range rest {
-			w.changes(name, one.Text)
+		for _, word := range rest {
+			w.changeSetting(name, word.Text)
 		}
 	default:
 		return false
@@ -100,8 +100,8 @@ func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax
 	return true
 }
 
-// changes processes one argument of set, unset, read, mapfile or readarray.
-func (w *walker) changes(name, what string) {
+// changeSetting processes one argument of set, unset, read, mapfile or readarray.
+func (w *walker) changeSetting(name, what string) {
 	switch name {
 	case "set":
 		w.option(what)
@@ -112,22 +112,22 @@ func (w *walker) changes(name, what string) {
 	}
 }
 
-// wrapped processes the command in the arguments rest of a wrapper, such as sudo. base is the wrapper's name.
-func (w *walker) wrapped(base string, c command, rest []userdata.Word, s *syntax.Stmt) {
+// doWrapped processes the command in the arguments rest of a wrapper, such as sudo. base is the wrapper's name.
+func (w *walker) doWrapped(base string, c command, rest []userdata.Word, s *syntax.Stmt) {
 	if base == "eval" {
 		w.vars.Foreign = true
 	}
-	if i := slices.IndexFunc(rest, func(one userdata.Word) bool { return one.Text == "-c" }); (base == "bash" || base == "sh") && i >= 0 {
+	if i := slices.IndexFunc(rest, func(word userdata.Word) bool { return word.Text == "-c" }); (base == "bash" || base == "sh") && i >= 0 {
 		w.r.Opaque = append(w.r.Opaque, "the command at "+c.at.String()+" is a script within a script")
 		return
 	}
 	skip := len(c.words) - len(rest) // do may have removed vanished words before rest
-	for i, one := range rest {
-		if strings.HasPrefix(one.Text, "-") || strings.Contains(one.Text, "=") && base == "env" || base == "timeout" && i == 0 {
+	for i, word := range rest {
+		if strings.HasPrefix(word.Text, "-") || strings.Contains(word.Text, "=") && base == "env" || base == "timeout" && i == 0 {
 			continue
 		}
 		inner := c
-		inner.words, inner.spans = c.words[skip+i:], c.spans[skip+i:]
+		inner.words, inner.sources = c.words[skip+i:], c.sources[skip+i:]
 		w.do(inner, s)
 		if base == "exec" && c.sure {
 			w.end(c.at, "the script ends here, because exec replaces it with another program")
@@ -136,12 +136,13 @@ func (w *walker) wrapped(base string, c command, rest []userdata.Word, s *syntax
 	}
 }
 
-// writes records the files that a command writes, and arguments that name a file on which the kubelet's start depends.
-func (w *walker) writes(base string, c command, s *syntax.Stmt) {
+// recordWrites records the files that a command writes, and arguments that name a file on which the kubelet's start
+// depends.
+func (w *walker) recordWrites(base string, c command, s *syntax.Stmt) {
 	output, known := w.output(base, c)
 	for _, target := range w.targets(base, c, s) {
 		if known {
-			kubelet.KeepProxies(w.r, target, output)
+			kubelet.RecordWritten(w.r, target, output)
 		}
 		if known && !w.appends(s) {
 			w.r.Files[target] = output
@@ -153,7 +154,7 @@ func (w *walker) writes(base string, c command, s *syntax.Stmt) {
 		}
 	}
 	if !slices.Contains([]string{"cat", "tee", "echo", "grep", "ls", "stat", "test", "logger", "printf", "mkdir"}, base) {
-		touches(w.r, c.words[1:], c.at)
+		noteAllTouched(w.r, c.words[1:], c.at)
 	}
 }
 
@@ -164,9 +165,9 @@ func (w *walker) output(base string, c command) (userdata.Text, bool) {
 		return c.input, c.input.Body != ""
 	case "echo":
 		var words []string
-		for _, one := range c.words[1:] {
-			if one.Text != userdata.Vanished && !strings.HasPrefix(one.Text, "-") {
-				words = append(words, one.Text)
+		for _, word := range c.words[1:] {
+			if word.Text != userdata.Vanished && !strings.HasPrefix(word.Text, "-") {
+				words = append(words, word.Text)
 			}
 		}
 		body := strings.Join(words, " ") + "\n"
@@ -179,14 +180,14 @@ func (w *walker) output(base string, c command) (userdata.Text, bool) {
 	return userdata.Text{}, false
 }
 
-// printed returns the text that the first command of a pipe passes to the second.
-func (w *walker) printed(s *syntax.Stmt) userdata.Text {
+// pipedOutput returns the text that the first command of a pipe passes to the second.
+func (w *walker) pipedOutput(s *syntax.Stmt) userdata.Text {
 	c, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) == 0 {
 		return userdata.Text{}
 	}
 	cmd := command{at: w.spot(c.Pos())}
-	cmd.input, _ = w.here(s)
+	cmd.input, _ = w.hereDocument(s)
 	for _, arg := range c.Args {
 		cmd.words = append(cmd.words, w.vars.Fields(arg, w.spot(arg.Pos()))...)
 	}
@@ -203,9 +204,9 @@ func (w *walker) targets(base string, c command, s *syntax.Stmt) []string {
 		}
 	}
 	if base == "tee" {
-		for _, one := range c.words[1:] {
-			if !strings.HasPrefix(one.Text, "-") {
-				out = append(out, one.Text)
+		for _, word := range c.words[1:] {
+			if !strings.HasPrefix(word.Text, "-") {
+				out = append(out, word.Text)
 			}
 		}
 	}
@@ -217,8 +218,8 @@ func (w *walker) appends(s *syntax.Stmt) bool {
 	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.AppOut })
 }
 
-// here returns the here-document or here-string of a statement; false if there is none.
-func (w *walker) here(s *syntax.Stmt) (userdata.Text, bool) {
+// hereDocument returns the here-document or here-string of a statement; false if there is none.
+func (w *walker) hereDocument(s *syntax.Stmt) (userdata.Text, bool) {
 	for _, redirect := range s.Redirs {
 		switch redirect.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
@@ -287,20 +288,20 @@ func (w *walker) option(option string) {
 	}
 }
 
-// touched are prefixes of the paths of files on which the kubelet's start depends.
-var touched = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/",
+// startFiles are prefixes of the paths of files on which the kubelet's start depends.
+var startFiles = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/",
 	"/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
 
 // NoteTouched records a change of a file that the kubelet's start depends on.
 func NoteTouched(r *userdata.Reader, file string, spot userdata.Spot) {
-	if slices.ContainsFunc(touched, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
+	if slices.ContainsFunc(startFiles, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
 		r.Opaque = append(r.Opaque, "the script changes, at "+spot.String()+", files that the kubelet is started with")
 	}
 }
 
-// touches records a change of each word that names a file on which the kubelet's start depends.
-func touches(r *userdata.Reader, words []userdata.Word, spot userdata.Spot) {
-	for _, one := range words {
-		NoteTouched(r, one.Text, spot)
+// noteAllTouched records a change of each word that names a file on which the kubelet's start depends.
+func noteAllTouched(r *userdata.Reader, words []userdata.Word, spot userdata.Spot) {
+	for _, word := range words {
+		NoteTouched(r, word.Text, spot)
 	}
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// holds returns whether a statement succeeds. known is false unless the statement is true, false or a test of known
+// evaluate returns whether a statement succeeds. known is false unless the statement is true, false or a test of known
 // texts.
-func (w *walker) holds(s *syntax.Stmt) (holds, known bool) {
+func (w *walker) evaluate(s *syntax.Stmt) (succeeds, known bool) {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		holds, known = w.callHolds(c)
+		succeeds, known = w.evaluateCall(c)
 	case *syntax.TestClause:
-		holds, known = w.exprHolds(c.X)
+		succeeds, known = w.evaluateExpr(c.X)
 	}
-	return holds != s.Negated, known
+	return succeeds != s.Negated, known
 }
 
-// callHolds does the same as holds for a simple command.
-func (w *walker) callHolds(c *syntax.CallExpr) (holds, known bool) {
+// evaluateCall does the same as evaluate for a simple command.
+func (w *walker) evaluateCall(c *syntax.CallExpr) (succeeds, known bool) {
 	if len(c.Args) == 0 {
 		return false, false
 	}
@@ -37,26 +37,26 @@ func (w *walker) callHolds(c *syntax.CallExpr) (holds, known bool) {
 	}
 	var words []string
 	for _, arg := range c.Args[1:] {
-		for _, one := range w.vars.Fields(arg, userdata.Spot{}) {
-			if one.IsVague() {
+		for _, word := range w.vars.Fields(arg, userdata.Spot{}) {
+			if word.IsVague() {
 				return false, false
 			}
-			if one.Text != userdata.Vanished {
-				words = append(words, one.Text)
+			if word.Text != userdata.Vanished {
+				words = append(words, word.Text)
 			}
 		}
 	}
 	if name == "[" && len(words) > 0 {
 		words = words[:len(words)-1]
 	}
-	return testHolds(words)
+	return evaluateTest(words)
 }
 
-// testHolds evaluates the words of the command test. Tests of files are unknown.
-func testHolds(words []string) (holds, known bool) {
+// evaluateTest evaluates the words of the command test. Tests of files are unknown.
+func evaluateTest(words []string) (succeeds, known bool) {
 	if len(words) > 1 && words[0] == "!" {
-		holds, known = testHolds(words[1:])
-		return !holds, known
+		succeeds, known = evaluateTest(words[1:])
+		return !succeeds, known
 	}
 	switch len(words) {
 	case 0:
@@ -81,16 +81,16 @@ func testHolds(words []string) (holds, known bool) {
 	return false, false
 }
 
-// exprHolds evaluates the expression between [[ and ]]. known is false unless it is a test of known texts.
-func (w *walker) exprHolds(x syntax.TestExpr) (holds, known bool) {
+// evaluateExpr evaluates the expression between [[ and ]]. known is false unless it is a test of known texts.
+func (w *walker) evaluateExpr(x syntax.TestExpr) (succeeds, known bool) {
 	switch x := x.(type) {
 	case *syntax.ParenTest:
-		return w.exprHolds(x.X)
+		return w.evaluateExpr(x.X)
 	case *syntax.Word:
 		text := w.vars.Literal(x)
 		return text != "", !strings.Contains(text, userdata.Mark)
 	case *syntax.UnaryTest:
-		return w.unaryHolds(x)
+		return w.evaluateUnary(x)
 	case *syntax.BinaryTest:
 		left, ok := x.X.(*syntax.Word)
 		right, ok2 := x.Y.(*syntax.Word)
@@ -112,16 +112,16 @@ func (w *walker) exprHolds(x syntax.TestExpr) (holds, known bool) {
 	return false, false
 }
 
-// unaryHolds evaluates a negation, -z or -n in such an expression.
-func (w *walker) unaryHolds(x *syntax.UnaryTest) (holds, known bool) {
+// evaluateUnary evaluates a negation, -z or -n between [[ and ]].
+func (w *walker) evaluateUnary(x *syntax.UnaryTest) (succeeds, known bool) {
 	if x.Op == syntax.TsNot {
-		holds, known = w.exprHolds(x.X)
-		return !holds, known
+		succeeds, known = w.evaluateExpr(x.X)
+		return !succeeds, known
 	}
-	one, ok := x.X.(*syntax.Word)
+	word, ok := x.X.(*syntax.Word)
 	if !ok || x.Op != syntax.TsEmpStr && x.Op != syntax.TsNempStr {
 		return false, false
 	}
-	text := w.vars.Literal(one)
+	text := w.vars.Literal(word)
 	return (text == "") == (x.Op == syntax.TsEmpStr), !strings.Contains(text, userdata.Mark)
 }

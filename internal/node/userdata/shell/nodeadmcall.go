@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/nodeadm"
 )
 
-// nodeadmCall processes a call of nodeadm in a script. The script may have written the NodeConfig that the call names.
-func nodeadmCall(r *userdata.Reader, c command) {
+// readNodeadmCall processes a call of nodeadm in a script. The script may have written the NodeConfig that the call
+// names.
+func readNodeadmCall(r *userdata.Reader, c command) {
 	for i, w := range c.words {
 		source, ok := strings.CutPrefix(w.Text, "--config-source=")
 		if !ok && (w.Text == "-c" || w.Text == "--config-source") && i+1 < len(c.words) {

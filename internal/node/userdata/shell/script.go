@@ -2,7 +2,7 @@
 //
 // In: a userdata.Reader and a script.
 // Out: starts of the kubelet and problems, added to the Reader.
-// Never: a command run; a value that may be a secret in a problem.
+// Never: running a command; a value that may be a secret in a problem.
 package shell
 
 import (
@@ -19,10 +19,10 @@ import (
 
 // Limits on following a script.
 const (
-	MaxScript  = 1 << 17 // bytes
-	MaxBraces  = 200     // nesting depth
-	maxSteps   = 20000   // commands, counting each call of a function
-	maxCalling = 6       // depth of function calls
+	MaxScript    = 1 << 17 // bytes
+	MaxBraces    = 200     // nesting depth
+	maxSteps     = 20000   // commands, counting each call of a function
+	maxCallDepth = 6       // depth of function calls
 )
 
 // walker follows a script without running it: it tracks the values of variables, the written files, and the commands
@@ -34,18 +34,18 @@ type walker struct {
 	funcs map[string]*syntax.Stmt // bodies of functions, by name
 
 	errexit, nounset bool           // set -e and set -u are on
-	steps, calling   int            // number of commands so far, and current depth of function calls
-	ended            *userdata.Spot // where the script certainly ends; nil: nowhere so far
-	why              string         // why the script ends there, for a problem
+	steps, callDepth int            // number of commands so far, and current depth of function calls
+	ended            *userdata.Spot // where the script certainly ends; nil: no end found so far
+	endReason        string         // why the script ends there, for a problem
 }
 
 // command is one command of a script.
 type command struct {
-	words []userdata.Word // the program and its arguments
-	spans []*syntax.Word  // for each of words, the word of the script from which it was expanded
-	at    userdata.Spot
-	sure  bool          // the command runs in any case
-	input userdata.Text // standard input, if the script contains it
+	words   []userdata.Word // the program and its arguments
+	sources []*syntax.Word  // for each of words, the word of the script from which it was expanded
+	at      userdata.Spot
+	sure    bool          // the command runs in any case
+	input   userdata.Text // standard input, if the script contains it
 }
 
 // ReadScript reads one script. A script for another interpreter than a shell is only recorded in r.Opaque.
@@ -61,10 +61,10 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 		return
 	case !strings.HasPrefix(body, "#!") &&
 		slices.Contains([]string{userdata.FormBottlerocket, userdata.FormPowerShell}, userdata.FormOf(body)):
-		r.UnknownPart(p)
+		r.ReportUnknownPart(p)
 		return
 	case !strings.HasPrefix(body, "#!") && userdata.FormOf(body) == userdata.FormNodeConfig && r.System() == catalog.AL2:
-		r.NodeConfigOnAL2(at)
+		r.ReportNodeConfigOnAL2(at)
 		return
 	case !strings.HasPrefix(body, "#!") && p.Kind == userdata.TypeScript:
 		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at, "the script does not begin with #!, so it is not run").
@@ -124,17 +124,17 @@ func (w *walker) run(body string) {
 	before := len(w.r.Starts)
 	w.stmts(stmts, true)
 	if parseErr != nil {
-		w.broken(parseErr, len(w.r.Starts) > before)
+		w.reportBroken(parseErr, len(w.r.Starts) > before)
 		return
 	}
 	if w.ended != nil && len(w.r.Starts) == before {
-		w.unreached(stmts)
+		w.reportUnreached(stmts)
 	}
 }
 
-// broken reports where the shell stops parsing the script. The shell runs the commands before, and started is true if
-// one of them starts the kubelet.
-func (w *walker) broken(err error, started bool) {
+// reportBroken reports where the shell stops parsing the script. The shell runs the commands before, and started is
+// true if one of them starts the kubelet.
+func (w *walker) reportBroken(err error, started bool) {
 	spot, what := userdata.Spot{Part: w.part}, "the shell cannot parse the script from here on"
 	certainty, harm := userdata.Likely, w.r.ScriptHarm()
 	var parse syntax.ParseError
@@ -156,8 +156,8 @@ func (w *walker) broken(err error, started bool) {
 	}
 }
 
-// unreached reports a script that ends, at w.ended, before it calls bootstrap.sh.
-func (w *walker) unreached(stmts []*syntax.Stmt) {
+// reportUnreached reports a script that ends, at w.ended, before it calls bootstrap.sh.
+func (w *walker) reportUnreached(stmts []*syntax.Stmt) {
 	for _, s := range stmts {
 		syntax.Walk(s, func(n syntax.Node) bool {
 			call, ok := n.(*syntax.CallExpr)
@@ -169,7 +169,7 @@ func (w *walker) unreached(stmts []*syntax.Stmt) {
 				return true
 			}
 			harm := w.r.ScriptHarm()
-			w.r.Report(userdata.NeverReached, userdata.Certain, harm, *w.ended, "%s, before it starts the kubelet in line %d", w.why, line).
+			w.r.Report(userdata.NeverReached, userdata.Certain, harm, *w.ended, "%s, before it starts the kubelet in line %d", w.endReason, line).
 				Suggest("remove that, or move it after the start", "")
 			return false
 		})
@@ -179,7 +179,7 @@ func (w *walker) unreached(stmts []*syntax.Stmt) {
 // end records that the script ends at spot, if it does not end earlier. why is the text for a problem.
 func (w *walker) end(spot userdata.Spot, why string) {
 	if w.ended == nil {
-		w.ended, w.why = &spot, why
+		w.ended, w.endReason = &spot, why
 	}
 }
 
@@ -198,7 +198,7 @@ func (w *walker) stmt(s *syntax.Stmt, sure bool, input userdata.Text) {
 	if w.steps++; w.steps > maxSteps || s.Cmd == nil {
 		return
 	}
-	if doc, ok := w.here(s); ok {
+	if doc, ok := w.hereDocument(s); ok {
 		input = doc
 	}
 	switch c := s.Cmd.(type) {
@@ -229,35 +229,35 @@ func (w *walker) compound(c syntax.Command, sure bool) {
 	case *syntax.Block:
 		w.stmts(c.Stmts, sure)
 	case *syntax.Subshell:
-		w.apart(func(sub *walker) { sub.stmts(c.Stmts, sure) })
+		w.inSubshell(func(sub *walker) { sub.stmts(c.Stmts, sure) })
 	case *syntax.IfClause:
 		w.branch(c, sure)
 	case *syntax.WhileClause:
 		w.stmts(c.Cond, sure)
-		w.perhaps(func() { w.stmts(c.Do, false) })
+		w.conditionally(func() { w.stmts(c.Do, false) })
 	case *syntax.ForClause:
 		if each, ok := c.Loop.(*syntax.WordIter); ok {
 			w.vars.Assign(each.Name.Value, userdata.Mark)
 		}
-		w.perhaps(func() { w.stmts(c.Do, false) })
+		w.conditionally(func() { w.stmts(c.Do, false) })
 	case *syntax.CaseClause:
 		for _, item := range c.Items {
-			w.perhaps(func() { w.stmts(item.Stmts, false) })
+			w.conditionally(func() { w.stmts(item.Stmts, false) })
 		}
 	}
 }
 
-// apart calls walk for a subshell. Its variables are not visible outside, and its end does not end the script.
-func (w *walker) apart(walk func(*walker)) {
+// inSubshell calls walk for a subshell. Its variables are not visible outside, and its end does not end the script.
+func (w *walker) inSubshell(walk func(*walker)) {
 	sub := *w
 	sub.vars = w.vars.Clone()
 	walk(&sub)
 	w.steps = sub.steps
 }
 
-// perhaps calls walk for commands that may not run. Variables that they change are known only on the instance, and
-// their end does not end the script.
-func (w *walker) perhaps(walk func()) {
+// conditionally calls walk for commands that may not run. Variables that they change are known only on the instance,
+// and their end does not end the script.
+func (w *walker) conditionally(walk func()) {
 	before := w.vars.Clone()
 	walk()
 	w.ended = nil
@@ -275,23 +275,23 @@ func (w *walker) branch(c *syntax.IfClause, sure bool) {
 		return
 	}
 	w.stmts(c.Cond[:len(c.Cond)-1], sure)
-	holds, known := w.holds(c.Cond[len(c.Cond)-1])
+	succeeds, known := w.evaluate(c.Cond[len(c.Cond)-1])
 	switch {
 	case !known:
-		w.mayRun(c.Cond[len(c.Cond)-1], sure)
-		w.perhaps(func() { w.stmts(c.Then, false) })
+		w.followCondition(c.Cond[len(c.Cond)-1], sure)
+		w.conditionally(func() { w.stmts(c.Then, false) })
 		if c.Else != nil {
-			w.perhaps(func() { w.branch(c.Else, false) })
+			w.conditionally(func() { w.branch(c.Else, false) })
 		}
-	case holds:
+	case succeeds:
 		w.stmts(c.Then, sure)
 	case c.Else != nil:
 		w.branch(c.Else, sure)
 	}
 }
 
-// mayRun follows a condition that is a command. set -e does not apply to conditions.
-func (w *walker) mayRun(s *syntax.Stmt, sure bool) {
+// followCondition follows a condition that is a command. set -e does not apply to conditions.
+func (w *walker) followCondition(s *syntax.Stmt, sure bool) {
 	if _, ok := s.Cmd.(*syntax.TestClause); !ok {
 		old := w.errexit
 		w.errexit = false
@@ -303,27 +303,27 @@ func (w *walker) mayRun(s *syntax.Stmt, sure bool) {
 // binary follows a pipe, or two statements with && or || between.
 func (w *walker) binary(c *syntax.BinaryCmd, sure bool, input userdata.Text) {
 	if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
-		output := w.printed(c.X)
-		w.apart(func(sub *walker) { sub.stmt(c.X, sure, input) })
-		w.apart(func(sub *walker) { sub.stmt(c.Y, sure, output) })
+		output := w.pipedOutput(c.X)
+		w.inSubshell(func(sub *walker) { sub.stmt(c.X, sure, input) })
+		w.inSubshell(func(sub *walker) { sub.stmt(c.Y, sure, output) })
 		return
 	}
-	holds, known := w.holds(c.X)
+	succeeds, known := w.evaluate(c.X)
 	if !known {
-		w.mayRun(c.X, sure)
+		w.followCondition(c.X, sure)
 		if w.ended == nil {
-			w.perhaps(func() { w.stmt(c.Y, false, userdata.Text{}) })
+			w.conditionally(func() { w.stmt(c.Y, false, userdata.Text{}) })
 		}
 		return
 	}
-	if holds == (c.Op == syntax.AndStmt) {
+	if succeeds == (c.Op == syntax.AndStmt) {
 		w.stmt(c.Y, sure, userdata.Text{})
 	}
 }
 
 // failedTest ends the script at a test that certainly runs and fails, if set -e is on.
 func (w *walker) failedTest(s *syntax.Stmt, sure bool) {
-	if holds, known := w.holds(s); sure && known && !holds && w.errexit {
+	if succeeds, known := w.evaluate(s); sure && known && !succeeds && w.errexit {
 		w.end(w.spot(s.Pos()), "the script ends here, because the test fails and set -e is on")
 	}
 }

@@ -2,7 +2,7 @@
 //
 // In: a userdata.Reader and a text.
 // Out: starts of the kubelet and problems, added to the Reader.
-// Never: a command run; a value that may be a secret in a problem.
+// Never: running a command; a value that may be a secret in a problem.
 package windows
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// psOptions are the parameters of Start-EKSBootstrap.ps1.
+// parameters are the parameters of Start-EKSBootstrap.ps1.
 // Source: the EKS user guide, "Windows AMI bootstrap configuration parameters".
-var psOptions = []string{
+var parameters = []string{
 	"EKSClusterName", "KubeletExtraArgs", "KubeProxyExtraArgs", "APIServerEndpoint", "Base64ClusterCA", "DNSClusterIP", "ServiceCIDR",
 	"ExcludedSnatCIDRs", "ContainerRuntime",
 }
 
-// Read reads the commands that EC2Launch runs with PowerShell. It reports text, and own text of the user, in a form
-// that Windows does not run.
+// Read reads the commands that EC2Launch runs with PowerShell. It reports the text t and the user's own text if they
+// have a form that Windows does not run.
 func Read(r *userdata.Reader, t userdata.Text) {
 	form := userdata.FormOf(t.Body)
 	r.Out.Form = userdata.FormPowerShell
@@ -31,7 +31,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 			Suggest("write commands between <powershell> and </powershell>, or choose another AMI family", "")
 		return
 	}
-	if own := userdata.FormOf(r.In.Own); r.Ours > 0 || r.In.Data != nil {
+	if own := userdata.FormOf(r.In.Own); r.OurPart > 0 || r.In.Data != nil {
 		switch own {
 		case userdata.FormScript, userdata.FormNodeConfig, userdata.FormBottlerocket, userdata.FormCloudConfig, userdata.FormMIME:
 			r.Report(userdata.OtherFamily, userdata.Certain, userdata.JoinsAmiss, userdata.Spot{Line: 1, Column: 1},
@@ -39,7 +39,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 				Suggest("write commands between <powershell> and </powershell>, or choose another AMI family", "")
 		}
 	}
-	commands, ok := block(r, t)
+	commands, ok := commandText(r, t)
 	if !ok {
 		return
 	}
@@ -47,11 +47,11 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	p.run(commands)
 }
 
-// block returns the text between <powershell> and </powershell>. It returns false if there is none, and reports a
+// commandText returns the text between <powershell> and </powershell>. It returns false if there is none, and reports a
 // problem unless the text is blank or a task list.
-func block(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
+func commandText(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 	const open, closing = "<powershell>", "</powershell>"
-	lower := lowered(t.Body)
+	lower := lowerASCII(t.Body)
 	from, to := strings.Index(lower, open), strings.Index(lower, closing)
 	switch {
 	case from < 0 && to < 0:
@@ -69,11 +69,11 @@ func block(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 		return userdata.Text{}, false
 	}
 	from += len(open)
-	return userdata.Text{Body: t.Body[from:to], At: userdata.MovedSpot(t.At, t.Body[:from])}, true
+	return userdata.Text{Body: t.Body[from:to], At: userdata.SpotAfter(t.At, t.Body[:from])}, true
 }
 
-// lowered converts ASCII letters to lower case. Unlike strings.ToLower it keeps the position of every byte.
-func lowered(s string) string {
+// lowerASCII converts ASCII letters to lower case. Unlike strings.ToLower it keeps the position of every byte.
+func lowerASCII(s string) string {
 	out := []byte(s)
 	for i, c := range out {
 		if c >= 'A' && c <= 'Z' {
@@ -95,11 +95,11 @@ type psReader struct {
 func (p *psReader) run(t userdata.Text) {
 	p.text = t
 	for p.i < len(t.Body) {
-		words := p.line()
+		words := p.command()
 		if len(words) == 0 {
 			continue
 		}
-		name := lowered(words[0].Text)
+		name := lowerASCII(words[0].Text)
 		if name == "&" || name == "." {
 			words = words[1:]
 		}
@@ -107,7 +107,7 @@ func (p *psReader) run(t userdata.Text) {
 		case len(words) == 0:
 		case len(words) >= 2 && words[1].Text == "=" && strings.Contains(name, "$"):
 			p.assign(words)
-		case strings.HasSuffix(lowered(words[0].Text), "start-eksbootstrap.ps1"):
+		case strings.HasSuffix(lowerASCII(words[0].Text), "start-eksbootstrap.ps1"):
 			p.call(words)
 		case strings.HasSuffix(name, "$eksbootstrapscriptfile"):
 			p.call(words)
@@ -117,7 +117,7 @@ func (p *psReader) run(t userdata.Text) {
 
 // assign processes the words of an assignment, $name = value. A value of several words is known only on the instance.
 func (p *psReader) assign(words []userdata.Word) {
-	_, name, _ := strings.Cut(lowered(words[0].Text), "$")
+	_, name, _ := strings.Cut(lowerASCII(words[0].Text), "$")
 	value := userdata.Word{Text: userdata.Mark}
 	if len(words) == 3 {
 		value = words[2]
@@ -139,11 +139,11 @@ func (p *psReader) call(words []userdata.Word) {
 			continue
 		}
 		name, joined, hasColon := strings.Cut(name, ":") // -Name:value
-		option := psOption(name)
+		option := findParameter(name)
 		if option == "" {
 			pr := p.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.NeverJoins, words[i].At,
 				"%s has no parameter of this name%s, and ends with an error", userdata.ByPS, userdata.Quoted("-"+name))
-			if near := userdata.Nearest(name, psOptions); near != "" {
+			if near := userdata.Nearest(name, parameters); near != "" {
 				pr.Suggest("write", "-"+near)
 			}
 			return
@@ -157,7 +157,7 @@ func (p *psReader) call(words []userdata.Word) {
 			}
 			value = words[i]
 		}
-		p.option(&s, option, value)
+		p.setParameter(&s, option, value)
 	}
 	if !s.Cluster.IsSet() && !s.Hidden {
 		p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, s.At,
@@ -167,16 +167,16 @@ func (p *psReader) call(words []userdata.Word) {
 	p.r.Starts = append(p.r.Starts, s)
 }
 
-// psOption returns the parameter that a name refers to; empty if there is none. PowerShell ignores case and accepts any
-// unambiguous prefix.
-func psOption(name string) string {
+// findParameter returns the parameter that a name refers to; empty if there is none. PowerShell ignores case and
+// accepts any unambiguous prefix.
+func findParameter(name string) string {
 	var found []string
-	for _, one := range psOptions {
-		if strings.EqualFold(one, name) {
-			return one
+	for _, parameter := range parameters {
+		if strings.EqualFold(parameter, name) {
+			return parameter
 		}
-		if len(name) < len(one) && strings.EqualFold(one[:len(name)], name) {
-			found = append(found, one)
+		if len(name) < len(parameter) && strings.EqualFold(parameter[:len(name)], name) {
+			found = append(found, parameter)
 		}
 	}
 	if len(found) == 1 {
@@ -185,8 +185,8 @@ func psOption(name string) string {
 	return ""
 }
 
-// option sets the fields of the start s that a parameter of Start-EKSBootstrap.ps1 determines to its value.
-func (p *psReader) option(s *userdata.Start, option string, value userdata.Word) {
+// setParameter sets the fields of the start s that a parameter of Start-EKSBootstrap.ps1 determines.
+func (p *psReader) setParameter(s *userdata.Start, option string, value userdata.Word) {
 	switch option {
 	case "EKSClusterName":
 		s.Cluster = value.Value()
@@ -198,18 +198,18 @@ func (p *psReader) option(s *userdata.Start, option string, value userdata.Word)
 		s.Config["clusterDNS"], s.Spots["clusterDNS"] = []any{value.Value().Text}, value.At
 	case "KubeletExtraArgs":
 		s.Hidden = s.Hidden || value.IsVague()
-		for _, one := range userdata.Split(value.Text) {
+		for _, word := range userdata.Split(value.Text) {
 			spot := value.At
 			if value.Whole {
-				spot = userdata.MovedSpot(userdata.Spot{Part: value.At.Part, Line: value.At.Line, Column: value.At.Column + 1}, value.Text[:one.From])
+				spot = userdata.SpotAfter(userdata.Spot{Part: value.At.Part, Line: value.At.Line, Column: value.At.Column + 1}, value.Text[:word.From])
 			}
-			s.Flags = append(s.Flags, userdata.Flag{Text: strings.ReplaceAll(one.Text, userdata.Mark, "…"), At: spot})
+			s.Flags = append(s.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.Mark, "…"), At: spot})
 		}
 	}
 }
 
-// line reads the words of one command, at most 512. A backtick at the end of a line continues the command.
-func (p *psReader) line() []userdata.Word {
+// command reads the words of one command, at most 512. A backtick at the end of a line continues the command.
+func (p *psReader) command() []userdata.Word {
 	var out []userdata.Word
 	for p.i < len(p.text.Body) && len(out) < 512 {
 		switch c := p.text.Body[p.i]; {
@@ -253,25 +253,25 @@ func (p *psReader) skipLine() {
 // word reads one word, quoted or not, with its variables replaced by their values.
 func (p *psReader) word() userdata.Word {
 	body, from := p.text.Body, p.i
-	w := userdata.Word{At: userdata.MovedSpot(p.text.At, body[:from])}
+	w := userdata.Word{At: userdata.SpotAfter(p.text.At, body[:from])}
 	var out strings.Builder
 	for p.i < len(body) {
 		switch c := body[p.i]; {
 		case c == '\'':
-			out.WriteString(p.single())
+			out.WriteString(p.singleQuoted())
 			w.Whole = p.isEnd() && body[from] == '\''
 		case c == '"':
-			out.WriteString(p.double())
+			out.WriteString(p.doubleQuoted())
 			w.Whole = p.isEnd() && body[from] == '"' && !strings.ContainsAny(body[from:p.i], "`$")
 		case p.isEnd():
-			w.Text = p.named(out.String())
+			w.Text = p.resolve(out.String())
 			return w
 		default:
 			out.WriteByte(c)
 			p.i++
 		}
 	}
-	w.Text = p.named(out.String())
+	w.Text = p.resolve(out.String())
 	return w
 }
 
@@ -280,9 +280,10 @@ func (p *psReader) isEnd() bool {
 	return p.i >= len(p.text.Body) || strings.IndexByte(" \t\r\n;|(){}`", p.text.Body[p.i]) >= 0
 }
 
-// named returns the value of the variable if the word text is only a variable, and the word itself if it is not, or if
-// the variable is assigned there. The value of a variable that is never set is Mark.
-func (p *psReader) named(text string) string {
+// resolve returns the value of a variable if the word text is just that variable: Mark if it is never set. It returns
+// text itself if text is no variable, is the target of an assignment, or is the variable that EKS documents for the
+// path of Start-EKSBootstrap.ps1.
+func (p *psReader) resolve(text string) string {
 	name, ok := strings.CutPrefix(text, "$")
 	if !ok || strings.Contains(text, userdata.Mark) {
 		return text
@@ -292,7 +293,7 @@ func (p *psReader) named(text string) string {
 			return text // an assignment to the variable
 		}
 	}
-	if value, ok := p.vars[lowered(name)]; ok {
+	if value, ok := p.vars[lowerASCII(name)]; ok {
 		return value.Text
 	}
 	if strings.EqualFold(name, "EKSBootstrapScriptFile") {
@@ -301,8 +302,8 @@ func (p *psReader) named(text string) string {
 	return userdata.Mark
 }
 
-// single reads a word in single quotes, in which two single quotes mean one.
-func (p *psReader) single() string {
+// singleQuoted reads a word in single quotes, in which two single quotes mean one.
+func (p *psReader) singleQuoted() string {
 	var out strings.Builder
 	for p.i++; p.i < len(p.text.Body); p.i++ {
 		if p.text.Body[p.i] == '\'' {
@@ -317,8 +318,8 @@ func (p *psReader) single() string {
 	return out.String()
 }
 
-// double reads a word in double quotes, in which variables are expanded and a backtick escapes.
-func (p *psReader) double() string {
+// doubleQuoted reads a word in double quotes, in which variables are expanded and a backtick escapes.
+func (p *psReader) doubleQuoted() string {
 	var out strings.Builder
 	for p.i++; p.i < len(p.text.Body) && out.Len() < userdata.MaxUnpacked; p.i++ {
 		switch c := p.text.Body[p.i]; {
@@ -340,8 +341,8 @@ func (p *psReader) double() string {
 	return out.String()
 }
 
-// variable reads the name, or the expression in parentheses, after a dollar sign and returns its value. It leaves the
-// reader at the last byte of what it has read.
+// variable reads the name, or the expression in parentheses, after a dollar sign, and returns its value. Afterwards p.i
+// is the index of the last byte that it has read.
 func (p *psReader) variable() string {
 	body, from := p.text.Body, p.i+1
 	to := from
@@ -358,7 +359,7 @@ func (p *psReader) variable() string {
 		return "$"
 	}
 	p.i = to - 1
-	if value, ok := p.vars[lowered(body[from:to])]; ok && len(value.Text) <= userdata.MaxValue {
+	if value, ok := p.vars[lowerASCII(body[from:to])]; ok && len(value.Text) <= userdata.MaxValue {
 		return value.Text
 	}
 	return userdata.Mark
