@@ -14,14 +14,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
-// TestLaunchesShareSubnets: concurrent launches that EC2 does not show yet do not all use the subnet with the most free
-// addresses. A launch that has ended frees the addresses that were reserved for it.
+// TestLaunchesShareSubnets: concurrent launches do not all use the subnet that has the most free addresses, although EC2
+// does not count their addresses yet. A launch that has ended frees the addresses that were reserved for it.
 func TestLaunchesShareSubnets(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "t3.medium") // a node of it takes 18 addresses: 17 pods and its own
-	r.classes(t)
+	r := newRig(t, "t3.medium") // a t3.medium node takes 18 addresses: its own and those of 17 pods
+	r.reconcileClassAndPool(t)
 	for i := range 6 {
-		r.pending(t, fmt.Sprint("web-", i), "1500m", "2Gi")
+		r.addPendingPod(t, fmt.Sprint("web-", i), "1500m", "2Gi")
 	}
 	r.plan(t)
 	claims := r.claims(t)
@@ -32,9 +32,9 @@ func TestLaunchesShareSubnets(t *testing.T) {
 	zone := first.Zone.Name
 	class := r.class(t)
 	class.Status.Subnets = []awsv1.Subnet{{ID: first.ID, Zone: zone}, {ID: second.ID, Zone: zone}}
-	r.Claims.Offers.Saw(class.Name, []vpc.Subnet{{ID: first.ID, Zone: zone, Free: 40}, {ID: second.ID, Zone: zone, Free: 30}})
+	r.Claims.Offers.NoteSubnets(class.Name, []vpc.Subnet{{ID: first.ID, Zone: zone, Free: 40}, {ID: second.ID, Zone: zone, Free: 30}})
 	now := time.Now()
-	ask := func(claim *karpv1.NodeClaim) (string, ec2.LaunchRequest) {
+	requestFor := func(claim *karpv1.NodeClaim) (subnet string, _ ec2.LaunchRequest) {
 		t.Helper()
 		request, err := r.Claims.Offers.Request(claim, class, 0, now)
 		if err != nil {
@@ -45,20 +45,20 @@ func TestLaunchesShareSubnets(t *testing.T) {
 	var got []string
 	var requests []ec2.LaunchRequest
 	for i := range 4 {
-		subnet, request := ask(&claims[i])
+		subnet, request := requestFor(&claims[i])
 		got, requests = append(got, subnet), append(requests, request)
 	}
 	if want := []string{first.ID, second.ID, first.ID, second.ID}; !slices.Equal(got, want) {
 		t.Errorf("four concurrent launches use subnets %v, want %v", got, want)
 	}
-	// 4 addresses are left in the first subnet, none in the second. The fourth launch fails and frees 12.
-	r.Claims.Offers.Over(&claims[3])
-	if subnet, _ := ask(&claims[4]); subnet != second.ID {
+	// 4 addresses are left in the first subnet, none in the second. The fourth launch fails, and frees 12 in the second.
+	r.Claims.Offers.EndLaunch(&claims[3])
+	if subnet, _ := requestFor(&claims[4]); subnet != second.ID {
 		t.Errorf("the launch after a failed one uses subnet %s, want %s", subnet, second.ID)
 	}
-	// The third launch succeeds in the second subnet, and frees the addresses that were reserved for it in the first.
-	r.Claims.Offers.Launched(now, ec2.Instance{Type: "t3.medium", Zone: zone, SubnetID: second.ID}, &requests[2])
-	if subnet, _ := ask(&claims[5]); subnet != first.ID {
+	// EC2 places the third launch in the second subnet. This frees the addresses that were reserved for it in the first.
+	r.Claims.Offers.NoteLaunched(now, ec2.Instance{Type: "t3.medium", Zone: zone, SubnetID: second.ID}, &requests[2])
+	if subnet, _ := requestFor(&claims[5]); subnet != first.ID {
 		t.Errorf("the launch after one that EC2 placed in the other subnet uses %s, want %s", subnet, first.ID)
 	}
 }
@@ -67,16 +67,16 @@ func TestLaunchesShareSubnets(t *testing.T) {
 func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "web", "1500m", "2Gi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "1500m", "2Gi")
 	r.plan(t)
-	claim := findClaim(t, r)
+	claim := onlyClaim(t, r)
 	all := r.subnets()
 	if _, err := r.Claims.Offers.Request(claim, r.class(t), 0, r.now()); err != nil {
 		t.Fatal(err)
 	}
 	if left := r.Claims.Offers.Taken.Left(r.now(), all); left[0].Free != all[0].Free-18 {
-		t.Errorf("while it is in progress %d of %d are free, want 18 less", left[0].Free, all[0].Free)
+		t.Errorf("during the launch %d of %d addresses are free, want 18 less", left[0].Free, all[0].Free)
 	}
 	v := nodeclaim.View{Claim: claim, Class: r.class(t)}
 	a := nodeclaim.Attempt{Request: &ec2.LaunchRequest{}}
@@ -85,6 +85,6 @@ func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := r.Claims.Offers.Taken.Left(r.now(), all); left[0].Free != all[0].Free {
-		t.Errorf("afterwards %d of %d are free", left[0].Free, all[0].Free)
+		t.Errorf("after the failed launch %d of %d addresses are free, want all", left[0].Free, all[0].Free)
 	}
 }

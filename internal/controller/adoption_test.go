@@ -20,15 +20,15 @@ import (
 
 // Names as Karpenter gives them.
 const (
-	theirClaim    = "apps-x7k2p"
-	theirNode     = "ip-10-0-33-7.ec2.internal"
-	theirTemplate = "karpenter.k8s.aws/13141592653589793238"
-	theirProfile  = "prod_4242424242424242424"
+	karpenterClaim    = "apps-x7k2p"
+	karpenterNode     = "ip-10-0-33-7.ec2.internal"
+	karpenterTemplate = "karpenter.k8s.aws/13141592653589793238"
+	karpenterProfile  = "prod_4242424242424242424"
 )
 
-// TestKarpentersNodesAreTakenOver: a node that Karpenter has created, with its tags, hashes and names, stays in service
-// unchanged. It is not replaced, not drifted, not garbage-collected, takes new pods, and keeps the record of what it was
-// made from. When its claim is deleted, its instance is terminated.
+// TestKarpentersNodesAreTakenOver: a node that Karpenter has created, with Karpenter's tags, hashes and names, stays in
+// service. It is not replaced, does not drift, is not garbage-collected, and takes new pods. Spec, labels and annotations
+// of its claim do not change. When the claim is deleted, the instance is terminated.
 func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -37,9 +37,9 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 		t.Fatal("the rig's profiles are not an IAM client")
 	}
 	r.Sweeper.Profiles = awsClient
-	instance := r.theirInstance(t)
-	r.theirObjects(t, instance)
-	before := findClaim(t, r)
+	instance := r.launchAsKarpenter(t)
+	r.createAsKarpenter(t, instance)
+	before := onlyClaim(t, r)
 	pods := func() (waiting, running int) {
 		var list corev1.PodList
 		if err := r.api.List(t.Context(), &list); err != nil {
@@ -57,23 +57,24 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 
 	// Let days pass.
 	for range 5 {
-		r.classes(t)
-		r.work(t)
-		r.empty(t)
+		r.reconcileClassAndPool(t)
+		r.reconcileClaims(t)
+		r.removeEmptyNodes(t)
 		r.ahead += 13 * time.Hour
 		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.pending(t, "more", "500m", "512Mi") // fits beside
+	r.addPendingPod(t, "more", "500m", "512Mi") // the node has room for it
 	r.plan(t)
-	r.work(t)
-	r.drip()
-	if waiting, running := pods(); waiting != 1 || running != 1 || r.events.has("Pod/Nominated", theirNode) == "" {
-		t.Errorf("%d pods are pending, %d run; no event nominates the node for the new pod: %v", waiting, running, r.events.told)
+	r.reconcileClaims(t)
+	r.emitQueuedEvents()
+	if waiting, running := pods(); waiting != 1 || running != 1 || r.events.find("Pod/Nominated", karpenterNode) == "" {
+		t.Errorf("%d pods are pending and %d run; want one each, and an event that nominates the node for the new pod: %v",
+			waiting, running, r.events.emitted)
 	}
-	claim := findClaim(t, r)
-	if claim.Name != theirClaim || claim.DeletionTimestamp != nil ||
+	claim := onlyClaim(t, r)
+	if claim.Name != karpenterClaim || claim.DeletionTimestamp != nil ||
 		claim.StatusConditions().IsTrue(karpv1.ConditionDrifted) || !claim.StatusConditions().IsReady() {
 		t.Errorf("the claim has changed: %+v %+v", claim.ObjectMeta, claim.Status.Conditions)
 	}
@@ -89,7 +90,7 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	if len(r.nodes(t)) != 1 || node.DeletionTimestamp != nil || len(node.Spec.Taints) != 1 {
 		t.Errorf("the node has changed: %+v %+v", node.ObjectMeta, node.Spec)
 	}
-	r.wantTheirs(t, instance)
+	r.wantAWSUnchanged(t, instance)
 
 	// The node can be removed.
 	if err := r.api.Delete(t.Context(), claim); err != nil {
@@ -101,8 +102,8 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	}
 }
 
-// wantTheirs asserts that the controller changed no resource in AWS.
-func (r *rig) wantTheirs(t *testing.T, instance world.Instance) {
+// wantAWSUnchanged asserts that the controller changed no resource in AWS.
+func (r *rig) wantAWSUnchanged(t *testing.T, instance world.Instance) {
 	t.Helper()
 	calls := r.Calls()
 	for _, call := range []string{"CreateFleet", "TerminateInstances", "DeleteLaunchTemplate", "CreateTags", "DeleteTags"} {
@@ -111,53 +112,53 @@ func (r *rig) wantTheirs(t *testing.T, instance world.Instance) {
 		}
 	}
 	r.Do(func(w *world.World, _ time.Time) {
-		now, _ := w.Instance(instance.ID)
-		if now.State != world.Running || !maps.Equal(now.Tags, instance.Tags) {
-			t.Errorf("the instance is %s with tags %v, was %s with %v", now.State, now.Tags, instance.State, instance.Tags)
+		current, _ := w.Instance(instance.ID)
+		if current.State != world.Running || !maps.Equal(current.Tags, instance.Tags) {
+			t.Errorf("the instance is %s with tags %v, was %s with %v", current.State, current.Tags, instance.State, instance.Tags)
 		}
-		if r.estate.Region.LaunchTemplates.ByIDOrName("", theirTemplate) == nil {
-			t.Error("its launch template is gone")
+		if r.estate.Region.LaunchTemplates.ByIDOrName("", karpenterTemplate) == nil {
+			t.Error("Karpenter's launch template is gone")
 		}
-		p, err := w.Account(emulator.DefaultAccount).Profile(theirProfile)
+		p, err := w.Account(emulator.DefaultAccount).Profile(karpenterProfile)
 		if err != nil || p.Role != "node" {
-			t.Errorf("its instance profile has changed: %+v %v", p, err)
+			t.Errorf("Karpenter's instance profile has changed: %+v %v", p, err)
 		}
 	})
 }
 
-// theirInstance creates an instance, its launch template and its instance profile as Karpenter does: tagged with the
-// cluster's name and not with its UID.
-func (r *rig) theirInstance(t *testing.T) world.Instance {
+// launchAsKarpenter creates an instance, its launch template and its instance profile as Karpenter does: tagged with the
+// name of the cluster, and not with the cluster's UID.
+func (r *rig) launchAsKarpenter(t *testing.T) world.Instance {
 	t.Helper()
 	tags := map[string]string{
 		"kubernetes.io/cluster/" + testCluster: "owned", "eks:eks-cluster-name": testCluster,
 		"karpenter.sh/nodepool": "apps", "karpenter.k8s.aws/ec2nodeclass": "default",
 	}
-	all := maps.Clone(tags)
-	all["karpenter.sh/nodeclaim"], all["Name"] = theirClaim, theirNode
-	profile := maps.Clone(tags)
-	delete(profile, "karpenter.sh/nodepool")
-	profile["topology.kubernetes.io/region"] = testRegion
+	instanceTags := maps.Clone(tags)
+	instanceTags["karpenter.sh/nodeclaim"], instanceTags["Name"] = karpenterClaim, karpenterNode
+	profileTags := maps.Clone(tags)
+	delete(profileTags, "karpenter.sh/nodepool")
+	profileTags["topology.kubernetes.io/region"] = testRegion
 	var out world.Instance
 	r.Do(func(w *world.World, now time.Time) {
 		account := w.Account(emulator.DefaultAccount)
 		_, err := account.CreateProfile(now,
-			identity.Profile{Name: theirProfile, Path: "/karpenter/" + testRegion + "/" + testCluster + "/uid-class/", Tags: profile})
+			identity.Profile{Name: karpenterProfile, Path: "/karpenter/" + testRegion + "/" + testCluster + "/uid-class/", Tags: profileTags})
 		if err == nil {
-			err = account.AddRoleToProfile(theirProfile, "node")
+			err = account.AddRoleToProfile(karpenterProfile, "node")
 		}
 		if err == nil {
-			_, err = r.estate.Region.LaunchTemplates.Create(now, world.Template{Name: theirTemplate, Tags: tags},
+			_, err = r.estate.Region.LaunchTemplates.Create(now, world.Template{Name: karpenterTemplate, Tags: tags},
 				world.TemplateVersion{Data: world.TemplateData{
-					ImageID: r.estate.Region.Images.All()[0].ID, InstanceType: "t3.medium", Profile: &world.ProfileRef{Name: theirProfile},
+					ImageID: r.estate.Region.Images.All()[0].ID, InstanceType: "t3.medium", Profile: &world.ProfileRef{Name: karpenterProfile},
 					GroupIDs: []string{r.estate.NodeGroup.ID},
 				}}, world.Idempotency{})
 		}
 		var launched []world.Instance
 		if err == nil {
 			launched, err = r.estate.Region.Launches.RunInstances(now, world.RunRequest{
-				TemplateName: theirTemplate, SubnetID: r.estate.PrivateSubnets[0].ID, Min: 1, Max: 1,
-				Tags: world.Tagging{"instance": all, "volume": all},
+				TemplateName: karpenterTemplate, SubnetID: r.estate.PrivateSubnets[0].ID, Min: 1, Max: 1,
+				Tags: world.Tagging{"instance": instanceTags, "volume": instanceTags},
 			})
 		}
 		if err != nil {
@@ -170,13 +171,14 @@ func (r *rig) theirInstance(t *testing.T) world.Instance {
 	return out
 }
 
-// theirObjects creates the claim, the Node and a pod on it, and annotates pool and class, as Karpenter leaves them.
-func (r *rig) theirObjects(t *testing.T, i world.Instance) {
+// createAsKarpenter creates the claim and the Node of the instance as Karpenter does, and a pod on the Node. It annotates
+// the pool and the class with Karpenter's hashes.
+func (r *rig) createAsKarpenter(t *testing.T, i world.Instance) {
 	t.Helper()
 	pool, class := r.pool(t), r.class(t)
-	poolMarks := map[string]string{karpv1.AnnotationNodePoolHash: "9999999999999999999", karpv1.AnnotationNodePoolHashVersion: "v3"}
-	classMarks := map[string]string{awsv1.AnnotationHash: "8888888888888888888", awsv1.AnnotationHashVersion: "v4"}
-	pool.Annotations, class.Annotations = poolMarks, classMarks
+	poolHashes := map[string]string{karpv1.AnnotationNodePoolHash: "9999999999999999999", karpv1.AnnotationNodePoolHashVersion: "v3"}
+	classHashes := map[string]string{awsv1.AnnotationHash: "8888888888888888888", awsv1.AnnotationHashVersion: "v4"}
+	pool.Annotations, class.Annotations = poolHashes, classHashes
 	class.Finalizers = []string{awsv1.FinalizerTermination}
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
@@ -185,56 +187,57 @@ func (r *rig) theirObjects(t *testing.T, i world.Instance) {
 		t.Fatal(err)
 	}
 	providerID := "aws:///" + i.Zone + "/" + i.ID
-	marks := map[string]string{
-		awsv1.AnnotationInstanceProfile: theirProfile, awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true",
+	annotations := map[string]string{
+		awsv1.AnnotationInstanceProfile: karpenterProfile, awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true",
 		karpv1.AnnotationMinValuesRelaxed: "false",
 	}
-	maps.Copy(marks, poolMarks)
-	maps.Copy(marks, classMarks)
+	maps.Copy(annotations, poolHashes)
+	maps.Copy(annotations, classHashes)
 	labels := map[string]string{
 		karpv1.LabelNodePool: "apps", awsv1.LabelNodeClass: "default", karpv1.LabelCapacityType: "on-demand", "team": "a",
 		corev1.LabelInstanceTypeStable: "t3.medium", corev1.LabelTopologyZone: i.Zone, corev1.LabelTopologyRegion: testRegion,
 		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", awsv1.LabelInstanceFamily: "t3", awsv1.LabelInstanceSize: "medium",
 		awsv1.LabelInstanceCPU: "2", awsv1.LabelInstanceMemory: "4096",
 	}
-	room := corev1.ResourceList{
+	size := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1930m"), corev1.ResourceMemory: resource.MustParse("3246Mi"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("17Gi"), corev1.ResourcePods: resource.MustParse("17"),
 	}
-	begun := r.now().Add(-24 * time.Hour)
+	created := r.now().Add(-24 * time.Hour)
 	spec := pool.Spec.Template.Spec
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: theirClaim, GenerateName: "apps-", UID: "uid-" + theirClaim, Generation: 1, Labels: labels, Annotations: marks,
-			Finalizers: []string{karpv1.FinalizerTermination}, CreationTimestamp: metav1.NewTime(begun),
+			Name: karpenterClaim, GenerateName: "apps-", UID: "uid-" + karpenterClaim, Generation: 1, Labels: labels, Annotations: annotations,
+			Finalizers: []string{karpv1.FinalizerTermination}, CreationTimestamp: metav1.NewTime(created),
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "apps",
 				UID: pool.UID, BlockOwnerDeletion: new(bool)}},
 		},
 		Spec: karpv1.NodeClaimSpec{NodeClassRef: spec.NodeClassRef, Taints: spec.Taints, ExpireAfter: spec.ExpireAfter,
 			Requirements: spec.Requirements},
 	}
-	claim.Status.ProviderID, claim.Status.NodeName, claim.Status.ImageID = providerID, theirNode, i.ImageID
-	claim.Status.Capacity, claim.Status.Allocatable = room, room
+	claim.Status.ProviderID, claim.Status.NodeName, claim.Status.ImageID = providerID, karpenterNode, i.ImageID
+	claim.Status.Capacity, claim.Status.Allocatable = size, size
 	conditions := claim.StatusConditions()
-	conditions.Start(begun)
+	conditions.Start(created)
 	for _, c := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized,
 		karpv1.ConditionConsistentStateFound, karpv1.ConditionReady} {
-		conditions.SetTrue(begun, c)
+		conditions.SetTrue(created, c)
 	}
 	r.create(t, claim)
-	onNode := maps.Clone(labels)
-	maps.Copy(onNode, map[string]string{karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true", corev1.LabelHostname: theirNode})
+	nodeLabels := maps.Clone(labels)
+	maps.Copy(nodeLabels, map[string]string{karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true", corev1.LabelHostname: karpenterNode})
 	r.create(t, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: theirNode, UID: "uid-" + theirNode, Labels: onNode, Annotations: marks,
-			Finalizers: []string{karpv1.FinalizerTermination}, CreationTimestamp: metav1.NewTime(begun),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: theirClaim, UID: claim.UID}},
+			Name: karpenterNode, UID: "uid-" + karpenterNode, Labels: nodeLabels, Annotations: annotations,
+			Finalizers: []string{karpv1.FinalizerTermination}, CreationTimestamp: metav1.NewTime(created),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: karpenterClaim,
+				UID: claim.UID}},
 		},
 		Spec: corev1.NodeSpec{ProviderID: providerID, Taints: spec.Taints},
 		Status: corev1.NodeStatus{
-			Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Capacity: size, Allocatable: size, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	})
-	r.pending(t, "served", "500m", "512Mi")
+	r.addPendingPod(t, "served", "500m", "512Mi")
 	r.bind(t)
 }

@@ -19,57 +19,57 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// shelf caches the objects of an API server in memory, as informers do: the server decodes each object from JSON for each
-// list, which takes most of the time of a test with hundreds of them. The cache is never behind.
-type shelf struct {
+// apiCache caches the objects of a fake API server in memory, as informers do. Without it, the server decodes each object
+// from JSON for each list, which takes most of the time of a test with hundreds of objects. The cache is always current.
+type apiCache struct {
 	mu      sync.Mutex
-	kinds   map[string]*shelved
-	indexes map[string]client.IndexerFunc // by kind and field
+	kinds   map[string]*cachedObjects
+	indexes map[string]client.IndexerFunc // by "kind field"
 }
 
-// shelved holds the cached objects of a kind.
-type shelved struct {
+// cachedObjects holds the cached objects of a kind.
+type cachedObjects struct {
 	objects map[client.ObjectKey]client.Object
 	stale   map[client.ObjectKey]bool // objects that were written after they were read
 }
 
-// shelve puts a shelf before the rig's API server, and restarts the loops.
-func (r *rig) shelve(t testing.TB) {
+// cacheAPI puts an apiCache before the rig's API server, and restarts the loops.
+func (r *rig) cacheAPI(t testing.TB) {
 	t.Helper()
-	s := &shelf{kinds: map[string]*shelved{}, indexes: map[string]client.IndexerFunc{}}
+	s := &apiCache{kinds: map[string]*cachedObjects{}, indexes: map[string]client.IndexerFunc{}}
 	if err := kubeclient.Index(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	r.api = interceptor.NewClient(r.api, interceptor.Funcs{
 		Get: s.get, List: s.list,
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			defer s.written(o)
+			defer s.markStale(o)
 			return c.Create(ctx, o, opts...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			defer s.written(o)
+			defer s.markStale(o)
 			return c.Update(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			defer s.written(o)
+			defer s.markStale(o)
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			defer s.written(o)
+			defer s.markStale(o)
 			return c.Delete(ctx, o, opts...)
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, x client.Object,
 			opts ...client.SubResourceCreateOption) error {
-			defer s.written(o)
+			defer s.markStale(o)
 			return c.SubResource(sub).Create(ctx, o, x, opts...)
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-			defer s.written(o)
+			defer s.markStale(o)
 			return c.SubResource(sub).Update(ctx, o, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
 			opts ...client.SubResourcePatchOption) error {
-			defer s.written(o)
+			defer s.markStale(o)
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	})
@@ -77,34 +77,36 @@ func (r *rig) shelve(t testing.TB) {
 }
 
 // IndexField implements client.FieldIndexer.
-func (s *shelf) IndexField(_ context.Context, o client.Object, field string, extract client.IndexerFunc) error {
-	s.indexes[shelfName(o)+" "+field] = extract
+func (s *apiCache) IndexField(_ context.Context, o client.Object, field string, extract client.IndexerFunc) error {
+	s.indexes[cachedKind(o)+" "+field] = extract
 	return nil
 }
 
-// shelfName names a kind by an object or a list of it.
-func shelfName(o any) string {
+// cachedKind returns the kind of an object, or of the objects of a list: "Pod" for a Pod and for a PodList.
+func cachedKind(o any) string {
 	name := reflect.TypeOf(o).Elem().Name()
 	return strings.TrimSuffix(name, "List")
 }
 
-// isShelved reports whether objects of the kind are cached: the kinds with many objects.
-func isShelved(name string) bool {
-	return slices.Contains([]string{"NodeClaim", "Node", "Pod", "NodePool", "EC2NodeClass"}, name)
+// isCached reports whether lists of the kind come from the cache, which is so for the kinds with many objects.
+func isCached(kind string) bool {
+	return slices.Contains([]string{"NodeClaim", "Node", "Pod", "NodePool", "EC2NodeClass"}, kind)
 }
 
-func (s *shelf) written(o client.Object) {
+// markStale records that an object was written, so that it is read again.
+func (s *apiCache) markStale(o client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.kinds[shelfName(o)]; k != nil {
+	if k := s.kinds[cachedKind(o)]; k != nil {
 		k.stale[client.ObjectKeyFromObject(o)] = true
 	}
 }
 
-func (s *shelf) get(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+// get serves a Get from the cache if the object is there and current.
+func (s *apiCache) get(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.kinds[shelfName(o)]
+	k := s.kinds[cachedKind(o)]
 	if k == nil || k.stale[key] || k.objects[key] == nil {
 		return c.Get(ctx, key, o, opts...)
 	}
@@ -112,14 +114,15 @@ func (s *shelf) get(ctx context.Context, c client.WithWatch, key client.ObjectKe
 	return nil
 }
 
-func (s *shelf) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-	name := shelfName(list)
-	if !isShelved(name) {
+// list serves a List from the cache if the kind is cached.
+func (s *apiCache) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	kind := cachedKind(list)
+	if !isCached(kind) {
 		return c.List(ctx, list, opts...)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.read(ctx, c, list)
+	k, err := s.refresh(ctx, c, list)
 	if err != nil {
 		return err
 	}
@@ -127,11 +130,11 @@ func (s *shelf) list(ctx context.Context, c client.WithWatch, list client.Object
 	wanted.ApplyOptions(opts)
 	var found []client.Object
 	for _, o := range k.objects {
-		fits, err := s.fits(name, o, wanted)
+		isMatch, err := s.matches(kind, o, wanted)
 		if err != nil {
 			return err
 		}
-		if fits {
+		if isMatch {
 			found = append(found, o)
 		}
 	}
@@ -145,9 +148,10 @@ func (s *shelf) list(ctx context.Context, c client.WithWatch, list client.Object
 	return apimeta.SetList(list, out)
 }
 
-// read updates the objects of a kind.
-func (s *shelf) read(ctx context.Context, c client.WithWatch, like client.ObjectList) (*shelved, error) {
-	name := shelfName(like)
+// refresh reads all objects of a kind the first time, and after that only those that were written since. It returns the
+// cached objects. like is a list of the kind.
+func (s *apiCache) refresh(ctx context.Context, c client.WithWatch, like client.ObjectList) (*cachedObjects, error) {
+	name := cachedKind(like)
 	k := s.kinds[name]
 	if k == nil {
 		all, ok := reflect.New(reflect.TypeOf(like).Elem()).Interface().(client.ObjectList)
@@ -157,7 +161,7 @@ func (s *shelf) read(ctx context.Context, c client.WithWatch, like client.Object
 		if err := c.List(ctx, all); err != nil {
 			return nil, err
 		}
-		k = &shelved{objects: map[client.ObjectKey]client.Object{}, stale: map[client.ObjectKey]bool{}}
+		k = &cachedObjects{objects: map[client.ObjectKey]client.Object{}, stale: map[client.ObjectKey]bool{}}
 		err := apimeta.EachListItem(all, func(o runtime.Object) error {
 			object, ok := o.(client.Object)
 			if !ok {
@@ -170,8 +174,7 @@ func (s *shelf) read(ctx context.Context, c client.WithWatch, like client.Object
 		return k, err
 	}
 	for key := range k.stale {
-		item := reflect.TypeOf(like).Elem()
-		field, _ := item.FieldByName("Items")
+		field, _ := reflect.TypeOf(like).Elem().FieldByName("Items")
 		fresh, ok := reflect.New(field.Type.Elem()).Interface().(client.Object)
 		if !ok {
 			return nil, fmt.Errorf("%T has no objects", like)
@@ -188,8 +191,8 @@ func (s *shelf) read(ctx context.Context, c client.WithWatch, like client.Object
 	return k, nil
 }
 
-// fits reports whether an object matches the list options.
-func (s *shelf) fits(name string, o client.Object, wanted client.ListOptions) (bool, error) {
+// matches reports whether an object of the kind matches the list options.
+func (s *apiCache) matches(kind string, o client.Object, wanted client.ListOptions) (bool, error) {
 	if wanted.Namespace != "" && o.GetNamespace() != wanted.Namespace || wanted.LabelSelector != nil &&
 		!wanted.LabelSelector.Matches(labels.Set(o.GetLabels())) {
 		return false, nil
@@ -198,9 +201,9 @@ func (s *shelf) fits(name string, o client.Object, wanted client.ListOptions) (b
 		return true, nil
 	}
 	for _, r := range wanted.FieldSelector.Requirements() {
-		extract := s.indexes[name+" "+r.Field]
+		extract := s.indexes[kind+" "+r.Field]
 		if extract == nil {
-			return false, fmt.Errorf("%s has no index of %s", name, r.Field)
+			return false, fmt.Errorf("%s has no index of %s", kind, r.Field)
 		}
 		if !slices.Contains(extract(o), r.Value) {
 			return false, nil

@@ -22,25 +22,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// fullCrash names the environment variable that `make crash` sets. Without it the process dies once at each write, after the
-// write, and the scenario ends with the scene. Dying just before a write leaves the same state as dying after the one
-// before.
+// fullCrash names the environment variable that `make crash` sets. Without it, the process dies only after each write, and
+// once before the first write; dying just before another write leaves the same state as dying after the previous write. And
+// without it, the scenario ends after the phase in which the process died.
 const fullCrash = "CRASH_FULL"
 
-// TestCrashAtEveryWrite runs the life of a node class and its nodes, and counts the controller's writes to the API
+// TestCrashAtEveryWrite runs a scenario with a node class and its nodes, and records the controller's writes to the API
 // server and to AWS. It then runs the scenario twice for each write: the process dies just before the write, or after
-// the write and before the answer arrives. The next process knows only what is stored. Each scene must end as in a run
+// the write and before the answer arrives. The next process knows only what is stored. Each phase must end as in the run
 // without a crash.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	embedded(t) // loads the embedded table before the synctest bubbles, which share it
-	calm := perform(t, 0, false)
-	if len(calm.writes) < 50 || len(calm.ends) != len(script()) {
-		t.Fatalf("only %d writes in %d of %d scenes:\n%s\n%s", len(calm.writes), len(calm.ends), len(script()),
-			strings.Join(calm.writes, "\n"), calm.log)
+	want := runScenario(t, 0, false)
+	if len(want.writes) < 50 || len(want.endStates) != len(scenario()) {
+		t.Fatalf("only %d writes in %d of %d phases:\n%s\n%s", len(want.writes), len(want.endStates), len(scenario()),
+			strings.Join(want.writes, "\n"), want.log)
 	}
-	t.Logf("%d writes:\n%s", len(calm.writes), strings.Join(calm.writes, "\n"))
-	for n, name := range calm.writes {
+	t.Logf("%d writes:\n%s", len(want.writes), strings.Join(want.writes, "\n"))
+	for n, name := range want.writes {
 		for _, late := range []bool{false, true} {
 			when := "before"
 			switch {
@@ -51,14 +51,15 @@ func TestCrashAtEveryWrite(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s %d %s", when, n+1, name), func(t *testing.T) {
 				t.Parallel()
-				got := perform(t, n+1, late)
+				got := runScenario(t, n+1, late)
 				if len(got.writes) != n+1 || got.writes[n] != name {
-					t.Fatalf("write %d was another one than in the play without a crash: %v", n+1, got.writes[max(0, len(got.writes)-3):])
+					t.Fatalf("write %d is not %s, as without a crash; the last writes are %v", n+1, name, got.writes[max(0, len(got.writes)-3):])
 				}
-				for i, end := range got.ends {
-					if end != calm.ends[i] {
-						t.Fatalf("the process died %s write %d, %s. Scene %q ended otherwise (-) than without the crash (+):\n%s\nIt ended so:\n%s\nlogs:\n%s",
-							when, n+1, name, script()[i].name, cmp.Diff(strings.Split(end, "\n"), strings.Split(calm.ends[i], "\n")), end, got.log)
+				for i, state := range got.endStates {
+					if state != want.endStates[i] {
+						t.Fatalf("the process died %s write %d, %s. Phase %q ends with (-), and without a crash with (+):\n%s\n"+
+							"Complete state at its end:\n%s\nlogs:\n%s", when, n+1, name, scenario()[i].name,
+							cmp.Diff(strings.Split(state, "\n"), strings.Split(want.endStates[i], "\n")), state, got.log)
 					}
 				}
 			})
@@ -66,34 +67,34 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// scene is one part of the scenario: an action, and the state that must follow from it.
-type scene struct {
-	name string
-	act  func(s *stage)
-	done func(s *stage) bool
+// phase is one part of the scenario: an action, and the state that must follow from it.
+type phase struct {
+	name   string
+	act    func(s *stage)
+	isDone func(s *stage) bool
 }
 
-// script is the scenario.
-func script() []scene {
-	return []scene{
+// scenario returns the phases in their order.
+func scenario() []phase {
+	return []phase{
 		{"a class and a pool exist", func(*stage) {}, func(s *stage) bool {
 			return s.class(s.t).StatusConditions().IsReady() && s.pool(s.t).StatusConditions().IsReady()
 		}},
-		{"a pod waits for a node", func(s *stage) { s.wanted = 1 }, func(s *stage) bool { return s.isCalm() }},
+		{"a pod waits for a node", func(s *stage) { s.wanted = 1 }, func(s *stage) bool { return s.isConverged() }},
 		{"its Node and the launch templates are deleted", func(s *stage) {
 			s.old = s.claims(s.t)[0].Name
 			s.sweepTemplates()
 			s.check(s.api.Delete(s.t.Context(), &s.nodes(s.t)[0]))
-		}, func(s *stage) bool { return s.isCalm() }},
+		}, func(s *stage) bool { return s.isConverged() }},
 		{"EC2 interrupts the next instance", func(s *stage) {
 			s.old = s.claims(s.t)[0].Name
 			id := s.instances()[0].ID
 			s.Do(func(w *world.World, now time.Time) { w.Interrupt(now, id) })
-		}, func(s *stage) bool { return s.isCalm() }},
+		}, func(s *stage) bool { return s.isConverged() }},
 		{"the pod is deleted", func(s *stage) {
 			s.wanted = 0
 			s.check(s.api.DeleteAllOf(s.t.Context(), &corev1.Pod{}, client.InNamespace("ns")))
-		}, func(s *stage) bool { return s.isCalm() }},
+		}, func(s *stage) bool { return s.isConverged() }},
 		{"pool and class are deleted", func(s *stage) {
 			s.check(s.api.Delete(s.t.Context(), s.pool(s.t)))
 			s.check(s.api.Delete(s.t.Context(), s.class(s.t)))
@@ -101,40 +102,40 @@ func script() []scene {
 	}
 }
 
-// performance is the result of one run of the scenario.
-type performance struct {
-	writes []string // writes of the first process
-	ends   []string // state at the end of each scene
-	log    string   // logs of all processes
+// runResult is the result of one run of the scenario.
+type runResult struct {
+	writes    []string // writes of the first process
+	endStates []string // state at the end of each phase
+	log       string   // logs of all processes
 }
 
-// How many rounds of all loops a scene may take, and how many follow it. The first rounds are as frequent as in
-// production. Later rounds take some minutes, in which leftovers are garbage-collected.
+// A round runs all loops once.
 const (
-	mostRounds  = 100
-	roundPause  = 5 * time.Second
-	calmRounds  = 1
-	sweptRounds = 3
-	longPause   = time.Minute
+	maxRounds    = 100             // how many rounds a phase may take
+	roundPause   = 5 * time.Second // after each of these rounds, and after settleRounds
+	settleRounds = 1               // rounds after a phase
+	sweepRounds  = 3               // further rounds after settleRounds, in which leftovers are garbage-collected
+	longPause    = time.Minute     // after each of sweepRounds
 )
 
-// perform runs the script in fake time. The first process dies at a write, if at is not 0.
-func perform(t *testing.T, at int, late bool) performance {
+// runScenario runs the scenario in fake time. The first process dies at one of its writes: just before it, or after it if late
+// is true. at is the number of this write; 0: the process does not die.
+func runScenario(t *testing.T, at int, late bool) runResult {
 	t.Helper()
-	var out performance
+	var out runResult
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)))
 		f := newFuse(at, late)
 		s := newStage(t, f)
-		defer s.bury()
-		for _, part := range script() {
-			part.act(s)
-			for n := 0; n < mostRounds && !part.done(s); n++ {
+		defer s.endDeadProcesses()
+		for _, p := range scenario() {
+			p.act(s)
+			for n := 0; n < maxRounds && !p.isDone(s); n++ {
 				s.turn(roundPause)
 			}
 			s.settle()
-			out.ends = append(out.ends, s.text())
-			if len(s.before) > 0 && os.Getenv(fullCrash) == "" {
+			out.endStates = append(out.endStates, s.describe())
+			if len(s.died) > 0 && os.Getenv(fullCrash) == "" {
 				break
 			}
 		}
@@ -143,41 +144,41 @@ func perform(t *testing.T, at int, late bool) performance {
 	return out
 }
 
-// stage is a rig in fake time, with everything that surrounds the controller: kubelets, the cloud controller manager, a
+// stage is a rig in fake time, and simulates what surrounds the controller: kubelets, the cloud controller manager, a
 // ReplicaSet, kube-scheduler.
 type stage struct {
 	*rig
-	t      *testing.T
-	wanted int             // number of pods that the ReplicaSet wants
-	made   int             // number of pods created so far
-	bought map[string]bool // all instances launched so far
-	booted map[string]bool // instances whose kubelet has started
-	old    string          // the claim that is to be removed
+	t        *testing.T
+	wanted   int             // number of pods that the ReplicaSet wants
+	made     int             // number of pods created so far
+	launched map[string]bool // IDs of all instances launched so far
+	booted   map[string]bool // IDs of the instances whose kubelet has started
+	old      string          // name of the claim that the current phase removes
 
-	classSeen string // when the class was last reconciled
-	classDue  time.Time
+	classSeen string    // the objects that the class's loop watches, at its last reconcile
+	classDue  time.Time // when the class is due again without a change of these objects
 
-	process context.Context
-	kill    context.CancelFunc
-	before  []life // the processes that have died
+	process context.Context    // of the running process
+	kill    context.CancelFunc // ends the running process
+	died    []deadProcess      // the earlier processes
 }
 
-// life is a process that has died.
-type life struct {
+// deadProcess is a process that has died.
+type deadProcess struct {
 	fuse  *fuse
 	log   string
-	ended chan struct{}
+	ended chan struct{} // closed when the process's last round has returned
 }
 
 func newStage(t *testing.T, f *fuse) *stage {
 	t.Helper()
-	s := &stage{rig: makeRig(t, []string{"t3.medium"}), t: t, bought: map[string]bool{}, booted: map[string]bool{}}
+	s := &stage{rig: makeRig(t, []string{"t3.medium"}), t: t, launched: map[string]bool{}, booted: map[string]bool{}}
 	s.url, s.fuse = "http://aws.example", f
 	pool := s.pool(t)
 	pool.Spec.Template.Spec.Requirements[0].Values = []string{karpv1.CapacityTypeSpot}
 	s.check(s.api.Update(t.Context(), pool))
-	s.live()
-	s.announced()
+	s.startProcess()
+	s.connectEventBridge()
 	return s
 }
 
@@ -188,23 +189,24 @@ func (s *stage) check(err error) {
 	}
 }
 
-// live starts a process with an empty memory.
-func (s *stage) live() {
+// startProcess starts a process with an empty memory.
+func (s *stage) startProcess() {
 	s.classSeen = ""
-	s.wire = line{rig: s.rig, fuse: s.fuse}
+	s.transport = fusedTransport{rig: s.rig, fuse: s.fuse}
 	s.process, s.kill = context.WithCancel(s.t.Context())
 	s.start(s.t)
 	s.withQueue(s.t)
-	var isDoor, isIAM bool
-	s.NodeClasses.Tester, isDoor = s.Claims.Machines.(nodeclass.DryRunner)
-	s.Sweeper.Profiles, isIAM = s.NodeClasses.Profiles.(gc.ProfileStore)
-	if !isDoor || !isIAM {
+	var isDryRunner, isProfileStore bool
+	s.NodeClasses.Tester, isDryRunner = s.Claims.Instances.(nodeclass.DryRunner)
+	s.Sweeper.Profiles, isProfileStore = s.NodeClasses.Profiles.(gc.ProfileStore)
+	if !isDryRunner || !isProfileStore {
 		s.t.Fatal("the rig's clients have changed")
 	}
 	s.Sweeper.Live = s.api
 }
 
-// turn runs each loop once, and the emulated environment. A process that dies is followed by another.
+// turn runs each loop once, then the simulated environment, and waits for the pause. If the process dies, turn starts the
+// next one.
 func (s *stage) turn(pause time.Duration) {
 	s.t.Helper()
 	ended, loops := make(chan struct{}), s.Controllers
@@ -217,35 +219,35 @@ func (s *stage) turn(pause time.Duration) {
 	case <-s.fuse.dead:
 		s.kill()
 		synctest.Wait()
-		s.before = append(s.before, life{s.fuse, s.log.String(), ended})
-		s.surround()
+		s.died = append(s.died, deadProcess{s.fuse, s.log.String(), ended})
+		s.runEnvironment()
 		time.Sleep(2 * roundPause)
 		s.fuse, s.log = &fuse{}, &bytes.Buffer{}
-		s.live()
+		s.startProcess()
 	}
-	s.surround()
+	s.runEnvironment()
 	time.Sleep(pause)
 }
 
-// settle runs the rounds after a scene, all of them with one process.
+// settle runs the rounds after a phase. If the process dies during them, settle runs all of them again.
 func (s *stage) settle() {
-	deaths := len(s.before)
-	for range calmRounds {
+	deaths := len(s.died)
+	for range settleRounds {
 		s.turn(roundPause)
 	}
-	for range sweptRounds {
+	for range sweepRounds {
 		s.turn(longPause)
 	}
-	if len(s.before) > deaths {
+	if len(s.died) > deaths {
 		s.settle()
 	}
 }
 
-// bury ends the goroutines of processes that have died.
-func (s *stage) bury() {
+// endDeadProcesses ends the running process, and the goroutines of the processes that have died.
+func (s *stage) endDeadProcesses() {
 	s.kill()
-	for _, l := range s.before {
-		close(l.fuse.buried)
+	for _, l := range s.died {
+		close(l.fuse.released)
 		<-l.ended
 	}
 }
@@ -253,8 +255,8 @@ func (s *stage) bury() {
 // logs returns the logs of all processes.
 func (s *stage) logs() string {
 	var all strings.Builder
-	for _, l := range s.before {
-		all.WriteString(l.log + "--- it died; the next process:\n")
+	for _, l := range s.died {
+		all.WriteString(l.log + "--- the process died; the next one:\n")
 	}
 	all.WriteString(s.log.String())
 	return all.String()
@@ -268,9 +270,9 @@ func (s *stage) round(ctx context.Context, l Controllers) {
 	if messages, err := l.Interruption.Queue.Receive(ctx, 0); err == nil {
 		_ = l.Interruption.Pass(ctx, messages)
 	}
-	_, _ = l.Interruption.DepartPass(ctx)
+	_, _ = l.Interruption.DrainPass(ctx)
 	l.Provisioner.Pass(ctx, loop.Window{First: time.Now(), Closed: time.Now(), Size: 1})
-	_, _ = l.Interruption.DepartPass(ctx)
+	_, _ = l.Interruption.DrainPass(ctx)
 	for _, name := range s.names(&karpv1.NodeClaimList{}) {
 		_, _ = l.Claims.Reconcile(ctx, named(name))
 	}
@@ -279,11 +281,11 @@ func (s *stage) round(ctx context.Context, l Controllers) {
 	}
 	_ = l.Emptiness.Pass(ctx, s.now())
 	_ = l.Moves.Advance(ctx)
-	_ = l.Moves.Look(ctx)
+	_ = l.Moves.Search(ctx)
 	_ = l.Sweeper.Pass(ctx, s.now())
 }
 
-// visitClass reconciles the class when it is due, or when an object that its loop watches has changed.
+// visitClass reconciles the class if it is due, or if an object that its loop watches has changed.
 func (s *stage) visitClass(ctx context.Context, l Controllers) {
 	classes := s.everyClass()
 	if len(classes) == 0 {
@@ -297,8 +299,8 @@ func (s *stage) visitClass(ctx context.Context, l Controllers) {
 	s.classSeen, s.classDue = seen, s.now().Add(result.RequeueAfter)
 }
 
-// names lists the objects of a kind by name, oldest first, so that the order is the same in each run. It returns none if
-// they cannot be listed: the test is over.
+// names returns the names of the objects of a kind, oldest first, so that the order is the same in each run. It returns
+// none if listing fails, which happens only when the test is over.
 func (s *stage) names(list client.ObjectList) []string {
 	if err := s.api.List(context.Background(), list); err != nil {
 		return nil

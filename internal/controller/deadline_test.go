@@ -11,38 +11,38 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 )
 
-// TestDeadlineOfARepairThatNeverWas: a node repair recorded when pods are deleted by force and did not delete the claim. Its
-// deadline does not apply to a deletion days later for another reason.
-func TestDeadlineOfARepairThatNeverWas(t *testing.T) {
+// TestDeadlineOfAnAbandonedRepair: a node repair wrote the deadline after which pods are deleted by force, and then did not
+// delete the claim. The deadline does not apply if the claim is deleted days later for another reason.
+func TestDeadlineOfAnAbandonedRepair(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		note    string
-		deleted time.Time
-		want    time.Time
+		annotation string // the deadline
+		deleted    time.Time
+		want       time.Time
 	}{
-		"no deadline":                                 {"", now, time.Time{}},
-		"an unreadable deadline":                      {"soon", now, time.Time{}},
-		"the deadline is in the future":               {"2026-03-01T13:00:00Z", now, now.Add(time.Hour)},
-		"deleted just after the deadline was written": {"2026-03-01T11:59:50Z", now, now.Add(-10 * time.Second)},
-		"deleted days after the deadline":             {"2026-02-26T12:00:00Z", now, time.Time{}},
-		"the deadline passed during the deletion":     {"2026-03-01T12:00:00Z", now.Add(-72 * time.Hour), now},
-		"not deleted":                                 {"2026-02-26T12:00:00Z", time.Time{}, now.Add(-72 * time.Hour)},
+		"no deadline":                             {"", now, time.Time{}},
+		"an unreadable deadline":                  {"soon", now, time.Time{}},
+		"the deadline is in the future":           {"2026-03-01T13:00:00Z", now, now.Add(time.Hour)},
+		"deleted just after the deadline":         {"2026-03-01T11:59:50Z", now, now.Add(-10 * time.Second)},
+		"deleted days after the deadline":         {"2026-02-26T12:00:00Z", now, time.Time{}},
+		"the deadline passed during the deletion": {"2026-03-01T12:00:00Z", now.Add(-72 * time.Hour), now},
+		"not deleted":                             {"2026-02-26T12:00:00Z", time.Time{}, now.Add(-72 * time.Hour)},
 	} {
 		claim := &karpv1.NodeClaim{}
-		driftcheck.Annotate(claim, karpv1.AnnotationTerminationTimestamp, c.note)
+		driftcheck.Annotate(claim, karpv1.AnnotationTerminationTimestamp, c.annotation)
 		if !c.deleted.IsZero() {
 			claim.DeletionTimestamp = &metav1.Time{Time: c.deleted}
 		}
-		if got := nodestate.ClaimSeen(claim).Deadline; !got.Equal(c.want) {
+		if got := nodestate.LifecycleClaimOf(claim).Deadline; !got.Equal(c.want) {
 			t.Errorf("%s: the deadline is %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-// TestNoDeadlineIsWrittenAgainAndAgain: an expired claim with a short grace period, deleted long after its replacement was
-// requested, is drained like any other.
-func TestNoDeadlineIsWrittenAgainAndAgain(t *testing.T) {
+// TestDeadlineIsNotBeforeTheDeletion: an expired claim with a grace period of one minute is deleted an hour after its
+// replacement was requested. It is drained like any other claim, and its deadline is not before its deletion.
+func TestDeadlineIsNotBeforeTheDeletion(t *testing.T) {
 	t.Parallel()
 	minute := karpv1.Duration{Duration: time.Minute}
 	r, _, name := leavingNode(t, &minute)
@@ -51,9 +51,9 @@ func TestNoDeadlineIsWrittenAgainAndAgain(t *testing.T) {
 	if err := r.api.Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	r.visits(t, name, 2)
+	r.visitEachSecond(t, name, 2)
 	if node := r.nodes(t)[0]; node.DeletionTimestamp == nil {
-		t.Errorf("the node is not on its way out\n%s", r.log)
+		t.Errorf("the Node is not being deleted\n%s", r.log)
 	}
 	if at := nodestate.DeadlineOf(r.claim(t, name)); at.Before(claim.DeletionTimestamp.Time) {
 		t.Errorf("the deadline is %s, the claim was deleted at %s", at, claim.DeletionTimestamp)

@@ -21,17 +21,17 @@ func tenancyRig(t *testing.T, tenancies ...string) *rig {
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	return r
 }
 
-// TestTenancy: a pool that requires dedicated hardware gets it, with the types that support it and at its price. A pool that
-// allows both gets shared hardware.
+// TestTenancy: a pool that requires dedicated hardware gets it: only types that support it, at the price of dedicated
+// hardware. A pool that allows both tenancies gets shared hardware.
 func TestTenancy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		tenancies     []string
-		want, cheaper string
+		tenancies      []string
+		want, wantType string
 	}{
 		"dedicated": {[]string{"dedicated"}, "dedicated", "m5.large"},
 		"both":      {[]string{"default", "dedicated"}, "default", "t2.large"},
@@ -39,19 +39,19 @@ func TestTenancy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := tenancyRig(t, c.tenancies...)
-			r.alone(t, "web", 1)
+			r.addLargePods(t, "web", 1)
 			r.plan(t)
-			r.work(t)
-			bought := r.instances()
-			if len(bought) != 1 || bought[0].Tenancy != c.want || bought[0].Type != c.cheaper {
-				t.Fatalf("launched %+v\n%s", bought, r.log)
+			r.reconcileClaims(t)
+			launched := r.instances()
+			if len(launched) != 1 || launched[0].Tenancy != c.want || launched[0].Type != c.wantType {
+				t.Fatalf("launched %+v, want one %s with tenancy %s\n%s", launched, c.wantType, c.want, r.log)
 			}
 			claim := r.claims(t)[0]
 			if claim.Labels[awsv1.LabelInstanceTenancy] != c.want {
 				t.Errorf("the claim is labelled %q", claim.Labels[awsv1.LabelInstanceTenancy])
 			}
 			r.join(t)
-			r.work(t)
+			r.reconcileClaims(t)
 			if got := r.nodes(t)[0].Labels[awsv1.LabelInstanceTenancy]; got != c.want {
 				t.Errorf("the Node is labelled %q", got)
 			}
@@ -59,15 +59,16 @@ func TestTenancy(t *testing.T) {
 			if !ok {
 				t.Fatal("there is no market")
 			}
-			usual, own := onDemandOf(market.Types, "m5.large"), onDemandOf(market.Of("apps"), "m5.large")
-			if isMore := own > usual && own <= usual*11/10; isMore != (c.want == "dedicated") {
-				t.Errorf("m5.large costs the pool %s, usually %s", own, usual)
+			shared, ofPool := onDemandPrice(market.Types, "m5.large"), onDemandPrice(market.Of("apps"), "m5.large")
+			if isMore := ofPool > shared && ofPool <= shared*11/10; isMore != (c.want == "dedicated") {
+				t.Errorf("m5.large costs the pool %s, and %s on shared hardware", ofPool, shared)
 			}
 		})
 	}
 }
 
-func onDemandOf(types []catalog.Type, name string) catalog.Price {
+// onDemandPrice returns the on-demand price of a type's first on-demand offering; 0 if there is none.
+func onDemandPrice(types []catalog.Type, name string) catalog.Price {
 	for _, t := range types {
 		for _, o := range t.Offerings {
 			if t.Name == name && o.CapacityType == catalog.OnDemand {
@@ -94,18 +95,18 @@ func TestWantsDedicated(t *testing.T) {
 		"in another value": {requirements.In, []string{"host"}, false},
 		"not in dedicated": {requirements.NotIn, []string{"dedicated"}, false},
 	} {
-		says, wrong := requirements.All(requirements.Requirement{Key: catalog.LabelTenancy, Operator: c.op, Values: c.values})
-		if wrong != nil {
-			t.Fatal(wrong)
+		reqs, problem := requirements.All(requirements.Requirement{Key: catalog.LabelTenancy, Operator: c.op, Values: c.values})
+		if problem != nil {
+			t.Fatal(problem)
 		}
-		if got := catalog.WantsDedicated(says); got != c.want {
+		if got := catalog.WantsDedicated(reqs); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
-// TestDedicatedType: bare metal costs the same on dedicated hardware, because it always is dedicated; the spot price is the
-// same too; reserved offerings are removed.
+// TestDedicatedType: dedicated hardware has a higher on-demand price, except for bare metal, which always is dedicated. The
+// spot price is the same. Reserved offerings are removed.
 func TestDedicatedType(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]catalog.Price{"m5.large": 110, "m5.metal": 100} {

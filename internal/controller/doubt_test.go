@@ -26,26 +26,26 @@ func (l lossy) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launc
 	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
 }
 
-// TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong: the claim is deleted during the launch call, the answer is lost,
-// and EC2 does not show the instance at once. The claim stays until EC2 does.
-func TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong(t *testing.T) {
+// TestInstanceOfAClaimDeletedDuringItsLaunchIsTerminated: the claim is deleted during the launch call, the answer is lost,
+// and EC2 does not show the instance at once. The claim stays until EC2 shows the instance, which is then terminated.
+func TestInstanceOfAClaimDeletedDuringItsLaunchIsTerminated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.ReadLag = 10 * time.Second })
-	r.pending(t, "web", "500m", "512Mi")
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
 	r.Claims.Launcher = lossy{r.Claims.Launcher}
 	// A long call: when it ends, the claim has been deleted for longer than EC2 takes to show an instance.
-	claim := findClaim(t, r)
+	claim := onlyClaim(t, r)
 	if err := r.api.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
 	r.ahead += time.Minute
 	v := nodeclaim.View{Claim: claim, Class: r.class(t)}
-	_, _ = r.Claims.Launch(t.Context(), v, r.now()) // writing the claim fails, because it has changed
+	_, _ = r.Claims.Launch(t.Context(), v, r.now()) // writing the claim fails, because the claim has changed
 	if n := len(r.instances()); n != 1 {
-		t.Fatalf("%d instances", n)
+		t.Fatalf("%d instances were launched, want 1", n)
 	}
 	r.finish(t)
 	if len(r.instances())+len(r.claims(t)) > 0 {
@@ -53,33 +53,34 @@ func TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong(t *testing.T) {
 	}
 }
 
-// TestInstanceIsRecordedInFull: a process that has just started, and finds an instance launched before it, does not know the
-// instance types yet. What it writes on the claim is never written again.
+// TestInstanceIsRecordedInFull: a process that has just started finds the instance of an earlier launch, and does not know
+// the instance types yet. It must not record the instance without its capacity, which would never be written later.
 func TestInstanceIsRecordedInFull(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
 	r.Claims.Launcher = lossy{r.Claims.Launcher}
-	r.work(t)
+	r.reconcileClaims(t)
 	r.start(t)
 	offered := r.Market.Offered
 	r.Market.Offered, r.Market.Version = ec2.Market{}, 0
 	r.ahead += 6 * time.Minute // too late for a new launch: the instance is searched for
-	r.work(t)
-	if claim := findClaim(t, r); claim.Status.ProviderID != "" && len(claim.Status.Capacity) == 0 {
+	r.reconcileClaims(t)
+	if claim := onlyClaim(t, r); claim.Status.ProviderID != "" && len(claim.Status.Capacity) == 0 {
 		t.Fatal("the claim has no capacity, and would never get one")
 	}
 	r.Market.Offered, r.Market.Version = offered, 1
 	r.ahead += time.Minute
-	r.work(t)
-	if claim := findClaim(t, r); claim.Status.ProviderID == "" || len(claim.Status.Capacity) == 0 || claim.Labels["kubernetes.io/arch"] == "" {
-		t.Errorf("the claim has instance %q, %v, %v\n%s", claim.Status.ProviderID, claim.Status.Capacity, claim.Labels, r.log)
+	r.reconcileClaims(t)
+	if claim := onlyClaim(t, r); claim.Status.ProviderID == "" || len(claim.Status.Capacity) == 0 || claim.Labels["kubernetes.io/arch"] == "" {
+		t.Errorf("the claim has instance %q, capacity %v, labels %v\n%s", claim.Status.ProviderID, claim.Status.Capacity, claim.Labels, r.log)
 	}
 }
 
-// TestSweeperAsksTheServer: a cache that lags behind costs no instance.
+// TestSweeperAsksTheServer: before the sweeper terminates an instance without claim, it checks with the API server that there
+// is no claim. So a cache that lags behind has no effect.
 func TestSweeperAsksTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -98,24 +99,24 @@ func TestSweeperAsksTheServer(t *testing.T) {
 	}
 }
 
-// TestNothingLearnedHoldsThePool: if the error does not name the offering that is short, an immediate new plan would create
-// and delete claims in a loop.
-func TestNothingLearnedHoldsThePool(t *testing.T) {
+// TestErrorWithoutOfferingHoldsThePool: if the error of a launch does not name the offering that is short, the pool is held.
+// An immediate new plan would create and delete claims in a loop.
+func TestErrorWithoutOfferingHoldsThePool(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(*rig){
-		"the error names no offering": func(r *rig) { r.Claims.Launcher = mute{r.Claims.Launcher} },
+	for name, breakLaunches := range map[string]func(*rig){
+		"the error names no offering": func(r *rig) { r.Claims.Launcher = quotaExceeded{r.Claims.Launcher} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			r.classes(t)
-			spoil(r)
-			r.pending(t, "web", "500m", "512Mi")
-			made := 0
+			r.reconcileClassAndPool(t)
+			breakLaunches(r)
+			r.addPendingPod(t, "web", "500m", "512Mi")
+			created := 0
 			for range 10 { // ten plans within some seconds
 				r.plan(t)
-				made += len(r.claims(t))
-				r.work(t)
+				created += len(r.claims(t))
+				r.reconcileClaims(t)
 				for _, c := range r.claims(t) {
 					c.Finalizers = nil
 					if err := r.api.Update(t.Context(), &c); err != nil {
@@ -123,101 +124,102 @@ func TestNothingLearnedHoldsThePool(t *testing.T) {
 					}
 				}
 			}
-			if made > 1 {
-				t.Errorf("%d claims were made one after the other\n%s", made, r.log)
+			if created > 1 {
+				t.Errorf("%d claims were created one after the other, want 1\n%s", created, r.log)
 			}
-			if until, why := r.Provisioner.Holds.Held(r.now(), "apps"); until.IsZero() {
+			if until, why := r.Provisioner.LaunchBackoff.Held(r.now(), "apps"); until.IsZero() {
 				t.Errorf("the pool is not held: %q", why)
 			}
 		})
 	}
 }
 
-// mute is EC2 with an exhausted quota: its error names no offering.
-type mute struct{ nodeclaim.InstanceLauncher }
+// quotaExceeded is EC2 with an exhausted quota of fleets: its error names no offering.
+type quotaExceeded struct{ nodeclaim.InstanceLauncher }
 
-func (mute) Launch(context.Context, ec2.LaunchRequest) (ec2.Launch, error) {
+func (quotaExceeded) Launch(context.Context, ec2.LaunchRequest) (ec2.Launch, error) {
 	return ec2.Launch{}, awserr.FromCode("CreateFleet", "MaxFleetCountExceeded", "too many fleets")
 }
 
+// subnets returns the subnets of the class, as far as the loop that launches instances knows them.
 func (r *rig) subnets() []vpc.Subnet {
 	r.Claims.Offers.Mu.Lock()
 	defer r.Claims.Offers.Mu.Unlock()
 	return r.Claims.Offers.Subnets["default"]
 }
 
-// TestOneBadMachineHoldsNoPool: while other instances of the pool join, one that does not is no reason to stop launches.
-func TestOneBadMachineHoldsNoPool(t *testing.T) {
+// TestOneUnjoinedInstanceHoldsNoPool: if one instance of a pool does not join, but another one does, launches continue.
+func TestOneUnjoinedInstanceHoldsNoPool(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "late", "1500m", "3Gi")
-	r.pending(t, "next", "1500m", "3Gi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "1500m", "3Gi")
+	r.addPendingPod(t, "next", "1500m", "3Gi")
 	r.plan(t)
-	r.work(t)
-	late := r.claims(t)[0].Name // launched, and never joins
+	r.reconcileClaims(t)
+	unjoined := r.claims(t)[0].Name // launched, and never joins
 	r.ahead += 10 * time.Minute
 	for _, c := range r.claims(t) {
-		if c.Name != late {
+		if c.Name != unjoined {
 			r.create(t, r.nodeOf(t, c))
 		}
 	}
-	r.work(t)
+	r.reconcileClaims(t)
 	r.ahead += 6 * time.Minute
-	r.work(t)
-	if until, why := r.Provisioner.Holds.Held(r.now(), "apps"); !until.IsZero() {
-		t.Errorf("the pool is on hold: %s", why)
+	r.reconcileClaims(t)
+	if until, why := r.Provisioner.LaunchBackoff.Held(r.now(), "apps"); !until.IsZero() {
+		t.Errorf("the pool is held: %s", why)
 	}
-	if r.events.has("NodeClaim/NodeNotJoining") == "" {
-		t.Errorf("no event was emitted: %v", r.events.told)
+	if r.events.find("NodeClaim/NodeNotJoining") == "" {
+		t.Errorf("no event reports the instance that does not join: %v", r.events.emitted)
 	}
 }
 
-// TestMendedClassIsUsedAtOnce: EC2 has refused a launch of the class. Once the class is fixed, the claim's next launch is
-// made from the fixed class.
-func TestMendedClassIsUsedAtOnce(t *testing.T) {
+// TestFixedClassIsUsedAtOnce: EC2 has refused a claim's launch. Then the class is changed, and EC2 accepts launches again.
+// The claim's next launch uses the changed class.
+func TestFixedClassIsUsedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "ec2:CreateFleet"}} })
-	r.pending(t, "web", "500m", "512Mi")
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	wait := r.work(t)
-	class, mended := r.class(t), "#!/bin/bash\necho mended\n"
-	class.Spec.UserData = &mended
+	wait := r.reconcileClaims(t)
+	class, userData := r.class(t), "#!/bin/bash\necho fixed\n"
+	class.Spec.UserData = &userData
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
 	r.ahead += wait
-	r.work(t)
-	if bought := r.instances(); len(bought) != 1 || !strings.Contains(bought[0].UserData, "echo mended") {
-		t.Errorf("launched %+v\n%s", bought, r.log)
+	r.reconcileClaims(t)
+	if launched := r.instances(); len(launched) != 1 || !strings.Contains(launched[0].UserData, "echo fixed") {
+		t.Errorf("launched %+v, want one instance with the new user data\n%s", launched, r.log)
 	}
 }
 
-// TestOneCauseIsOneMessage: AWS puts another request ID into each answer. It belongs into the log. In events and
-// conditions it would make each attempt look like a new problem.
+// TestOneCauseIsOneMessage: AWS puts a different request ID into each answer. Joiner logs it, but leaves it out of events and
+// conditions, where it would make each attempt look like a new problem.
 func TestOneCauseIsOneMessage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:CreateFleet"}, {Call: "ec2:TerminateInstances"}, {Call: "ec2:DescribeSubnets"}}
 	})
-	r.pending(t, "web", "500m", "512Mi")
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
 	for range 3 {
-		r.ahead += r.work(t)
+		r.ahead += r.reconcileClaims(t)
 	}
-	told := map[string]int{}
-	for _, event := range r.events.told {
+	failures := map[string]int{} // how often each event was emitted
+	for _, event := range r.events.emitted {
 		if strings.Contains(event, "LaunchFailed") {
-			told[event]++
+			failures[event]++
 		}
 	}
-	if len(told) != 1 {
-		t.Errorf("one cause gives %d different messages: %v", len(told), told)
+	if len(failures) != 1 {
+		t.Errorf("one cause gives %d different messages: %v", len(failures), failures)
 	}
 	for range 3 {
 		if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {

@@ -21,50 +21,50 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/writer"
 )
 
-// bouncer evicts pods for the rig, records the order of evictions, and enforces PodDisruptionBudgets.
-type bouncer struct {
+// evictionRecorder evicts pods for the rig, records their order, and simulates a PodDisruptionBudget and a webhook.
+type evictionRecorder struct {
 	nodeclaim.Evictor
-	mu     sync.Mutex
-	left   []string
-	guards map[string]bool // pods that a PodDisruptionBudget holds
-	broken string          // the pod whose eviction a webhook refuses
+	mu      sync.Mutex
+	evicted []string        // names of pods, in the order in which they were evicted; with "!": pods deleted by force
+	guarded map[string]bool // pods whose eviction a PodDisruptionBudget blocks
+	denied  string          // the pod whose eviction a webhook denies
 }
 
-func (b *bouncer) Evict(ctx context.Context, pod writer.PodRef) (writer.Eviction, error) {
+func (b *evictionRecorder) Evict(ctx context.Context, pod writer.PodRef) (writer.Eviction, error) {
 	b.mu.Lock()
-	held, isBroken := b.guards[pod.Name], b.broken == pod.Name
+	isGuarded, isDenied := b.guarded[pod.Name], b.denied == pod.Name
 	b.mu.Unlock()
-	if isBroken {
+	if isDenied {
 		return writer.Eviction{}, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("denied by a webhook"))
 	}
-	if held {
+	if isGuarded {
 		return writer.Eviction{Result: writer.Blocked, Message: "the budget needs 1 healthy pod"}, nil
 	}
 	answer, err := b.Evictor.Evict(ctx, pod)
-	b.note(pod.Name)
+	b.record(pod.Name)
 	return answer, err
 }
 
-func (b *bouncer) DeletePod(ctx context.Context, pod writer.PodRef, grace int64) error {
-	b.note("!" + pod.Name)
+func (b *evictionRecorder) DeletePod(ctx context.Context, pod writer.PodRef, grace int64) error {
+	b.record("!" + pod.Name)
 	return b.Evictor.DeletePod(ctx, pod, grace)
 }
 
-func (b *bouncer) note(name string) {
+func (b *evictionRecorder) record(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left = append(b.left, name)
+	b.evicted = append(b.evicted, name)
 }
 
-func (b *bouncer) order() string {
+func (b *evictionRecorder) order() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return strings.Join(b.left, " ")
+	return strings.Join(b.evicted, " ")
 }
 
-// leavingNode creates a claim with a grace period (nil for none) and a ready node, with the pod "web" on it, and deletes the
-// claim.
-func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*rig, *bouncer, string) {
+// leavingNode creates a ready node with the pod "web" and the other pods, sets the grace period of its claim (nil: none),
+// and deletes the claim. It returns the claim's name.
+func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*rig, *evictionRecorder, string) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
 	name := r.servingNodes(t, "web")[0].Name
@@ -77,7 +77,7 @@ func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*
 		pod.Spec.NodeName, pod.Status.Phase = claim.Status.NodeName, corev1.PodRunning
 		r.create(t, pod)
 	}
-	b := &bouncer{Evictor: r.Claims.Evictor, guards: map[string]bool{}}
+	b := &evictionRecorder{Evictor: r.Claims.Evictor, guarded: map[string]bool{}}
 	r.Claims.Evictor = b
 	if err := r.api.Delete(t.Context(), r.claim(t, name)); err != nil {
 		t.Fatal(err)
@@ -85,15 +85,16 @@ func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*
 	return r, b, name
 }
 
-// visits lets the given number of seconds pass, and reconciles the claim every second.
-func (r *rig) visits(t *testing.T, name string, seconds int) {
+// visitEachSecond lets the given number of seconds pass, and reconciles the claim every second.
+func (r *rig) visitEachSecond(t *testing.T, name string, seconds int) {
 	t.Helper()
 	for range seconds {
-		r.visit(t, name)
+		r.reconcileClaim(t, name)
 		r.ahead += time.Second
 	}
 }
 
+// resident returns a pod with an owner of the given kind (empty: without owner) and a priority class (empty: none).
 func resident(name, kind, class string) *corev1.Pod {
 	yes := true
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{PriorityClassName: class}}
@@ -103,64 +104,65 @@ func resident(name, kind, class string) *corev1.Pod {
 	return pod
 }
 
-// TestPodThatCannotBeAskedHoldsUpNoOther: while a webhook refuses the eviction of one pod, the others are evicted as often
-// as before, and an event reports the refusal.
-func TestPodThatCannotBeAskedHoldsUpNoOther(t *testing.T) {
+// TestDeniedEvictionHoldsUpNoOther: while a webhook denies the eviction of one pod, the evictions of other pods are tried
+// as often as before, and an event reports the denial.
+func TestDeniedEvictionHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil, resident("denied", "ReplicaSet", ""), resident("held", "ReplicaSet", ""))
-	b.broken, b.guards["held"] = "denied", true
+	b.denied, b.guarded["held"] = "denied", true
 	for range 6 {
-		r.ahead += r.visit(t, name)
+		r.ahead += r.reconcileClaim(t, name)
 	}
 	if got := b.order(); got != "web" {
 		t.Fatalf("evicted %s, want web\n%s", got, r.log)
 	}
 	b.mu.Lock()
-	b.guards["held"] = false
+	b.guarded["held"] = false
 	b.mu.Unlock()
-	wait := r.visit(t, name)
+	wait := r.reconcileClaim(t, name)
 	if got := b.order(); got != "web held" || wait > 5*time.Second {
 		t.Errorf("evicted %s, reconciled again in %s\n%s", got, wait, r.log)
 	}
-	if r.events.has("Node/FailedDraining", "ns/denied cannot be evicted", "denied by a webhook") == "" {
-		t.Errorf("it was not reported: %v", r.events.told)
+	if r.events.find("Node/FailedDraining", "ns/denied cannot be evicted", "denied by a webhook") == "" {
+		t.Errorf("no event reports the denied eviction: %v", r.events.emitted)
 	}
 }
 
-// TestPodsLeaveInOrder: applications go first, then their daemons, then critical pods, then critical daemons. The node has
-// its taint and is out of load balancers before that.
-func TestPodsLeaveInOrder(t *testing.T) {
+// TestPodsAreEvictedInOrder: first pods of applications, then DaemonSet pods, then critical pods, then critical DaemonSet
+// pods. Before the evictions, the node is tainted and excluded from load balancers.
+func TestPodsAreEvictedInOrder(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil,
 		resident("agent", "DaemonSet", ""), resident("dns", "ReplicaSet", "system-cluster-critical"),
 		resident("cni", "DaemonSet", "system-node-critical"), resident("static", "Node", "system-node-critical"))
 	for range 4 {
-		r.visit(t, name)
+		r.reconcileClaim(t, name)
 	}
 	node := r.nodes(t)[0]
 	if node.Labels[karpv1.LabelExcludeFromLoadBalancers] != karpv1.ExcludedFromLoadBalancers ||
 		!nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 		t.Errorf("the node is not out of service: %v %v", node.Labels, node.Spec.Taints)
 	}
-	r.visits(t, name, 30)
+	r.visitEachSecond(t, name, 30)
 	if got := b.order(); got != "web agent dns cni" {
-		t.Errorf("pods left in the order %q\n%s", got, r.log)
+		t.Errorf("pods were evicted in the order %q\n%s", got, r.log)
 	}
 	if r.claim(t, name) != nil || len(r.instances()) != 0 {
-		t.Errorf("the node did not end\n%s", r.log)
+		t.Errorf("the node was not removed\n%s", r.log)
 	}
 }
 
-// TestBudgetHoldsNode: the drain waits for a PodDisruptionBudget without limit, and an event reports it.
-func TestBudgetHoldsNode(t *testing.T) {
+// TestPodDisruptionBudgetHoldsNode: without a grace period, the drain waits for a PodDisruptionBudget as long as necessary,
+// and an event reports the wait.
+func TestPodDisruptionBudgetHoldsNode(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil)
-	b.guards["web"] = true
-	r.visits(t, name, 200)
+	b.guarded["web"] = true
+	r.visitEachSecond(t, name, 200)
 	if b.order() != "" || len(r.instances()) != 1 {
-		t.Fatalf("the budget was broken: %q\n%s", b.order(), r.log)
+		t.Fatalf("against the PodDisruptionBudget, %q were evicted or the instance was terminated\n%s", b.order(), r.log)
 	}
-	if r.events.has("Node/FailedDraining", "ns/web", "1 healthy pod") == "" {
+	if r.events.find("Node/FailedDraining", "ns/web", "1 healthy pod") == "" {
 		t.Error("no event reports what blocks the drain")
 	}
 	drained, _ := r.claim(t, name).StatusConditions().Find(karpv1.ConditionDrained)
@@ -168,16 +170,16 @@ func TestBudgetHoldsNode(t *testing.T) {
 		t.Errorf("condition of the claim: %+v", drained)
 	}
 	b.mu.Lock()
-	b.guards = nil
+	b.guarded = nil
 	b.mu.Unlock()
-	r.visits(t, name, 30)
+	r.visitEachSecond(t, name, 30)
 	if b.order() != "web" || r.claim(t, name) != nil {
-		t.Errorf("the node did not end: %q\n%s", b.order(), r.log)
+		t.Errorf("the node was not removed; evicted %q\n%s", b.order(), r.log)
 	}
 }
 
-// TestGracePeriodEndsAllProtection: budgets and annotations protect a pod until its own grace period just fits before the
-// deadline.
+// TestGracePeriodEndsAllProtection: PodDisruptionBudgets and annotations protect a pod only as long as the pod's own grace
+// period can still end before the node's deadline.
 func TestGracePeriodEndsAllProtection(t *testing.T) {
 	t.Parallel()
 	kept := resident("kept", "ReplicaSet", "")
@@ -189,18 +191,18 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 	started := metav1.NewTime(time.Now())
 	brief.Status.StartTime = &started
 	r, b, name := leavingNode(t, &karpv1.Duration{Duration: 5 * time.Minute}, kept, odd, brief)
-	b.guards["web"] = true
-	r.visits(t, name, 4*60)
+	b.guarded["web"] = true
+	r.visitEachSecond(t, name, 4*60)
 	if got := b.order(); got != "odd brief" {
-		t.Fatalf("%q left before the time\n%s", got, r.log)
+		t.Fatalf("a minute before the deadline %q were evicted, want odd brief\n%s", got, r.log)
 	}
-	if r.events.has("Pod/InvalidDoNotDisruptAnnotation", `"please"`) == "" || r.events.has("Node/FailedDraining", "ns/kept") == "" ||
-		r.events.has("Pod/DoNotDisruptUntil") == "" || r.events.has("Pod/DoNotDisruptGracePeriodElapsed") == "" {
+	if r.events.find("Pod/InvalidDoNotDisruptAnnotation", `"please"`) == "" || r.events.find("Node/FailedDraining", "ns/kept") == "" ||
+		r.events.find("Pod/DoNotDisruptUntil") == "" || r.events.find("Pod/DoNotDisruptGracePeriodElapsed") == "" {
 		t.Error("no event reports which pods are protected")
 	}
-	r.visits(t, name, 60)
+	r.visitEachSecond(t, name, 60)
 	if got := strings.Fields(b.order()); !slices.Contains(got, "!kept") || !slices.Contains(got, "!web") || r.claim(t, name) != nil {
-		t.Errorf("remaining: %v\n%s", got, r.log)
+		t.Errorf("evicted %v, want also !kept and !web, and then no claim\n%s", got, r.log)
 	}
 }
 
@@ -208,14 +210,14 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 func TestVolumesAreDetachedFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		grace    *karpv1.Duration
-		detach   bool
-		wantEnds bool
+		grace          *karpv1.Duration
+		detach         bool
+		wantTerminated bool
 	}{
-		"attached":                {nil, false, false},
-		"detached":                {nil, true, true},
-		"attached, time is over":  {&karpv1.Duration{Duration: 30 * time.Second}, false, true},
-		"attached, time is ahead": {&karpv1.Duration{Duration: time.Hour}, false, false},
+		"attached":                       {nil, false, false},
+		"detached":                       {nil, true, true},
+		"attached, grace period is over": {&karpv1.Duration{Duration: 30 * time.Second}, false, true},
+		"attached, grace period runs":    {&karpv1.Duration{Duration: time.Hour}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -229,11 +231,11 @@ func TestVolumesAreDetachedFirst(t *testing.T) {
 				},
 			}
 			r.create(t, attachment)
-			r.visits(t, name, 20)
+			r.visitEachSecond(t, name, 20)
 			if len(r.instances()) != 1 {
-				t.Fatalf("the instance ended with its volume attached\n%s", r.log)
+				t.Fatalf("the instance was terminated with its volume attached\n%s", r.log)
 			}
-			if r.events.has("Node/AwaitingVolumeDetachment") == "" {
+			if r.events.find("Node/AwaitingVolumeDetachment") == "" {
 				t.Error("no event reports what the node waits for")
 			}
 			if c.detach {
@@ -241,9 +243,9 @@ func TestVolumesAreDetachedFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r.visits(t, name, 40)
-			if ended := len(r.instances()) == 0; ended != c.wantEnds {
-				t.Errorf("the instance ended: %t\n%s", ended, r.log)
+			r.visitEachSecond(t, name, 40)
+			if terminated := len(r.instances()) == 0; terminated != c.wantTerminated {
+				t.Errorf("the instance was terminated: %t\n%s", terminated, r.log)
 			}
 		})
 	}

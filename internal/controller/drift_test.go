@@ -21,10 +21,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// drifting runs the drift loop once, with a fresh listing of EC2.
-func (r *rig) drifting(t *testing.T) {
+// runDriftLoop runs the drift loop once, with a new list of EC2's instances.
+func (r *rig) runDriftLoop(t *testing.T) {
 	t.Helper()
-	r.ahead += driftcheck.DriftListed
+	r.ahead += driftcheck.MaxListAge
 	if err := r.Drift.Pass(t.Context(), r.now()); err != nil {
 		t.Fatalf("%v\n%s", err, r.log)
 	}
@@ -50,11 +50,12 @@ func (r *rig) editClass(t *testing.T, change func(*awsv1.EC2NodeClass)) {
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 }
 
-// drifted returns the condition of the kind of each claim as "reason: message", by name of the claim.
-func (r *rig) drifted(t *testing.T, condition string) map[string]string {
+// conditionTexts returns, by name of claim, "reason: message" of the given condition. It omits claims on which the condition
+// is not true.
+func (r *rig) conditionTexts(t *testing.T, condition string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, c := range r.claims(t) {
@@ -65,15 +66,15 @@ func (r *rig) drifted(t *testing.T, condition string) map[string]string {
 	return out
 }
 
-// TestDriftFollowsEdits: each change of a pool or class field that nodes are made from shows on their claims, with the
-// field, and disappears when it is reverted.
+// TestDriftFollowsEdits: a change of a pool or class field that nodes are made from is reported on the nodes' claims, with
+// the field, until it is reverted.
 func TestDriftFollowsEdits(t *testing.T) {
 	t.Parallel()
 	text := "echo hello"
 	for name, c := range map[string]struct {
 		pool  func(*karpv1.NodePool)
 		class func(*awsv1.EC2NodeClass)
-		want  []string // words of the condition; none: it does not drift
+		want  []string // parts of the condition Drifted; none: the claim does not drift
 	}{
 		"nothing": {},
 		"a label": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "b"} },
@@ -98,9 +99,9 @@ func TestDriftFollowsEdits(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
 			claim := r.servingNodes(t, "web")[0].Name
-			r.drifting(t)
-			if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
-				t.Fatalf("drifts without a change: %v", got)
+			r.runDriftLoop(t)
+			if got := r.conditionTexts(t, karpv1.ConditionDrifted); len(got) > 0 {
+				t.Fatalf("claims drift without a change: %v", got)
 			}
 			if a := r.claim(t, claim).Annotations; a[karpv1.AnnotationNodePoolHash] != r.pool(t).Annotations[karpv1.AnnotationNodePoolHash] ||
 				a[awsv1.AnnotationHash] != r.class(t).Annotations[awsv1.AnnotationHash] || a[awsv1.AnnotationHash] == "" {
@@ -113,11 +114,11 @@ func TestDriftFollowsEdits(t *testing.T) {
 			if c.class != nil {
 				r.editClass(t, c.class)
 			}
-			r.drifting(t)
-			got := r.drifted(t, karpv1.ConditionDrifted)[claim]
-			for _, word := range c.want {
-				if !strings.Contains(got, word) {
-					t.Errorf("condition of the claim: %q, without %q", got, word)
+			r.runDriftLoop(t)
+			got := r.conditionTexts(t, karpv1.ConditionDrifted)[claim]
+			for _, part := range c.want {
+				if !strings.Contains(got, part) {
+					t.Errorf("condition of the claim: %q, without %q", got, part)
 				}
 			}
 			if len(c.want) == 0 && got != "" {
@@ -125,57 +126,57 @@ func TestDriftFollowsEdits(t *testing.T) {
 			}
 			r.editPool(t, func(p *karpv1.NodePool) { p.Spec = pool.Spec })
 			r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec = class.Spec })
-			r.drifting(t)
-			if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
-				t.Errorf("drifts although the change was reverted: %v", got)
+			r.runDriftLoop(t)
+			if got := r.conditionTexts(t, karpv1.ConditionDrifted); len(got) > 0 {
+				t.Errorf("claims drift although the change was reverted: %v", got)
 			}
 		})
 	}
 }
 
-// TestDriftAsThePoolWishes: a pool may request that drift is only reported, or that a field is ignored.
-func TestDriftAsThePoolWishes(t *testing.T) {
+// TestDriftSettingsOfAPool: a pool may request that drift is only reported, or that a field is ignored.
+func TestDriftSettingsOfAPool(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	claim := r.servingNodes(t, "web")[0].Name
-	r.drifting(t)
+	r.runDriftLoop(t)
 	r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"cost": "1"} })
-	wish := func(key, value string) {
+	annotate := func(key, value string) {
 		t.Helper()
 		r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, key, value) })
-		r.drifting(t)
+		r.runDriftLoop(t)
 	}
-	wish(karpv1.AnnotationDrift, "observe")
-	if got := r.drifted(t, karpv1.ConditionDriftObserved)[claim]; !strings.Contains(got, "tags has changed") ||
-		len(r.drifted(t, karpv1.ConditionDrifted)) > 0 {
-		t.Errorf("observed is %q, and drifted %v", got, r.drifted(t, karpv1.ConditionDrifted))
+	annotate(karpv1.AnnotationDrift, "observe")
+	if got := r.conditionTexts(t, karpv1.ConditionDriftObserved)[claim]; !strings.Contains(got, "tags has changed") ||
+		len(r.conditionTexts(t, karpv1.ConditionDrifted)) > 0 {
+		t.Errorf("DriftObserved is %q, want the tags; Drifted is %v, want none", got, r.conditionTexts(t, karpv1.ConditionDrifted))
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 		t.Errorf("%v may be replaced although drift is only observed", allowed)
 	}
-	wish(karpv1.AnnotationDrift, "")
+	annotate(karpv1.AnnotationDrift, "")
 	node := r.claim(t, claim).Status.NodeName
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || allowed[0] != node ||
-		r.drifted(t, karpv1.ConditionDrifted)[claim] == "" {
+		r.conditionTexts(t, karpv1.ConditionDrifted)[claim] == "" {
 		t.Errorf("%v may be replaced, want %s", allowed, node)
 	}
-	wish(karpv1.AnnotationDriftIgnore, "userData, spec.tags")
-	if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
-		t.Errorf("drifts by a field that is ignored: %v", got)
+	annotate(karpv1.AnnotationDriftIgnore, "userData, spec.tags")
+	if got := r.conditionTexts(t, karpv1.ConditionDrifted); len(got) > 0 {
+		t.Errorf("claims drift by an ignored field: %v", got)
 	}
-	if n := counted(t, r.Drift.Metrics.Drifted, "apps", "NodeClassDrift", "ignored"); n != 1 {
+	if n := metricCount(t, r.Drift.Metrics.Drifted, "apps", "NodeClassDrift", "ignored"); n != 1 {
 		t.Errorf("the metrics count %v ignored drifts, want 1", n)
 	}
 }
 
-// TestNonsenseAboutDrift: a drift setting that cannot be parsed is reported on the pool and blocks all replacements. The
-// drift that is reported, and the other settings, stay correct.
+// TestNonsenseAboutDrift: a drift setting that cannot be parsed is reported on the pool, and blocks all replacements. Drift
+// is still reported, and the parts of the setting that can be parsed have their effect.
 func TestNonsenseAboutDrift(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		key, value string
-		want       string // on the pool
-		drifts     bool
+		want       string // part of the pool's condition
+		drifts     bool   // whether the claim's condition Drifted is true
 	}{
 		"one unknown and one known field": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector",
 			`"amiSelector" (did you mean amiSelectorTerms?) is not a field`, false},
@@ -190,17 +191,17 @@ func TestNonsenseAboutDrift(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
 			claim := r.servingNodes(t, "web")[0].Name
-			r.drifting(t)
+			r.runDriftLoop(t)
 			r.editClass(t, func(class *awsv1.EC2NodeClass) { class.Spec.Tags = map[string]string{"cost": "1"} })
 			r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, c.key, c.value) })
-			r.classes(t)
-			r.drifting(t)
-			said, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
-			if said.Status != metav1.ConditionFalse || !strings.Contains(said.Message, c.key+": ") || !strings.Contains(said.Message, c.want) {
-				t.Errorf("condition of the pool: %q, want %q in it", said.Message, c.want)
+			r.reconcileClassAndPool(t)
+			r.runDriftLoop(t)
+			valid, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
+			if valid.Status != metav1.ConditionFalse || !strings.Contains(valid.Message, c.key+": ") || !strings.Contains(valid.Message, c.want) {
+				t.Errorf("condition of the pool: %q, want %q in it", valid.Message, c.want)
 			}
-			if got := r.drifted(t, karpv1.ConditionDrifted)[claim]; (got != "") != c.drifts {
-				t.Errorf("condition of the claim: %q", got)
+			if got := r.conditionTexts(t, karpv1.ConditionDrifted)[claim]; (got != "") != c.drifts {
+				t.Errorf("the claim drifts by %q, want drift: %t", got, c.drifts)
 			}
 			allowed, stays := r.Drift.Waves("apps", nil, nil)
 			if len(allowed) > 0 {
@@ -212,24 +213,24 @@ func TestNonsenseAboutDrift(t *testing.T) {
 				}
 			}
 			if c.drifts && len(stays) != 1 {
-				t.Errorf("%v stay, want the one that drifts", stays)
+				t.Errorf("%v stay, want the node that drifts", stays)
 			}
 			if ready := r.pool(t).StatusConditions().IsReady(); !ready {
-				t.Error("the pool launches no nodes any more")
+				t.Error("the pool is not ready, and launches no nodes")
 			}
 		})
 	}
 }
 
-// TestFieldsOfDriftAreThoseOfTheAPI: each field in the hashes can be ignored, by its name and by its path, and no other word
-// is accepted.
+// TestFieldsOfDriftAreThoseOfTheAPI: the fields that an annotation can ignore are exactly those that can drift. Each is
+// accepted by its name and by its path.
 func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
 	t.Parallel()
-	want := map[string]string{drift.FieldType: "", drift.FieldAuthority: "", "labels": "spec.template.metadata.",
-		"annotations": "spec.template.metadata."}
+	want := map[string]string{ // field → its path without its name
+		drift.FieldType: "", drift.FieldAuthority: "", "labels": "spec.template.metadata.", "annotations": "spec.template.metadata."}
 	selectors := []string{
 		drift.FieldRequirements, drift.FieldImages, drift.FieldGroups, drift.FieldSubnets, drift.FieldReservations, "amiFamily",
-	} // these are not part of a hash, and are compared otherwise
+	} // fields that are not part of a hash: drift compares what they select
 	for path, object := range map[string]reflect.Type{
 		"spec.template.spec.": reflect.TypeFor[karpv1.NodeClaimTemplateSpec](), "spec.": reflect.TypeFor[awsv1.EC2NodeClassSpec](),
 	} {
@@ -250,13 +251,13 @@ func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
 	}
 }
 
-// TestHashesOfAnotherVersion: claims with hashes of another version get those of the present version without drifting.
-// Claims that drift already still do.
+// TestHashesOfAnotherVersion: claims with hashes of another version get hashes of the current version, and do not drift
+// because of it. A claim that drifted before still drifts.
 func TestHashesOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	claims := r.servingNodes(t, "web", "api")
-	r.drifting(t)
+	r.runDriftLoop(t)
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationNodePoolHashVersion, "v2") })
 	for i, c := range claims {
 		claim := r.claim(t, c.Name)
@@ -274,11 +275,11 @@ func TestHashesOfAnotherVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.drifting(t)
-	r.drifting(t)
-	got := r.drifted(t, karpv1.ConditionDrifted)
+	r.runDriftLoop(t)
+	r.runDriftLoop(t)
+	got := r.conditionTexts(t, karpv1.ConditionDrifted)
 	if len(got) != 1 || !strings.HasPrefix(got[claims[0].Name], "NodePoolDrifted") {
-		t.Errorf("drifted are %v, want %s alone", got, claims[0].Name)
+		t.Errorf("%v drift, want %s alone", got, claims[0].Name)
 	}
 	for _, c := range r.claims(t) {
 		if c.Annotations[karpv1.AnnotationNodePoolHashVersion] != "v3" {
@@ -287,7 +288,8 @@ func TestHashesOfAnotherVersion(t *testing.T) {
 	}
 }
 
-func pods(n int) []string {
+// podNames returns n names of pods.
+func podNames(n int) []string {
 	var out []string
 	for i := range n {
 		out = append(out, fmt.Sprintf("web-%03d", i))
@@ -295,38 +297,37 @@ func pods(n int) []string {
 	return out
 }
 
-// tagGroup creates a security group that the class finds, as a user does who tags a group of another cluster.
-func (r *rig) tagGroup(t *testing.T) string { return r.tagGroupOf(t, "theirs") }
-
-func (r *rig) tagGroupOf(t *testing.T, whose string) string {
+// addTaggedGroup adds a security group that the class selects, as if a user tagged a group of another cluster by mistake. It
+// returns the group's ID.
+func (r *rig) addTaggedGroup(t *testing.T, name string) string {
 	t.Helper()
 	var id string
 	r.Do(func(*world.World, time.Time) {
-		g, err := r.estate.Region.Network.CreateSecurityGroup(r.estate.VPC.ID, whose, "of another cluster",
+		g, err := r.estate.Region.Network.CreateSecurityGroup(r.estate.VPC.ID, name, "of another cluster",
 			map[string]string{"karpenter.sh/discovery": testCluster})
 		if err != nil {
 			t.Fatal(err)
 		}
 		id = g.ID
 	})
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	return id
 }
 
 // TestMassDriftWaitsForTheUser: a security group that is tagged by mistake makes all nodes drift at once. None of them is
-// replaced before the user allows exactly that drift. A change of the class by the user takes effect.
+// replaced before the user allows exactly this drift. Drift because the user changes the class is not held.
 func TestMassDriftWaitsForTheUser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.servingNodes(t, pods(6)...)
-	r.drifting(t)
-	r.drifting(t)
+	r.servingNodes(t, podNames(6)...)
+	r.runDriftLoop(t)
+	r.runDriftLoop(t)
 	before := r.class(t).Spec
-	group := r.tagGroup(t)
-	r.drifting(t)
-	for name, says := range r.drifted(t, karpv1.ConditionDrifted) {
-		if !strings.Contains(says, "SecurityGroupDrift: ") || !strings.Contains(says, "it lacks "+group) {
-			t.Errorf("%s says %q", name, says)
+	group := r.addTaggedGroup(t, "theirs")
+	r.runDriftLoop(t)
+	for name, text := range r.conditionTexts(t, karpv1.ConditionDrifted) {
+		if !strings.Contains(text, "SecurityGroupDrift: ") || !strings.Contains(text, "it lacks "+group) {
+			t.Errorf("condition of %s: %q", name, text)
 		}
 	}
 	held := func() (metav1.Condition, bool) { return r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld) }
@@ -338,11 +339,11 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	if len(allowed) > 0 || len(stays) != 6 {
 		t.Errorf("%v may be replaced, %d stay", allowed, len(stays))
 	}
-	r.start(t) // a process that knows nothing
+	r.start(t) // a process with an empty memory
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 		t.Errorf("%v may be replaced before the first pass", allowed)
 	}
-	r.drifting(t)
+	r.runDriftLoop(t)
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 		t.Errorf("%v may be replaced after a restart", allowed)
 	}
@@ -350,16 +351,16 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	_, command, _ := strings.Cut(c.Message, nodestate.AnnotationDriftAllow+"=")
 	token, _, _ := strings.Cut(command, " ")
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, "00000000") })
-	r.drifting(t)
+	r.runDriftLoop(t)
 	if c, _ := held(); !strings.Contains(c.Message, nodestate.AnnotationDriftAllow+"="+token) ||
 		!strings.Contains(c.Message, "=00000000 is about another change") {
-		t.Errorf("with approval of another change, condition of the pool: %q", c.Message)
+		t.Errorf("condition of the pool with the approval of another change: %q", c.Message)
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 		t.Errorf("%v may be replaced with the approval of another change", allowed)
 	}
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, token) })
-	r.drifting(t)
+	r.runDriftLoop(t)
 	if allowed, stays = r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || len(stays) != 5 {
 		t.Errorf("after the approval, %v may be replaced and %v stay; want one replaced first", allowed, stays)
 	}
@@ -367,102 +368,105 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 		t.Error("the pool has the condition DriftHeld, although the user has allowed the drift")
 	}
 
-	// The user changes the class to select the same groups by name, not by tag.
+	// The user changes the class: it also selects the group by ID.
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, "") })
 	r.editClass(t, func(c *awsv1.EC2NodeClass) {
 		c.Spec.SecurityGroupSelectorTerms = append(c.Spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: group})
 	})
-	r.drifting(t)
-	r.drifting(t)
+	r.runDriftLoop(t)
+	r.runDriftLoop(t)
 	if c, ok := held(); ok {
 		t.Errorf("the user's change of the class is held: %s", c.Message)
 	}
 
-	// The user reverts the change: no node drifts, and none is held.
+	// The user removes the tag and reverts the change of the class: no node drifts.
 	r.Do(func(_ *world.World, now time.Time) {
 		if err := r.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
 			t.Fatal(err)
 		}
 	})
 	r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec = before })
-	r.drifting(t)
-	if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
-		t.Errorf("drifts although the configuration is as before: %v", got)
+	r.runDriftLoop(t)
+	if got := r.conditionTexts(t, karpv1.ConditionDrifted); len(got) > 0 {
+		t.Errorf("claims drift although the configuration is as before: %v", got)
 	}
 }
 
-// TestMassDriftStaysHeld: a mass drift that waits for approval does not start because nodes were removed and too few are
-// left to open the breaker. It does not start because the controller restarted while EC2 did not answer, or because the tags
-// changed once more. It ends when nothing drifts.
+// TestMassDriftStaysHeld: a mass drift that waits for approval stays held, and none of its nodes is replaced, when:
+//   - nodes are removed, and fewer are left than open the breaker
+//   - the controller restarts while EC2 does not answer
+//   - one more security group gets the tag
+//
+// The hold ends when no node drifts.
 func TestMassDriftStaysHeld(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claims := r.servingNodes(t, pods(6)...)
-	r.drifting(t)
-	r.drifting(t)
-	group := r.tagGroup(t)
-	r.drifting(t)
+	claims := r.servingNodes(t, podNames(6)...)
+	r.runDriftLoop(t)
+	r.runDriftLoop(t)
+	group := r.addTaggedGroup(t, "theirs")
+	r.runDriftLoop(t)
 	for i := range claims[2:] { // as consolidation does
 		if err := r.api.Delete(t.Context(), &claims[2+i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	stays := func(when, says string) {
+	wantHeld := func(when, part string) {
 		t.Helper()
 		if c, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); c.Reason != karpv1.ReasonMassDriftHeld ||
-			!strings.Contains(c.Message, says) {
-			t.Errorf("%s the pool says %+v", when, c)
+			!strings.Contains(c.Message, part) {
+			t.Errorf("%s the pool has the condition %+v, without %q", when, c, part)
 		}
 		if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 			t.Errorf("%s %v may be replaced", when, allowed)
 		}
 	}
-	r.drifting(t)
-	stays("when four have left,", "2 of 2 nodes drift")
+	r.runDriftLoop(t)
+	wantHeld("after four claims were deleted,", "2 of 2 nodes drift")
 
 	r.start(t)
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstances"}} })
 	if err := r.Drift.Pass(t.Context(), r.now()); err == nil {
-		t.Error("EC2 does not answer, and this is not reported")
+		t.Error("EC2 does not answer, but the pass returns no error")
 	}
-	stays("while EC2 does not answer,", "2 of 2 nodes drift")
+	wantHeld("while EC2 does not answer,", "2 of 2 nodes drift")
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
-	r.drifting(t)
-	stays("when EC2 answers again,", "2 of 2 nodes drift")
-	another := r.tagGroupOf(t, "another's")
-	r.drifting(t)
-	stays("when one more group has the tag,", another)
+	r.runDriftLoop(t)
+	wantHeld("when EC2 answers again,", "2 of 2 nodes drift")
+	another := r.addTaggedGroup(t, "another's")
+	r.runDriftLoop(t)
+	wantHeld("when one more group has the tag,", another)
 
 	r.Do(func(_ *world.World, now time.Time) {
 		if err := r.estate.Region.Tag(now, []string{group, another}, nil, []string{"karpenter.sh/discovery"}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	r.classes(t)
-	r.drifting(t)
+	r.reconcileClassAndPool(t)
+	r.runDriftLoop(t)
 	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
-		t.Errorf("the tags are as before, but the condition of the pool is %s", c.Message)
+		t.Errorf("the tags are as before, but the pool has the condition %s", c.Message)
 	}
 }
 
-// TestGroupsOfAMachine: security groups that are attached to instances by hand are distinguished from those that the class
-// newly finds.
-func TestGroupsOfAMachine(t *testing.T) {
+// TestGroupThatIsNoLongerSelected: an instance has a security group that the class no longer selects. Its claim reports this,
+// and the node may be replaced, because the drift of one node does not open the breaker.
+func TestGroupThatIsNoLongerSelected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	group := r.tagGroup(t)
+	group := r.addTaggedGroup(t, "theirs")
 	r.servingNodes(t, "web")
-	r.drifting(t)
+	r.runDriftLoop(t)
 	r.Do(func(_ *world.World, now time.Time) {
 		if err := r.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	r.classes(t)
-	r.drifting(t)
-	for name, says := range r.drifted(t, karpv1.ConditionDrifted) {
-		if !strings.Contains(says, "it has "+group+", which the class does not select") {
-			t.Errorf("%s says %q", name, says)
+	r.reconcileClassAndPool(t)
+	r.runDriftLoop(t)
+	for name, text := range r.conditionTexts(t, karpv1.ConditionDrifted) {
+		if !strings.Contains(text, "it has "+group+", which the class does not select") {
+			t.Errorf("condition of %s: %q", name, text)
 		}
 	}
 	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
@@ -473,15 +477,15 @@ func TestGroupsOfAMachine(t *testing.T) {
 	}
 }
 
-// TestDriftThatNobodyCanJudgeStays: as long as AWS has not reported the offerings since the start, a node that drifted by
-// its type stays drifted, and its replacement is kept. Once the offerings are known, they decide.
-func TestDriftThatNobodyCanJudgeStays(t *testing.T) {
+// TestDriftStaysWhileOfferingsAreUnknown: until AWS has reported the offerings after a start, a node that drifted by its
+// instance type stays drifted, so that its replacement continues. Once the offerings are known, they decide.
+func TestDriftStaysWhileOfferingsAreUnknown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	claim := r.servingNodes(t, "web")[0]
 	claim.StatusConditions().Set(r.now(), metav1.Condition{
 		Type: karpv1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: string(drift.TypeNotFound),
-		Message: "the node is t3.medium, which cannot be bought any more"})
+		Message: "the node is t3.medium, which cannot be launched any more"})
 	if err := r.api.Status().Update(t.Context(), &claim); err != nil {
 		t.Fatal(err)
 	}
@@ -494,10 +498,10 @@ func TestDriftThatNobodyCanJudgeStays(t *testing.T) {
 	known := r.Market.Offered
 	r.Market.Offered = ec2.Market{}
 	if !drifts() {
-		t.Error("it is no longer drifted, and the offerings are not known")
+		t.Error("the claim no longer drifts, although the offerings are not known")
 	}
 	r.Market.Offered = known
 	if drifts() {
-		t.Error("it still drifts, and its type can be launched")
+		t.Error("the claim still drifts, although its type can be launched")
 	}
 }

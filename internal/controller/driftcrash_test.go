@@ -11,19 +11,20 @@ import (
 )
 
 // TestCrashWhileRefreshing kills the process after each of its writes in turn, from the moment at which a newer image is
-// found until all nodes run it. That includes the writes of the drift and class loops: hashes, conditions, what selectors
-// find, the good image. However the process dies, all nodes run the newer image in the end, and nothing is left marked,
-// tainted or held.
+// found until all nodes run it. These include the writes of the drift and class loops: hashes, conditions, what selectors
+// find, the good image. In each case, all nodes run the newer image in the end, and no node is marked, tainted or held.
 func TestCrashWhileRefreshing(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 30, refreshed)
+	afterEachWrite(t, 30, refreshWithCrash)
 }
 
-func refreshed(t *testing.T, crashAfter int) int {
+// refreshWithCrash rolls out a newer image; the process dies after the given number of writes. It returns the number of
+// writes.
+func refreshWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
-	f, _ := goldenPark(t, 2)
+	f, _ := goldenRig(t, 2)
 	next := f.publish(t, "golden-2")
-	f.ahead += driftcheck.DriftListed
+	f.ahead += driftcheck.MaxListAge
 	f.fuse.set(crashAfter)
 	f.until(t, func() bool { return f.byImage(t)[next] == 2 })
 	writes := f.fuse.writes()
@@ -31,42 +32,44 @@ func refreshed(t *testing.T, crashAfter int) int {
 		f.restart(t)
 		f.until(t, func() bool { return f.byImage(t)[next] == 2 })
 	}
-	f.isRefreshed(t, next)
+	f.wantRefreshed(t, next)
 	return writes
 }
 
-// TestCrashWhileGoingBack does the same from the moment at which an image is found with which no kubelet starts. The canary
-// fails, the image is stored as bad, and the previous one is used again. Then a better image is found, the bad one is
-// forgotten, and all nodes get the better one.
-func TestCrashWhileGoingBack(t *testing.T) {
+// TestCrashWhileRollingBack does the same from the moment at which an image is found with which no kubelet starts. The
+// canary fails, the image is stored as bad, and the previous image is used again. Then a better image is found, the bad one
+// is forgotten, and all nodes get the better one.
+func TestCrashWhileRollingBack(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 40, wentBack)
+	afterEachWrite(t, 40, rollBackWithCrash)
 }
 
-func wentBack(t *testing.T, crashAfter int) int {
+// rollBackWithCrash rolls out a broken image and then a better one; the process dies after the given number of writes. It
+// returns the number of writes.
+func rollBackWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
-	f, first := goldenPark(t, 2)
+	f, first := goldenRig(t, 2)
 	bad := f.publish(t, "golden-2")
 	f.broken[bad] = true
-	f.ahead += driftcheck.DriftListed
+	f.ahead += driftcheck.MaxListAge
 	f.fuse.set(crashAfter)
-	f.lives(t, func() { f.until(t, func() bool { return f.isBack(t, first) }) })
+	f.retryAfterCrash(t, func() { f.until(t, func() bool { return f.isRolledBack(t, first) }) })
 	if got := f.byImage(t); got[first] != 2 || len(got) != 1 {
-		t.Fatalf("with an image that is broken the nodes run %v, want both with %s\n%s", got, first, f.tail())
+		t.Fatalf("after the broken image the nodes run %v, want both with %s\n%s", got, first, f.tail())
 	}
 	better := f.publish(t, "golden-3")
-	f.ahead += driftcheck.DriftListed
-	f.lives(t, func() { f.until(t, func() bool { return f.byImage(t)[better] == 2 }) })
+	f.ahead += driftcheck.MaxListAge
+	f.retryAfterCrash(t, func() { f.until(t, func() bool { return f.byImage(t)[better] == 2 }) })
 	writes := f.fuse.writes()
-	f.isRefreshed(t, better)
+	f.wantRefreshed(t, better)
 	if m := driftcheck.MemoryOf(f.class(t)); len(m.Bad) > 0 || len(m.Good) != 1 || m.Good[0].ID != better {
 		t.Errorf("the class remembers %+v, want %s as good and nothing bad", m, better)
 	}
 	return writes
 }
 
-// lives runs a function, and runs it again in a new process if the first dies of it.
-func (f *park) lives(t *testing.T, do func()) {
+// retryAfterCrash runs a function, and runs it again in a new process if the process dies during the first run.
+func (f *replicaRig) retryAfterCrash(t *testing.T, do func()) {
 	t.Helper()
 	do()
 	if f.isDead() {
@@ -75,46 +78,47 @@ func (f *park) lives(t *testing.T, do func()) {
 	}
 }
 
-// isBack reports whether the previous image is used again, and the canary is gone.
-func (f *park) isBack(t *testing.T, image string) bool {
+// isRolledBack reports whether the class uses the previous image again, and holds back one bad image.
+func (f *replicaRig) isRolledBack(t *testing.T, image string) bool {
 	t.Helper()
 	class := f.class(t)
 	_, isHeld := class.StatusConditions().Find(awsv1.ConditionImageHeldBack)
 	return isHeld && len(class.Status.AMIs) == 1 && class.Status.AMIs[0].ID == image && len(driftcheck.MemoryOf(class).Bad) == 1
 }
 
-// until runs rounds until the condition holds and no change is in progress, or the process is dead. Pauses are short
-// while something happens, and longer otherwise. schedule checks that no pod is without a node meanwhile.
-func (f *park) until(t *testing.T, isSo func() bool) {
+// until runs rounds until isDone is true and no change is in progress, or the process is dead. After a round that changes
+// nothing, the pause is longer. Each round fails the test if a pod finds no node.
+func (f *replicaRig) until(t *testing.T, isDone func() bool) {
 	t.Helper()
 	for range 120 {
-		if f.isDead() || isSo() && f.isWhole(t) == "" {
+		if f.isDead() || isDone() && f.unfinished(t) == "" {
 			return
 		}
-		before := f.text(t)
+		before := f.describe(t)
 		f.round(t)
-		if f.text(t) == before {
+		if f.describe(t) == before {
 			f.ahead += lifecycle.RegistrationTimeout / 10
 		}
 	}
-	t.Fatalf("it does not converge: %s, %v\n%s\n%s", f.isWhole(t), f.byImage(t), f.text(t), f.tail())
+	t.Fatalf("it does not converge: %s, %v\n%s\n%s", f.unfinished(t), f.byImage(t), f.describe(t), f.tail())
 }
 
-// isRefreshed fails the test unless all nodes run the image, and nothing is drifted any more after another round of the loops.
-func (f *park) isRefreshed(t *testing.T, image string) {
+// wantRefreshed runs three more rounds, and then fails the test unless both nodes run the image and are untainted, no claim
+// drifts, and the image is stored as good.
+func (f *replicaRig) wantRefreshed(t *testing.T, image string) {
 	t.Helper()
 	for range 3 {
-		f.ahead += max(driftcheck.DriftListed, driftcheck.DriftSoak)
+		f.ahead += max(driftcheck.MaxListAge, driftcheck.FitAfter)
 		f.round(t)
 	}
-	if why := f.isWhole(t); why != "" || f.byImage(t)[image] != 2 || len(f.claims(t)) != 2 {
-		t.Fatalf("%s; the nodes run %v, want both with %s\n%s\n%s", why, f.byImage(t), image, f.text(t), f.tail())
+	if why := f.unfinished(t); why != "" || f.byImage(t)[image] != 2 || len(f.claims(t)) != 2 {
+		t.Fatalf("%s; the nodes run %v, want both with %s\n%s\n%s", why, f.byImage(t), image, f.describe(t), f.tail())
 	}
-	if got := f.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
-		t.Errorf("still drifted are %v", got)
+	if got := f.conditionTexts(t, karpv1.ConditionDrifted); len(got) > 0 {
+		t.Errorf("claims still drift: %v", got)
 	}
-	if says := f.saysOf(t, karpv1.ConditionDriftHeld); says != "" {
-		t.Errorf("the pool still has the condition %q", says)
+	if message := f.poolMessage(t, karpv1.ConditionDriftHeld); message != "" {
+		t.Errorf("the pool still has the condition DriftHeld: %q", message)
 	}
 	for _, n := range f.nodes(t) {
 		if !nodestate.IsOpen(&n) {

@@ -16,20 +16,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// goldenPark is a park whose nodes run the user's own image golden-1, for long enough that it is known to be good.
-func goldenPark(t *testing.T, nodes int) (f *park, image string) {
+// goldenRig returns a rig whose nodes have run the user's own image golden-1 for long enough that the class stores it as
+// good. It also returns the ID of the image.
+func goldenRig(t *testing.T, nodes int) (f *replicaRig, image string) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	r.shelve(t)
+	r.cacheAPI(t)
 	image = r.publish(t, "golden-1")
 	r.editClass(t, func(c *awsv1.EC2NodeClass) {
 		c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-*"}}
 	})
-	f = parkOn(t, r, nodes, "1500m", "1500m")
-	f.fresh = true
+	f = replicaRigOn(t, r, nodes, "1500m", "1500m")
+	f.withDrift = true
 	for range 3 {
-		f.ahead += driftcheck.DriftListed
-		f.lead(t)
+		f.ahead += driftcheck.MaxListAge
+		f.runDisruption(t)
 	}
 	if in := f.class(t).Status.AMIs; len(in) != 1 || in[0].ID != image || len(driftcheck.MemoryOf(f.class(t)).Good) != 1 {
 		t.Fatalf("the class uses %v and remembers %+v, want %s\n%s", in, driftcheck.MemoryOf(f.class(t)), image, f.tail())
@@ -37,7 +38,7 @@ func goldenPark(t *testing.T, nodes int) (f *park, image string) {
 	return f, image
 }
 
-// publish creates an image of the user's own, newer than all before.
+// publish creates an image that the user owns, newer than all other images, and returns its ID.
 func (r *rig) publish(t *testing.T, name string) (id string) {
 	t.Helper()
 	r.ahead += time.Minute
@@ -49,14 +50,14 @@ func (r *rig) publish(t *testing.T, name string) (id string) {
 		if at < 0 {
 			t.Fatal("the region has no image of AL2023")
 		}
-		like := images[at]
-		like.ID, like.Name, like.CreatedAt, like.OwnerID, like.OwnerAlias = "", name, now, emulator.DefaultAccount, ""
-		id = r.estate.Region.Images.Register(like).ID
+		image := images[at]
+		image.ID, image.Name, image.CreatedAt, image.OwnerID, image.OwnerAlias = "", name, now, emulator.DefaultAccount, ""
+		id = r.estate.Region.Images.Register(image).ID
 	})
 	return id
 }
 
-// byImage counts the claims that have an instance, by its image.
+// byImage counts the claims that have an instance, by the ID of the instance's image.
 func (r *rig) byImage(t *testing.T) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -68,15 +69,16 @@ func (r *rig) byImage(t *testing.T) map[string]int {
 	return out
 }
 
-// saysOf returns the message of a condition of the pool; empty without the condition.
-func (r *rig) saysOf(t *testing.T, condition string) string {
+// poolMessage returns the message of a condition of the pool; empty if the pool does not have the condition.
+func (r *rig) poolMessage(t *testing.T, condition string) string {
 	t.Helper()
 	c, _ := r.pool(t).StatusConditions().Find(condition)
 	return c.Message
 }
 
-// patience lets the registration timeout and one hour more pass, step by step, so that all loops run in each step.
-func patience() []time.Duration {
+// pausesUntilSettled returns pauses between rounds. Together they are longer than the registration timeout, and than the
+// time for which the nodes of an undone move are excluded.
+func pausesUntilSettled() []time.Duration {
 	var out []time.Duration
 	for range 4 {
 		out = append(out, 10*time.Second)
@@ -84,106 +86,108 @@ func patience() []time.Duration {
 	for waited := time.Duration(0); waited < lifecycle.RegistrationTimeout+2*time.Minute; waited += 3 * time.Minute {
 		out = append(out, 3*time.Minute)
 	}
-	return append(out, 3*time.Second, 3*time.Second, 3*time.Second, disruptor.HoldFirst, time.Minute, 10*time.Minute,
-		disruptor.HoldMost, time.Minute)
+	return append(out, 3*time.Second, 3*time.Second, 3*time.Second, disruptor.FirstHold, time.Minute, 10*time.Minute,
+		disruptor.MaxHold, time.Minute)
 }
 
-// TestBrokenImageCostsAFleetNothing: three hundred nodes drift because of an image with which no kubelet starts. The
-// production loops launch one node with it, and no other. No serving node is lost, or tainted for longer. The pool says why
-// in one sentence, and later launches use the last good image. The next image is rolled out to one node first, and then
-// within the budget.
-func TestBrokenImageCostsAFleetNothing(t *testing.T) {
+// TestBrokenImageStopsAfterOneLaunch: three hundred nodes drift because of an image with which no kubelet starts. The loops
+// launch one instance with it. No pod loses its node, and no node stays tainted. The pool and the class report the reason,
+// and later launches use the last good image. The next image is rolled out to one node first, and then within the budget.
+func TestBrokenImageStopsAfterOneLaunch(t *testing.T) {
 	t.Parallel()
 	const nodes = 300
-	f, good := goldenPark(t, nodes)
-	f.budgets(t, karpv1.Budget{Nodes: "10%"})
+	f, good := goldenRig(t, nodes)
+	f.setBudgets(t, karpv1.Budget{Nodes: "10%"})
 	bad := f.publish(t, "golden-2")
 	f.broken[bad] = true
-	before := f.serving(t)
-	tried, bought := 0, map[string]bool{}
-	for _, pause := range patience() {
+	before := f.nodesOfPods(t)
+	tried, launched := 0, map[string]bool{} // largest number of claims with the bad image; IDs of all instances
+	for _, pause := range pausesUntilSettled() {
 		f.round(t)
 		f.ahead += pause
 		for _, i := range f.instances() {
-			bought[i.ID] = true
+			launched[i.ID] = true
 		}
-		now := f.byImage(t)
-		if tried = max(tried, now[bad]); now[bad] > 1 || now[good] != nodes {
-			t.Fatalf("the nodes run %v\n%s", now, f.tail())
+		counts := f.byImage(t)
+		if tried = max(tried, counts[bad]); counts[bad] > 1 || counts[good] != nodes {
+			t.Fatalf("the nodes run %v, want %d with %s and at most one other\n%s", counts, nodes, good, f.tail())
 		}
 	}
-	if tried != 1 || len(bought) != nodes+1 || f.most != 1 {
-		t.Errorf("%d nodes were launched with it, %d instances in all, and %d nodes were tainted at once; want 1, %d, 1\n%s", tried, len(bought), f.most, nodes+1, f.tail())
+	if tried != 1 || len(launched) != nodes+1 || f.mostTainted != 1 {
+		t.Errorf("%d claims had the bad image, %d instances were launched in all, and %d nodes were tainted at once; want 1, %d, 1\n%s",
+			tried, len(launched), f.mostTainted, nodes+1, f.tail())
 	}
-	if why := f.isWhole(t); why != "" || !maps.Equal(f.serving(t), before) {
+	if why := f.unfinished(t); why != "" || !maps.Equal(f.nodesOfPods(t), before) {
 		t.Errorf("the pool is not in its former state: %s", why)
 	}
 	held, _ := f.class(t).StatusConditions().Find(awsv1.ConditionImageHeldBack)
-	for what, says := range map[string]string{"EC2NodeClass": held.Message, "NodePool": f.saysOf(t, karpv1.ConditionDriftHeld)} {
-		for _, word := range []string{bad + " (golden-2) is not used", good + " (golden-1) is used again",
+	for kind, message := range map[string]string{"EC2NodeClass": held.Message, "NodePool": f.poolMessage(t, karpv1.ConditionDriftHeld)} {
+		for _, part := range []string{bad + " (golden-2) is not used", good + " (golden-1) is used again",
 			"has not joined the cluster within 15m0s"} {
-			if !strings.Contains(says, word) {
-				t.Errorf("the %s says %q, without %q", what, says, word)
+			if !strings.Contains(message, part) {
+				t.Errorf("condition of the %s: %q, without %q", kind, message, part)
 			}
 		}
 	}
-	if n := len(f.drifted(t, karpv1.ConditionDrifted)); n > 0 {
-		t.Errorf("%d nodes still drift, to an image that is not used", n)
+	if n := len(f.conditionTexts(t, karpv1.ConditionDrifted)); n > 0 {
+		t.Errorf("%d nodes still drift, although the newer image is not used", n)
 	}
 
-	f.ahead += time.Hour // the pool launched nothing for a while after a node that did not come
+	f.ahead += time.Hour // after an instance that did not join, the pool launches nothing for a while
 	f.wanted++
-	f.pending(t, "one-more", f.cpu, "512Mi")
+	f.addPendingPod(t, "one-more", f.cpu, "512Mi")
 	f.plan(t)
-	f.work(t)
+	f.reconcileClaims(t)
 	f.boot(t)
-	f.work(t)
+	f.reconcileClaims(t)
 	f.settle(t, 2)
-	if now := f.byImage(t); now[good] != nodes+1 || len(now) != 1 {
-		t.Fatalf("with one more pod the nodes run %v, want %d with %s\n%s", now, nodes+1, good, f.tail())
+	if counts := f.byImage(t); counts[good] != nodes+1 || len(counts) != 1 {
+		t.Fatalf("with one more pod the nodes run %v, want %d with %s\n%s", counts, nodes+1, good, f.tail())
 	}
-	f.followsNext(t, nodes/10+1)
+	f.checkNextRollout(t, nodes/10+1)
 }
 
-// followsNext releases one more image and checks its first two waves.
-func (f *park) followsNext(t *testing.T, wave int) {
+// checkNextRollout publishes one more image, and checks the first two waves of its rollout: one node, then the given number.
+func (f *replicaRig) checkNextRollout(t *testing.T, wave int) {
 	t.Helper()
 	next := f.publish(t, "golden-3")
-	f.most = 0
+	f.mostTainted = 0
 	for n := 0; n < 8 && f.byImage(t)[next] == 0; n++ {
 		f.round(t)
 	}
-	if got := f.byImage(t)[next]; got != 1 || f.most != 1 {
-		t.Errorf("before the canary is known to be fit, %d nodes have the next image and %d were tainted at once; want one\n%s", got, f.most, f.tail())
+	if got := f.byImage(t)[next]; got != 1 || f.mostTainted != 1 {
+		t.Errorf("before the canary counts as fit, %d nodes have the next image and %d were tainted at once; want one\n%s",
+			got, f.mostTainted, f.tail())
 	}
-	if says := f.saysOf(t, karpv1.ConditionDriftHeld); says != "" {
-		t.Errorf("the pool still has the condition %q", says)
+	if message := f.poolMessage(t, karpv1.ConditionDriftHeld); message != "" {
+		t.Errorf("the pool still has the condition DriftHeld: %q", message)
 	}
 	f.settle(t, 2)
-	f.ahead += driftcheck.DriftSoak
+	f.ahead += driftcheck.FitAfter
 	f.settle(t, 6)
 	most := wave + wave/10 // replacements count as nodes of the pool while the old nodes are not gone yet
-	if got := f.byImage(t)[next]; f.most < wave || f.most > most || got < wave {
-		t.Errorf("then %d nodes were tainted at once, and %d have the next image; want %d to %d\n%s", f.most, got, wave, most, f.tail())
+	if got := f.byImage(t)[next]; f.mostTainted < wave || f.mostTainted > most || got < wave {
+		t.Errorf("in the second wave %d nodes were tainted at once, and %d have the next image; want %d to %d\n%s",
+			f.mostTainted, got, wave, most, f.tail())
 	}
 }
 
-// tail is the end of the log, which is long.
+// tail returns the last 8,000 bytes of the log.
 func (r *rig) tail() string {
 	text := r.log.String()
 	return text[max(0, len(text)-8000):]
 }
 
 // settle runs the given number of rounds.
-func (f *park) settle(t *testing.T, rounds int) {
+func (f *replicaRig) settle(t *testing.T, rounds int) {
 	t.Helper()
 	for range rounds {
 		f.round(t)
 	}
 }
 
-// serving returns the pods that have a node, by name.
-func (f *park) serving(t *testing.T) map[string]string {
+// nodesOfPods returns the name of each pod's node, by name of pod; empty for a pending pod.
+func (f *replicaRig) nodesOfPods(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, p := range f.pods(t) {

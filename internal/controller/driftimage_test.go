@@ -22,97 +22,99 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// refresh is a cluster in fake time whose nodes run an image of the user's own. It replaces drifted nodes: each by another
-// that is ready first, within a budget, or not at all.
+// refresh is a cluster in fake time whose nodes run an image that the user owns. It simulates the replacement of drifted
+// nodes, up to the budget at once: a node is deleted when its replacement is ready; if the replacement fails, the move is
+// undone.
 type refresh struct {
 	*rig
-	t      *testing.T
-	broken map[string]bool // images with which no kubelet starts
-	budget int
-	moves  map[string]string // by Node that is to be removed: the pod that requests its replacement
-	most   int               // concurrent moves, so far
-	begun  int               // moves, so far
-	undone int
+	t       *testing.T
+	broken  map[string]bool // images with which no kubelet starts
+	budget  int
+	moves   map[string]string // by name of the Node to be removed: the pod for which its replacement is launched
+	most    int               // largest number of concurrent moves so far
+	started int               // number of moves started so far
+	undone  int               // number of moves undone so far
 }
 
 func newRefresh(t *testing.T, nodes, budget int) *refresh {
 	t.Helper()
 	r := &refresh{rig: makeRig(t, []string{"t3.medium"}), t: t, broken: map[string]bool{}, budget: budget, moves: map[string]string{}}
-	r.url, r.wire, r.log = "http://aws.example", inProcess{r.Server}, &bytes.Buffer{}
+	r.url, r.transport, r.log = "http://aws.example", inProcess{r.Server}, &bytes.Buffer{}
 	r.start(t)
 	r.release("golden-1")
 	r.editClass(t, func(c *awsv1.EC2NodeClass) {
 		c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-*"}}
 	})
-	r.classes(t)
-	if serving := r.servingNodes(t, pods(nodes)...); len(serving) != nodes {
+	r.reconcileClassAndPool(t)
+	if serving := r.servingNodes(t, podNames(nodes)...); len(serving) != nodes {
 		t.Fatalf("%d nodes serve, want %d\n%s", len(serving), nodes, r.log)
 	}
 	r.Provisioner.Log, r.Claims.Log = r.Drift.Log, r.Drift.Log
 	time.Sleep(10 * time.Minute)
-	r.look()
+	r.detect()
 	return r
 }
 
-// release publishes an image, newer than all before.
+// release publishes an image that the user owns, an hour newer than all other images, and returns its ID.
 func (r *refresh) release(name string) string {
 	time.Sleep(time.Hour)
 	var id string
 	r.Do(func(_ *world.World, now time.Time) {
-		like, ok := r.estate.Region.Images.ByID(r.estate.Region.Images.All()[0].ID)
+		image, ok := r.estate.Region.Images.ByID(r.estate.Region.Images.All()[0].ID)
 		if !ok {
 			r.t.Fatal("the region has no image")
 		}
 		for _, i := range r.estate.Region.Images.All() {
 			if i.Family == "AL2023" && i.Architecture == "x86_64" && i.Variant == "standard" {
-				like = i
+				image = i
 			}
 		}
-		like.ID, like.Name, like.CreatedAt, like.OwnerID, like.OwnerAlias = "", name, now, emulator.DefaultAccount, ""
-		id = r.estate.Region.Images.Register(like).ID
+		image.ID, image.Name, image.CreatedAt, image.OwnerID, image.OwnerAlias = "", name, now, emulator.DefaultAccount, ""
+		id = r.estate.Region.Images.Register(image).ID
 	})
 	return id
 }
 
-// look runs the loops of class, pool and drift, with a fresh listing of EC2.
-func (r *refresh) look() {
+// detect runs the loops of classes, pools and drift, with a new list of EC2's instances.
+func (r *refresh) detect() {
 	r.t.Helper()
-	time.Sleep(driftcheck.DriftListed)
-	r.classes(r.t)
+	time.Sleep(driftcheck.MaxListAge)
+	r.reconcileClassAndPool(r.t)
 	_ = r.Drift.Pass(r.t.Context(), time.Now())
 	_ = r.Drift.Pass(r.t.Context(), time.Now())
 }
 
-// minutes lets minutes pass in the cluster.
+// minutes runs all loops n times. Each time takes MaxListAge, one minute.
 func (r *refresh) minutes(n int) {
 	for range n {
-		r.look()
-		r.begin()
+		r.detect()
+		r.startMoves()
 		r.plan(r.t)
-		r.visitYoung()
+		r.reconcileChanging()
 		r.boot()
-		r.visitYoung()
-		r.finish()
+		r.reconcileChanging()
+		r.finishMoves()
 	}
 }
 
-// begin starts the moves that are allowed, within the budget: a pod requests the replacement node first.
-func (r *refresh) begin() {
+// startMoves starts the moves that the drift loop allows, within the budget. It creates a pod for which the replacement is
+// launched.
+func (r *refresh) startMoves() {
 	moving := []string{}
 	for node := range r.moves {
 		moving = append(moving, node)
 	}
 	allowed, _ := r.Drift.Waves("apps", nil, moving)
 	for _, node := range allowed[:min(len(allowed), r.budget-len(r.moves))] {
-		r.begun++
-		r.moves[node] = fmt.Sprintf("move-%d", r.begun)
-		r.pending(r.t, r.moves[node], "1500m", "1Gi")
+		r.started++
+		r.moves[node] = fmt.Sprintf("move-%d", r.started)
+		r.addPendingPod(r.t, r.moves[node], "1500m", "1Gi")
 	}
 	r.most = max(r.most, len(r.moves))
 }
 
-// visitYoung reconciles the claims that are being launched or deleted.
-func (r *refresh) visitYoung() {
+// reconcileChanging reconciles the claims that are being launched or deleted.
+func (r *refresh) reconcileChanging() {
 	for _, c := range r.claims(r.t) {
 		if c.DeletionTimestamp != nil || !c.StatusConditions().IsReady() {
 			_, _ = r.Claims.Reconcile(r.t.Context(), named(c.Name))
@@ -134,24 +136,24 @@ func (r *refresh) boot() {
 	}
 }
 
-// finish completes the moves whose replacement is ready, and undoes those whose replacement claim has ended.
-func (r *refresh) finish() {
+// finishMoves completes the moves whose replacement is ready, and undoes those whose replacement claim has ended.
+func (r *refresh) finishMoves() {
 	claims := r.claims(r.t)
 	for _, node := range slices.Sorted(maps.Keys(r.moves)) {
 		pod := r.moves[node]
 		at := slices.IndexFunc(claims, func(c karpv1.NodeClaim) bool { return slices.Contains(conversion.PodsOf(&c), "ns/"+pod) })
 		switch {
 		case at < 0:
-			if r.asked(pod) {
+			if r.hasWaited(pod) {
 				r.undone++
-				r.drop(pod)
+				r.deletePod(pod)
 				delete(r.moves, node)
 			}
 		case claims[at].StatusConditions().IsReady():
-			r.run(r.t, &claims[at])
+			r.bindPodsOf(r.t, &claims[at])
 			old := slices.IndexFunc(claims, func(c karpv1.NodeClaim) bool { return c.Status.NodeName == node })
 			for _, id := range conversion.PodsOf(&claims[old]) {
-				r.drop(strings.TrimPrefix(id, "ns/"))
+				r.deletePod(strings.TrimPrefix(id, "ns/"))
 			}
 			if err := r.api.Delete(r.t.Context(), &claims[old]); err != nil {
 				r.t.Fatal(err)
@@ -161,8 +163,8 @@ func (r *refresh) finish() {
 	}
 }
 
-// asked reports whether the pod has waited long enough for its claim to have come and gone.
-func (r *refresh) asked(pod string) bool {
+// hasWaited reports whether the pod is older than ten minutes, or gone. Its claim was created and given up by then.
+func (r *refresh) hasWaited(pod string) bool {
 	var p corev1.Pod
 	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "ns", Name: pod}, &p); err != nil {
 		return true
@@ -170,11 +172,11 @@ func (r *refresh) asked(pod string) bool {
 	return time.Since(p.CreationTimestamp.Time) > 10*time.Minute
 }
 
-func (r *refresh) drop(pod string) {
+func (r *refresh) deletePod(pod string) {
 	_ = r.api.Delete(r.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: pod}})
 }
 
-// images counts the claims by image.
+// images counts the claims that have an instance, by the ID of the instance's image.
 func (r *refresh) images() map[string]int {
 	out := map[string]int{}
 	for _, c := range r.claims(r.t) {
@@ -185,9 +187,10 @@ func (r *refresh) images() map[string]int {
 	return out
 }
 
-// TestBrokenImageStopsAtTheCanary: of many nodes that drift because of an image with which no kubelet starts, none is lost.
-// One replacement is launched; then pool and class say why it stopped. The last good image is used again, also by a
-// restarted process. The next image is rolled out, a canary first and then in waves within the budget.
+// TestBrokenImageStopsAtTheCanary: many nodes drift because of an image with which no kubelet starts, and none of them is
+// lost. One replacement is launched; when it fails, conditions of the pool and the class report why the rollout stopped. The
+// last good image is used again, also by a restarted process. The next image is rolled out: first to a canary, then in waves
+// within the budget.
 func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 	t.Parallel()
 	embedded(t) // loads the embedded table before the synctest bubbles, which share it
@@ -201,30 +204,30 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		}
 		bad := r.release("golden-2")
 		r.broken[bad] = true
-		r.look()
-		if n := len(r.drifted(t, karpv1.ConditionDrifted)); n != nodes {
-			t.Fatalf("%d nodes drift, want all\n%s", n, r.log)
+		r.detect()
+		if n := len(r.conditionTexts(t, karpv1.ConditionDrifted)); n != nodes {
+			t.Fatalf("%d nodes drift, want all %d\n%s", n, nodes, r.log)
 		}
 		r.minutes(2)
 		time.Sleep(12 * time.Minute)
 		r.minutes(5)
-		if r.most != 1 || r.begun != 1 {
-			t.Errorf("%d moves at once and %d in all, want one", r.most, r.begun)
+		if r.most != 1 || r.started != 1 {
+			t.Errorf("%d moves at once and %d in all, want one", r.most, r.started)
 		}
 		class, _ := r.class(t).StatusConditions().Find(awsv1.ConditionImageHeldBack)
 		pool, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld)
-		for what, c := range map[string]metav1.Condition{"EC2NodeClass": class, "NodePool": pool} {
-			for _, word := range []string{bad + " (golden-2)", first + " (golden-1) is used again",
+		for kind, c := range map[string]metav1.Condition{"EC2NodeClass": class, "NodePool": pool} {
+			for _, part := range []string{bad + " (golden-2)", first + " (golden-1) is used again",
 				"has not joined the cluster within 15m0s", "kubectl annotate ec2nodeclass default"} {
-				if !strings.Contains(c.Message, word) {
-					t.Errorf("the %s says %q, without %q", what, c.Message, word)
+				if !strings.Contains(c.Message, part) {
+					t.Errorf("condition of the %s: %q, without %q", kind, c.Message, part)
 				}
 			}
 		}
 		if in := r.class(t).Status.AMIs; len(in) != 1 || in[0].ID != first {
 			t.Errorf("the class uses %v, want %s", in, first)
 		}
-		if n := len(r.drifted(t, karpv1.ConditionDrifted)); n > 0 {
+		if n := len(r.conditionTexts(t, karpv1.ConditionDrifted)); n > 0 {
 			t.Errorf("%d nodes still drift", n)
 		}
 		if got := r.images(); got[first] != nodes || got[bad] > 0 {
@@ -236,8 +239,8 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		if in := r.class(t).Status.AMIs; len(in) != 1 || in[0].ID != first {
 			t.Errorf("after a restart the class uses %v, want %s", in, first)
 		}
-		if r.begun != 1 {
-			t.Errorf("%d moves after a restart, want one as before", r.begun)
+		if r.started != 1 {
+			t.Errorf("%d moves were started in all, want no further one after the restart", r.started)
 		}
 
 		good := r.release("golden-3")
@@ -247,16 +250,17 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 			t.Errorf("%d moves at once before the canary was fit, want one", r.most)
 		}
 		_ = r.Drift.Pass(t.Context(), time.Now())
-		r.begin()
-		if r.begun != 2 || len(r.moves) > 0 {
-			t.Errorf("%d moves started, %d in progress, before the replacement of the canary was fit for a minute, want two started and none in progress", r.begun, len(r.moves))
+		r.startMoves()
+		if r.started != 2 || len(r.moves) > 0 {
+			t.Errorf("before the new canary was fit for FitAfter, %d moves were started in all and %d are in progress; want 2 and 0",
+				r.started, len(r.moves))
 		}
 		r.minutes(nodes/budget + 3)
 		if got := r.images(); got[good] != nodes {
-			t.Errorf("the nodes run %v, want %d with %s; %d were undone\n%s", got, nodes, good, r.undone, r.log)
+			t.Errorf("the nodes run %v, want %d with %s; %d moves were undone\n%s", got, nodes, good, r.undone, r.log)
 		}
 		if r.most > budget || r.most < 2 {
-			t.Errorf("%d moves at once, want up to %d", r.most, budget)
+			t.Errorf("%d moves at once, want 2 to %d", r.most, budget)
 		}
 		if _, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
 			t.Error("the pool still has the condition DriftHeld")

@@ -13,14 +13,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// meanwhile is an image client during whose call another action happens, once.
-type meanwhile struct {
+// racingImages is an image client that runs do once, during the next call.
+type racingImages struct {
 	nodeclass.ImageClient
 	do func()
 }
 
-// Images implements images.
-func (m *meanwhile) Images(ctx context.Context, version string, terms []ami.Term) ([]ami.Image, []ami.Unmatched, error) {
+// Images implements nodeclass.ImageClient.
+func (m *racingImages) Images(ctx context.Context, version string, terms []ami.Term) ([]ami.Image, []ami.Unmatched, error) {
 	if m.do != nil {
 		do := m.do
 		m.do = nil
@@ -29,8 +29,8 @@ func (m *meanwhile) Images(ctx context.Context, version string, terms []ami.Term
 	return m.ImageClient.Images(ctx, version, terms)
 }
 
-// TestForgettingImagesOverwritesNothing: an image that fails while the class is being resolved, which takes AWS some time,
-// is not forgotten with those that are no longer found.
+// TestForgettingImagesOverwritesNothing: while a reconcile of the class waits for AWS, an image fails and is stored as bad.
+// The reconcile forgets an older bad image that the class no longer finds, and keeps the new one.
 func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -42,27 +42,27 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	class := r.class(t)
 	memory := drift.Memory{
 		Good: []drift.Image{{ID: "ami-good", Slot: found[0].Slot}, {ID: "ami-fine", Slot: found[1].Slot}},
-		Bad:  []drift.Bad{{Image: drift.Image{ID: "ami-gone", Slot: found[0].Slot}, Generation: class.Generation}},
+		Bad:  []drift.BadImage{{Image: drift.Image{ID: "ami-gone", Slot: found[0].Slot}, Generation: class.Generation}},
 	}
-	driftcheck.KeepImages(class, memory)
+	driftcheck.StoreImages(class, memory)
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	r.NodeClasses.Images = &meanwhile{ImageClient: r.NodeClasses.Images, do: func() {
+	r.NodeClasses.Images = &racingImages{ImageClient: r.NodeClasses.Images, do: func() {
 		class := r.class(t)
-		driftcheck.KeepImages(class,
-			driftcheck.MemoryOf(class).Condemned(drift.Bad{Image: found[1], Generation: class.Generation, Why: "it never joined"}))
+		driftcheck.StoreImages(class,
+			driftcheck.MemoryOf(class).Condemned(drift.BadImage{Image: found[1], Generation: class.Generation, Why: "it never joined"}))
 		if err := r.api.Update(t.Context(), class); err != nil {
 			t.Error(err)
 		}
 	}}
-	for range 2 { // the first gets a conflict and must read again
+	for range 2 { // the first reconcile gets a conflict and must read the class again
 		if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if left := driftcheck.MemoryOf(r.class(t)).Bad; len(left) != 1 || left[0].Image != found[1] {
-		t.Errorf("bad are %+v, want %s alone", left, found[1].ID)
+		t.Errorf("stored as bad are %+v, want %s alone", left, found[1].ID)
 	}
 	used := map[string]bool{}
 	for _, i := range r.class(t).Status.AMIs {
@@ -73,25 +73,25 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	}
 }
 
-// TestFailuresAddUp: claims that fail at the same moment are all remembered, although the last reader sees none of the
-// others. They count before the next pass, so that no other replacement with the same target starts.
+// TestFailuresAddUp: the failures of two claims are both stored on the pool, and count before the next pass: no other
+// replacement with the same target starts. For a while, they also count where the cache still shows an older pool.
 func TestFailuresAddUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claims := r.servingNodes(t, pods(3)...)
-	r.drifting(t)
-	r.drifting(t)
-	old := r.pool(t)
+	claims := r.servingNodes(t, podNames(3)...)
+	r.runDriftLoop(t)
+	r.runDriftLoop(t)
+	older := r.pool(t)
 	r.editPool(t, func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "b"} })
-	r.drifting(t)
+	r.runDriftLoop(t)
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 {
 		t.Fatalf("%v may be replaced, want the canary", allowed)
 	}
-	asked := r.pool(t)
+	edited := r.pool(t)
 	for _, c := range claims[:2] {
-		made := r.claim(t, c.Name)
-		made.Annotations[karpv1.AnnotationNodePoolHash] = asked.Annotations[karpv1.AnnotationNodePoolHash]
-		if err := r.Drift.Failed(t.Context(), made, "it never joined", r.now()); err != nil {
+		claim := r.claim(t, c.Name)
+		claim.Annotations[karpv1.AnnotationNodePoolHash] = edited.Annotations[karpv1.AnnotationNodePoolHash]
+		if err := r.Drift.RecordFailure(t.Context(), claim, "it never joined", r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,20 +100,19 @@ func TestFailuresAddUp(t *testing.T) {
 	}
 	for _, f := range driftcheck.FailuresOf(r.pool(t)) {
 		if len(f.Claims) != 2 {
-			t.Errorf("remembered are %v, want both", f.Claims)
+			t.Errorf("the pool stores failures of %v, want both claims", f.Claims)
 		}
 	}
-	// A cache that does not show the failure yet has no effect for a while.
-	if got := r.Drift.FailedOf(old, r.now()); len(got) != 1 {
-		t.Errorf("the failures of a pool that was read before are %v", got)
+	if got := r.Drift.CurrentFailures(older, r.now()); len(got) != 1 {
+		t.Errorf("the failures of a pool that was read before them are %v, want one target", got)
 	}
-	if got := r.Drift.FailedOf(old, r.now().Add(driftcheck.FreshFor)); len(got) != 0 {
-		t.Errorf("removing the annotation has no effect: %v", got)
+	if got := r.Drift.CurrentFailures(older, r.now().Add(driftcheck.MaxCacheLag)); len(got) != 0 {
+		t.Errorf("after MaxCacheLag, the failures of a pool without the annotation are %v, want none", got)
 	}
 }
 
-// TestMovesOutlastTheirClaims: a claim that does not become a node is given up by its own controller, which records why,
-// before its move is undone.
+// TestMovesOutlastTheirClaims: if a claim does not become a node, its reconciler gives it up and records why, before the
+// claim's move is undone.
 func TestMovesOutlastTheirClaims(t *testing.T) {
 	t.Parallel()
 	if least := lifecycle.LaunchTimeout + 2*lifecycle.RegistrationTimeout; replacement.ReadyWithin < least {

@@ -11,27 +11,28 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// newTriedRig is a rig whose node classes get dry runs, as in the controller.
-func newTriedRig(t *testing.T) *rig {
+// newDryRunRig returns a rig whose node classes are checked by dry runs of EC2, as in the controller.
+func newDryRunRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium", "t4g.medium")
 	awsClient, ok := r.Claims.Launcher.(*ec2.Client)
 	if !ok {
-		t.Fatal("the rig's buyer is not an EC2 client")
+		t.Fatal("the rig's launcher is not an EC2 client")
 	}
 	r.NodeClasses.Tester = awsClient
 	return r
 }
 
-// TestClassIsTried: an error that EC2 would return at the launch is on the class before there is one, and goes when it is fixed.
-func TestClassIsTried(t *testing.T) {
+// TestDryRunFindsErrors: an error that EC2 would return at a launch is in the class's condition before the first launch. The
+// class becomes ready when the cause is fixed.
+func TestDryRunFindsErrors(t *testing.T) {
 	t.Parallel()
 	deny := func(call string) world.Faults { return world.Faults{Denials: []world.Denial{{Call: call}}} }
 	for name, c := range map[string]struct {
 		faults world.Faults
 		want   string // status, reason, part of the message
 	}{
-		"all well":            {world.Faults{}, "True ValidationSucceeded"},
+		"no error":            {world.Faults{}, "True ValidationSucceeded"},
 		"no launch templates": {deny("ec2:CreateLaunchTemplate"), "False CreateLaunchTemplateAuthCheckFailed policy of the controller's role"},
 		"no fleets":           {deny("ec2:CreateFleet"), "False CreateFleetAuthCheckFailed CreateFleet"},
 		"no instances":        {deny("ec2:RunInstances"), "False RunInstancesAuthCheckFailed RunInstances"},
@@ -41,9 +42,9 @@ func TestClassIsTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newTriedRig(t)
+			r := newDryRunRig(t)
 			r.Do(func(w *world.World, _ time.Time) { w.Faults = c.faults })
-			r.classes(t)
+			r.reconcileClassAndPool(t)
 			got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionValidationSucceeded)
 			status, rest, _ := strings.Cut(c.want, " ")
 			reason, part, _ := strings.Cut(rest, " ")
@@ -55,52 +56,53 @@ func TestClassIsTried(t *testing.T) {
 				t.Errorf("%d instances were launched", n)
 			}
 			r.Do(func(w *world.World, _ time.Time) { w.Faults = world.Faults{} })
-			r.NodeClasses.Trials.ByClass = nil // as after a minute
-			r.classes(t)
+			r.NodeClasses.DryRuns.ByClass = nil // as after a minute
+			r.reconcileClassAndPool(t)
 			if !r.class(t).StatusConditions().IsReady() {
-				t.Errorf("fixed, it is still not ready: %+v", r.class(t).Status.Conditions)
+				t.Errorf("the class is not ready although the cause is fixed: %+v", r.class(t).Status.Conditions)
 			}
 		})
 	}
 }
 
-// TestTrialIsRemembered: the same dry run is not repeated, but a changed class causes a new one.
-func TestTrialIsRemembered(t *testing.T) {
+// TestDryRunIsRemembered: the same dry run is not repeated, but a changed class causes a new one.
+func TestDryRunIsRemembered(t *testing.T) {
 	t.Parallel()
-	r := newTriedRig(t)
-	asked := func() int { return r.Calls()["ec2:RunInstances"] }
-	r.classes(t)
-	r.classes(t)
-	if asked() != 1 {
-		t.Errorf("asked %d times about one class, want once", asked())
+	r := newDryRunRig(t)
+	dryRuns := func() int { return r.Calls()["ec2:RunInstances"] }
+	r.reconcileClassAndPool(t)
+	r.reconcileClassAndPool(t)
+	if dryRuns() != 1 {
+		t.Errorf("%d dry runs for an unchanged class, want 1", dryRuns())
 	}
 	class := r.class(t)
 	class.Spec.Tags = map[string]string{"team": "b"}
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
-	if asked() != 2 {
-		t.Errorf("asked %d times about two classes, want twice", asked())
+	r.reconcileClassAndPool(t)
+	if dryRuns() != 2 {
+		t.Errorf("%d dry runs before and after the class was changed, want 2", dryRuns())
 	}
 }
 
-// TestTrialWaitsForTheMarket: a new process knows no instance types; a class that was ready stays so, and a
-// new one waits.
-func TestTrialWaitsForTheMarket(t *testing.T) {
+// TestDryRunWaitsForTheMarket: a new process does not know the instance types yet. Until then a new class waits, and a class
+// that was ready stays ready.
+func TestDryRunWaitsForTheMarket(t *testing.T) {
 	t.Parallel()
-	r := newTriedRig(t)
+	r := newDryRunRig(t)
 	offered := r.Market.Offered
 	r.Market.Offered = ec2.Market{}
 	result, err := r.NodeClasses.Reconcile(t.Context(), named("default"))
 	got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionValidationSucceeded)
 	if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second || got.Status != "Unknown" {
-		t.Errorf("comes back after %s, %v: %s %q", result.RequeueAfter, err, got.Status, got.Message)
+		t.Errorf("the class is reconciled again after %s (%v) with condition %s %q; want at most 1s and Unknown",
+			result.RequeueAfter, err, got.Status, got.Message)
 	}
 	r.Market.Offered = offered
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	r.Market.Offered = ec2.Market{}
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	if !r.class(t).StatusConditions().IsTrue(karpv1.ConditionReady) {
 		t.Errorf("a class that was ready is no longer ready while the instance types are unknown: %+v", r.class(t).Status.Conditions)
 	}

@@ -23,9 +23,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// newMultitude has one launched node, and copies of it: claims and Nodes like its own, each with a pod
-// that fills it, so that no move is worthwhile.
-func newMultitude(t *testing.T, nodes int) *rig {
+// newManyNodes returns a rig with the given number of nodes. It launches one, and copies its claim and its Node. A pod fills
+// each node, so that no move is worthwhile.
+func newManyNodes(t *testing.T, nodes int) *rig {
 	t.Helper()
 	r := newRig(t, "m5.large")
 	first := r.servingNodes(t, "first")[0]
@@ -51,18 +51,18 @@ func newMultitude(t *testing.T, nodes int) *rig {
 			t.Fatal(err)
 		}
 		r.create(t, node)
-		r.create(t, residentOf(node.Name, claim.Name))
+		r.create(t, podThatFills(node.Name, claim.Name))
 	}
 	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first"}}); err != nil {
 		t.Fatal(err)
 	}
-	r.create(t, residentOf(first.Status.NodeName, first.Name))
-	r.ahead += 2 * time.Minute // the launches for the bound pods count no longer
+	r.create(t, podThatFills(first.Status.NodeName, first.Name))
+	r.ahead += 2 * time.Minute // past bindTimeout, in which planned pods count on a new node
 	return r
 }
 
-// residentOf returns a pod that has long run on the Node and leaves almost no room.
-func residentOf(node, name string) *corev1.Pod {
+// podThatFills returns a running pod with the name that leaves almost no room on the node.
+func podThatFills(node, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: types.UID("db"), Controller: ptr.To(true),
@@ -77,29 +77,29 @@ func residentOf(node, name string) *corev1.Pod {
 	}
 }
 
-// TestEmptyNodeGoesAtTheSecondLook: one of two thousand nodes becomes empty. It is deleted after two passes of the
-// loop, independent of the consolidation loop, and no other node is changed.
-func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
+// TestEmptyNodeIsDeletedAtTheSecondPass: one of two thousand nodes becomes empty. It is deleted in the second pass of the loop
+// for empty nodes. The consolidation loop does not delete it before that, and no other node is deleted.
+func TestEmptyNodeIsDeletedAtTheSecondPass(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("two thousand nodes")
 	}
-	r := newMultitude(t, 2000)
+	r := newManyNodes(t, 2000)
 	r.Moves.Now = r.now
-	look := func() {
+	pass := func() {
 		if err := r.Emptiness.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	look()
-	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessEvery {
-		t.Errorf("nothing is empty, but the next pass comes after %s, want %s", pause, disruptor.EmptinessEvery)
+	pass()
+	if delay := r.Emptiness.NextDelay(0); delay != disruptor.EmptinessInterval {
+		t.Errorf("no node is empty, but the next pass comes after %s, want %s", delay, disruptor.EmptinessInterval)
 	}
 	const name = "copy-0777"
 	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Moves.Look(t.Context()); err != nil {
+	if err := r.Moves.Search(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	leaving := func() (names []string) {
@@ -110,32 +110,32 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 		}
 		return names
 	}
-	look()
+	pass()
 	if names := leaving(); len(names) != 0 {
 		t.Fatalf("%v are deleted after one pass, which may miss a pod that is just being bound", names)
 	}
-	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessAgain {
-		t.Errorf("a node was found empty, but the next pass comes after %s, want %s", pause, disruptor.EmptinessAgain)
+	if delay := r.Emptiness.NextDelay(0); delay != disruptor.EmptinessRetryInterval {
+		t.Errorf("a node was found empty, but the next pass comes after %s, want %s", delay, disruptor.EmptinessRetryInterval)
 	}
-	r.ahead += disruptor.EmptinessAgain
-	look()
+	r.ahead += disruptor.EmptinessRetryInterval
+	pass()
 	if names := leaving(); len(names) != 1 || names[0] != name {
 		t.Fatalf("%v are leaving after two passes, want %s\n%s", names, name, r.log)
 	}
 	claim := &karpv1.NodeClaim{}
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: name}, claim); err != nil || claim.DeletionTimestamp == nil {
-		t.Errorf("its claim is not being deleted: %v", err)
+		t.Errorf("the NodeClaim %s is not being deleted: %v", name, err)
 	}
-	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessEvery {
-		t.Errorf("no new node is empty, but the next pass comes after %s, want %s", pause, disruptor.EmptinessEvery)
+	if delay := r.Emptiness.NextDelay(0); delay != disruptor.EmptinessInterval {
+		t.Errorf("no further node is empty, but the next pass comes after %s, want %s", delay, disruptor.EmptinessInterval)
 	}
 }
 
-// TestPodThatComesAtTheLastMomentKeepsItsNode: kube-scheduler binds a pod after the node was found empty for the second time, and before
-// its claim is deleted. The claim is not deleted, and the taint of the Node is removed.
-func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
+// TestLateBindingKeepsTheNode: kube-scheduler binds a pod to a node that was found empty twice, just before its claim would be
+// deleted. The claim is not deleted, and the taint of the Node is removed.
+func TestLateBindingKeepsTheNode(t *testing.T) {
 	t.Parallel()
-	r := newMultitude(t, 4)
+	r := newManyNodes(t, 4)
 	const name = "copy-0001"
 	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
 		t.Fatal(err)
@@ -146,10 +146,10 @@ func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
 		if err := r.Emptiness.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
-		r.ahead += disruptor.EmptinessAgain
+		r.ahead += disruptor.EmptinessRetryInterval
 	}
 	if late.node == "" {
-		t.Fatal("the API server was not asked for new pods")
+		t.Fatal("the pods of the empty node were not read from the API server")
 	}
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp != nil {
@@ -162,21 +162,21 @@ func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
 	}
 }
 
-// lateBinding binds a pod to the first Node that is asked for, just before it answers.
+// lateBinding reads the pods of nodes from the API server. Before the first read, it binds a pod to the node.
 type lateBinding struct {
 	t    *testing.T
 	rig  *rig
-	node string
+	node string // the first node whose pods were read
 }
 
 func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	var closed corev1.Node
-	if err := l.rig.api.Get(ctx, client.ObjectKey{Name: node}, &closed); err != nil || nodestate.IsOpen(&closed) {
+	var tainted corev1.Node
+	if err := l.rig.api.Get(ctx, client.ObjectKey{Name: node}, &tainted); err != nil || nodestate.IsOpen(&tainted) {
 		l.t.Errorf("the Node %s is not tainted when its pods are read: %v", node, err)
 	}
 	if l.node == "" {
 		l.node = node
-		l.rig.create(l.t, residentOf(node, "late"))
+		l.rig.create(l.t, podThatFills(node, "late"))
 	}
 	return (&snapshot.Reader{Live: l.rig.api}).PodsNow(ctx, node)
 }
@@ -185,91 +185,92 @@ func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, 
 // with a conflict, the taint of the Node is removed at once, and a later pass removes the Node.
 func TestConflictReopensNode(t *testing.T) {
 	t.Parallel()
-	r := newMultitude(t, 4)
+	r := newManyNodes(t, 4)
 	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "copy-0001"}}); err != nil {
 		t.Fatal(err)
 	}
-	busy := &busyClaims{t: t, rig: r}
-	r.Emptiness.Live = busy
-	failed := false
+	changer := &claimChanger{t: t, rig: r}
+	r.Emptiness.Live = changer
+	hasFailed := false
 	for range 5 {
-		isNew := busy.node == ""
+		isFirst := changer.node == ""
 		err := r.Emptiness.Pass(t.Context(), r.now())
-		r.ahead += disruptor.EmptinessAgain
-		if !isNew || busy.node == "" {
+		r.ahead += disruptor.EmptinessRetryInterval
+		if !isFirst || changer.node == "" {
 			continue
 		}
-		failed = err != nil
+		hasFailed = err != nil // in the pass in which the claims were changed
 		var node corev1.Node
-		if err := r.api.Get(t.Context(), client.ObjectKey{Name: busy.node}, &node); err != nil || !nodestate.IsOpen(&node) {
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: changer.node}, &node); err != nil || !nodestate.IsOpen(&node) {
 			t.Errorf("the Node is tainted, or gone, after its claim could not be deleted: %v, taints %v", err, node.Spec.Taints)
 		}
 	}
-	if !failed {
-		t.Fatal("the deletion met no conflict")
+	if !hasFailed {
+		t.Fatal("the deletion did not fail with a conflict")
 	}
 	for _, c := range r.claims(t) {
-		if c.Status.NodeName == busy.node && c.DeletionTimestamp == nil {
+		if c.Status.NodeName == changer.node && c.DeletionTimestamp == nil {
 			t.Errorf("NodeClaim %s, whose node is empty, is still there\n%s", c.Name, r.log)
 		}
 	}
 }
 
-// busyClaims changes all NodeClaims when it is asked for pods for the first time.
-type busyClaims struct {
+// claimChanger reads the pods of nodes from the API server. Before the first read, it changes all NodeClaims.
+type claimChanger struct {
 	t    *testing.T
 	rig  *rig
-	node string // for which it was asked first
+	node string // the first node whose pods were read
 }
 
-func (b *busyClaims) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	if b.node == "" {
-		b.node = node
-		for _, c := range b.rig.claims(b.t) {
-			c.StatusConditions().SetTrue(b.rig.now(), "Audited")
-			if err := b.rig.api.Status().Update(ctx, &c); err != nil {
-				b.t.Error(err)
+func (c *claimChanger) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	if c.node == "" {
+		c.node = node
+		for _, claim := range c.rig.claims(c.t) {
+			claim.StatusConditions().SetTrue(c.rig.now(), "Audited")
+			if err := c.rig.api.Status().Update(ctx, &claim); err != nil {
+				c.t.Error(err)
 			}
 		}
 	}
-	return (&snapshot.Reader{Live: b.rig.api}).PodsNow(ctx, node)
+	return (&snapshot.Reader{Live: c.rig.api}).PodsNow(ctx, node)
 }
 
-// TestLooksLeaveRoom: scans for empty nodes start as often as they should, and are spaced out when they take long.
-func TestLooksLeaveRoom(t *testing.T) {
+// TestDelayBetweenPasses: a pass starts EmptinessInterval after the one before started. After a long pass, at least a quarter of
+// the interval is left for other loops.
+func TestDelayBetweenPasses(t *testing.T) {
 	t.Parallel()
 	e := &disruptor.Emptiness{}
-	for took, want := range map[time.Duration]time.Duration{0: disruptor.EmptinessEvery,
-		time.Second: disruptor.EmptinessEvery - time.Second, time.Minute: disruptor.EmptinessEvery / 4} {
-		if got := e.Pause(took); got != want {
+	for took, want := range map[time.Duration]time.Duration{0: disruptor.EmptinessInterval,
+		time.Second: disruptor.EmptinessInterval - time.Second, time.Minute: disruptor.EmptinessInterval / 4} {
+		if got := e.NextDelay(took); got != want {
 			t.Errorf("after a pass of %s the next one waits %s, want %s", took, got, want)
 		}
 	}
-	// Two scans of a second each, and the longest pauses, are within five seconds.
-	waits := e.Pause(time.Second)
-	e.IsNews = true
-	if sum := waits + e.Pause(time.Second) + 2*time.Second; sum > 5*time.Second {
-		t.Errorf("a node that is empty goes after %s", sum)
+	// A node that becomes empty just after a pass is found by the next pass and deleted by the one after it. Each takes a second.
+	untilFound := e.NextDelay(time.Second)
+	e.HasNew = true
+	if sum := untilFound + e.NextDelay(time.Second) + 2*time.Second; sum > 5*time.Second {
+		t.Errorf("an empty node is deleted after %s, want 5 s at most", sum)
 	}
 }
 
-// TestNobodyIsMovedToWhereNobodyIs: one of two nodes is empty. The empty node is removed. No pod moves onto it to
-// remove the other node.
-func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
+// TestNoPodMovesToAnEmptyNode: one of two nodes is empty, and is removed. The pod of the other node is not moved to the empty
+// node.
+func TestNoPodMovesToAnEmptyNode(t *testing.T) {
 	t.Parallel()
-	f := newPark(t, 2, "1500m", "1500m", "t3.medium")
+	f := newReplicaRig(t, 2, "1500m", "1500m", "t3.medium")
 	f.wanted = 1
 	pods := f.pods(t)
 	f.check(t, f.api.Delete(t.Context(), &pods[0]))
-	if err := f.Moves.Look(t.Context()); err != nil {
+	if err := f.Moves.Search(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if begun := counted(t, f.Moves.Metrics.Begun, "Underutilized"); begun != 0 {
-		t.Fatalf("%v moves were started\n%s", begun, f.log)
+	if started := metricCount(t, f.Moves.Metrics.Started, "Underutilized"); started != 0 {
+		t.Fatalf("%v moves were started\n%s", started, f.log)
 	}
-	f.live(t)
+	f.converge(t)
 	left := f.pods(t)
-	if got := f.types(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name ||
+	if got := f.typeCounts(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name ||
 		left[0].Spec.NodeName != pods[1].Spec.NodeName {
 		t.Errorf("remaining: %s, and pods %v; %s was on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
 	}
@@ -282,27 +283,27 @@ func podNamesAndNodes(pods []corev1.Pod) (out []string) {
 	return out
 }
 
-// TestEmptyNodeDoesNotWaitForPlans: planning the pods of thousands of nodes, or continuing moves, may take long. Empty
-// nodes are removed meanwhile, and the nodes chosen by one loop count in the budgets of the other.
+// TestEmptyNodeDoesNotWaitForPlans: while the consolidation loop makes a plan, which may take long, empty nodes are removed.
+// A node that a plan uses for a pending pod is kept.
 func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 	t.Parallel()
-	r := newMultitude(t, 4)
+	r := newManyNodes(t, 4)
 	r.create(t, &corev1.Pod{ // so that there is a pod to plan
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits", OwnerReferences: residentOf("", "").OwnerReferences},
-		Spec:       residentOf("", "").Spec,
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits", OwnerReferences: podThatFills("", "").OwnerReferences},
+		Spec:       podThatFills("", "").Spec,
 		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}},
 	})
 	r.Moves.Now = r.now
-	begun, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	started, proceed, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	r.Moves.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
-		close(begun)
-		<-goOn
+		close(started)
+		<-proceed
 		r.Moves.Solve = provisioner.Plan
 		return provisioner.Plan(s, m)
 	}
-	go func() { done <- r.Moves.Look(context.WithoutCancel(t.Context())) }()
-	<-begun
+	go func() { done <- r.Moves.Search(context.WithoutCancel(t.Context())) }()
+	<-started
 	for _, name := range []string{"copy-0000", "copy-0001"} {
 		if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
 			t.Fatal(err)
@@ -319,30 +320,32 @@ func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 			leaving++
 		}
 	}
-	if leaving != 1 { // the pending pod uses one of the two
+	if leaving != 1 { // the pending pod needs one of the two empty nodes
 		t.Errorf("%d nodes are leaving while a plan is made, want 1\n%s", leaving, r.log)
 	}
-	close(goOn)
+	close(proceed)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
-// TestGateCountsWhatWasChosen: chosen nodes count as leaving in all loops at once, until they are released.
-func TestGateCountsWhatWasChosen(t *testing.T) {
+// TestLockCountsChosenNodes: a node that one loop has chosen counts as leaving in all loops, until the node is released or
+// LockMemory has passed since its disruption started.
+func TestLockCountsChosenNodes(t *testing.T) {
 	t.Parallel()
-	var g nodestate.DisruptionLock
+	var lock nodestate.DisruptionLock
 	now := time.Now()
-	g.Note("chosen", now)
-	g.Note("stays", now)
-	g.Forget("stays")
-	for claim, want := range map[types.UID]bool{"chosen": true, "stays": false, "other": false} {
-		// A loop that started before the choice counts the chosen node too.
-		if early, late := g.Going(claim, now.Add(-time.Minute)), g.Going(claim, now.Add(nodestate.LockMemory)); early != want || late != want {
-			t.Errorf("%s is going: %v and %v, want %v", claim, early, late, want)
+	lock.NoteStart("chosen", now)
+	lock.NoteStart("released", now)
+	lock.Forget("released")
+	for claim, want := range map[types.UID]bool{"chosen": true, "released": false, "other": false} {
+		early := lock.IsChosen(claim, now.Add(-time.Minute)) // for a loop that started before the choice
+		late := lock.IsChosen(claim, now.Add(nodestate.LockMemory))
+		if early != want || late != want {
+			t.Errorf("%s is chosen: %v a minute before, %v at the end of LockMemory; want %v", claim, early, late, want)
 		}
 	}
-	if g.Going("chosen", now.Add(nodestate.LockMemory+1)) {
+	if lock.IsChosen("chosen", now.Add(nodestate.LockMemory+1)) {
 		t.Error("a start older than LockMemory is still remembered")
 	}
 }

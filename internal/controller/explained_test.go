@@ -11,45 +11,46 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestExplained: instances that are late together count once, there is one canary, and the message on the pool can be
-// read again.
-func TestExplained(t *testing.T) {
+// TestKnownCauseHoldsThePool: a pool waits if its instances do not join for a known cause. Instances that are launched
+// together count once. After the pause, one canary is launched. A new process restores the pause from the pool's condition.
+func TestKnownCauseHoldsThePool(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	e := poolhealth.Explained{Check: "AUTH-5", Cause: "a cause. Fix: two\nlines; and more (AUTH-5)", Ahead: true,
-		Bought: now, Over: now.Add(15 * time.Minute)}
+	e := poolhealth.KnownCause{Check: "AUTH-5", Cause: "a cause. Fix: two\nlines; and more (AUTH-5)", Preflight: true,
+		LaunchedAt: now, EndsAt: now.Add(15 * time.Minute)}
 	h := &poolhealth.LaunchBackoff{}
-	until, isNews := h.Explained(now, "apps", e)
+	until, isNews := h.RecordCause(now, "apps", e)
 	later := e
-	later.Bought = now.Add(time.Minute)
-	again, isNewsAgain := h.Explained(now, "apps", later)
+	later.LaunchedAt = now.Add(time.Minute)
+	again, isNewsAgain := h.RecordCause(now, "apps", later)
 	if want := now.Add(20 * time.Minute); !until.Equal(want) || !again.Equal(want) || !isNews || isNewsAgain {
-		t.Fatalf("waits until %s and %s, want %s; new cause %t, %t", until, again, want, isNews, isNewsAgain)
+		t.Fatalf("the pool waits until %s, and after the second instance until %s, want %s; new cause: %t, %t, want true, false",
+			until, again, want, isNews, isNewsAgain)
 	}
-	machines := []packing.PlannedNode{{Pool: "apps"}, {Pool: "other"}, {Pool: "apps"}}
+	planned := []packing.PlannedNode{{Pool: "apps"}, {Pool: "other"}, {Pool: "apps"}}
 	held, why := h.Held(until.Add(-time.Second), "apps")
-	if !held.Equal(until) || len(h.Canaries(until, machines)) != 2 {
-		t.Errorf("held until %s, want %s", held, until)
+	if !held.Equal(until) || len(h.Launchable(until, planned)) != 2 {
+		t.Errorf("the pool waits until %s, want %s, and then may launch one of its two planned nodes", held, until)
 	}
 	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(poolhealth.CanaryTime)) {
-		t.Errorf("while the canary launches, the pool is on hold until %s", held)
+		t.Errorf("while the canary is launched, the pool waits until %s", held)
 	}
 	h.LaunchFailed(until.Add(time.Minute), "apps", "none left")
 	if !h.IsCanaryDue(until.Add(time.Minute), "apps") {
-		t.Error("a failed canary launch counts")
+		t.Error("after the launch of the canary failed, no other canary is due")
 	}
-	later.Bought, later.Over = until.Add(2*time.Minute), until.Add(17*time.Minute)
-	if next, _ := h.Explained(until.Add(4*time.Minute), "apps", later); !next.Equal(later.Over.Add(10 * time.Minute)) {
-		t.Errorf("after the canary it waits until %s", next)
+	later.LaunchedAt, later.EndsAt = until.Add(2*time.Minute), until.Add(17*time.Minute)
+	if next, _ := h.RecordCause(until.Add(4*time.Minute), "apps", later); !next.Equal(later.EndsAt.Add(10 * time.Minute)) {
+		t.Errorf("after the canary has not joined, the pool waits until %s", next)
 	}
 
 	pool := testPool()
 	pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionFalse,
 		Reason: poolhealth.ReasonOfCheck("AUTH-5"), ObservedGeneration: pool.Generation, Message: poolhealth.HoldMessage(why, until)}}
-	anew := &poolhealth.LaunchBackoff{}
-	anew.Restore(pool)
-	if got, text := anew.Held(now, "apps"); !got.Equal(until) || text != why || anew.ExplainedAhead()["apps"] != "AUTH-5" {
-		t.Errorf("recalled until %s: %s", got, text)
+	restored := &poolhealth.LaunchBackoff{}
+	restored.Restore(pool)
+	if got, text := restored.Held(now, "apps"); !got.Equal(until) || text != why || restored.PreflightCauses()["apps"] != "AUTH-5" {
+		t.Errorf("restored from the condition, the pool waits until %s: %s", got, text)
 	}
 	pool.Generation++ // the pool was changed
 	changed := &poolhealth.LaunchBackoff{}
@@ -59,11 +60,12 @@ func TestExplained(t *testing.T) {
 	}
 	h.Joined(now, "apps")
 	if got, _ := h.Held(until.Add(5*time.Minute), "apps"); !got.IsZero() {
-		t.Errorf("after an instance has joined it waits until %s", got)
+		t.Errorf("after an instance has joined, the pool waits until %s", got)
 	}
 }
 
-// TestChangedPool: an instance launched before the pool was changed is no evidence about the pool now, unless the check needs no instance.
+// TestChangedPool: an instance that was launched before the pool was changed does not hold the pool, unless the check finds
+// the cause without an instance.
 func TestChangedPool(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 900, time.UTC)
@@ -82,13 +84,13 @@ func TestChangedPool(t *testing.T) {
 			holds bool
 		}{
 			{"late, launched before the change", func(h *poolhealth.LaunchBackoff) {
-				h.Explained(now, "apps", poolhealth.Explained{Check: "ARCH-3", Bought: before, Over: now.Add(time.Minute)})
+				h.RecordCause(now, "apps", poolhealth.KnownCause{Check: "ARCH-3", LaunchedAt: before, EndsAt: now.Add(time.Minute)})
 			}, false},
 			{"late, launched after the change", func(h *poolhealth.LaunchBackoff) {
-				h.Explained(now, "apps", poolhealth.Explained{Check: "ARCH-3", Bought: after, Over: now.Add(time.Minute)})
+				h.RecordCause(now, "apps", poolhealth.KnownCause{Check: "ARCH-3", LaunchedAt: after, EndsAt: now.Add(time.Minute)})
 			}, true},
 			{"known without an instance", func(h *poolhealth.LaunchBackoff) {
-				h.Explained(now, "apps", poolhealth.Explained{Check: "AUTH-2", Ahead: true, Bought: before, Over: now.Add(time.Minute)})
+				h.RecordCause(now, "apps", poolhealth.KnownCause{Check: "AUTH-2", Preflight: true, LaunchedAt: before, EndsAt: now.Add(time.Minute)})
 			}, true},
 			{"never joined, created before the change", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, before, "apps", "") }, false},
 			{"never joined, created after the change", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, after, "apps", "") }, true},
@@ -99,7 +101,7 @@ func TestChangedPool(t *testing.T) {
 			change(h)
 			tt.fail(h)
 			if until, _ := h.Held(now, "apps"); until.IsZero() == tt.holds {
-				t.Errorf("%s, %s: held until %s", name, tt.what, until)
+				t.Errorf("change %s, instance %s: held until %s, want held: %t", name, tt.what, until, tt.holds)
 			}
 		}
 	}

@@ -28,26 +28,26 @@ func TestHowEnded(t *testing.T) {
 		}
 	}
 	if got := nodeclaim.HowEnded("", false); got != nodeclaim.EndedUnknown {
-		t.Errorf("an instance that EC2 has forgotten: %q", got)
+		t.Errorf("an instance that EC2 no longer returns: %q, want %q", got, nodeclaim.EndedUnknown)
 	}
 }
 
-// TestTerminatedFromOutside: an instance that another client terminates is counted and reported once, with a way to
-// find the caller. This holds whether the sweeper, a queue message or the deletion of its Node by the cloud controller
-// shows it. Our own terminations are not reported.
+// TestTerminatedFromOutside: the termination of an instance by another client is counted and reported once, with a command
+// that finds the client. It does not matter how Joiner learns of the termination: by the sweeper, by an interruption message,
+// or because the cloud controller manager deletes the Node.
 func TestTerminatedFromOutside(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"found by the sweeper", "told by the queue", "its Node is deleted"} {
+	for _, name := range []string{"found by the sweeper", "reported by the queue", "its Node is deleted"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
 			r.withQueue(t)
-			r.classes(t)
-			r.pending(t, "web", "500m", "512Mi")
+			r.reconcileClassAndPool(t)
+			r.addPendingPod(t, "web", "500m", "512Mi")
 			r.plan(t)
-			r.work(t)
+			r.reconcileClaims(t)
 			r.join(t)
-			r.work(t)
+			r.reconcileClaims(t)
 			id := r.instances()[0].ID
 			if _, err := ec2.NewFromConfig(r.cfg()).TerminateInstances(t.Context(),
 				&ec2.TerminateInstancesInput{InstanceIds: []string{id}}); err != nil {
@@ -60,15 +60,15 @@ func TestTerminatedFromOutside(t *testing.T) {
 				if err := r.api.Status().Update(t.Context(), &node); err != nil {
 					t.Fatal(err)
 				}
-			case "told by the queue":
-				r.post(t, about(id, stateChange, `,"state":"terminated"`))
-				r.read(t)
-				r.depart(t)
+			case "reported by the queue":
+				r.send(t, instanceMessage(id, stateChange, `,"state":"terminated"`))
+				r.processQueue(t)
+				r.departPass(t)
 			default:
 				if err := r.api.Delete(t.Context(), &node); err != nil { // as the cloud controller does
 					t.Fatal(err)
 				}
-				r.work(t)
+				r.reconcileClaims(t)
 			}
 			r.ahead += 2 * time.Minute
 			for range 3 {
@@ -76,39 +76,39 @@ func TestTerminatedFromOutside(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if n := counted(t, r.Claims.Metrics.Foreign, "apps", nodeclaim.EndedByCall); n != 1 {
-				t.Errorf("counted %d times\n%s", n, r.log)
+			if n := metricCount(t, r.Claims.Metrics.ForeignTerminations, "apps", nodeclaim.EndedByCall); n != 1 {
+				t.Errorf("%d terminations are counted, want 1\n%s", n, r.log)
 			}
-			if r.events.has("NodeClaim/TerminatedFromOutside", id, "another client called TerminateInstances",
+			if r.events.find("NodeClaim/TerminatedFromOutside", id, "another client called TerminateInstances",
 				"aws cloudtrail lookup-events") == "" {
-				t.Errorf("no event was emitted: %v", r.events.told)
+				t.Errorf("no event reports the termination: %v", r.events.emitted)
 			}
 			if n := strings.Count(r.log.String(), "an instance was ended from outside"); n != 1 {
-				t.Errorf("the log says it %d times", n)
+				t.Errorf("the termination is logged %d times, want once", n)
 			}
 		})
 	}
 }
 
-// TestOwnTerminationsAreNotForeign: deleting a claim terminates its instance by our own call.
+// TestOwnTerminationsAreNotForeign: Joiner's own termination of a deleted claim's instance is not reported.
 func TestOwnTerminationsAreNotForeign(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	if err := r.api.DeleteAllOf(t.Context(), &karpv1.NodeClaim{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		r.work(t)
+		r.reconcileClaims(t)
 		r.ahead += time.Minute
 		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left := len(r.claims(t)); left > 0 || r.events.has("TerminatedFromOutside") != "" {
-		t.Errorf("%d claims are left; events: %q", left, r.events.has("TerminatedFromOutside"))
+	if left := len(r.claims(t)); left > 0 || r.events.find("TerminatedFromOutside") != "" {
+		t.Errorf("%d claims are left; events: %q", left, r.events.find("TerminatedFromOutside"))
 	}
 }

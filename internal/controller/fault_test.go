@@ -21,11 +21,11 @@ import (
 func TestShortageIsPlannedAround(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	r.Do(func(*world.World, time.Time) {
 		r.estate.Region.Capacity.Limit(world.Pool{Type: "t3.medium"}, 0)
 	})
-	r.pending(t, "web", "500m", "512Mi")
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
 	// The plan's claim accepts both types. Restrict it to the cheaper type, which has no capacity.
 	claim := r.claims(t)[0]
@@ -37,14 +37,14 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	}
 	only.ObjectMeta = metav1.ObjectMeta{Name: "only", Labels: claim.Labels, Finalizers: claim.Finalizers}
 	r.create(t, only)
-	r.work(t)
-	if r.events.has("NodeClaim/InsufficientCapacityError", "t3.medium") == "" {
-		t.Errorf("no event about the shortage: %v", r.events.told)
+	r.reconcileClaims(t)
+	if r.events.find("NodeClaim/InsufficientCapacityError", "t3.medium") == "" {
+		t.Errorf("no event about the shortage: %v", r.events.emitted)
 	}
 	r.finishDeleted(t)
 	left := r.claims(t)
 	if len(left) != 1 || left[0].Name == "only" {
-		t.Fatalf("claims left: %d\n%s", len(left), r.log)
+		t.Fatalf("%d claims are left, want the one of the plan\n%s", len(left), r.log)
 	}
 	if n := r.instances(); len(n) != 1 || n[0].Type != "m5.large" {
 		t.Errorf("launched %+v, want one m5.large", n)
@@ -55,32 +55,32 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	for _, typ := range r.Market.Market(time.Now())["default"].Types {
 		for _, o := range typ.Offerings {
 			if o.CapacityType == "on-demand" && o.Available != (typ.Name == "m5.large") {
-				t.Errorf("%s in %s as %s: available %t", typ.Name, o.Zone, o.CapacityType, o.Available)
+				t.Errorf("offering %s in %s as %s: available %t, want only m5.large available", typ.Name, o.Zone, o.CapacityType, o.Available)
 			}
 		}
 	}
 }
 
-// TestZonesWithoutAddresses: plans avoid a zone whose subnets are full. If all are full, no claim is created that EC2 would
-// only refuse, the pod gets an event, and after the wait the zone is tried again.
+// TestZonesWithoutAddresses: plans avoid a zone whose subnets are full. If all subnets are full, the pod is refused, and no
+// claim is created whose launch EC2 would refuse. After FirstBackoff the zones are available again.
 func TestZonesWithoutAddresses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	full := func(subnets ...vpc.Subnet) {
+	r.reconcileClassAndPool(t)
+	markFull := func(subnets ...vpc.Subnet) {
 		for _, s := range subnets {
-			r.Claims.Offers.Shortages.Note(time.Now(), ec2.Short{SubnetID: s.ID, Reason: "InsufficientFreeAddressesInSubnet"})
+			r.Claims.Offers.Shortages.Note(time.Now(), ec2.Shortage{SubnetID: s.ID, Reason: "InsufficientFreeAddressesInSubnet"})
 		}
 	}
 	subnets := r.subnets()
-	full(subnets[0])
+	markFull(subnets[0])
 	for _, o := range r.Market.Market(time.Now())["default"].Types[0].Offerings {
 		if o.Available != (o.Zone != subnets[0].Zone) {
 			t.Errorf("%s in %s: available %t, and the subnet in %s is full", o.CapacityType, o.Zone, o.Available, subnets[0].Zone)
 		}
 	}
-	full(subnets[1:]...)
-	r.pending(t, "web", "500m", "512Mi")
+	markFull(subnets[1:]...)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
 	if n := len(r.claims(t)); n != 0 {
 		t.Errorf("%d claims are created that cannot be launched\n%s", n, r.log)
@@ -90,18 +90,19 @@ func TestZonesWithoutAddresses(t *testing.T) {
 	}
 	for _, o := range r.Market.Market(time.Now().Add(ec2.FirstBackoff + time.Second))["default"].Types[0].Offerings {
 		if !o.Available {
-			t.Errorf("%s in %s is not probed after the wait", o.CapacityType, o.Zone)
+			t.Errorf("%s in %s is not available after FirstBackoff", o.CapacityType, o.Zone)
 		}
 	}
 }
 
+// Batch returns the batch of the provisioner.
 func (r *rig) Batch() *loop.Batch { return r.Provisioner.Batch }
 
 // finishDeleted reconciles the claims until all deleted claims are gone.
 func (r *rig) finishDeleted(t *testing.T) {
 	t.Helper()
 	for range 20 {
-		r.ahead += r.work(t)
+		r.ahead += r.reconcileClaims(t)
 		deleted := 0
 		for _, c := range r.claims(t) {
 			if c.DeletionTimestamp != nil {
@@ -115,31 +116,31 @@ func (r *rig) finishDeleted(t *testing.T) {
 	t.Fatalf("claims are still being deleted\n%s", r.log)
 }
 
-// TestDeniedLaunchIsToldAndTriedAgain: condition and event name the missing permission, and the pool waits with a condition.
-// Once the launch is allowed there is one instance.
-func TestDeniedLaunchIsToldAndTriedAgain(t *testing.T) {
+// TestDeniedLaunchIsReportedAndRetried: if IAM denies a launch, a condition and an event of the claim name the denied call,
+// and the pool waits with a condition. Once IAM allows the launch, the claim gets its instance.
+func TestDeniedLaunchIsReportedAndRetried(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "ec2:CreateFleet"}} })
-	r.pending(t, "web", "500m", "512Mi")
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	wait := r.work(t)
-	launched, _ := findClaim(t, r).StatusConditions().Find(karpv1.ConditionLaunched)
+	wait := r.reconcileClaims(t)
+	launched, _ := onlyClaim(t, r).StatusConditions().Find(karpv1.ConditionLaunched)
 	if launched.Status != "Unknown" || launched.Reason != "Unauthorized" || !strings.Contains(launched.Message, "CreateFleet") {
-		t.Errorf("condition: %+v", launched)
+		t.Errorf("condition of the claim: %+v", launched)
 	}
-	if r.events.has("NodeClaim/LaunchFailed", "CreateFleet") == "" || wait <= 0 {
-		t.Errorf("events %v; next try in %s", r.events.told, wait)
+	if r.events.find("NodeClaim/LaunchFailed", "CreateFleet") == "" || wait <= 0 {
+		t.Errorf("events %v; next try in %s", r.events.emitted, wait)
 	}
-	until, cause := r.Provisioner.Holds.Held(r.now(), "apps")
+	until, cause := r.Provisioner.LaunchBackoff.Held(r.now(), "apps")
 	if until.IsZero() || !strings.Contains(cause, "Unauthorized") {
-		t.Errorf("the pool is on hold until %s for %q", until, cause)
+		t.Errorf("the pool is held until %s for %q", until, cause)
 	}
-	r.pending(t, "more", "1500m", "3Gi")
+	r.addPendingPod(t, "more", "1500m", "3Gi")
 	r.plan(t)
 	if n := len(r.claims(t)); n != 1 {
-		t.Errorf("%d claims: the pool was used although its launches fail", n)
+		t.Errorf("%d claims, want 1: a claim was created although the pool is held", n)
 	}
 	if _, err := r.Pools.Reconcile(t.Context(), named("apps")); err != nil {
 		t.Fatal(err)
@@ -151,16 +152,17 @@ func TestDeniedLaunchIsToldAndTriedAgain(t *testing.T) {
 
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
 	r.ahead += wait
-	r.work(t)
-	if n := len(r.instances()); n != 1 || findClaim(t, r).Status.ProviderID == "" {
-		t.Errorf("%d instances after it was allowed\n%s", n, r.log)
+	r.reconcileClaims(t)
+	if n := len(r.instances()); n != 1 || onlyClaim(t, r).Status.ProviderID == "" {
+		t.Errorf("%d instances after IAM allowed the launch, want 1\n%s", n, r.log)
 	}
-	if until, _ := r.Provisioner.Holds.Held(r.now(), "apps"); !until.IsZero() {
-		t.Errorf("the pool is still on hold until %s", until)
+	if until, _ := r.Provisioner.LaunchBackoff.Held(r.now(), "apps"); !until.IsZero() {
+		t.Errorf("the pool is still held until %s", until)
 	}
 }
 
-func findClaim(t *testing.T, r *rig) *karpv1.NodeClaim {
+// onlyClaim returns the only claim.
+func onlyClaim(t *testing.T, r *rig) *karpv1.NodeClaim {
 	t.Helper()
 	claims := r.claims(t)
 	if len(claims) != 1 {
@@ -169,6 +171,7 @@ func findClaim(t *testing.T, r *rig) *karpv1.NodeClaim {
 	return &claims[0]
 }
 
+// pool returns the pool of testPool.
 func (r *rig) pool(t *testing.T) *karpv1.NodePool {
 	t.Helper()
 	pool := &karpv1.NodePool{}
@@ -178,6 +181,7 @@ func (r *rig) pool(t *testing.T) *karpv1.NodePool {
 	return pool
 }
 
+// class returns the class of testClass.
 func (r *rig) class(t *testing.T) *awsv1.EC2NodeClass {
 	t.Helper()
 	class := &awsv1.EC2NodeClass{}
@@ -187,63 +191,63 @@ func (r *rig) class(t *testing.T) *awsv1.EC2NodeClass {
 	return class
 }
 
-// TestLateClaimStopsNobody: a claim whose instance does not join does not delay plans or other claims.
-func TestLateClaimStopsNobody(t *testing.T) {
+// TestUnjoinedInstanceDelaysNoOther: a claim whose instance does not join does not delay plans or other claims.
+func TestUnjoinedInstanceDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "late", "1500m", "3Gi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "1500m", "3Gi")
 	r.plan(t)
-	r.work(t) // launched, and never joins
-	r.pending(t, "next", "1500m", "3Gi")
+	r.reconcileClaims(t) // launched, and never joins
+	r.addPendingPod(t, "next", "1500m", "3Gi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	if n := len(r.instances()); n != 2 {
 		t.Fatalf("%d instances for two pods that need one each\n%s", n, r.log)
 	}
 	r.ahead += 15 * time.Minute
 	r.finishDeleted(t)
 	if len(r.instances())+len(r.claims(t)) > 0 {
-		t.Errorf("%d instances and %d claims are left that did not join in time", len(r.instances()), len(r.claims(t)))
+		t.Errorf("%d instances and %d claims that did not join in time are left", len(r.instances()), len(r.claims(t)))
 	}
-	if r.events.has("NodeClaim/NodeNotJoining") == "" {
-		t.Errorf("no event was emitted: %v", r.events.told)
+	if r.events.find("NodeClaim/NodeNotJoining") == "" {
+		t.Errorf("no event reports that an instance did not join: %v", r.events.emitted)
 	}
-	if _, why := r.Provisioner.Holds.Held(r.now(), "apps"); !strings.Contains(why, "did not join the cluster 1 time in a row") {
-		t.Errorf("two instances launched at once did not join, but the pool is on hold: %q", why)
+	if _, why := r.Provisioner.LaunchBackoff.Held(r.now(), "apps"); !strings.Contains(why, "did not join the cluster 1 time in a row") {
+		t.Errorf("two instances that overlapped did not join, which must count as one failure; but the pool is held: %q", why)
 	}
 }
 
-// TestRefusedPodIsTold: a pod that fits nowhere gets an event with the reason in words and as a code.
-func TestRefusedPodIsTold(t *testing.T) {
+// TestRefusedPodGetsAnEvent: a pod that fits no node gets an event with the code of the reason.
+func TestRefusedPodGetsAnEvent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "huge", "64", "64Gi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "huge", "64", "64Gi")
 	r.plan(t)
-	r.drip()
-	if len(r.claims(t)) > 0 || r.events.has("Pod/FailedScheduling", string(packing.TooSmall)) == "" {
-		t.Errorf("%d claims; events %v", len(r.claims(t)), r.events.told)
+	r.emitQueuedEvents()
+	if len(r.claims(t)) > 0 || r.events.find("Pod/FailedScheduling", string(packing.TooSmall)) == "" {
+		t.Errorf("%d claims, want none and the event FailedScheduling; events %v", len(r.claims(t)), r.events.emitted)
 	}
 }
 
-// drip emits queued events at once.
-func (r *rig) drip() {
+// emitQueuedEvents emits the queued events without waiting for the rate limit.
+func (r *rig) emitQueuedEvents() {
 	for e, ok := r.Provisioner.Events.Next(); ok; e, ok = r.Provisioner.Events.Next() {
 		r.events.Emit(e.About, e.Reason, e.Message)
 	}
 }
 
-// TestSweeperOnTheRealThing: an instance of ours without a claim is terminated, that of another cluster with the same name
-// is not, and a claim whose instance is gone is deleted.
-func TestSweeperOnTheRealThing(t *testing.T) {
+// TestSweeper: an instance of this cluster without a claim is terminated, and one of another cluster with the same name is
+// not. A claim whose instance is gone is deleted.
+func TestSweeper(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.work(t)
-	claim := findClaim(t, r)
+	r.reconcileClaims(t)
+	claim := onlyClaim(t, r)
 	launch := func(uid string) string {
 		awsClient, err := ec2.New(r.cfg(), ec2.Cluster{Name: testCluster, UID: uid})
 		if err != nil {
@@ -253,14 +257,14 @@ func TestSweeperOnTheRealThing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Claim, request.ClaimUID = "nobody", "uid-of-nobody-"+uid
-		bought, err := awsClient.Launch(t.Context(), request)
+		request.Claim, request.ClaimUID = "deleted", "uid-of-deleted-"+uid
+		result, err := awsClient.Launch(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return bought.Instance.ID
+		return result.Instance.ID
 	}
-	lost, theirs := launch(testUID), launch("another")
+	orphan, foreign := launch(testUID), launch("another")
 	r.ahead += time.Minute
 	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
@@ -269,24 +273,25 @@ func TestSweeperOnTheRealThing(t *testing.T) {
 	for _, i := range r.instances() {
 		alive[i.ID] = true
 	}
-	mine, _ := ec2.ParseProviderID(claim.Status.ProviderID)
-	if alive[lost] || !alive[theirs] || !alive[mine] {
-		t.Errorf("alive: lost %t, theirs %t, with a claim %t\n%s", alive[lost], alive[theirs], alive[mine], r.log)
+	claimed, _ := ec2.ParseProviderID(claim.Status.ProviderID)
+	if alive[orphan] || !alive[foreign] || !alive[claimed] {
+		t.Errorf("the instance without a claim runs: %t, that of the other cluster: %t, that with a claim: %t; want false, true, true\n%s",
+			alive[orphan], alive[foreign], alive[claimed], r.log)
 	}
 	if !strings.Contains(r.log.String(), "another cluster has our name") {
-		t.Error("the namesake is not mentioned")
+		t.Error("the log does not mention the cluster with the same name")
 	}
-	if r.events.has("NodePool/NamesakeSeen", "its uid is another", theirs) == "" {
-		t.Errorf("NodePools are not told of it: %v", r.events.told)
+	if r.events.find("NodePool/NamesakeSeen", "its uid is another", foreign) == "" {
+		t.Errorf("no event on the NodePool reports the cluster with the same name: %v", r.events.emitted)
 	}
-	if err := r.Sweeper.Machines.Terminate(t.Context(), mine, ec2.ByTags); err != nil {
+	if err := r.Sweeper.Instances.Terminate(t.Context(), claimed, ec2.ByTags); err != nil {
 		t.Fatal(err)
 	}
 	r.ahead += 2 * time.Minute
 	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
-	if c := findClaim(t, r); c.DeletionTimestamp == nil {
-		t.Error("the claim whose instance is gone stays")
+	if c := onlyClaim(t, r); c.DeletionTimestamp == nil {
+		t.Error("the claim whose instance is gone is not deleted")
 	}
 }

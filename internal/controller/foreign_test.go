@@ -11,11 +11,11 @@ import (
 )
 
 // TestForeignClaimsAreLeftAlone: a NodeClaim of another cloud provider's node class is not garbage-collected, and its empty
-// node is not removed. A node class of ours does not wait for it although the names are equal.
+// node is not removed. The deletion of an EC2NodeClass with the same name does not wait for this NodeClaim.
 func TestForeignClaimsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	ref := &karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
 	pool := testPool()
 	pool.ObjectMeta = metav1.ObjectMeta{Name: "theirs"}
@@ -26,11 +26,11 @@ func TestForeignClaimsAreLeftAlone(t *testing.T) {
 		Spec:       karpv1.NodeClaimSpec{NodeClassRef: ref},
 	}
 	claim.Status.ProviderID, claim.Status.NodeName = "kwok://theirs-1", "theirs-1"
-	long := r.now().Add(-time.Hour)
+	hourAgo := r.now().Add(-time.Hour)
 	conditions := claim.StatusConditions()
-	conditions.Start(long)
+	conditions.Start(hourAgo)
 	for _, c := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized} {
-		conditions.SetTrue(long, c)
+		conditions.SetTrue(hourAgo, c)
 	}
 	r.create(t, claim)
 	node := &corev1.Node{
@@ -44,15 +44,15 @@ func TestForeignClaimsAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(r.claims(t)); n != 1 {
-		t.Fatalf("the sweeper took it: %d claims are left", n)
+		t.Fatalf("the sweeper deleted the foreign claim: %d claims are left", n)
 	}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	if err := r.api.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	r.empty(t)
+	r.removeEmptyNodes(t)
 	if n := len(r.claims(t)); n != 1 {
-		t.Fatalf("it was removed as empty: %d claims are left", n)
+		t.Fatalf("the foreign node was removed as empty: %d claims are left", n)
 	}
 	if err := r.api.Delete(t.Context(), r.class(t)); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestForeignClaimsAreLeftAlone(t *testing.T) {
 	if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
 		t.Fatal(err)
 	}
-	if said := r.events.has("WaitingOnNodeClaimTermination"); said != "" {
-		t.Error(said)
+	if event := r.events.find("WaitingOnNodeClaimTermination"); event != "" {
+		t.Errorf("the deletion of the node class waits: %s", event)
 	}
 }

@@ -19,39 +19,39 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// fuse counts the writes of one process to the API server and to AWS, and ends the process at one of them. That write and
-// later ones never get an answer, as after kill -9. The zero value only counts.
+// fuse records the writes of one process to the API server and to AWS, and ends the process at one of them. This write and
+// later ones never get an answer, as after kill -9. The zero value only records.
 type fuse struct {
-	at     int           // the process dies at this write, the first being 1; 0: at none
-	late   bool          // the process dies after the write; otherwise before it
-	dead   chan struct{} // closed when it dies; nil if at is 0
-	buried chan struct{} // closed by the test when goroutines that wait for an answer may end; nil if at is 0
+	at       int           // the process dies at this write, the first being 1; 0: at none
+	late     bool          // the process dies after the write; otherwise before it
+	dead     chan struct{} // closed when the process dies; nil if at is 0
+	released chan struct{} // closed by the test when goroutines that wait for an answer may end; nil if at is 0
 
 	mu      sync.Mutex
-	refuses bool // all writes are refused after the next left ones
-	left    int
+	refuses bool     // writes are refused when left is 0
+	left    int      // number of further writes before that
 	names   []string // the writes so far: "create nodeclaim", "patch nodeclaim/status", "ec2:CreateFleet"
 }
 
-// errCrashed is the error that writers in a dead process finally get.
+// errCrashed is the error of a dead process's writes, once they return.
 var errCrashed = errors.New("the process is dead")
 
-// newFuse returns a fuse for a process that dies at a write. Its channels belong to the synctest bubble that it is made in.
+// newFuse returns a fuse for a process that dies at a write. It must be called in the synctest bubble of the process.
 func newFuse(at int, late bool) *fuse {
-	return &fuse{at: at, late: late, dead: make(chan struct{}), buried: make(chan struct{})}
+	return &fuse{at: at, late: late, dead: make(chan struct{}), released: make(chan struct{})}
 }
 
-// write makes a write, if the process lives. A process that is to die makes one write at a time.
+// write makes a write if the process lives. If at is set, it makes one write at a time.
 func (f *fuse) write(name string, do func() error) error {
 	f.mu.Lock()
 	if f.at == 0 {
 		f.names = append(f.names, name)
-		isOver := f.refuses && f.left == 0
+		isRefused := f.refuses && f.left == 0
 		if f.left > 0 {
 			f.left--
 		}
 		f.mu.Unlock()
-		if isOver {
+		if isRefused {
 			return errCrashed
 		}
 		return do()
@@ -70,15 +70,15 @@ func (f *fuse) write(name string, do func() error) error {
 		close(f.dead)
 	}
 	f.mu.Unlock()
-	<-f.buried
+	<-f.released
 	return errCrashed
 }
 
-// unlimited exceeds the number of writes of any test.
+// unlimited is an argument for set that is larger than the number of writes of any test.
 const unlimited = 1 << 30
 
-// set restarts the count, lets n writes through, and refuses all after that. It serves tests in which no other process waits
-// while this one hangs.
+// set restarts the count, lets the given number of writes through, and refuses later ones. A refused write returns errCrashed
+// at once, so that the test's own goroutine, which runs the loops, does not hang.
 func (f *fuse) set(left int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +92,7 @@ func (f *fuse) writes() int {
 	return len(f.names)
 }
 
-// isDead reports whether the rig's process is one whose writes are refused.
+// isDead reports whether all further writes of the rig's process are refused.
 func (r *rig) isDead() bool {
 	r.fuse.mu.Lock()
 	defer r.fuse.mu.Unlock()
@@ -107,13 +107,13 @@ func (r *rig) restart(t *testing.T) {
 	r.start(t)
 }
 
-// count returns how many writes of that name there were.
+// count returns how many writes with the name there were.
 func (f *fuse) count(name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
-	for _, was := range f.names {
-		if was == name {
+	for _, written := range f.names {
+		if written == name {
 			n++
 		}
 	}
@@ -156,14 +156,14 @@ func (f *fuse) guard(api client.WithWatch) client.WithWatch {
 	})
 }
 
-// line is one process's connection to AWS without a network, which a synctest bubble does not have.
-type line struct {
+// fusedTransport calls the emulated AWS for one process. It uses no network, because a synctest bubble has none.
+type fusedTransport struct {
 	rig  *rig
 	fuse *fuse
 }
 
 // RoundTrip implements http.RoundTripper.
-func (l line) RoundTrip(q *http.Request) (*http.Response, error) {
+func (l fusedTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err := q.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -174,26 +174,27 @@ func (l line) RoundTrip(q *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	asked := q.Clone(q.Context())
-	asked.Body = io.NopCloser(bytes.NewReader(body))
+	request := q.Clone(q.Context())
+	request.Body = io.NopCloser(bytes.NewReader(body))
 	var answer *http.Response
-	ask := func() error {
+	send := func() error {
 		var err error
-		answer, err = inProcess{l.rig}.RoundTrip(asked)
+		answer, err = inProcess{l.rig}.RoundTrip(request)
 		return err
 	}
 	name, isWrite := l.rig.nameOf(q, body)
 	if !isWrite {
-		err := ask()
+		err := send()
 		return answer, err
 	}
-	if err := l.fuse.write(name, ask); err != nil {
+	if err := l.fuse.write(name, send); err != nil {
 		return nil, err
 	}
 	return answer, nil
 }
 
-// nameOf names a call to AWS, and reports whether it may change something there: every call that does not only read.
+// nameOf returns the name of a call to AWS, and whether it is a write. Each call counts as a write, except dry runs and calls
+// whose name shows that they only read.
 func (r *rig) nameOf(q *http.Request, body []byte) (name string, isWrite bool) {
 	_, action, isJSON := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
 	if !isJSON {
@@ -214,16 +215,16 @@ func (r *rig) nameOf(q *http.Request, body []byte) (name string, isWrite bool) {
 			return service + ":" + action, false
 		}
 	}
-	if action == "ReceiveMessage" { // it hides the messages that it returns
-		isWrite = r.hasMail()
+	if action == "ReceiveMessage" { // a write if it returns messages, because it hides them from later calls
+		isWrite = r.hasMessages()
 	} else {
 		isWrite = true
 	}
 	return service + ":" + action, isWrite
 }
 
-// hasMail reports whether the queue has visible messages.
-func (r *rig) hasMail() bool {
+// hasMessages reports whether the queue has visible messages.
+func (r *rig) hasMessages() bool {
 	visible := 0
 	r.Do(func(_ *world.World, now time.Time) {
 		if q, err := r.estate.Region.SQS.Queue(testQueue); err == nil {

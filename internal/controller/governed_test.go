@@ -12,10 +12,10 @@ import (
 // controllerRole is the role that the loops of a rig have.
 const controllerRole = "controller"
 
-// govern gives the controller's role the policies that users give it: every AWS call of a rig's loops must be allowed by
-// them. The policies do not know the cluster's UID. The loops themselves protect resources of another cluster with the same
-// name, and IAM must not hide it if they fail to.
-func (r *rig) govern(t testing.TB, w *world.World) {
+// attachControllerPolicies creates the controller's role with the policies that users attach to it: AWS denies each call of
+// the rig's loops that they do not allow. The policies do not restrict the cluster's UID. So IAM does not hide a loop that
+// fails to protect resources of another cluster with the same name.
+func (r *rig) attachControllerPolicies(t testing.TB, w *world.World) {
 	t.Helper()
 	account := w.Account(emulator.DefaultAccount)
 	if _, err := account.CreateRole(r.now(), identity.Role{Name: controllerRole}); err != nil {
@@ -32,9 +32,9 @@ func (r *rig) govern(t testing.TB, w *world.World) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := account.CreatePolicy(r.now(), identity.Policy{Name: p.Name, Document: string(text)})
+		created, err := account.CreatePolicy(r.now(), identity.Policy{Name: p.Name, Document: string(text)})
 		if err == nil {
-			err = account.AttachPolicy(controllerRole, made.ARN)
+			err = account.AttachPolicy(controllerRole, created.ARN)
 		}
 		if err != nil {
 			t.Fatal(err)

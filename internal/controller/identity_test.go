@@ -14,8 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// launched creates a claim with an instance, whose Node gets a label that NodeRestriction protects.
-func (r *rig) launched(t *testing.T) karpv1.NodeClaim {
+// launchClaim creates a claim with an instance. The Node of the claim gets a label that the admission plugin NodeRestriction
+// protects, when it is registered.
+func (r *rig) launchClaim(t *testing.T) karpv1.NodeClaim {
 	t.Helper()
 	pool := &karpv1.NodePool{}
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
@@ -25,23 +26,23 @@ func (r *rig) launched(t *testing.T) karpv1.NodeClaim {
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	return r.claims(t)[0]
 }
 
 // forgedNode returns a Node that another instance's kubelet creates with the provider ID of the claim.
 func forgedNode(c karpv1.NodeClaim) *corev1.Node {
-	node := nodeOf(c, "ip-6-6-6-6.ec2.internal")
+	node := namedNode(c, "ip-6-6-6-6.ec2.internal")
 	node.Spec.Taints = nil
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "6.6.6.6"}}
 	return node
 }
 
-// TestForgedNode: a Node that names an instance and does not belong to it is never registered, and does not keep the
-// instance's own Node from being registered.
+// TestForgedNode: a Node that has the provider ID of an instance, but was created by another kubelet, is never registered.
+// The instance's own Node is registered nevertheless.
 func TestForgedNode(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(node *corev1.Node, own *corev1.Node, claim karpv1.NodeClaim){
@@ -56,53 +57,55 @@ func TestForgedNode(t *testing.T) {
 			n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: c.Name, UID: c.UID}}
 			n.Status.Addresses = own.Status.Addresses
 		},
-		"our name in another domain": func(n, own *corev1.Node, _ karpv1.NodeClaim) {
+		"the own Node's host name and address, another domain": func(n, own *corev1.Node, _ karpv1.NodeClaim) {
 			host, _, _ := strings.Cut(own.Name, ".")
 			n.Name, n.Status.Addresses = host+".evil.example", own.Status.Addresses
 		},
-		"our name, another address": func(n, own *corev1.Node, _ karpv1.NodeClaim) { n.Name = strings.TrimSuffix(own.Name, "l") },
+		"the own Node's host name, another address and domain": func(n, own *corev1.Node, _ karpv1.NodeClaim) {
+			n.Name = strings.TrimSuffix(own.Name, "l")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			claim := r.launched(t)
+			claim := r.launchClaim(t)
 			own, forged := r.nodeOf(t, claim), forgedNode(claim)
 			change(forged, own, claim)
 			want := forged.DeepCopy()
 			r.create(t, forged)
 			for range 2 {
-				r.work(t)
-				r.expectForged(t, want)
+				r.reconcileClaims(t)
+				r.wantUnchanged(t, want)
 			}
 			registered, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered)
 			if registered.Status == "True" || registered.Reason != lifecycle.WaitIdentity || !strings.Contains(registered.Message, forged.Name) {
 				t.Errorf("condition of the claim: %+v", registered)
 			}
 			for _, about := range []string{"NodeClaim/NodeMismatch", "Node/NodeMismatch"} {
-				if r.events.has(about, forged.Name, "kubectl delete node") == "" {
-					t.Errorf("no event %s: %v", about, r.events.told)
+				if r.events.find(about, forged.Name, "kubectl delete node") == "" {
+					t.Errorf("no event %s: %v", about, r.events.emitted)
 				}
 			}
-			if n := counted(t, r.Claims.Metrics.NodeMismatches, "apps"); n != 1 {
-				t.Errorf("counted %d times", n)
+			if n := metricCount(t, r.Claims.Metrics.NodeMismatches, "apps"); n != 1 {
+				t.Errorf("%d mismatches are counted, want 1", n)
 			}
 			r.create(t, own)
 			for range 3 {
-				r.work(t)
+				r.reconcileClaims(t)
 			}
 			if got := r.claim(t, claim.Name); got.Status.NodeName != own.Name || !got.StatusConditions().IsReady() {
-				t.Fatalf("the claim is of Node %q, %+v\n%s", got.Status.NodeName, got.Status.Conditions, r.log)
+				t.Fatalf("the claim has Node %q and conditions %+v\n%s", got.Status.NodeName, got.Status.Conditions, r.log)
 			}
-			r.expectForged(t, want)
+			r.wantUnchanged(t, want)
 			r.ahead += 20 * time.Minute
-			r.work(t)
-			r.expectForged(t, want)
+			r.reconcileClaims(t)
+			r.wantUnchanged(t, want)
 		})
 	}
 }
 
-// expectForged asserts that the Node is as its kubelet created it.
-func (r *rig) expectForged(t *testing.T, want *corev1.Node) {
+// wantUnchanged asserts that the Node is still as its kubelet created it.
+func (r *rig) wantUnchanged(t *testing.T, want *corev1.Node) {
 	t.Helper()
 	for _, n := range r.nodes(t) {
 		if n.Name != want.Name {
@@ -118,32 +121,33 @@ func (r *rig) expectForged(t *testing.T, want *corev1.Node) {
 	t.Fatalf("Node %s is gone", want.Name)
 }
 
-// TestForgedNodeHoldsNoPods: no pods are planned onto a forged Node, and the claim counts as before.
+// TestForgedNodeHoldsNoPods: no pods are planned onto a forged Node. Its claim still counts with the resources that the pod
+// "web" leaves free.
 func TestForgedNodeHoldsNoPods(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	forged := forgedNode(r.launched(t))
+	forged := forgedNode(r.launchClaim(t))
 	forged.Labels[karpv1.LabelRegistered], forged.Labels[karpv1.LabelInitialized], forged.Labels[karpv1.LabelNodePool] = "true", "true", "apps"
 	r.create(t, forged)
-	r.work(t)
-	r.pending(t, "more", "1500m", "2Gi")
+	r.reconcileClaims(t)
+	r.addPendingPod(t, "more", "1500m", "2Gi")
 	r.plan(t)
 	if n := len(r.claims(t)); n != 2 {
-		t.Errorf("%d claims, want another one for the pod\n%s", n, r.log)
+		t.Errorf("%d claims, want 2: one more for the new pod\n%s", n, r.log)
 	}
 }
 
-// TestForgedNodeOfLeavingClaim: the deletion of a claim removes its own Node, and leaves the forged one alone.
-func TestForgedNodeOfLeavingClaim(t *testing.T) {
+// TestForgedNodeOfDeletedClaim: the deletion of a claim removes the claim's own Node, but not a forged Node.
+func TestForgedNodeOfDeletedClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claim := r.launched(t)
+	claim := r.launchClaim(t)
 	forged := forgedNode(claim)
 	r.create(t, forged)
 	r.join(t)
 	r.create(t, r.nodeOf(t, claim))
 	for range 3 {
-		r.work(t)
+		r.reconcileClaims(t)
 	}
 	claim = *r.claim(t, claim.Name)
 	if err := r.api.Delete(t.Context(), &claim); err != nil {
@@ -152,25 +156,26 @@ func TestForgedNodeOfLeavingClaim(t *testing.T) {
 	r.finish(t)
 	if nodes := r.nodes(t); len(r.claims(t)) != 0 || len(r.instances()) != 0 || len(nodes) != 1 ||
 		nodes[0].Name != forged.Name || nodes[0].DeletionTimestamp != nil {
-		t.Errorf("%d claims, %d instances, Nodes %+v\n%s", len(r.claims(t)), len(r.instances()), nodes, r.log)
+		t.Errorf("left are %d claims, %d instances, and Nodes %+v; want only the forged Node\n%s",
+			len(r.claims(t)), len(r.instances()), nodes, r.log)
 	}
 }
 
-// TestForgedNodeDeleted: the deletion of a Node that has our finalizer and another instance's provider ID frees the Node,
-// and terminates nothing.
+// TestForgedNodeDeleted: the deletion of a Node that has Joiner's finalizer and another instance's provider ID removes the
+// finalizer, and terminates no instance.
 func TestForgedNodeDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	claim := r.claims(t)[0]
 	for name, providerID := range map[string]string{
-		"as its claim writes it": claim.Status.ProviderID,
-		"another zone":           "aws:///us-east-1z" + claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/'):],
+		"as in the claim": claim.Status.ProviderID,
+		"another zone":    "aws:///us-east-1z" + claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/'):],
 	} {
 		forged := forgedNode(claim)
 		forged.Spec.ProviderID = providerID
@@ -183,11 +188,11 @@ func TestForgedNodeDeleted(t *testing.T) {
 			if _, err := r.Orphans.Reconcile(t.Context(), named(forged.Name)); err != nil {
 				t.Fatal(err)
 			}
-			r.work(t)
+			r.reconcileClaims(t)
 		}
 		for _, n := range r.nodes(t) {
 			if n.Name == forged.Name {
-				t.Errorf("%s: the Node does not go: %+v", name, n.ObjectMeta)
+				t.Errorf("%s: the Node is not removed: %+v", name, n.ObjectMeta)
 			}
 		}
 		if got := r.claim(t, claim.Name); len(r.instances()) != 1 || got.DeletionTimestamp != nil {
@@ -196,12 +201,13 @@ func TestForgedNodeDeleted(t *testing.T) {
 	}
 }
 
-// TestNodeOfAnotherName: a node class can name the Nodes' names that EC2 does not know.
+// TestNodeOfAnotherName: names of Nodes that EC2 does not know are accepted if the node class has them, in the user data or
+// as domains in an annotation.
 func TestNodeOfAnotherName(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		userData, domains, node string
-		want                    bool
+		want                    bool // the Node is registered
 	}{
 		"Bottlerocket":        {"[settings.kubernetes]\nhostname-override = \"mine.example.com\"\n", "", "mine.example.com", true},
 		"a dotted key":        {"settings.kubernetes.hostname-override = \"mine.example.com\"\n", "", "mine.example.com", true},
@@ -216,7 +222,7 @@ func TestNodeOfAnotherName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			claim := r.launched(t)
+			claim := r.launchClaim(t)
 			class := r.class(t)
 			class.Spec.UserData, class.Annotations = &c.userData, map[string]string{awsv1.AnnotationNodeDomains: c.domains}
 			if err := r.api.Update(t.Context(), class); err != nil {
@@ -226,7 +232,7 @@ func TestNodeOfAnotherName(t *testing.T) {
 			host, _, _ := strings.Cut(node.Name, ".")
 			node.Name = strings.ReplaceAll(c.node, "HOST", host)
 			r.create(t, node)
-			r.work(t)
+			r.reconcileClaims(t)
 			if got := r.claim(t, claim.Name); got.StatusConditions().IsTrue(karpv1.ConditionRegistered) != c.want {
 				t.Errorf("condition of the claim: %+v", got.Status.Conditions)
 			}
@@ -234,18 +240,18 @@ func TestNodeOfAnotherName(t *testing.T) {
 	}
 }
 
-// TestNodeWithoutAddress: a kubelet that leaves its address to the cloud controller manager has none at first. The claim
-// waits, and then registers the Node.
+// TestNodeWithoutAddress: if the cloud controller manager sets the address of a Node, the Node has none at first. The claim
+// waits until the Node has its address, and is then registered.
 func TestNodeWithoutAddress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claim := r.launched(t)
+	claim := r.launchClaim(t)
 	node := r.nodeOf(t, claim)
 	addresses := node.Status.Addresses
 	node.Status.Addresses = nil
 	r.create(t, node)
-	if wait := r.work(t); wait > lifecycle.ConfirmPoll {
-		t.Errorf("it is compared again after %s", wait)
+	if wait := r.reconcileClaims(t); wait > lifecycle.ConfirmPoll {
+		t.Errorf("the claim is reconciled again only after %s", wait)
 	}
 	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered); c.Reason != lifecycle.WaitConfirmation {
 		t.Errorf("condition of the claim: %+v", c)
@@ -254,9 +260,9 @@ func TestNodeWithoutAddress(t *testing.T) {
 	if err := r.api.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	r.work(t)
+	r.reconcileClaims(t)
 	if !r.claim(t, claim.Name).StatusConditions().IsTrue(karpv1.ConditionRegistered) {
-		t.Errorf("it is not registered: %+v\n%+v\n%s", r.claim(t, claim.Name).Status.Conditions, r.nodes(t)[0].Status.Addresses, r.log)
+		t.Errorf("the claim is not registered: %+v\n%+v\n%s", r.claim(t, claim.Name).Status.Conditions, r.nodes(t)[0].Status.Addresses, r.log)
 	}
 }
 
@@ -264,38 +270,38 @@ func TestNodeWithoutAddress(t *testing.T) {
 func TestLostFinalizer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.launched(t)
+	r.launchClaim(t)
 	r.join(t)
 	for range 3 {
-		r.work(t)
+		r.reconcileClaims(t)
 	}
 	node := r.nodes(t)[0]
 	node.Finalizers = nil
 	if err := r.api.Update(t.Context(), &node); err != nil {
 		t.Fatal(err)
 	}
-	r.work(t)
+	r.reconcileClaims(t)
 	if node = r.nodes(t)[0]; len(node.Finalizers) != 1 || node.Finalizers[0] != karpv1.FinalizerTermination {
 		t.Errorf("finalizers %v\n%s", node.Finalizers, r.log)
 	}
 }
 
-// TestTwoNodesThatCannotBeTold: if a kubelet registers under two names of its instance, neither Node is registered. The
-// claim reports it until its time to join is over.
-func TestTwoNodesThatCannotBeTold(t *testing.T) {
+// TestTwoNodesOfOneInstance: if a kubelet creates Nodes under two names of its instance, neither Node is registered. A
+// condition of the claim reports this, and the claim is deleted after the registration timeout.
+func TestTwoNodesOfOneInstance(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claim := r.launched(t)
+	claim := r.launchClaim(t)
 	r.create(t, r.nodeOf(t, claim))
-	r.create(t, r.renamed(t, claim))
-	r.work(t)
+	r.create(t, r.nodeNamedByID(t, claim))
+	r.reconcileClaims(t)
 	got, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered)
 	if got.Status == "True" || got.Reason != "MultipleNodesFound" {
 		t.Errorf("condition of the claim: %+v\n%s", got, r.log)
 	}
 	r.ahead += 16 * time.Minute
-	r.work(t)
+	r.reconcileClaims(t)
 	if r.claim(t, claim.Name).DeletionTimestamp == nil {
-		t.Errorf("it waits forever\n%s", r.log)
+		t.Errorf("the claim is not deleted after the registration timeout\n%s", r.log)
 	}
 }

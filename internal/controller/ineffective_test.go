@@ -18,13 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
 )
 
-// honour creates the loop with the given gates.
-func (r *rig) honour(gates nodeclass.Gates) *nodeclass.IneffectiveFieldWarner {
+// fieldWarner returns the loop that warns of fields without effect, with the given feature gates.
+func (r *rig) fieldWarner(gates nodeclass.Gates) *nodeclass.IneffectiveFieldWarner {
 	return &nodeclass.IneffectiveFieldWarner{Cache: r.api, Gates: gates, Events: r.events, Log: r.Claims.Log}
 }
 
-// lapsed returns the log lines about fields without effect: OBJECT | FIELD | INSTEAD.
-func (r *rig) lapsed(t *testing.T) []string {
+// ineffectiveFields returns the log lines about fields without effect: OBJECT | FIELD | INSTEAD.
+func (r *rig) ineffectiveFields(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	for text := range strings.Lines(r.log.String()) {
@@ -39,10 +39,11 @@ func (r *rig) lapsed(t *testing.T) []string {
 	return out
 }
 
-// everything returns an object of each kind that uses all fields without effect, with the loop for its kind.
-func everything(t *testing.T, h *nodeclass.IneffectiveFieldWarner) map[client.Object]reconcile.Func {
+// objectsWithIneffectiveFields returns objects that together set all fields without effect, and for each the loop of its
+// kind.
+func objectsWithIneffectiveFields(t *testing.T, h *nodeclass.IneffectiveFieldWarner) map[client.Object]reconcile.Func {
 	t.Helper()
-	at := func(into client.Object, text string) client.Object {
+	decode := func(into client.Object, text string) client.Object {
 		if err := json.Unmarshal([]byte(text), into); err != nil {
 			t.Fatal(err)
 		}
@@ -50,20 +51,20 @@ func everything(t *testing.T, h *nodeclass.IneffectiveFieldWarner) map[client.Ob
 	}
 	ref := `"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}`
 	return map[client.Object]reconcile.Func{
-		at(&karpv1.NodePool{}, `{"metadata": {"name": "moving"}, "spec": {"template": {"spec": {`+ref+`}}, "disruption": {"consolidateAfter": "0s",
+		decode(&karpv1.NodePool{}, `{"metadata": {"name": "moving"}, "spec": {"template": {"spec": {`+ref+`}}, "disruption": {"consolidateAfter": "0s",
 			"consolidationPolicy": "Balanced", "budgets": [{"nodes": "0", "schedule": "@daily", "duration": "8h"}, {"nodes": "1", "schedule": "@hourly", "duration": "1m"}]}}}`): h.Pool,
-		at(&karpv1.NodePool{}, `{"metadata": {"name": "fixed"}, "spec": {"replicas": 3, "template": {"spec": {`+ref+
+		decode(&karpv1.NodePool{}, `{"metadata": {"name": "fixed"}, "spec": {"replicas": 3, "template": {"spec": {`+ref+
 			`}}, "disruption": {"consolidateAfter": "0s"}}}`): h.Pool,
-		at(&awsv1.EC2NodeClass{}, `{"metadata": {"name": "reserving"}, "spec": {"capacityReservationSelectorTerms": [{"id": "cr-0"}]}}`): h.Class,
-		at(&karpv1alpha1.NodeOverlay{},
+		decode(&awsv1.EC2NodeClass{}, `{"metadata": {"name": "reserving"}, "spec": {"capacityReservationSelectorTerms": [{"id": "cr-0"}]}}`): h.Class,
+		decode(&karpv1alpha1.NodeOverlay{},
 			`{"metadata": {"name": "cheaper"}, "spec": {"requirements": [], "priceAdjustment": "-10%"}}`): h.Overlay,
-		at(&karpv1.NodeClaim{}, `{"metadata": {"name": "claim", "annotations": {"karpenter.sh/requested-dra-drivers": "gpu.nvidia.com"}}, "spec": {`+ref+`}}`): h.Claim,
+		decode(&karpv1.NodeClaim{}, `{"metadata": {"name": "claim", "annotations": {"karpenter.sh/requested-dra-drivers": "gpu.nvidia.com"}}, "spec": {`+ref+`}}`): h.Claim,
 	}
 }
 
-// TestNothingIsSilentlyIgnored: each field that has no effect gives one log line, with the object and what happens instead,
-// and one event, however often the object is reconciled. With the feature gates on there are none for the fields that they
-// switch.
+// TestNothingIsSilentlyIgnored: each field without effect is logged once, with the object and what happens instead, however
+// often the object is reconciled. An event reports it too. A field that needs a feature gate is reported only while the gate
+// is off.
 func TestNothingIsSilentlyIgnored(t *testing.T) {
 	t.Parallel()
 	always := []string{
@@ -82,30 +83,31 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "m5.large")
-			h := r.honour(c.gates)
-			for object, loop := range everything(t, h) {
+			h := r.fieldWarner(c.gates)
+			for object, loop := range objectsWithIneffectiveFields(t, h) {
 				r.create(t, object)
 				for range 3 {
-					visit(t, loop, object.GetName())
+					reconcileOnce(t, loop, object.GetName())
 				}
 			}
-			if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), slices.Sorted(slices.Values(r.lapsed(t)))); diff != "" {
-				t.Errorf("lines (-want +got):\n%s", diff)
+			if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), slices.Sorted(slices.Values(r.ineffectiveFields(t)))); diff != "" {
+				t.Errorf("log lines about fields without effect (-want +got):\n%s", diff)
 			}
-			if r.events.has("FieldNotHonoured", "requested-dra-drivers] has no effect: ") == "" {
-				t.Errorf("no event reports it")
+			if r.events.find("FieldNotHonoured", "requested-dra-drivers] has no effect: ") == "" {
+				t.Error("no event reports that requested-dra-drivers has no effect")
 			}
 		})
 	}
 }
 
-// TestHonourForgets: a field that was removed and set again is reported again. An object without such a field is not reported.
-func TestHonourForgets(t *testing.T) {
+// TestFieldSetAgainIsReportedAgain: a field that was removed and set again is reported again. An object without such a field,
+// or of another controller, is not reported.
+func TestFieldSetAgainIsReportedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
-	h := r.honour(nodeclass.Gates{})
+	h := r.fieldWarner(nodeclass.Gates{})
 	pool := &karpv1.NodePool{}
-	change := func(replicas *int64) string {
+	setReplicas := func(replicas *int64) (lines string) { // returns the number of log lines so far
 		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
 			t.Fatal(err)
 		}
@@ -113,26 +115,27 @@ func TestHonourForgets(t *testing.T) {
 		if err := r.api.Update(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}
-		visit(t, h.Pool, "apps")
-		return fmt.Sprint(strings.Count(strings.Join(r.lapsed(t), "\n"), "NodePool apps"))
+		reconcileOnce(t, h.Pool, "apps")
+		return fmt.Sprint(strings.Count(strings.Join(r.ineffectiveFields(t), "\n"), "NodePool apps"))
 	}
 	one, two := int64(1), int64(2)
-	got := change(nil) + change(&one) + change(&two) + change(nil) + change(&one)
+	got := setReplicas(nil) + setReplicas(&one) + setReplicas(&two) + setReplicas(nil) + setReplicas(&one)
 	if want := "01112"; got != want {
-		t.Errorf("lines so far: %s, want %s", got, want)
+		t.Errorf("log lines after each change: %s, want %s", got, want)
 	}
 	pool.Spec.Template.Spec.NodeClassRef.Kind = "OtherNodeClass"
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	visit(t, r.honour(nodeclass.Gates{}).Pool, "apps")
-	if lines := len(r.lapsed(t)); lines != 2 {
-		t.Errorf("%d lines, want 2: a pool of another controller is not reported", lines)
+	reconcileOnce(t, r.fieldWarner(nodeclass.Gates{}).Pool, "apps")
+	if lines := len(r.ineffectiveFields(t)); lines != 2 {
+		t.Errorf("%d log lines, want 2: a pool of another controller is not reported", lines)
 	}
-	visit(t, h.Pool, "gone")
+	reconcileOnce(t, h.Pool, "gone")
 }
 
-func visit(t *testing.T, loop func(context.Context, reconcile.Request) (reconcile.Result, error), name string) {
+// reconcileOnce reconciles the object. This must succeed and request no further reconcile.
+func reconcileOnce(t *testing.T, loop func(context.Context, reconcile.Request) (reconcile.Result, error), name string) {
 	t.Helper()
 	if result, err := loop(t.Context(), named(name)); err != nil || result.RequeueAfter != 0 {
 		t.Fatalf("%s: %+v, %v", name, result, err)

@@ -13,24 +13,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestStale: a node is stale if it has been leaving for more than ten minutes, since its move started or since it was
-// deleted. Other decisions do not wait for stale nodes.
+// TestStale: a node is stale if it has been leaving for more than ten minutes. It leaves from the start of its move or from the
+// deletion of its claim, whichever is earlier. Other decisions do not wait for stale nodes.
 func TestStale(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		stays   bool // the node is not leaving
-		begun   time.Duration
-		deleted time.Duration // how long ago it was deleted; 0: not deleted
+		stays   bool          // the node is not leaving
+		started time.Duration // how long ago the node's move started; 0: no move
+		deleted time.Duration // how long ago the claim was deleted; 0: not deleted
 		want    bool
 	}{
-		"its move has started":                             {begun: time.Minute},
-		"its move started long ago":                        {begun: 11 * time.Minute, want: true},
+		"its move has started":                             {started: time.Minute},
+		"its move started long ago":                        {started: 11 * time.Minute, want: true},
 		"it was deleted":                                   {deleted: time.Minute},
 		"it was deleted long ago":                          {deleted: 11 * time.Minute, want: true},
-		"its move started long ago, its deletion just now": {begun: 11 * time.Minute, deleted: time.Second, want: true},
+		"its move started long ago, its deletion just now": {started: 11 * time.Minute, deleted: time.Second, want: true},
 		"the start is not known":                           {},
-		"it is not leaving":                                {begun: 11 * time.Minute, stays: true},
+		"it is not leaving":                                {started: 11 * time.Minute, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,10 +40,10 @@ func TestStale(t *testing.T) {
 			}
 			s := &disruptor.DisruptionInput{Claims: map[string]*karpv1.NodeClaim{"claim": claim}, In: disruption.Input{Now: now}}
 			s.In.Snapshot.Nodes = []cluster.Node{{Name: "node", Claim: "claim", Leaving: !c.stays}}
-			if c.begun > 0 {
-				s.Flights = []*disruptor.InFlightMove{{Mark: nodestate.MoveMark{Begun: now.Add(-c.begun)}, Leaving: []*karpv1.NodeClaim{claim}}}
+			if c.started > 0 {
+				s.Flights = []*disruptor.InFlightMove{{Mark: nodestate.MoveMark{Started: now.Add(-c.started)}, Leaving: []*karpv1.NodeClaim{claim}}}
 			}
-			if got := s.Stale()["node"]; got != c.want {
+			if got := s.StaleNodes()["node"]; got != c.want {
 				t.Errorf("stale: %v, want %v", got, c.want)
 			}
 		})

@@ -25,8 +25,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// spotNode creates one pod on one spot node, with a queue.
-func spotNode(t *testing.T, types ...string) *rig {
+// newSpotRig returns a rig with the interruption queue, and with one spot node, on which one pod runs.
+func newSpotRig(t *testing.T, types ...string) *rig {
 	t.Helper()
 	r := newRig(t, types...)
 	r.withQueue(t)
@@ -38,41 +38,41 @@ func spotNode(t *testing.T, types ...string) *rig {
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.bind(t)
 	if i := r.instances(); len(i) != 1 || !i[0].Spot || len(r.nodes(t)) != 1 {
 		t.Fatalf("launched %+v, want one spot instance\n%s", i, r.log)
 	}
-	r.announced()
+	r.connectEventBridge()
 	return r
 }
 
-// TestSpotInterruption follows an interruption message from EC2 to the termination of the instance. A replacement for the
-// node's pod is requested while the pod still runs, and only then the node drains.
+// TestSpotInterruption: EC2 announces the interruption of a spot instance, and the instance is terminated in the end. The
+// node drains only after a replacement for its pod was planned.
 func TestSpotInterruption(t *testing.T) {
 	t.Parallel()
-	r := spotNode(t, "t3.medium", "m5.large")
+	r := newSpotRig(t, "t3.medium", "m5.large")
 	old, claim := r.instances()[0], r.claims(t)[0]
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, old.ID) })
-	if n := r.read(t); n != 1 || r.inQueue(t) != 0 {
-		t.Fatalf("read %d messages, %d are left", n, r.inQueue(t))
+	if n := r.processQueue(t); n != 1 || r.queueLength(t) != 0 {
+		t.Fatalf("read %d messages, %d are left", n, r.queueLength(t))
 	}
 	if r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot").IsZero() {
 		t.Errorf("it is not recorded that EC2 has no capacity for %s in %s\n%s", old.Type, old.Zone, r.log)
 	}
 
-	if left := r.depart(t); left != 1 || !isDisruptedNode(r.nodes(t)[0]) {
+	if left := r.departPass(t); left != 1 || !isDisruptedNode(r.nodes(t)[0]) {
 		t.Fatalf("%d claims wait; taints: %v", left, r.nodes(t)[0].Spec.Taints)
 	}
-	if left := r.depart(t); left != 1 || !r.Claims.Batch.ClosesNow() {
+	if left := r.departPass(t); left != 1 || !r.Claims.Batch.ClosesNow() {
 		t.Fatal("no plan is requested")
 	}
-	if left := r.depart(t); left != 1 || r.claims(t)[0].DeletionTimestamp != nil {
+	if left := r.departPass(t); left != 1 || r.claims(t)[0].DeletionTimestamp != nil {
 		t.Fatal("the node drains before anything was planned")
 	}
 	r.plan(t)
@@ -82,55 +82,57 @@ func TestSpotInterruption(t *testing.T) {
 	}
 	for _, c := range claims {
 		if c.DeletionTimestamp != nil {
-			t.Errorf("%s is deleted before the replacement was asked for", c.Name)
+			t.Errorf("%s is deleted before the replacement is launched", c.Name)
 		}
 	}
-	r.work(t) // reconciling the marked claim changes nothing
-	if pods := r.podsOn(t, claim.Status.NodeName); pods != 1 {
-		t.Errorf("%d pods are on the node, want 1: it does not drain yet", pods)
+	r.reconcileClaims(t) // reconciling the marked claim changes nothing
+	if pods := r.countPodsOn(t, claim.Status.NodeName); pods != 1 {
+		t.Errorf("%d pods are on the node, want 1: the node does not drain yet", pods)
 	}
 
-	if left := r.depart(t); left != 0 {
+	if left := r.departPass(t); left != 0 {
 		t.Fatalf("%d claims wait", left)
 	}
 	r.finishDeleted(t)
 	for _, c := range r.claims(t) {
 		if c.Name == claim.Name {
-			t.Errorf("the claim is still there\n%s", r.log)
+			t.Errorf("the claim of the interrupted node is not gone\n%s", r.log)
 		}
 	}
 	if i := r.instances(); len(i) != 1 || i[0].ID == old.ID || i[0].Type == old.Type && i[0].Zone == old.Zone {
 		t.Errorf("instances now: %+v, want one of another offering than %s in %s", i, old.Type, old.Zone)
 	}
 	for _, want := range []string{"SpotInterrupted", "TerminatingOnInterruption"} {
-		if r.events.has("NodeClaim/"+want) == "" || r.events.has("Node/"+want) == "" {
-			t.Errorf("no event %s on NodeClaim and Node: %v", want, r.events.told)
+		if r.events.find("NodeClaim/"+want) == "" || r.events.find("Node/"+want) == "" {
+			t.Errorf("no event %s on NodeClaim and Node: %v", want, r.events.emitted)
 		}
 	}
 	m := r.Claims.Metrics
 	for name, got := range map[string]int{
-		"received":  counted(t, m.Received, "spot_interrupted"),
-		"disrupted": counted(t, m.Disrupted, "spot_interrupted", "apps", "spot", "graceful"),
+		"received":  metricCount(t, m.Received, "spot_interrupted"),
+		"disrupted": metricCount(t, m.Disrupted, "spot_interrupted", "apps", "spot", "graceful"),
 	} {
 		if got != 1 {
-			t.Errorf("%s: counted %d, want 1", name, got)
+			t.Errorf("the metric %s counts %d, want 1", name, got)
 		}
 	}
-	// The message about the termination of the instance repeats what is known, and is deleted.
-	r.read(t)
-	if n := r.inQueue(t); n != 0 {
+	// Then EC2 reports the termination of the instance. This message has no effect, and is deleted.
+	r.processQueue(t)
+	if n := r.queueLength(t); n != 0 {
 		t.Errorf("%d messages are left in the queue", n)
 	}
-	if got, deleted := counted(t, m.QueueDuration), counted(t, m.Deleted); got != deleted || deleted < 2 {
-		t.Errorf("%d messages were timed and %d deleted", got, deleted)
+	if got, deleted := metricCount(t, m.QueueDuration), metricCount(t, m.Deleted); got != deleted || deleted < 2 {
+		t.Errorf("the time in the queue was measured for %d messages, and %d were deleted; want both for at least 2", got, deleted)
 	}
 }
 
+// isDisruptedNode reports whether the Node has the taint of disrupted nodes and is excluded from load balancers.
 func isDisruptedNode(node corev1.Node) bool {
 	return nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) && node.Labels[karpv1.LabelExcludeFromLoadBalancers] != ""
 }
 
-func (r *rig) podsOn(t testing.TB, node string) int {
+// countPodsOn returns how many pods are on the node and not being deleted.
+func (r *rig) countPodsOn(t testing.TB, node string) int {
 	t.Helper()
 	var pods corev1.PodList
 	if err := r.api.List(t.Context(), &pods); err != nil {
@@ -145,69 +147,72 @@ func (r *rig) podsOn(t testing.TB, node string) int {
 	return n
 }
 
-// eventOf returns a message as EventBridge delivers it.
-func eventOf(source, detailType, detail string) string {
+// eventBridgeMessage returns a message as EventBridge delivers it.
+func eventBridgeMessage(source, detailType, detail string) string {
 	return `{"version":"0","id":"1","source":"` + source + `","detail-type":"` + detailType + `","account":"` +
 		emulator.DefaultAccount + `","region":"` + testRegion + `","time":"2026-03-01T12:00:00Z","detail":` + detail + `}`
 }
 
-// about returns an event of EC2 about one instance.
-func about(id, detailType string, more ...string) string {
-	return eventOf("aws.ec2", detailType, `{"instance-id":"`+id+`"`+strings.Join(more, "")+`}`)
+// instanceMessage returns a message of EC2 about one instance. more are further JSON fields, each after a comma.
+func instanceMessage(id, detailType string, more ...string) string {
+	return eventBridgeMessage("aws.ec2", detailType, `{"instance-id":"`+id+`"`+strings.Join(more, "")+`}`)
 }
 
-func scheduled(id, more string) string {
-	return eventOf("aws.health", "AWS Health Event",
+// healthMessage returns a message of AWS Health about a scheduled change of the instance.
+func healthMessage(id, more string) string {
+	return eventBridgeMessage("aws.health", "AWS Health Event",
 		`{"service":"EC2","eventTypeCategory":"scheduledChange"`+more+`,"affectedEntities":[{"entityValue":"`+id+`"}]}`)
 }
 
 const stateChange = "EC2 Instance State-change Notification"
 
-// TestKinds covers the effect of each kind of message.
-func TestKinds(t *testing.T) {
+// TestKindsOfMessages covers the effect of each kind of message.
+func TestKindsOfMessages(t *testing.T) {
 	t.Parallel()
 	const reservation = "cr-0123456789abcdef0"
 	for name, c := range map[string]struct {
 		body   func(id string) string
 		before func(r *rig, id string)
-		kind   string // the kind under which it is counted
-		event  string // the event that is emitted; empty for none
-		leaves bool   // the node is removed
+		kind   string // the kind under which the message is counted
+		event  string // the event that is emitted on the NodeClaim; empty: not checked
+		leaves bool   // the claim is deleted
 		stays  bool   // the message stays in the queue
 	}{
-		"rebalance": {body: func(id string) string { return about(id, "EC2 Instance Rebalance Recommendation") },
+		"rebalance": {body: func(id string) string { return instanceMessage(id, "EC2 Instance Rebalance Recommendation") },
 			kind: "rebalance_recommendation", event: "SpotRebalanceRecommendation"},
-		"scheduled change": {body: func(id string) string { return scheduled(id, "") },
+		"scheduled change": {body: func(id string) string { return healthMessage(id, "") },
 			kind: "scheduled_change", event: "InstanceUnhealthy", leaves: true},
-		"a scheduled change in the past": {body: func(id string) string { return scheduled(id, `,"endTime":"Fri, 20 Mar 2020 06:02:51 GMT"`) },
+		"a scheduled change in the past": {body: func(id string) string { return healthMessage(id, `,"endTime":"Fri, 20 Mar 2020 06:02:51 GMT"`) },
 			kind: "scheduled_change"},
-		"reservation": {body: func(id string) string { return about(id, "EC2 Capacity Reservation Instance Interruption Warning") },
+		"reservation": {body: func(id string) string {
+			return instanceMessage(id, "EC2 Capacity Reservation Instance Interruption Warning")
+		},
 			kind: "capacity_reservation_interrupted", event: "CapacityReservationInstanceInterrupted", leaves: true},
 		"capacity block": {body: func(string) string {
-			return eventOf("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"`+reservation+`"}`)
+			return eventBridgeMessage("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"`+reservation+`"}`)
 		}, kind: "capacity_block_expiring", event: "CapacityReservationInstanceInterrupted", leaves: true},
 		"a capacity block of another cluster": {body: func(string) string {
-			return eventOf("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"cr-0123456789abcdef9"}`)
+			return eventBridgeMessage("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"cr-0123456789abcdef9"}`)
 		}, kind: "capacity_block_expiring", stays: true},
-		"terminated": {body: func(id string) string { return about(id, stateChange, `,"state":"terminated"`) },
+		"terminated": {body: func(id string) string { return instanceMessage(id, stateChange, `,"state":"terminated"`) },
 			before: func(r *rig, id string) {
 				r.Do(func(w *world.World, now time.Time) { w.Lose(now, id) })
 			}, kind: "instance_terminated", event: "InstanceTerminating", leaves: true},
-		"terminated, but still running in EC2": {body: func(id string) string { return about(id, stateChange, `,"state":"terminated"`) },
+		"terminated, but still running in EC2": {body: func(id string) string { return instanceMessage(id, stateChange, `,"state":"terminated"`) },
 			kind: "instance_terminated", stays: true},
-		"stopped, but running in EC2 now": {body: func(id string) string { return about(id, stateChange, `,"state":"stopped"`) },
+		"stopped, but running in EC2 now": {body: func(id string) string { return instanceMessage(id, stateChange, `,"state":"stopped"`) },
 			kind: "instance_stopped", stays: true},
-		"running": {body: func(id string) string { return about(id, stateChange, `,"state":"running"`) }, kind: "no_op"},
-		"unknown": {body: func(id string) string { return about(id, "EC2 Instance Dreams") }, kind: "no_op"},
+		"running": {body: func(id string) string { return instanceMessage(id, stateChange, `,"state":"running"`) }, kind: "no_op"},
+		"unknown": {body: func(id string) string { return instanceMessage(id, "EC2 Instance Dreams") }, kind: "no_op"},
 		"broken":  {body: func(string) string { return `{"source":` }, kind: "no_op"},
 		"an instance without an owner": {body: func(string) string {
-			return about("i-00000000000000001",
+			return instanceMessage("i-00000000000000001",
 				"EC2 Spot Instance Interruption Warning")
 		}, kind: "spot_interrupted", stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := spotNode(t, "t3.medium")
+			r := newSpotRig(t, "t3.medium")
 			id, claim := r.instances()[0].ID, r.claims(t)[0]
 			claim.Labels[awsv1.LabelCapacityReservationID] = reservation
 			if strings.HasPrefix(c.kind, "capacity_") {
@@ -220,49 +225,49 @@ func TestKinds(t *testing.T) {
 				r.Do(func(*world.World, time.Time) { r.estate.Region.EventQueues = nil })
 				c.before(r, id)
 			}
-			r.post(t, c.body(id))
-			if n := r.read(t); n != 1 {
-				t.Fatalf("read %d messages", n)
+			r.send(t, c.body(id))
+			if n := r.processQueue(t); n != 1 {
+				t.Fatalf("read %d messages, want 1", n)
 			}
 			for range 3 {
-				r.depart(t)
+				r.departPass(t)
 				r.plan(t)
 			}
-			if stays := r.inQueue(t) == 1; stays != c.stays {
-				t.Errorf("the message stays: %t", stays)
+			if stays := r.queueLength(t) == 1; stays != c.stays {
+				t.Errorf("the message stays in the queue: %t", stays)
 			}
-			if n := counted(t, r.Claims.Metrics.Received, c.kind); n != 1 {
+			if n := metricCount(t, r.Claims.Metrics.Received, c.kind); n != 1 {
 				t.Errorf("%d messages of kind %s are counted", n, c.kind)
 			}
-			gone := true
-			for _, now := range r.claims(t) {
-				gone = gone && (now.Name != claim.Name || now.DeletionTimestamp != nil)
+			leaves := true
+			for _, current := range r.claims(t) {
+				leaves = leaves && (current.Name != claim.Name || current.DeletionTimestamp != nil)
 			}
-			if gone != c.leaves {
-				t.Errorf("the claim leaves: %t\n%s", gone, r.log)
+			if leaves != c.leaves {
+				t.Errorf("the claim is deleted: %t\n%s", leaves, r.log)
 			}
-			if told := r.events.has("NodeClaim/" + c.event); c.event != "" && told == "" {
-				t.Errorf("no event %s: %v", c.event, r.events.told)
+			if event := r.events.find("NodeClaim/" + c.event); c.event != "" && event == "" {
+				t.Errorf("no event %s: %v", c.event, r.events.emitted)
 			}
-			if told := r.events.has("TerminatingOnInterruption"); (told != "") != c.leaves {
-				t.Errorf("event: %q", told)
+			if event := r.events.find("TerminatingOnInterruption"); (event != "") != c.leaves {
+				t.Errorf("event TerminatingOnInterruption: %q, want one: %t", event, c.leaves)
 			}
 		})
 	}
 }
 
-// TestOthersMessages: messages about instances that are not ours stay in the queue. Those of another cluster with the same
-// name are never deleted. Those of unknown owners are deleted after other clusters had their chance. Echoes of our own
-// actions are deleted at once.
-func TestOthersMessages(t *testing.T) {
+// TestMessagesOfOtherClusters: a message about an instance of another cluster with the same name is never deleted. A message
+// about an instance of an unknown owner is deleted when it is received for the third time, so that other clusters can receive
+// it before.
+func TestMessagesOfOtherClusters(t *testing.T) {
 	t.Parallel()
-	r := spotNode(t, "t3.medium")
+	r := newSpotRig(t, "t3.medium")
 	awsClient, err := ec2.New(r.cfg(), ec2.Cluster{Name: testCluster, UID: "another-uid"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ours := r.instances()[0]
-	var namesake string
+	var foreign string
 	r.Do(func(w *world.World, now time.Time) {
 		r.estate.Region.EventQueues = nil
 		tags := maps.Clone(ours.Tags)
@@ -279,118 +284,118 @@ func TestOthersMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		namesake = got[0].ID
+		foreign = got[0].ID
 	})
-	if i, err := awsClient.Instance(t.Context(), namesake); err != nil || i.Owner != ec2.Ours {
+	if i, err := awsClient.Instance(t.Context(), foreign); err != nil || i.Owner != ec2.Ours {
 		t.Fatalf("the other cluster's instance is %+v, %v", i, err)
 	}
-	r.post(t, about(namesake, "EC2 Spot Instance Interruption Warning"))
-	r.post(t, about("i-00000000000000001", "EC2 Spot Instance Interruption Warning"))
+	r.send(t, instanceMessage(foreign, "EC2 Spot Instance Interruption Warning"))
+	r.send(t, instanceMessage("i-00000000000000001", "EC2 Spot Instance Interruption Warning"))
 	left := []int{}
 	for range 8 {
-		r.read(t)
-		left = append(left, r.inQueue(t))
+		r.processQueue(t)
+		left = append(left, r.queueLength(t))
 		r.ahead += interruption.HiddenTime + time.Second
 	}
 	if want := []int{2, 2, 1, 1, 1, 1, 1, 1}; !slices.Equal(left, want) {
-		t.Errorf("messages left after each reading: %v, want %v", left, want)
+		t.Errorf("messages in the queue after each read: %v, want %v", left, want)
 	}
 	if c := r.claims(t); len(c) != 1 || c[0].Annotations[nodestate.AnnotationInterrupted] != "" {
-		t.Errorf("our claim is marked: %+v", c[0].Annotations)
+		t.Errorf("the claim of this cluster is marked as interrupted: %+v", c[0].Annotations)
 	}
 	m := r.Claims.Metrics
-	if n, w := counted(t, m.Left, "namesake"), counted(t, m.Left, "nobody"); n != 8 || w != 2 {
-		t.Errorf("left for a cluster with the same name %d times and for an unknown owner %d times, want 8 and 2", n, w)
+	if n, w := metricCount(t, m.Left, "namesake"), metricCount(t, m.Left, "nobody"); n != 8 || w != 2 {
+		t.Errorf("messages were left in the queue %d times for a cluster with the same name, %d times for an unknown owner; want 8 and 2", n, w)
 	}
-	if n := counted(t, m.Deleted); n != 1 {
+	if n := metricCount(t, m.Deleted); n != 1 {
 		t.Errorf("%d messages were deleted, want 1", n)
 	}
-	if told := r.events.has("Interrupted"); told != "" {
-		t.Error(told)
+	if event := r.events.find("Interrupted"); event != "" {
+		t.Errorf("an event reports an interruption: %s", event)
 	}
 }
 
-// TestCopiedClaim: a claim that was copied from another cluster, with that cluster's UID on it, is not deleted.
+// TestCopiedClaim: a message does not affect a claim that was copied from another cluster and has that cluster's UID.
 func TestCopiedClaim(t *testing.T) {
 	t.Parallel()
-	r := spotNode(t, "t3.medium")
+	r := newSpotRig(t, "t3.medium")
 	claim := r.claims(t)[0]
 	claim.Annotations[karpv1.KeyClusterUID] = "another-uid"
 	if err := r.api.Update(t.Context(), &claim); err != nil {
 		t.Fatal(err)
 	}
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
-	r.read(t)
-	r.depart(t)
+	r.processQueue(t)
+	r.departPass(t)
 	if c := r.claims(t)[0]; c.Annotations[nodestate.AnnotationInterrupted] != "" || c.DeletionTimestamp != nil {
-		t.Errorf("the claim is touched: %+v", c.Annotations)
+		t.Errorf("the claim is marked as interrupted or deleted: %+v", c.Annotations)
 	}
 }
 
-// TestRedelivered: many messages about one node, duplicated and out of order, remove it once.
+// TestRedelivered: many messages about one node, duplicated and out of order, lead to one replacement of the node.
 func TestRedelivered(t *testing.T) {
 	t.Parallel()
-	r := spotNode(t, "t3.medium", "m5.large")
+	r := newSpotRig(t, "t3.medium", "m5.large")
 	old := r.instances()[0]
 	r.Do(func(w *world.World, now time.Time) {
 		w.Faults.Redeliver, w.Faults.Reorder = 1, true
-		w.Recommend(now, old.ID)
+		w.RecommendRebalance(now, old.ID)
 		for range 12 {
-			w.ScheduleMaintenance(now, old.ID)
+			w.AnnounceRetirement(now, old.ID)
 		}
 		w.Interrupt(now, old.ID)
 	})
 	until := time.Time{}
 	for turn := range 6 {
-		if n := r.read(t); turn == 0 && n != 28 {
+		if n := r.processQueue(t); turn == 0 && n != 28 {
 			t.Errorf("read %d messages, want 14 twice", n)
 		}
 		if turn == 0 {
 			until = r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot")
 			for range 4 {
-				r.depart(t)
+				r.departPass(t)
 				r.plan(t)
 			}
 		}
-		r.Do(func(w *world.World, now time.Time) { w.ScheduleMaintenance(now, old.ID) })
+		r.Do(func(w *world.World, now time.Time) { w.AnnounceRetirement(now, old.ID) })
 		r.ahead += 5 * time.Second
 	}
 	m := r.Claims.Metrics
-	if n := counted(t, m.Disrupted); n != 1 {
-		t.Errorf("%d claims were disrupted", n)
+	if n := metricCount(t, m.Disrupted); n != 1 {
+		t.Errorf("%d claims were disrupted, want 1", n)
 	}
 	if again := r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot"); until.IsZero() || !again.Equal(until) {
-		t.Errorf("the shortage lasts until %s, then until %s", until, again)
+		t.Errorf("the shortage lasts until %s, and after further messages until %s", until, again)
 	}
 	if n := len(r.claims(t)); n != 2 {
 		t.Errorf("%d claims, want the old one and one replacement\n%s", n, r.log)
 	}
 	r.finishDeleted(t)
 	for range 3 {
-		r.read(t)
+		r.processQueue(t)
 		r.ahead += interruption.HiddenTime + time.Second
 	}
-	if n := r.inQueue(t); n != 0 {
+	if n := r.queueLength(t); n != 0 {
 		t.Errorf("%d messages are left", n)
 	}
 }
 
-// TestMarkOutlivesTheProcess: if a process dies after it has marked a claim and deleted the message, the next process
-// continues.
+// TestMarkOutlivesTheProcess: if a process dies after it has marked a claim as interrupted and deleted the message, the next
+// process replaces the node.
 func TestMarkOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
-	r := spotNode(t, "t3.medium", "m5.large")
+	r := newSpotRig(t, "t3.medium", "m5.large")
 	old := r.instances()[0]
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, old.ID) })
-	r.read(t)
+	r.processQueue(t)
 	r.start(t)
 	r.Do(func(*world.World, time.Time) { _ = r.estate.Region.SQS.DeleteQueue(testQueue) })
 	r.withQueue(t)
 	for range 2 {
-		r.depart(t)
+		r.departPass(t)
 	}
 	r.plan(t)
-	if left := r.depart(t); left != 0 {
+	if left := r.departPass(t); left != 0 {
 		t.Errorf("%d claims wait", left)
 	}
 	deleted := 0
@@ -400,29 +405,29 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 		}
 	}
 	if n := len(r.claims(t)); n != 2 || deleted != 1 {
-		t.Errorf("%d claims, %d deleted\n%s", n, deleted, r.log)
+		t.Errorf("%d claims, %d of them deleted; want 2 and 1\n%s", n, deleted, r.log)
 	}
 }
 
-// TestNoPlanHoldsNothingUp: a node does not wait for a plan that never comes.
-func TestNoPlanHoldsNothingUp(t *testing.T) {
+// TestMissingPlanHoldsNothingUp: an interrupted node waits for a plan of its replacement at most MaxPlanWait.
+func TestMissingPlanHoldsNothingUp(t *testing.T) {
 	t.Parallel()
-	r := spotNode(t, "t3.medium")
+	r := newSpotRig(t, "t3.medium")
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
-	r.read(t)
+	r.processQueue(t)
 	for range 3 {
-		r.depart(t)
+		r.departPass(t)
 	}
 	if r.claims(t)[0].DeletionTimestamp != nil {
-		t.Fatal("it did not wait at all")
+		t.Fatal("the node did not wait for a plan")
 	}
-	r.ahead += interruptions.DepartMost
-	if left := r.depart(t); left != 0 || r.claims(t)[0].DeletionTimestamp == nil {
+	r.ahead += interruptions.MaxPlanWait
+	if left := r.departPass(t); left != 0 || r.claims(t)[0].DeletionTimestamp == nil {
 		t.Errorf("%d claims wait", left)
 	}
 }
 
-// spotClaim creates a claim with an instance ID that EC2 does not know, which is enough for most messages.
+// spotClaim creates a claim with an instance ID that EC2 does not know, and returns the ID. For most messages this is enough.
 func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	t.Helper()
 	id = fmt.Sprintf("i-%017x", n)
@@ -441,8 +446,8 @@ func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	return id
 }
 
-// flood fills the queue with n messages of all kinds, as a large spot reclaim in a busy account does: about a hundred claims
-// of ours, about instances of others that start, of unknown kinds, and broken ones.
+// flood sends n messages to the queue, as during a large spot interruption in a busy account. Some are about a hundred claims
+// of the cluster, some about other instances that start; some are of an unknown kind, some are unreadable.
 func (r *rig) flood(t testing.TB, n int) {
 	t.Helper()
 	var ids []string
@@ -453,10 +458,10 @@ func (r *rig) flood(t testing.TB, n int) {
 		for i := range n {
 			id := ids[i%len(ids)]
 			body := []string{
-				about(id, "EC2 Spot Instance Interruption Warning"), about(id, "EC2 Instance Rebalance Recommendation"),
-				about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"pending"`), about(fmt.Sprintf("i-f%016x", i), stateChange,
+				instanceMessage(id, "EC2 Spot Instance Interruption Warning"), instanceMessage(id, "EC2 Instance Rebalance Recommendation"),
+				instanceMessage(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"pending"`), instanceMessage(fmt.Sprintf("i-f%016x", i), stateChange,
 					`,"state":"running"`),
-				scheduled(id, ""), eventOf("aws.s3", "Object Created", "{}"), `{"source":`,
+				healthMessage(id, ""), eventBridgeMessage("aws.s3", "Object Created", "{}"), `{"source":`,
 			}[i%7]
 			if _, err := r.estate.Region.SQS.SendMessage(now, testQueue, body); err != nil {
 				t.Fatal(err)
@@ -477,20 +482,20 @@ func (r *rig) drainQueue(t testing.TB) {
 	}()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	m := r.Interruption.Metrics // SQS deletes a message some time before its answer arrives
-	for (r.inQueue(t) > 0 || counted(t, m.Deleted) < counted(t, m.Received)) && ctx.Err() == nil {
+	m := r.Interruption.Metrics // SQS deletes a message before its answer arrives, and the loop counts it afterwards
+	for (r.queueLength(t) > 0 || metricCount(t, m.Deleted) < metricCount(t, m.Received)) && ctx.Err() == nil {
 		<-tick.C
 	}
 	stop()
 	<-ended
-	if n := r.inQueue(t); n > 0 {
+	if n := r.queueLength(t); n > 0 {
 		t.Fatalf("%d messages are left\n%s", n, r.log)
 	}
 }
 
-// TestThousandMessages: the loop makes as few calls as SQS allows, one per ten messages to receive and one to delete, and
-// writes no claim twice. BenchmarkMessages measures the speed.
-func TestThousandMessages(t *testing.T) {
+// TestManyMessages: the loop makes as few calls as SQS allows: one to receive ten messages, and one to delete ten messages.
+// It writes no claim twice. BenchmarkMessages measures the speed.
+func TestManyMessages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.withQueue(t)
@@ -504,20 +509,20 @@ func TestThousandMessages(t *testing.T) {
 		t.Errorf("%d calls to receive %d messages, and %d to delete them", receives, n, deletes)
 	}
 	if describes := calls["ec2:DescribeInstances"] - before["ec2:DescribeInstances"]; describes != 0 {
-		t.Errorf("EC2 was asked %d times about instances that start", describes)
+		t.Errorf("%d calls of DescribeInstances for instances that start, want none", describes)
 	}
 	if writes := r.fuse.count("patch nodeclaim"); writes != 100 {
 		t.Errorf("%d writes to mark 100 claims", writes)
 	}
 	m := r.Claims.Metrics
-	if got, deleted := counted(t, m.Received), counted(t, m.Deleted); got != n || deleted != n {
+	if got, deleted := metricCount(t, m.Received), metricCount(t, m.Deleted); got != n || deleted != n {
 		t.Errorf("received %d and deleted %d messages, want %d", got, deleted, n)
 	}
-	if broken, unknown := counted(t, m.Dropped, "unreadable"), counted(t, m.Dropped, "unknown_kind"); broken != n/7 || unknown != n/7 {
-		t.Errorf("dropped %d broken and %d unknown messages, want %d of each", broken, unknown, n/7)
+	if broken, unknown := metricCount(t, m.Dropped, "unreadable"), metricCount(t, m.Dropped, "unknown_kind"); broken != n/7 || unknown != n/7 {
+		t.Errorf("dropped %d unreadable messages and %d of an unknown kind, want %d of each", broken, unknown, n/7)
 	}
 	if lines := strings.Count(r.log.String(), "dropped a message"); lines != 1 {
-		t.Errorf("%d lines about broken messages, want 1", lines)
+		t.Errorf("%d log lines about dropped messages, want 1", lines)
 	}
 }
 
@@ -535,13 +540,13 @@ func BenchmarkMessages(b *testing.B) {
 	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "messages/s")
 }
 
-// behind is a cache that lags: its first lists show claims without their annotations.
-type behind struct {
+// laggingCache is a cache that lags behind: its first three lists show claims without their annotations.
+type laggingCache struct {
 	client.Reader
 	lists atomic.Int32
 }
 
-func (b *behind) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (b *laggingCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	err := b.Reader.List(ctx, list, opts...)
 	if claims, ok := list.(*karpv1.NodeClaimList); ok && b.lists.Add(1) <= 3 {
 		for n := range claims.Items {
@@ -551,15 +556,16 @@ func (b *behind) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return err
 }
 
-// TestMarkThatTheCacheDoesNotShowYet: a claim that was marked a moment ago is drained although the cache lags behind.
+// TestMarkThatTheCacheDoesNotShowYet: a claim that was marked a moment ago is drained, although the cache does not show the
+// mark yet.
 func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
 	t.Parallel()
-	r := spotNode(t, "t3.medium", "m5.large")
+	r := newSpotRig(t, "t3.medium", "m5.large")
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	ctx, stop := context.WithCancel(t.Context())
 	r.Interruption.Wake = make(chan struct{}, 1) // Start does the same
-	r.read(t)
-	r.Interruption.Cache = &behind{Reader: r.api}
+	r.processQueue(t)
+	r.Interruption.Cache = &laggingCache{Reader: r.api}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -574,6 +580,6 @@ func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
 	stop()
 	<-ended
 	if !isDisruptedNode(r.nodes(t)[0]) {
-		t.Errorf("the node is not closed 20 s after the notice\n%s", r.log)
+		t.Errorf("the node is not tainted 20 s after the interruption message\n%s", r.log)
 	}
 }

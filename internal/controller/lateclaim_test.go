@@ -34,14 +34,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// lateRig is a rig in fake time, in whose cluster no role is mapped, with Diagnoses running.
+// lateRig is a rig in fake time with the loop Diagnoses. The cluster maps no IAM role, so that no node can join.
 type lateRig struct {
 	*rig
-	counts   *counting
+	calls    *callRecorder
 	registry *prometheus.Registry // of the metrics of Diagnoses
 }
 
-// failures returns how many claims are counted as late.
+// failures returns how many claims the metric joiner_join_failures_total counts.
 func (l *lateRig) failures(t *testing.T) (sum float64) {
 	t.Helper()
 	families, err := l.registry.Gather()
@@ -58,22 +58,22 @@ func (l *lateRig) failures(t *testing.T) (sum float64) {
 	return sum
 }
 
-// counting is a connection to AWS that records when each call was made.
-type counting struct {
+// callRecorder records when each call to AWS was made.
+type callRecorder struct {
 	http.RoundTripper
 	mu sync.Mutex
 	at []time.Time
 }
 
-func (c *counting) RoundTrip(q *http.Request) (*http.Response, error) {
+func (c *callRecorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	c.at = append(c.at, time.Now())
 	c.mu.Unlock()
 	return c.RoundTripper.RoundTrip(q)
 }
 
-// reset forgets the recorded calls, and returns how many there were and the most in one second.
-func (c *counting) reset() (calls, most int) {
+// reset forgets the recorded calls. It returns how many there were, and how many within one second at most.
+func (c *callRecorder) reset() (calls, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.at {
@@ -89,15 +89,15 @@ func (c *counting) reset() (calls, most int) {
 	return calls, most
 }
 
-// newLateRig must be called within a synctest bubble. AWS refuses the controller the denied permissions. Without types the
-// region offers m5.large.
+// newLateRig returns a rig whose node class has the given preflight mode. Without types the region offers m5.large. It must
+// be called within a synctest bubble.
 func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	t.Helper()
 	if len(types) == 0 {
 		types = []string{"m5.large"}
 	}
 	r := makeRig(t, types)
-	r.url, r.wire = "http://aws.example", line{rig: r, fuse: r.fuse}
+	r.url, r.transport = "http://aws.example", fusedTransport{rig: r, fuse: r.fuse}
 	r.Do(func(w *world.World, now time.Time) {
 		_, err := r.estate.Region.EKS.CreateCluster(now,
 			ekscluster.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
@@ -118,7 +118,7 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 			}
 		}
 	})
-	l := &lateRig{rig: r, counts: &counting{RoundTripper: r.wire}}
+	l := &lateRig{rig: r, calls: &callRecorder{RoundTripper: r.transport}}
 	l.restart(t)
 	return l
 }
@@ -128,8 +128,8 @@ func (l *lateRig) restart(t *testing.T) {
 	t.Helper()
 	l.start(t)
 	cfg := l.cfg()
-	cfg.HTTPClient = &http.Client{Transport: l.counts}
-	cfg.APIOptions = append(cfg.APIOptions, ratelimit.NewOne(ratelimit.Diagnosis(), nil).Keep)
+	cfg.HTTPClient = &http.Client{Transport: l.calls}
+	cfg.APIOptions = append(cfg.APIOptions, ratelimit.NewShared(ratelimit.DiagnosisRate(), nil).AddTo)
 	k, err := eks.New(cfg, testCluster)
 	if err != nil {
 		t.Fatal(err)
@@ -144,25 +144,25 @@ func (l *lateRig) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &diagnoser.Diagnoser{
-		Clients: collector.Clients{Kube: evidence.NewInsider(l.api, l.api), EKS: k,
+		Clients: collector.Clients{Kube: evidence.NewCacheReader(l.api, l.api), EKS: k,
 			IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
-			Cluster: testCluster, Region: testRegion, Patience: diagnoser.DiagnosisPatience},
-		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
+			Cluster: testCluster, Region: testRegion, Patience: diagnoser.QueryTimeout},
+		Cache: l.api, Cluster: l.Claims.Cluster, LaunchBackoff: l.Claims.LaunchBackoff, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Events: l.events, Metrics: numbers, Log: l.Claims.Log,
 	}
-	l.Claims.Holds.Cache = l.api
+	l.Claims.LaunchBackoff.Cache = l.api
 	l.Diagnoses, l.Claims.Diagnoses, l.Moves.Diagnoses, l.NodeClasses.Diagnoses = d, d, d, d
 }
 
-// look runs Diagnoses once, and reconciles the claims that it wakes.
-func (l *lateRig) look(t *testing.T) {
+// diagnose runs the loop Diagnoses once, and reconciles the claims for which the loop requests it.
+func (l *lateRig) diagnose(t *testing.T) {
 	t.Helper()
 	if err := l.Diagnoses.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for {
 		select {
-		case e := <-l.Diagnoses.Channel(&l.Diagnoses.Late):
+		case e := <-l.Diagnoses.Channel(&l.Diagnoses.ClaimsToReconcile):
 			if _, err := l.Claims.Reconcile(t.Context(), named(e.Object.GetName())); err != nil {
 				t.Fatal(err)
 			}
@@ -184,14 +184,14 @@ func (l *lateRig) mapRole(t *testing.T) {
 	})
 }
 
-// pool reconciles the NodePool, and returns its condition about launches.
-func (l *lateRig) pool(t *testing.T) metav1.Condition {
+// poolHealth reconciles the NodePool, and returns its condition NodeRegistrationHealthy.
+func (l *lateRig) poolHealth(t *testing.T) metav1.Condition {
 	t.Helper()
-	return l.poolSays(t, karpv1.ConditionNodeRegistrationHealthy)
+	return l.poolCondition(t, karpv1.ConditionNodeRegistrationHealthy)
 }
 
-// poolSays reconciles the NodePool, and returns one of its conditions.
-func (l *lateRig) poolSays(t *testing.T, condition string) metav1.Condition {
+// poolCondition reconciles the NodePool, and returns one of its conditions.
+func (l *lateRig) poolCondition(t *testing.T, condition string) metav1.Condition {
 	t.Helper()
 	if _, err := l.Pools.Reconcile(t.Context(), named("apps")); err != nil {
 		t.Fatal(err)
@@ -204,11 +204,12 @@ func (l *lateRig) poolSays(t *testing.T, condition string) metav1.Condition {
 	return c
 }
 
-// launch plans n pods, each of which needs an instance of its own, and launches the planned nodes.
-func (l *lateRig) launch(t *testing.T, from, n int) {
+// launchPods creates n pods, each of which needs an instance of its own, and launches the planned nodes. The names of the
+// pods are numbered, beginning with from.
+func (l *lateRig) launchPods(t *testing.T, from, n int) {
 	t.Helper()
 	for i := range n {
-		l.pending(t, fmt.Sprint("web-", from+i), "1500m", "1Gi")
+		l.addPendingPod(t, fmt.Sprint("web-", from+i), "1500m", "1Gi")
 	}
 	l.plan(t)
 	l.launchAll(t)
@@ -216,96 +217,97 @@ func (l *lateRig) launch(t *testing.T, from, n int) {
 
 const unmapped = "node role node is not mapped"
 
-// TestThousandLate: a thousand claims that are late for one cause report it for the cost of one diagnosis, at five calls a
-// second at most, and nothing more is launched.
+// TestThousandLate: a thousand instances do not join for one cause. Each claim reports the cause after 90 s, but there is only
+// one diagnosis, with at most five calls to AWS per second. Nothing more is launched.
 func TestThousandLate(t *testing.T) {
 	t.Parallel()
 	embedded(t)
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightWarn)
-		l.classes(t)
-		l.launch(t, 0, 1000)
+		l.reconcileClassAndPool(t)
+		l.launchPods(t, 0, 1000)
 		for _, wait := range []time.Duration{15 * time.Second, 70 * time.Second} {
 			time.Sleep(wait)
-			l.look(t) // the class is checked, and no claim is late
-			if calls, most := l.counts.reset(); calls == 0 || calls > 22 || most > 5 {
-				t.Errorf("%d calls before a claim is late, %d in one second", calls, most)
+			l.diagnose(t) // checks the class; no claim is late yet
+			if calls, most := l.calls.reset(); calls == 0 || calls > 22 || most > 5 {
+				t.Errorf("%d calls before a claim is late, up to %d per second", calls, most)
 			}
 		}
-		if told := l.events.has("NodeClaim/" + string(kubeclient.ReasonNotJoining)); told != "" {
-			t.Errorf("told before 90 s: %s", told)
+		if event := l.events.find("NodeClaim/" + string(kubeclient.ReasonNotJoining)); event != "" {
+			t.Errorf("reported before 90 s: %s", event)
 		}
 		time.Sleep(6 * time.Second)
-		l.look(t)
-		if calls, _ := l.counts.reset(); calls != 0 {
+		l.diagnose(t)
+		if calls, _ := l.calls.reset(); calls != 0 {
 			t.Errorf("%d calls although the report was still valid", calls)
 		}
-		told := map[string]int{}
+		conditions := map[string]int{}
 		for _, claim := range l.claims(t) {
 			c, _ := claim.StatusConditions().Find(karpv1.ConditionRegistered)
-			told[string(c.Status)+" "+c.Reason]++
+			conditions[string(c.Status)+" "+c.Reason]++
 			if !strings.Contains(c.Message, unmapped) || !strings.Contains(c.Message, "Fix: aws eks create-access-entry") {
-				t.Fatalf("%s says %s", claim.Name, c.Message)
+				t.Fatalf("condition of %s: %s", claim.Name, c.Message)
 			}
 		}
-		if told["Unknown AUTH_2"] != 1000 {
-			t.Errorf("the conditions: %v", told)
+		if conditions["Unknown AUTH_2"] != 1000 {
+			t.Errorf("conditions of the claims: %v", conditions)
 		}
 		if n := l.failures(t); n != 1000 {
-			t.Errorf("%v failures are counted", n)
+			t.Errorf("%v failures are counted, want 1000", n)
 		}
 		if n := strings.Count(l.log.String(), "instances have not joined the cluster in time"); n != 1 {
-			t.Errorf("logged %d times:\n%s", n, l.log)
+			t.Errorf("the cause is logged %d times, want once:\n%s", n, l.log)
 		}
 		for _, kind := range []string{"NodeClaim", "NodePool", "Pod"} {
-			if l.events.has(kind+"/"+string(kubeclient.ReasonNotJoining), unmapped) == "" {
+			if l.events.find(kind+"/"+string(kubeclient.ReasonNotJoining), unmapped) == "" {
 				t.Errorf("no event on the %s", kind)
 			}
 		}
-		many := len(l.events.told)
-		l.launch(t, 1000, 1)
+		before := len(l.events.emitted)
+		l.launchPods(t, 1000, 1)
 		if n := len(l.claims(t)); n != 1000 {
-			t.Errorf("%d claims: more was launched", n)
+			t.Errorf("%d claims, want 1000: another one was created", n)
 		}
-		time.Sleep(diagnoser.AgainSick)
-		began := time.Now()
-		l.look(t) // another report, with the consoles of the late instances
-		if calls, most := l.counts.reset(); calls == 0 || calls > 30 || most > 5 || time.Since(began) > 10*time.Second {
-			t.Errorf("%d calls for a thousand claims, %d in one second, %s in all", calls, most, time.Since(began))
+		time.Sleep(diagnoser.IntervalWithFindings)
+		start := time.Now()
+		l.diagnose(t) // another report, with the console output of the late instances
+		if calls, most := l.calls.reset(); calls == 0 || calls > 30 || most > 5 || time.Since(start) > 10*time.Second {
+			t.Errorf("%d calls for a thousand claims, up to %d per second, in %s", calls, most, time.Since(start))
 		}
-		if again := strings.Join(l.events.told[many:], "\n"); strings.Contains(again, string(kubeclient.ReasonNotJoining)) {
+		if again := strings.Join(l.events.emitted[before:], "\n"); strings.Contains(again, string(kubeclient.ReasonNotJoining)) {
 			t.Errorf("reported again: %s", again)
 		}
 	})
 }
 
-// TestLaunchLoop: when the cause is known, only one canary is launched after each pause, and each pause is longer. The same
-// applies to a process that has just started. When the cause is gone, everything is launched at once.
-func TestLaunchLoop(t *testing.T) {
+// TestCanariesOfAKnownCause: while instances do not join for a known cause, only one canary is launched after each pause, and
+// each pause is longer. The same applies to a process that has just started. When the cause is fixed, all pending pods get
+// nodes.
+func TestCanariesOfAKnownCause(t *testing.T) {
 	t.Parallel()
 	embedded(t)
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightOff)
-		l.classes(t)
-		l.launch(t, 0, 2)
-		bought := 2
+		l.reconcileClassAndPool(t)
+		l.launchPods(t, 0, 2)
+		launched := 2
 		var last time.Time
 		for round, want := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute} {
-			began := l.newestClaim(t)
+			created := l.newestClaimTime(t)
 			l.passTime(t, 3*time.Minute)
-			c := l.pool(t)
+			c := l.poolHealth(t)
 			if c.Reason != "AUTH_2" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, unmapped) ||
 				!strings.Contains(c.Message, "the next try is at ") {
-				t.Fatalf("round %d: the pool says %s %s: %s", round, c.Status, c.Reason, c.Message)
+				t.Fatalf("round %d: the condition of the pool is %s %s: %s", round, c.Status, c.Reason, c.Message)
 			}
 			l.restart(t)
-			l.classes(t)
-			last = l.untilBought(t, bought)
-			if pause := last.Sub(began.Add(lifecycle.RegistrationTimeout)); pause < want || pause > want+time.Minute {
-				t.Errorf("round %d: launched again %s after the last was terminated, want %s", round, pause, want)
+			l.reconcileClassAndPool(t)
+			last = l.untilLaunched(t, launched)
+			if pause := last.Sub(created.Add(lifecycle.RegistrationTimeout)); pause < want || pause > want+time.Minute {
+				t.Errorf("round %d: an instance was launched %s after the previous one was terminated, want %s", round, pause, want)
 			}
-			if bought++; len(l.instances()) != 1 {
-				t.Fatalf("round %d: %d instances, one canary is right", round, len(l.instances()))
+			if launched++; len(l.instances()) != 1 {
+				t.Fatalf("round %d: %d instances, want one canary", round, len(l.instances()))
 			}
 		}
 		l.passTime(t, 2*time.Minute)
@@ -314,62 +316,63 @@ func TestLaunchLoop(t *testing.T) {
 		if n := len(l.claims(t)); n != 2 {
 			t.Errorf("%d claims half a minute after the fix, want 2:\n%s", n, l.log)
 		}
-		if c := l.pool(t); strings.Contains(c.Message, unmapped) {
+		if c := l.poolHealth(t); strings.Contains(c.Message, unmapped) {
 			t.Errorf("the pool still has the condition %s", c.Message)
 		}
 	})
 }
 
-// TestMendedIsTried: an instance launched before its node class was changed says nothing about the present class, even if it
-// is judged after the change, or after a restart: the next instance is launched at once.
-func TestMendedIsTried(t *testing.T) {
+// TestFixedClassIsTried: an instance that was launched before its node class was changed does not hold the pool, although the
+// instance is diagnosed again after the change or after a restart. The next instance is launched at once.
+func TestFixedClassIsTried(t *testing.T) {
 	t.Parallel()
 	embedded(t)
 	for _, restarts := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLateRig(t, awsv1.PreflightOff)
 			l.mapRole(t)
-			l.classes(t)
-			l.launch(t, 0, 1)
+			l.reconcileClassAndPool(t)
+			l.launchPods(t, 0, 1)
 			l.Do(func(w *world.World, _ time.Time) {
 				for _, i := range l.estate.Region.Instances.All() {
 					w.AppendConsole(i.ID, "/opt/agent: cannot execute binary file: Exec format error\n")
 				}
 			})
 			l.passTime(t, 3*time.Minute)
-			if c := l.pool(t); c.Reason != "ARCH_3" || !strings.Contains(c.Message, "the next try is at ") {
+			if c := l.poolHealth(t); c.Reason != "ARCH_3" || !strings.Contains(c.Message, "the next try is at ") {
 				t.Fatalf("condition of the pool: %s: %s", c.Reason, c.Message)
 			}
 			class := l.class(t)
-			data := "#!/bin/bash\necho mended"
+			data := "#!/bin/bash\necho fixed"
 			class.Spec.UserData = &data
 			class.Generation++
 			if err := l.api.Update(t.Context(), class); err != nil {
 				t.Fatal(err)
 			}
-			l.classes(t)
+			l.reconcileClassAndPool(t)
 			l.passTime(t, 10*time.Second) // the earlier instance is still there, and still late
 			if restarts {
 				l.restart(t)
-				l.classes(t)
+				l.reconcileClassAndPool(t)
 				l.passTime(t, 10*time.Second)
 			}
-			if c := l.pool(t); strings.Contains(c.Message, "the next try is at ") {
-				t.Errorf("fixed, condition of the pool: %s: %s", c.Reason, c.Message)
+			if c := l.poolHealth(t); strings.Contains(c.Message, "the next try is at ") {
+				t.Errorf("condition of the pool after the class was changed: %s: %s", c.Reason, c.Message)
 			}
 			claim := l.claims(t)[0]
 			if err := l.api.Delete(t.Context(), &claim); err != nil {
 				t.Fatal(err)
 			}
 			deleted := time.Now()
-			if bought := l.untilBought(t, 1); bought.Sub(deleted) > 30*time.Second {
-				t.Errorf("launched again after %s:\n%s", bought.Sub(deleted), l.log)
+			if launched := l.untilLaunched(t, 1); launched.Sub(deleted) > 30*time.Second {
+				t.Errorf("the next instance was launched after %s:\n%s", launched.Sub(deleted), l.log)
 			}
 		})
 	}
 }
 
-func (l *lateRig) newestClaim(t *testing.T) time.Time {
+// newestClaimTime returns the latest creation time of a claim.
+func (l *lateRig) newestClaimTime(t *testing.T) time.Time {
 	t.Helper()
 	var out time.Time
 	for _, c := range l.claims(t) {
@@ -380,53 +383,54 @@ func (l *lateRig) newestClaim(t *testing.T) time.Time {
 	return out
 }
 
-// passTime runs all loops for a while, each second.
+// passTime runs all loops every five seconds, for the given time.
 func (l *lateRig) passTime(t *testing.T, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Second) {
-		l.turn(t)
+		l.runLoops(t)
 	}
 }
 
-func (l *lateRig) turn(t *testing.T) {
+// runLoops runs all loops once.
+func (l *lateRig) runLoops(t *testing.T) {
 	t.Helper()
-	l.look(t)
-	l.pool(t)
+	l.diagnose(t)
+	l.poolHealth(t)
 	l.plan(t)
-	l.work(t)
+	l.reconcileClaims(t)
 }
 
-// untilBought runs all loops until one more instance has been launched than before, and returns when.
-func (l *lateRig) untilBought(t *testing.T, before int) time.Time {
+// untilLaunched runs all loops until more instances have been launched in all than before, and returns the time.
+func (l *lateRig) untilLaunched(t *testing.T, before int) time.Time {
 	t.Helper()
 	for range 2000 {
-		l.turn(t)
-		if len(l.instances()) > 0 && l.everBought() > before {
+		l.runLoops(t)
+		if len(l.instances()) > 0 && l.launchedSoFar() > before {
 			return time.Now()
 		}
 		time.Sleep(5 * time.Second)
 	}
-	t.Fatal("nothing is ever launched again")
+	t.Fatal("no further instance is launched")
 	return time.Time{}
 }
 
-// everBought returns how many instances have been launched.
-func (l *lateRig) everBought() int {
+// launchedSoFar returns how many instances have been launched in all, from the log.
+func (l *lateRig) launchedSoFar() int {
 	n := 0
 	l.Do(func(*world.World, time.Time) { n = strings.Count(l.log.String(), `"msg":"launched NodeClaim"`) })
 	return n
 }
 
-// TestAheadOfLaunches: findings that certainly keep nodes from joining are reported before anything is launched, and
-// launches wait for a fix. In warn mode launches do not wait, and missing read permissions block nothing.
-func TestAheadOfLaunches(t *testing.T) {
+// TestFindingsBeforeLaunches: findings that certainly prevent nodes from joining are reported before any launch, and launches
+// wait for a fix. Launches do not wait in warn mode, or if a permission to read is missing.
+func TestFindingsBeforeLaunches(t *testing.T) {
 	t.Parallel()
 	embedded(t)
 	for name, c := range map[string]struct {
 		mode   string
 		denied string
 		ready  metav1.ConditionStatus
-		told   string // reason of PreflightPassed
+		reason string // of the class's condition PreflightPassed
 	}{
 		"enforced": {awsv1.PreflightEnforce, "", metav1.ConditionFalse, "AUTH_2"},
 		"warned":   {awsv1.PreflightWarn, "", metav1.ConditionTrue, "AUTH_2"},
@@ -440,35 +444,35 @@ func TestAheadOfLaunches(t *testing.T) {
 				if c.denied != "" {
 					l.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: c.denied}} })
 				}
-				l.classes(t)
+				l.reconcileClassAndPool(t)
 				if ready, _ := l.class(t).StatusConditions().Find(karpv1.ConditionReady); (ready.Status == metav1.ConditionTrue) != (c.mode != awsv1.PreflightEnforce) {
-					t.Errorf("before the first pass it is %s: %s", ready.Status, ready.Message)
+					t.Errorf("before the first pass, Ready of the class is %s: %s", ready.Status, ready.Message)
 				}
-				l.look(t)
-				l.classes(t)
+				l.diagnose(t)
+				l.reconcileClassAndPool(t)
 				conditions := l.class(t).StatusConditions()
 				ready, _ := conditions.Find(karpv1.ConditionReady)
 				passed, _ := conditions.Find(awsv1.ConditionPreflightPassed)
-				if ready.Status != c.ready || passed.Reason != c.told {
+				if ready.Status != c.ready || passed.Reason != c.reason {
 					t.Errorf("Ready is %s, %s; PreflightPassed is %s: %s", ready.Status, ready.Message, passed.Reason, passed.Message)
 				}
-				l.launch(t, 0, 1)
+				l.launchPods(t, 0, 1)
 				if held := len(l.instances()) == 0; held != (c.ready == metav1.ConditionFalse) {
-					t.Errorf("%d instances", len(l.instances()))
+					t.Errorf("%d instances, and the class should be Ready=%s", len(l.instances()), c.ready)
 				}
 				if c.ready == metav1.ConditionTrue {
 					return
 				}
-				ofPool := l.poolReady(t)
-				if !strings.Contains(ofPool.Message, unmapped) || !strings.Contains(l.refusal(t), unmapped) {
-					t.Errorf("condition of the pool: %s, the pod is told %s", ofPool.Message, l.refusal(t))
+				ofPool := l.poolClassReady(t)
+				if !strings.Contains(ofPool.Message, unmapped) || !strings.Contains(l.refusalText(t), unmapped) {
+					t.Errorf("the cause is missing in the condition of the pool: %s, or in the event of the pod: %s", ofPool.Message, l.refusalText(t))
 				}
 				l.mapRole(t)
-				time.Sleep(diagnoser.AgainSick)
-				l.look(t)
-				l.classes(t)
+				time.Sleep(diagnoser.IntervalWithFindings)
+				l.diagnose(t)
+				l.reconcileClassAndPool(t)
 				l.plan(t)
-				l.work(t)
+				l.reconcileClaims(t)
 				if n := len(l.instances()); n != 1 {
 					t.Errorf("%d instances after the fix: %s", n, l.log)
 				}
@@ -477,8 +481,8 @@ func TestAheadOfLaunches(t *testing.T) {
 	}
 }
 
-// refusal returns the event on the first pod that cannot be scheduled.
-func (l *lateRig) refusal(t *testing.T) string {
+// refusalText returns the text of the event on the first pod that a plan refuses; empty if it refuses none.
+func (l *lateRig) refusalText(t *testing.T) string {
 	t.Helper()
 	snapshot, err := l.Provisioner.Cluster.Snapshot(t.Context(), time.Now(), l.Market.Market(time.Now()))
 	if err != nil {
@@ -490,38 +494,39 @@ func (l *lateRig) refusal(t *testing.T) string {
 	return ""
 }
 
-func (l *lateRig) poolReady(t *testing.T) metav1.Condition {
+// poolClassReady reconciles the NodePool, and returns its condition NodeClassReady.
+func (l *lateRig) poolClassReady(t *testing.T) metav1.Condition {
 	t.Helper()
-	return l.poolSays(t, karpv1.ConditionNodeClassReady)
+	return l.poolCondition(t, karpv1.ConditionNodeClassReady)
 }
 
-// TestDisproved: nodes that join or stay ready overrule the findings.
-func TestDisproved(t *testing.T) {
+// TestReadyNodeDisprovesFinding: a finding makes its class unready, until a node of the class is still ready ProvenAfter later.
+func TestReadyNodeDisprovesFinding(t *testing.T) {
 	t.Parallel()
 	embedded(t)
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightWarn)
-		l.classes(t)
-		l.launch(t, 0, 1)
+		l.reconcileClassAndPool(t)
+		l.launchPods(t, 0, 1)
 		l.join(t)
-		l.work(t)
+		l.reconcileClaims(t)
 		class := l.class(t)
 		class.Annotations = nil
 		if err := l.api.Update(t.Context(), class); err != nil {
 			t.Fatal(err)
 		}
 		isReady := func() bool {
-			l.look(t)
-			l.classes(t)
+			l.diagnose(t)
+			l.reconcileClassAndPool(t)
 			return l.class(t).StatusConditions().IsReady()
 		}
 		time.Sleep(time.Minute)
 		if isReady() {
-			t.Error("the finding is ignored while it is young")
+			t.Error("the class is ready although ProvenAfter has not passed since the finding")
 		}
 		time.Sleep(nodeclass.ProvenAfter + time.Second)
 		if !isReady() {
-			t.Errorf("a node is ready all the time, and the class is not: %+v", l.class(t).Status.Conditions)
+			t.Errorf("the class is not ready although a node has been ready all the time: %+v", l.class(t).Status.Conditions)
 		}
 		var nodes corev1.NodeList
 		if err := l.api.List(t.Context(), &nodes); err != nil || len(nodes.Items) != 1 {
@@ -532,7 +537,7 @@ func TestDisproved(t *testing.T) {
 			t.Fatal(err)
 		}
 		if isReady() {
-			t.Error("the node is ready no more, and the finding is ignored")
+			t.Error("the class is ready although its node is no longer ready")
 		}
 	})
 }

@@ -8,43 +8,43 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestMovesHeedPoolsThatWait: moves launch nothing for a pool that waits because its instances do not join. After the pause
-// one move is tried as the canary.
-func TestMovesHeedPoolsThatWait(t *testing.T) {
+// TestMovesHonorLaunchBackoff: moves launch nothing for a pool that waits because its instances do not join. After the pause,
+// one move is started, and its replacement is the canary.
+func TestMovesHonorLaunchBackoff(t *testing.T) {
 	t.Parallel()
-	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
-	f.slow = true
-	until, _ := f.Moves.Holds.Explained(f.now(), "apps",
-		poolhealth.Explained{Check: "AUTH-5", Cause: "its role is not mapped", Bought: f.now(), Over: f.now().Add(time.Minute)})
-	before := f.text(t)
+	f := newReplicaRig(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	f.noJoin = true
+	until, _ := f.Moves.LaunchBackoff.RecordCause(f.now(), "apps",
+		poolhealth.KnownCause{Check: "AUTH-5", Cause: "its role is not mapped", LaunchedAt: f.now(), EndsAt: f.now().Add(time.Minute)})
+	before := f.describe(t)
 	for range 3 {
 		f.round(t)
 	}
-	if f.text(t) != before {
-		t.Fatalf("something was launched for a pool that waits\n%s\n%s", f.text(t), f.tail())
+	if f.describe(t) != before {
+		t.Fatalf("an instance was launched for a pool that waits\n%s\n%s", f.describe(t), f.tail())
 	}
 	f.ahead += until.Sub(f.now())
-	f.lead(t)
-	if n := counted(t, f.Moves.Metrics.Begun, "Underutilized"); n != 1 {
+	f.runDisruption(t)
+	if n := metricCount(t, f.Moves.Metrics.Started, "Underutilized"); n != 1 {
 		t.Fatalf("%d moves were started after the pause, want one\n%s", n, f.tail())
 	}
-	if until, _ := f.Moves.Holds.Held(f.now(), "apps"); until.IsZero() {
-		t.Error("the first instance after the pause is not a canary")
+	if until, _ := f.Moves.LaunchBackoff.Held(f.now(), "apps"); until.IsZero() {
+		t.Error("the pool is not held after the first launch, which must be a canary")
 	}
 }
 
-// TestOneMachineIsACanary: of the nodes planned after a pause only one is launched for the waiting pool, and all of other
-// pools.
-func TestOneMachineIsACanary(t *testing.T) {
+// TestCanaryIsOneNode: after the pause of a pool, only one planned node of the pool may be launched. Planned nodes of other
+// pools are not affected.
+func TestCanaryIsOneNode(t *testing.T) {
 	t.Parallel()
 	var h poolhealth.LaunchBackoff
 	now := time.Now()
-	until, _ := h.Explained(now, "a", poolhealth.Explained{Check: "AUTH-5", Bought: now, Over: now})
+	until, _ := h.RecordCause(now, "a", poolhealth.KnownCause{Check: "AUTH-5", LaunchedAt: now, EndsAt: now})
 	two := []packing.PlannedNode{{Pool: "a"}, {Pool: "a"}}
-	if h.Allows(two[:1], now) || !h.Allows([]packing.PlannedNode{{Pool: "b"}, {Pool: "b"}}, now) || !h.Allows(nil, now) {
-		t.Error("it is not pool a alone that waits")
+	if h.Admit(two[:1], now) || !h.Admit([]packing.PlannedNode{{Pool: "b"}, {Pool: "b"}}, now) || !h.Admit(nil, now) {
+		t.Error("not exactly pool a waits")
 	}
-	if h.Allows(two, until) || !h.Allows(two[:1], until) || h.Allows(two[:1], until) {
-		t.Error("after the pause, not exactly one instance is launched")
+	if h.Admit(two, until) || !h.Admit(two[:1], until) || h.Admit(two[:1], until) {
+		t.Error("after the pause, not exactly one node may be launched")
 	}
 }

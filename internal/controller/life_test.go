@@ -14,38 +14,38 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
-// TestPodGetsNode is the main scenario from end to end: a pending pod, a claim, an instance, a Node, and all of them removed
-// again with the pod.
+// TestPodGetsNode is the main scenario from end to end: a pending pod gets a claim, an instance and a Node. When the pod is
+// deleted, all of them are removed.
 func TestPodGetsNode(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "t3.large", "t4g.medium")
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
 	if n := len(r.claims(t)); n != 1 {
 		t.Fatalf("%d claims for one pod\n%s", n, r.log)
 	}
 
-	r.work(t)
-	claim, bought := r.claims(t)[0], r.instances()
-	if len(bought) != 1 || claim.Status.ProviderID != "aws:///"+bought[0].Zone+"/"+bought[0].ID {
-		t.Fatalf("launched %d instances, the claim has %q\n%s", len(bought), claim.Status.ProviderID, r.log)
+	r.reconcileClaims(t)
+	claim, launched := r.claims(t)[0], r.instances()
+	if len(launched) != 1 || claim.Status.ProviderID != "aws:///"+launched[0].Zone+"/"+launched[0].ID {
+		t.Fatalf("launched %d instances, the claim has %q\n%s", len(launched), claim.Status.ProviderID, r.log)
 	}
 	for key, want := range map[string]string{
 		corev1.LabelInstanceTypeStable: "t4g.medium", // the cheapest
 		corev1.LabelArchStable:         "arm64", "team": "a", karpv1.LabelNodePool: "apps", karpv1.LabelCapacityType: "on-demand",
-		corev1.LabelTopologyZone: bought[0].Zone, awsv1.LabelNodeClass: "default", awsv1.LabelInstanceFamily: "t4g",
+		corev1.LabelTopologyZone: launched[0].Zone, awsv1.LabelNodeClass: "default", awsv1.LabelInstanceFamily: "t4g",
 	} {
 		if got := claim.Labels[key]; got != want {
 			t.Errorf("label %s of the claim is %q, want %q", key, got, want)
 		}
 	}
-	if data := bought[0].UserData; !strings.Contains(data, "karpenter.sh/unregistered") || !strings.Contains(data, "https://api.example") {
-		t.Errorf("the user data does not lead to the cluster:\n%s", data)
+	if data := launched[0].UserData; !strings.Contains(data, "karpenter.sh/unregistered") || !strings.Contains(data, "https://api.example") {
+		t.Errorf("the user data lacks the unregistered taint or the endpoint of the cluster:\n%s", data)
 	}
 
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	node := r.nodes(t)[0]
 	if nodeclaim.HasTaint(&node, karpv1.TaintUnregistered) || !nodeclaim.HasTaint(&node, "team") ||
 		node.Labels[karpv1.LabelInitialized] != "true" ||
@@ -57,14 +57,14 @@ func TestPodGetsNode(t *testing.T) {
 	}
 
 	r.bind(t)
-	r.empty(t)
+	r.removeEmptyNodes(t)
 	if c := r.claims(t)[0]; c.DeletionTimestamp != nil {
 		t.Fatal("a node with a pod on it was removed")
 	}
 	if err := r.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("ns")); err != nil {
 		t.Fatal(err)
 	}
-	r.empty(t)
+	r.removeEmptyNodes(t)
 	r.finish(t)
 	if len(r.instances())+len(r.claims(t))+len(r.nodes(t)) > 0 {
 		t.Errorf("remaining: %d instances, %d claims, %d nodes\n%s", len(r.instances()), len(r.claims(t)), len(r.nodes(t)), r.log)
@@ -74,12 +74,12 @@ func TestPodGetsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, err := r.Sweeper.Fleet.SweepTemplates(t.Context(), nil); err != nil || left != 0 {
-		t.Errorf("%d launch templates were left, %v", left, err)
+		t.Errorf("%d launch templates are left, %v", left, err)
 	}
 }
 
-// empty runs the loop that removes empty nodes until a node that can be removed is gone.
-func (r *rig) empty(t *testing.T) {
+// removeEmptyNodes runs the loop for empty nodes twice, so that it deletes the claims of nodes that are empty in both runs.
+func (r *rig) removeEmptyNodes(t *testing.T) {
 	t.Helper()
 	for range 2 {
 		if err := r.Emptiness.Pass(t.Context(), r.now()); err != nil {
@@ -88,27 +88,27 @@ func (r *rig) empty(t *testing.T) {
 	}
 }
 
-// finish reconciles claims until none is left, and lets the time pass that they ask for.
+// finish reconciles the claims until none is left. Between reconciles it lets the time pass until the last claim is due.
 func (r *rig) finish(t *testing.T) {
 	t.Helper()
 	for range 100 {
 		if len(r.claims(t)) == 0 {
 			return
 		}
-		r.ahead += r.work(t)
+		r.ahead += r.reconcileClaims(t)
 	}
 }
 
-// TestDeletedNodeTakesItsInstanceAlong: after kubectl delete node, the instance is terminated.
-func TestDeletedNodeTakesItsInstanceAlong(t *testing.T) {
+// TestInstanceOfADeletedNodeIsTerminated: after kubectl delete node, the pods are evicted and the instance is terminated.
+func TestInstanceOfADeletedNodeIsTerminated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.bind(t)
 	node := r.nodes(t)[0]
 	if err := r.api.Delete(t.Context(), &node); err != nil {

@@ -9,100 +9,101 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// recall is a client that caches lists until an object of the kind is written through it, as an informer does for the
-// controller. The fake API server behind it encodes each object for each list, which would take nine tenths of a long test.
-type recall struct {
+// listCache is a client that caches each list until an object of its kind is written through this client. It saves nine
+// tenths of the time of a long test, because the fake API server behind it encodes each object for each list.
+type listCache struct {
 	client.WithWatch
 
 	mu    sync.Mutex
 	lists map[reflect.Type]map[string]client.ObjectList // by kind and options
 }
 
-// List returns cached lists if it can. With UnsafeDisableDeepCopy the objects are shared, and must not be changed.
-func (r *recall) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// List returns the cached list, and reads it from the API server if it is not cached. With UnsafeDisableDeepCopy all
+// callers get the same objects, which they must not change.
+func (l *listCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	options := client.ListOptions{}
 	options.ApplyOptions(opts)
 	isShared := options.UnsafeDisableDeepCopy != nil && *options.UnsafeDisableDeepCopy
 	options.UnsafeDisableDeepCopy = nil
 	kind, key := reflect.TypeOf(list), fmt.Sprint(options)
-	known := r.lists[kind][key]
-	if known == nil {
-		known = reflect.New(kind.Elem()).Interface().(client.ObjectList)
-		if err := r.WithWatch.List(ctx, known, opts...); err != nil {
+	cached := l.lists[kind][key]
+	if cached == nil {
+		cached = reflect.New(kind.Elem()).Interface().(client.ObjectList)
+		if err := l.WithWatch.List(ctx, cached, opts...); err != nil {
 			return err
 		}
-		if r.lists == nil {
-			r.lists = map[reflect.Type]map[string]client.ObjectList{}
+		if l.lists == nil {
+			l.lists = map[reflect.Type]map[string]client.ObjectList{}
 		}
-		if r.lists[kind] == nil {
-			r.lists[kind] = map[string]client.ObjectList{}
+		if l.lists[kind] == nil {
+			l.lists[kind] = map[string]client.ObjectList{}
 		}
-		r.lists[kind][key] = known
+		l.lists[kind][key] = cached
 	}
 	if !isShared {
-		known = known.DeepCopyObject().(client.ObjectList)
+		cached = cached.DeepCopyObject().(client.ObjectList)
 	}
-	reflect.ValueOf(list).Elem().Set(reflect.ValueOf(known).Elem())
+	reflect.ValueOf(list).Elem().Set(reflect.ValueOf(cached).Elem())
 	return nil
 }
 
 // forget drops the lists of the object's kind.
-func (r *recall) forget(object client.Object) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (l *listCache) forget(object client.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	name := reflect.TypeOf(object).Elem().Name() + "List"
-	for kind := range r.lists {
+	for kind := range l.lists {
 		if kind.Elem().Name() == name {
-			delete(r.lists, kind)
+			delete(l.lists, kind)
 		}
 	}
 }
 
-func (r *recall) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	defer r.forget(o)
-	return r.WithWatch.Create(ctx, o, opts...)
+func (l *listCache) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	defer l.forget(o)
+	return l.WithWatch.Create(ctx, o, opts...)
 }
 
-func (r *recall) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
-	defer r.forget(o)
-	return r.WithWatch.Update(ctx, o, opts...)
+func (l *listCache) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	defer l.forget(o)
+	return l.WithWatch.Update(ctx, o, opts...)
 }
 
-func (r *recall) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-	defer r.forget(o)
-	return r.WithWatch.Patch(ctx, o, p, opts...)
+func (l *listCache) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	defer l.forget(o)
+	return l.WithWatch.Patch(ctx, o, p, opts...)
 }
 
-func (r *recall) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
-	defer r.forget(o)
-	return r.WithWatch.Delete(ctx, o, opts...)
+func (l *listCache) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+	defer l.forget(o)
+	return l.WithWatch.Delete(ctx, o, opts...)
 }
 
-func (r *recall) Status() client.SubResourceWriter { return r.SubResource("status") }
+func (l *listCache) Status() client.SubResourceWriter { return l.SubResource("status") }
 
-func (r *recall) SubResource(name string) client.SubResourceClient {
-	return recalled{r.WithWatch.SubResource(name), r}
+func (l *listCache) SubResource(name string) client.SubResourceClient {
+	return cachedSubresource{l.WithWatch.SubResource(name), l}
 }
 
-// recalled is a subresource of a recall, for example an eviction, which deletes a pod.
-type recalled struct {
+// cachedSubresource is a subresource of a listCache. A write to it drops cached lists too: an eviction deletes a pod.
+type cachedSubresource struct {
 	client.SubResourceClient
-	r *recall
+	lists *listCache
 }
 
-func (s recalled) Create(ctx context.Context, o, sub client.Object, opts ...client.SubResourceCreateOption) error {
-	defer s.r.forget(o)
+func (s cachedSubresource) Create(ctx context.Context, o, sub client.Object, opts ...client.SubResourceCreateOption) error {
+	defer s.lists.forget(o)
 	return s.SubResourceClient.Create(ctx, o, sub, opts...)
 }
 
-func (s recalled) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
-	defer s.r.forget(o)
+func (s cachedSubresource) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
+	defer s.lists.forget(o)
 	return s.SubResourceClient.Update(ctx, o, opts...)
 }
 
-func (s recalled) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-	defer s.r.forget(o)
+func (s cachedSubresource) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+	defer s.lists.forget(o)
 	return s.SubResourceClient.Patch(ctx, o, p, opts...)
 }

@@ -16,17 +16,18 @@ import (
 // boston is the name of a local zone.
 var boston = catalog.Zone{Name: "us-east-1-bos-1a", ID: "use1-bos1-az1"}
 
-// localRig is a rig with a subnet in a local zone that offers m5.large only, for a pool that accepts spot and on-demand.
+// localRig returns a rig with a subnet in a local zone, which offers only m5.large. The pool is restricted to this zone, and
+// accepts spot and on-demand.
 func localRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "m5.large", "c5.large")
 	r.Do(func(w *world.World, _ time.Time) {
 		market := w.Market(testRegion)
-		other, _ := market.Stock("c5.large")
-		for _, z := range r.estate.Region.Zones() {
-			other.Zones = append(other.Zones, z.Name)
+		c5, _ := market.Stock("c5.large")
+		for _, z := range r.estate.Region.Zones() { // not the local zone, which is added below
+			c5.Zones = append(c5.Zones, z.Name)
 		}
-		market.Offer(other)
+		market.Offer(c5)
 		r.estate.Region.AddZone(boston)
 		subnet, err := r.estate.Region.Network.CreateSubnet(r.estate.VPC.ID, boston.Name, "10.0.128.0/19",
 			map[string]string{"karpenter.sh/discovery": testCluster})
@@ -49,22 +50,23 @@ func localRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	r.Market.Offered = offered
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	return r
 }
 
-// TestLocalZone: in a local zone only types that it offers are launched, on-demand while there is no spot price.
+// TestLocalZone: in a local zone, only instance types that the zone offers are launched. They are on-demand, because there is
+// no spot price.
 func TestLocalZone(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
 	if zones := offerings.ZonesOf(r.class(t)); !slices.Contains(zones, boston) || len(zones) != 4 {
-		t.Fatalf("the class is in %v", zones)
+		t.Fatalf("the class has the zones %v", zones)
 	}
-	r.alone(t, "web", 2)
+	r.addLargePods(t, "web", 2)
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	if n := len(r.instances()); n != 2 {
-		t.Fatalf("%d instances\n%s", n, r.log)
+		t.Fatalf("%d instances, want 2\n%s", n, r.log)
 	}
 	for _, i := range r.instances() {
 		if i.Zone != boston.Name || i.Type != "m5.large" || i.Spot {
@@ -73,7 +75,7 @@ func TestLocalZone(t *testing.T) {
 	}
 	labels := r.claims(t)[0].Labels
 	if labels[corev1.LabelTopologyZone] != boston.Name || labels[catalog.LabelZoneID] != boston.ID {
-		t.Errorf("the claim is labelled %v", labels)
+		t.Errorf("the claim has the labels %v", labels)
 	}
 }
 
@@ -101,12 +103,12 @@ func TestLocalZoneSpot(t *testing.T) {
 		}
 	}
 	if len(got) != 2 || got["m5.large spot"] != 1 || got["m5.large on-demand"] != 1 {
-		t.Errorf("in the local zone there are %v", got)
+		t.Errorf("offerings in the local zone: %v, want one spot and one on-demand of m5.large", got)
 	}
-	r.alone(t, "web", 1)
+	r.addLargePods(t, "web", 1)
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	if i := r.instances(); len(i) != 1 || !i[0].Spot || i[0].Zone != boston.Name {
-		t.Errorf("launched %+v\n%s", i, r.log)
+		t.Errorf("launched %+v, want one spot instance in the local zone\n%s", i, r.log)
 	}
 }

@@ -14,28 +14,28 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestPricesOutliveRefreshes: a failed refresh keeps the previous prices; the age of the prices is reported after each refresh.
-func TestPricesOutliveRefreshes(t *testing.T) {
+// TestPricesOutliveFailedRefreshes: a failed refresh keeps the previous prices, and each refresh reports the age of the prices.
+func TestPricesOutliveFailedRefreshes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	numbers := prometheus.NewRegistry()
 	if err := numbers.Register(r.Market.Metrics.PricesAt); err != nil {
 		t.Fatal(err)
 	}
-	at := func(way string) float64 {
+	pricesAt := func(capacityType string) float64 { // Unix time of the prices; 0: never refreshed
 		families, err := numbers.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
-				if m.GetLabel()[0].GetValue() == way {
+				if m.GetLabel()[0].GetValue() == capacityType {
 					return m.GetGauge().GetValue()
 				}
 			}
 		}
-		t.Fatalf("there is no metric for the age of %s prices", way)
+		t.Fatalf("there is no metric for the age of %s prices", capacityType)
 		return 0
 	}
 	before := r.Market.Market(time.Now())
@@ -49,34 +49,36 @@ func TestPricesOutliveRefreshes(t *testing.T) {
 	}
 	deny("ec2:*")
 	if err := r.Market.Refresh(t.Context()); err == nil {
-		t.Error("a failed refresh is not logged")
+		t.Error("a refresh without permissions returns no error")
 	}
 	if diff := cmp.Diff(before, r.Market.Market(time.Now())); diff != "" {
-		t.Errorf("the refresh that failed has changed the market (-before +after):\n%s", diff)
+		t.Errorf("the failed refresh has changed the market (-before +after):\n%s", diff)
 	}
-	if at(catalog.Spot) != 0 || !strings.Contains(r.log.String(), `"spot":"unknown, on-demand price used"`) {
-		t.Errorf("spot prices of second %g\n%s", at(catalog.Spot), r.log)
+	if pricesAt(catalog.Spot) != 0 || !strings.Contains(r.log.String(), `"spot":"unknown, on-demand price used"`) {
+		t.Errorf("the spot prices are from Unix time %g, want 0\n%s", pricesAt(catalog.Spot), r.log)
 	}
 	deny()
 	if err := r.Market.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// The Price List is not asked in an isolated VPC: the embedded table stays.
-	if at(catalog.Spot) == 0 || at(catalog.OnDemand) != 0 || !strings.Contains(r.log.String(), `"onDemand":"the table in this program"`) {
-		t.Errorf("spot prices of second %g, on demand of %g\n%s", at(catalog.Spot), at(catalog.OnDemand), r.log)
+	// In an isolated VPC the Price List is not read: the embedded table stays in use.
+	if pricesAt(catalog.Spot) == 0 || pricesAt(catalog.OnDemand) != 0 ||
+		!strings.Contains(r.log.String(), `"onDemand":"the table in this program"`) {
+		t.Errorf("the spot prices are from Unix time %g, the on-demand prices from %g; want the second to be 0\n%s",
+			pricesAt(catalog.Spot), pricesAt(catalog.OnDemand), r.log)
 	}
 	known := r.Market.Market(time.Now())
 	deny("ec2:DescribeSpotPriceHistory")
 	if err := r.Market.Refresh(t.Context()); err == nil {
-		t.Error("missing spot prices are not logged")
+		t.Error("a refresh without spot prices returns no error")
 	}
 	if diff := cmp.Diff(known, r.Market.Market(time.Now())); diff != "" {
 		t.Errorf("spot prices are lost (-before +after):\n%s", diff)
 	}
 }
 
-// TestMarketBacksOff: while a permission is missing, for example for prices, the instance types must not be read every
-// minute without end. A process that does not know them yet reads them every minute.
+// TestMarketBacksOff: while refreshes fail, for example because of a missing permission for prices, the pauses between them
+// grow. A process that does not know the instance types yet tries again every minute.
 func TestMarketBacksOff(t *testing.T) {
 	t.Parallel()
 	now, denied := time.Now(), errors.New("denied")
@@ -93,20 +95,20 @@ func TestMarketBacksOff(t *testing.T) {
 		}
 		first, isNews := m.Pause(now, denied)
 		if first != offerings.MarketRetry || !isNews {
-			t.Errorf("%s: first %s, news %t", name, first, isNews)
+			t.Errorf("%s: the first pause is %s, the error is new: %t", name, first, isNews)
 		}
 		var last time.Duration
 		for range 10 {
 			last, isNews = m.Pause(now, denied)
 		}
 		if last != c.want || isNews {
-			t.Errorf("%s: at last %s, want %s; news %t", name, last, c.want, isNews)
+			t.Errorf("%s: the last pause is %s, want %s; the error is new: %t", name, last, c.want, isNews)
 		}
 		if pause, _ := m.Pause(now, nil); pause != offerings.MarketRefresh {
-			t.Errorf("%s: %s after success", name, pause)
+			t.Errorf("%s: the pause after a success is %s", name, pause)
 		}
 		if again, _ := m.Pause(now, denied); again != offerings.MarketRetry {
-			t.Errorf("%s: %s after a success and a failure", name, again)
+			t.Errorf("%s: the pause after a success and another failure is %s", name, again)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// TestDecisionsInKarpentersWords: the metric labels are those of Karpenter's dashboards.
-func TestDecisionsInKarpentersWords(t *testing.T) {
+// TestDecisionLabelsOfKarpenter: the labels of the decision metrics have the values that Karpenter's dashboards expect.
+func TestDecisionLabelsOfKarpenter(t *testing.T) {
 	t.Parallel()
 	for want, m := range map[[3]string]nodestate.MoveMark{
 		{"delete", "empty", "empty"}:           {Reason: disruption.Empty, Nodes: 1},
@@ -25,27 +25,27 @@ func TestDecisionsInKarpentersWords(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreCounted: a move that is undone is counted, and so is a later one that completes.
+// TestDecisionsAreCounted: a move is counted when it starts, and again when it is undone.
 func TestDecisionsAreCounted(t *testing.T) {
 	t.Parallel()
-	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
-	f.slow = true
-	f.lead(t)
+	f := newReplicaRig(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
+	f.noJoin = true
+	f.runDisruption(t)
 	m := f.Moves.Metrics
 	labels := []string{"replace", "underutilized", "multi"}
-	if n := counted(t, m.Decisions, labels...); n != 1 {
+	if n := metricCount(t, m.Decisions, labels...); n != 1 {
 		t.Errorf("%v moves were started, want one", n)
 	}
-	if n := counted(t, m.PoolDecisions, append([]string{"apps"}, labels...)...); n != 1 {
+	if n := metricCount(t, m.PoolDecisions, append([]string{"apps"}, labels...)...); n != 1 {
 		t.Errorf("%v moves were started in the pool, want one", n)
 	}
-	if n := counted(t, m.Eligible, "underutilized"); n != 2 {
-		t.Errorf("%v nodes may go, want both", n)
+	if n := metricCount(t, m.Eligible, "underutilized"); n != 2 {
+		t.Errorf("%v nodes are eligible, want both", n)
 	}
-	f.change(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationPaused: "true"} })
-	f.slow = false
+	f.changePool(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationPaused: "true"} })
+	f.noJoin = false
 	f.settle(t, 6)
-	if n := counted(t, m.Moves.Failed, labels...); n != 1 {
+	if n := metricCount(t, m.Moves.Failed, labels...); n != 1 {
 		t.Errorf("%v moves were undone, want one\n%s", n, f.tail())
 	}
 }

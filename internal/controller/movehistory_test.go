@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// owned makes all pods part of the StatefulSet ns/db.
-func (f *park) owned(t *testing.T) {
+// addOwner makes all pods part of the StatefulSet ns/db.
+func (f *replicaRig) addOwner(t *testing.T) {
 	t.Helper()
 	for _, pod := range f.pods(t) {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "db",
@@ -29,31 +29,32 @@ func (f *park) owned(t *testing.T) {
 	}
 }
 
-func (f *park) tripStore() kubeclient.TripStore {
+// tripStore returns the store of the move history.
+func (f *replicaRig) tripStore() kubeclient.TripStore {
 	return kubeclient.TripStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
 }
 
-// TestPodsAreNotMovedAgainAndAgain: moves of an earlier process count for an hour, and moves of this one are
-// saved for the next.
-func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
+// TestHourlyMovesAreLimited: the moves of a workload's pods within the last hour are limited, including those of an earlier
+// process. The moves of this process are stored for the next process.
+func TestHourlyMovesAreLimited(t *testing.T) {
 	t.Parallel()
-	f := newPark(t, 4, "1500m", "400m", "t3.medium")
-	f.owned(t)
+	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
+	f.addOwner(t)
 	before := disruption.Trips(nil).Add(f.now(), disruption.Trip{
 		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
 	})
 	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
-	f.live(t)
-	if got := f.types(); got != "4 t3.medium" {
-		t.Fatalf("8 moves of 4 pods were made within this hour, but remaining: %s\n%s", got, f.log)
+	f.converge(t)
+	if got := f.typeCounts(); got != "4 t3.medium" {
+		t.Fatalf("8 moves of 4 pods were made within this hour, and another was made; remaining: %s\n%s", got, f.log)
 	}
 	f.ahead += time.Hour
-	f.live(t)
-	if got := f.types(); got != "1 t3.medium" {
+	f.converge(t)
+	if got := f.typeCounts(); got != "1 t3.medium" {
 		t.Fatalf("the moves are older than an hour, but remaining: %s\n%s", got, f.log)
 	}
 	f.ahead += disruptor.MoveHistoryInterval
-	f.lead(t)
+	f.runDisruption(t)
 	text, err := f.tripStore().Read(t.Context())
 	f.check(t, err)
 	trips, unread := disruption.DecodeTrips(text)
@@ -63,63 +64,65 @@ func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
 			trip.Reason == disruption.Underutilized {
 			moved += trip.Pods
 			if trip.All < trip.Pods || trip.All > 4 {
-				t.Errorf("%d of %d pods are said to have moved, there are 4", trip.Pods, trip.All)
+				t.Errorf("the record has %d moved pods of %d, but the workload has 4", trip.Pods, trip.All)
 			}
 		}
 	}
 	if unread != 0 || moved != 3 {
-		t.Errorf("%d moves are remembered, want 3:\n%s", moved, text)
+		t.Errorf("moves of %d pods are stored, want 3:\n%s", moved, text)
 	}
 }
 
-// TestLimitOfMovesIsThePools: a pool may allow more moves.
-func TestLimitOfMovesIsThePools(t *testing.T) {
+// TestPoolRaisesLimitOfMoves: an annotation of the pool allows more moves in an hour.
+func TestPoolRaisesLimitOfMoves(t *testing.T) {
 	t.Parallel()
-	f := newPark(t, 4, "1500m", "400m", "t3.medium")
-	f.owned(t)
-	f.change(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationMaximumMoves: "3"} })
+	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
+	f.addOwner(t)
+	f.changePool(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationMaximumMoves: "3"} })
 	before := disruption.Trips(nil).Add(f.now(), disruption.Trip{
 		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
 	})
 	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
-	f.live(t)
-	if got := f.types(); got != "1 t3.medium" {
-		t.Fatalf("11 of 12 allowed moves are made, but remaining: %s\n%s", got, f.log)
+	f.converge(t)
+	if got := f.typeCounts(); got != "1 t3.medium" {
+		t.Fatalf("12 moves are allowed, 8 of them were made before; remaining: %s\n%s", got, f.log)
 	}
 }
 
-// sealed is a store that cannot be read.
-type sealed struct{ open bool }
+// unreadableStore is an empty store that cannot be read until isReadable is true.
+type unreadableStore struct{ isReadable bool }
 
-func (s *sealed) Read(context.Context) (string, error) {
-	if s.open {
+func (s *unreadableStore) Read(context.Context) (string, error) {
+	if s.isReadable {
 		return "", nil
 	}
-	return "", errors.New("it is sealed")
+	return "", errors.New("the store cannot be read")
 }
 
-func (s *sealed) Write(context.Context, string) error { return nil }
+func (s *unreadableStore) Write(context.Context, string) error { return nil }
 
-// TestNothingIsBegunInIgnorance: while the record of moved pods cannot be read, no move starts.
-func TestNothingIsBegunInIgnorance(t *testing.T) {
+// TestNoMoveWithoutHistory: while the record of moved pods cannot be read, no move starts.
+func TestNoMoveWithoutHistory(t *testing.T) {
 	t.Parallel()
-	f := newPark(t, 4, "1500m", "400m", "t3.medium")
-	store := &sealed{}
+	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
+	store := &unreadableStore{}
 	f.Moves.History.Store = store
-	f.live(t)
-	if got := f.types(); got != "4 t3.medium" {
+	f.converge(t)
+	if got := f.typeCounts(); got != "4 t3.medium" {
 		t.Fatalf("remaining: %s", got)
 	}
-	store.open = true
-	f.live(t)
-	if got := f.types(); got != "1 t3.medium" {
-		t.Fatalf("the record can be read now, but remaining: %s", got)
+	store.isReadable = true
+	f.converge(t)
+	if got := f.typeCounts(); got != "1 t3.medium" {
+		t.Fatalf("the record can be read, but no move was made; remaining: %s", got)
 	}
 }
 
+// TestWorkloadsThatWouldMove: WorkloadsOf counts, by workload, the pods that must move with their node. DaemonSet pods, and
+// pods that have ended or are being deleted, do not move.
 func TestWorkloadsThatWouldMove(t *testing.T) {
 	t.Parallel()
-	of := func(kind, name string, change func(*corev1.Pod)) *corev1.Pod {
+	podOf := func(kind, name string, change func(*corev1.Pod)) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns",
 			OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, Controller: ptr.To(true)}}}}
 		if change != nil {
@@ -128,17 +131,17 @@ func TestWorkloadsThatWouldMove(t *testing.T) {
 		return pod
 	}
 	got := disruptor.WorkloadsOf([]*corev1.Pod{
-		of("StatefulSet", "db", nil), of("StatefulSet", "db", nil), of("DaemonSet", "agent", nil), of("Job", "once", nil),
-		of("Job", "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
-		of("StatefulSet", "web", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), {},
+		podOf("StatefulSet", "db", nil), podOf("StatefulSet", "db", nil), podOf("DaemonSet", "agent", nil), podOf("Job", "once", nil),
+		podOf("Job", "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+		podOf("StatefulSet", "web", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), {},
 	})
 	if len(got) != 2 || got["StatefulSet ns/db"] != 2 || got["Job ns/once"] != 1 {
-		t.Errorf("counted %v", got)
+		t.Errorf("counted %v, want 2 pods of db and 1 of once", got)
 	}
 }
 
-// TestMovesUnderWayCount: moves that are not committed yet count against the hourly limit.
-func TestMovesUnderWayCount(t *testing.T) {
+// TestMovesInProgressCount: moves that are not committed yet count against the hourly limit.
+func TestMovesInProgressCount(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	s := disruptor.HistoryInput{Claims: map[string]*karpv1.NodeClaim{}, Pods: map[string][]*corev1.Pod{}}
@@ -155,20 +158,20 @@ func TestMovesUnderWayCount(t *testing.T) {
 			})
 		}
 	}
-	travel := &disruptor.MoveHistory{Trips: disruption.Trips(nil).Add(now,
+	history := &disruptor.MoveHistory{Trips: disruption.Trips(nil).Add(now,
 		disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
-	stays := func() int { return len(travel.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
-	if n := stays(); n != 0 {
+	blocked := func() int { return len(history.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
+	if n := blocked(); n != 0 {
 		t.Fatalf("6 of 8 moves are made, but one more is not allowed")
 	}
-	mark := nodestate.MoveMark{ID: "m", Reason: disruption.Underutilized, Begun: now, Nodes: 1, Pods: 2}
+	mark := nodestate.MoveMark{ID: "m", Reason: disruption.Underutilized, Started: now, Nodes: 1, Pods: 2}
 	mark.Put(s.Claims["a"], now)
-	if n := stays(); n != 1 {
+	if n := blocked(); n != 1 {
 		t.Errorf("6 of 8 moves are made and 2 are in progress, but one more is allowed")
 	}
 	mark.Committed = true // a committed move is recorded as a trip
 	mark.Put(s.Claims["a"], now)
-	if n := stays(); n != 0 {
-		t.Errorf("a move that is committed counts twice")
+	if n := blocked(); n != 0 {
+		t.Errorf("a committed move counts twice")
 	}
 }

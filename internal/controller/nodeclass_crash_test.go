@@ -11,25 +11,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestCrashWhileClassIsMade ends the process after each of its writes in turn while it creates the resources of a new class. The
-// class is deleted before the next process starts. In each case nothing is left in the end.
-func TestCrashWhileClassIsMade(t *testing.T) {
+// TestCrashDuringFirstReconcileOfAClass ends the process after each of its writes in turn, while it creates the resources of a
+// new class. The class is deleted before the next process starts. In each case, neither the class nor a resource is left.
+func TestCrashDuringFirstReconcileOfAClass(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 4, madeAndDeleted)
+	afterEachWrite(t, 4, createAndDeleteWithCrash)
 }
 
-// madeAndDeleted reconciles a new class in a process that ends after the given number of writes. Then the class is
-// deleted, and the next process does the rest. It returns how many writes the first one made.
-func madeAndDeleted(t *testing.T, crashAfter int) int {
+// createAndDeleteWithCrash reconciles a new class in a process that ends after the given number of writes. Then the class is
+// deleted, and the next process removes it with its resources. It returns how many writes the first process made.
+func createAndDeleteWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	awsClient, ok := r.Claims.Machines.(nodeclass.DryRunner)
+	awsClient, ok := r.Claims.Instances.(nodeclass.DryRunner)
 	if !ok {
 		t.Fatal("the rig's clients have changed")
 	}
 	r.NodeClasses.Tester = awsClient
 	r.fuse.set(crashAfter)
-	_, _ = r.NodeClasses.Reconcile(t.Context(), named("default")) // fails where the process dies
+	_, _ = r.NodeClasses.Reconcile(t.Context(), named("default")) // fails if the process ends
 	writes := r.fuse.writes()
 	if err := r.api.Delete(t.Context(), r.class(t)); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func madeAndDeleted(t *testing.T, crashAfter int) int {
 		t.Fatal(err)
 	}
 	if profiles+templates > 0 || err == nil {
-		t.Errorf("remaining: %d instance profiles, %d launch templates, the class: %t\n%s", profiles, templates, err == nil, r.log)
+		t.Errorf("remaining: %d instance profiles, %d launch templates; the class exists: %t\n%s", profiles, templates, err == nil, r.log)
 	}
 	return writes
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
+// TestNodeClassStatus covers the conditions of a class whose spec is valid, invalid, or cannot be resolved.
 func TestNodeClassStatus(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *string { return &s }
@@ -27,9 +28,9 @@ func TestNodeClassStatus(t *testing.T) {
 		change func(*awsv1.EC2NodeClass)
 		faults world.Faults
 
-		want map[string]string // by condition: its status, reason and a part of its message
+		want map[string]string // by condition: its status; optionally also its reason and a part of its message
 	}{
-		"all well": {
+		"a valid class": {
 			change: func(*awsv1.EC2NodeClass) {},
 			want:   map[string]string{karpv1.ConditionReady: "True"},
 		},
@@ -71,7 +72,7 @@ func TestNodeClassStatus(t *testing.T) {
 			change: func(c *awsv1.EC2NodeClass) { c.Spec.Role, c.Spec.InstanceProfile = "", text("absent") },
 			want:   map[string]string{awsv1.ConditionInstanceProfileReady: "False InstanceProfileNotFound absent"},
 		},
-		"a tag of ours": {
+		"a tag that Joiner sets": {
 			change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"joiner.sh/cluster-uid": "x"} },
 			want:   map[string]string{awsv1.ConditionValidationSucceeded: "False TagValidationFailed joiner.sh/cluster-uid"},
 		},
@@ -175,7 +176,7 @@ func TestNodeClassStatus(t *testing.T) {
 			if err := r.api.Update(t.Context(), class); err != nil {
 				t.Fatal(err)
 			}
-			r.classes(t)
+			r.reconcileClassAndPool(t)
 			conditions := r.class(t).StatusConditions()
 			for condition, want := range c.want {
 				got, _ := conditions.Find(condition)
@@ -188,17 +189,17 @@ func TestNodeClassStatus(t *testing.T) {
 			poolReady, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionReady)
 			classReady, _ := conditions.Find(karpv1.ConditionReady)
 			if poolReady.Status != classReady.Status {
-				t.Errorf("the pool's Ready is %s, the class's is %s", poolReady.Status, classReady.Status)
+				t.Errorf("Ready of the pool is %s, Ready of the class is %s", poolReady.Status, classReady.Status)
 			}
 		})
 	}
 }
 
-// TestReadyClassStaysReady: resolved resources stay valid while AWS does not answer.
+// TestReadyClassStaysReady: a class stays ready, with the resources that were resolved before, while calls to AWS fail.
 func TestReadyClassStaysReady(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	before := r.class(t)
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeSubnets"}, {Call: "ec2:DescribeImages"}, {Call: "iam:GetInstanceProfile"}}
@@ -207,41 +208,42 @@ func TestReadyClassStaysReady(t *testing.T) {
 	after := r.class(t)
 	if err != nil || result.RequeueAfter <= 0 || !after.StatusConditions().IsReady() ||
 		!slices.Equal(before.Status.Subnets, after.Status.Subnets) || len(after.Status.AMIs) != len(before.Status.AMIs) {
-		t.Errorf("%+v, %v; status %+v", result, err, after.Status)
+		t.Errorf("the reconcile returned %+v, %v; the status of the class is %+v", result, err, after.Status)
 	}
 	if !strings.Contains(r.log.String(), "DescribeSubnets") {
-		t.Error("the log does not report what went wrong")
+		t.Error("the log does not report the failed call DescribeSubnets")
 	}
 }
 
-// TestClassGoesLast: a deleted class waits for its claims, and its own resources are deleted.
-func TestClassGoesLast(t *testing.T) {
+// TestDeletedClassWaitsForItsClaims: a deleted class stays until its claims are gone. Then its instance profile and launch
+// templates are deleted, and the class is gone.
+func TestDeletedClassWaitsForItsClaims(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	if err := r.api.Delete(t.Context(), r.class(t)); err != nil {
 		t.Fatal(err)
 	}
-	visit := func() {
+	reconcile := func() {
 		if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	visit()
-	if r.events.has("EC2NodeClass/WaitingOnNodeClaimTermination", findClaim(t, r).Name) == "" {
-		t.Errorf("it does not say what it waits for: %v", r.events.told)
+	reconcile()
+	if r.events.find("EC2NodeClass/WaitingOnNodeClaimTermination", onlyClaim(t, r).Name) == "" {
+		t.Errorf("no event names the claim that the class waits for: %v", r.events.emitted)
 	}
-	if err := r.api.Delete(t.Context(), findClaim(t, r)); err != nil {
+	if err := r.api.Delete(t.Context(), onlyClaim(t, r)); err != nil {
 		t.Fatal(err)
 	}
 	r.finish(t)
-	visit()
+	reconcile()
 	err := r.api.Get(t.Context(), named("default").NamespacedName, &awsv1.EC2NodeClass{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("the class is still there: %v\n%s", err, r.log)
+		t.Errorf("the class is not gone: %v\n%s", err, r.log)
 	}
 	r.Do(func(w *world.World, _ time.Time) {
 		if left := w.Account("111122223333").Profiles(""); len(left) > 0 {
@@ -253,11 +255,12 @@ func TestClassGoesLast(t *testing.T) {
 	}
 }
 
-// TestClassGoesSoon: errors from before the deletion of a class do not delay its deletion; errors of the deletion itself do.
-func TestClassGoesSoon(t *testing.T) {
+// TestEarlierErrorsDoNotDelayDeletion: errors that a class had before its deletion do not delay the deletion. Only errors of
+// the deletion itself delay it.
+func TestEarlierErrorsDoNotDelayDeletion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	for range 10 {
 		r.NodeClasses.Failures.Fail(time.Now(), "default", "Request limit exceeded")
 	}
@@ -270,12 +273,12 @@ func TestClassGoesSoon(t *testing.T) {
 	for _, most := range []time.Duration{time.Second, 2 * time.Second} {
 		got, err := r.NodeClasses.Reconcile(t.Context(), named("default"))
 		if err != nil || got.RequeueAfter == 0 || got.RequeueAfter > most {
-			t.Errorf("it is tried again after %s, want %s at most; %v\n%s", got.RequeueAfter, most, err, r.log)
+			t.Errorf("the deletion is tried again after %s, want at most %s; %v\n%s", got.RequeueAfter, most, err, r.log)
 		}
 	}
 }
 
-// TestClassMetadata checks that the loop keeps other finalizers.
+// TestClassMetadata checks that the loop keeps the finalizers of others, and that the condition Ready has a time.
 func TestClassMetadata(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -284,7 +287,7 @@ func TestClassMetadata(t *testing.T) {
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	if got := r.class(t).Finalizers; !slices.Equal(got, []string{"example.com/other", awsv1.FinalizerTermination}) {
 		t.Errorf("finalizers %v", got)
 	}
@@ -293,7 +296,8 @@ func TestClassMetadata(t *testing.T) {
 	}
 }
 
-// TestIsolatedClassNeedsNoIAM: in a VPC without access to IAM, a class that names its instance profile becomes ready.
+// TestIsolatedClassNeedsNoIAM: a class that names its instance profile becomes ready without access to IAM, but only with the
+// setting for an isolated VPC.
 func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 	t.Parallel()
 	for _, isolated := range []bool{false, true} {
@@ -306,9 +310,9 @@ func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 		}
 		r.NodeClasses.Profiles = noIAM{}
 		r.NodeClasses.Isolated = isolated
-		r.classes(t)
+		r.reconcileClassAndPool(t)
 		if got := r.class(t).StatusConditions().IsReady(); got != isolated {
-			t.Errorf("isolated %t: ready %t: %+v", isolated, got, r.class(t).Status.Conditions)
+			t.Errorf("isolated %t: the class is ready: %t: %+v", isolated, got, r.class(t).Status.Conditions)
 		}
 	}
 }

@@ -12,22 +12,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// TestClassOfAnotherVPC: selectors match only resources in the cluster's VPC, or in a single VPC if that is not known. A selector for
-// other resources is reported with its field, and nothing is launched.
+// TestClassOfAnotherVPC: selectors match only resources in the cluster's VPC. If the cluster's VPC is not known, all selected
+// resources must be in one VPC. Otherwise a condition names the field of the selector, and nothing is launched.
 func TestClassOfAnotherVPC(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		isKnown bool // the cluster's VPC
-		subnet  bool // of the other VPC
-		group   bool
-		both    bool // our resources are selected, too
+		isKnown bool // the cluster's VPC is known
+		subnet  bool // a subnet of the other VPC is selected
+		group   bool // a security group of the other VPC is selected
+		both    bool // the subnets or groups of the cluster's VPC are selected too
 
-		condition, want string // status, reason, part of the message
-		wantReady       bool
+		condition string // its type
+		want      string // its status, its reason, and a part of its message
+		wantReady bool   // the class is ready
 	}{
 		"subnet": {true, true, false, false, awsv1.ConditionSubnetsReady,
 			"False SubnetsNotFound spec.subnetSelectorTerms", false},
-		"subnet, with the other VPC in the message": {true, true, false, false, awsv1.ConditionSubnetsReady, "False SubnetsNotFound (only in vpc-", false},
+		"subnet, with the other VPC in the message": {true, true, false, false, awsv1.ConditionSubnetsReady,
+			"False SubnetsNotFound (only in vpc-", false},
 		"group": {true, false, true, false, awsv1.ConditionSecurityGroupsReady,
 			"False SecurityGroupsNotFound spec.securityGroupSelectorTerms", false},
 		"one of two subnets": {true, true, false, true, awsv1.ConditionSubnetsReady,
@@ -73,16 +75,16 @@ func TestClassOfAnotherVPC(t *testing.T) {
 			if err := r.api.Update(t.Context(), class); err != nil {
 				t.Fatal(err)
 			}
-			r.classes(t)
+			r.reconcileClassAndPool(t)
 			got, _ := r.class(t).StatusConditions().Find(c.condition)
 			status, rest, _ := strings.Cut(c.want, " ")
 			reason, part, _ := strings.Cut(rest, " ")
 			if string(got.Status) != status || got.Reason != reason || !strings.Contains(got.Message, part) {
 				t.Errorf("%s is %s %s %q, want %s", c.condition, got.Status, got.Reason, got.Message, c.want)
 			}
-			r.pending(t, "web", "500m", "512Mi")
+			r.addPendingPod(t, "web", "500m", "512Mi")
 			r.plan(t)
-			r.work(t)
+			r.reconcileClaims(t)
 			ready := r.class(t).StatusConditions().IsTrue(karpv1.ConditionReady)
 			if launched := r.Calls()["ec2:CreateFleet"] > 0; ready != c.wantReady || launched != c.wantReady {
 				t.Errorf("ready %t, launched %t; want %t", ready, launched, c.wantReady)
@@ -106,9 +108,9 @@ func TestProfileWithoutRole(t *testing.T) {
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionInstanceProfileReady)
 	if got.Status != "False" || got.Reason != "InstanceProfileWithoutRole" || !strings.Contains(got.Message, "spec.instanceProfile") {
-		t.Errorf("%s %s %q", got.Status, got.Reason, got.Message)
+		t.Errorf("condition InstanceProfileReady: %s %s %q", got.Status, got.Reason, got.Message)
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// rewriteClass changes the user data of the class, and reconciles it.
-func (r *rig) rewriteClass(t *testing.T, text string) {
+// setUserData changes the user data of the class, and reconciles the class and the pool.
+func (r *rig) setUserData(t *testing.T, text string) {
 	t.Helper()
 	class := r.class(t)
 	class.Spec.UserData = &text
 	class.Generation++
 	r.check(t, r.api.Update(t.Context(), class))
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 }
 
 // isLeaving reports whether the claim is deleted or gone.
@@ -37,26 +37,26 @@ func (r *rig) isLeaving(t *testing.T, name string) bool {
 	return true
 }
 
-// TestOutdatedClaim: an instance that has not joined is replaced at once when its class or pool changes. An instance that may be
-// about to join gets its time, and one that has joined stays.
+// TestOutdatedClaim: when its class or pool changes, an instance that has not joined is replaced at once. An instance younger
+// than JoinGrace is not replaced yet, because it may be about to join. An instance that has joined stays.
 func TestOutdatedClaim(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(t *testing.T, r *rig)
-		age    time.Duration
-		joins  bool
-		want   bool
+		age    time.Duration // of the instance, at the change
+		joins  bool          // after the change
+		want   bool          // the claim is deleted
 	}{
-		"class":             {func(t *testing.T, r *rig) { r.rewriteClass(t, "#!/bin/sh\n") }, time.Minute, false, true},
-		"class, young":      {func(t *testing.T, r *rig) { r.rewriteClass(t, "#!/bin/sh\n") }, 10 * time.Second, false, false},
-		"class, has a Node": {func(t *testing.T, r *rig) { r.rewriteClass(t, "#!/bin/sh\n") }, time.Minute, true, false},
-		"nothing":           {func(t *testing.T, r *rig) { r.classes(t) }, time.Minute, false, false},
+		"class":             {func(t *testing.T, r *rig) { r.setUserData(t, "#!/bin/sh\n") }, time.Minute, false, true},
+		"class, young":      {func(t *testing.T, r *rig) { r.setUserData(t, "#!/bin/sh\n") }, 10 * time.Second, false, false},
+		"class, has a Node": {func(t *testing.T, r *rig) { r.setUserData(t, "#!/bin/sh\n") }, time.Minute, true, false},
+		"nothing":           {func(t *testing.T, r *rig) { r.reconcileClassAndPool(t) }, time.Minute, false, false},
 		"broken class": {func(t *testing.T, r *rig) {
 			class := r.class(t)
 			class.Spec.SubnetSelectorTerms[0].Tags = map[string]string{"no": "such"}
 			class.Generation++
 			r.check(t, r.api.Update(t.Context(), class))
-			r.classes(t)
+			r.reconcileClassAndPool(t)
 		}, time.Minute, false, false},
 		"pool": {func(t *testing.T, r *rig) {
 			pool := &karpv1.NodePool{}
@@ -68,62 +68,63 @@ func TestOutdatedClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			claim := r.launched(t)
+			claim := r.launchClaim(t)
 			r.ahead += c.age
 			c.change(t, r)
 			if c.joins {
 				r.join(t)
 			}
-			wait := r.work(t)
+			wait := r.reconcileClaims(t)
 			if got := r.isLeaving(t, claim.Name); got != c.want {
-				t.Fatalf("it is replaced: %t\n%+v\n%s", got, r.claims(t)[0].Status.Conditions, r.log)
+				t.Fatalf("the claim is deleted: %t\n%+v\n%s", got, r.claims(t)[0].Status.Conditions, r.log)
 			}
-			if c.want && r.events.has("NodeClaim/NodeNotJoining", "replaced at once") == "" {
-				t.Errorf("events %v", r.events.told)
+			if c.want && r.events.find("NodeClaim/NodeNotJoining", "replaced at once") == "" {
+				t.Errorf("events %v", r.events.emitted)
 			}
 			if strings.HasSuffix(name, "young") && (wait <= 0 || wait > lifecycle.JoinGrace) {
-				t.Errorf("it is reconciled again after %s", wait)
+				t.Errorf("the claim is reconciled again after %s", wait)
 			}
 		})
 	}
 }
 
-// TestEditsInALoop: each further edit replaces instances later than the one before, until one joins.
-func TestEditsInALoop(t *testing.T) {
+// TestRepeatedEdits: after the first edit of the class, an instance that has not joined is replaced at once. After further edits,
+// it is replaced later each time, until an instance joins.
+func TestRepeatedEdits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claim := r.launched(t).Name
+	claim := r.launchClaim(t).Name
 	var last time.Duration
 	for n, text := range []string{"#!/bin/sh\n# 1\n", "#!/bin/sh\n# 2\n", "#!/bin/sh\n# 3\n"} {
 		r.ahead += lifecycle.JoinGrace
-		r.rewriteClass(t, text)
-		begun := r.ahead
+		r.setUserData(t, text)
+		edited := r.ahead
 		for range 200 {
-			r.work(t)
+			r.reconcileClaims(t)
 			if r.isLeaving(t, claim) {
 				break
 			}
 			r.ahead += 5 * time.Second
 		}
-		took := r.ahead - begun
+		took := r.ahead - edited
 		if n == 0 && took > 0 || n == 2 && took <= last {
-			t.Errorf("edit %d: replaced after %s, the one before after %s", n+1, took, last)
+			t.Errorf("edit %d: the instance is replaced after %s; at the edit before, after %s", n+1, took, last)
 		}
 		last = took
 		r.finishDeleted(t)
 		r.plan(t)
-		r.work(t)
+		r.reconcileClaims(t)
 		claim = r.claims(t)[0].Name
 	}
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	if until, _, _ := r.Claims.Edits.Held(r.now(), "apps"); !until.IsZero() {
-		t.Error("an instance has joined, and edits still wait")
+		t.Errorf("an instance has joined, but edits replace no instance until %s", until)
 	}
 }
 
-// TestCuredClaims: instances that have not joined CureGrace after their cause was fixed are replaced, all together. This also works
-// if an earlier process found the cause.
+// TestCuredClaims: the cause is fixed that keeps instances from joining. Those that still have not joined CureGrace later are
+// replaced, all together, also if an earlier process found the cause.
 func TestCuredClaims(t *testing.T) {
 	t.Parallel()
 	embedded(t)
@@ -132,21 +133,21 @@ func TestCuredClaims(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := newLateRig(t, awsv1.PreflightOff)
-				l.classes(t)
-				l.launch(t, 0, 3)
+				l.reconcileClassAndPool(t)
+				l.launchPods(t, 0, 3)
 				l.passTime(t, 3*time.Minute)
 				claims := l.claims(t)
 				for _, claim := range claims {
 					if c, _ := claim.StatusConditions().Find(karpv1.ConditionRegistered); c.Reason != "AUTH_2" {
-						t.Fatalf("%s says %s: %s", claim.Name, c.Reason, c.Message)
+						t.Fatalf("condition of %s: %s: %s", claim.Name, c.Reason, c.Message)
 					}
 				}
 				l.mapRole(t)
 				if restarts {
 					l.restart(t)
-					l.classes(t)
+					l.reconcileClassAndPool(t)
 				}
-				var ticks time.Duration // two readings of a clock are never equal
+				var ticks time.Duration // makes each reading of the clock different, as in reality
 				l.Diagnoses.Now = func() time.Time {
 					ticks += time.Millisecond
 					return time.Now().Add(ticks)
@@ -154,7 +155,7 @@ func TestCuredClaims(t *testing.T) {
 				cured := l.untilCured(t, claims)
 				for time.Since(cured) < lifecycle.CureGrace-5*time.Second {
 					time.Sleep(5 * time.Second)
-					l.turn(t)
+					l.runLoops(t)
 				}
 				for _, claim := range claims {
 					if l.isLeaving(t, claim.Name) {
@@ -167,11 +168,11 @@ func TestCuredClaims(t *testing.T) {
 						t.Errorf("%s is not replaced after %s\n%s", claim.Name, time.Since(cured), l.log)
 					}
 				}
-				if l.events.has("NodeClaim/NodeNotJoining", "the cause has been fixed since") == "" {
-					t.Errorf("events %v", l.events.told)
+				if l.events.find("NodeClaim/NodeNotJoining", "the cause has been fixed since") == "" {
+					t.Errorf("events %v", l.events.emitted)
 				}
 				l.passTime(t, 30*time.Second)
-				if n := l.everBought(); n != 2*len(claims) {
+				if n := l.launchedSoFar(); n != 2*len(claims) {
 					t.Errorf("%d instances were launched, want %d", n, 2*len(claims))
 				}
 			})
@@ -179,69 +180,69 @@ func TestCuredClaims(t *testing.T) {
 	}
 }
 
-// untilCured runs all loops until the causes of all claims are fixed, and returns when.
+// untilCured runs all loops until the diagnoser has seen that the causes of all claims are fixed. It returns the time then.
 func (l *lateRig) untilCured(t *testing.T, claims []karpv1.NodeClaim) time.Time {
 	t.Helper()
 	for range 60 {
-		l.turn(t)
-		n := 0
+		l.runLoops(t)
+		cured := 0
 		for i := range claims {
 			if since, _ := l.Diagnoses.CuredAt(&claims[i]); !since.IsZero() {
-				n++
+				cured++
 			}
 		}
-		if n == len(claims) {
+		if cured == len(claims) {
 			return time.Now()
 		}
 		time.Sleep(time.Second)
 	}
-	t.Fatalf("the cause is there after %s\n%s", time.Minute, l.log)
+	t.Fatalf("the cause still counts as not fixed after %s\n%s", time.Minute, l.log)
 	return time.Time{}
 }
 
-// TestCauseBetweenTries: the NodePool reports why no instance has joined until one joins, also between back-offs, and after a
-// restart.
+// TestCauseBetweenTries: until an instance joins, the NodePool reports why none has joined. It does so also between two
+// launches and after a restart.
 func TestCauseBetweenTries(t *testing.T) {
 	t.Parallel()
 	embedded(t)
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightOff)
-		l.classes(t)
-		l.launch(t, 0, 1)
+		l.reconcileClassAndPool(t)
+		l.launchPods(t, 0, 1)
 		l.passTime(t, 3*time.Minute)
-		says := func(when, want string) {
+		wantCause := func(when, want string) {
 			t.Helper()
-			if c := l.pool(t); c.Status != "False" || c.Reason != "AUTH_2" || strings.Count(c.Message, unmapped) != 1 ||
+			if c := l.poolHealth(t); c.Status != "False" || c.Reason != "AUTH_2" || strings.Count(c.Message, unmapped) != 1 ||
 				!strings.Contains(c.Message, want) {
 				t.Errorf("%s, condition of the pool: %s %s: %s", when, c.Status, c.Reason, c.Message)
 			}
 		}
-		says("while it waits", "the next try is at ")
+		wantCause("while it waits", "the next try is at ")
 		l.check(t, l.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0"}}))
-		l.passTime(t, lifecycle.RegistrationTimeout+poolhealth.Pause(1))
+		l.passTime(t, lifecycle.RegistrationTimeout+poolhealth.JoinPause(1))
 		if n := len(l.claims(t)); n != 0 {
-			t.Fatalf("%d claims", n)
+			t.Fatalf("%d claims after the registration timeout, want none", n)
 		}
-		says("between tries", "the next instance shows")
+		wantCause("between tries", "the next instance shows")
 		l.restart(t)
-		l.classes(t)
-		says("after a restart", "the next instance shows")
-		l.launch(t, 1, 1)
-		says("while the next instance boots", "one instance was launched")
+		l.reconcileClassAndPool(t)
+		wantCause("after a restart", "the next instance shows")
+		l.launchPods(t, 1, 1)
+		wantCause("while the next instance boots", "one instance was launched")
 		l.restart(t)
-		l.classes(t)
-		says("after another restart", "the next try is at ")
+		l.reconcileClassAndPool(t)
+		wantCause("after another restart", "the next try is at ")
 		l.mapRole(t)
 		l.join(t)
 		l.passTime(t, 10*time.Second)
-		if c := l.pool(t); c.Reason == "AUTH_2" || strings.Contains(c.Message, unmapped) {
+		if c := l.poolHealth(t); c.Reason == "AUTH_2" || strings.Contains(c.Message, unmapped) {
 			t.Errorf("an instance has joined, condition of the pool: %s %s: %s", c.Status, c.Reason, c.Message)
 		}
 	})
 }
 
-// TestNewClassWarnsOfNothing: unknown conditions of a valid new EC2NodeClass cause no warning event.
-func TestNewClassWarnsOfNothing(t *testing.T) {
+// TestNewClassEmitsNoEvent: a valid new EC2NodeClass, whose conditions are Unknown at first, emits no event.
+func TestNewClassEmitsNoEvent(t *testing.T) {
 	t.Parallel()
 	embedded(t)
 	for _, mode := range []string{awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff} {
@@ -250,15 +251,15 @@ func TestNewClassWarnsOfNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLateRig(t, mode)
 				l.mapRole(t)
-				l.classes(t)
-				l.classes(t)
-				l.look(t)
-				l.classes(t)
+				l.reconcileClassAndPool(t)
+				l.reconcileClassAndPool(t)
+				l.diagnose(t)
+				l.reconcileClassAndPool(t)
 				if !l.class(t).StatusConditions().IsReady() {
-					t.Errorf("it is not ready: %+v", l.class(t).Status.Conditions)
+					t.Errorf("the class is not ready: %+v", l.class(t).Status.Conditions)
 				}
-				if told := l.events.has("EC2NodeClass/"); told != "" {
-					t.Errorf("an event: %s", told)
+				if event := l.events.find("EC2NodeClass/"); event != "" {
+					t.Errorf("an event was emitted: %s", event)
 				}
 			})
 		})

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -20,29 +21,30 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-func overlayFor(name string, requirements ...karpv1alpha1.Requirement) *karpv1alpha1.NodeOverlay {
+// newOverlay returns a NodeOverlay for the instance types with the requirements, which changes nothing yet.
+func newOverlay(name string, requirements ...karpv1alpha1.Requirement) *karpv1alpha1.NodeOverlay {
 	return &karpv1alpha1.NodeOverlay{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
 		Spec:       karpv1alpha1.NodeOverlaySpec{Requirements: requirements},
 	}
 }
 
+// ofType requires one of the named instance types.
 func ofType(names ...string) karpv1alpha1.Requirement {
 	return karpv1alpha1.Requirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: names}
 }
 
-func words(s string) *string { return &s }
-
-// overlays creates the loop, and enables NodeOverlays.
-func (r *rig) overlays() *offerings.OverlayReconciler {
+// newOverlayLoop creates the loop of NodeOverlays, and enables them.
+func (r *rig) newOverlayLoop() *offerings.OverlayReconciler {
 	r.Market.Options.Overlays = true
 	writer := &writer.Writer{Client: r.api}
 	return &offerings.OverlayReconciler{Cache: r.api, Objects: writer, Market: r.Market, Batch: r.Batch(),
 		Metrics: r.Market.Metrics, Log: r.Market.Log}
 }
 
-// ready reconciles, and returns the overlays' Ready and ValidationSucceeded conditions: "True", or the reason and the message.
-func (r *rig) ready(t *testing.T, loop *offerings.OverlayReconciler) map[string]string {
+// overlayConditions reconciles the overlays. It returns "True" for those that are ready, by name. For the others, it returns
+// the reason and the message of the condition ValidationSucceeded.
+func (r *rig) overlayConditions(t *testing.T, loop *offerings.OverlayReconciler) map[string]string {
 	t.Helper()
 	result, err := loop.Reconcile(t.Context(), named(offerings.AllOverlays))
 	if err != nil || result.RequeueAfter == 0 {
@@ -64,52 +66,52 @@ func (r *rig) ready(t *testing.T, loop *offerings.OverlayReconciler) map[string]
 	return out
 }
 
-// TestOverlayPrice: the price of an overlay decides the plan and the priorities of the launch request, and is recorded
-// on the claim. Without the feature gate it has no effect.
+// TestOverlayPrice: the price that an overlay sets decides which instance type is launched, and an annotation of the claim
+// records that it was used. Without the feature gate, the overlay has no effect.
 func TestOverlayPrice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		counts bool
-		want   string
+		isEnabled bool
+		want      string // the launched instance type
 	}{"on": {true, "m5.large"}, "off": {false, "t3.medium"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium", "m5.large")
-			r.classes(t)
-			cheap := overlayFor("cheap", ofType("m5.large"))
-			cheap.Spec.Price = words("0.001")
+			r.reconcileClassAndPool(t)
+			cheap := newOverlay("cheap", ofType("m5.large"))
+			cheap.Spec.Price = ptr.To("0.001")
 			r.create(t, cheap)
-			loop := r.overlays()
-			r.Market.Options.Overlays = c.counts
-			if c.counts {
-				if got := r.ready(t, loop)["cheap"]; got != "True" {
+			loop := r.newOverlayLoop()
+			r.Market.Options.Overlays = c.isEnabled
+			if c.isEnabled {
+				if got := r.overlayConditions(t, loop)["cheap"]; got != "True" {
 					t.Fatalf("cheap: %s", got)
 				}
 			}
-			r.pending(t, "web", "500m", "512Mi")
+			r.addPendingPod(t, "web", "500m", "512Mi")
 			r.plan(t)
-			r.work(t)
-			bought := r.instances()
-			if len(bought) != 1 || bought[0].Type != c.want {
-				t.Fatalf("launched %+v, want one %s\n%s", bought, c.want, r.log)
+			r.reconcileClaims(t)
+			launched := r.instances()
+			if len(launched) != 1 || launched[0].Type != c.want {
+				t.Fatalf("launched %+v, want one %s\n%s", launched, c.want, r.log)
 			}
 			claim := r.claims(t)[0]
-			if got := claim.Annotations[karpv1.AnnotationPriceOverlay]; got == "true" != c.counts {
+			if got := claim.Annotations[karpv1.AnnotationPriceOverlay]; got == "true" != c.isEnabled {
 				t.Errorf("price overlay annotation of the claim: %q", got)
 			}
 			if claim.Annotations[karpv1.AnnotationCapacityOverlay] != "" {
-				t.Error("the claim has the annotation for a capacity overlay")
+				t.Error("the claim has the annotation for a capacity overlay, but no overlay sets a capacity")
 			}
 		})
 	}
 }
 
-// TestOverlayCapacity: capacity that only an overlay defines is used in plans, and expected of the node.
+// TestOverlayCapacity: a resource that only an overlay gives an instance type counts in plans, and in the status of the claim.
 func TestOverlayCapacity(t *testing.T) {
 	t.Parallel()
 	const dongle = corev1.ResourceName("example.com/dongle")
 	r := newRig(t, "t3.medium", "m5.large")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "reader"},
 		Spec: corev1.PodSpec{
@@ -123,22 +125,22 @@ func TestOverlayCapacity(t *testing.T) {
 		}}},
 	}
 	r.create(t, pod)
-	loop := r.overlays()
+	loop := r.newOverlayLoop()
 	r.plan(t)
 	if n := len(r.claims(t)); n != 0 {
-		t.Fatalf("%d claims for a pod that no known instance takes", n)
+		t.Fatalf("%d claims for a pod whose resource no instance type has yet", n)
 	}
-	has := overlayFor("has", ofType("m5.large"),
+	dongles := newOverlay("dongles", ofType("m5.large"),
 		karpv1alpha1.Requirement{Key: karpv1.LabelNodePool, Operator: corev1.NodeSelectorOpIn, Values: []string{"apps"}})
-	has.Spec.Capacity = corev1.ResourceList{dongle: resource.MustParse("2")}
-	r.create(t, has)
-	if got := r.ready(t, loop)["has"]; got != "True" {
-		t.Fatalf("has: %s", got)
+	dongles.Spec.Capacity = corev1.ResourceList{dongle: resource.MustParse("2")}
+	r.create(t, dongles)
+	if got := r.overlayConditions(t, loop)["dongles"]; got != "True" {
+		t.Fatalf("dongles: %s", got)
 	}
 	r.plan(t)
-	r.work(t)
-	if bought := r.instances(); len(bought) != 1 || bought[0].Type != "m5.large" {
-		t.Fatalf("launched %+v, want one m5.large\n%s", bought, r.log)
+	r.reconcileClaims(t)
+	if launched := r.instances(); len(launched) != 1 || launched[0].Type != "m5.large" {
+		t.Fatalf("launched %+v, want one m5.large\n%s", launched, r.log)
 	}
 	claim := r.claims(t)[0]
 	for field, list := range map[string]corev1.ResourceList{"capacity": claim.Status.Capacity, "allocatable": claim.Status.Allocatable} {
@@ -151,27 +153,27 @@ func TestOverlayCapacity(t *testing.T) {
 	}
 }
 
-// TestOverlayConditions: an invalid overlay, and one that conflicts with another, is not applied, and its condition says why.
-// Once fixed it is applied.
+// TestOverlayConditions: an overlay that is invalid, or that conflicts with another one, is not applied, and its condition
+// says why. It is applied once the conflict is resolved.
 func TestOverlayConditions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
-	r.classes(t)
-	loop := r.overlays()
-	first, second, other := overlayFor("a", ofType("m5.large")), overlayFor("b", ofType("m5.large", "t3.medium")),
-		overlayFor("c", ofType("c5.large"))
-	first.Spec.Price, second.Spec.Price, other.Spec.Price = words("0.1"), words("0.2"), words("0.3")
-	restricted := overlayFor("restricted",
+	r.reconcileClassAndPool(t)
+	loop := r.newOverlayLoop()
+	first, second, other := newOverlay("a", ofType("m5.large")), newOverlay("b", ofType("m5.large", "t3.medium")),
+		newOverlay("c", ofType("c5.large"))
+	first.Spec.Price, second.Spec.Price, other.Spec.Price = ptr.To("0.1"), ptr.To("0.2"), ptr.To("0.3")
+	restricted := newOverlay("restricted",
 		karpv1alpha1.Requirement{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"x"}})
-	restricted.Spec.PriceAdjustment = words("+10%")
-	nothing := overlayFor("nothing", ofType("m5.large"), ofType("t3.medium"))
-	for _, o := range []*karpv1alpha1.NodeOverlay{first, second, other, restricted, nothing} {
+	restricted.Spec.PriceAdjustment = ptr.To("+10%")
+	unmatched := newOverlay("unmatched", ofType("m5.large"), ofType("t3.medium"))
+	for _, o := range []*karpv1alpha1.NodeOverlay{first, second, other, restricted, unmatched} {
 		r.create(t, o)
 	}
-	got := r.ready(t, loop)
+	got := r.overlayConditions(t, loop)
 	for name, want := range map[string]string{
 		"a": "Conflict: conflict with another overlay: b ", "b": "True", "c": "True",
-		"restricted": "RuntimeValidation: spec.requirements[0]: kubernetes.io/hostname cannot be known", "nothing": "True",
+		"restricted": "RuntimeValidation: spec.requirements[0]: kubernetes.io/hostname cannot be known", "unmatched": "True",
 	} {
 		if !strings.HasPrefix(got[name], want) {
 			t.Errorf("%s: %q, want %q", name, got[name], want)
@@ -188,30 +190,30 @@ func TestOverlayConditions(t *testing.T) {
 		t.Errorf("prices (-want +got):\n%s", diff)
 	}
 	weight := int32(5)
-	r.change(t, "a", func(o *karpv1alpha1.NodeOverlay) { o.Spec.Weight, o.Generation = &weight, 2 })
-	if got := r.ready(t, loop); got["a"] != "True" || got["b"] != "True" {
+	r.changeOverlay(t, "a", func(o *karpv1alpha1.NodeOverlay) { o.Spec.Weight, o.Generation = &weight, 2 })
+	if got := r.overlayConditions(t, loop); got["a"] != "True" || got["b"] != "True" {
 		t.Errorf("with another weight: a %s, b %s", got["a"], got["b"])
 	}
 	if diff := cmp.Diff(map[string]string{"m5.large": "0.1000", "t3.medium": "0.2000"}, prices()); diff != "" {
-		t.Errorf("prices then (-want +got):\n%s", diff)
+		t.Errorf("prices with another weight (-want +got):\n%s", diff)
 	}
-	builds := r.Market.Laid
+	before := r.Market.OverlayResult
 	r.Market.Market(time.Now())
-	if r.Market.Laid != builds {
+	if r.Market.OverlayResult != before {
 		t.Error("the overlays are applied again although nothing has changed")
 	}
 }
 
-// TestOverlayGivesAPrice: a type without an AWS price can be launched once an overlay sets its price.
+// TestOverlayGivesAPrice: an instance type without an AWS price can be launched once an overlay sets its price.
 func TestOverlayGivesAPrice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	book := r.Market.Prices.Book()
 	book.Prices.OnDemand = map[string]catalog.Price{"t3.medium": book.Prices.OnDemand["t3.medium"]}
 	r.Market.Prices = fixedBook{book}
 	r.Market.Version++
-	has := func() bool {
+	isOffered := func() bool {
 		for _, typ := range r.Market.Market(time.Now())["default"].Types {
 			if typ.Name == "m5.large" {
 				return len(typ.Offerings) > 0
@@ -219,16 +221,16 @@ func TestOverlayGivesAPrice(t *testing.T) {
 		}
 		return false
 	}
-	if has() {
-		t.Fatal("a type without a price can be launched")
+	if isOffered() {
+		t.Fatal("an instance type without a price can be launched")
 	}
-	loop := r.overlays()
-	preview := overlayFor("preview", ofType("m5.large"))
-	preview.Spec.Price = words("0.4")
+	loop := r.newOverlayLoop()
+	preview := newOverlay("preview", ofType("m5.large"))
+	preview.Spec.Price = ptr.To("0.4")
 	r.create(t, preview)
-	r.ready(t, loop)
-	if !has() {
-		t.Error("the user's price does not count")
+	r.overlayConditions(t, loop)
+	if !isOffered() {
+		t.Error("the instance type cannot be launched, although an overlay sets its price")
 	}
 }
 
@@ -238,7 +240,8 @@ type fixedBook struct{ book pricing.Book }
 func (b fixedBook) Book() pricing.Book            { return b.book }
 func (b fixedBook) Refresh(context.Context) error { return nil }
 
-func (r *rig) change(t *testing.T, name string, change func(*karpv1alpha1.NodeOverlay)) {
+// changeOverlay changes the overlay with the name.
+func (r *rig) changeOverlay(t *testing.T, name string, change func(*karpv1alpha1.NodeOverlay)) {
 	t.Helper()
 	var overlay karpv1alpha1.NodeOverlay
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: name}, &overlay); err != nil {

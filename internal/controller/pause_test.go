@@ -18,16 +18,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// idleRig has one empty node of the pool, which may be removed at once.
+// idleRig returns a rig with one empty node, which may be removed at once.
 func idleRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.bind(t)
 	if err := r.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("ns")); err != nil {
 		t.Fatal(err)
@@ -35,11 +35,11 @@ func idleRig(t *testing.T) *rig {
 	return r
 }
 
-// leaving reports whether the loop deletes the only node.
-func (r *rig) leaving(t *testing.T) bool {
+// isEmptyNodeDeleted runs the loop that deletes empty nodes, a minute later, and reports whether it deletes the only node.
+func (r *rig) isEmptyNodeDeleted(t *testing.T) bool {
 	t.Helper()
 	r.ahead += time.Minute
-	r.empty(t)
+	r.removeEmptyNodes(t)
 	claims := r.claims(t)
 	return len(claims) == 0 || claims[0].DeletionTimestamp != nil
 }
@@ -47,20 +47,20 @@ func (r *rig) leaving(t *testing.T) bool {
 func TestPauseHoldsAllPools(t *testing.T) {
 	t.Parallel()
 	r := idleRig(t)
-	lever := kubeclient.PauseSwitch{Live: r.api, Writer: r.api, Namespace: "kube-system"}
+	pause := kubeclient.PauseSwitch{Live: r.api, Writer: r.api, Namespace: "kube-system"}
 	for _, value := range []string{"true", "whatever", r.now().Add(2 * time.Hour).Format(time.RFC3339)} {
-		if err := lever.Write(t.Context(), value); err != nil {
+		if err := pause.Write(t.Context(), value); err != nil {
 			t.Fatal(err)
 		}
-		if r.leaving(t) {
-			t.Fatalf("paused by %q, but the node is deleted", value)
+		if r.isEmptyNodeDeleted(t) {
+			t.Fatalf("the ConfigMap has the value %q, but the node is deleted", value)
 		}
 	}
 	if !strings.Contains(r.log.String(), `"by":"ConfigMap kube-system/joiner"`) {
 		t.Errorf("the log does not report who paused: %s", r.log)
 	}
-	r.ahead += 2 * time.Hour // the last pause has ended
-	if !r.leaving(t) {
+	r.ahead += 2 * time.Hour // the end of the last pause has passed
+	if !r.isEmptyNodeDeleted(t) {
 		t.Error("the pause is over, but the node stays")
 	}
 }
@@ -68,7 +68,7 @@ func TestPauseHoldsAllPools(t *testing.T) {
 func TestPauseHoldsOnePool(t *testing.T) {
 	t.Parallel()
 	r := idleRig(t)
-	note := func(value string) {
+	annotate := func(value string) {
 		var pools karpv1.NodePoolList
 		if err := r.api.List(t.Context(), &pools); err != nil {
 			t.Fatal(err)
@@ -79,83 +79,86 @@ func TestPauseHoldsOnePool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	note("true")
-	if r.leaving(t) {
-		t.Fatal("its pool is paused, but the node is deleted")
+	annotate("true")
+	if r.isEmptyNodeDeleted(t) {
+		t.Fatal("the pool is paused, but the node is deleted")
 	}
-	note("false")
-	if !r.leaving(t) {
-		t.Error("its pool is not paused any more, but the node stays")
+	annotate("false")
+	if !r.isEmptyNodeDeleted(t) {
+		t.Error("the pool is not paused any more, but the node stays")
 	}
 }
 
 func TestAnnotatedClaimIsKept(t *testing.T) {
 	t.Parallel()
 	r := idleRig(t)
-	note := func(value string) {
+	annotate := func(value string) {
 		claim := r.claims(t)[0]
 		claim.Annotations[karpv1.AnnotationDoNotDisrupt] = value
 		if err := r.api.Update(t.Context(), &claim); err != nil {
 			t.Fatal(err)
 		}
 	}
-	note("true")
-	if r.leaving(t) {
-		t.Fatal("its claim has do-not-disrupt, but the node is deleted")
+	annotate("true")
+	if r.isEmptyNodeDeleted(t) {
+		t.Fatal("the claim has do-not-disrupt, but the node is deleted")
 	}
-	note("1h") // valid only on pods
-	if !r.leaving(t) {
-		t.Error("no annotation keeps the node any more, but it stays")
+	annotate("1h") // valid only on pods
+	if !r.isEmptyNodeDeleted(t) {
+		t.Error("no valid annotation keeps the node any more, but the node stays")
 	}
 }
 
-// lever is a pause switch that can fail.
-type lever struct {
-	value  string
-	broken bool
+// fakeSwitch is a pause switch that can fail.
+type fakeSwitch struct {
+	value    string
+	isBroken bool // Read fails
 }
 
-func (l *lever) String() string { return "the lever" }
+func (s *fakeSwitch) String() string { return "the fake switch" }
 
-func (l *lever) Read(context.Context) (string, error) {
-	if l.broken {
-		return "", errors.New("no way")
+func (s *fakeSwitch) Read(context.Context) (string, error) {
+	if s.isBroken {
+		return "", errors.New("unreachable")
 	}
-	return l.value, nil
+	return s.value, nil
 }
 
-func TestBrokenSwitchPausesInTheEnd(t *testing.T) {
+// TestBrokenSwitchPauses: if the switch cannot be read for a minute, or was never read, disruption is paused.
+func TestBrokenSwitchPauses(t *testing.T) {
 	t.Parallel()
 	log := &bytes.Buffer{}
-	l := &lever{value: "false"}
-	p := &loop.Pauses{Switch: l, Log: slog.New(slog.NewJSONHandler(log, nil))}
+	s := &fakeSwitch{value: "false"}
+	p := &loop.Pauses{Switch: s, Log: slog.New(slog.NewJSONHandler(log, nil))}
 	now := policyTime
 	isPaused := func() bool { return p.Current(t.Context(), now).By != "" }
 	if isPaused() || log.Len() > 0 {
-		t.Fatalf("not paused: %s", log)
+		t.Fatalf("the value false pauses, or something is logged: %s", log)
 	}
-	l.broken = true
+	s.isBroken = true
 	now = now.Add(30 * time.Second)
 	if isPaused() {
 		t.Error("half a minute without an answer pauses")
 	}
 	now = now.Add(31 * time.Second)
-	if !isPaused() || !strings.Contains(log.String(), "no way") {
-		t.Errorf("a minute without an answer does not pause, or it is not logged: %s", log)
+	if !isPaused() || !strings.Contains(log.String(), "unreachable") {
+		t.Errorf("a minute without an answer does not pause, or the error is not logged: %s", log)
 	}
-	l.broken = false
-	now = now.Add(loop.PausesEvery)
+	s.isBroken = false
+	now = now.Add(loop.PauseReadInterval)
 	if isPaused() {
-		t.Error("the switch can be read, and still pauses")
+		t.Error("disruption is still paused after the switch was read")
 	}
-	if broken := (&loop.Pauses{Switch: &lever{broken: true}, Log: p.Log}).Current(t.Context(), now); broken.By == "" {
+	neverRead := &loop.Pauses{Switch: &fakeSwitch{isBroken: true}, Log: p.Log}
+	if neverRead.Current(t.Context(), now).By == "" {
 		t.Error("a switch that was never read does not pause")
 	}
 }
 
+// TestLongerPauseCounts: a pool is paused by its annotation or by the global pause, whichever ends later.
 func TestLongerPauseCounts(t *testing.T) {
 	t.Parallel()
-	at := func(hours int) time.Time {
+	after := func(hours int) time.Time { // 0: no end
 		if hours == 0 {
 			return time.Time{}
 		}
@@ -165,12 +168,12 @@ func TestLongerPauseCounts(t *testing.T) {
 		pool, all int // hours until the end of the pause; 0: no end
 		want      string
 	}{{1, 2, "all"}, {2, 1, "pool"}, {0, 1, "pool"}, {1, 0, "all"}, {0, 0, "pool"}} {
-		got := loop.PauseState{By: "all", Until: at(c.all)}.Over(disruption.Policy{Paused: "pool", PausedUntil: at(c.pool)})
+		got := loop.PauseState{By: "all", Until: after(c.all)}.ApplyTo(disruption.Policy{Paused: "pool", PausedUntil: after(c.pool)})
 		if got.Paused != c.want {
 			t.Errorf("pool %d h, all %d h: paused by %s, want %s", c.pool, c.all, got.Paused, c.want)
 		}
 	}
-	if got := (loop.PauseState{}).Over(disruption.Policy{}); got.Paused != "" {
-		t.Errorf("not paused: %+v", got)
+	if got := (loop.PauseState{}).ApplyTo(disruption.Policy{}); got.Paused != "" {
+		t.Errorf("without a pause: %+v", got)
 	}
 }

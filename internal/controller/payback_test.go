@@ -15,24 +15,24 @@ import (
 // TestUsualJoin: the usual join time is the median of the initialized claims.
 func TestUsualJoin(t *testing.T) {
 	t.Parallel()
-	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	claim := func(took time.Duration) *karpv1.NodeClaim {
-		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(made)}}
-		c.StatusConditions().SetTrue(made.Add(took), karpv1.ConditionInitialized)
+	created := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	initialized := func(took time.Duration) *karpv1.NodeClaim {
+		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
+		c.StatusConditions().SetTrue(created.Add(took), karpv1.ConditionInitialized)
 		return c
 	}
-	late := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(made)}}
-	late.StatusConditions().SetUnknown(made.Add(time.Hour), karpv1.ConditionInitialized, karpv1.ReasonNodeNotReady, "")
+	notReady := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
+	notReady.StatusConditions().SetUnknown(created.Add(time.Hour), karpv1.ConditionInitialized, karpv1.ReasonNodeNotReady, "")
 	for name, c := range map[string]struct {
 		claims []*karpv1.NodeClaim
 		want   time.Duration
 	}{
 		"no NodeClaim":  {nil, loop.AssumedJoin},
-		"none is ready": {[]*karpv1.NodeClaim{late}, loop.AssumedJoin},
-		"one outlier": {[]*karpv1.NodeClaim{claim(50 * time.Minute), claim(40 * time.Second), claim(50 * time.Second),
-			late}, 50 * time.Second},
-		"a negative duration": {[]*karpv1.NodeClaim{claim(-time.Hour)}, loop.AssumedJoin},
-		"one claim":           {[]*karpv1.NodeClaim{claim(time.Minute)}, time.Minute},
+		"none is ready": {[]*karpv1.NodeClaim{notReady}, loop.AssumedJoin},
+		"one outlier": {[]*karpv1.NodeClaim{initialized(50 * time.Minute), initialized(40 * time.Second),
+			initialized(50 * time.Second), notReady}, 50 * time.Second},
+		"a negative duration": {[]*karpv1.NodeClaim{initialized(-time.Hour)}, loop.AssumedJoin},
+		"one claim":           {[]*karpv1.NodeClaim{initialized(time.Minute)}, time.Minute},
 	} {
 		if got := loop.UsualJoin(c.claims); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -40,11 +40,11 @@ func TestUsualJoin(t *testing.T) {
 	}
 }
 
-func TestMoveIsSaid(t *testing.T) {
+func TestMoveSummary(t *testing.T) {
 	t.Parallel()
 	for want, m := range map[string]nodestate.MoveMark{
 		"Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour, pays back within 4m10s and moves 12 pods": {
-			Reason: disruption.Underutilized, Nodes: 3, Claims: 1, Pods: 12, Saving: 0.123, PaysBack: 250},
+			Reason: disruption.Underutilized, Nodes: 3, Claims: 1, Pods: 12, Saving: 0.123, PaybackSeconds: 250},
 		"Underutilized: 1 node makes way for 0, which saves $0.0500 an hour and moves 1 pod": {Reason: disruption.Underutilized, Nodes: 1,
 			Pods: 1, Saving: 0.05},
 		"Drifted: 1 node makes way for 1 and moves 2 pods": {Reason: disruption.Drifted,

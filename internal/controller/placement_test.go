@@ -24,40 +24,41 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// placedRig is a rig whose class selects a placement group by its name, once it has been reconciled.
-func placedRig(t *testing.T, q world.PlacementGroup, instanceTypes ...string) (*rig, *world.PlacementGroup) {
+// placedRig creates a placement group like the given one, named hpc. It returns a rig whose class selects the group and is
+// ready, and the group.
+func placedRig(t *testing.T, like world.PlacementGroup, instanceTypes ...string) (*rig, *world.PlacementGroup) {
 	t.Helper()
 	r := newRig(t, instanceTypes...)
-	q.Name = "hpc"
-	var made *world.PlacementGroup
+	like.Name = "hpc"
+	var group *world.PlacementGroup
 	r.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = r.estate.Region.PlacementGroups.Create(now, q); err != nil {
+		if group, err = r.estate.Region.PlacementGroups.Create(now, like); err != nil {
 			t.Fatal(err)
 		}
 	})
 	class := r.class(t)
-	class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: &made.Name}
+	class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: &group.Name}
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	if c := r.class(t).StatusConditions(); !c.IsTrue(awsv1.ConditionPlacementGroupReady) || !c.IsReady() {
 		t.Fatalf("the class is not ready: %+v", r.class(t).Status.Conditions)
 	}
-	return r, made
+	return r, group
 }
 
-// alone creates n pending pods that fill an m5.large each.
-func (r *rig) alone(t *testing.T, name string, n int) {
+// addLargePods creates n pending pods, each of which fills an m5.large.
+func (r *rig) addLargePods(t *testing.T, name string, n int) {
 	t.Helper()
 	for i := range n {
-		r.pending(t, fmt.Sprintf("%s-%d", name, i), "1500m", "2Gi")
+		r.addPendingPod(t, fmt.Sprintf("%s-%d", name, i), "1500m", "2Gi")
 	}
 }
 
-// inZones counts the running instances by zone.
-func (r *rig) inZones() map[string]int {
+// countByZone counts the instances by zone.
+func (r *rig) countByZone() map[string]int {
 	out := map[string]int{}
 	for _, i := range r.instances() {
 		out[i.Zone]++
@@ -65,46 +66,46 @@ func (r *rig) inZones() map[string]int {
 	return out
 }
 
-// TestClusterGroupIsOneZone: all instances of a cluster group are launched in one zone at the first attempt, of types that may be in it.
-// Later launches use the same zone, also after a restart.
+// TestClusterGroupIsOneZone: all instances of a cluster group are launched in one zone at the first attempt, and have types
+// that are allowed in cluster groups. Later launches use the same zone, also after a restart.
 func TestClusterGroupIsOneZone(t *testing.T) {
 	t.Parallel()
-	r, made := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large", "t3.large")
-	r.alone(t, "web", 4)
+	r, group := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large", "t3.large")
+	r.addLargePods(t, "web", 4)
 	r.plan(t)
-	r.work(t)
-	zones := r.inZones()
+	r.reconcileClaims(t)
+	zones := r.countByZone()
 	if len(zones) != 1 || len(r.instances()) != 4 {
 		t.Fatalf("instances by zone: %v\n%s", zones, r.log)
 	}
 	for _, i := range r.instances() {
-		if i.PlacementGroupID != made.ID || i.Type != "m5.large" {
-			t.Errorf("%s runs in group %q", i.Type, i.PlacementGroupID)
+		if i.PlacementGroupID != group.ID || i.Type != "m5.large" {
+			t.Errorf("an instance of type %s runs in group %q", i.Type, i.PlacementGroupID)
 		}
 	}
-	var asked []world.Asked
-	r.Do(func(*world.World, time.Time) { asked = r.estate.Region.Launches.Asked() })
-	if len(asked) != 4 {
-		t.Errorf("%d launches were asked for, want 4", len(asked))
+	var calls []world.FleetCall
+	r.Do(func(*world.World, time.Time) { calls = r.estate.Region.Launches.FleetCalls() })
+	if len(calls) != 4 {
+		t.Errorf("%d launch requests, want 4", len(calls))
 	}
 	for _, c := range r.claims(t) {
-		if c.Labels[awsv1.LabelPlacementGroupID] != made.ID {
+		if c.Labels[awsv1.LabelPlacementGroupID] != group.ID {
 			t.Errorf("claim %s is labelled with group %q", c.Name, c.Labels[awsv1.LabelPlacementGroupID])
 		}
 	}
 	r.join(t)
-	r.work(t)
-	if id := r.nodes(t)[0].Labels[awsv1.LabelPlacementGroupID]; id != made.ID {
-		t.Errorf("the Node is labelled with group %q, want %s", id, made.ID)
+	r.reconcileClaims(t)
+	if id := r.nodes(t)[0].Labels[awsv1.LabelPlacementGroupID]; id != group.ID {
+		t.Errorf("the Node is labelled with group %q, want %s", id, group.ID)
 	}
 
 	r.start(t)
-	r.classes(t)
-	r.alone(t, "more", 2)
+	r.reconcileClassAndPool(t)
+	r.addLargePods(t, "more", 2)
 	r.plan(t)
-	r.work(t)
-	if again := r.inZones(); len(again) != 1 || len(r.instances()) != 6 {
-		t.Errorf("later, instances by zone: %v, before %v\n%s", again, zones, r.log)
+	r.reconcileClaims(t)
+	if later := r.countByZone(); len(later) != 1 || len(r.instances()) != 6 {
+		t.Errorf("instances by zone after the restart: %v, before: %v\n%s", later, zones, r.log)
 	}
 }
 
@@ -115,84 +116,85 @@ func TestClusterGroupGoesElsewhere(t *testing.T) {
 	r.Do(func(*world.World, time.Time) {
 		r.estate.Region.Capacity.Limit(world.Pool{Zone: r.estate.PrivateSubnets[0].Zone.Name}, 0)
 	})
-	r.alone(t, "web", 3)
+	r.addLargePods(t, "web", 3)
 	for range 6 {
 		r.plan(t)
-		r.work(t)
+		r.reconcileClaims(t)
 	}
-	if zones := r.inZones(); len(zones) != 1 || zones[r.estate.PrivateSubnets[0].Zone.Name] != 0 || len(r.instances()) != 3 {
+	if zones := r.countByZone(); len(zones) != 1 || zones[r.estate.PrivateSubnets[0].Zone.Name] != 0 || len(r.instances()) != 3 {
 		t.Errorf("instances by zone: %v\n%s", zones, r.log)
 	}
 }
 
-// TestSpreadGroupIsSevenPerZone: pods beyond the limit of a spread group wait, without repeated launch requests. A terminated
-// instance makes room.
+// TestSpreadGroupIsSevenPerZone: pods beyond the limit of a spread group wait, and no launch is requested for them. After an
+// instance was terminated, its zone can be used again.
 func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 	t.Parallel()
 	r, _ := placedRig(t, world.PlacementGroup{Strategy: world.SpreadGroup}, "m5.large")
-	r.alone(t, "web", 23)
+	r.addLargePods(t, "web", 23)
 	for range 6 {
 		r.plan(t)
-		r.work(t)
+		r.reconcileClaims(t)
 	}
-	zones := r.inZones()
+	zones := r.countByZone()
 	if len(r.instances()) != 21 || !slices.Equal(slices.Sorted(maps.Values(zones)), []int{7, 7, 7}) {
 		t.Fatalf("instances by zone: %v\n%s", zones, r.log)
 	}
 	calls := func() (n int) {
-		r.Do(func(*world.World, time.Time) { n = len(r.estate.Region.Launches.Asked()) })
+		r.Do(func(*world.World, time.Time) { n = len(r.estate.Region.Launches.FleetCalls()) })
 		return n
 	}
 	before := calls()
 	for range 3 {
-		r.classes(t)
+		r.reconcileClassAndPool(t)
 		r.plan(t)
-		r.work(t)
+		r.reconcileClaims(t)
 	}
 	if n := calls(); n != before {
-		t.Errorf("EC2 was asked %d times more for what cannot be had", n-before)
+		t.Errorf("%d launch requests although the group is full", n-before)
 	}
 
-	var left world.Instance
+	var ended world.Instance
 	r.Do(func(_ *world.World, now time.Time) {
-		left = r.estate.Region.Instances.All()[0]
-		if _, _, err := r.estate.Region.Instances.Terminate(now, []string{left.ID}); err != nil {
+		ended = r.estate.Region.Instances.All()[0]
+		if _, _, err := r.estate.Region.Instances.Terminate(now, []string{ended.ID}); err != nil {
 			t.Error(err)
 		}
 	})
-	r.ahead = 2 * offerings.PlacedShown
-	r.classes(t)
-	closed := r.Market.Placements.Closed(r.now(), left.PlacementGroupID, offerings.ZonesOf(r.class(t)))
-	if slices.Contains(closed, left.Zone) || len(closed) != 2 {
-		t.Errorf("when one has left %s, closed are %v", left.Zone, closed)
+	r.ahead = 2 * offerings.MaxMemberDelay
+	r.reconcileClassAndPool(t)
+	closed := r.Market.Placements.Closed(r.now(), ended.PlacementGroupID, offerings.ZonesOf(r.class(t)))
+	if slices.Contains(closed, ended.Zone) || len(closed) != 2 {
+		t.Errorf("an instance in %s was terminated, and the zones without room are %v", ended.Zone, closed)
 	}
 }
 
-// TestPartitionGroup: a claim that requires a partition is launched there, and for one that accepts all of them EC2 chooses. A claim
-// that requires a missing partition is reported.
+// TestPartitionGroup: a claim that requires a partition is launched in it. If a claim accepts all partitions, EC2 chooses one.
+// A claim that requires a missing partition gets an event.
 func TestPartitionGroup(t *testing.T) {
 	t.Parallel()
-	r, made := placedRig(t, world.PlacementGroup{Strategy: world.PartitionGroup, Partitions: 3}, "m5.large")
-	r.alone(t, "web", 3)
+	r, group := placedRig(t, world.PlacementGroup{Strategy: world.PartitionGroup, Partitions: 3}, "m5.large")
+	r.addLargePods(t, "web", 3)
 	r.plan(t)
 	claims := r.claims(t)
 	if len(claims) != 3 {
 		t.Fatalf("%d claims\n%s", len(claims), r.log)
 	}
-	asks := map[string][]string{claims[0].Name: {"2"}, claims[1].Name: {"1", "2", "3"}, claims[2].Name: {"5"}}
+	partitions := map[string][]string{claims[0].Name: {"2"}, claims[1].Name: {"1", "2", "3"}, claims[2].Name: {"5"}}
 	for i := range claims {
 		claims[i].Spec.Requirements = append(claims[i].Spec.Requirements, karpv1.Requirement{
-			Key: awsv1.LabelPlacementGroupPartition, Operator: corev1.NodeSelectorOpIn, Values: asks[claims[i].Name]})
+			Key: awsv1.LabelPlacementGroupPartition, Operator: corev1.NodeSelectorOpIn, Values: partitions[claims[i].Name]})
 		if err := r.api.Update(t.Context(), &claims[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.work(t)
+	r.reconcileClaims(t)
 	got := map[string]string{}
 	for _, c := range r.claims(t) {
 		for _, i := range r.instances() {
 			if strings.HasSuffix(c.Status.ProviderID, i.ID) {
-				got[c.Name] = fmt.Sprint(i.PlacementGroupID == made.ID, " in ", i.Partition, " labelled ", c.Labels[awsv1.LabelPlacementGroupPartition])
+				got[c.Name] = fmt.Sprint(i.PlacementGroupID == group.ID, " in ", i.Partition, " labelled ",
+					c.Labels[awsv1.LabelPlacementGroupPartition])
 			}
 		}
 	}
@@ -200,11 +202,11 @@ func TestPartitionGroup(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("launched (-want +got):\n%s\n%s", diff, r.log)
 	}
-	if told := r.events.has("NodeClaim", "placement-group-partition"); !strings.Contains(told, claims[2].Name) {
-		t.Errorf("events: %q", told)
+	if event := r.events.find("NodeClaim", "placement-group-partition"); !strings.Contains(event, claims[2].Name) {
+		t.Errorf("event %q does not name %s", event, claims[2].Name)
 	}
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
@@ -215,18 +217,19 @@ func TestPartitionGroup(t *testing.T) {
 	}
 	for _, n := range r.nodes(t) {
 		if n.Labels[awsv1.LabelPlacementGroupPartition] == "" {
-			t.Errorf("Node %s is labelled with no partition", n.Name)
+			t.Errorf("Node %s has no label with its partition", n.Name)
 		}
 	}
 }
 
-// TestPoolsOfPartitions: pods spread over the partitions that their pool lists, and a pool limited to one partition gets it.
+// TestPoolsOfPartitions: pods spread over the partitions that their pool allows. If a pool allows one partition, all of its
+// instances are in it.
 func TestPoolsOfPartitions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		values  []string
 		spreads bool
-		want    map[int]int
+		want    map[int]int // instances by partition
 	}{
 		"one":    {[]string{"2"}, false, map[int]int{2: 3}},
 		"spread": {[]string{"1", "2", "3"}, true, map[int]int{1: 1, 2: 1, 3: 1}},
@@ -240,8 +243,8 @@ func TestPoolsOfPartitions(t *testing.T) {
 			if err := r.api.Update(t.Context(), pool); err != nil {
 				t.Fatal(err)
 			}
-			r.classes(t)
-			r.alone(t, "web", 3)
+			r.reconcileClassAndPool(t)
+			r.addLargePods(t, "web", 3)
 			var pods corev1.PodList
 			if err := r.api.List(t.Context(), &pods); err != nil {
 				t.Fatal(err)
@@ -259,13 +262,13 @@ func TestPoolsOfPartitions(t *testing.T) {
 				}
 			}
 			r.plan(t)
-			r.work(t)
+			r.reconcileClaims(t)
 			got := map[int]int{}
 			for _, i := range r.instances() {
 				got[i.Partition]++
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("by partition (-want +got):\n%s\n%s", diff, r.log)
+				t.Errorf("instances by partition (-want +got):\n%s\n%s", diff, r.log)
 			}
 			for _, claim := range r.claims(t) {
 				if claim.Labels[awsv1.LabelPlacementGroupPartition] == "" {
@@ -276,11 +279,12 @@ func TestPoolsOfPartitions(t *testing.T) {
 	}
 }
 
-// TestPlacementGroupGoes: the class is not ready when its group is deleted, but stays ready when AWS does not answer.
-func TestPlacementGroupGoes(t *testing.T) {
+// TestPlacementGroupCondition: if AWS does not answer, the condition stays true as long as the group is known. It is false once
+// the group is being deleted.
+func TestPlacementGroupCondition(t *testing.T) {
 	t.Parallel()
 	r, _ := placedRig(t, world.PlacementGroup{Strategy: world.SpreadGroup}, "m5.large")
-	condition := func(want, part string) {
+	wantCondition := func(want, part string) {
 		t.Helper()
 		if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
 			t.Fatal(err)
@@ -293,32 +297,32 @@ func TestPlacementGroupGoes(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribePlacementGroups"}}
 	})
-	condition("True PlacementGroupReady", "")
+	wantCondition("True PlacementGroupReady", "")
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = nil
 		r.estate.Region.PlacementGroups.ByNameOrID("hpc").State = "deleting"
 	})
-	condition("False PlacementGroupNotFound", "deleting")
+	wantCondition("False PlacementGroupNotFound", "deleting")
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribePlacementGroups"}}
 	})
-	condition("False PlacementGroupResolutionFailed", "DescribePlacementGroups")
+	wantCondition("False PlacementGroupResolutionFailed", "DescribePlacementGroups")
 }
 
-// TestPlacedReservations: launches into a cluster group use the reservations in it, and no reservations outside of it.
+// TestPlacedReservations: launches into a cluster group use only reservations in the group.
 func TestPlacedReservations(t *testing.T) {
 	t.Parallel()
-	r, made := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large")
-	ids := map[string]string{}
+	r, group := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large")
+	ids := map[string]string{} // of the reservations, by their group
 	r.Do(func(_ *world.World, now time.Time) {
-		for _, group := range []string{"", made.Name} {
+		for _, name := range []string{"", group.Name} {
 			c, err := r.estate.Region.CapacityReservations.Create(now, world.CapacityReservation{
-				Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: 1, Criteria: "targeted", Group: group,
+				Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: 1, Criteria: "targeted", Group: name,
 				Tags: map[string]string{"team": "a"}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			ids[group] = c.ID
+			ids[name] = c.ID
 		}
 	})
 	class, pool := r.class(t), r.pool(t)
@@ -330,17 +334,17 @@ func TestPlacedReservations(t *testing.T) {
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
-	r.alone(t, "web", 2)
+	r.reconcileClassAndPool(t)
+	r.addLargePods(t, "web", 2)
 	r.plan(t)
-	r.work(t)
-	if diff := cmp.Diff(map[string]int{"m5.large " + ids[made.Name]: 1}, r.running()); diff != "" {
-		t.Errorf("(-want +got):\n%s\n%s", diff, r.log)
+	r.reconcileClaims(t)
+	if diff := cmp.Diff(map[string]int{"m5.large " + ids[group.Name]: 1}, r.countByReservation()); diff != "" {
+		t.Errorf("instances by type and reservation (-want +got):\n%s\n%s", diff, r.log)
 	}
 }
 
-// TestPlacementBook: a launched instance counts at once, and only once. The zone of a cluster group is that of its
-// first launch, until that fails.
+// TestPlacementBook: a launched instance counts at once, and only once. The first launch into a cluster group decides its zone,
+// unless the launch fails.
 func TestPlacementBook(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -359,41 +363,41 @@ func TestPlacementBook(t *testing.T) {
 		t.Error("a group is known before EC2 was asked")
 	}
 	group := ec2.PlacementGroup{ID: "pg-1", Strategy: catalog.PlaceCluster}
-	if !b.Saw(now, class, group) {
+	if !b.Update(now, class, group) {
 		t.Error("the first answer does not count as more room")
 	}
-	if got := b.Settle(now, "pg-1", "launch-1", pickIn("b", "a", "b")); len(got) != 2 || got[0].Offering.Zone != "b" {
+	if got := b.Restrict(now, "pg-1", "launch-1", pickIn("b", "a", "b")); len(got) != 2 || got[0].Offering.Zone != "b" {
 		t.Errorf("the first launch may request %+v", got)
 	}
-	if got := b.Settle(now, "pg-1", "launch-2", pickIn("a")); len(got) != 0 {
+	if got := b.Restrict(now, "pg-1", "launch-2", pickIn("a")); len(got) != 0 {
 		t.Errorf("the second launch may request %+v", got)
 	}
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("closed while the first is in progress: %v", got)
+		t.Errorf("zones that are closed while the first launch is in progress: %v", got)
 	}
-	b.Over("launch-1")
+	b.EndLaunch("launch-1")
 	if got := b.Closed(now, "pg-1", zones); len(got) != 0 {
-		t.Errorf("closed when the first has failed: %v", got)
+		t.Errorf("zones that are closed when the first launch has failed: %v", got)
 	}
-	b.Take(now, ec2.Instance{ID: "i-1", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
+	b.AddMember(now, ec2.Instance{ID: "i-1", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("closed when one was launched in a: %v", got)
+		t.Errorf("zones that are closed when an instance was launched in a: %v", got)
 	}
 
 	group.Strategy, group.Members = catalog.PlaceSpread, map[string]string{"i-1": "a"}
 	for n := range 5 {
 		group.Members["i-old-"+strconv.Itoa(n)] = "a"
 	}
-	b.Saw(now, class, group)
+	b.Update(now, class, group)
 	if got := b.Closed(now, "pg-1", zones); len(got) != 0 {
-		t.Errorf("with six, one of them launched lately, closed are %v", got)
+		t.Errorf("zones that are closed with six instances, one of them just launched: %v", got)
 	}
-	b.Take(now, ec2.Instance{ID: "i-2", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
+	b.AddMember(now, ec2.Instance{ID: "i-2", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("with seven, closed are %v", got)
+		t.Errorf("zones that are closed with seven instances: %v", got)
 	}
-	if !b.Saw(now.Add(2*offerings.PlacedShown), class, group) || len(b.Closed(now.Add(2*offerings.PlacedShown), "pg-1", zones)) != 0 {
-		t.Error("an instance that EC2 does not show after two minutes still counts")
+	if !b.Update(now.Add(2*offerings.MaxMemberDelay), class, group) || len(b.Closed(now.Add(2*offerings.MaxMemberDelay), "pg-1", zones)) != 0 {
+		t.Errorf("an instance that EC2 does not return %s after its launch still counts", 2*offerings.MaxMemberDelay)
 	}
 	class.Spec.PlacementGroupSelector.ID = aws.String("pg-2")
 	if _, ok := b.Of(class); ok {
@@ -401,33 +405,33 @@ func TestPlacementBook(t *testing.T) {
 	}
 }
 
-// TestPlacementOf: a partition is chosen only if the claim does not accept all of them.
+// TestPlacementOf: PlacementOf chooses a partition only if the claim does not accept all of them.
 func TestPlacementOf(t *testing.T) {
 	t.Parallel()
-	parts := ec2.PlacementGroup{ID: "pg-1", Strategy: catalog.PlacePartition, Partitions: 3}
+	partitioned := ec2.PlacementGroup{ID: "pg-1", Strategy: catalog.PlacePartition, Partitions: 3}
 	plain := ec2.PlacementGroup{ID: "pg-2", Strategy: catalog.PlaceCluster}
-	is := func(op requirements.Operator, values ...string) []requirements.Requirement {
+	partition := func(op requirements.Operator, values ...string) []requirements.Requirement {
 		return []requirements.Requirement{{Key: catalog.LabelPartition, Operator: op, Values: values}}
 	}
 	for name, c := range map[string]struct {
 		group ec2.PlacementGroup
-		label string
+		label string // the partition that the claim already has
 		needs []requirements.Requirement
-		want  []int32 // any of them; empty: an error
+		want  []int32 // the partitions that may be chosen; 0: none is chosen; empty: an error
 	}{
-		"no requirement":                    {parts, "", nil, []int32{0}},
-		"all partitions":                    {parts, "", is(requirements.In, "1", "2", "3"), []int32{0}},
-		"one partition":                     {parts, "", is(requirements.In, "2"), []int32{2}},
-		"two partitions":                    {parts, "", is(requirements.NotIn, "2"), []int32{1, 3}},
-		"a label":                           {parts, "3", is(requirements.In, "1", "2", "3"), []int32{3}},
-		"a missing partition":               {parts, "", is(requirements.In, "4"), nil},
-		"no partitions":                     {plain, "", is(requirements.In, "1"), nil},
-		"DoesNotExist in a partition group": {plain, "", is(requirements.DoesNotExist), []int32{0}},
-		"no group":                          {ec2.PlacementGroup{}, "", nil, []int32{0}},
+		"no requirement":             {partitioned, "", nil, []int32{0}},
+		"all partitions":             {partitioned, "", partition(requirements.In, "1", "2", "3"), []int32{0}},
+		"one partition":              {partitioned, "", partition(requirements.In, "2"), []int32{2}},
+		"two partitions":             {partitioned, "", partition(requirements.NotIn, "2"), []int32{1, 3}},
+		"a label":                    {partitioned, "3", partition(requirements.In, "1", "2", "3"), []int32{3}},
+		"a missing partition":        {partitioned, "", partition(requirements.In, "4"), nil},
+		"a group without partitions": {plain, "", partition(requirements.In, "1"), nil},
+		"no partition, a group without partitions": {plain, "", partition(requirements.DoesNotExist), []int32{0}},
+		"no group": {ec2.PlacementGroup{}, "", nil, []int32{0}},
 	} {
-		accepted, wrong := requirements.All(c.needs...)
-		if wrong != nil {
-			t.Fatal(wrong)
+		accepted, invalid := requirements.All(c.needs...)
+		if invalid != nil {
+			t.Fatal(invalid)
 		}
 		for uid := range 5 {
 			claim := &karpv1.NodeClaim{}

@@ -18,6 +18,7 @@ import (
 
 var policyTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
+// policyPool returns testPool with consolidateAfter of a minute, the annotations and the budgets.
 func policyPool(annotations map[string]string, budgets ...karpv1.Budget) *karpv1.NodePool {
 	pool := testPool()
 	pool.Annotations = annotations
@@ -55,64 +56,69 @@ func TestPolicyIsRead(t *testing.T) {
 	}
 }
 
-func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
+// TestInvalidPolicies: an invalid setting is reported. No node is disrupted for a reason that the setting is about.
+func TestInvalidPolicies(t *testing.T) {
 	t.Parallel()
-	budget := func(nodes, line string, open time.Duration) []karpv1.Budget {
-		return []karpv1.Budget{{Nodes: "100%"}, {Nodes: nodes, Schedule: ptr.To(line), Duration: &karpv1.Duration{Duration: open}}}
+	scheduled := func(nodes, schedule string, lasts time.Duration) []karpv1.Budget {
+		return []karpv1.Budget{{Nodes: "100%"}, {Nodes: nodes, Schedule: ptr.To(schedule), Duration: &karpv1.Duration{Duration: lasts}}}
 	}
-	note := func(key, value string) map[string]string { return map[string]string{key: value} }
+	annotation := func(key, value string) map[string]string { return map[string]string{key: value} }
 	const drifted, empty, under = "Drifted", "Empty", "Underutilized"
 	for name, c := range map[string]struct {
 		annotations map[string]string
 		budgets     []karpv1.Budget
-		want        string // in the condition
-		wantHeld    []string
+		want        string   // in the condition
+		wantHeld    []string // reasons for which no node may be disrupted
 	}{
 		"a budget of 200%": {budgets: []karpv1.Budget{{Nodes: "200%"}},
 			want: `spec.disruption.budgets[0].nodes: "200%" is more than 100%`, wantHeld: []string{drifted, empty, under}},
 		"a budget below 0": {budgets: []karpv1.Budget{{Nodes: "-1"}}, want: `"-1" is below 0`, wantHeld: []string{drifted, empty, under}},
 		"a budget of words": {budgets: []karpv1.Budget{{Nodes: "some", Reasons: []karpv1.DisruptionReason{"Empty"}}},
 			want: "neither a number", wantHeld: []string{empty}},
-		"an invalid schedule": {budgets: budget("0", "every day", time.Hour),
+		"an invalid schedule": {budgets: scheduled("0", "every day", time.Hour),
 			want: `budgets[1].schedule: schedule "every day": it has 2 columns`, wantHeld: []string{drifted, empty, under}},
-		"a schedule on 31 February": {budgets: budget("0", "0 0 31 2 *", time.Hour), want: "no such date", wantHeld: []string{drifted, empty, under}},
+		"a schedule on 31 February": {budgets: scheduled("0", "0 0 31 2 *", time.Hour), want: "no such date",
+			wantHeld: []string{drifted, empty, under}},
 		"a schedule without duration": {budgets: []karpv1.Budget{{Nodes: "1", Schedule: ptr.To("@daily")}}, want: "needs a duration",
 			wantHeld: []string{drifted, empty, under}},
 		"a duration without schedule": {budgets: []karpv1.Budget{{Nodes: "1", Duration: &karpv1.Duration{Duration: time.Hour}}},
 			want: "needs a schedule", wantHeld: []string{drifted, empty, under}},
-		"a duration below 0": {budgets: budget("0", "@daily", -time.Hour), want: "not above 0", wantHeld: []string{drifted, empty, under}},
-		"a saving of abc": {annotations: note(karpv1.AnnotationMinimumSaving, "abc"),
+		"a duration below 0": {budgets: scheduled("0", "@daily", -time.Hour), want: "not above 0", wantHeld: []string{drifted, empty, under}},
+		"a saving of abc": {annotations: annotation(karpv1.AnnotationMinimumSaving, "abc"),
 			want: karpv1.AnnotationMinimumSaving + `: "abc" is not an amount`, wantHeld: []string{under}},
-		"a saving of 101%": {annotations: note(karpv1.AnnotationMinimumSaving, "101%"), want: "is not a percentage", wantHeld: []string{under}},
-		"a saving of NaN%": {annotations: note(karpv1.AnnotationMinimumSaving, "NaN%"), want: "is not a percentage", wantHeld: []string{under}},
-		"a saving below 0": {annotations: note(karpv1.AnnotationMinimumSaving, "$-1"), want: "is not an amount", wantHeld: []string{under}},
-		"a lifetime in days": {annotations: note(karpv1.AnnotationMinimumLifetime, "1d"), want: "is not a duration",
+		"a saving of 101%": {annotations: annotation(karpv1.AnnotationMinimumSaving, "101%"), want: "is not a percentage",
+			wantHeld: []string{under}},
+		"a saving of NaN%": {annotations: annotation(karpv1.AnnotationMinimumSaving, "NaN%"), want: "is not a percentage",
+			wantHeld: []string{under}},
+		"a saving below 0": {annotations: annotation(karpv1.AnnotationMinimumSaving, "$-1"), want: "is not an amount", wantHeld: []string{under}},
+		"a lifetime in days": {annotations: annotation(karpv1.AnnotationMinimumLifetime, "1d"), want: "is not a duration",
 			wantHeld: []string{drifted, under}},
-		"a lifetime longer than expireAfter": {annotations: note(karpv1.AnnotationMinimumLifetime, "721h"), want: "all nodes expire before that age",
+		"a lifetime longer than expireAfter": {annotations: annotation(karpv1.AnnotationMinimumLifetime, "721h"),
+			want:     "all nodes expire before that age",
 			wantHeld: []string{drifted, under}},
-		"no moves allowed": {annotations: note(karpv1.AnnotationMaximumMoves, "0"), want: "above 0", wantHeld: []string{drifted, under}},
-		"an unknown drift mode": {annotations: note(karpv1.AnnotationDrift, "off"), want: "is not observe or replace",
+		"no moves allowed": {annotations: annotation(karpv1.AnnotationMaximumMoves, "0"), want: "above 0", wantHeld: []string{drifted, under}},
+		"an unknown drift mode": {annotations: annotation(karpv1.AnnotationDrift, "off"), want: "is not observe or replace",
 			wantHeld: []string{drifted}},
-		"an unknown field to ignore": {annotations: note(karpv1.AnnotationDriftIgnore, "tags,amiSelector"),
+		"an unknown field to ignore": {annotations: annotation(karpv1.AnnotationDriftIgnore, "tags,amiSelector"),
 			want: `"amiSelector" (did you mean amiSelectorTerms?) is not a field`, wantHeld: []string{drifted}},
-		"a canary of -1": {annotations: note(karpv1.AnnotationDriftCanary, "-1"), want: "above 0", wantHeld: []string{drifted}},
-		"waves of 0%":    {annotations: note(karpv1.AnnotationDriftWave, "0%"), want: "would replace no node", wantHeld: []string{drifted}},
-		"waves above budgets": {annotations: note(karpv1.AnnotationDriftWave, "20%"),
+		"a canary of -1": {annotations: annotation(karpv1.AnnotationDriftCanary, "-1"), want: "above 0", wantHeld: []string{drifted}},
+		"waves of 0%":    {annotations: annotation(karpv1.AnnotationDriftWave, "0%"), want: "would replace no node", wantHeld: []string{drifted}},
+		"waves above budgets": {annotations: annotation(karpv1.AnnotationDriftWave, "20%"),
 			budgets: []karpv1.Budget{{Nodes: "10%"}}, want: "20% is more than spec.disruption.budgets[0] allows, 10%", wantHeld: []string{drifted}},
-		"canaries above budgets": {annotations: note(karpv1.AnnotationDriftCanary, "3"), budgets: []karpv1.Budget{{Nodes: "2"}},
+		"canaries above budgets": {annotations: annotation(karpv1.AnnotationDriftCanary, "3"), budgets: []karpv1.Budget{{Nodes: "2"}},
 			want: "3 is more than spec.disruption.budgets[0] allows, 2", wantHeld: []string{drifted}},
-		"a misspelled annotation": {annotations: note("joiner.sh/minimum-savings", "10%"),
+		"a misspelled annotation": {annotations: annotation("joiner.sh/minimum-savings", "10%"),
 			want: "joiner.sh/minimum-savings: there is no such annotation (did you mean joiner.sh/minimum-saving?)", wantHeld: []string{under}},
-		"a misspelled pause": {annotations: note("joiner.sh/pausd", "true"), want: "did you mean joiner.sh/paused?",
+		"a misspelled pause": {annotations: annotation("joiner.sh/pausd", "true"), want: "did you mean joiner.sh/paused?",
 			wantHeld: []string{drifted, empty, under}},
-		"an unknown annotation":         {annotations: note("joiner.sh/favourite-colour", "blue"), want: "there is no such annotation"},
-		"a pause until an invalid time": {annotations: note(karpv1.AnnotationPaused, "tomorrow"), want: "the pause has no end"},
+		"an unknown annotation":         {annotations: annotation("joiner.sh/favourite-colour", "blue"), want: "there is no such annotation"},
+		"a pause until an invalid time": {annotations: annotation(karpv1.AnnotationPaused, "tomorrow"), want: "the pause has no end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := nodestate.PolicyOf(policyPool(c.annotations, c.budgets...), policyTime)
 			if got := nodestate.PolicyProblem(p); !strings.Contains(got, c.want) {
-				t.Errorf("it is reported as %q, want %q in it", got, c.want)
+				t.Errorf("the setting is reported as %q, want %q in it", got, c.want)
 			}
 			var held []string
 			for _, r := range []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized} {
@@ -121,30 +127,30 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 				}
 			}
 			if !slices.Equal(held, c.wantHeld) {
-				t.Errorf("it holds nodes that are %v, want %v", held, c.wantHeld)
+				t.Errorf("no node is disrupted that is %v, want %v", held, c.wantHeld)
 			}
 			for _, r := range c.wantHeld {
 				if room := p.Room(disruption.Reason(r), 10, 0, policyTime); len(c.budgets) > 0 && c.annotations == nil && room.Nodes != 0 {
-					t.Errorf("there is room for %+v", room)
+					t.Errorf("with an invalid budget, the room for nodes that are %s is %+v, want none", r, room)
 				}
 			}
 		})
 	}
 }
 
-// TestExpiresBeforeItJoins: a pool whose instances expire before they can join has a condition about it, which blocks nothing.
-func TestExpiresBeforeItJoins(t *testing.T) {
+// TestExpireAfterTooShort: an expireAfter so short that instances expire before they can join is reported, and blocks nothing.
+func TestExpireAfterTooShort(t *testing.T) {
 	t.Parallel()
-	for life, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than",
+	for expireAfter, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than",
 		2 * time.Second: "again and again", nodestate.MinExpireAfter: ""} {
 		pool := policyPool(nil)
-		pool.Spec.Template.Spec.ExpireAfter = karpv1.After(life)
+		pool.Spec.Template.Spec.ExpireAfter = karpv1.After(expireAfter)
 		p := nodestate.PolicyOf(pool, policyTime)
 		if got := nodestate.PolicyProblem(p); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("after %s: it is reported as %q, want %q in it", life, got, want)
+			t.Errorf("an expireAfter of %s is reported as %q, want %q in it", expireAfter, got, want)
 		}
 		if _, held := p.Forbidden(disruption.Empty); held {
-			t.Errorf("after %s: nodes stay", life)
+			t.Errorf("an expireAfter of %s blocks the removal of empty nodes", expireAfter)
 		}
 	}
 }
@@ -171,7 +177,7 @@ func TestConditionsOfPolicies(t *testing.T) {
 	seen.Write(pool, policyTime)
 	for _, name := range []string{karpv1.ConditionDisruptionPolicyValid, karpv1.ConditionDisruptionPaused} {
 		if c, ok := pool.StatusConditions().Find(name); ok {
-			t.Errorf("a fixed problem is still reported: %+v", c)
+			t.Errorf("a condition without a cause is still there: %+v", c)
 		}
 	}
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// lostTaint is the script of case-4: bootstrap.sh does not know the form --option=value.
+// lostTaint is the script of user report case-4 (see lab/startuptaint_test.go). Its startup taint does not reach the kubelet,
+// because bootstrap.sh does not know the form --option=value.
 const lostTaint = "#!/bin/bash\n/etc/eks/bootstrap.sh " + testCluster +
 	" --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n"
 
-// TestPreflight: problems of user data are reported before a launch. If nodes are certain not to join nothing is launched, unless
-// the annotation allows it.
+// TestPreflight: problems of user data are reported before a launch. If it is certain that nodes would not join, nothing is
+// launched, unless the annotation for preflight checks is warn or off.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	script := func(family, body string) func(*awsv1.EC2NodeClass) {
@@ -28,7 +29,7 @@ func TestPreflight(t *testing.T) {
 			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-1.31-v*"}}
 		}
 	}
-	rocket := func(body string) func(*awsv1.EC2NodeClass) {
+	bottlerocket := func(body string) func(*awsv1.EC2NodeClass) {
 		return func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMIFamily, c.Spec.UserData = nil, &body
 			c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
@@ -40,12 +41,13 @@ func TestPreflight(t *testing.T) {
 			c.Annotations = map[string]string{awsv1.AnnotationPreflight: value}
 		}
 	}
-	other := func(c *awsv1.EC2NodeClass) {
+	otherFamily := func(c *awsv1.EC2NodeClass) {
 		c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-1.31-v*"}}
 	}
-	misspelt := rocket("[settings.kubernetes]\nmax-podz = 3\n")
-	const fatal = "spec.userData, line 2, column 1: settings.kubernetes.max-podz is unknown to Bottlerocket, which then applies none of the settings and does not join: write: max-pods"
-	const write = "write them as two words: --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"
+	misspelt := bottlerocket("[settings.kubernetes]\nmax-podz = 3\n")
+	const unknownSetting = "spec.userData, line 2, column 1: settings.kubernetes.max-podz is unknown to Bottlerocket, " +
+		"which then applies none of the settings and does not join: write: max-pods"
+	const twoWords = "write them as two words: --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"
 	for name, c := range map[string]struct {
 		change           func(*awsv1.EC2NodeClass)
 		passed, wantPart string // of PreflightPassed: its status and reason, and a part of its message
@@ -53,27 +55,27 @@ func TestPreflight(t *testing.T) {
 		wantValidation   string // a part of the message of ValidationSucceeded
 	}{
 		"all well": {change: func(*awsv1.EC2NodeClass) {}, passed: "True PreflightPassed", ready: metav1.ConditionTrue},
-		"a lost startup taint": {change: script("Custom", lostTaint), passed: "False ArgumentsLost", wantPart: write,
+		"a lost startup taint": {change: script("Custom", lostTaint), passed: "False ArgumentsLost", wantPart: twoWords,
 			ready: metav1.ConditionTrue},
 		"a lost taint, off": {change: mode("off", script("Custom", lostTaint)), ready: metav1.ConditionTrue},
 		"another cluster": {change: script("Custom", strings.ReplaceAll(lostTaint, testCluster, "staging")),
 			passed: "False OtherCluster", wantPart: "the cluster staging", ready: metav1.ConditionFalse, wantValidation: "the cluster staging"},
-		"an image of another family": {change: other, passed: "False ImageMismatch",
+		"an image of another family": {change: otherFamily, passed: "False ImageMismatch",
 			wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionFalse, wantValidation: "set spec.amiFamily to AL2"},
-		"an image of another family, warned": {change: mode("warn", other), passed: "False ImageMismatch",
+		"an image of another family, warned": {change: mode("warn", otherFamily), passed: "False ImageMismatch",
 			wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionTrue},
-		"a misspelt setting": {change: misspelt, passed: "False SettingUnknown", wantPart: fatal,
-			ready: metav1.ConditionFalse, wantValidation: fatal},
-		"a misspelt setting, enforced": {change: mode("enforce", misspelt), passed: "False SettingUnknown", wantPart: fatal,
-			ready: metav1.ConditionFalse, wantValidation: fatal},
-		"a misspelt setting, warned": {change: mode("warn", misspelt), passed: "False SettingUnknown", wantPart: fatal,
+		"a misspelt setting": {change: misspelt, passed: "False SettingUnknown", wantPart: unknownSetting,
+			ready: metav1.ConditionFalse, wantValidation: unknownSetting},
+		"a misspelt setting, enforced": {change: mode("enforce", misspelt), passed: "False SettingUnknown", wantPart: unknownSetting,
+			ready: metav1.ConditionFalse, wantValidation: unknownSetting},
+		"a misspelt setting, warned": {change: mode("warn", misspelt), passed: "False SettingUnknown", wantPart: unknownSetting,
 			ready: metav1.ConditionTrue},
 		"a misspelt setting, off": {change: mode("off", misspelt), ready: metav1.ConditionTrue},
 		"an unknown mode": {change: mode("no", func(*awsv1.EC2NodeClass) {}), passed: "False PreflightInvalid",
 			wantPart: "enforce, warn or off", ready: metav1.ConditionTrue},
 		"user data that cannot be rendered": {
-			change: mode("off", rocket("#!/bin/bash\necho hello\n")), passed: "False UserDataInvalid", wantPart: "Bottlerocket runs no scripts",
-			ready: metav1.ConditionFalse, wantValidation: "it is a shell script",
+			change: mode("off", bottlerocket("#!/bin/bash\necho hello\n")), passed: "False UserDataInvalid",
+			wantPart: "Bottlerocket runs no scripts", ready: metav1.ConditionFalse, wantValidation: "it is a shell script",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,12 +86,12 @@ func TestPreflight(t *testing.T) {
 			if err := r.api.Update(t.Context(), class); err != nil {
 				t.Fatal(err)
 			}
-			r.classes(t)
+			r.reconcileClassAndPool(t)
 			conditions := r.class(t).StatusConditions()
-			got, there := conditions.Find(awsv1.ConditionPreflightPassed)
-			if is := strings.TrimSpace(string(got.Status) + " " + got.Reason); is != c.passed || there != (c.passed != "") ||
+			got, exists := conditions.Find(awsv1.ConditionPreflightPassed)
+			if text := strings.TrimSpace(string(got.Status) + " " + got.Reason); text != c.passed || exists != (c.passed != "") ||
 				!strings.Contains(got.Message, c.wantPart) {
-				t.Errorf("PreflightPassed is %s %q, want %s with %q", is, got.Message, c.passed, c.wantPart)
+				t.Errorf("PreflightPassed is %s %q, want %s with %q", text, got.Message, c.passed, c.wantPart)
 			}
 			if ready, _ := conditions.Find(karpv1.ConditionReady); ready.Status != c.ready {
 				t.Errorf("Ready is %s %q, want %s", ready.Status, ready.Message, c.ready)
@@ -97,18 +99,19 @@ func TestPreflight(t *testing.T) {
 			if valid, _ := conditions.Find(awsv1.ConditionValidationSucceeded); !strings.Contains(valid.Message, c.wantValidation) {
 				t.Errorf("ValidationSucceeded says %q, want %q", valid.Message, c.wantValidation)
 			}
-			if told := r.events.has("PreflightFailed"); (told != "") != (strings.HasPrefix(c.passed, "False") && c.ready == metav1.ConditionTrue) {
-				t.Errorf("events: %q", told)
+			event, wantEvent := r.events.find("PreflightFailed"), strings.HasPrefix(c.passed, "False") && c.ready == metav1.ConditionTrue
+			if (event != "") != wantEvent {
+				t.Errorf("event %q, want one: %t", event, wantEvent)
 			}
 		})
 	}
 }
 
-// TestPreflightClears: once the user data is fixed the condition changes, without any other change.
+// TestPreflightClears: the condition becomes true once the user data is fixed. Nothing else has to change.
 func TestPreflightClears(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	change := func(body string) bool {
+	passes := func(body string) bool {
 		class := r.class(t)
 		family := "Custom"
 		class.Spec.AMIFamily, class.Spec.UserData = &family, &body
@@ -116,13 +119,13 @@ func TestPreflightClears(t *testing.T) {
 		if err := r.api.Update(t.Context(), class); err != nil {
 			t.Fatal(err)
 		}
-		r.classes(t)
+		r.reconcileClassAndPool(t)
 		return r.class(t).StatusConditions().IsTrue(awsv1.ConditionPreflightPassed)
 	}
-	if change(lostTaint) {
-		t.Error("the lost taint is not told")
+	if passes(lostTaint) {
+		t.Error("the lost taint is not reported")
 	}
-	if !change(strings.Replace(lostTaint, "args='", "args '", 1)) {
+	if !passes(strings.Replace(lostTaint, "args='", "args '", 1)) {
 		t.Error("the condition stays False")
 	}
 }
@@ -132,7 +135,8 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-S3cr3t"
 	for name, c := range map[string]struct{ family, body string }{
-		"a script":         {"Custom", "#!/bin/bash\nexport TOKEN=SECRET\n/etc/eks/bootstrap.sh prod --SECRET --kubelet-extra-args='--bootstrap-token=SECRET --SECRET'\n"},
+		"a script": {"Custom", "#!/bin/bash\nexport TOKEN=SECRET\n/etc/eks/bootstrap.sh prod --SECRET" +
+			" --kubelet-extra-args='--bootstrap-token=SECRET --SECRET'\n"},
 		"an open quote":    {"Custom", "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args 'SECRET\n"},
 		"for Bottlerocket": {"Bottlerocket", "[settings.kubernetes]\nbootstrap-token = SECRET\n"},
 		"a key of TOML":    {"Bottlerocket", "[settings.kubernetes]\n\"SECRET\" = \"SECRET\"\n"},
@@ -140,7 +144,7 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 		"half a key":       {"Bottlerocket", "[settings.kubernetes]\nSECRET\n"},
 		"a NodeConfig":     {"AL2023", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet: SECRET\n  SECRET: SECRET\n"},
 		"no NodeConfig":    {"AL2023", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: [SECRET\n"},
-		"no message":       {"AL2023", "MIME-Version: 1.0\nX-Token SECRET\n\nSECRET\n"},
+		"no MIME message":  {"AL2023", "MIME-Version: 1.0\nX-Token SECRET\n\nSECRET\n"},
 		"no boundary":      {"AL2023", "Content-Type: SECRET\n\nSECRET\n"},
 		"two blocks":       {"Windows2022", "<powershell>SECRET</powershell><powershell>SECRET</powershell>"},
 	} {
@@ -154,14 +158,14 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 			if err := r.api.Update(t.Context(), class); err != nil {
 				t.Fatal(err)
 			}
-			r.classes(t)
+			r.reconcileClassAndPool(t)
 			for _, condition := range r.class(t).Status.Conditions {
 				if strings.Contains(condition.Message, secret) {
 					t.Errorf("%s says %s", condition.Type, condition.Message)
 				}
 			}
-			if told := r.events.has(secret); told != "" {
-				t.Errorf("an event says %s", told)
+			if event := r.events.find(secret); event != "" {
+				t.Errorf("an event says %s", event)
 			}
 			if strings.Contains(r.log.String(), secret) {
 				t.Errorf("the log says %s", r.log)
@@ -170,13 +174,13 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestPreflightIsHarmless: text of a class has no effect on a terminal that shows its conditions.
-func TestPreflightIsHarmless(t *testing.T) {
+// TestPreflightTextIsPrintable: control characters in a class do not get into its conditions, which terminals show.
+func TestPreflightTextIsPrintable(t *testing.T) {
 	t.Parallel()
 	hostile := "a\x1b[2Jb\u009bc\u202ed"
-	if got := offerings.Sentences([]userdata.Problem{{Cause: hostile}}); strings.ContainsFunc(got,
+	if got := offerings.ProblemsText([]userdata.Problem{{Cause: hostile}}); strings.ContainsFunc(got,
 		func(r rune) bool { return !unicode.IsPrint(r) }) {
-		t.Errorf("%q", got)
+		t.Errorf("the text of a problem has control characters: %q", got)
 	}
 	conditions := (&awsv1.EC2NodeClass{}).StatusConditions()
 	offerings.Preflight{Mode: awsv1.PreflightWarn,
@@ -184,6 +188,6 @@ func TestPreflightIsHarmless(t *testing.T) {
 		time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); !ok ||
 		strings.ContainsFunc(c.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		t.Errorf("%q", c.Message)
+		t.Errorf("the condition has control characters: %q", c.Message)
 	}
 }

@@ -31,43 +31,43 @@ func TestUnusedProfilesGo(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r.classes(t)
-	r.pending(t, "web", "500m", "512Mi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	class := r.class(t)
 	old := class.Status.InstanceProfile
 	class.Spec.Role = "other"
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
-	young := r.class(t).Status.InstanceProfile
-	holds := func(when string, want ...string) {
+	r.reconcileClassAndPool(t)
+	current := r.class(t).Status.InstanceProfile
+	sweepAndWant := func(when string, want ...string) {
 		t.Helper()
-		r.ahead += gc.ProfilesEvery + gc.ProfileGrace
+		r.ahead += gc.ProfileSweepInterval + gc.ProfileGrace
 		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
-		have := map[string]bool{}
+		existing := map[string]bool{}
 		r.Do(func(w *world.World, _ time.Time) {
 			for _, p := range w.Account(emulator.DefaultAccount).Profiles("/") {
-				have[p.Name] = true
+				existing[p.Name] = true
 			}
 		})
 		for _, name := range want {
-			if !have[name] {
+			if !existing[name] {
 				t.Errorf("%s: %s is gone", when, name)
 			}
 		}
-		if len(have) != len(want) {
-			t.Errorf("%s: there are %v, want %v", when, have, want)
+		if len(existing) != len(want) {
+			t.Errorf("%s: there are %v, want %v", when, existing, want)
 		}
 	}
-	holds("while a node runs with the old role", old, young, "by-hand")
-	if err := r.api.Delete(t.Context(), findClaim(t, r)); err != nil {
+	sweepAndWant("while a node runs with the old role", old, current, "by-hand")
+	if err := r.api.Delete(t.Context(), onlyClaim(t, r)); err != nil {
 		t.Fatal(err)
 	}
 	r.finish(t)
-	holds("when it is gone", young, "by-hand")
+	sweepAndWant("when that node is gone", current, "by-hand")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// strip removes the named tags from an instance; all tags if none are named.
-func (r *rig) strip(t *testing.T, id string, keys ...string) {
+// removeTags removes the tags with the keys from an instance; all tags if there are no keys.
+func (r *rig) removeTags(t *testing.T, id string, keys ...string) {
 	t.Helper()
 	r.Do(func(w *world.World, now time.Time) {
 		i, ok := w.Instance(id)
@@ -30,56 +30,59 @@ func (r *rig) strip(t *testing.T, id string, keys ...string) {
 	})
 }
 
-// TestStrippedInstance: a deleted claim whose instance has lost its tags stays, and names the instance and the commands. It goes when the
-// instance has gone, also after a restart.
-func TestStrippedInstance(t *testing.T) {
+// TestInstanceThatLostItsTags: a deleted claim stays while its instance lacks the tags of this cluster, also after a restart. A
+// condition names the instance, and an event also has the commands that fix it. The claim goes when the tags are restored or
+// the instance is terminated.
+func TestInstanceThatLostItsTags(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]string{
-		"all tags":                      nil,
-		"the UID and the pool":          {ec2.TagUID, ec2.TagNodePool},
-		"the cluster's name":            {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster},
-		"all tags except the UID":       {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass, ec2.TagNodeClaim},
-		"all tags except the NodeClaim": {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass, ec2.TagUID},
+		"all tags":             nil,
+		"the UID and the pool": {ec2.TagUID, ec2.TagNodePool},
+		"the cluster's name":   {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster},
+		"all tags except the UID": {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass,
+			ec2.TagNodeClaim},
+		"all tags except the NodeClaim": {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass,
+			ec2.TagUID},
 	} {
-		for _, how := range []string{"terminated by the user", "tags put back"} {
+		for _, how := range []string{"terminated by the user", "tags restored by the user"} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, "t3.medium")
-				claim := r.launched(t)
+				claim := r.launchClaim(t)
 				r.join(t)
-				r.work(t)
+				r.reconcileClaims(t)
 				instance := r.instances()[0]
 				tags := maps.Clone(instance.Tags)
 				maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })
-				r.strip(t, instance.ID, keys...)
+				r.removeTags(t, instance.ID, keys...)
 				r.ahead += 10 * time.Minute
 				claim = *r.claim(t, claim.Name)
 				if err := r.api.Delete(t.Context(), &claim); err != nil {
 					t.Fatal(err)
 				}
 				for range 20 {
-					r.ahead += r.work(t)
+					r.ahead += r.reconcileClaims(t)
 				}
 				r.start(t) // a new process without memory
-				r.classes(t)
+				r.reconcileClassAndPool(t)
 				for range 5 {
-					r.ahead += r.work(t)
+					r.ahead += r.reconcileClaims(t)
 				}
 				c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionInstanceTerminating)
 				if c.Status != "False" || c.Reason != "InstanceTagsMissing" || !strings.Contains(c.Message, instance.ID) {
 					t.Errorf("condition of the claim: %+v", c)
 				}
-				told := r.events.has("NodeClaim/InstanceTagsMissing", "aws ec2 create-tags --region us-east-1 --resources "+instance.ID,
+				event := r.events.find("NodeClaim/InstanceTagsMissing", "aws ec2 create-tags --region us-east-1 --resources "+instance.ID,
 					"aws ec2 terminate-instances --region us-east-1 --instance-ids "+instance.ID)
-				if told == "" || len(keys) != 5 && !strings.Contains(told, "Key=") {
-					t.Errorf("events %v", r.events.told)
+				if event == "" || len(keys) != 5 && !strings.Contains(event, "Key=") {
+					t.Errorf("events %v", r.events.emitted)
 				}
-				if n := counted(t, r.Claims.Metrics.Untagged); n != 1 || len(r.instances()) != 1 ||
+				if n := metricCount(t, r.Claims.Metrics.Untagged); n != 1 || len(r.instances()) != 1 ||
 					!strings.Contains(r.log.String(), "has lost its tags") {
-					t.Errorf("gauge %d, %d instances\n%s", n, len(r.instances()), r.log)
+					t.Errorf("the gauge is %d, and there are %d instances\n%s", n, len(r.instances()), r.log)
 				}
 				r.Do(func(_ *world.World, now time.Time) {
-					if how == "tags put back" {
+					if how == "tags restored by the user" {
 						r.check(t, r.estate.Region.Tag(now, []string{instance.ID}, tags, nil))
 					} else {
 						_, _, err := r.estate.Region.Instances.Terminate(now, []string{instance.ID})
@@ -87,8 +90,8 @@ func TestStrippedInstance(t *testing.T) {
 					}
 				})
 				r.finish(t)
-				if n := counted(t, r.Claims.Metrics.Untagged); n != 0 || len(r.claims(t)) != 0 || len(r.instances()) != 0 {
-					t.Errorf("gauge %d, %d claims, %d instances\n%s", n, len(r.claims(t)), len(r.instances()), r.log)
+				if n := metricCount(t, r.Claims.Metrics.Untagged); n != 0 || len(r.claims(t)) != 0 || len(r.instances()) != 0 {
+					t.Errorf("the gauge is %d, and there are %d claims and %d instances\n%s", n, len(r.claims(t)), len(r.instances()), r.log)
 				}
 			})
 		}
@@ -102,15 +105,16 @@ func (r *rig) check(t *testing.T, err error) {
 	}
 }
 
-// TestNodeGroupsInstance: a NodeClaim and a Node that name an instance of a managed node group do not terminate it.
-func TestNodeGroupsInstance(t *testing.T) {
+// TestInstanceOfAManagedNodeGroup: an instance with the tags of a managed node group is not terminated when a NodeClaim that
+// names it is deleted.
+func TestInstanceOfAManagedNodeGroup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claim := r.launched(t)
+	claim := r.launchClaim(t)
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	instance := r.instances()[0]
-	r.strip(t, instance.ID)
+	r.removeTags(t, instance.ID)
 	r.Do(func(_ *world.World, now time.Time) {
 		r.check(t, r.estate.Region.Tag(now, []string{instance.ID}, map[string]string{
 			ec2.TagClusterPrefix + testCluster: "owned", "eks:cluster-name": testCluster, "eks:nodegroup-name": "web",

@@ -19,7 +19,7 @@ const testQueue = "prod-interruptions"
 // withQueue creates a queue for EC2's interruption messages, and the loop that processes them.
 func (r *rig) withQueue(t testing.TB) {
 	t.Helper()
-	r.Do(func(_ *world.World, now time.Time) { // after a restart it finds the existing queue
+	r.Do(func(_ *world.World, now time.Time) { // returns the existing queue after a restart
 		if _, err := r.estate.Region.SQS.CreateQueue(now, testQueue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
 			t.Fatal(err)
 		}
@@ -28,29 +28,29 @@ func (r *rig) withQueue(t testing.TB) {
 	r.Provisioner.Departures = departures
 	r.Interruption = &interruptions.Handler{
 		Queue: interruption.New(r.cfg(), testQueue), Cache: r.api, Cluster: r.Claims.Cluster, Objects: r.Claims.Objects,
-		Machines: r.Claims.Machines, Troubles: r.troubles(t), Shortages: r.Market.Shortages, Departures: departures, Ledger: r.Claims.Ledger,
-		Batch: r.Claims.Batch, ClusterUID: r.uid, Account: emulator.DefaultAccount, Region: testRegion, Events: r.events,
-		Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
+		Instances: r.Claims.Instances, Troubles: r.statusChecks(t), Shortages: r.Market.Shortages, Departures: departures,
+		Ledger: r.Claims.Ledger, Batch: r.Claims.Batch, ClusterUID: r.uid, Account: emulator.DefaultAccount, Region: testRegion,
+		Events: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
 }
 
-// troubles is the EC2 client for instance status checks.
-func (r *rig) troubles(t testing.TB) interruptions.StatusChecks {
+// statusChecks returns the EC2 client for instance status checks.
+func (r *rig) statusChecks(t testing.TB) interruptions.StatusChecks {
 	t.Helper()
-	awsClient, ok := r.Claims.Machines.(interruptions.StatusChecks)
+	awsClient, ok := r.Claims.Instances.(interruptions.StatusChecks)
 	if !ok {
-		t.Fatal("the rig's clients have changed")
+		t.Fatal("the rig's EC2 client does not read status checks")
 	}
 	return awsClient
 }
 
-// announced makes EventBridge send to the queue from now on.
-func (r *rig) announced() {
+// connectEventBridge makes EventBridge send EC2's events to the queue from now on.
+func (r *rig) connectEventBridge() {
 	r.Do(func(*world.World, time.Time) { r.estate.Region.EventQueues = []string{testQueue} })
 }
 
-// post sends a message to the queue.
-func (r *rig) post(t testing.TB, body string) {
+// send sends a message to the queue.
+func (r *rig) send(t testing.TB, body string) {
 	t.Helper()
 	r.Do(func(_ *world.World, now time.Time) {
 		if _, err := r.estate.Region.SQS.SendMessage(now, testQueue, body); err != nil {
@@ -59,8 +59,8 @@ func (r *rig) post(t testing.TB, body string) {
 	})
 }
 
-// inQueue returns how many messages the queue holds, including hidden ones.
-func (r *rig) inQueue(t testing.TB) int {
+// queueLength returns the number of messages in the queue, including hidden ones.
+func (r *rig) queueLength(t testing.TB) int {
 	t.Helper()
 	n := 0
 	r.Do(func(_ *world.World, now time.Time) {
@@ -74,43 +74,44 @@ func (r *rig) inQueue(t testing.TB) int {
 	return n
 }
 
-// read processes the available messages, and returns their number.
-func (r *rig) read(t testing.TB) int {
+// processQueue processes the available messages, and returns their number.
+func (r *rig) processQueue(t testing.TB) int {
 	t.Helper()
-	all := 0
+	processed := 0
 	for {
 		messages, err := r.Interruption.Queue.Receive(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(messages) == 0 {
-			return all
+			return processed
 		}
-		all += len(messages)
+		processed += len(messages)
 		if err := r.Interruption.Pass(t.Context(), messages); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// depart does the next steps for interrupted nodes, and returns how many still wait.
-func (r *rig) depart(t testing.TB) int {
+// departPass does the next steps for interrupted nodes, and returns how many of them wait for a further step.
+func (r *rig) departPass(t testing.TB) int {
 	t.Helper()
-	left, err := r.Interruption.DepartPass(t.Context())
+	waiting, err := r.Interruption.DrainPass(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return left
+	return waiting
 }
 
-// counted sums the counters of a collector that have all of these label values.
-func counted(t testing.TB, c prometheus.Collector, labels ...string) int {
+// metricCount is metricSum for sums that are integers.
+func metricCount(t testing.TB, c prometheus.Collector, labels ...string) int {
 	t.Helper()
-	return int(summed(t, c, labels...))
+	return int(metricSum(t, c, labels...))
 }
 
-// summed is counted for sums that are not integers.
-func summed(t testing.TB, c prometheus.Collector, labels ...string) float64 {
+// metricSum sums the metrics of a collector that have all of these label values: the values of counters and gauges, and the
+// numbers of samples of histograms.
+func metricSum(t testing.TB, c prometheus.Collector, labels ...string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c)

@@ -11,41 +11,41 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// TestDripTakesTurns: the events of one namespace do not delay or displace those of others, and memory stays bounded.
-func TestDripTakesTurns(t *testing.T) {
+// TestRecorderTakesTurns: the events of one namespace do not delay or displace those of others, and the queue stays bounded.
+func TestRecorderTakesTurns(t *testing.T) {
 	t.Parallel()
-	d := loop.NewRateLimitedRecorder(&events{})
+	recorder := loop.NewRateLimitedRecorder(&events{})
 	pod := func(namespace string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 	}
 	for i := range 2 * loop.MaxQueuedEvents {
-		d.Later(pod("many"), kubeclient.ReasonFailedScheduling, fmt.Sprint(i))
+		recorder.EmitLater(pod("many"), kubeclient.ReasonFailedScheduling, fmt.Sprint(i))
 	}
-	d.Later(pod("one"), kubeclient.ReasonNominated, "hello")
-	if d.Size != loop.MaxQueuedEvents {
-		t.Errorf("%d events are kept, want %d", d.Size, loop.MaxQueuedEvents)
+	recorder.EmitLater(pod("one"), kubeclient.ReasonNominated, "hello")
+	if recorder.Size != loop.MaxQueuedEvents {
+		t.Errorf("%d events are queued, want %d", recorder.Size, loop.MaxQueuedEvents)
 	}
-	isTold := false
+	hasOther := false
 	for range 2 {
-		e, _ := d.Next()
-		isTold = isTold || e.Message == "hello"
+		e, _ := recorder.Next()
+		hasOther = hasOther || e.Message == "hello"
 	}
-	if !isTold {
+	if !hasOther {
 		t.Error("the event of another namespace is not among the first two")
 	}
 	n := 2
 	for last := -1; ; n++ {
-		e, ok := d.Next()
+		e, ok := recorder.Next()
 		if !ok {
 			break
 		}
-		var at int
-		if _, err := fmt.Sscan(e.Message, &at); err != nil || at <= last {
+		var number int
+		if _, err := fmt.Sscan(e.Message, &number); err != nil || number <= last {
 			t.Fatalf("after event %d comes %q", last, e.Message)
 		}
-		last = at
+		last = number
 	}
 	if n != loop.MaxQueuedEvents {
-		t.Errorf("%d events were told, want %d", n, loop.MaxQueuedEvents)
+		t.Errorf("%d events were emitted, want %d", n, loop.MaxQueuedEvents)
 	}
 }

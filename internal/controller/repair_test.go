@@ -11,8 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
-// ail gives a Node a condition that has been unhealthy for the given time.
-func (r *rig) ail(t *testing.T, name string, condition corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) {
+// makeUnhealthy gives a Node the condition, with a status that it has had since the given time ago.
+func (r *rig) makeUnhealthy(t *testing.T, name string, condition corev1.NodeConditionType, status corev1.ConditionStatus,
+	since time.Duration) {
 	t.Helper()
 	for _, node := range r.nodes(t) {
 		if node.Name != name {
@@ -29,17 +30,19 @@ func (r *rig) ail(t *testing.T, name string, condition corev1.NodeConditionType,
 	}
 }
 
-func (r *rig) repairing() { r.Claims.Repair = &nodeclaim.Repair{Cache: r.api, Events: r.events} }
+// enableRepair enables node auto repair.
+func (r *rig) enableRepair() { r.Claims.Repair = &nodeclaim.Repair{Cache: r.api, Events: r.events} }
 
-// TestNodeIsRepaired: a node that has been unhealthy for too long is replaced with all of its pods, even protected ones.
+// TestNodeIsRepaired: a node that has been unhealthy for too long is terminated by force, even if a pod has the annotation
+// do-not-disrupt. This needs the feature gate NodeRepair.
 func TestNodeIsRepaired(t *testing.T) {
 	t.Parallel()
-	kept := resident("kept", "ReplicaSet", "")
-	kept.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
+	protected := resident("protected", "ReplicaSet", "")
+	protected.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
 	for name, c := range map[string]struct {
 		condition corev1.NodeConditionType
 		status    corev1.ConditionStatus
-		after     time.Duration
+		after     time.Duration // how long a node may be unhealthy
 	}{
 		"kubelet stopped reporting": {corev1.NodeReady, corev1.ConditionUnknown, 30 * time.Minute},
 		"GPU":                       {"AcceleratedHardwareReady", corev1.ConditionFalse, 10 * time.Minute},
@@ -48,49 +51,49 @@ func TestNodeIsRepaired(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
 			claim := r.servingNodes(t, "web")[0]
-			pod := kept.DeepCopy()
+			pod := protected.DeepCopy()
 			pod.Spec.NodeName, pod.Status.Phase = claim.Status.NodeName, corev1.PodRunning
 			r.create(t, pod)
-			r.ail(t, claim.Status.NodeName, c.condition, c.status, 0)
+			r.makeUnhealthy(t, claim.Status.NodeName, c.condition, c.status, 0)
 			r.ahead += c.after + time.Minute
-			if r.visit(t, claim.Name); r.claim(t, claim.Name).DeletionTimestamp != nil {
-				t.Fatal("a node was repaired although the gate is closed")
+			if r.reconcileClaim(t, claim.Name); r.claim(t, claim.Name).DeletionTimestamp != nil {
+				t.Fatal("the node is repaired without the feature gate")
 			}
 			r.ahead -= 2 * time.Minute
-			r.repairing()
-			wait := r.visit(t, claim.Name)
+			r.enableRepair()
+			wait := r.reconcileClaim(t, claim.Name)
 			if r.claim(t, claim.Name).DeletionTimestamp != nil || wait <= 0 || wait > 2*time.Minute {
-				t.Fatalf("it has time left, and is reconciled again in %s\n%s", wait, r.log)
+				t.Fatalf("the node is repaired a minute early, or its claim is reconciled again in %s\n%s", wait, r.log)
 			}
 			r.ahead += wait
-			r.visit(t, claim.Name)
+			r.reconcileClaim(t, claim.Name)
 			if got := r.claim(t, claim.Name); got.DeletionTimestamp == nil || got.Annotations[karpv1.AnnotationTerminationTimestamp] == "" {
-				t.Fatalf("it is not repaired by force: %v\n%s", got.Annotations, r.log)
+				t.Fatalf("the claim is not deleted by force: annotations %v\n%s", got.Annotations, r.log)
 			}
-			r.visits(t, claim.Name, 90)
+			r.visitEachSecond(t, claim.Name, 90)
 			if r.claim(t, claim.Name) != nil || len(r.instances()) != 0 {
-				t.Errorf("the node did not end\n%s", r.log)
+				t.Errorf("the claim or the instance is still there\n%s", r.log)
 			}
 		})
 	}
 }
 
-// TestRepairHasABreaker: if more than a fifth of a pool is unhealthy, no node is replaced, because new instances would
-// not help.
+// TestRepairHasABreaker: if two of the three nodes of a pool are unhealthy, no node is replaced, because new instances would not
+// help. If only one is, it is replaced.
 func TestRepairHasABreaker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	claims := r.servingNodes(t, "a", "b", "c")
-	r.repairing()
-	r.ail(t, claims[0].Status.NodeName, corev1.NodeReady, corev1.ConditionUnknown, time.Hour)
-	r.ail(t, claims[1].Status.NodeName, "KernelReady", corev1.ConditionFalse, 0) // not due for repair, but counted as unhealthy
-	wait := r.visit(t, claims[0].Name)
+	r.enableRepair()
+	r.makeUnhealthy(t, claims[0].Status.NodeName, corev1.NodeReady, corev1.ConditionUnknown, time.Hour)
+	r.makeUnhealthy(t, claims[1].Status.NodeName, "KernelReady", corev1.ConditionFalse, 0) // not due for repair, but counted as unhealthy
+	wait := r.reconcileClaim(t, claims[0].Name)
 	if r.claim(t, claims[0].Name).DeletionTimestamp != nil || wait <= 0 || wait > 5*time.Minute {
-		t.Fatalf("two of three nodes are unhealthy and one is replaced, or is reconciled again in %s\n%s", wait, r.log)
+		t.Fatalf("a node is replaced although two of three are unhealthy, or its claim is reconciled again in %s\n%s", wait, r.log)
 	}
 	for _, kind := range []string{"Node", "NodeClaim"} {
-		if r.events.has(kind+"/NodeRepairBlocked", "2 of 3 nodes of NodePool apps") == "" {
-			t.Errorf("the %s does not say why nothing happens", kind)
+		if r.events.find(kind+"/NodeRepairBlocked", "2 of 3 nodes of NodePool apps") == "" {
+			t.Errorf("no event on the %s says why no node is replaced", kind)
 		}
 	}
 	for _, node := range r.nodes(t) {
@@ -101,8 +104,8 @@ func TestRepairHasABreaker(t *testing.T) {
 			}
 		}
 	}
-	r.visit(t, claims[0].Name)
+	r.reconcileClaim(t, claims[0].Name)
 	if r.claim(t, claims[0].Name).DeletionTimestamp == nil {
-		t.Errorf("one of three is unhealthy and stays\n%s", r.log)
+		t.Errorf("one of three nodes is unhealthy, and is not replaced\n%s", r.log)
 	}
 }

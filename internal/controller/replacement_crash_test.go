@@ -8,15 +8,14 @@ import (
 )
 
 // TestCrashWhileReplacing ends the process after each of its writes in turn, from the expiration of a node to its end,
-// and restarts it with an empty memory. In each case one other node is launched in its place, and is ready before the
-// old one goes.
+// and restarts it with an empty memory. In each case, one replacement is launched, and is ready before the node is deleted.
 func TestCrashWhileReplacing(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 12, replaced)
+	afterEachWrite(t, 12, replaceWithCrash)
 }
 
-// afterEachWrite runs play once without a crash, and then once for each of its writes, of which there must be at least
-// the given number. play crashes after the given number of writes, and returns how many there were.
+// afterEachWrite runs play once without a crash, and then with a crash after each number of writes. play crashes after
+// crashAfter writes, and returns the number of writes. Without a crash, this number must be at least the given least.
 func afterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter int) int) {
 	t.Helper()
 	writes := play(t, unlimited)
@@ -31,19 +30,19 @@ func afterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter 
 	}
 }
 
-// replaced leads one node from its expiration to its end; the process ends after the given number of writes. It returns
-// how many there were.
-func replaced(t *testing.T, crashAfter int) int {
+// replaceWithCrash runs the loops from the expiration of a node until the node is gone. The process ends after crashAfter
+// writes, and another one continues. It returns the number of writes of the first.
+func replaceWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
 	old := r.servingNodes(t, "web")[0].Name
 	r.age(t, old, tooOld)
 	r.fuse.set(crashAfter)
-	r.succeed(t, old)
+	r.runUntilGone(t, old)
 	writes := r.fuse.writes()
 	if r.isDead() {
 		r.restart(t)
-		r.succeed(t, old)
+		r.runUntilGone(t, old)
 	}
 	claims := r.claims(t)
 	if len(r.instances()) != 1 || len(r.nodes(t)) != 1 || len(claims) != 1 || claims[0].Name == old ||
@@ -57,12 +56,13 @@ func replaced(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// succeed runs the loops until the claim is gone, or the process has ended. The claim goes when another is ready.
-func (r *rig) succeed(t *testing.T, old string) {
+// runUntilGone runs the loops until the claim is gone, or the process has ended. It fails the test if the claim is deleted
+// before another one is initialized.
+func (r *rig) runUntilGone(t *testing.T, old string) {
 	t.Helper()
 	for range 40 {
 		r.plan(t)
-		r.ahead += r.work(t)
+		r.ahead += r.reconcileClaims(t)
 		r.join(t)
 		claim := r.claim(t, old)
 		if claim == nil || r.isDead() {
@@ -71,34 +71,34 @@ func (r *rig) succeed(t *testing.T, old string) {
 		if claim.DeletionTimestamp == nil {
 			continue
 		}
-		if next := r.other(t, old); !next.StatusConditions().IsTrue(karpv1.ConditionInitialized) {
-			t.Fatalf("the node goes and %s is not ready\n%s", next.Name, r.log)
+		if next := r.otherClaim(t, old); !next.StatusConditions().IsTrue(karpv1.ConditionInitialized) {
+			t.Fatalf("the old claim is deleted, and %s is not initialized\n%s", next.Name, r.log)
 		}
 	}
 }
 
-// TestCrashWhileRecruiting ends the process after each of its writes in turn while a static pool gets its nodes, and then
-// loses one of them. In each case the pool ends with the number of nodes in its spec.
-func TestCrashWhileRecruiting(t *testing.T) {
+// TestCrashWhileResizing ends the process after each of its writes in turn while a static pool gets two nodes, and one of them
+// is removed again. In each case, the pool ends with the number of nodes in its spec.
+func TestCrashWhileResizing(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 12, recruited)
+	afterEachWrite(t, 12, resizeWithCrash)
 }
 
-// recruited leads a static pool to two nodes and then to one; the process ends after the given number of writes. It
-// returns how many there were.
-func recruited(t *testing.T, crashAfter int) int {
+// resizeWithCrash gives a static pool two nodes and then one. The process ends after crashAfter writes, and another one
+// continues. It returns the number of writes since the last restart.
+func resizeWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	r.static(t, 2, 5)
+	r.reconcileClassAndPool(t)
+	r.makeStatic(t, 2, 5)
 	r.fuse.set(crashAfter)
 	for _, size := range []int{2, 1} {
-		r.static(t, int64(size), 5)
-		r.fill(t, size)
+		r.makeStatic(t, int64(size), 5)
+		r.runUntilSize(t, size)
 		if r.isDead() {
 			r.restart(t)
-			r.static(t, int64(size), 5)
-			r.fill(t, size)
+			r.makeStatic(t, int64(size), 5)
+			r.runUntilSize(t, size)
 		}
 		if len(r.instances()) != size || len(r.nodes(t)) != size || len(r.claims(t)) != size {
 			t.Fatalf("%d instances, %d nodes, %d claims; want %d\n%s", len(r.instances()), len(r.nodes(t)), len(r.claims(t)), size, r.log)
@@ -110,12 +110,12 @@ func recruited(t *testing.T, crashAfter int) int {
 	return r.fuse.writes()
 }
 
-// fill runs the loops until the pool has the given number of ready nodes and no other, or the process has ended.
-func (r *rig) fill(t *testing.T, size int) {
+// runUntilSize runs the loops until the pool has size claims, all of them ready, or until the process has ended.
+func (r *rig) runUntilSize(t *testing.T, size int) {
 	t.Helper()
 	for range 40 {
-		r.keep(t)
-		r.ahead += r.work(t)
+		r.reconcileStaticPool(t)
+		r.ahead += r.reconcileClaims(t)
 		r.join(t)
 		ready := 0
 		claims := r.claims(t)

@@ -9,13 +9,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestReplacementThatFails: EC2 has no capacity for the replacement of an expired node. Its claim is gone
-// before the next plan is made: until then the node stays, and it goes when the node of that plan is ready.
+// TestReplacementThatFails: the claim of the replacement of an expired node is deleted, because EC2 has no capacity or by a user.
+// The expired node stays until another replacement is ready.
 func TestReplacementThatFails(t *testing.T) {
 	t.Parallel()
-	for name, deleteIt := range map[string]func(t *testing.T, r *rig, next string){
-		"EC2 has no capacity": func(t *testing.T, r *rig, next string) { r.visit(t, next) },
-		"a user deletes its claim": func(t *testing.T, r *rig, next string) {
+	for name, fail := range map[string]func(t *testing.T, r *rig, next string){
+		"EC2 has no capacity": func(t *testing.T, r *rig, next string) { r.reconcileClaim(t, next) },
+		"a user deletes the claim": func(t *testing.T, r *rig, next string) {
 			if err := r.api.Delete(t.Context(), r.claim(t, next)); err != nil {
 				t.Fatal(err)
 			}
@@ -26,26 +26,26 @@ func TestReplacementThatFails(t *testing.T) {
 			r := newRig(t, "t3.medium", "m5.large")
 			old := r.servingNodes(t, "web")[0].Name
 			r.age(t, old, tooOld)
-			r.visit(t, old)
+			r.reconcileClaim(t, old)
 			r.plan(t)
-			next := r.other(t, old).Name
-			r.accepts(t, next, "t3.medium")
+			next := r.otherClaim(t, old).Name
+			r.limitToType(t, next, "t3.medium")
 			r.Do(func(*world.World, time.Time) { r.estate.Region.Capacity.Limit(world.Pool{Type: "t3.medium"}, 0) })
-			deleteIt(t, r, next)
-			r.visit(t, old) // while it terminates
+			fail(t, r, next)
+			r.reconcileClaim(t, old) // while the replacement is being deleted
 			for range 10 {
 				if r.claim(t, next) == nil {
 					break
 				}
 				r.ahead += time.Minute // until EC2 would return a new instance
-				r.visit(t, next)
-				r.visit(t, old)
+				r.reconcileClaim(t, next)
+				r.reconcileClaim(t, old)
 			}
-			r.visit(t, old)
+			r.reconcileClaim(t, old)
 			if r.claim(t, next) != nil || r.claim(t, old).DeletionTimestamp != nil {
-				t.Fatalf("the node is deleted although its pod has no other place\n%s", r.log)
+				t.Fatalf("the expired node is deleted although its pod has no other node\n%s", r.log)
 			}
-			r.succeed(t, old)
+			r.runUntilGone(t, old)
 			if r.claim(t, old) != nil || len(r.instances()) != 1 || len(r.claims(t)) != 1 {
 				t.Errorf("remaining: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
 			}
@@ -53,8 +53,8 @@ func TestReplacementThatFails(t *testing.T) {
 	}
 }
 
-// accepts limits a claim to one instance type.
-func (r *rig) accepts(t *testing.T, name, instanceType string) {
+// limitToType limits a claim to one instance type.
+func (r *rig) limitToType(t *testing.T, name, instanceType string) {
 	t.Helper()
 	claim := r.claim(t, name)
 	for i, q := range claim.Spec.Requirements {

@@ -15,29 +15,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// servingNodes creates the given number of ready nodes with one pod each, and returns their claims, sorted by name.
+// servingNodes creates the named pods and a ready node for each of them, and binds them. It returns the claims, sorted by name.
 func (r *rig) servingNodes(t *testing.T, pods ...string) []karpv1.NodeClaim {
 	t.Helper()
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	for _, name := range pods {
-		r.pending(t, name, "1500m", "1Gi")
+		r.addPendingPod(t, name, "1500m", "1Gi")
 	}
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	claims := r.claims(t)
 	for i := range claims {
 		if !claims[i].StatusConditions().IsReady() {
 			t.Fatalf("%s is not ready\n%s", claims[i].Name, r.log)
 		}
-		r.run(t, &claims[i])
+		r.bindPodsOf(t, &claims[i])
 	}
 	return claims
 }
 
-// run binds the pods that the claim was created for to the claim's node.
-func (r *rig) run(t *testing.T, claim *karpv1.NodeClaim) {
+// bindPodsOf binds the pods that the claim was created for to the claim's node.
+func (r *rig) bindPodsOf(t *testing.T, claim *karpv1.NodeClaim) {
 	t.Helper()
 	var pods corev1.PodList
 	if err := r.api.List(t.Context(), &pods); err != nil {
@@ -56,7 +56,7 @@ func (r *rig) run(t *testing.T, claim *karpv1.NodeClaim) {
 	}
 }
 
-// age makes a claim older.
+// age makes a claim older, and starts new loops.
 func (r *rig) age(t *testing.T, name string, by time.Duration) {
 	t.Helper()
 	claim := r.claim(t, name)
@@ -64,7 +64,7 @@ func (r *rig) age(t *testing.T, name string, by time.Duration) {
 	if err := r.api.Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	r.start(t) // the process has records of the younger claim
+	r.start(t) // the old loops have records of the younger claim
 }
 
 // claim returns the claim with the name; nil if the claim is gone.
@@ -78,7 +78,8 @@ func (r *rig) claim(t *testing.T, name string) *karpv1.NodeClaim {
 	return nil
 }
 
-func (r *rig) visit(t *testing.T, name string) time.Duration {
+// reconcileClaim reconciles the claim once, and returns after how long it is due again.
+func (r *rig) reconcileClaim(t *testing.T, name string) time.Duration {
 	t.Helper()
 	result, err := r.Claims.Reconcile(t.Context(), named(name))
 	if err != nil {
@@ -87,52 +88,52 @@ func (r *rig) visit(t *testing.T, name string) time.Duration {
 	return result.RequeueAfter
 }
 
-// other returns the claim that has another name.
-func (r *rig) other(t *testing.T, name string) karpv1.NodeClaim {
+// otherClaim returns the first claim that has another name.
+func (r *rig) otherClaim(t *testing.T, name string) karpv1.NodeClaim {
 	t.Helper()
 	for _, c := range r.claims(t) {
 		if c.Name != name {
 			return c
 		}
 	}
-	t.Fatalf("there is no claim but %s\n%s", name, r.log)
+	t.Fatalf("there is no claim except %s\n%s", name, r.log)
 	return karpv1.NodeClaim{}
 }
 
-const tooOld = 721 * time.Hour // testPool expires nodes after 720 hours
+// tooOld is more than the expireAfter of testPool, 720 hours.
+const tooOld = 721 * time.Hour
 
-// TestExpiredNodeIsReplacedFirst: the pods of an expired node run until the node launched for them is ready. A later
-// change of the pool's expireAfter does not affect existing claims.
+// TestExpiredNodeIsReplacedFirst: the pods of an expired node run there until the node that is launched for them is ready.
 func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	old := r.servingNodes(t, "web")[0].Name
 	r.age(t, old, tooOld)
-	r.visit(t, old)
+	r.reconcileClaim(t, old)
 	node := r.nodes(t)[0]
 	if !nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
-		t.Fatalf("new pods may still come to the node that has expired\n%s", r.log)
+		t.Fatalf("the expired node still accepts new pods\n%s", r.log)
 	}
 	if _, ok := node.Labels[karpv1.LabelExcludeFromLoadBalancers]; ok {
-		t.Error("the node leaves its load balancers while its pods run on")
+		t.Error("the node is excluded from load balancers while its pods still run")
 	}
 
 	r.plan(t)
-	next := r.other(t, old).Name
+	next := r.otherClaim(t, old).Name
 	for range 3 {
-		r.visit(t, old)
+		r.reconcileClaim(t, old)
 	}
 	if r.claim(t, old).DeletionTimestamp != nil {
-		t.Fatalf("the node is deleted before there is another place for its pod\n%s", r.log)
+		t.Fatalf("the expired node is deleted before there is another one for its pod\n%s", r.log)
 	}
-	if r.events.has("NodeClaim/DisruptionWaitingReadiness") == "" {
+	if r.events.find("NodeClaim/DisruptionWaitingReadiness") == "" {
 		t.Error("no event reports what the node waits for")
 	}
 
-	r.visit(t, next)
+	r.reconcileClaim(t, next)
 	r.join(t)
-	r.visit(t, next)
-	r.visit(t, old)
+	r.reconcileClaim(t, next)
+	r.reconcileClaim(t, old)
 	if r.claim(t, old).DeletionTimestamp == nil {
 		t.Fatalf("the replacement is ready, but the node stays\n%s", r.log)
 	}
@@ -140,11 +141,11 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 		if r.claim(t, old) == nil {
 			break
 		}
-		r.ahead += min(r.visit(t, old), 30*time.Second)
+		r.ahead += min(r.reconcileClaim(t, old), 30*time.Second)
 	}
 	m := r.Claims.Metrics
-	if counted(t, m.Disrupted, "expired", "apps", "on-demand", "graceful") != 1 ||
-		counted(t, m.Displaced, "expired", "apps", "on-demand", "graceful") != 1 {
+	if metricCount(t, m.Disrupted, "expired", "apps", "on-demand", "graceful") != 1 ||
+		metricCount(t, m.Displaced, "expired", "apps", "on-demand", "graceful") != 1 {
 		t.Error("the metrics do not count one disrupted node and one displaced pod")
 	}
 	if n := len(r.instances()); r.claim(t, old) != nil || n != 1 || r.claim(t, next).DeletionTimestamp != nil {
@@ -152,32 +153,32 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	}
 }
 
-// TestReplacementThatDoesNotCome: without a replacement, nodes stay only a limited time after their expiration.
+// TestReplacementThatDoesNotCome: an expired node is deleted after ReplaceWithin, even if it has no replacement by then.
 func TestReplacementThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	old := r.servingNodes(t, "web")[0].Name
 	r.age(t, old, tooOld)
-	r.visit(t, old)
+	r.reconcileClaim(t, old)
 	r.plan(t)
 	r.ahead += lifecycle.ReplaceWithin - time.Minute
-	if wait := r.visit(t, old); r.claim(t, old).DeletionTimestamp != nil || wait <= 0 {
-		t.Fatalf("it goes before its time, or is not reconciled again: %s\n%s", wait, r.log)
+	if wait := r.reconcileClaim(t, old); r.claim(t, old).DeletionTimestamp != nil || wait <= 0 {
+		t.Fatalf("the claim is deleted before ReplaceWithin has passed, or is due again after %s\n%s", wait, r.log)
 	}
 	r.start(t) // the next leader continues from the annotation
 	r.ahead += time.Minute
-	r.visit(t, old)
+	r.reconcileClaim(t, old)
 	if r.claim(t, old).DeletionTimestamp == nil {
-		t.Errorf("it stays\n%s", r.log)
+		t.Errorf("the claim is not deleted after ReplaceWithin\n%s", r.log)
 	}
 }
 
-// TestWhoseReplacementIsNotWaitedFor covers nodes that are deleted without waiting for a replacement.
-func TestWhoseReplacementIsNotWaitedFor(t *testing.T) {
+// TestExpiredNodesThatDoNotWait: some expired nodes are deleted without waiting for a replacement.
+func TestExpiredNodesThatDoNotWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, r *rig)
-		stays   bool
+		waits   bool
 	}{
 		"with a movable pod": {func(*testing.T, *rig) {}, true},
 		"without pods": {func(t *testing.T, r *rig) {
@@ -185,9 +186,9 @@ func TestWhoseReplacementIsNotWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, false},
-		"budget 0": {func(t *testing.T, r *rig) { r.budgets(t, karpv1.Budget{Nodes: "0"}) }, false},
-		"budget for empty nodes": {func(t *testing.T, r *rig) {
-			r.budgets(t, karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionEmpty}})
+		"budget 0": {func(t *testing.T, r *rig) { r.setBudgets(t, karpv1.Budget{Nodes: "0"}) }, false},
+		"budget 0 for empty nodes": {func(t *testing.T, r *rig) {
+			r.setBudgets(t, karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionEmpty}})
 		}, true},
 		"not ready": {func(t *testing.T, r *rig) {
 			node := r.nodes(t)[0]
@@ -203,16 +204,16 @@ func TestWhoseReplacementIsNotWaitedFor(t *testing.T) {
 			old := r.servingNodes(t, "web")[0].Name
 			c.prepare(t, r)
 			r.age(t, old, tooOld)
-			r.visit(t, old)
-			if stays := r.claim(t, old).DeletionTimestamp == nil; stays != c.stays {
-				t.Errorf("it stays: %t\n%s", stays, r.log)
+			r.reconcileClaim(t, old)
+			if waits := r.claim(t, old).DeletionTimestamp == nil; waits != c.waits {
+				t.Errorf("the node waits for a replacement: %t\n%s", waits, r.log)
 			}
 		})
 	}
 }
 
-// budgets sets the budgets of the pool.
-func (r *rig) budgets(t *testing.T, budgets ...karpv1.Budget) {
+// setBudgets sets the budgets of the pool.
+func (r *rig) setBudgets(t *testing.T, budgets ...karpv1.Budget) {
 	t.Helper()
 	pool := &karpv1.NodePool{}
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
@@ -224,19 +225,20 @@ func (r *rig) budgets(t *testing.T, budgets ...karpv1.Budget) {
 	}
 }
 
-// TestBudgetsBoundReplacements: of two nodes that expire together one is replaced first; the other waits for it, but not forever.
-func TestBudgetsBoundReplacements(t *testing.T) {
+// TestBudgetLimitsReplacements: with a budget of 1, one of two expired nodes is replaced first. The other waits at most
+// ReplaceWithin.
+func TestBudgetLimitsReplacements(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	claims := r.servingNodes(t, "web", "db")
 	if len(claims) != 2 {
 		t.Fatalf("%d claims", len(claims))
 	}
-	r.budgets(t, karpv1.Budget{Nodes: "1"})
+	r.setBudgets(t, karpv1.Budget{Nodes: "1"})
 	for _, c := range claims {
 		r.age(t, c.Name, tooOld)
 	}
-	closed := func() (n int) {
+	tainted := func() (n int) {
 		for _, node := range r.nodes(t) {
 			if nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 				n++
@@ -245,23 +247,23 @@ func TestBudgetsBoundReplacements(t *testing.T) {
 		return n
 	}
 	for range 3 {
-		r.work(t)
-		r.ahead += 2 * nodeclaim.TurnsEvery
+		r.reconcileClaims(t)
+		r.ahead += 2 * nodeclaim.CountInterval
 	}
-	if n := closed(); n != 1 {
+	if n := tainted(); n != 1 {
 		t.Fatalf("%d nodes are being replaced, the budget is 1\n%s", n, r.log)
 	}
 	r.ahead += lifecycle.ReplaceWithin
-	r.work(t)
+	r.reconcileClaims(t)
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp == nil {
-			t.Errorf("%s stays\n%s", c.Name, r.log)
+			t.Errorf("%s is not deleted after ReplaceWithin\n%s", c.Name, r.log)
 		}
 	}
 }
 
-// TestWaitingIsAtTheCostOfTheGracePeriod: terminationGracePeriod limits the whole termination, including the wait for a replacement.
-func TestWaitingIsAtTheCostOfTheGracePeriod(t *testing.T) {
+// TestGracePeriodIncludesTheWait: terminationGracePeriod limits the whole termination, including the wait for a replacement.
+func TestGracePeriodIncludesTheWait(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	old := r.servingNodes(t, "web")[0].Name
@@ -271,14 +273,14 @@ func TestWaitingIsAtTheCostOfTheGracePeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.age(t, old, tooOld)
-	r.visit(t, old)
+	r.reconcileClaim(t, old)
 	since := nodestate.ReplacingSince(r.claim(t, old))
 	if since.IsZero() {
-		t.Fatalf("the claim has no time since when it is replaced\n%s", r.log)
+		t.Fatalf("the claim has no annotation with the start of its replacement\n%s", r.log)
 	}
-	r.ahead += 4 * time.Minute // half of the grace period is left for its pods
+	r.ahead += 4 * time.Minute // half of the grace period is left for the pods
 	for range 3 {
-		r.visit(t, old)
+		r.reconcileClaim(t, old)
 	}
 	want := since.Add(8 * time.Minute).UTC().Format(time.RFC3339)
 	if got := r.claim(t, old).Annotations[karpv1.AnnotationTerminationTimestamp]; got != want {

@@ -15,38 +15,37 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 )
 
-// park is a rig with a fixed number of pods, which it binds where there is room, as a ReplicaSet and kube-scheduler do.
-type park struct {
+// replicaRig is a rig with a fixed number of pods, which it binds where there is room, as a ReplicaSet and kube-scheduler do.
+type replicaRig struct {
 	*rig
-	wanted int // pods
-	cpu    string
-	made   int
-	slow   bool            // new instances do not join
-	broken map[string]bool // AMIs with which no kubelet starts
-	most   int             // largest number of nodes that were tainted at the same time
-
-	// fresh: the loops of classes and drift run too, and limit how drifted nodes go.
-	fresh bool
+	wanted      int             // number of pods
+	cpu         string          // request of each new pod
+	created     int             // number of pods that were created after the first ones
+	noJoin      bool            // new instances do not join
+	broken      map[string]bool // AMIs with which no kubelet starts
+	mostTainted int             // largest number of nodes that were tainted at the same time
+	withDrift   bool            // the loops of class, pool and drift run too
 }
 
-// newPark has nodes with one pod each, which requests most of a node at first, and cpu from now on.
-func newPark(t *testing.T, nodes int, large, cpu string, types ...string) *park {
+// newReplicaRig returns a rig with the given number of nodes and one pod on each. The pods request the CPU large when their
+// nodes are planned, and only cpu from then on, so that the nodes are underutilized.
+func newReplicaRig(t *testing.T, nodes int, large, cpu string, types ...string) *replicaRig {
 	t.Helper()
-	return parkOn(t, newRig(t, types...), nodes, large, cpu)
+	return replicaRigOn(t, newRig(t, types...), nodes, large, cpu)
 }
 
-// parkOn is newPark on a prepared rig.
-func parkOn(t *testing.T, r *rig, nodes int, large, cpu string) *park {
+// replicaRigOn is newReplicaRig for an existing rig.
+func replicaRigOn(t *testing.T, r *rig, nodes int, large, cpu string) *replicaRig {
 	t.Helper()
-	f := &park{rig: r, wanted: nodes, cpu: cpu, broken: map[string]bool{}}
-	f.classes(t)
+	f := &replicaRig{rig: r, wanted: nodes, cpu: cpu, broken: map[string]bool{}}
+	f.reconcileClassAndPool(t)
 	for i := range nodes {
-		f.pending(t, fmt.Sprintf("large-%d", i), large, "512Mi")
+		f.addPendingPod(t, fmt.Sprintf("large-%d", i), large, "512Mi")
 	}
 	f.plan(t)
-	f.work(t)
+	f.reconcileClaims(t)
 	f.join(t)
-	f.work(t)
+	f.reconcileClaims(t)
 	claims := f.claims(t)
 	if len(claims) != nodes {
 		t.Fatalf("%d nodes for %d pods\n%s", len(claims), nodes, f.log)
@@ -55,25 +54,25 @@ func parkOn(t *testing.T, r *rig, nodes int, large, cpu string) *park {
 		if !claims[i].StatusConditions().IsReady() {
 			t.Fatalf("%s is not ready\n%s", claims[i].Name, f.log)
 		}
-		f.run(t, &claims[i])
+		f.bindPodsOf(t, &claims[i])
 	}
 	for _, pod := range f.pods(t) {
 		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
 		f.check(t, f.api.Update(t.Context(), &pod))
 	}
-	f.ahead += 2 * time.Minute // the launches for the bound pods count no longer
+	f.ahead += 2 * time.Minute // past bindTimeout, in which planned pods count on a new node
 	f.Moves.Now = f.now
 	return f
 }
 
-func (f *park) check(t *testing.T, err error) {
+func (f *replicaRig) check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (f *park) pods(t *testing.T) []corev1.Pod {
+func (f *replicaRig) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var list corev1.PodList
 	f.check(t, f.api.List(t.Context(), &list))
@@ -81,27 +80,27 @@ func (f *park) pods(t *testing.T) []corev1.Pod {
 }
 
 // round runs all loops and the simulated kubelets and schedulers once. Each pod must have a node at the end of it.
-func (f *park) round(t *testing.T) {
+func (f *replicaRig) round(t *testing.T) {
 	t.Helper()
-	f.lead(t)
+	f.runDisruption(t)
 	f.plan(t)
-	f.ahead += min(f.work(t), 5*time.Second)
+	f.ahead += min(f.reconcileClaims(t), 5*time.Second)
 	f.boot(t)
 	f.schedule(t)
-	closed := 0
+	tainted := 0
 	for _, n := range f.nodes(t) {
 		if !nodestate.IsOpen(&n) {
-			closed++
+			tainted++
 		}
 	}
-	f.most = max(f.most, closed)
+	f.mostTainted = max(f.mostTainted, tainted)
 	f.ahead += time.Second
 }
 
-// boot starts kubelets, except those of slow instances and broken AMIs.
-func (f *park) boot(t *testing.T) {
+// boot creates the missing Nodes, as kubelets do: none if noJoin is set, and none of instances with a broken AMI.
+func (f *replicaRig) boot(t *testing.T) {
 	t.Helper()
-	if f.slow {
+	if f.noJoin {
 		return
 	}
 	known := map[string]bool{}
@@ -115,14 +114,14 @@ func (f *park) boot(t *testing.T) {
 	}
 }
 
-// lead runs the loops that choose nodes to disrupt.
-func (f *park) lead(t *testing.T) {
+// runDisruption runs the loops that choose nodes to disrupt.
+func (f *replicaRig) runDisruption(t *testing.T) {
 	t.Helper()
 	if f.isDead() {
 		return
 	}
-	f.Moves.Search.Next = time.Time{}
-	if f.fresh {
+	f.Moves.Scans.Next = time.Time{}
+	if f.withDrift {
 		f.Moves.Drift = f.Drift
 		_, _ = f.NodeClasses.Reconcile(t.Context(), named("default"))
 		_, _ = f.Pools.Reconcile(t.Context(), named("apps"))
@@ -130,16 +129,16 @@ func (f *park) lead(t *testing.T) {
 	}
 	_ = f.Emptiness.Pass(t.Context(), f.now())
 	_ = f.Moves.Advance(t.Context())
-	_ = f.Moves.Look(t.Context())
+	_ = f.Moves.Search(t.Context())
 }
 
 // schedule creates missing pods, and binds pending ones.
-func (f *park) schedule(t *testing.T) {
+func (f *replicaRig) schedule(t *testing.T) {
 	t.Helper()
 	pods := f.pods(t)
 	for n := len(pods); n < f.wanted; n++ {
-		f.made++
-		f.pending(t, fmt.Sprintf("small-%d", f.made), f.cpu, "512Mi")
+		f.created++
+		f.addPendingPod(t, fmt.Sprintf("small-%d", f.created), f.cpu, "512Mi")
 	}
 	used := map[string]int64{}
 	for _, p := range pods {
@@ -157,7 +156,7 @@ func (f *park) schedule(t *testing.T) {
 				used[n.Name]+cpu <= n.Status.Allocatable.Cpu().MilliValue()
 		})
 		if at < 0 {
-			t.Fatalf("pod %s has no place\n%s", p.Name, f.log)
+			t.Fatalf("no node has room for pod %s\n%s", p.Name, f.log)
 		}
 		used[nodes[at].Name] += cpu
 		p.Spec.NodeName, p.Status = nodes[at].Name, corev1.PodStatus{Phase: corev1.PodRunning}
@@ -165,29 +164,29 @@ func (f *park) schedule(t *testing.T) {
 	}
 }
 
-// live runs rounds until nothing changes, or the process has ended.
-func (f *park) live(t *testing.T) {
+// converge runs rounds until nothing changes in five of them, or the process has ended.
+func (f *replicaRig) converge(t *testing.T) {
 	t.Helper()
-	calm := 0
+	unchanged := 0
 	for range 200 {
 		if f.isDead() {
 			return
 		}
-		before := f.text(t)
+		before := f.describe(t)
 		f.round(t)
-		if f.text(t) == before && f.isWhole(t) == "" {
-			if calm++; calm == 5 {
+		if f.describe(t) == before && f.unfinished(t) == "" {
+			if unchanged++; unchanged == 5 {
 				return
 			}
 			continue
 		}
-		calm = 0
+		unchanged = 0
 	}
-	t.Fatalf("it does not converge: %s\n%s\n%s", f.isWhole(t), f.text(t), f.log)
+	t.Fatalf("the nodes do not converge: %s\n%s\n%s", f.unfinished(t), f.describe(t), f.log)
 }
 
-// text describes the nodes, and the marks of moves on them.
-func (f *park) text(t *testing.T) string {
+// describe lists the claims, their marks of moves, the Nodes, and the node of each pod.
+func (f *replicaRig) describe(t *testing.T) string {
 	t.Helper()
 	var out []string
 	for _, c := range f.claims(t) {
@@ -203,23 +202,24 @@ func (f *park) text(t *testing.T) string {
 	return strings.Join(out, "\n")
 }
 
-// isWhole returns the marks and taints of moves in progress; empty if there are none.
-func (f *park) isWhole(t *testing.T) string {
+// unfinished returns what is still in progress: a deletion, a move, a launch, or a pod without a node. It is empty if nothing
+// is.
+func (f *replicaRig) unfinished(t *testing.T) string {
 	t.Helper()
 	claims := f.claims(t)
 	for _, c := range claims {
-		switch _, why := c.StatusConditions().Find(karpv1.ConditionDisruptionReason); {
+		switch _, hasReason := c.StatusConditions().Find(karpv1.ConditionDisruptionReason); {
 		case c.DeletionTimestamp != nil:
 			return c.Name + " is being deleted"
-		case c.Annotations[nodestate.AnnotationMove] != "" || why:
-			return c.Name + " still bears the marks of a move"
+		case c.Annotations[nodestate.AnnotationMove] != "" || hasReason:
+			return c.Name + " still has the marks of a move"
 		case !c.StatusConditions().IsReady():
 			return c.Name + " is not ready"
 		}
 	}
 	for _, n := range f.nodes(t) {
 		if !nodestate.IsOpen(&n) {
-			return n.Name + " takes no pods"
+			return n.Name + " is tainted"
 		}
 	}
 	if len(f.nodes(t)) != len(claims) || len(f.instances()) != len(claims) {
@@ -227,14 +227,14 @@ func (f *park) isWhole(t *testing.T) string {
 	}
 	for _, p := range f.pods(t) {
 		if p.Spec.NodeName == "" {
-			return p.Name + " waits"
+			return p.Name + " has no node"
 		}
 	}
 	return ""
 }
 
-// change changes the pool.
-func (f *park) change(t *testing.T, change func(*karpv1.NodePool)) {
+// changePool changes the pool.
+func (f *replicaRig) changePool(t *testing.T, change func(*karpv1.NodePool)) {
 	t.Helper()
 	pool := &karpv1.NodePool{}
 	f.check(t, f.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool))
@@ -242,8 +242,8 @@ func (f *park) change(t *testing.T, change func(*karpv1.NodePool)) {
 	f.check(t, f.api.Update(t.Context(), pool))
 }
 
-// types counts the instances that cost money, by type: "2 t3.medium".
-func (f *park) types() string {
+// typeCounts counts the pending and running instances, by type: "2 t3.medium".
+func (f *replicaRig) typeCounts() string {
 	counts := map[string]int{}
 	for _, i := range f.instances() {
 		counts[i.Type]++

@@ -19,18 +19,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// reservedRig is a rig whose class selects the capacity reservations of team a, and whose pool allows reserved and
-// on-demand capacity. It has a reservation of total m5.large, which the test may change first.
+// reservedRig returns a rig whose class selects the capacity reservations of team a, and whose pool allows reserved and
+// on-demand capacity. It also returns the reservation that it creates, for total instances of m5.large. change may set more
+// of its fields.
 func reservedRig(t *testing.T, total int, change func(*world.CapacityReservation)) (*rig, *world.CapacityReservation) {
 	t.Helper()
 	r := newRig(t, "m5.large", "m5.xlarge")
-	q := world.CapacityReservation{Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: total,
+	request := world.CapacityReservation{Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: total,
 		Criteria: "targeted", Tags: map[string]string{"team": "a"}}
-	change(&q)
-	var made *world.CapacityReservation
+	change(&request)
+	var reservation *world.CapacityReservation
 	r.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = r.estate.Region.CapacityReservations.Create(now, q); err != nil {
+		if reservation, err = r.estate.Region.CapacityReservations.Create(now, request); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -43,12 +44,12 @@ func reservedRig(t *testing.T, total int, change func(*world.CapacityReservation
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	r.classes(t)
-	return r, made
+	r.reconcileClassAndPool(t)
+	return r, reservation
 }
 
-// running returns the number of running instances by type and reservation.
-func (r *rig) running() map[string]int {
+// countByReservation counts the instances, by "type reservation"; without a reservation, by "type ".
+func (r *rig) countByReservation() map[string]int {
 	out := map[string]int{}
 	for _, i := range r.instances() {
 		out[i.Type+" "+i.CapacityReservationID]++
@@ -56,100 +57,101 @@ func (r *rig) running() map[string]int {
 	return out
 }
 
-// TestReservedFirst: pods go to reserved capacity first, whatever its on-demand price would be, and then to on-demand.
+// TestReservedFirst: reserved capacity is used first, regardless of on-demand prices. Pods that do not fit there get on-demand
+// instances.
 func TestReservedFirst(t *testing.T) {
 	t.Parallel()
-	r, made := reservedRig(t, 2, func(*world.CapacityReservation) {})
+	r, reservation := reservedRig(t, 2, func(*world.CapacityReservation) {})
 	class := r.class(t)
-	want := []awsv1.CapacityReservation{{ID: made.ID, AvailabilityZone: made.Zone.Name, InstanceMatchCriteria: "targeted",
+	want := []awsv1.CapacityReservation{{ID: reservation.ID, AvailabilityZone: reservation.Zone.Name, InstanceMatchCriteria: "targeted",
 		InstanceType: "m5.large",
-		OwnerID:      made.Owner, ReservationType: awsv1.CapacityReservationDefault, State: awsv1.CapacityReservationActive}}
+		OwnerID:      reservation.Owner, ReservationType: awsv1.CapacityReservationDefault, State: awsv1.CapacityReservationActive}}
 	if diff := cmp.Diff(want, class.Status.CapacityReservations); diff != "" ||
 		!class.StatusConditions().IsTrue(awsv1.ConditionCapacityReservationsReady) {
 		t.Fatalf("status (-want +got):\n%s\n%+v", diff, class.Status.Conditions)
 	}
 	for n := range 2 {
-		r.pending(t, fmt.Sprintf("web-%d", n), "1500m", "2Gi")
+		r.addPendingPod(t, fmt.Sprintf("web-%d", n), "1500m", "2Gi")
 		r.plan(t)
 	}
 	if n := len(r.claims(t)); n != 2 {
 		t.Fatalf("%d claims for two pods, one after the other", n)
 	}
-	r.work(t)
-	if diff := cmp.Diff(map[string]int{"m5.large " + made.ID: 2}, r.running()); diff != "" {
-		t.Fatalf("the first two pods (-want +got):\n%s\n%s", diff, r.log)
+	r.reconcileClaims(t)
+	if diff := cmp.Diff(map[string]int{"m5.large " + reservation.ID: 2}, r.countByReservation()); diff != "" {
+		t.Fatalf("instances for the first two pods (-want +got):\n%s\n%s", diff, r.log)
 	}
 	claim := r.claims(t)[0]
 	for key, value := range map[string]string{
-		karpv1.LabelCapacityType: karpv1.CapacityTypeReserved, awsv1.LabelCapacityReservationID: made.ID,
+		karpv1.LabelCapacityType: karpv1.CapacityTypeReserved, awsv1.LabelCapacityReservationID: reservation.ID,
 		awsv1.LabelCapacityReservationType: "default", awsv1.LabelCapacityReservationInterruptible: "false",
-		corev1.LabelTopologyZone: made.Zone.Name,
+		corev1.LabelTopologyZone: reservation.Zone.Name,
 	} {
 		if claim.Labels[key] != value {
 			t.Errorf("label %s of the claim is %q, want %q", key, claim.Labels[key], value)
 		}
 	}
 	r.join(t)
-	r.work(t)
-	if id := r.nodes(t)[0].Labels[awsv1.LabelCapacityReservationID]; id != made.ID {
-		t.Errorf("the Node is labelled with reservation %q, want %s", id, made.ID)
+	r.reconcileClaims(t)
+	if id := r.nodes(t)[0].Labels[awsv1.LabelCapacityReservationID]; id != reservation.ID {
+		t.Errorf("the Node is labelled with reservation %q, want %s", id, reservation.ID)
 	}
 
-	// EC2 has returned that two are left, and was not asked since.
-	r.pending(t, "web-2", "1500m", "2Gi")
-	r.pending(t, "web-3", "1500m", "2Gi")
+	// EC2 last reported two free instances, and was not asked since.
+	r.addPendingPod(t, "web-2", "1500m", "2Gi")
+	r.addPendingPod(t, "web-3", "1500m", "2Gi")
 	r.plan(t)
-	r.work(t)
-	if got := r.running(); got["m5.large "+made.ID] != 2 || got["m5.large "]+got["m5.xlarge "] == 0 {
-		t.Errorf("with the reservation full: %v\n%s", got, r.log)
+	r.reconcileClaims(t)
+	if got := r.countByReservation(); got["m5.large "+reservation.ID] != 2 || got["m5.large "]+got["m5.xlarge "] == 0 {
+		t.Errorf("instances by type and reservation when the reservation is full: %v\n%s", got, r.log)
 	}
 }
 
 // TestReservationVanishes: if a reservation ends before the launch planned for it, an on-demand instance is launched.
 func TestReservationVanishes(t *testing.T) {
 	t.Parallel()
-	r, made := reservedRig(t, 1, func(*world.CapacityReservation) {})
-	r.pending(t, "web", "1500m", "2Gi")
+	r, reservation := reservedRig(t, 1, func(*world.CapacityReservation) {})
+	r.addPendingPod(t, "web", "1500m", "2Gi")
 	r.plan(t)
 	r.Do(func(_ *world.World, now time.Time) {
-		if err := r.estate.Region.CapacityReservations.Cancel(now, made.ID); err != nil {
+		if err := r.estate.Region.CapacityReservations.Cancel(now, reservation.ID); err != nil {
 			t.Error(err)
 		}
 	})
-	for range 4 { // the launch fails, the claim goes, the next plan knows
-		r.work(t)
+	for range 4 { // the launch fails, its claim is deleted, and a new plan does not use the reservation
+		r.reconcileClaims(t)
 		r.plan(t)
 	}
-	r.work(t)
-	if diff := cmp.Diff(map[string]int{"m5.large ": 1}, r.running()); diff != "" {
+	r.reconcileClaims(t)
+	if diff := cmp.Diff(map[string]int{"m5.large ": 1}, r.countByReservation()); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s", diff, r.log)
 	}
-	if told := r.events.has("InsufficientCapacity"); !strings.Contains(told, "reserved capacity for m5.large in "+made.Zone.Name) {
-		t.Errorf("events: %q", told)
+	if event := r.events.find("InsufficientCapacity"); !strings.Contains(event, "reserved capacity for m5.large in "+reservation.Zone.Name) {
+		t.Errorf("event: %q", event)
 	}
 }
 
-// TestReservationEnds: a node whose reservation ends keeps running as on-demand, and is labelled so. The reservation is used
-// again when it is back.
+// TestReservationEnds: a node whose reservation ends keeps running as on-demand, and is labelled so. The class no longer lists
+// the reservation.
 func TestReservationEnds(t *testing.T) {
 	t.Parallel()
-	r, made := reservedRig(t, 1, func(*world.CapacityReservation) {})
-	r.pending(t, "web", "1500m", "2Gi")
+	r, reservation := reservedRig(t, 1, func(*world.CapacityReservation) {})
+	r.addPendingPod(t, "web", "1500m", "2Gi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	sweep := func() {
 		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	sweep()
-	if way := r.claims(t)[0].Labels[karpv1.LabelCapacityType]; way != karpv1.CapacityTypeReserved {
-		t.Fatalf("with its reservation the claim is %s", way)
+	if capacityType := r.claims(t)[0].Labels[karpv1.LabelCapacityType]; capacityType != karpv1.CapacityTypeReserved {
+		t.Fatalf("before the reservation ends, the capacity type of the claim is %s", capacityType)
 	}
 	r.Do(func(_ *world.World, now time.Time) {
-		if err := r.estate.Region.CapacityReservations.Cancel(now, made.ID); err != nil {
+		if err := r.estate.Region.CapacityReservations.Cancel(now, reservation.ID); err != nil {
 			t.Error(err)
 		}
 	})
@@ -161,36 +163,36 @@ func TestReservationEnds(t *testing.T) {
 			}
 		}
 		if labels[karpv1.LabelCapacityType] != karpv1.CapacityTypeOnDemand {
-			t.Errorf("the %s is %s", name, labels[karpv1.LabelCapacityType])
+			t.Errorf("the capacity type of the %s is %s", name, labels[karpv1.LabelCapacityType])
 		}
 	}
 	if n := len(r.instances()); n != 1 {
-		t.Errorf("%d instances live", n)
+		t.Errorf("%d instances, want 1", n)
 	}
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	if left := r.class(t).Status.CapacityReservations; len(left) != 0 {
 		t.Errorf("the class still shows %+v", left)
 	}
 }
 
-// TestBlockEnds: 40 minutes before a capacity block ends its node is replaced and drained, without any queue; nothing more is
-// launched into the block.
+// TestBlockEnds: 40 minutes before a capacity block ends, its node is replaced and drained, without an interruption message. No
+// instance is launched into the block after that.
 func TestBlockEnds(t *testing.T) {
 	t.Parallel()
-	r, made := reservedRig(t, 2, func(c *world.CapacityReservation) { c.Kind, c.End = "capacity-block", time.Now().Add(48*time.Hour) })
+	r, reservation := reservedRig(t, 2, func(c *world.CapacityReservation) { c.Kind, c.End = "capacity-block", time.Now().Add(48*time.Hour) })
 	r.withQueue(t)
-	r.pending(t, "web", "1500m", "2Gi")
+	r.addPendingPod(t, "web", "1500m", "2Gi")
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.join(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.bind(t)
-	if diff := cmp.Diff(map[string]int{"m5.large " + made.ID: 1}, r.running()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"m5.large " + reservation.ID: 1}, r.countByReservation()); diff != "" {
 		t.Fatalf("(-want +got):\n%s\n%s", diff, r.log)
 	}
 	old := r.claims(t)[0].Name
-	r.Do(func(_ *world.World, now time.Time) { made.End = now.Add(39 * time.Minute) })
-	r.classes(t)
+	r.Do(func(_ *world.World, now time.Time) { reservation.End = now.Add(39 * time.Minute) })
+	r.reconcileClassAndPool(t)
 	if state := r.class(t).Status.CapacityReservations[0].State; state != awsv1.CapacityReservationExpiring {
 		t.Fatalf("39 minutes before its end the block is %s", state)
 	}
@@ -198,24 +200,20 @@ func TestBlockEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		r.depart(t)
+		r.departPass(t)
 		r.plan(t)
 	}
-	r.work(t)
-	claims := map[string]bool{}
-	for _, c := range r.claims(t) {
-		claims[c.Name] = c.DeletionTimestamp != nil
+	r.reconcileClaims(t)
+	if !r.isLeaving(t, old) {
+		t.Errorf("the claim in the block is not deleted\n%s", r.log)
 	}
-	if leaves, ok := claims[old]; ok && !leaves {
-		t.Errorf("the claim stays\n%s", r.log)
-	}
-	if got := r.running(); got["m5.large "] != 1 {
-		t.Errorf("there is no replacement on demand: %v\n%s", got, r.log)
+	if got := r.countByReservation(); got["m5.large "] != 1 {
+		t.Errorf("there is no on-demand replacement: %v\n%s", got, r.log)
 	}
 }
 
-// TestReservationsDenied: a missing permission to read reservations that the class selects is reported, and a pool does
-// not launch without them.
+// TestReservationsDenied: if the permission to read the reservations that a class selects is missing, a condition reports it,
+// and the class is not ready.
 func TestReservationsDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
@@ -227,61 +225,62 @@ func TestReservationsDenied(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeCapacityReservations"}}
 	})
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	conditions := r.class(t).StatusConditions()
 	got, _ := conditions.Find(awsv1.ConditionCapacityReservationsReady)
 	if got.Status != "False" || !strings.Contains(got.Message, "DescribeCapacityReservations") || conditions.IsReady() {
-		t.Errorf("%+v, ready %t", got, conditions.IsReady())
+		t.Errorf("without the permission: %+v, ready %t", got, conditions.IsReady())
 	}
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
-	r.classes(t) // no reservation has this ID, which is no error
+	r.reconcileClassAndPool(t) // no reservation has this ID, which is no error
 	if conditions = r.class(t).StatusConditions(); !conditions.IsReady() {
-		t.Errorf("allowed again: %+v", r.class(t).Status.Conditions)
+		t.Errorf("with the permission: %+v", r.class(t).Status.Conditions)
 	}
 }
 
-// TestReservedBook: a launched instance counts once, from the launch on, however late EC2 counts it.
+// TestReservedBook: a launched instance counts once, from the launch on, even if EC2 counts it late.
 func TestReservedBook(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	said := func(left int) []ec2.Reservation {
+	answer := func(left int) []ec2.Reservation {
 		return []ec2.Reservation{{ReservedCapacity: catalog.ReservedCapacity{Reservation: catalog.Reservation{ID: "cr-1", Left: left}}}}
 	}
 	var b offerings.ReservedBook
-	left := func(what string, want int) {
+	wantLeft := func(what string, want int) {
 		if got := b.Left()["cr-1"]; got != want {
 			t.Errorf("%s: %d left, want %d", what, got, want)
 		}
 	}
-	if more := b.Saw(now, said(5)); len(more) != 1 {
-		t.Errorf("at first there is more than before: %v", more)
+	if more := b.Update(now, answer(5)); len(more) != 1 {
+		t.Errorf("IDs of the reservations that have more left, at first: %v", more)
 	}
-	b.Take(now, "cr-1")
-	b.Take(now, "cr-1")
-	b.Take(now, "cr-2") // of no reservation that is known
-	left("two were bought", 3)
-	b.Saw(now.Add(time.Second), said(5))
-	left("EC2 counts none of them", 3)
-	b.Saw(now.Add(2*time.Second), said(4))
-	left("EC2 counts one", 3)
-	b.Saw(now.Add(3*time.Second), said(2))
-	left("EC2 counts both, and one of another user", 2)
-	if more := b.Saw(now.Add(4*time.Second), said(3)); len(more) != 1 {
-		t.Errorf("one was terminated: %v", more)
+	b.AddLaunch(now, "cr-1")
+	b.AddLaunch(now, "cr-1")
+	b.AddLaunch(now, "cr-2") // a reservation that the book does not have
+	wantLeft("two were launched", 3)
+	b.Update(now.Add(time.Second), answer(5))
+	wantLeft("EC2 counts none of them", 3)
+	b.Update(now.Add(2*time.Second), answer(4))
+	wantLeft("EC2 counts one", 3)
+	b.Update(now.Add(3*time.Second), answer(2))
+	wantLeft("EC2 counts both, and one of another user", 2)
+	if more := b.Update(now.Add(4*time.Second), answer(3)); len(more) != 1 {
+		t.Errorf("IDs of the reservations that have more left, after one instance was terminated: %v", more)
 	}
-	b.Take(now.Add(5*time.Second), "cr-1")
-	b.Saw(now.Add(5*time.Second+offerings.ReservedShown), said(3))
-	left("EC2 has had a minute to count it, and one was given back", 3)
-	b.Saw(now.Add(2*offerings.ReservedKept), nil)
+	b.AddLaunch(now.Add(5*time.Second), "cr-1")
+	b.Update(now.Add(5*time.Second+offerings.MaxReservationDelay), answer(3))
+	wantLeft("EC2 has had a minute to count the last launch, and another instance was terminated", 3)
+	b.Update(now.Add(2*offerings.ReservationRetention), nil)
 	if len(b.Left()) != 0 {
-		t.Errorf("no pod selects it any more: %v", b.Left())
+		t.Errorf("no class selects the reservation any more, but the book has %v", b.Left())
 	}
 }
 
-// TestChooseReserved: reservations come before all other offerings; one launch uses reservations of one kind, and in each zone the fullest.
+// TestChooseReserved: Choose prefers reservations to all other offerings. It returns reservations of one kind only (default,
+// capacity block, interruptible), and in each zone the one with the most instances left.
 func TestChooseReserved(t *testing.T) {
 	t.Parallel()
-	kind := func(name string, price catalog.Price, reserved ...catalog.ReservedCapacity) catalog.Type {
+	instanceType := func(name string, price catalog.Price, reserved ...catalog.ReservedCapacity) catalog.Type {
 		out := catalog.Type{Name: name, Labels: requirements.Labels{catalog.LabelInstanceType: name}}
 		for _, zone := range []string{"x", "y"} {
 			out.Offerings = append(out.Offerings, catalog.Offering{Zone: zone, CapacityType: catalog.OnDemand, Price: price, Available: true},
@@ -292,43 +291,46 @@ func TestChooseReserved(t *testing.T) {
 		}
 		return out.WithReserved(nil, reserved)
 	}
-	in := func(id, zone string, left int, more catalog.Reservation) catalog.ReservedCapacity {
-		more.ID, more.Left = id, left
-		return catalog.ReservedCapacity{Reservation: more, Zone: zone}
+	reservation := func(id, zone string, left int, like catalog.Reservation) catalog.ReservedCapacity {
+		like.ID, like.Left = id, left
+		return catalog.ReservedCapacity{Reservation: like, Zone: zone}
 	}
 	block, plain := catalog.Reservation{Type: catalog.ReservationBlock}, catalog.Reservation{}
 	types := []catalog.Type{
-		kind("a", 100*catalog.Dollar, in("cr-1", "x", 1, plain), in("cr-2", "x", 3, plain), in("cr-3", "y", 2, plain), in("cr-4", "y", 0, plain)),
-		kind("b", 200*catalog.Dollar, in("cr-5", "x", 9, block), in("cr-6", "y", 9, block)),
-		kind("c", 300*catalog.Dollar, in("cr-7", "x", 9, catalog.Reservation{Interruptible: true}), in("cr-8", "y", 9, plain)),
+		instanceType("a", 100*catalog.Dollar, reservation("cr-1", "x", 1, plain), reservation("cr-2", "x", 3, plain),
+			reservation("cr-3", "y", 2, plain), reservation("cr-4", "y", 0, plain)),
+		instanceType("b", 200*catalog.Dollar, reservation("cr-5", "x", 9, block), reservation("cr-6", "y", 9, block)),
+		instanceType("c", 300*catalog.Dollar, reservation("cr-7", "x", 9, catalog.Reservation{Interruptible: true}),
+			reservation("cr-8", "y", 9, plain)),
 	}
-	is := func(key string, values ...string) requirements.Requirement {
+	requires := func(key string, values ...string) requirements.Requirement {
 		return requirements.Requirement{Key: key, Operator: requirements.In, Values: values}
 	}
 	for name, c := range map[string]struct {
-		needs  []requirements.Requirement
-		bought bool
-		want   string
+		needs           []requirements.Requirement
+		excludeReserved bool
+		want            string // capacity type: type/zone=reservation …
 	}{
 		"anything":        {want: "reserved: a/x=cr-2 a/y=cr-3 c/y=cr-8"},
-		"one reservation": {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
-		"a block": {needs: []requirements.Requirement{is(catalog.LabelReservationType, catalog.ReservationBlock)},
+		"one reservation": {needs: []requirements.Requirement{requires(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
+		"a block": {needs: []requirements.Requirement{requires(catalog.LabelReservationType, catalog.ReservationBlock)},
 			want: "reserved: b/x=cr-5"},
-		"an interruptible": {needs: []requirements.Requirement{is(catalog.LabelReservationInterruptible, "true")}, want: "reserved: c/x=cr-7"},
-		"a full one":       {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-4")}, want: "on-demand:"},
-		"a missing one":    {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-9")}, want: "on-demand:"},
+		"an interruptible": {needs: []requirements.Requirement{requires(catalog.LabelReservationInterruptible, "true")},
+			want: "reserved: c/x=cr-7"},
+		"none left":     {needs: []requirements.Requirement{requires(catalog.LabelReservationID, "cr-4")}, want: "on-demand:"},
+		"a missing one": {needs: []requirements.Requirement{requires(catalog.LabelReservationID, "cr-9")}, want: "on-demand:"},
 		"none": {needs: []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.DoesNotExist},
-			is(catalog.LabelInstanceType, "a")},
+			requires(catalog.LabelInstanceType, "a")},
 			want: "spot: a/x= a/y="},
-		"bought": {bought: true, needs: []requirements.Requirement{is(catalog.LabelInstanceType, "a")}, want: "spot: a/x= a/y="},
+		"excluded": {excludeReserved: true, needs: []requirements.Requirement{requires(catalog.LabelInstanceType, "a")}, want: "spot: a/x= a/y="},
 	} {
-		accepted, wrong := requirements.All(c.needs...)
-		if wrong != nil {
-			t.Fatal(wrong)
+		accepted, invalid := requirements.All(c.needs...)
+		if invalid != nil {
+			t.Fatal(invalid)
 		}
-		way, picks := offerings.Choose(types,
-			offerings.LaunchCandidate{Accepted: accepted, Bought: c.bought, Subnets: map[string]vpc.Subnet{"x": {}, "y": {}}})
-		got := way + ":"
+		capacityType, picks := offerings.Choose(types,
+			offerings.LaunchCandidate{Accepted: accepted, ExcludeReserved: c.excludeReserved, Subnets: map[string]vpc.Subnet{"x": {}, "y": {}}})
+		got := capacityType + ":"
 		for _, p := range picks {
 			got += fmt.Sprintf(" %s/%s=%s", p.Kind.Name, p.Offering.Zone, p.Offering.Reservation.ID)
 		}

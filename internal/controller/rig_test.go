@@ -66,25 +66,25 @@ const (
 	testClusterARN = "arn:aws:eks:us-east-1:" + emulator.DefaultAccount + ":cluster/" + testCluster
 )
 
-// rig is a simulated AWS and API server for one test, and the loops between them. The loops are driven by hand:
-// nothing happens unless a test triggers it.
+// rig is a simulated AWS and API server for one test, and the controller's loops, which use both. The loops are driven by
+// hand: nothing happens unless a test triggers it.
 type rig struct {
 	*emulator.Server
 	Controllers
-	api    client.WithWatch
-	estate world.Estate
-	events *events
-	log    *bytes.Buffer
-	uid    string // of the cluster
-	url    string
-	wire   http.RoundTripper // to AWS; nil: by loopback
-	budget *ratelimit.Budget // of calls to EC2; nil: unlimited
-	fuse   *fuse             // of the current process
-	server time.Duration     // how far the API server's clock is ahead of that
-	ahead  time.Duration     // how far AWS and the loops that use a Clock are ahead of the real clock
+	api         client.WithWatch
+	estate      world.Estate // the simulated AWS
+	events      *events
+	log         *bytes.Buffer
+	uid         string             // of the cluster
+	url         string             // of the simulated AWS
+	transport   http.RoundTripper  // to AWS; nil: over the network to url
+	limiter     *ratelimit.Limiter // of calls to EC2; nil: unlimited
+	fuse        *fuse              // counts the writes of the current process, and can end it at one of them
+	ahead       time.Duration      // how far the clock of AWS, and of loops with a field Now, is ahead of the real clock
+	serverAhead time.Duration      // how far the API server's clock is ahead of that of AWS
 }
 
-// newRig serves a region with the named instance types, with a node class and a pool that use them, and no pods.
+// newRig returns a rig whose region has the named instance types, with a node class and a pool, and without pods.
 func newRig(t testing.TB, instanceTypes ...string) *rig {
 	t.Helper()
 	r := makeRig(t, instanceTypes)
@@ -104,7 +104,7 @@ func newRig(t testing.TB, instanceTypes ...string) *rig {
 			err = serve()
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // the connection breaks, as when a process ends
+			panic(http.ErrAbortHandler) // breaks the connection, as if the process had ended
 		}
 	}))
 	t.Cleanup(srv.Close)
@@ -113,18 +113,19 @@ func newRig(t testing.TB, instanceTypes ...string) *rig {
 	return r
 }
 
-// makeRig is newRig without loops, and without a connection to AWS.
+// makeRig is newRig without loops and without an HTTP server for AWS.
 func makeRig(t testing.TB, instanceTypes []string) *rig {
 	t.Helper()
 	r := &rig{uid: testUID, events: &events{}, log: &bytes.Buffer{}, fuse: &fuse{}}
-	r.furnish(t, instanceTypes)
+	r.createWorld(t, instanceTypes)
 	r.serveKubernetes(t)
 	return r
 }
 
+// now is the time of AWS, and of loops with a field Now.
 func (r *rig) now() time.Time { return time.Now().Add(r.ahead) }
 
-// table is read once for all tests.
+// table reads the embedded table of instance types, once for all tests.
 var table = sync.OnceValues(catalog.Embedded)
 
 func embedded(t testing.TB) catalog.Table {
@@ -136,8 +137,8 @@ func embedded(t testing.TB) catalog.Table {
 	return all
 }
 
-// furnish creates the resources of the region.
-func (r *rig) furnish(t testing.TB, instanceTypes []string) {
+// createWorld creates the account, its region with the named instance types, and a server for them.
+func (r *rig) createWorld(t testing.TB, instanceTypes []string) {
 	t.Helper()
 	table := embedded(t)
 	prices, err := table.Region(testRegion)
@@ -161,9 +162,10 @@ func (r *rig) furnish(t testing.TB, instanceTypes []string) {
 	}
 	r.estate = estate
 	r.Server = &emulator.Server{World: w, Now: r.now, Assume: controllerRole}
-	r.govern(t, w)
+	r.attachControllerPolicies(t, w)
 }
 
+// serveKubernetes creates the fake API server.
 func (r *rig) serveKubernetes(t testing.TB) {
 	t.Helper()
 	scheme, err := kubeclient.Scheme()
@@ -173,7 +175,7 @@ func (r *rig) serveKubernetes(t testing.TB) {
 	build := fake.NewClientBuilder().WithScheme(scheme).
 		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &karpv1alpha1.NodeOverlay{}, &awsv1.EC2NodeClass{}).
 		WithObjects(testClass(), testPool()).
-		WithInterceptorFuncs(r.bear())
+		WithInterceptorFuncs(r.serverDefaults())
 	if err := kubeclient.Index(t.Context(), indexer{build}); err != nil {
 		t.Fatal(err)
 	}
@@ -188,17 +190,17 @@ func (i indexer) IndexField(_ context.Context, object client.Object, field strin
 	return nil
 }
 
-// bear sets the fields that a real API server sets on new objects.
-func (r *rig) bear() interceptor.Funcs {
-	born := 0
+// serverDefaults returns an interceptor that sets the fields that a real API server sets on new objects.
+func (r *rig) serverDefaults() interceptor.Funcs {
+	created := 0
 	var mu sync.Mutex
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			mu.Lock()
 			defer mu.Unlock()
-			born++
-			o.SetUID(types.UID(fmt.Sprintf("uid-%d", born)))
-			o.SetCreationTimestamp(metav1.NewTime(r.now().Add(r.server).Truncate(time.Second)))
+			created++
+			o.SetUID(types.UID(fmt.Sprintf("uid-%d", created)))
+			o.SetCreationTimestamp(metav1.NewTime(r.now().Add(r.serverAhead).Truncate(time.Second)))
 			return c.Create(ctx, o, opts...)
 		},
 	}
@@ -207,11 +209,11 @@ func (r *rig) bear() interceptor.Funcs {
 func (r *rig) cfg() aws.Config {
 	cfg := aws.Config{Region: testRegion, BaseEndpoint: aws.String(r.url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
-	if r.budget != nil {
-		cfg.APIOptions = []func(*middleware.Stack) error{r.budget.Keep}
+	if r.limiter != nil {
+		cfg.APIOptions = []func(*middleware.Stack) error{r.limiter.AddTo}
 	}
-	if r.wire != nil {
-		cfg.HTTPClient = &http.Client{Transport: r.wire}
+	if r.transport != nil {
+		cfg.HTTPClient = &http.Client{Transport: r.transport}
 	}
 	return cfg
 }
@@ -225,28 +227,29 @@ func (r *rig) start(t testing.TB) {
 		t.Fatal(err)
 	}
 	table := embedded(t)
-	numbers, err := metrics.New(prometheus.NewRegistry(), "test", "")
+	m, err := metrics.New(prometheus.NewRegistry(), "test", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.connect(numbers, awsClient, iam.New(cfg, iam.Cluster{Name: testCluster, UID: r.uid}),
+	r.createLoops(m, awsClient, iam.New(cfg, iam.Cluster{Name: testCluster, UID: r.uid}),
 		pricing.New(pricing.Config{AWS: cfg, Table: table, Isolated: true}), vpc.New(cfg), ami.New(cfg), table)
-	offered, err := awsClient.Market(t.Context())
+	offered, err := awsClient.Market(t.Context()) // as Market.Start would
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Market.Offered, r.Market.Version = offered, 1
 }
 
-func (r *rig) connect(m *metrics.Metrics, awsClient *ec2.Client, profiles *iam.Client, prices *pricing.Client,
-	nets *vpc.Client, imgs *ami.Client, table catalog.Table) {
+// createLoops creates the loops, with empty memories.
+func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *iam.Client, prices *pricing.Client,
+	networks *vpc.Client, images *ami.Client, table catalog.Table) {
 	ledger, api := &snapshot.Ledger{}, r.fuse.guard(r.api)
 	reader := &snapshot.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
 	writer := &writer.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
 	batch := loop.NewBatch(time.Second, 10*time.Second)
-	holds, unhelped, departures, registrations := &poolhealth.LaunchBackoff{}, &poolhealth.PodBackoff{},
+	launchBackoff, podBackoff, departures, registrations := &poolhealth.LaunchBackoff{}, &poolhealth.PodBackoff{},
 		&nodestate.PlannedEvictions{}, &poolhealth.Registrations{}
-	shortages, gate := &ec2.Shortages{}, &nodestate.DisruptionLock{}
+	shortages, lock := &ec2.Shortages{}, &nodestate.DisruptionLock{}
 	pods := &nodestate.PodWatch{Batch: batch, Metrics: m}
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	market := &offerings.Catalogs{Region: testRegion, EC2: awsClient, Prices: prices, Table: table, Cache: r.api, Shortages: shortages,
@@ -254,73 +257,75 @@ func (r *rig) connect(m *metrics.Metrics, awsClient *ec2.Client, profiles *iam.C
 	market.Measured = &offerings.Measured{Store: kubeclient.MeasuredStore{Live: r.api, Writer: api,
 		Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
 	pauses := &loop.Pauses{Switch: kubeclient.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
-	staying := &disruptor.DisruptableConditionWriter{Objects: writer, Events: r.events, Metrics: m}
-	offers := &offerings.RequestBuilder{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
+	disruptable := &disruptor.DisruptableConditionWriter{Objects: writer, Events: r.events, Metrics: m}
+	requests := &offerings.RequestBuilder{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
 		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
-	found := &driftcheck.Reconciler{Cache: r.api, Fleet: awsClient, Market: market, Objects: writer, Authority: "Y2E=",
-		Reserves: true, Events: r.events, Metrics: m, Log: log, Now: r.now}
+	drift := &driftcheck.Reconciler{Cache: r.api, Fleet: awsClient, Market: market, Objects: writer, Authority: "Y2E=",
+		ComparesReservations: true, Events: r.events, Metrics: m, Log: log, Now: r.now}
 	r.Controllers = Controllers{
 		Market: market, Pods: pods,
 		Provisioner: &provisioner.Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan,
-			Claims: writer, Ledger: ledger, Holds: holds, PodBackoff: unhelped,
-			Departures: departures, Watch: &provisioner.Stopwatch{Metrics: m}, Events: loop.NewRateLimitedRecorder(r.events), Metrics: m, Log: log, Now: r.now},
-		Drift: found,
-		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: found, Authority: "Y2E=", Cluster: reader, Objects: writer,
-			Evictor: writer, Launcher: awsClient, Machines: awsClient, Offers: offers,
-			Ledger: ledger, Batch: batch, Holds: holds, PodBackoff: unhelped, Events: r.events, Metrics: m, Log: log, Now: r.now,
-			Registrations: registrations,
-			Replacements:  &nodeclaim.Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
-		Orphans: &nodeclaim.OrphanReconciler{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: awsClient,
-			Events: r.events, Metrics: m, Log: log},
-		NodeClasses: &nodeclass.Reconciler{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: profiles, Templates: awsClient,
-			Versions: fixedVersion("1.33"), Reservations: awsClient, Placements: awsClient, Offers: offers, Refresh: time.Minute,
-			Batch: batch, Events: r.events, Metrics: m, Log: log},
-		Pools: &nodepool.Reconciler{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market,
+			Claims: writer, Ledger: ledger, LaunchBackoff: launchBackoff, PodBackoff: podBackoff,
+			Departures: departures, Stopwatch: &provisioner.Stopwatch{Metrics: m}, Events: loop.NewRateLimitedRecorder(r.events),
+			Metrics: m, Log: log, Now: r.now},
+		Drift: drift,
+		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: drift, Authority: "Y2E=", Cluster: reader, Objects: writer,
+			Evictor: writer, Launcher: awsClient, Instances: awsClient, Offers: requests,
+			Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff, Registrations: registrations,
+			Events: r.events, Metrics: m, Log: log, Now: r.now,
+			Replacements: &nodeclaim.Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
+		Orphans: &nodeclaim.OrphanReconciler{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer,
+			Instances: awsClient, Events: r.events, Metrics: m, Log: log},
+		NodeClasses: &nodeclass.Reconciler{Cache: r.api, Objects: writer, Networks: networks, Images: images, Profiles: profiles,
+			Templates: awsClient, Versions: fixedVersion("1.33"), Reservations: awsClient, Placements: awsClient, Offers: requests,
+			Refresh: time.Minute, Batch: batch, Events: r.events, Metrics: m, Log: log},
+		Pools: &nodepool.Reconciler{Cache: r.api, Cluster: reader, Objects: writer, LaunchBackoff: launchBackoff, Market: market,
 			Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &disruptor.Emptiness{Cluster: reader, Reader: reader, Live: reader, Market: market,
 			Solve: provisioner.Plan, Objects: writer, Pods: pods,
-			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Events: r.events, Metrics: m, Log: log},
+			Pauses: pauses, Staying: disruptable, Lock: lock, Ledger: ledger, Events: r.events, Metrics: m, Log: log},
 		Moves: &disruptor.Disruptor{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.Plan,
-			Claims: writer, Ledger: ledger, Holds: holds, Objects: writer,
-			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Events: r.events, Metrics: m, Log: log, Now: r.now,
-			Staying: staying, History: &disruptor.MoveHistory{Store: kubeclient.TripStore{Live: r.api, Writer: api,
+			Claims: writer, Ledger: ledger, LaunchBackoff: launchBackoff, Objects: writer,
+			Pods: pods, Pauses: pauses, Lock: lock, Batch: batch, Events: r.events, Metrics: m, Log: log, Now: r.now,
+			Staying: disruptable, History: &disruptor.MoveHistory{Store: kubeclient.TripStore{Live: r.api, Writer: api,
 				Namespace: "kube-system"}, Log: log}},
-		Sweeper: &gc.Collector{Cache: r.api, Live: r.api, Cluster: reader, Fleet: awsClient, Machines: awsClient,
-			Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Events: r.events, Metrics: m, Log: log},
+		Sweeper: &gc.Collector{Cache: r.api, Live: r.api, Cluster: reader, Fleet: awsClient, Instances: awsClient,
+			Objects: writer, Batch: batch, LaunchBackoff: launchBackoff, Drift: drift, Market: market, Events: r.events, Metrics: m, Log: log},
 		Shifts: &offerings.ZonalShifts{Client: eks.NewZonalShifts(r.cfg(), testClusterARN), Cache: r.api, Market: market,
 			Batch: batch, Events: r.events, Metrics: m, Log: log},
 	}
 }
 
+// fixedVersion is the version of Kubernetes that the API server reports.
 type fixedVersion string
 
 func (v fixedVersion) Version(context.Context) (string, error) { return string(v), nil }
 
 // events records emitted events.
 type events struct {
-	mu   sync.Mutex
-	told []string // "NodeClaim/InsufficientCapacityError: …"
+	mu      sync.Mutex
+	emitted []string // "NodeClaim/InsufficientCapacityError: …"
 }
 
 func (e *events) Emit(about client.Object, reason kubeclient.Reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	kind := fmt.Sprintf("%T", about)
-	e.told = append(e.told, kind[strings.LastIndex(kind, ".")+1:]+"/"+string(reason)+": "+message)
+	e.emitted = append(e.emitted, kind[strings.LastIndex(kind, ".")+1:]+"/"+string(reason)+": "+message)
 }
 
-// has returns the first event with all of the words; empty without one.
-func (e *events) has(words ...string) string {
+// find returns the first event that contains all of the words; empty if there is none.
+func (e *events) find(words ...string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 next:
-	for _, told := range e.told {
+	for _, event := range e.emitted {
 		for _, w := range words {
-			if !strings.Contains(told, w) {
+			if !strings.Contains(event, w) {
 				continue next
 			}
 		}
-		return told
+		return event
 	}
 	return ""
 }
@@ -358,8 +363,8 @@ func testPool() *karpv1.NodePool {
 	}
 }
 
-// pending creates a pod that kube-scheduler has marked as unschedulable.
-func (r *rig) pending(t *testing.T, name, cpu, memory string) {
+// addPendingPod creates a pod that kube-scheduler has marked as unschedulable.
+func (r *rig) addPendingPod(t *testing.T, name, cpu, memory string) {
 	t.Helper()
 	r.create(t, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
@@ -388,21 +393,20 @@ func (r *rig) plan(t *testing.T) {
 	r.Provisioner.Pass(t.Context(), loop.Window{First: r.now(), Closed: r.now(), Size: 1})
 }
 
-// classes reconciles the node class, and the pool after it.
-func (r *rig) classes(t *testing.T) {
+// reconcileClassAndPool reconciles the node class, and the pool after it.
+func (r *rig) reconcileClassAndPool(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"default"} {
-		if _, err := r.NodeClasses.Reconcile(t.Context(), named(name)); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := r.Pools.Reconcile(t.Context(), named("apps")); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// work reconciles each claim once and returns when the last of them is due again, half a minute at most.
-func (r *rig) work(t *testing.T) time.Duration {
+// reconcileClaims reconciles each claim once. It returns the longest time after which a claim is due again, at most half a
+// minute.
+func (r *rig) reconcileClaims(t *testing.T) time.Duration {
 	t.Helper()
 	var last time.Duration
 	for _, c := range r.claims(t) {
@@ -415,6 +419,7 @@ func (r *rig) work(t *testing.T) time.Duration {
 	return last
 }
 
+// named is a request to reconcile the object with the name.
 func named(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
@@ -437,7 +442,7 @@ func (r *rig) nodes(t *testing.T) []corev1.Node {
 	return list.Items
 }
 
-// instances returns the instances that cost money.
+// instances returns the pending and running instances.
 func (r *rig) instances() []world.Instance {
 	var out []world.Instance
 	r.Do(func(*world.World, time.Time) {
@@ -450,7 +455,7 @@ func (r *rig) instances() []world.Instance {
 	return out
 }
 
-// join creates the missing Node of each claim with an instance, as a kubelet does. A terminating instance creates none.
+// join creates the missing Nodes of claims with an instance, as kubelets do. It skips deleted claims.
 func (r *rig) join(t *testing.T) {
 	t.Helper()
 	known := map[string]bool{}
@@ -465,8 +470,8 @@ func (r *rig) join(t *testing.T) {
 	}
 }
 
-// nodeOf returns a Node with the given name and the claim's provider ID.
-func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
+// namedNode returns a Node with the given name and the claim's provider ID.
+func namedNode(c karpv1.NodeClaim, name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
 		Spec:       corev1.NodeSpec{ProviderID: c.Status.ProviderID, Taints: []corev1.Taint{karpv1.UnregisteredTaint()}},
@@ -487,21 +492,21 @@ func (r *rig) nodeOf(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 		if !ok {
 			t.Fatalf("there is no instance %s", id)
 		}
-		node = nodeOf(c, i.PrivateDNSName)
+		node = namedNode(c, i.PrivateDNSName)
 		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: i.PrivateIP}}
 	})
 	return node
 }
 
-// renamed returns the Node of the same kubelet under the instance ID as name.
-func (r *rig) renamed(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
+// nodeNamedByID is nodeOf for a kubelet that uses the instance ID as the name of its Node.
+func (r *rig) nodeNamedByID(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	t.Helper()
 	node := r.nodeOf(t, c)
 	node.Name = c.Status.ProviderID[strings.LastIndexByte(c.Status.ProviderID, '/')+1:]
 	return node
 }
 
-// bind binds every pending pod to the first Node, as kube-scheduler might.
+// bind binds all pods to the first Node, without regard to its room.
 func (r *rig) bind(t *testing.T) {
 	t.Helper()
 	nodes := r.nodes(t)

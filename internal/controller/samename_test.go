@@ -24,43 +24,44 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
+// otherUID is the UID of the second cluster in tests with two clusters. The first one has testUID.
 const otherUID = "uid-of-the-other-kube-system"
 
-// TestNamesakes runs two controllers with the same cluster name in one account and region, with the same manifests, tags and
-// queue, for a thousand minutes in which pods come and go and spot instances are interrupted. Neither changes
-// resources of the other: instances, tags, launch templates, instance profiles, messages.
-func TestNamesakes(t *testing.T) {
+// TestTwoClustersWithOneName runs the controllers of two clusters with the same name in one account and region, with the same
+// manifests, tags and queue. For a thousand minutes, pods are created and deleted, and spot instances are interrupted. Neither
+// controller changes resources of the other cluster: instances, tags, launch templates, instance profiles.
+func TestTwoClustersWithOneName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := &rig{uid: testUID, url: "http://aws.example"}
-		a.furnish(t, []string{"t3.medium", "m5.large", "c5.xlarge"})
+		a.createWorld(t, []string{"t3.medium", "m5.large", "c5.xlarge"})
 		b := &rig{uid: otherUID, url: a.url, Server: a.Server, estate: a.estate}
-		both := []*neighbour{{rig: a, other: otherUID}, {rig: b, other: testUID}}
+		both := []*sameNameRig{{rig: a, other: otherUID}, {rig: b, other: testUID}}
 		for _, n := range both {
-			n.moveIn(t)
+			n.startController(t)
 		}
-		a.announced()
+		a.connectEventBridge()
 		dice := rand.New(rand.NewPCG(3, 5))
 		for minute := range 1000 {
 			for _, n := range both {
-				n.leaveInPeace(t, minute, func() { n.minute(t, minute, dice) })
+				n.checkOtherUnchanged(t, minute, func() { n.simulateMinute(t, minute, dice) })
 			}
 			time.Sleep(time.Minute)
 		}
-		for range 3 { // interrupted instances are gone by then: moveOut takes long, and would be blamed for their end
+		for range 3 { // then EC2 has terminated all interrupted instances, and the check of deleteAll does not see this as a change
 			for _, n := range both {
-				n.leaveInPeace(t, 1000, func() { n.loops(t) })
+				n.checkOtherUnchanged(t, 1000, func() { n.runLoops(t) })
 			}
 			time.Sleep(time.Minute)
 		}
 		for _, n := range both {
-			if n.bought < 40 || n.interrupted < 15 {
-				t.Errorf("%s: only %d instances launched and %d interrupted: too quiet to prove anything", n.uid, n.bought, n.interrupted)
+			if n.launched < 40 || n.interrupted < 15 {
+				t.Errorf("%s: only %d instances were launched and %d interrupted, which proves too little", n.uid, n.launched, n.interrupted)
 			}
-			if said := n.log.String(); !strings.Contains(said, "another cluster has our name") || !strings.Contains(said, n.other) {
-				t.Errorf("%s does not say that %s has its name", n.uid, n.other)
+			if text := n.log.String(); !strings.Contains(text, "another cluster has our name") || !strings.Contains(text, n.other) {
+				t.Errorf("the log of %s does not say that %s has the same name", n.uid, n.other)
 			}
-			n.leaveInPeace(t, 1000, func() { n.moveOut(t) })
+			n.checkOtherUnchanged(t, 1000, func() { n.deleteAll(t) })
 		}
 		a.Do(func(w *world.World, _ time.Time) {
 			if left := a.estate.Region.LaunchTemplates.All(); len(left) > 0 {
@@ -76,7 +77,7 @@ func TestNamesakes(t *testing.T) {
 	})
 }
 
-// inProcess calls a server without a network, which would not follow simulated time.
+// inProcess is an HTTP transport that calls a server directly: a network does not follow simulated time.
 type inProcess struct{ http.Handler }
 
 func (s inProcess) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -88,19 +89,22 @@ func (s inProcess) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// neighbour is one of two clusters with the same name.
-type neighbour struct {
+// sameNameRig is one of two clusters with the same name.
+type sameNameRig struct {
 	*rig
-	other               string // UID of the other cluster
-	minutes, stirred    int    // the last one, and that of the last change that it had to process
-	pods                int    // created so far
-	bought, interrupted int
+	other         string // UID of the other cluster
+	currentMinute int    // the simulated minute, for reconcileDueClaims
+	lastChange    int    // the minute of the last change that the controller had to process
+	wanted        int    // number of pods that simulateDriftMinute keeps
+	created       int    // number of pods created so far
+	launched      int    // number of instances launched so far
+	interrupted   int    // number of spot interruptions so far
 }
 
-// moveIn starts all loops.
-func (n *neighbour) moveIn(t *testing.T) {
+// startController creates the API server and starts all loops. The pool accepts spot and on-demand.
+func (n *sameNameRig) startController(t *testing.T) {
 	t.Helper()
-	n.wire, n.events, n.log, n.fuse = inProcess{n.Server}, &events{}, &bytes.Buffer{}, &fuse{}
+	n.transport, n.events, n.log, n.fuse = inProcess{n.Server}, &events{}, &bytes.Buffer{}, &fuse{}
 	n.serveKubernetes(t)
 	n.start(t)
 	n.withQueue(t)
@@ -116,25 +120,25 @@ func (n *neighbour) moveIn(t *testing.T) {
 	}
 }
 
-// leaveInPeace fails the test if the function changes resources of the other cluster.
-func (n *neighbour) leaveInPeace(t *testing.T, minute int, do func()) {
+// checkOtherUnchanged runs a function, and fails the test if it changes resources of the other cluster.
+func (n *sameNameRig) checkOtherUnchanged(t *testing.T, minute int, do func()) {
 	t.Helper()
-	before := n.belongings(t, n.other)
+	before := n.resourcesOf(t, n.other)
 	do()
-	after := n.belongings(t, n.other)
-	for _, what := range slices.Sorted(maps.Keys(before)) {
-		if before[what] != after[what] {
-			t.Fatalf("minute %d: %s altered the other's %s:\n%s\n%s", minute, n.uid, what, before[what], after[what])
+	after := n.resourcesOf(t, n.other)
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if before[name] != after[name] {
+			t.Fatalf("minute %d: %s changed the other cluster's %s:\n%s\n%s", minute, n.uid, name, before[name], after[name])
 		}
 	}
 	if len(after) != len(before) {
-		t.Fatalf("minute %d: %s gave the other %d things", minute, n.uid, len(after)-len(before))
+		t.Fatalf("minute %d: %s created %d resources of the other cluster", minute, n.uid, len(after)-len(before))
 	}
 }
 
-// belongings returns the state of all AWS resources of one cluster: instances that are not terminated, launch
-// templates, instance profiles, and messages about the instances.
-func (n *neighbour) belongings(t *testing.T, uid string) map[string]string {
+// resourcesOf returns the state of the AWS resources of one cluster, by kind and name: instances that are pending or running,
+// launch templates and instance profiles.
+func (n *sameNameRig) resourcesOf(t *testing.T, uid string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	n.Do(func(w *world.World, now time.Time) {
@@ -157,73 +161,75 @@ func (n *neighbour) belongings(t *testing.T, uid string) map[string]string {
 	return out
 }
 
-// minute simulates one minute of a cluster.
-func (n *neighbour) minute(t *testing.T, minute int, dice *rand.Rand) {
+// simulateMinute simulates one minute of a cluster. It creates a pod, deletes a pod or interrupts an instance at random.
+func (n *sameNameRig) simulateMinute(t *testing.T, minute int, dice *rand.Rand) {
 	t.Helper()
-	n.minutes = minute
-	before := n.pods + n.interrupted
-	if dice.IntN(6) == 0 && len(n.all(t)) < 6 {
-		n.pending(t, fmt.Sprintf("web-%d", n.pods), fmt.Sprintf("%dm", 300+dice.IntN(1500)), "512Mi")
-		n.pods++
+	n.currentMinute = minute
+	before := n.created + n.interrupted
+	if dice.IntN(6) == 0 && len(n.allPods(t)) < 6 {
+		n.addPendingPod(t, fmt.Sprintf("web-%d", n.created), fmt.Sprintf("%dm", 300+dice.IntN(1500)), "512Mi")
+		n.created++
 	}
 	if dice.IntN(7) == 0 {
-		n.stop(t, dice)
-		n.stirred = minute
+		n.deletePod(t, dice)
+		n.lastChange = minute
 	}
-	if alive := n.alive(); len(alive) > 0 && dice.IntN(20) == 0 {
+	if alive := n.ownInstances(); len(alive) > 0 && dice.IntN(20) == 0 {
 		n.Do(func(w *world.World, now time.Time) { w.Interrupt(now, alive[dice.IntN(len(alive))]) })
 		n.interrupted++
 	}
-	if n.pods+n.interrupted > before {
-		n.stirred = minute
+	if n.created+n.interrupted > before {
+		n.lastChange = minute
 	}
 	if minute%10 == 0 {
-		n.classes(t)
+		n.reconcileClassAndPool(t)
 	}
-	if minute-n.stirred > 2 && minute%5 > 0 { // no change is in progress
-		n.read(t)
-		n.depart(t)
+	if minute-n.lastChange > 2 && minute%5 > 0 { // no change is in progress
+		n.processQueue(t)
+		n.departPass(t)
 		n.sweep(t)
 		return
 	}
-	n.loops(t)
+	n.runLoops(t)
 }
 
-// loops runs each loop of the controller once or twice.
-func (n *neighbour) loops(t *testing.T) {
+// runLoops runs each loop of the controller at least once, and binds pods as kube-scheduler does.
+func (n *sameNameRig) runLoops(t *testing.T) {
 	t.Helper()
-	n.read(t)
-	n.depart(t)
-	before := len(n.alive())
+	n.processQueue(t)
+	n.departPass(t)
+	before := len(n.ownInstances())
 	if n.schedule(t) > 0 {
 		n.plan(t)
 	}
-	n.visit(t)
-	n.bought += max(0, len(n.alive())-before)
+	n.reconcileDueClaims(t)
+	n.launched += max(0, len(n.ownInstances())-before)
 	n.join(t)
-	n.visit(t)
+	n.reconcileDueClaims(t)
 	n.schedule(t)
-	n.depart(t)
+	n.departPass(t)
 	if err := n.Emptiness.Pass(t.Context(), n.now()); err != nil {
 		t.Fatal(err)
 	}
-	n.visit(t)
+	n.reconcileDueClaims(t)
 	n.sweep(t)
 }
 
-func (n *neighbour) sweep(t *testing.T) {
+// sweep runs the sweeper once.
+func (n *sameNameRig) sweep(t *testing.T) {
 	t.Helper()
 	if err := n.Sweeper.Pass(t.Context(), n.now()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// visit reconciles each claim that is starting or terminating, and the ready ones now and then.
-func (n *neighbour) visit(t *testing.T) {
+// reconcileDueClaims reconciles each claim that is not initialized yet or is being deleted, and every tenth minute each other
+// claim.
+func (n *sameNameRig) reconcileDueClaims(t *testing.T) {
 	t.Helper()
 	for i, c := range n.claims(t) {
-		steady := c.DeletionTimestamp == nil && c.StatusConditions().IsTrue(karpv1.ConditionInitialized)
-		if steady && (n.minutes+i)%10 > 0 {
+		isInitialized := c.DeletionTimestamp == nil && c.StatusConditions().IsTrue(karpv1.ConditionInitialized)
+		if isInitialized && (n.currentMinute+i)%10 > 0 {
 			continue
 		}
 		if _, err := n.Claims.Reconcile(t.Context(), named(c.Name)); err != nil {
@@ -232,8 +238,8 @@ func (n *neighbour) visit(t *testing.T) {
 	}
 }
 
-// alive returns the cluster's own instances, sorted.
-func (n *neighbour) alive() []string {
+// ownInstances returns the IDs of the cluster's own instances.
+func (n *sameNameRig) ownInstances() []string {
 	var out []string
 	for _, i := range n.instances() {
 		if i.Tags[ec2.TagUID] == n.uid {
@@ -243,8 +249,8 @@ func (n *neighbour) alive() []string {
 	return out
 }
 
-// all returns all pods.
-func (n *neighbour) all(t *testing.T) []corev1.Pod {
+// allPods returns all pods of the cluster.
+func (n *sameNameRig) allPods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var list corev1.PodList
 	if err := n.api.List(t.Context(), &list, client.InNamespace("ns")); err != nil {
@@ -253,10 +259,10 @@ func (n *neighbour) all(t *testing.T) []corev1.Pod {
 	return list.Items
 }
 
-// stop ends one of the pods.
-func (n *neighbour) stop(t *testing.T, dice *rand.Rand) {
+// deletePod deletes one of the pods at random.
+func (n *sameNameRig) deletePod(t *testing.T, dice *rand.Rand) {
 	t.Helper()
-	pods := n.all(t)
+	pods := n.allPods(t)
 	if len(pods) == 0 {
 		return
 	}
@@ -265,8 +271,8 @@ func (n *neighbour) stop(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// schedule binds pods to nodes with room, as kube-scheduler does, and returns how many are still pending.
-func (n *neighbour) schedule(t *testing.T) int {
+// schedule binds pods to nodes with room, as kube-scheduler does, and returns how many pods are still pending.
+func (n *sameNameRig) schedule(t *testing.T) int {
 	t.Helper()
 	free := map[string]int64{} // by node, in thousandths of a core
 	for _, node := range n.nodes(t) {
@@ -274,7 +280,7 @@ func (n *neighbour) schedule(t *testing.T) int {
 			free[node.Name] = node.Status.Allocatable.Cpu().MilliValue()
 		}
 	}
-	pods := n.all(t)
+	pods := n.allPods(t)
 	for i := range pods {
 		free[pods[i].Spec.NodeName] -= pods[i].Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 	}
@@ -300,17 +306,17 @@ func (n *neighbour) schedule(t *testing.T) int {
 	return waiting
 }
 
-// moveOut deletes all objects of the cluster.
-func (n *neighbour) moveOut(t *testing.T) {
+// deleteAll deletes all pods, waits until all nodes are removed, and deletes the node class.
+func (n *sameNameRig) deleteAll(t *testing.T) {
 	t.Helper()
 	if err := n.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("ns")); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
-		n.loops(t)
+		n.runLoops(t)
 		time.Sleep(time.Minute)
 	}
-	if left := n.alive(); len(left)+len(n.claims(t)) > 0 {
+	if left := n.ownInstances(); len(left)+len(n.claims(t)) > 0 {
 		t.Errorf("%s: %d instances and %d claims are left\n%s", n.uid, len(left), len(n.claims(t)), n.log)
 	}
 	if err := n.api.Delete(t.Context(), n.class(t)); err != nil {

@@ -20,34 +20,34 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// sequenceRig has two nodes of a move whose pods are evicted one after the other: "api" and "second" on one, "web",
-// "first" and "third" on the other.
+// sequenceRig is a rig with the two nodes of a move whose pods are evicted one after the other. The pods "api" and "second"
+// run on one node, and "web", "first" and "third" on the other.
 type sequenceRig struct {
 	*rig
-	*bouncer
-	names []string
+	*evictionRecorder
+	names []string // of the claims
 }
 
 func newSequenceRig(t *testing.T) sequenceRig {
 	t.Helper()
 	r := newRig(t, "t3.medium")
 	claims := r.servingNodes(t, "api", "web")
-	out := sequenceRig{r, &bouncer{Evictor: r.Claims.Evictor, guards: map[string]bool{}}, nil}
-	r.Claims.Evictor = out.bouncer
-	of := map[string]string{} // the node of each pod
+	out := sequenceRig{r, &evictionRecorder{Evictor: r.Claims.Evictor, guarded: map[string]bool{}}, nil}
+	r.Claims.Evictor = out.evictionRecorder
+	nodes := map[string]string{} // by pod
 	var pods corev1.PodList
 	if err := r.api.List(t.Context(), &pods); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range pods.Items {
-		of[p.Name] = p.Spec.NodeName
+		nodes[p.Name] = p.Spec.NodeName
 	}
-	for name, with := range map[string]string{"first": "web", "second": "api", "third": "web"} {
-		out.place(t, name, of[with])
+	for name, neighbor := range map[string]string{"first": "web", "second": "api", "third": "web"} {
+		out.addPod(t, name, nodes[neighbor])
 	}
 	mark := nodestate.MoveMark{
-		ID: "m", Reason: disruption.Underutilized, Begun: r.now(), Nodes: 2, Pods: 5, Committed: true,
-		Turns: []string{"ns/first", "ns/second", "ns/web", "ns/third", "ns/api"},
+		ID: "m", Reason: disruption.Underutilized, Started: r.now(), Nodes: 2, Pods: 5, Committed: true,
+		EvictionOrder: []string{"ns/first", "ns/second", "ns/web", "ns/third", "ns/api"},
 	}
 	for i := range claims {
 		c := r.claim(t, claims[i].Name)
@@ -63,53 +63,53 @@ func newSequenceRig(t *testing.T) sequenceRig {
 	return out
 }
 
-// place adds a pod of the only ReplicaSet to a node.
-func (r sequenceRig) place(t *testing.T, name, node string) {
+// addPod adds a pod to a node. All of these pods belong to the same ReplicaSet.
+func (r sequenceRig) addPod(t *testing.T, name, node string) {
 	t.Helper()
 	pod := resident(name, "ReplicaSet", "")
 	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
 	r.create(t, pod)
 }
 
-// seconds lets the given number of seconds pass, and reconciles both claims four times in each.
-func (r sequenceRig) seconds(t *testing.T, n int) {
+// passSeconds lets n seconds pass, and reconciles both claims every TurnPoll.
+func (r sequenceRig) passSeconds(t *testing.T, n int) {
 	t.Helper()
 	for range n * int(time.Second/nodeclaim.TurnPoll) {
 		for _, name := range r.names {
-			r.visit(t, name)
+			r.reconcileClaim(t, name)
 		}
 		r.ahead += nodeclaim.TurnPoll
 	}
 }
 
-// TestPodsLeaveInTurn: pods of both nodes are evicted in order, each after the replacement of the previous pod is
-// scheduled.
-func TestPodsLeaveInTurn(t *testing.T) {
+// TestPodsAreEvictedInTurn: the pods of both nodes are evicted in the order of the move. Each is evicted when the ReplicaSet's
+// successor of the pod before it is scheduled.
+func TestPodsAreEvictedInTurn(t *testing.T) {
 	t.Parallel()
 	r := newSequenceRig(t)
 	for _, step := range []struct{ successor, want string }{
 		{"", "first"},
 		{"a", "first second"},
-		{"b", "first second web third"}, // "web" has no owner that would recreate it
+		{"b", "first second web third"}, // "web" has no owner, so no successor is awaited
 		{"c", "first second web third api"},
 	} {
 		if step.successor != "" {
-			r.place(t, step.successor, "elsewhere")
+			r.addPod(t, step.successor, "elsewhere")
 		}
-		r.seconds(t, 3)
+		r.passSeconds(t, 3)
 		if got := r.order(); got != step.want {
-			t.Fatalf("with successor %q these have left: %q, want %q\n%s", step.successor, got, step.want, r.log)
+			t.Fatalf("with the successor %q, evicted are %q, want %q\n%s", step.successor, got, step.want, r.log)
 		}
 	}
-	r.seconds(t, 30)
+	r.passSeconds(t, 30)
 	if len(r.claims(t)) > 0 {
 		t.Errorf("%d claims are left\n%s", len(r.claims(t)), r.log)
 	}
 }
 
-// TestInAHurryThereAreNoTurns: pods are evicted at once from an interrupted node, and from a node that a user deletes
+// TestUrgentEvictionsHaveNoOrder: all pods are evicted at once from an interrupted node, and from a node that a user deletes
 // before its move is committed.
-func TestInAHurryThereAreNoTurns(t *testing.T) {
+func TestUrgentEvictionsHaveNoOrder(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*karpv1.NodeClaim, *nodestate.MoveMark){
 		"interrupted": func(c *karpv1.NodeClaim, _ *nodestate.MoveMark) {
@@ -133,58 +133,59 @@ func TestInAHurryThereAreNoTurns(t *testing.T) {
 				}
 			}
 			r.start(t)
-			r.Claims.Evictor = r.bouncer
-			r.seconds(t, 2)
+			r.Claims.Evictor = r.evictionRecorder
+			r.passSeconds(t, 2)
 			if got := r.order(); len(strings.Fields(got)) != 5 {
-				t.Errorf("these have left: %q, want all five\n%s", got, r.log)
+				t.Errorf("evicted are %q, want all five\n%s", got, r.log)
 			}
 		})
 	}
 }
 
-// TestTurnsHoldNobodyUp: a missing replacement pod, and a pod that may not be evicted, delay the others by ten seconds, also if
-// the process was restarted in between.
-func TestTurnsHoldNobodyUp(t *testing.T) {
+// TestTurnHasAMaximumTime: a successor that does not appear, or a pod that may not be evicted, delays the other pods by at most
+// ten seconds, also if the process was restarted in between.
+func TestTurnHasAMaximumTime(t *testing.T) {
 	t.Parallel()
 	for name, guard := range map[string]string{"no successor": "", "a PodDisruptionBudget": "first"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newSequenceRig(t)
-			r.guards[guard] = true
-			r.seconds(t, 3)
+			r.guarded[guard] = true
+			r.passSeconds(t, 3)
 			if got, want := r.order(), map[string]string{"": "first"}[guard]; got != want {
-				t.Fatalf("these have left: %q, want %q\n%s", got, want, r.log)
+				t.Fatalf("evicted are %q, want %q\n%s", got, want, r.log)
 			}
 			evictor := r.Claims.Evictor
 			r.start(t)
 			r.Claims.Evictor = evictor
-			r.seconds(t, 15)
-			if got := len(r.order()); got < len("second web third api") {
-				t.Errorf("these have left: %q\n%s", r.order(), r.log)
+			r.passSeconds(t, 15)
+			if got := r.order(); len(got) < len("second web third api") {
+				t.Errorf("evicted are %q, want all except \"first\" at least\n%s", got, r.log)
 			}
 		})
 	}
 }
 
-// TestNothingElseWhilePodsLeaveInTurn: no other move starts while pods are evicted in order, because tainted nodes
-// reduce the room.
-func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
+// TestEvictsInOrder: EvictsInOrder returns true until the pods of the order have left the nodes of the move, for StaleAfter at most.
+// No other move starts during that time, because tainted nodes reduce the room.
+func TestEvictsInOrder(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first"}}
 	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "agent"}}
 	for name, c := range map[string]struct {
-		turns   []string
-		begun   time.Duration
+		order   []string
+		started time.Duration // how long ago the move started
 		deleted bool
 		pods    []*corev1.Pod
 		want    bool
 	}{
-		"its replacements are launching": {turns: []string{"ns/first"}, pods: []*corev1.Pod{pod}, want: true},
-		"pods are evicted":               {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod, other}, want: true},
-		"all pods are gone":              {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{other}},
-		"it takes too long":              {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod}, begun: nodestate.StaleAfter + 1},
-		"a move without order":           {deleted: true, pods: []*corev1.Pod{pod}},
+		"its replacements are launching": {order: []string{"ns/first"}, pods: []*corev1.Pod{pod}, want: true},
+		"pods are evicted":               {order: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod, other}, want: true},
+		"all pods are gone":              {order: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{other}},
+		"the move takes too long": {order: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod},
+			started: nodestate.StaleAfter + 1},
+		"a move without order": {deleted: true, pods: []*corev1.Pod{pod}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,46 +194,46 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 				claim.DeletionTimestamp = &metav1.Time{Time: now}
 			}
 			f := &disruptor.InFlightMove{
-				Mark: nodestate.MoveMark{Turns: c.turns, Begun: now.Add(-c.begun)}, Leaving: []*karpv1.NodeClaim{claim},
+				Mark: nodestate.MoveMark{EvictionOrder: c.order, Started: now.Add(-c.started)}, Leaving: []*karpv1.NodeClaim{claim},
 				Pods: map[string][]*corev1.Pod{"node": c.pods},
 			}
-			if got := f.IsInTurn(now); got != c.want {
-				t.Errorf("they leave one after the other: %v, want %v", got, c.want)
+			if got := f.EvictsInOrder(now); got != c.want {
+				t.Errorf("EvictsInOrder returns %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-// TestMoveSaysWhoseTurnItIs: the order of a move is on its claims for the leader that drains them, and until all pods
-// have left no other move starts.
-func TestMoveSaysWhoseTurnItIs(t *testing.T) {
+// TestMoveHasEvictionOrder: the mark of a move, on its claims, has the order in which its pods are evicted. No other move starts
+// before all pods have left.
+func TestMoveHasEvictionOrder(t *testing.T) {
 	t.Parallel()
-	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
 	s, err := f.Moves.ReadInput(t.Context(), f.now())
 	f.check(t, err)
-	goes, turns := &s.In.Snapshot.Nodes[0], []string(nil)
-	for i := range goes.Pods {
-		turns = append(turns, goes.Pods[i].ID())
+	node, order := &s.In.Snapshot.Nodes[0], []string(nil)
+	for i := range node.Pods {
+		order = append(order, node.Pods[i].ID())
 	}
-	if len(turns) == 0 {
-		t.Fatalf("node %s has no pods", goes.Name)
+	if len(order) == 0 {
+		t.Fatalf("node %s has no pods", node.Name)
 	}
-	f.check(t, f.Moves.BeginAll(t.Context(), s, disruption.Underutilized, []consolidation.Move{{
-		Nodes: []string{goes.Name}, Pods: len(turns), EvictionOrder: turns, Saving: catalog.Dollar / 100,
+	f.check(t, f.Moves.StartAll(t.Context(), s, disruption.Underutilized, []consolidation.Move{{
+		Nodes: []string{node.Name}, Pods: len(order), EvictionOrder: order, Saving: catalog.Dollar / 100,
 	}}, f.now()))
-	mark, err := nodestate.MoveOf(f.claim(t, goes.Claim))
+	mark, err := nodestate.MoveOf(f.claim(t, node.Claim))
 	f.check(t, err)
-	if mark == nil || !slices.Equal(mark.Turns, turns) {
-		t.Fatalf("the mark is %+v, want turns %v", mark, turns)
+	if mark == nil || !slices.Equal(mark.EvictionOrder, order) {
+		t.Fatalf("the mark is %+v, want the order %v", mark, order)
 	}
-	f.check(t, f.Moves.Save(t.Context(), f.now()))
+	f.check(t, f.Moves.SearchSavings(t.Context(), f.now()))
 	for _, c := range f.claims(t) {
 		if other, _ := nodestate.MoveOf(&c); other != nil && other.ID != mark.ID {
-			t.Errorf("%s was started, too: %+v", c.Name, other)
+			t.Errorf("another move was started, of %s: %+v", c.Name, other)
 		}
 	}
-	f.live(t)
-	if got := f.types(); got != "1 t3.medium" {
-		t.Errorf("left in the end: %s\n%s", got, f.log)
+	f.converge(t)
+	if got := f.typeCounts(); got != "1 t3.medium" {
+		t.Errorf("remaining: %s\n%s", got, f.log)
 	}
 }

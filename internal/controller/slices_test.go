@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// hostile creates a pod with 50 anti-affinity terms of its own.
-func (r *rig) hostile(t *testing.T, i int, cpu string) {
+// addCostlyPod creates a pending pod of namespace tenant that is costly to plan: no other pod has its 50 anti-affinity terms.
+func (r *rig) addCostlyPod(t *testing.T, i int, cpu string) {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: fmt.Sprintf("h-%03d", i)},
@@ -44,25 +44,26 @@ func (r *rig) hostile(t *testing.T, i int, cpu string) {
 	r.create(t, pod)
 }
 
-// plans records which pods each plan was for.
-type plans struct {
-	mu  sync.Mutex
-	all [][]string
+// planRecorder records the pods of each plan.
+type planRecorder struct {
+	mu    sync.Mutex
+	plans [][]string // IDs of pods
 }
 
-func (p *plans) solve(s cluster.Snapshot, m catalog.Market) packing.Plan {
+// solve makes a plan and records its pods.
+func (p *planRecorder) solve(s cluster.Snapshot, m catalog.Market) packing.Plan {
 	var ids []string
 	for i := range s.Pods {
 		ids = append(ids, s.Pods[i].ID())
 	}
 	p.mu.Lock()
-	p.all = append(p.all, ids)
+	p.plans = append(p.plans, ids)
 	p.mu.Unlock()
 	return provisioner.Plan(s, m)
 }
 
-// serve plans slice after slice until each costly pod was in one, and returns how many there were.
-func (r *rig) serve(t *testing.T) int {
+// planSlices plans slices of costly pods until no pod is due for one, and returns the number of slices.
+func (r *rig) planSlices(t *testing.T) int {
 	t.Helper()
 	p, n := r.Provisioner, 0
 	for {
@@ -77,57 +78,57 @@ func (r *rig) serve(t *testing.T) int {
 	}
 }
 
-// TestCostlyPodsDelayNobody: ordinary pods are planned in one plan, at once; costly pods of a tenant after them, in slices. While a
-// slice is planned, new pods are planned too. In the end each pod has a node or a reason.
-func TestCostlyPodsDelayNobody(t *testing.T) {
+// TestCostlyPodsDelayNoOthers: ordinary pods are planned at once, in one plan, and the costly pods of a tenant after them, in
+// slices. New ordinary pods do not wait for a slice. In the end, each pod has a node or a reason why it has none.
+func TestCostlyPodsDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")
-	r.classes(t)
-	const hostile = 40
-	for i := range hostile {
+	r.reconcileClassAndPool(t)
+	const costly = 40
+	for i := range costly {
 		cpu := "100m"
 		if i == 7 {
 			cpu = "100" // more than any instance type has
 		}
-		r.hostile(t, i, cpu)
+		r.addCostlyPod(t, i, cpu)
 	}
-	r.pending(t, "a", "2", "1Gi")
-	record := &plans{}
-	r.Provisioner.Solve = record.solve
+	r.addPendingPod(t, "a", "2", "1Gi")
+	recorder := &planRecorder{}
+	r.Provisioner.Solve = recorder.solve
 	r.plan(t)
-	if len(record.all) != 1 || !slices.Equal(record.all[0], []string{"ns/a"}) {
-		t.Fatalf("plans are for %v, want one for the ordinary pod", record.all)
+	if len(recorder.plans) != 1 || !slices.Equal(recorder.plans[0], []string{"ns/a"}) {
+		t.Fatalf("plans are for %v, want one for the ordinary pod", recorder.plans)
 	}
 	if len(r.claims(t)) != 1 {
 		t.Fatalf("%d NodeClaims for the ordinary pod", len(r.claims(t)))
 	}
 
-	// A slice is being planned, and does not end: a new pod does not wait for it.
-	begun, goOn := make(chan struct{}), make(chan struct{})
+	// The plan of a slice waits for proceed. A new pod is planned meanwhile.
+	started, proceed := make(chan struct{}), make(chan struct{})
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		if s.Pods[0].Namespace == "tenant" {
-			close(begun)
-			<-goOn
+			close(started)
+			<-proceed
 		}
-		return record.solve(s, m)
+		return recorder.solve(s, m)
 	}
 	r.Provisioner.Slice(t.Context())
-	<-begun
-	r.pending(t, "b", "3", "1Gi")
+	<-started
+	r.addPendingPod(t, "b", "3", "1Gi")
 	r.plan(t)
 	if len(r.claims(t)) != 2 {
-		t.Errorf("%d NodeClaims while a slice is planned, want one more for the new pod", len(r.claims(t)))
+		t.Errorf("%d NodeClaims while a slice is planned, want 2", len(r.claims(t)))
 	}
-	close(goOn)
+	close(proceed)
 	<-r.Provisioner.Costly.Ended
 	r.Provisioner.Collect(t.Context())
 
-	r.Provisioner.Solve = record.solve
-	n := r.serve(t)
+	r.Provisioner.Solve = recorder.solve
+	n := r.planSlices(t)
 	if n < 2 {
 		t.Errorf("%d more slices, want several", n)
 	}
-	for _, ids := range record.all {
+	for _, ids := range recorder.plans {
 		if len(ids) > 1 && strings.HasPrefix(ids[0], "ns/") != strings.HasPrefix(ids[len(ids)-1], "ns/") {
 			t.Errorf("one plan is for pods of both namespaces: %v", ids)
 		}
@@ -144,21 +145,21 @@ func TestCostlyPodsDelayNobody(t *testing.T) {
 	for id := range r.Provisioner.Costly.Seats {
 		placed[id]++
 	}
-	for i := range hostile {
+	for i := range costly {
 		id := fmt.Sprintf("tenant/h-%03d", i)
 		if want := map[bool]int{true: 0, false: 1}[i == 7]; placed[id] != want {
-			t.Errorf("%s has %d places, want %d", id, placed[id], want)
+			t.Errorf("%s was placed %d times, want %d", id, placed[id], want)
 		}
 	}
 	r.plan(t)
-	if refused := r.Provisioner.Costly.Refusals(r.waiting(t)); len(refused) != 1 || refused[0].Pod != "tenant/h-007" ||
+	if refused := r.Provisioner.Costly.Refusals(r.podsToPlan(t)); len(refused) != 1 || refused[0].Pod != "tenant/h-007" ||
 		len(refused[0].Reasons) == 0 {
-		t.Errorf("refused are %v, want the pod that fits nowhere", refused)
+		t.Errorf("refused are %v, want only the pod that fits on no node", refused)
 	}
 }
 
-// waiting returns the pods that need a node.
-func (r *rig) waiting(t *testing.T) []cluster.Pod {
+// podsToPlan returns the pods that need a node.
+func (r *rig) podsToPlan(t *testing.T) []cluster.Pod {
 	t.Helper()
 	s, err := r.Provisioner.Cluster.Snapshot(t.Context(), r.now(), r.Market.Market(r.now()))
 	if err != nil {
@@ -167,16 +168,16 @@ func (r *rig) waiting(t *testing.T) []cluster.Pod {
 	return s.Pods
 }
 
-// TestSlicesDoNotTakeEachOthersRoom: the next slice counts the pods that the last slice placed on nodes and NodeClaims.
-func TestSlicesDoNotTakeEachOthersRoom(t *testing.T) {
+// TestSlicesShareRoom: a slice does not use the room of pods that earlier slices have placed, on nodes or NodeClaims.
+func TestSlicesShareRoom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	for i := range 40 {
-		r.hostile(t, i, "300m")
+		r.addCostlyPod(t, i, "300m")
 	}
 	r.plan(t)
-	r.serve(t)
+	r.planSlices(t)
 	s, err := r.Provisioner.Cluster.Snapshot(t.Context(), r.now(), r.Market.Market(r.now()))
 	if err != nil {
 		t.Fatal(err)
@@ -186,40 +187,41 @@ func TestSlicesDoNotTakeEachOthersRoom(t *testing.T) {
 	for i := range seated {
 		n += len(seated[i].Pods)
 		if !seated[i].Requested.Fits(seated[i].Allocatable) {
-			t.Errorf("node %s has room for %s, and %s is planned there", seated[i].Name, seated[i].Allocatable, seated[i].Requested)
+			t.Errorf("node %s has %s allocatable, and pods that request %s are planned there", seated[i].Name,
+				seated[i].Allocatable, seated[i].Requested)
 		}
 	}
 	if n != 40 {
-		t.Errorf("%d of 40 pods have room", n)
+		t.Errorf("%d of 40 pods have a node", n)
 	}
 	if len(seated) > 5 { // 12 fit on each
 		t.Errorf("%d NodeClaims for 40 pods, want 4 or 5", len(seated))
 	}
 }
 
-// TestBounded: loops that need only an approximate plan do not plan costly pods, and treat them as unplaced.
+// TestBounded: a bounded plan, for loops that need only an approximate one, refuses costly pods without planning them.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	for i := range 40 {
-		r.hostile(t, i, "100m")
+		r.addCostlyPod(t, i, "100m")
 	}
-	r.pending(t, "a", "500m", "1Gi")
-	record := &plans{}
-	s := cluster.Snapshot{Pods: r.waiting(t)}
-	plan := provisioner.Bounded(record.solve)(s, r.Market.Market(r.now()))
-	if len(record.all) != 1 || !slices.Equal(record.all[0], []string{"ns/a"}) {
-		t.Errorf("plans are for %v, want one for the ordinary pod", record.all)
+	r.addPendingPod(t, "a", "500m", "1Gi")
+	recorder := &planRecorder{}
+	s := cluster.Snapshot{Pods: r.podsToPlan(t)}
+	plan := provisioner.BoundedSolver(recorder.solve)(s, r.Market.Market(r.now()))
+	if len(recorder.plans) != 1 || !slices.Equal(recorder.plans[0], []string{"ns/a"}) {
+		t.Errorf("plans are for %v, want one for the ordinary pod", recorder.plans)
 	}
-	spent := 0
+	refused := 0
 	for _, f := range plan.Refusals {
 		if f.Reasons[0].Code == packing.EffortSpent {
-			spent++
+			refused++
 		}
 	}
-	if spent != 40 {
-		t.Errorf("%d pods are refused for their cost, want 40", spent)
+	if refused != 40 {
+		t.Errorf("%d pods are refused with EffortSpent, want 40", refused)
 	}
 }
 
@@ -227,8 +229,8 @@ func TestBounded(t *testing.T) {
 func TestOmissionsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
-	r.classes(t)
-	r.pending(t, "a", "1", "1Gi")
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "a", "1", "1Gi")
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		plan := provisioner.Plan(s, m)
 		plan.PlannedNodes = nil // so that the pod stays pending

@@ -18,7 +18,7 @@ import (
 
 func TestPoolProblem(t *testing.T) {
 	t.Parallel()
-	two := 2
+	minValues := 2
 	for name, c := range map[string]struct {
 		change func(*karpv1.NodeClaimTemplate)
 		want   string // empty: no problem
@@ -46,7 +46,7 @@ func TestPoolProblem(t *testing.T) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpIn}}
 		}, "requirements[0]: operator In needs"},
 		"minValues": {func(n *karpv1.NodeClaimTemplate) {
-			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}, MinValues: &two}}
+			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}, MinValues: &minValues}}
 		}, "minValues is 2"},
 		"Gt a word": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpGt, Values: []string{"b"}}}
@@ -101,7 +101,7 @@ func TestRefusalSummary(t *testing.T) {
 	}
 }
 
-// TestNewest: the last version that this process wrote is used until the cache has that version or a later one.
+// TestNewest: NewestVersions returns the last version that this process wrote until the cache has that version or a later one.
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	claim := func(id, version string) *karpv1.NodeClaim {
@@ -110,7 +110,7 @@ func TestNewest(t *testing.T) {
 	var n loop.NewestVersions
 	n.Note(claim("1", "10"))
 	for _, step := range []struct{ uid, cached, want string }{
-		{"1", "9", "10"}, {"1", "9", "10"}, {"1", "10", "10"}, {"1", "9", "9"}, // the record is dropped when the cache has the version
+		{"1", "9", "10"}, {"1", "9", "10"}, {"1", "10", "10"}, {"1", "9", "9"}, // the last step is after the record was dropped
 	} {
 		if got := n.Of(claim(step.uid, step.cached)); got.ResourceVersion != step.want {
 			t.Errorf("cached %s: %s, want %s", step.cached, got.ResourceVersion, step.want)
@@ -118,23 +118,23 @@ func TestNewest(t *testing.T) {
 	}
 	n.Note(claim("1", "10"))
 	if got := n.Of(claim("2", "3")); got.ResourceVersion != "3" {
-		t.Errorf("another claim of the name counts as the old one: %s", got.ResourceVersion)
+		t.Errorf("a claim with the same name and another UID counts as the old one: version %s", got.ResourceVersion)
 	}
 	n.Note(claim("1", "odd"))
 	if got := n.Of(claim("1", "even")); got.ResourceVersion != "even" {
-		t.Errorf("versions that cannot be compared: %s", got.ResourceVersion)
+		t.Errorf("of versions that are no numbers, %s is used, want the cached one", got.ResourceVersion)
 	}
 }
 
-// TestDripLeavesOutWhatIsTooMuch: the recorder drops excess events, and never blocks.
-func TestDripLeavesOutWhatIsTooMuch(t *testing.T) {
+// TestRecorderDropsExcessEvents: the recorder drops events beyond MaxQueuedEvents, and never blocks.
+func TestRecorderDropsExcessEvents(t *testing.T) {
 	t.Parallel()
-	d := loop.NewRateLimitedRecorder(&events{})
+	recorder := loop.NewRateLimitedRecorder(&events{})
 	for range 2 * loop.MaxQueuedEvents {
-		d.Later(&corev1.Pod{}, "Nominated", "x")
+		recorder.EmitLater(&corev1.Pod{}, "Nominated", "x")
 	}
-	if n := d.Size; n != loop.MaxQueuedEvents {
-		t.Errorf("it keeps %d", n)
+	if n := recorder.Size; n != loop.MaxQueuedEvents {
+		t.Errorf("%d events are queued, want %d", n, loop.MaxQueuedEvents)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestNeedsPlan(t *testing.T) {
 		"finished":          {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
 	} {
 		if got := nodestate.NeedsPlan(pod(c.change)); got != c.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: NeedsPlan returns %t", name, got)
 		}
 	}
 }

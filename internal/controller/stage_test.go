@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// surround runs everything but the controller once: kubelets, kube-scheduler and other controllers.
-func (s *stage) surround() {
+// runEnvironment runs the simulated kubelets, kube-scheduler and other controllers once.
+func (s *stage) runEnvironment() {
 	s.t.Helper()
 	s.boot()
 	s.clean()
@@ -28,10 +28,10 @@ func (s *stage) surround() {
 	s.schedule()
 }
 
-// boot creates the Node of each running instance, as its kubelet does: once, and independent of the claim.
+// boot creates the Node of each running instance once, as its kubelet does, whether or not the claim exists.
 func (s *stage) boot() {
 	for _, i := range s.everyInstance() {
-		s.bought[i.ID] = true
+		s.launched[i.ID] = true
 		if i.State != world.Running || s.booted[i.ID] {
 			continue
 		}
@@ -43,7 +43,7 @@ func (s *stage) boot() {
 				ProviderID: "aws:///" + i.Zone + "/" + i.ID, Taints: []corev1.Taint{karpv1.UnregisteredTaint()},
 			},
 			Status: corev1.NodeStatus{
-				Capacity: shown, Allocatable: shown,
+				Capacity: reportedCapacity, Allocatable: reportedCapacity,
 				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: i.PrivateIP}},
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			},
@@ -51,18 +51,18 @@ func (s *stage) boot() {
 	}
 }
 
-// clean deletes the Nodes of terminated instances, and the pods of deleted Nodes, as the cloud controller
-// and the garbage collector do. A terminating instance stops being ready at once.
+// clean deletes the Nodes of terminated instances, and the pods of deleted Nodes, as the cloud controller manager and the pod
+// garbage collector do. The Node of a terminating instance stops being ready at once.
 func (s *stage) clean() {
 	states := map[string]string{}
 	for _, i := range s.everyInstance() {
 		states["aws:///"+i.Zone+"/"+i.ID] = i.State
 	}
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	nodes := s.nodes(s.t)
 	for n := range nodes {
 		node := &nodes[n]
-		there[node.Name] = true
+		exists[node.Name] = true
 		switch state := states[node.Spec.ProviderID]; {
 		case state == world.Running || node.DeletionTimestamp != nil:
 		case state == world.ShuttingDown:
@@ -73,18 +73,18 @@ func (s *stage) clean() {
 		}
 	}
 	for _, pod := range s.pods() {
-		if pod.Spec.NodeName != "" && !there[pod.Spec.NodeName] {
+		if pod.Spec.NodeName != "" && !exists[pod.Spec.NodeName] {
 			s.check(s.api.Delete(s.t.Context(), &pod))
 		}
 	}
 }
 
-// sweepTemplates deletes the launch templates of nodes, as a user might.
+// sweepTemplates deletes the launch templates of nodes, as a user might. It keeps those of dry runs.
 func (s *stage) sweepTemplates() {
 	s.Do(func(*world.World, time.Time) {
 		for _, template := range s.estate.Region.LaunchTemplates.All() {
 			if template.Tags["karpenter.sh/nodepool"] == "" {
-				continue // a template of dry runs
+				continue // of dry runs
 			}
 			_, err := s.estate.Region.LaunchTemplates.Delete(template.ID, "")
 			s.check(err)
@@ -96,7 +96,7 @@ func (s *stage) sweepTemplates() {
 func (s *stage) replicate() {
 	for n := len(s.pods()); n < s.wanted; n++ {
 		s.made++
-		s.pending(s.t, fmt.Sprintf("web-%d", s.made), "500m", "512Mi")
+		s.addPendingPod(s.t, fmt.Sprintf("web-%d", s.made), "500m", "512Mi")
 	}
 }
 
@@ -114,8 +114,8 @@ func (s *stage) schedule() {
 	}
 }
 
-// isCalm reports whether there are as many nodes as the pods need, all complete, without the old node.
-func (s *stage) isCalm() bool {
+// isConverged reports whether each pod has a node, all claims are ready, and the claim old is gone.
+func (s *stage) isConverged() bool {
 	claims, pods := s.claims(s.t), s.pods()
 	isUnfit := func(c karpv1.NodeClaim) bool {
 		return c.Name == s.old || c.DeletionTimestamp != nil || !c.StatusConditions().IsReady()
@@ -125,60 +125,62 @@ func (s *stage) isCalm() bool {
 		!slices.ContainsFunc(claims, isUnfit) && !slices.ContainsFunc(pods, isWaiting)
 }
 
-// text describes the state of cluster and AWS in words that are equal for all correct runs: names, times and the zone
-// of the launch are left out.
-func (s *stage) text() string {
+// describe returns the state of the cluster and of AWS, as sorted lines. It leaves out what differs between correct runs: names,
+// times and the zone of the launch.
+func (s *stage) describe() string {
 	var lines []string
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	s.sayAWS(say)
-	s.sayNodes(say)
+	addLine := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	s.describeAWS(addLine)
+	s.describeNodes(addLine)
 	for _, c := range s.everyClass() {
-		say("EC2NodeClass: finalizers %v, profile %t, %s", c.Finalizers, c.Status.InstanceProfile != "", conditionsOf(c.Status.Conditions))
+		addLine("EC2NodeClass: finalizers %v, profile %t, %s", c.Finalizers, c.Status.InstanceProfile != "", conditionsOf(c.Status.Conditions))
 	}
 	var pools karpv1.NodePoolList
 	s.list(&pools)
 	for _, p := range pools.Items {
-		say("NodePool: %d nodes, cpu %s, %s", p.Status.Nodes, p.Status.Resources.Cpu(), conditionsOf(p.Status.Conditions))
+		addLine("NodePool: %d nodes, cpu %s, %s", p.Status.Nodes, p.Status.Resources.Cpu(), conditionsOf(p.Status.Conditions))
 	}
 	for _, p := range s.pods() {
-		say("Pod: bound %t, deleted %t", p.Spec.NodeName != "", p.DeletionTimestamp != nil)
+		addLine("Pod: bound %t, deleted %t", p.Spec.NodeName != "", p.DeletionTimestamp != nil)
 	}
 	var measured corev1.ConfigMapList
 	s.list(&measured, client.InNamespace("kube-system"))
 	for _, m := range measured.Items {
-		say("ConfigMap %s: %s", m.Name, slices.Sorted(maps.Values(m.Data)))
+		addLine("ConfigMap %s: %s", m.Name, slices.Sorted(maps.Values(m.Data)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
 
-func (s *stage) sayAWS(say func(string, ...any)) {
+// describeAWS adds lines with the instances, launch templates, instance profiles and queue.
+func (s *stage) describeAWS(addLine func(string, ...any)) {
 	all := s.everyInstance()
-	say("instances bought so far: %d", len(s.bought))
+	addLine("instances launched so far: %d", len(s.launched))
 	for _, i := range all {
 		if i.State != world.Terminated {
-			say("instance: %s, %s, spot %t", i.State, i.Type, i.Spot)
+			addLine("instance: %s, %s, spot %t", i.State, i.Type, i.Spot)
 		}
 	}
 	s.Do(func(w *world.World, now time.Time) {
 		for _, t := range s.estate.Region.LaunchTemplates.All() {
-			say("launch template of %s", t.Tags["karpenter.sh/nodepool"])
+			addLine("launch template of %s", t.Tags["karpenter.sh/nodepool"])
 		}
 		for _, p := range w.Account(emulator.DefaultAccount).Profiles("/") {
-			say("instance profile: role %q", p.Role)
+			addLine("instance profile: role %q", p.Role)
 		}
 		if q, err := s.estate.Region.SQS.Queue(testQueue); err == nil {
 			visible, hidden := q.Count(now)
-			say("queue: %d messages", visible+hidden)
+			addLine("queue: %d messages", visible+hidden)
 		}
 	})
 }
 
-func (s *stage) sayNodes(say func(string, ...any)) {
+// describeNodes adds lines with the NodeClaims and Nodes.
+func (s *stage) describeNodes(addLine func(string, ...any)) {
 	claims := map[string]int{} // by provider ID
 	for _, c := range s.claims(s.t) {
 		claims[c.Status.ProviderID]++
-		say("NodeClaim: deleted %t, finalizers %v, labels %v, annotations %v, %s", c.DeletionTimestamp != nil, c.Finalizers,
+		addLine("NodeClaim: deleted %t, finalizers %v, labels %v, annotations %v, %s", c.DeletionTimestamp != nil, c.Finalizers,
 			slices.Sorted(maps.Keys(c.Labels)), slices.Sorted(maps.Keys(c.Annotations)), conditionsOf(c.Status.Conditions))
 	}
 	for _, n := range s.nodes(s.t) {
@@ -186,7 +188,7 @@ func (s *stage) sayNodes(say func(string, ...any)) {
 		for _, t := range n.Spec.Taints {
 			taints = append(taints, t.ToString())
 		}
-		say("Node: deleted %t, claims %d, owners %d, finalizers %v, taints %v, labels %v, annotations %v", n.DeletionTimestamp != nil,
+		addLine("Node: deleted %t, claims %d, owners %d, finalizers %v, taints %v, labels %v, annotations %v", n.DeletionTimestamp != nil,
 			claims[n.Spec.ProviderID], len(n.OwnerReferences), n.Finalizers, taints,
 			slices.Sorted(maps.Keys(n.Labels)), slices.Sorted(maps.Keys(n.Annotations)))
 	}

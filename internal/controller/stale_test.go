@@ -17,15 +17,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// meanwhile runs a function while each plan is made.
-func (r *rig) meanwhile(happens func()) {
+// duringPlans calls change after each plan is computed, and before it is carried out.
+func (r *rig) duringPlans(change func()) {
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		plan := provisioner.Plan(s, m)
-		happens()
+		change()
 		return plan
 	}
 }
 
+// removePod deletes a pod of namespace ns.
 func (r *rig) removePod(t *testing.T, name string) {
 	t.Helper()
 	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
@@ -33,14 +34,14 @@ func (r *rig) removePod(t *testing.T, name string) {
 	}
 }
 
-// TestPlanForPodsThatAreGone: changes during a plan are taken into account before NodeClaims are created.
-func TestPlanForPodsThatAreGone(t *testing.T) {
+// TestChangesDuringAPlan: after a plan is computed, only the NodeClaims are created that are still needed.
+func TestChangesDuringAPlan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		happens func(t *testing.T, r *rig)
-		want    int    // NodeClaims
-		pods    string // of the first of them
-		again   bool   // another plan is requested at once
+		change  func(t *testing.T, r *rig)
+		want    int    // number of NodeClaims
+		pods    string // of the first NodeClaim
+		replans bool   // another plan is requested at once
 	}{
 		"nothing":          {func(*testing.T, *rig) {}, 1, "ns/a,ns/b,ns/c", false},
 		"all pods deleted": {func(t *testing.T, r *rig) { r.removePod(t, "a"); r.removePod(t, "b"); r.removePod(t, "c") }, 0, "", false},
@@ -49,12 +50,12 @@ func TestPlanForPodsThatAreGone(t *testing.T) {
 		"pods of the same names": {func(t *testing.T, r *rig) {
 			for _, name := range []string{"a", "b", "c"} {
 				r.removePod(t, name)
-				r.pending(t, name, "500m", "1Gi")
+				r.addPendingPod(t, name, "500m", "1Gi")
 			}
 		}, 0, "", false},
 		"pods bound": {func(t *testing.T, r *rig) {
 			for _, name := range []string{"a", "b", "c"} {
-				r.rewrite(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}},
+				r.changeObject(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}},
 					func(o client.Object) { o.(*corev1.Pod).Spec.NodeName = "elsewhere" })
 			}
 		}, 0, "", false},
@@ -64,40 +65,40 @@ func TestPlanForPodsThatAreGone(t *testing.T) {
 			}
 		}, 0, "", true},
 		"pool tainted": {func(t *testing.T, r *rig) {
-			r.rewrite(t, testPool(), func(o client.Object) {
+			r.changeObject(t, testPool(), func(o client.Object) {
 				pool := o.(*karpv1.NodePool)
 				pool.Spec.Template.Spec.Taints = append(pool.Spec.Template.Spec.Taints, corev1.Taint{Key: "new", Effect: corev1.TaintEffectNoSchedule})
 			})
 		}, 0, "", true},
 		"pool on hold": {func(t *testing.T, r *rig) {
-			r.Provisioner.Holds.LaunchFailed(r.now(), "apps", "test")
+			r.Provisioner.LaunchBackoff.LaunchFailed(r.now(), "apps", "test")
 		}, 0, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "m5.xlarge")
-			r.classes(t)
+			r.reconcileClassAndPool(t)
 			for _, pod := range []string{"a", "b", "c"} {
-				r.pending(t, pod, "1", "1Gi")
+				r.addPendingPod(t, pod, "1", "1Gi")
 			}
-			r.meanwhile(func() { c.happens(t, r) })
+			r.duringPlans(func() { c.change(t, r) })
 			r.plan(t)
 			claims := r.claims(t)
 			if len(claims) != c.want || c.want > 0 && claims[0].Annotations["joiner.sh/pods"] != c.pods {
 				t.Fatalf("%d NodeClaims are created, want %d for %s\n%s", len(claims), c.want, c.pods, r.log)
 			}
-			if got := r.Provisioner.Batch.ClosesNow(); got != c.again {
-				t.Errorf("another plan is asked for at once: %t, want %t", got, c.again)
+			if got := r.Provisioner.Batch.ClosesNow(); got != c.replans {
+				t.Errorf("another plan is requested at once: %t, want %t", got, c.replans)
 			}
 			if c.want == 0 && !strings.Contains(r.log.String(), "did not create a part of a plan: the cluster changed while the plan was made") {
-				t.Errorf("nothing is logged:\n%s", r.log)
+				t.Errorf("the log does not report the change:\n%s", r.log)
 			}
 		})
 	}
 }
 
-// rewrite changes an object.
-func (r *rig) rewrite(t *testing.T, o client.Object, change func(client.Object)) {
+// changeObject reads an object, changes it, and updates it.
+func (r *rig) changeObject(t *testing.T, o client.Object, change func(client.Object)) {
 	t.Helper()
 	if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		t.Fatal(err)
@@ -108,7 +109,7 @@ func (r *rig) rewrite(t *testing.T, o client.Object, change func(client.Object))
 	}
 }
 
-// TestLatePlanAndNewNodes: a slow plan creates no NodeClaims for pods that fit on a node that joined meanwhile.
+// TestLatePlanAndNewNodes: a plan that took long creates no NodeClaims for pods that fit on a node that joined meanwhile.
 func TestLatePlanAndNewNodes(t *testing.T) {
 	t.Parallel()
 	pod := func(name string, cpu int64) cluster.Pod {
@@ -125,34 +126,34 @@ func TestLatePlanAndNewNodes(t *testing.T) {
 	before := cluster.Snapshot{Pools: pools, Pods: []cluster.Pod{pod("a", 1000)}, Nodes: []cluster.Node{node("claim-1", "claim-1", 100)}}
 	plan := packing.Plan{PlannedNodes: []packing.PlannedNode{{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}}}
 	for name, c := range map[string]struct {
-		nodes  []cluster.Node
-		isLate bool
-		want   int
+		nodes  []cluster.Node // when the plan is ready
+		isLate bool           // the plan took long
+		want   int            // planned nodes that are still valid
 	}{
 		"a node joined":                     {[]cluster.Node{node("new", "", 2000)}, true, 0},
-		"it is too small":                   {[]cluster.Node{node("new", "", 900)}, true, 1},
+		"the new node is too small":         {[]cluster.Node{node("new", "", 900)}, true, 1},
 		"the plan was fast":                 {[]cluster.Node{node("new", "", 2000)}, false, 1},
 		"a NodeClaim that was known joined": {[]cluster.Node{node("ip-1", "claim-1", 2000)}, true, 1},
 		"another NodeClaim was created":     {[]cluster.Node{node("claim-2", "claim-2", 2000)}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := before
-			now.Nodes = c.nodes
-			got, lost := provisioner.Review{Before: before, Now: now, IsLate: c.isLate}.Revalidated(plan)
-			if len(got.PlannedNodes) != c.want || (lost.Claims[provisioner.StaleRoom] == 1) != (c.want == 0) {
-				t.Errorf("%d instances are left, want %d; lost: %s", len(got.PlannedNodes), c.want, lost)
+			after := before
+			after.Nodes = c.nodes
+			got, dropped := provisioner.Review{Before: before, Now: after, IsLate: c.isLate}.Revalidate(plan)
+			if len(got.PlannedNodes) != c.want || (dropped.Claims[provisioner.StaleRoom] == 1) != (c.want == 0) {
+				t.Errorf("%d planned nodes are still valid, want %d; dropped: %s", len(got.PlannedNodes), c.want, dropped)
 			}
 		})
 	}
 }
 
-// TestLatePlanAndLimits: nodes that a pool got while a plan was made count against its limits.
+// TestLatePlanAndLimits: nodes that a pool got while a plan was made count toward its limits.
 func TestLatePlanAndLimits(t *testing.T) {
 	t.Parallel()
-	two := 2
+	limit := 2
 	pool := func(nodes int) []cluster.Pool {
-		return []cluster.Pool{{Name: "apps", UID: "1", Nodes: nodes, Limits: cluster.Limits{Nodes: &two}}}
+		return []cluster.Pool{{Name: "apps", UID: "1", Nodes: nodes, Limits: cluster.Limits{Nodes: &limit}}}
 	}
 	pods := []cluster.Pod{{Namespace: "ns", Name: "a", UID: "a"}, {Namespace: "ns", Name: "b", UID: "b"}}
 	plan := packing.Plan{PlannedNodes: []packing.PlannedNode{
@@ -161,14 +162,14 @@ func TestLatePlanAndLimits(t *testing.T) {
 	}}
 	for nodes, want := range map[int]int{0: 2, 1: 1, 2: 0} {
 		r := provisioner.Review{Before: cluster.Snapshot{Pools: pool(0), Pods: pods}, Now: cluster.Snapshot{Pools: pool(nodes), Pods: pods}}
-		if got, _ := r.Revalidated(plan); len(got.PlannedNodes) != want {
-			t.Errorf("with %d nodes more %d instances are left, want %d", nodes, len(got.PlannedNodes), want)
+		if got, _ := r.Revalidate(plan); len(got.PlannedNodes) != want {
+			t.Errorf("with %d new nodes, %d planned nodes are still valid, want %d", nodes, len(got.PlannedNodes), want)
 		}
 	}
 }
 
-// TestProgress: a loop that works on one step for minutes is reported with that step. A loop that waits is not
-// reported.
+// TestProgress: a loop that works on one step for longer than StalledAfter is reported once, with that step, and fails its probe.
+// A loop that waits does not.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
@@ -177,7 +178,7 @@ func TestProgress(t *testing.T) {
 	ctx := p.With(t.Context())
 	w := loop.Working(ctx, loop.LoopProvisioner, "a snapshot")
 	now = now.Add(loop.StalledAfter)
-	w.On("a plan for 400 pods of tenant")
+	w.NextStep("a plan for 400 pods of tenant")
 	p.Report()
 	if err := p.Check(loop.LoopProvisioner)(nil); err != nil {
 		t.Errorf("a loop that made a step just now fails the probe: %v", err)
@@ -187,17 +188,17 @@ func TestProgress(t *testing.T) {
 	p.Report()
 	if err := p.Check(loop.LoopProvisioner)(nil); err == nil || !strings.Contains(err.Error(), "provisioner") ||
 		!strings.Contains(err.Error(), "400 pods of tenant") {
-		t.Errorf("the probe says %v, want the loop and what it works on", err)
+		t.Errorf("the probe returns %v, want the loop and its step", err)
 	}
 	if err := p.Check(loop.LoopMoves)(nil); err != nil {
 		t.Errorf("a loop that waits fails its probe: %v", err)
 	}
 	if n := strings.Count(r.log.String(), "a loop makes no progress"); n != 1 {
-		t.Errorf("it is logged %d times, want once:\n%s", n, r.log)
+		t.Errorf("the stalled loop is logged %d times, want once:\n%s", n, r.log)
 	}
 	w.End()
 	p.Report()
 	if err := p.Check(loop.LoopProvisioner)(nil); err != nil || !strings.Contains(r.log.String(), "the loop makes progress again") {
-		t.Errorf("after the end the probe says %v, and the log\n%s", err, r.log)
+		t.Errorf("after the work has ended, the probe returns %v, and the log has\n%s", err, r.log)
 	}
 }

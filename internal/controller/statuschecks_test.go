@@ -10,16 +10,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestTroubles: status checks and scheduled events are processed without any queue. The node of a failing instance is
-// drained at once and by force. The node of an instance with a scheduled reboot or retirement goes when a plan has
+// TestStatusChecksAndEvents: status checks and scheduled events are read from EC2, without a queue. The node of a failing
+// instance is drained at once and by force. The node of an instance with a scheduled retirement is drained after a plan has
 // included its pods.
-func TestTroubles(t *testing.T) {
+func TestStatusChecksAndEvents(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		happens  func(w *world.World, now time.Time, id string)
-		after    time.Duration // until EC2 is asked
-		category string        // empty: the node stays
-		byForce  bool
+		after    time.Duration // until the status is read from EC2
+		category string        // label value of the metric; empty: the node stays
+		byForce  bool          // the node is drained at once, and its pods have a deadline
 	}{
 		"the instance fails": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
 			interruptions.FailsFor, "instance_status", true},
@@ -32,14 +32,14 @@ func TestTroubles(t *testing.T) {
 			w.Impair(now, id)
 		}, interruptions.FailsFor, "", false},
 		"scheduled retirement": {func(w *world.World, now time.Time, id string) {
-			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
+			w.ScheduleEvent(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
 		}, 0, "event_status", false},
 		"failure and scheduled retirement": {func(w *world.World, now time.Time, id string) {
-			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
+			w.ScheduleEvent(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
 			w.Impair(now, id, world.SystemCheck)
 		}, interruptions.FailsFor, "system_status", true},
 		"a reboot in the past": {func(w *world.World, now time.Time, id string) {
-			w.Schedule(now, id, "system-reboot", "a new host", now.Add(time.Minute))
+			w.ScheduleEvent(now, id, "system-reboot", "a new host", now.Add(time.Minute))
 		}, interruptions.FailsFor, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,33 +52,33 @@ func TestTroubles(t *testing.T) {
 			r.Do(func(w *world.World, now time.Time) { c.happens(w, now, id) })
 			r.ahead += c.after
 			r.examine(t)
-			r.depart(t)
+			r.departPass(t)
 			claim := r.claim(t, old)
 			if leaves := claim.DeletionTimestamp != nil; leaves != c.byForce {
-				t.Fatalf("it leaves at once: %t\n%s", leaves, r.log)
+				t.Fatalf("the claim is deleted before a plan: %t\n%s", leaves, r.log)
 			}
 			r.plan(t)
-			r.depart(t)
+			r.departPass(t)
 			if claim = r.claim(t, old); (claim.DeletionTimestamp != nil) != (c.category != "") {
-				t.Errorf("once there is a plan it leaves: %t\n%s", claim.DeletionTimestamp != nil, r.log)
+				t.Errorf("the claim is deleted after a plan: %t\n%s", claim.DeletionTimestamp != nil, r.log)
 			}
 			if _, byForce := claim.Annotations[karpv1.AnnotationTerminationTimestamp]; byForce != c.byForce {
-				t.Errorf("its pods leave by force: %t", byForce)
+				t.Errorf("the claim has a deadline for its pods: %t", byForce)
 			}
-			r.examine(t) // it is reported once
-			if n := counted(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" &&
-				(n != 1 || counted(t, r.Claims.Metrics.Failing, c.category) != 1) {
-				t.Errorf("%d are counted, want one of %q", n, c.category)
+			r.examine(t) // the same finding is not counted again
+			if n := metricCount(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" &&
+				(n != 1 || metricCount(t, r.Claims.Metrics.Failing, c.category) != 1) {
+				t.Errorf("the metric counts %d instances, want one of category %q", n, c.category)
 			}
-			if told := r.events.has("NodeClaim/InstanceUnhealthy"); (told != "") != (c.category != "") {
-				t.Errorf("events: %q", told)
+			if event := r.events.find("NodeClaim/InstanceUnhealthy"); (event != "") != (c.category != "") {
+				t.Errorf("event: %q", event)
 			}
 		})
 	}
 }
 
-// TestTroubleOfAll: if more than a fifth of the instances fail, none is replaced, because new ones would fail as well.
-func TestTroubleOfAll(t *testing.T) {
+// TestMostInstancesFail: if more than a fifth of the instances fail, none is replaced, because new instances would fail as well.
+func TestMostInstancesFail(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.withQueue(t)
@@ -90,34 +90,35 @@ func TestTroubleOfAll(t *testing.T) {
 	})
 	r.ahead += interruptions.FailsFor
 	r.examine(t)
-	r.depart(t)
+	r.departPass(t)
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp != nil {
-			t.Errorf("%s leaves\n%s", c.Name, r.log)
+			t.Errorf("%s is deleted\n%s", c.Name, r.log)
 		}
 	}
-	if r.events.has("NodeClaim/NodeRepairBlocked", "2 of 2 instances") == "" {
-		t.Errorf("no event was emitted: %v", r.events.told)
+	if r.events.find("NodeClaim/NodeRepairBlocked", "2 of 2 instances") == "" {
+		t.Errorf("no event was emitted: %v", r.events.emitted)
 	}
 }
 
-// TestTroublesDenied: the missing permission, as in Karpenter's older policies, is reported as an error.
-func TestTroublesDenied(t *testing.T) {
+// TestStatusChecksDenied: if the permission to read status checks is missing, as in Karpenter's older policies, Examine returns an
+// error.
+func TestStatusChecksDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.withQueue(t)
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstanceStatus"}}
 	})
-	if err := r.Interruption.Examine(t.Context()); !awserr.Is(err, awserr.Denied) {
+	if err := r.Interruption.CheckStatus(t.Context()); !awserr.Is(err, awserr.Denied) {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// examine reads the instances' status from EC2 once.
+// examine reads the status of the instances from EC2 once, and marks the claims of failing instances.
 func (r *rig) examine(t *testing.T) {
 	t.Helper()
-	if err := r.Interruption.Examine(t.Context()); err != nil {
+	if err := r.Interruption.CheckStatus(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

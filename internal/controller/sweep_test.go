@@ -14,10 +14,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 )
 
+// TestSweep: which instances and claims a sweep removes, which of them the breaker holds, and which instances it only reports.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	// instance parses an instance: "i-1 ours|samename|legacy|foreign [young] [ended] [for=CLAIM]".
+	// instance parses an instance: "ID [ours|samename|legacy|foreign] [young] [ended] [for=CLAIM]".
 	instance := func(line string) ec2.Instance {
 		words := strings.Fields(line)
 		i := ec2.Instance{ID: words[0], Zone: "z", State: ec2.Running, Launched: now.Add(-time.Hour), Tags: map[string]string{}}
@@ -25,7 +26,7 @@ func TestSweep(t *testing.T) {
 			switch {
 			case w == "ours":
 				i.Owner = ec2.Ours
-			case w == "namesake":
+			case w == "samename":
 				i.Owner = ec2.SameName
 			case w == "legacy":
 				i.Owner = ec2.Legacy
@@ -43,7 +44,7 @@ func TestSweep(t *testing.T) {
 		}
 		return i
 	}
-	// claim parses a claim: "name [on=INSTANCE] [young] [deleted]".
+	// claim parses a claim: "NAME [on=INSTANCE] [young] [deleted]".
 	claim := func(line string) *karpv1.NodeClaim {
 		words := strings.Fields(line)
 		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: words[0], CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
@@ -80,7 +81,7 @@ func TestSweep(t *testing.T) {
 		ready             string // provider IDs of ready Nodes, as instance IDs
 		breaker           loop.Breaker
 
-		wantInstances, wantClaims, wantHeld, wantNamesakes, wantLegacy string
+		wantInstances, wantClaims, wantHeld, wantSameName, wantLegacy string
 	}{
 		"all instances have claims": {
 			instances: []string{"i-1 ours for=a"}, claims: []string{"a on=i-1"},
@@ -104,8 +105,8 @@ func TestSweep(t *testing.T) {
 			instances: []string{"i-1 ours ended"},
 		},
 		"instances of other owners": {
-			instances: []string{"i-1 namesake", "i-2 foreign", "i-3 legacy", "i-4 legacy", "i-5 legacy"},
-			claims:    []string{"a on=i-4"}, ready: "i-5", wantNamesakes: "i-1", wantLegacy: "i-3",
+			instances: []string{"i-1 samename", "i-2 foreign", "i-3 legacy", "i-4 legacy", "i-5 legacy"},
+			claims:    []string{"a on=i-4"}, ready: "i-5", wantSameName: "i-1", wantLegacy: "i-3",
 		},
 		"a claim without an instance": {
 			claims: []string{"a on=i-1", "b on=i-2"}, ready: "i-2", wantClaims: "a",
@@ -116,13 +117,13 @@ func TestSweep(t *testing.T) {
 		"a young claim, and a deleted one": {
 			claims: []string{"a on=i-1 young", "b on=i-2 deleted", "c"},
 		},
-		"ten of ten are removed": {
+		"ten of ten instances without a claim": {
 			instances: many(10, "i-%d ours for=c%d"), wantInstances: "i-0 i-1 i-2 i-3 i-4 i-5 i-6 i-7 i-8 i-9",
 		},
-		"eleven of eleven are not removed": {
+		"eleven of eleven instances without a claim": {
 			instances: many(11, "i-%d ours for=c%d"), wantHeld: "instance 11/11",
 		},
-		"eleven of a hundred are removed": {
+		"eleven of a hundred instances without a claim": {
 			instances: append(many(89, "i-%d ours for=c%d"), many(11, "i-lost%d ours for=lost%d")...), claims: many(89, "c%d on=i-%d"),
 			wantInstances: "i-lost0 i-lost1 i-lost2 i-lost3 i-lost4 i-lost5 i-lost6 i-lost7 i-lost8 i-lost9 i-lost10",
 		},
@@ -157,7 +158,7 @@ func TestSweep(t *testing.T) {
 		}
 		for what, pair := range map[string][2]string{
 			"instances": {ids(out.Instances), c.wantInstances}, "claims": {strings.Join(claims, " "), c.wantClaims},
-			"held": {strings.Join(held, " "), c.wantHeld}, "namesakes": {ids(out.SameName), c.wantNamesakes},
+			"held": {strings.Join(held, " "), c.wantHeld}, "same name": {ids(out.SameName), c.wantSameName},
 			"legacy": {ids(out.Legacy), c.wantLegacy},
 		} {
 			if pair[0] != pair[1] {

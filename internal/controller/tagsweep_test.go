@@ -9,16 +9,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestLateTags: once its Node has joined, an instance has the Node's name as a tag, unless the user's tags set it, and missing tags are
-// restored. An instance of another cluster with the same name is never tagged.
+// TestLateTags: once the Node of an instance has joined, the tag Name has the Node's name, unless the tags of the class set it.
+// Missing tags are restored. An instance of another cluster with the same name is never tagged.
 func TestLateTags(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		user   map[string]string // tags of the class
-		before func(tags map[string]string, remove *[]string)
+		user   map[string]string                             // tags of the class
+		before func(add map[string]string, remove *[]string) // changes tags before the sweep
 
-		want   string // the tag Name; "node": the Node's name
-		tagged bool
+		want   string // the tag Name; "node": the name of the Node; "claim": the name of the NodeClaim
+		tagged bool   // the claim has the annotations of a tagged instance
 	}{
 		"as launched":         {want: "node", tagged: true},
 		"the user's own name": {user: map[string]string{"Name": "mine"}, want: "mine", tagged: true},
@@ -26,7 +26,7 @@ func TestLateTags(t *testing.T) {
 			*remove = []string{ec2.TagUID, ec2.TagNodeClaim, ec2.TagName}
 		},
 			want: "node", tagged: true},
-		"of a cluster with the same name": {before: func(tags map[string]string, _ *[]string) { tags[ec2.TagUID] = "another" }, want: "claim"},
+		"of a cluster with the same name": {before: func(add map[string]string, _ *[]string) { add[ec2.TagUID] = "another" }, want: "claim"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,10 +36,10 @@ func TestLateTags(t *testing.T) {
 			if err := r.api.Update(t.Context(), class); err != nil {
 				t.Fatal(err)
 			}
-			r.classes(t)
-			r.pending(t, "web", "500m", "512Mi")
+			r.reconcileClassAndPool(t)
+			r.addPendingPod(t, "web", "500m", "512Mi")
 			r.plan(t)
-			r.work(t)
+			r.reconcileClaims(t)
 			pass := func() {
 				if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 					t.Fatal(err)
@@ -48,10 +48,10 @@ func TestLateTags(t *testing.T) {
 			pass()
 			claim := r.claims(t)[0]
 			if claim.Annotations[awsv1.AnnotationTagged] != "" {
-				t.Fatal("the instance counts as tagged before its Node has joined")
+				t.Fatal("the claim has the annotation of a tagged instance before its Node has joined")
 			}
 			r.join(t)
-			r.work(t)
+			r.reconcileClaims(t)
 			id := r.instances()[0].ID
 			if c.before != nil {
 				add, remove := map[string]string{}, []string{}

@@ -9,22 +9,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestUnseenInstanceIsGivenBack: a claim that is deleted while EC2 does not return its new instance yet waits for the instance, as long as
-// EC2 may be behind.
-func TestUnseenInstanceIsGivenBack(t *testing.T) {
+// TestUnseenInstanceIsTerminated: a claim is deleted while EC2 does not return its new instance yet. The claim stays until the
+// instance is visible and terminated.
+func TestUnseenInstanceIsTerminated(t *testing.T) {
 	t.Parallel()
-	for _, asIf := range []string{"recorded", "not recorded"} {
-		t.Run(asIf, func(t *testing.T) {
+	for _, status := range []string{"instance recorded", "instance not recorded"} {
+		t.Run(status, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
 			r.Do(func(w *world.World, _ time.Time) { w.Faults.ReadLag = 30 * time.Second })
-			r.classes(t)
-			r.pending(t, "web", "500m", "512Mi")
+			r.reconcileClassAndPool(t)
+			r.addPendingPod(t, "web", "500m", "512Mi")
 			r.plan(t)
-			r.work(t)
-			claim := findClaim(t, r)
-			if asIf == "not recorded" {
-				r.start(t) // a process that ended between the two writes
+			r.reconcileClaims(t)
+			claim := onlyClaim(t, r)
+			if status == "instance not recorded" {
+				r.start(t) // the process ended after the launch, before it recorded the instance in the claim
 				claim.Status.ProviderID = ""
 				if err := r.api.Status().Update(t.Context(), claim); err != nil {
 					t.Fatal(err)
@@ -33,10 +33,10 @@ func TestUnseenInstanceIsGivenBack(t *testing.T) {
 			if err := r.api.Delete(t.Context(), claim); err != nil {
 				t.Fatal(err)
 			}
-			begun := r.now()
-			for len(r.claims(t)) > 0 && r.now().Before(begun.Add(5*time.Minute)) {
+			deleted := r.now()
+			for len(r.claims(t)) > 0 && r.now().Before(deleted.Add(5*time.Minute)) {
 				r.ahead += 250 * time.Millisecond
-				r.work(t)
+				r.reconcileClaims(t)
 			}
 			if n := len(r.instances()); n > 0 || len(r.claims(t)) > 0 {
 				t.Errorf("%d instances and %d claims are left\n%s", n, len(r.claims(t)), r.log)
@@ -45,25 +45,25 @@ func TestUnseenInstanceIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestDeathWhileBooting: EC2 terminates an instance before its kubelet starts. The claim is deleted, an event has EC2's reason, and
-// another instance is launched after a pause that grows.
-func TestDeathWhileBooting(t *testing.T) {
+// TestTerminationWhileBooting: EC2 terminates an instance before its kubelet starts. The claim is deleted, an event has EC2's
+// reason, and another instance is launched after a pause. The pause is longer the second time.
+func TestTerminationWhileBooting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.classes(t)
-	why := "Client.InternalError: Client error on launch"
+	r.reconcileClassAndPool(t)
+	reason := "Client.InternalError: Client error on launch"
 	r.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Boots = []*world.Boot{{Count: 2, Fail: world.Reason{Code: "Client.InternalError", Message: why}}}
+		w.Faults.Boots = []*world.Boot{{Count: 2, Fail: world.Reason{Code: "Client.InternalError", Message: reason}}}
 	})
-	r.pending(t, "web", "500m", "512Mi")
+	r.addPendingPod(t, "web", "500m", "512Mi")
 	var pauses []time.Duration
 	for range 2 {
 		r.plan(t)
-		r.work(t)
+		r.reconcileClaims(t)
 		if n := len(r.claims(t)); n != 1 {
 			t.Fatalf("%d claims for one pod\n%s", n, r.log)
 		}
-		died := findClaim(t, r).Status.ProviderID
+		died := onlyClaim(t, r).Status.ProviderID
 		r.ahead += 2 * time.Minute
 		r.Do(func(*world.World, time.Time) {})
 		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
@@ -73,28 +73,28 @@ func TestDeathWhileBooting(t *testing.T) {
 		if n := len(r.claims(t)); n != 0 {
 			t.Fatalf("%d claims are left\n%s", n, r.log)
 		}
-		if r.events.has("NodeClaim/NodeNotJoining", died, why) == "" {
-			t.Errorf("no event with the cause: %v", r.events.told)
+		if r.events.find("NodeClaim/NodeNotJoining", died, reason) == "" {
+			t.Errorf("no event names the instance and EC2's reason: %v", r.events.emitted)
 		}
-		until, cause := r.Provisioner.Holds.Held(r.now(), "apps")
-		if !strings.Contains(cause, why) {
-			t.Errorf("the pool is on hold until %s for %q", until, cause)
+		until, cause := r.Provisioner.LaunchBackoff.Held(r.now(), "apps")
+		if !strings.Contains(cause, reason) {
+			t.Errorf("the pool is on hold until %s because of %q, want EC2's reason", until, cause)
 		}
 		r.plan(t)
 		if n := len(r.claims(t)); n != 0 {
-			t.Errorf("%d claims are made at once", n)
+			t.Errorf("%d claims are created before the pause ends", n)
 		}
 		pauses = append(pauses, until.Sub(r.now()).Round(time.Second))
 		r.ahead = time.Until(until) + time.Second
 	}
-	if pauses[0] < time.Second || pauses[0] > poolhealth.HoldLaunchFirst || pauses[1] <= pauses[0] {
-		t.Errorf("the pauses are %v, want %s at most and a longer one", pauses, poolhealth.HoldLaunchFirst)
+	if pauses[0] < time.Second || pauses[0] > poolhealth.FirstLaunchPause || pauses[1] <= pauses[0] {
+		t.Errorf("the pauses are %v, want at most %s, and then a longer one", pauses, poolhealth.FirstLaunchPause)
 	}
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	r.join(t)
-	r.work(t)
-	if claim := findClaim(t, r); !claim.StatusConditions().IsReady() || len(r.instances()) != 1 {
+	r.reconcileClaims(t)
+	if claim := onlyClaim(t, r); !claim.StatusConditions().IsReady() || len(r.instances()) != 1 {
 		t.Errorf("%d instances; condition of the claim: %+v\n%s", len(r.instances()), claim.Status.Conditions, r.log)
 	}
 }

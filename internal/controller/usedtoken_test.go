@@ -12,20 +12,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// deaf is EC2 behind a connection that loses the final answers of launch attempts, successful or not.
-type deaf struct{ nodeclaim.InstanceLauncher }
+// lostAnswers loses EC2's final answers to launches, successful or not.
+type lostAnswers struct{ nodeclaim.InstanceLauncher }
 
-func (d deaf) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
-	if _, err := d.InstanceLauncher.Launch(ctx, request); awserr.Is(err, awserr.InDoubt) {
+func (l lostAnswers) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
+	if _, err := l.InstanceLauncher.Launch(ctx, request); awserr.Is(err, awserr.InDoubt) {
 		return ec2.Launch{}, err
 	}
 	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
 }
 
-// TestUpgradeInTheMiddleOfALaunch: a process has requested the claim's instance and ended before the answer. The next ones send
-// another request, as after an upgrade or a change of the class, so that EC2 rejects the reused client token. A launched
-// instance is found, and without one the next attempt is made, as often as needed.
-func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
+// TestUpgradeDuringALaunch: a process requests the instance of a claim, and ends before the answer. After an upgrade, the next
+// process sends a different request with the same client token, which EC2 rejects. If an instance was launched, it is found.
+// If not, a further attempt is made with another token.
+func TestUpgradeDuringALaunch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		isShort  bool // EC2 has no capacity while answers are lost
@@ -39,19 +39,19 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			r.classes(t)
+			r.reconcileClassAndPool(t)
 			pool := world.Pool{Type: "t3.medium"}
 			if c.isShort {
 				r.Do(func(*world.World, time.Time) { r.estate.Region.Capacity.Limit(pool, 0) })
 			}
-			r.pending(t, "web", "500m", "512Mi")
+			r.addPendingPod(t, "web", "500m", "512Mi")
 			r.plan(t)
 			claim := r.claims(t)[0].Name
 			for n := range c.upgrades {
-				r.Claims.Launcher = deaf{r.Claims.Launcher}
-				until := r.now().Add(time.Duration(n)*nodeclaim.DoubtFor + nodeclaim.LaunchFirst) // until the n-th attempt
-				for r.now().Before(until) {
-					r.ahead += max(r.visit(t, claim), time.Second)
+				r.Claims.Launcher = lostAnswers{r.Claims.Launcher}
+				attempted := r.now().Add(time.Duration(n)*nodeclaim.DoubtTimeout + nodeclaim.FirstLaunchDelay) // attempt n was made
+				for r.now().Before(attempted) {
+					r.ahead += max(r.reconcileClaim(t, claim), time.Second)
 				}
 				r.upgrade(t, n)
 			}
@@ -60,16 +60,17 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 				if found := r.claim(t, claim); found == nil || found.Status.ProviderID != "" || found.DeletionTimestamp != nil {
 					break
 				}
-				r.ahead += max(r.visit(t, claim), time.Second)
+				r.ahead += max(r.reconcileClaim(t, claim), time.Second)
 			}
-			if found := r.claim(t, claim); found == nil || found.Status.ProviderID == "" || len(r.estate.Region.Instances.All()) != 1 {
-				t.Errorf("the claim has no instance, or %d were launched\n%s", len(r.estate.Region.Instances.All()), r.log)
+			launched := len(r.estate.Region.Instances.All())
+			if found := r.claim(t, claim); found == nil || found.Status.ProviderID == "" || launched != 1 {
+				t.Errorf("the claim has no instance, or %d were launched, want 1\n%s", launched, r.log)
 			}
 		})
 	}
 }
 
-// upgrade changes the template of nodes, and restarts with an empty memory.
+// upgrade changes the user data of nodes, and starts new loops.
 func (r *rig) upgrade(t *testing.T, n int) {
 	t.Helper()
 	class := r.class(t)
@@ -79,5 +80,5 @@ func (r *rig) upgrade(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	r.start(t)
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 }

@@ -23,77 +23,78 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// tide is a rig whose workloads come and go, minute by minute, and whose pods are spread as by kube-scheduler. Time is simulated.
-type tide struct {
+// varyingRig is a rig whose workloads change their replicas, minute by minute. Pods are spread as kube-scheduler does. Time is
+// simulated.
+type varyingRig struct {
 	*rig
-	t      *testing.T
-	random *rand.Rand
-	prices map[string]catalog.Price // of instance types
-	begun  time.Time
-	apps   []*tideApp
-	trades map[string]*trade    // moves, by ID
-	shapes map[string]string    // of claims, by name
-	visits map[string]tideVisit // of claims, by name
+	t          *testing.T
+	random     *rand.Rand
+	prices     map[string]catalog.Price // by instance type
+	started    time.Time
+	apps       []*varyingApp
+	moves      map[string]*moveRecord   // by ID
+	shapes     map[string]string        // of claims, by name; see disruptor.ShapeOf
+	reconciles map[string]lastReconcile // of claims, by name
 }
 
-// tideVisit is the last reconcile of a claim: the state of it and its Node before, and when the next is due; zero: on a change.
-type tideVisit struct {
-	version string
-	due     time.Time
+// lastReconcile is the last reconcile of a claim.
+type lastReconcile struct {
+	version string    // versions of the claim and its Node before the reconcile
+	due     time.Time // of the next reconcile; zero: only after a change of the claim or its Node
 }
 
-// tideApp is a workload: a number of replicas that varies with a wave and by chance.
-type tideApp struct {
+// varyingApp is a workload: a number of replicas that varies with a wave and by chance.
+type varyingApp struct {
 	name        string
 	cpu, memory string
-	base, swing int // replicas, and the amplitude of the wave
-	chance      int // extra or missing replicas, which changes now and then
+	base, swing int // replicas on average, and the amplitude of the wave
+	chance      int // twice the number of random extra replicas, below 0 of missing ones; changes now and then
 
-	want    int
-	last    int // pods after the last scan
-	made    int
-	changes int         // pods that came or went because the workload was changed
+	want    int         // number of replicas now
+	last    int         // number of pods after the last replicate
+	created int         // number of pods created so far
+	changes int         // number of pods that scale added or removed so far
 	evicted []time.Time // times of evictions
 }
 
-// trade records what a move replaced with what, as shapes of nodes.
-type trade struct{ gone, come []string }
+// moveRecord has the names of the claims that a move removed and launched.
+type moveRecord struct{ removed, launched []string }
 
 const (
-	tideStep = 10 * time.Second // between rounds of all loops
-	tideDay  = 480              // minutes of a wave
+	roundInterval = 10 * time.Second // between rounds of all loops
+	wavePeriod    = 480              // minutes
 )
 
-func newTide(t *testing.T, seed uint64, apps []*tideApp, instanceTypes ...string) *tide {
+func newVaryingRig(t *testing.T, seed uint64, apps []*varyingApp, instanceTypes ...string) *varyingRig {
 	t.Helper()
-	f := &tide{rig: newRig(t, instanceTypes...), t: t, random: rand.New(rand.NewPCG(seed, 7)), apps: apps,
-		trades: map[string]*trade{}, shapes: map[string]string{}, visits: map[string]tideVisit{}}
+	f := &varyingRig{rig: newRig(t, instanceTypes...), t: t, random: rand.New(rand.NewPCG(seed, 7)), apps: apps,
+		moves: map[string]*moveRecord{}, shapes: map[string]string{}, reconciles: map[string]lastReconcile{}}
 	region, err := embedded(t).Region(testRegion)
 	f.check(err)
 	f.prices = region.OnDemand
-	f.api = &recall{WithWatch: f.api}
+	f.api = &listCache{WithWatch: f.api}
 	f.start(t)
 	f.Moves.Now = f.now
-	f.classes(t)
-	f.begun = f.now()
+	f.reconcileClassAndPool(t)
+	f.started = f.now()
 	return f
 }
 
-func (f *tide) check(err error) {
+func (f *varyingRig) check(err error) {
 	f.t.Helper()
 	if err != nil {
 		f.t.Fatalf("%v\n%s", err, f.log)
 	}
 }
 
-// scale sets the number of replicas at the minute; it does not change them where still is true.
-func (f *tide) scale(minute int, still bool) {
+// scale sets the number of replicas at the minute. It does nothing if isConstant is true.
+func (f *varyingRig) scale(minute int, isConstant bool) {
 	for i, a := range f.apps {
-		if !still {
+		if !isConstant {
 			if f.random.IntN(40) == 0 {
 				a.chance = f.random.IntN(2*a.swing+1) - a.swing
 			}
-			phase := 2 * math.Pi * float64(minute+i*tideDay/3/len(f.apps)) / tideDay
+			phase := 2 * math.Pi * float64(minute+i*wavePeriod/3/len(f.apps)) / wavePeriod
 			want := max(a.base+a.chance/2+int(math.Round(float64(a.swing)*math.Sin(phase))), 1)
 			a.changes += max(want-a.want, a.want-want)
 			a.want = want
@@ -101,60 +102,58 @@ func (f *tide) scale(minute int, still bool) {
 	}
 }
 
-// live simulates one minute: all loops run as long as anything changes, at most every ten seconds.
-func (f *tide) live(minute int) {
-	end := f.begun.Add(time.Duration(minute+1) * time.Minute)
-	for calm, before := 0, f.state(); calm < 1 && !f.now().Add(tideStep).After(end); {
+// runMinute simulates one minute: rounds of all loops, every roundInterval, until a round changes nothing or the minute is over.
+func (f *varyingRig) runMinute(minute int) {
+	end := f.started.Add(time.Duration(minute+1) * time.Minute)
+	for before, isChanging := f.state(), true; isChanging && !f.now().Add(roundInterval).After(end); {
 		f.round()
-		f.ahead += tideStep
+		f.ahead += roundInterval
 		after := f.state()
-		if calm++; after != before {
-			calm = 0
-		}
+		isChanging = after != before
 		before = after
 	}
 	f.ahead += max(end.Sub(f.now()), 0)
 }
 
 // round runs all loops and the simulated cluster once.
-func (f *tide) round() {
+func (f *varyingRig) round() {
 	f.replicate()
 	f.schedule()
 	f.check(f.Emptiness.Pass(f.t.Context(), f.now()))
 	f.check(f.Moves.Advance(f.t.Context()))
-	f.check(f.Moves.Look(f.t.Context()))
+	f.check(f.Moves.Search(f.t.Context()))
 	f.plan(f.t)
-	f.note()
-	f.visitDue()
+	f.recordMoves()
+	f.reconcileDue()
 	f.join(f.t)
 	f.replicate()
 	f.schedule()
 }
 
-// visitDue reconciles the claims that are due: after a change, and at the time that they asked for.
-func (f *tide) visitDue() {
+// reconcileDue reconciles the claims that are due: after a change, or because the time of RequeueAfter has passed.
+func (f *varyingRig) reconcileDue() {
 	nodes := map[string]string{}
 	for _, n := range f.nodes(f.t) {
 		nodes[n.Spec.ProviderID] = n.ResourceVersion
 	}
 	for _, c := range f.claims(f.t) {
 		version := c.ResourceVersion + "/" + nodes[c.Status.ProviderID]
-		v := f.visits[c.Name]
-		if v.version == version && (v.due.IsZero() || f.now().Before(v.due)) {
+		last := f.reconciles[c.Name]
+		if last.version == version && (last.due.IsZero() || f.now().Before(last.due)) {
 			continue
 		}
 		result, err := f.Claims.Reconcile(f.t.Context(), named(c.Name))
 		f.check(err)
-		v = tideVisit{version: version}
+		last = lastReconcile{version: version}
 		if result.RequeueAfter > 0 {
-			v.due = f.now().Add(result.RequeueAfter)
+			last.due = f.now().Add(result.RequeueAfter)
 		}
-		f.visits[c.Name] = v
+		f.reconciles[c.Name] = last
 	}
 }
 
-// state changes when an object does.
-func (f *tide) state() string {
+// state returns the names and versions of all claims, Nodes and pods.
+func (f *varyingRig) state() string {
 	var out strings.Builder
 	for _, c := range f.claims(f.t) {
 		fmt.Fprint(&out, c.Name, c.ResourceVersion, " ")
@@ -168,43 +167,46 @@ func (f *tide) state() string {
 	return out.String()
 }
 
-func (f *tide) pods() []corev1.Pod {
+func (f *varyingRig) pods() []corev1.Pod {
 	var list corev1.PodList
 	f.check(f.api.List(f.t.Context(), &list))
 	return list.Items
 }
 
-// note records the shapes of the claims of moves.
-func (f *tide) note() {
+// recordMoves records the shapes of all claims, and the claims that belong to moves.
+func (f *varyingRig) recordMoves() {
 	for _, c := range f.claims(f.t) {
 		if shape := disruptor.ShapeOf(&c); c.Labels[corev1.LabelInstanceTypeStable] != "" {
 			f.shapes[c.Name] = shape
 		}
 		if m, _ := nodestate.MoveOf(&c); m != nil && m.Committed {
-			f.trade(m.ID).gone = add(f.trade(m.ID).gone, c.Name)
+			f.move(m.ID).removed = addOnce(f.move(m.ID).removed, c.Name)
 		}
 		if id := c.Annotations[nodestate.AnnotationReplaces]; id != "" {
-			f.trade(id).come = add(f.trade(id).come, c.Name)
+			f.move(id).launched = addOnce(f.move(id).launched, c.Name)
 		}
 	}
 }
 
-func (f *tide) trade(id string) *trade {
-	if f.trades[id] == nil {
-		f.trades[id] = &trade{}
+// move returns the record of the move, and creates it if it does not exist.
+func (f *varyingRig) move(id string) *moveRecord {
+	if f.moves[id] == nil {
+		f.moves[id] = &moveRecord{}
 	}
-	return f.trades[id]
+	return f.moves[id]
 }
 
-func add(names []string, name string) []string {
+// addOnce adds the name, unless it is already there.
+func addOnce(names []string, name string) []string {
 	if slices.Contains(names, name) {
 		return names
 	}
 	return append(names, name)
 }
 
-// replicate creates missing pods and deletes surplus ones: pending pods first, the others at random.
-func (f *tide) replicate() {
+// replicate creates missing pods and deletes surplus ones: first pending pods, then random ones. It records the pods that were
+// evicted since its last call.
+func (f *varyingRig) replicate() {
 	byApp := map[string][]corev1.Pod{}
 	for _, p := range f.pods() {
 		byApp[p.Labels["app"]] = append(byApp[p.Labels["app"]], p)
@@ -215,7 +217,7 @@ func (f *tide) replicate() {
 			a.evicted = append(a.evicted, f.now())
 		}
 		for n := len(pods); n < a.want; n++ {
-			a.made++
+			a.created++
 			f.create(f.t, a.pod())
 		}
 		f.random.Shuffle(len(pods), func(i, k int) { pods[i], pods[k] = pods[k], pods[i] })
@@ -229,10 +231,11 @@ func (f *tide) replicate() {
 	}
 }
 
-func (a *tideApp) pod() *corev1.Pod {
+// pod returns the newest pod of the workload, pending.
+func (a *varyingApp) pod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: fmt.Sprintf("%s-%05d", a.name, a.made), Labels: map[string]string{"app": a.name},
+			Namespace: "ns", Name: fmt.Sprintf("%s-%05d", a.name, a.created), Labels: map[string]string{"app": a.name},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: a.name,
 				UID: types.UID(a.name), Controller: ptr.To(true)}},
 		},
@@ -249,26 +252,26 @@ func (a *tideApp) pod() *corev1.Pod {
 }
 
 // schedule binds each pending pod to the emptiest Node with room for it, as kube-scheduler's default scoring does.
-func (f *tide) schedule() {
+func (f *varyingRig) schedule() {
 	pods, nodes := f.pods(), f.nodes(f.t)
 	type load struct{ cpu, memory int64 }
 	used := map[string]load{}
-	of := func(l corev1.ResourceList) load { return load{l.Cpu().MilliValue(), l.Memory().Value()} }
+	loadOf := func(l corev1.ResourceList) load { return load{l.Cpu().MilliValue(), l.Memory().Value()} }
 	for i := range pods {
-		asks, u := of(pods[i].Spec.Containers[0].Resources.Requests), used[pods[i].Spec.NodeName]
-		used[pods[i].Spec.NodeName] = load{u.cpu + asks.cpu, u.memory + asks.memory}
+		request, u := loadOf(pods[i].Spec.Containers[0].Resources.Requests), used[pods[i].Spec.NodeName]
+		used[pods[i].Spec.NodeName] = load{u.cpu + request.cpu, u.memory + request.memory}
 	}
 	for i := range pods {
 		if pods[i].Spec.NodeName != "" {
 			continue
 		}
-		asks, best, score := of(pods[i].Spec.Containers[0].Resources.Requests), "", -1.0
+		request, best, score := loadOf(pods[i].Spec.Containers[0].Resources.Requests), "", -1.0
 		for k := range nodes {
-			n, room, u := &nodes[k], of(nodes[k].Status.Allocatable), used[nodes[k].Name]
-			cpu, memory := room.cpu-u.cpu-asks.cpu, room.memory-u.memory-asks.memory
-			isShut := !nodestate.IsReady(n) || n.DeletionTimestamp != nil ||
+			n, room, u := &nodes[k], loadOf(nodes[k].Status.Allocatable), used[nodes[k].Name]
+			cpu, memory := room.cpu-u.cpu-request.cpu, room.memory-u.memory-request.memory
+			isClosed := !nodestate.IsReady(n) || n.DeletionTimestamp != nil ||
 				slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != "team" })
-			if free := float64(cpu)/float64(room.cpu) + float64(memory)/float64(room.memory); !isShut && cpu >= 0 && memory >= 0 && free > score {
+			if free := float64(cpu)/float64(room.cpu) + float64(memory)/float64(room.memory); !isClosed && cpu >= 0 && memory >= 0 && free > score {
 				best, score = n.Name, free
 			}
 		}
@@ -276,14 +279,15 @@ func (f *tide) schedule() {
 			continue
 		}
 		u := used[best]
-		used[best] = load{u.cpu + asks.cpu, u.memory + asks.memory}
+		used[best] = load{u.cpu + request.cpu, u.memory + request.memory}
 		pods[i].Spec.NodeName, pods[i].Status = best, corev1.PodStatus{Phase: corev1.PodRunning}
 		f.check(f.api.Update(f.t.Context(), &pods[i]))
 	}
 }
 
-// price returns the hourly price of the running nodes, fresh that of a fleet launched anew for all pods, and bound their lower bound.
-func (f *tide) price() (price, fresh, bound catalog.Price) {
+// price returns three hourly prices: of the instances, of a plan with only new nodes for all pods, and the lower bound of that
+// plan.
+func (f *varyingRig) price() (price, replanned, bound catalog.Price) {
 	for _, i := range f.instances() {
 		price += f.prices[i.Type]
 	}
@@ -293,18 +297,18 @@ func (f *tide) price() (price, fresh, bound catalog.Price) {
 	objects.Nodes, objects.Claims = nil, nil
 	for i := range objects.Pods {
 		p := objects.Pods[i].DeepCopy()
-		p.Spec.NodeName, p.Status = "", (&tideApp{cpu: "1", memory: "1"}).pod().Status
+		p.Spec.NodeName, p.Status = "", (&varyingApp{cpu: "1", memory: "1"}).pod().Status
 		objects.Pods[i] = p
 	}
 	plan := provisioner.Plan(objects.Snapshot(snapshot.View{Now: f.now(), Live: true, Market: market}), market)
 	if len(plan.Refusals) > 0 {
-		f.t.Fatalf("%d pods could not be had at any price: %+v", len(plan.Refusals), plan.Refusals[0])
+		f.t.Fatalf("%d pods cannot be placed on new nodes: %+v", len(plan.Refusals), plan.Refusals[0])
 	}
 	return price, plan.Price, plan.LowerBound
 }
 
-// waiting counts the pods without a node.
-func (f *tide) waiting() (n int) {
+// countWaiting counts the pods without a node.
+func (f *varyingRig) countWaiting() (n int) {
 	for _, p := range f.pods() {
 		if p.Spec.NodeName == "" {
 			n++
@@ -314,7 +318,7 @@ func (f *tide) waiting() (n int) {
 }
 
 // evictions returns how many pods were evicted so far.
-func (f *tide) evictions() (n int) {
+func (f *varyingRig) evictions() (n int) {
 	for _, a := range f.apps {
 		n += len(a.evicted)
 	}

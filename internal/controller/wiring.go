@@ -37,7 +37,7 @@ import (
 
 // Controllers holds all control loops.
 type Controllers struct {
-	Provisioner *provisioner.Provisioner     // launches nodes for pending pods
+	Provisioner *provisioner.Provisioner     // creates NodeClaims for pending pods
 	Claims      *nodeclaim.Reconciler        // reconciles NodeClaims
 	Orphans     *nodeclaim.OrphanReconciler  // drains deleted Nodes that have no NodeClaim
 	NodeClasses *nodeclass.Reconciler        // reconciles EC2NodeClasses
@@ -45,7 +45,7 @@ type Controllers struct {
 	Overlays    *offerings.OverlayReconciler // validates NodeOverlays; nil: NodeOverlays are ignored
 	Emptiness   *disruptor.Emptiness         // deletes empty nodes
 	Moves       *disruptor.Disruptor         // replaces drifted and underutilized nodes
-	Sweeper     *gc.Collector                // deletes orphaned objects
+	Sweeper     *gc.Collector                // removes instances, NodeClaims and AWS resources that are no longer used
 	Market      *offerings.Catalogs          // reads the offerings of EC2
 	Pods        *nodestate.PodWatch          // handles changes of pods
 	// Statics keeps static pools at spec.replicas; nil disables it.
@@ -54,8 +54,8 @@ type Controllers struct {
 	Interruption *interruptions.Handler
 	// Shifts follows zonal shifts of EKS; nil disables it.
 	Shifts *offerings.ZonalShifts
-	// Honour reports settings that have no effect in Joiner.
-	Honour *nodeclass.IneffectiveFieldWarner
+	// IneffectiveFields reports settings that have no effect in Joiner.
+	IneffectiveFields *nodeclass.IneffectiveFieldWarner
 	// Diagnoses finds out why nodes do not join; nil disables it.
 	Diagnoses *diagnoser.Diagnoser
 	// Drift finds drifted nodes.
@@ -64,8 +64,7 @@ type Controllers struct {
 	Progress *loop.Progress
 }
 
-// Number of objects of one kind that are reconciled concurrently. It is high for claims, because they mostly wait for
-// EC2.
+// Numbers of objects of one kind that are reconciled concurrently: high for claims, because they mostly wait for EC2.
 const (
 	claimWorkers = 200
 	otherWorkers = 10
@@ -100,8 +99,8 @@ func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
 	if l.Progress != nil {
 		loops = append(loops, l.Progress.Start)
 	}
-	for _, loop := range loops {
-		if err := m.Add(leading(func(ctx context.Context) error { return loop(l.Progress.With(ctx)) })); err != nil {
+	for _, run := range loops {
+		if err := m.Add(leading(func(ctx context.Context) error { return run(l.Progress.With(ctx)) })); err != nil {
 			return fmt.Errorf("add loop: %w", err)
 		}
 	}
@@ -124,10 +123,10 @@ func (l Controllers) addObjects(m manager.Manager) error {
 			return claimsOfNode(ctx, cached, o)
 		}), builder.WithPredicates(nodestate.NodeMatters())).
 		Watches(&awsv1.EC2NodeClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return waitingClaims(ctx, cached, o)
+			return unjoinedClaimsOfClass(ctx, cached, o)
 		})).
 		Watches(&karpv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return unjoinedClaims(ctx, cached, o)
+			return unjoinedClaimsOfPool(ctx, cached, o)
 		}), builder.WithPredicates(nodestate.PoolMatters()))
 	orphans := builder.ControllerManagedBy(m).Named("node.termination").
 		For(&corev1.Node{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
@@ -138,8 +137,8 @@ func (l Controllers) addObjects(m manager.Manager) error {
 		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(nodestate.ClassMatters())).
 		Watches(&karpv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim), builder.WithPredicates(nodestate.OnlyDeletes()))
 	if d := l.Diagnoses; d != nil {
-		claims.WatchesRawSource(source.Channel(d.Channel(&d.Late), &handler.EnqueueRequestForObject{}))
-		classes.WatchesRawSource(source.Channel(d.Channel(&d.Woken), &handler.EnqueueRequestForObject{}))
+		claims.WatchesRawSource(source.Channel(d.Channel(&d.ClaimsToReconcile), &handler.EnqueueRequestForObject{}))
+		classes.WatchesRawSource(source.Channel(d.Channel(&d.ClassesToReconcile), &handler.EnqueueRequestForObject{}))
 	}
 	pools := builder.ControllerManagedBy(m).Named("nodepool").
 		For(&karpv1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -160,7 +159,7 @@ func (l Controllers) addObjects(m manager.Manager) error {
 	if l.Overlays != nil {
 		all = append(all, objectLoop{loop.LoopOverlays, watchOverlays(m), l.Overlays, 1})
 	}
-	all = append(all, watchHonour(l.Honour, m)...)
+	all = append(all, watchIneffectiveFields(l.IneffectiveFields, m)...)
 	for _, c := range all {
 		if err := c.build.WithOptions(controller.Options{
 			MaxConcurrentReconciles: c.workers,
@@ -186,24 +185,24 @@ func watchStatics(m manager.Manager) *builder.Builder {
 		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(nodestate.ClaimCountMatters()))
 }
 
-// watchHonour returns loops that check an object when it is created and when its spec or annotations change. The
-// cluster may lack the CRD of NodeOverlays.
-func watchHonour(h *nodeclass.IneffectiveFieldWarner, m manager.Manager) []objectLoop {
-	on := func(name string, kind client.Object, reconciler reconcile.Func) objectLoop {
+// watchIneffectiveFields returns loops that check an object when it is created and when its spec or annotations change.
+// NodeOverlays are checked only if the cluster has their CRD.
+func watchIneffectiveFields(h *nodeclass.IneffectiveFieldWarner, m manager.Manager) []objectLoop {
+	loopFor := func(name string, kind client.Object, reconciler reconcile.Func) objectLoop {
 		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
 			predicate.AnnotationChangedPredicate{}))
 		return objectLoop{loop.LoopIneffectiveFields, builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), reconciler, 1}
 	}
 	out := []objectLoop{
-		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class),
-		on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
+		loopFor("nodepool", &karpv1.NodePool{}, h.Pool), loopFor("nodeclass", &awsv1.EC2NodeClass{}, h.Class),
+		loopFor("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
 	}
-	if h.Unseen { // without permission to list NodeOverlays, their informer would never sync, and the manager waits for all informers
+	if h.SkipOverlays { // without permission to list NodeOverlays, their informer would never sync, and the manager waits for all informers
 		return out
 	}
 	overlays := schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}
 	if _, err := m.GetRESTMapper().RESTMapping(overlays, karpv1alpha1.Version); err == nil {
-		out = append(out, on("nodeoverlay", &karpv1alpha1.NodeOverlay{}, h.Overlay))
+		out = append(out, loopFor("nodeoverlay", &karpv1alpha1.NodeOverlay{}, h.Overlay))
 	}
 	return out
 }
@@ -241,9 +240,9 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 	return requests(namesOf(claims.Items))
 }
 
-// waitingClaims returns the claims that wait for a class to become ready, and those whose instance has no Node yet,
-// because a change of the class may outdate their launch.
-func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
+// unjoinedClaimsOfClass returns the claims of a class that have no instance or no Node yet: those without an instance may
+// wait for the class to become ready, and a change of the class may outdate the launch of the others.
+func unjoinedClaimsOfClass(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: o.GetName()},
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -258,8 +257,8 @@ func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) [
 	return requests(names)
 }
 
-// unjoinedClaims returns the claims of a NodePool whose instance has no Node yet.
-func unjoinedClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
+// unjoinedClaimsOfPool returns the claims of a NodePool that have no Node yet.
+func unjoinedClaimsOfPool(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return nil

@@ -16,34 +16,35 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// shiftRig is a rig whose cluster takes part in zonal shifts.
+// shiftRig returns a rig whose cluster takes part in zonal shifts.
 func shiftRig(t *testing.T, instanceTypes ...string) *rig {
 	t.Helper()
 	r := newRig(t, instanceTypes...)
 	r.Do(func(_ *world.World, now time.Time) {
-		made, err := r.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: testCluster, ZonalShift: true})
-		if err != nil || made.ARN != testClusterARN {
-			t.Fatalf("%+v, %v", made, err)
+		cluster, err := r.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: testCluster, ZonalShift: true})
+		if err != nil || cluster.ARN != testClusterARN {
+			t.Fatalf("%+v, %v", cluster, err)
 		}
 	})
-	r.classes(t)
+	r.reconcileClassAndPool(t)
 	return r
 }
 
-// shiftAway starts a zonal shift away from the n-th zone.
+// shiftAway starts a zonal shift away from the zone of private subnet n.
 func (r *rig) shiftAway(t *testing.T, n int, lasts time.Duration) *world.ZonalShift {
 	t.Helper()
-	var made *world.ZonalShift
+	var shift *world.ZonalShift
 	r.Do(func(_ *world.World, now time.Time) {
 		var err error
 		zone := r.estate.PrivateSubnets[n].Zone.ID
-		if made, err = r.estate.Region.ZonalShifts.Start(now, world.ZonalShift{Resource: testClusterARN, AwayFrom: zone}, lasts); err != nil {
+		if shift, err = r.estate.Region.ZonalShifts.Start(now, world.ZonalShift{Resource: testClusterARN, AwayFrom: zone}, lasts); err != nil {
 			t.Fatal(err)
 		}
 	})
-	return made
+	return shift
 }
 
+// followShifts reads the zonal shifts once.
 func (r *rig) followShifts(t *testing.T) {
 	t.Helper()
 	if err := r.Shifts.Pass(t.Context(), r.now()); err != nil {
@@ -51,25 +52,24 @@ func (r *rig) followShifts(t *testing.T) {
 	}
 }
 
-// TestZonalShift: nothing is launched in the zone while the shift lasts, its nodes stay, and the pools have an event. When
-// the shift is cancelled the zone is used again.
+// TestZonalShift: during a zonal shift, no instance is launched in the zone, the nodes in the zone stay, and an event on the pool
+// reports the shift. When the shift is cancelled, the zone is used again.
 func TestZonalShift(t *testing.T) {
 	t.Parallel()
 	r := shiftRig(t, "m5.large")
 	away := r.estate.PrivateSubnets[0].Zone
-	// Only two zones have subnets with free addresses, so that the plan would use the zone of the shift.
-	r.alone(t, "before", 1)
+	r.addLargePods(t, "before", 1)
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	first := r.instances()[0]
-	made := r.shiftAway(t, 0, time.Hour)
+	shift := r.shiftAway(t, 0, time.Hour)
 	r.followShifts(t)
-	if told := r.events.has("NodePool/ZonalShiftActive", away.ID, "until"); told == "" {
-		t.Errorf("no event on the pool: %v", r.events.told)
+	if r.events.find("NodePool/ZonalShiftActive", away.ID, "until") == "" {
+		t.Errorf("no event on the pool: %v", r.events.emitted)
 	}
-	r.alone(t, "during", 6)
+	r.addLargePods(t, "during", 6)
 	r.plan(t)
-	r.work(t)
+	r.reconcileClaims(t)
 	for _, i := range r.instances() {
 		if i.ID != first.ID && i.Zone == away.Name {
 			t.Errorf("%s was launched in %s", i.ID, i.Zone)
@@ -78,37 +78,37 @@ func TestZonalShift(t *testing.T) {
 	if n := len(r.instances()); n != 7 {
 		t.Fatalf("%d instances, want 7\n%s", n, r.log)
 	}
-	told := len(r.events.told)
+	emitted := len(r.events.emitted)
 	r.followShifts(t)
-	if len(r.events.told) != told {
-		t.Errorf("reported again: %v", r.events.told[told:])
+	if len(r.events.emitted) != emitted {
+		t.Errorf("further events for the same shift: %v", r.events.emitted[emitted:])
 	}
 
-	// Pods that must be there wait, and get a node when the shift is cancelled.
+	// A pod that can only be placed in the zone waits, and gets a node when the shift is cancelled.
 	pool := r.pool(t)
 	pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements, karpv1.Requirement{
 		Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{away.Name}})
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	r.alone(t, "there", 1)
+	r.addLargePods(t, "there", 1)
 	r.plan(t)
 	if n := len(r.claims(t)); n != 7 {
-		t.Fatalf("%d claims while the only zone of the pool is shifted away from", n)
+		t.Fatalf("%d claims during a shift away from the only zone of the pool, want 7", n)
 	}
 	r.Do(func(*world.World, time.Time) {
-		if _, err := r.estate.Region.ZonalShifts.Cancel(made.ID); err != nil {
+		if _, err := r.estate.Region.ZonalShifts.Cancel(shift.ID); err != nil {
 			t.Error(err)
 		}
 	})
 	r.followShifts(t)
-	if told := r.events.has("NodePool/ZonalShiftCleared", away.ID); told == "" {
-		t.Errorf("the pool is not told of the end: %v", r.events.told)
+	if r.events.find("NodePool/ZonalShiftCleared", away.ID) == "" {
+		t.Errorf("no event on the pool reports the end of the shift: %v", r.events.emitted)
 	}
 	r.plan(t)
-	r.work(t)
-	if r.inZones()[away.Name] == 0 || len(r.instances()) != 8 {
-		t.Errorf("after the shift: %v\n%s", r.inZones(), r.log)
+	r.reconcileClaims(t)
+	if r.countByZone()[away.Name] == 0 || len(r.instances()) != 8 {
+		t.Errorf("instances by zone after the shift: %v\n%s", r.countByZone(), r.log)
 	}
 }
 
@@ -119,24 +119,24 @@ func TestShiftEnds(t *testing.T) {
 	zones := offerings.ZonesOf(r.class(t))
 	r.shiftAway(t, 1, time.Hour)
 	r.followShifts(t)
-	closed := func(what string, want ...string) {
+	wantClosed := func(what string, want ...string) {
 		t.Helper()
 		if got := r.Market.Shifted.Closed(r.now(), zones); strings.Join(got, " ") != strings.Join(want, " ") {
-			t.Errorf("%s: closed are %v, want %v", what, got, want)
+			t.Errorf("%s: closed zones are %v, want %v", what, got, want)
 		}
 	}
-	closed("a user's", zones[1].Name)
+	wantClosed("a user's shift", zones[1].Name)
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "arc-zonal-shift:GetManagedResource"}}
 	})
 	if err := r.Shifts.Pass(t.Context(), r.now()); err == nil {
-		t.Error("a denied call is no error")
+		t.Error("a denied call returns no error")
 	}
-	closed("not allowed to ask any more", zones[1].Name)
+	wantClosed("the shift cannot be read any more", zones[1].Name)
 	r.ahead = 2 * time.Hour
-	closed("its time is over")
-	if err := r.Shifts.Pass(t.Context(), r.now()); err == nil || r.events.has("ZonalShiftCleared") == "" {
-		t.Errorf("the end of the shift is not reported: %v", err)
+	wantClosed("the time of the shift is over")
+	if err := r.Shifts.Pass(t.Context(), r.now()); err == nil || r.events.find("ZonalShiftCleared") == "" {
+		t.Errorf("no event reports the end of the shift, or the denied call returns no error: %v", err)
 	}
 	r.Do(func(w *world.World, now time.Time) {
 		w.Faults.Denials = nil
@@ -145,13 +145,13 @@ func TestShiftEnds(t *testing.T) {
 		}
 	})
 	r.followShifts(t)
-	closed("AWS's own", zones[2].Name)
-	if r.events.has("ZonalShiftActive", zones[2].ID, "by AWS") == "" {
-		t.Errorf("events: %v", r.events.told)
+	wantClosed("an autoshift", zones[2].Name)
+	if r.events.find("ZonalShiftActive", zones[2].ID, "by AWS") == "" {
+		t.Errorf("events: %v", r.events.emitted)
 	}
 }
 
-// TestShiftOfOtherZones: pools that cannot launch in the zone get no event.
+// TestShiftOfOtherZones: a pool that cannot launch in the zone of a shift gets no event.
 func TestShiftOfOtherZones(t *testing.T) {
 	t.Parallel()
 	r := shiftRig(t, "m5.large")
@@ -163,15 +163,15 @@ func TestShiftOfOtherZones(t *testing.T) {
 	}
 	r.shiftAway(t, 2, time.Hour)
 	r.followShifts(t)
-	if told := r.events.has("ZonalShift"); told != "" {
-		t.Errorf("events: %s", told)
+	if event := r.events.find("ZonalShift"); event != "" {
+		t.Errorf("event: %s", event)
 	}
 	if !strings.Contains(r.log.String(), "zonal shift") {
-		t.Error("the log does not report it either")
+		t.Error("the log does not report the shift")
 	}
 }
 
-// TestShiftedZoneIsNotSwept: instances that EC2 does not return for an impaired zone are not given up.
+// TestShiftedZoneIsNotSwept: during a zonal shift, the sweep does not delete claims in the zone whose instance EC2 does not return.
 func TestShiftedZoneIsNotSwept(t *testing.T) {
 	t.Parallel()
 	claim := karpv1.NodeClaim{}
@@ -184,7 +184,7 @@ func TestShiftedZoneIsNotSwept(t *testing.T) {
 		m.Shifted.Set([]eks.Shift{{ZoneID: shifted}})
 		out := gc.Sweep(gc.SweepInput{Claims: []*karpv1.NodeClaim{&claim}, Shifted: m.ShiftedZones(time.Now()), Now: time.Now()})
 		if len(out.Claims) != want {
-			t.Errorf("with traffic shifted away from %s: %d claims are deleted, want %d", shifted, len(out.Claims), want)
+			t.Errorf("with a shift away from %s, %d claims are deleted, want %d", shifted, len(out.Claims), want)
 		}
 	}
 }

@@ -29,38 +29,39 @@ import (
 
 // Diagnoser finds out why nodes do not join: for EC2NodeClasses before the first launch, and for claims that are late.
 // All classes and claims share one report, so that a thousand late claims need as many AWS calls as one. The methods
-// may be called concurrently. Verdict, WillNotJoin and CuredAt accept a nil receiver, and then find nothing.
+// may be called concurrently. On a nil receiver, Verdict, WillNotJoin and CuredAt find nothing.
 type Diagnoser struct {
-	Clients collector.Clients         // their rate limit is separate from that of launches; Late is set for each report
-	Cache   client.Reader             // reads objects from the informers
-	Cluster loop.NodeReader           // reads cluster state from the informers
-	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Batch   *loop.Batch               // gets a request for a plan when a cause is fixed
-	After   time.Duration             // a claim is late when its instance has no Node this long after its launch
-	Events  loop.EventRecorder        // emits events
-	Drip    *loop.RateLimitedRecorder // emits the events on pods and claims, of which there may be thousands; nil: they are emitted at once
-	Metrics *metrics.Metrics          // the metrics of this process
-	Log     *slog.Logger              // the log of this process
-	Now     loop.Clock                // the clock; nil uses time.Now
+	Clients       collector.Clients         // its rate limit is separate from that of launches; Clients.Late is set for each report
+	Cache         client.Reader             // reads objects from the informers
+	Cluster       loop.NodeReader           // reads cluster state from the informers
+	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Batch         *loop.Batch               // gets a request for a plan when a cause is fixed
+	After         time.Duration             // a claim is late when its instance has no Node this long after its launch
+	Events        loop.EventRecorder        // emits events
+	LimitedEvents *loop.RateLimitedRecorder // emits events on pods and claims at a limited rate; nil: Events emits them
+	Metrics       *metrics.Metrics          // the metrics of this process
+	Log           *slog.Logger              // the log of this process
+	Now           loop.Clock                // the clock; nil uses time.Now
 
 	mu       sync.Mutex
 	report   report                  // the latest report
 	Verdicts map[types.UID]Verdict   // latest verdict by UID of the late claim
-	cured    map[types.UID]time.Time // by UID: since when the cause that kept a late claim from joining is gone
-	waiting  map[string]time.Time    // by UID and generation: since when a class waits for its first report
-	Woken    chan event.GenericEvent // node classes to reconcile
-	Late     chan event.GenericEvent // claims to reconcile
+	cured    map[types.UID]time.Time // by UID of the late claim: when the cause that kept it from joining was found to be gone
+	waiting  map[string]time.Time    // by UID and generation of the class: since when the class waits for its first report
+
+	ClassesToReconcile chan event.GenericEvent // EC2NodeClasses whose findings have changed
+	ClaimsToReconcile  chan event.GenericEvent // late claims whose verdict has changed
 }
 
-// Intervals between two collections of evidence. They are shorter while there are findings, so that a fix is noticed
+// Intervals between two collections of evidence. They are shorter while there are findings, so that a fix is detected
 // soon.
 const (
-	againChanged = 5 * time.Second // for changedFor after the findings have changed, because the user may be fixing them
-	changedFor   = time.Minute
-	AgainSick    = 20 * time.Second // while there are late claims, findings, or held launches with a known cause
-	againHealthy = 10 * time.Minute // otherwise
-	againAtLeast = 2 * time.Second  // the minimum in all cases
-	scanEvery    = time.Second      // interval of the scan of the cache for late claims
+	intervalAfterChange    = 5 * time.Second  // during intervalAfterChangeFor after the findings have changed
+	intervalAfterChangeFor = time.Minute      // so long, the user may be fixing the cause
+	IntervalWithFindings   = 20 * time.Second // while there are late claims, findings, or held launches with a known cause
+	intervalHealthy        = 10 * time.Minute // otherwise
+	minInterval            = 2 * time.Second  // shortest interval in all cases
+	scanInterval           = time.Second      // interval of the scan of the cache for late claims
 )
 
 // maxWaiting is how many objects can wait to be reconciled after a report.
@@ -68,12 +69,15 @@ const maxWaiting = 4096
 
 // report is the result of one collection of evidence.
 type report struct {
-	at       time.Time                      // when the collection started; zero: there is no report yet
-	since    time.Time                      // since when the findings in ahead are the same
-	evidence diagnosis.Evidence             // the collected evidence
-	findings []diagnosis.Finding            // the findings of all checks
-	ahead    map[string][]diagnosis.Finding // by class: findings that are certain without an instance
-	classes  map[string]string              // by name: fingerprints of the classes that the report covers
+	at       time.Time           // when the collection started; zero: there is no report yet
+	evidence diagnosis.Evidence  // the collected evidence
+	findings []diagnosis.Finding // the findings of all checks
+	classes  map[string]string   // by name: fingerprints of the classes that the report covers
+
+	// preflight has, by class, the findings that are certain without an instance. since is the time since which they
+	// have not changed.
+	preflight map[string][]diagnosis.Finding
+	since     time.Time
 }
 
 // lateClaim is a claim whose instance has no Node, although Diagnoser.After has passed since its launch.
@@ -94,7 +98,7 @@ type lateScan struct {
 
 // Start scans for late claims until ctx ends.
 func (d *Diagnoser) Start(ctx context.Context) error {
-	ticker := time.NewTicker(scanEvery)
+	ticker := time.NewTicker(scanInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -112,10 +116,10 @@ func (d *Diagnoser) Start(ctx context.Context) error {
 func (d *Diagnoser) Pass(ctx context.Context) error {
 	defer loop.Working(ctx, loop.LoopDiagnoses, "").End()
 	// 1. read
-	if err := d.Holds.Recall(ctx); err != nil {
+	if err := d.LaunchBackoff.Recall(ctx); err != nil {
 		return err
 	}
-	seen, err := d.see(ctx)
+	seen, err := d.scan(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,7 +127,7 @@ func (d *Diagnoser) Pass(ctx context.Context) error {
 		d.collect(ctx, now, seen)
 	}
 	// 2. decide
-	verdicts := d.judge(seen)
+	verdicts := d.verdictsOf(seen)
 	// 3. act
 	d.hold(seen, verdicts)
 	// 4. report
@@ -131,8 +135,8 @@ func (d *Diagnoser) Pass(ctx context.Context) error {
 	return nil
 }
 
-// see finds the late claims, and the classes that the checks can judge.
-func (d *Diagnoser) see(ctx context.Context) (lateScan, error) {
+// scan finds the late claims, and the classes that the checks can judge.
+func (d *Diagnoser) scan(ctx context.Context) (lateScan, error) {
 	out := lateScan{classes: map[string]string{}, pools: map[string]*karpv1.NodePool{}}
 	var classes awsv1.EC2NodeClassList
 	if err := d.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
@@ -156,28 +160,28 @@ func (d *Diagnoser) see(ctx context.Context) (lateScan, error) {
 	}
 	now := d.Now.Now()
 	for i := range claims.Items {
-		one, ok := d.isLate(&claims.Items[i], now)
-		if !ok {
+		l, isLate := d.lateClaimOf(&claims.Items[i], now)
+		if !isLate {
 			continue
 		}
-		nodes, err := d.Cluster.NodesOf(ctx, one.claim.Status.ProviderID)
+		nodes, err := d.Cluster.NodesOf(ctx, l.claim.Status.ProviderID)
 		if err != nil {
 			return out, err
 		}
-		// A Node with this provider ID that does not belong to the instance does not count: the instance's own Node is
-		// missing.
-		registered, _ := one.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		// With the reason WaitIdentity, a Node has this provider ID but belongs to another instance. So the Node of this
+		// instance is missing.
+		registered, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
 		if len(nodes) == 0 || registered.Reason == lifecycle.WaitIdentity {
-			out.late = append(out.late, one)
+			out.late = append(out.late, l)
 		}
 	}
 	return out, nil
 }
 
-// isLate returns the claim as a late claim, and whether its instance should have joined by now. It checks only the
+// lateClaimOf returns the claim as a late claim, and whether its instance should have joined by now. It checks only the
 // claim, not its Nodes.
-func (d *Diagnoser) isLate(claim *karpv1.NodeClaim, now time.Time) (_ lateClaim, isLate bool) {
-	seen := nodestate.ClaimSeen(claim)
+func (d *Diagnoser) lateClaimOf(claim *karpv1.NodeClaim, now time.Time) (_ lateClaim, isLate bool) {
+	seen := nodestate.LifecycleClaimOf(claim)
 	if !seen.Launched || seen.Registered || claim.DeletionTimestamp != nil || !nodestate.IsServed(claim.Spec.NodeClassRef) {
 		return lateClaim{}, false
 	}
@@ -225,16 +229,16 @@ func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 	switch {
 	case d.report.at.IsZero():
 		return true
-	case age < againAtLeast:
+	case age < minInterval:
 		return false
 	case !maps.Equal(seen.classes, d.report.classes):
 		return true
-	case age >= againHealthy:
+	case age >= intervalHealthy:
 		return true
-	case age >= againChanged && len(d.report.ahead) > 0 && now.Sub(d.report.since) < changedFor:
+	case age >= intervalAfterChange && len(d.report.preflight) > 0 && now.Sub(d.report.since) < intervalAfterChangeFor:
 		return true
-	case age >= AgainSick:
-		return len(seen.late) > 0 || len(d.report.ahead) > 0 || d.Holds.AnyExplained()
+	case age >= IntervalWithFindings:
+		return len(seen.late) > 0 || len(d.report.preflight) > 0 || d.LaunchBackoff.HasPreflightCause()
 	}
 	// A claim became late after the last report, and no known finding explains it.
 	return slices.ContainsFunc(seen.late, func(l lateClaim) bool {
@@ -254,19 +258,19 @@ func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
 	if ctx.Err() != nil {
 		return // the process is stopping, so answers may be missing
 	}
-	r := report{at: now, evidence: found, findings: checks.Diagnose(found), ahead: checks.Preflight(found), classes: seen.classes}
+	r := report{at: now, evidence: found, findings: checks.Diagnose(found), preflight: checks.Preflight(found), classes: seen.classes}
 	d.mu.Lock()
 	before := d.report
 	r.since = r.at
-	if maps.EqualFunc(before.ahead, r.ahead, func(a, b []diagnosis.Finding) bool { return findingsText(a) == findingsText(b) }) {
+	if maps.EqualFunc(before.preflight, r.preflight, func(a, b []diagnosis.Finding) bool { return findingsText(a) == findingsText(b) }) {
 		r.since = before.since
 	}
 	d.report = r
 	clear(d.waiting)
 	d.mu.Unlock()
 	for name, covered := range seen.classes {
-		if before.classes[name] != covered || findingsText(before.ahead[name]) != findingsText(r.ahead[name]) {
-			d.wake(&d.Woken, &awsv1.EC2NodeClass{}, name)
+		if before.classes[name] != covered || findingsText(before.preflight[name]) != findingsText(r.preflight[name]) {
+			d.wake(&d.ClassesToReconcile, &awsv1.EC2NodeClass{}, name)
 		}
 	}
 }
@@ -279,11 +283,11 @@ func (r report) about(l lateClaim) []diagnosis.Finding {
 			scope.Subnet = i.Subnet
 		}
 	}
-	return diagnosis.Joining(r.findings, scope)
+	return diagnosis.JoinBlockers(r.findings, scope)
 }
 
-// wake makes the object's loop reconcile it. If the channel is full, the object is skipped; its loop reconciles it
-// later anyway.
+// wake makes the object's loop reconcile the object now. If the channel is full, wake does nothing; the loop reconciles
+// the object later anyway.
 func (d *Diagnoser) wake(to *chan event.GenericEvent, object client.Object, name string) {
 	object.SetName(name)
 	select {
@@ -302,8 +306,9 @@ func (d *Diagnoser) Channel(c *chan event.GenericEvent) chan event.GenericEvent 
 	return *c
 }
 
-// pending returns those of the pods, given as "namespace/name", that are not bound to a node, at most maxPodEvents.
-func (d *Diagnoser) pending(ctx context.Context, pods []string) []*corev1.Pod {
+// pendingPods returns those of the pods, given as "namespace/name", that are not bound to a node. It returns at most
+// maxPodEvents pods.
+func (d *Diagnoser) pendingPods(ctx context.Context, pods []string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, id := range pods {
 		namespace, name, _ := strings.Cut(id, "/")
@@ -318,31 +323,31 @@ func (d *Diagnoser) pending(ctx context.Context, pods []string) []*corev1.Pod {
 	return out
 }
 
-// DiagnosisPatience is how long one query of a report may take, including the wait for its rate limit.
-const DiagnosisPatience = 2 * time.Minute
+// QueryTimeout is how long one query for a report may take, including the time that the client's rate limit delays it.
+const QueryTimeout = 2 * time.Minute
 
-// AheadPatience is how long a new class waits for its first report. After that the class is used without a report, so
-// that slow checks do not keep pods pending.
-const AheadPatience = 15 * time.Second
+// MaxPreflightWait is how long a new class waits for its first report. After that the class is used without a report,
+// so that slow checks do not keep pods pending.
+const MaxPreflightWait = 15 * time.Second
 
-// Ahead returns the findings that certainly keep nodes of the class from joining. known is true if the last report
-// covers the class in its present state. isOver is true if known is true, or if the class has waited AheadPatience for
-// a report.
-func (d *Diagnoser) Ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, known, isOver bool) {
+// PreflightFindings returns the findings that certainly keep nodes of the class from joining. isCovered is true if the
+// last report covers the class in its present state. mayUse is true if the class need not wait for a report: the last
+// report covers it, or it has waited for MaxPreflightWait.
+func (d *Diagnoser) PreflightFindings(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, isCovered, mayUse bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	covered, ok := d.report.classes[class.Name]
 	if ok && covered == fingerprint(class) {
-		return d.report.ahead[class.Name], true, true
+		return d.report.preflight[class.Name], true, true
 	}
 	key := fmt.Sprint(class.UID, " ", class.Generation)
-	since, waits := d.waiting[key]
-	if !waits {
+	since, isWaiting := d.waiting[key]
+	if !isWaiting {
 		if d.waiting == nil {
 			d.waiting = map[string]time.Time{}
 		}
 		since = now
 		d.waiting[key] = now
 	}
-	return nil, false, !now.Before(since.Add(AheadPatience))
+	return nil, false, !now.Before(since.Add(MaxPreflightWait))
 }

@@ -25,12 +25,14 @@ const maxPodEvents = 20
 type Verdict struct {
 	Check   string // ID of the check that found the cause, such as "AUTH-5"; empty: no cause was found
 	Message string // text for conditions and events
-	Known   bool   // the cause is certain, so other instances of the pool will not join either
-	ahead   bool   // the check finds the cause without an instance
+	Certain bool   // the cause is certain, so other instances of the pool will not join either
+
+	// isPreflight is true if the check finds the cause without an instance.
+	isPreflight bool
 }
 
-// reason returns the reason of the condition Registered: the check's ID with an underscore for the hyphen, which a
-// reason must not contain, or WaitNode if no cause was found.
+// reason returns the reason of the condition Registered, or WaitNode if no cause was found. The reason is the check's ID
+// with an underscore for the hyphen, because reasons must not contain hyphens.
 func (v Verdict) reason() string {
 	if v.Check == "" {
 		return lifecycle.WaitNode
@@ -47,8 +49,8 @@ func findingsText(findings []diagnosis.Finding) string {
 	return b.String()
 }
 
-// judge returns for each late claim, by UID, why it is late. The result is empty before the first report.
-func (d *Diagnoser) judge(seen lateScan) map[types.UID]Verdict {
+// verdictsOf returns for each late claim, by UID, why it is late. The result is empty before the first report.
+func (d *Diagnoser) verdictsOf(seen lateScan) map[types.UID]Verdict {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := make(map[types.UID]Verdict, len(seen.late))
@@ -65,12 +67,12 @@ func (d *Diagnoser) judge(seen lateScan) map[types.UID]Verdict {
 func (r report) verdict(l lateClaim, after time.Duration) Verdict {
 	about := r.about(l)
 	if len(about) == 0 {
-		console := fix.Of("", fix.Call("ec2", "get-console-output", fix.P("--region", fix.Region(r.evidence.Region)),
+		console := fix.New("", fix.Call("ec2", "get-console-output", fix.P("--region", fix.Region(r.evidence.Region)),
 			fix.P("--latest"), fix.P("--output", fix.Text("text")),
 			fix.P("--instance-id", fix.Instance(l.id))))
 		text := "the instance has not joined the cluster within " + after.String() + ", and no check of joiner doctor finds a cause. " +
 			"docs/checks/READY-3.md explains how to read its console output: " + console.String()
-		if gaps := diagnosis.Gaps(r.evidence); len(gaps) > 0 {
+		if gaps := diagnosis.MissingPermissions(r.evidence); len(gaps) > 0 {
 			text = "the instance has not joined the cluster within " + after.String() +
 				", and the cause is not known: to find it, allow the controller " + strings.Join(gaps, ", ")
 		}
@@ -78,9 +80,9 @@ func (r report) verdict(l lateClaim, after time.Duration) Verdict {
 	}
 	first := about[0]
 	v := Verdict{Check: first.Check, Message: loop.FindingText(first),
-		Known: first.Verdict == diagnosis.Broken && first.Certainty != diagnosis.Possible}
-	for _, f := range r.ahead[l.class] {
-		v.ahead = v.ahead || f.Check == first.Check
+		Certain: first.Verdict == diagnosis.Broken && first.Certainty != diagnosis.Possible}
+	for _, f := range r.preflight[l.class] {
+		v.isPreflight = v.isPreflight || f.Check == first.Check
 	}
 	return v
 }
@@ -100,36 +102,36 @@ func (d *Diagnoser) Verdict(claim *karpv1.NodeClaim) (reason, message string, ok
 	return c.Reason, c.Message, d.report.at.IsZero() && poolhealth.IsOfCheck(c)
 }
 
-// WillNotJoin returns why the claim's instance will not join the cluster. isKnown is false if no cause is certain.
-func (d *Diagnoser) WillNotJoin(claim *karpv1.NodeClaim) (why string, isKnown bool) {
+// WillNotJoin returns why the claim's instance will not join the cluster. isCertain is false if no cause is certain.
+func (d *Diagnoser) WillNotJoin(claim *karpv1.NodeClaim) (why string, isCertain bool) {
 	if d == nil {
 		return "", false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := d.Verdicts[claim.UID]
-	return v.Message, v.Known
+	return v.Message, v.Certain
 }
 
 // hold stops the launches of pools whose instances certainly do not join, and resumes launches when the cause is gone.
 func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	now := d.Now.Now()
 	for _, l := range seen.late {
-		if v := verdicts[l.claim.UID]; v.Known && l.pool != "" {
-			d.Holds.Explained(now, l.pool, poolhealth.Explained{Check: v.Check, Cause: v.Message, Ahead: v.ahead,
-				Bought: l.launchedAt, Over: l.launchedAt.Add(lifecycle.RegistrationTimeout)})
+		if v := verdicts[l.claim.UID]; v.Certain && l.pool != "" {
+			d.LaunchBackoff.RecordCause(now, l.pool, poolhealth.KnownCause{Check: v.Check, Cause: v.Message, Preflight: v.isPreflight,
+				LaunchedAt: l.launchedAt, EndsAt: l.launchedAt.Add(lifecycle.RegistrationTimeout)})
 		}
 	}
 	d.mu.Lock()
 	r := d.report
 	d.mu.Unlock()
-	for pool, check := range d.Holds.ExplainedAhead() {
+	for pool, check := range d.LaunchBackoff.PreflightCauses() {
 		p := seen.pools[pool]
 		if p == nil || r.at.IsZero() || !nodestate.IsServed(p.Spec.Template.Spec.NodeClassRef) ||
 			!r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
 			continue
 		}
-		d.Holds.Reset(pool)
+		d.LaunchBackoff.Reset(pool)
 		d.Log.Info("the cause that kept nodes from joining is gone", "nodePool", pool, "check", check)
 		if d.Batch != nil {
 			d.Batch.AskNow("fixed " + pool)
@@ -137,8 +139,8 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	}
 }
 
-// clears reports whether a check that had a finding about a class no longer has one. It returns false if the check
-// could not run.
+// clears reports whether the check has run and no longer has a finding about the class. It returns false if the check
+// could not decide about the class.
 func (r report) clears(class, check string) bool {
 	hasRun := false
 	for _, f := range r.findings {
@@ -151,7 +153,7 @@ func (r report) clears(class, check string) bool {
 			return false
 		}
 	}
-	for _, f := range r.ahead[class] {
+	for _, f := range r.preflight[class] {
 		if f.Check == check {
 			return false
 		}
@@ -165,75 +167,77 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 	d.mu.Lock()
 	before := d.Verdicts
 	d.Verdicts = verdicts
-	d.cure(seen.late, before)
+	d.noteCured(seen.late, before)
 	d.mu.Unlock()
-	logged := map[string]int{}
+	counts := map[string]int{} // number of claims by pool, check and message
 	for _, l := range seen.late {
-		v, judged := verdicts[l.claim.UID]
-		if !judged {
+		v, isJudged := verdicts[l.claim.UID]
+		if !isJudged {
 			continue
 		}
 		c, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
 		if c.Reason != v.reason() || c.Message != v.Message {
-			d.wake(&d.Late, &karpv1.NodeClaim{}, l.claim.Name)
+			d.wake(&d.ClaimsToReconcile, &karpv1.NodeClaim{}, l.claim.Name)
 		}
-		if was, known := before[l.claim.UID]; known && was.Check == v.Check || !known && c.Reason == v.reason() && poolhealth.IsOfCheck(c) {
+		old, wasJudged := before[l.claim.UID]
+		if wasJudged && old.Check == v.Check || !wasJudged && c.Reason == v.reason() && poolhealth.IsOfCheck(c) {
 			continue // this process or a previous one has reported it
 		}
 		d.Metrics.JoinFailures.WithLabelValues(orUnknown(v.Check), l.pool).Inc()
-		logged[l.pool+"\n"+v.Check+"\n"+v.Message]++
+		counts[l.pool+"\n"+v.Check+"\n"+v.Message]++
 		d.publishOne(ctx, seen, l, v)
 	}
-	for text, n := range logged {
-		part := strings.SplitN(text, "\n", 3)
-		d.Log.Warn("instances have not joined the cluster in time", "nodePool", part[0], "nodeClaims", n, "check", part[1], "cause", part[2])
+	for text, n := range counts {
+		parts := strings.SplitN(text, "\n", 3)
+		d.Log.Warn("instances have not joined the cluster in time", "nodePool", parts[0], "nodeClaims", n, "check", parts[1],
+			"cause", parts[2])
 	}
 }
 
-// cure records for which late claims the cause is gone. It compares the verdicts with before, or with the conditions
-// that a previous process wrote. The caller must hold the lock. Claims that the same fix cures get the same time, so
-// that their instances are replaced together; see nodeclaim.Reconciler.outdated.
-func (d *Diagnoser) cure(late []lateClaim, before map[types.UID]Verdict) {
+// noteCured records the late claims whose cause is gone: the verdict was certain in before, or according to a condition
+// that a previous process wrote, and no longer is. Claims that the same fix cures get the same time, so that their
+// instances are replaced together; see nodeclaim.Reconciler.outdatedAt. The caller must hold the lock.
+func (d *Diagnoser) noteCured(late []lateClaim, before map[types.UID]Verdict) {
 	cured, now := map[types.UID]time.Time{}, d.Now.Now()
 	for _, l := range late {
 		id := l.claim.UID
 		v, isJudged := d.Verdicts[id]
-		was, wasJudged := before[id]
+		old, wasJudged := before[id]
 		registered, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
 		switch since, isCured := d.cured[id]; {
-		case !isJudged || v.Known:
+		case !isJudged || v.Certain:
 		case isCured:
 			cured[id] = since
-		case was.Known || !wasJudged && poolhealth.IsOfCheck(registered):
+		case old.Certain || !wasJudged && poolhealth.IsOfCheck(registered):
 			cured[id] = now
 		}
 	}
 	d.cured = cured
 }
 
-// CuredAt returns since when the cause that kept a late claim from joining is gone. The time is zero if no cause was
-// known, or if the cause still exists. isKnown reports whether a cause is known now.
-func (d *Diagnoser) CuredAt(claim *karpv1.NodeClaim) (since time.Time, isKnown bool) {
+// CuredAt returns when the cause that kept a late claim from joining was found to be gone. The time is zero if no cause
+// was certain, or if the cause still exists. isCertain reports whether a cause is certain now.
+func (d *Diagnoser) CuredAt(claim *karpv1.NodeClaim) (since time.Time, isCertain bool) {
 	if d == nil {
 		return time.Time{}, false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.cured[claim.UID], d.Verdicts[claim.UID].Known
+	return d.cured[claim.UID], d.Verdicts[claim.UID].Certain
 }
 
 // publishOne emits the events about one late claim.
 func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, v Verdict) {
-	later := d.Events.Emit
-	if d.Drip != nil {
-		later = d.Drip.Later
+	emit := d.Events.Emit
+	if d.LimitedEvents != nil {
+		emit = d.LimitedEvents.EmitLater
 	}
-	later(l.claim, kubeclient.ReasonNotJoining, v.Message)
+	emit(l.claim, kubeclient.ReasonNotJoining, v.Message)
 	if pool := seen.pools[l.pool]; pool != nil {
 		d.Events.Emit(pool, kubeclient.ReasonNotJoining, "Instances do not join the cluster: "+v.Message)
 	}
-	for _, pod := range d.pending(ctx, conversion.PodsOf(l.claim)) {
-		later(pod, kubeclient.ReasonNotJoining, "The node that was launched for the pod does not join the cluster: "+v.Message)
+	for _, pod := range d.pendingPods(ctx, conversion.PodsOf(l.claim)) {
+		emit(pod, kubeclient.ReasonNotJoining, "The node that was launched for the pod does not join the cluster: "+v.Message)
 	}
 }
 

@@ -38,33 +38,33 @@ type DisruptableConditionWriter struct {
 type staySource int
 
 const (
-	stayDrifted    staySource = iota // drifted nodes that stay for another reason than a budget
-	stayDriftRoom                    // drifted nodes whose budget is used up, or whose pods were moved too often
-	stayEmpty                        // empty nodes
-	staySaving                       // nodes that are not candidates for moves that save money
-	staySavingRoom                   // nodes of such moves whose budget is used up
-	stayWorth                        // candidates whose disruption would not save enough
-	staySources                      // number of sources
+	stayDrifted      staySource = iota // drifted nodes that are not candidates for replacement
+	stayDriftBudget                    // drifted candidates that cannot be replaced in this pass, mostly because of a budget
+	stayEmpty                          // empty nodes
+	staySaving                         // nodes that are not candidates for moves that save money
+	staySavingBudget                   // nodes of moves that save money, but cannot start in this pass, mostly because of a budget
+	stayWorth                          // candidates whose disruption would not save enough
+	numStaySources                     // number of sources
 )
 
 // staying is a node that is not disrupted.
 type staying struct {
 	disruption.Stay
-	since time.Time // since when Cause has held
+	since time.Time // since when the node stays because of Cause
 
-	said    disruption.Cause // cause of the condition as written by this process; empty if not written yet
-	written time.Time        // when the condition was last written
+	writtenCause disruption.Cause // cause of the condition as written by this process; empty if not written yet
+	writtenAt    time.Time        // when the condition was last written
 }
 
-// Limits of writes, so that pods that come and go do not cause a write each.
+// Limits of writes, so that not every pod that comes or goes causes a write.
 const (
-	StaySettles = 30 * time.Second // how long a cause must last before it is written
-	stayRepeats = 15 * time.Minute // how often the message is updated while the cause is the same
-	stayWrites  = 50               // maximum number of conditions per call of Write
+	MinCauseAge        = 30 * time.Second // how long a cause must last before it is written
+	messageInterval    = 15 * time.Minute // how often the message is updated while the cause is the same
+	maxConditionWrites = 50               // maximum number of conditions per call of Write
 )
 
-// Note replaces the reasons that a source has reported.
-func (s *DisruptableConditionWriter) Note(source staySource, stays ...disruption.Stay) {
+// SetReasons replaces the reasons of the source by these.
+func (s *DisruptableConditionWriter) SetReasons(source staySource, stays ...disruption.Stay) {
 	if s == nil {
 		return
 	}
@@ -76,7 +76,7 @@ func (s *DisruptableConditionWriter) Note(source staySource, stays ...disruption
 	s.stays[source] = stays
 }
 
-// Write merges the reasons of all sources at now, and updates the metrics and the conditions.
+// Write merges the present reasons of all sources, and updates the metrics and the conditions.
 func (s *DisruptableConditionWriter) Write(ctx context.Context, snapshot cluster.Snapshot,
 	claims map[string]*karpv1.NodeClaim, now time.Time) error {
 	if s == nil {
@@ -110,13 +110,13 @@ type dueStay struct {
 	since time.Time
 }
 
-// update merges the reasons of all sources, and returns the conditions to write, those with the longest lasting cause
-// first.
+// update merges the reasons of all sources, and sets the metrics. It returns the conditions to write. They are sorted by
+// how long their cause has lasted, the longest first.
 func (s *DisruptableConditionWriter) update(snapshot cluster.Snapshot, claims map[string]*karpv1.NodeClaim, now time.Time) []dueStay {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	current := map[string]disruption.Stay{}
-	for source := range staySources {
+	for source := range numStaySources {
 		for _, stay := range s.stays[source] {
 			if _, ok := current[stay.Node]; !ok {
 				current[stay.Node] = stay
@@ -157,7 +157,7 @@ func (s *DisruptableConditionWriter) update(snapshot cluster.Snapshot, claims ma
 		s.Metrics.Staying.WithLabelValues(string(cause)).Set(float64(counts[cause]))
 	}
 	slices.SortFunc(due, func(a, b dueStay) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.node, b.node)) })
-	return due[:min(len(due), stayWrites)]
+	return due[:min(len(due), maxConditionWrites)]
 }
 
 // countedCause returns the cause under which a node is counted, and which joiner explain node shows.
@@ -173,19 +173,19 @@ func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
 	return disruption.Undecided
 }
 
-// isDue reports whether the claim's condition must be written or removed. The cause must have lasted for StaySettles.
-// If only the message differs, the last write must be stayRepeats ago.
+// isDue reports whether the claim's condition must be written or removed. The cause must have lasted for MinCauseAge.
+// If only the message differs, the last write must be messageInterval ago.
 func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable)
 	switch {
 	case e.Cause == "":
-		return ok && now.Sub(e.since) >= StaySettles
-	case now.Sub(e.since) < StaySettles:
+		return ok && now.Sub(e.since) >= MinCauseAge
+	case now.Sub(e.since) < MinCauseAge:
 		return false
 	case !ok || c.Reason != string(e.Cause):
 		return true
 	}
-	return c.Message != e.Sentence() && now.Sub(e.written) >= stayRepeats
+	return c.Message != e.Sentence() && now.Sub(e.writtenAt) >= messageInterval
 }
 
 // writeStay writes the Disruptable condition to the claim, or removes it if there is no cause.
@@ -204,15 +204,15 @@ func writeStay(claim *karpv1.NodeClaim, stay disruption.Stay, now time.Time) {
 func (s *DisruptableConditionWriter) publish(d dueStay, now time.Time) {
 	s.mu.Lock()
 	entry := s.nodes[d.node]
-	isNews := entry.said != d.stay.Cause
-	entry.said, entry.written = d.stay.Cause, now
+	isNew := entry.writtenCause != d.stay.Cause
+	entry.writtenCause, entry.writtenAt = d.stay.Cause, now
 	s.nodes[d.node] = entry
 	s.mu.Unlock()
-	if !isNews || d.stay.Cause == "" || d.stay.Cause == disruption.TooSoon {
+	if !isNew || d.stay.Cause == "" || d.stay.Cause == disruption.TooSoon {
 		return
 	}
 	reason := kubeclient.ReasonDisruptionBlocked
-	if d.stay.Cause.IsOfMoney() {
+	if d.stay.Cause.IsOnlyForSaving() {
 		reason = kubeclient.ReasonUnconsolidatable
 	}
 	s.Events.Emit(d.claim, reason, d.stay.Sentence())

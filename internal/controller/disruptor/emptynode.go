@@ -45,10 +45,10 @@ func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Ti
 		group.Go(func() error {
 			stays, err := e.removeOne(ctx, l, now)
 			if stays {
-				e.Gate.Forget(l.claim.UID)
+				e.Lock.Forget(l.claim.UID)
 				return err
 			}
-			e.Gate.Note(l.claim.UID, now.Add(time.Since(started))) // earlier removals may have taken a while
+			e.Lock.NoteStart(l.claim.UID, now.Add(time.Since(started))) // earlier removals may have taken a while
 			return err
 		})
 	}
@@ -56,9 +56,9 @@ func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Ti
 }
 
 // removeOne deletes the claim of a node, unless a pod has been bound to the node: then stays is true. A deletion cannot
-// be undone and evicts the node's pods. So the Node is first closed to new pods. Then the API server is asked for the
-// pods that kube-scheduler has bound since the cache was read; a busy kube-scheduler binds dozens in that time. If the
-// claim cannot be deleted, for example because of a conflict, the Node is opened again. Otherwise the next pass would
+// be undone and evicts the node's pods. So removeOne first closes the Node to new pods. Then it reads from the API server
+// the pods that kube-scheduler has bound since the cache was read, which can be dozens. If the claim cannot be deleted,
+// for example because of a conflict, removeOne opens the Node again, and stays is true. Otherwise the next pass would
 // treat the closed Node as already leaving.
 func (e *Emptiness) removeOne(ctx context.Context, l emptyNode, now time.Time) (stays bool, err error) {
 	if l.object == nil {
@@ -88,7 +88,7 @@ func (e *Emptiness) deleteEmpty(ctx context.Context, l emptyNode, now time.Time)
 	}
 	reason := strings.ToLower(string(l.move.Reason))
 	nodestate.PodLoss{Claim: claim, Reason: reason}.Count(e.Metrics)
-	nodestate.MoveMark{Reason: l.move.Reason, Nodes: 1}.Count(e.Metrics, []*karpv1.NodeClaim{claim})
+	nodestate.MoveMark{Reason: l.move.Reason, Nodes: 1}.CountStarted(e.Metrics, []*karpv1.NodeClaim{claim})
 	e.Events.Emit(claim, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(l.move.Reason))
 	e.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", l.move.Pool, "reason", reason, "Node", l.node,
 		"providerID", claim.Status.ProviderID)
@@ -103,13 +103,13 @@ func (e *Emptiness) closeEmpty(ctx context.Context, l emptyNode) (*corev1.Node, 
 		return nil, err
 	}
 	pods, err := e.Live.PodsNow(ctx, l.node)
-	came := 0
+	bound := 0
 	for _, pod := range pods {
 		if conversion.NeedsPlace(pod) {
-			came++
+			bound++
 		}
 	}
-	if err == nil && came == 0 {
+	if err == nil && bound == 0 {
 		return closed, nil
 	}
 	_, openErr := e.Objects.PatchNode(ctx, closed, nodestate.OpenNode)
@@ -118,6 +118,6 @@ func (e *Emptiness) closeEmpty(ctx context.Context, l emptyNode) (*corev1.Node, 
 	}
 	e.Metrics.Invalid.WithLabelValues(nodestate.KindEmpty).Inc()
 	e.Log.Info("kept an empty Node: pods were bound to it before its removal", "Node", l.node, "NodeClaim", l.claim.Name,
-		"nodePool", l.move.Pool, "pods", came)
+		"nodePool", l.move.Pool, "pods", bound)
 	return nil, nil
 }

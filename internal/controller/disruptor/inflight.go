@@ -20,18 +20,18 @@ import (
 
 // InFlightMove is a move in progress. Its data comes from the annotations of NodeClaims.
 type InFlightMove struct {
-	Mark    nodestate.MoveMark      // the annotation that all claims of the move have
-	Leaving []*karpv1.NodeClaim     // claims with the mark, sorted by name
-	coming  []*karpv1.NodeClaim     // replacements, sorted by name
-	nodes   map[string]*corev1.Node // the Nodes of Leaving, by claim name
-	problem string                  // why the mark is unreadable; empty if it is readable
+	Mark         nodestate.MoveMark      // the annotation that all claims in Leaving have
+	Leaving      []*karpv1.NodeClaim     // claims of the nodes that leave, sorted by name
+	replacements []*karpv1.NodeClaim     // claims of the replacements, sorted by name
+	nodes        map[string]*corev1.Node // the Nodes of Leaving, by claim name
+	problem      string                  // why the mark is unreadable; empty if it is readable
 
 	Pods map[string][]*corev1.Pod // the pods of all Nodes, by Node name; shared by all moves in flight
 }
 
-// flightsOf returns the moves that are recorded on the claims, sorted by ID. late are claims created by this process
-// that claims may not contain yet.
-func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlightMove {
+// flightsOf returns the moves that are recorded on the claims, sorted by ID. created has claims that this process has
+// created, and that may be missing in claims, because the cache is behind.
+func flightsOf(claims, created []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlightMove {
 	byID := map[string]*InFlightMove{}
 	known := map[string]bool{}
 	for _, c := range claims {
@@ -52,13 +52,13 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlig
 	}
 	addReplacement := func(c *karpv1.NodeClaim) {
 		if f := byID[c.Annotations[nodestate.AnnotationReplaces]]; f != nil {
-			f.coming = append(f.coming, c)
+			f.replacements = append(f.replacements, c)
 		}
 	}
 	for _, c := range claims {
 		addReplacement(c)
 	}
-	for _, c := range late {
+	for _, c := range created {
 		if !known[string(c.UID)] {
 			addReplacement(c)
 		}
@@ -75,7 +75,7 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlig
 			}
 		}
 		slices.SortFunc(f.Leaving, byClaimName)
-		slices.SortFunc(f.coming, byClaimName)
+		slices.SortFunc(f.replacements, byClaimName)
 		out = append(out, f)
 	}
 	slices.SortFunc(out, func(a, b *InFlightMove) int { return strings.Compare(a.Mark.ID, b.Mark.ID) })
@@ -84,24 +84,24 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlig
 
 func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) }
 
-// seen returns the input of replacement.Next, without the parts that need a plan. late reports which claims will not
-// join; nil reports none.
-func (f *InFlightMove) seen(late *diagnoser.Diagnoser) replacement.Seen {
-	out := replacement.Seen{Started: f.Mark.Begun, Wanted: f.Mark.Claims, Off: f.problem}
+// nextInput returns the input of replacement.Next, without the parts that need a plan. diagnoses reports which claims
+// will not join; nil reports none.
+func (f *InFlightMove) nextInput(diagnoses *diagnoser.Diagnoser) replacement.Seen {
+	out := replacement.Seen{Started: f.Mark.Started, Wanted: f.Mark.Claims, Obsolete: f.problem}
 	for _, c := range f.Leaving {
 		out.Candidates = append(out.Candidates, replacement.Candidate{Claim: c.Name, State: f.candidateState(c)})
 	}
-	for _, c := range f.coming {
-		out.Replacements = append(out.Replacements, replacementOf(c, late))
+	for _, c := range f.replacements {
+		out.Replacements = append(out.Replacements, replacementOf(c, diagnoses))
 	}
 	return out
 }
 
 // replacementOf returns the state of a replacement.
-func replacementOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.Replacement {
+func replacementOf(c *karpv1.NodeClaim, diagnoses *diagnoser.Diagnoser) replacement.Replacement {
 	conditions := c.StatusConditions()
 	out := replacement.Replacement{Claim: c.Name, State: replacement.Launching}
-	why, isDoomed := late.WillNotJoin(c)
+	why, isDoomed := diagnoses.WillNotJoin(c)
 	registered, _ := conditions.Find(karpv1.ConditionRegistered)
 	switch {
 	case c.DeletionTimestamp != nil:
@@ -117,7 +117,7 @@ func replacementOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.R
 	return out
 }
 
-// candidateState returns the state of a candidate.
+// candidateState returns the state of a candidate, which is a node that leaves.
 func (f *InFlightMove) candidateState(c *karpv1.NodeClaim) replacement.CandidateState {
 	m, _ := nodestate.MoveOf(c)
 	node := f.nodes[c.Name]
@@ -145,11 +145,11 @@ func (f *InFlightMove) isReady(s replacement.Seen) bool {
 	return ready == s.Wanted
 }
 
-// blocked returns which pod of the leaving nodes cannot be evicted now, or has no ready node to go to; empty if no pod
-// blocks the move. A PodDisruptionBudget that allows no eviction now does not block the move, because the drain waits
-// for it. unbound are the pods that kube-scheduler would leave pending.
-func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
-	lost := unplaced(s, plan, unbound)
+// blocker returns the pod that blocks the move, with the reason: the pod cannot be evicted now, or has no ready node to
+// go to. It is empty if no pod blocks the move. A PodDisruptionBudget that allows no eviction now does not block the
+// move, because the drain waits for it. unbound are the pods that kube-scheduler would leave pending.
+func (f *InFlightMove) blocker(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
+	unplaced := unplacedReasons(s, plan, unbound)
 	for _, c := range f.Leaving {
 		node := f.nodes[c.Name]
 		if node == nil || c.DeletionTimestamp != nil {
@@ -158,8 +158,8 @@ func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound ma
 		// The drain of a drifted node evicts protected pods too, when the claim's terminationGracePeriod ends.
 		evictsProtected := f.Mark.Reason == disruption.Drifted && c.Spec.TerminationGracePeriod != nil
 		for _, pod := range f.Pods[node.Name] {
-			p := nodestate.DrainPod(pod)
-			why := lost[p.ID()]
+			p := nodestate.DrainPodOf(pod)
+			why := unplaced[p.ID()]
 			if p.Protected(now) && !evictsProtected {
 				why = "has the annotation " + karpv1.AnnotationDoNotDisrupt
 			}
@@ -171,36 +171,36 @@ func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound ma
 	return ""
 }
 
-// unplaced returns why pods have no ready node to go to, by "namespace/name".
-func unplaced(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) map[string]string {
-	ready, lost := map[string]bool{}, map[string]string{}
+// unplacedReasons returns, by "namespace/name", why pods have no ready node to go to. Pods with such a node are missing.
+func unplacedReasons(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) map[string]string {
+	ready, reasons := map[string]bool{}, map[string]string{}
 	for i := range s.Nodes {
 		ready[s.Nodes[i].Name] = s.Nodes[i].Initialized && !s.Nodes[i].Leaving
 	}
 	for id := range unbound {
-		lost[id] = "would be left pending by kube-scheduler"
+		reasons[id] = "would be left pending by kube-scheduler"
 	}
 	for i := range plan.Refusals {
-		lost[plan.Refusals[i].Pod] = "fits on no node"
+		reasons[plan.Refusals[i].Pod] = "fits on no node"
 	}
 	for _, p := range plan.Placements {
 		if !ready[p.Node] {
-			lost[p.Pod] = "is planned for a node that is not ready"
+			reasons[p.Pod] = "is planned for a node that is not ready"
 		}
 	}
 	for i := range plan.PlannedNodes {
 		for _, id := range plan.PlannedNodes[i].Pods {
-			lost[id] = "fits on no existing node, only on a node that would be launched"
+			reasons[id] = "fits on no existing node, only on a node that would be launched"
 		}
 	}
-	return lost
+	return reasons
 }
 
 // saving returns the hourly saving of the move: the price of its nodes minus the price of their replacements. It
 // returns false if a price is not known.
 func (f *InFlightMove) saving(types nodestate.TypeMarket) (catalog.Price, bool) {
 	old, ok1 := priceOfClaims(types, f.Leaving)
-	fresh, ok2 := priceOfClaims(types, f.coming)
+	fresh, ok2 := priceOfClaims(types, f.replacements)
 	return old - fresh, ok1 && ok2
 }
 
@@ -208,12 +208,12 @@ func (f *InFlightMove) saving(types nodestate.TypeMarket) (catalog.Price, bool) 
 func priceOfClaims(types nodestate.TypeMarket, claims []*karpv1.NodeClaim) (catalog.Price, bool) {
 	var sum catalog.Price
 	for _, c := range claims {
-		b := nodestate.CostSum{Market: types, Pool: c.Labels[karpv1.LabelNodePool]}
-		b.Add(c)
-		if b.Sum == 0 {
+		cost := nodestate.CostSum{Market: types, Pool: c.Labels[karpv1.LabelNodePool]}
+		cost.Add(c)
+		if cost.Sum == 0 {
 			return 0, false
 		}
-		sum += b.Sum
+		sum += cost.Sum
 	}
 	return sum, true
 }
@@ -227,24 +227,26 @@ func podsByNode(o snapshot.Objects) map[string][]*corev1.Pod {
 	return out
 }
 
-// IsInTurn reports whether the move evicts its pods one after the other, now or soon. It returns false for a move that
-// started longer than nodestate.StaleAfter ago.
-func (f *InFlightMove) IsInTurn(now time.Time) bool {
-	if len(f.Mark.Turns) == 0 || now.Sub(f.Mark.Begun) > nodestate.StaleAfter {
+// EvictsInOrder reports whether the move still has pods that it evicts one after the other. It returns false for a move
+// that started longer than nodestate.StaleAfter ago.
+func (f *InFlightMove) EvictsInOrder(now time.Time) bool {
+	if len(f.Mark.EvictionOrder) == 0 || now.Sub(f.Mark.Started) > nodestate.StaleAfter {
 		return false
 	}
 	return slices.ContainsFunc(f.Leaving, func(c *karpv1.NodeClaim) bool {
 		return c.DeletionTimestamp == nil ||
-			slices.ContainsFunc(f.Pods[c.Status.NodeName], func(p *corev1.Pod) bool { return slices.Contains(f.Mark.Turns, nodestate.PodID(p)) })
+			slices.ContainsFunc(f.Pods[c.Status.NodeName], func(p *corev1.Pod) bool {
+				return slices.Contains(f.Mark.EvictionOrder, nodestate.PodID(p))
+			})
 	})
 }
 
-// Stale returns the names of the nodes that have been leaving for longer than nodestate.StaleAfter.
-func (s *DisruptionInput) Stale() map[string]bool {
-	since := map[string]time.Time{} // by claim
+// StaleNodes returns the names of the nodes that have been leaving for longer than nodestate.StaleAfter.
+func (s *DisruptionInput) StaleNodes() map[string]bool {
+	since := map[string]time.Time{} // by claim: when its move started
 	for _, f := range s.Flights {
 		for _, c := range f.Leaving {
-			since[c.Name] = f.Mark.Begun
+			since[c.Name] = f.Mark.Started
 		}
 	}
 	out := map[string]bool{}

@@ -16,20 +16,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// begin starts a move. It writes the mark to the claims, creates the replacements with create, and taints the nodes, in
-// this order: a plan that sees the nodes tainted then also sees the replacements for their pods. If a step fails, the
+// startMove starts a move. It writes the mark to the claims, creates the replacements with create, and taints the nodes,
+// in this order. So a plan that sees the tainted nodes also sees the replacements for their pods. If a step fails, the
 // next call of Advance undoes the move.
-func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving []*karpv1.NodeClaim,
+func (m *Disruptor) startMove(ctx context.Context, mark nodestate.MoveMark, leaving []*karpv1.NodeClaim,
 	nodes []*corev1.Node, create func(annotations map[string]string) error, now time.Time) error {
 	err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.Put(c, now) })
 	for _, c := range leaving {
-		m.Gate.Note(c.UID, m.Now.Now()) // starting the moves before this one may have taken a while
+		m.Lock.NoteStart(c.UID, m.Now.Now()) // starting the moves before this one may have taken a while
 	}
 	if err != nil {
 		return err
 	}
-	m.Metrics.Moves.Begun.WithLabelValues(string(mark.Reason)).Inc()
-	mark.Count(m.Metrics, leaving)
+	m.Metrics.Moves.Started.WithLabelValues(string(mark.Reason)).Inc()
+	mark.CountStarted(m.Metrics, leaving)
 	m.Log.Info("started to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes,
 		"newNodes", mark.Claims, "pods", mark.Pods,
 		"savingPerHour", mark.Saving, "Nodes", nodeNames(nodes))
@@ -39,17 +39,17 @@ func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving 
 	return onNodes(ctx, m.Objects, nodes, nodestate.CloseNode)
 }
 
-// createReplacements creates the planned NodeClaims with the annotations.
-func (m *Disruptor) createReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) error {
-	for _, created := range m.Claims.CreateReplacements(ctx, machines, annotations) {
+// createReplacements creates the NodeClaims of the planned nodes, with the annotations.
+func (m *Disruptor) createReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) error {
+	for _, created := range m.Claims.CreateReplacements(ctx, planned, annotations) {
 		if created.Err != nil {
 			return created.Err
 		}
-		m.Metrics.Claims.Created.WithLabelValues("disrupted", created.Machine.Pool, "false").Inc()
-		m.Log.Info("created NodeClaim", "NodeClaim", created.Claim.Name, "nodePool", created.Machine.Pool,
+		m.Metrics.Claims.Created.WithLabelValues("disrupted", created.Planned.Pool, "false").Inc()
+		m.Log.Info("created NodeClaim", "NodeClaim", created.Claim.Name, "nodePool", created.Planned.Pool,
 			"move", annotations[nodestate.AnnotationReplaces],
-			"pods", len(created.Machine.Pods), "instanceTypes", nodestate.TypesOf(created.Machine, 5),
-			"pricePerHour", created.Machine.Price().String())
+			"pods", len(created.Planned.Pods), "instanceTypes", nodestate.InstanceTypesOf(created.Planned, 5),
+			"pricePerHour", created.Planned.Price().String())
 	}
 	return nil
 }
@@ -61,14 +61,14 @@ func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.S
 		m.recordWait(f, step)
 		return nil
 	case replacement.Close:
-		return onNodes(ctx, m.Objects, f.open(), nodestate.CloseNode)
+		return onNodes(ctx, m.Objects, f.openNodes(), nodestate.CloseNode)
 	case replacement.Commit:
 		if err := m.commit(ctx, f, now); err != nil {
 			return err
 		}
-		return m.delete(ctx, f, now)
+		return m.deleteClaims(ctx, f, now)
 	case replacement.Delete:
-		return m.delete(ctx, f, now)
+		return m.deleteClaims(ctx, f, now)
 	case replacement.Undo:
 		return m.undo(ctx, f, step, now)
 	case replacement.Done:
@@ -76,8 +76,8 @@ func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.S
 	return nil
 }
 
-// open returns the Nodes of the move that do not have the disrupted taint.
-func (f *InFlightMove) open() []*corev1.Node {
+// openNodes returns the leaving Nodes of the move that do not have the disrupted taint.
+func (f *InFlightMove) openNodes() []*corev1.Node {
 	var out []*corev1.Node
 	for _, n := range f.nodes {
 		if nodestate.IsOpen(n) && n.DeletionTimestamp == nil {
@@ -91,31 +91,31 @@ func (f *InFlightMove) open() []*corev1.Node {
 func (m *Disruptor) commit(ctx context.Context, f *InFlightMove, now time.Time) error {
 	mark := f.Mark
 	mark.Committed = true
-	var left []*karpv1.NodeClaim
+	var uncommitted []*karpv1.NodeClaim
 	for _, c := range f.Leaving {
-		if own, _ := nodestate.MoveOf(c); !own.Committed && c.DeletionTimestamp == nil {
-			left = append(left, c)
+		if current, _ := nodestate.MoveOf(c); !current.Committed && c.DeletionTimestamp == nil {
+			uncommitted = append(uncommitted, c)
 		}
 	}
-	if err := m.onAll(ctx, left, func(c *karpv1.NodeClaim) { mark.Put(c, now) }); err != nil {
+	if err := m.onAll(ctx, uncommitted, func(c *karpv1.NodeClaim) { mark.Put(c, now) }); err != nil {
 		return err
 	}
-	m.History.Moved(now, mark.Reason, left, f.Pods)
+	m.History.RecordMove(now, mark.Reason, uncommitted, f.Pods)
 	for i, c := range f.Leaving {
 		f.Leaving[i] = m.newest.Of(c)
 	}
 	return nil
 }
 
-// delete deletes the claims of a committed move.
-func (m *Disruptor) delete(ctx context.Context, f *InFlightMove, now time.Time) error {
+// deleteClaims deletes the claims of the nodes that leave in a committed move.
+func (m *Disruptor) deleteClaims(ctx context.Context, f *InFlightMove, now time.Time) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
 	for _, c := range f.Leaving {
 		if c.DeletionTimestamp != nil {
 			continue
 		}
-		m.Gate.Note(c.UID, now)
+		m.Lock.NoteStart(c.UID, now)
 		group.Go(func() error { return m.Objects.Delete(ctx, c) })
 	}
 	if err := group.Wait(); err != nil {
@@ -128,39 +128,40 @@ func (m *Disruptor) delete(ctx context.Context, f *InFlightMove, now time.Time) 
 // undo removes the taint from the nodes of a move, deletes the replacements that are not needed, and removes the
 // annotations. Because of this order, a controller that restarts in between can complete the undo.
 func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
-	if err := onNodes(ctx, m.Objects, f.closed(), nodestate.OpenNode); err != nil {
+	if err := onNodes(ctx, m.Objects, f.closedNodes(), nodestate.OpenNode); err != nil {
 		return err
 	}
 	if err := m.deleteReplacements(ctx, f, step, now); err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(f.Leaving), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
-	if err := m.onAll(ctx, left, nodestate.DropReason); err != nil {
+	remaining := slices.DeleteFunc(slices.Clone(f.Leaving), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
+	if err := m.onAll(ctx, remaining, nodestate.DropReason); err != nil {
 		return err
 	}
-	for i, c := range left {
-		left[i] = m.newest.Of(c)
+	for i, c := range remaining {
+		remaining[i] = m.newest.Of(c)
 	}
-	if err := m.onAll(ctx, left, nodestate.DropMove); err != nil {
+	if err := m.onAll(ctx, remaining, nodestate.DropMove); err != nil {
 		return err
 	}
 	for _, c := range f.Leaving {
-		m.Gate.Forget(c.UID)
+		m.Lock.Forget(c.UID)
 	}
 	m.hold(f, step.Reason, now)
 	m.recordUndone(f, step.Reason)
 	return nil
 }
 
-// deleteReplacements deletes the replacements that the step does not keep. For a replacement that joined but did not
-// fit, it first records a failed launch, because the cause cannot be read after the claim is deleted.
+// deleteReplacements deletes the replacements that the step does not keep, and that run no pods of users. For a
+// replacement that joined but did not become fit for pods, it first records the failure: the cause cannot be read after
+// the claim is deleted.
 func (m *Disruptor) deleteReplacements(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
-	for _, c := range f.coming {
+	for _, c := range f.replacements {
 		if c.DeletionTimestamp != nil || slices.Contains(step.Keep, c.Name) || f.isUsed(c, now) {
 			continue
 		}
 		if slices.Contains(step.Unfit, c.Name) {
-			if err := m.Drift.Failed(ctx, c, step.Reason, now); err != nil {
+			if err := m.Drift.RecordFailure(ctx, c, step.Reason, now); err != nil {
 				return err
 			}
 		}
@@ -175,13 +176,13 @@ func (m *Disruptor) deleteReplacements(ctx context.Context, f *InFlightMove, ste
 // isUsed reports whether pods other than DaemonSet pods run on the node of replacement c.
 func (f *InFlightMove) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
 	return c.Status.NodeName != "" && slices.ContainsFunc(f.Pods[c.Status.NodeName], func(pod *corev1.Pod) bool {
-		p := nodestate.DrainPod(pod)
+		p := nodestate.DrainPodOf(pod)
 		return p.MustLeave(now) && !p.Daemon
 	})
 }
 
-// closed returns the Nodes of the move whose disrupted taint has no other cause than the move.
-func (f *InFlightMove) closed() []*corev1.Node {
+// closedNodes returns the leaving Nodes of the move whose disrupted taint has no other cause than the move.
+func (f *InFlightMove) closedNodes() []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range f.Leaving {
 		if c.DeletionTimestamp != nil || c.Annotations[nodestate.AnnotationInterrupted] != "" || !nodestate.ReplacingSince(c).IsZero() {

@@ -16,38 +16,38 @@ import (
 
 // replaceDrifted starts to replace drifted nodes, as many as the budgets allow.
 func (m *Disruptor) replaceDrifted(ctx context.Context, s *DisruptionInput, now time.Time) error {
-	looked := time.Now()
-	moves := m.drifting(ctx, s, now)
-	nodestate.CountEvaluation(m.Metrics, disruption.Drifted, "", looked)
-	return m.BeginAll(ctx, s, disruption.Drifted, moves, now)
+	started := time.Now()
+	moves := m.driftMoves(ctx, s, now)
+	nodestate.CountEvaluation(m.Metrics, disruption.Drifted, "", started)
+	return m.StartAll(ctx, s, disruption.Drifted, moves, now)
 }
 
-// drifting returns the moves that replace drifted nodes now. Moves of static pools need no plan; drifting starts them
-// itself.
-func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.Time) []consolidation.Move {
+// driftMoves returns the moves that replace drifted nodes now. It does not return moves of static pools: these need no
+// plan, and driftMoves starts them itself.
+func (m *Disruptor) driftMoves(ctx context.Context, s *DisruptionInput, now time.Time) []consolidation.Move {
 	granted, others := m.grantDrifted(s)
 	if len(granted) == 0 {
 		return nil
 	}
 	granted = m.refreshStatic(ctx, s, granted, now)
-	moves, later := m.completable(s, consolidation.Replace(m.ConsolidationInput(s, granted), granted), now)
-	m.Staying.Note(stayDriftRoom, slices.Concat(others, later)...)
-	s.release(m.Gate, granted, moves)
+	moves, later := m.completableMoves(s, consolidation.Replace(m.ConsolidationInput(s, granted), granted), now)
+	m.Staying.SetReasons(stayDriftBudget, slices.Concat(others, later)...)
+	s.release(m.Lock, granted, moves)
 	return moves
 }
 
 // grantDrifted returns the drifted nodes to replace now, and reserves their share of the disruption budgets. It also
 // returns why other drifted nodes stay: their budget is used up, or their pods were moved too often.
 func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others []disruption.Stay) {
-	m.Gate.Enter()
-	defer m.Gate.Leave()
-	markLeaving(s.In, s.Flights, s.Claims, m.Gate)
+	m.Lock.Enter()
+	defer m.Lock.Leave()
+	markLeaving(s.In, s.Flights, s.Claims, m.Lock)
 	nodes, stays := disruption.Candidates(s.In, disruption.Drifted)
-	nodes, movedTooOften := m.settled(s, disruption.Drifted, nodes, false)
+	nodes, movedTooOften := m.withinMoveLimits(s, disruption.Drifted, nodes, false)
 	nodestate.CountEligible(m.Metrics, disruption.Drifted, len(nodes))
-	nodes, later := m.inWaves(s, nodes)
-	m.Staying.Note(stayDrifted, slices.Concat(stays, movedTooOften, later)...)
-	m.Staying.Note(stayDriftRoom)
+	nodes, later := m.allowedByWaves(s, nodes)
+	m.Staying.SetReasons(stayDrifted, slices.Concat(stays, movedTooOften, later)...)
+	m.Staying.SetReasons(stayDriftBudget)
 	if len(nodes) == 0 {
 		_, _, rooms := disruption.Grant(s.In, disruption.Drifted, nil)
 		nodestate.CountRooms(m.Metrics, rooms)
@@ -60,24 +60,24 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 	}
 	granted, waiting, rooms := disruption.Grant(s.In, disruption.Drifted, sets)
 	nodestate.CountRooms(m.Metrics, rooms)
-	granted, movedTooOften = m.settled(s, disruption.Drifted, granted, true)
-	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, movedTooOften)...)
-	s.reserve(m.Gate, granted)
+	granted, movedTooOften = m.withinMoveLimits(s, disruption.Drifted, granted, true)
+	m.Staying.SetReasons(stayDriftBudget, slices.Concat(waiting, movedTooOften)...)
+	s.reserve(m.Lock, granted)
 	return granted, slices.Concat(waiting, movedTooOften)
 }
 
-// completable returns the moves that can be completed now, and why other nodes stay. A node stays until the next scan
-// in two cases: the launches of its pool are on hold, or a pod would go to a node that is not ready yet, such as the
+// completableMoves returns the moves that can be completed now, and why other nodes stay. A node stays until the next
+// scan in two cases: the launches of its pool are on hold, or a pod would go to a node that is not ready yet, such as the
 // replacement of an earlier move. A node with a pod that fits on no node is held for a while.
-func (m *Disruptor) completable(s *DisruptionInput, found consolidation.Result,
+func (m *Disruptor) completableMoves(s *DisruptionInput, found consolidation.Result,
 	now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
-	by := nodestate.NodesByName(s.In.Snapshot)
+	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for _, stuck := range found.Stuck {
-		n := by[stuck.Node]
+		n := nodeByName[stuck.Node]
 		if n == nil {
 			continue
 		}
-		if until, why := m.Holds.Held(now, n.Pool); !until.IsZero() {
+		if until, why := m.LaunchBackoff.Held(now, n.Pool); !until.IsZero() {
 			later = append(later, disruption.Stay{
 				Node:   n.Name,
 				Cause:  disruption.InWaves,
@@ -89,22 +89,25 @@ func (m *Disruptor) completable(s *DisruptionInput, found consolidation.Result,
 		m.holdStuck(s.Claims[n.Claim], provisioner.Explain(stuck.Refusal), now)
 	}
 	for _, move := range found.Moves {
-		at := slices.IndexFunc(move.Placements, func(p packing.Placement) bool { return by[p.Node] == nil || !by[p.Node].Initialized })
-		if at < 0 {
+		unready := slices.IndexFunc(move.Placements, func(p packing.Placement) bool {
+			return nodeByName[p.Node] == nil || !nodeByName[p.Node].Initialized
+		})
+		if unready < 0 {
 			moves = append(moves, move)
 			continue
 		}
+		p := move.Placements[unready]
 		for _, name := range move.Nodes {
 			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves,
-				Detail: "pod " + move.Placements[at].Pod + " would move to node " + move.Placements[at].Node + ", which is not ready yet"})
+				Detail: "pod " + p.Pod + " would move to node " + p.Node + ", which is not ready yet"})
 		}
 	}
 	return moves, later
 }
 
-// inWaves returns the drifted nodes that the waves of their pools allow to replace now, and why the other nodes stay. A
-// wave starts after a few canary nodes.
-func (m *Disruptor) inWaves(s *DisruptionInput, nodes []string) (allowed []string, later []disruption.Stay) {
+// allowedByWaves returns the drifted nodes that the waves of their pools allow to replace now, and why the other nodes
+// stay. The first wave of a pool starts after a few canary nodes were replaced.
+func (m *Disruptor) allowedByWaves(s *DisruptionInput, nodes []string) (allowed []string, later []disruption.Stay) {
 	if m.Drift == nil {
 		return nodes, nil
 	}
@@ -116,13 +119,13 @@ func (m *Disruptor) inWaves(s *DisruptionInput, nodes []string) (allowed []strin
 			}
 		}
 	}
-	by, ofPool := nodestate.NodesByName(s.In.Snapshot), map[string][]string{}
+	nodeByName, ofPool := nodestate.NodesByName(s.In.Snapshot), map[string][]string{}
 	for _, name := range nodes {
-		ofPool[by[name].Pool] = append(ofPool[by[name].Pool], name)
+		ofPool[nodeByName[name].Pool] = append(ofPool[nodeByName[name].Pool], name)
 	}
 	for _, pool := range slices.Sorted(maps.Keys(ofPool)) {
-		first, stays := m.Drift.Waves(pool, ofPool[pool], moving[pool])
-		allowed = append(allowed, first...)
+		next, stays := m.Drift.Waves(pool, ofPool[pool], moving[pool])
+		allowed = append(allowed, next...)
 		for _, name := range slices.Sorted(maps.Keys(stays)) {
 			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves, Detail: stays[name]})
 		}
@@ -133,9 +136,9 @@ func (m *Disruptor) inWaves(s *DisruptionInput, nodes []string) (allowed []strin
 // oldestFirst sorts nodes by the time when they drifted, earliest first.
 func (s *DisruptionInput) oldestFirst(nodes []string) {
 	since := map[string]time.Time{}
-	by := nodestate.NodesByName(s.In.Snapshot)
+	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
-		if c, ok := s.Claims[by[name].Claim].StatusConditions().Find(karpv1.ConditionDrifted); ok {
+		if c, ok := s.Claims[nodeByName[name].Claim].StatusConditions().Find(karpv1.ConditionDrifted); ok {
 			since[name] = c.LastTransitionTime.Time
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// recordWait emits an event and logs what the move waits for, once for each reason.
+// recordWait emits an event and logs what the move waits for, unless that is the same as at the last call.
 func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
 	if m.logged[f.Mark.ID] == step.Reason {
 		return
@@ -26,15 +26,15 @@ func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
 	for _, c := range f.Leaving {
 		m.Events.Emit(c, kubeclient.ReasonWaitingReadiness, f.Mark.Summary()+"; the move waits: "+step.Reason)
 	}
-	m.Log.Info("move waits", "move", f.Mark.ID, "cause", step.Reason, "newNodeClaims", f.claimNames())
+	m.Log.Info("move waits", "move", f.Mark.ID, "cause", step.Reason, "newNodeClaims", f.replacementNames())
 }
 
-// recordDone counts, logs and emits events about a completed move, with the saving at the prices of the launched
-// instances.
+// recordDone counts and logs a completed move, and emits events about it. The recorded saving is that at the prices of
+// the launched instances.
 func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
-	reason, took := string(f.Mark.Reason), now.Sub(f.Mark.Begun).Seconds()
+	reason, took := string(f.Mark.Reason), now.Sub(f.Mark.Started).Seconds()
 	m.Metrics.Moves.Ended.WithLabelValues(reason, "done").Inc()
-	m.Metrics.Took.WithLabelValues(reason).Observe(took)
+	m.Metrics.MoveDuration.WithLabelValues(reason).Observe(took)
 	saving, known := f.saving(m.Types)
 	if f.Mark.Saving > 0 && known && saving > 0 {
 		m.Metrics.Saving.WithLabelValues("promised").Add(f.Mark.Saving)
@@ -44,11 +44,11 @@ func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 		nodestate.PodLoss{Claim: c, Reason: strings.ToLower(reason), Pods: f.Mark.Pods / max(f.Mark.Nodes, 1)}.Count(m.Metrics)
 		m.Events.Emit(c, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+f.Mark.Summary())
 	}
-	m.Log.Info("moved", "move", f.Mark.ID, "reason", reason, "Nodes", f.nodeNames(), "newNodeClaims", f.claimNames(), "pods", f.Mark.Pods,
+	m.Log.Info("moved", "move", f.Mark.ID, "reason", reason, "Nodes", f.nodeNames(), "newNodeClaims", f.replacementNames(), "pods", f.Mark.Pods,
 		"promisedPerHour", f.Mark.Saving, "realisedPerHour", saving.Dollars(), "seconds", took)
 }
 
-// recordUndone emits an event and logs why a move was undone.
+// recordUndone counts a move that was undone, logs the reason, and emits events about it.
 func (m *Disruptor) recordUndone(f *InFlightMove, why string) {
 	m.Metrics.Moves.Ended.WithLabelValues(string(f.Mark.Reason), "undone").Inc()
 	decision, kind, found := f.Mark.Decision()
@@ -57,7 +57,7 @@ func (m *Disruptor) recordUndone(f *InFlightMove, why string) {
 		m.Events.Emit(c, kubeclient.ReasonMoveUndone, f.Mark.Summary()+"; the move was undone: "+why)
 	}
 	m.Log.Warn("undid a move", "move", f.Mark.ID, "reason", string(f.Mark.Reason), "cause", why, "Nodes", f.nodeNames(),
-		"newNodeClaims", f.claimNames())
+		"newNodeClaims", f.replacementNames())
 }
 
 // recordStays logs how many nodes stay for each cause, when the counts change. candidates are the nodes that the scan
@@ -67,19 +67,19 @@ func (m *Disruptor) recordStays(stays []disruption.Stay, candidates []string, mo
 	for _, s := range stays {
 		counts[s.Cause]++
 	}
-	left := len(candidates)
+	notMoved := len(candidates)
 	for i := range moves {
-		left -= len(moves[i].Nodes)
+		notMoved -= len(moves[i].Nodes)
 	}
-	if left > 0 {
-		counts[disruption.Worth] = left
+	if notMoved > 0 {
+		counts[disruption.Worth] = notMoved
 	}
-	var text []string
+	var parts []string
 	for _, cause := range slices.Sorted(maps.Keys(counts)) {
-		text = append(text, string(cause)+": "+strconv.Itoa(counts[cause]))
+		parts = append(parts, string(cause)+": "+strconv.Itoa(counts[cause]))
 	}
-	if said := strings.Join(text, ", "); said != m.Search.logged {
-		m.Search.logged = said
-		m.Log.Info("searched all nodes for moves that save money", "moves", len(moves), "nodesThatStay", said)
+	if text := strings.Join(parts, ", "); text != m.Scans.logged {
+		m.Scans.logged = text
+		m.Log.Info("searched all nodes for moves that save money", "moves", len(moves), "nodesThatStay", text)
 	}
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// tripStore persists the records of moved pods as text.
+// tripStore persists trips (disruption.Trips) as text.
 type tripStore interface {
 	Read(ctx context.Context) (string, error)
 	Write(ctx context.Context, text string) error
 }
 
-// MoveHistory records which workloads' pods were moved off which kind of node. From these records it finds the nodes
+// MoveHistory records trips: which workloads' pods were moved off nodes of which shape. From the trips it finds the nodes
 // that must stay, so that the same pods are not moved too often. Its methods may be called concurrently. On a nil
 // receiver they do nothing, and no node must stay.
 type MoveHistory struct {
@@ -35,20 +35,19 @@ type MoveHistory struct {
 
 	mu      sync.Mutex
 	Trips   disruption.Trips // past moves of pods
-	read    bool             // the records of earlier processes were read
-	unsaved bool             // there are records that Store does not have
-	written time.Time        // when the records were last saved
+	read    bool             // the trips of earlier processes were read
+	unsaved bool             // there are trips that Store does not have
+	written time.Time        // when Store was last written, successfully or not
 	logged  string           // the last logged error
 }
 
-// MoveHistoryInterval is the shortest interval between two writes to Store. A crash loses the records since the last
-// write.
+// MoveHistoryInterval is the shortest interval between two writes to Store. A crash loses the trips since the last write.
 const MoveHistoryInterval = 10 * time.Second
 
-// Recall reads the records of earlier processes once, and saves new records. While the earlier records cannot be read,
-// it returns an error, and the caller must not start voluntary disruption: the same pods might be moved again. An error
+// Sync reads the trips of earlier processes, once, and writes new trips to Store. While the earlier trips cannot be read,
+// Sync returns an error, and the caller must not start voluntary disruption: the same pods might be moved again. An error
 // of a write is only logged.
-func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
+func (t *MoveHistory) Sync(ctx context.Context, now time.Time) error {
 	if t == nil {
 		return nil
 	}
@@ -62,11 +61,11 @@ func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 		case err != nil:
 			return err
 		}
-		known, unread := disruption.DecodeTrips(text)
-		if unread > 0 {
-			t.Log.Warn("cannot parse parts of the stored history of moved pods; these parts are dropped", "lines", unread)
+		stored, dropped := disruption.DecodeTrips(text)
+		if dropped > 0 {
+			t.Log.Warn("cannot parse parts of the stored history of moved pods; these parts are dropped", "lines", dropped)
 		}
-		t.Trips, t.read = t.Trips.Add(now, known...), true
+		t.Trips, t.read = t.Trips.Add(now, stored...), true
 	}
 	if !t.unsaved || now.Sub(t.written) < MoveHistoryInterval {
 		return nil
@@ -79,14 +78,15 @@ func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 	}
 	if text := err.Error(); text != t.logged && ctx.Err() == nil {
 		t.logged = text
-		_, hint := loop.SortError(err)
+		_, hint := loop.ClassifyError(err)
 		t.Log.Warn("cannot write the history of moved pods; a restart would lose it", "error", text, "hint", hint)
 	}
 	return nil
 }
 
-// Moved records that the pods of the claims' Nodes leave at now. pods has the pods of all Nodes, by Node name.
-func (t *MoveHistory) Moved(now time.Time, reason disruption.Reason, claims []*karpv1.NodeClaim, pods map[string][]*corev1.Pod) {
+// RecordMove records the trips of a move: the pods of the claims' Nodes leave at now. pods has the pods of all Nodes, by
+// Node name.
+func (t *MoveHistory) RecordMove(now time.Time, reason disruption.Reason, claims []*karpv1.NodeClaim, pods map[string][]*corev1.Pod) {
 	if t == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 		return nil
 	}
 	t.mu.Lock()
-	trips := slices.Concat(t.Trips, s.started(in.Now))
+	trips := slices.Concat(t.Trips, s.uncommittedTrips(in.Now))
 	t.mu.Unlock()
 	traffic := disruption.Traffic{Reason: reason, Pods: map[string]int{}, Limits: map[string]int{}, Together: together, Now: in.Now}
 	for pool, p := range in.Policies {
@@ -130,9 +130,9 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 			traffic.Pods[workload] += n
 		}
 	}
-	by := nodestate.NodesByName(in.Snapshot)
+	nodeByName := nodestate.NodesByName(in.Snapshot)
 	for _, name := range nodes {
-		n := by[name]
+		n := nodeByName[name]
 		if n == nil || s.Claims[n.Claim] == nil {
 			continue
 		}
@@ -148,9 +148,10 @@ type HistoryInput struct {
 	Pods   map[string][]*corev1.Pod     // pods by Node name, see podsByNode
 }
 
-// started returns the trips of moves that are not committed yet. Such trips are recorded on commit, but count from the
-// start of the move. Otherwise two moves that wait for their replacements would each use the rest of the hourly limit.
-func (s HistoryInput) started(now time.Time) []disruption.Trip {
+// uncommittedTrips returns the trips of moves that are not committed yet. Such trips are recorded on commit, but count
+// from the start of the move. Otherwise two moves that wait for their replacements would each use the rest of the hourly
+// limit.
+func (s HistoryInput) uncommittedTrips(now time.Time) []disruption.Trip {
 	var out []disruption.Trip
 	for _, name := range slices.Sorted(maps.Keys(s.Claims)) {
 		c := s.Claims[name]

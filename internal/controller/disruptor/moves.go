@@ -29,33 +29,34 @@ import (
 
 // replacementMaker creates replacement NodeClaims.
 type replacementMaker interface {
-	CreateReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []writer.Created
+	CreateReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []writer.Created
 	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
 }
 
-// Disruptor replaces drifted nodes, and nodes whose pods would cost less elsewhere. It completes the moves that it has
-// started. The replacements are initialized before the first pod is evicted. A move that cannot complete is undone.
+// Disruptor moves pods off drifted nodes, and off nodes whose pods would cost less elsewhere. It completes the moves that
+// it has started. The replacements are initialized before the first pod is evicted. A move that cannot be completed is
+// undone.
 type Disruptor struct {
-	Cluster   nodestate.Snapshots         // reads cluster state from the informers
-	Reader    objectReader                // reads the objects behind the snapshot
-	Market    nodestate.Markets           // offerings of EC2
-	Types     nodestate.TypeMarket        // instance types with their prices
-	Solve     nodestate.Solver            // computes plans
-	Claims    replacementMaker            // creates replacements
-	Ledger    *snapshot.Ledger            // claims created by this process that the cache may not show yet
-	Holds     *poolhealth.LaunchBackoff   // pools whose launches are on hold; shared with the provisioner
-	Objects   loop.ObjectWriter           // writes objects to the API server
-	Diagnoses *diagnoser.Diagnoser        // finds claims that will not join; nil disables this
-	Pods      *nodestate.PodWatch         // when pods last came to nodes and left them
-	Pauses    *loop.Pauses                // pauses of voluntary disruption
-	History   *MoveHistory                // limits how often pods are moved
-	Staying   *DisruptableConditionWriter // shared with Emptiness
-	Gate      *nodestate.DisruptionLock   // shared with Emptiness
-	Batch     *loop.Batch                 // collects requests for the next plan
-	Events    loop.EventRecorder          // emits events
-	Metrics   *metrics.Metrics            // the metrics of this process
-	Log       *slog.Logger                // the log of this process
-	Now       loop.Clock                  // the clock; nil uses time.Now
+	Cluster       nodestate.Snapshots         // reads cluster state from the informers
+	Reader        objectReader                // reads the objects behind the snapshot
+	Market        nodestate.Markets           // offerings of EC2
+	Types         nodestate.TypeMarket        // instance types with their prices
+	Solve         nodestate.Solver            // computes plans
+	Claims        replacementMaker            // creates replacements
+	Ledger        *snapshot.Ledger            // claims created by this process that the cache may not show yet
+	LaunchBackoff *poolhealth.LaunchBackoff   // pools whose launches are on hold; shared with the provisioner
+	Objects       loop.ObjectWriter           // writes objects to the API server
+	Diagnoses     *diagnoser.Diagnoser        // finds claims that will not join; nil disables this
+	Pods          *nodestate.PodWatch         // when pods last came to nodes and left them
+	Pauses        *loop.Pauses                // pauses of voluntary disruption
+	History       *MoveHistory                // limits how often pods are moved
+	Staying       *DisruptableConditionWriter // shared with Emptiness
+	Lock          *nodestate.DisruptionLock   // shared with Emptiness
+	Batch         *loop.Batch                 // collects requests for the next plan
+	Events        loop.EventRecorder          // emits events
+	Metrics       *metrics.Metrics            // the metrics of this process
+	Log           *slog.Logger                // the log of this process
+	Now           loop.Clock                  // the clock; nil uses time.Now
 
 	// Drift limits which drifted nodes may be replaced now; nil: only the budgets limit them.
 	Drift *driftcheck.Reconciler
@@ -68,14 +69,14 @@ type Disruptor struct {
 	blocked map[string]blockage     // by ID of the move
 	logged  map[string]string       // by ID of the move: the logged reason why it waits
 	strays  map[types.UID]time.Time // by Node: since when it is tainted without a known cause
-	Search  searching               // state of the scans for moves; the zero value means no scan yet
+	Scans   scanState               // state of the scans for moves; the zero value means no scan yet
 }
 
-// holding excludes a claim from moves for a while.
+// holding excludes a claim from moves until a time.
 type holding struct {
 	until time.Time // end of the exclusion
 	cause string    // why the last move was undone
-	times int       // consecutive moves of this claim that were undone
+	times int       // number of consecutive moves of the claim that were undone
 }
 
 // blockage is why a move cannot continue.
@@ -86,12 +87,12 @@ type blockage struct {
 
 // Intervals of the loop.
 const (
-	advanceEvery = time.Second      // between two steps of the moves in flight
-	searchEvery  = 10 * time.Second // shortest time between two scans for new moves
-	searchLeast  = 5 * time.Minute  // longest time between two scans whose input is the same
-	searchShare  = 4                // the next scan starts at least this many durations of a scan after the start of that scan
-	HoldFirst    = 2 * time.Minute  // how long the nodes of an undone move are excluded; it doubles each further time
-	HoldMost     = time.Hour        // longest exclusion
+	advanceInterval   = time.Second      // between two steps of the moves in flight
+	minSearchInterval = 10 * time.Second // shortest time between the starts of two scans for new moves
+	maxSearchInterval = 5 * time.Minute  // longest time between two scans whose input is the same
+	searchPauseFactor = 4                // time between the starts of two scans is at least this many times the duration of the first
+	FirstHold         = 2 * time.Minute  // how long the nodes of an undone move are excluded; it doubles each further time
+	MaxHold           = time.Hour        // longest exclusion
 )
 
 // Start runs the loop until ctx ends.
@@ -99,7 +100,7 @@ func (m *Disruptor) Start(ctx context.Context) error {
 	for _, kind := range []string{nodestate.KindSingle, nodestate.KindMulti} {
 		m.Metrics.Timeouts.WithLabelValues(kind).Add(0) // creates the series, so that alerts can refer to it
 	}
-	ticker := time.NewTicker(advanceEvery)
+	ticker := time.NewTicker(advanceInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -108,16 +109,16 @@ func (m *Disruptor) Start(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		m.logError(m.Advance(ctx))
-		m.logError(m.Look(ctx))
+		m.logError(m.Search(ctx))
 	}
 }
 
-// logError counts and logs an error, unless the next pass fixes it by reading the objects again.
+// logError counts and logs an error, unless the next pass fixes the error because it reads the objects again.
 func (m *Disruptor) logError(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
-	if next, hint := loop.SortError(err); next != kubeclient.Reread && next != kubeclient.Gone {
+	if next, hint := loop.ClassifyError(err); next != kubeclient.Reread && next != kubeclient.Gone {
 		m.Metrics.Failures.WithLabelValues("moves", string(next)).Inc()
 		m.Log.Error("cannot move pods off nodes", "error", err.Error(), "hint", hint)
 	}
@@ -135,11 +136,11 @@ func (m *Disruptor) Advance(ctx context.Context) error {
 	flights := m.flights(objects)
 	m.Metrics.Active.Set(float64(len(flights)))
 	m.forget(objects, flights)
-	errs := []error{m.clear(ctx, objects, now)}
+	errs := []error{m.clearStrays(ctx, objects, now)}
 	if len(flights) == 0 {
 		return errors.Join(errs...)
 	}
-	seen, err := m.see(ctx, flights, objects, now)
+	seen, err := m.nextInputs(ctx, flights, objects, now)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
@@ -170,30 +171,31 @@ func (m *Disruptor) flights(o snapshot.Objects) []*InFlightMove {
 	return out
 }
 
-// see returns the input of replacement.Next for each move. It computes a plan only if a move with ready replacements
-// depends on whether its pods can be placed.
-func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot.Objects, now time.Time) ([]replacement.Seen, error) {
+// nextInputs returns the input of replacement.Next for each move. It computes a plan only if a revocable move has all its
+// replacements ready: then the next step depends on whether the move's pods can be placed.
+func (m *Disruptor) nextInputs(ctx context.Context, flights []*InFlightMove, o snapshot.Objects,
+	now time.Time) ([]replacement.Seen, error) {
 	seen := make([]replacement.Seen, len(flights))
-	isDue := false
+	needsPlan := false
 	paused := m.Pauses.Current(ctx, now)
-	w := userIntent{policies: nodestate.PoliciesOf(o, paused.Wanted(), now), kept: nodestate.KeptOf(o)}
+	intent := userIntent{policies: nodestate.PoliciesOf(o, paused.Requested(), now), kept: nodestate.KeptNodes(o)}
 	for i, f := range flights {
-		seen[i] = f.seen(m.Diagnoses)
+		seen[i] = f.nextInput(m.Diagnoses) // Obsolete is set if the mark of the move is unreadable
 		if slices.ContainsFunc(seen[i].Replacements, func(c replacement.Replacement) bool { return !c.Joined.IsZero() }) {
-			seen[i].FitWithin = loop.FitWithin(o.Claims, f.coming)
+			seen[i].FitWithin = loop.FitWithin(o.Claims, f.replacements)
 		}
-		if seen[i].Off == "" {
-			seen[i].Off = m.off(f, w)
+		if seen[i].Obsolete == "" {
+			seen[i].Obsolete = m.obsoleteReason(f, intent)
 		}
-		isDue = isDue || seen[i].Revocable() && f.isReady(seen[i])
+		needsPlan = needsPlan || seen[i].Revocable() && f.isReady(seen[i])
 	}
-	if !isDue {
+	if !needsPlan {
 		return seen, nil
 	}
 	market := m.Market.Market(now)
 	if why := missingInput(paused, market); why != "" {
 		for i := range flights {
-			seen[i].Blocked, seen[i].BlockedSince = why, now // BlockedSince is now, so the move waits and is not undone
+			seen[i].Blocked, seen[i].BlockedSince = why, now // a move that is blocked only since now waits, and is not undone
 		}
 		return seen, nil
 	}
@@ -205,17 +207,17 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot
 	if len(s.Pods) > 0 {
 		plan = m.Solve(s, market)
 	}
-	unbound := unboundOf(flights, seen, s, plan)
+	unbound := unschedulablePods(flights, seen, s, plan)
 	for i, f := range flights {
 		if f.isReady(seen[i]) {
-			seen[i].Blocked, seen[i].BlockedSince = m.block(f, f.blocked(s, plan, unbound, now), now)
+			seen[i].Blocked, seen[i].BlockedSince = m.recordBlockage(f, f.blocker(s, plan, unbound, now), now)
 		}
 	}
 	return seen, nil
 }
 
-// missingInput returns which input of a decision is missing: after a start, or while an API does not answer. It is
-// empty if no input is missing.
+// missingInput returns which input of a decision is missing, for example after a start of the process or while an API
+// does not answer. It is empty if no input is missing.
 func missingInput(paused loop.PauseState, market catalog.Market) string {
 	switch {
 	case market == nil:
@@ -226,15 +228,15 @@ func missingInput(paused loop.PauseState, market catalog.Market) string {
 	return ""
 }
 
-// unboundOf returns the pods, of moves whose replacements are ready, that kube-scheduler could not schedule.
-// kube-scheduler does not know the plan.
-func unboundOf(flights []*InFlightMove, seen []replacement.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
-	var nodes, turns []string
+// unschedulablePods returns pods that kube-scheduler would leave pending, at most one for each leaving node. Only moves
+// whose replacements are all ready count. kube-scheduler does not know the plan, so it may choose other nodes.
+func unschedulablePods(flights []*InFlightMove, seen []replacement.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
+	var nodes, order []string
 	for i, f := range flights {
 		if !f.isReady(seen[i]) {
 			continue
 		}
-		turns = append(turns, f.Mark.Turns...)
+		order = append(order, f.Mark.EvictionOrder...)
 		for _, c := range f.Leaving {
 			if n := f.nodes[c.Name]; n != nil && c.DeletionTimestamp == nil {
 				nodes = append(nodes, n.Name)
@@ -242,15 +244,14 @@ func unboundOf(flights []*InFlightMove, seen []replacement.Seen, s cluster.Snaps
 		}
 	}
 	out := map[string]bool{}
-	for _, id := range consolidation.Unschedulable(s, plan, nodes, turns) {
+	for _, id := range consolidation.Unschedulable(s, plan, nodes, order) {
 		out[id] = true
 	}
 	return out
 }
 
-// block records since when something blocks the move, and returns the cause and that time. An empty cause removes the
-// record.
-func (m *Disruptor) block(f *InFlightMove, cause string, now time.Time) (string, time.Time) {
+// recordBlockage records what blocks the move and since when, and returns both. An empty cause removes the record.
+func (m *Disruptor) recordBlockage(f *InFlightMove, cause string, now time.Time) (string, time.Time) {
 	if cause == "" {
 		delete(m.blocked, f.Mark.ID)
 		return "", time.Time{}
@@ -297,19 +298,19 @@ func (m *Disruptor) forget(o snapshot.Objects, flights []*InFlightMove) {
 	}
 }
 
-// hold excludes the nodes of a move that was undone from moves for a while.
+// hold excludes from moves, for a while, the nodes of a move that was undone.
 func (m *Disruptor) hold(f *InFlightMove, why string, now time.Time) {
 	if m.held == nil {
 		m.held = map[types.UID]holding{}
 	}
 	for _, c := range f.Leaving {
 		h := m.held[c.UID]
-		if now.Sub(h.until) > HoldMost { // the last exclusion ended long ago
+		if now.Sub(h.until) > MaxHold { // the last exclusion ended long ago
 			h.times = 0
 		}
 		h.times++
 		h.cause = why
-		h.until = now.Add(min(HoldFirst<<min(h.times-1, 10), HoldMost))
+		h.until = now.Add(min(FirstHold<<min(h.times-1, 10), MaxHold))
 		m.held[c.UID] = h
 	}
 }
@@ -324,19 +325,19 @@ func (f *InFlightMove) nodeNames() string {
 	return strings.Join(out, ",")
 }
 
-// claimNames returns the names of the replacements, for logs.
-func (f *InFlightMove) claimNames() string {
+// replacementNames returns the names of the replacements' NodeClaims, for logs.
+func (f *InFlightMove) replacementNames() string {
 	var out []string
-	for _, c := range f.coming {
+	for _, c := range f.replacements {
 		out = append(out, c.Name)
 	}
 	return strings.Join(out, ",")
 }
 
-// holdStuck excludes a node from moves for a while, because a pod of it cannot be placed.
+// holdStuck excludes the claim's node from moves for a while, because its pods cannot be moved. why is the cause.
 func (m *Disruptor) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim != nil {
 		m.hold(&InFlightMove{Leaving: []*karpv1.NodeClaim{claim}}, why, now)
-		m.Gate.Forget(claim.UID)
+		m.Lock.Forget(claim.UID)
 	}
 }

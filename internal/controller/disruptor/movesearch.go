@@ -21,14 +21,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// searching is the state of the scans for moves.
-type searching struct {
-	Next   time.Time // earliest time of the next scan
-	last   uint64    // fingerprint of the input of the last scan; 0: the next scan is not skipped
-	full   time.Time // time of the last scan
-	logged string    // the last logged counts of nodes that stay
+// scanState is the state of the scans for moves.
+type scanState struct {
+	Next      time.Time // earliest time of the next scan
+	lastInput uint64    // fingerprint of the input of the last scan; 0: the next scan is not skipped
+	lastTime  time.Time // time of the last scan
+	logged    string    // the last logged counts of nodes that stay
 
-	steady consolidation.ChurnDetector // measures how often pods come and go
+	churn consolidation.ChurnDetector // measures how often pods come and go
 
 	deadlocks time.Time // when deadlocks were last counted
 }
@@ -41,20 +41,21 @@ type DisruptionInput struct {
 	Claims  map[string]*karpv1.NodeClaim // NodeClaims by name
 	Flights []*InFlightMove              // moves in flight; empty if there are none
 	pods    map[string][]*corev1.Pod     // pods by Node name; nil until needed
-	// steady: no pod has come or gone for a while. restless: pods come and go frequently. See
+	// lowChurn is true if no pod has come or gone for a while, and highChurn if pods come and go frequently. See
 	// consolidation.ChurnDetector.
-	steady, restless bool
+	lowChurn, highChurn bool
 }
 
-// Look searches for moves and starts them: first of drifted nodes, then of nodes whose pods cost less elsewhere.
-func (m *Disruptor) Look(ctx context.Context) error {
+// Search searches for moves and starts them: first of drifted nodes, then of nodes whose pods cost less elsewhere. It
+// does nothing before m.Scans.Next.
+func (m *Disruptor) Search(ctx context.Context) error {
 	now := m.Now.Now()
-	if now.Before(m.Search.Next) {
+	if now.Before(m.Scans.Next) {
 		return nil
 	}
-	m.Search.Next = now.Add(searchEvery)
+	m.Scans.Next = now.Add(minSearchInterval)
 	defer loop.Working(ctx, loop.LoopSearch, "").End()
-	if err := errors.Join(m.History.Recall(ctx, now), m.Holds.Recall(ctx)); err != nil {
+	if err := errors.Join(m.History.Sync(ctx, now), m.LaunchBackoff.Recall(ctx)); err != nil {
 		return err
 	}
 	s, err := m.ReadInput(ctx, now)
@@ -64,7 +65,7 @@ func (m *Disruptor) Look(ctx context.Context) error {
 	if err != nil || s == nil {
 		return err
 	}
-	return m.Save(ctx, now)
+	return m.SearchSavings(ctx, now)
 }
 
 // ReadInput reads the input of a scan. It returns nil until the offerings of EC2 are known, and while there are no
@@ -82,16 +83,16 @@ func (m *Disruptor) ReadInput(ctx context.Context, now time.Time) (*DisruptionIn
 	if err != nil {
 		return nil, err
 	}
-	snapshot.Pools = m.Holds.Marked(snapshot.Pools, now)
+	snapshot.Pools = m.LaunchBackoff.MarkHeld(snapshot.Pools, now)
 	b := nodestate.ReadRecords(objects, m.Pods, m.Pauses.Current(ctx, now), now)
 	out := &DisruptionInput{market: market, objects: objects, Claims: b.Claims, In: disruption.Input{
-		Snapshot: snapshot, Policies: b.Policies, Records: b.Records(snapshot), Drifted: map[string]string{}, Now: now,
+		Snapshot: snapshot, Policies: b.Policies, Records: b.ForNodes(snapshot), Drifted: map[string]string{}, Now: now,
 	}}
 	if len(snapshot.Pods) > 0 {
 		out.In.Plan = m.Solve(snapshot, market)
 	}
 	out.Flights = m.flights(objects)
-	markLeaving(out.In, out.Flights, out.Claims, m.Gate)
+	markLeaving(out.In, out.Flights, out.Claims, m.Lock)
 	for i := range snapshot.Nodes {
 		n := &snapshot.Nodes[i]
 		claim := b.Claims[n.Claim]
@@ -111,14 +112,14 @@ func (m *Disruptor) ReadInput(ctx context.Context, now time.Time) (*DisruptionIn
 }
 
 // markLeaving marks the nodes that are already leaving, and excludes their replacements from disruption.
-func markLeaving(in disruption.Input, flights []*InFlightMove, claims map[string]*karpv1.NodeClaim, gate *nodestate.DisruptionLock) {
-	going, made := map[string]bool{}, map[string]bool{}
+func markLeaving(in disruption.Input, flights []*InFlightMove, claims map[string]*karpv1.NodeClaim, lock *nodestate.DisruptionLock) {
+	isLeaving, isReplacement := map[string]bool{}, map[string]bool{} // by name of the claim
 	for _, f := range flights {
 		for _, c := range f.Leaving {
-			going[c.Name] = true
+			isLeaving[c.Name] = true
 		}
-		for _, c := range f.coming {
-			made[c.Name] = true
+		for _, c := range f.replacements {
+			isReplacement[c.Name] = true
 		}
 	}
 	for i := range in.Snapshot.Nodes {
@@ -127,50 +128,51 @@ func markLeaving(in disruption.Input, flights []*InFlightMove, claims map[string
 		if !ok || claims[n.Claim] == nil {
 			continue
 		}
-		r.Going = r.Going || going[n.Claim] || gate.Going(claims[n.Claim].UID, in.Now)
-		if made[n.Claim] {
-			r.Held, r.HeldCause = in.Now.Add(searchEvery), "a move is about to bring pods to this node"
+		r.Going = r.Going || isLeaving[n.Claim] || lock.IsChosen(claims[n.Claim].UID, in.Now)
+		if isReplacement[n.Claim] {
+			r.Held, r.HeldCause = in.Now.Add(minSearchInterval), "a move is about to bring pods to this node"
 		}
 		in.Records[n.Name] = r
 	}
 }
 
-// settled returns the nodes whose pods may be moved again, and why the other nodes stay. If together is true, all
-// returned nodes can leave at once; otherwise each node is judged alone.
-func (m *Disruptor) settled(s *DisruptionInput, reason disruption.Reason, nodes []string, together bool) ([]string, []disruption.Stay) {
+// withinMoveLimits returns the nodes whose pods have not been moved too often, and why the other nodes stay. If together
+// is true, all returned nodes can leave at once; otherwise each node is judged alone.
+func (m *Disruptor) withinMoveLimits(s *DisruptionInput, reason disruption.Reason, nodes []string,
+	together bool) ([]string, []disruption.Stay) {
 	if s.pods == nil {
 		s.pods = podsByNode(s.objects)
 	}
 	stays := m.History.Stays(s.In, reason, nodes, HistoryInput{s.Claims, s.pods}, together)
-	stay := map[string]bool{}
-	for _, one := range stays {
-		stay[one.Node] = true
+	mustStay := map[string]bool{}
+	for _, stay := range stays {
+		mustStay[stay.Node] = true
 	}
-	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return stay[name] }), stays
+	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return mustStay[name] }), stays
 }
 
 // countDeadlocks sets the metric of the objects that block the draining of nodes until a user fixes them. It does so at
-// most every deadlocksEvery.
+// most every deadlockInterval.
 func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
-	if now.Sub(m.Search.deadlocks) < deadlocksEvery {
+	if now.Sub(m.Scans.deadlocks) < deadlockInterval {
 		return
 	}
-	m.Search.deadlocks = now
+	m.Scans.deadlocks = now
 	for kind, n := range snapshot.Deadlocks(o.Blockers(now)) {
 		m.Metrics.Deadlocks.WithLabelValues(string(kind)).Set(float64(n))
 	}
 }
 
-// deadlocksEvery is how often deadlocks are counted.
-const deadlocksEvery = time.Minute
+// deadlockInterval is how often deadlocks are counted.
+const deadlockInterval = time.Minute
 
 // notWorthMoving returns the candidates that are in none of the moves, as nodes that stay because their disruption
 // would not save enough.
 func notWorthMoving(nodes []string, moves []consolidation.Move) []disruption.Stay {
-	goes := nodestate.NodesOfMoves(moves)
+	isMoved := nodestate.NodesOfMoves(moves)
 	var out []disruption.Stay
 	for _, name := range nodes {
-		if !goes[name] {
+		if !isMoved[name] {
 			out = append(out, disruption.Stay{Node: name, Cause: disruption.Worth})
 		}
 	}
@@ -179,122 +181,121 @@ func notWorthMoving(nodes []string, moves []consolidation.Move) []disruption.Sta
 
 // withRoom returns the nodes of pools whose budgets allow one more disruption to save money, and why the other nodes
 // stay. Moves of the other nodes could not be started, so the scan ignores these nodes.
-func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (some []string, stays []disruption.Stay) {
-	full, by := map[string]disruption.Room{}, nodestate.NodesByName(s.In.Snapshot)
+func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (allowed []string, stays []disruption.Stay) {
+	full, nodeByName := map[string]disruption.Room{}, nodestate.NodesByName(s.In.Snapshot)
 	for _, room := range rooms {
 		if room.Nodes == 0 {
 			full[room.Pool] = room
 		}
 	}
 	for _, name := range nodes {
-		if room, ok := full[by[name].Pool]; ok {
+		if room, ok := full[nodeByName[name].Pool]; ok {
 			stays = append(stays, disruption.Stay{Node: name, Cause: disruption.Budgeted, Detail: room.Budget, Until: room.Until})
 		} else {
-			some = append(some, name)
+			allowed = append(allowed, name)
 		}
 	}
-	return some, stays
+	return allowed, stays
 }
 
-// Save searches for moves that save money and starts them. The scan of all nodes holds no lock; Choose revalidates the
-// found moves before they start.
-func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
-	looked := time.Now()
+// SearchSavings searches for moves that save money and starts them. Because the scan of all nodes holds no lock,
+// StartConfirmed revalidates the found moves before they start.
+func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
+	started := time.Now()
 	s, err := m.ReadInput(ctx, now)
 	if err != nil || s == nil {
 		return err
 	}
 	nodes, stays := disruption.Candidates(s.In, disruption.Underutilized)
-	nodes, movedTooOften := m.settled(s, disruption.Underutilized, nodes, false)
+	nodes, movedTooOften := m.withinMoveLimits(s, disruption.Underutilized, nodes, false)
 	nodestate.CountEligible(m.Metrics, disruption.Underutilized, len(nodes))
 	_, _, rooms := disruption.Grant(s.In, disruption.Underutilized, nil)
 	nodestate.CountRooms(m.Metrics, rooms)
 	nodes, full := s.withRoom(nodes, rooms)
-	m.Staying.Note(staySaving, slices.Concat(stays, movedTooOften, full)...)
+	m.Staying.SetReasons(staySaving, slices.Concat(stays, movedTooOften, full)...)
 	m.logError(m.Staying.Write(ctx, s.In.Snapshot, s.Claims, now))
 	m.countDeadlocks(s.objects, now)
-	m.Search.steady.Observe(s.In.Snapshot, now)
-	s.steady, s.restless = m.Search.steady.IsLow(now), m.Search.steady.IsHigh(now)
-	mark := s.fingerprint(nodes)
-	if slices.ContainsFunc(s.Flights, func(f *InFlightMove) bool { return f.IsInTurn(now) }) {
-		return nil // leaving nodes reduce the room that a move would need; the recorded reasons to stay remain valid
+	m.Scans.churn.Observe(s.In.Snapshot, now)
+	s.lowChurn, s.highChurn = m.Scans.churn.IsLow(now), m.Scans.churn.IsHigh(now)
+	input := s.fingerprint(nodes)
+	if slices.ContainsFunc(s.Flights, func(f *InFlightMove) bool { return f.EvictsInOrder(now) }) {
+		return nil // the pods still to be evicted need the room that a new move would use; the recorded reasons to stay remain valid
 	}
-	if len(nodes) == 0 || mark == m.Search.last && now.Sub(m.Search.full) < searchLeast {
-		nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, looked)
+	if len(nodes) == 0 || input == m.Scans.lastInput && now.Sub(m.Scans.lastTime) < maxSearchInterval {
+		nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, started)
 		return nil
 	}
-	started := time.Now()
+	scanStart := time.Now()
 	found := consolidation.Find(m.ConsolidationInput(s, nodes))
-	took := time.Since(started)
-	m.Metrics.Search.Observe(took.Seconds())
-	m.Search.Next = now.Add(max(searchEvery, searchShare*took))
-	m.Search.last, m.Search.full = mark, now
-	nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, looked)
+	took := time.Since(scanStart)
+	m.Metrics.ScanDuration.Observe(took.Seconds())
+	m.Scans.Next = now.Add(max(minSearchInterval, searchPauseFactor*took))
+	m.Scans.lastInput, m.Scans.lastTime = input, now
+	nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, started)
 	if found.Waits {
 		return nil // the recorded reasons to stay remain valid
 	}
 	nodestate.CountWeighed(m.Metrics, s.In, found)
 	m.recordStays(stays, nodes, found.Moves)
-	m.Staying.Note(stayWorth, notWorthMoving(nodes, found.Moves)...)
-	m.Staying.Note(staySavingRoom)
+	m.Staying.SetReasons(stayWorth, notWorthMoving(nodes, found.Moves)...)
+	m.Staying.SetReasons(staySavingBudget)
 	if len(found.Moves) == 0 {
 		return nil
 	}
-	m.Search.last = 0
-	return m.Choose(ctx, found.Moves)
+	m.Scans.lastInput = 0
+	return m.StartConfirmed(ctx, found.Moves)
 }
 
-// Choose starts the moves that the budgets allow, if they are still valid.
-func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) error {
+// StartConfirmed starts those of the moves that the budgets allow and that are still valid.
+func (m *Disruptor) StartConfirmed(ctx context.Context, moves []consolidation.Move) error {
 	now := m.Now.Now()
 	s, err := m.ReadInput(ctx, now)
 	if err != nil || s == nil {
 		return err
 	}
-	s.steady, s.restless = m.Search.steady.IsLow(now), m.Search.steady.IsHigh(now)
+	s.lowChurn, s.highChurn = m.Scans.churn.IsLow(now), m.Scans.churn.IsHigh(now)
 	nodes, granted := m.grantMoves(s, moves)
 	var confirmed []consolidation.Move
 	if len(granted) > 0 {
 		confirmed = consolidation.Revalidate(m.ConsolidationInput(s, nodes), granted).Moves
 	}
 	nodestate.CountInvalid(m.Metrics, moves, loop.SetOf(nodes), granted, confirmed)
-	s.release(m.Gate, granted, confirmed)
+	s.release(m.Lock, granted, confirmed)
 	if len(confirmed) == 0 {
 		m.holdBest(s, moves, loop.SetOf(granted), now)
 	}
-	return m.BeginAll(ctx, s, disruption.Underutilized, confirmed, now)
+	return m.StartAll(ctx, s, disruption.Underutilized, confirmed, now)
 }
 
-// holdBest takes the best move that the budgets allow, and excludes its nodes from moves for a while. moves has the
-// best move first. holdBest is called if revalidation confirmed no move: otherwise each scan would find the same move
-// again.
+// holdBest excludes from moves, for a while, the nodes of the first move that the budgets allow. moves has the best move
+// first. holdBest is called if revalidation confirmed no move. Without it, each scan would find the same move again.
 func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, granted map[string]bool, now time.Time) {
-	by := nodestate.NodesByName(s.In.Snapshot)
+	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for i := range moves {
 		if slices.ContainsFunc(moves[i].Nodes, func(name string) bool { return !granted[name] }) {
 			continue
 		}
 		var claims []*karpv1.NodeClaim
 		for _, name := range moves[i].Nodes {
-			claims = append(claims, s.Claims[by[name].Claim])
+			claims = append(claims, s.Claims[nodeByName[name].Claim])
 		}
 		m.hold(&InFlightMove{Leaving: claims}, "its move is no longer valid on revalidation", now)
 		return
 	}
 }
 
-// grantMoves returns the nodes that may be disrupted, and the nodes of the moves that the budgets allow. It reserves
-// the budgets for the latter.
+// grantMoves returns the nodes that may be disrupted, and the nodes of the moves that the budgets allow. It reserves the
+// granted nodes.
 func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (nodes, granted []string) {
-	m.Gate.Enter()
-	defer m.Gate.Leave()
-	markLeaving(s.In, s.Flights, s.Claims, m.Gate)
+	m.Lock.Enter()
+	defer m.Lock.Leave()
+	markLeaving(s.In, s.Flights, s.Claims, m.Lock)
 	nodes, _ = disruption.Candidates(s.In, disruption.Underutilized)
-	nodes, _ = m.settled(s, disruption.Underutilized, nodes, false)
-	may := loop.SetOf(nodes)
+	nodes, _ = m.withinMoveLimits(s, disruption.Underutilized, nodes, false)
+	isCandidate := loop.SetOf(nodes)
 	var sets [][]string
 	for _, move := range moves {
-		if !slices.ContainsFunc(move.Nodes, func(n string) bool { return !may[n] }) {
+		if !slices.ContainsFunc(move.Nodes, func(n string) bool { return !isCandidate[n] }) {
 			sets = append(sets, move.Nodes)
 		}
 	}
@@ -302,32 +303,32 @@ func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (
 	var rooms []disruption.Room
 	granted, waiting, rooms = disruption.Grant(s.In, disruption.Underutilized, sets)
 	nodestate.CountRooms(m.Metrics, rooms)
-	granted, movedTooOften = m.settled(s, disruption.Underutilized, granted, true)
-	m.Staying.Note(staySavingRoom, slices.Concat(waiting, movedTooOften)...)
-	s.reserve(m.Gate, granted)
+	granted, movedTooOften = m.withinMoveLimits(s, disruption.Underutilized, granted, true)
+	m.Staying.SetReasons(staySavingBudget, slices.Concat(waiting, movedTooOften)...)
+	s.reserve(m.Lock, granted)
 	return nodes, granted
 }
 
-// reserve reserves the nodes, which use up their share of the disruption budgets. The caller must hold the lock.
+// reserve records the nodes as chosen, so that they count against the disruption budgets. The caller must hold the lock.
 func (s *DisruptionInput) reserve(lock *nodestate.DisruptionLock, nodes []string) {
-	by := nodestate.NodesByName(s.In.Snapshot)
+	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
-		lock.Reserve(s.Claims[by[name].Claim].UID)
+		lock.Reserve(s.Claims[nodeByName[name].Claim].UID)
 	}
 }
 
 // release drops the reservations of the nodes that are in none of the moves.
 func (s *DisruptionInput) release(lock *nodestate.DisruptionLock, nodes []string, moves []consolidation.Move) {
-	goes := nodestate.NodesOfMoves(moves)
-	by := nodestate.NodesByName(s.In.Snapshot)
+	isMoved := nodestate.NodesOfMoves(moves)
+	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
-		if !goes[name] {
-			lock.Forget(s.Claims[by[name].Claim].UID)
+		if !isMoved[name] {
+			lock.Forget(s.Claims[nodeByName[name].Claim].UID)
 		}
 	}
 }
 
-// ConsolidationInput returns the input of consolidation with these candidates.
+// ConsolidationInput returns the input of consolidation. nodes are the candidates.
 func (m *Disruptor) ConsolidationInput(s *DisruptionInput, nodes []string) consolidation.Input {
 	out := consolidation.Input{
 		Snapshot:    disruption.WithoutVacant(s.In),
@@ -336,14 +337,14 @@ func (m *Disruptor) ConsolidationInput(s *DisruptionInput, nodes []string) conso
 		Rules:       map[string]consolidation.Rule{},
 		MaxRemovals: map[string]int{},
 		SpotToSpot:  m.SpotToSpot,
-		Stale:       s.Stale(),
-		LowChurn:    s.steady,
-		HighChurn:   s.restless,
+		Stale:       s.StaleNodes(),
+		LowChurn:    s.lowChurn,
+		HighChurn:   s.highChurn,
 		OneAtATime:  true,
 	}
-	by := nodestate.NodesByName(s.In.Snapshot)
+	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
-		n := by[name]
+		n := nodeByName[name]
 		price, _ := priceOfClaims(m.Types, []*karpv1.NodeClaim{s.Claims[n.Claim]})
 		out.Nodes[name] = consolidation.Candidate{Price: price, Cost: s.In.Records[name].Cost}
 	}
@@ -357,75 +358,75 @@ func (m *Disruptor) ConsolidationInput(s *DisruptionInput, nodes []string) conso
 	return out
 }
 
-// BeginAll starts the moves one after another. It skips moves that need a launch that is on hold. An error ends only
-// its own move and is logged; BeginAll always returns nil.
-func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason disruption.Reason,
+// StartAll starts the moves one after another. It skips moves that need a launch that is on hold. After an error, which
+// is logged, it continues with the next move. It always returns nil.
+func (m *Disruptor) StartAll(ctx context.Context, s *DisruptionInput, reason disruption.Reason,
 	moves []consolidation.Move, now time.Time) error {
-	byName := map[string]*corev1.Node{}
+	objectByName := map[string]*corev1.Node{}
 	for _, n := range s.objects.Nodes {
-		byName[n.Name] = n
+		objectByName[n.Name] = n
 	}
-	by, usualJoin := nodestate.NodesByName(s.In.Snapshot), loop.UsualJoin(s.objects.Claims)
+	nodeByName, usualJoin := nodestate.NodesByName(s.In.Snapshot), loop.UsualJoin(s.objects.Claims)
 	for _, move := range moves {
-		if !m.Holds.Allows(move.PlannedNodes, now) {
-			s.release(m.Gate, move.Nodes, nil)
+		if !m.LaunchBackoff.Admit(move.PlannedNodes, now) {
+			s.release(m.Lock, move.Nodes, nil)
 			continue
 		}
 		var claims []*karpv1.NodeClaim
 		var nodes []*corev1.Node
 		for _, name := range move.Nodes {
-			claim := m.newest.Of(s.Claims[by[name].Claim])
+			claim := m.newest.Of(s.Claims[nodeByName[name].Claim])
 			claims = append(claims, claim)
-			if node := byName[claim.Status.NodeName]; snapshot.IsNodeOf(claim, node) {
+			if node := objectByName[claim.Status.NodeName]; snapshot.IsNodeOf(claim, node) {
 				nodes = append(nodes, node)
 			}
 		}
 		mark := nodestate.MoveMark{
-			ID:     nodestate.MoveID(claims, now),
-			Reason: reason,
-			Begun:  now.UTC(),
-			Nodes:  len(claims),
-			Claims: len(move.PlannedNodes),
-			Pods:   move.Pods,
-			Turns:  move.EvictionOrder,
+			ID:            nodestate.MoveID(claims, now),
+			Reason:        reason,
+			Started:       now.UTC(),
+			Nodes:         len(claims),
+			Claims:        len(move.PlannedNodes),
+			Pods:          move.Pods,
+			EvictionOrder: move.EvictionOrder,
 		}
 		if reason == disruption.Underutilized {
-			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usualJoin).Seconds()))
+			mark.Saving, mark.PaybackSeconds = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usualJoin).Seconds()))
 		}
-		m.logError(m.begin(ctx, mark, claims, nodes,
+		m.logError(m.startMove(ctx, mark, claims, nodes,
 			func(a map[string]string) error { return m.createReplacements(ctx, move.PlannedNodes, a) }, now))
 	}
 	return nil
 }
 
-// fingerprint returns a hash of the input of a scan: candidates, nodes, pods, prices and churn. If it is equal, a scan
-// would find the same moves.
+// fingerprint returns a hash of the input of a scan: candidates, nodes, pods, prices and churn. Scans with equal
+// fingerprints find the same moves.
 func (s *DisruptionInput) fingerprint(nodes []string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(fingerprintSeed)
-	text := func(parts ...string) {
+	add := func(parts ...string) {
 		for _, p := range parts {
 			_, _ = h.WriteString(p)
 			_ = h.WriteByte(0)
 		}
 	}
-	text(nodes...)
-	text(strconv.FormatBool(s.steady), strconv.FormatBool(s.restless))
+	add(nodes...)
+	add(strconv.FormatBool(s.lowChurn), strconv.FormatBool(s.highChurn))
 	for i := range s.In.Snapshot.Nodes {
 		n := &s.In.Snapshot.Nodes[i]
-		text(n.Name, strconv.FormatBool(n.Leaving), strconv.FormatBool(n.Initialized))
+		add(n.Name, strconv.FormatBool(n.Leaving), strconv.FormatBool(n.Initialized))
 		for k := range n.Pods {
-			text(n.Pods[k].UID)
+			add(n.Pods[k].UID)
 		}
 	}
 	for i := range s.In.Snapshot.Pods {
-		text(s.In.Snapshot.Pods[i].UID)
+		add(s.In.Snapshot.Pods[i].UID)
 	}
 	for _, class := range slices.Sorted(maps.Keys(s.market)) {
-		text(class)
+		add(class)
 		for _, t := range s.market[class].Types {
 			for _, o := range t.Offerings {
-				text(o.Price.String(), strconv.FormatBool(o.Available))
+				add(o.Price.String(), strconv.FormatBool(o.Available))
 			}
 		}
 	}

@@ -13,43 +13,43 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// refreshStatic starts to replace the drifted nodes that belong to static pools, each by one additional node of its
-// pool. It returns the other nodes. If limits.nodes leaves no room for an additional node, the drifted node is held for
-// a while.
+// refreshStatic starts to replace those of the drifted nodes that belong to static pools. Each is replaced by one
+// additional node of its pool. If limits.nodes leaves no room for an additional node, the drifted node is held for a
+// while. refreshStatic returns the nodes of other pools.
 func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes []string, now time.Time) (others []string) {
-	pools, claims := map[string]*karpv1.NodePool{}, map[string]int{}
+	pools, claimCounts := map[string]*karpv1.NodePool{}, map[string]int{}
 	for _, p := range s.objects.Pools {
 		pools[p.Name] = p
 	}
 	for _, c := range s.objects.Claims {
-		claims[c.Labels[karpv1.LabelNodePool]]++
+		claimCounts[c.Labels[karpv1.LabelNodePool]]++
 	}
-	by := nodestate.NodesByName(s.In.Snapshot)
+	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
-		pool := pools[by[name].Pool]
-		claim := s.Claims[by[name].Claim]
+		pool := pools[nodeByName[name].Pool]
+		claim := s.Claims[nodeByName[name].Claim]
 		switch {
 		case pool == nil || pool.Spec.Replicas == nil:
 			others = append(others, name)
 			continue
-		case nodestate.NodeLimit(pool) != nil && claims[pool.Name] >= *nodestate.NodeLimit(pool):
+		case nodestate.NodeLimit(pool) != nil && claimCounts[pool.Name] >= *nodestate.NodeLimit(pool):
 			m.holdStuck(claim, "limits.nodes of its NodePool leaves no room for its replacement", now)
 			continue
-		case !m.Holds.Allows([]packing.PlannedNode{{Pool: pool.Name}}, now):
-			m.Gate.Forget(claim.UID)
+		case !m.LaunchBackoff.Admit([]packing.PlannedNode{{Pool: pool.Name}}, now):
+			m.Lock.Forget(claim.UID)
 			continue // launches of its pool are on hold, which the pool's status reports
 		}
-		claims[pool.Name]++
+		claimCounts[pool.Name]++
 		leaving := []*karpv1.NodeClaim{m.newest.Of(claim)}
 		mark := nodestate.MoveMark{
-			ID:     nodestate.MoveID(leaving, now),
-			Reason: disruption.Drifted,
-			Begun:  now.UTC(),
-			Nodes:  1,
-			Claims: 1,
-			Pods:   len(by[name].Pods),
+			ID:      nodestate.MoveID(leaving, now),
+			Reason:  disruption.Drifted,
+			Started: now.UTC(),
+			Nodes:   1,
+			Claims:  1,
+			Pods:    len(nodeByName[name].Pods),
 		}
-		m.logError(m.begin(ctx, mark, leaving, s.nodesOf(leaving), func(a map[string]string) error {
+		m.logError(m.startMove(ctx, mark, leaving, s.nodesOf(leaving), func(a map[string]string) error {
 			created, err := m.Claims.CreateStaticReplacement(ctx, pool.Name, a)
 			if err == nil {
 				m.Metrics.Claims.Created.WithLabelValues("disrupted", pool.Name, "false").Inc()

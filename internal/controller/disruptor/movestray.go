@@ -13,14 +13,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// StrayAfter is how long a Node must have been tainted without a known cause before the taint is removed. The wait is
-// needed because the cause may have been written a moment ago, and the cache may not show it yet.
+// StrayAfter is how long a Node must have been tainted without a known cause before the taint is removed. Before that,
+// the cause may be missing only because the cache does not show it yet.
 const StrayAfter = time.Minute
 
-// clear removes the disrupted taint from Nodes that no move or deletion drains, and the DisruptionReason condition from
-// their claims. Such Nodes exist in two cases: a move was undone before the cache showed the taint, or another
-// controller was uninstalled during a move.
-func (m *Disruptor) clear(ctx context.Context, o snapshot.Objects, now time.Time) error {
+// clearStrays removes the disrupted taint from Nodes that nothing drains, and the DisruptionReason condition from their
+// claims. Such Nodes exist in two cases: a move was undone before the cache showed the taint, or another controller was
+// uninstalled during a move.
+func (m *Disruptor) clearStrays(ctx context.Context, o snapshot.Objects, now time.Time) error {
 	claims := map[string]*karpv1.NodeClaim{} // by provider ID
 	for _, c := range o.Claims {
 		if nodestate.IsServed(c.Spec.NodeClassRef) && c.Status.ProviderID != "" {
@@ -32,7 +32,7 @@ func (m *Disruptor) clear(ctx context.Context, o snapshot.Objects, now time.Time
 	var marked []*karpv1.NodeClaim
 	for _, n := range o.Nodes {
 		claim := claims[n.Spec.ProviderID]
-		if claim == nil || !snapshot.IsNodeOf(claim, n) || n.DeletionTimestamp != nil || !isStray(n, claim) || m.Gate.Going(claim.UID, now) {
+		if claim == nil || !snapshot.IsNodeOf(claim, n) || n.DeletionTimestamp != nil || !isStray(n, claim) || m.Lock.IsChosen(claim.UID, now) {
 			continue
 		}
 		since, known := m.strays[n.UID]
@@ -63,6 +63,6 @@ func (m *Disruptor) clear(ctx context.Context, o snapshot.Objects, now time.Time
 // isStray reports whether the Node is tainted or its claim has a DisruptionReason, although nothing drains the Node.
 func isStray(n *corev1.Node, claim *karpv1.NodeClaim) bool {
 	_, hasReason := claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
-	return (!nodestate.IsOpen(n) || hasReason) && claim.DeletionTimestamp == nil && !nodestate.IsOnItsWayOut(claim) &&
+	return (!nodestate.IsOpen(n) || hasReason) && claim.DeletionTimestamp == nil && !nodestate.IsLeaving(claim) &&
 		claim.Annotations[nodestate.AnnotationInterrupted] == ""
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// off returns why the move must be undone: the user's settings no longer allow it, its nodes are no longer drifted, or
-// it would no longer save money. The result is empty if the move may continue.
-func (m *Disruptor) off(f *InFlightMove, w userIntent) string {
+// obsoleteReason returns why the move must be undone: the user's settings no longer allow the move, one of its nodes is
+// no longer drifted, or the move would no longer save money. The result is empty if the move may continue.
+func (m *Disruptor) obsoleteReason(f *InFlightMove, intent userIntent) string {
 	for _, c := range f.Leaving {
 		if c.DeletionTimestamp != nil {
 			continue
 		}
-		why := w.against(c, f.Mark.Reason)
+		why := intent.forbiddenBy(c, f.Mark.Reason)
 		if why == "" && f.Mark.Reason == disruption.Drifted {
-			why = w.driftsNoMore(m.Drift, c)
+			why = intent.driftEnded(m.Drift, c)
 		}
 		if why != "" {
 			return why
@@ -27,11 +27,11 @@ func (m *Disruptor) off(f *InFlightMove, w userIntent) string {
 	return ""
 }
 
-// driftsNoMore returns why the claim's node must no longer be replaced for drift; empty if it must still be replaced.
-func (w userIntent) driftsNoMore(drift *driftcheck.Reconciler, c *karpv1.NodeClaim) string {
+// driftEnded returns why the claim's node must no longer be replaced for drift; empty if it must still be replaced.
+func (u userIntent) driftEnded(drift *driftcheck.Reconciler, c *karpv1.NodeClaim) string {
 	pool := c.Labels[karpv1.LabelNodePool]
-	switch held := drift.Held(pool); {
-	case w.policies[pool].ObserveDrift:
+	switch held := drift.HoldReason(pool); {
+	case u.policies[pool].ObserveDrift:
 		return "NodePool " + pool + " only observes drift now"
 	case held != "":
 		return held
@@ -47,18 +47,18 @@ type userIntent struct {
 	kept     map[string]string            // by Node: the annotation that forbids its disruption
 }
 
-// against returns which setting forbids disrupting the claim's node for the reason; empty if none does.
-func (w userIntent) against(c *karpv1.NodeClaim, reason disruption.Reason) string {
+// forbiddenBy returns which setting forbids disrupting the claim's node for the reason; empty if no setting does.
+func (u userIntent) forbiddenBy(c *karpv1.NodeClaim, reason disruption.Reason) string {
 	pool := c.Labels[karpv1.LabelNodePool]
-	p, known := w.policies[pool]
-	wrong, isForbidden := p.Forbidden(reason)
-	switch kept := w.kept[c.Status.NodeName]; {
+	p, known := u.policies[pool]
+	problem, isForbidden := p.Forbidden(reason)
+	switch kept := u.kept[c.Status.NodeName]; {
 	case p.Paused != "":
 		return "NodePool " + pool + " was paused: " + p.Paused
 	case kept != "":
 		return "node " + c.Status.NodeName + " is kept by " + kept
 	case isForbidden:
-		return "NodePool " + pool + " no longer allows the move: " + wrong.String()
+		return "NodePool " + pool + " no longer allows the move: " + problem.String()
 	case known && reason == disruption.Underutilized && (p.After == nil || !p.Method.Allows(reason)):
 		return "NodePool " + pool + " no longer allows disruption to save money"
 	}

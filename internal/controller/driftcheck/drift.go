@@ -47,17 +47,17 @@ type Reconciler struct {
 	Objects driftWriter         // writes objects to the API server
 	// Authority is the cluster's certificate authority in base64. Drift hashes include it.
 	Authority string
-	// Reserves is true if capacity reservations are compared too.
-	Reserves bool
-	Breaker  loop.Breaker       // limits how many nodes may drift at once because of a change in AWS; zero: the defaults of package drift
-	Events   loop.EventRecorder // emits events
-	Metrics  *metrics.Metrics   // the metrics of this process
-	Log      *slog.Logger       // the log of this process
-	Now      loop.Clock         // the clock; nil uses time.Now
+	// ComparesReservations is true if capacity reservations are compared too.
+	ComparesReservations bool
+	Breaker              loop.Breaker       // limits how many nodes may drift at once because of a change in AWS
+	Events               loop.EventRecorder // emits events
+	Metrics              *metrics.Metrics   // the metrics of this process
+	Log                  *slog.Logger       // the log of this process
+	Now                  loop.Clock         // the clock; nil uses time.Now
 
 	failures  loop.Backoff
 	instances map[string]ec2.Instance // by provider ID
-	listed    time.Time               // when EC2 last listed the instances
+	listed    time.Time               // when instances was last read from EC2
 
 	mu    sync.Mutex
 	last  map[string]poolDrift                // by pool: result of the last pass
@@ -66,22 +66,22 @@ type Reconciler struct {
 
 // Timing of the loop.
 const (
-	driftEvery  = 5 * time.Second                             // between two passes
-	DriftListed = time.Minute                                 // maximum age of the list of instances
-	DriftSoak   = time.Minute                                 // how long a node must be initialized to count as fit for pods
-	youngFor    = 2*lifecycle.RegistrationTimeout + DriftSoak // how long a new claim may take to become fit for pods
+	driftInterval = 5 * time.Second                            // between two passes
+	MaxListAge    = time.Minute                                // maximum age of the list of instances
+	FitAfter      = time.Minute                                // how long a node must have been initialized to count as fit for pods
+	maxYoungAge   = 2*lifecycle.RegistrationTimeout + FitAfter // how long a new claim may take to become fit for pods
 )
 
 // Start runs the loop until ctx ends.
 func (d *Reconciler) Start(ctx context.Context) error {
-	ticker := time.NewTicker(driftEvery)
+	ticker := time.NewTicker(driftInterval)
 	defer ticker.Stop()
 	for {
 		if err := d.Pass(ctx, d.Now.Now()); err != nil && !errors.Is(err, context.Canceled) {
-			next, hint := loop.SortError(err)
+			next, hint := loop.ClassifyError(err)
 			if next != kubeclient.Reread && next != kubeclient.Gone {
 				d.Metrics.Failures.WithLabelValues("drift", string(next)).Inc()
-				if _, isNews := d.failures.Fail(d.Now.Now(), "drift", awserr.Lasting(err)); isNews {
+				if _, isNews := d.failures.Fail(d.Now.Now(), "drift", awserr.StableText(err)); isNews {
 					d.Log.Error("cannot check for drift", "error", err.Error(), "hint", hint)
 				}
 			}
@@ -100,7 +100,7 @@ func (d *Reconciler) Start(ctx context.Context) error {
 func (d *Reconciler) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopDrift, "").End()
 	// 1. read
-	listErr := d.list(ctx, now)
+	listErr := d.listInstances(ctx, now)
 	seen, err := d.read(ctx, now)
 	if err != nil {
 		return err
@@ -118,17 +118,17 @@ func (d *Reconciler) Pass(ctx context.Context, now time.Time) error {
 	d.last = pools
 	d.mu.Unlock()
 	// 3. act, 4. report
-	errs := []error{listErr, d.remember(ctx, seen, pools)}
+	errs := []error{listErr, d.writeClasses(ctx, seen, pools)}
 	for _, pool := range seen.pools {
 		errs = append(errs, d.write(ctx, pools[pool.Name], now))
 	}
-	d.measure(pools)
+	d.setMetrics(pools)
 	return errors.Join(errs...)
 }
 
-// list refreshes the instances if the last listing is too old. While EC2 does not answer, the last listing is used.
-func (d *Reconciler) list(ctx context.Context, now time.Time) error {
-	if now.Sub(d.listed) < DriftListed {
+// listInstances reads d.instances from EC2 if they are too old. While EC2 does not answer, the old ones are used.
+func (d *Reconciler) listInstances(ctx context.Context, now time.Time) error {
+	if now.Sub(d.listed) < MaxListAge {
 		return nil
 	}
 	all, err := d.Fleet.Instances(ctx)
@@ -148,8 +148,8 @@ type driftSeen struct {
 	classes  map[string]*awsv1.EC2NodeClass   // by name
 	claims   map[string][]*karpv1.NodeClaim   // by pool: claims that have an instance and are not being deleted
 	ready    map[string]bool                  // provider IDs of ready Nodes
-	ofPool   map[string]drift.Made            // by pool: hash and parts of its present spec
-	ofClass  map[string]drift.Made            // by class: hash and parts of its present spec
+	ofPool   map[string]drift.Origin          // by pool: hash and parts of its present spec
+	ofClass  map[string]drift.Origin          // by class: hash and parts of its present spec
 	types    map[string]map[string]typeOffers // by pool and instance type; the inner map is nil if the offerings are not known now
 	settings map[string]driftSettings         // by pool: its drift settings
 }
@@ -157,8 +157,8 @@ type driftSeen struct {
 // read reads the input of a pass.
 func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error) {
 	seen := driftSeen{
-		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, ofPool: map[string]drift.Made{},
-		ofClass: map[string]drift.Made{}, types: map[string]map[string]typeOffers{}, settings: map[string]driftSettings{},
+		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, ofPool: map[string]drift.Origin{},
+		ofClass: map[string]drift.Origin{}, types: map[string]map[string]typeOffers{}, settings: map[string]driftSettings{},
 	}
 	var pools karpv1.NodePoolList
 	var classes awsv1.EC2NodeClassList
@@ -174,24 +174,24 @@ func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error)
 	}
 	for i := range classes.Items {
 		class := &classes.Items[i]
-		made, err := conversion.ClassMade(class, d.Authority)
+		origin, err := conversion.CurrentClassFields(class, d.Authority)
 		if err != nil {
 			return seen, err
 		}
-		seen.classes[class.Name], seen.ofClass[class.Name] = class, made
+		seen.classes[class.Name], seen.ofClass[class.Name] = class, origin
 	}
 	for i := range pools.Items {
 		pool := &pools.Items[i]
 		if !canDrift(pool, seen.classes) {
 			continue
 		}
-		made, err := conversion.PoolMade(pool)
+		origin, err := conversion.CurrentPoolFields(pool)
 		if err != nil {
 			return seen, err
 		}
-		seen.pools, seen.ofPool[pool.Name] = append(seen.pools, pool), made
+		seen.pools, seen.ofPool[pool.Name] = append(seen.pools, pool), origin
 		seen.settings[pool.Name] = driftSettingsOf(pool, now)
-		seen.types[pool.Name] = d.offered(seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name], pool.Name, now)
+		seen.types[pool.Name] = d.offersByType(seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name], pool.Name, now)
 	}
 	slices.SortFunc(seen.pools, func(a, b *karpv1.NodePool) int { return compareNames(a, b) })
 	for i := range claims.Items {
@@ -215,7 +215,7 @@ func canDrift(pool *karpv1.NodePool, classes map[string]*awsv1.EC2NodeClass) boo
 	return class != nil && class.DeletionTimestamp == nil
 }
 
-// compareNames sorts objects by name. No two objects may have the same name.
+// compareNames compares objects by name, for sorting. No two objects may have the same name.
 func compareNames(a, b client.Object) int {
 	if a.GetName() < b.GetName() {
 		return -1
@@ -256,33 +256,34 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
 	return nil
 }
 
-// stamp writes the hashes of the pool and the class, with the present hash version, to a claim that lacks them. It
-// takes the hashes of the present configuration, unless the claim already drifts. Karpenter does the same.
+// stamp writes the hashes of the pool and the class, with the present hash version, to a claim that lacks them. The
+// hashes are those of the present configuration, unless the claim already drifts. Karpenter does the same.
 func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftSeen) error {
-	ofPool, ofClass := conversion.MadeFrom(claim, pool)
+	ofPool, ofClass := conversion.RecordedFields(claim, pool)
 	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]
 	_, drifts := claim.StatusConditions().Find(karpv1.ConditionDrifted)
-	wantPool, wantClass := restamped(ofPool, nowPool, drifts), restamped(ofClass, nowClass, drifts)
+	wantPool, wantClass := originToWrite(ofPool, nowPool, drifts), originToWrite(ofClass, nowClass, drifts)
 	if wantPool == nil && wantClass == nil {
 		return nil
 	}
-	_, err := d.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { conversion.Stamp(c, wantPool, wantClass) })
+	_, err := d.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { conversion.SetRecordedFields(c, wantPool, wantClass) })
 	if err != nil && kubeclient.WhatNext(err) == kubeclient.Gone {
 		return nil
 	}
 	return err
 }
 
-// restamped returns the hash and parts to write to a claim; nil: nothing must be written. onClaim is what the claim has
-// now, present belongs to the present configuration. A claim that drifts keeps its hash, so that it still drifts.
-func restamped(onClaim, present drift.Made, drifts bool) *drift.Made {
+// originToWrite returns the hash and parts to write to a claim, or nil if nothing must be written. onClaim is the origin
+// that the claim has now, and present is that of the present configuration. A claim that drifts keeps its hash, so that
+// it still drifts.
+func originToWrite(onClaim, present drift.Origin, drifts bool) *drift.Origin {
 	switch {
 	case present.Stamp.Version == "":
 		return nil
 	case onClaim.Stamp.Version != present.Stamp.Version && !drifts:
 		return &present
 	case onClaim.Stamp.Version != present.Stamp.Version:
-		return &drift.Made{Stamp: drift.Stamp{Hash: onClaim.Stamp.Hash, Version: present.Stamp.Version}}
+		return &drift.Origin{Stamp: drift.Stamp{Hash: onClaim.Stamp.Hash, Version: present.Stamp.Version}}
 	case onClaim.Stamp == present.Stamp && onClaim.Parts == nil:
 		return &present
 	}

@@ -22,17 +22,17 @@ import (
 
 // poolDrift is the result of a pass for a pool.
 type poolDrift struct {
-	pool     *karpv1.NodePool
-	class    *awsv1.EC2NodeClass      // the node class of the pool
-	settings driftSettings            // the drift settings of the pool
-	nodes    []nodeDrift              // sorted by name of the claim
-	hold     drift.Hold               // the mass drift, if there is one
-	isHeld   bool                     // the breaker is open, and the user has not allowed this mass drift
-	state    string                   // short hash of the objects that the selectors found in AWS
-	still    string                   // message of an open breaker that cannot be evaluated now, because AWS has not answered; else empty
-	proven   map[string]bool          // by target: more nodes with this target are fit than have failed
-	failed   map[string]drift.Failure // by target: failures of the targets that are in use
-	back     []drift.Setback          // images of the class that are not used, because their nodes failed
+	pool           *karpv1.NodePool
+	class          *awsv1.EC2NodeClass      // the node class of the pool
+	settings       driftSettings            // the drift settings of the pool
+	nodes          []nodeDrift              // sorted by name of the claim
+	hold           drift.Hold               // the mass drift, if there is one
+	isHeld         bool                     // the breaker is open, and the user has not allowed this mass drift
+	state          string                   // short hash of the objects that the selectors found in AWS
+	unresolvedHold string                   // message of an open breaker that cannot be evaluated now for lack of data; else empty
+	proven         map[string]bool          // by target: more nodes with this target are fit than have failed
+	failed         map[string]drift.Failure // by target: failures of the targets that are in use
+	setbacks       []drift.Setback          // images of the class that are not used, because their nodes failed
 }
 
 // nodeDrift is the result of a pass for a node.
@@ -42,7 +42,7 @@ type nodeDrift struct {
 	unknown   bool            // EC2 has not reported the state of the instance
 	undecided []drift.Reason  // reasons for which it cannot be decided now whether the node drifts
 	target    string          // identifies the configuration from which a replacement would be made
-	fit       bool            // the node has been ready for pods for DriftSoak
+	fit       bool            // the node is fit for pods: it is ready, and has been initialized for FitAfter
 	young     bool            // the node may still become fit
 }
 
@@ -50,14 +50,14 @@ type nodeDrift struct {
 type driftSettings struct {
 	disruption.Policy
 	allowed string // token of the mass drift that the user has allowed
-	wrong   string // the setting that cannot be parsed; it blocks replacements. Empty: all settings are valid
+	problem string // the setting that cannot be parsed, which blocks replacements; empty: all settings are valid
 }
 
 // driftSettingsOf returns the drift settings of the pool at now.
 func driftSettingsOf(pool *karpv1.NodePool, now time.Time) driftSettings {
 	out := driftSettings{Policy: nodestate.PolicyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[nodestate.AnnotationDriftAllow])}
-	if p, is := out.Forbidden(disruption.Drifted); is {
-		out.wrong = p.String()
+	if problem, isForbidden := out.Forbidden(disruption.Drifted); isForbidden {
+		out.problem = problem.String()
 	}
 	return out
 }
@@ -65,8 +65,8 @@ func driftSettingsOf(pool *karpv1.NodePool, now time.Time) driftSettings {
 // typeOffers are the zones and capacity types in which an instance type is offered, regardless of shortages.
 type typeOffers []catalog.Offering
 
-// offered returns the offerings of a class in a pool by instance type; nil until EC2 has answered.
-func (d *Reconciler) offered(class *awsv1.EC2NodeClass, pool string, now time.Time) map[string]typeOffers {
+// offersByType returns the offerings of a class in a pool, by instance type; nil until EC2 has answered.
+func (d *Reconciler) offersByType(class *awsv1.EC2NodeClass, pool string, now time.Time) map[string]typeOffers {
 	market, ok := d.Market.Catalog(class, now)
 	if !ok {
 		return nil
@@ -79,8 +79,8 @@ func (d *Reconciler) offered(class *awsv1.EC2NodeClass, pool string, now time.Ti
 	return out
 }
 
-// has reports whether a node with the labels could be launched. A node launched as reserved may also be replaced with
-// an on-demand node.
+// has reports whether there is an offering for a node with these labels. For a node that was launched as reserved, an
+// on-demand offering counts too.
 func (t typeOffers) has(labels map[string]string) bool {
 	capacityType := labels[karpv1.LabelCapacityType]
 	return slices.ContainsFunc(t, func(o catalog.Offering) bool {
@@ -106,9 +106,9 @@ func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time)
 	hold, trips := drift.Trip(judged, found, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
 	out.hold, out.isHeld = hold, trips && out.settings.allowed != hold.Token && !out.settings.ObserveDrift
 	if !trips && !out.settings.ObserveDrift && isUndecided(out) {
-		out.still = openBreaker(pool)
+		out.unresolvedHold = openBreakerMessage(pool)
 	}
-	failures := d.FailedOf(pool, now)
+	failures := d.CurrentFailures(pool, now)
 	fit := map[string]int{}
 	for _, n := range out.nodes {
 		if n.fit && len(n.verdicts) == 0 {
@@ -123,20 +123,20 @@ func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time)
 		out.proven[n.target] = fit[n.target] > len(f.Claims)
 	}
 	memory := MemoryOf(class)
-	_, out.back = memory.Use(memory.Refound(ImagesIn(class)), class.Generation)
+	_, out.setbacks = memory.Use(memory.SelectedImages(ImagesIn(class)), class.Generation)
 	return out
 }
 
-// isWaiting reports whether a mass drift of the pool waits for the user's approval. The approval is for the state that
-// was found in AWS when the wait began, or for a later one. If the selectors find the earlier resources again, the wait
-// ends, and the next mass drift is a new one. The state is stored on the pool, so that a restarted process knows it.
+// isWaiting reports whether a mass drift of the pool waits for the user's approval. The wait continues if AWS still has
+// the state in which it began, or has changed once more. It ends if the selectors find the earlier resources again; the
+// next mass drift then needs a new approval. The state is stored on the pool, so that a restarted process knows it.
 func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) bool {
 	before := pool.Annotations[nodestate.AnnotationDriftState]
-	return before != "" && (before == state || len(selectionsOf(class).Outside(selectedBy(class))) > 0)
+	return before != "" && (before == state || len(storedSelections(class).Outside(currentSelections(class))) > 0)
 }
 
-// openBreaker returns the message of the mass drift that waits for the user's approval; empty if none waits.
-func openBreaker(pool *karpv1.NodePool) string {
+// openBreakerMessage returns the message of the mass drift that waits for the user's approval; empty if none waits.
+func openBreakerMessage(pool *karpv1.NodePool) string {
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
 	if pool.Annotations[nodestate.AnnotationDriftState] == "" || c.Reason != karpv1.ReasonMassDriftHeld {
 		return ""
@@ -144,8 +144,8 @@ func openBreaker(pool *karpv1.NodePool) string {
 	return c.Message
 }
 
-// isUndecided reports whether it cannot be decided now if nodes with the condition Drifted still drift. That is the
-// case if the class does not find its security groups or subnets, or if EC2 has not reported the state of an instance.
+// isUndecided reports whether it is unknown now whether the nodes with the condition Drifted still drift: the class does
+// not find its security groups or subnets, or data about the instance of such a node is missing.
 func isUndecided(p poolDrift) bool {
 	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
 		return true
@@ -158,68 +158,69 @@ func isUndecided(p poolDrift) bool {
 
 // judgeNode evaluates one node of a pool.
 func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {
-	ofPool, ofClass := conversion.MadeFrom(claim, pool)
+	ofPool, ofClass := conversion.RecordedFields(claim, pool)
 	instance, known := d.instances[claim.Status.ProviderID]
 	n := drift.Node{
 		Claim: claim.Name, Labels: claim.Labels, Age: now.Sub(claim.CreationTimestamp.Time), Pool: ofPool, Class: ofClass,
 		Image: claim.Status.ImageID, Known: known, Groups: instance.SecurityGroups, Subnet: instance.SubnetID,
 		Placement: claim.Labels[awsv1.LabelPlacementGroupID],
 	}
-	if d.Reserves {
+	if d.ComparesReservations {
 		n.Reservation = instance.Reservation.ID
 	}
-	w := d.desiredFor(seen, pool, claim)
-	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, w), unknown: !known, undecided: drift.Unknown(n, w)}
+	desired := d.desiredFor(seen, pool, claim)
+	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, desired), unknown: !known, undecided: drift.Unknown(n, desired)}
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	image, _ := ami.For(offerings.ImagesOf(class), claim.Labels)
 	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))
 	initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
-	out.young = claim.DeletionTimestamp == nil && n.Age < youngFor
-	out.fit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= DriftSoak &&
+	out.young = claim.DeletionTimestamp == nil && n.Age < maxYoungAge
+	out.fit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= FitAfter &&
 		seen.ready[claim.Status.ProviderID]
 	return out
 }
 
-// desiredFor returns the configuration that a node with the claim's labels should have now. The claim's own class is
-// used. If the pool names another class, the node drifts anyway, because the pool's hash differs.
+// desiredFor returns the configuration that a node with the claim's labels should have now. It uses the class that the
+// claim names. If the pool now names another class, the node drifts anyway, because the pool's hash differs.
 func (d *Reconciler) desiredFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Desired {
-	w := drift.Desired{
+	desired := drift.Desired{
 		PoolName:  pool.Name,
 		ClassName: claim.Spec.NodeClassRef.Name,
 		Pool:      seen.ofPool[pool.Name],
 		Ignored:   seen.settings[pool.Name].IgnoreDrift,
 	}
 	for _, r := range pool.Spec.Template.Spec.Requirements {
-		w.Requirements = append(w.Requirements, requirements.Requirement{
+		desired.Requirements = append(desired.Requirements, requirements.Requirement{
 			Key: conversion.StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
 	}
 	class := seen.classes[claim.Spec.NodeClassRef.Name]
 	if class == nil || class.DeletionTimestamp != nil {
-		return w
+		return desired
 	}
-	w.Class = seen.ofClass[class.Name]
+	desired.Class = seen.ofClass[class.Name]
 	if offered := seen.types[pool.Name]; offered != nil && class.Name == pool.Spec.Template.Spec.NodeClassRef.Name {
-		has := offered[claim.Labels[catalog.LabelInstanceType]].has(claim.Labels)
-		w.Offered = &has
+		isOffered := offered[claim.Labels[catalog.LabelInstanceType]].has(claim.Labels)
+		desired.Offered = &isOffered
 	}
 	if image, ok := ami.For(offerings.ImagesOf(class), claim.Labels); ok {
-		w.Image = image.ID
+		desired.Image = image.ID
 	}
-	w.Groups = groupIDs(class)
+	desired.Groups = groupIDs(class)
 	for _, s := range class.Status.Subnets {
-		w.Subnets = append(w.Subnets, s.ID)
+		desired.Subnets = append(desired.Subnets, s.ID)
 	}
-	w.Reservations = reservationIDs(class)
+	desired.Reservations = reservationIDs(class)
 	if group, known := d.Market.Placements.Of(class); known {
-		w.Placement = &group.ID
+		desired.Placement = &group.ID
 	}
-	was, is := selectionsOf(class), selectedBy(class)
-	w.Outside, w.GroupsBefore = was.Outside(is), was.Ever(drift.FieldGroups)
+	stored := storedSelections(class)
+	desired.Outside, desired.GroupsBefore = stored.Outside(currentSelections(class)), stored.EverSelected(drift.FieldGroups)
 	if !selectsByTags(class) {
-		// A class that selects images by alias, name or parameter is meant to follow new releases.
-		delete(w.Outside, drift.FieldImages)
+		// A user who selects images by alias, name or parameter wants new images to be used, so their drift is no change
+		// from outside.
+		delete(desired.Outside, drift.FieldImages)
 	}
-	return w
+	return desired
 }
 
 func groupIDs(class *awsv1.EC2NodeClass) []string {
@@ -243,11 +244,11 @@ func selectsByTags(class *awsv1.EC2NodeClass) bool {
 	return slices.ContainsFunc(class.Spec.AMISelectorTerms, func(t awsv1.AMISelectorTerm) bool { return len(t.Tags) > 0 })
 }
 
-// selectedBy returns the objects that the selectors of a class find now. It omits selectors that were not evaluated
+// currentSelections returns the objects that the selectors of a class find now. It omits selectors that were not evaluated
 // since the last change of the class.
-func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
+func currentSelections(class *awsv1.EC2NodeClass) drift.Selections {
 	out := drift.Selections{}
-	put := func(condition, field string, terms any, found []string) {
+	add := func(condition, field string, terms any, found []string) {
 		c, ok := class.StatusConditions().Find(condition)
 		hash, err := drift.Hash(terms)
 		if !ok || err != nil || c.Status != "True" || c.ObservedGeneration != class.Generation {
@@ -263,16 +264,16 @@ func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
 	for _, i := range class.Status.AMIs {
 		images = append(images, i.ID)
 	}
-	put(awsv1.ConditionSecurityGroupsReady, drift.FieldGroups, class.Spec.SecurityGroupSelectorTerms, groupIDs(class))
-	put(awsv1.ConditionSubnetsReady, drift.FieldSubnets, class.Spec.SubnetSelectorTerms, subnets)
-	put(awsv1.ConditionCapacityReservationsReady, drift.FieldReservations, class.Spec.CapacityReservationSelectorTerms, reservationIDs(class))
-	put(awsv1.ConditionAMIsReady, drift.FieldImages, class.Spec.AMISelectorTerms, images)
+	add(awsv1.ConditionSecurityGroupsReady, drift.FieldGroups, class.Spec.SecurityGroupSelectorTerms, groupIDs(class))
+	add(awsv1.ConditionSubnetsReady, drift.FieldSubnets, class.Spec.SubnetSelectorTerms, subnets)
+	add(awsv1.ConditionCapacityReservationsReady, drift.FieldReservations, class.Spec.CapacityReservationSelectorTerms, reservationIDs(class))
+	add(awsv1.ConditionAMIsReady, drift.FieldImages, class.Spec.AMISelectorTerms, images)
 	return out
 }
 
-// selectionsOf returns the objects that the selectors of a class found earlier, as stored on the class; nil if they
+// storedSelections returns the objects that the selectors of a class found earlier, as stored on the class; nil if they
 // cannot be read.
-func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
+func storedSelections(class *awsv1.EC2NodeClass) drift.Selections {
 	var out drift.Selections
 	if err := json.Unmarshal([]byte(class.Annotations[kubeclient.AnnotationSelected]), &out); err != nil {
 		return nil
@@ -280,10 +281,10 @@ func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 	return out
 }
 
-// selectedText identifies all objects that a class finds in AWS, and the certificate authority. So the user's approval
-// covers only these objects.
+// selectedText returns a text that differs if a class finds other objects in AWS, or if the certificate authority
+// differs. The user approves a mass drift only for one such text.
 func selectedText(class *awsv1.EC2NodeClass, authority string) string {
-	is := selectedBy(class)
-	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found,
-		is[drift.FieldReservations].Found, authority)
+	current := currentSelections(class)
+	return fmt.Sprint(current[drift.FieldGroups].Found, current[drift.FieldSubnets].Found, current[drift.FieldImages].Found,
+		current[drift.FieldReservations].Found, authority)
 }

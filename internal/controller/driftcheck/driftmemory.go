@@ -22,8 +22,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// mostFailures is the maximum number of failed targets that are stored on a pool.
-const mostFailures = 5
+// maxStoredFailures is the maximum number of failed targets that are stored on a pool.
+const maxStoredFailures = 5
 
 // MemoryOf returns the records about images that are stored on a class; the zero value if they cannot be read.
 func MemoryOf(class *awsv1.EC2NodeClass) drift.Memory {
@@ -47,17 +47,18 @@ func FailuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
 	return out
 }
 
-// FreshFor is how long a failure counts that the cache does not show. It is longer than any lag of the cache. It is
-// limited, because a user can request another try by removing the annotation.
-const FreshFor = 30 * time.Second
+// MaxCacheLag is how long a recorded failure counts although the cache does not show it. It is longer than any lag of the
+// cache. After that, a failure that the cache does not show was removed by a user, to request another try.
+const MaxCacheLag = 30 * time.Second
 
-// FailedOf returns the failures of a pool by target, including those that were written a moment ago.
-func (d *Reconciler) FailedOf(pool *karpv1.NodePool, now time.Time) map[string]drift.Failure {
+// CurrentFailures returns the failures of a pool by target. They include failures that this process has just written, and
+// that the cache may not show yet.
+func (d *Reconciler) CurrentFailures(pool *karpv1.NodePool, now time.Time) map[string]drift.Failure {
 	out := FailuresOf(pool)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for target, f := range d.fresh[pool.Name] {
-		if now.Sub(f.At) >= FreshFor || len(out[target].Claims) >= len(f.Claims) {
+		if now.Sub(f.At) >= MaxCacheLag || len(out[target].Claims) >= len(f.Claims) {
 			delete(d.fresh[pool.Name], target)
 			continue
 		}
@@ -66,8 +67,9 @@ func (d *Reconciler) FailedOf(pool *karpv1.NodePool, now time.Time) map[string]d
 	return out
 }
 
-// note makes a failure count at once, so that no further replacement with the same target starts before the next pass.
-func (d *Reconciler) note(pool string, f drift.Failure, isProven bool) {
+// noteFailure makes a failure count at once, so that no further replacement with the same target starts before the next
+// pass.
+func (d *Reconciler) noteFailure(pool string, f drift.Failure, isProven bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.fresh == nil {
@@ -87,9 +89,9 @@ func (d *Reconciler) note(pool string, f drift.Failure, isProven bool) {
 	d.last[pool] = last
 }
 
-// keep stores records as JSON in an annotation. Empty records remove the annotation.
-func keep(o client.Object, key string, memory any, isEmpty bool) {
-	text, err := json.Marshal(memory)
+// storeJSON stores the value as JSON in an annotation. It removes the annotation if isEmpty is true.
+func storeJSON(o client.Object, key string, value any, isEmpty bool) {
+	text, err := json.Marshal(value)
 	if err != nil || isEmpty { // strings, numbers and times can always be encoded
 		Annotate(o, key, "")
 		return
@@ -97,15 +99,15 @@ func keep(o client.Object, key string, memory any, isEmpty bool) {
 	Annotate(o, key, string(text))
 }
 
-// KeepImages writes the images that have joined or failed into an annotation of the class.
-func KeepImages(class *awsv1.EC2NodeClass, m drift.Memory) {
-	keep(class, kubeclient.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
+// StoreImages writes the images that have joined or failed into an annotation of the class.
+func StoreImages(class *awsv1.EC2NodeClass, m drift.Memory) {
+	storeJSON(class, kubeclient.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
 }
 
-// keepFailures writes the latest failures into an annotation of the pool.
-func keepFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
+// storeFailures writes the latest failures into an annotation of the pool.
+func storeFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
 	list := slices.SortedFunc(maps.Values(byTarget), func(a, b drift.Failure) int { return b.At.Compare(a.At) })
-	keep(pool, kubeclient.AnnotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
+	storeJSON(pool, kubeclient.AnnotationFailed, list[:min(len(list), maxStoredFailures)], len(list) == 0)
 }
 
 // SlotOf returns, as text, the requirements that an image has on instance types. Images of the same slot replace each
@@ -128,33 +130,33 @@ func ImagesIn(class *awsv1.EC2NodeClass) []drift.Image {
 	return out
 }
 
-// remember stores on each class the objects that its selectors find, and the good images: those with nodes that are fit
-// for pods.
-func (d *Reconciler) remember(ctx context.Context, seen driftSeen, pools map[string]poolDrift) error {
+// writeClasses stores on each class the objects that its selectors find, and the good images: those with nodes that are
+// fit for pods.
+func (d *Reconciler) writeClasses(ctx context.Context, seen driftSeen, pools map[string]poolDrift) error {
 	for _, name := range slices.Sorted(maps.Keys(seen.classes)) {
 		class := seen.classes[name]
 		if class.DeletionTimestamp != nil {
 			continue
 		}
 		drifting := map[string]bool{}
-		was, memory := selectionsOf(class), MemoryOf(class)
+		stored, memory := storedSelections(class), MemoryOf(class)
 		next := memory
 		for _, pool := range seen.pools {
 			for _, n := range pools[pool.Name].nodes {
 				if n.claim.Spec.NodeClassRef.Name != name {
 					continue
 				}
-				n.mark(drifting)
+				n.addFields(drifting)
 				next = prove(next, class, n)
 			}
 		}
-		settled := was.Settle(selectedBy(class), drifting)
-		if settled.Equal(was) && sameMemory(next, memory) {
+		settled := stored.Settle(currentSelections(class), drifting)
+		if settled.Equal(stored) && sameMemory(next, memory) {
 			continue
 		}
 		_, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
-			keep(c, kubeclient.AnnotationSelected, settled, len(settled) == 0)
-			KeepImages(c, next)
+			storeJSON(c, kubeclient.AnnotationSelected, settled, len(settled) == 0)
+			StoreImages(c, next)
 		})
 		if err != nil {
 			return err
@@ -163,8 +165,8 @@ func (d *Reconciler) remember(ctx context.Context, seen driftSeen, pools map[str
 	return nil
 }
 
-// mark adds to drifting the selector fields because of which the node drifts, or may drift.
-func (n nodeDrift) mark(drifting map[string]bool) {
+// addFields adds to drifting the selector fields because of which the node drifts, or may drift.
+func (n nodeDrift) addFields(drifting map[string]bool) {
 	if n.unknown {
 		drifting[drift.FieldGroups], drifting[drift.FieldSubnets] = true, true
 	}
@@ -175,8 +177,9 @@ func (n nodeDrift) mark(drifting map[string]bool) {
 	}
 }
 
-// prove records that the image of a node that is fit for pods is good. The image in use takes precedence over earlier
-// ones.
+// prove returns the memory with the image of the node recorded as good, if the node is fit for pods. The image that the
+// class uses now replaces an earlier good image; an older image is recorded only if no image of the slot is known as
+// good.
 func prove(m drift.Memory, class *awsv1.EC2NodeClass, n nodeDrift) drift.Memory {
 	inUse, ok := ami.For(offerings.ImagesOf(class), n.claim.Labels)
 	if !n.fit || !ok || n.claim.Status.ImageID == "" {
@@ -197,11 +200,11 @@ func sameMemory(a, b drift.Memory) bool {
 	return slices.Equal(a.Good, b.Good) && slices.Equal(a.Bad, b.Bad)
 }
 
-// Failed records that the claim's instance did not become a node that is fit for pods, and why. It must be called
-// before the claim is changed or deleted. The pool stores the failure. If more nodes of the same target are fit than
-// have failed, the failure has no further effect. Otherwise no more nodes are replaced with that target, and the class
-// marks the image as bad if an earlier image was good. On a nil receiver it does nothing.
-func (d *Reconciler) Failed(ctx context.Context, claim *karpv1.NodeClaim, why string, now time.Time) error {
+// RecordFailure records that the claim's instance did not become a node that is fit for pods, and why. It must be called
+// before the claim is changed or deleted. It stores the failure on the pool. If more nodes of the same target are fit
+// than have failed, the failure has no further effect. Otherwise no more nodes are replaced with that target, and the
+// class marks the image as bad if an earlier image was good. On a nil receiver RecordFailure does nothing.
+func (d *Reconciler) RecordFailure(ctx context.Context, claim *karpv1.NodeClaim, why string, now time.Time) error {
 	if d == nil || claim.Status.ImageID == "" {
 		return nil
 	}
@@ -216,27 +219,27 @@ func (d *Reconciler) Failed(ctx context.Context, claim *karpv1.NodeClaim, why st
 	if err != nil {
 		return err
 	}
-	target, fit := d.standing(claim, pool, class)
-	failures := d.FailedOf(pool, now)
+	target, fit := d.targetOf(claim, pool, class)
+	failures := d.CurrentFailures(pool, now)
 	f := failures[target]
 	if !slices.Contains(f.Claims, claim.Name) { // otherwise a previous process has recorded the failure
 		f.Claims = append(f.Claims, claim.Name)
 	}
 	f.Target, f.At, f.Image, f.Why = target, now.UTC().Truncate(time.Second), claim.Status.ImageID, claim.Name+": "+why
 	failures[target] = f
-	if _, err := d.Objects.PatchPool(ctx, pool, func(p *karpv1.NodePool) { keepFailures(p, failures) }); err != nil {
+	if _, err := d.Objects.PatchPool(ctx, pool, func(p *karpv1.NodePool) { storeFailures(p, failures) }); err != nil {
 		return err
 	}
-	d.note(pool.Name, f, fit > len(f.Claims))
+	d.noteFailure(pool.Name, f, fit > len(f.Claims))
 	if fit > len(f.Claims) {
 		return nil
 	}
-	return d.condemn(ctx, claim, class, f)
+	return d.recordBadImage(ctx, claim, class, f)
 }
 
-// standing returns the target that the claim was made from, and how many fit nodes of the pool were made from the same
+// targetOf returns the target that the claim was made from, and how many fit nodes of the pool were made from the same
 // target.
-func (d *Reconciler) standing(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass) (target string, fit int) {
+func (d *Reconciler) targetOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass) (target string, fit int) {
 	a := claim.Annotations
 	target = drift.Target(
 		drift.Stamp{Hash: a[karpv1.AnnotationNodePoolHash], Version: a[karpv1.AnnotationNodePoolHashVersion]},
@@ -251,22 +254,22 @@ func (d *Reconciler) standing(claim *karpv1.NodeClaim, pool *karpv1.NodePool, cl
 	return target, fit
 }
 
-// condemn records on the class that the image of a claim is bad, if an earlier image was good.
-func (d *Reconciler) condemn(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, f drift.Failure) error {
+// recordBadImage records on the class that the image of a claim is bad, if an earlier image was good.
+func (d *Reconciler) recordBadImage(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, f drift.Failure) error {
 	images := offerings.ImagesOf(class)
-	at := slices.IndexFunc(images, func(i ami.Image) bool { return i.ID == claim.Status.ImageID })
-	if at < 0 || claim.Annotations[awsv1.AnnotationHash] != class.Annotations[awsv1.AnnotationHash] {
+	index := slices.IndexFunc(images, func(i ami.Image) bool { return i.ID == claim.Status.ImageID })
+	if index < 0 || claim.Annotations[awsv1.AnnotationHash] != class.Annotations[awsv1.AnnotationHash] {
 		return nil // the class has changed since the claim was created
 	}
-	image := images[at]
+	image := images[index]
 	memory := MemoryOf(class)
-	next := memory.Condemned(drift.Bad{
+	next := memory.Condemned(drift.BadImage{
 		Image: drift.Image{ID: image.ID, Name: image.Name, Slot: SlotOf(image.Requirements)}, Generation: class.Generation, At: f.At, Why: f.Why,
 	})
 	if sameMemory(memory, next) {
 		return nil
 	}
-	if _, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) { KeepImages(c, next) }); err != nil {
+	if _, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) { StoreImages(c, next) }); err != nil {
 		return err
 	}
 	d.Log.Error("an image is not used any more, because a node with it failed", "EC2NodeClass", class.Name,
@@ -274,8 +277,8 @@ func (d *Reconciler) condemn(ctx context.Context, claim *karpv1.NodeClaim, class
 	return nil
 }
 
-// stuck records the nodes that joined but were not initialized in time, once for each target.
-func (d *Reconciler) stuck(ctx context.Context, p poolDrift, now time.Time) error {
+// recordStuck records the failure of nodes that joined but were not initialized in time, once for each target.
+func (d *Reconciler) recordStuck(ctx context.Context, p poolDrift, now time.Time) error {
 	for _, n := range p.nodes {
 		c := n.claim.StatusConditions()
 		registered, _ := c.Find(karpv1.ConditionRegistered)
@@ -285,7 +288,7 @@ func (d *Reconciler) stuck(ctx context.Context, p poolDrift, now time.Time) erro
 			continue
 		}
 		initialized, _ := c.Find(karpv1.ConditionInitialized)
-		if err := d.Failed(ctx, n.claim,
+		if err := d.RecordFailure(ctx, n.claim,
 			fmt.Sprintf("its node was not initialized within %s: %s", lifecycle.RegistrationTimeout, initialized.Message), now); err != nil {
 			return err
 		}

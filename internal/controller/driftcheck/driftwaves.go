@@ -20,12 +20,12 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 		return nil, nil
 	}
 	in := drift.WavesInput{
-		Proven: p.proven, Failed: p.failed, Total: len(p.nodes), Canary: p.settings.Canary, Wave: p.settings.Wave, Held: p.settings.wrong,
+		Proven: p.proven, Failed: p.failed, Total: len(p.nodes), Canary: p.settings.Canary, Wave: p.settings.Wave, Held: p.settings.problem,
 	}
 	if p.isHeld {
-		_, in.Held = p.held()
+		_, in.Held = p.holdCondition()
 	}
-	in.Moving = make([]string, p.emptied(moving)) // for a node whose claim is being deleted the target is empty
+	in.Moving = make([]string, p.countDeleting(moving)) // for a node whose claim is being deleted the target is empty
 	for _, n := range p.nodes {
 		node := n.claim.Status.NodeName
 		if slices.Contains(moving, node) || n.isMoving() {
@@ -48,20 +48,20 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 	return drift.Waves(in)
 }
 
-// emptied returns how many of the moving nodes the last pass did not see, because their claims are being deleted.
-func (p poolDrift) emptied(moving []string) int {
-	n := 0
+// countDeleting returns how many of the moving nodes the last pass did not see, because their claims are being deleted.
+func (p poolDrift) countDeleting(moving []string) int {
+	count := 0
 	for _, node := range moving {
 		if !slices.ContainsFunc(p.nodes, func(n nodeDrift) bool { return n.claim.Status.NodeName == node }) {
-			n++
+			count++
 		}
 	}
-	return n
+	return count
 }
 
-// Held returns why no drifted node of the pool is replaced without the user's approval; empty if nothing is held, or if
-// there was no pass yet.
-func (d *Reconciler) Held(pool string) string {
+// HoldReason returns why the drifted nodes of the pool are not replaced before the user approves a mass drift. It is empty
+// if there is no such mass drift, or if there was no pass yet.
+func (d *Reconciler) HoldReason(pool string) string {
 	if d == nil {
 		return ""
 	}
@@ -71,11 +71,11 @@ func (d *Reconciler) Held(pool string) string {
 	if !p.isHeld {
 		return ""
 	}
-	_, why := p.held()
+	_, why := p.holdCondition()
 	return why
 }
 
-// isMoving reports whether a condition of the claim shows that it is being replaced because of drift.
+// isMoving reports whether a condition of the claim shows that its node is being replaced because of drift.
 func (n nodeDrift) isMoving() bool {
 	c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
 	return ok && c.Status == "True" && c.Reason == string(disruptionDrifted)

@@ -19,7 +19,7 @@ import (
 
 // write stores the results on the pool and its claims: first why no node is replaced, then which nodes drift.
 func (d *Reconciler) write(ctx context.Context, p poolDrift, now time.Time) error {
-	if err := d.stuck(ctx, p, now); err != nil {
+	if err := d.recordStuck(ctx, p, now); err != nil {
 		return err
 	}
 	if err := d.writePool(ctx, p, now); err != nil {
@@ -33,9 +33,9 @@ func (d *Reconciler) write(ctx context.Context, p poolDrift, now time.Time) erro
 	return group.Wait()
 }
 
-// held returns reason and message of the condition that explains why drifted nodes of the pool are not replaced; empty
-// if they may be replaced.
-func (p poolDrift) held() (reason, message string) {
+// holdCondition returns the reason and message of the pool's condition DriftHeld, which explains why drifted nodes are
+// not replaced. Both are empty if the nodes may be replaced.
+func (p poolDrift) holdCondition() (reason, message string) {
 	if p.isHeld {
 		other := ""
 		if p.settings.allowed != "" {
@@ -44,11 +44,11 @@ func (p poolDrift) held() (reason, message string) {
 		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. No node is replaced because of it. If the change is intended: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
 			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token, other)
 	}
-	if p.still != "" {
-		return karpv1.ReasonMassDriftHeld, p.still
+	if p.unresolvedHold != "" {
+		return karpv1.ReasonMassDriftHeld, p.unresolvedHold
 	}
-	if len(p.back) > 0 {
-		return karpv1.ReasonImageFailed, SetbackText(p.back, p.class.Name)
+	if len(p.setbacks) > 0 {
+		return karpv1.ReasonImageFailed, SetbackText(p.setbacks, p.class.Name)
 	}
 	for _, n := range p.nodes {
 		f, failed := p.failed[n.target]
@@ -61,8 +61,8 @@ func (p poolDrift) held() (reason, message string) {
 	return "", ""
 }
 
-// stateHeld returns the state found in AWS that waits for the user's approval; empty if no mass drift waits.
-func (p poolDrift) stateHeld() string {
+// heldState returns the state of AWS that the user must approve; empty if no mass drift waits for approval.
+func (p poolDrift) heldState() string {
 	if p.isHeld {
 		return p.state
 	}
@@ -70,9 +70,9 @@ func (p poolDrift) stateHeld() string {
 }
 
 // SetbackText returns a message about images that are not used because their nodes failed, and how to try them again.
-func SetbackText(back []drift.Setback, class string) string {
+func SetbackText(setbacks []drift.Setback, class string) string {
 	var out []string
-	for _, s := range back {
+	for _, s := range setbacks {
 		out = append(out, s.String())
 	}
 	return strings.Join(out, "; ") + ". A newer image, or a change of the EC2NodeClass, is tried automatically; to try the same image again: kubectl annotate ec2nodeclass " +
@@ -81,19 +81,19 @@ func SetbackText(back []drift.Setback, class string) string {
 
 // writePool writes the drift state and the condition DriftHeld to the pool.
 func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) error {
-	reason, message := p.held()
+	reason, message := p.holdCondition()
 	before, wasHeld := p.pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
 	failures := FailuresOf(p.pool)
 	maps.DeleteFunc(failures, func(target string, f drift.Failure) bool {
 		_, isCurrent := p.failed[target]
-		return !isCurrent && now.Sub(f.At) > failureLife
+		return !isCurrent && now.Sub(f.At) > maxFailureAge
 	})
 	_, err := d.Objects.PatchPool(ctx, p.pool, func(pool *karpv1.NodePool) {
 		if len(failures) < len(FailuresOf(pool)) {
-			keepFailures(pool, failures)
+			storeFailures(pool, failures)
 		}
-		if p.still == "" {
-			Annotate(pool, nodestate.AnnotationDriftState, p.stateHeld())
+		if p.unresolvedHold == "" {
+			Annotate(pool, nodestate.AnnotationDriftState, p.heldState())
 		}
 		c := pool.StatusConditions()
 		if reason == "" {
@@ -114,16 +114,16 @@ func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) 
 	return nil
 }
 
-// failureLife is how long a failure of a target that is no longer in use is stored, because the target may come into
-// use again.
-const failureLife = 24 * time.Hour
+// maxFailureAge is how long the failure of a target is stored when the target is no longer in use. The target may come
+// into use again.
+const maxFailureAge = 24 * time.Hour
 
-// writeClaim updates the condition Drifted of a claim. If AWS has not answered, the condition stays, because its
-// removal would undo moves that were started for the drift.
+// writeClaim updates the condition Drifted of a claim. If AWS has not answered, the condition stays: its removal would
+// undo the moves that were started because of the drift.
 func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now time.Time) error {
 	v, drifts := drift.First(n.verdicts)
-	before, had := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
-	if !drifts && had && slices.Contains(n.undecided, drift.Reason(before.Reason)) {
+	before, wasDrifted := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
+	if !drifts && wasDrifted && slices.Contains(n.undecided, drift.Reason(before.Reason)) {
 		return nil
 	}
 	if isWritten(n.claim, p.settings.ObserveDrift, v, drifts) {
@@ -148,7 +148,7 @@ func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, n
 	if err != nil {
 		return err
 	}
-	if seen, _ := n.claim.StatusConditions().Find(condition); drifts && seen.Reason != string(v.Reason) {
+	if old, _ := n.claim.StatusConditions().Find(condition); drifts && old.Reason != string(v.Reason) {
 		d.Events.Emit(claim, kubeclient.ReasonDrifted, string(v.Reason)+": "+v.Message)
 		d.Log.Info("NodeClaim drifts", "NodeClaim", claim.Name, "nodePool", p.pool.Name, "reason", string(v.Reason),
 			"cause", v.Message, "observed", p.settings.ObserveDrift)
@@ -170,12 +170,12 @@ func isWritten(claim *karpv1.NodeClaim, observe bool, v drift.Verdict, drifts bo
 	return !drifts || current.Reason == string(v.Reason) && current.Message == v.Message && current.ObservedGeneration == claim.Generation
 }
 
-// measure sets the metrics of drift.
-func (d *Reconciler) measure(pools map[string]poolDrift) {
+// setMetrics sets the metrics of drift.
+func (d *Reconciler) setMetrics(pools map[string]poolDrift) {
 	d.Metrics.Drifted.Reset()
 	d.Metrics.DriftHeld.Reset()
 	for name, p := range pools {
-		if reason, _ := p.held(); reason != "" {
+		if reason, _ := p.holdCondition(); reason != "" {
 			d.Metrics.DriftHeld.WithLabelValues(name, reason).Set(1)
 		}
 		state := "drifted"

@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// partition labels claims and their Nodes with the placement group partition that EC2 has chosen. The response to a
-// launch does not contain the partition.
-func (s *Collector) partition(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
+// labelPartitions labels claims and their Nodes with the placement group partition that EC2 has chosen. The response to
+// a launch does not contain the partition.
+func (s *Collector) labelPartitions(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	chosen := map[string]ec2.PlacementRef{} // by provider ID
 	for _, i := range instances {
 		if i.Placement.Partition > 0 && !i.State.Ended() {
@@ -27,14 +27,14 @@ func (s *Collector) partition(ctx context.Context, instances []ec2.Instance, cla
 	for _, c := range claims {
 		ref, ok := chosen[c.Status.ProviderID]
 		if ok && nodestate.IsServed(c.Spec.NodeClassRef) && c.DeletionTimestamp == nil && c.Labels[awsv1.LabelPlacementGroupPartition] == "" {
-			errs = append(errs, s.partitionOne(ctx, c, offerings.PlacementLabels(ref)))
+			errs = append(errs, s.labelPartition(ctx, c, offerings.PlacementLabels(ref)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// partitionOne writes the labels to one claim and its Nodes.
-func (s *Collector) partitionOne(ctx context.Context, claim *karpv1.NodeClaim, labels map[string]string) error {
+// labelPartition writes the labels to one claim and its Nodes.
+func (s *Collector) labelPartition(ctx context.Context, claim *karpv1.NodeClaim, labels map[string]string) error {
 	nodes, err := nodestate.NodesOf(ctx, s.Cluster, claim)
 	if err != nil {
 		return err

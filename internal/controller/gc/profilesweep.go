@@ -20,21 +20,21 @@ type ProfileStore interface {
 	DeleteProfile(ctx context.Context, name string) error
 }
 
-// A sweep of instance profiles needs one call per profile, so it runs only every ProfilesEvery. Profiles younger than
-// ProfileGrace stay, because a class may be about to record its new profile.
+// Instance profiles are swept only every ProfileSweepInterval, because a sweep needs one call per profile. Profiles younger
+// than ProfileGrace stay, because a class may be about to record its new profile.
 const (
-	ProfilesEvery = 30 * time.Minute
-	ProfileGrace  = 10 * time.Minute
+	ProfileSweepInterval = 30 * time.Minute
+	ProfileGrace         = 10 * time.Minute
 )
 
-// profiles deletes the instance profiles that no class, claim or instance uses: profiles of a class's earlier role, and
-// profiles of classes that were deleted without our finalizer.
-func (s *Collector) profiles(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
-	if s.Profiles == nil || now.Sub(s.profilesSwept) < ProfilesEvery {
+// sweepProfiles deletes the instance profiles that no class, claim or instance uses: profiles of a class's earlier role,
+// and profiles of classes that were deleted without our finalizer.
+func (s *Collector) sweepProfiles(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
+	if s.Profiles == nil || now.Sub(s.profilesSwept) < ProfileSweepInterval {
 		return nil
 	}
 	s.profilesSwept = now // set before the call, so that a missing permission to list profiles does not repeat the call in each pass
-	// Profiles are listed before classes, so that the list has no profile that a class creates in between.
+	// Profiles are listed before classes. So a profile that a class creates between the two calls is not in the list.
 	all, err := s.Profiles.Profiles(ctx)
 	if err != nil {
 		return fmt.Errorf("sweep instance profiles: %w", err)

@@ -20,18 +20,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// reserved updates the claims whose instances run in capacity reservations. Claims in an expiring capacity block are
-// marked as interrupted, even if the message about it was lost. When another reservation ends, its instances keep
-// running as on-demand instances, and their claims are labelled as on-demand.
-func (s *Collector) reserved(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
-	var mine []*karpv1.NodeClaim
+// updateReserved updates the claims whose instances run in capacity reservations. Claims in an expiring capacity block
+// are marked as interrupted, even if the interruption message was lost. When a reservation of another kind ends, its
+// instances keep running as on-demand instances, and their claims are labelled as on-demand.
+func (s *Collector) updateReserved(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
+	var reservedClaims []*karpv1.NodeClaim
 	for _, c := range claims {
 		if c.Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeReserved && c.DeletionTimestamp == nil &&
 			nodestate.IsServed(c.Spec.NodeClassRef) {
-			mine = append(mine, c)
+			reservedClaims = append(reservedClaims, c)
 		}
 	}
-	if len(mine) == 0 {
+	if len(reservedClaims) == 0 {
 		return nil
 	}
 	// 1. read
@@ -39,21 +39,21 @@ func (s *Collector) reserved(ctx context.Context, now time.Time, instances []ec2
 	if err := s.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list node classes: %w", err)
 	}
-	expiring := map[string]bool{}
+	expiring := map[string]bool{} // by ID of the reservation
 	for i := range classes.Items {
 		for _, r := range classes.Items[i].Status.CapacityReservations {
 			expiring[r.ID] = expiring[r.ID] || r.State == awsv1.CapacityReservationExpiring
 		}
 	}
-	demoted := map[string]bool{}
+	demoted := map[string]bool{} // by provider ID: the instance runs as on-demand now
 	for _, i := range instances {
 		demoted[i.ProviderID()] = i.State == ec2.Running && i.CapacityType == catalog.OnDemand
 	}
 	// 2. decide, 3. act, 4. report
 	var errs []error
-	for _, c := range mine {
+	for _, c := range reservedClaims {
 		if _, since := interruptions.MarkOf(c); expiring[c.Labels[awsv1.LabelCapacityReservationID]] && since.IsZero() {
-			errs = append(errs, s.expire(ctx, c, now))
+			errs = append(errs, s.markExpiring(ctx, c, now))
 		} else if demoted[c.Status.ProviderID] {
 			errs = append(errs, s.demote(ctx, c))
 		}
@@ -61,8 +61,8 @@ func (s *Collector) reserved(ctx context.Context, now time.Time, instances []ec2
 	return errors.Join(errs...)
 }
 
-// expire marks the claim as interrupted, because its capacity block expires.
-func (s *Collector) expire(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
+// markExpiring marks the claim as interrupted, because its capacity block expires.
+func (s *Collector) markExpiring(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	_, err := s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { interruptions.Mark(c, interruption.BlockExpiring, now) })
 	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
@@ -79,12 +79,12 @@ func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 		return err
 	}
 	for _, n := range nodes { // Nodes first, because a claim with the old label is processed again
-		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { withoutReservation(n.Labels) })
+		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { labelAsOnDemand(n.Labels) })
 		if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 			return err
 		}
 	}
-	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { withoutReservation(c.Labels) })
+	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { labelAsOnDemand(c.Labels) })
 	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
@@ -94,8 +94,8 @@ func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	return nil
 }
 
-// withoutReservation replaces the labels of a reserved instance with those of an on-demand instance.
-func withoutReservation(labels map[string]string) {
+// labelAsOnDemand changes the labels of a reserved instance to those of an on-demand instance.
+func labelAsOnDemand(labels map[string]string) {
 	if labels == nil {
 		return
 	}

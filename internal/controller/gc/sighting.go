@@ -23,14 +23,14 @@ type sighting struct {
 }
 
 // sightings returns the findings of a pass in a stable order. name is the name of the cluster.
-func sightings(out SweepResult, name string) []sighting {
+func sightings(result SweepResult, name string) []sighting {
 	var all []sighting
-	for _, o := range out.Held {
+	for _, o := range result.Held {
 		all = append(all, sighting{"breaker " + o.Kind, kubeclient.ReasonHeldBack, o.String(),
 			"if these objects are really orphans, remove them by hand, or set --breaker-share (BREAKER_SHARE) to 1 until they are gone; otherwise check which resources were restored, renamed or hidden"})
 	}
 	byUID := map[string][]ec2.Instance{}
-	for _, i := range out.SameName {
+	for _, i := range result.SameName {
 		byUID[i.Tags[ec2.TagUID]] = append(byUID[i.Tags[ec2.TagUID]], i)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(byUID)) {
@@ -39,15 +39,15 @@ func sightings(out SweepResult, name string) []sighting {
 				quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), ownerFacts(byUID[uid])),
 			"give each cluster of an account and region a different name"})
 	}
-	if len(out.Legacy) > 0 {
-		ids := make([]string, 0, len(out.Legacy))
-		for _, i := range out.Legacy {
+	if len(result.Legacy) > 0 {
+		ids := make([]string, 0, len(result.Legacy))
+		for _, i := range result.Legacy {
 			ids = append(ids, i.ID)
 		}
 		slices.Sort(ids)
 		all = append(all, sighting{"legacy " + strings.Join(ids, ","), kubeclient.ReasonNamesake,
 			fmt.Sprintf("%s our cluster's name%s, no cluster UID, and no NodeClaim or Node here: another cluster's Karpenter may have our name: %s; Joiner does not touch them",
-				subjectAndVerb(len(ids)), quoted(name), ownerFacts(out.Legacy)),
+				subjectAndVerb(len(ids)), quoted(name), ownerFacts(result.Legacy)),
 			"find out which cluster owns them; terminate them by hand if they are not needed"})
 	}
 	return all
@@ -69,7 +69,7 @@ func ownerFacts(instances []ec2.Instance) string {
 	return out
 }
 
-// quoted returns the cluster's name for a message: a comma and the name in quotes; empty without a name.
+// quoted returns the cluster's name in quotes, after a comma, for a message. It returns "" for an empty name.
 func quoted(name string) string {
 	if name == "" {
 		return ""
@@ -85,19 +85,19 @@ func subjectAndVerb(n int) string {
 	return fmt.Sprintf("%d instances have", n)
 }
 
-// report reports the findings: in the log once while they last, as events on all NodePools, and in metrics.
-func (s *Collector) report(ctx context.Context, out SweepResult) {
-	s.Metrics.SameName.Set(float64(len(out.SameName)))
+// report reports the findings: in metrics, as events on all NodePools, and in the log when they appear.
+func (s *Collector) report(ctx context.Context, result SweepResult) {
+	s.Metrics.SameName.Set(float64(len(result.SameName)))
 	s.Metrics.BreakerOpen.Reset()
-	for _, o := range out.Held {
+	for _, o := range result.Held {
 		s.Metrics.BreakerOpen.WithLabelValues(o.Kind).Set(1)
 	}
 	logged := map[string]bool{}
-	all := sightings(out, s.Name)
-	for _, one := range all {
-		logged[one.key] = true
-		if !s.logged[one.key] {
-			s.Log.Warn(one.message, "hint", one.hint)
+	all := sightings(result, s.Name)
+	for _, f := range all {
+		logged[f.key] = true
+		if !s.logged[f.key] {
+			s.Log.Warn(f.message, "hint", f.hint)
 		}
 	}
 	s.logged = logged
@@ -115,8 +115,8 @@ func (s *Collector) emitOnPools(ctx context.Context, all []sighting) {
 		return
 	}
 	texts := map[kubeclient.Reason][]string{}
-	for _, one := range all {
-		texts[one.reason] = append(texts[one.reason], one.message+"; "+one.hint)
+	for _, f := range all {
+		texts[f.reason] = append(texts[f.reason], f.message+"; "+f.hint)
 	}
 	for i := range pools.Items {
 		for _, reason := range slices.Sorted(maps.Keys(texts)) {

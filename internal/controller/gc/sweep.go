@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// SweepInput is the state of EC2 and of the cluster. EC2 must be read first: an instance that is launched in between is
-// then missing from the list, and does not seem to lack a claim.
+// SweepInput is the state of EC2 and of the cluster. EC2 must be read before the cluster. Then an instance that is launched
+// between the two reads is missing in Instances. In the other order, it would seem to have no claim.
 type SweepInput struct {
 	Instances []ec2.Instance      // instances with the tags of this cluster's name
 	Claims    []*karpv1.NodeClaim // all NodeClaims
@@ -29,13 +29,13 @@ type SweepInput struct {
 type SweepResult struct {
 	Instances []ec2.Instance      // instances without a claim, to terminate
 	Claims    []*karpv1.NodeClaim // claims without an instance, to delete
-	Held      []open              // open breakers: kinds of objects with implausibly many orphans
+	Held      []openBreaker       // kinds of objects of which none is removed, because implausibly many are orphans
 	SameName  []ec2.Instance      // instances of another cluster with our cluster's name
 	Legacy    []ec2.Instance      // instances with our cluster's name, but without a cluster UID, a claim or a Node here
 }
 
-// open is an open breaker for one kind of object.
-type open struct {
+// openBreaker is an open breaker for one kind of object.
+type openBreaker struct {
 	Kind         string // kind of the objects: "instance" or "nodeclaim"
 	Found, Total int    // number of orphans, and of all objects of the kind
 }
@@ -50,14 +50,14 @@ const (
 // Sweep decides which objects are orphans.
 func Sweep(in SweepInput) SweepResult {
 	var out SweepResult
-	known := map[string]bool{} // provider IDs of claims
-	waiting := map[string]bool{}
+	claimed := map[string]bool{} // provider IDs of claims
+	waiting := map[string]bool{} // names of claims that may be about to record their instance, or to search for it
 	for _, c := range in.Claims {
 		if c.Status.ProviderID != "" {
-			known[c.Status.ProviderID] = true
+			claimed[c.Status.ProviderID] = true
 			continue
 		}
-		waiting[c.Name] = true // the claim may be about to record its instance, or to search for it
+		waiting[c.Name] = true
 	}
 	alive := map[string]bool{}
 	ours := 0
@@ -69,26 +69,26 @@ func Sweep(in SweepInput) SweepResult {
 		switch i.Owner {
 		case ec2.Ours:
 			ours++
-			if !known[i.ProviderID()] && !waiting[i.Claim()] && in.Now.Sub(i.Launched) > SweepGrace && !i.Launched.IsZero() {
+			if !claimed[i.ProviderID()] && !waiting[i.Claim()] && in.Now.Sub(i.Launched) > SweepGrace && !i.Launched.IsZero() {
 				out.Instances = append(out.Instances, i)
 			}
 		case ec2.SameName:
 			out.SameName = append(out.SameName, i)
 		case ec2.Legacy:
-			if !known[i.ProviderID()] && !in.Nodes[i.ProviderID()] {
+			if !claimed[i.ProviderID()] && !in.Nodes[i.ProviderID()] {
 				out.Legacy = append(out.Legacy, i)
 			}
 		case ec2.Foreign, ec2.Unmarked:
 		}
 	}
-	out.Claims = in.lost(alive)
+	out.Claims = in.lostClaims(alive)
 	out.Instances = limit(&out, in.Breaker, "instance", out.Instances, ours)
 	out.Claims = limit(&out, in.Breaker, "nodeclaim", out.Claims, len(in.Claims))
 	return out
 }
 
-// lost returns the claims whose instances are missing from EC2's list.
-func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
+// lostClaims returns the claims whose instances are missing in alive, which has the provider IDs of running instances.
+func (in SweepInput) lostClaims(alive map[string]bool) []*karpv1.NodeClaim {
 	var out []*karpv1.NodeClaim
 	for _, c := range in.Claims {
 		launched, _ := c.StatusConditions().Find(karpv1.ConditionLaunched)
@@ -106,19 +106,20 @@ func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	return out
 }
 
-// limit applies the breaker. It returns all orphans, or none if they are more than the breaker's count and more than
-// its share of total; then it adds the open breaker to out.
-func limit[T any](out *SweepResult, b loop.Breaker, kind string, found []T, total int) []T {
-	most, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
-	if len(found) <= most || float64(len(found)) <= share*float64(total) {
-		return found
+// limit applies the breaker to the orphans of a kind. It returns all of them if the breaker stays closed. The breaker opens
+// if the orphans are more than its count, and also more than its share of total. Then limit adds it to out, and returns
+// nil.
+func limit[T any](out *SweepResult, b loop.Breaker, kind string, orphans []T, total int) []T {
+	count, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
+	if len(orphans) <= count || float64(len(orphans)) <= share*float64(total) {
+		return orphans
 	}
-	out.Held = append(out.Held, open{kind, len(found), total})
+	out.Held = append(out.Held, openBreaker{kind, len(orphans), total})
 	return nil
 }
 
 // String describes the open breaker.
-func (o open) String() string {
+func (o openBreaker) String() string {
 	return fmt.Sprintf("%d of %s of this cluster have no counterpart, which is too many to be plausible, so none is removed", o.Found,
 		loop.Count(o.Total, o.Kind))
 }

@@ -26,33 +26,33 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// fleet reads and tags the instances of this cluster.
+// fleet reads and tags the instances of this cluster, and deletes its launch templates.
 type fleet interface {
 	Instances(ctx context.Context) ([]ec2.Instance, error)
 	SweepTemplates(ctx context.Context, keep func(ec2.Template) bool) (int, error)
-	LateTags(i ec2.Instance, claim, node string) map[string]string
+	MissingTags(i ec2.Instance, claim, node string) map[string]string
 	Tag(ctx context.Context, i ec2.Instance, proof ec2.Proof, tags map[string]string) error
 }
 
 // Collector garbage-collects orphans: instances without claims, claims without instances, and launch templates and
-// instance profiles that are not used. With it, resources left behind by a crash cost money for two minutes at most.
+// instance profiles that are not used. So resources left behind by a crash cost money for two minutes at most.
 type Collector struct {
-	Cache    client.Reader             // reads objects from the informers
-	Live     client.Reader             // reads claims from the API server before an instance is terminated; nil: only the cache is read
-	Cluster  loop.NodeReader           // reads cluster state from the informers
-	Name     string                    // name of the cluster
-	Fleet    fleet                     // lists the instances of the cluster
-	Profiles ProfileStore              // reads and deletes instance profiles; nil: IAM cannot be reached, and no profile is deleted
-	Machines loop.InstanceClient       // describes and terminates instances
-	Objects  loop.ObjectWriter         // writes objects to the API server
-	Batch    *loop.Batch               // collects requests for the next plan
-	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Breaker  loop.Breaker              // limits how many objects one pass deletes
-	Drift    *driftcheck.Reconciler    // records instances that end before they join; nil disables this
-	Market   *offerings.Catalogs       // the zones with a zonal shift; nil: no zone is shifted
-	Events   loop.EventRecorder        // emits events
-	Metrics  *metrics.Metrics          // the metrics of this process
-	Log      *slog.Logger              // the log of this process
+	Cache         client.Reader             // reads objects from the informers
+	Live          client.Reader             // reads claims from the API server before a termination; nil: only the cache is read
+	Cluster       loop.NodeReader           // reads cluster state from the informers
+	Name          string                    // name of the cluster
+	Fleet         fleet                     // lists the instances of the cluster
+	Profiles      ProfileStore              // reads and deletes instance profiles; nil: IAM cannot be reached, and no profile is deleted
+	Instances     loop.InstanceClient       // describes and terminates instances
+	Objects       loop.ObjectWriter         // writes objects to the API server
+	Batch         *loop.Batch               // collects requests for the next plan
+	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Breaker       loop.Breaker              // limits how many objects one pass deletes
+	Drift         *driftcheck.Reconciler    // records instances that end before they join; nil disables this
+	Market        *offerings.Catalogs       // the zones with a zonal shift; nil: no zone is shifted
+	Events        loop.EventRecorder        // emits events
+	Metrics       *metrics.Metrics          // the metrics of this process
+	Log           *slog.Logger              // the log of this process
 
 	failures loop.Backoff    // the only key is "sweep"
 	logged   map[string]bool // keys of the findings that were logged
@@ -60,21 +60,21 @@ type Collector struct {
 	profilesSwept time.Time // when instance profiles were last swept
 }
 
-// The collector runs every sweepEvery. A launch template is deleted when no launch has used it for TemplateLife.
+// The collector runs every sweepInterval. A launch template is deleted when no launch has used it for TemplateLife.
 const (
-	sweepEvery   = 30 * time.Second
-	TemplateLife = time.Minute
+	sweepInterval = 30 * time.Second
+	TemplateLife  = time.Minute
 )
 
 // Start runs the loop until ctx ends.
 func (s *Collector) Start(ctx context.Context) error {
-	ticker := time.NewTicker(sweepEvery)
+	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for {
 		if err := s.Pass(ctx, time.Now()); err != nil && !errors.Is(err, context.Canceled) {
-			next, hint := loop.SortError(err)
+			next, hint := loop.ClassifyError(err)
 			s.Metrics.Failures.WithLabelValues("sweeper", string(next)).Inc()
-			if _, isNews := s.failures.Fail(time.Now(), "sweep", awserr.Lasting(err)); isNews {
+			if _, isNews := s.failures.Fail(time.Now(), "sweep", awserr.StableText(err)); isNews {
 				s.Log.Error("cannot garbage-collect orphans", "error", err.Error(), "hint", hint)
 			}
 		} else {
@@ -109,11 +109,11 @@ func (s *Collector) Pass(ctx context.Context, now time.Time) error {
 		errs = append(errs, s.terminate(ctx, i))
 	}
 	for _, c := range out.Claims {
-		errs = append(errs, s.drop(ctx, c, now))
+		errs = append(errs, s.deleteLost(ctx, c, now))
 	}
-	errs = append(errs, s.reserved(ctx, now, in.Instances, in.Claims), s.partition(ctx, in.Instances, in.Claims),
-		s.tag(ctx, in.Instances, in.Claims),
-		s.templates(ctx, now), s.profiles(ctx, now, in.Instances, in.Claims))
+	errs = append(errs, s.updateReserved(ctx, now, in.Instances, in.Claims), s.labelPartitions(ctx, in.Instances, in.Claims),
+		s.tagInstances(ctx, in.Instances, in.Claims),
+		s.sweepTemplates(ctx, now), s.sweepProfiles(ctx, now, in.Instances, in.Claims))
 	return errors.Join(errs...)
 }
 
@@ -134,8 +134,8 @@ func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]b
 	return out, nodes, nil
 }
 
-// isWanted reports whether the API server has a claim with this instance, or with its name and no instance yet. The
-// cache may be far behind.
+// isWanted reports whether the instance has a claim: the claim that the instance's tags name exists, and it has this
+// instance or none yet. isWanted reads from the API server, because the cache may be far behind.
 func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
 	if s.Live == nil || i.Claim() == "" {
 		return false, nil
@@ -156,7 +156,7 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	if wanted, err := s.isWanted(ctx, i); err != nil || wanted {
 		return err
 	}
-	if err := s.Machines.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !awserr.Is(err, awserr.Gone) {
+	if err := s.Instances.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !awserr.Is(err, awserr.Gone) {
 		return err
 	}
 	nodes, err := s.Cluster.NodesOf(ctx, i.ProviderID())
@@ -178,11 +178,11 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	return nil
 }
 
-// drop reads from EC2 the instance of a claim that seems to be lost, and deletes the claim if the instance has ended.
-func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
-	why, known := "EC2 does not return it", false // known: EC2 returns the instance
+// deleteLost deletes a claim whose instance seems to be lost, unless EC2 returns the instance as not ended.
+func (s *Collector) deleteLost(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
+	why, isReturned := "EC2 does not return it", false // isReturned: EC2 returns the instance, as ended
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
-		instance, err := s.Machines.Instance(ctx, id)
+		instance, err := s.Instances.Instance(ctx, id)
 		if err != nil && !awserr.Is(err, awserr.Gone) {
 			return err
 		}
@@ -190,13 +190,13 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 			s.reportUntagged(claim, instance)
 			return nil
 		}
-		known = err == nil
+		isReturned = err == nil
 		if instance.StateReason != "" {
 			why = instance.StateReason
 		}
 	}
 	if strings.HasPrefix(why, "Client.") && !claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
-		if err := s.Drift.Failed(ctx, claim, "its instance ended before it joined the cluster: "+why, now); err != nil {
+		if err := s.Drift.RecordFailure(ctx, claim, "its instance ended before it joined the cluster: "+why, now); err != nil {
 			return err
 		}
 	}
@@ -206,22 +206,22 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	s.Metrics.Swept.WithLabelValues("nodeclaim").Inc()
 	nodestate.PodLoss{
 		Claim:  claim,
-		Reason: lifecycle.ReasonMachineGone,
-		Pods:   nodestate.Displaced(ctx, s.Cluster, claim, now),
+		Reason: lifecycle.ReasonInstanceGone,
+		Pods:   nodestate.DisplacedPods(ctx, s.Cluster, claim, now),
 	}.Count(s.Metrics)
 	s.reportGone(claim, why, now)
-	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, known), Why: why}.Report(s.Events, s.Metrics, s.Log)
+	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, isReturned), Why: why}.Report(s.Events, s.Metrics, s.Log)
 	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
-		"reason", lifecycle.ReasonMachineGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
+		"reason", lifecycle.ReasonInstanceGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	s.Batch.Ask(string(claim.UID))
 	return nil
 }
 
-// reportUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's
-// because it has lost its tags.
+// reportUntagged emits an event if the claim's instance has lost its tags. EC2 then does not list the instance as one of
+// this cluster.
 func (s *Collector) reportUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	if i.Owner == ec2.Unmarked && s.Market != nil {
-		s.Events.Emit(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
+		s.Events.Emit(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Instances, s.Market.Region, claim, i).String())
 	}
 }
 
@@ -233,13 +233,13 @@ func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Tim
 		s.Events.Emit(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
 		return
 	}
-	s.Holds.EndedEarly(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool],
+	s.LaunchBackoff.EndedEarly(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool],
 		"the last, "+claim.Status.ProviderID+", ended: "+why)
 	s.Events.Emit(claim, kubeclient.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
 }
 
-// templates deletes launch templates that no launch has used for TemplateLife. They are created again when needed.
-func (s *Collector) templates(ctx context.Context, now time.Time) error {
+// sweepTemplates deletes launch templates that no launch has used for TemplateLife. They are created again when needed.
+func (s *Collector) sweepTemplates(ctx context.Context, now time.Time) error {
 	deleted, err := s.Fleet.SweepTemplates(ctx, func(t ec2.Template) bool {
 		return now.Sub(t.Used) < TemplateLife || now.Sub(t.Created) < TemplateLife
 	})

@@ -16,13 +16,13 @@ import (
 // Limits for tagging instances: per pass, and concurrently. Tags are not urgent, and launches need the API rate limit
 // more.
 const (
-	taggedAtMost   = 100
-	parallelTagged = 10
+	maxTaggedPerPass = 100
+	maxParallelTags  = 10
 )
 
-// tag adds tags to the instances of claims whose Nodes have joined, because the name of the Node was not known at
-// launch. It records on the claim that its instance is tagged, as Karpenter does.
-func (s *Collector) tag(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
+// tagInstances adds tags to the instances of claims whose Nodes have joined, because the name of the Node was not known
+// at launch. It records on the claim that its instance is tagged, as Karpenter does.
+func (s *Collector) tagInstances(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	untagged := map[string]*karpv1.NodeClaim{} // by provider ID
 	for _, c := range claims {
 		if c.Status.ProviderID != "" && c.Status.NodeName != "" && c.DeletionTimestamp == nil && nodestate.IsServed(c.Spec.NodeClassRef) &&
@@ -31,14 +31,14 @@ func (s *Collector) tag(ctx context.Context, instances []ec2.Instance, claims []
 		}
 	}
 	var group errgroup.Group
-	group.SetLimit(parallelTagged)
+	group.SetLimit(maxParallelTags)
 	started := 0
 	for _, i := range instances {
 		c := untagged[i.ProviderID()]
 		if c == nil || i.State.Ended() {
 			continue
 		}
-		if started++; started > taggedAtMost {
+		if started++; started > maxTaggedPerPass {
 			break
 		}
 		group.Go(func() error { return s.tagOne(ctx, i, c) })
@@ -46,10 +46,10 @@ func (s *Collector) tag(ctx context.Context, instances []ec2.Instance, claims []
 	return group.Wait()
 }
 
-// tagOne tags one instance and records it on the claim.
+// tagOne tags one instance, and records on the claim that the instance is tagged.
 func (s *Collector) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.NodeClaim) error {
-	if tags := s.Fleet.LateTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
-		err := s.Fleet.Tag(ctx, i, ec2.Carried, tags)
+	if tags := s.Fleet.MissingTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
+		err := s.Fleet.Tag(ctx, i, ec2.ByProviderID, tags)
 		if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Refused) {
 			return nil // the instance was terminated, or belongs to another cluster; Collector.report reports those
 		}

@@ -28,8 +28,8 @@ func Mark(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
 	claim.Annotations[nodestate.AnnotationInterrupted] = string(kind) + " " + now.UTC().Format(time.RFC3339)
 }
 
-// MarkOf returns the kind and the time of the mark. The kind is empty if the claim is not marked. A time that cannot be
-// parsed is zero, so the claim is handled as if it was marked long ago.
+// MarkOf returns the kind and the time of the mark. The kind is empty if the claim is not marked. The time is zero if it
+// cannot be parsed; such a claim is handled as if it was marked long ago.
 func MarkOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
 	kind, at, _ := strings.Cut(claim.Annotations[nodestate.AnnotationInterrupted], " ")
 	since, err := time.Parse(time.RFC3339, at)
@@ -39,32 +39,32 @@ func MarkOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
 	return interruption.Kind(kind), since
 }
 
-// departing is the state of the passes over marked claims.
-type departing struct {
+// drainState is the state of the passes over marked claims.
+type drainState struct {
 	lastAsked time.Time          // when a plan was last requested
 	removed   map[types.UID]bool // deleted claims that the cache may still show for a moment
 }
 
 // Intervals of the passes over marked claims.
 const (
-	departEvery = 100 * time.Millisecond // while claims wait, and for departWatch after a claim was marked
-	departRest  = 30 * time.Second       // otherwise
-	departWatch = 5 * time.Second
+	drainInterval     = 100 * time.Millisecond // while claims wait, and for busyAfterMark after a claim was marked
+	idleDrainInterval = 30 * time.Second       // otherwise
+	busyAfterMark     = 5 * time.Second
 )
 
-// DepartMost is how long a node waits for the plan. A spot instance ends after two minutes, and its pods need most of
-// that time to terminate.
-const DepartMost = 10 * time.Second
+// MaxPlanWait is how long an interrupted node waits for a plan for its pods. A spot instance ends after two minutes, and
+// its pods need most of that time to terminate.
+const MaxPlanWait = 10 * time.Second
 
 // DrainMarked drains and deletes marked claims until ctx ends.
 func (i *Handler) DrainMarked(ctx context.Context) {
 	var woken time.Time
 	for ctx.Err() == nil {
-		left, err := i.DepartPass(ctx)
-		i.pause(ctx, "departures", "cannot remove interrupted nodes", err)
-		wait := departRest
-		if left > 0 || err != nil || time.Since(woken) < departWatch {
-			wait = departEvery
+		waiting, err := i.DrainPass(ctx)
+		i.backOff(ctx, "departures", "cannot remove interrupted nodes", err)
+		wait := idleDrainInterval
+		if waiting > 0 || err != nil || time.Since(woken) < busyAfterMark {
+			wait = drainInterval
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -77,20 +77,20 @@ func (i *Handler) DrainMarked(ctx context.Context) {
 	}
 }
 
-// DepartPass carries out the next step for each marked claim. First the claim's node is cordoned and tainted, so that
-// the next plan counts its pods as pending. After that plan the claim is deleted, and the node drains. DepartPass
-// returns how many claims still wait.
-func (i *Handler) DepartPass(ctx context.Context) (int, error) {
+// DrainPass carries out the next step for each marked claim. First it cordons and taints the claim's node, so that the
+// next plan counts the node's pods as pending. After that plan it deletes the claim, and the node drains. DrainPass
+// returns how many claims are not deleted yet.
+func (i *Handler) DrainPass(ctx context.Context) (int, error) {
 	defer loop.Working(ctx, loop.LoopInterruption, "interrupted nodes").End()
 	// 1. read
 	now := i.Now.Now()
-	claims, err := i.marked(ctx)
+	claims, err := i.markedClaims(ctx)
 	if err != nil || len(claims) == 0 {
 		return 0, err
 	}
 	steps := make([]departure, len(claims))
 	var group errgroup.Group
-	group.SetLimit(parallelNotices)
+	group.SetLimit(maxParallelClaims)
 	for n, claim := range claims {
 		if until, _, _ := i.failures.Held(time.Now(), "claim "+claim.Name); !until.IsZero() {
 			continue
@@ -98,39 +98,39 @@ func (i *Handler) DepartPass(ctx context.Context) (int, error) {
 		group.Go(func() error {
 			var err error
 			// 2. decide
-			steps[n], err = i.seeDeparture(ctx, claim, now)
+			steps[n], err = i.decideDeparture(ctx, claim, now)
 			// 3. act, 4. report
 			if err == nil {
-				err = i.depart(ctx, steps[n], now)
+				err = i.carryOut(ctx, steps[n], now)
 			}
 			if err != nil {
 				i.logError(ctx, "claim "+claim.Name, "cannot remove interrupted NodeClaim "+claim.Name, err)
 				return nil // the error does not stop the other claims
 			}
 			i.failures.Clear("claim " + claim.Name)
-			steps[n].isGone = steps[n].action == departNow
+			steps[n].isGone = steps[n].action == deleteClaim
 			return nil
 		})
 	}
 	_ = group.Wait() // errors are logged above
-	left, isAsking := 0, false
+	waiting, isAsking := 0, false
 	for n, s := range steps {
 		if s.isGone {
-			i.departing.removed[claims[n].UID] = true
+			i.drain.removed[claims[n].UID] = true
 			continue
 		}
-		left++
-		isAsking = isAsking || s.action == departAsk
+		waiting++
+		isAsking = isAsking || s.action == askForPlan
 	}
-	if isAsking && now.Sub(i.departing.lastAsked) >= nodestate.MinPlanNowInterval {
-		i.departing.lastAsked = now
+	if isAsking && now.Sub(i.drain.lastAsked) >= nodestate.MinPlanNowInterval {
+		i.drain.lastAsked = now
 		i.Batch.AskNow(nodestate.AnnotationInterrupted)
 	}
-	return left, nil
+	return waiting, nil
 }
 
-// marked returns the marked claims that are not being deleted yet.
-func (i *Handler) marked(ctx context.Context) ([]*karpv1.NodeClaim, error) {
+// markedClaims returns the marked claims that are not being deleted yet.
+func (i *Handler) markedClaims(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	var list karpv1.NodeClaimList
 	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
@@ -142,23 +142,23 @@ func (i *Handler) marked(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 		if c.Annotations[nodestate.AnnotationInterrupted] == "" || c.DeletionTimestamp != nil || !i.isOurs(c) {
 			continue
 		}
-		if i.departing.removed[c.UID] {
+		if i.drain.removed[c.UID] {
 			removed[c.UID] = true
 			continue
 		}
 		out = append(out, c)
 	}
-	i.departing.removed = removed
+	i.drain.removed = removed
 	return out, nil
 }
 
-// departAction is the next step for a marked claim.
-type departAction int
+// drainAction is the next step for a marked claim.
+type drainAction int
 
 const (
-	departTaint departAction = iota // taint its nodes
-	departAsk                       // request a plan and wait for it
-	departNow                       // delete the claim
+	taintNodes  drainAction = iota // taint its nodes
+	askForPlan                     // request a plan and wait for it
+	deleteClaim                    // delete the claim
 )
 
 // departure is a marked claim and its next step.
@@ -166,12 +166,12 @@ type departure struct {
 	claim  *karpv1.NodeClaim
 	kind   interruption.Kind // why the claim is marked
 	nodes  []*corev1.Node    // its Nodes
-	action departAction      // the next step
+	action drainAction       // the next step
 	isGone bool              // the claim was deleted
 }
 
-// seeDeparture reads the Nodes of a marked claim and decides its next step.
-func (i *Handler) seeDeparture(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (departure, error) {
+// decideDeparture reads the Nodes of a marked claim and decides its next step.
+func (i *Handler) decideDeparture(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (departure, error) {
 	d := departure{claim: claim}
 	var since time.Time
 	d.kind, since = MarkOf(claim)
@@ -181,24 +181,24 @@ func (i *Handler) seeDeparture(ctx context.Context, claim *karpv1.NodeClaim, now
 	}
 	d.nodes = nodes
 	switch {
-	case d.kind.IsEnd(), d.kind.IsBroken(), len(nodes) == 0, now.Sub(since) >= DepartMost:
-		d.action = departNow
+	case d.kind.IsEnd(), d.kind.IsFailed(), len(nodes) == 0, now.Sub(since) >= MaxPlanWait:
+		d.action = deleteClaim
 	case slices.ContainsFunc(nodes, nodestate.IsOpen):
-		d.action = departTaint
-	case i.Departures.Provided(claim.Name):
-		d.action = departNow
+		d.action = taintNodes
+	case i.Departures.HasPlannedPods(claim.Name):
+		d.action = deleteClaim
 	default:
-		d.action = departAsk
+		d.action = askForPlan
 	}
 	return d, nil
 }
 
-// depart carries out the step.
-func (i *Handler) depart(ctx context.Context, d departure, now time.Time) error {
+// carryOut carries out the next step of a marked claim.
+func (i *Handler) carryOut(ctx context.Context, d departure, now time.Time) error {
 	switch d.action {
-	case departNow:
+	case deleteClaim:
 		return i.remove(ctx, d, now)
-	case departTaint:
+	case taintNodes:
 		for _, node := range d.nodes {
 			if !nodestate.IsOpen(node) {
 				continue
@@ -207,13 +207,13 @@ func (i *Handler) depart(ctx context.Context, d departure, now time.Time) error 
 				return err
 			}
 		}
-	case departAsk:
+	case askForPlan:
 	}
 	return nil
 }
 
-// isStaleState reports whether the error means that the read objects were stale. The next pass reads fresh objects, so
-// the error need not be logged.
+// isStaleState reports whether the error means that an object has changed since the controller read it. Such an error
+// need not be logged, because the next pass reads the object again.
 func isStaleState(err error) bool {
 	next := kubeclient.WhatNext(err)
 	return next == kubeclient.Gone || next == kubeclient.Reread
@@ -222,10 +222,10 @@ func isStaleState(err error) bool {
 // remove deletes the claim, so that its node drains.
 func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error {
 	claim, err := i.Objects.PatchClaim(ctx, d.claim, func(c *karpv1.NodeClaim) {
-		if d.kind.IsBroken() {
+		if d.kind.IsFailed() {
 			nodestate.SetDeadline(c, now)
 		}
-		reason, _ := eventOf(interruption.Notice{Kind: d.kind})
+		reason, _ := eventOf(interruption.ParsedMessage{Kind: d.kind})
 		if reason == "" {
 			reason = kubeclient.ReasonTerminatingOnInterruption
 		}
@@ -242,20 +242,20 @@ func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error 
 	if len(d.nodes) == 0 {
 		i.Ledger.Forget(claim.UID) // the claim's pods no longer have a planned node
 	}
-	if d.kind.IsEnd() || d.kind.IsBroken() || len(d.nodes) == 0 {
+	if d.kind.IsEnd() || d.kind.IsFailed() || len(d.nodes) == 0 {
 		i.Batch.AskNow(string(claim.UID))
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
-	nodestate.PodLoss{Claim: claim, Reason: string(d.kind), Pods: nodestate.Displaced(ctx, i.Cluster, claim, now)}.Count(i.Metrics)
+	nodestate.PodLoss{Claim: claim, Reason: string(d.kind), Pods: nodestate.DisplacedPods(ctx, i.Cluster, claim, now)}.Count(i.Metrics)
 	message := "Interrupted: " + string(d.kind)
 	i.Events.Emit(claim, kubeclient.ReasonTerminatingOnInterruption, message)
 	if d.kind == interruption.InstanceTerminated {
-		nodeclaim.FindExternalTermination(ctx, i.Machines, claim).Report(i.Events, i.Metrics, i.Log)
+		nodeclaim.FindExternalTermination(ctx, i.Instances, claim).Report(i.Events, i.Metrics, i.Log)
 	}
 	for _, node := range d.nodes {
 		i.Events.Emit(node, kubeclient.ReasonTerminatingOnInterruption, message)
 	}
 	i.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "reason", string(d.kind), "Node", claim.Status.NodeName,
-		"providerID", claim.Status.ProviderID, "replacementAskedFor", i.Departures.Provided(claim.Name))
+		"providerID", claim.Status.ProviderID, "replacementAskedFor", i.Departures.HasPlannedPods(claim.Name))
 	return nil
 }

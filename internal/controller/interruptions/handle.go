@@ -34,14 +34,14 @@ func (i *Handler) readIndex(ctx context.Context) (claimIndex, error) {
 	if err := i.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
 		return claimIndex{}, fmt.Errorf("list node classes: %w", err)
 	}
-	b := claimIndex{
+	index := claimIndex{
 		byInstance:    map[string]*karpv1.NodeClaim{},
 		byReservation: map[string][]*karpv1.NodeClaim{},
 		reservations:  map[string]bool{},
 	}
 	for n := range classes.Items {
 		for _, r := range classes.Items[n].Status.CapacityReservations {
-			b.reservations[r.ID] = true
+			index.reservations[r.ID] = true
 		}
 	}
 	for n := range list.Items {
@@ -50,13 +50,13 @@ func (i *Handler) readIndex(ctx context.Context) (claimIndex, error) {
 			continue
 		}
 		if id, ok := ec2.ParseProviderID(c.Status.ProviderID); ok {
-			b.byInstance[id] = c
+			index.byInstance[id] = c
 		}
 		if id := c.Labels[awsv1.LabelCapacityReservationID]; id != "" {
-			b.byReservation[id] = append(b.byReservation[id], c)
+			index.byReservation[id] = append(index.byReservation[id], c)
 		}
 	}
-	return b, nil
+	return index, nil
 }
 
 // isOurs reports whether the claim belongs to this controller: its node class is an EC2NodeClass, and it was created in
@@ -66,35 +66,35 @@ func (i *Handler) isOurs(c *karpv1.NodeClaim) bool {
 	return nodestate.IsServed(c.Spec.NodeClassRef) && (uid == "" || uid == i.ClusterUID)
 }
 
-// resolve sets the claims and the other instances that the message is about.
-func (b claimIndex) resolve(l *queuedMessage) {
-	for _, id := range l.notice.Instances {
-		if c := b.byInstance[id]; c != nil {
-			l.claims = append(l.claims, c)
+// resolve sets the claims that the message is about, and the instances without a claim.
+func (x claimIndex) resolve(q *queuedMessage) {
+	for _, id := range q.parsed.Instances {
+		if c := x.byInstance[id]; c != nil {
+			q.claims = append(q.claims, c)
 		} else {
-			l.others = append(l.others, id)
+			q.others = append(q.others, id)
 		}
 	}
-	if l.notice.Reservation != "" {
-		l.claims = b.byReservation[l.notice.Reservation]
+	if q.parsed.Reservation != "" {
+		q.claims = x.byReservation[q.parsed.Reservation]
 	}
 }
 
-// maxDoubts is how often a message that EC2 contradicts is returned to the queue. EC2's answer may be half a minute
-// old, and SQS delivers the message again after HiddenTime.
-const maxDoubts = 4
+// maxContradicted is how often a message that EC2's answer contradicts is returned to the queue. The answer may be half a
+// minute old. SQS delivers the message again after HiddenTime.
+const maxContradicted = 4
 
 // handle processes the interruption message for one claim. The first result is false if the message must stay in the queue.
-func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, l *queuedMessage, now time.Time) (bool, error) {
+func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, q *queuedMessage, now time.Time) (bool, error) {
 	claim = i.newest.Of(claim)
-	n := l.notice
+	n := q.parsed
 	if claim.DeletionTimestamp != nil || !n.Ends.IsZero() && n.Ends.Before(now) {
 		return true, nil // the claim is being deleted anyway, or the message is outdated
 	}
 	if n.Kind.IsEnd() {
 		hasEnded, err := i.hasEnded(ctx, claim)
 		if err != nil || !hasEnded {
-			return err == nil && l.message.Received >= maxDoubts, err
+			return err == nil && q.message.Received >= maxContradicted, err
 		}
 	}
 	if err := i.announce(ctx, claim, n); err != nil {
@@ -112,7 +112,7 @@ func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, l *queued
 }
 
 // announce emits events about the message on the claim and its Nodes.
-func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice) error {
+func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n interruption.ParsedMessage) error {
 	nodes, err := nodestate.NodesOf(ctx, i.Cluster, claim)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n inter
 }
 
 // mark marks the claim as interrupted, and wakes the loop that drains marked claims.
-func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice, now time.Time) error {
+func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interruption.ParsedMessage, now time.Time) error {
 	marked, err := i.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { Mark(c, n.Kind, now) })
 	if err != nil {
 		if kubeclient.WhatNext(err) == kubeclient.Gone {
@@ -145,19 +145,19 @@ func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interrupt
 	return nil
 }
 
-// hasEnded reports whether EC2 shows the instance as stopped or terminated. The message may be outdated: a stopped
-// instance may have been started again.
+// hasEnded reports whether EC2 shows the claim's instance as stopped or terminated. The message that reports the end may
+// be outdated: a stopped instance may have been started again.
 func (i *Handler) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
-	instance, err := i.Machines.Instance(ctx, id)
+	instance, err := i.Instances.Instance(ctx, id)
 	if awserr.Is(err, awserr.Gone) {
 		return true, nil
 	}
 	return instance.State != ec2.Running && instance.State != ec2.Pending, err
 }
 
-// noteShortage records that EC2 has no capacity for the claim's offering, because EC2 reclaims the instance. The next
-// plan, which is for the pods of this instance, must not choose the same offering again.
+// noteShortage records that EC2 has no capacity for the claim's offering if EC2 reclaims the instance. Otherwise the next
+// plan, which is for the pods of this instance, could choose the same offering again.
 func (i *Handler) noteShortage(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
 	switch kind {
 	case interruption.ReservationInterrupted, interruption.BlockExpiring:
@@ -167,7 +167,7 @@ func (i *Handler) noteShortage(claim *karpv1.NodeClaim, kind interruption.Kind, 
 	default:
 		return
 	}
-	s := ec2.Short{
+	s := ec2.Shortage{
 		CapacityType: claim.Labels[karpv1.LabelCapacityType], InstanceType: claim.Labels[corev1.LabelInstanceTypeStable],
 		Zone: claim.Labels[corev1.LabelTopologyZone], Reason: "SpotInterrupted",
 	}
@@ -176,11 +176,11 @@ func (i *Handler) noteShortage(claim *karpv1.NodeClaim, kind interruption.Kind, 
 	}
 }
 
-// noteEnding records that a capacity reservation ends or is reclaimed. It ignores an empty ID. EC2 itself reports the
-// reservation as unchanged for a while.
+// noteEnding records that a capacity reservation ends or is reclaimed, because EC2 reports the reservation as unchanged
+// for a while. It ignores an empty ID.
 func (i *Handler) noteEnding(reservation string, kind interruption.Kind, now time.Time) {
 	if reservation != "" {
-		i.Shortages.Note(now, ec2.Short{CapacityType: karpv1.CapacityTypeReserved, Reservation: reservation, Reason: endingReasons()[kind]})
+		i.Shortages.Note(now, ec2.Shortage{CapacityType: karpv1.CapacityTypeReserved, Reservation: reservation, Reason: endingReasons()[kind]})
 	}
 }
 
@@ -192,7 +192,7 @@ func endingReasons() map[interruption.Kind]string {
 }
 
 // eventOf returns the reason and text of the event about an interruption message.
-func eventOf(n interruption.Notice) (kubeclient.Reason, string) {
+func eventOf(n interruption.ParsedMessage) (kubeclient.Reason, string) {
 	switch n.Kind {
 	case interruption.SpotInterrupted:
 		return kubeclient.ReasonSpotInterrupted, "EC2 reclaims the spot instance in two minutes"

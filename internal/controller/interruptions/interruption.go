@@ -33,15 +33,15 @@ type queue interface {
 //   - Listen reads the queue and marks the claims of instances that will end. The mark is an annotation of the claim, so
 //     that it survives a restart, and a repeated message changes nothing.
 //   - DrainMarked drains and deletes marked claims.
-//   - verifyOwners handles messages that need an answer of EC2, so that no spot message waits behind a throttled call to
-//     EC2.
-//   - examineAll reads failed status checks and scheduled events from EC2.
+//   - processUnverified handles messages that need an answer of EC2, so that no spot message waits behind a throttled call
+//     to EC2.
+//   - checkStatusLoop reads failed status checks and scheduled events from EC2.
 type Handler struct {
 	Queue      queue                       // the interruption queue; nil: no queue is read, and only marked claims are drained
 	Cache      client.Reader               // reads objects from the informers
 	Cluster    loop.NodeReader             // reads cluster state from the informers
 	Objects    loop.ObjectWriter           // writes objects to the API server
-	Machines   loop.InstanceClient         // describes and terminates instances
+	Instances  loop.InstanceClient         // describes and terminates instances
 	Troubles   StatusChecks                // status checks and scheduled events; nil: they are not read from EC2
 	Shortages  *ec2.Shortages              // offerings for which EC2 reported insufficient capacity
 	Departures *nodestate.PlannedEvictions // claims whose pods the last plan has provided for; the provisioner writes them
@@ -62,32 +62,36 @@ type Handler struct {
 	failures loop.Backoff                // by loop or claim
 	logged   map[interruption.Cause]bool // causes of broken messages that were logged
 
-	Wake      chan struct{}       // holds a token after a claim was marked; nil until Start
-	departing departing           // state of DrainMarked
-	doubts    chan *queuedMessage // messages for verifyOwners; nil until Start: Pass then judges them itself
+	Wake  chan struct{} // holds a token after a claim was marked; nil until Start
+	drain drainState    // state of DrainMarked
+
+	// unverified has the messages for processUnverified. It is nil until Start; until then, Pass processes such messages
+	// itself.
+	unverified chan *queuedMessage
 }
 
 // ParallelCalls is how many calls receive and delete messages concurrently, while the queue holds more messages than
 // one call returns. One call to SQS takes about 20 ms, so ten calls process a few thousand messages per second.
 const ParallelCalls = 10
 
-// maxPendingDoubts is how many messages may wait for an answer of EC2. SQS delivers further messages again later.
-const maxPendingDoubts = 2000
+// maxUnverified is how many messages may wait for an answer of EC2. Further messages stay in the queue, and SQS delivers
+// them again later.
+const maxUnverified = 2000
 
-// parallelNotices is how many claims are marked or deleted concurrently.
-const parallelNotices = 20
+// maxParallelClaims is how many claims are marked or deleted concurrently.
+const maxParallelClaims = 20
 
 // Start runs the loops until ctx ends.
 func (i *Handler) Start(ctx context.Context) error {
-	i.Wake, i.doubts = make(chan struct{}, 1), make(chan *queuedMessage, maxPendingDoubts)
+	i.Wake, i.unverified = make(chan struct{}, 1), make(chan *queuedMessage, maxUnverified)
 	var parts sync.WaitGroup
 	parts.Go(func() { i.DrainMarked(ctx) })
 	if i.Queue != nil {
 		parts.Go(func() { i.Listen(ctx) })
-		parts.Go(func() { i.verifyOwners(ctx) })
+		parts.Go(func() { i.processUnverified(ctx) })
 	}
 	if i.Troubles != nil {
-		parts.Go(func() { i.examineAll(ctx) })
+		parts.Go(func() { i.checkStatusLoop(ctx) })
 	}
 	parts.Wait()
 	return nil
@@ -103,11 +107,12 @@ func (i *Handler) Listen(ctx context.Context) {
 		if len(messages) >= interruption.MaxBatch {
 			calls = ParallelCalls
 		}
-		i.pause(ctx, "queue", "cannot follow the interruption queue", err)
+		i.backOff(ctx, "queue", "cannot follow the interruption queue", err)
 	}
 }
 
-// receive waits for messages with one call, or takes the messages that are already in the queue with several calls.
+// receive returns messages of the queue. With one call it waits for messages; with several calls it takes only the
+// messages that are in the queue already.
 func (i *Handler) receive(ctx context.Context, calls int) ([]interruption.Message, error) {
 	wait := interruption.LongPoll
 	if calls > 1 {
@@ -126,8 +131,8 @@ func (i *Handler) receive(ctx context.Context, calls int) ([]interruption.Messag
 	return slices.Concat(got...), err
 }
 
-// pause waits after an error before the next try, longer each time. Without an error it returns at once.
-func (i *Handler) pause(ctx context.Context, key, message string, err error) {
+// backOff waits after an error before the next try, longer each time. Without an error it returns at once.
+func (i *Handler) backOff(ctx context.Context, key, message string, err error) {
 	if err == nil {
 		i.failures.Clear(key)
 		return
@@ -145,9 +150,9 @@ func (i *Handler) logError(ctx context.Context, key, message string, err error) 
 	if ctx.Err() != nil || isStaleState(err) {
 		return now // the process is stopping, or the next pass reads fresh state
 	}
-	next, hint := loop.SortError(err)
+	next, hint := loop.ClassifyError(err)
 	i.Metrics.Failures.WithLabelValues("interruption", string(next)).Inc()
-	until, isNews := i.failures.Fail(now, key, awserr.Lasting(err))
+	until, isNews := i.failures.Fail(now, key, awserr.StableText(err))
 	if isNews {
 		i.Log.Error(message, "error", err.Error(), "hint", hint)
 	}
@@ -157,10 +162,10 @@ func (i *Handler) logError(ctx context.Context, key, message string, err error) 
 // queuedMessage is a message of the queue with the objects that it is about.
 type queuedMessage struct {
 	message interruption.Message
-	notice  interruption.Notice // the parsed message
-	claims  []*karpv1.NodeClaim // our claims that the message is about
-	others  []string            // IDs of the instances in the message that none of our claims has
-	keep    atomic.Bool         // the message stays in the queue, and is delivered again
+	parsed  interruption.ParsedMessage // the parsed message
+	claims  []*karpv1.NodeClaim        // our claims that the message is about
+	others  []string                   // IDs of those instances in the message that none of our claims has
+	keep    atomic.Bool                // the message stays in the queue, and is delivered again
 }
 
 // Pass processes messages, and deletes the messages that are no longer needed.
@@ -170,34 +175,34 @@ func (i *Handler) Pass(ctx context.Context, messages []interruption.Message) err
 		return nil
 	}
 	// 1. read
-	queued := i.open(messages)
+	queued := i.parseAll(messages)
 	index, err := i.readIndex(ctx)
 	if err != nil {
 		return err
 	}
-	var plain, doubted []*queuedMessage
+	var plain, unverified []*queuedMessage
 	now := i.Now.Now()
-	for _, l := range queued {
-		index.resolve(l)
-		i.checkCapacityType(l)
-		if index.reservations[l.notice.Reservation] {
-			i.noteEnding(l.notice.Reservation, l.notice.Kind, now) // also if none of our instances runs in the reservation
+	for _, q := range queued {
+		index.resolve(q)
+		i.dropOtherCapacityTypes(q)
+		if index.reservations[q.parsed.Reservation] {
+			i.noteEnding(q.parsed.Reservation, q.parsed.Kind, now) // even if none of our instances runs in the reservation
 		}
-		if l.isDoubtful() {
-			doubted = append(doubted, l)
+		if q.needsEC2() {
+			unverified = append(unverified, q)
 		} else {
-			plain = append(plain, l)
+			plain = append(plain, q)
 		}
 	}
 	// 2. decide, 3. act, 4. report
 	i.processAll(ctx, plain)
 	err = i.discard(ctx, plain)
-	if i.doubts == nil {
-		return errors.Join(err, i.judge(ctx, doubted))
+	if i.unverified == nil {
+		return errors.Join(err, i.verifyAndProcess(ctx, unverified))
 	}
-	for _, l := range doubted {
+	for _, q := range unverified {
 		select {
-		case i.doubts <- l:
+		case i.unverified <- q:
 		default:
 			i.Metrics.Left.WithLabelValues(ownerUnknown).Inc()
 		}
@@ -205,42 +210,42 @@ func (i *Handler) Pass(ctx context.Context, messages []interruption.Message) err
 	return err
 }
 
-// checkCapacityType removes from the message the claims whose capacity type does not fit the kind of the message.
-func (i *Handler) checkCapacityType(l *queuedMessage) {
+// dropOtherCapacityTypes removes from the message the claims whose capacity type does not fit the kind of the message.
+func (i *Handler) dropOtherCapacityTypes(q *queuedMessage) {
 	var kept []*karpv1.NodeClaim
-	for _, c := range l.claims {
-		if l.notice.Kind.Suits(c.Labels[karpv1.LabelCapacityType]) {
+	for _, c := range q.claims {
+		if q.parsed.Kind.Suits(c.Labels[karpv1.LabelCapacityType]) {
 			kept = append(kept, c)
 			continue
 		}
 		id, _ := ec2.ParseProviderID(c.Status.ProviderID)
-		i.ignore(l.notice, ignoredCapacityType, []string{id})
+		i.ignore(q.parsed, ignoredCapacityType, []string{id})
 	}
-	l.claims = kept
+	q.claims = kept
 }
 
-// isDoubtful reports whether EC2 must be asked before the message is processed: the message is about instances that
-// none of our claims has, or it reports the end of one of our instances, which EC2 must confirm.
-func (l *queuedMessage) isDoubtful() bool {
+// needsEC2 reports whether EC2 must be asked before the message is processed: the message is about instances that none
+// of our claims has, or it reports the end of one of our instances, which EC2 must confirm.
+func (q *queuedMessage) needsEC2() bool {
 	isAlive := func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp == nil }
-	return len(l.others) > 0 || l.notice.Reservation != "" && len(l.claims) == 0 ||
-		l.notice.Kind.IsEnd() && slices.ContainsFunc(l.claims, isAlive)
+	return len(q.others) > 0 || q.parsed.Reservation != "" && len(q.claims) == 0 ||
+		q.parsed.Kind.IsEnd() && slices.ContainsFunc(q.claims, isAlive)
 }
 
-// verifyOwners judges messages as they arrive, many at once, until ctx ends.
-func (i *Handler) verifyOwners(ctx context.Context) {
+// processUnverified processes the messages in i.unverified, many at once, until ctx ends.
+func (i *Handler) processUnverified(ctx context.Context) {
 	for {
 		var queued []*queuedMessage
 		select {
 		case <-ctx.Done():
 			return
-		case l := <-i.doubts:
-			queued = append(queued, l)
+		case q := <-i.unverified:
+			queued = append(queued, q)
 		}
-		for len(queued) < askedAtOnce && len(i.doubts) > 0 {
-			queued = append(queued, <-i.doubts)
+		for len(queued) < maxAskedAtOnce && len(i.unverified) > 0 {
+			queued = append(queued, <-i.unverified)
 		}
-		i.pause(ctx, "doubts", "cannot process interruption messages", i.judge(ctx, queued))
+		i.backOff(ctx, "doubts", "cannot process interruption messages", i.verifyAndProcess(ctx, queued))
 		select {
 		case <-ctx.Done():
 		case <-time.After(askPause):
@@ -248,22 +253,23 @@ func (i *Handler) verifyOwners(ctx context.Context) {
 	}
 }
 
-// judge processes messages that need a call to EC2. Messages about instances of other clusters stay in the queue.
-func (i *Handler) judge(ctx context.Context, queued []*queuedMessage) error {
+// verifyAndProcess asks EC2 about the instances in the messages, and then processes the messages. Messages about
+// instances of other clusters stay in the queue.
+func (i *Handler) verifyAndProcess(ctx context.Context, queued []*queuedMessage) error {
 	if len(queued) == 0 {
 		return nil
 	}
 	// 1. read
-	owners := i.owners.find(ctx, i.Machines, othersOf(queued), i.Now.Now())
+	owners := i.owners.find(ctx, i.Instances, othersOf(queued), i.Now.Now())
 	// 2. decide
-	for _, l := range queued {
-		whose, isLeft := leave(l, owners)
+	for _, q := range queued {
+		owner, isReturned := mustReturn(q, owners)
 		switch {
-		case isLeft:
-			l.keep.Store(true)
-			i.Metrics.Left.WithLabelValues(whose).Inc()
-		case len(l.others) > 0 && whose == ownerNobody:
-			i.ignore(l.notice, ignoredInstance, l.others)
+		case isReturned:
+			q.keep.Store(true)
+			i.Metrics.Left.WithLabelValues(owner).Inc()
+		case len(q.others) > 0 && owner == ownerNone:
+			i.ignore(q.parsed, ignoredInstance, q.others)
 		}
 	}
 	// 3. act, 4. report
@@ -271,34 +277,34 @@ func (i *Handler) judge(ctx context.Context, queued []*queuedMessage) error {
 	return i.discard(ctx, queued)
 }
 
-// open parses the messages, and counts them.
-func (i *Handler) open(messages []interruption.Message) []*queuedMessage {
+// parseAll parses the messages, and counts them.
+func (i *Handler) parseAll(messages []interruption.Message) []*queuedMessage {
 	out := make([]*queuedMessage, 0, len(messages))
 	for _, m := range messages {
-		l := &queuedMessage{message: m}
+		q := &queuedMessage{message: m}
 		var err error
-		l.notice, err = interruption.Parse(m.Body)
-		var broken *interruption.Broken
+		q.parsed, err = interruption.Parse(m.Body)
+		var broken *interruption.ParseError
 		switch {
 		case errors.As(err, &broken):
-			l.notice = interruption.Notice{Kind: interruption.NoOp}
+			q.parsed = interruption.ParsedMessage{Kind: interruption.NoOp}
 			i.Metrics.Dropped.WithLabelValues(string(broken.Cause)).Inc()
 			i.reportBroken(broken)
-		case l.notice.Unknown():
+		case q.parsed.IsUnknown():
 			i.Metrics.Dropped.WithLabelValues("unknown_kind").Inc()
-			i.Log.Debug("message of an unknown kind", "source", l.notice.Source, "detailType", l.notice.DetailType)
+			i.Log.Debug("message of an unknown kind", "source", q.parsed.Source, "detailType", q.parsed.DetailType)
 		}
-		if what := i.elsewhere(l.notice); what != "" {
-			i.ignore(l.notice, what, l.notice.Instances)
-			l.notice = interruption.Notice{Kind: interruption.NoOp}
+		if cause := i.originMismatch(q.parsed); cause != "" {
+			i.ignore(q.parsed, cause, q.parsed.Instances)
+			q.parsed = interruption.ParsedMessage{Kind: interruption.NoOp}
 		}
-		i.Metrics.Received.WithLabelValues(string(l.notice.Kind)).Inc()
-		out = append(out, l)
+		i.Metrics.Received.WithLabelValues(string(q.parsed.Kind)).Inc()
+		out = append(out, q)
 	}
 	return out
 }
 
-// Why a message that could be parsed is ignored: values of the metric's label cause.
+// Causes for ignoring a message that could be parsed: values of the metric's label cause.
 const (
 	ignoredAccount      = "other_account"
 	ignoredRegion       = "other_region"
@@ -306,10 +312,10 @@ const (
 	ignoredInstance     = "no_nodeclaim"
 )
 
-// elsewhere returns which part of the message's origin, account or region, differs from the cluster's; empty if both
-// match. EventBridge writes account and region into every event, so a message without them does not come from
-// EventBridge.
-func (i *Handler) elsewhere(n interruption.Notice) string {
+// originMismatch returns which part of the message's origin, account or region, differs from the cluster's; empty if both
+// match. A missing account or region differs too: EventBridge writes both into every event, so a message without them
+// does not come from EventBridge.
+func (i *Handler) originMismatch(n interruption.ParsedMessage) string {
 	switch {
 	case n.Kind == interruption.NoOp:
 		return ""
@@ -321,9 +327,9 @@ func (i *Handler) elsewhere(n interruption.Notice) string {
 	return ""
 }
 
-// ignore counts and logs a message that is not processed, or its part about these instances. EventBridge rules send the
-// events of all instances of the account, so events of instances without a NodeClaim are logged only at level debug.
-func (i *Handler) ignore(n interruption.Notice, why string, instances []string) {
+// ignore counts and logs that a message is not processed for these instances. why is the cause. EventBridge rules send
+// the events of all instances of the account, so events of instances without a NodeClaim are logged only at level debug.
+func (i *Handler) ignore(n interruption.ParsedMessage, why string, instances []string) {
 	level := slog.LevelWarn
 	if why == ignoredInstance {
 		level = slog.LevelDebug
@@ -335,7 +341,7 @@ func (i *Handler) ignore(n interruption.Notice, why string, instances []string) 
 
 // reportBroken logs messages that cannot be parsed: at level warn once for each cause, then at level debug, because a
 // sender may send many of them.
-func (i *Handler) reportBroken(b *interruption.Broken) {
+func (i *Handler) reportBroken(b *interruption.ParseError) {
 	level := slog.LevelDebug
 	if !i.logged[b.Cause] {
 		if i.logged == nil {
@@ -348,29 +354,29 @@ func (i *Handler) reportBroken(b *interruption.Broken) {
 		"hint", "check who may send to the queue; joiner_interruption_dropped_messages_total counts such messages")
 }
 
-// processAll processes the messages; messages about the same claim one after another. A failure for one claim does not
-// stop the other claims. Its messages stay in the queue.
+// processAll processes the messages. It processes messages about the same claim one after another, and different claims
+// concurrently. If it fails for a claim, the messages about that claim stay in the queue.
 func (i *Handler) processAll(ctx context.Context, queued []*queuedMessage) {
 	now := i.Now.Now()
 	byClaim := map[string][]*queuedMessage{}
 	claims := map[string]*karpv1.NodeClaim{}
-	for _, l := range queued {
-		for _, c := range l.claims {
-			byClaim[c.Name] = append(byClaim[c.Name], l)
+	for _, q := range queued {
+		for _, c := range q.claims {
+			byClaim[c.Name] = append(byClaim[c.Name], q)
 			claims[c.Name] = c
 		}
 	}
 	var group errgroup.Group
-	group.SetLimit(parallelNotices)
+	group.SetLimit(maxParallelClaims)
 	for name, ofClaim := range byClaim {
 		group.Go(func() error {
-			for _, l := range ofClaim {
-				isDone, err := i.handle(ctx, claims[name], l, now)
+			for _, q := range ofClaim {
+				isDone, err := i.handle(ctx, claims[name], q, now)
 				if err != nil {
 					i.logError(ctx, "process", "cannot process an interruption message about NodeClaim "+name, err)
 				}
 				if !isDone || err != nil {
-					l.keep.Store(true)
+					q.keep.Store(true)
 				}
 			}
 			return nil
@@ -382,11 +388,11 @@ func (i *Handler) processAll(ctx context.Context, queued []*queuedMessage) {
 // discard deletes the messages that need not stay in the queue.
 func (i *Handler) discard(ctx context.Context, queued []*queuedMessage) error {
 	var done []interruption.Message
-	for _, l := range queued {
-		if !l.keep.Load() {
-			done = append(done, l.message)
-			if !l.message.Sent.IsZero() {
-				i.Metrics.QueueDuration.Observe(i.Now.Now().Sub(l.message.Sent).Seconds())
+	for _, q := range queued {
+		if !q.keep.Load() {
+			done = append(done, q.message)
+			if !q.message.Sent.IsZero() {
+				i.Metrics.QueueDuration.Observe(i.Now.Now().Sub(q.message.Sent).Seconds())
 			}
 		}
 	}

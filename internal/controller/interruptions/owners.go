@@ -24,21 +24,21 @@ type owners struct {
 type ownership struct {
 	owner   ec2.Ownership // empty: EC2 does not return the instance
 	isEnded bool          // the instance is being terminated, or was terminated
-	until   time.Time     // when to ask EC2 again
+	until   time.Time     // until when the answer is used
 }
 
-// EC2 is asked about up to askedAtOnce instances in one or two calls, followed by a pause of askPause. Answers are
-// valid for ownersLife. The cache is emptied when it has more than mostOwners answers.
+// EC2 is asked about up to maxAskedAtOnce instances in one or two calls, followed by a pause of askPause. An answer is used
+// for ownerLife. The cache is emptied when it has more than maxOwners answers.
 const (
-	askedAtOnce = 200
-	askPause    = time.Second
-	ownersLife  = 10 * time.Minute
-	ownersAnew  = 20 * time.Second // validity of answers that may change soon: our instances, and instances that EC2 does not return yet
-	mostOwners  = 20_000
+	maxAskedAtOnce = 200
+	askPause       = time.Second
+	ownerLife      = 10 * time.Minute
+	shortOwnerLife = 20 * time.Second // instead of ownerLife for our instances, and for instances that EC2 does not return yet
+	maxOwners      = 20_000
 )
 
 // find returns the owners of the instances by ID. Instances whose owner is not known yet are missing from the result.
-func (o *owners) find(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]ownership {
+func (o *owners) find(ctx context.Context, instances loop.InstanceClient, ids []string, now time.Time) map[string]ownership {
 	out := map[string]ownership{}
 	var ask []string
 	for _, id := range ids {
@@ -51,34 +51,34 @@ func (o *owners) find(ctx context.Context, machines loop.InstanceClient, ids []s
 	if len(ask) == 0 {
 		return out
 	}
-	if len(o.known) > mostOwners {
+	if len(o.known) > maxOwners {
 		o.known = nil
 	}
 	if o.known == nil {
 		o.known = map[string]ownership{}
 	}
-	for id, s := range askOwners(ctx, machines, ask[:min(len(ask), askedAtOnce)], now) {
+	for id, s := range askOwners(ctx, instances, ask[:min(len(ask), maxAskedAtOnce)], now) {
 		o.known[id], out[id] = s, s
 	}
 	return out
 }
 
 // askOwners reads the owners from EC2. The client combines concurrent requests into one call.
-func askOwners(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]ownership {
+func askOwners(ctx context.Context, instances loop.InstanceClient, ids []string, now time.Time) map[string]ownership {
 	out := map[string]ownership{}
 	var mu sync.Mutex
 	var group errgroup.Group
 	for _, id := range ids {
 		group.Go(func() error {
-			instance, err := machines.Instance(ctx, id)
-			s := ownership{owner: instance.Owner, isEnded: instance.State.Ended(), until: now.Add(ownersLife)}
+			instance, err := instances.Instance(ctx, id)
+			s := ownership{owner: instance.Owner, isEnded: instance.State.Ended(), until: now.Add(ownerLife)}
 			switch {
 			case awserr.Is(err, awserr.Gone):
-				s = ownership{until: now.Add(ownersAnew)}
+				s = ownership{until: now.Add(shortOwnerLife)}
 			case err != nil:
 				return nil // the owner stays unknown; the queue delivers the message again
 			case instance.Owner == ec2.Ours:
-				s.until = now.Add(ownersAnew)
+				s.until = now.Add(shortOwnerLife)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -93,32 +93,35 @@ func askOwners(ctx context.Context, machines loop.InstanceClient, ids []string, 
 // othersOf returns the IDs of all instances in the messages that none of our claims has, without duplicates.
 func othersOf(queued []*queuedMessage) []string {
 	var out []string
-	for _, l := range queued {
-		out = append(out, l.others...)
+	for _, q := range queued {
+		out = append(out, q.others...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// ownerUnknown is the owner label in metrics for instances about which EC2 has not answered.
+// ownerUnknown is the value of the metric's label owner for instances about which EC2 has not answered.
 const ownerUnknown = "unknown"
 
-// ownerNobody is the owner label in metrics for instances without a NodeClaim in any cluster with our name.
-const ownerNobody = "nobody"
+// ownerNone is the value of the metric's label owner for instances without a NodeClaim in any cluster with our name.
+const ownerNone = "nobody"
 
-// maxReturns is how often a message about an instance without an owner is returned to the queue. Another cluster may
-// read the same queue and gets the message then. After that, the message would only fill the queue.
+// maxReturns is how often a message about an instance without an owner is returned to the queue. A returned message may
+// be received by another cluster that reads the same queue. After maxReturns the message is dropped, because it would only
+// fill the queue.
 const maxReturns = 3
 
-// leave returns the owner label of the message's instances, and whether the message must stay in the queue: always if
-// the owner is not known yet or is another cluster with our name, and maxReturns times if no claim has the instance. In
-// the case of the same name both clusters read the same queue, and the other cluster has not read the message yet.
-func leave(l *queuedMessage, owners map[string]ownership) (whose string, isLeft bool) {
-	mayReturn := l.message.Received < maxReturns
-	if l.notice.Kind == interruption.BlockExpiring && len(l.claims) == 0 {
-		return ownerNobody, mayReturn
+// mustReturn returns the owner of the message's instances, as the value of a metric label, and whether the message must be
+// returned to the queue:
+//   - always, if the owner is not known yet
+//   - always, if the owner is another cluster with our name, which reads the same queue but has not received the message
+//   - at most maxReturns times, if no claim has the instance
+func mustReturn(q *queuedMessage, owners map[string]ownership) (owner string, isReturned bool) {
+	mayReturn := q.message.Received < maxReturns
+	if q.parsed.Kind == interruption.BlockExpiring && len(q.claims) == 0 {
+		return ownerNone, mayReturn
 	}
-	for _, id := range l.others {
+	for _, id := range q.others {
 		s, isKnown := owners[id]
 		switch {
 		case !isKnown:
@@ -128,10 +131,10 @@ func leave(l *queuedMessage, owners map[string]ownership) (whose string, isLeft 
 		case s.owner == ec2.Ours && s.isEnded:
 			continue // the result of our own termination
 		case s.owner == ec2.Ours:
-			whose, isLeft = "ours", mayReturn // the instance's claim does not have its ID yet
-		case !isLeft:
-			whose, isLeft = ownerNobody, mayReturn
+			owner, isReturned = "ours", mayReturn // the instance's ID is not recorded on its claim yet
+		case !isReturned:
+			owner, isReturned = ownerNone, mayReturn
 		}
 	}
-	return whose, isLeft
+	return owner, isReturned
 }

@@ -21,24 +21,24 @@ type StatusChecks interface {
 	Troubles(ctx context.Context) ([]ec2.Trouble, error)
 }
 
-// EC2's status checks are read every examineEvery, or every examineDenied while the permission is missing. A claim is
-// marked when a status check of its instance has failed for FailsFor.
+// EC2's status checks are read every statusInterval, or every deniedStatusInterval while the permission is missing. A
+// claim is marked when a status check of its instance has failed for FailsFor.
 const (
-	examineEvery  = time.Minute
-	examineDenied = 30 * time.Minute
-	FailsFor      = 2 * time.Minute
+	statusInterval       = time.Minute
+	deniedStatusInterval = 30 * time.Minute
+	FailsFor             = 2 * time.Minute
 )
 
-// examineAll checks the instances' status until ctx ends. It needs no queue.
-func (i *Handler) examineAll(ctx context.Context) {
+// checkStatusLoop calls CheckStatus until ctx ends. It needs no queue.
+func (i *Handler) checkStatusLoop(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause := examineEvery
-		if err := i.Examine(ctx); err == nil {
+		pause := statusInterval
+		if err := i.CheckStatus(ctx); err == nil {
 			i.failures.Clear("troubles")
 		} else {
 			i.logError(ctx, "troubles", "cannot read status checks and scheduled events from EC2", err)
 			if awserr.Is(err, awserr.Denied) {
-				pause = examineDenied // Karpenter's older policies lack the permission
+				pause = deniedStatusInterval // Karpenter's older policies lack the permission
 			}
 		}
 		select {
@@ -55,8 +55,8 @@ type impairment struct {
 	trouble ec2.Trouble
 }
 
-// Examine reads the status checks once, and marks the claims whose instances fail a check or have a scheduled event.
-func (i *Handler) Examine(ctx context.Context) error {
+// CheckStatus reads the status checks once, and marks the claims whose instances fail a check or have a scheduled event.
+func (i *Handler) CheckStatus(ctx context.Context) error {
 	defer loop.Working(ctx, loop.LoopInterruption, "status checks").End()
 	// 1. read
 	found, err := i.Troubles.Troubles(ctx)
@@ -69,26 +69,27 @@ func (i *Handler) Examine(ctx context.Context) error {
 	}
 	// 2. decide
 	now := i.Now.Now()
-	impaired, broken := worstImpairments(found, index.byInstance, now)
-	mayGo := lifecycle.MayRepair(broken, len(index.byInstance))
+	impaired, failing := worstImpairments(found, index.byInstance, now)
+	mayReplace := lifecycle.MayRepair(failing, len(index.byInstance))
 	// 3. act, 4. report
 	var group errgroup.Group
-	group.SetLimit(parallelNotices)
-	for _, one := range impaired {
+	group.SetLimit(maxParallelClaims)
+	for _, problem := range impaired {
 		group.Go(func() error {
-			if one.kind.IsBroken() && !mayGo {
-				i.reportBlocked(one, broken, len(index.byInstance))
+			if problem.kind.IsFailed() && !mayReplace {
+				i.reportBlocked(problem, failing, len(index.byInstance))
 				return nil
 			}
-			return i.markImpaired(ctx, one, now)
+			return i.markImpaired(ctx, problem, now)
 		})
 	}
 	return group.Wait()
 }
 
-// worstImpairments returns the worst problem of each claim that needs a replacement: a status check that has failed for
-// FailsFor, or a scheduled event. broken is the number of instances that fail a check now, for however short a time.
-func worstImpairments(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (impaired []impairment, broken int) {
+// worstImpairments returns the claims that need a replacement, each with its worst problem: a status check that has failed
+// for FailsFor, or a scheduled event. failing is the number of instances that fail a check now, even if only for less than
+// FailsFor.
+func worstImpairments(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (impaired []impairment, failing int) {
 	kinds := map[ec2.TroubleKind]interruption.Kind{
 		ec2.InstanceTrouble: interruption.InstanceImpaired, ec2.SystemTrouble: interruption.SystemImpaired,
 		ec2.EventTrouble: interruption.EventScheduled,
@@ -101,7 +102,7 @@ func worstImpairments(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, 
 		if claim == nil || kind == "" {
 			continue
 		}
-		if kind.IsBroken() {
+		if kind.IsFailed() {
 			fails[t.ID] = true
 			if now.Sub(t.Since) < FailsFor {
 				continue
@@ -122,28 +123,28 @@ func worstImpairments(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, 
 }
 
 // markImpaired marks the claim as interrupted, unless it is already marked for an equal or worse problem.
-func (i *Handler) markImpaired(ctx context.Context, one impairment, now time.Time) error {
-	claim := i.newest.Of(one.claim)
+func (i *Handler) markImpaired(ctx context.Context, problem impairment, now time.Time) error {
+	claim := i.newest.Of(problem.claim)
 	known, _ := MarkOf(claim)
-	if claim.DeletionTimestamp != nil || !one.kind.Outranks(known) {
+	if claim.DeletionTimestamp != nil || !problem.kind.Outranks(known) {
 		return nil
 	}
-	notice := interruption.Notice{Kind: one.kind, Instances: []string{one.trouble.ID}, At: one.trouble.Since}
-	if err := i.announce(ctx, claim, notice); err != nil {
+	parsed := interruption.ParsedMessage{Kind: problem.kind, Instances: []string{problem.trouble.ID}, At: problem.trouble.Since}
+	if err := i.announce(ctx, claim, parsed); err != nil {
 		return fmt.Errorf("mark nodeclaim %s as interrupted: %w", claim.Name, err)
 	}
-	if err := i.mark(ctx, claim, notice, now); err != nil {
+	if err := i.mark(ctx, claim, parsed, now); err != nil {
 		return fmt.Errorf("mark nodeclaim %s as interrupted: %w", claim.Name, err)
 	}
-	i.Metrics.Failing.WithLabelValues(string(one.kind)).Inc()
-	i.Log.Warn("EC2 reports a problem with an instance", "NodeClaim", claim.Name, "instance", one.trouble.ID, "category", string(one.kind),
-		"since", one.trouble.Since, "detail", one.trouble.Detail)
+	i.Metrics.Failing.WithLabelValues(string(problem.kind)).Inc()
+	i.Log.Warn("EC2 reports a problem with an instance", "NodeClaim", claim.Name, "instance", problem.trouble.ID, "category", string(problem.kind),
+		"since", problem.trouble.Since, "detail", problem.trouble.Detail)
 	return nil
 }
 
 // reportBlocked emits an event that a failing instance is not replaced, because too many instances fail.
-func (i *Handler) reportBlocked(one impairment, broken, total int) {
-	i.Events.Emit(one.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
+func (i *Handler) reportBlocked(problem impairment, failing, total int) {
+	i.Events.Emit(problem.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
 		"The instance is not replaced although its %s check fails: the checks of %d of %s fail, more than a fifth, so the cause is probably not the instances",
-		one.trouble.Kind, broken, loop.Count(total, "instance")))
+		problem.trouble.Kind, failing, loop.Count(total, "instance")))
 }

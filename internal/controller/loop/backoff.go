@@ -14,8 +14,8 @@ type Backoff struct {
 
 // failure has the consecutive failures of one key.
 type failure struct {
-	times int       // how many
-	cause string    // cause of the last one
+	times int       // number of failures
+	cause string    // cause of the last failure
 	until time.Time // when to try again
 }
 

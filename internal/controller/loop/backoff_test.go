@@ -13,28 +13,28 @@ func TestBackoff(t *testing.T) {
 		return b.FailFor(now, key, cause, time.Second, 10*time.Second)
 	}
 	for i, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
-		until, news := fail("a", "x")
-		if until.Sub(now) != want*time.Second || news != (i == 0) {
-			t.Errorf("failure %d: until %s, news %t; want %ds", i, until.Sub(now), news, want)
+		until, isNews := fail("a", "x")
+		if until.Sub(now) != want*time.Second || isNews != (i == 0) {
+			t.Errorf("failure %d: wait %s, isNews %t; want %ds, and isNews only for the first failure", i, until.Sub(now), isNews, want)
 		}
 	}
-	if _, news := fail("a", "y"); !news {
-		t.Error("another cause is no news")
+	if _, isNews := fail("a", "y"); !isNews {
+		t.Error("isNews is false for another cause")
 	}
 	if until, times, cause := b.Held(now, "a"); until.Sub(now) != 10*time.Second || times != 7 || cause != "y" {
-		t.Errorf("held until %s after %d times for %q", until, times, cause)
+		t.Errorf("held until %s after %d failures, because of %q; want 10s from now, 7 failures, \"y\"", until, times, cause)
 	}
 	if until, _, _ := b.Held(now.Add(time.Minute), "a"); !until.IsZero() {
-		t.Errorf("still held until %s", until)
+		t.Errorf("held until %s, although the wait is over", until)
 	}
 	b.Clear("a")
 	if until, _ := fail("a", "x"); until.Sub(now) != time.Second {
-		t.Errorf("waits %s after it was cleared", until.Sub(now))
+		t.Errorf("the first failure after Clear waits %s, want 1s", until.Sub(now))
 	}
 	for range 100 {
 		fail("many", "x")
 	}
 	if until, _, _ := b.Held(now, "many"); until.Sub(now) != 10*time.Second {
-		t.Errorf("waits %s after 100 failures", until.Sub(now))
+		t.Errorf("waits %s after 100 failures, want 10s", until.Sub(now))
 	}
 }

@@ -10,44 +10,46 @@ import (
 // concurrently, but only one goroutine may call Wait.
 //
 // Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The
-// first window that closes ends the batch: a namespace with a steady stream of pods does not delay the pods of others.
+// first window that closes ends the batch. So a namespace with a steady stream of pods does not delay the pods of others.
 type Batch struct {
 	idle, most time.Duration // how long a window stays open without a new request, and in total
 
 	mu       sync.Mutex
-	asking   map[string]time.Time // by name: when the plan was first requested
+	requests map[string]time.Time // by ID of the request: when the plan was first requested
 	groups   map[string]group     // by namespace; "" is for requests that are not about pods
-	changed  chan struct{}        // holds a token after each new name
+	changed  chan struct{}        // holds a token after each new request
 	closeNow bool                 // the batch must end at once
 }
 
 // group has the times of the first and the last request of a namespace.
 type group struct{ first, last time.Time }
 
-// Window describes one closed batch.
+// Window describes the requests of one batch that has ended.
 type Window struct {
-	First  time.Time // time of the first request; zero if the batch is empty
-	Closed time.Time // when the window closed
-	Size   int       // number of requests in the batch
+	First  time.Time // time of the first request; zero if there is none
+	Closed time.Time // when the batch ended
+	Size   int       // number of requests
 }
 
-// NewBatch returns a batch that ends when a namespace has had no new request for idle, and at the latest after most.
+// NewBatch returns an empty batch. It ends when a namespace has had no new request for idle, and at the latest after
+// most.
 func NewBatch(idle, most time.Duration) *Batch {
-	return &Batch{idle: idle, most: most, asking: map[string]time.Time{}, groups: map[string]group{}, changed: make(chan struct{}, 1)}
+	return &Batch{idle: idle, most: most, requests: map[string]time.Time{}, groups: map[string]group{}, changed: make(chan struct{}, 1)}
 }
 
-// Ask requests a plan for name, a UID. A repeated request in the same window does not extend the window.
-func (b *Batch) Ask(name string) { b.AskFor("", name) }
+// Ask requests a plan. id identifies the request; most callers use the UID of an object. A request with the ID of an
+// earlier request of the batch has no effect.
+func (b *Batch) Ask(id string) { b.AskFor("", id) }
 
-// AskFor requests a plan for name, a pod of the namespace.
-func (b *Batch) AskFor(namespace, name string) {
+// AskFor requests a plan for a pod of the namespace. id is the UID of the pod.
+func (b *Batch) AskFor(namespace, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.asking[name]; ok {
+	if _, ok := b.requests[id]; ok {
 		return
 	}
 	now := time.Now()
-	b.asking[name] = now
+	b.requests[id] = now
 	g, ok := b.groups[namespace]
 	if !ok {
 		g.first = now
@@ -57,14 +59,14 @@ func (b *Batch) AskFor(namespace, name string) {
 	b.signal()
 }
 
-// AskNow requests a plan for name and closes the batch at once. It is called when a planned node cannot be launched or
-// is lost.
-func (b *Batch) AskNow(name string) {
+// AskNow requests a plan like Ask, and ends the batch at once. It is called, for example, when a planned node cannot be
+// launched or is lost.
+func (b *Batch) AskNow(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closeNow = true
-	if _, ok := b.asking[name]; !ok {
-		b.asking[name] = time.Now()
+	if _, ok := b.requests[id]; !ok {
+		b.requests[id] = time.Now()
 	}
 	b.signal()
 }
@@ -77,33 +79,34 @@ func (b *Batch) signal() {
 	}
 }
 
-// Wait returns the next batch when its window closes. It returns an empty batch in two cases: recheck is above 0 and
-// nothing was requested for that long, or wake delivers a value; in the second case an open window stays open. The
-// second result is false when ctx has ended.
+// Wait waits until the batch ends, and returns its Window. The second result is false when ctx has ended. Wait returns
+// an empty Window in two cases:
+//   - Nothing was requested for recheck. A recheck of 0 disables this.
+//   - wake delivers a value. The batch continues.
 func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan struct{}) (Window, bool) {
-	var again <-chan time.Time
+	var recheckDue <-chan time.Time
 	if recheck > 0 {
 		timer := time.NewTimer(recheck)
 		defer timer.Stop()
-		again = timer.C
+		recheckDue = timer.C
 	}
 	end := time.NewTimer(b.most)
 	defer end.Stop()
 	for {
-		left, isOpen := b.left(time.Now())
+		left, isOpen := b.remaining(time.Now())
 		if isOpen && left <= 0 {
-			return b.close(), ctx.Err() == nil
+			return b.finish(), ctx.Err() == nil
 		}
 		end.Stop()
 		if isOpen {
 			end.Reset(left)
-			again = nil
+			recheckDue = nil
 		}
 		select {
 		case <-ctx.Done():
 			return Window{}, false
 		case <-end.C:
-		case <-again:
+		case <-recheckDue:
 			return Window{Closed: time.Now()}, true
 		case <-wake:
 			return Window{Closed: time.Now()}, true
@@ -112,11 +115,11 @@ func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan str
 	}
 }
 
-// left returns how long the window stays open without a further request; false if no window is open.
-func (b *Batch) left(now time.Time) (time.Duration, bool) {
+// remaining returns how long the batch lasts without a further request; false if nothing was requested.
+func (b *Batch) remaining(now time.Time) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closeNow || len(b.asking) == 0 {
+	if b.closeNow || len(b.requests) == 0 {
 		return 0, b.closeNow
 	}
 	left := b.most
@@ -126,23 +129,23 @@ func (b *Batch) left(now time.Time) (time.Duration, bool) {
 	return left, true
 }
 
-// close returns the batch and starts an empty one.
-func (b *Batch) close() Window {
+// finish returns the Window of the batch and starts an empty batch.
+func (b *Batch) finish() Window {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w := Window{Closed: time.Now(), Size: len(b.asking)}
-	for _, since := range b.asking {
+	w := Window{Closed: time.Now(), Size: len(b.requests)}
+	for _, since := range b.requests {
 		if w.First.IsZero() || since.Before(w.First) {
 			w.First = since
 		}
 	}
-	clear(b.asking)
+	clear(b.requests)
 	clear(b.groups)
 	b.closeNow = false
 	return w
 }
 
-// ClosesNow reports whether the batch closes at once, without its idle time.
+// ClosesNow reports whether the batch ends at once, without its idle time.
 func (b *Batch) ClosesNow() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

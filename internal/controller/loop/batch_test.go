@@ -15,13 +15,13 @@ func TestBatch(t *testing.T) {
 		ask      func(b *Batch)
 		recheck  time.Duration
 		wantSize int
-		wantOpen time.Duration // from the start of the test to the end of the window
+		wantOpen time.Duration // from the start of the test to the end of the batch
 	}{
-		"closes when nobody new comes": {
+		"the batch ends after the idle time": {
 			ask:      func(b *Batch) { b.Ask("a"); b.Ask("b") },
 			wantSize: 2, wantOpen: time.Second,
 		},
-		"who asks again does not lengthen it": {
+		"a repeated request does not extend the batch": {
 			ask: func(b *Batch) {
 				for range 20 {
 					b.Ask("a")
@@ -30,7 +30,7 @@ func TestBatch(t *testing.T) {
 			},
 			wantSize: 1, wantOpen: time.Second,
 		},
-		"who comes new does, up to the most": {
+		"new requests extend the batch up to its maximum": {
 			ask: func(b *Batch) {
 				for i := range 200 {
 					b.Ask(fmt.Sprint(i))
@@ -39,7 +39,7 @@ func TestBatch(t *testing.T) {
 			},
 			wantSize: 100, wantOpen: 10 * time.Second,
 		},
-		"a namespace whose pods keep coming does not hold up another": {
+		"a namespace with a steady stream of pods does not delay another namespace": {
 			ask: func(b *Batch) {
 				for i := range 30 {
 					b.AskFor("many", fmt.Sprint(i))
@@ -51,11 +51,11 @@ func TestBatch(t *testing.T) {
 			},
 			wantSize: 14, wantOpen: 1300 * time.Millisecond,
 		},
-		"nobody waits who hurries": {
+		"AskNow ends the batch at once": {
 			ask:      func(b *Batch) { b.Ask("a"); time.Sleep(500 * time.Millisecond); b.AskNow("b") },
 			wantSize: 2, wantOpen: 500 * time.Millisecond,
 		},
-		"nobody asks": {
+		"without a request Wait returns after recheck": {
 			ask:     func(*Batch) {},
 			recheck: 5 * time.Second, wantOpen: 5 * time.Second,
 		},
@@ -71,13 +71,13 @@ func TestBatch(t *testing.T) {
 				asking.Go(func() { c.ask(b) })
 				w, ok := b.Wait(ctx, c.recheck, nil)
 				if !ok || w.Closed.Sub(start).Round(50*time.Millisecond) != c.wantOpen {
-					t.Errorf("closed after %s, %t; want %s", w.Closed.Sub(start), ok, c.wantOpen)
+					t.Errorf("the batch ended after %s (ok: %t), want %s", w.Closed.Sub(start), ok, c.wantOpen)
 				}
-				if diff := w.Size - c.wantSize; diff < 0 || diff > 1 { // the last may or may not come in time
-					t.Errorf("%d asked, want %d", w.Size, c.wantSize)
+				if diff := w.Size - c.wantSize; diff < 0 || diff > 1 { // one more request may come just before the end
+					t.Errorf("the batch has %d requests, want %d or one more", w.Size, c.wantSize)
 				}
 				if c.wantSize > 0 && !w.First.Equal(start) {
-					t.Errorf("the first asked at %s, want %s", w.First, start)
+					t.Errorf("the first request is at %s, want %s", w.First, start)
 				}
 				asking.Wait()
 			})
@@ -90,6 +90,6 @@ func TestBatchEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, ok := NewBatch(time.Second, time.Second).Wait(ctx, 0, nil); ok {
-		t.Error("a batch came of a context that had ended")
+		t.Error("Wait returned true although the context had ended")
 	}
 }

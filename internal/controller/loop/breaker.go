@@ -1,8 +1,9 @@
 package loop
 
-// Breaker limits how many orphans are removed at once. It opens if there are more than Count orphans, and they are also
-// more than Share of all objects of their kind. In that case the data from EC2 or the API server is probably wrong.
+// Breaker limits how many objects a loop removes at once: orphans (package gc), or nodes that drift because of a change
+// in AWS (package driftcheck). It opens if the objects exceed both limits. In that case the data from EC2 or the API
+// server, or the change in AWS, is probably wrong. A field that is zero has the default of that package.
 type Breaker struct {
-	Count int     // number of orphans that may always be removed; zero: config.BreakerCount
-	Share float64 // share of all objects of the kind, from 0 to 1; zero: config.BreakerShare
+	Count int     // limit for the number of objects; in package driftcheck, the breaker also opens at exactly this number
+	Share float64 // limit for the share of all objects of the kind, from 0 to 1
 }

@@ -7,26 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Absences records which objects are missing, such as the Nodes of NodeClaims, and since when. A key is the UID of the
-// claim or other object. Its methods may be called concurrently; the zero value is empty.
-type Absences struct {
+// ClaimsSince records which claims are in a certain state, for example without their Node, and since when. Its methods
+// may be called concurrently; the zero value is empty.
+type ClaimsSince struct {
 	mu    sync.Mutex
-	since map[types.UID]time.Time
+	since map[types.UID]time.Time // by UID of the claim
 }
 
-// Count returns how many objects are missing.
-func (a *Absences) Count() int {
+// Count returns how many claims are in the state.
+func (a *ClaimsSince) Count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.since)
 }
 
-// Note records whether the claim's object is missing at now. It returns since when the object is missing, or the zero
-// time if it is present.
-func (a *Absences) Note(claim types.UID, missing bool, now time.Time) time.Time {
+// Note records whether the claim is in the state at now. It returns since when the claim has been in the state, or the
+// zero time if it is not.
+func (a *ClaimsSince) Note(claim types.UID, isInState bool, now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !missing {
+	if !isInState {
 		delete(a.since, claim)
 		return time.Time{}
 	}

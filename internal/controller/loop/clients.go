@@ -30,7 +30,7 @@ type ObjectWriter interface {
 type InstanceClient interface {
 	Instance(ctx context.Context, id string) (ec2.Instance, error)
 	Terminate(ctx context.Context, id string, proof ec2.Proof) error
-	OwnTags(nodePool, nodeClass, claim string) map[string]string
+	OwnershipTags(nodePool, nodeClass, claim string) map[string]string
 }
 
 // LiveReader reads from the API server, not from the cache.

@@ -53,8 +53,8 @@ func (n *NewestVersions) Forget(name string) (types.UID, bool) {
 	return known.UID, true
 }
 
-// isOlder reports whether resource version a is older than b. API servers from 1.35 on guarantee that resource versions
-// increase. It is false if the versions cannot be compared, so the cached claim is used.
+// isOlder reports whether resource version a is older than b. It returns false if the versions cannot be compared, so
+// that the cached claim is used. API servers from 1.35 on guarantee that resource versions increase.
 func isOlder(a, b string) bool {
 	x, err1 := strconv.ParseUint(a, 10, 64)
 	y, err2 := strconv.ParseUint(b, 10, 64)

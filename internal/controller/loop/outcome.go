@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// OutcomeOf is the result of reconciling an object.
-type OutcomeOf struct {
+// Outcome describes how the reconciliation of an object ended.
+type Outcome struct {
 	Loop, Kind, Name string    // the loop in metrics, and the kind and name of the object
 	Until            time.Time // when to reconcile again; zero: when something changes
 	Err              error     // error of the reconciliation; nil if it succeeded
@@ -36,16 +36,16 @@ func (c Clock) Now() time.Time {
 	return c()
 }
 
-// An object that another client changed in the meantime is reconciled again after rereadAfter. An object that needs a
-// fix by the user is reconciled again after userFixAfter.
+// An object that another client changed during its reconciliation is reconciled again after rereadAfter. An object that
+// needs a fix by the user is reconciled again after userFixAfter.
 const (
 	rereadAfter  = 50 * time.Millisecond
 	userFixAfter = time.Minute
 )
 
-// Outcome returns when to reconcile again. Its error is always nil: Outcome logs errors, once for each cause, and
-// retries with the back-off in Failures, not with controller-runtime's.
-func Outcome(o OutcomeOf) (reconcile.Result, error) {
+// ResultOf returns, for controller-runtime, when to reconcile again. Its error is always nil: ResultOf logs o.Err, once
+// for each cause, and uses the back-off in o.Failures, not controller-runtime's.
+func ResultOf(o Outcome) (reconcile.Result, error) {
 	if o.Err == nil {
 		o.Failures.Clear(o.Name)
 		if o.Until.IsZero() {
@@ -56,7 +56,7 @@ func Outcome(o OutcomeOf) (reconcile.Result, error) {
 	if errors.Is(o.Err, context.Canceled) {
 		return reconcile.Result{}, nil // the controller is shutting down
 	}
-	next, hint := SortError(o.Err)
+	next, hint := ClassifyError(o.Err)
 	switch next {
 	case kubeclient.Reread, kubeclient.Gone:
 		return reconcile.Result{RequeueAfter: rereadAfter}, nil
@@ -64,7 +64,7 @@ func Outcome(o OutcomeOf) (reconcile.Result, error) {
 	}
 	o.Metrics.Failures.WithLabelValues(o.Loop, string(next)).Inc()
 	now := o.Now.Now()
-	until, isNews := o.Failures.Fail(now, o.Name, awserr.Lasting(o.Err))
+	until, isNews := o.Failures.Fail(now, o.Name, awserr.StableText(o.Err))
 	if isNews {
 		o.Log.Error("cannot reconcile "+o.Kind, o.Kind, o.Name, "error", o.Err.Error(), "hint", hint, "next", string(next))
 	}
@@ -75,9 +75,9 @@ func Outcome(o OutcomeOf) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// SortError returns how to continue after an error of AWS or the API server, and a hint that helps the user fix the
+// ClassifyError returns how to continue after an error of AWS or the API server, and a hint that helps the user fix the
 // error.
-func SortError(err error) (kubeclient.Next, string) {
+func ClassifyError(err error) (kubeclient.Next, string) {
 	var aws *awserr.Error
 	if !errors.As(err, &aws) {
 		return kubeclient.WhatNext(err), kubeclient.Hint(err)
@@ -87,7 +87,7 @@ func SortError(err error) (kubeclient.Next, string) {
 		return kubeclient.Tell, aws.Hint
 	default:
 	}
-	// This includes Gone. A caller that must react to Gone handles it first; otherwise the object may appear after a
-	// delay.
+	// awserr.Gone is retried too, because AWS may return a new object only after a delay. A caller to which Gone means
+	// something else handles it before it calls ClassifyError.
 	return kubeclient.Retry, aws.Hint
 }

@@ -30,21 +30,21 @@ type Pauses struct {
 	logged string    // the last logged state
 }
 
-// The switch is read at most once per PausesEvery. If it cannot be read, its last value is used for pausesLast.
+// The switch is read at most once per PauseReadInterval. If it cannot be read, its last value is used for pauseValueLife.
 const (
-	PausesEvery = 2 * time.Second
-	pausesLast  = time.Minute
+	PauseReadInterval = 2 * time.Second
+	pauseValueLife    = time.Minute
 )
 
 // PauseState describes a pause of all pools. The zero value means no pause.
 type PauseState struct {
 	By       string    // the object that pauses disruption; empty if there is no pause
 	Until    time.Time // when the pause ends; zero: a user ends it
-	IsUnread bool      // the switch cannot be read; all pools are paused because of it
+	IsUnread bool      // all pools are paused because the switch cannot be read
 }
 
-// Wanted returns the pause that a user has requested; zero if the switch cannot be read.
-func (p PauseState) Wanted() PauseState {
+// Requested returns the pause that a user has requested; zero if the switch cannot be read.
+func (p PauseState) Requested() PauseState {
 	if p.IsUnread {
 		return PauseState{}
 	}
@@ -59,23 +59,23 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.asked.IsZero() || now.Sub(p.asked) >= PausesEvery {
+	if p.asked.IsZero() || now.Sub(p.asked) >= PauseReadInterval {
 		p.asked = now
 		value, err := p.Switch.Read(ctx)
 		if err == nil {
 			p.read, p.value = now, value
 		} else if ctx.Err() == nil {
-			next, hint := SortError(err)
+			next, hint := ClassifyError(err)
 			p.logChange("cannot read the global pause", "object", p.Switch.String(), "error", err.Error(), "next", string(next), "hint", hint)
 		}
 	}
-	if p.read.IsZero() || now.Sub(p.read) >= pausesLast {
+	if p.read.IsZero() || now.Sub(p.read) >= pauseValueLife {
 		return PauseState{By: p.Switch.String() + ", which cannot be read", IsUnread: true}
 	}
-	until, isPaused, wrong := PauseOf(p.value, now)
+	until, isPaused, err := PauseOf(p.value, now)
 	switch {
-	case wrong != nil:
-		p.logChange("all NodePools are paused", "by", p.Switch.String(), "cause", wrong.Error())
+	case err != nil:
+		p.logChange("all NodePools are paused", "by", p.Switch.String(), "cause", err.Error())
 	case isPaused:
 		p.logChange("all NodePools are paused", "by", p.Switch.String(), "until", endText(until))
 	default:
@@ -93,22 +93,22 @@ func endText(until time.Time) string {
 	return until.UTC().Format(time.RFC3339)
 }
 
-// logChange logs the text if it differs from the last one. The text without a pause is not logged before the first
-// pause.
-func (p *Pauses) logChange(text string, more ...any) {
-	full := text + fmt.Sprint(more...)
-	if full == p.logged {
+// logChange logs the text and its attributes if they differ from those of the last call. The first call logs nothing if
+// it has no attributes: there was no pause that could have ended.
+func (p *Pauses) logChange(text string, attributes ...any) {
+	state := text + fmt.Sprint(attributes...)
+	if state == p.logged {
 		return
 	}
 	isFirst := p.logged == ""
-	p.logged = full
-	if !isFirst || len(more) > 0 {
-		p.Log.Info(text, more...)
+	p.logged = state
+	if !isFirst || len(attributes) > 0 {
+		p.Log.Info(text, attributes...)
 	}
 }
 
-// Over returns the policy with this pause, unless the policy already has a pause that lasts at least as long.
-func (p PauseState) Over(policy disruption.Policy) disruption.Policy {
+// ApplyTo returns the policy with this pause, unless the policy already has a pause that lasts at least as long.
+func (p PauseState) ApplyTo(policy disruption.Policy) disruption.Policy {
 	isLonger := policy.Paused == "" || !policy.PausedUntil.IsZero() && (p.Until.IsZero() || p.Until.After(policy.PausedUntil))
 	if p.By != "" && isLonger {
 		policy.Paused, policy.PausedUntil = p.By, p.Until

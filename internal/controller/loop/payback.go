@@ -8,11 +8,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 )
 
-// AssumedJoin replaces the measured time from NodeClaim to initialized node while no node has been initialized.
+// AssumedJoin is used as the time from the creation of a NodeClaim to its initialized node until a node has been
+// initialized.
 const AssumedJoin = 90 * time.Second
 
-// UsualJoin returns the median time from NodeClaim to initialized node. During that time, the user pays for both the
-// old and the new nodes of a move.
+// UsualJoin returns the median time from the creation of a NodeClaim to its initialized node. During that time, the user
+// pays for both the old and the new nodes of a move.
 func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 	var took []time.Duration
 	for _, c := range claims {
@@ -30,33 +31,33 @@ func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 	return median(took)
 }
 
-// slowBy is the factor on the median initialization time within which a replacement must be initialized.
-const slowBy = 2
+// fitFactor is how many times the median initialization time of its pool a replacement may take.
+const fitFactor = 2
 
-// FitWithin returns how long the replacements coming may take from registration to initialization. It is at least
-// replacement.FitWithin, and at least slowBy times the median of the nodes in the replacements' pools, which may have
-// to install drivers first.
-func FitWithin(claims, coming []*karpv1.NodeClaim) time.Duration {
+// FitWithin returns how long the replacements may take from registration to initialization. It is at least
+// replacement.FitWithin, and at least fitFactor times the median of the initialized claims in the pool of each
+// replacement. Nodes of some pools must install drivers first.
+func FitWithin(claims, replacements []*karpv1.NodeClaim) time.Duration {
 	out := replacement.FitWithin
-	for _, one := range coming {
+	for _, r := range replacements {
 		var took []time.Duration
 		for _, c := range claims {
 			conditions := c.StatusConditions()
 			joined, _ := conditions.Find(karpv1.ConditionRegistered)
 			initialized, _ := conditions.Find(karpv1.ConditionInitialized)
-			if c.Labels[karpv1.LabelNodePool] == one.Labels[karpv1.LabelNodePool] && initialized.Status == "True" {
+			if c.Labels[karpv1.LabelNodePool] == r.Labels[karpv1.LabelNodePool] && initialized.Status == "True" {
 				took = append(took, initialized.LastTransitionTime.Sub(joined.LastTransitionTime.Time))
 			}
 		}
 		if len(took) > 0 {
-			out = max(out, slowBy*median(took))
+			out = max(out, fitFactor*median(took))
 		}
 	}
 	return out
 }
 
 // median sorts the durations and returns the middle one.
-func median(some []time.Duration) time.Duration {
-	slices.Sort(some)
-	return some[len(some)/2]
+func median(durations []time.Duration) time.Duration {
+	slices.Sort(durations)
+	return durations[len(durations)/2]
 }

@@ -39,8 +39,8 @@ const (
 	LoopIneffectiveFields = "honour"
 )
 
-// Names returns the names of all watched loops.
-func Names() []string {
+// LoopNames returns the names of all loops whose progress is recorded.
+func LoopNames() []string {
 	return []string{
 		LoopDiagnoses, LoopDrift, LoopEmptiness, LoopEvents, LoopInterruption, LoopMarket, LoopMoves, LoopSearch, LoopOrphans,
 		LoopClaims, LoopClasses, LoopOverlays, LoopPools, LoopProvisioner, LoopSlices, LoopShifts, LoopStatics, LoopSweeper,
@@ -48,8 +48,8 @@ func Names() []string {
 	}
 }
 
-// A loop counts as stalled when one step takes longer than StalledAfter. Loops are checked every progressPeriod. A step
-// can include calls to AWS that are throttled and retried for up to ReconcileTimeout.
+// A loop counts as stalled when one step takes longer than StalledAfter. A step can include calls to AWS that are
+// throttled and retried for up to ReconcileTimeout. Loops are checked every progressPeriod.
 const (
 	StalledAfter   = ReconcileTimeout + time.Minute
 	progressPeriod = 5 * time.Second
@@ -69,18 +69,18 @@ type Progress struct {
 
 // Work is one unit of work of a loop. Its methods accept a nil receiver.
 type Work struct {
-	of    *Progress
-	loop  string    // name of the loop
-	on    string    // what the loop works on; empty: the loop has only one kind of work
-	since time.Time // start of the current step
+	progress *Progress
+	loop     string    // name of the loop
+	step     string    // what the loop works on; empty: the loop has only one kind of work
+	since    time.Time // start of the step
 }
 
-// Begin records that the loop starts to work on something. On a nil receiver it returns nil.
-func (p *Progress) Begin(loop, on string) *Work {
+// Begin records that the loop starts a step. step says what the loop works on. On a nil receiver Begin returns nil.
+func (p *Progress) Begin(loop, step string) *Work {
 	if p == nil {
 		return nil
 	}
-	w := &Work{of: p, loop: loop, on: on, since: p.Now.Now()}
+	w := &Work{progress: p, loop: loop, step: step, since: p.Now.Now()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.works == nil {
@@ -90,14 +90,14 @@ func (p *Progress) Begin(loop, on string) *Work {
 	return w
 }
 
-// On records the start of the next step of the work.
-func (w *Work) On(what string) {
+// NextStep records that the next step of the work starts.
+func (w *Work) NextStep(step string) {
 	if w == nil {
 		return
 	}
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
-	w.on, w.since = what, w.of.Now.Now()
+	w.progress.mu.Lock()
+	defer w.progress.mu.Unlock()
+	w.step, w.since = step, w.progress.Now.Now()
 }
 
 // End records that the work is done.
@@ -105,9 +105,9 @@ func (w *Work) End() {
 	if w == nil {
 		return
 	}
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
-	delete(w.of.works, w)
+	w.progress.mu.Lock()
+	defer w.progress.mu.Unlock()
+	delete(w.progress.works, w)
 }
 
 // progressKey is the context key of the Progress.
@@ -118,58 +118,59 @@ func (p *Progress) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, progressKey{}, p)
 }
 
-// Working records that the loop works on something until End is called on the result. Without a Progress in ctx it does nothing.
-func Working(ctx context.Context, loop, on string) *Work {
+// Working is Begin for the Progress in ctx: the loop works on the step until End is called on the result. Without a
+// Progress in ctx it does nothing.
+func Working(ctx context.Context, loop, step string) *Work {
 	p, _ := ctx.Value(progressKey{}).(*Progress)
-	return p.Begin(loop, on)
+	return p.Begin(loop, step)
 }
 
-// busy is the longest running step of a loop.
-type busy struct {
-	loop, on string
-	age      time.Duration
+// runningStep is the step of a loop that has been running the longest.
+type runningStep struct {
+	loop, step string
+	age        time.Duration
 }
 
-func (b busy) isStalled() bool { return b.age > StalledAfter }
+func (r runningStep) isStalled() bool { return r.age > StalledAfter }
 
 // String returns, for example, "provisioner has made no progress for 5m3s, working on a plan for 12 pods".
-func (b busy) String() string {
-	text := b.loop + " has made no progress for " + b.age.Round(time.Second).String()
-	if b.on != "" {
-		text += ", working on " + b.on
+func (r runningStep) String() string {
+	text := r.loop + " has made no progress for " + r.age.Round(time.Second).String()
+	if r.step != "" {
+		text += ", working on " + r.step
 	}
 	return text
 }
 
-// busiest returns the oldest step of each active loop, sorted by loop.
-func (p *Progress) busiest() []busy {
+// oldestSteps returns the oldest step of each active loop, sorted by loop.
+func (p *Progress) oldestSteps() []runningStep {
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now.Now()
-	by := map[string]busy{}
+	byLoop := map[string]runningStep{}
 	for w := range p.works {
 		age := now.Sub(w.since)
-		if old, ok := by[w.loop]; !ok || age > old.age || age == old.age && w.on < old.on {
-			by[w.loop] = busy{w.loop, w.on, age}
+		if other, ok := byLoop[w.loop]; !ok || age > other.age || age == other.age && w.step < other.step {
+			byLoop[w.loop] = runningStep{w.loop, w.step, age}
 		}
 	}
-	var out []busy
-	for _, b := range by {
-		out = append(out, b)
+	var out []runningStep
+	for _, r := range byLoop {
+		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b busy) int { return cmp.Compare(a.loop, b.loop) })
+	slices.SortFunc(out, func(a, b runningStep) int { return cmp.Compare(a.loop, b.loop) })
 	return out
 }
 
 // Stalled returns an error that names the stalled loops and what they work on, or nil if no loop is stalled.
 func (p *Progress) Stalled() error {
 	var out []string
-	for _, b := range p.busiest() {
-		if b.isStalled() {
-			out = append(out, b.String())
+	for _, r := range p.oldestSteps() {
+		if r.isStalled() {
+			out = append(out, r.String())
 		}
 	}
 	if len(out) == 0 {
@@ -181,9 +182,9 @@ func (p *Progress) Stalled() error {
 // Check returns a probe that fails while the loop is stalled.
 func (p *Progress) Check(loop string) func(*http.Request) error {
 	return func(*http.Request) error {
-		for _, b := range p.busiest() {
-			if b.loop == loop && b.isStalled() {
-				return errors.New(b.String())
+		for _, r := range p.oldestSteps() {
+			if r.loop == loop && r.isStalled() {
+				return errors.New(r.String())
 			}
 		}
 		return nil
@@ -206,29 +207,29 @@ func (p *Progress) Start(ctx context.Context) error {
 
 // Report sets the metrics, and logs once when a loop stalls and once when it continues.
 func (p *Progress) Report() {
-	by := map[string]busy{}
-	for _, b := range p.busiest() {
-		by[b.loop] = b
+	byLoop := map[string]runningStep{}
+	for _, r := range p.oldestSteps() {
+		byLoop[r.loop] = r
 	}
 	if p.logged == nil {
 		p.logged = map[string]bool{}
 	}
-	for _, loop := range Names() {
-		b := by[loop]
-		p.Metrics.LoopBusy.WithLabelValues(loop).Set(b.age.Seconds())
+	for _, loop := range LoopNames() {
+		r := byLoop[loop]
+		p.Metrics.LoopBusy.WithLabelValues(loop).Set(r.age.Seconds())
 		stalled := 0.0
-		if b.isStalled() {
+		if r.isStalled() {
 			stalled = 1
 		}
 		p.Metrics.LoopStalled.WithLabelValues(loop).Set(stalled)
 		switch {
-		case b.isStalled() && !p.logged[loop]:
-			p.Log.Error("a loop makes no progress", "loop", loop, "seconds", int(b.age.Seconds()), "workingOn", b.on,
+		case r.isStalled() && !p.logged[loop]:
+			p.Log.Error("a loop makes no progress", "loop", loop, "seconds", int(r.age.Seconds()), "workingOn", r.step,
 				"hint", "the other loops work; /readyz fails until this loop makes progress. A profile of the controller shows where it is stuck (--enable-profiling)")
-		case !b.isStalled() && p.logged[loop]:
+		case !r.isStalled() && p.logged[loop]:
 			p.Log.Info("the loop makes progress again", "loop", loop)
 		}
-		p.logged[loop] = b.isStalled()
+		p.logged[loop] = r.isStalled()
 	}
 }
 
@@ -245,6 +246,6 @@ func (w Watched) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	return w.Reconciler.Reconcile(ctx, r)
 }
 
-// ReconcileTimeout is the longest duration of one reconcile of an object. Throttled calls to AWS are retried until
-// then. After it, the worker serves other objects, and the object's next reconcile continues the unfinished work.
+// ReconcileTimeout limits the duration of one reconcile of an object, including the retries of throttled calls to AWS.
+// When it ends, the worker serves other objects, and the object's next reconcile continues the unfinished work.
 const ReconcileTimeout = 3 * time.Minute

@@ -12,10 +12,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// RateLimitedRecorder emits events at a limited rate. It is for events that may be late: a plan for thousands of pods
-// would otherwise make the API server write thousands of events while it must create NodeClaims. Namespaces take turns,
-// so that the events of one namespace do not delay those of others. When the queue is full, an event of the namespace
-// with the most events is dropped.
+// RateLimitedRecorder queues events and emits them at a limited rate. Otherwise a plan for thousands of pods would make
+// the API server write thousands of events while it must create NodeClaims. Namespaces take turns, so that the events of
+// one namespace do not delay those of others. When the queue is full, an event of the namespace with the most events is
+// dropped.
 type RateLimitedRecorder struct {
 	Events EventRecorder // receives the events
 
@@ -69,11 +69,11 @@ func (d *RateLimitedRecorder) Next() (QueuedEvent, bool) {
 		return QueuedEvent{}, false
 	}
 	names := slices.Sorted(maps.Keys(d.queues))
-	at, found := slices.BinarySearch(names, d.last)
+	next, found := slices.BinarySearch(names, d.last)
 	if found {
-		at++
+		next++
 	}
-	d.last = names[at%len(names)]
+	d.last = names[next%len(names)]
 	return d.take(d.last), true
 }
 
@@ -91,9 +91,9 @@ func (d *RateLimitedRecorder) take(namespace string) QueuedEvent {
 	return out
 }
 
-// Later queues the event. If the queue is full, it drops the newest event of the namespace that has the most events; if
-// that is the object's own namespace, the event is not queued.
-func (d *RateLimitedRecorder) Later(about client.Object, reason kubeclient.Reason, message string) {
+// EmitLater queues the event. If the queue is full, it first drops the newest event of the namespace that has the most
+// events. If the object's own namespace has the most events, EmitLater drops the new event instead.
+func (d *RateLimitedRecorder) EmitLater(about client.Object, reason kubeclient.Reason, message string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	namespace := about.GetNamespace()

@@ -17,15 +17,15 @@ type Attempt struct {
 	// EC2 launches only one instance for the same token and contents. Nil: no request was sent yet, or EC2 refused its
 	// contents.
 	Request *ec2.LaunchRequest
-	// clean is true if no launch for this claim can have created an instance that this process does not know.
+	// clean is true if this process knows every instance that a launch for this claim can have created.
 	clean bool
 
-	asked     time.Time // when EC2 last answered or failed to answer; zero: no request was sent
-	answered  time.Time // when EC2 first answered, or last throttled the request; zero: never
-	shortage  bool      // EC2 has reported insufficient capacity
-	notBefore time.Time // earliest time of the next launch; zero: now
-	doubt     time.Time // since when EC2 reports that the token was used with other contents; zero: no such report
-	tries     int       // consecutive failures
+	requestEnded time.Time // when the last request ended, with or without an answer of EC2; zero: no request was sent
+	answered     time.Time // when the first request ended, or the last one that EC2 throttled; zero: never
+	shortage     bool      // EC2 has reported insufficient capacity
+	notBefore    time.Time // earliest time of the next launch; zero: now
+	doubtSince   time.Time // since when EC2 reports that the token was used with other contents; zero: no such report
+	failures     int       // consecutive failures
 }
 
 // attempts holds the attempts of all claims. Its methods may be called concurrently for different claims.
@@ -45,13 +45,13 @@ func (a *attempts) of(claim types.UID) Attempt {
 }
 
 // set stores the claim's attempt.
-func (a *attempts) set(claim types.UID, to Attempt) {
+func (a *attempts) set(claim types.UID, attempt Attempt) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.byClaim == nil {
 		a.byClaim = map[types.UID]*Attempt{}
 	}
-	a.byClaim[claim] = &to
+	a.byClaim[claim] = &attempt
 }
 
 // forget drops the claim's attempt.

@@ -37,17 +37,17 @@ type InstanceLauncher interface {
 
 // Reconciler reconciles NodeClaims from their creation to their deletion.
 type Reconciler struct {
-	Cache      client.Reader             // informers
-	Cluster    loop.NodeReader           // reads cluster state from the informers
-	Objects    loop.ObjectWriter         // writes objects to the API server
-	Evictor    Evictor                   // evicts and deletes pods
-	Launcher   InstanceLauncher          // launches instances and finds earlier launches
-	Machines   loop.InstanceClient       // describes and terminates instances
-	Offers     *offerings.RequestBuilder // builds launch requests
-	Ledger     *snapshot.Ledger          // claims created by this process that the cache may not show yet
-	Batch      *loop.Batch               // collects requests for the next plan; a lost node requests one at once
-	Holds      *poolhealth.LaunchBackoff // pools whose launches are on hold
-	PodBackoff *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable
+	Cache         client.Reader             // reads objects from the informers
+	Cluster       loop.NodeReader           // reads cluster state from the informers
+	Objects       loop.ObjectWriter         // writes objects to the API server
+	Evictor       Evictor                   // evicts and deletes pods
+	Launcher      InstanceLauncher          // launches instances and finds earlier launches
+	Instances     loop.InstanceClient       // describes and terminates instances
+	Offers        *offerings.RequestBuilder // builds launch requests
+	Ledger        *snapshot.Ledger          // claims created by this process that the cache may not show yet
+	Batch         *loop.Batch               // collects requests for the next plan; a lost node requests a plan at once
+	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
+	PodBackoff    *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable
 	// Replacements launches nodes for the pods of expired nodes before these are drained. Nil: expired nodes are
 	// drained without replacement.
 	Replacements *Replacements
@@ -68,15 +68,15 @@ type Reconciler struct {
 
 	attempts attempts
 	Newest   loop.NewestVersions // latest versions of claims that this process wrote; the zero value is empty
-	absences loop.Absences       // claims whose Node is missing
+	absences loop.ClaimsSince    // claims whose Node is missing
 	refusals refusals            // Nodes that do not belong to their instance
 	// Edits limits how often a NodePool's claims are replaced after an edit of the pool or its class. Its keys are pool
-	// names. The cause is the present configuration.
+	// names. The cause of an entry is the configuration after the edit.
 	Edits    loop.Backoff
-	untagged loop.Absences // deleted claims whose instance has lost its tags
-	leaving  loop.Absences // claims whose Node is being deleted
-	turns    sequences     // moves that evict their pods in order
-	failures loop.Backoff  // by claim name
+	untagged loop.ClaimsSince // deleted claims whose instance has lost its tags
+	leaving  loop.ClaimsSince // claims whose Node is being deleted
+	turns    sequences        // moves that evict their pods in order
+	failures loop.Backoff     // by claim name
 }
 
 // mostSteps limits the steps of one reconciliation, in case a step does not change the state that it should change.
@@ -146,7 +146,7 @@ func (c *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (time
 func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	switch step.Action {
 	case lifecycle.Hold:
-		return c.Objects.PatchClaim(ctx, v.Claim, hold)
+		return c.Objects.PatchClaim(ctx, v.Claim, addFinalizer)
 	case lifecycle.Label:
 		return c.label(ctx, v)
 	case lifecycle.Launch:
@@ -156,7 +156,7 @@ func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now t
 	case lifecycle.Register:
 		return c.register(ctx, v, now)
 	case lifecycle.HoldNode:
-		return c.holdNode(ctx, v)
+		return c.restoreFinalizer(ctx, v)
 	case lifecycle.Initialize:
 		return c.initialize(ctx, v, now)
 	case lifecycle.Replace:
@@ -181,13 +181,13 @@ func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now t
 // outcome turns the result of a reconciliation into the time of the next one. It logs each error in one line, once for
 // each cause.
 func (c *Reconciler) outcome(name string, until time.Time, err error) (reconcile.Result, error) {
-	return loop.Outcome(loop.OutcomeOf{
+	return loop.ResultOf(loop.Outcome{
 		Loop: "nodeclaim", Kind: "NodeClaim", Name: name, Until: until, Err: err,
 		Failures: &c.failures, Metrics: c.Metrics, Log: c.Log, Now: c.Now,
 	})
 }
 
-// hold adds the termination finalizer.
-func hold(claim *karpv1.NodeClaim) {
+// addFinalizer adds the termination finalizer.
+func addFinalizer(claim *karpv1.NodeClaim) {
 	claim.Finalizers = append(claim.Finalizers, karpv1.FinalizerTermination)
 }

@@ -85,8 +85,7 @@ func (e eviction) reportFailed(node *corev1.Node, pods []drain.Pod, errs []error
 	return errors.Join(errs...)
 }
 
-// isRefused reports whether the error concerns one pod and not the API server, so that a retry would fail in the same
-// way.
+// isRefused reports whether the error concerns only this pod, not the API server. A retry would fail in the same way.
 func isRefused(err error) bool {
 	next := kubeclient.WhatNext(err)
 	return next == kubeclient.Tell || next == kubeclient.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")

@@ -41,13 +41,13 @@ type ExternalTermination struct {
 	Why   string            // EC2's state reason
 }
 
-// Report counts the termination, logs it, and emits one event with the command that finds the caller. It does nothing
-// if How is empty.
+// Report counts the termination, logs it, and emits one event with a hint how to find its cause. Report does nothing if
+// How is empty.
 func (o ExternalTermination) Report(events loop.EventRecorder, m *metrics.Metrics, log *slog.Logger) {
 	if o.How == "" {
 		return
 	}
-	m.Foreign.WithLabelValues(o.Claim.Labels[karpv1.LabelNodePool], o.How).Inc()
+	m.ForeignTerminations.WithLabelValues(o.Claim.Labels[karpv1.LabelNodePool], o.How).Inc()
 	id, _ := ec2.ParseProviderID(o.Claim.Status.ProviderID)
 	message := "Instance " + id + " was terminated from outside Joiner, while its NodeClaim was in use: "
 	hint := "to find who called TerminateInstances, run: " +
@@ -65,8 +65,8 @@ func (o ExternalTermination) Report(events loop.EventRecorder, m *metrics.Metric
 	log.Warn("an instance was ended from outside", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "stateReason", o.Why, "hint", hint)
 }
 
-// FindExternalTermination reads from EC2 why an instance ended. If EC2 does not answer, it returns no termination, so
-// that pods do not wait for EC2.
+// FindExternalTermination reads from EC2 why an instance ended. If EC2 does not answer, the result is empty, so that
+// pods do not wait for EC2.
 func FindExternalTermination(ctx context.Context, machines loop.InstanceClient, claim *karpv1.NodeClaim) ExternalTermination {
 	id, ok := ec2.ParseProviderID(claim.Status.ProviderID)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// isUnlabelled reports whether the claim, or one of its registered Nodes, lacks the label with the name of the node
-// class. Older versions did not set this label. It marks a Node as ours after its claim is gone.
+// isUnlabelled reports whether the claim, or one of its registered Nodes, lacks the label that names the node class.
+// Older versions of Joiner did not set this label. The label marks a Node as ours after its claim is gone.
 func isUnlabelled(claim *karpv1.NodeClaim, nodes []*corev1.Node) bool {
 	ref := claim.Spec.NodeClassRef
 	key := ref.LabelKey()
@@ -24,7 +24,7 @@ func isUnlabelled(claim *karpv1.NodeClaim, nodes []*corev1.Node) bool {
 	return false
 }
 
-// label adds the label of the node class where it is missing.
+// label adds the label that names the node class to the claim and to its registered Nodes.
 func (c *Reconciler) label(ctx context.Context, v View) (*karpv1.NodeClaim, error) {
 	ref := v.Claim.Spec.NodeClassRef
 	for _, node := range v.nodes {

@@ -43,50 +43,50 @@ func (r refusedNode) message() string {
 // each Node with EC2's data, except the Node that the claim was registered with: that Node was compared when it joined,
 // and only the same kubelet can recreate a Node with its name.
 func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, nodes []*corev1.Node,
-	now time.Time) (own []*corev1.Node, refused []refusedNode, err error) {
-	var asked []*corev1.Node
+	now time.Time) (accepted []*corev1.Node, refused []refusedNode, err error) {
+	var unchecked []*corev1.Node
 	for _, n := range nodes {
 		if isRegistered(claim, n) {
-			own = append(own, n)
+			accepted = append(accepted, n)
 		} else {
-			asked = append(asked, n)
+			unchecked = append(unchecked, n)
 		}
 	}
-	if len(asked) == 0 {
-		return own, nil, nil
+	if len(unchecked) == 0 {
+		return accepted, nil, nil
 	}
 	ofInstance, isGone, err := c.identityOf(ctx, claim)
 	if err != nil {
-		if len(own) > 0 {
-			return own, nil, nil // the other Nodes with this provider ID can wait
+		if len(accepted) > 0 {
+			return accepted, nil, nil // the other Nodes with this provider ID can wait
 		}
 		return nil, nil, err
 	}
-	for _, n := range asked {
+	for _, n := range unchecked {
 		if isGone && claim.DeletionTimestamp != nil {
 			// The instance is gone: there is no data to compare with, and no running instance to confuse the Node with.
 			if isOwnedBy(n, claim) {
-				own = append(own, n)
+				accepted = append(accepted, n)
 			}
 			continue
 		}
 		verdict, why := ofInstance.Judge(ClaimantOf(n))
 		if verdict == lifecycle.IdentityMatches {
-			own = append(own, n)
+			accepted = append(accepted, n)
 			continue
 		}
 		refused = append(refused, refusedNode{n, verdict, why})
 	}
 	c.reportRefused(claim, refused, now)
-	return own, refused, nil
+	return accepted, refused, nil
 }
 
-// identityOf reads the identity of the claim's instance from EC2, and the other names that its Nodes may have from the
-// node class. If EC2 does not know the instance, isGone is true and no Node can be compared.
+// identityOf reads the identity of the claim's instance from EC2. From the node class it reads which other names the
+// instance's Node may have. isGone is true if the instance is terminated, or EC2 does not know it.
 func (c *Reconciler) identityOf(ctx context.Context, claim *karpv1.NodeClaim) (out lifecycle.Identity, isGone bool, err error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
 	out.Instance = id
-	instance, err := c.Machines.Instance(ctx, id)
+	instance, err := c.Instances.Instance(ctx, id)
 	switch {
 	case awserr.Is(err, awserr.Gone):
 		return out, true, nil
@@ -145,9 +145,9 @@ func isOwnedBy(n *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID })
 }
 
-// registeredOf returns only the Node that the claim was registered with, if that Node is ready. Otherwise it returns
-// all Nodes, and the claim waits.
-func registeredOf(claim *karpv1.NodeClaim, nodes []*corev1.Node) []*corev1.Node {
+// preferRegistered returns only the Node that the claim was registered with, if that Node is ready. Otherwise it
+// returns all Nodes; if there are several, the claim waits.
+func preferRegistered(claim *karpv1.NodeClaim, nodes []*corev1.Node) []*corev1.Node {
 	for _, n := range nodes {
 		if isRegistered(claim, n) && nodestate.IsReady(n) {
 			return []*corev1.Node{n}

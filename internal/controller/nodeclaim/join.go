@@ -21,13 +21,13 @@ import (
 // register prepares the Node as the claim requires, and removes the unregistered taint, which kept pods off the Node.
 func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	node, pool := v.node(), v.Claim.Labels[karpv1.LabelNodePool]
-	isBare := node.Labels[karpv1.LabelRegistered] != "true" && !HasTaint(node, karpv1.TaintUnregistered)
+	lacksTaint := node.Labels[karpv1.LabelRegistered] != "true" && !HasTaint(node, karpv1.TaintUnregistered)
 	node, err := c.Objects.PatchNode(ctx, node, func(n *corev1.Node) { Prepare(n, v.Claim) })
 	if err != nil {
 		return nil, err
 	}
-	if isBare {
-		c.Events.Emit(v.Claim, kubeclient.ReasonUnregisteredTaint, bareNode(node))
+	if lacksTaint {
+		c.Events.Emit(v.Claim, kubeclient.ReasonUnregisteredTaint, missingTaintMessage(node))
 	}
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		claim.Status.NodeName = node.Name
@@ -38,7 +38,7 @@ func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karp
 	if err != nil {
 		return nil, err
 	}
-	c.Holds.Joined(now, pool)
+	c.LaunchBackoff.Joined(now, pool)
 	c.Edits.Clear(pool)
 	if !v.seen.Claim.Registered {
 		c.Registrations.Note(claim, true)
@@ -50,13 +50,13 @@ func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karp
 	return claim, nil
 }
 
-// bareNode returns the event message about a Node that joined without the unregistered taint. node must be the latest
-// version from the API server: its managed fields name the writers of its taints only until the taints are written
-// again.
-func bareNode(node *corev1.Node) string {
+// missingTaintMessage returns the event message about a Node that joined without the unregistered taint. node must be
+// the latest version from the API server: its managed fields name the writers of its taints only until the taints are
+// written again.
+func missingTaintMessage(node *corev1.Node) string {
 	out := "Node " + node.Name + " joined without the taint " + karpv1.TaintUnregistered +
 		":NoExecute, so pods may have run on it before it was prepared: "
-	if by := diagnosis.StrangeTaintWriters(evidence.TaintWriters(node)); len(by) > 0 {
+	if by := diagnosis.UnexpectedTaintWriters(evidence.TaintWriters(node)); len(by) > 0 {
 		return out + "it was " + diagnosis.TakenAwayBy + strings.Join(by, ", ")
 	}
 	return out + "add it in spec.userData of the EC2NodeClass"
@@ -100,9 +100,9 @@ func Prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	}
 }
 
-// holdNode restores a lost finalizer of the Node. Without the finalizer, a deleted Node would be gone before its pods
-// are drained.
-func (c *Reconciler) holdNode(ctx context.Context, v View) (*karpv1.NodeClaim, error) {
+// restoreFinalizer restores a lost finalizer of the Node. Without the finalizer, a deleted Node would be gone before
+// its pods are drained.
+func (c *Reconciler) restoreFinalizer(ctx context.Context, v View) (*karpv1.NodeClaim, error) {
 	_, err := c.Objects.PatchNode(ctx, v.node(), func(n *corev1.Node) {
 		if !slices.Contains(n.Finalizers, karpv1.FinalizerTermination) {
 			n.Finalizers = append(slices.Clone(n.Finalizers), karpv1.FinalizerTermination)

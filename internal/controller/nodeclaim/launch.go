@@ -20,17 +20,17 @@ import (
 
 // Times for the launches of one claim.
 const (
-	LaunchFirst = 2 * time.Second // delay after the first failed launch; it doubles with each further failure
-	launchMost  = time.Minute     // longest delay after a failed launch
-	DoubtFor    = time.Minute     // how long to search for the instance of an earlier attempt
-	doubtPoll   = 5 * time.Second // interval of that search
+	FirstLaunchDelay = 2 * time.Second // delay after the first failed launch; doubles with each further failure
+	maxLaunchDelay   = time.Minute     // longest delay after a failed launch
+	DoubtTimeout     = time.Minute     // how long to search for the instance of an earlier attempt
+	doubtInterval    = 5 * time.Second // interval of that search
 )
 
 // Launch launches the claim's instance and records the instance on the claim.
 func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	a := c.attempts.of(v.Claim.UID)
 	if a.Request == nil {
-		a.clean = a.clean || a.asked.IsZero() && c.Ledger.IsOwn(v.Claim.UID)
+		a.clean = a.clean || a.requestEnded.IsZero() && c.Ledger.IsOwn(v.Claim.UID)
 		request, err := c.Offers.Request(v.Claim, v.Class, a.number, now)
 		if errors.Is(err, offerings.ErrNoMarket) {
 			a.notBefore = now.Add(offerings.MarketPoll) // nothing is wrong: this process has just started
@@ -47,23 +47,23 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	started := time.Now()
 	launch, err := c.Launcher.Launch(ctx, *a.Request)
 	observeCall(c.Metrics, "Create", started, err)
-	a.asked = c.Now.Now()
+	a.requestEnded = c.Now.Now()
 	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
-		a.answered = a.asked // the time of a throttled request too: LaunchTimeout then starts again
+		a.answered = a.requestEnded // a throttled request starts LaunchTimeout again
 	}
 	c.attempts.set(v.Claim.UID, a)
-	c.Offers.Short(c.Now.Now(), launch.Short)
-	for _, s := range launch.Short {
+	c.Offers.NoteShortages(c.Now.Now(), launch.Shortages)
+	for _, s := range launch.Shortages {
 		c.Metrics.LaunchFailures.WithLabelValues(s.Zone, s.CapacityType, s.Reason).Inc()
 	}
 	switch {
 	case err == nil:
-		if c.Offers.Launched(c.Now.Now(), launch.Instance, a.Request) {
+		if c.Offers.NoteLaunched(c.Now.Now(), launch.Instance, a.Request) {
 			c.Batch.AskNow("shortage") // pods wait for this offering, which is available again
 		}
 		return c.record(ctx, v, launch.Instance, c.Now.Now())
 	case ctx.Err() != nil:
-		a.notBefore = a.asked // the reconciliation has used its time; repeat the request in the next one
+		a.notBefore = a.requestEnded // the reconciliation has used its time; repeat the request in the next one
 		c.attempts.set(v.Claim.UID, a)
 		return nil, ctx.Err()
 	case awserr.Is(err, awserr.InDoubt):
@@ -72,25 +72,26 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	return c.LaunchFailed(ctx, v, a, launch, err, c.Now.Now())
 }
 
-// resolveDoubt searches for an instance that a previous process has launched with this attempt's number.
+// resolveDoubt searches for an instance that a previous process has launched with the number of attempt a. If there is
+// none after DoubtTimeout, the next launch uses a new number.
 func (c *Reconciler) resolveDoubt(ctx context.Context, v View, a Attempt, cause error, now time.Time) (*karpv1.NodeClaim, error) {
 	found, err := c.Launcher.LaunchedFor(ctx, v.Claim.Name)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) > 0 {
-		c.Offers.Over(v.Claim)
+		c.Offers.EndLaunch(v.Claim)
 		c.Log.Info("found the instance of an earlier launch", "NodeClaim", v.Claim.Name, "instance", found[0].ID)
 		return c.record(ctx, v, found[0], now)
 	}
 	switch {
-	case a.doubt.IsZero():
-		a.doubt, a.notBefore = now, now.Add(doubtPoll)
+	case a.doubtSince.IsZero():
+		a.doubtSince, a.notBefore = now, now.Add(doubtInterval)
 		c.Log.Info("searching for an instance that an earlier call may have launched", "NodeClaim", v.Claim.Name, "cause", cause.Error())
-	case now.Sub(a.doubt) < DoubtFor:
-		a.notBefore = now.Add(doubtPoll)
+	case now.Sub(a.doubtSince) < DoubtTimeout:
+		a.notBefore = now.Add(doubtInterval)
 	default:
-		a = Attempt{number: a.number + 1, clean: true, tries: a.tries, asked: a.asked, answered: a.answered}
+		a = Attempt{number: a.number + 1, clean: true, failures: a.failures, requestEnded: a.requestEnded, answered: a.answered}
 	}
 	c.attempts.set(v.Claim.UID, a)
 	return v.Claim, nil
@@ -112,38 +113,38 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 		a.Request = nil
 	}
 	if a.Request == nil {
-		c.Offers.Over(v.Claim)
+		c.Offers.EndLaunch(v.Claim)
 	}
-	a.tries++
-	a.notBefore = now.Add(min(launchMost, LaunchFirst<<min(a.tries-1, 10)))
+	a.failures++
+	a.notBefore = now.Add(min(maxLaunchDelay, FirstLaunchDelay<<min(a.failures-1, 10)))
 	if f.Kind == awserr.Shortage {
 		a.shortage = true
 		c.attempts.set(v.Claim.UID, a)
-		if len(launch.Short) == 0 && !c.Offers.Explained(v.Claim, v.Class, now) {
+		if len(launch.Shortages) == 0 && !c.Offers.HasUnavailable(v.Claim, v.Class, now) {
 			// Without the hold, the next plan would choose the same offering again at once.
-			c.Holds.LaunchFailed(now, v.Claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
+			c.LaunchBackoff.LaunchFailed(now, v.Claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
 		}
-		c.Events.Emit(v.Claim, kubeclient.ReasonInsufficientCapacity, awserr.Lasting(f))
+		c.Events.Emit(v.Claim, kubeclient.ReasonInsufficientCapacity, awserr.StableText(f))
 		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.Claim.Name, "nodePool", v.Claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
 		return v.Claim, nil
 	}
 	c.attempts.set(v.Claim.UID, a)
 	if image != "" && strings.HasPrefix(f.Reason, "InvalidAMIID") {
-		if err := c.Drift.Failed(ctx, asTried(v, image, c.Authority), "EC2 refuses to launch the image: "+awserr.Lasting(f), now); err != nil {
+		if err := c.Drift.RecordFailure(ctx, asTried(v, image, c.Authority), "EC2 refuses to launch the image: "+awserr.StableText(f), now); err != nil {
 			return nil, err
 		}
 	}
 	pool := v.Claim.Labels[karpv1.LabelNodePool]
 	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
-		if until, isNews := c.Holds.LaunchFailed(now, pool, f.Reason+": "+f.Message); isNews {
+		if until, isNews := c.LaunchBackoff.LaunchFailed(now, pool, f.Reason+": "+f.Message); isNews {
 			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
 		}
 	}
-	c.Events.Emit(v.Claim, kubeclient.ReasonLaunchFailed, awserr.Lasting(f))
+	c.Events.Emit(v.Claim, kubeclient.ReasonLaunchFailed, awserr.StableText(f))
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		conditions := claim.StatusConditions()
 		conditions.Start(now)
-		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, awserr.Lasting(f))
+		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, awserr.StableText(f))
 	})
 }
 
@@ -161,7 +162,7 @@ func imageTried(request *ec2.LaunchRequest) string {
 	return image
 }
 
-// asTried returns the claim in the state after a successful launch from the image. authority is Reconciler.Authority.
+// asTried returns the claim as it would be after a successful launch from the image. authority is Reconciler.Authority.
 func asTried(v View, image, authority string) *karpv1.NodeClaim {
 	out := v.Claim.DeepCopy()
 	out.Status.ImageID = image
@@ -216,7 +217,7 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 	if err != nil {
 		return nil, err
 	}
-	c.Holds.Launched(pool)
+	c.LaunchBackoff.LaunchSucceeded(pool)
 	c.Metrics.Join.WithLabelValues("launched", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
 	c.Events.Emit(claim, kubeclient.ReasonLaunched,
 		"Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
@@ -226,10 +227,10 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 	return claim, nil
 }
 
-// noteClass writes to the claim the data from which drift from its node class is detected later.
+// noteClass writes to the claim the data that later shows whether the claim has drifted from its node class.
 func noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, authority string) {
-	if made, err := conversion.ClassMade(class, authority); err == nil { // without the stamp, the claim never drifts from its class
-		conversion.Stamp(claim, nil, &made)
+	if made, err := conversion.CurrentClassFields(class, authority); err == nil { // on error, the claim never drifts from its class
+		conversion.SetRecordedFields(claim, nil, &made)
 	}
 	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
 }

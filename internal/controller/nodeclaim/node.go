@@ -29,18 +29,18 @@ type claimFinder interface {
 	ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error)
 }
 
-// OrphanReconciler drains and terminates deleted Nodes that have our finalizer but no NodeClaim. Without it their
-// deletion would never complete. Reconciler handles Nodes with a claim.
+// OrphanReconciler drains and terminates deleted Nodes that have our finalizer but no NodeClaim. Without
+// OrphanReconciler, their deletion would never complete. Reconciler handles Nodes with a claim.
 type OrphanReconciler struct {
-	Cache    client.Reader       // reads objects from the informers
-	Finder   claimFinder         // finds the claims of a Node
-	Cluster  loop.NodeReader     // reads cluster state from the informers
-	Objects  loop.ObjectWriter   // writes objects to the API server
-	Evictor  Evictor             // evicts and deletes pods
-	Machines loop.InstanceClient // describes and terminates instances
-	Events   loop.EventRecorder  // emits events
-	Metrics  *metrics.Metrics    // the metrics of this process
-	Log      *slog.Logger        // the log of this process
+	Cache     client.Reader       // reads objects from the informers
+	Finder    claimFinder         // finds the claims of a Node
+	Cluster   loop.NodeReader     // reads cluster state from the informers
+	Objects   loop.ObjectWriter   // writes objects to the API server
+	Evictor   Evictor             // evicts and deletes pods
+	Instances loop.InstanceClient // describes and terminates instances
+	Events    loop.EventRecorder  // emits events
+	Metrics   *metrics.Metrics    // the metrics of this process
+	Log       *slog.Logger        // the log of this process
 
 	failures loop.Backoff
 }
@@ -48,7 +48,7 @@ type OrphanReconciler struct {
 // Reconcile does the next steps for one Node without a claim.
 func (o *OrphanReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	until, err := o.visit(ctx, request.Name)
-	return loop.Outcome(loop.OutcomeOf{
+	return loop.ResultOf(loop.Outcome{
 		Loop: "node", Kind: "Node", Name: request.Name, Until: until, Err: err,
 		Failures: &o.failures, Metrics: o.Metrics, Log: o.Log,
 	})
@@ -72,8 +72,8 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 	now := time.Now()
 	if len(claims) > 0 {
 		// A claim drains the Node that it was registered with. This loop handles other Nodes with our finalizer.
-		if isOther := !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return mayLead(c, node) }); isOther {
-			return time.Time{}, o.free(ctx, node, "its NodeClaim was registered with another Node")
+		if isOther := !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return handlesDeletion(c, node) }); isOther {
+			return time.Time{}, o.releaseWithoutDrain(ctx, node, "its NodeClaim was registered with another Node")
 		}
 		return time.Time{}, nil
 	}
@@ -82,7 +82,7 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 		return time.Time{}, err
 	}
 	if seen.Node.Mismatch != "" {
-		return time.Time{}, o.free(ctx, node, seen.Node.Mismatch)
+		return time.Time{}, o.releaseWithoutDrain(ctx, node, seen.Node.Mismatch)
 	}
 	// 2. decide
 	step := lifecycle.Next(seen, now)
@@ -90,15 +90,16 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 	return step.Until, o.act(ctx, node, step, leaving, now)
 }
 
-// mayLead reports whether the claim handles the deletion of the Node: the claim was registered with the Node, or it was
-// deleted before registration and owns the Node.
-func mayLead(c *karpv1.NodeClaim, node *corev1.Node) bool {
+// handlesDeletion reports whether the claim handles the deletion of the Node: the claim was registered with the Node,
+// or it was deleted before registration and owns the Node.
+func handlesDeletion(c *karpv1.NodeClaim, node *corev1.Node) bool {
 	return isRegistered(c, node) || c.DeletionTimestamp != nil && isOwnedBy(node, c) && c.Status.NodeName == ""
 }
 
-// free removes our finalizer from a deleted Node that does not belong to the instance in its provider ID. The instance is not touched.
-func (o *OrphanReconciler) free(ctx context.Context, node *corev1.Node, why string) error {
-	_, err := o.Objects.PatchNode(ctx, node, release)
+// releaseWithoutDrain removes our finalizer from a deleted Node that does not belong to the instance in its provider
+// ID. The instance is not touched.
+func (o *OrphanReconciler) releaseWithoutDrain(ctx context.Context, node *corev1.Node, why string) error {
+	_, err := o.Objects.PatchNode(ctx, node, removeFinalizer)
 	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
@@ -114,16 +115,16 @@ func IsOrphan(node *corev1.Node) bool {
 }
 
 // see reads the input of the decision about the Node, and the next step of its drain.
-func (o *OrphanReconciler) see(ctx context.Context, node *corev1.Node, now time.Time) (lifecycle.Seen, drain.Step, error) {
-	seen := lifecycle.Seen{Node: nodeSeen(&karpv1.NodeClaim{}, []*corev1.Node{node})}
-	seen.Machine.State = lifecycle.MachineAbsent
+func (o *OrphanReconciler) see(ctx context.Context, node *corev1.Node, now time.Time) (lifecycle.Observation, drain.Step, error) {
+	seen := lifecycle.Observation{Node: nodeSeen(&karpv1.NodeClaim{}, []*corev1.Node{node})}
+	seen.Instance.State = lifecycle.InstanceAbsent
 	if id, ok := ec2.ParseProviderID(node.Spec.ProviderID); ok {
-		instance, err := o.Machines.Instance(ctx, id)
+		instance, err := o.Instances.Instance(ctx, id)
 		if err != nil && !awserr.Is(err, awserr.Gone) {
 			return seen, drain.Step{}, err
 		}
 		if err == nil {
-			seen.Machine = machineSeen(instance)
+			seen.Instance = instanceSeen(instance)
 			seen.Node.Mismatch, err = o.mismatch(ctx, node, instance)
 		}
 		if err != nil && !awserr.Is(err, awserr.Gone) {
@@ -136,15 +137,15 @@ func (o *OrphanReconciler) see(ctx context.Context, node *corev1.Node, now time.
 	}
 	var leaving []drain.Pod
 	for _, pod := range pods {
-		leaving = append(leaving, nodestate.DrainPod(pod))
+		leaving = append(leaving, nodestate.DrainPodOf(pod))
 	}
 	step := drain.Next(leaving, time.Time{}, now)
 	seen.Node.Pods = step.Waiting
 	return seen, step, nil
 }
 
-// mismatch returns why the Node does not belong to the instance; empty if it does. For a terminated instance it is
-// always empty.
+// mismatch returns why the Node does not belong to the instance; empty if it does, and always empty for a terminated
+// instance.
 func (o *OrphanReconciler) mismatch(ctx context.Context, node *corev1.Node, i ec2.Instance) (string, error) {
 	if i.State.Ended() {
 		return "", nil
@@ -172,7 +173,7 @@ func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step life
 		return e.run(ctx, node, leaving, "Orphaned")
 	case lifecycle.Terminate:
 		id, _ := ec2.ParseProviderID(node.Spec.ProviderID)
-		return o.Machines.Terminate(ctx, id, ec2.Carried)
+		return o.Instances.Terminate(ctx, id, ec2.ByProviderID)
 	case lifecycle.ReleaseNode:
 		return releaseNode(ctx, o.Objects, o.Metrics, node.Labels[karpv1.LabelNodePool], node, now)
 	default:
@@ -180,14 +181,14 @@ func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step life
 	return nil
 }
 
-// release removes our finalizer.
-func release(n *corev1.Node) {
+// removeFinalizer removes our finalizer from the Node.
+func removeFinalizer(n *corev1.Node) {
 	n.Finalizers = slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
 }
 
 // releaseNode removes our finalizer from the Node, and counts the termination of the node.
 func releaseNode(ctx context.Context, objects loop.ObjectWriter, m *metrics.Metrics, pool string, node *corev1.Node, now time.Time) error {
-	_, err := objects.PatchNode(ctx, node, release)
+	_, err := objects.PatchNode(ctx, node, removeFinalizer)
 	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}

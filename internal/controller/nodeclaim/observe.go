@@ -24,14 +24,14 @@ import (
 
 // View is the data that was read about one claim: the input of the decision, and the objects it was made from.
 type View struct {
-	seen lifecycle.Seen
+	seen lifecycle.Observation
 
 	Claim    *karpv1.NodeClaim   // the NodeClaim that is reconciled
 	Class    *awsv1.EC2NodeClass // nil if the class does not exist or is not needed in this phase
 	nodes    []*corev1.Node      // Nodes of the claim's instance
 	refused  []refusedNode       // Nodes with the same provider ID that do not belong to the instance
-	strays   []*corev1.Node      // earlier registrations of the instance; empty while the claim is being deleted: then nodes has them too
-	instance *ec2.Instance       // nil if none was found, or none was requested
+	strays   []*corev1.Node      // Nodes of earlier registrations of the instance; while the claim is being deleted, they are in nodes
+	instance *ec2.Instance       // nil: not found, or not read
 	drain    drain.Step          // the next step of the drain; zero if the Node is not being deleted
 }
 
@@ -43,13 +43,13 @@ func (v View) node() *corev1.Node {
 	return v.nodes[0]
 }
 
-// settleLook is how long EC2 may fail to return a new instance: half a minute, plus the clock difference between EC2
+// settleTime is how long EC2 may fail to return a new instance: half a minute, plus the clock difference between EC2
 // and this process, plus the rounding of condition times to whole seconds.
-const settleLook = 45 * time.Second
+const settleTime = 45 * time.Second
 
 // see reads the input of the decision about the claim.
 func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (View, error) {
-	v := View{Claim: claim, seen: lifecycle.Seen{Claim: nodestate.ClaimSeen(claim)}}
+	v := View{Claim: claim, seen: lifecycle.Observation{Claim: nodestate.LifecycleClaimOf(claim)}}
 	var err error
 	if v.nodes, err = c.Cluster.NodesOf(ctx, claim.Status.ProviderID); err != nil {
 		return v, err
@@ -61,7 +61,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	s := &v.seen.Claim
 	if s.Deleted.IsZero() {
 		v.nodes, v.strays = withoutStrays(v.nodes)
-		v.nodes = registeredOf(claim, v.nodes)
+		v.nodes = preferRegistered(claim, v.nodes)
 	}
 	if len(v.nodes) > 0 {
 		v.seen.Node = nodeSeen(claim, v.nodes)
@@ -70,10 +70,10 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
 	// Use the time of this process, not the API server's deletion time: if the API server's clock were ahead, a tainted
-	// node would count as empty later.
+	// node would count as empty too late.
 	v.seen.Node.Deleted = c.leaving.Note(claim.UID, !v.seen.Node.Deleted.IsZero(), now)
 	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
-	v.seen.Node.Lost = c.absences.Note(claim.UID, isLost, now)
+	v.seen.Node.MissingSince = c.absences.Note(claim.UID, isLost, now)
 	switch {
 	case !s.Deleted.IsZero():
 		if err := c.seeInstance(ctx, &v, now); err != nil {
@@ -85,7 +85,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	case len(v.nodes) == 1:
 		return v, c.seeNode(ctx, &v, now)
 	case !s.Registered && len(v.nodes) == 0:
-		s.Outdated, err = c.outdated(ctx, claim, s.LaunchedAt, now)
+		s.Outdated, err = c.outdatedAt(ctx, claim, s.LaunchedAt, now)
 		return v, err
 	}
 	return v, nil
@@ -111,12 +111,12 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 		Count:     len(nodes),
 		Finalizer: slices.Contains(node.Finalizers, karpv1.FinalizerTermination),
 		Ready:     nodestate.IsReady(node),
-		Lacks:     lacks(claim, node),
+		Lacks:     missingResource(claim, node),
 	}
 	if node.DeletionTimestamp != nil {
 		out.Deleted = node.DeletionTimestamp.Time
 	}
-	out.Reborn = claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) && !out.Finalizer && node.Labels[karpv1.LabelRegistered] != "true"
+	out.Recreated = claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) && !out.Finalizer && node.Labels[karpv1.LabelRegistered] != "true"
 	for _, taint := range node.Spec.Taints {
 		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 		switch {
@@ -132,9 +132,9 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	return out
 }
 
-// withoutStrays separates the Nodes that earlier registrations of the instance under other names have left behind. An
-// instance has one kubelet: if one Node is ready, a Node that node-lifecycle-controller has marked as Unknown is a
-// stray. A Node whose kubelet reports NotReady is kept, because it may just have joined.
+// withoutStrays separates strays from the other Nodes of an instance: Nodes that earlier registrations under other
+// names have left behind. An instance has one kubelet: if one Node is ready, a Node that node-lifecycle-controller has
+// marked as Unknown is a stray. A Node whose kubelet reports NotReady is kept, because it may just have joined.
 func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
 	if len(nodes) < 2 || !slices.ContainsFunc(nodes, nodestate.IsReady) {
 		return nodes, nil
@@ -149,8 +149,8 @@ func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
 	return kept, strays
 }
 
-// lacks returns the first resource, by name, that the claim requests but the Node does not report.
-func lacks(claim *karpv1.NodeClaim, node *corev1.Node) string {
+// missingResource returns the first resource, by name, that the claim requests but the Node does not report.
+func missingResource(claim *karpv1.NodeClaim, node *corev1.Node) string {
 	missing := ""
 	for name, asked := range claim.Spec.Resources.Requests {
 		have := node.Status.Allocatable[name]
@@ -176,8 +176,8 @@ func (c *Reconciler) seeLaunch(ctx context.Context, v *View, now time.Time) erro
 	}
 	a := c.attempts.of(v.Claim.UID)
 	s.Shortage, s.NotBefore, s.Answered = a.shortage, a.notBefore, a.answered
-	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.asked.IsZero() && c.Ledger.IsOwn(v.Claim.UID) {
-		return nil // repeating the launch request finds an earlier instance, or no launch was requested yet
+	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.requestEnded.IsZero() && c.Ledger.IsOwn(v.Claim.UID) {
+		return nil // a repeated launch request finds an earlier instance, or no launch was requested yet
 	}
 	return seeLaunched(ctx, c.Launcher, v)
 }
@@ -199,38 +199,38 @@ func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
 
 // seeInstance reads from EC2 the instance of a claim that is being deleted.
 func (c *Reconciler) seeInstance(ctx context.Context, v *View, now time.Time) error {
-	m := &v.seen.Machine
+	m := &v.seen.Instance
 	id, ok := ec2.ParseProviderID(v.Claim.Status.ProviderID)
 	if !ok {
 		a := c.attempts.of(v.Claim.UID)
 		if a.clean {
-			m.State = lifecycle.MachineAbsent // no launch can have created an instance
+			m.State = lifecycle.InstanceAbsent // no launch has created an instance
 			return nil
 		}
-		if err := seeLaunched(ctx, c.Launcher, v); err != nil || m.State != lifecycle.MachineAbsent {
+		if err := seeLaunched(ctx, c.Launcher, v); err != nil || m.State != lifecycle.InstanceAbsent {
 			return err
 		}
-		// EC2 returned no instance. That is certain only if no launch was requested, or EC2 has had settleLook to
-		// return it. A launch may have started before the claim was deleted, and ended long after.
-		if now.Sub(v.Claim.DeletionTimestamp.Time) < settleLook || now.Sub(a.asked) < settleLook {
-			m.State = lifecycle.MachineUnknown
+		// EC2 returned no instance. There is certainly none once settleTime has passed since the deletion and since the
+		// last launch request: a launch may have started before the deletion and ended long after it.
+		if now.Sub(v.Claim.DeletionTimestamp.Time) < settleTime || now.Sub(a.requestEnded) < settleTime {
+			m.State = lifecycle.InstanceUnknown
 		}
 		return nil
 	}
-	instance, err := c.Machines.Instance(ctx, id)
+	instance, err := c.Instances.Instance(ctx, id)
 	switch {
 	case awserr.Is(err, awserr.Gone):
-		m.State = lifecycle.MachineAbsent
+		m.State = lifecycle.InstanceAbsent
 		launched, _ := v.Claim.StatusConditions().Find(karpv1.ConditionLaunched)
-		if now.Sub(launched.LastTransitionTime.Time) < settleLook {
-			m.State = lifecycle.MachineUnknown
+		if now.Sub(launched.LastTransitionTime.Time) < settleTime {
+			m.State = lifecycle.InstanceUnknown
 		}
 		return nil
 	case err != nil:
 		return err
 	}
 	v.instance = &instance
-	*m = machineSeen(instance)
+	*m = instanceSeen(instance)
 	return nil
 }
 
@@ -240,27 +240,27 @@ func seeLaunched(ctx context.Context, launcher InstanceLauncher, v *View) error 
 	if err != nil {
 		return err
 	}
-	v.seen.Machine.State = lifecycle.MachineAbsent
+	v.seen.Instance.State = lifecycle.InstanceAbsent
 	if len(found) > 0 {
 		v.instance = &found[0]
-		v.seen.Machine = machineSeen(found[0])
+		v.seen.Instance = instanceSeen(found[0])
 	}
 	return nil
 }
 
-// machineSeen returns the part of the input that comes from the instance. A stopped instance is still MachineRunning,
+// instanceSeen returns the part of the input that comes from the instance. A stopped instance is still InstanceRunning,
 // because it must be terminated.
-func machineSeen(instance ec2.Instance) lifecycle.Instance {
+func instanceSeen(instance ec2.Instance) lifecycle.Instance {
 	m := lifecycle.Instance{
-		State:    lifecycle.MachineRunning,
+		State:    lifecycle.InstanceRunning,
 		Foreign:  instance.Owner == ec2.Foreign || instance.Owner == ec2.SameName,
 		Unmarked: instance.Owner == ec2.Unmarked,
 	}
 	switch instance.State {
 	case ec2.Terminated:
-		m.State = lifecycle.MachineAbsent
+		m.State = lifecycle.InstanceAbsent
 	case ec2.ShuttingDown:
-		m.State = lifecycle.MachineEnding
+		m.State = lifecycle.InstanceEnding
 	case ec2.Pending, ec2.Running, ec2.Stopping, ec2.Stopped:
 	}
 	return m
@@ -278,7 +278,7 @@ func (c *Reconciler) seePods(ctx context.Context, v *View, now time.Time) error 
 	}
 	leaving := make([]drain.Pod, 0, len(pods))
 	for _, pod := range pods {
-		leaving = append(leaving, nodestate.DrainPod(pod))
+		leaving = append(leaving, nodestate.DrainPodOf(pod))
 	}
 	v.drain = drain.Next(leaving, v.seen.Claim.Deadline, now)
 	if len(v.drain.Evict) > 0 {
@@ -292,12 +292,12 @@ func (c *Reconciler) seePods(ctx context.Context, v *View, now time.Time) error 
 	if v.drain.Waiting > 0 {
 		return nil
 	}
-	v.seen.Node.Volumes, err = c.attached(ctx, node.Name, pods, leaving, now)
+	v.seen.Node.Volumes, err = c.countVolumes(ctx, node.Name, pods, leaving, now)
 	return err
 }
 
-// attached counts the volumes attached to the Node, except those of pods that are not evicted.
-func (c *Reconciler) attached(ctx context.Context, node string, pods []*corev1.Pod, leaving []drain.Pod, now time.Time) (int, error) {
+// countVolumes counts the volumes attached to the Node, except those of pods that are not evicted.
+func (c *Reconciler) countVolumes(ctx context.Context, node string, pods []*corev1.Pod, leaving []drain.Pod, now time.Time) (int, error) {
 	attachments, err := c.Cluster.AttachmentsOn(ctx, node)
 	if err != nil || len(attachments) == 0 {
 		return 0, err
@@ -307,7 +307,7 @@ func (c *Reconciler) attached(ctx context.Context, node string, pods []*corev1.P
 		if leaving[i].Finished || leaving[i].MustLeave(now) {
 			continue
 		}
-		if err := volumesOf(ctx, c.Cache, pod, staying); err != nil {
+		if err := addVolumes(ctx, c.Cache, pod, staying); err != nil {
 			return 0, err
 		}
 	}
@@ -320,8 +320,8 @@ func (c *Reconciler) attached(ctx context.Context, node string, pods []*corev1.P
 	return n, nil
 }
 
-// volumesOf adds the names of the PersistentVolumes that the pod uses to into.
-func volumesOf(ctx context.Context, cache client.Reader, pod *corev1.Pod, into map[string]bool) error {
+// addVolumes adds the names of the pod's PersistentVolumes to the set into.
+func addVolumes(ctx context.Context, cache client.Reader, pod *corev1.Pod, into map[string]bool) error {
 	for _, volume := range pod.Spec.Volumes {
 		var name string
 		switch {

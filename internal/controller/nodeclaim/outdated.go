@@ -16,21 +16,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// An edit of a NodePool or its class outdates claims, which are then replaced at once. After one edit, replacements for
-// further edits of the same pool wait for editPause. The pause doubles with each edit up to maxEditPause, until an
-// instance of the pool joins.
+// An edit of a NodePool or its class makes its claims outdated: those without a Node are replaced. After one edit,
+// replacements for further edits of the same pool wait for editPause. The pause doubles with each edit up to
+// maxEditPause, until an instance of the pool joins.
 const (
 	editPause    = 30 * time.Second
 	maxEditPause = 10 * time.Minute
 )
 
-// outdated returns when to replace a claim whose instance has no Node yet; zero if it is not replaced. The claim is
+// outdatedAt returns when to replace a claim whose instance has no Node yet; zero if it is not replaced. The claim is
 // replaced in two cases:
 //   - Its NodePool and EC2NodeClass now give a different launch. If no cause is known that keeps the instance from
-//     joining, it first gets JoinGrace from its launch, so that an edit does not terminate an instance that is about to
-//     join.
-//   - The known cause that kept the instance from joining is gone, and it has not joined within CureGrace.
-func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, launchedAt, now time.Time) (time.Time, error) {
+//     joining, the claim is kept until JoinGrace after the launch, so that an edit does not terminate an instance that
+//     is about to join.
+//   - The known cause that kept the instance from joining is gone, and the instance has not joined within CureGrace.
+func (c *Reconciler) outdatedAt(ctx context.Context, claim *karpv1.NodeClaim, launchedAt, now time.Time) (time.Time, error) {
 	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
 	err := c.Cache.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.LabelNodePool]}, pool)
 	if err == nil {
@@ -45,7 +45,7 @@ func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, laun
 	if !isReadyNow(class) || pool.DeletionTimestamp != nil {
 		return time.Time{}, nil
 	}
-	given, differs, err := launchOf(claim, pool, class, c.Authority)
+	trigger, differs, err := launchOf(claim, pool, class, c.Authority)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -57,16 +57,16 @@ func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, laun
 	case differs:
 		at = launchedAt.Add(lifecycle.JoinGrace)
 	case !cured.IsZero():
-		at, given = cured.Add(lifecycle.CureGrace), "cured at "+cured.Format(time.RFC3339Nano)
+		at, trigger = cured.Add(lifecycle.CureGrace), "cured at "+cured.Format(time.RFC3339Nano)
 	default:
 		return time.Time{}, nil
 	}
-	until, _, cause := c.Edits.Held(now, pool.Name)
-	if !until.IsZero() && cause != given {
+	until, _, lastTrigger := c.Edits.Held(now, pool.Name)
+	if !until.IsZero() && lastTrigger != trigger {
 		return latest(at, until), nil
 	}
 	if !at.After(now) && until.IsZero() {
-		c.Edits.FailFor(now, pool.Name, given, editPause, maxEditPause)
+		c.Edits.FailFor(now, pool.Name, trigger, editPause, maxEditPause)
 	}
 	return at, nil
 }
@@ -86,25 +86,26 @@ func isReadyNow(class *awsv1.EC2NodeClass) bool {
 	return ok && ready.Status == "True" && ready.ObservedGeneration == class.Generation && class.DeletionTimestamp == nil
 }
 
-// launchOf returns a text that identifies the launch that pool and class give now, and whether the claim was created
-// from something else. Hashes of another hash version are ignored. authority is Reconciler.Authority.
+// launchOf returns a text that identifies the launch that pool and class give now, and whether this differs from what
+// the claim was created from. Hashes of another hash version are ignored. authority is Reconciler.Authority.
 func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass,
 	authority string) (given string, differs bool, err error) {
-	nowPool, err := conversion.PoolMade(pool)
+	nowPool, err := conversion.CurrentPoolFields(pool)
 	if err != nil {
 		return "", false, err
 	}
-	nowClass, err := conversion.ClassMade(class, authority)
+	nowClass, err := conversion.CurrentClassFields(class, authority)
 	if err != nil {
 		return "", false, err
 	}
-	ofPool, ofClass := conversion.MadeFrom(claim, pool)
-	isGone := claim.Status.ImageID != "" && len(class.Status.AMIs) > 0 &&
+	ofPool, ofClass := conversion.RecordedFields(claim, pool)
+	isImageGone := claim.Status.ImageID != "" && len(class.Status.AMIs) > 0 &&
 		!slices.ContainsFunc(class.Status.AMIs, func(i awsv1.AMI) bool { return i.ID == claim.Status.ImageID })
 	given = fmt.Sprint(nowPool.Stamp, nowClass.Stamp, class.Status.AMIs)
-	return given, ofPool.Stamp.Differs(nowPool.Stamp) || ofClass.Stamp.Differs(nowClass.Stamp) || isGone, nil
+	return given, ofPool.Stamp.Differs(nowPool.Stamp) || ofClass.Stamp.Differs(nowClass.Stamp) || isImageGone, nil
 }
 
+// latest returns the later time.
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

@@ -11,24 +11,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 )
 
-// TestNodeMatters: every change that we make to a leaving Node triggers a reconcile of its claim, which would otherwise stay
-// as it is. A heartbeat does not.
+// TestNodeMatters: every change that we make to a leaving Node triggers a reconcile of its claim; otherwise the
+// deletion would not continue. A heartbeat triggers none.
 func TestNodeMatters(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
-	closed := func(n *corev1.Node) { nodestate.CloseNode(n) }
+	closeNode := func(n *corev1.Node) { nodestate.CloseNode(n) }
 	for name, c := range map[string]struct {
 		before, change func(*corev1.Node)
 		want           bool
 	}{
-		"closed":            {nil, closed, true},
-		"out of service":    {nil, nodestate.Cordon, true},
-		"closed before":     {closed, nodestate.Cordon, true},
-		"deleted":           {nodestate.Cordon, func(n *corev1.Node) { n.DeletionTimestamp = &now }, true},
-		"let go":            {nil, func(n *corev1.Node) { n.Finalizers = nil }, true},
-		"unwell":            {nil, func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionFalse }, true},
-		"heartbeat":         {nil, func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = now }, false},
-		"somebody's labels": {nil, func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }, false},
+		"tainted":                  {nil, closeNode, true},
+		"cordoned":                 {nil, nodestate.Cordon, true},
+		"tainted, then cordoned":   {closeNode, nodestate.Cordon, true},
+		"deleted":                  {nodestate.Cordon, func(n *corev1.Node) { n.DeletionTimestamp = &now }, true},
+		"released":                 {nil, func(n *corev1.Node) { n.Finalizers = nil }, true},
+		"unhealthy":                {nil, func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionFalse }, true},
+		"heartbeat":                {nil, func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = now }, false},
+		"labels of another writer": {nil, func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }, false},
 	} {
 		old := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: []string{karpv1.FinalizerTermination}}}
 		old.Status.Conditions = []corev1.NodeCondition{
@@ -40,7 +40,7 @@ func TestNodeMatters(t *testing.T) {
 		node := old.DeepCopy()
 		c.change(node)
 		if got := nodestate.NodeMatters().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: node}); got != c.want {
-			t.Errorf("%s: matters %t", name, got)
+			t.Errorf("%s: NodeMatters returns %t", name, got)
 		}
 	}
 }

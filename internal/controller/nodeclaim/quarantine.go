@@ -18,10 +18,10 @@ import (
 )
 
 // quarantine keeps the claim of an instance that has lost its tags. Without tags the instance is not terminated, and
-// only the claim still identifies it. The claim stays until the tags are restored or the instance is gone, also across
-// restarts.
+// only the claim still identifies the instance. The claim stays, also across restarts, until the tags are restored or
+// the instance is gone.
 func (c *Reconciler) quarantine(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
-	claim, message := v.Claim, UntaggedOf(c.Machines, c.Offers.Market.Region, v.Claim, *v.instance).String()
+	claim, message := v.Claim, UntaggedOf(c.Instances, c.Offers.Market.Region, v.Claim, *v.instance).String()
 	if c.noteUntagged(claim.UID, true, now) == now {
 		c.Log.Warn("an instance has lost its tags and is not terminated; its NodeClaim is kept until the instance is gone",
 			"NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool], "instance", v.instance.ID, "hint", message)
@@ -42,31 +42,31 @@ func (c *Reconciler) noteUntagged(claim types.UID, isUntagged bool, now time.Tim
 
 // UntaggedInstance is an instance with a claim, but without the tags of this cluster.
 type UntaggedInstance struct {
-	claim    *karpv1.NodeClaim
-	instance ec2.Instance
-	own      map[string]string // the tags that the instance got at launch
-	region   string
+	claim      *karpv1.NodeClaim
+	instance   ec2.Instance
+	launchTags map[string]string // the tags that Joiner gave the instance at launch
+	region     string
 }
 
 // String returns the finding, what follows from it, and the commands that fix it.
 func (u UntaggedInstance) String() string {
 	var tags []string
-	for _, key := range slices.Sorted(maps.Keys(u.own)) {
-		if u.instance.Tags[key] != u.own[key] && key != ec2.TagName {
-			tags = append(tags, "Key="+key+",Value="+u.own[key])
+	for _, key := range slices.Sorted(maps.Keys(u.launchTags)) {
+		if u.instance.Tags[key] != u.launchTags[key] && key != ec2.TagName {
+			tags = append(tags, "Key="+key+",Value="+u.launchTags[key])
 		}
 	}
-	id, so := u.instance.ID, "so it will not be terminated when the NodeClaim is deleted. "
+	id, consequence := u.instance.ID, "so it will not be terminated when the NodeClaim is deleted. "
 	remove := ""
 	if u.claim.DeletionTimestamp != nil {
-		so = "so it is not terminated, and costs money. "
+		consequence = "so it is not terminated, and costs money. "
 		remove = fmt.Sprintf(". Or terminate the instance: aws ec2 terminate-instances --region %s --instance-ids %s", u.region, id)
 	}
 	return fmt.Sprintf("Instance %s of NodeClaim %s has lost the tags that mark it as this cluster's, %sRestore them: aws ec2 create-tags --region %s --resources %s --tags %s%s",
-		id, u.claim.Name, so, u.region, id, strings.Join(tags, " "), remove)
+		id, u.claim.Name, consequence, u.region, id, strings.Join(tags, " "), remove)
 }
 
 // UntaggedOf returns the claim and its instance, with the expected tags.
 func UntaggedOf(m loop.InstanceClient, region string, claim *karpv1.NodeClaim, i ec2.Instance) UntaggedInstance {
-	return UntaggedInstance{claim, i, m.OwnTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
+	return UntaggedInstance{claim, i, m.OwnershipTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
 }

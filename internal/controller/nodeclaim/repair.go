@@ -15,8 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Repair finds unhealthy nodes, and blocks their repair if too many are unhealthy. Its methods accept a nil receiver,
-// which finds none.
+// Repair finds unhealthy nodes, and blocks their repair if too many are unhealthy. With a nil receiver, see finds none.
 type Repair struct {
 	Cache  client.Reader      // reads objects from the informers
 	Events loop.EventRecorder // emits events
@@ -49,7 +48,7 @@ func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 }
 
 // census counts the nodes of a pool, or of the cluster if pool is empty. unwell counts those that are unhealthy now,
-// for however short a time.
+// even if only for a moment.
 func (r *Repair) census(ctx context.Context, pool string) (unwell, total int, err error) {
 	var nodes corev1.NodeList
 	if err := r.Cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {

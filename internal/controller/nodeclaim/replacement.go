@@ -34,22 +34,22 @@ type Replacements struct {
 
 	mu        sync.Mutex
 	queued    map[types.UID]time.Time // since when claims wait for the budget
-	rooms     map[string]poolRoom     // the remaining budget by pool
+	rooms     map[string]poolRoom     // by pool name
 	granted   map[types.UID]bool      // claims that may be replaced, but whose taint the cache may not show yet
 	lastAsked time.Time               // when a plan was last requested
 }
 
-// poolRoom has how many nodes of a pool may still start to be replaced.
+// poolRoom is what remains of a pool's budgets.
 type poolRoom struct {
-	counted time.Time // when the pool's nodes were counted
-	left    int       // number of nodes whose replacement may start before the next count
-	isNever bool      // the budgets allow no node at all
+	counted   time.Time // when the pool's nodes were counted
+	left      int       // number of nodes whose replacement may start before the next count
+	isBlocked bool      // the budgets never allow a replacement
 }
 
-// TurnsEvery is the minimum interval between two counts of a pool's nodes.
-const TurnsEvery = time.Second
+// CountInterval is the minimum interval between two counts of a pool's nodes.
+const CountInterval = time.Second
 
-// see returns the progress of the replacement of an expired claim. Its only Node is node, which is initialized.
+// see returns the progress of the replacement of an expired claim. The claim is initialized, and node is its only Node.
 func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.Replacement, error) {
 	if r == nil {
 		return lifecycle.Replacement{}, nil
@@ -70,14 +70,14 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 		return r.seeStatic(ctx, claim, pool, now)
 	}
 	if since.IsZero() || nodestate.IsOpen(node) {
-		return r.turn(ctx, claim, since, now)
+		return r.admit(ctx, claim, since, now)
 	}
-	if !r.Departures.Provided(claim.Name) {
+	if !r.Departures.HasPlannedPods(claim.Name) {
 		r.askNow(claim, now)
-		return lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}, nil
+		return lifecycle.Replacement{State: lifecycle.ReplacementRequested, Since: since}, nil
 	}
 	found, err := r.find(ctx, pods)
-	state := lifecycle.ReplacementAsked
+	state := lifecycle.ReplacementRequested
 	switch found {
 	case placesReady:
 		state = lifecycle.ReplacementReady
@@ -96,7 +96,7 @@ func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) 
 	}
 	pool := &karpv1.NodePool{}
 	err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
-	if apierrors.IsNotFound(err) || err == nil && !nodestate.IsKept(pool) {
+	if apierrors.IsNotFound(err) || err == nil && !nodestate.MaintainsReplicas(pool) {
 		return nil, nil
 	}
 	return pool, err
@@ -108,9 +108,9 @@ func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) 
 func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool,
 	now time.Time) (lifecycle.Replacement, error) {
 	since := nodestate.ReplacingSince(claim)
-	out, err := r.turn(ctx, claim, since, now)
-	out.Apart = true
-	if err != nil || out.State != lifecycle.ReplacementAsked {
+	out, err := r.admit(ctx, claim, since, now)
+	out.NeedsNoPlan = true
+	if err != nil || out.State != lifecycle.ReplacementRequested {
 		return out, err
 	}
 	counts, err := r.countStatic(ctx, pool.Name)
@@ -128,9 +128,12 @@ func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, p
 	return out, nil
 }
 
-// staticCounts has numbers of claims of a static pool: of all claims, and among those that are not being replaced, of
-// the initialized ones (ready) and the others (coming).
-type staticCounts struct{ all, ready, coming int }
+// staticCounts has numbers of claims of a static pool.
+type staticCounts struct {
+	all    int // all claims
+	ready  int // initialized claims that are neither deleted nor being replaced
+	coming int // other claims that are neither deleted nor being replaced
+}
 
 // countStatic counts the claims of the static pool.
 func (r *Replacements) countStatic(ctx context.Context, pool string) (staticCounts, error) {
@@ -143,7 +146,7 @@ func (r *Replacements) countStatic(ctx context.Context, pool string) (staticCoun
 	for i := range list.Items {
 		claims = append(claims, &list.Items[i])
 	}
-	made := nodestate.MadeFor(claims)
+	made := nodestate.MovesWithReplacement(claims)
 	for _, c := range claims {
 		if c.Labels[karpv1.LabelNodePool] != pool {
 			continue
@@ -160,7 +163,7 @@ func (r *Replacements) countStatic(ctx context.Context, pool string) (staticCoun
 	return out, nil
 }
 
-// movable returns the pods of the Node that must leave with it and can run on another node, by "namespace/name".
+// movable returns, by "namespace/name", the pods that a drain of the Node evicts and that can run on another node.
 func (r *Replacements) movable(ctx context.Context, node string, now time.Time) (map[string]bool, error) {
 	pods, err := r.Cluster.PodsOn(ctx, node)
 	if err != nil {
@@ -168,14 +171,14 @@ func (r *Replacements) movable(ctx context.Context, node string, now time.Time) 
 	}
 	out := map[string]bool{}
 	for _, pod := range pods {
-		if p := nodestate.DrainPod(pod); p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero() {
+		if p := nodestate.DrainPodOf(pod); p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero() {
 			out[p.ID()] = true
 		}
 	}
 	return out, nil
 }
 
-// places is the state of the nodes that are planned for some pods.
+// places is the state of the nodes that were planned for the pods of an expired node.
 type places int
 
 const (
@@ -184,9 +187,9 @@ const (
 	placesLost // the next plan must find other nodes
 )
 
-// find returns the state of the nodes that were planned for the pods. A claim that was created for one of the pods may
-// not be initialized yet, or may have failed. A pod waits for no claim if it was placed on an existing node, or could
-// not be placed.
+// find returns the state of the nodes that were planned for the pods: placesLost if a claim created for one of them has
+// failed, else placesComing if such a claim is not initialized yet, else placesReady. Pods that were placed on existing
+// nodes, or not placed, wait for no claim.
 func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, error) {
 	var list karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -198,20 +201,20 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 		c := &list.Items[i]
 		known[c.UID] = true
 		switch {
-		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized) || !nodestate.IsFor(c, pods):
-		case nodestate.IsBroken(c):
-			r.Departures.Lose(c)
+		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized) || !nodestate.WasCreatedFor(c, pods):
+		case nodestate.EndsUninitialized(c):
+			r.Departures.NoteLost(c)
 		default:
 			isComing = true
 		}
 	}
 	for _, c := range r.Ledger.Claims() {
-		if !known[c.UID] && nodestate.IsFor(c, pods) {
+		if !known[c.UID] && nodestate.WasCreatedFor(c, pods) {
 			isComing = true // not in the cache yet
 		}
 	}
 	switch {
-	case r.Departures.IsLost(pods, known):
+	case r.Departures.AnyLost(pods, known):
 		return placesLost, nil
 	case isComing:
 		return placesComing, nil
@@ -221,39 +224,39 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 
 // lose records that the claim ended before it was initialized. It does nothing for other claims.
 func (r *Replacements) lose(claim *karpv1.NodeClaim) {
-	if r != nil && nodestate.IsBroken(claim) {
-		r.Departures.Lose(claim)
+	if r != nil && nodestate.EndsUninitialized(claim) {
+		r.Departures.NoteLost(claim)
 	}
 }
 
-// turn returns whether the claim may be replaced now (ReplacementAsked), must wait for the pool's budget
+// admit returns whether the claim may be replaced now (ReplacementRequested), must wait for the pool's budget
 // (ReplacementQueued), or is drained without a replacement because its budget never allows one (no state).
-func (r *Replacements) turn(ctx context.Context, claim *karpv1.NodeClaim, since, now time.Time) (lifecycle.Replacement, error) {
+func (r *Replacements) admit(ctx context.Context, claim *karpv1.NodeClaim, since, now time.Time) (lifecycle.Replacement, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !since.IsZero() || r.granted[claim.UID] {
-		return lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}, nil
+		return lifecycle.Replacement{State: lifecycle.ReplacementRequested, Since: since}, nil
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
-	t, ok := r.rooms[pool]
-	if !ok || now.Sub(t.counted) >= TurnsEvery || now.Before(t.counted) {
+	room, ok := r.rooms[pool]
+	if !ok || now.Sub(room.counted) >= CountInterval || now.Before(room.counted) {
 		var err error
-		if t, err = r.count(ctx, pool, now); err != nil {
+		if room, err = r.count(ctx, pool, now); err != nil {
 			return lifecycle.Replacement{}, err
 		}
 	}
-	defer func() { r.keep(pool, t) }()
+	defer func() { r.keep(pool, room) }()
 	switch {
-	case t.isNever:
+	case room.isBlocked:
 		return lifecycle.Replacement{}, nil
-	case t.left > 0:
-		t.left--
+	case room.left > 0:
+		room.left--
 		if r.granted == nil {
 			r.granted = map[types.UID]bool{}
 		}
 		r.granted[claim.UID] = true
 		delete(r.queued, claim.UID)
-		return lifecycle.Replacement{State: lifecycle.ReplacementAsked}, nil
+		return lifecycle.Replacement{State: lifecycle.ReplacementRequested}, nil
 	}
 	if r.queued == nil {
 		r.queued = map[types.UID]time.Time{}
@@ -265,11 +268,11 @@ func (r *Replacements) turn(ctx context.Context, claim *karpv1.NodeClaim, since,
 }
 
 // keep stores the remaining budget of the pool.
-func (r *Replacements) keep(pool string, t poolRoom) {
+func (r *Replacements) keep(pool string, room poolRoom) {
 	if r.rooms == nil {
 		r.rooms = map[string]poolRoom{}
 	}
-	r.rooms[pool] = t
+	r.rooms[pool] = room
 }
 
 // count returns how many further nodes of the pool may start to be replaced.
@@ -289,7 +292,7 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (p
 		return poolRoom{}, err
 	}
 	most, left := policy.Room(disruption.Expired, total, 0, now), policy.Room(disruption.Expired, total, out, now)
-	return poolRoom{counted: now, left: left.Nodes, isNever: most.Nodes == 0}, nil
+	return poolRoom{counted: now, left: left.Nodes, isBlocked: most.Nodes == 0}, nil
 }
 
 // census counts the initialized nodes of a pool (total), and those of them that are leaving or not ready (out).
@@ -308,14 +311,14 @@ func (r *Replacements) census(ctx context.Context, pool string) (total, out int,
 			continue
 		}
 		total++
-		if c.DeletionTimestamp != nil || !ready[c.Status.ProviderID] || nodestate.IsOnItsWayOut(c) || r.granted[c.UID] {
+		if c.DeletionTimestamp != nil || !ready[c.Status.ProviderID] || nodestate.IsLeaving(c) || r.granted[c.UID] {
 			out++
 		}
 	}
 	return total, out, nil
 }
 
-// askNow requests a plan at once, but not more often than every nodestate.MinPlanNowInterval.
+// askNow requests a plan at once, but at most one per nodestate.MinPlanNowInterval.
 func (r *Replacements) askNow(claim *karpv1.NodeClaim, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -336,8 +339,9 @@ func (r *Replacements) forget(claim types.UID) {
 	delete(r.granted, claim)
 }
 
-// replace records on the claim that its replacement is requested, and taints its Node, so that the next plan finds room
-// for its pods on other nodes. The Node stays in load balancers, because its pods run there until they are evicted.
+// replace records on the claim that its replacement is requested. It taints the claim's Node, so that the next plan
+// finds room for its pods on other nodes. The Node stays in load balancers, because its pods run there until they are
+// evicted.
 func (c *Reconciler) replace(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	isNews := nodestate.ReplacingSince(v.Claim).IsZero()
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
@@ -353,7 +357,7 @@ func (c *Reconciler) replace(ctx context.Context, v View, now time.Time) (*karpv
 		return nil, err
 	}
 	c.Newest.Note(claim)
-	if !v.seen.Claim.Replacement.Apart {
+	if !v.seen.Claim.Replacement.NeedsNoPlan {
 		if _, err := c.Objects.PatchNode(ctx, v.node(), nodestate.CloseNode); err != nil {
 			return nil, err
 		}
@@ -362,7 +366,7 @@ func (c *Reconciler) replace(ctx context.Context, v View, now time.Time) (*karpv
 		c.Log.Info("replacing NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
 			"reason", lifecycle.ReasonExpired, "Node", claim.Status.NodeName)
 	}
-	if v.seen.Claim.Replacement.Apart {
+	if v.seen.Claim.Replacement.NeedsNoPlan {
 		return claim, nil
 	}
 	return nil, nil // the change of the Node triggers the next reconcile

@@ -22,46 +22,46 @@ import (
 // TurnPoll is how often the controller checks whether the next pod may be evicted.
 const TurnPoll = 500 * time.Millisecond
 
-// sequences tracks the moves whose pods are evicted one after the other (nodestate.MoveMark.Turns), across all nodes of
-// a move. After a restart, the next pod no longer waits for replacement pods that were missing before. The zero value
-// is empty. Its methods are safe for concurrent use.
+// sequences tracks the moves whose pods are evicted one after the other (nodestate.MoveMark.EvictionOrder), across all nodes of
+// a move. After a restart of the controller, the next pod does not wait for replacement pods that were missing before
+// the restart. The zero value is empty. Its methods are safe for concurrent use.
 type sequences struct {
-	mu sync.Mutex
-	of map[string]*sequence // by the ID of the move
+	mu     sync.Mutex
+	byMove map[string]*sequence // by the ID of the move
 }
 
 // sequence is the progress of one move.
 type sequence struct {
 	next    string            // the pod to evict next
 	since   time.Time         // when next was set
-	late    bool              // a pod took longer than drain.TurnMost: all pods are evicted at once, from all nodes
+	late    bool              // a pod took longer than drain.MaxTurnTime: all pods are evicted at once, from all nodes
 	atStart map[types.UID]int // how many scheduled pods each owner had at the start
 }
 
-// see returns the next pod to evict from the claim's node, or a zero Turn if the pods need no order. pods reads from
-// the informers.
+// see returns which pod of the move may be evicted next from the claim's node, or a zero Turn if the pods need no
+// order. pods reads from the informers.
 func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
 	mark, err := nodestate.MoveOf(claim)
-	if mark == nil || err != nil || len(mark.Turns) == 0 || !mark.Committed || claim.Annotations[nodestate.AnnotationInterrupted] != "" {
+	if mark == nil || err != nil || len(mark.EvictionOrder) == 0 || !mark.Committed || claim.Annotations[nodestate.AnnotationInterrupted] != "" {
 		return drain.Turn{}, nil // no ordered move, or the node must be drained fast; the moves loop reports an unreadable mark
 	}
-	all, err := placedPods(ctx, pods, mark.Turns)
+	all, err := placedPods(ctx, pods, mark.EvictionOrder)
 	if err != nil {
 		return drain.Turn{}, err
 	}
-	turn := drain.Turn{Order: mark.Turns, There: all.ordered, Placed: true}
+	turn := drain.Turn{Order: mark.EvictionOrder, Remaining: all.ordered, Placed: true}
 	next := turn.Next()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.of[mark.ID]
+	s := t.byMove[mark.ID]
 	if s == nil {
 		s = &sequence{atStart: all.count}
 		maps.DeleteFunc(s.atStart, func(owner types.UID, _ int) bool { return !all.owners[owner] })
-		maps.DeleteFunc(t.of, func(_ string, old *sequence) bool { return now.Sub(old.since) > nodestate.StaleAfter })
-		if t.of == nil {
-			t.of = map[string]*sequence{}
+		maps.DeleteFunc(t.byMove, func(_ string, old *sequence) bool { return now.Sub(old.since) > nodestate.StaleAfter })
+		if t.byMove == nil {
+			t.byMove = map[string]*sequence{}
 		}
-		t.of[mark.ID] = s
+		t.byMove[mark.ID] = s
 	} else {
 		for owner, n := range s.atStart {
 			turn.Placed = turn.Placed && all.count[owner] >= n
@@ -70,7 +70,7 @@ func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.N
 	if s.next != next {
 		s.next, s.since = next, now
 	}
-	if s.late = s.late || now.Sub(s.since) >= drain.TurnMost; s.late {
+	if s.late = s.late || now.Sub(s.since) >= drain.MaxTurnTime; s.late {
 		return drain.Turn{}, nil
 	}
 	turn.Since = s.since
@@ -87,7 +87,7 @@ type placed struct {
 // placedPods reads the scheduled pods in the namespaces of the order.
 func placedPods(ctx context.Context, pods client.Reader, order []string) (placed, error) {
 	out := placed{map[string]bool{}, map[types.UID]int{}, map[types.UID]bool{}}
-	isTurn, namespaces := loop.SetOf(order), map[string]bool{}
+	isOrdered, namespaces := loop.SetOf(order), map[string]bool{}
 	for _, id := range order {
 		namespace, _, _ := strings.Cut(id, "/")
 		namespaces[namespace] = true
@@ -99,20 +99,20 @@ func placedPods(ctx context.Context, pods client.Reader, order []string) (placed
 		}
 		for i := range list.Items {
 			if p := &list.Items[i]; p.DeletionTimestamp == nil && p.Spec.NodeName != "" && !conversion.IsFinished(p) {
-				out.add(p, isTurn[nodestate.PodID(p)])
+				out.add(p, isOrdered[nodestate.PodID(p)])
 			}
 		}
 	}
 	return out, nil
 }
 
-// add adds a scheduled pod. isTurn is true for a pod of the eviction order.
-func (a *placed) add(p *corev1.Pod, isTurn bool) {
-	if isTurn {
+// add adds a scheduled pod. isOrdered is true for a pod of the eviction order.
+func (a *placed) add(p *corev1.Pod, isOrdered bool) {
+	if isOrdered {
 		a.ordered[nodestate.PodID(p)] = true
 	}
 	if owner := metav1.GetControllerOf(p); owner != nil {
 		a.count[owner.UID]++
-		a.owners[owner.UID] = a.owners[owner.UID] || isTurn
+		a.owners[owner.UID] = a.owners[owner.UID] || isOrdered
 	}
 }

@@ -26,7 +26,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 		}
 	}
 	if step.Reason == lifecycle.ReasonRegistrationTimeout {
-		if err := c.Drift.Failed(ctx, v.Claim, whyLate(c.Diagnoses, v.Claim), c.Now.Now()); err != nil {
+		if err := c.Drift.RecordFailure(ctx, v.Claim, whyLate(c.Diagnoses, v.Claim), c.Now.Now()); err != nil {
 			return err
 		}
 	}
@@ -34,14 +34,14 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 		return err
 	}
 	pool := v.Claim.Labels[karpv1.LabelNodePool]
-	nodestate.PodLoss{Claim: v.Claim, Reason: step.Reason, Pods: nodestate.Displaced(ctx, c.Cluster, v.Claim, c.Now.Now())}.Count(c.Metrics)
+	nodestate.PodLoss{Claim: v.Claim, Reason: step.Reason, Pods: nodestate.DisplacedPods(ctx, c.Cluster, v.Claim, c.Now.Now())}.Count(c.Metrics)
 	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
 		// The claim's pods no longer have a planned node.
 		c.Ledger.Forget(v.Claim.UID)
 		c.Batch.AskNow(string(v.Claim.UID))
 	}
-	if step.Reason == lifecycle.ReasonNodeDeleted || step.Reason == lifecycle.ReasonMachineGone {
-		FindExternalTermination(ctx, c.Machines, v.Claim).Report(c.Events, c.Metrics, c.Log)
+	if step.Reason == lifecycle.ReasonNodeDeleted || step.Reason == lifecycle.ReasonInstanceGone {
+		FindExternalTermination(ctx, c.Instances, v.Claim).Report(c.Events, c.Metrics, c.Log)
 	}
 	if step.Reason == lifecycle.ReasonOutdated {
 		c.Events.Emit(v.Claim, kubeclient.ReasonNotJoining, outdatedText(c.Diagnoses, v.Claim))
@@ -50,7 +50,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 		c.Registrations.Note(v.Claim, false)
 	}
 	if step.Reason == lifecycle.ReasonRegistrationTimeout {
-		c.Holds.JoinFailed(c.Now.Now(), v.Claim.CreationTimestamp.Time, pool, "the last was "+v.Claim.Status.ProviderID)
+		c.LaunchBackoff.JoinFailed(c.Now.Now(), v.Claim.CreationTimestamp.Time, pool, "the last was "+v.Claim.Status.ProviderID)
 		c.Events.Emit(v.Claim, kubeclient.ReasonNotJoining, "The instance "+v.Claim.Status.ProviderID+" has not joined the cluster within "+
 			lifecycle.RegistrationTimeout.String()+" and is terminated")
 	}
@@ -110,7 +110,7 @@ func (c *Reconciler) dropStrays(ctx context.Context, v View) error {
 			return err
 		}
 		if slices.Contains(stray.Finalizers, karpv1.FinalizerTermination) {
-			_, err := c.Objects.PatchNode(ctx, stray, release)
+			_, err := c.Objects.PatchNode(ctx, stray, removeFinalizer)
 			if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 				return err
 			}
@@ -127,7 +127,7 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 		return nil, errNoInstance
 	}
 	started := time.Now()
-	err := c.Machines.Terminate(ctx, v.instance.ID, ec2.Carried)
+	err := c.Instances.Terminate(ctx, v.instance.ID, ec2.ByProviderID)
 	observeCall(c.Metrics, "Delete", started, err)
 	if err != nil && !awserr.Is(err, awserr.Gone) {
 		c.Metrics.TerminateErrors.Inc()
@@ -135,10 +135,10 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 	}
 	c.noteUntagged(v.Claim.UID, false, now)
 	pool := v.Claim.Labels[karpv1.LabelNodePool]
-	wasDrained := v.node() != nil
+	hasNode := v.node() != nil
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		conditions := claim.StatusConditions()
-		if wasDrained {
+		if hasNode {
 			conditions.SetTrue(now, karpv1.ConditionDrained)
 			conditions.SetTrue(now, karpv1.ConditionVolumesDetached)
 			if v.seen.Node.Volumes > 0 {
@@ -151,8 +151,8 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 	if err != nil {
 		return nil, err
 	}
-	if first, _ := v.Claim.StatusConditions().Find(karpv1.ConditionInstanceTerminating); first.Status != "True" {
-		if wasDrained {
+	if before, _ := v.Claim.StatusConditions().Find(karpv1.ConditionInstanceTerminating); before.Status != "True" {
+		if hasNode {
 			c.Metrics.Nodes.Drained.WithLabelValues(pool).Inc()
 		}
 		c.Log.Info("terminated instance", "NodeClaim", claim.Name, "nodePool", pool, "instance", v.instance.ID, "Node", claim.Status.NodeName)
@@ -163,7 +163,7 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 // release removes the finalizer of the claim, after its Node and its instance are gone.
 func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
 	claim, pool := v.Claim, v.Claim.Labels[karpv1.LabelNodePool]
-	if v.instance != nil && v.seen.Machine.Foreign && !v.instance.State.Ended() {
+	if v.instance != nil && v.seen.Instance.Foreign && !v.instance.State.Ended() {
 		c.Log.Warn("removed the finalizer of a NodeClaim whose instance has the tags of another owner; the instance is not terminated",
 			"NodeClaim", claim.Name, "instance", v.instance.ID, "owner", string(v.instance.Owner))
 	}
@@ -174,7 +174,7 @@ func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
 		return err
 	}
 	c.attempts.forget(claim.UID)
-	c.Offers.Over(claim)
+	c.Offers.EndLaunch(claim)
 	c.absences.Note(claim.UID, false, now)
 	c.leaving.Note(claim.UID, false, now)
 	c.noteUntagged(claim.UID, false, now)

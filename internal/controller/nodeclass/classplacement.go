@@ -12,17 +12,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 )
 
-// resolvePlacement reads the placement group that the class selects from EC2. It does nothing if the class selects none.
+// resolvePlacement reads from EC2 the placement group that the class selects. It does nothing if the class selects
+// none.
 func (n *Reconciler) resolvePlacement(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	term, selects := offerings.PlacementTerm(class)
 	if !selects {
 		return
 	}
-	book := &n.Offers.Market.Placements
+	placements := &n.Offers.Market.Placements
 	f.placement, f.placementErr = n.Placements.PlacementGroup(ctx, term)
 	if f.placementErr != nil {
-		f.placement, _ = book.Of(class) // the last known group; it decides which reservations are usable
-	} else if book.Saw(time.Now(), class, f.placement) {
+		f.placement, _ = placements.Of(class) // the last known group; it decides which reservations are usable
+	} else if placements.Update(time.Now(), class, f.placement) {
 		n.Batch.Ask(string(class.UID)) // pods may be waiting for room in the group
 	}
 }
@@ -34,16 +35,16 @@ func (f resolvedClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
 	case e == nil:
 		c.SetTrue(now, condition)
 	case e.Kind == awserr.Misconfigured || e.Kind == awserr.Gone:
-		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupNotFound, awserr.Lasting(f.placementErr))
+		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupNotFound, awserr.StableText(f.placementErr))
 	case !c.IsTrue(condition):
-		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupResolutionFailed, awserr.Lasting(f.placementErr))
+		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupResolutionFailed, awserr.StableText(f.placementErr))
 	default:
 		c.SetTrue(now, condition) // the earlier result stays valid; the call is retried, and the error is logged
 	}
 }
 
-// usable returns the reservations that launches of the class can use. The reservation must be in the placement group of
-// the class, or in none if the class selects none. Instances in spread and partition groups never run in reservations.
+// usable returns the reservations that launches of the class can use: those in the placement group of the class, or in
+// no placement group if the class selects none. Instances in spread and partition groups never run in reservations.
 func (f resolvedClass) usable(found []ec2.Reservation) []ec2.Reservation {
 	return slices.DeleteFunc(found, func(r ec2.Reservation) bool { return r.PlacementGroup != f.placement.ARN })
 }

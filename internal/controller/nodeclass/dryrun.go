@@ -26,89 +26,88 @@ import (
 
 // DryRunner makes dry runs of launches.
 type DryRunner interface {
-	Try(ctx context.Context, t ec2.Trial) error
+	DryRun(ctx context.Context, t ec2.DryRun) error
 }
 
-// How long the result of a dry run is valid.
+// Times for dry runs.
 const (
-	trialHolds   = 30 * time.Minute // a success
-	refusalHolds = 20 * time.Second // a refusal, which is shorter because the user may be fixing its cause
-	settlePoll   = 5 * time.Second  // pause before a retry if EC2 does not know new objects in the dry run yet
+	successValidity = 30 * time.Minute // how long a success is valid
+	refusalValidity = 20 * time.Second // how long a refusal is valid; shorter, because the user may be fixing its cause
+	settlePoll      = 5 * time.Second  // pause before a retry if EC2 does not know an object that was just created yet
 )
 
-// trials holds the results of dry runs by class. The zero value is empty. Its methods are safe for concurrent
-// use.
-type trials struct {
+// dryRuns holds the results of dry runs by class. The zero value is empty. Its methods are safe for concurrent use.
+type dryRuns struct {
 	mu      sync.Mutex
-	ByClass map[string]tried // latest result by name of the class
+	ByClass map[string]dryRun // latest result by name of the class
 }
 
-// tried is the result of one dry run.
-type tried struct {
-	about string    // parameters of the dry run, as JSON
-	err   error     // EC2's refusal; nil: the launch would succeed
-	until time.Time // end of validity
+// dryRun is the result of one dry run.
+type dryRun struct {
+	parameters string    // parameters of the launch, as JSON
+	err        error     // EC2's refusal; nil: the launch would succeed
+	until      time.Time // end of validity
 }
 
 // recall returns the result of a dry run with the same parameters, if it is still valid.
-func (t *trials) recall(class, about string, now time.Time) (answer error, ok bool) {
+func (t *dryRuns) recall(class, parameters string, now time.Time) (answer error, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known, ok := t.ByClass[class]
-	return known.err, ok && known.about == about && now.Before(known.until)
+	return known.err, ok && known.parameters == parameters && now.Before(known.until)
 }
 
 // note stores the result of a dry run for the class.
-func (t *trials) note(class string, answer tried) {
+func (t *dryRuns) note(class string, result dryRun) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ByClass == nil {
-		t.ByClass = map[string]tried{}
+		t.ByClass = map[string]dryRun{}
 	}
-	t.ByClass[class] = answer
+	t.ByClass[class] = result
 }
 
-// try makes a dry run of a launch for the class with the resolved resources. It finds missing permissions, and errors
-// that the schema cannot find, before a pod waits for a node. The error is offerings.ErrNoMarket until the instance
-// types are known. It is nil without a dry run: if dry runs are disabled, or the class cannot be launched from anyway.
-func (n *Reconciler) try(ctx context.Context, class *awsv1.EC2NodeClass, found resolvedClass, now time.Time) error {
+// checkLaunch makes a dry run of a launch for the class with the resolved resources. It finds missing permissions, and
+// errors that the schema cannot find, before a pod waits for a node. The error is offerings.ErrNoMarket until the
+// instance types are known. It is nil if no dry run is made: because dry runs are disabled, or the class is incomplete.
+func (n *Reconciler) checkLaunch(ctx context.Context, class *awsv1.EC2NodeClass, found resolvedClass, now time.Time) error {
 	if n.Tester == nil || !found.isComplete() {
 		return nil
 	}
 	resolved := class.DeepCopy()
 	found.write(resolved, now)
-	trial, ok, err := n.trial(ctx, resolved, now)
+	trial, ok, err := n.launchTrial(ctx, resolved, now)
 	if err != nil || !ok {
 		return err
 	}
-	about, err := json.Marshal(trial)
+	parameters, err := json.Marshal(trial)
 	if err != nil {
 		return fmt.Errorf("dry run of a launch for EC2NodeClass %s: %w", class.Name, err)
 	}
-	if answer, ok := n.Trials.recall(resolved.Name, string(about), now); ok {
+	if answer, ok := n.DryRuns.recall(resolved.Name, string(parameters), now); ok {
 		return answer
 	}
-	err = n.Tester.Try(ctx, trial)
+	err = n.Tester.DryRun(ctx, trial)
 	switch f := awserr.Of(err); {
 	case f == nil:
-		n.Trials.note(resolved.Name, tried{string(about), nil, now.Add(trialHolds)})
+		n.DryRuns.note(resolved.Name, dryRun{string(parameters), nil, now.Add(successValidity)})
 	case f.Kind == awserr.Denied, f.Kind == awserr.Misconfigured:
-		n.Trials.note(resolved.Name, tried{string(about), err, now.Add(refusalHolds)})
+		n.DryRuns.note(resolved.Name, dryRun{string(parameters), err, now.Add(refusalValidity)})
 	}
 	return err
 }
 
-// trial returns the parameters of the dry run. The instance type is the cheapest one that a pool of the class allows,
-// because an IAM policy may deny other types. If no pool allows a type, it is any available type. The second result is
-// false if no type is available for the class.
-func (n *Reconciler) trial(ctx context.Context, class *awsv1.EC2NodeClass, now time.Time) (ec2.Trial, bool, error) {
+// launchTrial returns the parameters of the dry run. The instance type is the cheapest one that a pool of the class
+// allows, because an IAM policy may deny other types. If no pool allows a type, the instance type is any available
+// type. The second result is false if no type is available for the class.
+func (n *Reconciler) launchTrial(ctx context.Context, class *awsv1.EC2NodeClass, now time.Time) (ec2.DryRun, bool, error) {
 	market, ok := n.Offers.Market.Catalog(class, now)
 	if !ok {
-		return ec2.Trial{}, false, offerings.ErrNoMarket
+		return ec2.DryRun{}, false, offerings.ErrNoMarket
 	}
 	var pools karpv1.NodePoolList
 	if err := n.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
-		return ec2.Trial{}, false, err
+		return ec2.DryRun{}, false, err
 	}
 	zones, subnets := map[string]vpc.Subnet{}, []string{}
 	for _, s := range class.Status.Subnets {
@@ -117,22 +116,23 @@ func (n *Reconciler) trial(ctx context.Context, class *awsv1.EC2NodeClass, now t
 	}
 	slices.Sort(subnets)
 	for _, accepted := range acceptedBy(pools.Items, class.Name) {
-		_, picks := offerings.Choose(market.Types, offerings.LaunchCandidate{Accepted: accepted, Subnets: zones, Bought: true})
+		_, picks := offerings.Choose(market.Types, offerings.LaunchCandidate{Accepted: accepted, Subnets: zones, ExcludeReserved: true})
 		for _, p := range picks {
 			image, ok := ami.For(offerings.ImagesOf(class), p.Kind.Labels)
 			if !ok {
 				continue
 			}
-			data, err := bootstrap.UserData(n.Offers.Node(offerings.ProbeClaim(), class, image, karpv1.CapacityTypeOnDemand, p.Kind.Capacity.Pods))
+			input := n.Offers.UserDataInput(offerings.ProbeClaim(), class, image, karpv1.CapacityTypeOnDemand, p.Kind.Capacity.Pods)
+			data, err := bootstrap.UserData(input)
 			if err != nil {
-				return ec2.Trial{}, false, awserr.Misuse("write user data", offerings.ReasonOf(err), "%s", err)
+				return ec2.DryRun{}, false, awserr.Misconfiguredf("write user data", offerings.ReasonOf(err), "%s", err)
 			}
 			b := offerings.Blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)
 			b.Placement.Group = market.PlacementGroup
-			return ec2.Trial{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Kind.Name, Subnets: subnets, Blueprint: b}, true, nil
+			return ec2.DryRun{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Kind.Name, Subnets: subnets, Blueprint: b}, true, nil
 		}
 	}
-	return ec2.Trial{}, false, nil
+	return ec2.DryRun{}, false, nil
 }
 
 // acceptedBy returns the requirements of each pool of the class, sorted by pool name, and at the end requirements that
@@ -146,47 +146,48 @@ func acceptedBy(pools []karpv1.NodePool, class string) []requirements.Requiremen
 		if !nodestate.IsServed(ref) || ref.Name != class {
 			continue
 		}
-		like := &karpv1.NodeClaim{}
-		like.Spec.Requirements = p.Spec.Template.Spec.Requirements
-		if accepted, wrong := requirements.All(offerings.RequirementsOf(like)...); wrong == nil {
+		claim := &karpv1.NodeClaim{}
+		claim.Spec.Requirements = p.Spec.Template.Spec.Requirements
+		if accepted, invalid := requirements.All(offerings.RequirementsOf(claim)...); invalid == nil {
 			out = append(out, accepted)
 		}
 	}
 	return append(out, requirements.Requirements{})
 }
 
-// settles returns the pause before a retry if the problem will end by itself: a new process does not know the instance
-// types yet, or EC2 does not return a new instance profile or launch template yet. It is 0 in all other cases.
-func (f resolvedClass) settles() time.Duration {
+// settlePause returns the pause before a retry if the problem will end by itself: a new process does not know the
+// instance types yet, or EC2 does not return a new instance profile or launch template yet. The pause is 0 in all other
+// cases.
+func (f resolvedClass) settlePause() time.Duration {
 	switch {
-	case errors.Is(f.trialErr, offerings.ErrNoMarket):
+	case errors.Is(f.dryRunErr, offerings.ErrNoMarket):
 		return offerings.MarketPoll
-	case f.trialErr == nil:
+	case f.dryRunErr == nil:
 		return 0
 	}
-	switch awserr.Of(f.trialErr).Reason {
+	switch awserr.Of(f.dryRunErr).Reason {
 	case "InstanceProfileNameInvalid", "LaunchTemplateNotFound":
 		return settlePoll
 	}
 	return 0
 }
 
-// writeTrial sets the condition ValidationSucceeded from the error of the dry run. An inconclusive error keeps an
+// writeDryRun sets the condition ValidationSucceeded from the error of the dry run. An inconclusive error keeps an
 // earlier success.
-func (f resolvedClass) writeTrial(c karpv1.ConditionSet, now time.Time) {
+func (f resolvedClass) writeDryRun(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionValidationSucceeded
-	e := awserr.Of(f.trialErr)
+	e := awserr.Of(f.dryRunErr)
 	switch {
 	case e.Kind == awserr.Denied:
-		c.SetFalse(now, condition, reasonDenied(e), awserr.Lasting(f.trialErr))
+		c.SetFalse(now, condition, reasonDenied(e), awserr.StableText(f.dryRunErr))
 	case e.Kind == awserr.Misconfigured:
-		c.SetFalse(now, condition, e.Reason, awserr.Lasting(f.trialErr))
+		c.SetFalse(now, condition, e.Reason, awserr.StableText(f.dryRunErr))
 	case c.IsTrue(condition):
 		c.SetTrue(now, condition)
-	case errors.Is(f.trialErr, offerings.ErrNoMarket):
-		c.SetUnknown(now, condition, awsv1.ReasonDependenciesNotReady, f.trialErr.Error())
+	case errors.Is(f.dryRunErr, offerings.ErrNoMarket):
+		c.SetUnknown(now, condition, awsv1.ReasonDependenciesNotReady, f.dryRunErr.Error())
 	default:
-		c.SetUnknown(now, condition, e.Reason, awserr.Lasting(f.trialErr))
+		c.SetUnknown(now, condition, e.Reason, awserr.StableText(f.dryRunErr))
 	}
 }
 

@@ -35,15 +35,15 @@ type resolvedClass struct {
 	images        []ami.Image
 	missingImages []ami.Unmatched // selector terms that found no image
 	imageErr      error
-	back          []drift.Setback // images that were found, but are not used because their nodes failed
-	memory        drift.Memory    // the records about images to store
+	setbacks      []drift.Setback // images that were found, but are not used because their nodes failed
+	memory        drift.Memory    // records about images, to store on the class
 
 	profile    string // name of the instance profile; empty if there is none
 	profileErr error
 
-	reserves       bool // capacity reservations are used
-	reservations   []ec2.Reservation
-	reservationErr error
+	usesReservations bool // capacity reservations are used
+	reservations     []ec2.Reservation
+	reservationErr   error
 
 	placement    ec2.PlacementGroup // the zero value if the class selects none
 	placementErr error
@@ -52,7 +52,7 @@ type resolvedClass struct {
 	preflight offerings.Preflight // result of the preflight checks
 	pending   bool                // the class waits for the first report on whether its nodes can join
 
-	trialErr error // EC2's answer to a dry run of a launch
+	dryRunErr error // EC2's answer to a dry run of a launch
 }
 
 // Reasons of conditions if a class selects resources of several VPCs. reasonGroupVPCMismatch is also EC2's error code
@@ -62,29 +62,29 @@ const (
 	reasonGroupVPCMismatch  = "SecurityGroupSubnetVPCMismatch"
 )
 
-// retry returns the first error that a retry may fix, or nil.
-func (f resolvedClass) retry() error {
+// retryableErr returns the first error that a retry may fix, or nil.
+func (f resolvedClass) retryableErr() error {
 	for _, err := range []error{f.subnetErr, f.groupErr, f.imageErr, f.profileErr, f.reservationErr, f.placementErr} {
 		if err != nil {
 			return err
 		}
 	}
-	if awserr.Is(f.trialErr, awserr.Denied) || awserr.Is(f.trialErr, awserr.Misconfigured) || f.settles() > 0 {
+	if awserr.Is(f.dryRunErr, awserr.Denied) || awserr.Is(f.dryRunErr, awserr.Misconfigured) || f.settlePause() > 0 {
 		return nil
 	}
-	return f.trialErr
+	return f.dryRunErr
 }
 
 // isComplete reports whether the class has everything that a launch needs, as far as that can be known before a launch.
 func (f resolvedClass) isComplete() bool {
 	condition, _ := f.vpcProblem()
-	return f.retry() == nil && f.problem.Reason == "" && condition == "" && !f.pending && f.profile != "" &&
+	return f.retryableErr() == nil && f.problem.Reason == "" && condition == "" && !f.pending && f.profile != "" &&
 		len(f.subnets) > 0 && len(f.groups) > 0 && len(f.images) > 0
 }
 
 // write stores the results in the status. Fields of resources that could not be read stay unchanged.
 func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
-	s, c := &class.Status, class.StatusConditions(f.gated()...)
+	s, c := &class.Status, class.StatusConditions(f.reservationConditions()...)
 	c.Start(now)
 	if f.subnetErr == nil {
 		s.Subnets = nil
@@ -92,18 +92,18 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 			s.Subnets = append(s.Subnets, awsv1.Subnet{ID: n.ID, Zone: n.Zone, ZoneID: n.ZoneID})
 		}
 	}
-	note(c, now, awsv1.ConditionSubnetsReady, f.subnetErr, len(s.Subnets) > 0, awsv1.ReasonSubnetsNotFound,
-		"spec.subnetSelectorTerms found no subnet in the cluster's VPC"+missing(f.missingSubnets))
-	remark(c, now, awsv1.ConditionSubnetsReady, "spec.subnetSelectorTerms", f.missingSubnets)
+	setCondition(c, now, awsv1.ConditionSubnetsReady, f.subnetErr, len(s.Subnets) > 0, awsv1.ReasonSubnetsNotFound,
+		"spec.subnetSelectorTerms found no subnet in the cluster's VPC"+missingText(f.missingSubnets))
+	noteMisses(c, now, awsv1.ConditionSubnetsReady, "spec.subnetSelectorTerms", f.missingSubnets)
 	if f.groupErr == nil {
 		s.SecurityGroups = nil
 		for _, g := range f.groups {
 			s.SecurityGroups = append(s.SecurityGroups, awsv1.SecurityGroup{ID: g.ID, Name: g.Name})
 		}
 	}
-	note(c, now, awsv1.ConditionSecurityGroupsReady, f.groupErr, len(s.SecurityGroups) > 0, awsv1.ReasonSecurityGroupsNotFound,
-		"spec.securityGroupSelectorTerms found no security group in the cluster's VPC"+missing(f.missingGroups))
-	remark(c, now, awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", f.missingGroups)
+	setCondition(c, now, awsv1.ConditionSecurityGroupsReady, f.groupErr, len(s.SecurityGroups) > 0, awsv1.ReasonSecurityGroupsNotFound,
+		"spec.securityGroupSelectorTerms found no security group in the cluster's VPC"+missingText(f.missingGroups))
+	noteMisses(c, now, awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", f.missingGroups)
 	if condition, p := f.vpcProblem(); p.Reason != "" {
 		c.SetFalse(now, condition, p.Reason, p.Message)
 	}
@@ -115,18 +115,18 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	if len(f.missingImages) > 0 {
 		reason = f.missingImages[0].Reason
 	}
-	note(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason,
-		"spec.amiSelectorTerms found no image"+missing(f.missingImages))
+	setCondition(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason,
+		"spec.amiSelectorTerms found no image"+missingText(f.missingImages))
 	if f.profileErr == nil {
 		s.InstanceProfile = f.profile
 	}
-	note(c, now, awsv1.ConditionInstanceProfileReady, f.profileErr, s.InstanceProfile != "", "InstanceProfileNotFound",
+	setCondition(c, now, awsv1.ConditionInstanceProfileReady, f.profileErr, s.InstanceProfile != "", "InstanceProfileNotFound",
 		"there is no instance profile")
 	if f.reservationErr == nil {
 		s.CapacityReservations = f.reservationStatus()
 	}
-	if f.reserves { // finding no reservation is not a problem
-		note(c, now, awsv1.ConditionCapacityReservationsReady, f.reservationErr, true, "", "")
+	if f.usesReservations { // finding no reservation is not a problem
+		setCondition(c, now, awsv1.ConditionCapacityReservationsReady, f.reservationErr, true, "", "")
 	}
 	f.writeRest(c, now)
 }
@@ -145,16 +145,16 @@ func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 			"waiting for "+strings.Join(untrue(c, needed), ", "))
 	case f.pending:
 		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, reasonPreflightPending, "checking whether nodes of the class can join the cluster")
-	case f.trialErr != nil:
-		f.writeTrial(c, now)
+	case f.dryRunErr != nil:
+		f.writeDryRun(c, now)
 	default:
 		c.SetTrue(now, awsv1.ConditionValidationSucceeded)
 	}
 }
 
-// note sets one condition. While AWS does not answer or denies the call, an earlier success stays valid. An error of
-// kind Misconfigured or Refused, which the user must fix, ends an earlier success.
-func note(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
+// setCondition sets one condition. While AWS does not answer or denies the call, an earlier success stays valid. An
+// error of kind Misconfigured or Refused, which the user must fix, ends an earlier success.
+func setCondition(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
 	f := awserr.Of(err)
 	switch {
 	case err == nil && found:
@@ -162,28 +162,28 @@ func note(c karpv1.ConditionSet, now time.Time, condition string, err error, fou
 	case err == nil:
 		c.SetFalse(now, condition, reason, message)
 	case f.Kind == awserr.Misconfigured, f.Kind == awserr.Refused:
-		c.SetFalse(now, condition, f.Reason, awserr.Lasting(err))
+		c.SetFalse(now, condition, f.Reason, awserr.StableText(err))
 	case !c.IsTrue(condition) && f.Kind == awserr.Denied:
-		c.SetFalse(now, condition, f.Reason, awserr.Lasting(err))
+		c.SetFalse(now, condition, f.Reason, awserr.StableText(err))
 	case !c.IsTrue(condition):
-		c.SetUnknown(now, condition, f.Reason, awserr.Lasting(err))
+		c.SetUnknown(now, condition, f.Reason, awserr.StableText(err))
 	default:
 		c.SetTrue(now, condition) // sets the present generation too; the error is retried and logged
 	}
 }
 
-// remark adds a message to a condition that is True: the selector terms that found nothing. The class can be used, but
-// perhaps not as its author intends.
-func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misses []vpc.Miss) {
+// noteMisses adds a message to a condition that is True: the selector terms that found nothing. The class can be used,
+// but perhaps not as its author intends.
+func noteMisses(c karpv1.ConditionSet, now time.Time, condition, field string, misses []vpc.Miss) {
 	if len(misses) > 0 && c.IsTrue(condition) {
 		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition,
-			Message: "some of " + field + " found nothing in the cluster's VPC" + missing(misses)})
+			Message: "some of " + field + " found nothing in the cluster's VPC" + missingText(misses)})
 	}
 }
 
 // vpcProblem returns the condition and the problem if the selected subnets and security groups are in several VPCs. EC2
-// refuses to launch with them. This can happen only if the cluster's VPC is not known, because otherwise only its
-// resources are selected.
+// refuses to launch with them. This can happen only if the cluster's VPC is not known: otherwise only resources of that
+// VPC are selected.
 func (f resolvedClass) vpcProblem() (string, offerings.Problem) {
 	if len(f.subnets) == 0 || f.subnetErr != nil || f.groupErr != nil {
 		return "", offerings.Problem{}
@@ -209,8 +209,8 @@ func untrue(c karpv1.ConditionSet, conditions []string) []string {
 	return slices.DeleteFunc(slices.Clone(conditions), func(t string) bool { return c.IsTrue(t) })
 }
 
-// missing lists the terms that found nothing, as the end of a message.
-func missing[T fmt.Stringer](terms []T) string {
+// missingText lists the terms that found nothing, as the end of a message.
+func missingText[T fmt.Stringer](terms []T) string {
 	var texts []string
 	for _, t := range terms {
 		texts = append(texts, t.String())
@@ -236,7 +236,7 @@ func amis(images []ami.Image) []awsv1.AMI {
 	return out
 }
 
-// disksOf returns the volumes of the images by image.
+// disksOf returns the volumes of each image.
 func disksOf(images []ami.Image) []conversion.ImageDisks {
 	var out []conversion.ImageDisks
 	for _, i := range images {
@@ -245,8 +245,8 @@ func disksOf(images []ami.Image) []conversion.ImageDisks {
 	return out
 }
 
-// classProblem returns the first mistake in the class, except in its user data, that the schema accepts but that would
-// make a launch fail.
+// classProblem returns the first mistake in the class that the schema accepts but that would make a launch fail. It
+// does not check user data.
 func classProblem(class *awsv1.EC2NodeClass) offerings.Problem {
 	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
 		if ec2.ReservedTag(key) {
@@ -295,8 +295,8 @@ func imageTerms(class *awsv1.EC2NodeClass) []ami.Term {
 	return out
 }
 
-// settleImages replaces each image that is recorded as bad with the last good image.
-func (f *resolvedClass) settleImages(class *awsv1.EC2NodeClass) {
+// replaceBadImages replaces each image that is recorded as bad with the last good image.
+func (f *resolvedClass) replaceBadImages(class *awsv1.EC2NodeClass) {
 	if f.imageErr != nil {
 		return
 	}
@@ -305,8 +305,8 @@ func (f *resolvedClass) settleImages(class *awsv1.EC2NodeClass) {
 		found = append(found, drift.Image{ID: i.ID, Name: i.Name, Slot: driftcheck.SlotOf(i.Requirements)})
 	}
 	f.memory = driftcheck.MemoryOf(class).Pruned(found, class.Generation)
-	use, back := f.memory.Use(found, class.Generation)
-	f.images, f.back = slices.Clone(f.images), back
+	use, setbacks := f.memory.Use(found, class.Generation)
+	f.images, f.setbacks = slices.Clone(f.images), setbacks
 	for i := range f.images {
 		if f.images[i].ID != use[i].ID {
 			f.images[i].ID, f.images[i].Name, f.images[i].Deprecated = use[i].ID, use[i].Name, false
@@ -314,13 +314,13 @@ func (f *resolvedClass) settleImages(class *awsv1.EC2NodeClass) {
 	}
 }
 
-// writeSetbacks sets the condition about images that are not used because their nodes failed, and drops records of bad
-// images that the selectors no longer find.
+// writeSetbacks sets the condition ImageHeldBack about images that are not used because their nodes failed, and drops
+// records of bad images that the selectors no longer find.
 func (f resolvedClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
 	if len(f.memory.Bad) < len(driftcheck.MemoryOf(class).Bad) {
-		driftcheck.KeepImages(class, f.memory)
+		driftcheck.StoreImages(class, f.memory)
 	}
-	if len(f.back) == 0 {
+	if len(f.setbacks) == 0 {
 		c.Remove(awsv1.ConditionImageHeldBack)
 		return
 	}
@@ -328,6 +328,6 @@ func (f resolvedClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.Conditi
 		Type:    awsv1.ConditionImageHeldBack,
 		Status:  metav1.ConditionTrue,
 		Reason:  karpv1.ReasonImageFailed,
-		Message: driftcheck.SetbackText(f.back, class.Name),
+		Message: driftcheck.SetbackText(f.setbacks, class.Name),
 	})
 }

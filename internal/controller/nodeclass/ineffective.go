@@ -24,10 +24,10 @@ import (
 type IneffectiveFieldWarner struct {
 	Cache client.Reader // reads objects from the informers
 	Gates Gates         // enabled feature gates
-	// Unseen is true if NodeOverlays cannot be watched; they are not checked then.
-	Unseen bool
-	Events loop.EventRecorder // emits events
-	Log    *slog.Logger       // the log of this process
+	// SkipOverlays is true if NodeOverlays cannot be watched; they are not checked then.
+	SkipOverlays bool
+	Events       loop.EventRecorder // emits events
+	Log          *slog.Logger       // the log of this process
 
 	mu     sync.Mutex
 	logged map[reportedField]bool // fields that were reported
@@ -117,7 +117,7 @@ func (h *IneffectiveFieldWarner) Claim(ctx context.Context, request reconcile.Re
 		return reconcile.Result{}, err
 	}
 	if nodestate.IsServed(claim.Spec.NodeClassRef) {
-		h.report(claim, "NodeClaim", claimLapses(claim))
+		h.report(claim, "NodeClaim", ineffectiveClaimFields(claim))
 	}
 	return reconcile.Result{}, nil
 }
@@ -128,31 +128,30 @@ func (h *IneffectiveFieldWarner) read(ctx context.Context, request reconcile.Req
 	return err == nil && into.GetDeletionTimestamp() == nil, client.IgnoreNotFound(err)
 }
 
-// report logs and emits each field of an object once. It does so again only if the object stopped using the field in
-// between.
-func (h *IneffectiveFieldWarner) report(object client.Object, kind string, lapses []ineffectiveField) {
+// report logs and emits each field of an object once, and again only if the object stopped using the field in between.
+func (h *IneffectiveFieldWarner) report(object client.Object, kind string, fields []ineffectiveField) {
 	uid := object.GetUID()
 	h.mu.Lock()
 	for known := range h.logged {
-		if known.uid == uid && !holds(lapses, known) {
+		if known.uid == uid && !contains(fields, known) {
 			delete(h.logged, known)
 		}
 	}
 	h.mu.Unlock()
-	var news []string // all in one event, because the API server merges events with the same reason, and keeps the first text
-	for _, l := range lapses {
-		if h.once(uid, kind+" "+object.GetName(), l) {
-			news = append(news, l.field+" has no effect: "+l.instead)
+	var messages []string // all in one event, because the API server merges events with the same reason, and keeps the first text
+	for _, l := range fields {
+		if h.logOnce(uid, kind+" "+object.GetName(), l) {
+			messages = append(messages, l.field+" has no effect: "+l.instead)
 		}
 	}
-	if len(news) > 0 {
-		h.Events.Emit(object, kubeclient.ReasonNotHonoured, strings.Join(news, "; "))
+	if len(messages) > 0 {
+		h.Events.Emit(object, kubeclient.ReasonNotHonoured, strings.Join(messages, "; "))
 	}
 }
 
-// holds reports whether known is still among the ineffective fields.
-func holds(lapses []ineffectiveField, known reportedField) bool {
-	for _, l := range lapses {
+// contains reports whether known is still among the ineffective fields.
+func contains(fields []ineffectiveField, known reportedField) bool {
+	for _, l := range fields {
 		if l.field == known.field && l.instead == known.instead {
 			return true
 		}
@@ -160,8 +159,8 @@ func holds(lapses []ineffectiveField, known reportedField) bool {
 	return false
 }
 
-// once logs a field of the named object if it was not reported before, and reports whether it did.
-func (h *IneffectiveFieldWarner) once(uid types.UID, name string, l ineffectiveField) bool {
+// logOnce logs a field of the named object if it was not reported before, and returns whether it logged the field.
+func (h *IneffectiveFieldWarner) logOnce(uid types.UID, name string, l ineffectiveField) bool {
 	h.mu.Lock()
 	key := reportedField{uid, l.field, l.instead}
 	before := h.logged[key]

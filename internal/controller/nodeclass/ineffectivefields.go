@@ -7,9 +7,9 @@ import (
 // This file has all fields that never have an effect, whatever the settings are. docs/compatibility.md is generated
 // from this file, and lists its fields as "not yet".
 
-// claimLapses returns the fields of a NodeClaim that have no effect. Karpenter writes the annotation on claims for pods with
-// DRA devices.
-func claimLapses(claim *karpv1.NodeClaim) []ineffectiveField {
+// ineffectiveClaimFields returns the fields of a NodeClaim that have no effect: an annotation that Karpenter writes on
+// claims for pods with DRA devices.
+func ineffectiveClaimFields(claim *karpv1.NodeClaim) []ineffectiveField {
 	if claim.Annotations[karpv1.AnnotationDRADrivers] == "" {
 		return nil
 	}

@@ -85,7 +85,7 @@ type Reconciler struct {
 
 	Failures         loop.Backoff // back-off by object name; the zero value is empty
 	finalizeFailures loop.Backoff // back-off of finalize, so that a deletion does not wait for the back-off in Failures
-	Trials           trials       // results of dry runs by class; the zero value is empty
+	DryRuns          dryRuns      // results of dry runs by class; the zero value is empty
 }
 
 // Reconcile brings the status of one class up to date.
@@ -103,7 +103,7 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	default:
 		until, err = n.visit(ctx, class)
 	}
-	return loop.Outcome(loop.OutcomeOf{
+	return loop.ResultOf(loop.Outcome{
 		Loop: "nodeclass", Kind: "EC2NodeClass", Name: request.Name, Until: until, Err: err,
 		Failures: failures, Metrics: n.Metrics, Log: n.Log,
 	})
@@ -120,8 +120,8 @@ func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time
 		class = withFinalizer
 	}
 	// 1. read
-	found := n.look(ctx, class)
-	found.trialErr = n.try(ctx, class, found, time.Now())
+	found := n.resolve(ctx, class)
+	found.dryRunErr = n.checkLaunch(ctx, class, found, time.Now())
 	// 2. decide, 3. act
 	wasReady := class.StatusConditions().IsReady()
 	now := time.Now()
@@ -133,13 +133,13 @@ func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time
 	}
 	// 4. report
 	n.report(written, wasReady)
-	if err := found.retry(); err != nil {
+	if err := found.retryableErr(); err != nil {
 		return time.Time{}, err
 	}
 	if found.pending {
-		return now.Add(diagnoser.AheadPatience), nil // the result of the checks triggers an earlier reconcile
+		return now.Add(diagnoser.MaxPreflightWait), nil // the result of the checks triggers an earlier reconcile
 	}
-	if pause := found.settles(); pause > 0 {
+	if pause := found.settlePause(); pause > 0 {
 		return now.Add(min(pause, n.Refresh)), nil
 	}
 	if !written.StatusConditions().IsReady() {
@@ -189,19 +189,19 @@ func isFalse(c metav1.Condition) bool {
 	return c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status == metav1.ConditionFalse
 }
 
-// look reads the AWS resources that the class selects. If one read fails, the other resources are still read.
-func (n *Reconciler) look(ctx context.Context, class *awsv1.EC2NodeClass) resolvedClass {
+// resolve reads the AWS resources that the class selects. If one read fails, the other resources are still read.
+func (n *Reconciler) resolve(ctx context.Context, class *awsv1.EC2NodeClass) resolvedClass {
 	var f resolvedClass
 	f.subnets, f.missingSubnets, f.subnetErr = n.Networks.Subnets(ctx, n.VPC, subnetTerms(class))
 	if f.subnetErr == nil {
-		n.Offers.Saw(class.Name, f.subnets)
+		n.Offers.NoteSubnets(class.Name, f.subnets)
 	}
 	f.groups, f.missingGroups, f.groupErr = n.Networks.Groups(ctx, n.VPC, groupTerms(class))
 	var version string
 	if version, f.imageErr = n.Versions.Version(ctx); f.imageErr == nil {
 		f.images, f.missingImages, f.imageErr = n.Images.Images(ctx, version, imageTerms(class))
 	}
-	f.settleImages(class)
+	f.replaceBadImages(class)
 	f.profile, f.profileErr = n.profile(ctx, class)
 	n.resolvePlacement(ctx, class, &f)
 	n.resolveReservations(ctx, class, &f)
@@ -225,11 +225,11 @@ func (n *Reconciler) profile(ctx context.Context, class *awsv1.EC2NodeClass) (st
 		}
 		profile, err := n.Profiles.Profile(ctx, *given)
 		if err == nil && profile.Role == "" {
-			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileWithoutRole",
+			return *given, awserr.Misconfiguredf("GetInstanceProfile", "InstanceProfileWithoutRole",
 				"instance profile %q has no role: add the node role to the instance profile, or correct spec.instanceProfile of the EC2NodeClass", *given)
 		}
 		if awserr.Is(err, awserr.Gone) {
-			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileNotFound",
+			return *given, awserr.Misconfiguredf("GetInstanceProfile", "InstanceProfileNotFound",
 				"there is no instance profile %q in this account: correct spec.instanceProfile of the EC2NodeClass", *given)
 		}
 		if awserr.Is(err, awserr.Denied) {

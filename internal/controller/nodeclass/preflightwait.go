@@ -22,7 +22,7 @@ const reasonPreflightPending = "PreflightPending"
 
 const (
 	// ProvenAfter is how long a node must stay Ready after a finding to disprove it. A node that can no longer join
-	// loses its credentials and its lease earlier.
+	// loses its credentials and its lease earlier than that.
 	ProvenAfter = 20 * time.Minute
 )
 
@@ -32,11 +32,11 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 		return
 	}
 	now := n.Diagnoses.Now.Now()
-	findings, known, isOver := n.Diagnoses.Ahead(class, now)
+	findings, known, hasWaited := n.Diagnoses.PreflightFindings(class, now)
 	enforces := f.preflight.Mode == awsv1.PreflightEnforce && f.problem.Reason == ""
 	switch {
 	case !known && enforces:
-		f.await(class, isOver)
+		f.await(class, hasWaited)
 		return
 	case !known || len(findings) == 0:
 		return
@@ -53,14 +53,14 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 }
 
 // await is called while no report covers the class. It keeps the finding of an earlier report on the class. If there is
-// none, it marks the class as pending, unless isOver: the class has waited long enough for a report.
-func (f *resolvedClass) await(class *awsv1.EC2NodeClass, isOver bool) {
+// none, it marks the class as pending, unless the class is ready or hasWaited long enough for a report.
+func (f *resolvedClass) await(class *awsv1.EC2NodeClass, hasWaited bool) {
 	conditions := class.StatusConditions()
 	last, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
 	switch {
 	case ok && last.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(last) && last.ObservedGeneration == class.Generation:
 		f.problem = offerings.Problem{Reason: last.Reason, Message: last.Message}
-	case !isOver && !conditions.IsReady():
+	case !hasWaited && !conditions.IsReady():
 		f.pending = true
 	}
 }

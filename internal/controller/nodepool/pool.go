@@ -32,11 +32,11 @@ type poolWriter interface {
 
 // Reconciler writes the status of NodePools: whether they are usable, and their resources.
 type Reconciler struct {
-	Cache   client.Reader             // reads objects from the informers
-	Cluster loop.NodeReader           // reads cluster state from the informers
-	Objects poolWriter                // writes objects to the API server
-	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Market  nodestate.TypeMarket      // prices of instance types; nil: the cost is not computed
+	Cache         client.Reader             // reads objects from the informers
+	Cluster       loop.NodeReader           // reads cluster state from the informers
+	Objects       poolWriter                // writes objects to the API server
+	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Market        nodestate.TypeMarket      // prices of instance types; nil: the cost is not computed
 	// Registrations has the results of the pools' launches; nil: no results are known.
 	Registrations *poolhealth.Registrations
 	Pauses        *loop.Pauses     // pauses of voluntary disruption
@@ -53,7 +53,7 @@ const poolRefresh = 5 * time.Second
 // Reconcile brings the status of one pool up to date.
 func (p *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	until, err := p.visit(ctx, request.Name)
-	return loop.Outcome(loop.OutcomeOf{
+	return loop.ResultOf(loop.Outcome{
 		Loop: "nodepool", Kind: "NodePool", Name: request.Name, Until: until, Err: err,
 		Failures: &p.failures, Metrics: p.Metrics, Log: p.Log,
 	})
@@ -114,8 +114,8 @@ type PoolSeen struct {
 // see reads the input for the status of the pool.
 func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, error) {
 	now := time.Now()
-	seen := PoolSeen{invalid: PoolProblem(pool), Policy: p.Pauses.Current(ctx, now).Over(nodestate.PolicyOf(pool, now))}
-	if err := p.Holds.Recall(ctx); err != nil {
+	seen := PoolSeen{invalid: PoolProblem(pool), Policy: p.Pauses.Current(ctx, now).ApplyTo(nodestate.PolicyOf(pool, now))}
+	if err := p.LaunchBackoff.Recall(ctx); err != nil {
 		return seen, err
 	}
 	class := &awsv1.EC2NodeClass{}
@@ -128,12 +128,12 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, 
 	}
 	if seen.isChanged = isChanged(pool, seen.class); seen.isChanged {
 		p.Registrations.Forget(pool.UID)
-		p.Holds.Changed(now, pool.Name)
+		p.LaunchBackoff.Changed(now, pool.Name)
 	}
-	if until, why := p.Holds.Held(time.Now(), pool.Name); why != "" {
-		seen.held, seen.heldBy = poolhealth.HoldMessage(why, until), p.Holds.Explanation(pool.Name)
-	} else if why := p.Holds.Unsolved(pool.Name); why != "" {
-		seen.held, seen.heldBy = why, p.Holds.Explanation(pool.Name)
+	if until, why := p.LaunchBackoff.Held(time.Now(), pool.Name); why != "" {
+		seen.held, seen.heldBy = poolhealth.HoldMessage(why, until), p.LaunchBackoff.CauseCheck(pool.Name)
+	} else if why := p.LaunchBackoff.UnsolvedCause(pool.Name); why != "" {
+		seen.held, seen.heldBy = why, p.LaunchBackoff.CauseCheck(pool.Name)
 	}
 	var claims karpv1.NodeClaimList
 	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {

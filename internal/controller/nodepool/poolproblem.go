@@ -38,7 +38,7 @@ func PoolProblem(pool *karpv1.NodePool) string {
 // labelProblems returns the problems of one label, one sentence per problem.
 func labelProblems(field, key, value string) []string {
 	var wrong []string
-	if text := poolhealth.Restricted(key); text != "" {
+	if text := poolhealth.WhyRestricted(key); text != "" {
 		wrong = append(wrong, field+": "+text)
 	}
 	for _, text := range validation.IsQualifiedName(key) {

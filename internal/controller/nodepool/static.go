@@ -30,16 +30,16 @@ type staticMaker interface {
 
 // StaticReconciler keeps NodePools with spec.replicas at that number of nodes.
 type StaticReconciler struct {
-	Cache   client.Reader             // reads objects from the informers
-	Cluster loop.NodeReader           // reads cluster state from the informers
-	Claims  staticMaker               // creates claims of static pools
-	Objects loop.ObjectWriter         // writes objects to the API server
-	Ledger  *snapshot.Ledger          // claims created by this process that the cache may not show yet
-	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Events  loop.EventRecorder        // emits events
-	Metrics *metrics.Metrics          // the metrics of this process
-	Log     *slog.Logger              // the log of this process
-	Now     loop.Clock                // the clock; nil uses time.Now
+	Cache         client.Reader             // reads objects from the informers
+	Cluster       loop.NodeReader           // reads cluster state from the informers
+	Claims        staticMaker               // creates claims of static pools
+	Objects       loop.ObjectWriter         // writes objects to the API server
+	Ledger        *snapshot.Ledger          // claims created by this process that the cache may not show yet
+	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Events        loop.EventRecorder        // emits events
+	Metrics       *metrics.Metrics          // the metrics of this process
+	Log           *slog.Logger              // the log of this process
+	Now           loop.Clock                // the clock; nil uses time.Now
 
 	failures loop.Backoff
 }
@@ -54,7 +54,7 @@ const (
 // Reconcile creates or deletes claims of one pool to match spec.replicas.
 func (s *StaticReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	until, err := s.visit(ctx, request.Name)
-	return loop.Outcome(loop.OutcomeOf{
+	return loop.ResultOf(loop.Outcome{
 		Loop: "static", Kind: "NodePool", Name: request.Name, Until: until, Err: err,
 		Failures: &s.failures, Metrics: s.Metrics, Log: s.Log, Now: s.Now,
 	})
@@ -65,7 +65,7 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 	// 1. read
 	pool := &karpv1.NodePool{}
 	err := s.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
-	if apierrors.IsNotFound(err) || err == nil && !nodestate.IsKept(pool) {
+	if apierrors.IsNotFound(err) || err == nil && !nodestate.MaintainsReplicas(pool) {
 		return time.Time{}, nil
 	}
 	if err != nil {
@@ -87,10 +87,10 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 		// 3. act, 4. report
 		return now.Add(staticEvery), s.deleteSurplus(ctx, active, disruption.Surplus(members, replicas), now)
 	}
-	if err := s.Holds.Recall(ctx); err != nil {
+	if err := s.LaunchBackoff.Recall(ctx); err != nil {
 		return time.Time{}, err
 	}
-	if until, _ := s.Holds.Held(now, name); missing > 0 && (!until.IsZero() || !pool.StatusConditions().IsReady()) {
+	if until, _ := s.LaunchBackoff.Held(now, name); missing > 0 && (!until.IsZero() || !pool.StatusConditions().IsReady()) {
 		return now.Add(NotReadyEvery), nil
 	}
 	if err := s.createMissing(ctx, name, s.recordLaunch(now, name, missing)); err != nil {
@@ -105,11 +105,11 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 // recordLaunch records a launch for the pool, and returns the number of nodes to launch: missing, or 1 if a canary
 // launch is due.
 func (s *StaticReconciler) recordLaunch(now time.Time, pool string, missing int) int {
-	if missing > 1 && s.Holds.IsCanaryDue(now, pool) {
+	if missing > 1 && s.LaunchBackoff.IsCanaryDue(now, pool) {
 		missing = 1
 	}
 	if missing > 0 {
-		s.Holds.Sent(now, pool)
+		s.LaunchBackoff.NoteLaunch(now, pool)
 	}
 	return missing
 }
@@ -143,7 +143,7 @@ func (s *StaticReconciler) replicaClaims(ctx context.Context, pool string) (acti
 			claims = append(claims, c) // the cache does not show the claim yet
 		}
 	}
-	made := nodestate.MadeFor(claims)
+	made := nodestate.MovesWithReplacement(claims)
 	for _, c := range claims {
 		if c.Labels[karpv1.LabelNodePool] != pool {
 			continue
@@ -160,9 +160,9 @@ func (s *StaticReconciler) replicaClaims(ctx context.Context, pool string) (acti
 func (s *StaticReconciler) members(ctx context.Context, claims []*karpv1.NodeClaim, now time.Time) (out []disruption.Member, err error) {
 	out = make([]disruption.Member, 0, len(claims))
 	for _, c := range claims {
-		m := disruption.Member{Name: c.Name, Bought: c.Status.ProviderID != "", Joined: c.Status.NodeName != "", Left: lifeLeft(c, now)}
+		m := disruption.Member{Name: c.Name, Launched: c.Status.ProviderID != "", Joined: c.Status.NodeName != "", LifeLeft: lifeLeft(c, now)}
 		if c.Status.NodeName != "" {
-			if m.Kept, err = s.isKept(ctx, c); err != nil {
+			if m.Protected, err = s.hasDoNotDisrupt(ctx, c); err != nil {
 				return nil, err
 			}
 			pods, err := s.Cluster.PodsOn(ctx, c.Status.NodeName)
@@ -170,8 +170,8 @@ func (s *StaticReconciler) members(ctx context.Context, claims []*karpv1.NodeCla
 				return nil, err
 			}
 			for _, pod := range pods {
-				p := nodestate.DrainPod(pod)
-				m.Kept = m.Kept || p.Protected(now) && !p.Finished
+				p := nodestate.DrainPodOf(pod)
+				m.Protected = m.Protected || p.Protected(now) && !p.Finished
 				if p.MustLeave(now) && !p.Daemon {
 					m.Pods++
 				}
@@ -182,8 +182,8 @@ func (s *StaticReconciler) members(ctx context.Context, claims []*karpv1.NodeCla
 	return out, nil
 }
 
-// isKept reports whether the claim or its Node has the do-not-disrupt annotation.
-func (s *StaticReconciler) isKept(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
+// hasDoNotDisrupt reports whether the claim or its Node has the do-not-disrupt annotation.
+func (s *StaticReconciler) hasDoNotDisrupt(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
 	var node corev1.Node
 	if err := s.Cache.Get(ctx, client.ObjectKey{Name: c.Status.NodeName}, &node); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("read node %s: %w", c.Status.NodeName, err)
@@ -237,7 +237,7 @@ func (s *StaticReconciler) deleteSurplus(ctx context.Context, claims []*karpv1.N
 		}
 		s.Ledger.Forget(c.UID)
 		pool := c.Labels[karpv1.LabelNodePool]
-		nodestate.PodLoss{Claim: c, Reason: reasonSurplus, Pods: nodestate.Displaced(ctx, s.Cluster, c, now)}.Count(s.Metrics)
+		nodestate.PodLoss{Claim: c, Reason: reasonSurplus, Pods: nodestate.DisplacedPods(ctx, s.Cluster, c, now)}.Count(s.Metrics)
 		s.Events.Emit(c, kubeclient.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
 		s.Log.Info("deleted NodeClaim", "NodeClaim", c.Name, "nodePool", pool, "reason", reasonSurplus, "Node", c.Status.NodeName,
 			"providerID", c.Status.ProviderID, "ageSeconds", now.Sub(c.CreationTimestamp.Time).Seconds())

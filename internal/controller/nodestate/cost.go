@@ -27,33 +27,33 @@ type CostSum struct {
 // subnet or image is gone. Then Add takes the type's on-demand price in another zone for an on-demand instance, and the
 // list price for any other instance. It adds 0 for a claim without an instance, and for an offering without a known
 // price.
-func (b *CostSum) Add(claim *karpv1.NodeClaim) {
+func (s *CostSum) Add(claim *karpv1.NodeClaim) {
 	ref := claim.Spec.NodeClassRef
-	if b.Market == nil || ref == nil || claim.Status.ProviderID == "" {
+	if s.Market == nil || ref == nil || claim.Status.ProviderID == "" {
 		return
 	}
 	key := [2]string{ref.Name, claim.Labels[corev1.LabelInstanceTypeStable]}
-	t, known := b.types[key]
+	t, known := s.types[key]
 	if !known {
-		t, _ = b.Market.Type(key[0], b.Pool, key[1])
-		if b.types == nil {
-			b.types = map[[2]string]catalog.Type{}
+		t, _ = s.Market.Type(key[0], s.Pool, key[1])
+		if s.types == nil {
+			s.types = map[[2]string]catalog.Type{}
 		}
-		b.types[key] = t
+		s.types[key] = t
 	}
 	zone, capacityType := claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType]
 	for _, o := range t.Offerings {
 		if o.Zone == zone && o.CapacityType == capacityType {
-			b.Sum += o.Price
+			s.Sum += o.Price
 			return
 		}
 	}
 	// A NodeOverlay that changes the on-demand price of a type changes it in all zones.
 	for _, o := range t.Offerings {
 		if o.CapacityType == capacityType && capacityType == catalog.OnDemand {
-			b.Sum += o.Price
+			s.Sum += o.Price
 			return
 		}
 	}
-	b.Sum += b.Market.ListPrice(key[1], zone, capacityType)
+	s.Sum += s.Market.ListPrice(key[1], zone, capacityType)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// shop has one instance type, and counts how often it is asked.
-type shop struct{ asked int }
+// oneTypeMarket has one instance type, and counts the calls of Type.
+type oneTypeMarket struct{ asked int }
 
-func (s *shop) Type(class, pool, name string) (catalog.Type, bool) {
+func (s *oneTypeMarket) Type(class, pool, name string) (catalog.Type, bool) {
 	s.asked++
 	if class != "default" || pool != "general" || name != "m5.large" {
 		return catalog.Type{}, false
@@ -25,39 +25,42 @@ func (s *shop) Type(class, pool, name string) (catalog.Type, bool) {
 }
 
 // ListPrice has a price of spot in zone c, where the class has no subnet.
-func (s *shop) ListPrice(name, zone, way string) catalog.Price {
-	if name == "m5.large" && zone == "c" && way == catalog.Spot {
+func (s *oneTypeMarket) ListPrice(name, zone, capacityType string) catalog.Price {
+	if name == "m5.large" && zone == "c" && capacityType == catalog.Spot {
 		return 3
 	}
 	return 0
 }
 
-// TestBill: each instance costs the price of its offering; one without a price does not spoil the sum.
-func TestBill(t *testing.T) {
+// TestCostSum: each instance costs the price of its offering. An instance without a known price costs nothing, and does
+// not invalidate the sum.
+func TestCostSum(t *testing.T) {
 	t.Parallel()
-	claim := func(name, zone, way, id string) *karpv1.NodeClaim {
+	claim := func(name, zone, capacityType, id string) *karpv1.NodeClaim {
 		c := &karpv1.NodeClaim{}
-		c.Labels = map[string]string{corev1.LabelInstanceTypeStable: name, corev1.LabelTopologyZone: zone, karpv1.LabelCapacityType: way}
+		c.Labels = map[string]string{
+			corev1.LabelInstanceTypeStable: name, corev1.LabelTopologyZone: zone, karpv1.LabelCapacityType: capacityType,
+		}
 		c.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: "default"}
 		c.Status.ProviderID = id
 		return c
 	}
-	market := &shop{}
-	b := CostSum{Market: market, Pool: "general"}
+	market := &oneTypeMarket{}
+	sum := CostSum{Market: market, Pool: "general"}
 	for _, c := range []*karpv1.NodeClaim{
 		claim("m5.large", "a", "on-demand", "1"), claim("m5.large", "b", "spot", "2"), claim("m5.large", "b", "spot", "3"),
 		claim("m5.large", "a", "on-demand", ""),                                       // not launched yet
 		claim("m5.large", "c", "spot", "4"), claim("m5.large", "c", "on-demand", "6"), // the class has no offering there now
-		claim("m5.large", "d", "spot", "4"),     // no longer offered
-		claim("t2.nano", "a", "on-demand", "5"), // unknown
+		claim("m5.large", "d", "spot", "4"),     // the offering does not exist any more
+		claim("t2.nano", "a", "on-demand", "5"), // the instance type is unknown
 	} {
-		b.Add(c)
+		sum.Add(c)
 	}
-	if b.Sum != 31 || market.asked != 2 {
-		t.Errorf("the sum is %d after %d questions, want 31 after 2", b.Sum, market.asked)
+	if sum.Sum != 31 || market.asked != 2 {
+		t.Errorf("the sum is %d after %d calls of Type, want 31 after 2", sum.Sum, market.asked)
 	}
-	none := CostSum{Pool: "general"}
-	if none.Add(claim("m5.large", "a", "on-demand", "1")); none.Sum != 0 {
-		t.Errorf("without a market the sum is %d", none.Sum)
+	noMarket := CostSum{Pool: "general"}
+	if noMarket.Add(claim("m5.large", "a", "on-demand", "1")); noMarket.Sum != 0 {
+		t.Errorf("without a market the sum is %d", noMarket.Sum)
 	}
 }

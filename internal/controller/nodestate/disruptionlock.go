@@ -15,7 +15,7 @@ type DisruptionLock struct {
 	choosing sync.Mutex // held from Enter to Leave
 
 	mu      sync.Mutex              // guards the maps
-	granted map[types.UID]bool      // claims whose nodes were chosen, but whose disruption has not started
+	chosen  map[types.UID]bool      // claims whose nodes were chosen, but whose disruption has not started
 	started map[types.UID]time.Time // by claim: when its disruption started
 }
 
@@ -28,38 +28,38 @@ func (g *DisruptionLock) Enter() { g.choosing.Lock() }
 // Leave releases the lock.
 func (g *DisruptionLock) Leave() { g.choosing.Unlock() }
 
-// Reserve records that the claim's node was chosen. The record stays until Note or Forget, because the last of many
-// nodes that were chosen together may have to wait for a while.
+// Reserve records that the claim's node was chosen. The record stays until NoteStart or Forget, because the disruption of
+// the last of many nodes that were chosen together may start much later.
 func (g *DisruptionLock) Reserve(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.granted == nil {
-		g.granted = map[types.UID]bool{}
+	if g.chosen == nil {
+		g.chosen = map[types.UID]bool{}
 	}
-	g.granted[claim] = true
+	g.chosen[claim] = true
 }
 
-// Note records that the disruption of the claim's node was written on the claim at now.
-func (g *DisruptionLock) Note(claim types.UID, now time.Time) {
+// NoteStart records that the disruption of the claim's node was written on the claim at now.
+func (g *DisruptionLock) NoteStart(claim types.UID, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.started == nil {
 		g.started = map[types.UID]time.Time{}
 	}
 	g.started[claim] = now
-	delete(g.granted, claim)
+	delete(g.chosen, claim)
 }
 
-// Forget drops the records of the claim: its node is not disrupted.
+// Forget drops the records of the claim. It is called when the claim's node is not disrupted after all.
 func (g *DisruptionLock) Forget(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.started, claim)
-	delete(g.granted, claim)
+	delete(g.chosen, claim)
 }
 
-// Going reports whether the claim's node was chosen, or its disruption started at most LockMemory before now.
-func (g *DisruptionLock) Going(claim types.UID, now time.Time) bool {
+// IsChosen reports whether the claim's node was chosen, or its disruption started at most LockMemory before now.
+func (g *DisruptionLock) IsChosen(claim types.UID, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at, ok := g.started[claim]
@@ -67,5 +67,5 @@ func (g *DisruptionLock) Going(claim types.UID, now time.Time) bool {
 		delete(g.started, claim)
 		ok = false
 	}
-	return ok || g.granted[claim]
+	return ok || g.chosen[claim]
 }

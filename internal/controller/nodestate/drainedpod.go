@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// DrainPod converts the pod to the type of package drain.
-func DrainPod(pod *corev1.Pod) drain.Pod {
+// DrainPodOf converts the pod to the type of package drain.
+func DrainPodOf(pod *corev1.Pod) drain.Pod {
 	out := drain.Pod{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 		Finished:     pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,

@@ -31,8 +31,8 @@ func (m MoveMark) Decision() (decision, reason, kind string) {
 	return decision, reason, kind
 }
 
-// Count counts the move as started. leaving are the claims of its candidates.
-func (m MoveMark) Count(to *metrics.Metrics, leaving []*karpv1.NodeClaim) {
+// CountStarted counts the move as started. leaving are the claims of the nodes that leave.
+func (m MoveMark) CountStarted(to *metrics.Metrics, leaving []*karpv1.NodeClaim) {
 	decision, reason, kind := m.Decision()
 	to.Decisions.WithLabelValues(decision, reason, kind).Inc()
 	pools := map[string]bool{}
@@ -51,7 +51,7 @@ const (
 	KindMulti  = "multi"
 )
 
-// kindOf returns the consolidation type of a move with that many candidates.
+// kindOf returns the consolidation type of a move that removes this number of nodes.
 func kindOf(nodes int) string {
 	if nodes > 1 {
 		return KindMulti
@@ -61,12 +61,12 @@ func kindOf(nodes int) string {
 
 // CountWeighed counts the moves that a scan approved and rejected, once for each NodePool that has a node in the move.
 func CountWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.Result) {
-	by := NodesByName(in.Snapshot)
+	nodesByName := NodesByName(in.Snapshot)
 	count := func(decision string, moves []consolidation.Move) {
 		for i := range moves {
 			pools := map[string]bool{}
 			for _, name := range moves[i].Nodes {
-				pools[by[name].Pool] = true
+				pools[nodesByName[name].Pool] = true
 			}
 			for pool := range pools {
 				labels := []string{decision, pool, string(in.Policies[pool].Method)}
@@ -81,18 +81,20 @@ func CountWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.
 	count("rejected", found.Declined)
 }
 
-// CountInvalid counts the nodes of moves that a scan found, but revalidation did not confirm. It counts all nodes of a
-// move if one of them is no longer a candidate (may), else the granted nodes that are in no confirmed move.
-func CountInvalid(to *metrics.Metrics, found []consolidation.Move, may map[string]bool, granted []string, confirmed []consolidation.Move) {
-	goes := NodesOfMoves(confirmed)
+// CountInvalid counts the nodes of moves that a scan found, but revalidation did not confirm. If a node of a move is no
+// longer a candidate, CountInvalid counts all nodes of the move. Otherwise it counts the granted nodes of the move that
+// are in no confirmed move.
+func CountInvalid(to *metrics.Metrics, found []consolidation.Move, candidates map[string]bool, granted []string,
+	confirmed []consolidation.Move) {
+	isConfirmed := NodesOfMoves(confirmed)
 	for i := range found {
 		nodes := found[i].Nodes
-		if slices.ContainsFunc(nodes, func(name string) bool { return !may[name] }) {
+		if slices.ContainsFunc(nodes, func(name string) bool { return !candidates[name] }) {
 			to.Invalid.WithLabelValues(kindOf(len(nodes))).Add(float64(len(nodes)))
 			continue
 		}
 		for _, name := range nodes {
-			if slices.Contains(granted, name) && !goes[name] {
+			if slices.Contains(granted, name) && !isConfirmed[name] {
 				to.Invalid.WithLabelValues(kindOf(len(nodes))).Inc()
 			}
 		}
@@ -127,7 +129,7 @@ func NodesByName(s cluster.Snapshot) map[string]*cluster.Node {
 	return out
 }
 
-// NodesOfMoves returns the names of the candidates of all moves.
+// NodesOfMoves returns the names of the nodes that leave in one of the moves.
 func NodesOfMoves(moves []consolidation.Move) map[string]bool {
 	var names []string
 	for i := range moves {

@@ -27,19 +27,19 @@ const (
 
 // MoveMark is the value of AnnotationMove. All claims that leave with the same move have an equal mark.
 type MoveMark struct {
-	ID     string            `json:"id"`                      // unique ID of the move
-	Reason disruption.Reason `json:"reason"`                  // why the move was started
-	Begun  time.Time         `json:"begun"`                   // when the move was started
-	Nodes  int               `json:"nodes"`                   // number of nodes that leave
-	Claims int               `json:"claims"`                  // number of replacement NodeClaims
-	Pods   int               `json:"pods"`                    // number of pods that move
-	Saving float64           `json:"savingPerHour,omitempty"` // expected saving in dollars per hour; 0: the move is not to save money
-	// PaysBack is the expected time, in seconds, until the saving exceeds the cost of paying for old and new nodes at
+	ID      string            `json:"id"`                      // unique ID of the move
+	Reason  disruption.Reason `json:"reason"`                  // why the move was started
+	Started time.Time         `json:"begun"`                   // when the move was started
+	Nodes   int               `json:"nodes"`                   // number of nodes that leave
+	Claims  int               `json:"claims"`                  // number of replacement NodeClaims
+	Pods    int               `json:"pods"`                    // number of pods that move
+	Saving  float64           `json:"savingPerHour,omitempty"` // expected saving in dollars per hour; 0: the move is not to save money
+	// PaybackSeconds is the expected time, in seconds, until the saving exceeds the cost of paying for old and new nodes at
 	// once; 0: no such cost.
-	PaysBack int64 `json:"paysBackSeconds,omitempty"`
-	// Turns are the pods that are evicted one after the other, in this order, as "namespace/name". Empty: all pods are
-	// evicted at once. See consolidation.Move.
-	Turns []string `json:"turns,omitempty"`
+	PaybackSeconds int64 `json:"paysBackSeconds,omitempty"`
+	// EvictionOrder has the pods that are evicted one after the other, as "namespace/name". Empty: all pods are evicted
+	// at once. See consolidation.Move.
+	EvictionOrder []string `json:"turns,omitempty"`
 	// Committed is true from the moment when the move can no longer be undone.
 	Committed bool `json:"committed,omitempty"`
 }
@@ -64,7 +64,7 @@ func MoveOf(claim *karpv1.NodeClaim) (*MoveMark, error) {
 	}
 	m := &MoveMark{}
 	if err := json.Unmarshal([]byte(text), m); err != nil || m.ID == "" {
-		return &MoveMark{ID: "unreadable " + claim.Name, Begun: claim.CreationTimestamp.Time},
+		return &MoveMark{ID: "unreadable " + claim.Name, Started: claim.CreationTimestamp.Time},
 			fmt.Errorf("annotation %s of NodeClaim %s cannot be read: %q", AnnotationMove, claim.Name, text)
 	}
 	return m, nil
@@ -80,8 +80,8 @@ func (m MoveMark) Put(claim *karpv1.NodeClaim, now time.Time) {
 	claim.StatusConditions().Set(now, DisruptionReason(m.Reason))
 }
 
-// DropReason removes the DisruptionReason condition. It must be called before DropMove: after a crash in between, a
-// claim that still has the mark is cleaned up, but a claim with only the condition is not.
+// DropReason removes the DisruptionReason condition. It must be called before DropMove: if the controller crashes in
+// between, the claim still has the mark, so the next leader undoes the move.
 func DropReason(claim *karpv1.NodeClaim) {
 	claim.StatusConditions().Remove(karpv1.ConditionDisruptionReason)
 }
@@ -99,8 +99,8 @@ func OpenNode(node *corev1.Node) {
 // ParallelClaims is how many NodeClaims or Nodes of a move are written concurrently.
 const ParallelClaims = 20
 
-// StaleAfter is how long other decisions wait for the pods of a leaving node. The wait is limited, because a
-// PodDisruptionBudget may block the pods for days.
+// StaleAfter limits how long other decisions wait for the pods of a leaving node to be evicted. A PodDisruptionBudget
+// may block their eviction for days.
 const StaleAfter = 10 * time.Minute
 
 // Summary describes the move in one line, for example "Underutilized: 3 nodes make way for 1, which saves $0.1230 an
@@ -112,8 +112,8 @@ func (m MoveMark) Summary() string {
 	}
 	if m.Reason == disruption.Underutilized {
 		out += ", which saves $" + strconv.FormatFloat(m.Saving, 'f', 4, 64) + " an hour"
-		if m.PaysBack > 0 {
-			out += ", pays back within " + (time.Duration(m.PaysBack) * time.Second).String()
+		if m.PaybackSeconds > 0 {
+			out += ", pays back within " + (time.Duration(m.PaybackSeconds) * time.Second).String()
 		}
 	}
 	return out + " and moves " + loop.Count(m.Pods, "pod")
@@ -156,14 +156,14 @@ func Cordon(node *corev1.Node) {
 	node.Labels[karpv1.LabelExcludeFromLoadBalancers] = karpv1.ExcludedFromLoadBalancers
 }
 
-// IsOnItsWayOut reports whether the claim's node will be deleted when its replacement is ready: it has expired, or is
-// part of a move.
-func IsOnItsWayOut(c *karpv1.NodeClaim) bool {
+// IsLeaving reports whether the claim's node will be deleted when its replacements, if any, are ready: the node has
+// expired, or is part of a move.
+func IsLeaving(c *karpv1.NodeClaim) bool {
 	return !ReplacingSince(c).IsZero() || c.Annotations[AnnotationMove] != ""
 }
 
-// MadeFor returns the IDs of the moves that have at least one replacement among the claims.
-func MadeFor(claims []*karpv1.NodeClaim) map[string]bool {
+// MovesWithReplacement returns the IDs of the moves that have at least one replacement among the claims.
+func MovesWithReplacement(claims []*karpv1.NodeClaim) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range claims {
 		if id := c.Annotations[AnnotationReplaces]; id != "" && c.DeletionTimestamp == nil {
@@ -174,8 +174,9 @@ func MadeFor(claims []*karpv1.NodeClaim) map[string]bool {
 }
 
 // IsReplaced reports whether another node replaces the claim's node: the node has expired, or is part of a move that is
-// committed or has a replacement. Any other move is about to be undone. madeFor is the result of MadeFor.
-func IsReplaced(c *karpv1.NodeClaim, madeFor map[string]bool) bool {
+// committed or has a replacement. Any other move is about to be undone. withReplacement is the result of
+// MovesWithReplacement.
+func IsReplaced(c *karpv1.NodeClaim, withReplacement map[string]bool) bool {
 	mark, _ := MoveOf(c)
-	return !ReplacingSince(c).IsZero() || mark != nil && (mark.Committed || madeFor[mark.ID])
+	return !ReplacingSince(c).IsZero() || mark != nil && (mark.Committed || withReplacement[mark.ID])
 }

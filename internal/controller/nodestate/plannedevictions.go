@@ -11,20 +11,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// PlannedEvictions records for which leaving claims the last plan has requested nodes for the pods. It also records
-// which pods have lost such a node later, because the new claim ended before its node was initialized. Its methods may
-// be called concurrently. The zero value is empty, and a nil receiver records nothing.
+// PlannedEvictions records the leaving claims whose pods the last plan has provided with nodes. It also records which
+// pods have lost their planned node later, because its claim ended before the node was initialized. Its methods may be
+// called concurrently. The zero value is empty, and a nil receiver records nothing.
 type PlannedEvictions struct {
 	mu      sync.Mutex
 	started int               // number of started plans
-	known   map[string]bool   // leaving claims in the last completed plan, by name
+	planned map[string]bool   // leaving claims in the last completed plan, by name
 	lost    map[string]int    // by pod, "namespace/name": the number of started plans when the pod lost its planned node
 	ended   map[types.UID]int // by claim that ended before initialization: the number of started plans at that time
 }
 
-// Begin records the start of a plan that sees the present or a later state of the cluster. It returns the number of the
-// plan.
-func (d *PlannedEvictions) Begin() int {
+// BeginPlan records the start of a plan. It must be called before the plan reads the state of the cluster. It returns
+// the number of the plan.
+func (d *PlannedEvictions) BeginPlan() int {
 	if d == nil {
 		return 0
 	}
@@ -34,45 +34,45 @@ func (d *PlannedEvictions) Begin() int {
 	return d.started
 }
 
-// Planned records that the plan with this number was carried out. s is the snapshot that the plan was made for.
-func (d *PlannedEvictions) Planned(number int, s cluster.Snapshot) {
+// EndPlan records that the plan with this number was carried out. s is the snapshot that the plan was made for.
+func (d *PlannedEvictions) EndPlan(number int, s cluster.Snapshot) {
 	if d == nil {
 		return
 	}
-	known := map[string]bool{}
+	planned := map[string]bool{}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Leaving && n.Claim != "" {
-			known[n.Claim] = true
+			planned[n.Claim] = true
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.known = known
+	d.planned = planned
 	for pod, at := range d.lost {
 		if at < number {
 			delete(d.lost, pod)
 		}
 	}
 	for claim, at := range d.ended {
-		if len(known) == 0 && at < number {
-			delete(d.ended, claim) // no leaving claim waits for the ended claim
+		if len(planned) == 0 && at < number {
+			delete(d.ended, claim) // no leaving claim waits for the node of the ended claim
 		}
 	}
 }
 
-// Provided reports whether the last plan has requested nodes for the claim's pods.
-func (d *PlannedEvictions) Provided(claim string) bool {
+// HasPlannedPods reports whether the last plan has provided the claim's pods with nodes.
+func (d *PlannedEvictions) HasPlannedPods(claim string) bool {
 	if d == nil {
 		return false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.known[claim]
+	return d.planned[claim]
 }
 
-// Lose records that a claim ends before its node was initialized. Plans that start from now on see that the claim is
+// NoteLost records that a claim ends before its node was initialized. Plans that start from now on see that the claim is
 // gone.
-func (d *PlannedEvictions) Lose(claim *karpv1.NodeClaim) {
+func (d *PlannedEvictions) NoteLost(claim *karpv1.NodeClaim) {
 	if d == nil {
 		return
 	}
@@ -90,9 +90,9 @@ func (d *PlannedEvictions) Lose(claim *karpv1.NodeClaim) {
 	}
 }
 
-// IsLost reports whether one of the pods has lost its planned node since the last plan started. claims has all existing
-// claims; records of other claims are dropped.
-func (d *PlannedEvictions) IsLost(pods map[string]bool, claims map[types.UID]bool) bool {
+// AnyLost reports whether one of the pods has lost its planned node since the last plan started. claims has all existing
+// claims. AnyLost drops the records of other claims.
+func (d *PlannedEvictions) AnyLost(pods map[string]bool, claims map[types.UID]bool) bool {
 	if d == nil {
 		return false
 	}
@@ -111,12 +111,12 @@ func (d *PlannedEvictions) IsLost(pods map[string]bool, claims map[types.UID]boo
 	return false
 }
 
-// IsBroken reports whether the claim is being deleted although its node was never initialized.
-func IsBroken(claim *karpv1.NodeClaim) bool {
+// EndsUninitialized reports whether the claim is being deleted although its node was never initialized.
+func EndsUninitialized(claim *karpv1.NodeClaim) bool {
 	return claim.DeletionTimestamp != nil && !claim.StatusConditions().IsTrue(karpv1.ConditionInitialized)
 }
 
-// IsFor reports whether the claim was created for one of the pods.
-func IsFor(claim *karpv1.NodeClaim, pods map[string]bool) bool {
+// WasCreatedFor reports whether the claim was created for one of the pods.
+func WasCreatedFor(claim *karpv1.NodeClaim, pods map[string]bool) bool {
 	return slices.ContainsFunc(conversion.PodsOf(claim), func(id string) bool { return pods[id] })
 }

@@ -23,11 +23,11 @@ type Markets interface {
 // Solver computes a plan: packing.Solve with the effort that the controller allows.
 type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
 
-// TypesOf returns the first instance types of the planned node, at most the given number.
-func TypesOf(m packing.PlannedNode, most int) []string {
+// InstanceTypesOf returns the first instance types of the planned node, at most maxTypes.
+func InstanceTypesOf(n packing.PlannedNode, maxTypes int) []string {
 	var out []string
-	for _, o := range m.Offerings {
-		if !slices.Contains(out, o.InstanceType) && len(out) < most {
+	for _, o := range n.Offerings {
+		if !slices.Contains(out, o.InstanceType) && len(out) < maxTypes {
 			out = append(out, o.InstanceType)
 		}
 	}

@@ -23,9 +23,9 @@ func (l PodLoss) Count(m *metrics.Metrics) {
 	m.Displaced.WithLabelValues(labels...).Add(float64(l.Pods))
 }
 
-// Displaced counts the pods that must leave with the claim's Node. An error counts as 0, because the number is only for
-// a metric.
-func Displaced(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeClaim, now time.Time) int {
+// DisplacedPods returns how many pods must leave with the claim's Node. After an error it returns 0, because the number
+// is only for a metric.
+func DisplacedPods(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeClaim, now time.Time) int {
 	if claim.Status.NodeName == "" {
 		return 0
 	}
@@ -35,7 +35,7 @@ func Displaced(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeC
 	}
 	n := 0
 	for _, pod := range pods {
-		if p := DrainPod(pod); p.MustLeave(now) && !p.Daemon {
+		if p := DrainPodOf(pod); p.MustLeave(now) && !p.Daemon {
 			n++
 		}
 	}

@@ -15,14 +15,14 @@ import (
 )
 
 // PodWatch handles changes of pods: it requests plans, records when pods came to nodes and left them, and measures the
-// time until pods are bound and running. Its handlers must not be called concurrently; Touched and Keep may be called
-// at any time.
+// time until pods are bound and running. Its handlers must not be called concurrently; LastPodEvent and KeepOnly may be
+// called at any time.
 type PodWatch struct {
 	Batch   *loop.Batch      // collects requests for the next plan
 	Metrics *metrics.Metrics // the metrics of this process
 
-	mu    sync.Mutex
-	event map[string]time.Time // by node name: when a pod last came to or left the node
+	mu        sync.Mutex
+	lastEvent map[string]time.Time // by node name: when a pod last came to the node or left it
 }
 
 // podInformer delivers existing pods and their changes.
@@ -30,7 +30,7 @@ type podInformer interface {
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }
 
-// Follow watches pods until ctx ends. Only the leader may call it: in other processes no loop calls Keep, and the
+// Follow watches pods until ctx ends. Only the leader may call it: in other processes no loop calls KeepOnly, and the
 // records would only grow.
 func (w *PodWatch) Follow(ctx context.Context, pods podInformer) error {
 	if _, err := pods.AddEventHandler(w.handler()); err != nil {
@@ -60,7 +60,7 @@ func (w *PodWatch) handler() toolscache.ResourceEventHandler {
 				object = gone.Obj
 			}
 			if pod, ok := object.(*corev1.Pod); ok {
-				w.touch(pod)
+				w.noteEvent(pod)
 			}
 		},
 	}
@@ -72,7 +72,7 @@ func (w *PodWatch) added(pod *corev1.Pod, isInitial bool) {
 		w.Batch.AskFor(pod.Namespace, string(pod.UID))
 	}
 	if !isInitial {
-		w.touch(pod)
+		w.noteEvent(pod)
 	}
 }
 
@@ -84,45 +84,45 @@ func (w *PodWatch) changed(old, pod *corev1.Pod) {
 	now := time.Now()
 	if old.Spec.NodeName == "" && pod.Spec.NodeName != "" {
 		w.Metrics.Bound.Observe(now.Sub(pod.CreationTimestamp.Time).Seconds())
-		w.touch(pod)
+		w.noteEvent(pod)
 	}
 	if old.Status.Phase == corev1.PodPending && pod.Status.Phase == corev1.PodRunning {
 		w.Metrics.Startup.Observe(now.Sub(pod.CreationTimestamp.Time).Seconds())
 	}
 	if !isFinished(old) && isFinished(pod) || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
-		w.touch(pod)
+		w.noteEvent(pod)
 	}
 }
 
-// touch records that a pod came to its node or left it. DaemonSet pods and static pods are ignored, because they come
+// noteEvent records that a pod came to its node or left it. It ignores DaemonSet pods and static pods, because they come
 // and go with their node.
-func (w *PodWatch) touch(pod *corev1.Pod) {
+func (w *PodWatch) noteEvent(pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
 	if pod.Spec.NodeName == "" || owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node") {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.event == nil {
-		w.event = map[string]time.Time{}
+	if w.lastEvent == nil {
+		w.lastEvent = map[string]time.Time{}
 	}
-	w.event[pod.Spec.NodeName] = time.Now()
+	w.lastEvent[pod.Spec.NodeName] = time.Now()
 }
 
-// Touched returns when a pod last came to the node or left it; zero if this process has seen none.
-func (w *PodWatch) Touched(node string) time.Time {
+// LastPodEvent returns when a pod last came to the node or left it; zero if this process has not seen that.
+func (w *PodWatch) LastPodEvent(node string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.event[node]
+	return w.lastEvent[node]
 }
 
-// Keep drops the records of all nodes that are not in nodes.
-func (w *PodWatch) Keep(nodes map[string]bool) {
+// KeepOnly drops the records of all nodes that are not in nodes.
+func (w *PodWatch) KeepOnly(nodes map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name := range w.event {
+	for name := range w.lastEvent {
 		if !nodes[name] {
-			delete(w.event, name)
+			delete(w.lastEvent, name)
 		}
 	}
 }

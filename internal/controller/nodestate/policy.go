@@ -64,7 +64,7 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 			})
 		}
 	}
-	wrong := func(part, text string) {
+	invalid := func(part, text string) {
 		out.Unreadable = text
 		reasons := out.Reasons
 		if len(reasons) == 0 {
@@ -73,20 +73,20 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 		problems = append(problems, disruption.Problem{Field: field + part, Text: text + "; the budget allows no disruption", Reasons: reasons})
 	}
 	if _, _, err := disruption.ParseNodes(b.Nodes); err != nil {
-		wrong(".nodes", err.Error())
+		invalid(".nodes", err.Error())
 	}
 	switch {
 	case b.Schedule == nil && b.Duration == nil:
 	case b.Schedule == nil:
-		wrong(".duration", "a duration needs a schedule")
+		invalid(".duration", "a duration needs a schedule")
 	case b.Duration == nil:
-		wrong(".schedule", "a schedule needs a duration")
+		invalid(".schedule", "a schedule needs a duration")
 	case b.Duration.Duration <= 0:
-		wrong(".duration", b.Duration.Duration.String()+" is not above 0")
+		invalid(".duration", b.Duration.Duration.String()+" is not above 0")
 	default:
 		parsed, err := cron.Parse(*b.Schedule)
 		if err != nil {
-			wrong(".schedule", err.Error())
+			invalid(".schedule", err.Error())
 			break
 		}
 		out.Schedule, out.Open, out.Line = &parsed, b.Duration.Duration, *b.Schedule
@@ -103,7 +103,8 @@ func voluntaryReasons() []disruption.Reason {
 // would expire before they join, and be replaced without end.
 const MinExpireAfter = 5 * time.Minute
 
-// lifetimeProblems returns the problems of an expireAfter that is too short: for p.LeastLife, or for instances to join.
+// lifetimeProblems returns the problems of an expireAfter that is shorter than p.LeastLife, or than the time that
+// instances need to join.
 func lifetimeProblems(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
 	expires := after.Duration
 	if expires != nil && p.LeastLife > *expires {
@@ -121,8 +122,7 @@ func lifetimeProblems(after karpv1.NillableDuration, p disruption.Policy) (out [
 	return out
 }
 
-// contradictions returns the problems of settings that cannot be met together, and of an expireAfter that is shorter
-// than the time that instances need to join.
+// contradictions returns the problems of settings that cannot be met together, and of an expireAfter that is too short.
 func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
 	out := lifetimeProblems(pool.Spec.Template.Spec.ExpireAfter, p)
 	wave, waveShare, err := disruption.ParseNodes(p.Wave)
@@ -130,8 +130,8 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 		if b.Unreadable != "" || b.Schedule != nil || len(b.Reasons) > 0 && !slices.Contains(b.Reasons, disruption.Drifted) {
 			continue
 		}
-		most, isShare, badNodes := disruption.ParseNodes(b.Nodes)
-		if badNodes != nil || most == 0 { // 0 blocks all disruption, whatever the other settings are
+		most, isShare, nodesErr := disruption.ParseNodes(b.Nodes)
+		if nodesErr != nil || most == 0 { // 0 blocks all disruption, whatever the other settings are
 			continue
 		}
 		problem := disruption.Problem{Reasons: []disruption.Reason{disruption.Drifted}}
@@ -174,30 +174,30 @@ func PolicyProblem(p disruption.Policy) string {
 	var texts []string
 	for _, problem := range p.Problems {
 		text := problem.String()
-		if held := heldReasons(problem.Reasons); held != "" {
-			text += " (until it is fixed, " + held + ")"
+		if blocked := blockedText(problem.Reasons); blocked != "" {
+			text += " (until it is fixed, " + blocked + ")"
 		}
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, "; ")
 }
 
-// heldReasons returns which disruption is blocked, as part of a message; empty if none is blocked.
-func heldReasons(reasons []disruption.Reason) string {
-	var what []string
+// blockedText returns which disruption is blocked, as part of a message; empty if none is blocked.
+func blockedText(reasons []disruption.Reason) string {
+	var kinds []string
 	for _, r := range reasons {
 		switch r {
 		case disruption.Drifted:
-			what = append(what, "drifted")
+			kinds = append(kinds, "drifted")
 		case disruption.Empty:
-			what = append(what, "empty")
+			kinds = append(kinds, "empty")
 		case disruption.Underutilized:
-			what = append(what, "underutilized")
+			kinds = append(kinds, "underutilized")
 		case disruption.Expired:
 		}
 	}
-	if len(what) == 0 {
+	if len(kinds) == 0 {
 		return ""
 	}
-	return "no " + strings.Join(what, " or ") + " node is disrupted"
+	return "no " + strings.Join(kinds, " or ") + " node is disrupted"
 }

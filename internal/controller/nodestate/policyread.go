@@ -18,68 +18,68 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// policyNote describes an annotation of a NodePool.
-type policyNote struct {
-	read func(value string, p *disruption.Policy) error // parses the value into the policy
-	held []disruption.Reason                            // the disruption that an invalid value blocks
+// policyAnnotation describes an annotation of a NodePool that sets a part of its disruption policy.
+type policyAnnotation struct {
+	read   func(value string, p *disruption.Policy) error // parses the value into the policy
+	blocks []disruption.Reason                            // the disruption that an invalid value blocks
 }
 
-// policyNotes returns the known policy annotations by key, without karpv1.AnnotationPaused.
-func policyNotes() map[string]policyNote {
-	money, drift := []disruption.Reason{disruption.Underutilized}, []disruption.Reason{disruption.Drifted}
+// policyAnnotations returns the known policy annotations by key, without karpv1.AnnotationPaused.
+func policyAnnotations() map[string]policyAnnotation {
+	saving, drifted := []disruption.Reason{disruption.Underutilized}, []disruption.Reason{disruption.Drifted}
 	both := []disruption.Reason{disruption.Drifted, disruption.Underutilized}
-	return map[string]policyNote{
-		karpv1.AnnotationMinimumSaving:   {readSaving, money},
+	return map[string]policyAnnotation{
+		karpv1.AnnotationMinimumSaving:   {readSaving, saving},
 		karpv1.AnnotationMinimumLifetime: {readLifetime, both},
 		karpv1.AnnotationMaximumMoves: {func(v string, p *disruption.Policy) (err error) {
 			p.MovesPerHour, err = readCount(v)
 			return err
 		}, both},
-		karpv1.AnnotationDrift:       {readDrift, drift},
-		karpv1.AnnotationDriftIgnore: {readIgnored, drift},
+		karpv1.AnnotationDrift:       {readDrift, drifted},
+		karpv1.AnnotationDriftIgnore: {readIgnored, drifted},
 		karpv1.AnnotationDriftCanary: {func(v string, p *disruption.Policy) (err error) {
 			p.Canary, err = readCount(v)
 			return err
-		}, drift},
-		karpv1.AnnotationDriftWave: {readWave, drift},
+		}, drifted},
+		karpv1.AnnotationDriftWave: {readWave, drifted},
 	}
 }
 
 // readAnnotations adds the settings in a pool's annotations to its policy.
 func readAnnotations(annotations map[string]string, now time.Time, p *disruption.Policy) {
 	readPause(annotations, now, p)
-	known := policyNotes()
+	known := policyAnnotations()
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if !strings.HasPrefix(key, "joiner.sh/") || slices.Contains(notOfPolicy(), key) {
+		if !strings.HasPrefix(key, "joiner.sh/") || slices.Contains(otherAnnotations(), key) {
 			continue
 		}
-		note, ok := known[key]
+		annotation, ok := known[key]
 		if !ok {
-			p.Problems = append(p.Problems, misspelt(key, known))
+			p.Problems = append(p.Problems, unknownAnnotation(key, known))
 			continue
 		}
-		if err := note.read(strings.TrimSpace(annotations[key]), p); err != nil {
-			p.Problems = append(p.Problems, disruption.Problem{Field: key, Text: err.Error(), Reasons: note.held})
+		if err := annotation.read(strings.TrimSpace(annotations[key]), p); err != nil {
+			p.Problems = append(p.Problems, disruption.Problem{Field: key, Text: err.Error(), Reasons: annotation.blocks})
 		}
 	}
 }
 
-// notOfPolicy returns the joiner.sh annotations of NodePools that are not policy settings, or that are parsed by other
+// otherAnnotations returns the joiner.sh annotations of NodePools that are not policy settings, or that are parsed by other
 // code.
-func notOfPolicy() []string {
+func otherAnnotations() []string {
 	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, AnnotationDriftAllow, AnnotationDriftState, kubeclient.AnnotationFailed}
 }
 
-// misspelt returns the problem of an unknown annotation. If its key resembles a known one, it blocks the same
-// disruption as an invalid value of the known annotation.
-func misspelt(key string, known map[string]policyNote) disruption.Problem {
-	near := suggest.Nearest(key, karpv1.PolicyAnnotations())
+// unknownAnnotation returns the problem of an annotation with an unknown key. If the key resembles a known one, the
+// problem blocks the same disruption as an invalid value of the known annotation.
+func unknownAnnotation(key string, known map[string]policyAnnotation) disruption.Problem {
+	nearest := suggest.Nearest(key, karpv1.PolicyAnnotations())
 	out := disruption.Problem{
 		Field:   key,
 		Text:    "there is no such annotation" + suggest.Hint(key, karpv1.PolicyAnnotations()),
-		Reasons: known[near].held,
+		Reasons: known[nearest].blocks,
 	}
-	if near == karpv1.AnnotationPaused {
+	if nearest == karpv1.AnnotationPaused {
 		out.Reasons = voluntaryReasons()
 	}
 	return out
@@ -101,7 +101,7 @@ func readPause(annotations map[string]string, now time.Time, p *disruption.Polic
 	}
 }
 
-// readSaving parses the least saving of a move: dollars per hour ("$0.05"), or a share of the price ("10%").
+// readSaving parses the minimum saving of a move: dollars per hour ("$0.05"), or a share of the price ("10%").
 func readSaving(value string, p *disruption.Policy) error {
 	if digits, ok := strings.CutSuffix(value, "%"); ok {
 		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)

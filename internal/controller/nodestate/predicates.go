@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// NodeMatters passes the changes of a Node that can affect its claim. It drops heartbeats.
+// NodeMatters passes the changes of a Node that can affect its claim. It rejects updates that only report a heartbeat.
 func NodeMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok1 := e.ObjectOld.(*corev1.Node)
@@ -21,7 +21,7 @@ func NodeMatters() predicate.Predicate {
 		if !ok1 || !ok2 {
 			return true
 		}
-		return IsReady(old) != IsReady(node) || ailmentOf(old) != ailmentOf(node) || old.Spec.ProviderID != node.Spec.ProviderID ||
+		return IsReady(old) != IsReady(node) || unhealthyCondition(old) != unhealthyCondition(node) || old.Spec.ProviderID != node.Spec.ProviderID ||
 			(old.DeletionTimestamp == nil) != (node.DeletionTimestamp == nil) ||
 			old.Labels[karpv1.LabelExcludeFromLoadBalancers] != node.Labels[karpv1.LabelExcludeFromLoadBalancers] ||
 			!reflect.DeepEqual(old.Spec.Taints, node.Spec.Taints) || !reflect.DeepEqual(old.Finalizers, node.Finalizers) ||
@@ -32,11 +32,11 @@ func NodeMatters() predicate.Predicate {
 
 // OnlyDeletes passes deletions only.
 func OnlyDeletes() predicate.Predicate {
-	no := func() bool { return false }
+	reject := func() bool { return false }
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return no() },
-		UpdateFunc:  func(event.UpdateEvent) bool { return no() },
-		GenericFunc: func(event.GenericEvent) bool { return no() },
+		CreateFunc:  func(event.CreateEvent) bool { return reject() },
+		UpdateFunc:  func(event.UpdateEvent) bool { return reject() },
+		GenericFunc: func(event.GenericEvent) bool { return reject() },
 	}
 }
 

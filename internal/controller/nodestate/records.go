@@ -27,27 +27,27 @@ type Records struct {
 
 // ReadRecords returns the records at now. paused is the global pause; it applies to each pool.
 func ReadRecords(o snapshot.Objects, watch *PodWatch, paused loop.PauseState, now time.Time) Records {
-	b := Records{
+	r := Records{
 		Policies: PoliciesOf(o, paused, now), Claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
-		ready: map[string]bool{}, keep: KeptOf(o), Nodes: map[string]bool{}, costs: map[string]float64{},
+		ready: map[string]bool{}, keep: KeptNodes(o), Nodes: map[string]bool{}, costs: map[string]float64{},
 		holds: o.Holds(now),
 	}
 	for _, claim := range o.Claims {
 		if !IsServed(claim.Spec.NodeClassRef) {
 			continue // another controller serves the claim
 		}
-		b.Claims[claim.Name] = claim
-		b.quiet[claim.Name] = QuietSince(claim, watch.Touched(claim.Status.NodeName))
+		r.Claims[claim.Name] = claim
+		r.quiet[claim.Name] = QuietSince(claim, watch.LastPodEvent(claim.Status.NodeName))
 	}
 	for _, node := range o.Nodes {
-		b.Nodes[node.Name], b.ready[node.Name] = true, IsReady(node)
+		r.Nodes[node.Name], r.ready[node.Name] = true, IsReady(node)
 	}
 	for _, pod := range o.Pods {
 		if pod.Spec.NodeName != "" {
-			b.costs[pod.Spec.NodeName] += snapshot.EvictionCost(pod)
+			r.costs[pod.Spec.NodeName] += snapshot.EvictionCost(pod)
 		}
 	}
-	return b
+	return r
 }
 
 // PoliciesOf returns the disruption policies of the served pools by name, with the global pause applied to each.
@@ -55,14 +55,14 @@ func PoliciesOf(o snapshot.Objects, paused loop.PauseState, now time.Time) map[s
 	out := map[string]disruption.Policy{}
 	for _, pool := range o.Pools {
 		if IsServed(pool.Spec.Template.Spec.NodeClassRef) && pool.DeletionTimestamp == nil {
-			out[pool.Name] = paused.Over(PolicyOf(pool, now))
+			out[pool.Name] = paused.ApplyTo(PolicyOf(pool, now))
 		}
 	}
 	return out
 }
 
-// KeptOf returns by Node name the annotation that forbids the disruption of the Node.
-func KeptOf(o snapshot.Objects) map[string]string {
+// KeptNodes returns, by Node name, the annotation that forbids the disruption of the Node.
+func KeptNodes(o snapshot.Objects) map[string]string {
 	out := map[string]string{}
 	for _, claim := range o.Claims {
 		if IsServed(claim.Spec.NodeClassRef) && claim.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" && claim.Status.NodeName != "" {
@@ -77,18 +77,18 @@ func KeptOf(o snapshot.Objects) map[string]string {
 	return out
 }
 
-// Records returns the facts that disruption needs for each node in the snapshot that has a NodeClaim, by node name.
-func (b Records) Records(s cluster.Snapshot) map[string]disruption.Record {
+// ForNodes returns, by node name, the facts that disruption needs about each node in the snapshot that has a NodeClaim.
+func (r Records) ForNodes(s cluster.Snapshot) map[string]disruption.Record {
 	out := map[string]disruption.Record{}
 	for _, n := range s.Nodes {
-		if b.Claims[n.Claim] == nil {
+		if r.Claims[n.Claim] == nil {
 			continue
 		}
 		record := disruption.Record{
-			Quiet: b.quiet[n.Claim], Ready: b.ready[n.Name], Keep: b.keep[n.Name], Cost: b.costs[n.Name],
-			Bounded: b.Claims[n.Claim].Spec.TerminationGracePeriod != nil,
+			Quiet: r.quiet[n.Claim], Ready: r.ready[n.Name], Keep: r.keep[n.Name], Cost: r.costs[n.Name],
+			Bounded: r.Claims[n.Claim].Spec.TerminationGracePeriod != nil,
 		}
-		if hold, ok := b.holds[n.Name]; ok {
+		if hold, ok := r.holds[n.Name]; ok {
 			record.Blocked, record.BlockedUntil = hold.String(), hold.Until
 		}
 		out[n.Name] = record
@@ -97,11 +97,12 @@ func (b Records) Records(s cluster.Snapshot) map[string]disruption.Record {
 }
 
 // QuietSince returns since when no pod has come to the claim's node or left it. It is the latest of three times: the
-// claim's lastPodEventTime, touched, and the initialization of the node.
-func QuietSince(claim *karpv1.NodeClaim, touched time.Time) time.Time {
+// claim's lastPodEventTime, lastPodEvent, and the initialization of the node. lastPodEvent is the result of
+// PodWatch.LastPodEvent.
+func QuietSince(claim *karpv1.NodeClaim, lastPodEvent time.Time) time.Time {
 	since := claim.Status.LastPodEventTime.Time
-	if touched.After(since) {
-		since = touched
+	if lastPodEvent.After(since) {
+		since = lastPodEvent
 	}
 	if initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized); ok && initialized.LastTransitionTime.Time.After(since) {
 		since = initialized.LastTransitionTime.Time

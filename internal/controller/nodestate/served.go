@@ -46,7 +46,7 @@ const (
 	AnnotationDriftState = "joiner.sh/drift-state"
 )
 
-// NodesOf returns the Node that the claim was registered with; none before the registration.
+// NodesOf returns the Node that the claim was registered with. The result is empty before the registration.
 func NodesOf(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeClaim) ([]*corev1.Node, error) {
 	nodes, err := cluster.NodesOf(ctx, claim.Status.ProviderID)
 	if err != nil {
@@ -81,11 +81,13 @@ func SymptomsOf(node *corev1.Node) []lifecycle.Symptom {
 	return out
 }
 
-// ailmentOf returns the condition by which node auto repair counts the Node as unhealthy; empty if it is healthy.
-func ailmentOf(node *corev1.Node) string { return lifecycle.Diagnose(SymptomsOf(node)).Condition }
+// unhealthyCondition returns the condition by which node auto repair counts the Node as unhealthy; empty if it is healthy.
+func unhealthyCondition(node *corev1.Node) string {
+	return lifecycle.Diagnose(SymptomsOf(node)).Condition
+}
 
-// ClaimSeen converts a NodeClaim to the input type of package lifecycle.
-func ClaimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
+// LifecycleClaimOf converts a NodeClaim to the input type of package lifecycle.
+func LifecycleClaimOf(claim *karpv1.NodeClaim) lifecycle.Claim {
 	conditions := claim.StatusConditions()
 	out := lifecycle.Claim{
 		Exists:      true,
@@ -107,7 +109,7 @@ func ClaimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 	}
 	out.Deadline = DeadlineOf(claim)
 	if since := ReplacingSince(claim); !since.IsZero() {
-		out.Replacement = lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}
+		out.Replacement = lifecycle.Replacement{State: lifecycle.ReplacementRequested, Since: since}
 	}
 	return out
 }
@@ -125,9 +127,9 @@ func Readiness(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// IsKept reports whether this controller keeps the pool at a number of replicas: the pool is static, served, and not
-// being deleted.
-func IsKept(pool *karpv1.NodePool) bool {
+// MaintainsReplicas reports whether this controller keeps the number of the pool's nodes at spec.replicas: the pool is
+// static, served, and not being deleted.
+func MaintainsReplicas(pool *karpv1.NodePool) bool {
 	return pool.Spec.Replicas != nil && pool.DeletionTimestamp == nil && IsServed(pool.Spec.Template.Spec.NodeClassRef)
 }
 
@@ -141,8 +143,8 @@ func NodeLimit(pool *karpv1.NodePool) *int {
 	return &n
 }
 
-// ReadyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the provider ID, only the Node that the claim
-// was registered with is considered.
+// ReadyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the provider ID of a Node, the Node counts only if
+// it is the Node that the claim was registered with.
 func ReadyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// Node returns the input of the user data for the claim's instance. pods is the pod limit of the node.
-func (o *RequestBuilder) Node(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, capacityType string,
+// UserDataInput returns the input of the user data for the claim's instance. pods is the pod limit of the node.
+func (o *RequestBuilder) UserDataInput(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, capacityType string,
 	pods int64) bootstrap.Node {
 	n := conversion.BootOf(claim, class, capacityType, pods)
 	n.Cluster, n.ImageName = o.Cluster, image.Name
@@ -30,7 +30,7 @@ func Blueprint(class *awsv1.EC2NodeClass, image, capacityType string, userData [
 		Disks: disks(spec), Metadata: metadata(spec.MetadataOptions), PublicIP: spec.AssociatePublicIPAddress, IPv6: ipv6,
 	}
 	// If the class selects capacity reservations, only launches that target a reservation may use it. Without this
-	// setting, EC2 also uses open reservations by default.
+	// setting, EC2 also uses open reservations for other launches.
 	b.Unreserved = len(spec.CapacityReservationSelectorTerms) > 0
 	for _, g := range class.Status.SecurityGroups {
 		b.SecurityGroups = append(b.SecurityGroups, g.ID)
@@ -122,10 +122,10 @@ func ReasonOf(err error) string {
 	return ReasonUserDataInvalid
 }
 
-// set sets the target if from is not nil.
-func set(to *string, from *string) {
-	if from != nil {
-		*to = *from
+// set copies the text of source to target, unless source is nil.
+func set(target, source *string) {
+	if source != nil {
+		*target = *source
 	}
 }
 
@@ -154,9 +154,9 @@ func (o *RequestBuilder) JudgeUserData(class *awsv1.EC2NodeClass, images []ami.I
 		}
 		set(&in.Own, class.Spec.UserData)
 		const pods = 110 // kubelet's default; the real limit depends on the instance type
-		data, err := bootstrap.UserData(o.Node(claim, class, image, karpv1.CapacityTypeOnDemand, pods))
+		data, err := bootstrap.UserData(o.UserDataInput(claim, class, image, karpv1.CapacityTypeOnDemand, pods))
 		if err != nil {
-			p.Broken = unwritable(in, err)
+			p.Broken = renderProblem(in, err)
 			return p, p.Broken
 		}
 		if in.Family != catalog.Custom {
@@ -166,9 +166,9 @@ func (o *RequestBuilder) JudgeUserData(class *awsv1.EC2NodeClass, images []ami.I
 			p.add(reading.Read(in).Problems)
 		}
 	}
-	for _, one := range p.problems {
-		if one.IsFatal() && p.Mode == awsv1.PreflightEnforce {
-			return p, Problem{ReasonUserDataInvalid, Sentences(p.fatal())}
+	for _, problem := range p.problems {
+		if problem.IsFatal() && p.Mode == awsv1.PreflightEnforce {
+			return p, Problem{ReasonUserDataInvalid, ProblemsText(p.fatal())}
 		}
 	}
 	return p, Problem{}

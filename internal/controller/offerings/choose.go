@@ -16,13 +16,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// LaunchCandidate has the requirements of a NodeClaim, and the limits of its launch.
+// LaunchCandidate is what a launch for a NodeClaim requires of an offering.
 type LaunchCandidate struct {
 	Accepted requirements.Requirements // requirements of the claim
 	requests resources.Amounts         // resources that the node must have
 	variety  bool                      // name many types rather than many zones of the cheapest type
 	Subnets  map[string]vpc.Subnet     // by zone; a zone without a subnet is not used
-	Bought   bool                      // exclude capacity reservations
+	// ExcludeReserved excludes the offerings of capacity reservations.
+	ExcludeReserved bool
 }
 
 // Pick is one offering that a launch requests.
@@ -36,14 +37,14 @@ type Pick struct {
 // too, spot offerings above the cheapest on-demand price are dropped, unless variety is set.
 func Choose(types []catalog.Type, w LaunchCandidate) (string, []Pick) {
 	var reserved, spot, onDemand []Pick
-	for _, t := range w.named(types) {
-		if !w.fits(t) || !w.takes(t.Labels) {
+	for _, t := range w.namedTypes(types) {
+		if !w.fits(t) || !w.acceptsLabels(t.Labels) {
 			continue
 		}
 		for _, o := range t.Offerings {
 			switch {
-			case !o.Available || !w.takesOffering(o):
-			case o.CapacityType == catalog.Reserved && !w.Bought:
+			case !o.Available || !w.acceptsOffering(o):
+			case o.CapacityType == catalog.Reserved && !w.ExcludeReserved:
 				reserved = append(reserved, Pick{t, o})
 			case o.CapacityType == catalog.Spot:
 				spot = append(spot, Pick{t, o})
@@ -53,7 +54,7 @@ func Choose(types []catalog.Type, w LaunchCandidate) (string, []Pick) {
 		}
 	}
 	if len(reserved) > 0 {
-		return catalog.Reserved, w.cut(alikeReserved(reserved))
+		return catalog.Reserved, w.limit(combinableReserved(reserved))
 	}
 	slices.SortFunc(spot, comparePicks)
 	slices.SortFunc(onDemand, comparePicks)
@@ -62,16 +63,16 @@ func Choose(types []catalog.Type, w LaunchCandidate) (string, []Pick) {
 		spot = slices.DeleteFunc(spot, func(p Pick) bool { return p.Offering.Price > ceiling })
 	}
 	if len(spot) > 0 {
-		return catalog.Spot, w.cut(spot)
+		return catalog.Spot, w.limit(spot)
 	}
-	return catalog.OnDemand, w.cut(onDemand)
+	return catalog.OnDemand, w.limit(onDemand)
 }
 
-// alikeReserved returns the reserved picks that one launch can name. EC2 needs a different call for each kind of
+// combinableReserved returns the reserved picks that one launch can name. EC2 needs a different call for each kind of
 // capacity reservation, and accepts only one capacity block per call. Its answer does not show which of two
 // reservations for the same type and zone was used. Therefore only the kind of the cheapest pick is kept, and for each
 // type and zone only the reservation with the most free instances.
-func alikeReserved(picks []Pick) []Pick {
+func combinableReserved(picks []Pick) []Pick {
 	slices.SortFunc(picks, comparePicks)
 	first := picks[0].Offering.Reservation
 	best := map[[2]string]int{} // by type and zone: the index in out
@@ -95,9 +96,9 @@ func alikeReserved(picks []Pick) []Pick {
 	return out
 }
 
-// named returns the types that the claim names, or all types if it names none. Claims of our own plans always name
+// namedTypes returns the types that the claim names, or all types if it names none. Claims of our own plans always name
 // types. Checking a few dozen types instead of a thousand saves most of the controller's time for a launch.
-func (w LaunchCandidate) named(types []catalog.Type) []catalog.Type {
+func (w LaunchCandidate) namedTypes(types []catalog.Type) []catalog.Type {
 	names, ok := w.Accepted[catalog.LabelInstanceType]
 	if !ok || names.Complement {
 		return types
@@ -120,9 +121,9 @@ func comparePicks(a, b Pick) int {
 // fits reports whether the type has enough resources.
 func (w LaunchCandidate) fits(t catalog.Type) bool { return w.requests.Fits(t.Allocatable) }
 
-// takes reports whether the labels of a type satisfy the requirements. A label that neither types nor offerings define
-// is ignored, because it comes from the pool and the claim already has it.
-func (w LaunchCandidate) takes(labels requirements.Labels) bool {
+// acceptsLabels reports whether the labels of a type satisfy the requirements. A label that neither types nor offerings
+// define is ignored, because it comes from the pool and the claim already has it.
+func (w LaunchCandidate) acceptsLabels(labels requirements.Labels) bool {
 	for key, accepted := range w.Accepted {
 		value, isSet := labels[key]
 		switch {
@@ -135,8 +136,8 @@ func (w LaunchCandidate) takes(labels requirements.Labels) bool {
 	return true
 }
 
-// takesOffering reports whether an offering satisfies the requirements and its zone has a subnet.
-func (w LaunchCandidate) takesOffering(o catalog.Offering) bool {
+// acceptsOffering reports whether an offering satisfies the requirements and its zone has a subnet.
+func (w LaunchCandidate) acceptsOffering(o catalog.Offering) bool {
 	if _, ok := w.Subnets[o.Zone]; !ok {
 		return false
 	}
@@ -147,11 +148,11 @@ func (w LaunchCandidate) takesOffering(o catalog.Offering) bool {
 			return false
 		}
 	}
-	return w.takesReservation(o)
+	return w.acceptsReservation(o)
 }
 
-// takesReservation reports whether the requirements accept the offering's capacity reservation, or the lack of one.
-func (w LaunchCandidate) takesReservation(o catalog.Offering) bool {
+// acceptsReservation reports whether the requirements accept the offering's capacity reservation, or the lack of one.
+func (w LaunchCandidate) acceptsReservation(o catalog.Offering) bool {
 	var labels requirements.Labels
 	for _, key := range ReservationKeys() {
 		accepted, ok := w.Accepted[key]
@@ -186,9 +187,9 @@ func isOfType(key string) bool {
 	return strings.HasPrefix(key, awsv1.Group+"/") && key != awsv1.LabelNodeClass
 }
 
-// cut returns the picks that one launch may name, at most ec2.MaxChoices. With variety, the cheapest offering of each
+// limit returns the picks that one launch may name, at most ec2.MaxChoices. With variety, the cheapest offering of each
 // type comes first.
-func (w LaunchCandidate) cut(picks []Pick) []Pick {
+func (w LaunchCandidate) limit(picks []Pick) []Pick {
 	if len(picks) <= ec2.MaxChoices {
 		return picks
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// market makes types from lines: "a cpu=2 arch=amd64 gpu: x/od=10 y/spot=4!" where "!" is an offering that EC2 is short of.
-func market(lines ...string) []catalog.Type {
+// offered makes types from lines: "a cpu=2 arch=amd64 gpu: x/od=10 y/spot=4!" where "!" is an offering that EC2 is
+// short of.
+func offered(lines ...string) []catalog.Type {
 	var out []catalog.Type
 	for _, line := range lines {
 		head, tail, _ := strings.Cut(line, ": ")
@@ -36,9 +37,9 @@ func market(lines ...string) []catalog.Type {
 		}
 		for _, w := range strings.Fields(tail) {
 			place, price, _ := strings.Cut(w, "=")
-			zone, way, _ := strings.Cut(place, "/")
+			zone, capacityType, _ := strings.Cut(place, "/")
 			o := catalog.Offering{Zone: zone, CapacityType: catalog.OnDemand, Available: !strings.HasSuffix(price, "!")}
-			if way == "spot" {
+			if capacityType == "spot" {
 				o.CapacityType = catalog.Spot
 			}
 			fmt.Sscan(strings.TrimSuffix(price, "!"), &o.Price)
@@ -61,7 +62,7 @@ func TestChoose(t *testing.T) {
 	is := func(key string, values ...string) requirements.Requirement {
 		return requirements.Requirement{Key: key, Operator: requirements.In, Values: values}
 	}
-	types := market("a: x/od=10 y/od=10 x/spot=4 y/spot=12", "b arch=arm64: x/od=8 x/spot=9", "c cpu=8 gpu: x/od=50 y/od=50!")
+	types := offered("a: x/od=10 y/od=10 x/spot=4 y/spot=12", "b arch=arm64: x/od=8 x/spot=9", "c cpu=8 gpu: x/od=50 y/od=50!")
 	for name, c := range map[string]struct {
 		accepted requirements.Requirements
 		cpu      int64
@@ -79,11 +80,11 @@ func TestChoose(t *testing.T) {
 			accepted: needs(is(catalog.LabelZone, "y"), is(catalog.LabelCapacityType, catalog.OnDemand)), want: "on-demand: a/y=10",
 		},
 		"a zone without a subnet": {accepted: needs(is(catalog.LabelZone, "z")), want: "on-demand:"},
-		"named types, one of which is not sold": {
+		"named types, one of which EC2 does not offer": {
 			accepted: needs(is(catalog.LabelInstanceType, "b", "zz"), is(catalog.LabelCapacityType, catalog.OnDemand)), want: "on-demand: b/x=8",
 		},
-		"architecture":       {accepted: needs(is(catalog.LabelArch, "arm64")), want: "on-demand: b/x=8"},
-		"too small for many": {cpu: 4000, want: "on-demand: c/x=50"},
+		"architecture":                     {accepted: needs(is(catalog.LabelArch, "arm64")), want: "on-demand: b/x=8"},
+		"requests that only one type fits": {cpu: 4000, want: "on-demand: c/x=50"},
 		"a label that only some types have": {
 			accepted: needs(requirements.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: requirements.Exists}), want: "on-demand: c/x=50",
 		},
@@ -92,15 +93,15 @@ func TestChoose(t *testing.T) {
 				is(catalog.LabelCapacityType, catalog.OnDemand)),
 			want: "on-demand: b/x=8 a/x=10 a/y=10",
 		},
-		"a label of the pool's": {accepted: needs(is("team", "a")), want: "spot: a/x=4"},
+		"a label that the pool sets": {accepted: needs(is("team", "a")), want: "spot: a/x=4"},
 		"variety": {
 			variety: true, want: "spot: a/x=4 b/x=9 a/y=12",
 		},
 	} {
 		subnets := map[string]vpc.Subnet{"x": {ID: "s-x"}, "y": {ID: "s-y"}}
-		way, picks := Choose(types, LaunchCandidate{Accepted: c.accepted, requests: resources.Amounts{CPU: c.cpu},
+		capacityType, picks := Choose(types, LaunchCandidate{Accepted: c.accepted, requests: resources.Amounts{CPU: c.cpu},
 			variety: c.variety, Subnets: subnets})
-		got := way + ":"
+		got := capacityType + ":"
 		for _, p := range picks {
 			got += fmt.Sprintf(" %s/%s=%d", p.Kind.Name, p.Offering.Zone, p.Offering.Price)
 		}
@@ -117,11 +118,11 @@ func TestChooseNamesNoMoreThanEC2Takes(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("t%02d: x/od=%d y/od=%d", i, 10+i, 10+i))
 	}
 	subnets := map[string]vpc.Subnet{"x": {}, "y": {}}
-	_, picks := Choose(market(lines...), LaunchCandidate{Subnets: subnets})
+	_, picks := Choose(offered(lines...), LaunchCandidate{Subnets: subnets})
 	if len(picks) != ec2.MaxChoices || picks[len(picks)-1].Kind.Name != "t29" {
 		t.Errorf("%d picks, the last is %s", len(picks), picks[len(picks)-1].Kind.Name)
 	}
-	_, picks = Choose(market(lines...), LaunchCandidate{Subnets: subnets, variety: true})
+	_, picks = Choose(offered(lines...), LaunchCandidate{Subnets: subnets, variety: true})
 	kinds := map[string]bool{}
 	for _, p := range picks {
 		kinds[p.Kind.Name] = true
@@ -138,7 +139,7 @@ func TestIsOfType(t *testing.T) {
 		corev1.LabelTopologyZone: false, corev1.LabelArchStable: true, "karpenter.k8s.aws/instance-gpu-count": true,
 	} {
 		if got := isOfType(key); got != want {
-			t.Errorf("%s: %t", key, got)
+			t.Errorf("isOfType(%s) is %t", key, got)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // dedicatedTypes are the instance types of one pool on dedicated hardware.
 type dedicatedTypes struct {
-	from *catalog.Type  // first element of the list from which they were derived; it identifies that list
+	from *catalog.Type  // first element of the original list; it identifies that list
 	list []catalog.Type // the derived types
 }
 
@@ -25,7 +25,7 @@ func (m *Catalogs) dedicate(class string, c catalog.Catalog) (catalog.Catalog, e
 	if err := m.Cache.List(context.Background(), &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return c, fmt.Errorf("list nodepools: %w", err)
 	}
-	own := maps.Clone(c.Pools)
+	byPool := maps.Clone(c.Pools)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range pools.Items {
@@ -38,16 +38,16 @@ func (m *Catalogs) dedicate(class string, c catalog.Catalog) (catalog.Catalog, e
 		if required, ok := poolRequirements(pool); !ok || !catalog.WantsDedicated(required) {
 			continue
 		}
-		if own == nil {
-			own = map[string][]catalog.Type{}
+		if byPool == nil {
+			byPool = map[string][]catalog.Type{}
 		}
-		own[pool.Name] = m.dedicated(class+"/"+pool.Name, types)
+		byPool[pool.Name] = m.dedicated(class+"/"+pool.Name, types)
 	}
-	c.Pools = own
+	c.Pools = byPool
 	return c, nil
 }
 
-// dedicated returns the types on dedicated hardware. It derives them only when the types have changed, because that
+// dedicated returns the types on dedicated hardware. It derives them only when the types have changed, because deriving
 // takes as long as a plan. The caller must hold the lock.
 func (m *Catalogs) dedicated(key string, types []catalog.Type) []catalog.Type {
 	if known, ok := m.dedicatedOf[key]; ok && known.from == &types[0] {

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// efaOf returns the number of EFA interfaces for an instance of the type. If the claim's pods request any, it is the
-// maximum of the type. It is 0 if the class lists network interfaces, which are then used instead.
+// efaOf returns the number of EFA interfaces for an instance of the type: the maximum of the type if the claim's pods
+// request any, else 0. It is also 0 if the class lists network interfaces, which are then used instead.
 func efaOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, t catalog.Type) int64 {
 	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; !asked || len(class.Spec.NetworkInterfaces) > 0 {
 		return 0

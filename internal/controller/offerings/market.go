@@ -38,7 +38,7 @@ type priceBook interface {
 }
 
 // Catalogs builds the catalog of offerings of each EC2NodeClass. The catalog of a class is cached, and rebuilt only
-// when one of its inputs changes. Unavailable offerings are marked in each call.
+// when one of its inputs changes. Market and Catalog mark the offerings that are unavailable at the time of the call.
 type Catalogs struct {
 	Region    string           // AWS region
 	EC2       regionMarket     // reads instance types and their zones
@@ -57,14 +57,15 @@ type Catalogs struct {
 	Shifted    shiftBook     // zones with an active zonal shift
 	Placements PlacementBook // placement groups of the classes
 
-	dedicatedOf map[string]dedicatedTypes // by EC2NodeClass and NodePool
+	dedicatedOf map[string]dedicatedTypes // by EC2NodeClass and NodePool; guarded by mu
 
 	mu      sync.Mutex
 	Offered ec2.Market               // instance types and zones of the region; empty until EC2 has answered
 	Version int                      // increases with each refresh of types or prices, and when NodeOverlays set other prices
 	built   map[string]builtCatalog  // by class
 	assumed map[string]catalog.Price // by instance type: prices that NodeOverlays set for types without a price
-	Laid    *overlaid                // result of the NodeOverlays; nil until they were evaluated
+	// OverlayResult is the result of the NodeOverlays; nil until they were evaluated.
+	OverlayResult *overlayResult
 }
 
 // MarketOptions are the settings of the controller that change the capacity or the price of instance types.
@@ -85,7 +86,7 @@ const (
 	MarketRefresh   = 12 * time.Hour  // after a success
 	MarketRetry     = time.Minute     // after the first failure, and after each failure until EC2 has answered once
 	MarketRetryMost = time.Hour       // the longest pause after failures once EC2 has answered
-	marketPatience  = 5 * time.Minute // timeout of each of the two reads; the previous data stays in use until then
+	marketPatience  = 5 * time.Minute // timeout of each of the two reads; the previous data stays in use meanwhile
 )
 
 // Start refreshes the market until ctx ends.
@@ -101,7 +102,7 @@ func (m *Catalogs) Start(ctx context.Context) error {
 		err := m.Refresh(ctx)
 		var isNews bool
 		if pause, isNews = m.Pause(time.Now(), err); isNews && ctx.Err() == nil {
-			_, hint := loop.SortError(err)
+			_, hint := loop.ClassifyError(err)
 			m.Log.Error("cannot refresh the market", "error", err.Error(), "hint", hint, "nextTry", pause.String())
 		}
 	}
@@ -121,7 +122,7 @@ func (m *Catalogs) Pause(now time.Time, err error) (time.Duration, bool) {
 	if isKnown {
 		most = MarketRetryMost
 	}
-	until, isNews := m.failures.FailFor(now, "market", awserr.Lasting(err), MarketRetry, most)
+	until, isNews := m.failures.FailFor(now, "market", awserr.StableText(err), MarketRetry, most)
 	return until.Sub(now), isNews
 }
 
@@ -140,7 +141,7 @@ func (m *Catalogs) Refresh(ctx context.Context) error {
 		m.Log.Info("refreshed instance types", "types", len(offered.Facts))
 		m.warm()
 	}
-	// Reading prices takes longer; until then the embedded prices are used.
+	// Reading prices takes longer. Until it ends, the previous prices are used; at the start, the embedded prices.
 	priceErr := m.refreshPrices(ctx)
 	m.mu.Lock()
 	m.Version++
@@ -181,7 +182,7 @@ func (m *Catalogs) refreshPrices(ctx context.Context) error {
 	return err
 }
 
-// warm builds the catalogs before the next plan, so that no pod waits for that, and requests the plan.
+// warm builds the catalogs now, so that the next plan does not wait for them, and requests that plan.
 func (m *Catalogs) warm() {
 	m.Market(time.Now())
 	m.Batch.Ask("market")
@@ -203,7 +204,7 @@ func (m *Catalogs) Market(now time.Time) catalog.Market {
 		}
 		built[classes.Items[i].Name] = &c
 	}
-	m.overlay(built)
+	m.updateOverlays(built)
 	out := catalog.Market{}
 	for i := range classes.Items {
 		class := &classes.Items[i]
@@ -217,26 +218,26 @@ func (m *Catalogs) Market(now time.Time) catalog.Market {
 // returned instance types and the class's placement group.
 func (m *Catalogs) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Catalog, bool) {
 	c, ok := m.catalog(class)
-	if _, placed := m.Placements.Of(class); !ok || !placed {
+	if _, isGroupKnown := m.Placements.Of(class); !ok || !isGroupKnown {
 		return c.catalog, false
 	}
 	return m.withAvailability(class, m.withPoolTypes(class.Name, c.catalog), now), true
 }
 
-// overlay applies the NodeOverlays to the catalogs. After an error the previous result stays in use.
-func (m *Catalogs) overlay(classes map[string]*builtCatalog) {
+// updateOverlays applies the NodeOverlays to the catalogs. After an error the previous result stays in use.
+func (m *Catalogs) updateOverlays(classes map[string]*builtCatalog) {
 	if !m.Options.Overlays {
 		return
 	}
-	laid, err := m.lay(classes)
+	result, err := m.applyOverlays(classes)
 	if err != nil {
 		m.Log.Error("cannot apply NodeOverlays to the catalogs", "error", err.Error())
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !maps.Equal(laid.assumed, m.assumed) {
-		m.assumed = laid.assumed // the next plan uses these prices
+	if !maps.Equal(result.assumed, m.assumed) {
+		m.assumed = result.assumed // the next plan uses these prices
 		m.Version++
 	}
 }
@@ -245,8 +246,8 @@ func (m *Catalogs) overlay(classes map[string]*builtCatalog) {
 // NodeOverlays change, and pools that require dedicated tenancy.
 func (m *Catalogs) withPoolTypes(class string, c catalog.Catalog) catalog.Catalog {
 	m.mu.Lock()
-	if m.Laid != nil {
-		c.Pools = m.Laid.types[class]
+	if m.OverlayResult != nil {
+		c.Pools = m.OverlayResult.types[class]
 	}
 	m.mu.Unlock()
 	c, err := m.dedicate(class, c)
@@ -263,28 +264,28 @@ func (m *Catalogs) verdicts(now time.Time) map[string]overlayVerdict {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.Laid == nil {
+	if m.OverlayResult == nil {
 		return nil
 	}
-	return m.Laid.verdicts
+	return m.OverlayResult.verdicts
 }
 
 // withAvailability adds the capacity reservations of a class to its catalog, and marks the offerings that are
 // unavailable at now.
 func (m *Catalogs) withAvailability(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
-	closed := dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })
+	closed := exhaustedZones(class, func(subnet string) bool { return m.Shortages.IsExhausted(now, subnet) })
 	closed = append(closed, m.Placements.Closed(now, c.PlacementGroup, ZonesOf(class))...)
 	closed = append(closed, m.Shifted.Closed(now, ZonesOf(class))...)
 	return m.Shortages.Apply(now, m.reserve(class, c), closed...)
 }
 
-// dryZones returns the zones in which all subnets of the class have run out of free addresses.
-func dryZones(class *awsv1.EC2NodeClass, isDry func(subnet string) bool) []string {
+// exhaustedZones returns the zones in which all subnets of the class have run out of free addresses.
+func exhaustedZones(class *awsv1.EC2NodeClass, isExhausted func(subnet string) bool) []string {
 	left := map[string]bool{} // by zone: whether a subnet has free addresses
 	for _, s := range class.Status.Subnets {
-		left[s.Zone] = left[s.Zone] || !isDry(s.ID)
+		left[s.Zone] = left[s.Zone] || !isExhausted(s.ID)
 	}
-	maps.DeleteFunc(left, func(_ string, some bool) bool { return some })
+	maps.DeleteFunc(left, func(_ string, hasFree bool) bool { return hasFree })
 	return slices.Sorted(maps.Keys(left))
 }
 
@@ -346,18 +347,18 @@ func (m *Catalogs) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 
 // key returns a fingerprint of the inputs of the class's catalog.
 func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
-	group, placed := m.Placements.Of(class)
+	group, isGroupKnown := m.Placements.Of(class)
 	group.Members = nil // they change with each launch, but the catalog does not depend on them
 	found, err := json.Marshal(struct {
 		Zones  []catalog.Zone
 		AMIs   []awsv1.AMI
 		Group  ec2.PlacementGroup
 		Placed bool
-	}{ZonesOf(class), class.Status.AMIs, group, placed})
+	}{ZonesOf(class), class.Status.AMIs, group, isGroupKnown})
 	if err != nil {
 		return "" // cannot happen: all fields can be marshaled
 	}
-	return fmt.Sprintf("%d %d %s %d %s", m.Version, m.Measured.at(), class.UID, class.Generation, found)
+	return fmt.Sprintf("%d %d %s %d %s", m.Version, m.Measured.version(), class.UID, class.Generation, found)
 }
 
 // build builds the catalog of a class. The caller must hold the lock.
@@ -372,10 +373,10 @@ func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 	images := ImagesOf(class)
 	prices := m.Prices.Book().Prices
 	prices.Assumed = m.assumed
-	group, placed := m.Placements.Of(class)
+	group, isGroupKnown := m.Placements.Of(class)
 	settings.PlacementGroup, settings.PlacementStrategy = group.ID, group.Strategy
 	out := catalog.Catalog{Region: m.Region, PlacementGroup: group.ID, PodVolume: catalog.PodVolume(settings)}
-	if !placed {
+	if !isGroupKnown {
 		return out // the allowed types depend on the placement group, which EC2 has not returned yet
 	}
 	for _, facts := range m.Offered.Facts {

@@ -28,7 +28,7 @@ type MeasuredStore interface {
 
 // Measured holds the capacity that ready Nodes reported, by instance type and AMI. For a type and AMI that was measured
 // before, plans use the exact capacity. At startup, measurements are loaded from the store and from the existing Nodes.
-// Changes are saved a few seconds later. All methods are safe for concurrent use. All methods except Start accept a nil
+// Changes are saved a few seconds later. All methods are safe for concurrent use. Note, Of and Load accept a nil
 // receiver, which holds no measurements.
 type Measured struct {
 	Store MeasuredStore // keeps measured capacities across restarts
@@ -73,7 +73,7 @@ func (m *Measured) note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Tim
 	if m.known == nil {
 		m.known = catalog.Measurements{}
 	}
-	isNews := m.known.Note(catalog.Report{
+	isNews := m.known.Add(catalog.Report{
 		Image: claim.Status.ImageID, Type: claim.Labels[corev1.LabelInstanceTypeStable], Day: catalog.DayOf(now),
 		Promised: conversion.Amounts(claim.Status.Capacity), Reported: conversion.Amounts(node.Status.Capacity),
 	})
@@ -94,8 +94,9 @@ func (m *Measured) Of(image, instanceType string) (catalog.Measured, bool) {
 	return measured, ok
 }
 
-// at returns the version of the measurements. It changes if and only if the measurements change.
-func (m *Measured) at() int {
+// version returns the version of the measurements, which changes if and only if the measurements change. A nil receiver
+// has version 0.
+func (m *Measured) version() int {
 	if m == nil {
 		return 0
 	}
@@ -128,12 +129,12 @@ func (m *Measured) Start(ctx context.Context) error {
 
 // Report logs a new error once, and returns the time until the next pass.
 func (m *Measured) Report(err error, now time.Time) time.Duration {
-	next, hint := loop.SortError(err)
+	next, hint := loop.ClassifyError(err)
 	if err == nil || next == kubeclient.Reread {
 		m.failures.Clear("measured")
 		return MeasuredPause
 	}
-	until, isNews := m.failures.FailFor(now, "measured", awserr.Lasting(err), MeasuredPause, MeasuredRetryMost)
+	until, isNews := m.failures.FailFor(now, "measured", awserr.StableText(err), MeasuredPause, MeasuredRetryMost)
 	if isNews {
 		m.Log.Error("cannot store the measured capacity of nodes; until this works, a restart measures only the existing Nodes",
 			"error", err.Error(), "hint", hint, "nextTry", until.Sub(now).String())
@@ -198,8 +199,8 @@ func (m *Measured) mergeStored(kept catalog.Measurements) {
 	}
 }
 
-// replay records the capacity of the Nodes that became ready before this process started, because the previous process
-// may not have saved it.
+// replay records the capacity of the Nodes that became ready before this process started. The previous process may not
+// have saved this capacity.
 func (m *Measured) replay(ctx context.Context, now time.Time) {
 	var claims karpv1.NodeClaimList
 	var nodes corev1.NodeList

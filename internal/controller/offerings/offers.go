@@ -45,11 +45,12 @@ type Facts struct {
 	Capacity, Allocatable resources.Amounts   // resources of the node
 	Price                 catalog.Price       // price per hour; 0 if not known
 
-	Repriced, Overlaid bool // a NodeOverlay has set the price or the capacity
+	Repriced bool // a NodeOverlay has set the price
+	Overlaid bool // a NodeOverlay has set the capacity
 }
 
-// Saw records the subnets of a class as EC2 returned them.
-func (o *RequestBuilder) Saw(class string, subnets []vpc.Subnet) {
+// NoteSubnets records the subnets of a class as EC2 returned them.
+func (o *RequestBuilder) NoteSubnets(class string, subnets []vpc.Subnet) {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	if o.Subnets == nil {
@@ -58,8 +59,8 @@ func (o *RequestBuilder) Saw(class string, subnets []vpc.Subnet) {
 	o.Subnets[class] = subnets
 }
 
-// Request returns the launch request of the claim. number is that of the attempt. The error has kind awserr.Shortage if
-// all offerings that the claim accepts are unavailable now.
+// Request returns the launch request of the claim. number is the number of the attempt. The error has kind
+// awserr.Shortage if all offerings that the claim accepts are unavailable now.
 func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, number int, now time.Time) (ec2.LaunchRequest, error) {
 	const op = "choose offerings"
 	market, ok := o.Market.Catalog(class, now)
@@ -67,16 +68,16 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 		return ec2.LaunchRequest{}, ErrNoMarket
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
-	o.Over(claim) // drop the reservations of an earlier attempt
+	o.EndLaunch(claim) // release what an earlier attempt holds
 	subnets := o.perZone(class, now)
 	accepted, wrong := requirements.All(RequirementsOf(claim)...)
 	if wrong != nil {
-		return ec2.LaunchRequest{}, awserr.Misuse(op, "InvalidRequirement",
+		return ec2.LaunchRequest{}, awserr.Misconfiguredf(op, "InvalidRequirement",
 			"no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
 	capacityType, picks := Choose(market.Of(pool), LaunchCandidate{
-		Accepted: accepted, requests: conversion.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), Subnets: subnets})
-	picks = o.Market.Placements.Settle(now, market.PlacementGroup, string(claim.UID), picks)
+		Accepted: accepted, requests: conversion.Amounts(claim.Spec.Resources.Requests), variety: hasMinValues(claim), Subnets: subnets})
+	picks = o.Market.Placements.Restrict(now, market.PlacementGroup, string(claim.UID), picks)
 	picks = o.requestable(now, string(claim.UID), capacityType, market.PlacementGroup, picks)
 	if len(picks) == 0 {
 		return ec2.LaunchRequest{}, &awserr.Error{Op: op, Kind: awserr.Shortage, Reason: "InsufficientCapacity",
@@ -84,9 +85,9 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 	}
 	groups, err := o.groups(claim, class, capacityType, picks, subnets)
 	if err != nil {
-		return ec2.LaunchRequest{}, awserr.Misuse(op, ReasonOf(err), "%s", err)
+		return ec2.LaunchRequest{}, awserr.Misconfiguredf(op, ReasonOf(err), "%s", err)
 	}
-	if err := o.place(claim, class, accepted, groups); err != nil {
+	if err := o.setPlacement(claim, class, accepted, groups); err != nil {
 		return ec2.LaunchRequest{}, err
 	}
 	request := ec2.LaunchRequest{
@@ -111,7 +112,7 @@ func (o *RequestBuilder) requestable(now time.Time, launch, capacityType, group 
 		choices[i] = ec2.Choice{InstanceType: p.Kind.Name, Zone: p.Offering.Zone}
 	}
 	var out []Pick
-	for i, may := range o.Shortages.Take(now, launch, capacityType, group, choices) {
+	for i, may := range o.Shortages.Admit(now, launch, capacityType, group, choices) {
 		if may {
 			out = append(out, picks[i])
 		}
@@ -141,16 +142,17 @@ func (o *RequestBuilder) addresses(t catalog.Type) int {
 	return 1 + int(t.Capacity.Pods)
 }
 
-// Over records that no launch for the claim is in progress any more, and drops its reservations.
-func (o *RequestBuilder) Over(claim *karpv1.NodeClaim) {
+// EndLaunch records that no launch for the claim is in progress any more. It releases the addresses, the probed
+// offerings and the zone that were held for the launch.
+func (o *RequestBuilder) EndLaunch(claim *karpv1.NodeClaim) {
 	o.Taken.Release(string(claim.UID))
-	o.Shortages.Over(string(claim.UID))
-	o.Market.Placements.Over(string(claim.UID))
+	o.Shortages.EndLaunch(string(claim.UID))
+	o.Market.Placements.EndLaunch(string(claim.UID))
 }
 
-// Explained reports whether an offering that the claim accepts is marked as unavailable at now. If so, the next plan
-// avoids that offering.
-func (o *RequestBuilder) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
+// HasUnavailable reports whether an offering that the claim accepts is marked as unavailable at now. If so, the next
+// plan avoids that offering.
+func (o *RequestBuilder) HasUnavailable(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
 	market, ok := o.Market.Catalog(class, now)
 	accepted, wrong := requirements.All(RequirementsOf(claim)...)
 	if !ok || wrong != nil {
@@ -160,8 +162,9 @@ func (o *RequestBuilder) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2Node
 	for _, s := range class.Status.Subnets {
 		w.Subnets[s.Zone] = vpc.Subnet{ID: s.ID}
 	}
-	for _, t := range w.named(market.Of(claim.Labels[karpv1.LabelNodePool])) {
-		if w.takes(t.Labels) && slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return !o.Available && w.takesOffering(o) }) {
+	for _, t := range w.namedTypes(market.Of(claim.Labels[karpv1.LabelNodePool])) {
+		isUnavailable := func(o catalog.Offering) bool { return !o.Available && w.acceptsOffering(o) }
+		if w.acceptsLabels(t.Labels) && slices.ContainsFunc(t.Offerings, isUnavailable) {
 			return true
 		}
 	}
@@ -201,14 +204,14 @@ func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCla
 		k := key{image.ID, p.Kind.Capacity.Pods, efaOf(claim, class, p.Kind), p.Offering.Reservation.ID}
 		i, ok := index[k]
 		if !ok {
-			data, err := bootstrap.UserData(o.Node(claim, class, image, capacityType, k.pods))
+			data, err := bootstrap.UserData(o.UserDataInput(claim, class, image, capacityType, k.pods))
 			if err != nil {
 				return nil, err
 			}
 			i = len(out)
 			index[k] = i
 			b := Blueprint(class, image.ID, capacityType, data, o.Cluster.IPv6)
-			b.Reservation = ec2.RefOf(p.Offering.Reservation)
+			b.Reservation = ec2.ReservationRefOf(p.Offering.Reservation)
 			if isDedicated(p.Kind) {
 				b.Tenancy = catalog.TenancyDedicated
 			}
@@ -238,22 +241,24 @@ func (o *RequestBuilder) perZone(class *awsv1.EC2NodeClass, now time.Time) map[s
 		}
 		usable = append(usable, vpc.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
 	}
-	return vpc.PerZone(o.Taken.Left(now, usable), func(s vpc.Subnet) bool { return o.Shortages.Exhausted(now, s.ID) })
+	return vpc.PerZone(o.Taken.Left(now, usable), func(s vpc.Subnet) bool { return o.Shortages.IsExhausted(now, s.ID) })
 }
 
-// Short records unavailable offerings.
-func (o *RequestBuilder) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now, short...) }
+// NoteShortages records offerings for which EC2 reported insufficient capacity.
+func (o *RequestBuilder) NoteShortages(now time.Time, short []ec2.Shortage) {
+	o.Shortages.Note(now, short...)
+}
 
-// Launched records a launched instance, and reports whether its offering had been marked as unavailable.
-func (o *RequestBuilder) Launched(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
-	wasUnavailable := o.Shortages.Launched(i)
-	o.Shortages.Over(request.ClaimUID)
-	o.Market.Placements.Take(now, i)
-	o.Market.Placements.Over(request.ClaimUID)
+// NoteLaunched records a launched instance, and reports whether its offering had been marked as unavailable.
+func (o *RequestBuilder) NoteLaunched(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
+	wasUnavailable := o.Shortages.NoteLaunched(i)
+	o.Shortages.EndLaunch(request.ClaimUID)
+	o.Market.Placements.AddMember(now, i)
+	o.Market.Placements.EndLaunch(request.ClaimUID)
 	t, _ := o.Market.Type(request.NodeClass, request.NodePool, i.Type)
 	o.Taken.Release(request.ClaimUID)
 	o.Taken.Take(now, i.SubnetID, o.addresses(t))
-	o.Market.reserved.Take(now, i.Reservation.ID)
+	o.Market.reserved.AddLaunch(now, i.Reservation.ID)
 	return wasUnavailable
 }
 
@@ -293,7 +298,7 @@ func RequirementsOf(claim *karpv1.NodeClaim) []requirements.Requirement {
 	return out
 }
 
-// wantsChoice reports whether the claim sets minValues for a requirement.
-func wantsChoice(claim *karpv1.NodeClaim) bool {
+// hasMinValues reports whether the claim sets minValues for a requirement.
+func hasMinValues(claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil })
 }

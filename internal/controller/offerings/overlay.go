@@ -22,16 +22,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// overlaid is the result of applying the NodeOverlays to the catalogs.
-type overlaid struct {
+// overlayResult is the result of applying the NodeOverlays to the catalogs.
+type overlayResult struct {
 	key      string                               // fingerprint of the inputs
 	types    map[string]map[string][]catalog.Type // by class and pool: types that differ from those of the class
 	assumed  map[string]catalog.Price             // by instance type: prices for types without an AWS price
 	verdicts map[string]overlayVerdict            // by name of the overlay
 }
 
-// overlayPatience is how long a plan waits for the first list of NodeOverlays.
-const overlayPatience = 5 * time.Second
+// overlayListTimeout is how long a plan waits for the first list of NodeOverlays.
+const overlayListTimeout = 5 * time.Second
 
 // overlayVerdict is the reason why an overlay is not applied; the zero value if it is applied.
 type overlayVerdict struct{ reason, message string }
@@ -39,7 +39,7 @@ type overlayVerdict struct{ reason, message string }
 // overlays returns all NodeOverlays sorted by name, the valid ones converted, and the verdicts by name.
 func (m *Catalogs) overlays() ([]karpv1alpha1.NodeOverlay, []catalog.Overlay, map[string]overlayVerdict, error) {
 	// The first call starts the informer. If NodeOverlays cannot be listed in time, plans continue without them.
-	ctx, cancel := context.WithTimeout(context.Background(), overlayPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), overlayListTimeout)
 	defer cancel()
 	var list karpv1alpha1.NodeOverlayList
 	if err := m.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -104,14 +104,14 @@ func overlayOf(o *karpv1alpha1.NodeOverlay) (catalog.Overlay, string) {
 	return out, ""
 }
 
-// overlayRequirementProblems returns the problems of a requirement of an overlay, which, unlike a pool's, may require
-// NodePools.
+// overlayRequirementProblems returns the problems of a requirement of an overlay. Unlike a pool, an overlay may require
+// names of NodePools.
 func overlayRequirementProblems(field string, r karpv1alpha1.Requirement) []string {
-	as := karpv1.Requirement{Key: r.Key, Operator: r.Operator, Values: r.Values}
+	requirement := karpv1.Requirement{Key: r.Key, Operator: r.Operator, Values: r.Values}
 	if r.Key != karpv1.LabelNodePool {
-		return poolhealth.RequirementProblems(field, as)
+		return poolhealth.RequirementProblems(field, requirement)
 	}
-	if text := poolhealth.Arity(as); text != "" {
+	if text := poolhealth.OperatorProblem(requirement); text != "" {
 		return []string{field + ": " + text}
 	}
 	return nil
@@ -125,9 +125,9 @@ func textOf(s *string) string {
 	return *s
 }
 
-// lay applies the NodeOverlays to the catalogs of the classes, for all pools at once. If the inputs have not changed,
-// it returns the previous result.
-func (m *Catalogs) lay(classes map[string]*builtCatalog) (*overlaid, error) {
+// applyOverlays applies the NodeOverlays to the catalogs of the classes, for all pools at once. If the inputs have not
+// changed, it returns the previous result.
+func (m *Catalogs) applyOverlays(classes map[string]*builtCatalog) (*overlayResult, error) {
 	items, overlays, verdicts, err := m.overlays()
 	if err != nil {
 		return nil, err
@@ -148,23 +148,23 @@ func (m *Catalogs) lay(classes map[string]*builtCatalog) (*overlaid, error) {
 		fmt.Fprintln(&key, "pool", pools.Items[i].UID, pools.Items[i].Generation)
 	}
 	m.mu.Lock()
-	last := m.Laid
+	last := m.OverlayResult
 	m.mu.Unlock()
 	if last != nil && last.key == key.String() {
 		return last, nil
 	}
-	out := &overlaid{key: key.String(), types: map[string]map[string][]catalog.Type{}, assumed: assumedBy(overlays), verdicts: verdicts}
+	out := &overlayResult{key: key.String(), types: map[string]map[string][]catalog.Type{}, assumed: assumedBy(overlays), verdicts: verdicts}
 	out.fill(pools.Items, classes, overlays)
 	m.mu.Lock()
-	m.Laid = out
+	m.OverlayResult = out
 	m.mu.Unlock()
 	return out, nil
 }
 
 // fill computes the types of each pool, and the conflicts between overlays.
-func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalog, overlays []catalog.Overlay) {
-	var grounds []catalog.Ground
-	class := map[string]string{} // by pool
+func (l *overlayResult) fill(pools []karpv1.NodePool, classes map[string]*builtCatalog, overlays []catalog.Overlay) {
+	var grounds []catalog.PoolTypes
+	classOf := map[string]string{} // name of the class, by pool
 	for i := range pools {
 		pool := &pools[i]
 		ref := pool.Spec.Template.Spec.NodeClassRef
@@ -172,20 +172,20 @@ func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalo
 			continue
 		}
 		if required, ok := poolRequirements(pool); ok {
-			class[pool.Name] = ref.Name
-			grounds = append(grounds, catalog.Ground{Pool: pool.Name, Says: required, Types: classes[ref.Name].catalog.Types})
+			classOf[pool.Name] = ref.Name
+			grounds = append(grounds, catalog.PoolTypes{Pool: pool.Name, Requirements: required, Types: classes[ref.Name].catalog.Types})
 		}
 	}
-	laid := catalog.Lay(grounds, overlays)
+	laid := catalog.ApplyOverlays(grounds, overlays)
 	for name := range laid.Conflicts {
 		l.verdicts[name] = overlayVerdict{karpv1alpha1.ReasonConflict, "conflict with another overlay: " + laid.Conflicts[name] +
 			" has the same weight and sets another value for an instance type; give one of the two another spec.weight"}
 	}
 	for pool, types := range laid.Types {
-		if l.types[class[pool]] == nil {
-			l.types[class[pool]] = map[string][]catalog.Type{}
+		if l.types[classOf[pool]] == nil {
+			l.types[classOf[pool]] = map[string][]catalog.Type{}
 		}
-		l.types[class[pool]][pool] = types
+		l.types[classOf[pool]][pool] = types
 	}
 }
 
@@ -222,7 +222,7 @@ func assumedBy(overlays []catalog.Overlay) map[string]catalog.Price {
 			if weight, known := weights[name]; known && weight > o.Weight {
 				continue
 			}
-			out[name], weights[name] = o.Price.Of(0), o.Weight
+			out[name], weights[name] = o.Price.Apply(0), o.Weight
 		}
 	}
 	return out

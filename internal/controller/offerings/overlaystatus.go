@@ -43,7 +43,7 @@ const overlayRefresh = 5 * time.Minute
 // Reconcile brings the status of all overlays up to date.
 func (o *OverlayReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	until, err := o.visit(ctx)
-	return loop.Outcome(loop.OutcomeOf{
+	return loop.ResultOf(loop.Outcome{
 		Loop: "nodeoverlay", Kind: "NodeOverlay", Name: AllOverlays, Until: until, Err: err,
 		Failures: &o.failures, Metrics: o.Metrics, Log: o.Log,
 	})

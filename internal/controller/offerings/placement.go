@@ -57,11 +57,11 @@ type firstPlaced struct {
 	at           time.Time // when the launch started
 }
 
-// EC2 may take up to PlacedShown to show a launched instance in its group. Other launches into an empty cluster group
-// are limited to the zone of the first launch for firstHolds.
+// EC2 may take up to MaxMemberDelay to show a launched instance in its group. For
+// firstZoneTimeout, other launches into an empty cluster group are limited to the zone of the first launch.
 const (
-	PlacedShown = time.Minute
-	firstHolds  = time.Minute
+	MaxMemberDelay   = time.Minute
+	firstZoneTimeout = time.Minute
 )
 
 // PlacementTerm returns the placement group selector of the class; false if it has none.
@@ -89,9 +89,9 @@ func (b *PlacementBook) Of(class *awsv1.EC2NodeClass) (ec2.PlacementGroup, bool)
 	return known.group, ok && known.term == term
 }
 
-// Saw records what EC2 returned for the group of a class at now, and reports whether the group has more room than
+// Update records what EC2 returned for the group of a class at now, and reports whether the group has more room than
 // before.
-func (b *PlacementBook) Saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.PlacementGroup) bool {
+func (b *PlacementBook) Update(now time.Time, class *awsv1.EC2NodeClass, group ec2.PlacementGroup) bool {
 	term, selects := PlacementTerm(class)
 	if !selects {
 		return false
@@ -109,19 +109,19 @@ func (b *PlacementBook) Saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.
 	}
 	before := len(g.members(time.Time{})) // includes all launched instances, however old
 	g.strategy, g.shown = group.Strategy, group.Members
-	maps.DeleteFunc(g.launched, func(id string, s placedLaunch) bool { return g.shown[id] != "" || now.Sub(s.at) >= PlacedShown })
+	maps.DeleteFunc(g.launched, func(id string, s placedLaunch) bool { return g.shown[id] != "" || now.Sub(s.at) >= MaxMemberDelay })
 	return !ok || len(g.members(now)) < before
 }
 
 // members returns the zones of the members by instance ID: those that EC2 returned, and those launched less than
-// PlacedShown before now.
+// MaxMemberDelay before now.
 func (g *placedGroup) members(now time.Time) map[string]string {
 	out := maps.Clone(g.shown)
 	if out == nil {
 		out = map[string]string{}
 	}
 	for id, s := range g.launched {
-		if now.Sub(s.at) < PlacedShown {
+		if now.Sub(s.at) < MaxMemberDelay {
 			out[id] = s.zone
 		}
 	}
@@ -134,7 +134,7 @@ func (g *placedGroup) zone(now time.Time) string {
 	for _, id := range slices.Sorted(maps.Keys(members)) {
 		return members[id]
 	}
-	if g.first.launch != "" && now.Sub(g.first.at) < firstHolds {
+	if g.first.launch != "" && now.Sub(g.first.at) < firstZoneTimeout {
 		return g.first.zone
 	}
 	return ""
@@ -158,12 +158,12 @@ func (b *PlacementBook) Closed(now time.Time, group string, zones []catalog.Zone
 			}
 		}
 	case catalog.PlaceSpread:
-		held := map[string]int{}
+		count := map[string]int{}
 		for _, zone := range g.members(now) {
-			held[zone]++
+			count[zone]++
 		}
 		for _, z := range zones {
-			if held[z.Name] >= ec2.SpreadMost {
+			if count[z.Name] >= ec2.MaxSpreadInstances {
 				out = append(out, z.Name)
 			}
 		}
@@ -171,9 +171,9 @@ func (b *PlacementBook) Closed(now time.Time, group string, zones []catalog.Zone
 	return out
 }
 
-// Settle returns the picks that a launch into the group may request. The first launch into an empty cluster group is
-// limited to the zone of its best pick, because of concurrent launches in several zones only one could succeed.
-func (b *PlacementBook) Settle(now time.Time, group, launch string, picks []Pick) []Pick {
+// Restrict returns the picks that a launch into the group may request. The first launch into an empty cluster group is
+// limited to the zone of its best pick: if launches ran concurrently in several zones, only one could succeed.
+func (b *PlacementBook) Restrict(now time.Time, group, launch string, picks []Pick) []Pick {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g := b.byID[group]
@@ -188,8 +188,8 @@ func (b *PlacementBook) Settle(now time.Time, group, launch string, picks []Pick
 	return slices.DeleteFunc(slices.Clone(picks), func(p Pick) bool { return p.Offering.Zone != zone })
 }
 
-// Over records that the launch is no longer in progress.
-func (b *PlacementBook) Over(launch string) {
+// EndLaunch records that the launch is no longer in progress.
+func (b *PlacementBook) EndLaunch(launch string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, g := range b.byID {
@@ -199,8 +199,8 @@ func (b *PlacementBook) Over(launch string) {
 	}
 }
 
-// Take records an instance that was launched at now.
-func (b *PlacementBook) Take(now time.Time, i ec2.Instance) {
+// AddMember adds an instance that was launched at now to its group.
+func (b *PlacementBook) AddMember(now time.Time, i ec2.Instance) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if g := b.byID[i.Placement.Group]; g != nil {
@@ -208,8 +208,8 @@ func (b *PlacementBook) Take(now time.Time, i ec2.Instance) {
 	}
 }
 
-// place sets the placement of the launch in all its groups.
-func (o *RequestBuilder) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted requirements.Requirements,
+// setPlacement sets the placement of the launch in each of its launch groups.
+func (o *RequestBuilder) setPlacement(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted requirements.Requirements,
 	groups []ec2.Group) error {
 	group, _ := o.Market.Placements.Of(class)
 	ref, err := PlacementOf(claim, group, accepted)
@@ -235,26 +235,26 @@ func PlacementLabels(ref ec2.PlacementRef) requirements.Labels {
 // partition and spreads instances evenly. If it accepts only some, the claim gets one of them, always the same.
 func PlacementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted requirements.Requirements) (ec2.PlacementRef, error) {
 	ref := ec2.PlacementRef{Group: group.ID}
-	values, asks := accepted[catalog.LabelPartition]
+	values, isRequired := accepted[catalog.LabelPartition]
 	if label := claim.Labels[catalog.LabelPartition]; label != "" {
-		values, asks = requirements.Exactly(requirements.Labels{catalog.LabelPartition: label})[catalog.LabelPartition], true
+		values, isRequired = requirements.Exactly(requirements.Labels{catalog.LabelPartition: label})[catalog.LabelPartition], true
 	}
-	if !asks || group.Partitions == 0 && values.Absent {
+	if !isRequired || group.Partitions == 0 && values.Absent {
 		return ref, nil
 	}
-	var some []int32
+	var partitions []int32
 	for n := 1; n <= group.Partitions; n++ {
 		if values.Accepts(strconv.Itoa(n)) {
-			some = append(some, int32(n))
+			partitions = append(partitions, int32(n))
 		}
 	}
 	switch {
-	case len(some) == 0:
-		return ref, awserr.Misuse("choose partition", "NoSuchPartition",
+	case len(partitions) == 0:
+		return ref, awserr.Misconfiguredf("choose partition", "NoSuchPartition",
 			"NodeClaim %s requires %s %s, but its EC2NodeClass selects no placement group "+
 				"with such a partition: correct the requirement, or spec.placementGroupSelector", claim.Name, catalog.LabelPartition, values)
-	case len(some) < group.Partitions:
-		ref.Partition = some[crc32.ChecksumIEEE([]byte(claim.UID))%uint32(len(some))]
+	case len(partitions) < group.Partitions:
+		ref.Partition = partitions[crc32.ChecksumIEEE([]byte(claim.UID))%uint32(len(partitions))]
 	}
 	return ref, nil
 }

@@ -23,11 +23,11 @@ const maxSentences = 3
 // Preflight has the problems that were found before a launch: in user data, and in other things that nodes need to
 // join.
 type Preflight struct {
-	Mode     string              // awsv1.PreflightEnforce, PreflightWarn or PreflightOff; empty: user data was not judged
-	odd      string              // the value of the annotation if it is not a known mode
-	problems []userdata.Problem  // the problems of user data, without duplicates
-	Broken   Problem             // why user data cannot be rendered; the zero value if it can
-	Ahead    []diagnosis.Finding // other causes that will certainly keep nodes from joining
+	Mode        string              // awsv1.PreflightEnforce, PreflightWarn or PreflightOff; empty: user data was not judged
+	unknownMode string              // the value of the annotation if it is not a known mode
+	problems    []userdata.Problem  // the problems of user data, without duplicates
+	Broken      Problem             // why user data cannot be rendered; the zero value if it can
+	Ahead       []diagnosis.Finding // other causes that will certainly keep nodes from joining
 }
 
 // preflightOf reads the preflight mode of the class.
@@ -38,14 +38,14 @@ func preflightOf(class *awsv1.EC2NodeClass) Preflight {
 	case "", awsv1.PreflightEnforce:
 		return Preflight{Mode: awsv1.PreflightEnforce}
 	default:
-		return Preflight{Mode: awsv1.PreflightEnforce, odd: mode}
+		return Preflight{Mode: awsv1.PreflightEnforce, unknownMode: mode}
 	}
 }
 
-// unwritable returns why user data cannot be rendered. It prefers the parser's message, because that does not quote
-// values that may be secret.
-func unwritable(in userdata.Input, err error) Problem {
-	if known, ok := reading.Foreign(in); ok {
+// renderProblem returns why user data cannot be rendered. It prefers the parser's message, which does not quote values
+// that may be secret.
+func renderProblem(in userdata.Input, err error) Problem {
+	if known, ok := reading.MergeProblem(in); ok {
 		return Problem{ReasonUserDataInvalid, known.String()}
 	}
 	return Problem{ReasonOf(err), err.Error()}
@@ -53,27 +53,27 @@ func unwritable(in userdata.Input, err error) Problem {
 
 // add adds the problems of one AMI that are not known yet.
 func (p *Preflight) add(all []userdata.Problem) {
-	for _, one := range all {
-		if !slices.Contains(p.problems, one) {
-			p.problems = append(p.problems, one)
+	for _, problem := range all {
+		if !slices.Contains(p.problems, problem) {
+			p.problems = append(p.problems, problem)
 		}
 	}
 }
 
 // fatal returns the problems that will certainly keep every node from joining.
 func (p Preflight) fatal() []userdata.Problem {
-	return slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return !one.IsFatal() })
+	return slices.DeleteFunc(slices.Clone(p.problems), func(problem userdata.Problem) bool { return !problem.IsFatal() })
 }
 
 // Write sets the PreflightPassed condition. Ready does not depend on it.
 func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionPreflightPassed
-	reported := slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return one.Certainty == userdata.Possible })
+	reported := slices.DeleteFunc(slices.Clone(p.problems), func(p userdata.Problem) bool { return p.Certainty == userdata.Possible })
 	switch {
 	case p.Mode == "":
 	case p.Broken.Reason != "":
 		c.SetFalse(now, condition, p.Broken.Reason, fix.Visible(p.Broken.Message))
-	case p.odd != "":
+	case p.unknownMode != "":
 		c.SetFalse(now, condition, awsv1.ReasonPreflightInvalid, fmt.Sprintf("the annotation %s must be %s, %s or %s: it counts as %s",
 			awsv1.AnnotationPreflight, awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff, awsv1.PreflightEnforce))
 	case p.Mode == awsv1.PreflightOff:
@@ -81,7 +81,7 @@ func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 	case len(p.Ahead) > 0:
 		c.SetFalse(now, condition, poolhealth.ReasonOfCheck(p.Ahead[0].Check), p.causes())
 	case len(reported) > 0:
-		c.SetFalse(now, condition, string(reported[0].Kind), Sentences(reported))
+		c.SetFalse(now, condition, string(reported[0].Kind), ProblemsText(reported))
 	default:
 		c.SetTrue(now, condition)
 	}
@@ -101,11 +101,11 @@ func (p Preflight) causes() string {
 	return strings.Join(texts, "; ")
 }
 
-// Sentences lists the first few problems, and the number of further ones.
-func Sentences(all []userdata.Problem) string {
+// ProblemsText lists the first few problems, and the number of further ones.
+func ProblemsText(all []userdata.Problem) string {
 	var texts []string
-	for _, one := range all[:min(len(all), maxSentences)] {
-		texts = append(texts, fix.Visible(one.String()))
+	for _, problem := range all[:min(len(all), maxSentences)] {
+		texts = append(texts, fix.Visible(problem.String()))
 	}
 	out := strings.Join(texts, "; ")
 	if more := len(all) - maxSentences; more > 0 {
@@ -114,7 +114,7 @@ func Sentences(all []userdata.Problem) string {
 	return out
 }
 
-// Problem is a mistake in the class itself, which does not depend on AWS.
+// Problem is a problem of a class that keeps launches from succeeding, as a condition of the class.
 type Problem struct {
 	Reason  string // reason of the condition; empty: no problem
 	Message string // message of the condition

@@ -33,16 +33,16 @@ type reservedCount struct {
 	uncounted []time.Time // times of launches that are not subtracted from free yet, oldest first
 }
 
-// EC2 may take up to ReservedShown to count a launched instance. A reservation that no class selects any more is
-// remembered for ReservedKept.
+// EC2 may take up to MaxReservationDelay to count a launched instance. A reservation that no class selects any more is
+// remembered for ReservationRetention.
 const (
-	ReservedShown = time.Minute
-	ReservedKept  = time.Hour
+	MaxReservationDelay  = time.Minute
+	ReservationRetention = time.Hour
 )
 
-// Saw records EC2's counts at now, and returns the IDs of the reservations whose count has increased. If a count has
-// fallen by n, it is assumed to include n more of our launches.
-func (b *ReservedBook) Saw(now time.Time, found []ec2.Reservation) (more []string) {
+// Update records EC2's counts at now, and returns the IDs of the reservations whose count has increased. If a count has
+// fallen by n, EC2 is assumed to count n more of our launches than before.
+func (b *ReservedBook) Update(now time.Time, found []ec2.Reservation) (more []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.byID == nil {
@@ -58,15 +58,15 @@ func (b *ReservedBook) Saw(now time.Time, found []ec2.Reservation) (more []strin
 			more = append(more, r.ID)
 		}
 		fell := min(max(c.free-r.Left, 0), len(c.uncounted))
-		c.uncounted = slices.DeleteFunc(slices.Clone(c.uncounted[fell:]), func(at time.Time) bool { return now.Sub(at) >= ReservedShown })
+		c.uncounted = slices.DeleteFunc(slices.Clone(c.uncounted[fell:]), func(at time.Time) bool { return now.Sub(at) >= MaxReservationDelay })
 		c.free, c.at = r.Left, now
 	}
-	maps.DeleteFunc(b.byID, func(_ string, c *reservedCount) bool { return now.Sub(c.at) > ReservedKept })
+	maps.DeleteFunc(b.byID, func(_ string, c *reservedCount) bool { return now.Sub(c.at) > ReservationRetention })
 	return more
 }
 
-// Take records an instance that was launched into the reservation at now.
-func (b *ReservedBook) Take(now time.Time, id string) {
+// AddLaunch records an instance that was launched into the reservation at now.
+func (b *ReservedBook) AddLaunch(now time.Time, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c, ok := b.byID[id]; ok {
@@ -91,13 +91,13 @@ func (m *Catalogs) reserve(class *awsv1.EC2NodeClass, c catalog.Catalog) catalog
 		return c
 	}
 	known, _ := snapshot.Reservations(class, m.reserved.Left())
-	zones := append([]catalog.Zone{}, ZonesOf(class)...) // not nil, which would mean all zones
+	zones := append([]catalog.Zone{}, ZonesOf(class)...) // not nil: nil would mean all zones
 	c.Types = withReserved(c.Types, zones, known)
-	own := c.Pools
+	byPool := c.Pools
 	c.Pools = nil
-	for pool, types := range own {
+	for pool, types := range byPool {
 		if c.Pools == nil {
-			c.Pools = make(map[string][]catalog.Type, len(own))
+			c.Pools = make(map[string][]catalog.Type, len(byPool))
 		}
 		c.Pools[pool] = withReserved(types, zones, known)
 	}
@@ -118,12 +118,12 @@ func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.Re
 	return out
 }
 
-// SawReserved records the capacity reservations that EC2 returned at now, and reports whether one of them has more
+// NoteReservations records the capacity reservations that EC2 returned at now, and reports whether one of them has more
 // instances left than before.
-func (o *RequestBuilder) SawReserved(now time.Time, found []ec2.Reservation) bool {
-	more := o.Market.reserved.Saw(now, found)
+func (o *RequestBuilder) NoteReservations(now time.Time, found []ec2.Reservation) bool {
+	more := o.Market.reserved.Update(now, found)
 	for _, id := range more {
-		o.Shortages.Restored(id)
+		o.Shortages.NoteReservationFree(id)
 	}
 	return len(more) > 0
 }

@@ -29,8 +29,8 @@ type shifts interface {
 	Shifts(ctx context.Context, now time.Time) ([]eks.Shift, error)
 }
 
-// shiftEvery is how often zonal shifts are read.
-const shiftEvery = 30 * time.Second
+// shiftInterval is how often zonal shifts are read.
+const shiftInterval = 30 * time.Second
 
 // ZonalShifts prevents launches in zones from which the cluster's traffic is shifted away. Nodes that run there stay,
 // because a shift does not mean that they are broken.
@@ -49,16 +49,16 @@ type ZonalShifts struct {
 
 // Start follows zonal shifts until ctx ends.
 func (z *ZonalShifts) Start(ctx context.Context) error {
-	ticker := time.NewTicker(shiftEvery)
+	ticker := time.NewTicker(shiftInterval)
 	defer ticker.Stop()
 	for {
 		err := z.Pass(ctx, time.Now())
 		if err == nil {
 			z.failures.Clear("shift")
 		} else if ctx.Err() == nil {
-			next, hint := loop.SortError(err)
+			next, hint := loop.ClassifyError(err)
 			z.Metrics.Failures.WithLabelValues("shift", string(next)).Inc()
-			if _, isNews := z.failures.Fail(time.Now(), "shift", awserr.Lasting(err)); isNews {
+			if _, isNews := z.failures.Fail(time.Now(), "shift", awserr.StableText(err)); isNews {
 				z.Log.Error("cannot read zonal shifts", "error", err.Error(), "hint", hint)
 			}
 		}
@@ -124,7 +124,7 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 	return nil
 }
 
-// untilText returns the end of a shift for a message.
+// untilText returns the end of a shift for a message. A shift without an end was started by AWS.
 func untilText(at time.Time) string {
 	if at.IsZero() {
 		return " by AWS"
@@ -164,9 +164,9 @@ func (z *ZonalShifts) poolsByZone(ctx context.Context) (map[string][]*karpv1.Nod
 
 // acceptsZone reports whether the pool's requirements allow the zone.
 func acceptsZone(pool *karpv1.NodePool, zone catalog.Zone) bool {
-	like := &karpv1.NodeClaim{}
-	like.Spec.Requirements = pool.Spec.Template.Spec.Requirements
-	accepted, wrong := requirements.All(RequirementsOf(like)...)
+	claim := &karpv1.NodeClaim{}
+	claim.Spec.Requirements = pool.Spec.Template.Spec.Requirements
+	accepted, wrong := requirements.All(RequirementsOf(claim)...)
 	if wrong != nil {
 		return false
 	}

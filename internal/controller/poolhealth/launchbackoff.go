@@ -23,17 +23,17 @@ type LaunchBackoff struct {
 	mu       sync.Mutex
 	joined   map[string]time.Time // by pool: when an instance last joined
 	changed  map[string]time.Time // by pool: when it or its node class was last changed, in whole seconds
-	trials   map[string]canary    // by pool: the known cause why its instances do not join
+	trials   map[string]trial     // by pool whose instances do not join for a known cause
 	recalled bool                 // the backoff of a previous process was restored
 }
 
-// First and longest pause of a pool. An instance that does not join costs money for a quarter of an hour before it is
-// terminated, so the pause after it is longer than that after a failed launch.
+// First and longest pause of a pool after failed launches, and after instances that did not join. The latter is longer,
+// because an instance that does not join costs money for a quarter of an hour before it is terminated.
 const (
-	HoldLaunchFirst = 5 * time.Second
-	holdLaunchMost  = 30 * time.Second
-	holdJoinFirst   = 5 * time.Minute
-	holdJoinMost    = time.Hour
+	FirstLaunchPause = 5 * time.Second
+	maxLaunchPause   = 30 * time.Second
+	firstJoinPause   = 5 * time.Minute
+	maxJoinPause     = time.Hour
 )
 
 // LaunchFailed records that a launch of the pool failed at now. It returns until when the pool waits, and whether the
@@ -45,34 +45,34 @@ func (h *LaunchBackoff) LaunchFailed(now time.Time, pool, cause string) (time.Ti
 		h.trials[pool] = t
 	}
 	h.mu.Unlock()
-	return fail(&h.launches, HoldLaunchFirst, holdLaunchMost, now, pool, cause)
+	return fail(&h.launches, FirstLaunchPause, maxLaunchPause, now, pool, cause)
 }
 
-// JoinFailed records at now that an instance of the pool has not joined in time. wanted is the creation time of its
-// claim. The failure is ignored in two cases: another instance has joined after wanted, so the pool works, or the pool
-// was changed after wanted, so the failure does not apply to the present pool. The results are those of LaunchFailed,
-// or zero and false for an ignored failure.
-func (h *LaunchBackoff) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time, bool) {
-	if h.isStale(wanted, pool) {
+// JoinFailed records at now that an instance of the pool has not joined in time. created is the creation time of its
+// claim. The failure is ignored if another instance has joined after created, because then the pool works. It is also
+// ignored if the pool was changed after created, because then it does not apply to the present pool. The results are
+// those of LaunchFailed, or zero and false for an ignored failure.
+func (h *LaunchBackoff) JoinFailed(now, created time.Time, pool, cause string) (time.Time, bool) {
+	if h.isStale(created, pool) {
 		return time.Time{}, false
 	}
-	return fail(&h.joins, holdJoinFirst, holdJoinMost, now, pool, cause)
+	return fail(&h.joins, firstJoinPause, maxJoinPause, now, pool, cause)
 }
 
 // EndedEarly records at now that EC2 terminated an instance of the pool before it joined. It is like JoinFailed, but
 // the first pause is shorter, because such an instance costs little.
-func (h *LaunchBackoff) EndedEarly(now, wanted time.Time, pool, cause string) (time.Time, bool) {
-	if h.isStale(wanted, pool) {
+func (h *LaunchBackoff) EndedEarly(now, created time.Time, pool, cause string) (time.Time, bool) {
+	if h.isStale(created, pool) {
 		return time.Time{}, false
 	}
-	return fail(&h.joins, HoldLaunchFirst, holdJoinMost, now, pool, cause)
+	return fail(&h.joins, FirstLaunchPause, maxJoinPause, now, pool, cause)
 }
 
-// isStale reports whether the result of a claim that was created at wanted does not apply to the present pool.
-func (h *LaunchBackoff) isStale(wanted time.Time, pool string) bool {
+// isStale reports whether a failure of a claim that was created at created does not apply to the present pool.
+func (h *LaunchBackoff) isStale(created time.Time, pool string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.joined[pool].After(wanted) || h.isOutdated(wanted, pool)
+	return h.joined[pool].After(created) || h.isOutdated(created, pool)
 }
 
 // isOutdated reports whether the pool was changed after then. The caller must hold the lock.
@@ -91,8 +91,8 @@ func fail(b *loop.Backoff, first, most time.Duration, now time.Time, pool, cause
 	return b.FailFor(now, pool, cause, first, most)
 }
 
-// Launched records that an instance of the pool was launched.
-func (h *LaunchBackoff) Launched(pool string) { h.launches.Clear(pool) }
+// LaunchSucceeded records that an instance of the pool was launched, and drops the record of failed launches.
+func (h *LaunchBackoff) LaunchSucceeded(pool string) { h.launches.Clear(pool) }
 
 // Joined records that an instance of the pool became a node at now.
 func (h *LaunchBackoff) Joined(now time.Time, pool string) {
@@ -112,12 +112,12 @@ func (h *LaunchBackoff) Changed(now time.Time, pool string) {
 	h.Reset(pool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.change(now, pool)
+	h.noteChange(now, pool)
 }
 
-// change records when the pool was changed, in whole seconds like the times of the API server. The caller must hold the
-// lock.
-func (h *LaunchBackoff) change(at time.Time, pool string) {
+// noteChange records when the pool was changed, in whole seconds like the times of the API server. The caller must hold
+// the lock.
+func (h *LaunchBackoff) noteChange(at time.Time, pool string) {
 	if h.changed == nil {
 		h.changed = map[string]time.Time{}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Marked returns a copy of the pools in which pools that wait at now are marked as unusable.
-func (h *LaunchBackoff) Marked(pools []cluster.Pool, now time.Time) []cluster.Pool {
+// MarkHeld returns a copy of the pools in which pools that wait at now are marked as unusable.
+func (h *LaunchBackoff) MarkHeld(pools []cluster.Pool, now time.Time) []cluster.Pool {
 	pools = slices.Clone(pools)
 	for i, pool := range pools {
 		until, why := h.Held(now, pool.Name)
@@ -21,20 +21,20 @@ func (h *LaunchBackoff) Marked(pools []cluster.Pool, now time.Time) []cluster.Po
 	return pools
 }
 
-// Allows reports whether all of the planned nodes may be launched at now. For a pool whose canary is due, only one node
-// may be launched. If the result is true, the nodes are recorded as launched.
-func (h *LaunchBackoff) Allows(machines []packing.PlannedNode, now time.Time) bool {
-	wanted := map[string]int{}
-	for i := range machines {
-		wanted[machines[i].Pool]++
+// Admit reports whether all of the planned nodes may be launched at now, and if so records them as launched. For a pool
+// whose canary is due, only one node may be launched.
+func (h *LaunchBackoff) Admit(planned []packing.PlannedNode, now time.Time) bool {
+	nodes := map[string]int{} // number of planned nodes by pool
+	for i := range planned {
+		nodes[planned[i].Pool]++
 	}
-	for pool, n := range wanted {
+	for pool, n := range nodes {
 		if until, _ := h.Held(now, pool); !until.IsZero() || n > 1 && h.IsCanaryDue(now, pool) {
 			return false
 		}
 	}
-	for pool := range wanted {
-		h.Sent(now, pool)
+	for pool := range nodes {
+		h.NoteLaunch(now, pool)
 	}
 	return true
 }

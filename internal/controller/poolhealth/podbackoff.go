@@ -13,12 +13,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// PodBackoff records pods that are still pending although the nodes launched for them are ready and have room:
-// kube-scheduler applies a rule that the plan does not know. Such a node is counted, unless other pods have filled it,
-// for example newer pods of the same workload. After the first counted node the next one is launched at once, because
-// the real capacity of the node may have been the cause. From the second node on the pod waits, longer each time.
-// Otherwise one pod could launch and terminate nodes without end. The methods are safe for concurrent use, and accept a
-// nil receiver, which records nothing.
+// PodBackoff records pods that are still pending although the nodes launched for them are ready and have room. In that
+// case kube-scheduler applies a rule that the plan does not know. For each pod, PodBackoff counts these nodes. It does not
+// count a node that other pods have filled, for example newer pods of the same workload.
+//
+// After the first counted node the next one is launched at once, because a node with less capacity than planned may have
+// been the cause. From the second node on the pod waits, longer each time. Otherwise one pod could launch and terminate
+// nodes without end. The methods are safe for concurrent use, and accept a nil receiver, which records nothing.
 type PodBackoff struct {
 	mu   sync.Mutex
 	Pods map[string]failedNodes // by "namespace/name"; nil is empty
@@ -26,8 +27,8 @@ type PodBackoff struct {
 
 // failedNodes records the nodes that were launched for one pod.
 type failedNodes struct {
-	claim      string    // the claim whose node became ready last; empty once the node was counted
-	created    time.Time // creation time of the claim; a younger pod is another pod with the same name
+	claim      string    // the claim whose node became ready last; empty after that node was counted
+	created    time.Time // creation time of the claim; a pod that was created later is another pod with the same name
 	times      int       // number of nodes that did not make the pod schedulable
 	until      time.Time // end of the back-off
 	touched    time.Time // when the record was last used
@@ -62,16 +63,16 @@ func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
 
 // Waiting is a pod that is backed off.
 type Waiting struct {
-	Pod    cluster.Pod // the pod that waits
-	Times  int         // number of nodes in a row that did not make the pod schedulable
-	Until  time.Time   // when the next node may be launched for the pod
-	IsNews bool        // the back-off was not reported yet
+	Pod   cluster.Pod // the pod that waits
+	Times int         // number of nodes in a row that did not make the pod schedulable
+	Until time.Time   // when the next node may be launched for the pod
+	IsNew bool        // the back-off was not reported yet
 }
 
-// Sort returns the pods to plan at now, and the pods that are backed off. pods must be the pods that need a node. They
-// must not include pods of a node that is not initialized yet, or that was initialized just now. So, if the node that
-// was launched for one of the pods is ready and still has room for that pod, the node did not make it schedulable.
-func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []Waiting) {
+// Split returns the pods to plan at now, and the pods that are backed off. pods must be the pods that need a node,
+// without pods whose launched node is not initialized yet, or was initialized just now. So if the node launched for one
+// of the pods is ready and still has room for the pod, the node did not make the pod schedulable.
+func (u *PodBackoff) Split(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []Waiting) {
 	if u == nil {
 		return pods, nil
 	}
@@ -90,7 +91,7 @@ func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Tim
 	for _, pod := range pods {
 		v, ok := u.Pods[pod.ID()]
 		if !ok || pod.Node != "" {
-			continue // the pod still runs on a leaving node, so it is not pending
+			continue // no node was launched for the pod, or the pod still runs on a leaving node and is not pending
 		}
 		if pod.Created.After(v.created) {
 			delete(u.Pods, pod.ID())
@@ -117,8 +118,8 @@ func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Tim
 	return pods, held
 }
 
-// isFilledByOthers reports whether the pod would fit on the node if the other pods were not on it. It is false for an
-// unknown node, and for a node that is too small.
+// isFilledByOthers reports whether the pod does not fit on the node now, but would fit without the node's other pods. It
+// is false for an unknown node, and for a node that is too small.
 func isFilledByOthers(node *cluster.Node, pod cluster.Pod) bool {
 	if node == nil || pod.Requests.Fits(node.Allocatable.Sub(node.Requested)) {
 		return false

@@ -44,29 +44,29 @@ func (r *Registrations) Of(pool *karpv1.NodePool) lifecycle.Outcomes {
 		return known
 	}
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
-	known := lifecycle.Outcomes{}
+	outcomes := lifecycle.Outcomes{}
 	if c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse {
-		known = lifecycle.OutcomesOf(c.Status == metav1.ConditionTrue)
+		outcomes = lifecycle.OutcomesOf(c.Status == metav1.ConditionTrue)
 	}
-	r.put(pool.UID, known)
-	return known
+	r.put(pool.UID, outcomes)
+	return outcomes
 }
 
-// Recall is Of for a pool whose last claim registered at joined. If the condition is unknown and a node has registered
-// after it was written, the pool is healthy: an earlier process saw the node, and ended before it updated the
-// condition.
-func (r *Registrations) Recall(pool *karpv1.NodePool, joined time.Time) lifecycle.Outcomes {
-	known := r.Of(pool)
-	n, _ := known.Count()
+// Recall is Of for a pool whose last claim registered at registered. If no result is known, and a node has registered
+// after the pool's condition was written, the pool is healthy: an earlier process saw the node, and ended before it
+// updated the condition.
+func (r *Registrations) Recall(pool *karpv1.NodePool, registered time.Time) lifecycle.Outcomes {
+	outcomes := r.Of(pool)
+	n, _ := outcomes.Count()
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
-	if r == nil || n > 0 || !ok || !joined.After(c.LastTransitionTime.Time) {
-		return known
+	if r == nil || n > 0 || !ok || !registered.After(c.LastTransitionTime.Time) {
+		return outcomes
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known = lifecycle.OutcomesOf(true)
-	r.put(pool.UID, known)
-	return known
+	outcomes = lifecycle.OutcomesOf(true)
+	r.put(pool.UID, outcomes)
+	return outcomes
 }
 
 // Forget resets the results of a pool.
@@ -80,11 +80,11 @@ func (r *Registrations) Forget(pool types.UID) {
 }
 
 // put stores the results. The caller must hold the lock.
-func (r *Registrations) put(pool types.UID, known lifecycle.Outcomes) {
+func (r *Registrations) put(pool types.UID, outcomes lifecycle.Outcomes) {
 	if r.byPool == nil {
 		r.byPool = map[types.UID]lifecycle.Outcomes{}
 	}
-	r.byPool[pool] = known
+	r.byPool[pool] = outcomes
 }
 
 // OutcomesText describes the results of a pool's launches.

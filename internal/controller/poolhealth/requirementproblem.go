@@ -13,8 +13,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Restricted returns why users are not allowed to set or require a label; empty if they are.
-func Restricted(key string) string {
+// WhyRestricted returns why users are not allowed to set or require a label; empty if they are.
+func WhyRestricted(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
 	case key == karpv1.LabelNodePool:
@@ -34,7 +34,7 @@ func Restricted(key string) string {
 // RequirementProblems returns the problems of a requirement, one sentence per problem; nil if there are none.
 func RequirementProblems(field string, r karpv1.Requirement) []string {
 	var wrong []string
-	if text := Restricted(r.Key); text != "" {
+	if text := WhyRestricted(r.Key); text != "" {
 		wrong = append(wrong, field+": "+text)
 	}
 	for _, text := range validation.IsQualifiedName(r.Key) {
@@ -45,7 +45,7 @@ func RequirementProblems(field string, r karpv1.Requirement) []string {
 			wrong = append(wrong, fmt.Sprintf("%s: value %q: %s", field, value, text))
 		}
 	}
-	if text := Arity(r); text != "" {
+	if text := OperatorProblem(r); text != "" {
 		wrong = append(wrong, field+": "+text)
 	}
 	if r.Key == karpv1.LabelCapacityType && r.Operator == corev1.NodeSelectorOpIn {
@@ -57,8 +57,9 @@ func RequirementProblems(field string, r karpv1.Requirement) []string {
 	return wrong
 }
 
-// Arity returns the problem of the operator of a requirement or the number of its values; empty if there is none.
-func Arity(r karpv1.Requirement) string {
+// OperatorProblem returns what is wrong with the requirement's operator, or with the number of its values; empty if
+// nothing is.
+func OperatorProblem(r karpv1.Requirement) string {
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn:
 		if len(r.Values) == 0 {

@@ -20,7 +20,7 @@ func Explain(r packing.Refusal) string {
 	nearest := r.Reasons[0]
 	what := fmt.Sprintf("No place for the pod (%s): %s", nearest.Code, obstacle(nearest))
 	// A hint that only repeats the cause is omitted.
-	if r.Hint == "" || nearest.Code == packing.PoolUnusable && strings.Contains(r.Hint, pastColon(nearest.Detail)) {
+	if r.Hint == "" || nearest.Code == packing.PoolUnusable && strings.Contains(r.Hint, afterColon(nearest.Detail)) {
 		return what
 	}
 	return what + ". " + strings.ToUpper(r.Hint[:1]) + r.Hint[1:]
@@ -65,8 +65,8 @@ func obstacle(r packing.Reason) string {
 	}
 }
 
-// pastColon returns the text after the first colon: the cause, if the detail begins with a name.
-func pastColon(detail string) string {
+// afterColon returns the text after the first colon: the cause, if the detail begins with a name.
+func afterColon(detail string) string {
 	_, rest, _ := strings.Cut(detail, ": ")
 	return rest
 }

@@ -24,7 +24,7 @@ import (
 
 // claimMaker creates the NodeClaims of a plan.
 type claimMaker interface {
-	CreateClaims(ctx context.Context, machines []packing.PlannedNode) []writer.Created
+	CreateClaims(ctx context.Context, planned []packing.PlannedNode) []writer.Created
 }
 
 // ledger counts the NodeClaims that are not initialized yet. While there are any, plans are repeated.
@@ -32,27 +32,27 @@ type ledger interface{ Len() int }
 
 // Provisioner plans pending pods and creates the NodeClaims that they need.
 type Provisioner struct {
-	Batch      *loop.Batch               // collects pending pods for one plan
-	Cluster    nodestate.Snapshots       // reads cluster state from the informers
-	Market     nodestate.Markets         // offerings of EC2
-	Solve      nodestate.Solver          // computes plans
-	Claims     claimMaker                // creates NodeClaims
-	Ledger     ledger                    // claims created by this process that are not initialized yet
-	Holds      *poolhealth.LaunchBackoff // pools whose launches are on hold
-	PodBackoff *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable; shared with nodeclaim.Reconciler
-	Watch      *Stopwatch                // measures the time from batch to launch
-	Events     *loop.RateLimitedRecorder // emits events
-	Metrics    *metrics.Metrics          // the metrics of this process
-	Log        *slog.Logger              // the log of this process
-	Now        loop.Clock                // the clock; nil uses time.Now
+	Batch         *loop.Batch               // collects pending pods for one plan
+	Cluster       nodestate.Snapshots       // reads cluster state from the informers
+	Market        nodestate.Markets         // offerings of EC2
+	Solve         nodestate.Solver          // computes plans
+	Claims        claimMaker                // creates NodeClaims
+	Ledger        ledger                    // claims created by this process that are not initialized yet
+	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
+	PodBackoff    *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable; shared with nodeclaim.Reconciler
+	Stopwatch     *Stopwatch                // measures the time from batch to launch
+	Events        *loop.RateLimitedRecorder // emits events
+	Metrics       *metrics.Metrics          // the metrics of this process
+	Log           *slog.Logger              // the log of this process
+	Now           loop.Clock                // the clock; nil uses time.Now
 
 	// Departures records the leaving nodes whose pods a plan has provided for; nil disables this.
 	Departures *nodestate.PlannedEvictions
 
-	last      string // the refusals or the cause that were last logged
-	postponed int    // consecutive plans of which a part waited for nodes that joined during planning
-	omitted   string // the first pod whose preferences the last plan omitted
-	Costly    costly // pods with costly scheduling rules, and their slices
+	lastLogged string // the refusals, or the cause for not planning, that were last logged
+	postponed  int    // number of consecutive plans of which a part waited for nodes that joined during planning
+	omitted    string // the first pod of which the last plan omitted preferences
+	Costly     costly // pods with costly scheduling rules, and their slices
 }
 
 // Start runs the loop until ctx ends.
@@ -61,20 +61,20 @@ func (p *Provisioner) Start(ctx context.Context) error {
 	// can be ignored, because the first pass returns the error again.
 	_, _ = p.Cluster.Snapshot(ctx, time.Now(), nil)
 	p.Costly.init()
-	var next, slice time.Time // when the next pass and the next slice are due; zero: on the next change
+	var nextPass, nextSlice time.Time // when they are due; zero: on the next change
 	for {
-		window, ok := p.Batch.Wait(ctx, untilFirst(time.Now(), next, slice), p.Costly.Ended)
+		window, ok := p.Batch.Wait(ctx, untilFirst(time.Now(), nextPass, nextSlice), p.Costly.Ended)
 		if !ok {
 			return nil
 		}
 		p.Collect(ctx)
-		if now := time.Now(); window.Size > 0 || !next.IsZero() && !now.Before(next) {
-			next = time.Time{}
+		if now := time.Now(); window.Size > 0 || !nextPass.IsZero() && !now.Before(nextPass) {
+			nextPass = time.Time{}
 			if pause := p.Pass(ctx, window); pause > 0 {
-				next = time.Now().Add(pause)
+				nextPass = time.Now().Add(pause)
 			}
 		}
-		slice = p.Slice(ctx)
+		nextSlice = p.Slice(ctx)
 	}
 }
 
@@ -89,36 +89,36 @@ func untilFirst(now time.Time, times ...time.Time) time.Duration {
 	return out
 }
 
-// basis is the input of a plan.
-type basis struct {
+// planInput is the input of a plan.
+type planInput struct {
 	snapshot cluster.Snapshot // its pods are all pods that need a node
 	market   catalog.Market   // the available offerings
 }
 
-// look reads the input of a plan. The second result is false if no plan can be made now.
-func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
-	if err := p.Holds.Recall(ctx); err != nil {
+// readInput reads the input of a plan. The second result is false if no plan can be made now.
+func (p *Provisioner) readInput(ctx context.Context, now time.Time) (planInput, bool) {
+	if err := p.LaunchBackoff.Recall(ctx); err != nil {
 		p.Log.Error("cannot read which pools have launches on hold", "error", err, "hint", kubeclient.Hint(err))
-		return basis{}, false
+		return planInput{}, false
 	}
 	market := p.Market.Market(now)
 	if market == nil {
 		p.logOnce("the offerings of EC2 are not known yet")
-		return basis{}, false
+		return planInput{}, false
 	}
-	snapshot, err := p.see(ctx, now, market)
-	return basis{snapshot: snapshot, market: market}, err == nil
+	snapshot, err := p.readSnapshot(ctx, now, market)
+	return planInput{snapshot: snapshot, market: market}, err == nil
 }
 
-// see returns the current state of the cluster, in which pools whose launches are on hold are marked as unusable.
-func (p *Provisioner) see(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
+// readSnapshot returns the current state of the cluster, in which pools whose launches are on hold are marked as unusable.
+func (p *Provisioner) readSnapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
 	snapshot, err := p.Cluster.Snapshot(ctx, now, market)
 	if err != nil {
 		p.Log.Error("cannot read the state of the cluster", "error", err, "hint", kubeclient.Hint(err))
 		p.Metrics.Failures.WithLabelValues("provisioner", string(kubeclient.WhatNext(err))).Inc()
 		return snapshot, err
 	}
-	snapshot.Pools = p.Holds.Marked(snapshot.Pools, now)
+	snapshot.Pools = p.LaunchBackoff.MarkHeld(snapshot.Pools, now)
 	return snapshot, nil
 }
 
@@ -129,8 +129,8 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	defer work.End()
 	// 1. read
 	started := p.Now.Now()
-	number := p.Departures.Begin()
-	seen, ok := p.look(ctx, started)
+	number := p.Departures.BeginPlan()
+	seen, ok := p.readInput(ctx, started)
 	if !ok {
 		return loop.Recheck
 	}
@@ -138,8 +138,8 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	p.Metrics.Nodes.Count.Set(float64(len(seen.snapshot.Nodes)))
 	p.Costly.forget(all)
 	if len(all) == 0 {
-		p.Departures.Planned(number, seen.snapshot)
-		p.forget()
+		p.Departures.EndPlan(number, seen.snapshot)
+		p.resetReports()
 		if p.Ledger.Len() > 0 {
 			return loop.Recheck // until kube-scheduler has had time to bind the pods, they count as placed
 		}
@@ -148,49 +148,49 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 
 	// 2. decide
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(all)))
-	due, held := p.PodBackoff.Sort(all, seen.snapshot.Nodes, started)
+	due, held := p.PodBackoff.Split(all, seen.snapshot.Nodes, started)
 	division := p.Costly.divide(due, started)
 	p.recordWaiting(division)
-	work.On("a plan for " + loop.Count(len(division.Now), "pod"))
-	m := planning{of: p.Costly.with(seen.snapshot, due, division.Now), market: seen.market}
+	work.NextStep("a plan for " + loop.Count(len(division.Now), "pod"))
+	m := planning{snapshot: p.Costly.snapshotFor(seen.snapshot, due, division.Now), market: seen.market}
 	m.compute(p.Solve)
-	p.Costly.share = p.Costly.share.AfterPlan(division.Cost, m.took)
-	planned := p.Now.Now()
-	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(started).Seconds())
+	p.Costly.share = p.Costly.share.AfterPlan(division.NowCost, m.took)
+	plannedAt := p.Now.Now()
+	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(plannedAt.Sub(started).Seconds())
 
 	// 3. act
-	work.On("the NodeClaims of a plan")
+	work.NextStep("the NodeClaims of a plan")
 	plan, created, isWhole := p.carryOut(ctx, m)
 	if isWhole && !p.Costly.hasUnserved(except(due, division.Now)) {
-		p.Departures.Planned(number, seen.snapshot)
+		p.Departures.EndPlan(number, seen.snapshot)
 	}
-	p.Costly.recordPlacements(plan, m.of)
+	p.Costly.recordPlacements(plan, m.snapshot)
 
 	// 4. report
 	p.reportWaiting(held)
-	p.report(window, planned, seen.snapshot.Pods, plan, created)
+	p.report(window, plannedAt, seen.snapshot.Pods, plan, created)
 	return loop.Recheck
 }
 
 // planning is a plan with its input.
 type planning struct {
-	of     cluster.Snapshot // the cluster, with the pods to plan
-	market catalog.Market   // the available offerings
-	plan   packing.Plan
-	took   time.Duration // duration of the planning
+	snapshot cluster.Snapshot // the cluster, with the pods to plan
+	market   catalog.Market   // the available offerings
+	plan     packing.Plan     // the result of compute
+	took     time.Duration    // duration of compute
 }
 
 // compute computes the plan.
 func (m *planning) compute(solve nodestate.Solver) {
 	started := time.Now()
-	if len(m.of.Pods) > 0 {
-		m.plan = solve(m.of, m.market)
+	if len(m.snapshot.Pods) > 0 {
+		m.plan = solve(m.snapshot, m.market)
 	}
 	m.took = time.Since(started)
 }
 
-// lateAfter is the duration of a plan above which nodes that joined during planning are considered, because they may
-// have room for its pods.
+// lateAfter is the duration of a plan above which the nodes that joined during planning are checked: they may have room
+// for the plan's pods.
 const lateAfter = time.Second
 
 // carryOut creates the NodeClaims of a plan that are still valid in the current state of the cluster. It returns the
@@ -199,84 +199,85 @@ func (p *Provisioner) carryOut(ctx context.Context, m planning) (packing.Plan, [
 	plan, isWhole := m.plan, true
 	p.logOmissions(plan.Omissions)
 	if len(plan.PlannedNodes) > 0 {
-		newest, err := p.see(ctx, p.Now.Now(), m.market)
+		newest, err := p.readSnapshot(ctx, p.Now.Now(), m.market)
 		if err != nil {
 			plan.PlannedNodes = nil
 			return plan, nil, false
 		}
-		r := Review{Before: m.of, Now: newest, market: m.market, IsLate: m.took > lateAfter && p.postponed < mostPostponed}
-		var lost StaleParts
-		plan, lost = r.Revalidated(plan)
-		p.reportStale(lost, m)
-		isWhole = !lost.isAgain
+		r := Review{Before: m.snapshot, Now: newest, market: m.market, IsLate: m.took > lateAfter && p.postponed < maxPostponed}
+		var stale StaleParts
+		plan, stale = r.Revalidate(plan)
+		p.reportStale(stale, m)
+		isWhole = !stale.mustReplan
 	}
 	started := p.Now.Now()
-	plan.PlannedNodes = p.Holds.Canaries(started, plan.PlannedNodes)
+	plan.PlannedNodes = p.LaunchBackoff.Launchable(started, plan.PlannedNodes)
 	created := p.Claims.CreateClaims(ctx, plan.PlannedNodes)
 	return plan, created, isWhole && !slices.ContainsFunc(created, func(c writer.Created) bool { return c.Err != nil })
 }
 
-// logOmissions logs, once, that a plan omitted preferences of pods.
+// logOmissions logs that a plan omitted preferences of pods, unless the plan before it omitted them for the same first
+// pod.
 func (p *Provisioner) logOmissions(all []packing.Omission) {
-	text, preferences := "", 0
+	firstPod, preferences := "", 0
 	for _, o := range all {
 		preferences += o.Preferences
 	}
 	if len(all) > 0 {
-		text = all[0].Pod
+		firstPod = all[0].Pod
 	}
-	if text != "" && text != p.omitted {
+	if firstPod != "" && firstPod != p.omitted {
 		p.Log.Warn("planned pods without some of their preferred affinity: the rules of all pods exceed the limit of one plan",
-			"pods", len(all), "preferences", preferences, "firstPod", text)
+			"pods", len(all), "preferences", preferences, "firstPod", firstPod)
 	}
-	p.omitted = text
+	p.omitted = firstPod
 }
 
-// mostPostponed is how many consecutive plans may wait for nodes that joined during planning.
-const mostPostponed = 3
+// maxPostponed is how many consecutive plans may wait for nodes that joined during planning.
+const maxPostponed = 3
 
 // reportStale counts and logs the part of a plan that is no longer valid, and requests another plan if the pods of that
 // part still need nodes.
-func (p *Provisioner) reportStale(lost StaleParts, m planning) {
+func (p *Provisioner) reportStale(stale StaleParts, m planning) {
 	p.postponed++
-	if lost.Claims[StaleRoom] == 0 {
+	if stale.Claims[StaleRoom] == 0 {
 		p.postponed = 0
 	}
-	if len(lost.Claims) == 0 {
+	if len(stale.Claims) == 0 {
 		return
 	}
-	for cause, n := range lost.Claims {
+	for cause, n := range stale.Claims {
 		p.Metrics.StaleClaims.WithLabelValues(staleLabels[cause]).Add(float64(n))
 	}
-	p.Log.Info("did not create a part of a plan: the cluster changed while the plan was made", "notCreated", lost.String(),
-		"podsGone", lost.pods, "seconds", m.took.Seconds())
-	if lost.isAgain {
+	p.Log.Info("did not create a part of a plan: the cluster changed while the plan was made", "notCreated", stale.String(),
+		"podsGone", stale.pods, "seconds", m.took.Seconds())
+	if stale.mustReplan {
 		p.Batch.AskNow("stale plan")
 	}
 }
 
-// logOnce logs, once, why no plan is made.
+// logOnce logs why no plan is made, unless it logged the same cause last.
 func (p *Provisioner) logOnce(why string) {
-	if p.last != why {
-		p.last = why
+	if p.lastLogged != why {
+		p.lastLogged = why
 		p.Log.Info("not planning yet", "cause", why)
 	}
 }
 
 // report sets the metrics of a plan, emits its events and logs its result.
-func (p *Provisioner) report(window loop.Window, planned time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.Created) {
-	p.measure(window, planned, created)
+func (p *Provisioner) report(window loop.Window, plannedAt time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.Created) {
+	p.measure(window, plannedAt, created)
 	p.measureRefusals(slices.Concat(plan.Refusals, p.Costly.Refusals(pods)))
 	failed := p.reportResults(pods, plan, created)
 	if len(created) == 0 && len(plan.Refusals) == 0 {
 		return
 	}
-	if said := RefusalSummary(plan.Refusals); len(created) > 0 || said != p.last {
-		p.last = said
+	if summary := RefusalSummary(plan.Refusals); len(created) > 0 || summary != p.lastLogged {
+		p.lastLogged = summary
 		p.Log.Info("planned", "pods", plan.Pods, "classes", plan.Classes, "nodeClaims", len(created)-failed,
-			"onNodes", len(plan.Placements), "refused", len(plan.Refusals), "reasons", said,
+			"onNodes", len(plan.Placements), "refused", len(plan.Refusals), "reasons", summary,
 			"pricePerHour", plan.Price.String(), "lowerBoundPerHour", plan.LowerBound.String(),
-			"seconds", planned.Sub(window.Closed).Seconds(), "batchSeconds", batchSeconds(window))
+			"seconds", plannedAt.Sub(window.Closed).Seconds(), "batchSeconds", batchSeconds(window))
 	}
 }
 
@@ -292,15 +293,15 @@ func (p *Provisioner) reportResults(all []cluster.Pod, plan packing.Plan, create
 }
 
 // measure records how long the stages of a launch took.
-func (p *Provisioner) measure(window loop.Window, planned time.Time, created []writer.Created) {
+func (p *Provisioner) measure(window loop.Window, plannedAt time.Time, created []writer.Created) {
 	if len(created) > 0 {
 		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
-		p.Metrics.Stage.WithLabelValues(metrics.StagePlan).Observe(planned.Sub(window.Closed).Seconds())
+		p.Metrics.Stage.WithLabelValues(metrics.StagePlan).Observe(plannedAt.Sub(window.Closed).Seconds())
 	}
 	for _, c := range created {
 		if c.Claim != nil {
-			p.Watch.Made(c.Claim.Name, window.Closed, c.At)
-			p.Metrics.Stage.WithLabelValues(metrics.StageClaim).Observe(c.At.Sub(planned).Seconds())
+			p.Stopwatch.NoteCreated(c.Claim.Name, window.Closed, c.At)
+			p.Metrics.Stage.WithLabelValues(metrics.StageClaim).Observe(c.At.Sub(plannedAt).Seconds())
 		}
 	}
 }
@@ -328,18 +329,18 @@ func (p *Provisioner) reportClaims(created []writer.Created, pods map[string]*co
 	for _, c := range created {
 		if c.Err != nil {
 			failed++
-			p.Log.Error("cannot create NodeClaim", "nodePool", c.Machine.Pool, "error", c.Err, "hint", kubeclient.Hint(c.Err))
+			p.Log.Error("cannot create NodeClaim", "nodePool", c.Planned.Pool, "error", c.Err, "hint", kubeclient.Hint(c.Err))
 			p.Metrics.Failures.WithLabelValues("provisioner", string(kubeclient.WhatNext(c.Err))).Inc()
 			continue
 		}
-		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Machine.Pool, strconv.FormatBool(len(c.Machine.Relaxed) > 0)).Inc()
-		best := c.Machine.Offerings[0]
-		p.Log.Info("created NodeClaim", "NodeClaim", c.Claim.Name, "nodePool", c.Machine.Pool, "pods", len(c.Machine.Pods),
-			"requests", c.Machine.Requests.String(), "instanceTypes", nodestate.TypesOf(c.Machine, 5), "offerings", len(c.Machine.Offerings),
+		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Planned.Pool, strconv.FormatBool(len(c.Planned.Relaxed) > 0)).Inc()
+		best := c.Planned.Offerings[0]
+		p.Log.Info("created NodeClaim", "NodeClaim", c.Claim.Name, "nodePool", c.Planned.Pool, "pods", len(c.Planned.Pods),
+			"requests", c.Planned.Requests.String(), "instanceTypes", nodestate.InstanceTypesOf(c.Planned, 5), "offerings", len(c.Planned.Offerings),
 			"cheapest", best.InstanceType+" "+best.Zone+" "+best.CapacityType, "pricePerHour", best.Price.String())
-		for _, id := range c.Machine.Pods {
+		for _, id := range c.Planned.Pods {
 			if pod := pods[id]; pod != nil {
-				p.Events.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
+				p.Events.EmitLater(pod, kubeclient.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
 			}
 		}
 	}
@@ -350,7 +351,7 @@ func (p *Provisioner) reportClaims(created []writer.Created, pods map[string]*co
 func (p *Provisioner) emitPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
 	for _, place := range placements {
 		if pod := pods[place.Pod]; pod != nil {
-			p.Events.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+			p.Events.EmitLater(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+place.Node)
 		}
 	}
 }
@@ -358,8 +359,8 @@ func (p *Provisioner) emitPlacements(placements []packing.Placement, pods map[st
 // reportWaiting reports pods whose planning is backed off, because new nodes did not make them schedulable.
 func (p *Provisioner) reportWaiting(held []poolhealth.Waiting) {
 	for _, w := range held {
-		if w.IsNews {
-			p.Events.Later(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())
+		if w.IsNew {
+			p.Events.EmitLater(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())
 			p.Log.Warn("nodes launched for a pod did not make it schedulable", "Pod", w.Pod.ID(), "nodes", w.Times,
 				"nextTry", w.Until.UTC().Format(time.RFC3339))
 		}
@@ -370,14 +371,14 @@ func (p *Provisioner) reportWaiting(held []poolhealth.Waiting) {
 func (p *Provisioner) emitRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
 	for _, r := range refusals {
 		if pod := pods[r.Pod]; pod != nil {
-			p.Events.Later(pod, kubeclient.ReasonFailedScheduling, Explain(r))
+			p.Events.EmitLater(pod, kubeclient.ReasonFailedScheduling, Explain(r))
 		}
 	}
 }
 
-// forget resets logs and metrics when no pod needs a node any more.
-func (p *Provisioner) forget() {
-	p.last = ""
+// resetReports resets what was logged last, and the metrics, when no pod needs a node any more.
+func (p *Provisioner) resetReports() {
+	p.lastLogged = ""
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(0)
 	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(0)
 	p.Metrics.Refused.Reset()

@@ -14,15 +14,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// leastKept is the share of a planned NodeClaim's pods, by CPU and memory, that must still need it. Below this share
-// the NodeClaim is not created, and a smaller one is planned.
-const leastKept = 0.5
+// minKeptShare is the share of a planned NodeClaim's pods, by CPU and memory, that must still need a node. Below this
+// share the NodeClaim is not created, and a smaller one is planned.
+const minKeptShare = 0.5
 
 // StaleParts counts the parts of a plan that became invalid while it was made.
 type StaleParts struct {
-	pods    int            // pods that were deleted, bound or placed elsewhere
-	Claims  map[string]int // number of planned NodeClaims that are not created, by cause
-	isAgain bool           // some pods of the invalid part still need nodes; they are planned again at once
+	pods       int            // pods that were deleted, bound or placed elsewhere
+	Claims     map[string]int // number of planned NodeClaims that are not created, by cause
+	mustReplan bool           // some pods of the invalid part still need nodes; they are planned again at once
 }
 
 // Causes for not creating a planned NodeClaim.
@@ -54,49 +54,50 @@ func (s StaleParts) String() string {
 
 // Review compares a plan with a newer snapshot.
 type Review struct {
-	Before, Now cluster.Snapshot // the input of the plan, and the current state
+	Before, Now cluster.Snapshot // Before: the input of the plan; Now: the current state
 	market      catalog.Market   // the available offerings
 	// IsLate is set if the plan took so long that new nodes may have room for its pods.
 	IsLate bool
 
-	pods   map[string]*cluster.Pod      // the pods in Before, by "namespace/name"
-	uids   map[string]string            // the UIDs of the pods in Now, by "namespace/name"
-	pools  map[string]*cluster.Pool     // the pools in Now, by name
-	old    map[string]*cluster.Pool     // the pools in Before, by name
-	fresh  []*cluster.Node              // nodes in Now, but not in Before, that accept pods
-	usage  map[string]resources.Amounts // by pool: usage in Now plus the valid part of the plan
-	counts map[string]int               // by pool: nodes in Now plus the valid part of the plan
-	stale  StaleParts
+	pods     map[string]*cluster.Pod      // the pods in Before, by "namespace/name"
+	uids     map[string]string            // the UIDs of the pods in Now, by "namespace/name"
+	pools    map[string]*cluster.Pool     // the pools in Now, by name
+	oldPools map[string]*cluster.Pool     // the pools in Before, by name
+	newNodes []*cluster.Node              // nodes in Now, but not in Before, that accept pods; only if IsLate
+	usage    map[string]resources.Amounts // by pool: usage in Now plus the valid part of the plan
+	counts   map[string]int               // by pool: nodes in Now plus the valid part of the plan
+	stale    StaleParts
 }
 
-// Revalidated returns the part of the plan, which was made for r.Before, that is still valid in r.Now.
-func (r Review) Revalidated(plan packing.Plan) (packing.Plan, StaleParts) {
+// Revalidate returns the part of the plan that is still valid in r.Now, and counts the rest. The plan must have been made
+// for r.Before.
+func (r Review) Revalidate(plan packing.Plan) (packing.Plan, StaleParts) {
 	r.index()
-	machines := make([]packing.PlannedNode, 0, len(plan.PlannedNodes))
+	planned := make([]packing.PlannedNode, 0, len(plan.PlannedNodes))
 	plan.Price = 0
 	for _, m := range plan.PlannedNodes {
-		kept, cause := r.keep(m)
+		kept, cause := r.revalidateNode(m)
 		if cause != "" {
 			r.stale.Claims[cause]++
-			r.stale.isAgain = r.stale.isAgain || cause != stalePods
+			r.stale.mustReplan = r.stale.mustReplan || cause != stalePods
 			continue
 		}
-		machines = append(machines, kept)
+		planned = append(planned, kept)
 		plan.Price += kept.Price()
 	}
-	plan.PlannedNodes = machines
-	nodes := map[string]bool{}
+	plan.PlannedNodes = planned
+	nodes := map[string]bool{} // by name: whether the node still accepts pods
 	for i := range r.Now.Nodes {
 		nodes[r.Now.Nodes[i].Name] = !r.Now.Nodes[i].Leaving
 	}
 	plan.Placements = slices.DeleteFunc(slices.Clone(plan.Placements), func(p packing.Placement) bool {
-		isGone := !r.waits(p.Pod)
-		if !isGone && !nodes[p.Node] {
-			r.stale.isAgain = true
+		needsNode := r.stillNeedsNode(p.Pod)
+		if needsNode && !nodes[p.Node] {
+			r.stale.mustReplan = true
 		}
-		return isGone || !nodes[p.Node]
+		return !needsNode || !nodes[p.Node]
 	})
-	plan.Refusals = slices.DeleteFunc(slices.Clone(plan.Refusals), func(f packing.Refusal) bool { return !r.waits(f.Pod) })
+	plan.Refusals = slices.DeleteFunc(slices.Clone(plan.Refusals), func(f packing.Refusal) bool { return !r.stillNeedsNode(f.Pod) })
 	return plan, r.stale
 }
 
@@ -110,7 +111,7 @@ func (r *Review) index() {
 	for i := range r.Now.Pods {
 		r.uids[r.Now.Pods[i].ID()] = r.Now.Pods[i].UID
 	}
-	r.old, r.pools = poolsByName(r.Before.Pools), poolsByName(r.Now.Pools)
+	r.oldPools, r.pools = poolsByName(r.Before.Pools), poolsByName(r.Now.Pools)
 	r.usage, r.counts = map[string]resources.Amounts{}, map[string]int{}
 	for name, p := range r.pools {
 		r.usage[name], r.counts[name] = p.Usage, p.Nodes
@@ -124,7 +125,7 @@ func (r *Review) index() {
 		n := &r.Now.Nodes[i]
 		isKnown := known[n.Name] || n.Claim != "" && known[n.Claim] || n.ProviderID != "" && known[n.ProviderID]
 		if r.IsLate && !isKnown && !n.Leaving {
-			r.fresh = append(r.fresh, n)
+			r.newNodes = append(r.newNodes, n)
 		}
 	}
 }
@@ -138,15 +139,15 @@ func poolsByName(pools []cluster.Pool) map[string]*cluster.Pool {
 	return out
 }
 
-// waits reports whether the planned pod still needs a node.
-func (r *Review) waits(id string) bool {
+// stillNeedsNode reports whether the planned pod still needs a node.
+func (r *Review) stillNeedsNode(id string) bool {
 	p := r.pods[id]
 	return p != nil && r.uids[id] == p.UID
 }
 
-// keep returns the planned node with the pods that still need it. The second result is the cause if the node must not
-// be created.
-func (r *Review) keep(m packing.PlannedNode) (packing.PlannedNode, string) {
+// revalidateNode returns the planned node with those of its pods that still need a node. The second result is the cause if
+// the planned node must not be created; else it is empty.
+func (r *Review) revalidateNode(m packing.PlannedNode) (packing.PlannedNode, string) {
 	pool := r.pools[m.Pool]
 	var kept []string
 	all, left := resources.Amounts{}, resources.Amounts{}
@@ -156,7 +157,7 @@ func (r *Review) keep(m packing.PlannedNode) (packing.PlannedNode, string) {
 			continue
 		}
 		all = all.Add(p.Requests)
-		if r.waits(id) {
+		if r.stillNeedsNode(id) {
 			kept, left = append(kept, id), left.Add(p.Requests)
 		}
 	}
@@ -164,11 +165,11 @@ func (r *Review) keep(m packing.PlannedNode) (packing.PlannedNode, string) {
 	switch {
 	case len(kept) == 0:
 		return m, stalePods
-	case left.Bulk() < leastKept*all.Bulk():
+	case left.Bulk() < minKeptShare*all.Bulk():
 		return m, stalePart
-	case pool == nil || !isSamePool(r.old[m.Pool], pool):
+	case pool == nil || !isSamePool(r.oldPools[m.Pool], pool):
 		return m, stalePool
-	case slices.ContainsFunc(r.fresh, func(n *cluster.Node) bool { return r.hasRoom(n, kept) }):
+	case slices.ContainsFunc(r.newNodes, func(n *cluster.Node) bool { return r.hasRoom(n, kept) }):
 		return m, StaleRoom
 	case !r.isWithinLimits(m, pool):
 		return m, staleLimit
@@ -179,28 +180,28 @@ func (r *Review) keep(m packing.PlannedNode) (packing.PlannedNode, string) {
 	return m, ""
 }
 
-// isSamePool reports whether NodeClaims planned for the old pool are valid for the current one.
+// isSamePool reports whether NodeClaims that were planned for the old pool are valid for the current pool.
 func isSamePool(old, now *cluster.Pool) bool {
 	return old != nil && old.UID == now.UID && now.Unusable == "" && old.NodeClass == now.NodeClass &&
 		reflect.DeepEqual(old.Requirements, now.Requirements) && reflect.DeepEqual(old.Labels, now.Labels) &&
 		slices.Equal(old.Taints, now.Taints) && slices.Equal(old.StartupTaints, now.StartupTaints)
 }
 
-// isWithinLimits reports whether the planned node fits the current limits of the pool. It need not check if the pool
+// isWithinLimits reports whether the planned node fits the current limits of the pool. It does not check them if the pool
 // has not grown and its limits have not changed, because the plan respects the limits.
 func (r *Review) isWithinLimits(m packing.PlannedNode, pool *cluster.Pool) bool {
-	old := r.old[m.Pool]
+	old := r.oldPools[m.Pool]
 	if reflect.DeepEqual(old.Limits, pool.Limits) && old.Nodes >= pool.Nodes && pool.Usage.Fits(old.Usage) {
 		return true
 	}
-	most := resources.Amounts{}
+	largest := resources.Amounts{}
 	types := r.market.Types(m.NodeClass, m.Pool)
 	for _, o := range m.Offerings {
 		if i := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == o.InstanceType }); i >= 0 {
-			most = most.Max(types[i].Capacity)
+			largest = largest.Max(types[i].Capacity)
 		}
 	}
-	usage, nodes := r.usage[m.Pool].Add(most), r.counts[m.Pool]+1
+	usage, nodes := r.usage[m.Pool].Add(largest), r.counts[m.Pool]+1
 	for name, ceiling := range pool.Limits.Ceiling {
 		if usage.Of(name) > ceiling {
 			return false
@@ -218,8 +219,8 @@ func (r *Review) hasRoom(n *cluster.Node, pods []string) bool {
 	free := n.Allocatable.Sub(n.Requested)
 	return slices.ContainsFunc(pods, func(id string) bool {
 		p := r.pods[id]
-		_, isKeptOff := requirements.Untolerated(n.Taints, p.Tolerations)
+		_, isRepelled := requirements.Untolerated(n.Taints, p.Tolerations)
 		accepts := len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(q requirements.Requirements) bool { return q.Accepts(n.Labels) })
-		return !isKeptOff && accepts && p.Requests.Fits(free)
+		return !isRepelled && accepts && p.Requests.Fits(free)
 	})
 }

@@ -21,16 +21,16 @@ type costly struct {
 	turns map[string]costlyTurn    // by pod UID
 	costs map[string]int           // by pod UID: the cost of planning a waiting pod
 	Seats map[string]fairness.Seat // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
-	last  string                   // the namespace that was last served
+	last  string                   // the namespace that the last slice served last
 
 	refused map[string]packing.Refusal // by pod UID: the refusal of the last slice
-	waiting int                        // number of pods that wait for a slice, whether or not they were in one before
+	waiting int                        // number of pods that wait for a slice, including pods that were in a slice before
 	Running bool                       // a slice is being planned
 	done    chan slice                 // receives a slice when it is planned
 	Ended   chan struct{}              // holds one element after each slice
 	Due     time.Time                  // earliest start of the next slice
 	round   round                      // slices since the last log line
-	said    string                     // the last logged refusals
+	logged  string                     // the summary of refusals that was last logged
 }
 
 // round has the totals of the slices since the last log line.
@@ -53,13 +53,13 @@ type slice struct {
 	work *loop.Work // reports the progress of the slice
 }
 
-// After a slice, a pod that still waits may be in another one after costlyAgain. The delay doubles each time, up to
-// costlyMost.
+// A pod that still waits after its first slice may be in another one after firstCostlyDelay. The delay doubles with each
+// further slice, up to maxCostlyDelay.
 const (
-	costlyAgain = 5 * time.Second
-	costlyMost  = time.Minute
-	// roundMost is the planning time after which the results of the slices are logged.
-	roundMost = time.Minute
+	firstCostlyDelay = 5 * time.Second
+	maxCostlyDelay   = time.Minute
+	// maxRoundTime is the planning time after which the results of the slices are logged.
+	maxRoundTime = time.Minute
 )
 
 // init creates the maps and channels on first use.
@@ -118,17 +118,17 @@ func (c *costly) hasUnserved(pods []cluster.Pod) bool {
 
 // recordPlacements records where the plan places pods of the snapshot.
 func (c *costly) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
-	at := map[string]*cluster.Node{}
+	nodes := map[string]*cluster.Node{} // by name
 	for i := range s.Nodes {
-		at[s.Nodes[i].Name] = &s.Nodes[i]
+		nodes[s.Nodes[i].Name] = &s.Nodes[i]
 	}
-	to := map[string]string{}
+	nodeOf := map[string]string{} // by pod
 	for _, p := range plan.Placements {
-		to[p.Pod] = p.Node
+		nodeOf[p.Pod] = p.Node
 	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if n := at[to[p.ID()]]; n != nil {
+		if n := nodes[nodeOf[p.ID()]]; n != nil {
 			c.Seats[p.ID()] = fairness.NewSeat(p, n)
 		} else {
 			delete(c.Seats, p.ID())
@@ -151,9 +151,9 @@ func except(pods, others []cluster.Pod) []cluster.Pod {
 	return out
 }
 
-// with returns the snapshot with only these pods to plan. The other due pods are counted on the nodes where earlier
-// plans placed them.
-func (c *costly) with(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
+// snapshotFor returns the snapshot with only these pods to plan. The other pods that are due are counted on the nodes
+// where earlier plans placed them.
+func (c *costly) snapshotFor(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
 	if len(c.Seats) > 0 {
 		s.Nodes = fairness.Seated(s.Nodes, except(due, pods), c.Seats)
 	}
@@ -178,7 +178,7 @@ func (p *Provisioner) recordWaiting(d fairness.Division) {
 	p.Metrics.Costly.Set(float64(p.Costly.waiting))
 }
 
-// Slice starts the next slice if it is due. It returns when to call it again; zero: after the next change.
+// Slice starts the next slice if it is due. It returns when Slice must be called again; zero: after the next change.
 func (p *Provisioner) Slice(ctx context.Context) time.Time {
 	c, now := &p.Costly, p.Now.Now()
 	if c.Running || c.waiting == 0 {
@@ -187,20 +187,20 @@ func (p *Provisioner) Slice(ctx context.Context) time.Time {
 	if now.Before(c.Due) {
 		return c.Due
 	}
-	seen, ok := p.look(ctx, now)
+	seen, ok := p.readInput(ctx, now)
 	if !ok {
 		return time.Time{} // the next pass logs the cause
 	}
-	due, held := p.PodBackoff.Sort(seen.snapshot.Pods, seen.snapshot.Nodes, now)
+	due, held := p.PodBackoff.Split(seen.snapshot.Pods, seen.snapshot.Nodes, now)
 	p.reportWaiting(held)
 	d := c.divide(due, now)
 	if p.recordWaiting(d); len(d.Slice) == 0 {
 		p.logRound()
-		return time.Time{} // all pods were in a slice recently; some may be due again after the next pass
+		return time.Time{} // all these pods were in a slice recently; after the next pass, some may be due again
 	}
 	s := slice{
-		planning: planning{of: c.with(seen.snapshot, due, d.Slice), market: seen.market},
-		last:     d.Last, cost: d.Spent, work: loop.Working(ctx, loop.LoopSlices, describe(d.Slice)),
+		planning: planning{snapshot: c.snapshotFor(seen.snapshot, due, d.Slice), market: seen.market},
+		last:     d.Last, cost: d.SliceCost, work: loop.Working(ctx, loop.LoopSlices, describePods(d.Slice)),
 	}
 	c.Running = true
 	go func() {
@@ -228,31 +228,31 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	plan, created, isWhole := p.carryOut(ctx, s.planning)
 	now := p.Now.Now()
 	c.Running, c.last, c.share = false, s.last, c.share.AfterSlice(s.cost, s.took)
-	c.Due = now.Add(s.took)      // leave half of the time for other pods
-	planned := map[string]bool{} // pods with a result in the executed plan
+	c.Due = now.Add(s.took)        // at most half of the time is for slices
+	hasResult := map[string]bool{} // by pod: the executed part of the plan has a result
 	for _, r := range plan.Refusals {
-		planned[r.Pod] = true
+		hasResult[r.Pod] = true
 	}
-	for _, l := range plan.Placements {
-		planned[l.Pod] = true
+	for _, placement := range plan.Placements {
+		hasResult[placement.Pod] = true
 	}
-	for _, m := range created {
-		for _, id := range m.Machine.Pods {
-			planned[id] = true
+	for _, claim := range created {
+		for _, id := range claim.Planned.Pods {
+			hasResult[id] = true
 		}
 	}
 	refused := map[string]packing.Refusal{}
 	for _, r := range plan.Refusals {
 		refused[r.Pod] = r
 	}
-	for i := range s.of.Pods {
-		pod := &s.of.Pods[i]
-		if !isWhole && !planned[pod.ID()] {
+	for i := range s.snapshot.Pods {
+		pod := &s.snapshot.Pods[i]
+		if !isWhole && !hasResult[pod.ID()] {
 			continue // the pod is planned again at once
 		}
 		t := c.turns[pod.UID]
 		t.times++
-		t.again = now.Add(min(costlyAgain<<min(t.times-1, 10), costlyMost))
+		t.again = now.Add(min(firstCostlyDelay<<min(t.times-1, 10), maxCostlyDelay))
 		c.turns[pod.UID] = t
 		if r, ok := refused[pod.ID()]; ok {
 			c.refused[pod.UID] = r
@@ -260,12 +260,12 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 			delete(c.refused, pod.UID)
 		}
 	}
-	c.recordPlacements(plan, s.of)
+	c.recordPlacements(plan, s.snapshot)
 	c.round.slices++
-	c.round.pods += len(s.of.Pods)
+	c.round.pods += len(s.snapshot.Pods)
 	c.round.refused += len(plan.Refusals)
-	c.round.claims += len(created) - p.reportResults(s.of.Pods, plan, created)
-	if c.round.took += s.took; c.round.took > roundMost {
+	c.round.claims += len(created) - p.reportResults(s.snapshot.Pods, plan, created)
+	if c.round.took += s.took; c.round.took > maxRoundTime {
 		p.logRound()
 	}
 }
@@ -274,15 +274,16 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 func (p *Provisioner) logRound() {
 	r := p.Costly.round
 	p.Costly.round = round{}
-	if said := RefusalSummary(slices.Collect(maps.Values(p.Costly.refused))); r.claims > 0 || r.slices > 0 && said != p.Costly.said {
-		p.Costly.said = said
+	summary := RefusalSummary(slices.Collect(maps.Values(p.Costly.refused)))
+	if r.claims > 0 || r.slices > 0 && summary != p.Costly.logged {
+		p.Costly.logged = summary
 		p.Log.Info("planned pods with costly rules in slices", "slices", r.slices, "pods", r.pods, "nodeClaims", r.claims,
-			"refused", r.refused, "reasons", said, "seconds", r.took.Seconds())
+			"refused", r.refused, "reasons", summary, "seconds", r.took.Seconds())
 	}
 }
 
-// describe describes the pods of a slice, for the message about a stalled loop.
-func describe(pods []cluster.Pod) string {
+// describePods describes the pods of a slice, for the message about a stalled loop.
+func describePods(pods []cluster.Pod) string {
 	var namespaces []string
 	for i := range pods {
 		if n := pods[i].Namespace; len(namespaces) == 0 || namespaces[len(namespaces)-1] != n {

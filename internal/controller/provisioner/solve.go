@@ -17,16 +17,16 @@ func Plan(s cluster.Snapshot, market catalog.Market) packing.Plan {
 	return packing.Solve(s, market, packing.Usual)
 }
 
-// Bounded returns a Solver for loops that need only an approximate plan. It refuses pods whose rules exceed their share
-// of a plan. Nodes that might be used for such pods are therefore not disrupted.
-func Bounded(solve nodestate.Solver) nodestate.Solver {
+// BoundedSolver returns a Solver for loops that need only an approximate plan. Its plans refuse pods whose rules exceed
+// their share of a plan. So these pods count as unplaced, and a move of such pods is not continued.
+func BoundedSolver(solve nodestate.Solver) nodestate.Solver {
 	return func(s cluster.Snapshot, market catalog.Market) packing.Plan {
-		d := fairness.Divide(s.Pods, fairness.Turns{}, fairness.Usual())
-		if len(d.Now) == len(s.Pods) {
+		division := fairness.Divide(s.Pods, fairness.Turns{}, fairness.Usual())
+		if len(division.Now) == len(s.Pods) {
 			return solve(s, market)
 		}
-		later := except(s.Pods, d.Now)
-		s.Pods = d.Now
+		later := except(s.Pods, division.Now)
+		s.Pods = division.Now
 		plan := solve(s, market)
 		for i := range later {
 			reason := packing.Reason{Code: packing.EffortSpent, Count: 1, Detail: "the pod's scheduling rules exceed its share of one plan"}

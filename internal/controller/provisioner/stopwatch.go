@@ -8,57 +8,57 @@ import (
 )
 
 // Stopwatch measures, for the metrics, the time from the batch that needed a NodeClaim to the launch request. The
-// launch of a claim may start before the pass that created the claim has ended, so Made and Launching may be called in
-// either order. Its methods are safe for concurrent use.
+// launch of a claim may start before the pass that created the claim has ended. So NoteCreated and NoteLaunch may be
+// called in either order. The methods are safe for concurrent use.
 type Stopwatch struct {
 	Metrics *metrics.Metrics // the metrics of this process
 
 	mu       sync.Mutex
-	made     map[string]times     // claims that were created, but not launched yet
-	launched map[string]time.Time // claims that were launched, but not reported with Made yet
+	created  map[string]times     // by claim that was created, but not launched yet
+	launched map[string]time.Time // by claim that was launched, but not reported with NoteCreated yet
 }
 
-// times are the close of the batch and the creation of the claim.
-type times struct{ closed, made time.Time }
+// times are the end of the batch and the creation of the claim.
+type times struct{ batchEnded, created time.Time }
 
-// mostFollowed limits each map, because it may contain claims that another client created, or that are never launched.
-// A full map is emptied.
-const mostFollowed = 10_000
+// maxTracked limits each map, because some claims never leave it: those that another client created, or that are never
+// launched. A full map is emptied.
+const maxTracked = 10_000
 
-// Made records that a claim was created at now for a batch that closed at closed.
-func (w *Stopwatch) Made(claim string, closed, now time.Time) {
+// NoteCreated records that a claim was created at now for a batch that ended at batchEnded.
+func (w *Stopwatch) NoteCreated(claim string, batchEnded, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at, ok := w.launched[claim]; ok {
 		delete(w.launched, claim)
-		w.observe(times{closed, now}, at)
+		w.observe(times{batchEnded, now}, at)
 		return
 	}
-	if w.made == nil || len(w.made) >= mostFollowed {
-		w.made = map[string]times{}
+	if w.created == nil || len(w.created) >= maxTracked {
+		w.created = map[string]times{}
 	}
-	w.made[claim] = times{closed, now}
+	w.created[claim] = times{batchEnded, now}
 }
 
-// Launching records the first launch request for a claim.
-func (w *Stopwatch) Launching(claim string, now time.Time) {
+// NoteLaunch records the first launch request for a claim.
+func (w *Stopwatch) NoteLaunch(claim string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t, ok := w.made[claim]; ok {
-		delete(w.made, claim)
+	if t, ok := w.created[claim]; ok {
+		delete(w.created, claim)
 		w.observe(t, now)
 		return
 	}
-	if w.launched == nil || len(w.launched) >= mostFollowed {
+	if w.launched == nil || len(w.launched) >= maxTracked {
 		w.launched = map[string]time.Time{}
 	}
-	if _, again := w.launched[claim]; !again {
+	if _, isRepeated := w.launched[claim]; !isRepeated {
 		w.launched[claim] = now
 	}
 }
 
-// observe records the times from the creation and from the batch to the launch.
+// observe records how long before the launch the claim was created, and how long before it the batch ended.
 func (w *Stopwatch) observe(t times, launched time.Time) {
-	w.Metrics.Stage.WithLabelValues(metrics.StageLaunch).Observe(max(launched.Sub(t.made), 0).Seconds())
-	w.Metrics.Stage.WithLabelValues(metrics.StageBeyond).Observe(launched.Sub(t.closed).Seconds())
+	w.Metrics.Stage.WithLabelValues(metrics.StageLaunch).Observe(max(launched.Sub(t.created), 0).Seconds())
+	w.Metrics.Stage.WithLabelValues(metrics.StageBeyond).Observe(launched.Sub(t.batchEnded).Seconds())
 }
