@@ -13,12 +13,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// required returns the alternatives that the node selector and the required node affinity allow, or a sentence that
-// says why there is none.
+// requiredAlternatives returns the alternatives that the node selector and the required node affinity allow; nil and no
+// text if the pod has neither. If no alternative remains, the text says why.
 //
 // As in kube-scheduler, a term that no node can satisfy is not an alternative: an empty term, an unknown operator, or a
 // comparison with a text that is not a number.
-func required(spec *corev1.PodSpec) ([]requirements.Requirements, string) {
+func requiredAlternatives(spec *corev1.PodSpec) ([]requirements.Requirements, string) {
 	base := make(requirements.Requirements, len(spec.NodeSelector))
 	for k, v := range spec.NodeSelector {
 		base.Narrow(StableKey(k), requirements.OneOf(v))
@@ -37,10 +37,10 @@ func required(spec *corev1.PodSpec) ([]requirements.Requirements, string) {
 	why := "its required node affinity has only empty terms, which no node satisfies"
 	for i := range terms.NodeSelectorTerms {
 		term := &terms.NodeSelectorTerms[i]
-		narrowed, wrong := narrow(base, term)
+		narrowed, problem := narrow(base, term)
 		switch {
-		case wrong != "":
-			why = wrong
+		case problem != "":
+			why = problem
 		case narrowed != nil:
 			out = append(out, narrowed)
 		}
@@ -59,8 +59,8 @@ func RequiredNodeAffinity(spec *corev1.PodSpec) *corev1.NodeSelector {
 	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// narrow returns base narrowed by the term; nil if the term selects nothing. The sentence is set if the term is invalid
-// or cannot be planned for.
+// narrow returns base narrowed by the term; nil if no node can satisfy the term. The text then names the requirement
+// that is invalid; it is empty if the term is empty.
 func narrow(base requirements.Requirements, term *corev1.NodeSelectorTerm) (requirements.Requirements, string) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return nil, ""
@@ -71,7 +71,7 @@ func narrow(base requirements.Requirements, term *corev1.NodeSelectorTerm) (requ
 		values, ok := nodeNames(f)
 		if !ok {
 			return nil, "its node affinity has a term that no node can satisfy: " +
-				expression(f.Key, string(f.Operator), f.Values)
+				requirementText(f.Key, string(f.Operator), f.Values)
 		}
 		out.Narrow(corev1.LabelHostname, values)
 	}
@@ -80,7 +80,7 @@ func narrow(base requirements.Requirements, term *corev1.NodeSelectorTerm) (requ
 		values, ok := NodeValues(e)
 		if !ok {
 			return nil, "its node affinity has a term that no node can satisfy: " +
-				expression(e.Key, string(e.Operator), e.Values)
+				requirementText(e.Key, string(e.Operator), e.Values)
 		}
 		out.Narrow(StableKey(e.Key), values)
 	}
@@ -89,7 +89,7 @@ func narrow(base requirements.Requirements, term *corev1.NodeSelectorTerm) (requ
 
 // nodeNames returns the host names that a requirement on fields accepts; false if Kubernetes would reject the
 // requirement. The only supported field is the node's name, which kubelets also set as kubernetes.io/hostname. A
-// planned node has no name yet: In never accepts it, NotIn always does.
+// planned node has no name yet, so the operator In rejects it, and NotIn accepts it.
 func nodeNames(f *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	if f.Key != metav1.ObjectNameField || len(f.Values) != 1 ||
 		f.Operator != corev1.NodeSelectorOpIn && f.Operator != corev1.NodeSelectorOpNotIn {
@@ -99,7 +99,8 @@ func nodeNames(f *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 }
 
 // NodeValues returns the values that a node selector requirement accepts; false if Kubernetes would reject the
-// requirement or it has more than maxValues values. Gte and Lte are operators of NodePools only.
+// requirement, or if the requirement has more than maxValues values. Gte and Lte are operators of NodePools only, so it
+// rejects them.
 func NodeValues(e *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	if len(e.Values) > maxValues {
 		return requirements.Values{}, false
@@ -120,9 +121,9 @@ func NodeValues(e *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	return requirements.ValuesOf(requirements.Operator(e.Operator), e.Values...)
 }
 
-// preferred returns the pod's preferred node affinity, highest weight first. As in kube-scheduler, terms that no node
+// preferences returns the pod's preferred node affinity, highest weight first. As in kube-scheduler, terms that no node
 // can satisfy are left out.
-func preferred(spec *corev1.PodSpec) []cluster.Preference {
+func preferences(spec *corev1.PodSpec) []cluster.Preference {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return nil
 	}
@@ -138,11 +139,13 @@ func preferred(spec *corev1.PodSpec) []cluster.Preference {
 	return out
 }
 
-// MaxAlternatives is the maximum product of node affinity terms and volume topologies. Real pods have a handful.
+// MaxAlternatives is the maximum number of alternatives of a pod: its node affinity terms times the topologies of its
+// volumes. Real pods have a handful.
 const MaxAlternatives = 256
 
-// product returns the alternatives that satisfy an alternative of a and an alternative of b. An empty a allows
-// everything, as in cluster.Pod; b must not be empty. If no alternative remains, the sentence says why.
+// product returns each combination of an alternative of a with an alternative of b that does not conflict with it. An
+// empty a allows everything, as in cluster.Pod; b must not be empty. The text says why no alternative remains, or that
+// there are too many.
 func product(a, b []requirements.Requirements) ([]requirements.Requirements, string) {
 	if len(a) == 0 {
 		return b, ""

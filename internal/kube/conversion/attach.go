@@ -50,7 +50,7 @@ func (v *VolumeIndex) Attachments(pod *corev1.Pod) []Attachment {
 	return slices.Compact(out)
 }
 
-// attachment returns the driver and the volume of a claim; the zero value if they are unknown, or the volume needs no
+// attachment returns the driver and the volume of a claim; the zero value if they are unknown, or if the volume needs no
 // driver.
 func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment {
 	if volume, ok := v.Volumes[claim.Spec.VolumeName]; ok {
@@ -74,21 +74,21 @@ func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment
 	return Attachment{driver, claim.Namespace + "/" + claim.Name}
 }
 
-// AddAttachments returns the amounts with a count of volumes for each driver in all. The count includes only the
-// volumes in some, so it may be 0.
-func AddAttachments(a resources.Amounts, all, some []Attachment) resources.Amounts {
-	for _, one := range all {
-		a = a.With(AttachablePrefix+one.driver, 0)
+// AddAttachments returns the amounts with, for each driver in all, the number of its volumes in counted. This number
+// replaces the one that the amounts had; it may be 0.
+func AddAttachments(a resources.Amounts, all, counted []Attachment) resources.Amounts {
+	for _, attachment := range all {
+		a = a.With(AttachablePrefix+attachment.driver, 0)
 	}
-	for _, one := range some {
-		name := AttachablePrefix + one.driver
+	for _, attachment := range counted {
+		name := AttachablePrefix + attachment.driver
 		a = a.With(name, a.Of(name)+1)
 	}
 	return a
 }
 
-// withoutVolumes returns the amounts without volumes: no Node reports such a resource, so a claim that requested it
-// would never be initialized.
+// withoutVolumes returns the amounts without the resources that count volumes. No Node reports such a resource, so a
+// NodeClaim that requested it would never be initialized.
 func withoutVolumes(a resources.Amounts) resources.Amounts {
 	for _, e := range a.Extended {
 		if strings.HasPrefix(e.Name, AttachablePrefix) {
@@ -107,14 +107,14 @@ func CSINodesByName(nodes []*storagev1.CSINode) map[string]*storagev1.CSINode {
 	return out
 }
 
-// AttachLimits returns the attach limit of each of the node's drivers. If drivers is nil, no limit is known yet.
-func AttachLimits(drivers *storagev1.CSINode) resources.Amounts {
+// AttachLimits returns the attach limit of each of the node's drivers. If node is nil, no limit is known yet.
+func AttachLimits(node *storagev1.CSINode) resources.Amounts {
 	var a resources.Amounts
-	if drivers == nil {
+	if node == nil {
 		return a
 	}
-	for i := range drivers.Spec.Drivers {
-		d := &drivers.Spec.Drivers[i]
+	for i := range node.Spec.Drivers {
+		d := &node.Spec.Drivers[i]
 		if d.Allocatable != nil && d.Allocatable.Count != nil && *d.Allocatable.Count > 0 {
 			a = a.With(AttachablePrefix+d.Name, int64(*d.Allocatable.Count))
 		}

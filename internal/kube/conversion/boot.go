@@ -34,8 +34,8 @@ func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType str
 	return n
 }
 
-// BootOfPool returns the inputs of BootOf for an instance of the pool without a claim. offering is that of the
-// instance. pool may be nil.
+// BootOfPool returns what BootOf returns, for an instance of the pool that has no claim. The instance has the given
+// offering. pool may be nil.
 func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offering packing.Choice, pods int64) (bootstrap.Node, error) {
 	claim := &karpv1.NodeClaim{}
 	if pool != nil {
@@ -53,14 +53,14 @@ func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offering packi
 }
 
 // ImageFor returns the first image in the class's status whose requirements accept the labels of the instance type;
-// false if there is none.
+// false if no image does.
 func ImageFor(class *awsv1.EC2NodeClass, labels requirements.Labels) (awsv1.AMI, bool) {
 	for _, image := range class.Status.AMIs {
 		var needs []requirements.Requirement
 		for _, r := range image.Requirements {
 			needs = append(needs, requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
 		}
-		if accepted, wrong := requirements.All(needs...); wrong == nil && accepted.Accepts(labels) {
+		if accepted, invalid := requirements.All(needs...); invalid == nil && accepted.Accepts(labels) {
 			return image, true
 		}
 	}
@@ -74,13 +74,13 @@ func kubeletOf(k *awsv1.KubeletConfiguration, pods int64) bootstrap.Kubelet {
 		return out
 	}
 	out.ClusterDNS = k.ClusterDNS
-	out.PodsPerCore = wide(k.PodsPerCore)
+	out.PodsPerCore = toInt64(k.PodsPerCore)
 	out.SystemReserved, out.KubeReserved = k.SystemReserved, k.KubeReserved
 	out.EvictionHard, out.EvictionSoft = k.EvictionHard, k.EvictionSoft
 	out.EvictionSoftGracePeriod = k.EvictionSoftGracePeriod
-	out.EvictionMaxPodGracePeriod = wide(k.EvictionMaxPodGracePeriod)
-	out.ImageGCHighThresholdPercent = wide(k.ImageGCHighThresholdPercent)
-	out.ImageGCLowThresholdPercent = wide(k.ImageGCLowThresholdPercent)
+	out.EvictionMaxPodGracePeriod = toInt64(k.EvictionMaxPodGracePeriod)
+	out.ImageGCHighThresholdPercent = toInt64(k.ImageGCHighThresholdPercent)
+	out.ImageGCLowThresholdPercent = toInt64(k.ImageGCLowThresholdPercent)
 	out.CPUCFSQuota = k.CPUCFSQuota
 	for name, value := range k.More {
 		if out.More == nil {
@@ -106,8 +106,8 @@ func canonicalJSON(data []byte) string {
 	return string(out)
 }
 
-// wide converts a number to 64 bits; nil stays nil.
-func wide(n *int32) *int64 {
+// toInt64 converts a number to 64 bits; nil stays nil.
+func toInt64(n *int32) *int64 {
 	if n == nil {
 		return nil
 	}

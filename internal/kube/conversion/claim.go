@@ -36,17 +36,17 @@ func ClaimFor(m packing.PlannedNode, pool *karpv1.NodePool) (*karpv1.NodeClaim, 
 	case len(m.Offerings) == 0:
 		return nil, fmt.Errorf("%w: the planned NodeClaim has no offerings", kubeclient.ErrStale)
 	}
-	requirements := claimRequirements(m)
-	return newClaim(pool, claimLabels(m, ref, requirements), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
+	reqs := claimRequirements(m)
+	return newClaim(pool, claimLabels(m, ref, reqs), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
 		Taints:        taintObjects(m.Taints),
 		StartupTaints: taintObjects(m.StartupTaints),
-		Requirements:  requirements,
+		Requirements:  reqs,
 		Resources:     karpv1.ResourceRequirements{Requests: Quantities(withoutVolumes(m.Requests))},
 	}), nil
 }
 
-// StaticClaimFor returns a NodeClaim for one more node of a static pool. It has the NodePool's requirements: the
-// instance type is chosen at launch. The error is kubeclient.ErrStale if the NodePool is being deleted or is not
+// StaticClaimFor returns a NodeClaim for one more node of a static pool. The NodeClaim has the NodePool's requirements:
+// its instance type is chosen at launch. The error is kubeclient.ErrStale if the NodePool is being deleted or is not
 // static.
 func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	template := pool.Spec.Template
@@ -97,8 +97,8 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 		},
 		Spec: spec,
 	}
-	if made, err := PoolMade(pool); err == nil { // without the hash, the claim never counts as drifted from its pool
-		Stamp(out, &made, nil)
+	if fields, err := CurrentPoolFields(pool); err == nil { // after an error, the claim never counts as drifted from its pool
+		SetRecordedFields(out, &fields, nil)
 	}
 	return out
 }
@@ -120,29 +120,30 @@ func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
 	}
 	slices.Sort(zones)
 	slices.Sort(capacityTypes)
-	offered := map[string][]string{ // types keep the order of their price
+	offered := map[string][]string{ // types stay ordered by price
 		catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: capacityTypes,
 	}
 	var out karpv1.Requirements
-	least := map[string]int{} // minValues of the keys in offered
+	minValues := map[string]int{} // of the keys in offered
 	for _, r := range m.Requirements {
 		if _, ok := offered[r.Key]; ok {
-			least[r.Key] = max(least[r.Key], r.MinValues)
+			minValues[r.Key] = max(minValues[r.Key], r.MinValues)
 			continue
 		}
 		out = append(out, requirementObject(r))
 	}
 	for _, key := range slices.Sorted(maps.Keys(offered)) {
 		out = append(out, requirementObject(requirements.Requirement{
-			Key: key, Operator: requirements.In, Values: offered[key], MinValues: least[key],
+			Key: key, Operator: requirements.In, Values: offered[key], MinValues: minValues[key],
 		}))
 	}
 	slices.SortStableFunc(out, func(a, b karpv1.Requirement) int { return cmp.Compare(a.Key, b.Key) })
 	return out
 }
 
-// claimLabels returns the labels of the planned node, its NodePool and its EC2NodeClass, and one value for each
-// required custom key: no other component sets that label on the Node. Keys that EC2 defines get their value at launch.
+// claimLabels returns the labels of the planned node, of its NodePool and of its EC2NodeClass. It adds a label for each
+// required custom key, with one allowed value, because no other component sets that label on the Node. Keys that EC2
+// defines get their value at launch.
 func claimLabels(m packing.PlannedNode, ref *karpv1.NodeClassReference, reqs karpv1.Requirements) map[string]string {
 	labels := maps.Clone(m.Labels)
 	if labels == nil {
@@ -231,20 +232,20 @@ func requirementObject(r requirements.Requirement) karpv1.Requirement {
 //
 // Until the node is ready and kube-scheduler has had time to bind the pods, plans treat the pods as running on the
 // node. Otherwise each plan would place them again on the nodes in flight. These nodes are only as large as needed, so
-// a slightly different placement would leave pods over and launch one more node. The list is an annotation, so that a
-// controller that restarts does not launch nodes for the same pods again.
+// a slightly different placement would leave some pods unplaced and launch one more node. The list is an annotation, so
+// that a controller that restarts does not launch nodes for the same pods again.
 const AnnotationPods = "joiner.sh/pods"
 
-// maxPodsText is the maximum length of AnnotationPods in bytes, far below the 256 KiB for all annotations of an object.
-// 737 pods, the most that EKS recommends on any node, can have about 130 bytes each.
-const maxPodsText = 96 << 10
+// maxPodsBytes is the maximum length of AnnotationPods, far below the 256 KiB for all annotations of an object. 737
+// pods, the most that EKS recommends on any node, can have about 130 bytes each.
+const maxPodsBytes = 96 << 10
 
 // podsText returns the value of AnnotationPods. Pods beyond the maximum length are left out, and planned again in each
 // pass.
 func podsText(pods []string) string {
 	size := 0
 	for i, pod := range pods {
-		if size += len(pod) + 1; size > maxPodsText {
+		if size += len(pod) + 1; size > maxPodsBytes {
 			pods = pods[:i]
 			break
 		}

@@ -10,7 +10,7 @@ func TestAnyValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		reqs []requirements.Requirement
-		want string
+		want string // "": no value
 	}{
 		"one of": {[]requirements.Requirement{{Operator: requirements.In, Values: []string{"b", "a"}}}, "a"},
 		"exists": {[]requirements.Requirement{{Operator: requirements.Exists}}, "1"},

@@ -17,31 +17,31 @@ import (
 // daemonValue returns the DaemonSet as the solver sees it; false if its pods run on no node or cannot be predicted.
 // Requests, tolerations, ports and labels come from the newest pod if there is one, because admission may have changed
 // them. The allowed nodes come from the template, because the DaemonSet controller pins each pod to one node.
-func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around References) (cluster.Daemon, bool) {
+func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, refs References) (cluster.Daemon, bool) {
 	template := &set.Spec.Template
 	if set.DeletionTimestamp != nil || len(template.Spec.ResourceClaims) > 0 {
 		return cluster.Daemon{}, false
 	}
-	alternatives, wrong := required(&template.Spec)
-	if wrong != "" {
+	alternatives, problem := requiredAlternatives(&template.Spec)
+	if problem != "" {
 		return cluster.Daemon{}, false
 	}
-	like := newest
-	if like == nil {
-		like = PodFromTemplate(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
+	sample := newest
+	if sample == nil {
+		sample = PodFromTemplate(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
 	}
-	if impossibleRequest(like) != "" || oversized(like) != "" ||
-		oversized(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
+	if impossibleRequest(sample) != "" || oversizeReason(sample) != "" ||
+		oversizeReason(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
 		return cluster.Daemon{}, false // such a pod fits no node; counting it would prevent every launch
 	}
 	return cluster.Daemon{
 		Namespace:   set.Namespace,
 		Name:        set.Name,
-		Requests:    Requests(like),
+		Requests:    Requests(sample),
 		Required:    alternatives,
-		Tolerations: daemonTolerations(&like.Spec),
-		HostPorts:   HostPorts(&like.Spec),
-		Kind:        &cluster.Kind{Namespace: set.Namespace, Labels: like.Labels, Avoids: RequiredAntiAffinity(like, around)},
+		Tolerations: daemonTolerations(&sample.Spec),
+		HostPorts:   HostPorts(&sample.Spec),
+		Kind:        &cluster.Kind{Namespace: set.Namespace, Labels: sample.Labels, Avoids: RequiredAntiAffinity(sample, refs)},
 	}, true
 }
 
@@ -74,7 +74,7 @@ const MaxDaemonCost = 500
 
 // daemonCost returns the cost of a DaemonSet as defined by MaxDaemonCost.
 func daemonCost(d *cluster.Daemon) int {
-	const perUnit = 8 // comparing this many tolerations or ports takes about as long as one DaemonSet
+	const perUnit = 8 // comparing this number of tolerations or ports takes about as long as comparing one DaemonSet
 	cost := 1 + len(d.Tolerations)/perUnit + (len(d.HostPorts)+perUnit-1)/perUnit
 	for _, alternative := range d.Required {
 		cost += 1 + len(alternative)
@@ -85,9 +85,9 @@ func daemonCost(d *cluster.Daemon) int {
 	return cost
 }
 
-// affordable returns the DaemonSets within MaxDaemonCost. In each namespace the oldest come first. All DaemonSets of
-// kube-system are returned.
-func affordable(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]cluster.Daemon) []cluster.Daemon {
+// withinDaemonCost returns the DaemonSets within MaxDaemonCost. In each namespace, older DaemonSets are counted before
+// younger ones. All DaemonSets of kube-system are returned.
+func withinDaemonCost(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]cluster.Daemon) []cluster.Daemon {
 	oldest := slices.SortedFunc(slices.Values(sets), func(a, b *appsv1.DaemonSet) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
@@ -107,25 +107,25 @@ func affordable(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]cluster.D
 
 // Daemons returns the DaemonSets as values, sorted by namespace and name. newest has the newest pod of each DaemonSet,
 // by UID of the DaemonSet.
-func Daemons(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod, around References) []cluster.Daemon {
+func Daemons(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod, refs References) []cluster.Daemon {
 	values := make(map[*appsv1.DaemonSet]cluster.Daemon, len(sets))
 	for _, set := range sets {
-		var like *corev1.Pod
+		var sample *corev1.Pod
 		if set.UID != "" {
-			like = newest[set.UID]
+			sample = newest[set.UID]
 		}
-		if d, ok := daemonValue(set, like, around); ok {
+		if d, ok := daemonValue(set, sample, refs); ok {
 			values[set] = d
 		}
 	}
-	out := affordable(sets, values)
+	out := withinDaemonCost(sets, values)
 	slices.SortFunc(out, func(a, b cluster.Daemon) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-// NewestDaemonPods returns the newest pod of each DaemonSet.
+// NewestDaemonPods returns the newest pod of each DaemonSet, by UID of the DaemonSet.
 func NewestDaemonPods(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 	newest := map[types.UID]*corev1.Pod{}
 	for _, pod := range pods {
@@ -136,7 +136,7 @@ func NewestDaemonPods(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 	return newest
 }
 
-// DaemonSetUID returns the UID of the pod's DaemonSet; false if it has none or the pod has finished.
+// DaemonSetUID returns the UID of the pod's DaemonSet; false if the pod has none or has finished.
 func DaemonSetUID(pod *corev1.Pod) (types.UID, bool) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != "DaemonSet" || IsFinished(pod) {

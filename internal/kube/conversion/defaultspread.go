@@ -10,19 +10,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// UsualSpread are the spread constraints that kube-scheduler applies to pods without spread constraints: the
+// DefaultSpread has the spread constraints that kube-scheduler applies to pods without spread constraints: the
 // defaultConstraints of its plugin PodTopologySpread. The zero value has none.
-type UsualSpread struct {
-	everywhere  []corev1.TopologySpreadConstraint
-	byScheduler map[string][]corev1.TopologySpreadConstraint // by schedulerName, from a KubeSchedulerConfiguration
+type DefaultSpread struct {
+	anyScheduler []corev1.TopologySpreadConstraint            // for pods of all schedulers
+	byScheduler  map[string][]corev1.TopologySpreadConstraint // by schedulerName; if set, anyScheduler is empty
 }
 
 // IsZero reports whether there are no default constraints.
-func (u UsualSpread) IsZero() bool { return len(u.everywhere) == 0 && len(u.byScheduler) == 0 }
+func (d DefaultSpread) IsZero() bool { return len(d.anyScheduler) == 0 && len(d.byScheduler) == 0 }
 
-// schedulerText is the input of ReadUsualSpread: the short form of Karpenter's setting, or kube-scheduler's own
+// schedulerConfig is the input of ReadDefaultSpread: the short form of Karpenter's setting, or kube-scheduler's own
 // configuration.
-type schedulerText struct {
+type schedulerConfig struct {
 	Kind              string     `json:"kind"`
 	PodTopologySpread spreadArgs `json:"podTopologySpread"`
 	Profiles          []profile  `json:"profiles"`
@@ -55,62 +55,62 @@ const (
 // spreadPlugin is the name of the plugin whose arguments have the default constraints.
 const spreadPlugin = "PodTopologySpread"
 
-// ReadUsualSpread reads the default spread constraints from YAML or JSON: either {podTopologySpread:
+// ReadDefaultSpread reads the default spread constraints from YAML or JSON: either {podTopologySpread:
 // {defaultConstraints: [...]}}, the form of Karpenter's SCHEDULER_CONFIG, or a whole KubeSchedulerConfiguration, whose
 // other fields are ignored. An empty text has no constraints. The error names the invalid field.
-func ReadUsualSpread(text string) (UsualSpread, error) {
+func ReadDefaultSpread(text string) (DefaultSpread, error) {
 	var head struct {
 		Kind string `json:"kind"`
 	}
 	if err := yaml.Unmarshal([]byte(text), &head); err != nil {
 		var word string
 		if yaml.Unmarshal([]byte(text), &word) == nil { // probably the path of a file
-			return UsualSpread{}, fmt.Errorf("read the scheduler configuration: %q is a word; give the text of the configuration itself,"+
+			return DefaultSpread{}, fmt.Errorf("read the scheduler configuration: %q is a word; give the text of the configuration itself,"+
 				" not the path of its file: \"$(cat FILE)\"", word)
 		}
-		return UsualSpread{}, fmt.Errorf("read the scheduler configuration: %w; write it as YAML or JSON", err)
+		return DefaultSpread{}, fmt.Errorf("read the scheduler configuration: %w; write it as YAML or JSON", err)
 	}
-	var all schedulerText
+	var config schedulerConfig
 	switch head.Kind {
 	case "":
-		if err := yaml.UnmarshalStrict([]byte(text), &all); err != nil {
-			return UsualSpread{}, fmt.Errorf("read the scheduler configuration: %w;"+
+		if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
+			return DefaultSpread{}, fmt.Errorf("read the scheduler configuration: %w;"+
 				" write {podTopologySpread: {defaultConstraints: [...]}} or a KubeSchedulerConfiguration", err)
 		}
-		if all.Profiles != nil {
-			return UsualSpread{}, fmt.Errorf("read the scheduler configuration: it has profiles and no kind;" +
+		if config.Profiles != nil {
+			return DefaultSpread{}, fmt.Errorf("read the scheduler configuration: it has profiles and no kind;" +
 				" write kind: KubeSchedulerConfiguration")
 		}
-		list := all.PodTopologySpread.DefaultConstraints
-		return UsualSpread{everywhere: list}, constraintsError("podTopologySpread", list)
+		list := config.PodTopologySpread.DefaultConstraints
+		return DefaultSpread{anyScheduler: list}, constraintsError("podTopologySpread", list)
 	case "KubeSchedulerConfiguration":
-		if err := yaml.Unmarshal([]byte(text), &all); err != nil {
-			return UsualSpread{}, fmt.Errorf("read the scheduler configuration: %w", err)
+		if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+			return DefaultSpread{}, fmt.Errorf("read the scheduler configuration: %w", err)
 		}
-		return ofProfiles(all.Profiles)
+		return defaultsOf(config.Profiles)
 	}
-	return UsualSpread{}, fmt.Errorf("read the scheduler configuration: kind is %s, want KubeSchedulerConfiguration", head.Kind)
+	return DefaultSpread{}, fmt.Errorf("read the scheduler configuration: kind is %s, want KubeSchedulerConfiguration", head.Kind)
 }
 
-// ofProfiles returns the default constraints of each profile. Without profiles, kube-scheduler's defaults apply.
-func ofProfiles(profiles []profile) (UsualSpread, error) {
+// defaultsOf returns the default constraints of each profile. Without profiles, kube-scheduler's own defaults apply.
+func defaultsOf(profiles []profile) (DefaultSpread, error) {
 	if len(profiles) == 0 {
 		profiles = []profile{{}}
 	}
-	out := UsualSpread{byScheduler: map[string][]corev1.TopologySpreadConstraint{}}
+	out := DefaultSpread{byScheduler: map[string][]corev1.TopologySpreadConstraint{}}
 	for i, p := range profiles {
 		var args spreadArgs
-		at := ""
+		path := ""
 		for j, c := range p.PluginConfig {
 			if c.Name == spreadPlugin {
-				args, at = c.Args, fmt.Sprintf("profiles[%d].pluginConfig[%d].args", i, j)
+				args, path = c.Args, fmt.Sprintf("profiles[%d].pluginConfig[%d].args", i, j)
 			}
 		}
-		if err := args.complete(at); err != nil {
-			return UsualSpread{}, err
+		if err := args.setDefaults(path); err != nil {
+			return DefaultSpread{}, err
 		}
-		if err := constraintsError(at, args.DefaultConstraints); err != nil {
-			return UsualSpread{}, err
+		if err := constraintsError(path, args.DefaultConstraints); err != nil {
+			return DefaultSpread{}, err
 		}
 		name := p.SchedulerName
 		if name == "" {
@@ -123,12 +123,12 @@ func ofProfiles(profiles []profile) (UsualSpread, error) {
 	return out, nil
 }
 
-// complete sets the defaults of kube-scheduler. at is the path of the arguments, for errors.
-func (a *spreadArgs) complete(at string) error {
+// setDefaults sets the defaults of kube-scheduler. path is that of the arguments, for errors.
+func (a *spreadArgs) setDefaults(path string) error {
 	switch a.DefaultingType {
 	case "", defaultingSystem:
 		if len(a.DefaultConstraints) > 0 {
-			return fmt.Errorf("read the scheduler configuration: %s has defaultConstraints, which need defaultingType: List", at)
+			return fmt.Errorf("read the scheduler configuration: %s has defaultConstraints, which need defaultingType: List", path)
 		}
 		a.DefaultConstraints = []corev1.TopologySpreadConstraint{
 			{TopologyKey: corev1.LabelHostname, MaxSkew: 3, WhenUnsatisfiable: corev1.ScheduleAnyway},
@@ -136,42 +136,43 @@ func (a *spreadArgs) complete(at string) error {
 		}
 	case defaultingList:
 	default:
-		return fmt.Errorf("read the scheduler configuration: %s.defaultingType is %q, want System or List", at, a.DefaultingType)
+		return fmt.Errorf("read the scheduler configuration: %s.defaultingType is %q, want System or List", path, a.DefaultingType)
 	}
 	return nil
 }
 
-// constraintsError says which default constraint kube-scheduler would reject, and why.
-func constraintsError(at string, list []corev1.TopologySpreadConstraint) error {
+// constraintsError returns which default constraint kube-scheduler would reject, and why. path is that of the arguments.
+func constraintsError(path string, list []corev1.TopologySpreadConstraint) error {
 	for i := range list {
 		c := &list[i]
-		_, wrong := spreadOf(c, nil)
+		_, problem := spreadOf(c, nil)
 		same := func(o corev1.TopologySpreadConstraint) bool {
 			return o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable
 		}
 		switch {
-		case wrong != "":
+		case problem != "":
 		case c.LabelSelector != nil, len(c.MatchLabelKeys) > 0:
-			wrong = " has a labelSelector or matchLabelKeys; each pod gets the selector of its Services and controller: leave them out"
+			problem = " has a labelSelector or matchLabelKeys; each pod gets the selector of its Services and controller: leave them out"
 		case slices.ContainsFunc(list[:i], same):
-			wrong = " repeats the topologyKey and whenUnsatisfiable of an earlier constraint; leave it out"
+			problem = " repeats the topologyKey and whenUnsatisfiable of an earlier constraint; leave it out"
 		}
-		if wrong != "" {
-			return fmt.Errorf("read the scheduler configuration: %s.defaultConstraints[%d]%s", at, i, wrong)
+		if problem != "" {
+			return fmt.Errorf("read the scheduler configuration: %s.defaultConstraints[%d]%s", path, i, problem)
 		}
 	}
 	return nil
 }
 
-// of returns the default constraints of the pod: none if it has its own, or if no Service or controller selects it.
-func (u UsualSpread) of(pod *corev1.Pod, groups *PodSelectors) []cluster.Spread {
-	list := u.everywhere
-	if u.byScheduler != nil {
+// constraintsOf returns the default constraints of the pod: none if the pod has its own constraints, or if no Service or
+// controller selects it.
+func (d DefaultSpread) constraintsOf(pod *corev1.Pod, groups *PodSelectors) []cluster.Spread {
+	list := d.anyScheduler
+	if d.byScheduler != nil {
 		name := pod.Spec.SchedulerName
 		if name == "" {
 			name = corev1.DefaultSchedulerName
 		}
-		list = u.byScheduler[name]
+		list = d.byScheduler[name]
 	}
 	if len(list) == 0 || len(pod.Spec.TopologySpreadConstraints) > 0 {
 		return nil

@@ -8,13 +8,13 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 )
 
-// volumeLimits are the EBS limits of a volume type. Zero: the value cannot be chosen, or has no limit.
+// volumeLimits are the EBS limits of a volume type. If the maximum IOPS or throughput is 0, users cannot choose it.
 type volumeLimits struct {
 	leastGiB, mostGiB               int64
 	leastIOPS, mostIOPS             int64
 	iopsPerGiB                      int64 // maximum IOPS per GiB of size; leastIOPS is allowed for any size
 	leastThroughput, mostThroughput int64 // MiB/s
-	neverBoots                      bool  // it cannot be the root volume
+	neverBoots                      bool  // such a volume cannot be the root volume
 }
 
 // volumeTypes are the limits of each volume type. Where regions differ, the wider limit is listed. Source: "Amazon EBS
@@ -35,10 +35,10 @@ const iopsPerThroughput = 4
 // rootDevices are the device names of root volumes.
 var rootDevices = []string{"/dev/xvda", "/dev/sda1"}
 
-// DiskProblem returns a problem in spec.blockDeviceMappings that the schema accepts and EC2 would reject at launch;
-// empty if there is none.
+// DiskProblem describes the first problem in spec.blockDeviceMappings that the schema accepts, but for which EC2 would
+// reject the launch; empty if there is none.
 func DiskProblem(mappings []awsv1.BlockDeviceMapping) string {
-	first := map[string]int{} // by device
+	firstIndex := map[string]int{} // the first mapping of each device
 	for i, m := range mappings {
 		field := fmt.Sprintf("spec.blockDeviceMappings[%d]", i)
 		switch {
@@ -47,10 +47,10 @@ func DiskProblem(mappings []awsv1.BlockDeviceMapping) string {
 		case m.EBS == nil:
 			return field + ".ebs is missing: set volumeSize or snapshotID for the volume of " + *m.DeviceName
 		}
-		if other, ok := first[*m.DeviceName]; ok {
+		if other, ok := firstIndex[*m.DeviceName]; ok {
 			return fmt.Sprintf("%s.deviceName is %s, as in spec.blockDeviceMappings[%d]: a device can be mapped once", field, *m.DeviceName, other)
 		}
-		first[*m.DeviceName] = i
+		firstIndex[*m.DeviceName] = i
 		if text := volumeProblem(m.EBS, m.RootVolume || slices.Contains(rootDevices, *m.DeviceName)); text != "" {
 			return field + ".ebs" + text
 		}
@@ -58,7 +58,7 @@ func DiskProblem(mappings []awsv1.BlockDeviceMapping) string {
 	return ""
 }
 
-// volumeProblem returns a problem of a volume, beginning with the name of its field; empty if there is none.
+// volumeProblem describes a problem of a volume; the text begins with the field. Empty if there is none.
 func volumeProblem(v *awsv1.BlockDevice, root bool) string {
 	kind := ""
 	if v.VolumeType != nil {
@@ -83,7 +83,7 @@ func volumeProblem(v *awsv1.BlockDevice, root bool) string {
 	return limits.problem(kind, v)
 }
 
-// sourceProblem returns a problem of the volume's size, snapshot or encryption; empty if there is none.
+// sourceProblem describes a problem of the volume's size, snapshot or encryption; empty if there is none.
 func sourceProblem(v *awsv1.BlockDevice) string {
 	switch {
 	case v.VolumeSize == nil && v.SnapshotID == nil:
@@ -102,7 +102,7 @@ func sourceProblem(v *awsv1.BlockDevice) string {
 // API reference, and the key identifiers in the KMS guide.
 var kmsKeys = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/\S+|alias/[a-zA-Z0-9/_-]+|mrk-[0-9a-f]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$`)
 
-// problem returns which number of a volume is out of its range or conflicts with another number; empty if none.
+// problem describes which number of a volume is out of range or conflicts with another number; empty if none.
 func (l volumeLimits) problem(kind string, v *awsv1.BlockDevice) string {
 	size := int64(0) // unknown
 	if v.VolumeSize != nil {
@@ -148,8 +148,8 @@ type ImageDisks struct {
 	GiB      map[string]int64 // by device name
 }
 
-// SnapshotProblem returns which volume of spec.blockDeviceMappings is smaller than the image's snapshot for the device;
-// empty if none.
+// SnapshotProblem describes the first volume of spec.blockDeviceMappings that is smaller than an image's snapshot for
+// its device; empty if none.
 func SnapshotProblem(mappings []awsv1.BlockDeviceMapping, images []ImageDisks) string {
 	for i, m := range mappings {
 		if m.DeviceName == nil || m.EBS == nil || m.EBS.SnapshotID != nil || m.EBS.VolumeSize == nil {

@@ -15,22 +15,22 @@ func TestDiskProblem(t *testing.T) {
 	small := resource.MustParse("3Gi")
 	text := func(s string) *string { return &s }
 	number := func(n int64) *int64 { return &n }
-	no := false
+	unencrypted := false
 	disk := func(device string, change func(*awsv1.BlockDevice)) awsv1.BlockDeviceMapping {
 		m := awsv1.BlockDeviceMapping{DeviceName: text(device), EBS: &awsv1.BlockDevice{VolumeSize: &size}}
 		change(m.EBS)
 		return m
 	}
-	same := func(*awsv1.BlockDevice) {}
+	unchanged := func(*awsv1.BlockDevice) {}
 	for want, mappings := range map[string][]awsv1.BlockDeviceMapping{
-		"": {disk("/dev/xvda", same), disk("/dev/xvdb", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(3000), text("gp3") })},
-		"spec.blockDeviceMappings[1].deviceName is missing": {disk("/dev/xvda", same), {EBS: &awsv1.BlockDevice{VolumeSize: &size}}},
-		"spec.blockDeviceMappings[0].deviceName is missing": {disk("", same)},
+		"": {disk("/dev/xvda", unchanged), disk("/dev/xvdb", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(3000), text("gp3") })},
+		"spec.blockDeviceMappings[1].deviceName is missing": {disk("/dev/xvda", unchanged), {EBS: &awsv1.BlockDevice{VolumeSize: &size}}},
+		"spec.blockDeviceMappings[0].deviceName is missing": {disk("", unchanged)},
 		"spec.blockDeviceMappings[0].ebs is missing":        {{DeviceName: text("/dev/xvda")}},
-		"as in spec.blockDeviceMappings[0]":                 {disk("/dev/xvda", same), disk("/dev/xvda", same)},
+		"as in spec.blockDeviceMappings[0]":                 {disk("/dev/xvda", unchanged), disk("/dev/xvda", unchanged)},
 		"spec.blockDeviceMappings[0].ebs.volumeSize":        {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.VolumeSize = nil })},
 		"spec.blockDeviceMappings[0].ebs.kmsKeyID": {disk("/dev/xvda",
-			func(d *awsv1.BlockDevice) { d.KMSKeyID, d.Encrypted = text("k"), &no })},
+			func(d *awsv1.BlockDevice) { d.KMSKeyID, d.Encrypted = text("k"), &unencrypted })},
 		"spec.blockDeviceMappings[0].ebs.iops is missing": {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.VolumeType = text("io2") })},
 		"spec.blockDeviceMappings[0].ebs.iops cannot": {disk("/dev/xvda",
 			func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(3000), text("gp2") })},
@@ -72,8 +72,8 @@ func TestDiskProblem(t *testing.T) {
 	}
 }
 
-// TestDisksThatEC2Takes: volumes within all limits give no error.
-func TestDisksThatEC2Takes(t *testing.T) {
+// TestDisksThatEC2Accepts: volumes within all limits have no problem.
+func TestDisksThatEC2Accepts(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *string { return &s }
 	number := func(n int64) *int64 { return &n }
@@ -96,7 +96,7 @@ func TestDisksThatEC2Takes(t *testing.T) {
 	}
 }
 
-// TestSnapshotProblem: a volume is at least as large as the image's snapshot for its device.
+// TestSnapshotProblem: a volume must be at least as large as the image's snapshot for its device.
 func TestSnapshotProblem(t *testing.T) {
 	t.Parallel()
 	device, size := "/dev/xvda", resource.MustParse("2Gi")

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Groups are the objects that select pods. kube-scheduler makes the selector of its default spread constraints from
-// them.
+// Groups are the objects whose selectors select pods. From these, kube-scheduler makes the selector of its default
+// spread constraints.
 type Groups struct {
 	Services     []*corev1.Service               // Services of all namespaces
 	Controllers  []*corev1.ReplicationController // ReplicationControllers of all namespaces
@@ -23,8 +23,8 @@ type Groups struct {
 
 // PodSelectors finds the Services and the controller that select a pod.
 type PodSelectors struct {
-	// services are indexed by namespace and by one pair of their selector, "key=value": a pod that a Service selects
-	// has that label.
+	// services are indexed by namespace and by one pair of their selector, "key=value": each pod that a Service selects
+	// has that pair as a label.
 	services map[string]map[string][]*corev1.Service
 	owners   map[string]*metav1.LabelSelector // by "namespace/Kind/name"
 }
@@ -34,16 +34,16 @@ func NewPodSelectors(g Groups) *PodSelectors {
 	out := &PodSelectors{services: map[string]map[string][]*corev1.Service{}, owners: map[string]*metav1.LabelSelector{}}
 	for _, s := range g.Services {
 		if len(s.Spec.Selector) == 0 {
-			continue // it selects no pod
+			continue // the Service selects no pod
 		}
 		first := slices.Min(slices.Collect(maps.Keys(s.Spec.Selector)))
-		in := out.services[s.Namespace]
-		if in == nil {
-			in = map[string][]*corev1.Service{}
-			out.services[s.Namespace] = in
+		byPair := out.services[s.Namespace]
+		if byPair == nil {
+			byPair = map[string][]*corev1.Service{}
+			out.services[s.Namespace] = byPair
 		}
 		pair := first + "=" + s.Spec.Selector[first]
-		in[pair] = append(in[pair], s)
+		byPair[pair] = append(byPair[pair], s)
 	}
 	for _, c := range g.Controllers {
 		out.owners[OwnerKey(c.Namespace, "ReplicationController", c.Name)] = &metav1.LabelSelector{MatchLabels: c.Spec.Selector}
@@ -57,8 +57,8 @@ func NewPodSelectors(g Groups) *PodSelectors {
 	return out
 }
 
-// selector returns the combined selector of the pod's Services and its controller; false if there is none. It uses only
-// those labels of a Service that the pod also has, so that the order of Services does not matter.
+// selector returns the combined selector of the pod's Services and its controller; false if there is none. The order of
+// the Services does not matter, because the pod has all labels in the selectors of its Services.
 func (g *PodSelectors) selector(pod *corev1.Pod) (cluster.Selector, bool) {
 	reqs := requirements.Requirements{}
 	services := g.services[pod.Namespace]
@@ -74,11 +74,11 @@ func (g *PodSelectors) selector(pod *corev1.Pod) (cluster.Selector, bool) {
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		if found, ok := g.owners[OwnerKey(pod.Namespace, owner.Kind, owner.Name)]; ok {
-			own, wrong := selectorOf(found)
+			own, problem := selectorOf(found)
 			switch {
-			case wrong != "" || own.Nothing:
+			case problem != "" || own.Nothing:
 			case owner.Kind == "ReplicationController":
-				maps.Copy(reqs, own.Labels) // its labels replace those of the Services
+				maps.Copy(reqs, own.Labels) // where keys are equal, the controller's values replace those of the Services
 			default:
 				reqs = reqs.And(own.Labels)
 			}

@@ -37,74 +37,75 @@ func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version strin
 // Annotations on NodeClaims from which drift detection names the changed field. Only Joiner uses them. A NodeClaim of
 // Karpenter gets them when it matches its NodePool and EC2NodeClass.
 const (
-	// AnnotationPoolParts on a NodeClaim is a short hash of each field of the NodePool's template that it was made
-	// from.
+	// AnnotationPoolParts on a NodeClaim has a short hash of each field of the NodePool's template, as it was when the
+	// NodeClaim was made.
 	AnnotationPoolParts = "joiner.sh/nodepool-parts"
-	// AnnotationClassParts on a NodeClaim is a short hash of each field of the EC2NodeClass that it was made from.
+	// AnnotationClassParts on a NodeClaim has a short hash of each field of the EC2NodeClass, as it was when the
+	// instance was launched.
 	AnnotationClassParts = "joiner.sh/ec2nodeclass-parts"
 )
 
-// PoolMade returns the current template of the pool in the form that drift detection compares.
-func PoolMade(pool *karpv1.NodePool) (drift.Made, error) {
+// CurrentPoolFields returns the current template of the pool in the form that drift detection compares.
+func CurrentPoolFields(pool *karpv1.NodePool) (drift.Origin, error) {
 	hash, version, err := PoolHash(pool)
 	if err != nil {
-		return drift.Made{}, err
+		return drift.Origin{}, err
 	}
-	out := drift.Made{Stamp: drift.Stamp{Hash: hash, Version: version}, Parts: map[string]string{}}
+	out := drift.Origin{Stamp: drift.Stamp{Hash: hash, Version: version}, Parts: map[string]string{}}
 	for _, part := range []any{pool.Spec.Template.ObjectMeta, pool.Spec.Template.Spec} {
 		parts, err := drift.Parts(part)
 		if err != nil {
-			return drift.Made{}, fmt.Errorf("hash nodepool %s: %w", pool.Name, err)
+			return drift.Origin{}, fmt.Errorf("hash nodepool %s: %w", pool.Name, err)
 		}
 		maps.Copy(out.Parts, parts)
 	}
 	spec := pool.Spec.Template.Spec
 	out.Texts = templateTexts(spec.Taints, spec.StartupTaints, spec.NodeClassRef)
 	out.Texts["labels"] = mapText(pool.Spec.Template.Labels, pool.Spec.Template.Labels)
-	out.Texts["expireAfter"] = lifeText(spec.ExpireAfter)
+	out.Texts["expireAfter"] = durationText(spec.ExpireAfter)
 	if spec.TerminationGracePeriod != nil {
 		out.Texts["terminationGracePeriod"] = spec.TerminationGracePeriod.Duration.String()
 	}
 	return out, nil
 }
 
-// ClassMade returns the current fields of the class in the form that drift detection compares; authority as for
-// ClassHash.
-func ClassMade(class *awsv1.EC2NodeClass, authority string) (drift.Made, error) {
+// CurrentClassFields returns the current fields of the class in the form that drift detection compares. authority is
+// that of ClassHash.
+func CurrentClassFields(class *awsv1.EC2NodeClass, authority string) (drift.Origin, error) {
 	hash, version, err := ClassHash(class, authority)
 	if err != nil {
-		return drift.Made{}, err
+		return drift.Origin{}, err
 	}
 	parts, err := drift.Parts(class.Spec)
 	if err != nil {
-		return drift.Made{}, fmt.Errorf("hash ec2nodeclass %s: %w", class.Name, err)
+		return drift.Origin{}, fmt.Errorf("hash ec2nodeclass %s: %w", class.Name, err)
 	}
 	parts["amiFamily"], parts[drift.FieldAuthority] = drift.Short(class.Spec.ResolvedAMIFamily()), drift.Short(authority)
 	if k := class.Spec.Kubelet; k != nil && len(k.More) > 0 {
 		more, err := drift.Hash(k.More)
 		if err != nil {
-			return drift.Made{}, fmt.Errorf("hash ec2nodeclass %s: %w", class.Name, err)
+			return drift.Origin{}, fmt.Errorf("hash ec2nodeclass %s: %w", class.Name, err)
 		}
 		parts["kubelet"] = drift.Short(parts["kubelet"] + more)
 	}
-	return drift.Made{Stamp: drift.Stamp{Hash: hash, Version: version}, Parts: parts}, nil
+	return drift.Origin{Stamp: drift.Stamp{Hash: hash, Version: version}, Parts: parts}, nil
 }
 
-// MadeFrom returns the template and class that a claim was made from, as recorded on the claim. Of the labels it
-// returns those that the pool sets now.
-func MadeFrom(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (ofPool, ofClass drift.Made) {
+// RecordedFields returns the fields of the template and of the class that a claim was made from, as recorded on the
+// claim. Its text for labels has only the keys that the pool sets now.
+func RecordedFields(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (ofPool, ofClass drift.Origin) {
 	a := claim.Annotations
-	ofPool = drift.Made{
+	ofPool = drift.Origin{
 		Stamp: drift.Stamp{Hash: a[karpv1.AnnotationNodePoolHash], Version: a[karpv1.AnnotationNodePoolHashVersion]},
 		Parts: drift.PartsOf(a[AnnotationPoolParts]),
 		Texts: templateTexts(claim.Spec.Taints, claim.Spec.StartupTaints, claim.Spec.NodeClassRef),
 	}
 	ofPool.Texts["labels"] = mapText(claim.Labels, pool.Spec.Template.Labels)
-	ofPool.Texts["expireAfter"] = lifeText(claim.Spec.ExpireAfter)
+	ofPool.Texts["expireAfter"] = durationText(claim.Spec.ExpireAfter)
 	if claim.Spec.TerminationGracePeriod != nil {
 		ofPool.Texts["terminationGracePeriod"] = claim.Spec.TerminationGracePeriod.Duration.String()
 	}
-	ofClass = drift.Made{
+	ofClass = drift.Origin{
 		Stamp: drift.Stamp{Hash: a[awsv1.AnnotationHash], Version: a[awsv1.AnnotationHashVersion]},
 		Parts: drift.PartsOf(a[AnnotationClassParts]),
 	}
@@ -130,7 +131,7 @@ func taintsText(taints []corev1.Taint) string {
 	return strings.Join(out, ", ")
 }
 
-// mapText returns the entries whose name is in keys, as text.
+// mapText returns the entries whose key is in keys, as text.
 func mapText(entries, keys map[string]string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -141,34 +142,34 @@ func mapText(entries, keys map[string]string) string {
 	return strings.Join(out, ", ")
 }
 
-// lifeText returns the duration as text, or "Never".
-func lifeText(d karpv1.NillableDuration) string {
+// durationText returns the duration as text, or "Never" if there is none.
+func durationText(d karpv1.NillableDuration) string {
 	if d.Duration == nil {
 		return karpv1.Never
 	}
 	return d.Duration.String()
 }
 
-// Stamp records on a claim the pool and class that it is made from: hash, version and parts. A nil argument changes
-// nothing; nil Parts remove the recorded parts.
-func Stamp(claim *karpv1.NodeClaim, pool, class *drift.Made) {
+// SetRecordedFields records on a claim the pool and class that it is made from: hash, version and parts. If pool or
+// class is nil, its record is not changed; nil Parts remove the recorded parts.
+func SetRecordedFields(claim *karpv1.NodeClaim, pool, class *drift.Origin) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
 	}
 	if pool != nil {
 		claim.Annotations[karpv1.AnnotationNodePoolHash] = pool.Stamp.Hash
 		claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = pool.Stamp.Version
-		noteParts(claim.Annotations, AnnotationPoolParts, pool.Parts)
+		recordParts(claim.Annotations, AnnotationPoolParts, pool.Parts)
 	}
 	if class != nil {
 		claim.Annotations[awsv1.AnnotationHash] = class.Stamp.Hash
 		claim.Annotations[awsv1.AnnotationHashVersion] = class.Stamp.Version
-		noteParts(claim.Annotations, AnnotationClassParts, class.Parts)
+		recordParts(claim.Annotations, AnnotationClassParts, class.Parts)
 	}
 }
 
-// noteParts writes the hashes of the fields into the annotation; nil removes the annotation.
-func noteParts(annotations map[string]string, key string, parts map[string]string) {
+// recordParts writes the hashes of the fields into the annotation key; nil parts remove the annotation.
+func recordParts(annotations map[string]string, key string, parts map[string]string) {
 	if parts == nil {
 		delete(annotations, key)
 		return

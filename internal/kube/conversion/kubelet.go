@@ -13,22 +13,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// signals are the eviction signals of a kubelet.
-var signals = []string{
+// evictionSignals are the eviction signals of a kubelet.
+var evictionSignals = []string{
 	"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available",
 }
 
-// KubeletProblem returns problems of spec.kubelet: values that the schema accepts, and that the kubelet or the AMI
-// family does not. The reason is that of a condition; both results are empty if there is no problem. It does not check
+// KubeletProblem returns the problems of spec.kubelet: values that the schema accepts, but the kubelet or the AMI family
+// does not. reason is the reason for a condition; both results are empty if there is no problem. It does not check
 // the content of maps and lists, except for eviction thresholds.
 func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 	k := class.Spec.Kubelet
 	if k == nil {
 		return "", ""
 	}
-	wrong := slices.Concat(furtherProblems(k), evictionProblems(k))
-	if len(wrong) > 0 {
-		return awsv1.ReasonInvalidKubeletConfiguration, strings.Join(wrong, "; ")
+	problems := slices.Concat(otherSettingProblems(k), evictionProblems(k))
+	if len(problems) > 0 {
+		return awsv1.ReasonInvalidKubeletConfiguration, strings.Join(problems, "; ")
 	}
 	family := class.Spec.ResolvedAMIFamily()
 	if family == catalog.AL2023 || family == catalog.Custom {
@@ -51,8 +51,8 @@ func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 	return "", ""
 }
 
-// furtherProblems checks the settings without a field in KubeletConfiguration.
-func furtherProblems(k *awsv1.KubeletConfiguration) []string {
+// otherSettingProblems checks the settings that have no field in awsv1.KubeletConfiguration.
+func otherSettingProblems(k *awsv1.KubeletConfiguration) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(k.More)) {
 		want, ok := shapeOf(name)
@@ -65,7 +65,7 @@ func furtherProblems(k *awsv1.KubeletConfiguration) []string {
 				text += " (did you mean " + near + "?)"
 			}
 			out = append(out, text)
-		case !want.has(k.More[name].Raw):
+		case !want.accepts(k.More[name].Raw):
 			out = append(out, fmt.Sprintf("spec.kubelet.%s: want %s, not %s", name, want, OneLine(string(k.More[name].Raw))))
 		}
 	}
@@ -97,9 +97,9 @@ func evictionProblems(k *awsv1.KubeletConfiguration) []string {
 func thresholdProblems(field string, values map[string]string) []string {
 	var out []string
 	for _, signal := range slices.Sorted(maps.Keys(values)) {
-		if !slices.Contains(signals, signal) {
+		if !slices.Contains(evictionSignals, signal) {
 			out = append(out, fmt.Sprintf("spec.kubelet.%s[%s]: the kubelet has no such eviction signal; the signals are %s", field, signal,
-				strings.Join(signals, ", ")))
+				strings.Join(evictionSignals, ", ")))
 			continue
 		}
 		if _, err := catalog.ParseThreshold(values[signal]); err != nil {

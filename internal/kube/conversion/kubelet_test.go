@@ -13,39 +13,39 @@ import (
 func TestKubeletProblem(t *testing.T) {
 	t.Parallel()
 	const invalid, unsupported = awsv1.ReasonInvalidKubeletConfiguration, awsv1.ReasonUnsupportedKubeletConfiguration
-	for name, c := range map[string]struct{ family, kubelet, reason, part string }{
-		"nothing":            {"AL2023", "{}", "", ""},
-		"known fields":       {"Bottlerocket", "{maxPods: 5, kubeReserved: {cpu: 1m}, evictionHard: {memory.available: 5%}}", "", ""},
-		"further fields":     {"AL2023", "{shutdownGracePeriod: 30s, memorySwap: {swapBehavior: LimitedSwap}, podPidsLimit: -1, seccompDefault: true, memoryThrottlingFactor: 0.9, allowedUnsafeSysctls: [net.a], cpuManagerPolicy: static}", "", ""},
-		"null":               {"AL2023", "{podPidsLimit: null}", "", ""},
-		"two DNS servers":    {"AL2023", "{clusterDNS: [10.0.0.1, 10.0.0.2]}", "", ""},
-		"reclaim":            {"AL2023", "{evictionMinimumReclaim: {memory.available: 500Mi, nodefs.available: 5%}}", "", ""},
-		"custom":             {"Custom", "{seccompDefault: true, clusterDNS: [10.0.0.1, 10.0.0.2]}", "", ""},
-		"taints":             {"AL2023", "{registerWithTaints: []}", invalid, "spec.kubelet.registerWithTaints: taints are the NodePool's"},
-		"unknown":            {"AL2023", "{maxPod: 3}", invalid, "spec.kubelet.maxPod: the kubelet has no such setting"},
-		"another case":       {"AL2023", "{seccompdefault: true}", invalid, "spec.kubelet.seccompdefault"},
-		"unknown, elsewhere": {"Custom", "{maxPod: 3}", invalid, "spec.kubelet.maxPod"},
-		"no number":          {"AL2023", `{podPidsLimit: "5"}`, invalid, `spec.kubelet.podPidsLimit: want a whole number, not "5"`},
-		"no whole number":    {"AL2023", "{podPidsLimit: 1.5}", invalid, "spec.kubelet.podPidsLimit"},
-		"no boolean":         {"AL2023", `{seccompDefault: "yes"}`, invalid, "spec.kubelet.seccompDefault: want true or false"},
-		"no duration":        {"AL2023", "{shutdownGracePeriod: 30}", invalid, "spec.kubelet.shutdownGracePeriod: want a duration"},
-		"half a duration":    {"AL2023", `{shutdownGracePeriod: "30"}`, invalid, "spec.kubelet.shutdownGracePeriod"},
-		"no list":            {"AL2023", "{allowedUnsafeSysctls: net.a}", invalid, "spec.kubelet.allowedUnsafeSysctls: want a list"},
-		"no table":           {"AL2023", "{memorySwap: [1]}", invalid, "spec.kubelet.memorySwap: want a table"},
-		"unknown signal":     {"AL2023", "{evictionMinimumReclaim: {memory: 5%}}", invalid, "spec.kubelet.evictionMinimumReclaim[memory]"},
-		"no amount": {"AL2023",
+	for name, c := range map[string]struct{ family, kubelet, reason, messagePart string }{
+		"empty":             {"AL2023", "{}", "", ""},
+		"known fields":      {"Bottlerocket", "{maxPods: 5, kubeReserved: {cpu: 1m}, evictionHard: {memory.available: 5%}}", "", ""},
+		"further fields":    {"AL2023", "{shutdownGracePeriod: 30s, memorySwap: {swapBehavior: LimitedSwap}, podPidsLimit: -1, seccompDefault: true, memoryThrottlingFactor: 0.9, allowedUnsafeSysctls: [net.a], cpuManagerPolicy: static}", "", ""},
+		"null":              {"AL2023", "{podPidsLimit: null}", "", ""},
+		"two DNS servers":   {"AL2023", "{clusterDNS: [10.0.0.1, 10.0.0.2]}", "", ""},
+		"reclaim":           {"AL2023", "{evictionMinimumReclaim: {memory.available: 500Mi, nodefs.available: 5%}}", "", ""},
+		"custom AMI family": {"Custom", "{seccompDefault: true, clusterDNS: [10.0.0.1, 10.0.0.2]}", "", ""},
+		"taints":            {"AL2023", "{registerWithTaints: []}", invalid, "spec.kubelet.registerWithTaints: taints are the NodePool's"},
+		"unknown":           {"AL2023", "{maxPod: 3}", invalid, "spec.kubelet.maxPod: the kubelet has no such setting"},
+		"wrong case":        {"AL2023", "{seccompdefault: true}", invalid, "spec.kubelet.seccompdefault"},
+		"unknown, Custom":   {"Custom", "{maxPod: 3}", invalid, "spec.kubelet.maxPod"},
+		"not a number":      {"AL2023", `{podPidsLimit: "5"}`, invalid, `spec.kubelet.podPidsLimit: want a whole number, not "5"`},
+		"not whole":         {"AL2023", "{podPidsLimit: 1.5}", invalid, "spec.kubelet.podPidsLimit"},
+		"not a boolean":     {"AL2023", `{seccompDefault: "yes"}`, invalid, "spec.kubelet.seccompDefault: want true or false"},
+		"not a duration":    {"AL2023", "{shutdownGracePeriod: 30}", invalid, "spec.kubelet.shutdownGracePeriod: want a duration"},
+		"no unit":           {"AL2023", `{shutdownGracePeriod: "30"}`, invalid, "spec.kubelet.shutdownGracePeriod"},
+		"not a list":        {"AL2023", "{allowedUnsafeSysctls: net.a}", invalid, "spec.kubelet.allowedUnsafeSysctls: want a list"},
+		"not a table":       {"AL2023", "{memorySwap: [1]}", invalid, "spec.kubelet.memorySwap: want a table"},
+		"unknown signal":    {"AL2023", "{evictionMinimumReclaim: {memory: 5%}}", invalid, "spec.kubelet.evictionMinimumReclaim[memory]"},
+		"not an amount": {"AL2023",
 			"{evictionSoft: {memory.available: much}, evictionSoftGracePeriod: {memory.available: 1m}}", invalid,
 			"spec.kubelet.evictionSoft[memory.available]"},
-		"no text": {"AL2023", "{evictionMinimumReclaim: {memory.available: 5}}", invalid, "spec.kubelet.evictionMinimumReclaim"},
+		"not a text": {"AL2023", "{evictionMinimumReclaim: {memory.available: 5}}", invalid, "spec.kubelet.evictionMinimumReclaim"},
 		"invalid grace period": {"AL2",
 			"{evictionSoft: {memory.available: 5%}, evictionSoftGracePeriod: {memory.available: soon}}", invalid,
 			"spec.kubelet.evictionSoftGracePeriod[memory.available]"},
 		"negative":    {"AL2", "{evictionMaxPodGracePeriod: -1}", invalid, "spec.kubelet.evictionMaxPodGracePeriod"},
-		"two at once": {"AL2023", "{a: 1, b: 2}", invalid, "spec.kubelet.a: the kubelet has no such setting; spec.kubelet.b"},
+		"two unknown": {"AL2023", "{a: 1, b: 2}", invalid, "spec.kubelet.a: the kubelet has no such setting; spec.kubelet.b"},
 		"not on AL2": {"AL2", "{seccompDefault: true, podPidsLimit: 5}", unsupported,
 			"AL2 has no way to set podPidsLimit, seccompDefault"},
 		"not on Bottlerocket": {"Bottlerocket", "{podsPerCore: 5}", unsupported, "spec.kubelet.podsPerCore"},
-		"one DNS server": {"Windows2022", "{clusterDNS: [10.0.0.1, 10.0.0.2]}", unsupported,
+		"too many DNS servers": {"Windows2022", "{clusterDNS: [10.0.0.1, 10.0.0.2]}", unsupported,
 			"spec.kubelet.clusterDNS: Windows2022 takes one"},
 	} {
 		class := &awsv1.EC2NodeClass{}
@@ -53,8 +53,8 @@ func TestKubeletProblem(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		reason, message := KubeletProblem(class)
-		if reason != c.reason || !strings.Contains(message, c.part) || (reason == "") != (message == "") {
-			t.Errorf("%s: %s %q, want %s with %q", name, reason, message, c.reason, c.part)
+		if reason != c.reason || !strings.Contains(message, c.messagePart) || (reason == "") != (message == "") {
+			t.Errorf("%s: %s %q, want %s with %q", name, reason, message, c.reason, c.messagePart)
 		}
 	}
 }
@@ -80,6 +80,6 @@ func TestBootOf(t *testing.T) {
 		got = append(got, n.Kubelet.More["memorySwap"])
 	}
 	if got[0] != `{"a":10000000000000000001,"b":1.50}` || got[1] != got[0] {
-		t.Errorf("spelled %q", got)
+		t.Errorf("memorySwap in the user data is %q, want twice the same with sorted keys", got)
 	}
 }

@@ -18,13 +18,13 @@ const (
 	aNumber   shape = "a whole number"
 	aFraction shape = "a number"
 	aText     shape = "a text"
-	aPeriod   shape = "a duration, for instance 30s"
+	aDuration shape = "a duration, for instance 30s"
 	aList     shape = "a list"
 	aTable    shape = "a table"
 )
 
-// furtherFields are the fields of KubeletConfiguration that the node class has no field for, by their shape. Source:
-// the reference of kubelet.config.k8s.io/v1beta1, Kubernetes 1.36.
+// furtherFields are the fields of the kubelet's KubeletConfiguration that have no field in awsv1.KubeletConfiguration,
+// by their shape. Source: the reference of kubelet.config.k8s.io/v1beta1, Kubernetes 1.36.
 var furtherFields = map[shape]string{
 	aBoolean: `
 		cgroupsPerQOS enableContentionProfiling enableControllerAttachDetach enableDebugFlagsHandler
@@ -49,7 +49,7 @@ var furtherFields = map[shape]string{
 		showHiddenMetricsForVersion staticPodPath staticPodURL systemCgroups systemReservedCgroup tlsCertFile
 		tlsMinVersion tlsPrivateKeyFile topologyManagerPolicy topologyManagerScope volumePluginDir
 	`,
-	aPeriod: `
+	aDuration: `
 		containerLogMonitorInterval cpuCFSQuotaPeriod cpuManagerReconcilePeriod evictionPressureTransitionPeriod
 		fileCheckFrequency httpCheckFrequency imageMaximumGCAge imageMinimumGCAge nodeStatusReportFrequency
 		nodeStatusUpdateFrequency runtimeRequestTimeout shutdownGracePeriod shutdownGracePeriodCriticalPods
@@ -77,7 +77,7 @@ func shapeOf(field string) (shape, bool) {
 	return "", false
 }
 
-// kubeletNames returns all fields of spec.kubelet.
+// kubeletNames returns the names of all fields that spec.kubelet may have.
 func kubeletNames() []string {
 	var out []string
 	for _, names := range furtherFields {
@@ -87,8 +87,8 @@ func kubeletNames() []string {
 	return out
 }
 
-// has reports whether a value in JSON has the shape. null has every shape.
-func (s shape) has(value []byte) bool {
+// accepts reports whether a value in JSON has the shape. null has every shape.
+func (s shape) accepts(value []byte) bool {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
 	var v any
@@ -108,7 +108,7 @@ func (s shape) has(value []byte) bool {
 	case map[string]any:
 		return s == aTable
 	case string:
-		if s == aPeriod {
+		if s == aDuration {
 			_, err := time.ParseDuration(v)
 			return err == nil
 		}

@@ -13,8 +13,8 @@ import (
 // Namespaces finds the namespaces that a selector selects. It caches results, so it must not be used concurrently.
 type Namespaces struct {
 	labels map[string]requirements.Labels // by name
-	found  map[string][]string            // names by the text of the selector
-	single map[string][]string            // a list with only this namespace, allocated once
+	found  map[string][]string            // names of the selected namespaces, by the text of the selector
+	single map[string][]string            // by name: a list with only that name, allocated once
 	spent  map[string]int                 // by namespace: how often selectors of its pods were compared with a namespace
 }
 
@@ -23,8 +23,9 @@ type Namespaces struct {
 // Ordinary pods of a namespace have a few.
 const MaxNamespaceSelections = 1_000_000
 
-// NewNamespaces returns the namespaces with their labels, including the label with its name that the API server sets.
-// Manifests often omit Namespaces: unless live is set, a namespace that only pods name is added with that label alone.
+// NewNamespaces returns the namespaces with their labels, including the label kubernetes.io/metadata.name, which the API
+// server sets. live is false for manifests, which often omit Namespaces: then each pod's namespace without an object is
+// added, with only that label.
 func NewNamespaces(spaces []*corev1.Namespace, pods []*corev1.Pod, live bool) *Namespaces {
 	out := &Namespaces{
 		labels: map[string]requirements.Labels{},
@@ -54,18 +55,18 @@ func NewNamespaces(spaces []*corev1.Namespace, pods []*corev1.Pod, live bool) *N
 	return out
 }
 
-// selected returns the names of the namespaces that the selector selects, sorted; the same slice for equal selectors.
-// of is the namespace of the pod with the selector. ok is false if the pods of that namespace exceed
+// matching returns the names of the namespaces that the selector selects, sorted; the same slice for equal selectors.
+// podNamespace is the namespace of the pod with the selector. ok is false if the pods of that namespace exceed
 // MaxNamespaceSelections.
-func (n *Namespaces) selected(selector cluster.Selector, of string) (names []string, ok bool) {
+func (n *Namespaces) matching(selector cluster.Selector, podNamespace string) (names []string, ok bool) {
 	text := selector.Labels.String()
 	if found, ok := n.found[text]; ok {
 		return found, true
 	}
-	if n.spent[of]+len(n.labels) > MaxNamespaceSelections {
+	if n.spent[podNamespace]+len(n.labels) > MaxNamespaceSelections {
 		return nil, false
 	}
-	n.spent[of] += len(n.labels)
+	n.spent[podNamespace] += len(n.labels)
 	var found []string
 	for name, labels := range n.labels {
 		if selector.Matches(labels) {
@@ -77,8 +78,8 @@ func (n *Namespaces) selected(selector cluster.Selector, of string) (names []str
 	return found, true
 }
 
-// alone returns a list with the one name; the same slice in each call.
-func (n *Namespaces) alone(name string) []string {
+// listOf returns a list with only this name; the same slice in each call.
+func (n *Namespaces) listOf(name string) []string {
 	if list, ok := n.single[name]; ok {
 		return list
 	}

@@ -8,35 +8,37 @@ import (
 )
 
 const (
-	// maxRules is the maximum size in bytes of a pod's rules: its labels, placement constraints, volumes and
-	// containers. Ordinary pods have less than 2 KiB. The API server accepts 1.5 MiB, which takes ten times as much
-	// memory when decoded: the pods of one namespace could fill the memory of the controller.
-	maxRules = 64 << 10
-	// maxAnnotation is the maximum length in bytes of an annotation that the cache keeps. The annotations that Joiner
-	// reads are a few characters long.
-	maxAnnotation = 1 << 10
-	// containerSize is added to the size for each container: its overhead in memory.
+	// maxRulesSize is the maximum size in bytes of a pod's rules: its labels, placement constraints, volumes and
+	// containers. Ordinary pods have less than 2 KiB. The API server accepts pods of 1.5 MiB, which take ten times as
+	// much memory when decoded: the pods of one namespace could fill the memory of the controller.
+	maxRulesSize = 64 << 10
+	// maxAnnotationSize is the maximum length in bytes of an annotation that the cache keeps. The annotations that
+	// Joiner reads are a few characters long.
+	maxAnnotationSize = 1 << 10
+	// containerSize is what rulesSize adds for each container, in bytes, besides the container's fields.
 	containerSize = 256
-	// volumeSize is added to the size for each volume with a claim, besides its names.
+	// volumeSize is what rulesSize adds for each volume with a claim, in bytes, besides the names.
 	volumeSize = 64
-	// maxResources is the maximum number of resources that are kept for an oversized pod. No node has as many.
+	// maxResources is the maximum number of resources, and of volumes, that are kept for an oversized pod. No node has
+	// as many.
 	maxResources = 64
-	// AnnotationOversized is added to the controller's own copy of a pod whose rules were dropped; its value is their
-	// size in bytes. It is never written to the cluster, and is ignored there.
+	// AnnotationOversized marks the controller's own copy of a pod whose rules were dropped, or of a budget whose
+	// selector was dropped. Its value is the dropped size in bytes. It is never written to the cluster; a value that a
+	// user sets there is ignored.
 	AnnotationOversized = "joiner.sh/oversized"
 )
 
-// oversized says why the pod is too large to be planned for; empty for nearly all pods.
-func oversized(pod *corev1.Pod) string {
+// oversizeReason returns why the pod is too large to be planned for; empty for nearly all pods.
+func oversizeReason(pod *corev1.Pod) string {
 	size := rulesSize(pod)
 	if recorded, err := strconv.Atoi(pod.Annotations[AnnotationOversized]); err == nil {
 		size = max(size, recorded)
 	}
-	if size <= maxRules {
+	if size <= maxRulesSize {
 		return ""
 	}
 	return fmt.Sprintf("its labels, affinity, tolerations, spread constraints, volumes and containers take %d KiB, and only pods of up to %d KiB are planned for",
-		size>>10, maxRules>>10)
+		size>>10, maxRulesSize>>10)
 }
 
 // rulesSize returns the approximate size of the pod's rules and containers in the API's encoding, in bytes.
@@ -94,14 +96,14 @@ func textSize(texts map[string]string) int {
 	return size
 }
 
-// trimAnnotations drops long values, and annotations that only Trim sets.
+// trimAnnotations drops annotations with long values, and AnnotationOversized, which only Trim may set.
 func trimAnnotations(pod *corev1.Pod) {
 	for key, value := range pod.Annotations {
-		if len(value) > maxAnnotation || key == AnnotationOversized {
+		if len(value) > maxAnnotationSize || key == AnnotationOversized {
 			delete(pod.Annotations, key)
 		}
 	}
-	if textSize(pod.Annotations) > maxRules {
+	if textSize(pod.Annotations) > maxRulesSize {
 		pod.Annotations = nil // tens of thousands of short annotations
 	}
 }
@@ -110,7 +112,7 @@ func trimAnnotations(pod *corev1.Pod) {
 // owner.
 func trimRules(pod *corev1.Pod) {
 	size := rulesSize(pod)
-	if size <= maxRules {
+	if size <= maxRulesSize {
 		return
 	}
 	if pod.Annotations == nil {
@@ -122,7 +124,7 @@ func trimRules(pod *corev1.Pod) {
 	if len(spec.SchedulingGates) > 1 {
 		spec.SchedulingGates = append([]corev1.PodSchedulingGate(nil), spec.SchedulingGates[0])
 	}
-	if textSize(pod.Labels) > maxRules/4 {
+	if textSize(pod.Labels) > maxRulesSize/4 {
 		pod.Labels = nil
 	}
 	if len(pod.OwnerReferences) > 1 {
@@ -131,15 +133,15 @@ func trimRules(pod *corev1.Pod) {
 	if len(spec.Volumes) > maxResources {
 		spec.Volumes = nil // no node can attach as many
 	}
-	trimWhole(spec)
+	trimPodLevelRequests(spec)
 	mergeContainers(pod)
 	if len(spec.Overhead) > maxResources {
 		spec.Overhead = nil // no RuntimeClass has as many
 	}
 }
 
-// mergeContainers replaces all containers, including init containers, by one with the sum of their requests. The sum is
-// at least what the pod uses.
+// mergeContainers replaces all containers, including init containers, by one container with the sum of their requests.
+// The sum is at least what kube-scheduler counts for the pod.
 func mergeContainers(pod *corev1.Pod) {
 	requests := corev1.ResourceList{}
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {

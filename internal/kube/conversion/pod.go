@@ -17,14 +17,14 @@ import (
 const fargateScheduler = "fargate-scheduler"
 
 // Provisionable reports whether only another node can help the pod: it is pending, kube-scheduler could not schedule
-// it, and it is not a DaemonSet pod, which would appear on any new node. Pods with a scheduling gate have not been
-// tried. For a nominated pod see IsNominated.
+// it, and it is not a DaemonSet pod, which would appear on any new node. kube-scheduler does not try pods with a
+// scheduling gate. For a nominated pod see IsNominated.
 func Provisionable(pod *corev1.Pod) bool {
 	return NeedsNode(pod) && WasTried(pod)
 }
 
-// IsNominated reports whether kube-scheduler has nominated a node for the pending pod: it evicts other pods there, or
-// is about to bind the pod. Whether the node accepts pods is checked in package snapshot. kube-scheduler clears a
+// IsNominated reports whether kube-scheduler has nominated a node for the pending pod: kube-scheduler evicts other pods
+// there, or is about to bind the pod. Package snapshot checks whether the node accepts pods. kube-scheduler clears a
 // failed nomination when it tries the pod again, which may be minutes later.
 func IsNominated(pod *corev1.Pod) bool { return NeedsNode(pod) && pod.Status.NominatedNodeName != "" }
 
@@ -54,8 +54,8 @@ func IsFinished(pod *corev1.Pod) bool {
 // IsDaemonPod reports whether the pod belongs to a DaemonSet.
 func IsDaemonPod(pod *corev1.Pod) bool { return isOwnedBy(pod, "DaemonSet") }
 
-// IsStatic reports whether the pod is the mirror of a static pod, which a kubelet runs on its own. It exists exactly as
-// long as its node.
+// IsStatic reports whether the pod is the mirror of a static pod, which a kubelet runs without the API server. A mirror
+// exists exactly as long as its node.
 func IsStatic(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror || isOwnedBy(pod, "Node")
@@ -89,15 +89,15 @@ func IsProtected(pod *corev1.Pod, now time.Time) bool {
 }
 
 // NeedsPlace reports whether the bound pod would need another node if its node terminated. DaemonSet pods and static
-// pods do not. A terminating pod needs one only if it is of a StatefulSet: its successor is created when it has ended.
+// pods do not. A terminating pod does only if it is of a StatefulSet, which creates a successor when the pod has ended.
 func NeedsPlace(pod *corev1.Pod) bool {
 	return !IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod) &&
 		(pod.DeletionTimestamp == nil || isOwnedBy(pod, "StatefulSet"))
 }
 
-// PodValue returns the pod as the solver sees it. If a requirement cannot be read, the pod is Unplannable; the other
-// fields are set nevertheless.
-func PodValue(pod *corev1.Pod, around References) cluster.Pod {
+// PodValue returns the pod as the solver sees it. If Joiner cannot plan the pod, Unplannable says why; the other fields
+// are set nevertheless.
+func PodValue(pod *corev1.Pod, refs References) cluster.Pod {
 	out := cluster.Pod{
 		Namespace:   pod.Namespace,
 		Name:        pod.Name,
@@ -110,27 +110,28 @@ func PodValue(pod *corev1.Pod, around References) cluster.Pod {
 		Priority:    Priority(pod),
 		Created:     pod.CreationTimestamp.Time,
 	}
-	if all := around.Volumes.Attachments(pod); len(all) > 0 {
+	if all := refs.Volumes.Attachments(pod); len(all) > 0 {
 		out.Requests = AddAttachments(out.Requests, all, all)
 	}
-	out.Volumes = around.Volumes.sharable(pod)
-	if !around.IgnorePreferences {
-		out.Preferred = preferred(&pod.Spec)
+	out.Volumes = refs.Volumes.sharableClaims(pod)
+	if !refs.IgnorePreferences {
+		out.Preferred = preferences(&pod.Spec)
 	}
-	others := topologyOf(pod, around)
-	out.Spread, out.Affinity, out.AntiAffinity = others.spread, others.near, others.apart
-	out.Required, out.Unplannable = required(&pod.Spec)
+	constraints := topologyOf(pod, refs)
+	out.Spread, out.Affinity, out.AntiAffinity = constraints.spread, constraints.affinity, constraints.antiAffinity
+	out.Required, out.Unplannable = requiredAlternatives(&pod.Spec)
 	if out.Unplannable == "" {
-		own := out.Required
-		out.Required, out.Unplannable = around.Volumes.places(pod, own)
-		out.Spread = beyondVolumes(out.Spread, own, out.Required)
+		affinity := out.Required
+		out.Required, out.Unplannable = refs.Volumes.restrict(pod, affinity)
+		out.Spread = adaptSpreads(out.Spread, affinity, out.Required)
 	}
-	out.Unplannable = sentence(cmp.Or(oversized(pod), impossibleRequest(pod), out.Unplannable, others.wrong, devices(&pod.Spec)))
+	out.Unplannable = oneBoundedLine(cmp.Or(oversizeReason(pod), impossibleRequest(pod), out.Unplannable, constraints.problem,
+		deviceProblem(&pod.Spec)))
 	return out
 }
 
-// sentence returns a text that quotes user input as one line of bounded length.
-func sentence(text string) string {
+// oneBoundedLine returns the text, which may quote user input, as one line of bounded length.
+func oneBoundedLine(text string) string {
 	const most = 1000
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
@@ -138,9 +139,9 @@ func sentence(text string) string {
 	return OneLine(text)
 }
 
-// devices returns a sentence if the pod has resource claims (DRA), which this version does not plan for; empty
+// deviceProblem returns a sentence if the pod has resource claims (DRA), which this version does not plan for; empty
 // otherwise.
-func devices(spec *corev1.PodSpec) string {
+func deviceProblem(spec *corev1.PodSpec) string {
 	if len(spec.ResourceClaims) == 0 {
 		return ""
 	}
@@ -157,15 +158,15 @@ func ownerOf(pod *corev1.Pod) string {
 	return ref.Kind + "/" + ref.Name
 }
 
-// Priorities of the classes that every cluster has. The API server sets the number on the pod; a manifest has only the
-// name.
+// Priorities of the PriorityClasses that every cluster has. The API server sets the number on the pod; a manifest has
+// only the name of the class.
 const (
 	priorityClusterCritical = 2_000_000_000
 	priorityNodeCritical    = 2_000_001_000
 )
 
-// Priority returns the priority of the pod. If the pod has no number, it is that of its PriorityClass if Kubernetes
-// defines the class, and otherwise 0.
+// Priority returns the priority of the pod: its number, or else the priority of its PriorityClass. Of the classes it
+// knows only those of Kubernetes; for any other class, and without one, the priority is 0.
 func Priority(pod *corev1.Pod) int32 {
 	switch {
 	case pod.Spec.Priority != nil:

@@ -59,8 +59,8 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	return out
 }
 
-// ClosedReason returns why no node is launched for pending pods of the NodePool whatever its status: it is being
-// deleted, it is static, or its node class is of another kind. Empty if nodes may be launched.
+// ClosedReason returns why Joiner launches no node of the NodePool for pending pods, regardless of the NodePool's
+// status: it is being deleted, it is static, or its node class is of another kind. Empty if nodes may be launched.
 func ClosedReason(p *karpv1.NodePool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	switch {
@@ -76,16 +76,17 @@ func ClosedReason(p *karpv1.NodePool) string {
 	return ""
 }
 
-// isMisspeltClass reports whether a kind is a misspelled EC2NodeClass, or its name before v1beta1.
+// isMisspeltClass reports whether a kind is a misspelled EC2NodeClass, or AWSNodeTemplate, its name before v1beta1.
 func isMisspeltClass(kind string) bool {
 	return kind != awsv1.Kind && (kind == "AWSNodeTemplate" || suggest.Nearest(kind, []string{awsv1.Kind}) != "")
 }
 
 // UnreadyReason returns what must be fixed before nodes may be launched for the NodePool; empty if nothing.
 //
-// A NodePool whose condition ValidationSucceeded is false for its generation is not ready. Whether the node class is
-// ready is read from the node class itself, so a pool can be used as soon as its class is ready, before the pool's
-// Ready condition is written. live is false for manifests: a missing node class or Ready condition is then no reason.
+// A NodePool whose condition ValidationSucceeded is false for its current generation is not ready. Whether the node
+// class is ready is read from the node class itself, so a pool can be used as soon as its class is ready, before the
+// pool's Ready condition is written. live is false for manifests: a missing node class or Ready condition is then no
+// reason.
 func UnreadyReason(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	if ref == nil {
@@ -155,7 +156,7 @@ func requirementsOf(reqs karpv1.Requirements) []requirements.Requirement {
 	return out
 }
 
-// requirementValues returns by key the values that all of reqs accept.
+// requirementValues returns, by key, the values that all of reqs accept.
 func requirementValues(reqs karpv1.Requirements) requirements.Requirements {
 	out, _ := requirements.All(requirementsOf(reqs)...)
 	return out

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestHuge: an amount beyond int64 counts as the maximum, and never as a small amount.
-func TestHuge(t *testing.T) {
+// TestHugeQuantities: an amount beyond int64 counts as the maximum, and never as a small amount.
+func TestHugeQuantities(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"16E", "10E", "16Ei", "1e19", "2e19", "18446744073709551617", "9223372036854775808", "1e40"} {
 		q := resource.MustParse(text)
@@ -23,26 +23,26 @@ func TestHuge(t *testing.T) {
 			p := &karpv1.NodePool{}
 			p.Spec.Limits = corev1.ResourceList{corev1.ResourceName(name): q}
 			if got := limitsOf(p).Ceiling[name]; got != math.MaxInt64 {
-				t.Errorf("a limit of %s of %s is %d, want no limit at all", text, name, got)
+				t.Errorf("a limit of %s of %s is %d, want no limit", text, name, got)
 			}
 		}
 		p := &karpv1.NodePool{}
 		p.Spec.Limits = corev1.ResourceList{karpv1.ResourceNodes: q}
 		if got := *limitsOf(p).Nodes; got != math.MaxInt32 {
-			t.Errorf("a limit of %s nodes is %d", text, got)
+			t.Errorf("a limit of %s nodes is %d, want %d", text, got, math.MaxInt32)
 		}
 		negative := resource.MustParse("-" + text)
 		if got := Amounts(corev1.ResourceList{corev1.ResourceMemory: negative}).Memory; got != -maxAmount {
-			t.Errorf("-%s of memory is %d", text, got)
+			t.Errorf("-%s of memory is %d, want %d", text, got, -int64(maxAmount))
 		}
 		p.Spec.Limits = corev1.ResourceList{corev1.ResourceMemory: negative}
 		if got := limitsOf(p).Ceiling[resources.Memory]; got != 0 {
-			t.Errorf("a limit of -%s of memory is %d, want that nothing may be bought", text, got)
+			t.Errorf("a limit of -%s of memory is %d, want 0: nothing may be launched", text, got)
 		}
 	}
 }
 
-// TestNegativeRequests: a negative request of one container must not make room for another.
+// TestNegativeRequests: a negative request of one container must not make room for another container.
 func TestNegativeRequests(t *testing.T) {
 	t.Parallel()
 	container := func(memory string) corev1.Container {

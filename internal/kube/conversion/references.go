@@ -1,13 +1,13 @@
 package conversion
 
-// References are the objects, besides the pod itself, that the value of a pod depends on. They are computed once per
-// snapshot, or when one of the objects changes: volume claims, volumes, storage classes, namespaces and, with default
-// spread constraints, the Services and controllers of pods.
+// References has what the value of a pod depends on besides the pod itself: volume claims, volumes, storage classes,
+// namespaces and, with default spread constraints, the Services and controllers of pods. It is computed once per
+// snapshot, or when one of these objects changes.
 type References struct {
-	Volumes    VolumeIndex   // volume claims, volumes and storage classes
-	Namespaces *Namespaces   // labels of namespaces
-	Usual      UsualSpread   // for pods without spread constraints of their own
-	Groups     *PodSelectors // nil without Usual
+	Volumes       VolumeIndex   // volume claims, volumes and storage classes
+	Namespaces    *Namespaces   // labels of namespaces
+	DefaultSpread DefaultSpread // for pods without spread constraints of their own
+	Groups        *PodSelectors // nil if DefaultSpread is zero
 
 	// IgnorePreferences leaves out soft spread constraints and preferred affinities.
 	IgnorePreferences bool

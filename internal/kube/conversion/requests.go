@@ -14,17 +14,18 @@ import (
 
 // Requests returns the amounts that kube-scheduler counts for the pod, with Pods: 1. It computes them in three steps:
 //
-//   - For each resource it takes the larger of two amounts: the sum over containers and sidecars (init containers that
-//     restart always), and the maximum over the other init containers, each with the sidecars started before it.
+//   - For each resource it takes the larger of two amounts. The first is the sum over containers and sidecars (init
+//     containers that restart always). The second is the maximum over the other init containers, each with the sidecars
+//     started before it.
 //   - For cpu, memory and huge pages, a pod-level request replaces that amount.
 //   - It adds the overhead of the pod's runtime class.
 //
 // While a container is being resized in place, its request is the largest of three amounts: the one in the spec, the
-// allocated one, and the actual one. The one in the spec is left out when the node has refused the resize.
+// allocated one, and the actual one. If the node has refused the resize, the one in the spec does not count.
 //
 // Source: the Kubernetes documentation on sidecar containers, pod-level resources and in-place resize (KEP-753, 2837,
-// 1287), and k8s.io/component-helpers/resource, against which it was checked. Fractions are rounded up per container
-// instead of per pod, so the result may be up to one millicore or byte per container larger.
+// 1287), and k8s.io/component-helpers/resource, with which the results were compared. Fractions are rounded up per
+// container instead of per pod, so the result may be larger by up to one millicore or byte per container.
 func Requests(pod *corev1.Pod) resources.Amounts {
 	refused := resizeRefused(pod)
 	var sum resources.Amounts
@@ -49,8 +50,8 @@ func Requests(pod *corev1.Pod) resources.Amounts {
 	return total
 }
 
-// impossibleRequest names the first impossible request: negative, or more than any instance type has. Empty for nearly
-// all pods.
+// impossibleRequest describes the first impossible request: a negative one, or more than any instance type has. Empty
+// for nearly all pods.
 func impossibleRequest(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -75,10 +76,10 @@ func impossibleRequest(pod *corev1.Pod) string {
 	return ""
 }
 
-// impossibleAmount returns the first impossible amount, in the order of the texts: "memory is -1, less than nothing";
-// empty if there is none.
+// impossibleAmount describes an impossible amount: "memory is -1, less than nothing". If there are several, it returns
+// the text that sorts first; if there are none, an empty text.
 func impossibleAmount(list corev1.ResourceList) string {
-	worst := ""
+	first := ""
 	for name, q := range list {
 		most := int64(maxAmount)
 		if name == corev1.ResourceCPU {
@@ -93,11 +94,11 @@ func impossibleAmount(list corev1.ResourceList) string {
 		default:
 			continue
 		}
-		if text := fmt.Sprintf("%.100s is %s, %s", name, q.String(), why); worst == "" || text < worst {
-			worst = text
+		if text := fmt.Sprintf("%.100s is %s, %s", name, q.String(), why); first == "" || text < first {
+			first = text
 		}
 	}
-	return worst
+	return first
 }
 
 // isSidecar reports whether an init container keeps running beside the containers.
@@ -105,8 +106,8 @@ func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// containerRequests returns the larger of the container's request and the amount that its status shows. If the node has
-// refused a resize, it returns the amount in the status.
+// containerRequests returns the larger of the container's request in the spec and the amount in its status. If the node
+// has refused a resize, it returns the amount in the status.
 func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, refused bool) resources.Amounts {
 	request := RequestAmounts(c.Resources.Requests)
 	i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
@@ -120,7 +121,8 @@ func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, r
 	return request.Max(current)
 }
 
-// overrideByPod replaces the sum of the containers' requests by the pod-level requests, where the pod has them.
+// overrideByPod returns the sum of the containers' requests, with the amount of each resource that the pod requests at
+// pod level replaced by that request.
 func overrideByPod(sum resources.Amounts, pod *corev1.Pod, refused bool) resources.Amounts {
 	if pod.Spec.Resources == nil || len(pod.Spec.Resources.Requests) == 0 {
 		return sum
@@ -158,7 +160,7 @@ func resizeRefused(pod *corev1.Pod) bool {
 }
 
 // HostPorts returns the ports that the pod uses on its node while it runs: those of containers and sidecars, sorted. In
-// a pod on the host network every container port is a host port; the API server sets hostPort in a pod, but not in a
+// a pod on the host network every container port is a host port: the API server sets hostPort in the pod, but not in a
 // template.
 func HostPorts(spec *corev1.PodSpec) []cluster.HostPort {
 	var out []cluster.HostPort

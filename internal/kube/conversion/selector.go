@@ -13,8 +13,8 @@ import (
 // maxValues is the maximum number of values of one requirement. There are about 1,300 instance types.
 const maxValues = 4096
 
-// selectorOf returns the selector, or why kube-scheduler would reject it, as the rest of a sentence that begins with
-// the selector's path. A nil selector selects nothing.
+// selectorOf converts a selector, or returns why kube-scheduler would reject it. The text is the rest of a sentence that
+// begins with the selector's path. A nil selector selects nothing.
 func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 	if s == nil {
 		return cluster.Selector{Nothing: true}, ""
@@ -22,25 +22,25 @@ func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 	reqs := make(requirements.Requirements, len(s.MatchLabels)+len(s.MatchExpressions))
 	for key, value := range s.MatchLabels {
 		if !isLabelKey(key) || !isLabelValue(value) {
-			return cluster.Selector{}, fmt.Sprintf(".matchLabels has %s, which no label can be", quoted(s.MatchLabels))
+			return cluster.Selector{}, fmt.Sprintf(".matchLabels has %s, which no label can be", quotedInvalid(s.MatchLabels))
 		}
-		reqs.Narrow(key, just(value))
+		reqs.Narrow(key, oneValue(value))
 	}
 	for i := range s.MatchExpressions {
 		e := &s.MatchExpressions[i]
-		values, ok := selected(e)
+		values, ok := labelValues(e)
 		if !ok {
 			return cluster.Selector{}, fmt.Sprintf(".matchExpressions[%d] means nothing: %s", i,
-				expression(e.Key, string(e.Operator), e.Values))
+				requirementText(e.Key, string(e.Operator), e.Values))
 		}
 		reqs.Narrow(e.Key, values)
 	}
 	return cluster.Selector{Labels: reqs}, ""
 }
 
-// selected returns the values that a requirement of a label selector accepts; false if Kubernetes would reject the
-// requirement.
-func selected(e *metav1.LabelSelectorRequirement) (requirements.Values, bool) {
+// labelValues returns the values that a requirement of a label selector accepts; false if Kubernetes would reject the
+// requirement, or if it has more than maxValues values.
+func labelValues(e *metav1.LabelSelectorRequirement) (requirements.Values, bool) {
 	needsValues := e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn
 	switch {
 	case !isLabelKey(e.Key), needsValues != (len(e.Values) > 0), len(e.Values) > maxValues:
@@ -64,12 +64,12 @@ func selected(e *metav1.LabelSelectorRequirement) (requirements.Values, bool) {
 	return requirements.Values{}, false
 }
 
-// just is requirements.OneOf for one value, without sorting.
-func just(value string) requirements.Values { return requirements.Values{Listed: []string{value}} }
+// oneValue is requirements.OneOf for one value, without sorting.
+func oneValue(value string) requirements.Values { return requirements.Values{Listed: []string{value}} }
 
-// narrowSelector narrows the selector by matchLabelKeys (same) or mismatchLabelKeys (not same): for each key that the
-// pod's labels have, it selects only pods with the same value, or only pods with a different one. A selector of nothing
-// is not changed. It changes s, which the caller must own.
+// narrowSelector narrows s by the keys in matchLabelKeys (same) or mismatchLabelKeys (not same). Keys that the pod's
+// labels lack are ignored. For the other keys, s then selects only pods with the same value (same), or with another
+// value or none (not same). A selector that selects nothing is not changed. It changes s, which the caller must own.
 func narrowSelector(s *cluster.Selector, keys []string, labels requirements.Labels, same bool) {
 	if s.Nothing {
 		return
@@ -79,33 +79,33 @@ func narrowSelector(s *cluster.Selector, keys []string, labels requirements.Labe
 		switch {
 		case !ok:
 		case same:
-			s.Labels.Narrow(key, just(value))
+			s.Labels.Narrow(key, oneValue(value))
 		default:
 			s.Labels.Narrow(key, requirements.NoneOf(value))
 		}
 	}
 }
 
-// expression returns a requirement as short text, even if it has thousands of values.
-func expression(key, operator string, values []string) string {
+// requirementText returns a requirement as short text, even if it has thousands of values.
+func requirementText(key, operator string, values []string) string {
 	const most = 8
-	text := word(key) + " " + word(operator)
+	text := quotedUnlessKey(key) + " " + quotedUnlessKey(operator)
 	if len(values) > most {
 		return fmt.Sprintf("%s with %d values", text, len(values))
 	}
 	return fmt.Sprintf("%s %.100q", text, values)
 }
 
-// word returns the text unchanged if it is a valid label key, and quoted otherwise.
-func word(text string) string {
+// quotedUnlessKey returns the text unchanged if it is a valid label key, and quoted otherwise.
+func quotedUnlessKey(text string) string {
 	if isLabelKey(text) {
 		return text
 	}
 	return fmt.Sprintf("%.100q", text)
 }
 
-// quoted returns the first pair that is not a valid label, quoted for a message; empty if all are valid.
-func quoted(labels map[string]string) string {
+// quotedInvalid returns a pair that is not a valid label, quoted for a message; empty if all pairs are valid.
+func quotedInvalid(labels map[string]string) string {
 	for key, value := range labels {
 		if !isLabelKey(key) || !isLabelValue(value) {
 			return fmt.Sprintf("%.100q: %.100q", key, value)

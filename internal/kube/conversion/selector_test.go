@@ -18,7 +18,7 @@ func TestSelectorsAsKubernetes(t *testing.T) {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	key := func() string { return pick("a", "b", "c.d/e", "", "-", "x/y/z") }
 	value := func() string { return pick("1", "2", "3", "", "no good") }
-	read, matched := 0, 0
+	valid, matched := 0, 0
 	for range 20_000 {
 		s := &metav1.LabelSelector{}
 		for range r.IntN(2) {
@@ -33,30 +33,30 @@ func TestSelectorsAsKubernetes(t *testing.T) {
 			s.MatchExpressions = append(s.MatchExpressions, e)
 		}
 		theirs, err := metav1.LabelSelectorAsSelector(s)
-		ours, wrong := selectorOf(s)
-		if (err != nil) != (wrong != "") {
-			t.Fatalf("%s: Kubernetes says %v, we say %q", metav1.FormatLabelSelector(s), err, wrong)
+		ours, problem := selectorOf(s)
+		if (err != nil) != (problem != "") {
+			t.Fatalf("%s: Kubernetes says %v, we say %q", metav1.FormatLabelSelector(s), err, problem)
 		}
 		if err != nil {
 			continue
 		}
-		read++
+		valid++
 		set := labels.Set{}
 		for range r.IntN(4) {
 			set[pick("a", "b", "c.d/e")] = pick("1", "2", "3", "")
 		}
 		if got := ours.Matches(set); got != theirs.Matches(set) {
-			t.Fatalf("%s matches %v: %t, Kubernetes says otherwise", metav1.FormatLabelSelector(s), set, got)
+			t.Fatalf("%s matches %v: %t, but %t in Kubernetes", metav1.FormatLabelSelector(s), set, got, !got)
 		} else if got {
 			matched++
 		}
 	}
-	if read < 5000 || matched < 1000 {
-		t.Errorf("only %d selectors could be read, and %d matched", read, matched)
+	if valid < 5000 || matched < 1000 {
+		t.Errorf("only %d selectors are valid, want 5000; %d of them match the labels, want 1000", valid, matched)
 	}
-	none, wrong := selectorOf(nil)
-	if wrong != "" || none.Matches(nil) || !none.Nothing {
-		t.Errorf("no selector at all is %+v, %q", none, wrong)
+	fromNil, problem := selectorOf(nil)
+	if problem != "" || fromNil.Matches(nil) || !fromNil.Nothing {
+		t.Errorf("the nil selector is converted to %+v, %q", fromNil, problem)
 	}
 }
 
@@ -76,10 +76,10 @@ func TestLabelsAsKubernetes(t *testing.T) {
 	}
 	for _, text := range texts {
 		if got, want := isLabelKey(text), len(validation.IsQualifiedName(text)) == 0; got != want {
-			t.Errorf("%q can be a label's key: %t", text, got)
+			t.Errorf("isLabelKey(%q) is %t, want %t", text, got, want)
 		}
 		if got, want := isLabelValue(text), len(validation.IsValidLabelValue(text)) == 0; got != want {
-			t.Errorf("%q can be a label's value: %t", text, got)
+			t.Errorf("isLabelValue(%q) is %t, want %t", text, got, want)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // Settings returns the fields of an EC2NodeClass that change the capacity of its nodes: AMI family, kubelet, volumes,
-// network interfaces. If a field of spec.kubelet cannot be parsed, the error names the field, and the settings lack
-// that field and the fields of spec.kubelet that are read after it.
+// network interfaces. If a field of spec.kubelet cannot be parsed, the error names the field. The settings then lack
+// this field, and the fields of spec.kubelet that are read after it.
 //
 // The caller sets the fields that are not in the object: ReservedENIs, MemoryOverhead, Measured, PlacementGroup and
 // PlacementStrategy.
@@ -58,7 +58,7 @@ func volumeOf(m awsv1.BlockDeviceMapping) catalog.Volume {
 	return out
 }
 
-// kubeletSettings sets the fields that come from spec.kubelet, which may be nil. It stops at the first error.
+// kubeletSettings sets the fields that come from spec.kubelet (kubelet, which may be nil). It stops at the first error.
 func kubeletSettings(out *catalog.Settings, kubelet *awsv1.KubeletConfiguration) error {
 	if kubelet == nil {
 		return nil
@@ -71,10 +71,10 @@ func kubeletSettings(out *catalog.Settings, kubelet *awsv1.KubeletConfiguration)
 		out.PodsPerCore = int64(*kubelet.PodsPerCore)
 	}
 	var err error
-	if out.KubeReserved, err = reserved("kubeReserved", kubelet.KubeReserved); err != nil {
+	if out.KubeReserved, err = parseReserved("kubeReserved", kubelet.KubeReserved); err != nil {
 		return err
 	}
-	if out.SystemReserved, err = reserved("systemReserved", kubelet.SystemReserved); err != nil {
+	if out.SystemReserved, err = parseReserved("systemReserved", kubelet.SystemReserved); err != nil {
 		return err
 	}
 	out.EvictionHard = make(map[string]catalog.Threshold, len(kubelet.EvictionHard))
@@ -88,8 +88,8 @@ func kubeletSettings(out *catalog.Settings, kubelet *awsv1.KubeletConfiguration)
 	return nil
 }
 
-// reserved parses the amounts of spec.kubelet.kubeReserved or spec.kubelet.systemReserved.
-func reserved(field string, quantities map[string]string) (map[string]int64, error) {
+// parseReserved parses the amounts of spec.kubelet.kubeReserved or spec.kubelet.systemReserved.
+func parseReserved(field string, quantities map[string]string) (map[string]int64, error) {
 	out := make(map[string]int64, len(quantities))
 	for _, name := range slices.Sorted(maps.Keys(quantities)) {
 		value, err := resources.Parse(name, quantities[name])
@@ -101,5 +101,5 @@ func reserved(field string, quantities map[string]string) (map[string]int64, err
 	return out, nil
 }
 
-// nestedVirtualizationOn is the value of spec.cpuOptions.nestedVirtualization that enables it.
+// nestedVirtualizationOn is the value of spec.cpuOptions.nestedVirtualization that enables nested virtualization.
 const nestedVirtualizationOn = "enabled"

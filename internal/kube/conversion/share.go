@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// sharable returns the pod's unbound claims ("namespace/name") that other pods may also use and whose volume is created
-// where their first pod is scheduled. They are sorted.
-func (v *VolumeIndex) sharable(pod *corev1.Pod) []string {
+// sharableClaims returns the pod's unbound claims ("namespace/name", sorted) that other pods may also use, and whose
+// volume is created where its first pod is scheduled.
+func (v *VolumeIndex) sharableClaims(pod *corev1.Pod) []string {
 	var out []string
 	for i := range pod.Spec.Volumes {
 		source := pod.Spec.Volumes[i].PersistentVolumeClaim
@@ -22,7 +22,7 @@ func (v *VolumeIndex) sharable(pod *corev1.Pod) []string {
 		if !ok || claim.Spec.VolumeName != "" || IsReadWriteOncePod(claim) {
 			continue
 		}
-		if class, ok := v.Classes[v.classOf(claim)]; ok && waits(class) {
+		if class, ok := v.Classes[v.classOf(claim)]; ok && waitsForPod(class) {
 			out = append(out, claim.Namespace+"/"+claim.Name)
 		}
 	}
@@ -30,14 +30,14 @@ func (v *VolumeIndex) sharable(pod *corev1.Pod) []string {
 	return slices.Compact(out)
 }
 
-// DropUnsharedVolumes removes from pods without a node the claims that no other pod uses. Such claims restrict no other
-// pod, and would put each pod of a StatefulSet into its own group of equal pods. users counts the users of each claim.
-// It changes the pods.
+// DropUnsharedVolumes removes from the pods the claims that no other pod uses. Such claims restrict no other pod, and
+// would put each pod of a StatefulSet into a class of its own. pods are the pods without a node, which it changes; users
+// has the number of pods that use each claim.
 func DropUnsharedVolumes(pods []cluster.Pod, users map[string]int) {
-	alone := func(claim string) bool { return users[claim] < 2 }
+	unshared := func(claim string) bool { return users[claim] < 2 }
 	for i := range pods {
-		if pod := &pods[i]; slices.ContainsFunc(pod.Volumes, alone) {
-			pod.Volumes = slices.DeleteFunc(slices.Clone(pod.Volumes), alone)
+		if pod := &pods[i]; slices.ContainsFunc(pod.Volumes, unshared) {
+			pod.Volumes = slices.DeleteFunc(slices.Clone(pod.Volumes), unshared)
 		}
 	}
 }
@@ -68,11 +68,11 @@ func IsReadWriteOncePod(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod)
 }
 
-// PrecedesForVolume reports whether a gets a ReadWriteOncePod claim before b: bound pods come first, then higher
-// priority, then age.
+// PrecedesForVolume reports whether a gets a ReadWriteOncePod claim before b: bound pods come first, then pods with a
+// higher priority, then older pods.
 func PrecedesForVolume(a, b *corev1.Pod) bool {
-	if a, b := a.Spec.NodeName != "", b.Spec.NodeName != ""; a != b {
-		return a
+	if aBound, bBound := a.Spec.NodeName != "", b.Spec.NodeName != ""; aBound != bBound {
+		return aBound
 	}
 	return cmp.Or(
 		cmp.Compare(Priority(b), Priority(a)),

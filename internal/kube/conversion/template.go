@@ -31,7 +31,7 @@ func DefaultRequests(spec *corev1.PodSpec) {
 	}
 }
 
-// requestsFor returns the requests, with the limit for each resource that has only a limit.
+// requestsFor returns the requests. A resource that has only a limit gets the limit as its request.
 func requestsFor(requests, limits corev1.ResourceList) corev1.ResourceList {
 	if len(limits) == 0 {
 		return requests

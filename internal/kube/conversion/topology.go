@@ -13,38 +13,39 @@ import (
 
 // topology holds the constraints of a pod on the location of other pods.
 type topology struct {
-	spread      []cluster.Spread
-	near, apart []cluster.Term // pod affinity and anti-affinity: required terms as written, then preferred ones, highest weight first
-	wrong       string         // why kube-scheduler would reject the pod; the other fields hold the readable part
+	spread                 []cluster.Spread
+	affinity, antiAffinity []cluster.Term // required terms in the order of the pod, then preferred ones, highest weight first
+	problem                string         // why kube-scheduler would reject the pod; the other fields hold the readable part
 }
 
 // topologyOf reads the pod's spread constraints, pod affinity and anti-affinity.
-func topologyOf(pod *corev1.Pod, around References) topology {
+func topologyOf(pod *corev1.Pod, refs References) topology {
 	var out topology
-	out.spread, out.wrong = spreads(pod)
-	if len(pod.Spec.TopologySpreadConstraints) == 0 && around.Groups != nil {
-		out.spread = around.Usual.of(pod, around.Groups)
+	out.spread, out.problem = spreads(pod)
+	if len(pod.Spec.TopologySpreadConstraints) == 0 && refs.Groups != nil {
+		out.spread = refs.DefaultSpread.constraintsOf(pod, refs.Groups)
 	}
 	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
-		var wrong string
-		out.near, wrong = podTerms("podAffinity", a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
-			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, pod, around.Namespaces)
-		out.wrong = cmp.Or(out.wrong, wrong)
+		var problem string
+		out.affinity, problem = podTerms("podAffinity", a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, pod, refs.Namespaces)
+		out.problem = cmp.Or(out.problem, problem)
 	}
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
-		var wrong string
-		out.apart, wrong = podTerms("podAntiAffinity", a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
-			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, pod, around.Namespaces)
-		out.wrong = cmp.Or(out.wrong, wrong)
+		var problem string
+		out.antiAffinity, problem = podTerms("podAntiAffinity", a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, pod, refs.Namespaces)
+		out.problem = cmp.Or(out.problem, problem)
 	}
-	if around.IgnorePreferences {
+	if refs.IgnorePreferences {
 		out.spread = slices.DeleteFunc(out.spread, func(s cluster.Spread) bool { return s.Soft })
-		out.near, out.apart = RequiredPodTerms(out.near), RequiredPodTerms(out.apart)
+		out.affinity, out.antiAffinity = RequiredPodTerms(out.affinity), RequiredPodTerms(out.antiAffinity)
 	}
 	return out
 }
 
-// MaxTerms is the maximum number of spread constraints of a pod, and of terms of an affinity. Real pods have a handful.
+// MaxTerms is the maximum number of a pod's spread constraints, and of terms in its pod affinity and in its pod
+// anti-affinity. Real pods have a handful.
 const MaxTerms = 64
 
 // spreads reads the pod's own spread constraints.
@@ -55,9 +56,9 @@ func spreads(pod *corev1.Pod) ([]cluster.Spread, string) {
 	var out []cluster.Spread
 	for i := range pod.Spec.TopologySpreadConstraints {
 		c := &pod.Spec.TopologySpreadConstraints[i]
-		spread, wrong := spreadOf(c, pod.Labels)
-		if wrong != "" {
-			return out, fmt.Sprintf("its topologySpreadConstraints[%d]%s", i, wrong)
+		spread, problem := spreadOf(c, pod.Labels)
+		if problem != "" {
+			return out, fmt.Sprintf("its topologySpreadConstraints[%d]%s", i, problem)
 		}
 		out = append(out, spread)
 	}
@@ -72,7 +73,7 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 		MaxSkew: int(c.MaxSkew),
 		Soft:    c.WhenUnsatisfiable == corev1.ScheduleAnyway,
 	}
-	var wrong string
+	var problem string
 	switch {
 	case !isLabelKey(c.TopologyKey):
 		return out, fmt.Sprintf(".topologyKey is %.100q, which is no label", c.TopologyKey)
@@ -86,14 +87,14 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	if c.MinDomains != nil && *c.MinDomains > 1 && !out.Soft { // a soft constraint cannot have minDomains
 		out.MinDomains = int(*c.MinDomains)
 	}
-	if out.AnyNode, wrong = policy(".nodeAffinityPolicy", c.NodeAffinityPolicy, corev1.NodeInclusionPolicyIgnore); wrong != "" {
-		return out, wrong
+	if out.AnyNode, problem = policyIs(".nodeAffinityPolicy", c.NodeAffinityPolicy, corev1.NodeInclusionPolicyIgnore); problem != "" {
+		return out, problem
 	}
-	if out.HonorTaints, wrong = policy(".nodeTaintsPolicy", c.NodeTaintsPolicy, corev1.NodeInclusionPolicyHonor); wrong != "" {
-		return out, wrong
+	if out.HonorTaints, problem = policyIs(".nodeTaintsPolicy", c.NodeTaintsPolicy, corev1.NodeInclusionPolicyHonor); problem != "" {
+		return out, problem
 	}
-	if out.Selector, wrong = selectorOf(c.LabelSelector); wrong != "" {
-		return out, ".labelSelector" + wrong
+	if out.Selector, problem = selectorOf(c.LabelSelector); problem != "" {
+		return out, ".labelSelector" + problem
 	}
 	narrowSelector(&out.Selector, c.MatchLabelKeys, labels, true)
 	if len(out.Selector.Labels) == 0 {
@@ -103,16 +104,16 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	return out, ""
 }
 
-// policy reports whether a node inclusion policy has the value other, which is not the default. The text says why the
-// policy is invalid.
-func policy(field string, value *corev1.NodeInclusionPolicy, other corev1.NodeInclusionPolicy) (bool, string) {
+// policyIs reports whether the node inclusion policy is the given one, which must not be the default: a nil value is the
+// default. The text says why the value is invalid.
+func policyIs(field string, value *corev1.NodeInclusionPolicy, policy corev1.NodeInclusionPolicy) (bool, string) {
 	if value == nil || *value == corev1.NodeInclusionPolicyHonor || *value == corev1.NodeInclusionPolicyIgnore {
-		return value != nil && *value == other, ""
+		return value != nil && *value == policy, ""
 	}
 	return false, fmt.Sprintf("%s is %.100q, neither Honor nor Ignore", field, *value)
 }
 
-// podTerms reads the terms of a pod affinity or anti-affinity (kind). The text says why a term is invalid. As in
+// podTerms reads the terms of kind, "podAffinity" or "podAntiAffinity". The text says why a term is invalid. As in
 // kube-scheduler, an invalid required term discards all terms.
 func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
 	pod *corev1.Pod, spaces *Namespaces) ([]cluster.Term, string) {
@@ -121,23 +122,23 @@ func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1
 	}
 	var out, soft []cluster.Term
 	for i := range required {
-		term, wrong := podTerm(&required[i], pod, spaces)
-		if wrong != "" {
-			return nil, fmt.Sprintf("its %s.requiredDuringSchedulingIgnoredDuringExecution[%d]%s", kind, i, wrong)
+		term, problem := podTerm(&required[i], pod, spaces)
+		if problem != "" {
+			return nil, fmt.Sprintf("its %s.requiredDuringSchedulingIgnoredDuringExecution[%d]%s", kind, i, problem)
 		}
 		out = append(out, term)
 	}
 	for i := range preferred {
 		weight := preferred[i].Weight
-		term, wrong := podTerm(&preferred[i].PodAffinityTerm, pod, spaces)
+		term, problem := podTerm(&preferred[i].PodAffinityTerm, pod, spaces)
 		switch {
 		case weight < 1 || weight > 100:
-			wrong = fmt.Sprintf(".weight is %d, not between 1 and 100", weight)
-		case wrong != "":
-			wrong = ".podAffinityTerm" + wrong
+			problem = fmt.Sprintf(".weight is %d, not between 1 and 100", weight)
+		case problem != "":
+			problem = ".podAffinityTerm" + problem
 		}
-		if wrong != "" {
-			return out, fmt.Sprintf("its %s.preferredDuringSchedulingIgnoredDuringExecution[%d]%s", kind, i, wrong)
+		if problem != "" {
+			return out, fmt.Sprintf("its %s.preferredDuringSchedulingIgnoredDuringExecution[%d]%s", kind, i, problem)
 		}
 		term.Weight = int(weight)
 		soft = append(soft, term)
@@ -152,25 +153,25 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cl
 	if !isLabelKey(t.TopologyKey) {
 		return out, fmt.Sprintf(".topologyKey is %.100q, which is no label", t.TopologyKey)
 	}
-	var wrong string
-	if out.Selector, wrong = selectorOf(t.LabelSelector); wrong != "" {
-		return out, ".labelSelector" + wrong
+	var problem string
+	if out.Selector, problem = selectorOf(t.LabelSelector); problem != "" {
+		return out, ".labelSelector" + problem
 	}
-	// The API server merges these keys into the selector of a created pod; a template still has them.
+	// The API server merges these keys into the selector when it creates a pod; in a template they are still separate.
 	narrowSelector(&out.Selector, t.MatchLabelKeys, pod.Labels, true)
 	narrowSelector(&out.Selector, t.MismatchLabelKeys, pod.Labels, false)
 	switch {
 	case len(t.Namespaces) == 0 && t.NamespaceSelector == nil:
-		out.Namespaces = spaces.alone(pod.Namespace)
+		out.Namespaces = spaces.listOf(pod.Namespace)
 	case t.NamespaceSelector == nil:
 		out.Namespaces = sortedNames(t.Namespaces)
 	default:
-		selector, wrong := selectorOf(t.NamespaceSelector)
-		if wrong != "" {
-			return out, ".namespaceSelector" + wrong
+		selector, problem := selectorOf(t.NamespaceSelector)
+		if problem != "" {
+			return out, ".namespaceSelector" + problem
 		}
 		if out.AllNamespaces = len(selector.Labels) == 0; !out.AllNamespaces {
-			found, ok := spaces.selected(selector, pod.Namespace)
+			found, ok := spaces.matching(selector, pod.Namespace)
 			if !ok {
 				return out, ".namespaceSelector is one of too many: pods of namespace " + pod.Namespace +
 					" have more different ones than are planned for"
@@ -183,17 +184,17 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cl
 	return out, ""
 }
 
-// RequiredAntiAffinity returns the required anti-affinity terms of the pod, without an error if they are invalid.
-func RequiredAntiAffinity(pod *corev1.Pod, around References) []cluster.Term {
+// RequiredAntiAffinity returns the required anti-affinity terms of the pod; nil if there are none or one is invalid.
+func RequiredAntiAffinity(pod *corev1.Pod, refs References) []cluster.Term {
 	a := pod.Spec.Affinity
 	if a == nil || a.PodAntiAffinity == nil || len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
 		return nil
 	}
-	terms, _ := podTerms("podAntiAffinity", a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, nil, pod, around.Namespaces)
+	terms, _ := podTerms("podAntiAffinity", a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, nil, pod, refs.Namespaces)
 	return terms
 }
 
-// RequiredPodTerms returns the required ones of the terms.
+// RequiredPodTerms returns those of the terms that are required: those without a weight.
 func RequiredPodTerms(terms []cluster.Term) []cluster.Term {
 	var out []cluster.Term
 	for _, t := range terms {

@@ -9,23 +9,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// BenchmarkDemands should take under 10 µs for a pod that is spread over two keys and has anti-affinity to its own
+// BenchmarkTopologyOf should take under 10 µs for a pod that is spread over two keys and has anti-affinity to its own
 // workload.
-func BenchmarkDemands(b *testing.B) {
+func BenchmarkTopologyOf(b *testing.B) {
 	pod := kubetest.WebPod("p")
-	like := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	for _, key := range []string{"topology.kubernetes.io/zone", "kubernetes.io/hostname"} {
 		pod.Spec.TopologySpreadConstraints = append(pod.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
-			TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: like, MatchLabelKeys: []string{"app"},
+			TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web, MatchLabelKeys: []string{"app"},
 		})
 	}
 	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-		{TopologyKey: "kubernetes.io/hostname", LabelSelector: like, NamespaceSelector: like},
+		{TopologyKey: "kubernetes.io/hostname", LabelSelector: web, NamespaceSelector: web},
 	}}}
-	around := References{Namespaces: NewNamespaces(nil, nil, true)}
+	refs := References{Namespaces: NewNamespaces(nil, nil, true)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := topologyOf(pod, around); len(got.spread) != 2 || len(got.apart) != 1 {
+		if got := topologyOf(pod, refs); len(got.spread) != 2 || len(got.antiAffinity) != 1 {
 			b.Fatalf("%+v", got)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// traits are the parts of a pod's value that are behind pointers and computed. They are most of its memory. Pods of one
+// traits are the parts of a pod's value that are computed and behind pointers. They take most of its memory. Pods of one
 // owner have equal traits, and share them.
 type traits struct {
 	owner        string
@@ -47,55 +47,55 @@ func (s *TraitSet) Share(pod *cluster.Pod, before *SharedTraits) *SharedTraits {
 		tolerations: pod.Tolerations, hostPorts: pod.HostPorts, spread: pod.Spread,
 		affinity: pod.Affinity, antiAffinity: pod.AntiAffinity,
 	}
-	one := s.find(own)
-	one.uses++
+	shared := s.findOrStore(own)
+	shared.uses++
 	s.Drop(before)
-	pod.Owner, pod.Requests.Extended, pod.Required, pod.Preferred = one.owner, one.extended, one.required, one.preferred
-	pod.Tolerations, pod.HostPorts, pod.Spread = one.tolerations, one.hostPorts, one.spread
-	pod.Affinity, pod.AntiAffinity = one.affinity, one.antiAffinity
-	return one
+	pod.Owner, pod.Requests.Extended, pod.Required, pod.Preferred = shared.owner, shared.extended, shared.required, shared.preferred
+	pod.Tolerations, pod.HostPorts, pod.Spread = shared.tolerations, shared.hostPorts, shared.spread
+	pod.Affinity, pod.AntiAffinity = shared.affinity, shared.antiAffinity
+	return shared
 }
 
-// find returns the stored traits that equal own. If there are none, it stores own.
-func (s *TraitSet) find(own traits) *SharedTraits {
+// findOrStore returns the stored traits that equal own. If there are none, it stores own.
+func (s *TraitSet) findOrStore(own traits) *SharedTraits {
 	hash := s.hash(&own)
-	for _, one := range s.byHash[hash] {
-		if reflect.DeepEqual(&one.traits, &own) {
-			return one
+	for _, stored := range s.byHash[hash] {
+		if reflect.DeepEqual(&stored.traits, &own) {
+			return stored
 		}
 	}
-	one := &SharedTraits{traits: own, hash: hash}
-	s.byHash[hash] = append(s.byHash[hash], one)
-	return one
+	added := &SharedTraits{traits: own, hash: hash}
+	s.byHash[hash] = append(s.byHash[hash], added)
+	return added
 }
 
-// Drop counts one pod less for the traits, which may be nil.
-func (s *TraitSet) Drop(one *SharedTraits) {
-	if one == nil {
+// Drop counts one pod less for the traits, and removes them after the last pod. nil changes nothing.
+func (s *TraitSet) Drop(dropped *SharedTraits) {
+	if dropped == nil {
 		return
 	}
-	if one.uses--; one.uses > 0 {
+	if dropped.uses--; dropped.uses > 0 {
 		return
 	}
-	left := s.byHash[one.hash]
+	left := s.byHash[dropped.hash]
 	for i := range left {
-		if left[i] == one {
+		if left[i] == dropped {
 			left = append(left[:i:i], left[i+1:]...)
 			break
 		}
 	}
-	if s.byHash[one.hash] = left; len(left) == 0 {
-		delete(s.byHash, one.hash)
+	if s.byHash[dropped.hash] = left; len(left) == 0 {
+		delete(s.byHash, dropped.hash)
 	}
 }
 
-// hash covers all fields, so that different traits rarely have the same hash, even if a user tries. The seed is
-// different in every process.
+// hash covers all fields, so that different traits rarely have the same hash. Users cannot provoke equal hashes, because
+// the seed is different in every process.
 func (s *TraitSet) hash(d *traits) uint64 {
 	sum := s.text(d.owner)
-	mix := func(more ...uint64) {
-		for _, one := range more {
-			sum = scatter(sum*31 + one)
+	mix := func(numbers ...uint64) {
+		for _, n := range numbers {
+			sum = scatter(sum*31 + n)
 		}
 	}
 	for _, e := range d.extended {
@@ -115,16 +115,16 @@ func (s *TraitSet) hash(d *traits) uint64 {
 		mix(s.text(h.IP), s.text(h.Protocol), uint64(h.Port))
 	}
 	for i := range d.spread {
-		one := &d.spread[i]
-		mix(s.text(one.Key), uint64(one.MaxSkew), uint64(one.MinDomains), flags(one.Soft, one.AnyNode, one.HonorTaints),
-			s.selector(&one.Selector))
+		c := &d.spread[i]
+		mix(s.text(c.Key), uint64(c.MaxSkew), uint64(c.MinDomains), flags(c.Soft, c.AnyNode, c.HonorTaints),
+			s.selector(&c.Selector))
 	}
 	for _, terms := range [][]cluster.Term{d.affinity, d.antiAffinity} {
 		mix(uint64(len(terms)))
 		for i := range terms {
-			one := &terms[i]
-			mix(s.text(one.Key), uint64(one.Weight), flags(one.AllNamespaces), s.selector(&one.Selector))
-			for _, namespace := range one.Namespaces {
+			t := &terms[i]
+			mix(s.text(t.Key), uint64(t.Weight), flags(t.AllNamespaces), s.selector(&t.Selector))
+			for _, namespace := range t.Namespaces {
 				mix(s.text(namespace))
 			}
 		}
@@ -141,16 +141,16 @@ func (s *TraitSet) selector(selector *cluster.Selector) uint64 {
 func (s *TraitSet) requirements(r requirements.Requirements) uint64 {
 	sum := uint64(len(r))
 	for key, values := range r {
-		one := scatter(s.text(key) + flags(values.Complement, values.Absent, values.Min != nil, values.Max != nil))
+		h := scatter(s.text(key) + flags(values.Complement, values.Absent, values.Min != nil, values.Max != nil))
 		for _, bound := range [...]*int64{values.Min, values.Max} {
 			if bound != nil {
-				one = scatter(one*31 + uint64(*bound))
+				h = scatter(h*31 + uint64(*bound))
 			}
 		}
 		for _, value := range values.Listed {
-			one = scatter(one*31 + s.text(value))
+			h = scatter(h*31 + s.text(value))
 		}
-		sum += scatter(one)
+		sum += scatter(h)
 	}
 	return sum
 }
@@ -159,10 +159,10 @@ func (s *TraitSet) requirements(r requirements.Requirements) uint64 {
 func (s *TraitSet) text(text string) uint64 { return maphash.String(s.seed, text) }
 
 // flags returns a different number for each combination of the flags.
-func flags(set ...bool) uint64 {
+func flags(values ...bool) uint64 {
 	n := uint64(0)
-	for i, yes := range set {
-		if yes {
+	for i, isSet := range values {
+		if isSet {
 			n |= 1 << i
 		}
 	}
@@ -177,5 +177,5 @@ func scatter(n uint64) uint64 {
 	return n
 }
 
-// Size returns the number of different hashes.
+// Size returns the number of different hashes, which is nearly the number of different traits.
 func (s *TraitSet) Size() int { return len(s.byHash) }

@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestTraitsDiffer: traits that differ in one small field have different hashes. Otherwise thousands of pods of a
+// TestTraitHashesDiffer: traits that differ in one small field have different hashes. Otherwise thousands of pods of a
 // tenant would be compared with each other, in quadratic time.
-func TestTraitsDiffer(t *testing.T) {
+func TestTraitHashesDiffer(t *testing.T) {
 	t.Parallel()
 	const pods = 500
 	number := func(i int) *int64 { n := int64(i); return &n }
@@ -19,19 +19,19 @@ func TestTraitsDiffer(t *testing.T) {
 		return cluster.Term{Key: "zone", Weight: i + 1, Namespaces: []string{"a"},
 			Selector: cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"a": "b"})}}
 	}
-	for name, with := range map[string]func(p *cluster.Pod, i int){
+	for name, set := range map[string]func(p *cluster.Pod, i int){
 		"extended resource": func(p *cluster.Pod, i int) {
 			p.Requests.Extended = []resources.Extended{{Name: fmt.Sprint("r", i), Value: 1}}
 		},
 		"amount":     func(p *cluster.Pod, i int) { p.Requests.Extended = []resources.Extended{{Name: "r", Value: int64(i)}} },
 		"weight":     func(p *cluster.Pod, i int) { p.AntiAffinity = []cluster.Term{term(i)} },
-		"near":       func(p *cluster.Pod, i int) { p.Affinity = []cluster.Term{term(i)} },
+		"affinity":   func(p *cluster.Pod, i int) { p.Affinity = []cluster.Term{term(i)} },
 		"preference": func(p *cluster.Pod, i int) { p.Preferred = []cluster.Preference{{Weight: i}} },
-		"address": func(p *cluster.Pod, i int) {
+		"host IP": func(p *cluster.Pod, i int) {
 			p.HostPorts = []cluster.HostPort{{IP: fmt.Sprint("10.0.0.", i), Port: 1, Protocol: "TCP"}}
 		},
 		"skew": func(p *cluster.Pod, i int) { p.Spread = []cluster.Spread{{Key: "zone", MaxSkew: i + 1}} },
-		"effect": func(p *cluster.Pod, i int) {
+		"operator": func(p *cluster.Pod, i int) {
 			p.Tolerations = []requirements.Toleration{{Key: "a", Operator: fmt.Sprint(i)}}
 		},
 		"bound": func(p *cluster.Pod, i int) {
@@ -47,18 +47,18 @@ func TestTraitsDiffer(t *testing.T) {
 			}
 		},
 	} {
-		var set TraitSet
+		var stored TraitSet
 		distinct := map[*SharedTraits]bool{}
 		for i := range pods {
 			p := cluster.Pod{Owner: "ReplicaSet/a"}
-			with(&p, i)
-			distinct[set.Share(&p, nil)] = true
+			set(&p, i)
+			distinct[stored.Share(&p, nil)] = true
 		}
-		if len(set.byHash) != len(distinct) {
-			t.Errorf("%s: %d different pods have %d hashes", name, len(distinct), len(set.byHash))
+		if len(stored.byHash) != len(distinct) {
+			t.Errorf("%s: %d different traits have %d hashes", name, len(distinct), len(stored.byHash))
 		}
 		if name != "permuted" && len(distinct) != pods {
-			t.Errorf("%s: %d pods are %d", name, pods, len(distinct))
+			t.Errorf("%s: %d different pods share %d traits", name, pods, len(distinct))
 		}
 	}
 }

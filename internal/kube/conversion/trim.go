@@ -57,7 +57,7 @@ func trimContainers(list []corev1.Container) {
 	}
 }
 
-// trimVolumes keeps the volumes that have a PersistentVolumeClaim.
+// trimVolumes keeps the volumes that have a PersistentVolumeClaim, ephemeral ones included.
 func trimVolumes(list []corev1.Volume) []corev1.Volume {
 	var out []corev1.Volume
 	for i := range list {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// trimObject drops unread fields from the kinds that users may create in their namespaces, and selectors longer than
-// maxRules: the API server accepts objects of 1.5 MiB, and users may create thousands.
+// trimObject drops the fields that Joiner does not read, for kinds that users may create in their namespaces. It also
+// drops selectors longer than maxRulesSize: the API server accepts objects of 1.5 MiB, and users may create thousands.
 func trimObject(object any) {
 	switch v := object.(type) {
 	case *appsv1.ReplicaSet: // a Deployment keeps ten of them
@@ -22,12 +22,12 @@ func trimObject(object any) {
 		v.Spec = appsv1.StatefulSetSpec{Replicas: v.Spec.Replicas, Selector: trimSelector(v.Spec.Selector)}
 	case *corev1.ReplicationController:
 		trimMeta(&v.ObjectMeta)
-		v.Spec = corev1.ReplicationControllerSpec{Replicas: v.Spec.Replicas, Selector: trimPairs(v.Spec.Selector)}
+		v.Spec = corev1.ReplicationControllerSpec{Replicas: v.Spec.Replicas, Selector: trimMapSelector(v.Spec.Selector)}
 	case *corev1.Service:
 		trimMeta(&v.ObjectMeta)
-		v.Spec = corev1.ServiceSpec{Selector: trimPairs(v.Spec.Selector)}
+		v.Spec = corev1.ServiceSpec{Selector: trimMapSelector(v.Spec.Selector)}
 	case *appsv1.DaemonSet:
-		trimDaemon(v)
+		trimDaemonSet(v)
 	case *corev1.PersistentVolumeClaim:
 		trimMeta(&v.ObjectMeta, AnnotationBound, annotationSelected, corev1.BetaStorageClassAnnotation)
 		v.Spec = corev1.PersistentVolumeClaimSpec{
@@ -40,11 +40,12 @@ func trimObject(object any) {
 	}
 }
 
-// trimMeta keeps name, times, the controller, and the annotations with these keys.
+// trimMeta drops labels, finalizers, managed fields, and owners other than the controller. Of the annotations it keeps
+// those with the given keys, unless their value is too long.
 func trimMeta(m *metav1.ObjectMeta, keys ...string) {
 	var kept map[string]string
 	for _, key := range keys {
-		if value, ok := m.Annotations[key]; ok && len(value) <= maxAnnotation {
+		if value, ok := m.Annotations[key]; ok && len(value) <= maxAnnotationSize {
 			if kept == nil {
 				kept = map[string]string{}
 			}
@@ -65,21 +66,21 @@ func controllerOnly(m *metav1.ObjectMeta) []metav1.OwnerReference {
 
 // trimSelector returns the selector; a selector that is too long becomes nil, which selects nothing.
 func trimSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
-	if s != nil && s.Size() > maxRules {
+	if s != nil && s.Size() > maxRulesSize {
 		return nil
 	}
 	return s
 }
 
-// trimPairs returns the selector; a selector that is too long becomes nil, which selects nothing.
-func trimPairs(selector map[string]string) map[string]string {
-	if textSize(selector) > maxRules {
+// trimMapSelector returns the selector; a selector that is too long becomes nil, which selects nothing.
+func trimMapSelector(selector map[string]string) map[string]string {
+	if textSize(selector) > maxRulesSize {
 		return nil
 	}
 	return selector
 }
 
-// trimModes returns the modes without duplicates.
+// trimModes returns the modes that Kubernetes knows, without duplicates.
 func trimModes(modes []corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAccessMode {
 	var out []corev1.PersistentVolumeAccessMode
 	for _, m := range []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany,
@@ -91,21 +92,22 @@ func trimModes(modes []corev1.PersistentVolumeAccessMode) []corev1.PersistentVol
 	return out
 }
 
-// trimDaemon keeps the same fields of a DaemonSet's template as of a pod.
-func trimDaemon(set *appsv1.DaemonSet) {
-	like := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
-	trimPod(like)
+// trimDaemonSet keeps the same fields of a DaemonSet's template as trimPod keeps of a pod.
+func trimDaemonSet(set *appsv1.DaemonSet) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
+	trimPod(pod)
 	trimMeta(&set.ObjectMeta)
 	set.Spec = appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{
-		Labels:      like.Labels,
-		Annotations: like.Annotations,
-	}, Spec: like.Spec}}
+		Labels:      pod.Labels,
+		Annotations: pod.Annotations,
+	}, Spec: pod.Spec}}
 }
 
-// trimBudget drops a selector that is too long and marks the budget: it may then select any pod of its namespace.
+// trimBudget drops a selector that is too long. It then marks the budget with AnnotationOversized: the budget may select
+// any pod of its namespace.
 func trimBudget(b *policyv1.PodDisruptionBudget) {
 	trimMeta(&b.ObjectMeta)
-	if size := b.Spec.Selector.Size(); size > maxRules {
+	if size := b.Spec.Selector.Size(); size > maxRulesSize {
 		b.Annotations, b.Spec.Selector = map[string]string{AnnotationOversized: strconv.Itoa(size)}, &metav1.LabelSelector{}
 	}
 	if len(b.Status.DisruptedPods) > 0 {
@@ -113,8 +115,8 @@ func trimBudget(b *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// trimWhole keeps only CPU and memory of the pod-level requests.
-func trimWhole(spec *corev1.PodSpec) {
+// trimPodLevelRequests keeps only CPU and memory of the pod-level requests.
+func trimPodLevelRequests(spec *corev1.PodSpec) {
 	if spec.Resources == nil {
 		return
 	}

@@ -15,11 +15,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// writable has for each kind in the cache the parts that users of one namespace may write.
+// writable returns, for each kind in the cache, a function that makes an empty object. The function also returns
+// pointers to the parts of the object that users of one namespace may write.
 func writable() map[string]func() (client.Object, []any) {
 	return map[string]func() (client.Object, []any){
 		"Pod": func() (client.Object, []any) {
-			o := kubetest.OversizedPod()
+			o := kubetest.SmallPod()
 			return o, []any{&o.ObjectMeta, &o.Spec}
 		},
 		"DaemonSet": func() (client.Object, []any) {
@@ -50,19 +51,19 @@ func writable() map[string]func() (client.Object, []any) {
 	}
 }
 
-// TestCacheOfTenants fills, one after another, every list and map that a user may write into an object. The cache must
-// keep only a small part of it: the API server accepts objects of 1.5 MiB, and users may create thousands.
-func TestCacheOfTenants(t *testing.T) {
+// TestTrimmedSize fills, one after another, every list and map that a user may write into an object. The cache may keep
+// at most 100 KiB of it: the API server accepts objects of 1.5 MiB, and users may create thousands.
+func TestTrimmedSize(t *testing.T) {
 	t.Parallel()
 	const most = 100 << 10
-	for kind, anew := range writable() {
-		for part := range len(second(anew())) {
-			fillings(reflect.TypeOf(second(anew())[part]).Elem(), nil, func(path []int, name string) {
-				object, parts := anew()
+	for kind, newObject := range writable() {
+		for part := range len(onlyParts(newObject())) {
+			visitLists(reflect.TypeOf(onlyParts(newObject())[part]).Elem(), nil, func(path []int, name string) {
+				object, parts := newObject()
 				fill(reflect.ValueOf(parts[part]).Elem(), path)
 				before := sizeOf(object)
 				if before < most/3 {
-					t.Errorf("%s, %s is filled with %d bytes", kind, name, before)
+					t.Errorf("%s has only %d bytes after %s was filled", kind, before, name)
 				}
 				if _, err := Trim(object); err != nil {
 					t.Fatal(err)
@@ -75,28 +76,29 @@ func TestCacheOfTenants(t *testing.T) {
 	}
 }
 
-func second(_ client.Object, parts []any) []any { return parts }
+// onlyParts drops the first result of a function in writable.
+func onlyParts(_ client.Object, parts []any) []any { return parts }
 
-// fillings returns the paths of the lists, maps and texts of a type, as field indexes.
-func fillings(t reflect.Type, path []int, use func(path []int, name string)) {
+// visitLists calls visit for each list and map below a type, with its path as field indexes. path is that of the type.
+func visitLists(t reflect.Type, path []int, visit func(path []int, name string)) {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		at := append(append([]int{}, path...), i)
+		fieldPath := append(append([]int{}, path...), i)
 		switch kind := f.Type.Kind(); {
 		case f.Type == reflect.TypeFor[metav1.Time](), f.Type == reflect.TypeFor[*metav1.Time](),
 			f.Type == reflect.TypeFor[corev1.PodTemplateSpec](), f.Type == reflect.TypeFor[*corev1.PodTemplateSpec]():
 		case strings.Contains(f.Type.String(), "Quantity") && kind != reflect.Map:
 		case kind == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8, kind == reflect.Map:
-			use(at, t.Name()+"."+f.Name)
+			visit(fieldPath, t.Name()+"."+f.Name)
 		case kind == reflect.Struct:
-			fillings(f.Type, at, use)
+			visitLists(f.Type, fieldPath, visit)
 		case kind == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct && len(path) < 4:
-			fillings(f.Type.Elem(), at, use)
+			visitLists(f.Type.Elem(), fieldPath, visit)
 		}
 	}
 }
 
-// fill puts 20,000 different elements at the path.
+// fill puts 20,000 different elements into the list or map at the path.
 func fill(v reflect.Value, path []int) {
 	for _, i := range path {
 		if v = v.Field(i); v.Kind() == reflect.Pointer {
@@ -111,14 +113,14 @@ func fill(v reflect.Value, path []int) {
 	case reflect.Slice:
 		out := reflect.MakeSlice(v.Type(), many, many)
 		for i := range many {
-			name(out.Index(i), fmt.Sprintf("example.com/name-%05d", i))
+			setText(out.Index(i), fmt.Sprintf("example.com/name-%05d", i))
 		}
 		v.Set(out)
 	case reflect.Map:
 		out := reflect.MakeMap(v.Type())
 		for i := range many {
 			element := reflect.New(v.Type().Elem()).Elem()
-			name(element, "value")
+			setText(element, "value")
 			out.SetMapIndex(reflect.ValueOf(fmt.Sprintf("example.com/name-%05d", i)).Convert(v.Type().Key()), element)
 		}
 		v.Set(out)
@@ -126,18 +128,18 @@ func fill(v reflect.Value, path []int) {
 	}
 }
 
-// name sets a value, or the first texts in it, to the text.
-func name(v reflect.Value, text string) {
+// setText sets a text, or all texts directly in a struct, to the given text.
+func setText(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		name(v.Elem(), text)
+		setText(v.Elem(), text)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Field(i); f.Kind() == reflect.String && f.CanSet() {
-				name(f, text)
+				setText(f, text)
 			}
 		}
 		if c, ok := v.Addr().Interface().(*corev1.Volume); ok {

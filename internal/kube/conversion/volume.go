@@ -13,18 +13,18 @@ import (
 
 // VolumeIndex finds the claims, volumes and storage classes that pods name.
 type VolumeIndex struct {
-	Live    bool                                     // false for manifests, which may lack objects that exist
-	Claims  map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
-	Volumes map[string]*corev1.PersistentVolume      // by name
-	Classes map[string]*storagev1.StorageClass       // by name
-	Usual   string                                   // name of the default storage class; empty if there is none
+	Live         bool                                     // false for manifests, which may lack objects that exist
+	Claims       map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
+	Volumes      map[string]*corev1.PersistentVolume      // by name
+	Classes      map[string]*storagev1.StorageClass       // by name
+	DefaultClass string                                   // name of the default storage class; empty if there is none
 
 	Limited map[string]bool   // the drivers that may limit the number of attached volumes of a node
-	Single  map[string]string // the pod that uses each ReadWriteOncePod claim, by claim; both "namespace/name"
+	Single  map[string]string // by ReadWriteOncePod claim: the pod that uses it; both as "namespace/name"
 }
 
-// places returns the alternatives that the pod's volumes allow, or a sentence that says why the pod cannot be planned.
-func (v *VolumeIndex) places(pod *corev1.Pod, alternatives []requirements.Requirements) ([]requirements.Requirements, string) {
+// restrict returns the alternatives restricted by the pod's volumes, or why the pod cannot be planned.
+func (v *VolumeIndex) restrict(pod *corev1.Pod, alternatives []requirements.Requirements) ([]requirements.Requirements, string) {
 	for i := range pod.Spec.Volumes {
 		name := ClaimName(pod, &pod.Spec.Volumes[i])
 		if name == "" {
@@ -55,9 +55,9 @@ func ClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
 	return ""
 }
 
-// claimPlaces returns where the claim's volume is or may be created; nil means anywhere. The sentence says why the pod
-// cannot be planned. own means an ephemeral volume of the pod.
-func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, own bool) ([]requirements.Requirements, string) {
+// claimPlaces returns where the claim's volume is or may be created; nil means anywhere. The text says why the pod
+// cannot be planned. ephemeral is set for an ephemeral volume, whose claim must be controlled by the pod.
+func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, ephemeral bool) ([]requirements.Requirements, string) {
 	id := pod.Namespace + "/" + name
 	claim, ok := v.Claims[id]
 	switch {
@@ -69,7 +69,7 @@ func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, own bool) ([]req
 		return nil, fmt.Sprintf("its volume claim %s is being deleted", name)
 	case claim.Status.Phase == corev1.ClaimLost:
 		return nil, fmt.Sprintf("the volume of its claim %s is lost", name)
-	case own && v.Live && !metav1.IsControlledBy(claim, pod):
+	case ephemeral && v.Live && !metav1.IsControlledBy(claim, pod):
 		return nil, fmt.Sprintf("volume claim %s, which would be made for it, is there and is not its own", name)
 	}
 	if user := v.Single[id]; user != "" && user != pod.Namespace+"/"+pod.Name {
@@ -93,7 +93,7 @@ func (v *VolumeIndex) classOf(claim *corev1.PersistentVolumeClaim) string {
 	if claim.Spec.StorageClassName != nil {
 		return *claim.Spec.StorageClassName
 	}
-	return v.Usual // the API server will set it on the claim
+	return v.DefaultClass // the API server will set it on the claim
 }
 
 // Annotations of volume claims.
@@ -102,8 +102,8 @@ const (
 	annotationSelected = "volume.kubernetes.io/selected-node" // the volume is being created for a pod on this node
 )
 
-// boundPlaces returns the nodes that can use the volume of a claim with spec.volumeName; nil means any node. The
-// sentence says why the pod cannot be planned.
+// boundPlaces returns where the volume of a claim with spec.volumeName can be used; nil means anywhere. The text says
+// why the pod cannot be planned.
 func (v *VolumeIndex) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]requirements.Requirements, string) {
 	volume, ok := v.Volumes[claim.Spec.VolumeName]
 	_, isBound := claim.Annotations[AnnotationBound]
@@ -154,27 +154,27 @@ func volumeAffinity(volume *corev1.PersistentVolume) ([]requirements.Requirement
 	return out, ""
 }
 
-// noProvisioner is the provisioner of storage classes with volumes that users create on the disks of nodes.
+// noProvisioner is the provisioner of storage classes whose volumes users create on the disks of nodes.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
-// unboundPlaces returns where the volume of an unbound claim may be created; nil means anywhere. name is that of the
-// storage class. The sentence says why the pod cannot be planned.
-func (v *VolumeIndex) unboundPlaces(claim *corev1.PersistentVolumeClaim, name string) ([]requirements.Requirements, string) {
-	class, ok := v.Classes[name]
+// unboundPlaces returns where the volume of an unbound claim may be created; nil means anywhere. className is the name
+// of the storage class. The text says why the pod cannot be planned.
+func (v *VolumeIndex) unboundPlaces(claim *corev1.PersistentVolumeClaim, className string) ([]requirements.Requirements, string) {
+	class, ok := v.Classes[className]
 	node := claim.Annotations[annotationSelected]
 	switch {
-	case name == "":
+	case className == "":
 		return nil, fmt.Sprintf("its volume claim %s is not bound and has no storage class", claim.Name)
 	case !ok && v.Live:
-		return nil, fmt.Sprintf("storage class %s of its volume claim %s does not exist", name, claim.Name)
+		return nil, fmt.Sprintf("storage class %s of its volume claim %s does not exist", className, claim.Name)
 	case !ok:
 		return nil, ""
-	case !waits(class):
+	case !waitsForPod(class):
 		return nil, fmt.Sprintf("its volume claim %s is not bound yet, and storage class %s binds at once:"+
-			" kube-scheduler waits for it", claim.Name, name)
+			" kube-scheduler waits for it", claim.Name, className)
 	case class.Provisioner == noProvisioner:
 		return nil, fmt.Sprintf("its volume claim %s needs a volume that is on a node already"+
-			" (storage class %s provisions none)", claim.Name, name)
+			" (storage class %s provisions none)", claim.Name, className)
 	case node != "":
 		return []requirements.Requirements{{corev1.LabelHostname: requirements.OneOf(node)}}, ""
 	case len(class.AllowedTopologies) == 0:
@@ -191,12 +191,13 @@ func (v *VolumeIndex) unboundPlaces(claim *corev1.PersistentVolumeClaim, name st
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Sprintf("allowedTopologies of storage class %s, which its volume claim %s has, allow nothing", name, claim.Name)
+		return nil, fmt.Sprintf("allowedTopologies of storage class %s, which its volume claim %s has, allow nothing",
+			className, claim.Name)
 	}
 	return out, ""
 }
 
-// waits reports whether volumes of the class are created where their first pod is scheduled.
-func waits(class *storagev1.StorageClass) bool {
+// waitsForPod reports whether volumes of the class are created where their first pod is scheduled.
+func waitsForPod(class *storagev1.StorageClass) bool {
 	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }

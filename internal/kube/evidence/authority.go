@@ -70,7 +70,7 @@ func writesClaimStatus(r rbacv1.PolicyRule) bool {
 		slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "patch" || v == "update" || v == "*" })
 }
 
-// add adds the ServiceAccounts of a binding to one of the ClusterRoles in writers.
+// add adds the ServiceAccounts of a binding to accounts, if the binding refers to one of the ClusterRoles in writers.
 func (a authority) add(b *rbacv1.ClusterRoleBinding, writers map[string]bool) {
 	if b.RoleRef.Kind != "ClusterRole" || !writers[b.RoleRef.Name] {
 		return
@@ -82,14 +82,14 @@ func (a authority) add(b *rbacv1.ClusterRoleBinding, writers map[string]bool) {
 	}
 }
 
-// isInstallation reports whether a Deployment is a controller of NodeClaims.
+// isInstallation reports whether a Deployment is an installation of a controller of NodeClaims.
 func (a authority) isInstallation(d *appsv1.Deployment) bool {
-	return a.accounts[d.Namespace+"/"+accountOf(d)] || a.isOfSystem(&d.ObjectMeta)
+	return a.accounts[d.Namespace+"/"+accountOf(d)] || a.isInKubeSystem(&d.ObjectMeta)
 }
 
-// isOfSystem reports whether an object has a controller's name and is in kube-system, where no tenant can write.
-func (authority) isOfSystem(o *metav1.ObjectMeta) bool {
-	return o.Namespace == metav1.NamespaceSystem && isController(o)
+// isInKubeSystem reports whether an object has a controller's name and is in kube-system, where no tenant can write.
+func (authority) isInKubeSystem(o *metav1.ObjectMeta) bool {
+	return o.Namespace == metav1.NamespaceSystem && hasControllerName(o)
 }
 
 // namespaces returns the namespaces that can contain a controller, sorted.
@@ -143,8 +143,8 @@ func sortInstallations(all []*appsv1.Deployment) {
 	slices.SortStableFunc(all, func(x, y *appsv1.Deployment) int { return rank(x) - rank(y) })
 }
 
-// lookalikes returns the Deployments outside kube-system with a controller's name, as "namespace/name". It returns none
-// if their permissions can be read: then installations has found the controllers.
+// lookalikes returns the Deployments outside kube-system with a controller's name, as "namespace/name". If
+// ClusterRoleBindings can be read, it returns none, because installations then finds the controllers by permissions.
 func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string, error) {
 	if !a.denied {
 		return nil, nil
@@ -154,7 +154,7 @@ func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string,
 	_, err := readPages(ctx, api, most, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(l client.ObjectList) int {
 		list := l.(*appsv1.DeploymentList)
 		for i := range list.Items {
-			if d := &list.Items[i]; isController(&d.ObjectMeta) && !a.isInstallation(d) {
+			if d := &list.Items[i]; hasControllerName(&d.ObjectMeta) && !a.isInstallation(d) {
 				out = append(out, d.Namespace+"/"+d.Name)
 			}
 		}
@@ -163,7 +163,7 @@ func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string,
 	return out, err
 }
 
-// serviceAccounts returns the ServiceAccounts that a controller may run as; those with an IAM role come first.
+// serviceAccounts returns the existing ServiceAccounts that a controller may run as; those with an IAM role come first.
 func (a authority) serviceAccounts(ctx context.Context, api client.Reader) ([]*corev1.ServiceAccount, error) {
 	var out []*corev1.ServiceAccount
 	keys := slices.Sorted(maps.Keys(a.accounts))
@@ -207,24 +207,24 @@ func namespaceOfKey(key string) string {
 // value of LEADER_ELECTION_NAMESPACE, or else their own namespace. If Joiner is installed, Karpenter is ignored. A
 // Deployment in a tenant's namespace that only has a controller's name is ignored.
 func PauseNamespaces(ctx context.Context, live client.Reader) ([]string, error) {
-	who, err := readAuthority(ctx, live)
+	auth, err := readAuthority(ctx, live)
 	if err != nil {
 		return nil, err
 	}
-	all, err := who.installations(ctx, live)
+	all, err := auth.installations(ctx, live)
 	if err != nil {
 		return nil, fmt.Errorf("list deployments: %w", err)
 	}
-	ours, theirs := map[string]bool{}, map[string]bool{}
+	joiner, karpenter := map[string]bool{}, map[string]bool{}
 	for _, d := range all {
-		found := theirs
+		namespaces := karpenter
 		if d.Labels[appLabel] == "joiner" || d.Name == "joiner" {
-			found = ours
+			namespaces = joiner
 		}
-		found[cmp.Or(envWitness(&d.Spec.Template.Spec, "LEADER_ELECTION_NAMESPACE")["LEADER_ELECTION_NAMESPACE"], d.Namespace)] = true
+		namespaces[cmp.Or(containerVariables(&d.Spec.Template.Spec, "LEADER_ELECTION_NAMESPACE")["LEADER_ELECTION_NAMESPACE"], d.Namespace)] = true
 	}
-	if len(ours) == 0 {
-		ours = theirs
+	if len(joiner) == 0 {
+		joiner = karpenter
 	}
-	return slices.Sorted(maps.Keys(ours)), nil
+	return slices.Sorted(maps.Keys(joiner)), nil
 }

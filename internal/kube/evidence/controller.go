@@ -16,19 +16,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// whatIsDenied is the fix if a controller outside kube-system cannot be distinguished from a Deployment with its name.
-const whatIsDenied = "get the permission to list clusterroles and clusterrolebindings, or set --controller NAMESPACE/NAME"
+// authorityFix is the fix if a controller outside kube-system cannot be distinguished from another Deployment with the
+// controller's name.
+const authorityFix = "get the permission to list clusterroles and clusterrolebindings, or set --controller NAMESPACE/NAME"
 
-// authority returns the authority, which is read once per witness.
-func (w *Witness) authority(ctx context.Context) (authority, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.known != nil {
-		return *w.known, nil
+// authority returns the authority, which it reads once per Reader.
+func (r *Reader) authority(ctx context.Context) (authority, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known != nil {
+		return *r.known, nil
 	}
-	out, err := readAuthority(ctx, w.live)
+	out, err := readAuthority(ctx, r.live)
 	if err == nil {
-		w.known = &out
+		r.known = &out
 	}
 	return out, err
 }
@@ -36,34 +37,34 @@ func (w *Witness) authority(ctx context.Context) (authority, error) {
 // Controller returns the installation of Joiner or Karpenter; found is false if there is none. chosen names its
 // Deployment, as namespace/name. If chosen is empty, candidates are the Deployments whose ServiceAccount may write the
 // status of NodeClaims, and those in kube-system with a controller's name. Of several candidates it takes the only one
-// with replicas, or the one whose pod holds the Lease. If none qualifies, the error asks the user to choose. events are
-// those of pods; source names the object that was found.
-func (w *Witness) Controller(ctx context.Context, chosen string,
+// with replicas, or the one whose pod holds the Lease. If several have replicas and none holds the Lease, the error asks
+// the user to choose. events are those of pods; source names the object that was found.
+func (r *Reader) Controller(ctx context.Context, chosen string,
 	events []PodEvent) (c diagnosis.Controller, source string, found bool, err error) {
-	who, err := w.authority(ctx)
+	auth, err := r.authority(ctx)
 	if err != nil {
 		return c, "", false, err
 	}
-	d, others, err := w.installation(ctx, who, chosen)
+	d, others, err := r.installation(ctx, auth, chosen)
 	if err != nil {
 		return c, "", false, err
 	}
 	if d == nil {
-		return w.accountAlone(ctx, who)
+		return r.fromServiceAccount(ctx, auth)
 	}
-	c.Namespace, c.Deployment, c.Others, c.Tolerates = d.Namespace, d.Name, others, toleratedWitness(&d.Spec.Template.Spec)
-	c.Account, c.Settings = accountOf(d), envWitness(&d.Spec.Template.Spec, witnessedSettings()...)
+	c.Namespace, c.Deployment, c.Others, c.Tolerates = d.Namespace, d.Name, others, toleratedTaints(&d.Spec.Template.Spec)
+	c.Account, c.Settings = accountOf(d), containerVariables(&d.Spec.Template.Spec, settingVariables()...)
 	for name, value := range electionArgs(&d.Spec.Template.Spec) { // flags override variables
 		if c.Settings == nil {
 			c.Settings = map[string]string{}
 		}
 		c.Settings[name] = value
 	}
-	if c.Pods, err = w.controllerPods(ctx, d, events); err != nil {
+	if c.Pods, err = r.controllerPods(ctx, d, events); err != nil {
 		return c, "", false, err
 	}
 	account := &corev1.ServiceAccount{}
-	if err := w.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: c.Account}, account); err != nil &&
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: c.Account}, account); err != nil &&
 		kubeclient.WhatNext(err) != kubeclient.Gone {
 		return c, "", false, err
 	}
@@ -73,9 +74,9 @@ func (w *Witness) Controller(ctx context.Context, chosen string,
 	return c, "deployment " + d.Namespace + "/" + d.Name, true, nil
 }
 
-// accountAlone returns the ServiceAccount of a controller that has no Deployment.
-func (w *Witness) accountAlone(ctx context.Context, who authority) (c diagnosis.Controller, source string, found bool, err error) {
-	accounts, err := who.serviceAccounts(ctx, w.live)
+// fromServiceAccount returns what the ServiceAccount shows of a controller that has no Deployment.
+func (r *Reader) fromServiceAccount(ctx context.Context, auth authority) (c diagnosis.Controller, source string, found bool, err error) {
+	accounts, err := auth.serviceAccounts(ctx, r.live)
 	if err != nil || len(accounts) == 0 {
 		return c, "", false, err
 	}
@@ -94,11 +95,11 @@ func (w *Witness) accountAlone(ctx context.Context, who authority) (c diagnosis.
 
 // installation returns the Deployment of the controller, or nil if there is none, and the names of the other
 // candidates.
-func (w *Witness) installation(ctx context.Context, who authority, chosen string) (d *appsv1.Deployment, others []string, err error) {
+func (r *Reader) installation(ctx context.Context, auth authority, chosen string) (d *appsv1.Deployment, others []string, err error) {
 	if chosen != "" {
 		namespace, name, _ := strings.Cut(chosen, "/")
 		d := &appsv1.Deployment{}
-		if err := w.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
+		if err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
 			if kubeclient.WhatNext(err) == kubeclient.Gone {
 				return nil, nil, fmt.Errorf("there is no Deployment %s, which --controller names", chosen)
 			}
@@ -106,49 +107,49 @@ func (w *Witness) installation(ctx context.Context, who authority, chosen string
 		}
 		return d, nil, nil
 	}
-	all, err := who.installations(ctx, w.live)
+	all, err := auth.installations(ctx, r.live)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(all) == 0 {
-		alike, err := who.lookalikes(ctx, w.live)
-		if err == nil && len(alike) > 0 {
-			err = fmt.Errorf("the Deployment %s has the name of a controller, but whether it is the controller cannot be checked: %s", strings.Join(alike[:min(3, len(alike))], ", "), whatIsDenied)
+		lookalikes, err := auth.lookalikes(ctx, r.live)
+		if err == nil && len(lookalikes) > 0 {
+			err = fmt.Errorf("the Deployment %s has the name of a controller, but whether it is the controller cannot be checked: %s", strings.Join(lookalikes[:min(3, len(lookalikes))], ", "), authorityFix)
 		}
 		return nil, nil, err
 	}
-	first := 0
-	if hasSeveral := len(all) > 1 && ptr.Deref(all[1].Spec.Replicas, 1) != 0; hasSeveral {
-		if first, err = w.leaseHolder(ctx, all); err != nil {
+	index := 0
+	if isAmbiguous := len(all) > 1 && ptr.Deref(all[1].Spec.Replicas, 1) != 0; isAmbiguous {
+		if index, err = r.leaseHolder(ctx, all); err != nil {
 			return nil, nil, err
 		}
 	}
 	for i, other := range all {
-		if i != first {
+		if i != index {
 			others = append(others, other.Namespace+"/"+other.Name)
 		}
 	}
-	return all[first], others, nil
+	return all[index], others, nil
 }
 
 // leaseHolder returns the index of the Deployment whose pod holds the Lease. If no such Deployment is found, the error
 // asks the user to choose.
-func (w *Witness) leaseHolder(ctx context.Context, all []*appsv1.Deployment) (int, error) {
+func (r *Reader) leaseHolder(ctx context.Context, all []*appsv1.Deployment) (int, error) {
 	var names []string
 	for i, d := range all {
 		names = append(names, d.Namespace+"/"+d.Name)
-		settings := envWitness(&d.Spec.Template.Spec, leaseVariable, leasePlaceVariable)
+		settings := containerVariables(&d.Spec.Template.Spec, leaseVariable, leaseNamespaceVariable)
 		if settings == nil {
 			settings = map[string]string{}
 		}
 		for name, value := range electionArgs(&d.Spec.Template.Spec) {
 			settings[name] = value
 		}
-		lease, found, err := w.Lease(ctx, settings[leaseVariable], settings[leasePlaceVariable])
-		if err != nil || !found || lease.Namespace != cmp.Or(settings[leasePlaceVariable], d.Namespace) {
+		lease, found, err := r.Lease(ctx, settings[leaseVariable], settings[leaseNamespaceVariable])
+		if err != nil || !found || lease.Namespace != cmp.Or(settings[leaseNamespaceVariable], d.Namespace) {
 			continue
 		}
-		if pod, _, ok := strings.Cut(lease.Holder, "_"); ok && w.isPodOf(ctx, d, pod) {
+		if pod, _, ok := strings.Cut(lease.Holder, "_"); ok && r.isPodOf(ctx, d, pod) {
 			return i, nil
 		}
 	}
@@ -157,15 +158,15 @@ func (w *Witness) leaseHolder(ctx context.Context, all []*appsv1.Deployment) (in
 
 // isPodOf reports whether a pod with this name belongs to a Deployment, by its owner references: pod, ReplicaSet,
 // Deployment.
-func (w *Witness) isPodOf(ctx context.Context, d *appsv1.Deployment, name string) bool {
+func (r *Reader) isPodOf(ctx context.Context, d *appsv1.Deployment, name string) bool {
 	pod, set := &corev1.Pod{}, &appsv1.ReplicaSet{}
-	if err := w.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, pod); err != nil {
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, pod); err != nil {
 		return false
 	}
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "ReplicaSet" || w.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: owner.Name}, set) != nil {
+	if owner == nil || owner.Kind != "ReplicaSet" || r.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: owner.Name}, set) != nil {
 		return false
 	}
-	of := metav1.GetControllerOf(set)
-	return of != nil && set.UID == owner.UID && of.UID == d.UID && of.Kind == "Deployment"
+	deployment := metav1.GetControllerOf(set)
+	return deployment != nil && set.UID == owner.UID && deployment.UID == d.UID && deployment.Kind == "Deployment"
 }

@@ -28,8 +28,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// bound returns a ServiceAccount of a controller: a ClusterRoleBinding allows it to write the status of NodeClaims.
-func bound(namespace, name string) []client.Object {
+// controllerAccount returns a ServiceAccount of a controller, and the ClusterRole and ClusterRoleBinding that allow it
+// to write the status of NodeClaims.
+func controllerAccount(namespace, name string) []client.Object {
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name},
 			Rules: []rbacv1.PolicyRule{{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims/status"}, Verbs: []string{"patch"}}}},
@@ -40,19 +41,20 @@ func bound(namespace, name string) []client.Object {
 	}
 }
 
-// witnessOf returns a witness of a cluster with these objects.
-func witnessOf(t *testing.T, leases []runtime.Object, objects ...client.Object) *Witness {
+// readerOf returns a Reader of a cluster with these objects.
+func readerOf(t *testing.T, leases []runtime.Object, objects ...client.Object) *Reader {
 	t.Helper()
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Witness{live: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+	return &Reader{live: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		plain: fake.NewClientset(leases...)}
 }
 
-// TestWitnessLease: if a controller was moved, the latest lease counts; a lease that a tenant created does not.
-func TestWitnessLease(t *testing.T) {
+// TestLease: if a controller was moved, the lease that was renewed last counts. A lease that a tenant created does not
+// count.
+func TestLease(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	lease := func(namespace, holder string, renewed time.Time) *coordinationv1.Lease {
@@ -62,22 +64,22 @@ func TestWitnessLease(t *testing.T) {
 	leases := []runtime.Object{lease("kube-system", "new", noon), lease("karpenter", "old", noon.Add(-time.Hour)),
 		lease("tenant", "tenant-0_x", noon.Add(time.Hour)),
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "z", Name: LeaseName}}}
-	w := witnessOf(t, leases, bound("karpenter", "karpenter")...)
-	got, found, err := w.Lease(t.Context(), "")
+	reader := readerOf(t, leases, controllerAccount("karpenter", "karpenter")...)
+	got, found, err := reader.Lease(t.Context(), "")
 	want := diagnosis.Lease{Namespace: "kube-system", Name: LeaseName, Holder: "new", Renewed: noon, Seconds: 15}
 	if diff := cmp.Diff(want, got); err != nil || !found || diff != "" {
 		t.Errorf("found %t, %v:\n%s", found, err, diff)
 	}
-	w = witnessOf(t, leases[1:], bound("karpenter", "karpenter")...)
-	if got, found, err := w.Lease(t.Context(), ""); err != nil || !found || got.Holder != "old" {
-		t.Errorf("it is %+v, %t, %v", got, found, err)
+	reader = readerOf(t, leases[1:], controllerAccount("karpenter", "karpenter")...)
+	if got, found, err := reader.Lease(t.Context(), ""); err != nil || !found || got.Holder != "old" {
+		t.Errorf("without the new lease: %+v, %t, %v; want the old one", got, found, err)
 	}
-	w = witnessOf(t, leases[2:])
-	if got, found, err := w.Lease(t.Context(), ""); err != nil || found {
-		t.Errorf("a tenant's is %+v, %v", got, err)
+	reader = readerOf(t, leases[2:])
+	if got, found, err := reader.Lease(t.Context(), ""); err != nil || found {
+		t.Errorf("the lease of a tenant is returned: %+v, %v", got, err)
 	}
-	if got, found, err := witnessOf(t, nil).Lease(t.Context(), "mine"); err != nil || found {
-		t.Errorf("there is none, and it is %+v, %v", got, err)
+	if got, found, err := readerOf(t, nil).Lease(t.Context(), "mine"); err != nil || found {
+		t.Errorf("without a lease: %+v, %v; want none", got, err)
 	}
 }
 
@@ -103,7 +105,7 @@ func TestController(t *testing.T) {
 				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: deployment + "-1", UID: "set", Controller: ptr.To(true)}}}},
 		}
 	}
-	holds := func(namespace, holder string) []runtime.Object {
+	leaseOf := func(namespace, holder string) []runtime.Object {
 		return []runtime.Object{&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: LeaseName},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}}
 	}
@@ -114,51 +116,51 @@ func TestController(t *testing.T) {
 		objects []client.Object
 		leases  []runtime.Object
 		chosen  string
-		want    string // namespace/name of the Deployment, or the error
+		want    string // part of namespace/name of the Deployment (without Deployment, namespace/), or of the error
 		others  int
 	}{
 		"in kube-system": {objects: []client.Object{deployment("kube-system", "joiner", "", 1)}, want: "kube-system/joiner"},
-		"in its own namespace": {objects: append(bound("karpenter", "karpenter"),
-			deployment("karpenter", "node-buyer", "karpenter", 2)), want: "karpenter/node-buyer"},
-		"with another service account": {objects: append(bound("karpenter", "karpenter"),
+		"in its own namespace": {objects: append(controllerAccount("karpenter", "karpenter"),
+			deployment("karpenter", "renamed", "karpenter", 2)), want: "karpenter/renamed"},
+		"with another service account": {objects: append(controllerAccount("karpenter", "karpenter"),
 			deployment("karpenter", "a", "default", 2)), want: "karpenter/"},
 		"no controller": {want: "none"},
-		"Karpenter has no replicas": {objects: append(bound("karpenter", "karpenter"),
+		"Karpenter has no replicas": {objects: append(controllerAccount("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 0), deployment("kube-system", "joiner", "", 2)),
 			want: "kube-system/joiner", others: 1},
-		"Joiner has no replicas": {objects: append(bound("karpenter", "karpenter"),
+		"Joiner has no replicas": {objects: append(controllerAccount("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 0)),
 			want: "karpenter/karpenter", others: 1},
-		"both without replicas": {objects: append(bound("karpenter", "karpenter"),
+		"both without replicas": {objects: append(controllerAccount("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 0), deployment("kube-system", "joiner", "", 0)),
 			want: "kube-system/joiner", others: 1},
-		"both run": {objects: append(bound("karpenter", "karpenter"),
+		"both run": {objects: append(controllerAccount("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2)), want: "choose one with --controller"},
-		"both run, one holds the lease": {objects: slices.Concat(bound("karpenter", "karpenter"),
+		"both run, one holds the lease": {objects: slices.Concat(controllerAccount("karpenter", "karpenter"),
 			pod("karpenter", "karpenter"), []client.Object{deployment("karpenter", "karpenter", "karpenter", 2),
-				deployment("kube-system", "joiner", "", 2)}), leases: holds("karpenter", "karpenter-1-a_uuid"), want: "karpenter/karpenter", others: 1},
-		"both run, another pod holds the lease": {objects: append(bound("karpenter", "karpenter"),
+				deployment("kube-system", "joiner", "", 2)}), leases: leaseOf("karpenter", "karpenter-1-a_uuid"), want: "karpenter/karpenter", others: 1},
+		"both run, another pod holds the lease": {objects: append(controllerAccount("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2),
 			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "karpenter", Name: "karpenter-1-a"}}),
-			leases: holds("karpenter", "karpenter-1-a_uuid"), want: "choose one with --controller"},
-		"chosen by the user": {objects: append(bound("karpenter", "karpenter"),
+			leases: leaseOf("karpenter", "karpenter-1-a_uuid"), want: "choose one with --controller"},
+		"chosen by the user": {objects: append(controllerAccount("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2)),
 			chosen: "karpenter/karpenter", want: "karpenter/karpenter"},
 		"the chosen one is missing": {chosen: "karpenter/karpenter", want: "there is no Deployment karpenter/karpenter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := witnessOf(t, c.leases, append(slices.Clone(impostor), c.objects...)...)
-			got, _, found, err := w.Controller(t.Context(), c.chosen, nil)
-			is := "none"
+			reader := readerOf(t, c.leases, append(slices.Clone(impostor), c.objects...)...)
+			got, _, found, err := reader.Controller(t.Context(), c.chosen, nil)
+			result := "none"
 			switch {
 			case err != nil:
-				is = err.Error()
+				result = err.Error()
 			case found:
-				is = got.Namespace + "/" + got.Deployment
+				result = got.Namespace + "/" + got.Deployment
 			}
-			if !strings.Contains(is, c.want) || len(got.Others) != c.others || got.Role != "" || strings.Contains(is, "apps/") {
-				t.Errorf("it is %s, %+v, want %s", is, got, c.want)
+			if !strings.Contains(result, c.want) || len(got.Others) != c.others || got.Role != "" || strings.Contains(result, "apps/") {
+				t.Errorf("found %s, %+v; want %s and %d others", result, got, c.want, c.others)
 			}
 		})
 	}
@@ -172,26 +174,26 @@ func TestControllerUnchecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "karpenter", Name: "karpenter"},
+	lookalike := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "karpenter", Name: "karpenter"},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}}}
-	live := interceptor.NewClient(clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(one).Build(), interceptor.Funcs{
+	live := interceptor.NewClient(clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(lookalike).Build(), interceptor.Funcs{
 		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, ok := list.(*rbacv1.ClusterRoleList); ok {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterroles"}, "", errors.New("no"))
 			}
 			return api.List(ctx, list, options...)
 		}})
-	w := &Witness{live: live, plain: fake.NewClientset()}
-	if c, _, found, err := w.Controller(t.Context(), "", nil); found || err == nil ||
+	reader := &Reader{live: live, plain: fake.NewClientset()}
+	if c, _, found, err := reader.Controller(t.Context(), "", nil); found || err == nil ||
 		!strings.Contains(err.Error(), "karpenter/karpenter has the name of a controller") || !strings.Contains(err.Error(), "--controller") {
-		t.Errorf("it is %+v, %v", c, err)
+		t.Errorf("without a choice: %+v, %v; want an error that asks for one", c, err)
 	}
-	if c, _, found, err := w.Controller(t.Context(), "karpenter/karpenter", nil); !found || err != nil || c.Deployment != "karpenter" {
-		t.Errorf("the one that is chosen is %+v, %v", c, err)
+	if c, _, found, err := reader.Controller(t.Context(), "karpenter/karpenter", nil); !found || err != nil || c.Deployment != "karpenter" {
+		t.Errorf("with the Deployment chosen: %+v, %v", c, err)
 	}
 }
 
-// TestElectionArgs: settings of the lease are read from arguments, too.
+// TestElectionArgs: the settings of the lease are also read from command-line arguments.
 func TestElectionArgs(t *testing.T) {
 	t.Parallel()
 	spec := corev1.PodSpec{Containers: []corev1.Container{{Command: []string{"/joiner"},

@@ -16,21 +16,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Limits on the events read per list. A tenant may create thousands in its own namespace, and must not be able to hide
-// those of others.
+// Limits on the events read per list. A tenant may create thousands of events in its own namespace, and must not be able
+// to hide the events of other namespaces.
 const (
 	mostEvents     = 5000 // for one kind of cluster-scoped objects
 	mostPodEvents  = 1000 // for the pods of one namespace
 	mostNamespaces = 40   // number of namespaces whose pod events are read
 )
 
-// Events returns the warnings about objects of this API, sorted by object, newest last. Each has its writer, its
-// namespace and the UID of the object. The events of cluster-scoped objects are in the namespace default. cut says that
-// there were more; empty if these are all.
-func (w *Witness) Events(ctx context.Context) (events []diagnosis.Event, cut string, err error) {
+// Events returns the warnings about NodeClaims, NodePools and EC2NodeClasses, sorted by object, newest last. Each has
+// its writer, its namespace and the UID of the object. The events of cluster-scoped objects are in the namespace
+// default. cut says which warnings were not read; empty if all were.
+func (r *Reader) Events(ctx context.Context) (events []diagnosis.Event, cut string, err error) {
 	out, cuts := []diagnosis.Event{}, []string{}
 	for _, kind := range []string{"NodeClaim", "NodePool", "EC2NodeClass"} {
-		isCut, err := w.eachEvent(ctx, metav1.NamespaceDefault, kind, mostEvents, func(e *corev1.Event) {
+		isCut, err := r.eachEvent(ctx, metav1.NamespaceDefault, kind, mostEvents, func(e *corev1.Event) {
 			if e.Reason == string(kubeclient.ReasonNotJoining) || e.Reason == string(kubeclient.ReasonPreflightFailed) {
 				return // written by a diagnosis
 			}
@@ -56,16 +56,16 @@ func (w *Witness) Events(ctx context.Context) (events []diagnosis.Event, cut str
 	return out, strings.Join(cuts, "; "), nil
 }
 
-// eachEvent calls use for each warning of a namespace about objects of a kind. isCut reports that it stopped after most
-// warnings, or after an error of a later page.
-func (w *Witness) eachEvent(ctx context.Context, namespace, kind string, most int, use func(*corev1.Event)) (isCut bool, err error) {
+// eachEvent calls use for each warning of a namespace about objects of a kind. isCut reports that it stopped after limit
+// warnings, or because a page after the first could not be read.
+func (r *Reader) eachEvent(ctx context.Context, namespace, kind string, limit int, use func(*corev1.Event)) (isCut bool, err error) {
 	selector := fields.SelectorFromSet(fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": kind}).String()
 	token, read := "", 0
 	for {
-		list, err := w.plain.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: pageSize, Continue: token})
+		list, err := r.plain.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: pageSize, Continue: token})
 		switch {
 		case err != nil && read > 0:
-			return true, nil // return the events that were read
+			return true, nil // the caller uses the events that were read
 		case err != nil:
 			return false, err
 		}
@@ -78,7 +78,7 @@ func (w *Witness) eachEvent(ctx context.Context, namespace, kind string, most in
 		if token = list.Continue; token == "" {
 			return false, nil
 		}
-		if read >= most {
+		if read >= limit {
 			return true, nil
 		}
 	}
@@ -117,7 +117,7 @@ func (e PodEvent) isOf(uid, scheduler string) bool {
 
 // PodEvents returns the warnings about pods in the namespaces of the given pods, kube-system first. cut says what was
 // not read; empty if all was read.
-func (w *Witness) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events []PodEvent, cut string, err error) {
+func (r *Reader) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events []PodEvent, cut string, err error) {
 	namespaces := []string{metav1.NamespaceSystem}
 	for i := range pods {
 		if !slices.Contains(namespaces, pods[i].Namespace) {
@@ -130,7 +130,7 @@ func (w *Witness) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events [
 		namespaces = namespaces[:mostNamespaces]
 	}
 	for _, namespace := range namespaces {
-		isCut, err := w.eachEvent(ctx, namespace, "Pod", mostPodEvents, func(e *corev1.Event) {
+		isCut, err := r.eachEvent(ctx, namespace, "Pod", mostPodEvents, func(e *corev1.Event) {
 			events = append(events, PodEvent{UID: string(e.InvolvedObject.UID), By: writerOf(e), Message: diagnosis.Mask(e.Message)})
 		})
 		switch {
@@ -145,10 +145,11 @@ func (w *Witness) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events [
 	return events, strings.Join(cuts, "; "), nil
 }
 
-// mostMessages is the maximum number of event messages of a pod, and of messages of its conditions and containers.
+// mostMessages is the maximum number of event messages of a pod. It is also the maximum number of messages of a pod's
+// conditions and containers.
 const mostMessages = 6
 
-// WithEvents returns the pods, each with the messages of its events.
+// WithEvents returns the pods, each with the latest messages of its events.
 func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
 	out := slices.Clone(pods)
 	for i := range out {
@@ -167,43 +168,43 @@ func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
 const LeaseName = "karpenter-leader-election"
 
 // Lease returns the Lease of a controller by its name; an empty name means LeaseName. It considers only Leases in
-// kube-system, in the namespaces of the controllers' service accounts and in besides, because a tenant may create a
-// Lease in its own namespace. If there are several, as after a controller was moved, it is the one renewed last. found
-// is false if there is none.
-func (w *Witness) Lease(ctx context.Context, name string, besides ...string) (l diagnosis.Lease, found bool, err error) {
-	only := fields.OneTermEqualSelector("metadata.name", cmp.Or(name, LeaseName))
-	list, err := w.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: only.String(), Limit: mostObjects})
+// kube-system, in the namespaces of the controllers' service accounts and in the trusted namespaces, because a tenant
+// may create a Lease in its own namespace. If there are several, as after a controller was moved to another namespace,
+// it returns the one that was renewed last. found is false if there is none.
+func (r *Reader) Lease(ctx context.Context, name string, trusted ...string) (l diagnosis.Lease, found bool, err error) {
+	byName := fields.OneTermEqualSelector("metadata.name", cmp.Or(name, LeaseName))
+	list, err := r.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: byName.String(), Limit: mostObjects})
 	if err != nil {
 		return l, false, err
 	}
-	who, err := w.authority(ctx)
+	auth, err := r.authority(ctx)
 	if err != nil {
 		return l, false, err
 	}
-	trusted := slices.Concat(who.namespaces(), besides)
-	untrusted := "" // a namespace with a Lease of that name that is not in trusted
+	trusted = slices.Concat(auth.namespaces(), trusted)
+	untrusted := "" // a namespace outside of trusted that has a Lease with the name
 	for i := range list.Items {
-		one := &list.Items[i]
-		if !slices.Contains(trusted, one.Namespace) {
-			untrusted = one.Namespace
+		lease := &list.Items[i]
+		if !slices.Contains(trusted, lease.Namespace) {
+			untrusted = lease.Namespace
 			continue
 		}
-		next := diagnosis.Lease{
-			Namespace: one.Namespace,
-			Name:      one.Name,
-			Holder:    ptr.Deref(one.Spec.HolderIdentity, ""),
-			Seconds:   int(ptr.Deref(one.Spec.LeaseDurationSeconds, 0)),
+		candidate := diagnosis.Lease{
+			Namespace: lease.Namespace,
+			Name:      lease.Name,
+			Holder:    ptr.Deref(lease.Spec.HolderIdentity, ""),
+			Seconds:   int(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)),
 		}
-		if one.Spec.RenewTime != nil {
-			next.Renewed = one.Spec.RenewTime.UTC()
+		if lease.Spec.RenewTime != nil {
+			candidate.Renewed = lease.Spec.RenewTime.UTC()
 		}
-		if !found || next.Renewed.After(l.Renewed) {
-			l, found = next, true
+		if !found || candidate.Renewed.After(l.Renewed) {
+			l, found = candidate, true
 		}
 	}
-	if !found && untrusted != "" && who.denied {
+	if !found && untrusted != "" && auth.denied {
 		return l, false,
-			fmt.Errorf("there is a lease in namespace %s, but whether it is the controller's cannot be checked: %s", untrusted, whatIsDenied)
+			fmt.Errorf("there is a lease in namespace %s, but whether it is the controller's cannot be checked: %s", untrusted, authorityFix)
 	}
 	return l, found, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestHiddenDNS: if the user is not allowed to list the endpoints of cluster DNS, that is reported, and not that DNS is
-// down.
+// TestHiddenDNS: if the user is not allowed to list the endpoints of cluster DNS, Home reports the missing permission,
+// and not that DNS is down.
 func TestHiddenDNS(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,13 +26,13 @@ func TestHiddenDNS(t *testing.T) {
 		_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no"}`)
 	}))
 	t.Cleanup(api.Close)
-	w, err := NewWitness(&rest.Config{Host: api.URL})
+	reader, err := NewReader(&rest.Config{Host: api.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := w.Home(t.Context())
+	home, err := reader.Home(t.Context())
 	if err != nil || home.UID != "uid-1" || home.DNSReady || home.DNSAbsent != diagnosis.Denied ||
 		home.DNSWhy != "to list endpointslices in kube-system" {
-		t.Errorf("it is %+v, %v", home, err)
+		t.Errorf("Home returns %+v, %v", home, err)
 	}
 }

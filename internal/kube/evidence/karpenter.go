@@ -29,7 +29,7 @@ import (
 // joins one error per problem; the readable objects are returned with it.
 func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
-	d := manifest.Decoder{Skipped: map[string]int{}, Strange: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}}
+	d := manifest.Decoder{Skipped: map[string]int{}, Unknown: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}}
 	d.Take = func(doc manifest.Document) {
 		object := &unstructured.Unstructured{}
 		if err := utiljson.Unmarshal(doc.JSON, &object.Object); err != nil {
@@ -40,25 +40,25 @@ func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, err
 	}
 	for _, path := range paths {
 		if path == "-" {
-			d.Stream("<stdin>", stdin, true)
+			d.ReadStream("<stdin>", stdin, true)
 			continue
 		}
-		d.Path(path)
+		d.ReadPath(path)
 	}
 	return out, errors.Join(d.Errs...)
 }
 
-// Karpenter returns the objects of Karpenter and of Joiner in the cluster: CRDs, their objects, the Nodes of pools,
-// Deployments with their service accounts, and the namespace kube-system. The second result lists what could not be
-// read.
-func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, []migration.Unseen, error) {
+// Karpenter returns the objects of Karpenter and of Joiner in the cluster: CRDs, NodePools, NodeClaims, EC2NodeClasses,
+// the Nodes of NodePools, Deployments with their service accounts, and the namespace kube-system. The second result
+// lists what could not be read.
+func (r *Reader) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, []migration.Unseen, error) {
 	var out []*unstructured.Unstructured
 	var unseen []migration.Unseen
-	who, err := w.authority(ctx)
+	auth, err := r.authority(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, ask := range []struct {
+	for _, query := range []struct {
 		list     *unstructured.UnstructuredList
 		resource string // in RBAC syntax, with its group
 		options  []client.ListOption
@@ -72,35 +72,35 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 		{emptyList(corev1.SchemeGroupVersion, "Node"), "nodes", []client.ListOption{client.HasLabels{karpv1.LabelNodePool}}},
 		{emptyList(appsv1.SchemeGroupVersion, "Deployment"), "deployments.apps", nil},
 	} {
-		err := w.live.List(ctx, ask.list, ask.options...)
+		err := r.live.List(ctx, query.list, query.options...)
 		switch {
 		case meta.IsNoMatchError(err): // the CRD is not installed; the list of CRDs shows that
 			continue
 		case kubeclient.IsForbidden(err) && !kubeclient.IsUndiscovered(err):
-			unseen = append(unseen, migration.Unseen{What: ask.resource, Why: "the permission to list them is missing", Asked: true})
+			unseen = append(unseen, migration.Unseen{What: query.resource, Why: "the permission to list them is missing", Asked: true})
 			continue
 		case err != nil:
-			return nil, nil, fmt.Errorf("list %s: %w", ask.resource, err)
+			return nil, nil, fmt.Errorf("list %s: %w", query.resource, err)
 		}
-		for i := range ask.list.Items {
-			switch one := &ask.list.Items[i]; {
-			case !isOfKarpenter(one):
-			case one.GetKind() == "Deployment" && !who.isSure(one):
-				if who.denied { // otherwise it only has a controller's name
-					unseen = append(unseen, migration.Unseen{What: "deployment " + one.GetNamespace() + "/" + one.GetName(),
+		for i := range query.list.Items {
+			switch object := &query.list.Items[i]; {
+			case !isOfKarpenter(object):
+			case object.GetKind() == "Deployment" && !auth.isCertain(object):
+				if auth.denied { // otherwise the Deployment only has a controller's name
+					unseen = append(unseen, migration.Unseen{What: "deployment " + object.GetNamespace() + "/" + object.GetName(),
 						Why: "whether it is a controller depends on clusterroles and clusterrolebindings, which you may not list", Asked: true})
 				}
 			default:
-				out = append(out, one)
+				out = append(out, object)
 			}
 		}
 	}
-	accounts, refused, err := w.accounts(ctx, out)
-	return append(out, accounts...), append(unseen, refused...), err
+	accounts, unseenAccounts, err := r.accounts(ctx, out)
+	return append(out, accounts...), append(unseen, unseenAccounts...), err
 }
 
-// isSure reports whether a Deployment with a controller's name is certainly a controller.
-func (a authority) isSure(o *unstructured.Unstructured) bool {
+// isCertain reports whether a Deployment with a controller's name is certainly a controller.
+func (a authority) isCertain(o *unstructured.Unstructured) bool {
 	account, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
 	return o.GetNamespace() == metav1.NamespaceSystem || a.accounts[o.GetNamespace()+"/"+cmp.Or(account, "default")]
 }
@@ -117,7 +117,7 @@ func emptyList(gv schema.GroupVersion, kind string) *unstructured.UnstructuredLi
 func isOfKarpenter(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Deployment":
-		return isController(&metav1.ObjectMeta{Name: o.GetName(), Labels: o.GetLabels()})
+		return hasControllerName(&metav1.ObjectMeta{Name: o.GetName(), Labels: o.GetLabels()})
 	case "CustomResourceDefinition":
 		for _, m := range crds.Manifests() {
 			if m.Name == o.GetName() {
@@ -129,9 +129,9 @@ func isOfKarpenter(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// accounts returns the service accounts of Deployments. Missing ones are left out; unreadable ones are reported as
-// Unseen.
-func (w *Witness) accounts(ctx context.Context,
+// accounts returns the service accounts of the Deployments among the objects. Missing service accounts are left out;
+// those that may not be read are returned as Unseen.
+func (r *Reader) accounts(ctx context.Context,
 	objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, []migration.Unseen, error) {
 	var out []*unstructured.Unstructured
 	var unseen []migration.Unseen
@@ -142,7 +142,7 @@ func (w *Witness) accounts(ctx context.Context,
 		}
 		account := &unstructured.Unstructured{}
 		account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-		err := w.live.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, account)
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, account)
 		switch {
 		case err == nil:
 			out = append(out, account)

@@ -11,17 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// silent is a cluster that returns the same error for each Get.
-type silent struct {
+// failingReader returns the same error for each Get.
+type failingReader struct {
 	client.Reader
 	err error
 }
 
-func (s silent) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return s.err
+func (f failingReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return f.err
 }
 
-// TestUnreadAccount: a forbidden service account is reported, because it has Karpenter's role; a missing one is not.
+// TestUnreadAccount: a service account that may not be read is reported, because its annotation has Karpenter's role. A
+// missing one is not reported.
 func TestUnreadAccount(t *testing.T) {
 	t.Parallel()
 	accounts := schema.GroupResource{Resource: "serviceaccounts"}
@@ -29,19 +30,19 @@ func TestUnreadAccount(t *testing.T) {
 		err    error
 		unseen int
 	}{
-		"gone":    {apierrors.NewNotFound(accounts, "karpenter"), 0},
-		"refused": {apierrors.NewForbidden(accounts, "karpenter", errors.New("no")), 1},
+		"missing":   {apierrors.NewNotFound(accounts, "karpenter"), 0},
+		"forbidden": {apierrors.NewForbidden(accounts, "karpenter", errors.New("no")), 1},
 	} {
 		deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 			"metadata": map[string]any{"namespace": "kube-system", "name": "karpenter"},
 			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "karpenter"}}}}}
-		out, unseen, err := (&Witness{live: silent{err: c.err}}).accounts(t.Context(), []*unstructured.Unstructured{deployment})
+		out, unseen, err := (&Reader{live: failingReader{err: c.err}}).accounts(t.Context(), []*unstructured.Unstructured{deployment})
 		if err != nil || len(out) != 0 || len(unseen) != c.unseen {
 			t.Errorf("%s: %v, %v, %v", name, out, unseen, err)
 		}
 		for _, u := range unseen {
 			if !u.Asked || u.What != "service account kube-system/karpenter" {
-				t.Errorf("%s: it is %+v", name, u)
+				t.Errorf("%s: unseen is %+v", name, u)
 			}
 		}
 	}

@@ -32,11 +32,12 @@ type Installed struct {
 	Environ []string // NAME=value; without variables that have a valueFrom
 }
 
-// Migrants converts objects of ReadAny or Karpenter into the input of a migration check. The Installation lacks its
-// Controllers: these are the second result, because this package does not parse settings. Other kinds are ignored. The
-// error is that of the first object that cannot be decoded.
-func Migrants(objects []*unstructured.Unstructured) (migration.Installation, []Installed, error) {
-	m := migrants{roles: map[string]string{}, foreign: map[string]bool{}, definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}
+// MigrationInput converts objects of ReadAny or Karpenter into the input of a migration check. The Installation lacks
+// its Controllers: these are the second result, because this package does not parse settings. Objects of other kinds
+// are ignored. The error is that of the first object that cannot be decoded.
+func MigrationInput(objects []*unstructured.Unstructured) (migration.Installation, []Installed, error) {
+	m := migrationBuilder{roles: map[string]string{}, foreign: map[string]bool{},
+		definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}
 	for _, o := range objects {
 		m.add(o)
 	}
@@ -48,8 +49,8 @@ func Migrants(objects []*unstructured.Unstructured) (migration.Installation, []I
 	return m.out, m.installed, cmp.Or(m.err, err)
 }
 
-// migrants collects the result of Migrants.
-type migrants struct {
+// migrationBuilder collects the results of MigrationInput.
+type migrationBuilder struct {
 	out         migration.Installation
 	installed   []Installed
 	roles       map[string]string                                    // IAM role by namespace and name of the service account
@@ -59,7 +60,7 @@ type migrants struct {
 }
 
 // add adds an object to the result; it ignores objects of other kinds.
-func (m *migrants) add(o *unstructured.Unstructured) {
+func (m *migrationBuilder) add(o *unstructured.Unstructured) {
 	gvk := o.GroupVersionKind()
 	switch gvk.GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
@@ -70,43 +71,43 @@ func (m *migrants) add(o *unstructured.Unstructured) {
 		m.roles[o.GetNamespace()+"/"+o.GetName()] = o.GetAnnotations()["eks.amazonaws.com/role-arn"]
 	case schema.GroupKind{Kind: "Node"}:
 		if node := (&corev1.Node{}); m.decode(o, node) && node.Labels[karpv1.LabelNodePool] != "" {
-			m.out.Nodes = append(m.out.Nodes, nodeMigrant(node))
+			m.out.Nodes = append(m.out.Nodes, migrationNode(node))
 		}
 	case schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
-		if d := (&appsv1.Deployment{}); m.decode(o, d) && isController(&d.ObjectMeta) {
-			m.installed = append(m.installed, installed(d))
+		if d := (&appsv1.Deployment{}); m.decode(o, d) && hasControllerName(&d.ObjectMeta) {
+			m.installed = append(m.installed, installedController(d))
 		}
 	case schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}:
 		if d := (&apiextensionsv1.CustomResourceDefinition{}); m.decode(o, d) {
 			m.definitions[d.Name] = d
 		}
 	default:
-		m.addOurs(o, gvk.GroupKind())
+		m.addKarpenterObject(o, gvk.GroupKind())
 	}
 }
 
-// addOurs adds objects of Karpenter's API.
-func (m *migrants) addOurs(o *unstructured.Unstructured, kind schema.GroupKind) {
+// addKarpenterObject adds an object of Karpenter's API; it ignores other objects.
+func (m *migrationBuilder) addKarpenterObject(o *unstructured.Unstructured, kind schema.GroupKind) {
 	switch kind {
 	case schema.GroupKind{Group: karpv1.Group, Kind: "NodePool"}:
 		if p := (&karpv1.NodePool{}); m.decode(o, p) {
-			m.out.Pools = append(m.out.Pools, poolMigrant(p, judged(o, p.Status.Conditions)))
+			m.out.Pools = append(m.out.Pools, migrationPool(p, checkObject(o, p.Status.Conditions)))
 			m.foreign[p.Name] = isForeign(p.Spec.Template.Spec.NodeClassRef)
 		}
 	case schema.GroupKind{Group: karpv1.Group, Kind: "NodeClaim"}:
 		if c := (&karpv1.NodeClaim{}); m.decode(o, c) && !isForeign(c.Spec.NodeClassRef) {
-			m.out.Claims = append(m.out.Claims, claimMigrant(c))
+			m.out.Claims = append(m.out.Claims, migrationClaim(c))
 		}
 	case schema.GroupKind{Group: awsv1.Group, Kind: awsv1.Kind}:
 		if c := (&awsv1.EC2NodeClass{}); m.decode(o, c) {
 			m.out.Classes = append(m.out.Classes, migration.Class{Name: c.Name, Role: c.Spec.Role, Hash: c.Annotations[awsv1.AnnotationHash],
-				HashVersion: c.Annotations[awsv1.AnnotationHashVersion], Object: judged(o, c.Status.Conditions)})
+				HashVersion: c.Annotations[awsv1.AnnotationHashVersion], Object: checkObject(o, c.Status.Conditions)})
 		}
 	}
 }
 
 // decode converts o into object. If it fails, it records the error and returns false.
-func (m *migrants) decode(o *unstructured.Unstructured, object client.Object) bool {
+func (m *migrationBuilder) decode(o *unstructured.Unstructured, object client.Object) bool {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, object); err != nil {
 		var d manifest.Decoder
 		d.Unreadable(manifest.Document{File: "-"}, o.GetKind()+" "+o.GetName(), err)
@@ -116,8 +117,8 @@ func (m *migrants) decode(o *unstructured.Unstructured, object client.Object) bo
 	return true
 }
 
-// nodeMigrant converts a Node.
-func nodeMigrant(n *corev1.Node) migration.Node {
+// migrationNode converts a Node.
+func migrationNode(n *corev1.Node) migration.Node {
 	return migration.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool],
 		Disrupted: slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })}
 }
@@ -127,16 +128,16 @@ func isForeign(ref *karpv1.NodeClassReference) bool {
 	return ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind)
 }
 
-// poolMigrant converts a NodePool; o is the result of judged.
-func poolMigrant(p *karpv1.NodePool, o migration.Object) migration.Pool {
+// migrationPool converts a NodePool; o is the result of checkObject for it.
+func migrationPool(p *karpv1.NodePool, o migration.Object) migration.Pool {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	return migration.Pool{Name: p.Name, Class: kubeclient.ClassName(ref), Foreign: isForeign(ref),
 		Hash:        p.Annotations[karpv1.AnnotationNodePoolHash],
 		HashVersion: p.Annotations[karpv1.AnnotationNodePoolHashVersion], Object: o}
 }
 
-// claimMigrant converts a NodeClaim.
-func claimMigrant(c *karpv1.NodeClaim) migration.Claim {
+// migrationClaim converts a NodeClaim.
+func migrationClaim(c *karpv1.NodeClaim) migration.Claim {
 	out := migration.Claim{
 		Name:       c.Name,
 		Pool:       c.Labels[karpv1.LabelNodePool],
@@ -154,8 +155,8 @@ func claimMigrant(c *karpv1.NodeClaim) migration.Claim {
 	return out
 }
 
-// installed converts a Deployment. It uses the container named controller, or else the first.
-func installed(d *appsv1.Deployment) Installed {
+// installedController converts a Deployment. It uses the container named controller, or else the first container.
+func installedController(d *appsv1.Deployment) Installed {
 	spec := &d.Spec.Template.Spec
 	out := Installed{Controller: migration.Controller{
 		Product:   migration.Karpenter,
@@ -171,12 +172,12 @@ func installed(d *appsv1.Deployment) Installed {
 	if len(spec.Containers) == 0 {
 		return out
 	}
-	own := &spec.Containers[max(0, slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == "controller" }))]
-	out.Version, out.Args = imageTag(own.Image), own.Args
+	container := &spec.Containers[max(0, slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == "controller" }))]
+	out.Version, out.Args = imageTag(container.Image), container.Args
 	if out.Version == "" {
 		out.Version = d.Labels["app.kubernetes.io/version"]
 	}
-	for _, v := range own.Env {
+	for _, v := range container.Env {
 		if v.ValueFrom == nil {
 			out.Environ = append(out.Environ, v.Name+"="+v.Value)
 		}
@@ -191,8 +192,9 @@ func imageTag(image string) string {
 	return tag
 }
 
-// judged validates an object with Joiner's CRDs, and returns the errors, the unknown fields, and why it is not ready.
-func judged(o *unstructured.Unstructured, conditions []metav1.Condition) migration.Object {
+// checkObject validates an object with Joiner's CRDs. It returns the errors, the unknown fields, and why the object is
+// not ready.
+func checkObject(o *unstructured.Unstructured, conditions []metav1.Condition) migration.Object {
 	var out migration.Object
 	for _, c := range conditions {
 		if c.Type == karpv1.ConditionReady && c.Status != metav1.ConditionTrue {
@@ -203,12 +205,12 @@ func judged(o *unstructured.Unstructured, conditions []metav1.Condition) migrati
 		out.Refused = []string{"it is written in the API " + version + ", which is not served any more; write it as v1"}
 		return out
 	}
-	all, err := manifest.Definitions()
+	definitions, err := manifest.Definitions()
 	if err != nil {
 		out.Refused = []string{err.Error()}
 		return out
 	}
-	compiled, err := all[o.GroupVersionKind().GroupKind()]()
+	compiled, err := definitions[o.GroupVersionKind().GroupKind()]()
 	if err != nil {
 		out.Refused = []string{err.Error()}
 		return out
@@ -226,9 +228,9 @@ func judged(o *unstructured.Unstructured, conditions []metav1.Condition) migrati
 	return out
 }
 
-// compareDefinitions compares the CRDs of the cluster with Joiner's. It does nothing if the input has no CRD, as with
-// most files.
-func (m *migrants) compareDefinitions() error {
+// compareDefinitions compares the CRDs among the objects with Joiner's. It does nothing if there is no CRD, as in most
+// files.
+func (m *migrationBuilder) compareDefinitions() error {
 	if len(m.definitions) == 0 {
 		return nil
 	}
@@ -237,8 +239,9 @@ func (m *migrants) compareDefinitions() error {
 		return err
 	}
 	for _, own := range ours {
-		seen := kubeclient.CompareDefinition(own, m.definitions[own.Name])
-		m.out.Definitions = append(m.out.Definitions, migration.Definition{Name: seen.Name, Held: seen.Held(), Says: seen.Says()})
+		compared := kubeclient.CompareDefinition(own, m.definitions[own.Name])
+		m.out.Definitions = append(m.out.Definitions,
+			migration.Definition{Name: compared.Name, Held: compared.NeedsUser(), Says: compared.Summary()})
 	}
 	return nil
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestMigrants converts objects that Karpenter has written.
-func TestMigrants(t *testing.T) {
+// TestMigrationInput converts objects that Karpenter has written.
+func TestMigrationInput(t *testing.T) {
 	t.Parallel()
-	objects, err := ReadAny([]string{"-"}, strings.NewReader(migrantManifest))
+	objects, err := ReadAny([]string{"-"}, strings.NewReader(karpenterManifest))
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, installed, err := Migrants(objects)
+	installation, installed, err := MigrationInput(objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func TestMigrants(t *testing.T) {
 			Expires: time.Date(2026, 1, 2, 1, 0, 0, 0, time.UTC), PoolHash: "1", PoolHashVersion: "v3", ClassHash: "2", ClassHashVersion: "v5"}},
 		Nodes: []migration.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Pool: "apps", Disrupted: true}},
 	}
-	if diff := cmp.Diff(want, seen); diff != "" {
-		t.Errorf("what was seen differs (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, installation); diff != "" {
+		t.Errorf("the installation differs (-want +got):\n%s", diff)
 	}
 	wantInstalled := []Installed{{
 		Controller: migration.Controller{Product: migration.Karpenter, Namespace: "karpenter", Name: "karpenter",
@@ -45,25 +45,25 @@ func TestMigrants(t *testing.T) {
 		Args: []string{"--log-level=info"}, Environ: []string{"CLUSTER_NAME=prod"},
 	}}
 	if diff := cmp.Diff(wantInstalled, installed); diff != "" {
-		t.Errorf("what is installed differs (-want +got):\n%s", diff)
+		t.Errorf("the installed controllers differ (-want +got):\n%s", diff)
 	}
 }
 
-// TestMigrantsRefuse: an object that cannot be decoded gives a one-line error.
-func TestMigrantsRefuse(t *testing.T) {
+// TestMigrationInputError: an object that cannot be decoded gives a one-line error.
+func TestMigrationInputError(t *testing.T) {
 	t.Parallel()
 	objects, err := ReadAny([]string{"-"},
 		strings.NewReader(`{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {name: broken}, spec: {taints: 3}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Migrants(objects); err == nil || !strings.Contains(err.Error(), "NodeClaim broken") ||
+	if _, _, err := MigrationInput(objects); err == nil || !strings.Contains(err.Error(), "NodeClaim broken") ||
 		strings.Contains(err.Error(), "\n") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want one line that names NodeClaim broken", err)
 	}
 }
 
-const migrantManifest = `
+const karpenterManifest = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: kube-system, uid: home}

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// TestOwners: the owner of a pod counts as a Kubernetes kind only with its API group. Other owners never look like an
-// object that a fix changes.
+// TestOwners: the owner of a pod counts as of a Kubernetes kind only if its API group is that of Kubernetes. The text
+// for other owners is never taken for an object that a fix can change.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	isController := true
@@ -28,7 +28,7 @@ func TestOwners(t *testing.T) {
 		owner.Controller = &isController
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pod-template-hash": "5f"},
 			OwnerReferences: []metav1.OwnerReference{owner}}}
-		if got := ownerWitness(pod); got != want {
+		if got := ownerName(pod); got != want {
 			t.Errorf("%+v is %q, want %q", owner, got, want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestOwners(t *testing.T) {
 		if err := yaml.Unmarshal(text, pod); err != nil {
 			t.Fatal(err)
 		}
-		owner := ownerWitness(pod)
+		owner := ownerName(pod)
 		if _, ok := fix.Workload("tenant", owner); ok || !strings.Contains(owner, ".example.com/") {
 			t.Errorf("%s: %q is taken for a workload", file, owner)
 		}

@@ -11,39 +11,40 @@ import (
 // pageSize is the number of objects per request.
 const pageSize = 500
 
-// Limits on the objects read of one kind. A tenant may create thousands of objects, and must not be able to hide others
-// with them.
+// Limits on the objects read of one kind. A tenant may create thousands of objects, and must not be able to hide the
+// objects of others with them.
 const (
 	mostObjects = 20_000
 	mostPods    = 100_000
 )
 
-// pages lists the objects of a kind page by page, until the end or until most objects were read. It calls take for each
-// page; take returns the number of objects in the page. isCut reports that there are more objects, or that the deadline
-// of ctx passed between two pages. A witness that reads from informers (without plain) reads all objects at once.
-func (w *Witness) pages(ctx context.Context, most int, list func() client.ObjectList, take func(client.ObjectList) int,
+// pages lists the objects of a kind page by page, until the end or until limit objects were read. It calls take for each
+// page; take returns the number of objects in the page. isCut reports that more objects may exist: the limit is reached,
+// or a page after the first was not read before the deadline of ctx or before its token expired. A Reader of informers
+// (plain is nil) reads all objects at once.
+func (r *Reader) pages(ctx context.Context, limit int, list func() client.ObjectList, take func(client.ObjectList) int,
 	options ...client.ListOption) (isCut bool, err error) {
-	if w.plain == nil {
+	if r.plain == nil {
 		all := list()
-		if err := w.live.List(ctx, all, options...); err != nil {
+		if err := r.live.List(ctx, all, options...); err != nil {
 			return false, err
 		}
 		take(all)
 		return false, nil
 	}
-	return readPages(ctx, w.live, most, list, take, options...)
+	return readPages(ctx, r.live, limit, list, take, options...)
 }
 
 // readPages is pages for a client of the API server.
-func readPages(ctx context.Context, api client.Reader, most int, list func() client.ObjectList,
+func readPages(ctx context.Context, api client.Reader, limit int, list func() client.ObjectList,
 	take func(client.ObjectList) int, options ...client.ListOption) (isCut bool, err error) {
 	token, read := "", 0
 	for {
 		page := list()
-		one := append([]client.ListOption{client.Limit(pageSize), client.Continue(token)}, options...)
-		switch err := api.List(ctx, page, one...); {
+		pageOptions := append([]client.ListOption{client.Limit(pageSize), client.Continue(token)}, options...)
+		switch err := api.List(ctx, page, pageOptions...); {
 		case err != nil && token != "" && (ctx.Err() != nil || apierrors.IsResourceExpired(err)):
-			return true, nil // return the objects that were read
+			return true, nil // the caller uses the objects that were read
 		case err != nil:
 			return false, err
 		}
@@ -51,16 +52,16 @@ func readPages(ctx context.Context, api client.Reader, most int, list func() cli
 		if token = page.GetContinue(); token == "" {
 			return false, nil
 		}
-		if read >= most {
+		if read >= limit {
 			return true, nil
 		}
 	}
 }
 
-// cutAt says how many objects of a list were read; empty if all.
-func cutAt(isCut bool, read int, what string) string {
+// cutNote says how many objects of a list were read; empty if all were. kind is the plural of the kind.
+func cutNote(isCut bool, read int, kind string) string {
 	if !isCut {
 		return ""
 	}
-	return fmt.Sprintf("only the first %d %s were read", read, what)
+	return fmt.Sprintf("only the first %d %s were read", read, kind)
 }

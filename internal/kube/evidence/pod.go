@@ -17,22 +17,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// mostKept is the maximum number of reported pods that do not run: a larger number adds no information.
-const mostKept = 300
+// maxShownPods is the maximum number of pods that Pods returns: a larger number adds no information.
+const maxShownPods = 300
 
 // Pods returns pods that do not run, with the messages of their conditions and containers, sorted by namespace and
-// name. If there are too many, those of kube-system come first, then an equal number of each namespace. cut says that
-// there were more; empty if these are all.
-func (w *Witness) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, err error) {
+// name. If there are too many, those of kube-system take precedence, then each namespace gets an equal share. cut says
+// how many there were; empty if these are all.
+func (r *Reader) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, err error) {
 	read, out := 0, []diagnosis.Pod{}
 	take := func(skip string) func(client.ObjectList) int {
 		return func(l client.ObjectList) int {
 			list := l.(*corev1.PodList)
 			for i := range list.Items {
 				p := &list.Items[i]
-				if messages := troubles(p); p.Namespace != skip && p.DeletionTimestamp == nil &&
+				if messages := failureMessages(p); p.Namespace != skip && p.DeletionTimestamp == nil &&
 					(p.Status.Phase == corev1.PodPending || len(messages) > 0) {
-					out = append(out, podWitness(p, messages))
+					out = append(out, diagnosisPod(p, messages))
 				}
 			}
 			read += len(list.Items)
@@ -40,17 +40,17 @@ func (w *Witness) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, e
 		}
 	}
 	list := func() client.ObjectList { return &corev1.PodList{} }
-	if _, err := w.pages(ctx, mostPods, list, take(""), client.InNamespace(metav1.NamespaceSystem)); err != nil {
+	if _, err := r.pages(ctx, mostPods, list, take(""), client.InNamespace(metav1.NamespaceSystem)); err != nil {
 		return nil, "", err
 	}
-	isCut, err := w.pages(ctx, mostPods, list, take(metav1.NamespaceSystem))
+	isCut, err := r.pages(ctx, mostPods, list, take(metav1.NamespaceSystem))
 	if err != nil {
 		return nil, "", err
 	}
-	cut = cutAt(isCut, read, "pods")
-	if len(out) > mostKept {
-		cut = strings.TrimPrefix(cut+fmt.Sprintf("; %d of %d pods that do not run are shown", mostKept, len(out)), "; ")
-		out = fairly(out, mostKept)
+	cut = cutNote(isCut, read, "pods")
+	if len(out) > maxShownPods {
+		cut = strings.TrimPrefix(cut+fmt.Sprintf("; %d of %d pods that do not run are shown", maxShownPods, len(out)), "; ")
+		out = fairShare(out, maxShownPods)
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -58,15 +58,15 @@ func (w *Witness) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, e
 	return out, cut, nil
 }
 
-// podWitness converts a pod, with the last of the messages.
-func podWitness(p *corev1.Pod, messages []string) diagnosis.Pod {
+// diagnosisPod converts a pod, with the last mostMessages of the messages.
+func diagnosisPod(p *corev1.Pod, messages []string) diagnosis.Pod {
 	return diagnosis.Pod{
 		Namespace: p.Namespace,
 		Name:      p.Name,
 		UID:       string(p.UID),
 		Scheduler: p.Spec.SchedulerName,
 		Node:      p.Spec.NodeName,
-		Owner:     ownerWitness(p),
+		Owner:     ownerName(p),
 		Selector:  p.Spec.NodeSelector,
 		Created:   p.CreationTimestamp.UTC(),
 		Host:      p.Spec.HostNetwork,
@@ -74,10 +74,9 @@ func podWitness(p *corev1.Pod, messages []string) diagnosis.Pod {
 	}
 }
 
-// fairly returns as many pods as most says: first all of kube-system, then an equal number of each namespace, oldest
-// first.
-func fairly(all []diagnosis.Pod, most int) []diagnosis.Pod {
-	place := make([]int, len(all)) // rank of each pod in its namespace
+// fairShare returns n of the pods: first those of kube-system, then an equal number of each namespace, oldest first.
+func fairShare(all []diagnosis.Pod, n int) []diagnosis.Pod {
+	rank := make([]int, len(all)) // of each pod in its namespace, by age; 0 in kube-system
 	order := make([]int, len(all))
 	for i := range order {
 		order[i] = i
@@ -90,19 +89,19 @@ func fairly(all []diagnosis.Pod, most int) []diagnosis.Pod {
 	for _, i := range order {
 		if all[i].Namespace != metav1.NamespaceSystem {
 			seen[all[i].Namespace]++
-			place[i] = seen[all[i].Namespace]
+			rank[i] = seen[all[i].Namespace]
 		}
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(place[i], place[j]) })
-	out := make([]diagnosis.Pod, 0, most)
-	for _, i := range order[:most] {
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(rank[i], rank[j]) })
+	out := make([]diagnosis.Pod, 0, n)
+	for _, i := range order[:n] {
 		out = append(out, all[i])
 	}
 	return out
 }
 
-// troubles returns the messages of failing conditions and containers of a pod.
-func troubles(p *corev1.Pod) []string {
+// failureMessages returns the messages of failing conditions and containers of a pod.
+func failureMessages(p *corev1.Pod) []string {
 	var out []string
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -120,9 +119,9 @@ func troubles(p *corev1.Pod) []string {
 	return out
 }
 
-// workloads returns the kinds that own pods, with their API groups. Users who may create pods can write any owner kind,
-// so a kind is recognized only together with its group.
-func workloads() map[string]string {
+// ownerKinds returns the kinds of Kubernetes that own pods, with their API groups. Users who may create pods can write
+// any owner kind, so a kind is recognized only together with its group.
+func ownerKinds() map[string]string {
 	return map[string]string{
 		"Deployment":            "apps",
 		"StatefulSet":           "apps",
@@ -133,15 +132,15 @@ func workloads() map[string]string {
 		"ReplicationController": "", "Node": ""}
 }
 
-// ownerWitness names the object that a user would change: for a pod of a ReplicaSet, the Deployment. An owner of an
-// unknown kind is named with its API group: "Rollout.argoproj.io/web".
-func ownerWitness(p *corev1.Pod) string {
+// ownerName returns the object that a user would change, as Kind/name: for a pod of a ReplicaSet, the Deployment. An
+// owner of an unknown kind is named with its API group: "Rollout.argoproj.io/web".
+func ownerName(p *corev1.Pod) string {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil {
 		return ""
 	}
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
-	group, isKnown := workloads()[owner.Kind]
+	group, isKnown := ownerKinds()[owner.Kind]
 	if err != nil || !isKnown || version.Group != group {
 		return owner.Kind + "." + version.Group + "/" + owner.Name
 	}
@@ -151,35 +150,36 @@ func ownerWitness(p *corev1.Pod) string {
 	return owner.Kind + "/" + owner.Name
 }
 
-// witnessedSettings returns the variables of the controller that checks use; none of them holds a secret.
-func witnessedSettings() []string {
+// settingVariables returns the names of the controller's environment variables that checks use. None of them holds a
+// secret.
+func settingVariables() []string {
 	return []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AWS_REGION", "RESERVED_ENIS", "INTERRUPTION_QUEUE",
 		"VM_MEMORY_OVERHEAD_PERCENT", "ISOLATED_VPC",
-		leaseVariable, leasePlaceVariable, aloneVariable}
+		leaseVariable, leaseNamespaceVariable, noElectionVariable}
 }
 
-// leaseVariable and leasePlaceVariable set the name and namespace of the controller's Lease. aloneVariable disables
-// leader election.
+// leaseVariable and leaseNamespaceVariable set the name and namespace of the controller's Lease. noElectionVariable
+// disables leader election.
 const (
-	leaseVariable      = "LEADER_ELECTION_NAME"
-	leasePlaceVariable = "LEADER_ELECTION_NAMESPACE"
-	aloneVariable      = "DISABLE_LEADER_ELECTION"
+	leaseVariable          = "LEADER_ELECTION_NAME"
+	leaseNamespaceVariable = "LEADER_ELECTION_NAMESPACE"
+	noElectionVariable     = "DISABLE_LEADER_ELECTION"
 )
 
-// electionArgs returns the settings of leaseVariable, leasePlaceVariable and aloneVariable that the command-line
-// arguments give, by the name of the variable.
+// electionArgs returns the values that command-line arguments give to leaseVariable, leaseNamespaceVariable and
+// noElectionVariable, by the name of the variable.
 func electionArgs(spec *corev1.PodSpec) map[string]string {
 	out := map[string]string{}
 	for i := range spec.Containers {
 		args := slices.Concat(spec.Containers[i].Command, spec.Containers[i].Args)
 		for k, arg := range args {
-			name, value, isWhole := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 			variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 			switch {
-			case !strings.HasPrefix(arg, "-") || !slices.Contains([]string{leaseVariable, leasePlaceVariable, aloneVariable}, variable):
-			case isWhole:
+			case !strings.HasPrefix(arg, "-") || !slices.Contains([]string{leaseVariable, leaseNamespaceVariable, noElectionVariable}, variable):
+			case hasValue:
 				out[variable] = value
-			case variable == aloneVariable: // a flag without value means true
+			case variable == noElectionVariable: // a flag without value means true
 				out[variable] = "true"
 			case k+1 < len(args):
 				out[variable] = args[k+1]
@@ -192,14 +192,14 @@ func electionArgs(spec *corev1.PodSpec) map[string]string {
 // appLabel is the label by which an installation of Joiner or Karpenter is recognized.
 const appLabel = "app.kubernetes.io/name"
 
-// isController reports whether the object has the name or the app label of Joiner or Karpenter.
-func isController(meta *metav1.ObjectMeta) bool {
+// hasControllerName reports whether the object has the name or the app label of Joiner or Karpenter.
+func hasControllerName(meta *metav1.ObjectMeta) bool {
 	names := []string{"joiner", "karpenter"}
 	return slices.Contains(names, meta.Labels[appLabel]) || slices.Contains(names, meta.Name)
 }
 
-// toleratedWitness returns the taints that the pod tolerates. It ignores operators.
-func toleratedWitness(spec *corev1.PodSpec) []diagnosis.Taint {
+// toleratedTaints returns the taints that the pod tolerates. It ignores operators.
+func toleratedTaints(spec *corev1.PodSpec) []diagnosis.Taint {
 	var out []diagnosis.Taint
 	for _, t := range spec.Tolerations {
 		out = append(out, diagnosis.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
@@ -208,36 +208,36 @@ func toleratedWitness(spec *corev1.PodSpec) []diagnosis.Taint {
 }
 
 // controllerPods returns the pods of the Deployment, sorted by name, with the messages of their events.
-func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, events []PodEvent) ([]diagnosis.ControllerPod, error) {
+func (r *Reader) controllerPods(ctx context.Context, d *appsv1.Deployment, events []PodEvent) ([]diagnosis.ControllerPod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
 		selector = labels.Nothing()
 	}
 	var pods corev1.PodList
-	if err := w.live.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector},
+	if err := r.live.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector},
 		client.Limit(pageSize)); err != nil {
 		return nil, err
 	}
 	var out []diagnosis.ControllerPod
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		one := diagnosis.ControllerPod{
+		pod := diagnosis.ControllerPod{
 			Name:      p.Name,
 			Labels:    p.Labels,
 			Scheduler: p.Spec.SchedulerName,
 			Node:      p.Spec.NodeName,
 			Phase:     string(p.Status.Phase),
-			Created:   p.CreationTimestamp.UTC(), DNSPolicy: string(p.Spec.DNSPolicy), Messages: troubles(p)}
+			Created:   p.CreationTimestamp.UTC(), DNSPolicy: string(p.Spec.DNSPolicy), Messages: failureMessages(p)}
 		for _, c := range p.Status.Conditions {
-			one.Ready = one.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			pod.Ready = pod.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		}
-		one.Tolerates = toleratedWitness(&p.Spec)
+		pod.Tolerates = toleratedTaints(&p.Spec)
 		for _, e := range events {
-			if e.isOf(string(p.UID), p.Spec.SchedulerName) && !slices.Contains(one.Messages, e.Message) {
-				one.Messages = append(one.Messages, e.Message)
+			if e.isOf(string(p.UID), p.Spec.SchedulerName) && !slices.Contains(pod.Messages, e.Message) {
+				pod.Messages = append(pod.Messages, e.Message)
 			}
 		}
-		out = append(out, one)
+		out = append(out, pod)
 	}
 	slices.SortFunc(out, func(a, b diagnosis.ControllerPod) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil

@@ -26,24 +26,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Witness reads from Kubernetes the evidence about nodes that do not join. It changes nothing, and removes secrets from
-// texts that others wrote.
-type Witness struct {
+// Reader reads from Kubernetes the evidence about nodes that do not join. It changes nothing, and masks secrets in texts
+// that other programs wrote. Methods that list objects return in cut how many were read; empty if all were.
+type Reader struct {
 	live  client.Reader        // reads objects: from the API server, or from the informers if plain is nil
-	plain kubernetes.Interface // the API server; nil within the controller
+	plain kubernetes.Interface // client of the API server; nil within the controller
 	host  string               // address of the API server; empty within the controller
-	maps  client.Reader        // reads ConfigMaps if plain is nil
+	maps  client.Reader        // reads ConfigMaps from the API server; set only if plain is nil
 
 	mu    sync.Mutex
 	known *authority // nil until first read
 }
 
-// NewInsider returns a witness within the controller. It reads the controller's informers, and the ConfigMap aws-auth
-// from the API server. Its methods Home, Events, Pods and Controller must not be called.
-func NewInsider(cache, live client.Reader) *Witness { return &Witness{live: cache, maps: live} }
+// NewCacheReader returns a Reader for use in the controller. It reads the controller's informers, and the ConfigMap
+// aws-auth from the API server. Its methods Home, Events, Pods and Controller must not be called.
+func NewCacheReader(cache, live client.Reader) *Reader { return &Reader{live: cache, maps: live} }
 
-// NewWitness returns a witness for a cluster.
-func NewWitness(cfg *rest.Config) (*Witness, error) {
+// NewReader returns a Reader of the cluster's API server.
+func NewReader(cfg *rest.Config) (*Reader, error) {
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("know the kinds of objects: %w", err)
@@ -56,39 +56,39 @@ func NewWitness(cfg *rest.Config) (*Witness, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
 	}
-	return &Witness{live: live, plain: plain, host: cfg.Host}, nil
+	return &Reader{live: live, plain: plain, host: cfg.Host}, nil
 }
 
 // Home identifies the cluster, and reports the state of its DNS.
-func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
-	space, err := w.plain.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+func (r *Reader) Home(ctx context.Context) (diagnosis.Home, error) {
+	namespace, err := r.plain.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
 	case kubeclient.WhatNext(err) == kubeclient.Gone:
 		return diagnosis.Home{}, fmt.Errorf("namespace kube-system, which every cluster has, does not exist: check that the address is that of an API server: %w", err)
 	case err != nil:
 		return diagnosis.Home{}, err
 	}
-	out := diagnosis.Home{UID: string(space.UID), Endpoint: w.host}
-	if root, err := w.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err == nil {
+	out := diagnosis.Home{UID: string(namespace.UID), Endpoint: r.host}
+	if root, err := r.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err == nil {
 		out.CA = root.Data["ca.crt"]
 	}
-	if text, err := w.plain.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx); err == nil {
+	if text, err := r.plain.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx); err == nil {
 		var issuer struct{ Issuer string }
 		if json.Unmarshal(text, &issuer) == nil {
 			out.Issuer = issuer.Issuer
 		}
 	}
-	slicesOfDNS, err := w.plain.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx,
+	dnsSlices, err := r.plain.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kube-dns"})
 	switch {
-	case kubeclient.IsForbidden(err): // unknown, not down
+	case kubeclient.IsForbidden(err): // whether DNS is up stays unknown
 		out.DNSAbsent, out.DNSWhy = diagnosis.Denied, "to list endpointslices in kube-system"
 		return out, nil
 	case err != nil:
 		out.DNSAbsent, out.DNSWhy = diagnosis.Failed, diagnosis.Mask(err.Error())
 		return out, nil
 	}
-	for _, s := range slicesOfDNS.Items {
+	for _, s := range dnsSlices.Items {
 		out.DNSReady = out.DNSReady ||
 			slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
 	}
@@ -99,28 +99,28 @@ func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
 const authMapName = "aws-auth"
 
 // AuthMap reads the ConfigMap aws-auth.
-func (w *Witness) AuthMap(ctx context.Context) (diagnosis.AuthMap, error) {
-	if w.maps != nil {
+func (r *Reader) AuthMap(ctx context.Context) (diagnosis.AuthMap, error) {
+	if r.maps != nil {
 		config := &corev1.ConfigMap{}
-		if err := w.maps.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: authMapName}, config); err != nil {
+		if err := r.maps.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: authMapName}, config); err != nil {
 			return diagnosis.AuthMap{}, err
 		}
 		return ReadAuthMap(config.Data["mapRoles"]), nil
 	}
-	config, err := w.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authMapName, metav1.GetOptions{})
+	config, err := r.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authMapName, metav1.GetOptions{})
 	if err != nil {
 		return diagnosis.AuthMap{}, err
 	}
 	return ReadAuthMap(config.Data["mapRoles"]), nil
 }
 
-// mostAuthMap is the maximum length of mapRoles: the maximum size of a ConfigMap.
-const mostAuthMap = 1 << 20
+// maxAuthMapBytes is the maximum length of mapRoles, which is the maximum size of a ConfigMap.
+const maxAuthMapBytes = 1 << 20
 
 // ReadAuthMap parses mapRoles of aws-auth as the authenticator does: as a list whose entries may have unknown fields.
 func ReadAuthMap(text string) diagnosis.AuthMap {
 	out := diagnosis.AuthMap{Raw: text}
-	if len(text) > mostAuthMap {
+	if len(text) > maxAuthMapBytes {
 		return diagnosis.AuthMap{Problem: fmt.Sprintf("it has %d bytes, more than a ConfigMap holds", len(text))}
 	}
 	var rows []struct {
@@ -139,12 +139,12 @@ func ReadAuthMap(text string) diagnosis.AuthMap {
 }
 
 // Classes returns the EC2NodeClasses, sorted by name.
-func (w *Witness) Classes(ctx context.Context) (found []diagnosis.Class, cut string, err error) {
+func (r *Reader) Classes(ctx context.Context) (found []diagnosis.Class, cut string, err error) {
 	out := []diagnosis.Class{}
-	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &awsv1.EC2NodeClassList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &awsv1.EC2NodeClassList{} }, func(l client.ObjectList) int {
 		list := l.(*awsv1.EC2NodeClassList)
 		for i := range list.Items {
-			out = append(out, classWitness(&list.Items[i]))
+			out = append(out, diagnosisClass(&list.Items[i]))
 		}
 		return len(list.Items)
 	})
@@ -152,22 +152,22 @@ func (w *Witness) Classes(ctx context.Context) (found []diagnosis.Class, cut str
 		return nil, "", err
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Class) int { return cmp.Compare(a.Name, b.Name) })
-	return out, cutAt(isCut, len(out), "EC2NodeClasses"), nil
+	return out, cutNote(isCut, len(out), "EC2NodeClasses"), nil
 }
 
-// classWitness converts an EC2NodeClass.
-func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
+// diagnosisClass converts an EC2NodeClass.
+func diagnosisClass(c *awsv1.EC2NodeClass) diagnosis.Class {
 	out := diagnosis.Class{
 		Name:     c.Name,
 		UID:      string(c.UID),
 		Family:   c.Spec.ResolvedAMIFamily(),
 		Role:     c.Spec.Role,
 		Profile:  c.Status.InstanceProfile,
-		PublicIP: c.Spec.AssociatePublicIPAddress, HopLimit: 1, Conditions: conditionWitness(c.Status.Conditions)}
+		PublicIP: c.Spec.AssociatePublicIPAddress, HopLimit: 1, Conditions: diagnosisConditions(c.Status.Conditions)}
 	if c.Spec.InstanceProfile != nil {
 		out.Profile = *c.Spec.InstanceProfile
 	}
-	witnessMachine(&out, &c.Spec)
+	setInstanceFields(&out, &c.Spec)
 	if c.Spec.UserData != nil {
 		out.DataBytes = len(*c.Spec.UserData)
 	}
@@ -197,7 +197,7 @@ func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 	return out
 }
 
-// withTags adds tags to all; the result is nil if there are no tags.
+// withTags adds the tags in more to all and returns it; nil if there are no tags.
 func withTags(all, more map[string]string) map[string]string {
 	if all == nil && len(more) > 0 {
 		all = map[string]string{}
@@ -206,32 +206,33 @@ func withTags(all, more map[string]string) map[string]string {
 	return all
 }
 
-// witnessMachine sets the fields that describe the instances: metadata options, disks and keys.
-func witnessMachine(out *diagnosis.Class, spec *awsv1.EC2NodeClassSpec) {
+// setInstanceFields sets the fields that describe the instances: metadata options, root disk and KMS keys.
+func setInstanceFields(out *diagnosis.Class, spec *awsv1.EC2NodeClassSpec) {
 	if m := spec.MetadataOptions; m != nil && m.HTTPPutResponseHopLimit != nil {
 		out.HopLimit = *m.HTTPPutResponseHopLimit
 	}
 	if m := spec.MetadataOptions; m != nil && m.HTTPEndpoint != nil {
 		out.NoMetadata = *m.HTTPEndpoint == "disabled"
 	}
-	for at, m := range spec.BlockDeviceMappings {
+	for i, m := range spec.BlockDeviceMappings {
 		if m.EBS != nil && m.EBS.KMSKeyID != nil && !slices.Contains(out.Keys, *m.EBS.KMSKeyID) {
 			out.Keys = append(out.Keys, *m.EBS.KMSKeyID)
 		}
 		if m.EBS != nil && m.EBS.VolumeSize != nil && (m.RootVolume || len(spec.BlockDeviceMappings) == 1) {
-			out.RootGiB, out.RootAt = int(m.EBS.VolumeSize.Value()>>30), at
+			out.RootGiB, out.RootAt = int(m.EBS.VolumeSize.Value()>>30), i
 		}
 	}
 }
 
-// ofCheck matches the reasons of conditions that report the finding of a check: "AUTH_5".
-var ofCheck = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)
+// checkReason matches the reasons of conditions that report the finding of a check: "AUTH_5".
+var checkReason = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)
 
-// conditionWitness leaves out conditions that a diagnosis has written, because they are not evidence.
-func conditionWitness(all []metav1.Condition) []diagnosis.Condition {
+// diagnosisConditions converts conditions, sorted by type. It leaves out conditions that a diagnosis has written,
+// because they are not evidence.
+func diagnosisConditions(all []metav1.Condition) []diagnosis.Condition {
 	var out []diagnosis.Condition
 	for _, c := range all {
-		if ofCheck.MatchString(c.Reason) {
+		if checkReason.MatchString(c.Reason) {
 			continue
 		}
 		out = append(out, diagnosis.Condition{
@@ -247,22 +248,22 @@ func conditionWitness(all []metav1.Condition) []diagnosis.Condition {
 }
 
 // Pools returns the NodePools, sorted by name. Their requirements lack minValues.
-func (w *Witness) Pools(ctx context.Context) (found []diagnosis.Pool, cut string, err error) {
+func (r *Reader) Pools(ctx context.Context) (found []diagnosis.Pool, cut string, err error) {
 	out := []diagnosis.Pool{}
-	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodePoolList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodePoolList{} }, func(l client.ObjectList) int {
 		list := l.(*karpv1.NodePoolList)
 		for i := range list.Items {
 			p := &list.Items[i]
 			template := &p.Spec.Template
-			one := diagnosis.Pool{Name: p.Name, UID: string(p.UID), Class: kubeclient.ClassName(template.Spec.NodeClassRef), Labels: template.Labels,
-				Taints:     taintWitness(template.Spec.Taints),
-				Startup:    taintWitness(template.Spec.StartupTaints),
-				Conditions: conditionWitness(p.Status.Conditions),
+			pool := diagnosis.Pool{Name: p.Name, UID: string(p.UID), Class: kubeclient.ClassName(template.Spec.NodeClassRef), Labels: template.Labels,
+				Taints:     diagnosisTaints(template.Spec.Taints),
+				Startup:    diagnosisTaints(template.Spec.StartupTaints),
+				Conditions: diagnosisConditions(p.Status.Conditions),
 			}
 			for _, r := range template.Spec.Requirements {
-				one.Requirements = append(one.Requirements, diagnosis.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+				pool.Requirements = append(pool.Requirements, diagnosis.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
 			}
-			out = append(out, one)
+			out = append(out, pool)
 		}
 		return len(list.Items)
 	})
@@ -270,11 +271,11 @@ func (w *Witness) Pools(ctx context.Context) (found []diagnosis.Pool, cut string
 		return nil, "", err
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Pool) int { return cmp.Compare(a.Name, b.Name) })
-	return out, cutAt(isCut, len(out), "NodePools"), nil
+	return out, cutNote(isCut, len(out), "NodePools"), nil
 }
 
-// taintWitness converts taints.
-func taintWitness(taints []corev1.Taint) []diagnosis.Taint {
+// diagnosisTaints converts taints.
+func diagnosisTaints(taints []corev1.Taint) []diagnosis.Taint {
 	var out []diagnosis.Taint
 	for _, t := range taints {
 		out = append(out, diagnosis.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
@@ -283,9 +284,9 @@ func taintWitness(taints []corev1.Taint) []diagnosis.Taint {
 }
 
 // Claims returns the NodeClaims, sorted by name.
-func (w *Witness) Claims(ctx context.Context) (found []diagnosis.Claim, cut string, err error) {
+func (r *Reader) Claims(ctx context.Context) (found []diagnosis.Claim, cut string, err error) {
 	out := []diagnosis.Claim{}
-	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodeClaimList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodeClaimList{} }, func(l client.ObjectList) int {
 		list := l.(*karpv1.NodeClaimList)
 		for i := range list.Items {
 			c := &list.Items[i]
@@ -295,7 +296,7 @@ func (w *Witness) Claims(ctx context.Context) (found []diagnosis.Claim, cut stri
 				Pool:       c.Labels[karpv1.LabelNodePool],
 				Class:      kubeclient.ClassName(c.Spec.NodeClassRef),
 				ProviderID: c.Status.ProviderID,
-				Created:    c.CreationTimestamp.UTC(), Deleting: c.DeletionTimestamp != nil, Conditions: conditionWitness(c.Status.Conditions)})
+				Created:    c.CreationTimestamp.UTC(), Deleting: c.DeletionTimestamp != nil, Conditions: diagnosisConditions(c.Status.Conditions)})
 		}
 		return len(list.Items)
 	})
@@ -303,30 +304,30 @@ func (w *Witness) Claims(ctx context.Context) (found []diagnosis.Claim, cut stri
 		return nil, "", err
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Claim) int { return cmp.Compare(a.Name, b.Name) })
-	return out, cutAt(isCut, len(out), "NodeClaims"), nil
+	return out, cutNote(isCut, len(out), "NodeClaims"), nil
 }
 
 // Nodes returns the nodes, sorted by name.
-func (w *Witness) Nodes(ctx context.Context) (found []diagnosis.Node, cut string, err error) {
+func (r *Reader) Nodes(ctx context.Context) (found []diagnosis.Node, cut string, err error) {
 	out := []diagnosis.Node{}
-	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &corev1.NodeList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &corev1.NodeList{} }, func(l client.ObjectList) int {
 		list := l.(*corev1.NodeList)
 		for i := range list.Items {
 			n := &list.Items[i]
-			one := diagnosis.Node{
+			node := diagnosis.Node{
 				Name:       n.Name,
 				ProviderID: n.Spec.ProviderID,
 				Pool:       n.Labels[karpv1.LabelNodePool],
 				Created:    n.CreationTimestamp.UTC(),
-				Taints:     taintWitness(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable],
+				Taints:     diagnosisTaints(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable],
 				Labels: diagnosis.OwnLabels(n.Labels)}
 			for _, c := range n.Status.Conditions {
 				if c.Type == corev1.NodeReady {
-					one.Ready, one.Message = c.Status == corev1.ConditionTrue, diagnosis.Mask(c.Message)
+					node.Ready, node.Message = c.Status == corev1.ConditionTrue, diagnosis.Mask(c.Message)
 				}
 			}
-			one.TaintsBy = TaintWriters(n)
-			out = append(out, one)
+			node.TaintsBy = TaintWriters(n)
+			out = append(out, node)
 		}
 		return len(list.Items)
 	})
@@ -334,23 +335,23 @@ func (w *Witness) Nodes(ctx context.Context) (found []diagnosis.Node, cut string
 		return nil, "", err
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Node) int { return cmp.Compare(a.Name, b.Name) })
-	return out, cutAt(isCut, len(out), "Nodes"), nil
+	return out, cutNote(isCut, len(out), "Nodes"), nil
 }
 
 // Daemons returns the DaemonSets, sorted by namespace and name.
-func (w *Witness) Daemons(ctx context.Context) (found []diagnosis.DaemonSet, cut string, err error) {
+func (r *Reader) Daemons(ctx context.Context) (found []diagnosis.DaemonSet, cut string, err error) {
 	out := []diagnosis.DaemonSet{}
-	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &appsv1.DaemonSetList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &appsv1.DaemonSetList{} }, func(l client.ObjectList) int {
 		list := l.(*appsv1.DaemonSetList)
 		for i := range list.Items {
 			s := &list.Items[i]
-			one := diagnosis.DaemonSet{Namespace: s.Namespace, Name: s.Name, Host: s.Spec.Template.Spec.HostNetwork,
+			set := diagnosis.DaemonSet{Namespace: s.Namespace, Name: s.Name, Host: s.Spec.Template.Spec.HostNetwork,
 				Desired: int(s.Status.DesiredNumberScheduled), Ready: int(s.Status.NumberReady)}
 			if s.Name == "aws-node" && s.Namespace == metav1.NamespaceSystem {
-				one.Env = envWitness(&s.Spec.Template.Spec, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "ENABLE_PREFIX_DELEGATION",
+				set.Env = containerVariables(&s.Spec.Template.Spec, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "ENABLE_PREFIX_DELEGATION",
 					"ENABLE_IPv6", "ENI_CONFIG_LABEL_DEF")
 			}
-			out = append(out, one)
+			out = append(out, set)
 		}
 		return len(list.Items)
 	})
@@ -360,11 +361,11 @@ func (w *Witness) Daemons(ctx context.Context) (found []diagnosis.DaemonSet, cut
 	slices.SortFunc(out, func(a, b diagnosis.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return out, cutAt(isCut, len(out), "DaemonSets"), nil
+	return out, cutNote(isCut, len(out), "DaemonSets"), nil
 }
 
-// envWitness returns the named variables of all containers; nil if none is set.
-func envWitness(spec *corev1.PodSpec, names ...string) map[string]string {
+// containerVariables returns the environment variables with these names, of all containers; nil if none is set.
+func containerVariables(spec *corev1.PodSpec, names ...string) map[string]string {
 	var out map[string]string
 	for i := range spec.Containers {
 		for _, v := range spec.Containers[i].Env {

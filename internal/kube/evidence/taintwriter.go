@@ -8,7 +8,7 @@ import (
 )
 
 // TaintWriters returns the field managers that have written a node's taints, sorted: the last writer, and the owners by
-// server-side apply. Nodes from a cache have none.
+// server-side apply. It returns none for Nodes from a cache, which have no managed fields.
 func TaintWriters(n *corev1.Node) []string {
 	var out []string
 	for _, m := range n.ManagedFields {

@@ -16,12 +16,12 @@ func TestTaintWriters(t *testing.T) {
 	}
 	const taints, labels = `{"f:spec":{"f:taints":{}}}`, `{"f:metadata":{"f:labels":{"f:taints-of-ours":{}}}}`
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
-		wrote("taint-cleaner", taints), wrote("kubelet", taints), wrote("taint-cleaner", taints), wrote("labeller", labels), {Manager: "nobody"},
+		wrote("taint-cleaner", taints), wrote("kubelet", taints), wrote("taint-cleaner", taints), wrote("labeller", labels), {Manager: "no-fields"},
 	}}}
 	if got, want := TaintWriters(n), []string{"kubelet", "taint-cleaner"}; !slices.Equal(got, want) {
-		t.Errorf("its taints were written by %v, want %v", got, want)
+		t.Errorf("the taints were written by %v, want %v", got, want)
 	}
 	if got := TaintWriters(&corev1.Node{}); len(got) != 0 {
-		t.Errorf("of a node out of a cache: %v", got)
+		t.Errorf("a node without managed fields has the taint writers %v, want none", got)
 	}
 }

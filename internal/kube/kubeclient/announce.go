@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Announce writes one event immediately, for a process that exits before a Teller could write it. An existing event
-// with the same object, reason and message is kept: a process that restarts repeatedly emits it once an hour, which is
-// how long events are kept.
+// Announce writes one event immediately, for a process that exits before an EventWriter could write it. An existing
+// event with the same object, reason and message is kept. So a process that restarts repeatedly emits it once an hour,
+// which is how long the API server keeps events.
 func Announce(ctx context.Context, live client.Client, about client.Object, reason Reason, message string) error {
 	gvk, err := apiutil.GVKForObject(about, live.Scheme())
 	if err != nil {
@@ -28,9 +28,9 @@ func Announce(ctx context.Context, live client.Client, about client.Object, reas
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	kind := corev1.EventTypeNormal
+	eventType := corev1.EventTypeNormal
 	if reason.isWarning() {
-		kind = corev1.EventTypeWarning
+		eventType = corev1.EventTypeWarning
 	}
 	event := &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Name: fmt.Sprintf("%s.%016x", about.GetName(), sum.Sum64()), Namespace: namespace},
@@ -39,7 +39,7 @@ func Announce(ctx context.Context, live client.Client, about client.Object, reas
 		ReportingInstance:   "joiner",
 		Action:              reason.action(),
 		Reason:              string(reason),
-		Type:                kind,
+		Type:                eventType,
 		Note:                cut(message, maxNote),
 		Regarding: corev1.ObjectReference{
 			APIVersion: gvk.GroupVersion().String(),

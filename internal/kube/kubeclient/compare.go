@@ -19,95 +19,95 @@ type DefinitionState string
 
 // The states.
 const (
-	DefinitionMissing DefinitionState = "missing" // the cluster has no such CRD
-	DefinitionSame    DefinitionState = "same"    // its CRD has the program's revision
-	DefinitionOlder   DefinitionState = "older"   // its CRD has an older revision
-	DefinitionNewer   DefinitionState = "newer"   // its CRD has a newer revision
-	DefinitionForeign DefinitionState = "foreign" // its CRD was not installed by Joiner, and the program knows all of its fields
-	DefinitionBeyond  DefinitionState = "beyond"  // its CRD was not installed by Joiner, and has fields that the program does not know
-	DefinitionStored  DefinitionState = "stored"  // objects may be stored in a version that the program does not know
+	DefinitionMissing         DefinitionState = "missing" // the cluster has no such CRD
+	DefinitionSame            DefinitionState = "same"    // its CRD has the program's revision
+	DefinitionOlder           DefinitionState = "older"   // its CRD has an older revision
+	DefinitionNewer           DefinitionState = "newer"   // its CRD has a newer revision
+	DefinitionForeign         DefinitionState = "foreign" // its CRD was not installed by Joiner, and the program knows all of its fields
+	DefinitionUnknownFields   DefinitionState = "beyond"  // its CRD was not installed by Joiner, and has fields that the program does not know
+	DefinitionUnknownVersions DefinitionState = "stored"  // objects may be stored in a version that the program does not know
 )
 
-// DefinitionSeen is the comparison of one CRD.
-type DefinitionSeen struct {
-	Name     string          // "nodepools.karpenter.sh"
-	State    DefinitionState // result of the comparison
-	Revision int             // of the cluster's CRD; 0 if it has none
-	Beyond   []string        // with DefinitionBeyond, the unknown fields; with DefinitionStored, the unknown versions
-	Brought  bool            // the program's CRD was installed
+// DefinitionComparison is the result of comparing one CRD of the cluster with the program's.
+type DefinitionComparison struct {
+	Name      string          // "nodepools.karpenter.sh"
+	State     DefinitionState // result of the comparison
+	Revision  int             // of the cluster's CRD; 0 if it has none
+	Unknown   []string        // with DefinitionUnknownFields, the unknown fields; with DefinitionUnknownVersions, the unknown versions
+	Installed bool            // the program's CRD was installed
 
 	version string // resourceVersion of the cluster's CRD; empty if the CRD is missing
 }
 
-// wanted reports whether the program's CRD is to be installed.
-func (s DefinitionSeen) wanted(which Which, force bool) bool {
+// isSelected reports whether the program's CRD is to be installed. force is Definitions.Force.
+func (s DefinitionComparison) isSelected(selection Selection, force bool) bool {
 	switch s.State {
 	case DefinitionMissing:
 		return true
 	case DefinitionOlder, DefinitionForeign:
-		return which != Lacking
-	case DefinitionBeyond:
-		return which != Lacking && force
+		return selection != SelectMissing
+	case DefinitionUnknownFields:
+		return selection != SelectMissing && force
 	case DefinitionSame:
-		return which == Every
-	case DefinitionNewer, DefinitionStored:
+		return selection == SelectAll
+	case DefinitionNewer, DefinitionUnknownVersions:
 	}
 	return false
 }
 
-// Held reports whether only a decision of the user lets the program install its CRD. It is false for a newer CRD, which
-// the program can use.
-func (s DefinitionSeen) Held() bool {
-	return !s.Brought && (s.State == DefinitionBeyond || s.State == DefinitionStored)
+// NeedsUser reports whether the program does not install its CRD before the user decides or changes something. It is
+// false for a newer CRD, which the program can use.
+func (s DefinitionComparison) NeedsUser() bool {
+	return !s.Installed && (s.State == DefinitionUnknownFields || s.State == DefinitionUnknownVersions)
 }
 
-// Says returns the result as a sentence for users.
-func (s DefinitionSeen) Says() string {
+// Summary returns the result as a sentence for users.
+func (s DefinitionComparison) Summary() string {
 	ours := crds.Revision()
 	switch s.State {
 	case DefinitionMissing:
-		return s.is("created at", "is missing; it would be created at") + revision(ours)
+		return s.byResult("created at", "is missing; it would be created at") + revisionText(ours)
 	case DefinitionOlder:
-		return s.is("updated from", "has") + revision(s.Revision) + s.is(" to", "; it would be updated to") + revision(ours)
+		return s.byResult("updated from", "has") + revisionText(s.Revision) + s.byResult(" to", "; it would be updated to") + revisionText(ours)
 	case DefinitionForeign:
-		return s.is("taken over", "was not installed by joiner; it would be taken over") + " at" + revision(ours) + ": all its fields are known"
+		return s.byResult("taken over", "was not installed by joiner; it would be taken over") + " at" + revisionText(ours) + ": all its fields are known"
 	case DefinitionSame:
-		return s.is("restored after a manual change; it has", "has") + revision(ours)
+		return s.byResult("restored after a manual change; it has", "has") + revisionText(ours)
 	case DefinitionNewer:
 		return fmt.Sprintf("left as it is: its revision %d is newer than this program's, %d, which can work with it", s.Revision, ours)
-	case DefinitionStored:
-		return fmt.Sprintf("left as it is: objects may be stored as %s, which this program does not know; update each of them to store it as v1, then remove the other versions from status.storedVersions of the definition", strings.Join(s.Beyond, ", "))
-	case DefinitionBeyond:
+	case DefinitionUnknownVersions:
+		return fmt.Sprintf("left as it is: objects may be stored as %s, which this program does not know; update each of them to store it as v1, then remove the other versions from status.storedVersions of the definition", strings.Join(s.Unknown, ", "))
+	case DefinitionUnknownFields:
 	}
-	fields := strings.Join(s.Beyond[:min(3, len(s.Beyond))], ", ")
-	if more := len(s.Beyond) - 3; more > 0 {
+	fields := strings.Join(s.Unknown[:min(3, len(s.Unknown))], ", ")
+	if more := len(s.Unknown) - 3; more > 0 {
 		fields += fmt.Sprintf(" and %d more", more)
 	}
-	return s.is("taken over at"+revision(ours)+", which removed these fields: ",
+	return s.byResult("taken over at"+revisionText(ours)+", which removed these fields: ",
 		"left as it is: another program installed it, and it has fields that this program does not know: ") + fields +
-		s.is("", "; objects would lose them; `joiner crds apply --force` takes it over")
+		s.byResult("", "; objects would lose them; `joiner crds apply --force` takes it over")
 }
 
-// revision returns the end of a message: " revision 7".
-func revision(n int) string { return fmt.Sprintf(" revision %d", n) }
+// revisionText returns the end of a message: " revision 7".
+func revisionText(n int) string { return fmt.Sprintf(" revision %d", n) }
 
-// is returns the text for the state of the CRD: installed if the program has installed its own, else pending.
-func (s DefinitionSeen) is(installed, pending string) string {
-	if s.Brought {
+// byResult returns installed if the program has installed its CRD, else pending.
+func (s DefinitionComparison) byResult(installed, pending string) string {
+	if s.Installed {
 		return installed
 	}
 	return pending
 }
 
 // CompareDefinition compares the CRD found in the cluster, nil for none, with the program's own.
-func CompareDefinition(own, found *apiextensionsv1.CustomResourceDefinition) DefinitionSeen {
+func CompareDefinition(own, found *apiextensionsv1.CustomResourceDefinition) DefinitionComparison {
 	if found == nil {
-		return DefinitionSeen{Name: own.Name, State: DefinitionMissing}
+		return DefinitionComparison{Name: own.Name, State: DefinitionMissing}
 	}
-	out := DefinitionSeen{Name: own.Name, version: found.ResourceVersion}
+	out := DefinitionComparison{Name: own.Name, version: found.ResourceVersion}
 	for _, stored := range found.Status.StoredVersions {
 		if !slices.ContainsFunc(own.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored }) {
-			out.State, out.Beyond = DefinitionStored, append(out.Beyond, stored)
+			out.State, out.Unknown = DefinitionUnknownVersions, append(out.Unknown, stored)
 		}
 	}
 	ours := crds.Revision()
@@ -116,24 +116,24 @@ func CompareDefinition(own, found *apiextensionsv1.CustomResourceDefinition) Def
 		out.Revision = theirs
 	}
 	switch {
-	case out.Revision > ours: // a newer program knows its stored versions
-		out.State, out.Beyond = DefinitionNewer, nil
-	case out.State == DefinitionStored:
+	case out.Revision > ours: // written by a newer program, which knows the stored versions
+		out.State, out.Unknown = DefinitionNewer, nil
+	case out.State == DefinitionUnknownVersions:
 	case out.Revision == ours:
 		out.State = DefinitionSame
 	case out.Revision > 0:
 		out.State = DefinitionOlder
 	default:
 		out.State = DefinitionForeign
-		if out.Beyond = beyond(own, found); len(out.Beyond) > 0 {
-			out.State = DefinitionBeyond
+		if out.Unknown = allUnknownFields(own, found); len(out.Unknown) > 0 {
+			out.State = DefinitionUnknownFields
 		}
 	}
 	return out
 }
 
-// beyond lists the fields of found that own does not have, in the versions that both have.
-func beyond(own, found *apiextensionsv1.CustomResourceDefinition) []string {
+// allUnknownFields returns the fields of found that own does not have, in the versions that both have.
+func allUnknownFields(own, found *apiextensionsv1.CustomResourceDefinition) []string {
 	var out []string
 	for _, theirs := range found.Spec.Versions {
 		for _, ours := range own.Spec.Versions {
@@ -145,7 +145,7 @@ func beyond(own, found *apiextensionsv1.CustomResourceDefinition) []string {
 	return out
 }
 
-// unknownFields appends the paths of the fields of theirs that ours does not have, in order.
+// unknownFields appends to the list to, sorted by path, the fields of theirs that ours does not have.
 func unknownFields(to []string, path string, ours, theirs *apiextensionsv1.JSONSchemaProps) []string {
 	if ours == nil || theirs == nil || keepsAll(ours) {
 		return to
@@ -173,8 +173,8 @@ func keepsAll(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
 }
 
-// runtimeKind returns the kind of the list of a CRD's objects.
-func runtimeKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
+// listKind returns the kind of the list of a CRD's objects.
+func listKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name, Kind: d.Spec.Names.ListKind}
 }
 

@@ -11,39 +11,39 @@ import (
 	"github.com/joiner-sh/joiner/api/crds"
 )
 
-// TestCompareDefinitions: a CRD that is newer, or has unknown fields, is not replaced; all other CRDs are.
+// TestCompareDefinitions: a CRD that is newer, or has unknown fields or versions, is not replaced; all other CRDs are.
 func TestCompareDefinitions(t *testing.T) {
 	t.Parallel()
-	revisionOf := func(n int) func(*apiextensionsv1.CustomResourceDefinition) {
+	setRevision := func(n int) func(*apiextensionsv1.CustomResourceDefinition) {
 		return func(d *apiextensionsv1.CustomResourceDefinition) { d.Annotations[crds.KeyRevision] = strconv.Itoa(n) }
 	}
 	foreign := func(d *apiextensionsv1.CustomResourceDefinition) { delete(d.Annotations, crds.KeyRevision) }
-	field := func(d *apiextensionsv1.CustomResourceDefinition, name string) {
+	addField := func(d *apiextensionsv1.CustomResourceDefinition, name string) {
 		spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 		template := spec.Properties["template"]
 		template.Properties[name] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	}
 	for name, c := range map[string]struct {
-		change               func(*apiextensionsv1.CustomResourceDefinition) // nil: the CRD is missing
-		want                 DefinitionState
-		lacking, stale, each bool // whether it is installed, by selection
-		says                 string
+		change                 func(*apiextensionsv1.CustomResourceDefinition) // nil: the CRD is missing
+		want                   DefinitionState
+		missing, outdated, all bool   // whether the CRD is installed, by selection
+		summary                string // part of the text
 	}{
 		"missing":       {nil, DefinitionMissing, true, true, true, "would be created at revision"},
-		"same revision": {revisionOf(crds.Revision()), DefinitionSame, false, false, true, "has revision"},
-		"newer":         {revisionOf(crds.Revision() + 1), DefinitionNewer, false, false, false, "newer than this program's"},
-		"newer, with more fields": {func(d *apiextensionsv1.CustomResourceDefinition) { revisionOf(99)(d); field(d, "new") },
+		"same revision": {setRevision(crds.Revision()), DefinitionSame, false, false, true, "has revision"},
+		"newer":         {setRevision(crds.Revision() + 1), DefinitionNewer, false, false, false, "newer than this program's"},
+		"newer, with more fields": {func(d *apiextensionsv1.CustomResourceDefinition) { setRevision(99)(d); addField(d, "new") },
 			DefinitionNewer, false, false, false, "revision 99 is newer"},
 		"of Karpenter": {foreign, DefinitionForeign, false, true, true, "was not installed by joiner"},
 		"invalid revision": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Annotations[crds.KeyRevision] = "x" },
 			DefinitionForeign, false, true, true, "was not installed by joiner"},
-		"with unknown fields": {func(d *apiextensionsv1.CustomResourceDefinition) { foreign(d); field(d, "flux") },
-			DefinitionBeyond, false, false, false,
+		"with unknown fields": {func(d *apiextensionsv1.CustomResourceDefinition) { foreign(d); addField(d, "flux") },
+			DefinitionUnknownFields, false, false, false,
 			"fields that this program does not know: spec.template.flux; objects would lose them"},
 		"with an old stored version": {func(d *apiextensionsv1.CustomResourceDefinition) {
 			foreign(d)
 			d.Status.StoredVersions = []string{"v1beta1", "v1"}
-		}, DefinitionStored, false, false, false, "stored as v1beta1"},
+		}, DefinitionUnknownVersions, false, false, false, "stored as v1beta1"},
 	} {
 		own, found := nodePoolDefinition(t), nodePoolDefinition(t)
 		if c.change == nil {
@@ -52,25 +52,25 @@ func TestCompareDefinitions(t *testing.T) {
 			c.change(found)
 		}
 		got := CompareDefinition(own, found)
-		if got.State != c.want || !strings.Contains(got.Says(), c.says) {
-			t.Errorf("%s: %s, %q; want %s and %q", name, got.State, got.Says(), c.want, c.says)
+		if got.State != c.want || !strings.Contains(got.Summary(), c.summary) {
+			t.Errorf("%s: %s, %q; want %s and %q", name, got.State, got.Summary(), c.want, c.summary)
 		}
-		if lacking, stale, each := got.wanted(Lacking, false), got.wanted(Stale, false),
-			got.wanted(Every, false); lacking != c.lacking || stale != c.stale || each != c.each {
-			t.Errorf("%s: brought %t %t %t, want %t %t %t", name, lacking, stale, each, c.lacking, c.stale, c.each)
+		if missing, outdated, all := got.isSelected(SelectMissing, false), got.isSelected(SelectOutdated, false),
+			got.isSelected(SelectAll, false); missing != c.missing || outdated != c.outdated || all != c.all {
+			t.Errorf("%s: installed by selection: %t %t %t, want %t %t %t", name, missing, outdated, all, c.missing, c.outdated, c.all)
 		}
-		if force := got.wanted(Every, true); force != (c.each || c.want == DefinitionBeyond) {
-			t.Errorf("%s: by force %t", name, force)
+		if force := got.isSelected(SelectAll, true); force != (c.all || c.want == DefinitionUnknownFields) {
+			t.Errorf("%s: installed with force: %t", name, force)
 		}
 	}
 }
 
-// TestOlderDefinition: the CRD of an older version is replaced.
+// TestOlderDefinition: a CRD with an older revision is selected with SelectOutdated, and not with SelectMissing.
 func TestOlderDefinition(t *testing.T) {
 	t.Parallel()
-	s := DefinitionSeen{Name: "n", State: DefinitionOlder, Revision: crds.Revision() - 1}
-	if !s.wanted(Stale, false) || s.wanted(Lacking, false) || s.Held() {
-		t.Errorf("%+v is not brought as it should be", s)
+	s := DefinitionComparison{Name: "n", State: DefinitionOlder, Revision: crds.Revision() - 1}
+	if !s.isSelected(SelectOutdated, false) || s.isSelected(SelectMissing, false) || s.NeedsUser() {
+		t.Errorf("%+v is not selected only as outdated", s)
 	}
 }
 
@@ -81,24 +81,24 @@ func TestUnknownFields(t *testing.T) {
 	object := func(fields map[string]apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 		return &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields}
 	}
-	list := func(of *apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+	listOf := func(of *apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: of}}
 	}
-	keeping := func(of *apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+	mapOf := func(of *apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: of}}
 	}
 	all := object(nil)
 	all.XPreserveUnknownFields = new(true)
 	ours := object(map[string]apiextensionsv1.JSONSchemaProps{
-		"a": str, "list": list(object(map[string]apiextensionsv1.JSONSchemaProps{"b": str})), "map": keeping(object(nil)), "all": *all,
+		"a": str, "list": listOf(object(map[string]apiextensionsv1.JSONSchemaProps{"b": str})), "map": mapOf(object(nil)), "all": *all,
 	})
 	theirs := object(map[string]apiextensionsv1.JSONSchemaProps{
-		"list": list(object(map[string]apiextensionsv1.JSONSchemaProps{"b": str, "c": str})),
-		"map":  keeping(object(map[string]apiextensionsv1.JSONSchemaProps{"d": str})),
+		"list": listOf(object(map[string]apiextensionsv1.JSONSchemaProps{"b": str, "c": str})),
+		"map":  mapOf(object(map[string]apiextensionsv1.JSONSchemaProps{"d": str})),
 		"all":  *object(map[string]apiextensionsv1.JSONSchemaProps{"e": str}),
 	})
 	if got, want := unknownFields(nil, "", ours, theirs), []string{"list[].c", "map{}.d"}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("the unknown fields are %v, want %v", got, want)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Deletion is the deletion of one object that a user has requested.
+// Deletion is a deletion that a user has requested, of one object.
 type Deletion struct {
 	Kind string // in lower case: "nodeclaim"
 	Name string // of the object
@@ -47,18 +47,18 @@ func (p *Patcher) tryDeleteOnce(ctx context.Context, kind, name string) (d Delet
 	if d.kind, err = p.client.RESTMapper().KindFor(schema.GroupVersionResource{Resource: kind}); err != nil {
 		return d, false, fmt.Errorf("find the kind %s: %w", kind, err)
 	}
-	o := Trial{kind: d.kind}.object(Patch{Name: name})
+	o := Trial{kind: d.kind}.emptyObject(Patch{Name: name})
 	if err := p.client.Get(ctx, client.ObjectKeyFromObject(o), o); apierrors.IsNotFound(err) {
 		return d, false, nil
 	} else if err != nil {
-		return d, false, Patch{Kind: kind, Name: name}.refused("get", err)
+		return d, false, Patch{Kind: kind, Name: name}.explain("get", err)
 	}
 	d.uid, d.version = o.GetUID(), o.GetResourceVersion()
 	d.ProviderID, d.Joined = claimStatus(o)
 	return d, true, p.delete(ctx, d, client.DryRunAll)
 }
 
-// claimStatus returns fields of a NodeClaim's status; zero values for another object.
+// claimStatus returns two fields from the status of a NodeClaim; zero values for an object of another kind.
 func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool) {
 	providerID, _, err := unstructured.NestedString(o.Object, "status", "providerID")
 	if err != nil {
@@ -69,14 +69,14 @@ func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool
 		return providerID, false
 	}
 	return providerID, slices.ContainsFunc(conditions, func(c any) bool {
-		one, ok := c.(map[string]any)
-		return ok && one["type"] == karpv1.ConditionRegistered && one["status"] == string(metav1.ConditionTrue)
+		condition, ok := c.(map[string]any)
+		return ok && condition["type"] == karpv1.ConditionRegistered && condition["status"] == string(metav1.ConditionTrue)
 	})
 }
 
-// Delete deletes the object that was tried. It returns nil if the object is already gone. If the object has changed
-// since, Delete continues only if UID, ProviderID and Joined are the same: a controller may write other fields of the
-// status at any time.
+// Delete makes the deletion that TryDelete returned. It returns nil if the object is already gone. If the object has
+// changed since the dry run, Delete continues only if UID, ProviderID and Joined are the same: a controller may write
+// other fields of the status at any time.
 func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 	latest := d
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
@@ -89,7 +89,7 @@ func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 		case err != nil || !found:
 			return err
 		case again.uid != d.uid || again.ProviderID != d.ProviderID || again.Joined != d.Joined:
-			return errors.New(changed.Error()) // not to be tried again
+			return errors.New(changed.Error()) // no changedError, so it is not retried
 		}
 		latest = again
 		return changed
@@ -99,10 +99,10 @@ func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 // delete deletes the object if it still has the UID and the version in d. An object that is already gone is not an
 // error.
 func (p *Patcher) delete(ctx context.Context, d Deletion, options ...client.DeleteOption) error {
-	o := Trial{kind: d.kind}.object(Patch{Name: d.Name})
+	o := Trial{kind: d.kind}.emptyObject(Patch{Name: d.Name})
 	err := p.client.Delete(ctx, o, append(options, client.Preconditions{UID: &d.uid, ResourceVersion: &d.version})...)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return Patch{Kind: d.Kind, Name: d.Name}.refused("delete", err)
+	return Patch{Kind: d.Kind, Name: d.Name}.explain("delete", err)
 }

@@ -18,7 +18,7 @@ const (
 	Reread Next = "Reread" // another client changed the object: read it and decide again
 	Retry  Next = "Retry"  // the server or the network has a problem: repeat the same call, with back-off
 	Gone   Next = "Gone"   // the object does not exist any more: a deletion has succeeded
-	Tell   Next = "Tell"   // forbidden, or a kind is not installed: a retry helps only after a change by the user
+	Tell   Next = "Tell"   // report to the user, who must change something first: a permission, or a missing CRD
 	Reject Next = "Reject" // the server rejects the object: the same call can never succeed
 )
 
@@ -57,8 +57,8 @@ func IsForbidden(err error) bool {
 	return apierrors.IsForbidden(err) && serverMessage(err) != "" && !strings.HasPrefix(serverMessage(err), "<")
 }
 
-// IsUndiscovered reports whether the API server refuses to list its kinds to the client. client-go drops the reason of
-// a refused discovery request.
+// IsUndiscovered reports whether the API server refuses to list its kinds to the client. client-go replaces the message
+// of a refused discovery request by "unknown".
 func IsUndiscovered(err error) bool {
 	return apierrors.IsForbidden(err) && serverMessage(err) == "unknown"
 }

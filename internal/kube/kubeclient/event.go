@@ -69,7 +69,7 @@ const (
 	ReasonInstanceStopping          Reason = "InstanceStopping"                       // the instance stops or has stopped
 	ReasonInstanceTerminating       Reason = "InstanceTerminating"                    // the instance is being terminated, or is gone
 	ReasonEndedOutside              Reason = "TerminatedFromOutside"                  // the instance was terminated by neither Joiner nor AWS
-	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces a change that ends or stops it
+	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces a change that ends or stops the instance
 	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of an interruption message
 
 	ReasonDrifted   Reason = "Drifted"   // the fields in which the node differs from its NodePool or EC2NodeClass
@@ -83,7 +83,7 @@ const (
 	ReasonNotHonoured Reason = "FieldNotHonoured" // an accepted field has no effect; the message says what happens instead
 
 	// EC2NodeClasses.
-	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // what is wrong with it
+	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // why the EC2NodeClass is not ready
 	ReasonPreflightFailed  Reason = "PreflightFailed"   // its settings lead to nodes that differ from what is specified
 )
 
@@ -120,27 +120,27 @@ func (r Reason) action() string {
 	return "Launching"
 }
 
-// Recorder is the part of the manager's event recorder that a Teller uses.
+// Recorder is the part of the manager's event recorder that an EventWriter uses.
 type Recorder interface {
-	Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any)
+	Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any)
 }
 
-// Teller writes events. It suppresses an event if the same event about the same object was written a short time ago. An
-// event with a changed message is written immediately.
-type Teller struct {
+// EventWriter writes events. It suppresses an event if the same event about the same object was written a short time
+// ago. An event with a changed message is written immediately.
+type EventWriter struct {
 	Recorder Recorder // of the manager; never nil
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
-	mu     sync.Mutex
-	told   map[eventKey]time.Time // until when the same event is suppressed
-	series map[eventKey]series    // by object and reason, without the message
+	mu         sync.Mutex
+	suppressed map[eventKey]time.Time // until when the same event is suppressed
+	series     map[eventKey]series    // by object and reason, without the message
 }
 
 // eventKey identifies an event.
 type eventKey struct {
 	uid     types.UID
-	name    string // of objects without a UID
+	name    string // "namespace/name", because not every object has a UID
 	reason  Reason
 	message string
 }
@@ -156,94 +156,94 @@ const (
 const maxNote = 1024
 
 // Emit emits an event about an object. It does not block and cannot fail.
-func (t *Teller) Emit(about client.Object, reason Reason, message string) {
-	message = cut(printable(message), maxNote) // before isNews stores it
-	what := eventKey{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
-	if !t.isNews(what) {
+func (w *EventWriter) Emit(about client.Object, reason Reason, message string) {
+	message = cut(printable(message), maxNote) // before markEmitted stores it
+	key := eventKey{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
+	if !w.markEmitted(key) {
 		return
 	}
-	kind := corev1.EventTypeNormal
+	eventType := corev1.EventTypeNormal
 	if reason.isWarning() {
-		kind = corev1.EventTypeWarning
+		eventType = corev1.EventTypeWarning
 	}
-	t.Recorder.Eventf(about, nil, kind, string(reason), reason.action()+t.variant(what), "%s", message)
+	w.Recorder.Eventf(about, nil, eventType, string(reason), reason.action()+w.variant(key), "%s", message)
 }
 
 // series is a group of events that the recorder merges: events about one object with one reason.
 type series struct {
 	message  string    // the first message
-	began    time.Time // when it was emitted
+	began    time.Time // when the first message was emitted
 	variants int       // number of messages that got a suffix
 }
 
-// mostVariants is how many further messages of a series get their own suffix. The recorder merges further ones into the
-// event of the first message. seriesLife is the time after which a series starts again.
+// mostVariants is the number of messages after the first that get their own suffix in a series. The recorder merges the
+// rest into the event of the first message. seriesLife is the time after which a new series starts.
 const (
 	mostVariants = 3
 	seriesLife   = 10 * time.Minute
 )
 
-// variant returns a suffix for the action that distinguishes messages with the same reason about the same object. The
-// recorder merges events that differ only in their message into a series, of which the server keeps the first message:
-// a change would not be visible for minutes.
-func (t *Teller) variant(what eventKey) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.series == nil || len(t.series) >= maxRemembered {
-		t.series = map[eventKey]series{}
+// variant returns a suffix for the action, so that messages with the same reason about the same object have different
+// actions. Otherwise the recorder would merge events that differ only in their message, and the server would keep the
+// first message: a changed message would not be visible for minutes.
+func (w *EventWriter) variant(key eventKey) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.series == nil || len(w.series) >= maxRemembered {
+		w.series = map[eventKey]series{}
 	}
-	topic, now := eventKey{uid: what.uid, name: what.name, reason: what.reason}, t.now()
-	s, ok := t.series[topic]
+	topic, now := eventKey{uid: key.uid, name: key.name, reason: key.reason}, w.now()
+	s, ok := w.series[topic]
 	if !ok || now.Sub(s.began) >= seriesLife {
-		s = series{message: what.message, began: now}
+		s = series{message: key.message, began: now}
 	}
 	suffix := ""
-	if s.message != what.message && s.variants < mostVariants {
+	if s.message != key.message && s.variants < mostVariants {
 		s.variants++
 		sum := fnv.New32a()
-		_, _ = sum.Write([]byte(what.message)) // never fails
+		_, _ = sum.Write([]byte(key.message)) // never fails
 		suffix = fmt.Sprintf("-%08x", sum.Sum32())
 	}
-	t.series[topic] = s
+	w.series[topic] = s
 	return suffix
 }
 
 // now returns the time of the clock.
-func (t *Teller) now() time.Time {
-	if t.Now != nil {
-		return t.Now()
+func (w *EventWriter) now() time.Time {
+	if w.Now != nil {
+		return w.Now()
 	}
 	return time.Now()
 }
 
 // Emitf formats the message and emits the event.
-func (t *Teller) Emitf(about client.Object, reason Reason, format string, args ...any) {
-	t.Emit(about, reason, fmt.Sprintf(format, args...))
+func (w *EventWriter) Emitf(about client.Object, reason Reason, format string, args ...any) {
+	w.Emit(about, reason, fmt.Sprintf(format, args...))
 }
 
-// isNews reports whether the event was not emitted a short time ago, and records it as emitted.
-func (t *Teller) isNews(what eventKey) bool {
-	at := t.now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if until, ok := t.told[what]; ok && at.Before(until) {
+// markEmitted records the event as emitted. It returns false if the same event is still suppressed.
+func (w *EventWriter) markEmitted(key eventKey) bool {
+	now := w.now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if until, ok := w.suppressed[key]; ok && now.Before(until) {
 		return false
 	}
-	if t.told == nil {
-		t.told = map[eventKey]time.Time{}
+	if w.suppressed == nil {
+		w.suppressed = map[eventKey]time.Time{}
 	}
-	if len(t.told) >= maxRemembered {
-		t.dropOld(at)
+	if len(w.suppressed) >= maxRemembered {
+		w.dropOld(now)
 	}
-	pause := repeatAfter
-	switch what.reason {
+	interval := repeatAfter
+	switch key.reason {
 	case ReasonFailedScheduling:
-		pause = repeatSchedulingAfter
+		interval = repeatSchedulingAfter
 	case ReasonRepairBlocked, ReasonNamesake, ReasonHeldBack, ReasonDriftHeld:
-		pause = repeatRepairAfter
+		interval = repeatRepairAfter
 	default:
 	}
-	t.told[what] = at.Add(pause)
+	w.suppressed[key] = now.Add(interval)
 	return true
 }
 
@@ -252,14 +252,14 @@ func (t *Teller) isNews(what eventKey) bool {
 const maxRemembered = 50_000
 
 // dropOld drops the expired entries; all entries if none has expired. The caller must hold the lock.
-func (t *Teller) dropOld(at time.Time) {
-	for what, until := range t.told {
-		if !at.Before(until) {
-			delete(t.told, what)
+func (w *EventWriter) dropOld(now time.Time) {
+	for key, until := range w.suppressed {
+		if !now.Before(until) {
+			delete(w.suppressed, key)
 		}
 	}
-	if len(t.told) >= maxRemembered {
-		clear(t.told)
+	if len(w.suppressed) >= maxRemembered {
+		clear(w.suppressed)
 	}
 }
 

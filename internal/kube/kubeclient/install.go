@@ -24,7 +24,8 @@ import (
 type Definitions struct {
 	// Live reads and writes at the API server, without a cache, and knows apiextensions.k8s.io/v1: see NewDefinitions.
 	Live client.Client
-	// Force also replaces another program's CRD that has fields unknown to this program. A newer CRD is never replaced.
+	// Force also replaces a CRD of another program that has fields unknown to this program. A newer CRD is never
+	// replaced.
 	Force bool
 }
 
@@ -47,19 +48,19 @@ const definitionOwner = "joiner"
 // servedWithin is the time limit for the API server to serve an installed definition.
 const servedWithin = 10 * time.Second
 
-// Which selects the definitions to install.
-type Which string
+// Selection says which definitions to install.
+type Selection string
 
-// The selections, each including the ones before it.
+// The selections. Each includes those before it.
 const (
-	Lacking Which = "lacking" // definitions that do not exist
-	Stale   Which = "stale"   // also those that are older or of another program
-	Every   Which = "every"   // also those of this revision, in case they were changed by hand
+	SelectMissing  Selection = "lacking" // definitions that do not exist
+	SelectOutdated Selection = "stale"   // also those that are older or of another program
+	SelectAll      Selection = "every"   // also those of this revision, in case they were changed by hand
 )
 
-// Look compares the cluster's definitions with the program's, by name. It writes nothing.
-func (d *Definitions) Look(ctx context.Context) ([]DefinitionSeen, error) {
-	var out []DefinitionSeen
+// Compare compares the cluster's definitions with the program's, by name. It writes nothing.
+func (d *Definitions) Compare(ctx context.Context) ([]DefinitionComparison, error) {
+	var out []DefinitionComparison
 	ours, err := crds.Definitions()
 	if err != nil {
 		return nil, err
@@ -78,52 +79,54 @@ func (d *Definitions) Look(ctx context.Context) ([]DefinitionSeen, error) {
 	return out, nil
 }
 
-// Bring installs the selected definitions and waits until the API server serves all existing ones. It returns the
-// definitions as they were before, by name; Brought marks the installed ones. Every error can be passed to WhatNext.
-func (d *Definitions) Bring(ctx context.Context, which Which) ([]DefinitionSeen, error) {
-	seen, err := d.Look(ctx)
+// Install installs the selected definitions and waits until the API server serves all definitions that exist. It returns
+// the comparisons from before the installation, sorted by name; Installed marks the installed ones. Every error can be
+// passed to WhatNext.
+func (d *Definitions) Install(ctx context.Context, selection Selection) ([]DefinitionComparison, error) {
+	all, err := d.Compare(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i, one := range seen {
-		if !one.wanted(which, d.Force) {
+	for i, c := range all {
+		if !c.isSelected(selection, d.Force) {
 			continue
 		}
-		version, err := d.apply(ctx, one)
+		version, err := d.apply(ctx, c)
 		if err != nil {
-			return seen, err
+			return all, err
 		}
-		seen[i].Brought = version != one.version
+		all[i].Installed = version != c.version
 	}
-	for _, one := range seen {
-		if !one.Brought && one.version == "" {
+	for _, c := range all {
+		if !c.Installed && c.version == "" {
 			continue
 		}
 		// Also wait for definitions that were not installed here: another controller that starts at the same time may
 		// be installing them.
-		if err := d.waitServed(ctx, one.Name); err != nil {
-			return seen, err
+		if err := d.waitServed(ctx, c.Name); err != nil {
+			return all, err
 		}
 	}
-	return seen, nil
+	return all, nil
 }
 
 // apply writes the program's definition and returns its resourceVersion. It sends the resourceVersion of the compared
 // definition, so that a newer definition written meanwhile is not overwritten.
-func (d *Definitions) apply(ctx context.Context, seen DefinitionSeen) (string, error) {
-	object, err := ownDefinition(seen.Name)
+func (d *Definitions) apply(ctx context.Context, c DefinitionComparison) (string, error) {
+	object, err := ownDefinition(c.Name)
 	if err != nil {
 		return "", err
 	}
-	object.SetResourceVersion(seen.version)
+	object.SetResourceVersion(c.version)
 	config := client.ApplyConfigurationFromUnstructured(object)
 	if err := d.Live.Apply(ctx, config, client.FieldOwner(definitionOwner), client.ForceOwnership); err != nil {
-		return "", fmt.Errorf("apply definition %s: %w", seen.Name, err)
+		return "", fmt.Errorf("apply definition %s: %w", c.Name, err)
 	}
 	return object.GetResourceVersion(), nil
 }
 
-// ownDefinition returns the program's definition with this name exactly as its file has it, without default values.
+// ownDefinition returns the program's definition with this name as its file has it, without default values, and adds the
+// annotation with the revision.
 func ownDefinition(name string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	for _, m := range crds.Manifests() {
@@ -182,8 +185,8 @@ func (d *Definitions) waitServed(ctx context.Context, name string) error {
 	return nil
 }
 
-// Remove deletes the program's CRDs, and with them every object of their kinds. While such objects exist it fails and
-// names them, because their instances would not be terminated.
+// Remove deletes the program's CRDs and returns their names. While objects of these kinds exist, it deletes nothing and
+// returns an error that names them: the deletion of the CRD would delete them too, without terminating their instances.
 func (d *Definitions) Remove(ctx context.Context) ([]string, error) {
 	ours, err := crds.Definitions()
 	if err != nil {
@@ -192,7 +195,7 @@ func (d *Definitions) Remove(ctx context.Context) ([]string, error) {
 	var left []string
 	for _, own := range ours {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(runtimeKind(own))
+		list.SetGroupVersionKind(listKind(own))
 		err := d.Live.List(ctx, list)
 		switch {
 		case err == nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
+// measured returns one measurement.
 func measured(image, typ string, memory int64, seen catalog.Day) catalog.Measurements {
 	return catalog.Measurements{{Image: image, Type: typ}: {Memory: memory, Seen: seen}}
 }
@@ -32,7 +33,7 @@ func TestMeasuredStore(t *testing.T) {
 	}})
 	store := MeasuredStore{Live: c, Writer: c, Namespace: "kube-system"}
 	if kept, err := store.Read(t.Context()); err != nil || kept == nil || len(kept) > 0 {
-		t.Fatalf("at first: %v, %v", kept, err)
+		t.Fatalf("without a ConfigMap: %v, %v", kept, err)
 	}
 	for i, step := range []struct {
 		add    catalog.Measurements
@@ -58,7 +59,7 @@ func TestMeasuredStore(t *testing.T) {
 	var found corev1.ConfigMap
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: MeasuredName}, &found); err != nil ||
 		found.Annotations[annotationAbout] == "" {
-		t.Errorf("the ConfigMap does not say what it is: %v, %v", found.Annotations, err)
+		t.Errorf("the ConfigMap lacks the annotation %s: %v, %v", annotationAbout, found.Annotations, err)
 	}
 }
 
@@ -86,7 +87,7 @@ func TestMeasuredStoreIsBounded(t *testing.T) {
 	kept, err := store.Read(t.Context())
 	if last := many[catalog.Sample{Image: "ami-00000000000000099", Type: "x9.19999xlarge"}]; err != nil ||
 		kept[catalog.Sample{Image: "ami-00000000000000099", Type: "x9.19999xlarge"}].Memory != last.Memory {
-		t.Errorf("the newest of %d is not kept: %v", len(kept), err)
+		t.Errorf("the newest of %d measurements is not kept: %v", len(kept), err)
 	}
 }
 
@@ -113,7 +114,7 @@ func TestMeasuredStoreFaults(t *testing.T) {
 			client.Object, ...client.GetOption) error {
 			return apierrors.NewForbidden(group, MeasuredName, nil)
 		}}, Tell},
-		"another replica made it": {interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object,
+		"another replica created the ConfigMap": {interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object,
 			...client.CreateOption) error {
 			return apierrors.NewAlreadyExists(group, MeasuredName)
 		}}, Reread},

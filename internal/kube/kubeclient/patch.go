@@ -32,7 +32,7 @@ func PatchObject[T object[T]](ctx context.Context, c client.Client, old T, chang
 		}
 	}
 	if status != nil {
-		// The lock is on the version that the first patch produced, so our own patch does not conflict.
+		// The lock is on the version that the first patch produced, so the first patch does not cause a conflict.
 		body := map[string]any{"status": status}
 		if err := c.Status().Patch(ctx, current, mergePatch(body, current)); err != nil {
 			return current, fmt.Errorf("patch status of %s %s: %w", KindOf(old), old.GetName(), err)
@@ -58,9 +58,9 @@ func difference(old, wanted client.Object) (body map[string]any, status any, err
 	return body, status, nil
 }
 
-// mergePatch locks the patch to the version of current if it replaces a list or an annotation that holds a record: a
-// merge patch writes these as a whole, and would undo concurrent changes. Other labels and annotations need no lock,
-// and kubelets write Nodes often.
+// mergePatch returns body as a merge patch. If body replaces a list, or an annotation that holds a record, the patch
+// succeeds only for the version of current: a merge patch writes these as a whole, and would undo concurrent changes.
+// Other patches have no such lock, because kubelets write Nodes often. It may change body.
 func mergePatch(body map[string]any, current client.Object) client.Patch {
 	if hasList(body) || hasRecord(body) {
 		metadata, ok := body["metadata"].(map[string]any)

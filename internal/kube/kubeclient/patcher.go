@@ -83,28 +83,28 @@ func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (Trial, error) {
 		return Trial{}, fmt.Errorf("find the kind %s: %w", patch.Kind, err)
 	}
 	t := Trial{kind: kind}
-	o := t.object(patch)
+	o := t.emptyObject(patch)
 	if err := p.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-		return Trial{}, patch.refused("get", err)
+		return Trial{}, patch.explain("get", err)
 	}
 	t.version = o.GetResourceVersion()
-	if t.Before, err = shown(o); err != nil {
+	if t.Before, err = shownOf(o); err != nil {
 		return Trial{}, err
 	}
 	if err := p.send(ctx, o, patch, t, client.DryRunAll); err != nil {
 		return Trial{}, err
 	}
-	t.After, err = shown(o)
+	t.After, err = shownOf(o)
 	return t, err
 }
 
-// Apply makes the patch that was tried. If the object has changed since, Apply tries the patch again, and makes it only
-// if Before and After are still the texts that the user has read: a controller may write the status of the object at
-// any time.
+// Apply makes the patch that Try has tried. If the object has changed since, Apply tries the patch again. It then makes
+// the patch only if Before and After are still the texts that the user has read: a controller may write the status of
+// the object at any time.
 func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
 	latest := t
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
-		changed := p.send(ctx, latest.object(patch), patch, latest)
+		changed := p.send(ctx, latest.emptyObject(patch), patch, latest)
 		if !isChanged(changed) {
 			return changed
 		}
@@ -113,15 +113,16 @@ func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
 		case err != nil:
 			return err
 		case again.Before.Text != t.Before.Text || again.After.Text != t.After.Text:
-			return errors.New(changed.Error()) // not to be tried again
+			return errors.New(changed.Error()) // no changedError, so it is not retried
 		}
 		latest = again
 		return changed
 	})
 }
 
-// object returns an object with the kind of the trial and the name of the patch, without other content.
-func (t Trial) object(patch Patch) *unstructured.Unstructured {
+// emptyObject returns an object with the kind of the trial, and the name and namespace of the patch, without other
+// content.
+func (t Trial) emptyObject(patch Patch) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(t.kind)
 	o.SetNamespace(patch.Namespace)
@@ -136,10 +137,10 @@ func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch 
 		return err
 	}
 	options = append(options, client.FieldOwner("joiner-doctor"))
-	return patch.refused("patch", p.client.Patch(ctx, o, client.RawPatch(kind, text), options...))
+	return patch.explain("patch", p.client.Patch(ctx, o, client.RawPatch(kind, text), options...))
 }
 
-// pinned returns the patch limited to one version of the object.
+// pinned returns the patch with the condition that the object still has the version.
 func (patch Patch) pinned(version string) ([]byte, types.PatchType, error) {
 	if patch.Type == PatchJSON {
 		var steps []any
@@ -167,24 +168,24 @@ func (patch Patch) pinned(version string) ([]byte, types.PatchType, error) {
 	return text, types.MergePatchType, err
 }
 
-// refused returns an error that explains a rejected request; nil if err is nil.
-func (patch Patch) refused(verb string, err error) error {
-	what := patch.Kind + " " + patch.Name
+// explain returns an error that explains why a request was rejected; nil if err is nil.
+func (patch Patch) explain(verb string, err error) error {
+	object := patch.Kind + " " + patch.Name
 	if patch.Namespace != "" {
-		what += " in namespace " + patch.Namespace
+		object += " in namespace " + patch.Namespace
 	}
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("this user is not allowed to %s %s: grant the permission with RBAC, or run this as a user who has it: %w", verb, what, err)
+		return fmt.Errorf("this user is not allowed to %s %s: grant the permission with RBAC, or run this as a user who has it: %w", verb, object, err)
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err) && strings.Contains(err.Error(), "/metadata/resourceVersion"):
-		return &changedError{object: what}
+		return &changedError{object: object}
 	}
-	return fmt.Errorf("%s %s: %w", verb, what, err)
+	return fmt.Errorf("%s %s: %w", verb, object, err)
 }
 
-// changedError is the error of a request for an outdated version of the object.
+// changedError is the error of a request that was made for an outdated version of the object.
 type changedError struct{ object string }
 
 // Error returns what changed and what to do.
@@ -198,8 +199,8 @@ func isChanged(err error) bool {
 	return errors.As(err, &changed)
 }
 
-// shown returns the object for the user, without the fields that users do not write.
-func shown(o *unstructured.Unstructured) (Shown, error) {
+// shownOf returns the object for the user, without the fields that users do not write.
+func shownOf(o *unstructured.Unstructured) (Shown, error) {
 	clean := o.DeepCopy()
 	unstructured.RemoveNestedField(clean.Object, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "finalizers"} {

@@ -15,7 +15,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// claimWrites are changes of a NodeClaim while the user reviews a fix of it.
+// claimWrites are changes of a NodeClaim that happen while the user reviews a fix of this NodeClaim.
 var claimWrites = []struct {
 	name  string
 	write func(t *testing.T, c client.Client, claim *karpv1.NodeClaim)
@@ -54,7 +54,8 @@ func must(t *testing.T, err error) {
 }
 
 // TestPatcherToleratesControllers: a controller may write an object before the user confirms. A patch is still made if
-// it makes the change that the user has reviewed, and a deletion if the instance and its state are the same.
+// it makes the change that the user has reviewed. A deletion is still made if the NodeClaim has the same UID and
+// instance, and has or has not joined as before.
 func TestPatcherToleratesControllers(t *testing.T) {
 	t.Parallel()
 	for _, change := range claimWrites {
@@ -70,7 +71,7 @@ func TestPatcherToleratesControllers(t *testing.T) {
 				err = p.Apply(t.Context(), patch, trial)
 				checkRefusal(t, err, change.refusesPatch)
 				if made := claimOf(t, c).Annotations["fixed"] == "yes"; made == change.refusesPatch {
-					t.Errorf("the patch was made: %v", made)
+					t.Errorf("the patch was made: %v, want %v", made, !made)
 				}
 			})
 			t.Run("delete", func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestPatcherToleratesControllers(t *testing.T) {
 				checkRefusal(t, p.Delete(t.Context(), deletion), change.refusesDelete)
 				err = c.Get(t.Context(), client.ObjectKey{Name: "late"}, &karpv1.NodeClaim{})
 				if gone := apierrors.IsNotFound(err); gone == change.refusesDelete {
-					t.Errorf("it was deleted: %v", gone)
+					t.Errorf("the NodeClaim was deleted: %v, want %v", gone, !gone)
 				}
 			})
 		})
@@ -94,7 +95,7 @@ func TestPatcherToleratesControllers(t *testing.T) {
 // TestPatcherEndsWhileObjectChanges: an object that changes before each request does not cause endless retries.
 func TestPatcherEndsWhileObjectChanges(t *testing.T) {
 	t.Parallel()
-	busy := func(ctx context.Context, c client.WithWatch) error {
+	changeClaim := func(ctx context.Context, c client.WithWatch) error {
 		var claim karpv1.NodeClaim
 		if err := c.Get(ctx, client.ObjectKey{Name: "late"}, &claim); err != nil {
 			return err
@@ -104,13 +105,13 @@ func TestPatcherEndsWhileObjectChanges(t *testing.T) {
 	}
 	p, c := patcherWith(t, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-			if err := busy(ctx, c); err != nil {
+			if err := changeClaim(ctx, c); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, patch, options...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
-			if err := busy(ctx, c); err != nil {
+			if err := changeClaim(ctx, c); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, options...)
@@ -124,15 +125,16 @@ func TestPatcherEndsWhileObjectChanges(t *testing.T) {
 	must(t, err)
 	checkRefusal(t, p.Delete(t.Context(), deletion), true)
 	if tries := len(claimOf(t, c).Status.ImageID); tries < 8 || tries > 20 {
-		t.Errorf("%d requests", tries)
+		t.Errorf("%d requests were made, want 8 to 20", tries)
 	}
 }
 
+// checkRefusal checks that err is the error for a changed object if isRefused, and nil otherwise.
 func checkRefusal(t *testing.T, err error, isRefused bool) {
 	t.Helper()
 	const want = "nodeclaim late has changed since it was looked at: run this again"
 	if isRefused != (err != nil && strings.Contains(err.Error(), want)) || !isRefused && err != nil {
-		t.Errorf("refused: want %v, got the error %v", isRefused, err)
+		t.Errorf("got the error %v, want a refusal: %v", err, isRefused)
 	}
 }
 
@@ -143,16 +145,16 @@ func patcherWith(t *testing.T, hooks interceptor.Funcs) (*Patcher, client.Client
 	c := fakeServer(t, hooks, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "late", UID: types.UID("first")}})
 	kinds := meta.NewDefaultRESTMapper(nil)
 	kinds.Add(karpv1.GroupVersion.WithKind("NodeClaim"), meta.RESTScopeRoot)
-	return &Patcher{client: mapped{c, kinds}}, c
+	return &Patcher{client: mappedClient{c, kinds}}, c
 }
 
-// mapped is a client with a REST mapper that knows the kinds.
-type mapped struct {
+// mappedClient is a client with a REST mapper that knows the kinds.
+type mappedClient struct {
 	client.Client
 	kinds meta.RESTMapper
 }
 
-func (m mapped) RESTMapper() meta.RESTMapper { return m.kinds }
+func (m mappedClient) RESTMapper() meta.RESTMapper { return m.kinds }
 
 func claimOf(t *testing.T, c client.Client) *karpv1.NodeClaim {
 	t.Helper()

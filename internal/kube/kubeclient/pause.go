@@ -19,13 +19,13 @@ const (
 	pauseKey  = "paused"
 )
 
-// aboutPause is the value of annotationAbout.
-const aboutPause = "While paused is \"true\", or a time (RFC 3339) that has not passed, Joiner makes no voluntary disruption."
+// aboutPause is the value of annotationAbout on the ConfigMap PauseName.
+const aboutPause = "While the key \"paused\" is \"true\" or a future time (RFC 3339), Joiner does not disrupt nodes voluntarily."
 
 // PauseSwitch reads and writes the ConfigMap PauseName. Every error it returns can be passed to WhatNext.
 type PauseSwitch struct {
 	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
-	Writer    client.Writer // nil for a switch that is only read
+	Writer    client.Writer // writes to the API server; nil if Write is not used
 	Namespace string        // the controller's namespace
 }
 
@@ -79,17 +79,17 @@ func (s PauseSwitch) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return found, nil
 }
 
-// SetPoolPause writes the annotation that pauses one NodePool; an empty value removes it. It returns the previous
-// value, and whether it changed.
-func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (was string, changed bool, err error) {
+// SetPoolPause writes the annotation that pauses one NodePool; an empty value removes the annotation. It returns the
+// previous value, and whether the annotation has changed.
+func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (previous string, changed bool, err error) {
 	found := &karpv1.NodePool{}
 	if err := api.Get(ctx, client.ObjectKey{Name: pool}, found); err != nil {
 		return "", false, fmt.Errorf("read nodepool %s: %w", pool, err)
 	}
-	before := found.DeepCopy()
-	was, ok := found.Annotations[karpv1.AnnotationPaused]
-	if ok == (value != "") && was == value {
-		return was, false, nil
+	original := found.DeepCopy()
+	previous, ok := found.Annotations[karpv1.AnnotationPaused]
+	if ok == (value != "") && previous == value {
+		return previous, false, nil
 	}
 	if value == "" {
 		delete(found.Annotations, karpv1.AnnotationPaused)
@@ -99,8 +99,8 @@ func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (w
 		}
 		found.Annotations[karpv1.AnnotationPaused] = value
 	}
-	if err := api.Patch(ctx, found, client.MergeFrom(before)); err != nil {
-		return was, false, fmt.Errorf("write nodepool %s: %w", pool, err)
+	if err := api.Patch(ctx, found, client.MergeFrom(original)); err != nil {
+		return previous, false, fmt.Errorf("write nodepool %s: %w", pool, err)
 	}
-	return was, true, nil
+	return previous, true, nil
 }

@@ -15,23 +15,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TripsName is the name of the ConfigMap that records which workloads' pods were moved. tripsKey is its key: lines of
-// text, compressed. The record is not an annotation of nodes, claims or pods, because these are gone when the record is
-// read.
+// TripsName is the name of the ConfigMap that records the workloads whose pods were moved. tripsKey is the key of the
+// record: lines of text, compressed. The record is not an annotation of nodes, claims or pods, because these are gone
+// when the record is read.
 const (
 	TripsName = "joiner-moves"
 	tripsKey  = "moves.gz"
 )
 
-// aboutTrips is the value of annotationAbout.
+// aboutTrips is the value of annotationAbout on the ConfigMap TripsName.
 const aboutTrips = "Workloads whose pods Joiner has moved within the last day, so that no pod is moved too often, even after a restart." +
 	" To reset it, delete this ConfigMap and restart Joiner."
 
-// tripsLimit is the maximum size of the stored record, in bytes: half of what the API server accepts. tripsUnpack is
-// the maximum size of the text that is read from the record; the rest is ignored.
+// tripsLimit is the maximum size of the stored record, in bytes: half of what the API server accepts. tripsTextLimit is
+// the maximum number of bytes of text that Read returns; the rest is ignored.
 const (
-	tripsLimit  = 512 << 10
-	tripsUnpack = 16 << 20
+	tripsLimit     = 512 << 10
+	tripsTextLimit = 16 << 20
 )
 
 // TripStore stores lines of text in the ConfigMap TripsName. Every error it returns can be passed to WhatNext.
@@ -54,7 +54,7 @@ func (s TripStore) Read(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read configmap %s/%s: %w: %w", s.Namespace, TripsName, ErrTripsUnreadable, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(packed, tripsUnpack))
+	text, err := io.ReadAll(io.LimitReader(packed, tripsTextLimit))
 	if err != nil {
 		return "", fmt.Errorf("read configmap %s/%s: %w: %w", s.Namespace, TripsName, ErrTripsUnreadable, err)
 	}

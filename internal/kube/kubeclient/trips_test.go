@@ -17,7 +17,7 @@ func TestTripsAreKept(t *testing.T) {
 	api := fake.NewClientBuilder().Build()
 	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
 	if text, err := store.Read(t.Context()); text != "" || err != nil {
-		t.Fatalf("nothing is read as %q, %v", text, err)
+		t.Fatalf("without a ConfigMap, Read returns %q, %v", text, err)
 	}
 	for _, text := range []string{"one\ntwo\n", "two\nthree\n", ""} {
 		if err := store.Write(t.Context(), text); err != nil {
@@ -52,7 +52,7 @@ func TestTripsFit(t *testing.T) {
 	}
 	text, err := store.Read(t.Context())
 	if err != nil || !strings.HasPrefix(text, "line ") || !strings.HasSuffix(b.String(), text) {
-		t.Errorf("what is kept is not the end of it: %.80q, %v", text, err)
+		t.Errorf("the stored text is not the end of the written text: %.80q, %v", text, err)
 	}
 }
 
@@ -64,12 +64,12 @@ func TestTripsThatCannotBeRead(t *testing.T) {
 	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
 	if _, err := store.Read(t.Context()); !errors.Is(err, ErrTripsUnreadable) ||
 		!strings.Contains(err.Error(), "configmap kube-system/joiner-moves") {
-		t.Errorf("nonsense is read as %v", err)
+		t.Errorf("unreadable content gives the error %v", err)
 	}
 	if err := store.Write(t.Context(), "one\n"); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := store.Read(t.Context()); text != "one\n" || err != nil {
-		t.Errorf("it is not replaced: %q, %v", text, err)
+		t.Errorf("the unreadable content is not replaced: %q, %v", text, err)
 	}
 }

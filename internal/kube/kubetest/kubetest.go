@@ -55,7 +55,7 @@ func Container(cpu, memory string) corev1.Container {
 	}}}
 }
 
-// DaemonSet returns a DaemonSet with small requests that tolerates all taints.
+// DaemonSet returns a DaemonSet with small requests that tolerates all taints; i makes its name and UID.
 func DaemonSet(i int) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: fmt.Sprint("daemon-", i), UID: types.UID(fmt.Sprint("d", i))},
@@ -77,11 +77,11 @@ func Marshal(t *testing.T, v any) []byte {
 	return data
 }
 
-// HoldTime is the current time in tests about pods that block disruption of their node.
+// HoldTime is the current time in tests about pods that block the disruption of their node.
 var HoldTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// BoundPod returns a pod of the Deployment a/APP on the node n. It has the label app, is Ready, and started an hour
-// before HoldTime.
+// BoundPod returns a pod of the Deployment app in namespace a, on the node n. The pod has the label app, is Ready, and
+// started an hour before HoldTime.
 func BoundPod(name, app string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"app": app, "pod-template-hash": "5d4f"},
@@ -118,13 +118,13 @@ func Render(s cluster.Snapshot) string {
 	}
 	for _, d := range s.Daemons {
 		fmt.Fprintf(&b, "daemon %s/%s\n", d.Namespace, d.Name)
-		field(&b, "requests", d.Requests.String())
-		alternatives(&b, d.Required)
-		tolerated(&b, d.Tolerations)
-		ports(&b, d.HostPorts)
-		field(&b, "labels", labelText(d.Kind.Labels))
+		renderField(&b, "requests", d.Requests.String())
+		renderAlternatives(&b, d.Required)
+		renderTolerations(&b, d.Tolerations)
+		renderPorts(&b, d.HostPorts)
+		renderField(&b, "labels", labelText(d.Kind.Labels))
 		for _, t := range d.Kind.Avoids {
-			field(&b, "avoids", fmt.Sprintf("%s by %s", t.Selector.Labels, t.Key))
+			renderField(&b, "avoids", fmt.Sprintf("%s by %s", t.Selector.Labels, t.Key))
 		}
 	}
 	for _, p := range s.Pods {
@@ -133,7 +133,7 @@ func Render(s cluster.Snapshot) string {
 	return b.String()
 }
 
-// SpreadText writes a spread constraint as text.
+// SpreadText returns a spread constraint as text.
 func SpreadText(c cluster.Spread) string {
 	text := fmt.Sprintf("%s maxSkew=%d", c.Key, c.MaxSkew)
 	if c.MinDomains != 0 {
@@ -156,7 +156,7 @@ var Rewrite = flag.Bool("rewrite", false, "write what the tests find into testda
 // Noon is the time of all snapshots in tests.
 var Noon = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 
-// Golden compares got with the content of file, or writes it there with -rewrite.
+// Golden compares got with the content of file. With -rewrite it writes got into the file instead.
 func Golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *Rewrite {
@@ -174,8 +174,8 @@ func Golden(t *testing.T, file, got string) {
 	}
 }
 
-// OversizedPod returns a small pod. The caller makes it too large.
-func OversizedPod() *corev1.Pod {
+// SmallPod returns a pod of the ReplicaSet web with one container, which requests 250m of CPU.
+func SmallPod() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"app": "web"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "u", Controller: new(true)}}}}
 	pod.Spec.Containers = []corev1.Container{{
@@ -234,8 +234,8 @@ func GeneralPool() *karpv1.NodePool {
 	}
 }
 
-// PlannedMachine returns a planned NodeClaim of the NodePool general for these pods.
-func PlannedMachine(pods ...string) packing.PlannedNode {
+// PlannedNode returns a planned node of the NodePool general for these pods.
+func PlannedNode(pods ...string) packing.PlannedNode {
 	return packing.PlannedNode{
 		Name: "general-1", Pool: "general", NodeClass: "default",
 		Requirements: []requirements.Requirement{

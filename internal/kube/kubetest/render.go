@@ -9,20 +9,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// renderPool writes a pool: one line with its name, then one line per field that is not empty.
+// renderPool writes a pool: one line with its name, then one line for each field that is not empty.
 func renderPool(b *strings.Builder, p cluster.Pool) {
 	fmt.Fprintf(b, "pool %s class=%s weight=%d\n", p.Name, p.NodeClass, p.Weight)
-	field(b, "unusable", p.Unusable)
+	renderField(b, "unusable", p.Unusable)
 	for _, r := range p.Requirements {
 		text := fmt.Sprintf("%s %s %v", r.Key, r.Operator, r.Values)
 		if r.MinValues > 0 {
 			text += fmt.Sprintf(" minValues=%d", r.MinValues)
 		}
-		field(b, "require", text)
+		renderField(b, "require", text)
 	}
-	field(b, "labels", labelText(p.Labels))
-	field(b, "taints", join(p.Taints))
-	field(b, "startupTaints", join(p.StartupTaints))
+	renderField(b, "labels", labelText(p.Labels))
+	renderField(b, "taints", taintText(p.Taints))
+	renderField(b, "startupTaints", taintText(p.StartupTaints))
 	var limits []string
 	for name, v := range p.Limits.Ceiling {
 		limits = append(limits, fmt.Sprintf("%s=%d", name, v))
@@ -31,8 +31,8 @@ func renderPool(b *strings.Builder, p cluster.Pool) {
 		limits = append(limits, fmt.Sprintf("nodes=%d", *p.Limits.Nodes))
 	}
 	slices.Sort(limits)
-	field(b, "limits", strings.Join(limits, " "))
-	field(b, "usage", fmt.Sprintf("%v nodes=%d", p.Usage, p.Nodes))
+	renderField(b, "limits", strings.Join(limits, " "))
+	renderField(b, "usage", fmt.Sprintf("%v nodes=%d", p.Usage, p.Nodes))
 }
 
 // renderNode writes a node in the form of renderPool.
@@ -50,18 +50,18 @@ func renderNode(b *strings.Builder, n cluster.Node) {
 		}
 	}
 	b.WriteByte('\n')
-	field(b, "providerID", n.ProviderID)
+	renderField(b, "providerID", n.ProviderID)
 	if n.Pool != "" || n.NodeClass != "" {
-		field(b, "pool", n.Pool+" class="+n.NodeClass)
+		renderField(b, "pool", n.Pool+" class="+n.NodeClass)
 	}
-	field(b, "labels", labelText(n.Labels))
-	field(b, "taints", join(n.Taints))
-	field(b, "capacity", n.Capacity.String())
-	field(b, "allocatable", n.Allocatable.String())
-	field(b, "requested", n.Requested.String())
-	ports(b, n.HostPorts)
+	renderField(b, "labels", labelText(n.Labels))
+	renderField(b, "taints", taintText(n.Taints))
+	renderField(b, "capacity", n.Capacity.String())
+	renderField(b, "allocatable", n.Allocatable.String())
+	renderField(b, "requested", n.Requested.String())
+	renderPorts(b, n.HostPorts)
 	for _, p := range n.Pods {
-		field(b, "runs", p.ID())
+		renderField(b, "runs", p.ID())
 	}
 	for _, r := range n.Residents {
 		renderResident(b, r)
@@ -74,9 +74,9 @@ func renderResident(b *strings.Builder, r cluster.Resident) {
 	if r.Ending {
 		text += " ending"
 	}
-	field(b, "resident", text)
+	renderField(b, "resident", text)
 	for _, t := range r.Avoids {
-		field(b, "  avoids", termText(t))
+		renderField(b, "  avoids", termText(t))
 	}
 }
 
@@ -93,25 +93,25 @@ func renderPod(b *strings.Builder, p cluster.Pod) {
 		fmt.Fprintf(b, " priority=%d", p.Priority)
 	}
 	b.WriteByte('\n')
-	field(b, "unplannable", p.Unplannable)
-	field(b, "labels", labelText(p.Labels))
-	field(b, "requests", p.Requests.String())
-	alternatives(b, p.Required)
+	renderField(b, "unplannable", p.Unplannable)
+	renderField(b, "labels", labelText(p.Labels))
+	renderField(b, "requests", p.Requests.String())
+	renderAlternatives(b, p.Required)
 	for _, w := range p.Preferred {
-		field(b, "prefer", fmt.Sprintf("%d: %s", w.Weight, w.Requirements))
+		renderField(b, "prefer", fmt.Sprintf("%d: %s", w.Weight, w.Requirements))
 	}
-	tolerated(b, p.Tolerations)
-	ports(b, p.HostPorts)
+	renderTolerations(b, p.Tolerations)
+	renderPorts(b, p.HostPorts)
 	for _, c := range p.Spread {
-		field(b, "spread", SpreadText(c))
+		renderField(b, "spread", SpreadText(c))
 	}
 	for _, t := range p.Affinity {
-		field(b, "near", termText(t))
+		renderField(b, "near", termText(t))
 	}
 	for _, t := range p.AntiAffinity {
-		field(b, "apart", termText(t))
+		renderField(b, "apart", termText(t))
 	}
-	field(b, "volumes", strings.Join(p.Volumes, " "))
+	renderField(b, "volumes", strings.Join(p.Volumes, " "))
 }
 
 // termText returns a term of a pod affinity as text.
@@ -134,8 +134,8 @@ func selectorText(s cluster.Selector) string {
 	return "{" + s.Labels.String() + "}"
 }
 
-// field writes a line with a field, unless its value is empty.
-func field(b *strings.Builder, name, value string) {
+// renderField writes a line with a field, unless its value is empty.
+func renderField(b *strings.Builder, name, value string) {
 	if value != "" {
 		fmt.Fprintf(b, "  %s: %s\n", name, value)
 	}
@@ -151,33 +151,33 @@ func labelText(labels requirements.Labels) string {
 	return strings.Join(out, " ")
 }
 
-// alternatives writes a line for each alternative of the required node affinity.
-func alternatives(b *strings.Builder, list []requirements.Requirements) {
+// renderAlternatives writes a line for each alternative of the required node affinity.
+func renderAlternatives(b *strings.Builder, list []requirements.Requirements) {
 	for _, r := range list {
-		field(b, "require", r.String())
+		renderField(b, "require", r.String())
 	}
 }
 
-// tolerated writes the tolerations.
-func tolerated(b *strings.Builder, list []requirements.Toleration) {
+// renderTolerations writes the tolerations.
+func renderTolerations(b *strings.Builder, list []requirements.Toleration) {
 	var out []string
 	for _, t := range list {
 		out = append(out, fmt.Sprintf("%s %s %s:%s", t.Key, t.Operator, t.Value, t.Effect))
 	}
-	field(b, "tolerates", strings.Join(out, "; "))
+	renderField(b, "tolerates", strings.Join(out, "; "))
 }
 
-// ports writes the host ports.
-func ports(b *strings.Builder, list []cluster.HostPort) {
+// renderPorts writes the host ports.
+func renderPorts(b *strings.Builder, list []cluster.HostPort) {
 	var out []string
 	for _, p := range list {
 		out = append(out, fmt.Sprintf("%s:%d/%s", p.IP, p.Port, p.Protocol))
 	}
-	field(b, "ports", strings.Join(out, " "))
+	renderField(b, "ports", strings.Join(out, " "))
 }
 
-// join returns the taints as text.
-func join(taints []requirements.Taint) string {
+// taintText returns the taints as text.
+func taintText(taints []requirements.Taint) string {
 	var out []string
 	for _, t := range taints {
 		out = append(out, t.String())

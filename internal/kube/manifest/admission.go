@@ -14,22 +14,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// admission holds the objects with which the API server's admission completes pods: manifests usually contain
-// incomplete pods.
+// admission holds the objects with which the admission of an API server completes pods. Pods in manifests are usually
+// incomplete.
 type admission struct {
 	priorities map[string]*schedulingv1.PriorityClass // by name
 	runtimes   map[string]*nodev1.RuntimeClass        // by name
 	ranges     map[string][]*corev1.LimitRange        // by namespace
 
-	noRuntime map[string]bool // missing RuntimeClasses that pods name
-	missing   map[string]int  // missing PriorityClasses that pods name: the number of pods and templates for each
+	missingRuntimes   map[string]bool // missing RuntimeClasses that pods use, by name
+	missingPriorities map[string]int  // missing PriorityClasses, by name: the number of pods and templates that use each
 }
 
 // newAdmission returns an admission without objects.
 func newAdmission() admission {
 	return admission{
 		priorities: map[string]*schedulingv1.PriorityClass{}, runtimes: map[string]*nodev1.RuntimeClass{},
-		ranges: map[string][]*corev1.LimitRange{}, missing: map[string]int{}, noRuntime: map[string]bool{},
+		ranges: map[string][]*corev1.LimitRange{}, missingPriorities: map[string]int{}, missingRuntimes: map[string]bool{},
 	}
 }
 
@@ -50,30 +50,30 @@ func (d *Decoder) completeAll() {
 		conversion.DefaultRequests(&w.template.Spec)
 		a.complete(w.object.GetNamespace(), &w.template.Spec)
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.missing)) {
+	for _, name := range slices.Sorted(maps.Keys(a.missingPriorities)) {
 		d.notes = append(d.notes, fmt.Sprintf("PriorityClass %s is not among the manifests; its pods are planned with priority 0", name))
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.noRuntime)) {
+	for _, name := range slices.Sorted(maps.Keys(a.missingRuntimes)) {
 		d.notes = append(d.notes, fmt.Sprintf("RuntimeClass %s is not among the manifests; its pods are planned without its overhead, node selector and tolerations", name))
 	}
 }
 
-// complete sets the fields that the API server's admission sets for a pod of the namespace. The requests must have
-// their defaults.
+// complete sets the fields of the pod that an API server's admission sets. The missing requests must have been set to
+// the limits before (conversion.DefaultRequests).
 func (a *admission) complete(namespace string, spec *corev1.PodSpec) {
-	a.prioritize(spec)
-	a.runtime(spec)
+	a.setPriority(spec)
+	a.applyRuntimeClass(spec)
 	for _, r := range a.ranges[namespace] {
 		for i := range r.Spec.Limits {
 			if item := &r.Spec.Limits[i]; item.Type == corev1.LimitTypeContainer {
-				limit(spec, item)
+				applyLimitRange(spec, item)
 			}
 		}
 	}
 }
 
-// prioritize sets the priority to that of the pod's PriorityClass, or of the default class if the pod names none.
-func (a *admission) prioritize(spec *corev1.PodSpec) {
+// setPriority sets a missing priority to that of the pod's PriorityClass, or of the default class if the pod names none.
+func (a *admission) setPriority(spec *corev1.PodSpec) {
 	if spec.Priority != nil {
 		return
 	}
@@ -81,27 +81,27 @@ func (a *admission) prioritize(spec *corev1.PodSpec) {
 		switch class, ok := a.priorities[name]; {
 		case ok:
 			spec.Priority = ptr.To(class.Value)
-		case conversion.Priority(&corev1.Pod{Spec: *spec}) == 0: // not a class that every cluster has
-			a.missing[name]++
+		case conversion.Priority(&corev1.Pod{Spec: *spec}) == 0: // the class is not one that every cluster has
+			a.missingPriorities[name]++
 		}
 		return
 	}
 	for _, class := range a.priorities {
-		if class.GlobalDefault && (spec.Priority == nil || class.Value < *spec.Priority) { // the API server takes the lowest
+		if class.GlobalDefault && (spec.Priority == nil || class.Value < *spec.Priority) { // of several defaults the API server uses the lowest
 			spec.Priority = ptr.To(class.Value)
 		}
 	}
 }
 
-// runtime adds the overhead, node selector and tolerations of the pod's RuntimeClass.
-func (a *admission) runtime(spec *corev1.PodSpec) {
+// applyRuntimeClass adds the overhead, node selector and tolerations of the pod's RuntimeClass.
+func (a *admission) applyRuntimeClass(spec *corev1.PodSpec) {
 	if spec.RuntimeClassName == nil {
 		return
 	}
 	class, ok := a.runtimes[*spec.RuntimeClassName]
 	if !ok {
 		if *spec.RuntimeClassName != "" {
-			a.noRuntime[*spec.RuntimeClassName] = true
+			a.missingRuntimes[*spec.RuntimeClassName] = true
 		}
 		return
 	}
@@ -123,25 +123,25 @@ func (a *admission) runtime(spec *corev1.PodSpec) {
 	}
 }
 
-// limit sets the missing requests and limits of containers to those of a LimitRange.
-func limit(spec *corev1.PodSpec, item *corev1.LimitRangeItem) {
+// applyLimitRange sets the missing requests and limits of containers to those of a LimitRange.
+func applyLimitRange(spec *corev1.PodSpec, item *corev1.LimitRangeItem) {
 	limits := maps.Clone(item.Default)
-	merge(&limits, item.Max)
+	addMissing(&limits, item.Max)
 	requests := maps.Clone(item.DefaultRequest)
-	merge(&requests, limits)
-	merge(&requests, item.Min)
+	addMissing(&requests, limits)
+	addMissing(&requests, item.Min)
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			list[i].Resources.Requests = maps.Clone(list[i].Resources.Requests)
 			list[i].Resources.Limits = maps.Clone(list[i].Resources.Limits)
-			merge(&list[i].Resources.Requests, requests)
-			merge(&list[i].Resources.Limits, limits)
+			addMissing(&list[i].Resources.Requests, requests)
+			addMissing(&list[i].Resources.Limits, limits)
 		}
 	}
 }
 
-// merge adds the amounts of from for resources that are not in to.
-func merge(to *corev1.ResourceList, from corev1.ResourceList) {
+// addMissing adds to the list to the amounts of from for resources that are not in to.
+func addMissing(to *corev1.ResourceList, from corev1.ResourceList) {
 	for name, amount := range from {
 		if _, ok := (*to)[name]; ok {
 			continue

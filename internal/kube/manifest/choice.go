@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// choiceProblem returns a problem if the value is not one of the choices: any interpretation of it would give a wrong
-// plan.
+// choiceProblem returns a problem if the value is not one of the choices: a plan with any interpretation of the value
+// could be wrong.
 func choiceProblem[T ~string](path string, value T, choices ...T) []problem {
 	if slices.Contains(choices, value) {
 		return nil
@@ -23,11 +23,11 @@ func choiceProblem[T ~string](path string, value T, choices ...T) []problem {
 		}
 	}
 	last := len(names) - 1
-	use := strings.Join(names[:last], ", ") + " or " + names[last]
+	alternatives := strings.Join(names[:last], ", ") + " or " + names[last]
 	if value == "" {
-		return []problem{{fmt.Sprintf("%s is missing; use %s", path, use), lastKey(path), ""}}
+		return []problem{{fmt.Sprintf("%s is missing; use %s", path, alternatives), lastKey(path), ""}}
 	}
-	return []problem{{fmt.Sprintf("%s: %q is unknown; use %s", path, value, use), lastKey(path), string(value)}}
+	return []problem{{fmt.Sprintf("%s: %q is unknown; use %s", path, value, alternatives), lastKey(path), string(value)}}
 }
 
 // spreadProblems returns the problems of topology spread constraints.
@@ -70,7 +70,7 @@ func podAffinityProblems(path string, affinity *corev1.Affinity) []problem {
 		return nil
 	}
 	var out []problem
-	kind := func(name string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+	addTerms := func(name string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
 		for i := range required {
 			at := fmt.Sprintf("%s.affinity.%s.requiredDuringSchedulingIgnoredDuringExecution[%d]", path, name, i)
 			out = append(out, podTermProblems(at, &required[i])...)
@@ -82,10 +82,10 @@ func podAffinityProblems(path string, affinity *corev1.Affinity) []problem {
 		}
 	}
 	if a := affinity.PodAffinity; a != nil {
-		kind("podAffinity", a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+		addTerms("podAffinity", a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	if a := affinity.PodAntiAffinity; a != nil {
-		kind("podAntiAffinity", a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+		addTerms("podAntiAffinity", a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	return out
 }
@@ -105,15 +105,15 @@ func selectorProblems(path string, selector *metav1.LabelSelector) []problem {
 	var out []problem
 	for i, e := range selector.MatchExpressions {
 		at := fmt.Sprintf("%s.matchExpressions[%d] (%s)", path, i, e.Key)
-		wrong := choiceProblem(at+".operator", e.Operator, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn,
+		found := choiceProblem(at+".operator", e.Operator, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn,
 			metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)
-		one := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}
-		if _, err := metav1.LabelSelectorAsSelector(one); err != nil && wrong == nil {
+		single := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}
+		if _, err := metav1.LabelSelectorAsSelector(single); err != nil && found == nil {
 			text := fmt.Sprintf("%s: operator %q with values %q cannot be understood;"+
 				" use In or NotIn with values, Exists or DoesNotExist without", at, e.Operator, e.Values)
-			wrong = []problem{{text, e.Key, ""}}
+			found = []problem{{text, e.Key, ""}}
 		}
-		out = append(out, wrong...)
+		out = append(out, found...)
 	}
 	return out
 }

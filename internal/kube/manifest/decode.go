@@ -30,7 +30,7 @@ import (
 type Decoder struct {
 	objects snapshot.Objects
 	Skipped map[string]int // number of documents whose kind does not affect plans, by kind
-	Strange map[string]int // number of documents of unknown kinds, by kind
+	Unknown map[string]int // number of documents of unknown kinds, by kind
 	notes   []string       // sentences for the user about assumptions and ignored values
 	Errs    []error        // one for each problem found
 
@@ -40,7 +40,7 @@ type Decoder struct {
 	admission admission         // objects that complete pods
 	bytes     int64             // number of bytes read so far
 
-	// Take, if not nil, gets each document, of whatever kind; the documents are then not decoded.
+	// Take, if not nil, is called for each document of any kind. The documents are then not decoded.
 	Take func(Document)
 }
 
@@ -51,23 +51,23 @@ type head struct {
 	Items      []json.RawMessage `json:"items"`
 }
 
-// source decodes all documents of a file.
-func (d *Decoder) source(s source) {
+// readSource decodes all documents of a file.
+func (d *Decoder) readSource(s source) {
 	docs := d.documents(s)
 	for _, doc := range docs {
-		d.document(s, doc)
+		d.readDocument(s, doc)
 	}
 	if len(docs) == 0 && s.named && len(bytes.TrimSpace(s.data)) == 0 {
 		d.Fail(s.name, 0, "is empty; give a file with Kubernetes objects")
 	}
 }
 
-// document decodes one document of the file: an object, a List, or a JSON array of objects.
-func (d *Decoder) document(s source, doc Document) {
+// readDocument decodes one document of the file: an object, a List, or a JSON array of objects.
+func (d *Decoder) readDocument(s source, doc Document) {
 	if bytes.HasPrefix(bytes.TrimSpace(doc.JSON), []byte("[")) {
 		var items []json.RawMessage
 		if err := json.Unmarshal(doc.JSON, &items); err == nil {
-			d.items(s, doc, items)
+			d.readItems(s, doc, items)
 			return
 		}
 	}
@@ -87,21 +87,21 @@ func (d *Decoder) document(s source, doc Document) {
 		return
 	}
 	if h.Kind == "List" || strings.HasSuffix(h.Kind, "List") && h.Items != nil {
-		d.items(s, doc, h.Items)
+		d.readItems(s, doc, h.Items)
 		return
 	}
 	if d.Take != nil {
 		d.Take(doc)
 		return
 	}
-	d.object(doc, gv.WithKind(h.Kind))
+	d.readObject(doc, gv.WithKind(h.Kind))
 }
 
 // kinds has for each kind a function that returns an empty object.
 type kinds map[schema.GroupVersionKind]func() client.Object
 
-// known returns the kinds that affect plans.
-func known() kinds {
+// knownKinds returns the kinds that affect plans.
+func knownKinds() kinds {
 	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
 	storage, policy := storagev1.SchemeGroupVersion, policyv1.SchemeGroupVersion
 	return kinds{
@@ -128,12 +128,13 @@ func known() kinds {
 	}
 }
 
-// object decodes an object and adds it. If the object is invalid, object records the problems and does not add it.
-func (d *Decoder) object(doc Document, gvk schema.GroupVersionKind) {
-	all := known()
+// readObject decodes an object and adds it. If the object is invalid, it records the problems and does not add the
+// object.
+func (d *Decoder) readObject(doc Document, gvk schema.GroupVersionKind) {
+	all := knownKinds()
 	empty, ok := all[gvk]
 	if !ok {
-		d.unknown(doc, gvk, all)
+		d.handleUnknownKind(doc, gvk, all)
 		return
 	}
 	var tree map[string]any
@@ -142,32 +143,32 @@ func (d *Decoder) object(doc Document, gvk schema.GroupVersionKind) {
 		return
 	}
 	name := nameIn(tree)
-	if path, value := badQuantity(tree, "", false); path != "" {
+	if path, value := invalidQuantity(tree, "", false); path != "" {
 		d.Fail(doc.File, doc.lineOf(lastKey(path), value),
 			"%s %s: %s: %q is not an amount; write for instance 500m, 2 or 1Gi", gvk.Kind, name, path, value)
 		return
 	}
-	strict, err := k8sjson.UnmarshalStrict(doc.JSON, empty())
+	strictErrors, err := k8sjson.UnmarshalStrict(doc.JSON, empty())
 	var typos []typo
-	for _, problem := range strict {
-		if t, ok := typoOf(problem, empty()); ok {
+	for _, strictError := range strictErrors {
+		if t, ok := typoOf(strictError, empty()); ok {
 			typos = append(typos, t)
 		}
 	}
 	if !d.admit(doc, gvk, tree, typos) {
 		return
 	}
-	object, decodeErr := decoded(tree, empty())
+	object, decodeErr := decode(tree, empty())
 	if err := cmp.Or(err, decodeErr); err != nil {
 		d.Unreadable(doc, gvk.Kind+" "+name, err)
 		return
 	}
-	for _, problem := range strict {
+	for _, strictError := range strictErrors {
 		hint := ""
-		if t, ok := typoOf(problem, empty()); ok {
+		if t, ok := typoOf(strictError, empty()); ok {
 			hint = t.hint()
 		}
-		d.note(doc.File, doc.Line, "%s %s: %v, ignored%s", gvk.Kind, name, problem, hint)
+		d.note(doc.File, doc.Line, "%s %s: %v, ignored%s", gvk.Kind, name, strictError, hint)
 	}
 	d.add(doc, gvk.Kind, object)
 }
@@ -181,8 +182,8 @@ func (d *Decoder) Unreadable(doc Document, id string, err error) {
 	d.Fail(doc.File, doc.Line, "%s cannot be read: %v", id, err)
 }
 
-// decoded decodes tree, to which the defaults were added, into object.
-func decoded(tree map[string]any, object client.Object) (client.Object, error) {
+// decode decodes tree, to which the defaults were added, into object.
+func decode(tree map[string]any, object client.Object) (client.Object, error) {
 	data, err := json.Marshal(tree)
 	if err != nil {
 		return nil, err
@@ -200,8 +201,8 @@ func (d *Decoder) add(doc Document, kind string, object client.Object) {
 		return
 	}
 	id := identity(kind, object)
-	wrong := problems(object)
-	for _, p := range wrong {
+	found := problems(object)
+	for _, p := range found {
 		d.Fail(doc.File, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
 	}
 	for _, p := range doubts(object) {
@@ -212,15 +213,15 @@ func (d *Decoder) add(doc Document, kind string, object client.Object) {
 			d.Fail(doc.File, doc.Line, "%s is defined twice, first in %s; remove one", id, before)
 			return
 		}
-		d.Seen[id] = where(doc.File, doc.Line)
+		d.Seen[id] = position(doc.File, doc.Line)
 	}
-	if len(wrong) == 0 {
-		d.keep(object)
+	if len(found) == 0 {
+		d.store(object)
 	}
 }
 
-// keep stores a valid object with the other objects of its kind.
-func (d *Decoder) keep(object client.Object) {
+// store stores a valid object with the other objects of its kind.
+func (d *Decoder) store(object client.Object) {
 	o := &d.objects
 	switch v := object.(type) {
 	case *corev1.Pod:
@@ -267,7 +268,8 @@ func identity(kind string, object client.Object) string {
 	return fmt.Sprintf("%s %s/%s", kind, object.GetNamespace(), object.GetName())
 }
 
-// nameIn returns "namespace/name" of a decoded object, or "name" without a namespace, for messages.
+// nameIn returns "namespace/name" of a decoded object for messages; "name" if it has no namespace, "(no name)" without a
+// name.
 func nameIn(tree map[string]any) string {
 	meta, _ := tree["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)

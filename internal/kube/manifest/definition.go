@@ -31,8 +31,8 @@ type Definition struct {
 	rules      *cel.Validator               // checks the CEL rules
 }
 
-// Definitions returns the CustomResourceDefinitions of our API by group and kind. Compiling their rules takes a while,
-// so each is compiled when its first object is read.
+// Definitions returns, by group and kind, a function for each CustomResourceDefinition of our API. The function compiles
+// the definition in its first call only, because compiling the rules takes a while.
 var Definitions = sync.OnceValues(func() (map[schema.GroupKind]func() (*Definition, error), error) {
 	all, err := crds.Definitions()
 	if err != nil {
@@ -82,38 +82,38 @@ func (d *Definition) Admit(object map[string]any) apifield.ErrorList {
 	return errs
 }
 
-// admit adds the defaults of the kind's definition, in place, and records the errors that an API server would return.
-// It reports whether there are none. If there are some, unknown fields are reported first: a missing field may be one
-// that is misspelled. A kind without a definition is not changed.
+// admit adds the defaults of the kind's definition, in place, and records the errors that an API server would return. It
+// returns true if there are none. Before the errors it records the unknown fields, because a field that seems to be
+// missing may be misspelled. An object of a kind without a definition is not changed.
 func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[string]any, typos []typo) bool {
 	all, err := Definitions()
 	if err != nil {
 		d.Fail(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
 		return false
 	}
-	compiled, ok := all[gvk.GroupKind()]
+	compileKind, ok := all[gvk.GroupKind()]
 	if !ok {
 		return true
 	}
-	definition, err := compiled()
+	definition, err := compileKind()
 	if err != nil {
 		d.Fail(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
 		return false
 	}
-	var reported []string // an invalid amount is reported twice, as a number and as a text
+	var reported []string // paths: the API server reports an invalid amount twice, as a number and as a text
 	errs := definition.Admit(tree)
 	slices.SortStableFunc(errs, func(a, b *apifield.Error) int { // rules return errors in any order
-		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(isEmptyList(b), isEmptyList(a)), cmp.Compare(a.Detail, b.Detail))
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(emptyListRank(b), emptyListRank(a)), cmp.Compare(a.Detail, b.Detail))
 	})
-	var missing []string // paths that a misspelled field was probably meant for
+	var meant []string // paths of the fields that the misspelled fields probably mean
 	if len(errs) > 0 {
 		for _, t := range typos {
 			d.Fail(doc.File, doc.lineOf(lastKey(t.path)+":", ""), "%s %s: %s", gvk.Kind, nameIn(tree), t.sentence())
-			missing = append(missing, t.near)
+			meant = append(meant, t.near)
 		}
 	}
 	for _, e := range errs {
-		if slices.Contains(reported, e.Field) || e.Type == apifield.ErrorTypeRequired && slices.Contains(missing, e.Field) {
+		if slices.Contains(reported, e.Field) || e.Type == apifield.ErrorTypeRequired && slices.Contains(meant, e.Field) {
 			continue
 		}
 		reported = append(reported, e.Field)
@@ -127,8 +127,9 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 	return len(errs) == 0
 }
 
-// isEmptyList is 1 for the error that a list needs an element: it is more helpful than the errors that follow from it.
-func isEmptyList(e *apifield.Error) int {
+// emptyListRank returns 1 for the error that a list needs an element, and 0 for others. This error is more helpful than
+// the errors that follow from the empty list.
+func emptyListRank(e *apifield.Error) int {
 	if strings.HasPrefix(e.Detail, "give at least one") {
 		return 1
 	}
@@ -142,16 +143,16 @@ func Refusal(e *apifield.Error, value string) string {
 		parts = append(parts, e.Field)
 	}
 	const longest = 60
-	switch _, text := e.BadValue.(string); {
+	switch _, isText := e.BadValue.(string); {
 	case value == "" || len(value) > longest:
-	case text:
+	case isText:
 		parts = append(parts, strconv.Quote(value))
 	default:
 		parts = append(parts, value)
 	}
 	why := strings.TrimPrefix(e.Detail, e.Field+" in body ")
 	if _, rule, ok := strings.Cut(why, " evaluating rule: "); ok {
-		why = rule // the text before it says why the rule failed: a field that the rule needs is missing
+		why = rule // the text before the rule says why it failed: a field that the rule needs is missing
 	}
 	if _, pattern, ok := strings.Cut(why, "should match '"); ok {
 		why = patternText(e.Field, value, strings.TrimSuffix(pattern, "'"))

@@ -20,11 +20,11 @@ type Document struct {
 	JSON []byte // the document converted to JSON
 
 	isJSON bool // text is JSON, not YAML
-	lists  int  // number of lists that it is nested in
+	lists  int  // number of lists that the document is nested in
 }
 
-// documents splits a file into its documents. It records a problem for each that cannot be read, and returns the
-// others.
+// documents splits a file into its documents. It records a problem for each document that cannot be read, and returns
+// the other documents.
 func (d *Decoder) documents(s source) []Document {
 	if trimmed := bytes.TrimSpace(s.data); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
 		docs, err := jsonDocuments(s)
@@ -42,8 +42,8 @@ func (d *Decoder) documents(s source) []Document {
 		part.skipComments()
 		data, err := yaml.YAMLToJSONStrict(part.text)
 		if err != nil {
-			if twice, ok := yamlDuplicate(part.text, err); ok {
-				twice.fail(d, s.name, part.Line)
+			if found, ok := yamlDuplicate(part.text, err); ok {
+				found.fail(d, s.name, part.Line)
 				continue
 			}
 			data, err = yaml.YAMLToJSON(part.text)
@@ -54,7 +54,7 @@ func (d *Decoder) documents(s source) []Document {
 			d.Fail(s.name, line, "is not YAML: %s%s", text, yamlHint(part.text))
 			continue
 		case bytes.Equal(bytes.TrimSpace(data), []byte("null")):
-			continue // only comments
+			continue // the document has only comments
 		}
 		part.JSON = data
 		out = append(out, part)
@@ -64,9 +64,9 @@ func (d *Decoder) documents(s source) []Document {
 
 // refuseDuplicate records a problem if a mapping of the JSON document has a key twice, and reports whether it did.
 func (d *Decoder) refuseDuplicate(doc Document) bool {
-	twice, ok := jsonDuplicate(doc.text)
+	found, ok := jsonDuplicate(doc.text)
 	if ok {
-		twice.fail(d, doc.File, doc.Line)
+		found.fail(d, doc.File, doc.Line)
 	}
 	return ok
 }
@@ -101,8 +101,8 @@ func jsonDocuments(s source) ([]Document, error) {
 	}
 }
 
-// splitYAML splits at the lines that begin with "---". In YAML such a line ends a document everywhere, even inside a
-// text.
+// splitYAML splits a file at the lines that begin with "---". In YAML such a line ends a document everywhere, even
+// inside a text.
 func splitYAML(s source) []Document {
 	var out []Document
 	current := Document{File: s.name, Line: 1}
@@ -121,7 +121,7 @@ func splitYAML(s source) []Document {
 	return append(out, current)
 }
 
-// skipComments moves the start of the document to its first line that is not empty or a comment.
+// skipComments moves the start of the document to its first line that is neither empty nor a comment.
 func (doc *Document) skipComments() {
 	for len(doc.text) > 0 {
 		line, rest, _ := bytes.Cut(doc.text, []byte("\n"))
@@ -161,8 +161,8 @@ func yamlHint(text []byte) string {
 	return ""
 }
 
-// lineOf returns the first line of the file with key and value, else the first with key, else the start of the
-// document. It is a guess, for messages only.
+// lineOf returns the first line of the document with key and value. If there is none, it returns the first line with
+// key, or else the first line of the document. The result is a guess, for messages only.
 func (doc Document) lineOf(key, value string) int {
 	best := 0
 	for i, line := range strings.Split(string(doc.text), "\n") {

@@ -29,7 +29,7 @@ func doubts(object client.Object) []problem {
 			given := list[i].Resources
 			requests := byteDoubts(list[i].Name, "requests", given.Requests)
 			out = append(out, requests...)
-			if len(requests) == 0 { // otherwise the requests have the same problem
+			if len(requests) == 0 { // otherwise the limits probably have the same problem
 				out = append(out, byteDoubts(list[i].Name, "limits", given.Limits)...)
 			}
 			out = append(out, limitDoubts(list[i].Name, given)...)
@@ -38,11 +38,11 @@ func doubts(object client.Object) []problem {
 	return out
 }
 
-// leastBytes is less than any container needs: a smaller amount probably lacks a unit.
+// leastBytes is less than any container needs. An even smaller amount probably lacks a unit.
 const leastBytes = 1 << 20
 
-// byteDoubts returns notes about amounts of bytes that are too small: the suffix m means thousandths, and a number
-// without suffix means bytes.
+// byteDoubts returns notes about amounts of memory and disk that are too small. Probable causes: the suffix m means
+// thousandths, and a number without suffix means bytes.
 func byteDoubts(container, field string, list corev1.ResourceList) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(list)) {

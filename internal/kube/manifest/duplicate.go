@@ -13,19 +13,19 @@ type duplicate struct {
 	key   string
 	first int  // line of the first occurrence in the text, from 1; 0 if unknown
 	line  int  // line of the second occurrence
-	top   bool // the key is at the top level: a --- between two documents may be missing
+	isTop bool // the key is at the top level: a --- between two documents may be missing
 }
 
 // fail records the duplicate as a problem. The text begins at line start of the file.
 func (k duplicate) fail(d *Decoder, file string, start int) {
-	first, todo := "", "remove one"
+	first, fix := "", "remove one"
 	if k.first > 0 {
 		first = fmt.Sprintf(" (first in line %d)", start+k.first-1)
 	}
-	if k.top {
-		todo = "add a missing --- between two documents"
+	if k.isTop {
+		fix = "add a missing --- between two documents"
 	}
-	d.Fail(file, start+k.line-1, "key %s occurs twice%s; %s", k.key, first, todo)
+	d.Fail(file, start+k.line-1, "key %s occurs twice%s; %s", k.key, first, fix)
 }
 
 // yamlDuplicate returns the duplicate key from errors of a strict YAML parser like `line 7: key "cpu" already set in
@@ -33,16 +33,16 @@ func (k duplicate) fail(d *Decoder, file string, start int) {
 func yamlDuplicate(text []byte, strict error) (duplicate, bool) {
 	lines := bytes.Split(text, []byte("\n"))
 	merges := bytes.Contains(text, []byte("<<"))
-	for _, match := range alreadySet.FindAllStringSubmatch(strict.Error(), -1) {
-		at, err := strconv.Atoi(match[1])
-		if err != nil || at < 1 || at > len(lines) {
+	for _, match := range duplicateKeyError.FindAllStringSubmatch(strict.Error(), -1) {
+		line, err := strconv.Atoi(match[1])
+		if err != nil || line < 1 || line > len(lines) {
 			continue
 		}
 		key := match[2]
-		if plain, err := strconv.Unquote(key); err == nil {
-			key = plain
+		if unquoted, err := strconv.Unquote(key); err == nil {
+			key = unquoted
 		}
-		found := blockDuplicate(lines[:at], key)
+		found := blockDuplicate(lines[:line], key)
 		if found.first > 0 || !merges {
 			return found, true
 		}
@@ -50,28 +50,29 @@ func yamlDuplicate(text []byte, strict error) (duplicate, bool) {
 	return duplicate{}, false
 }
 
-// alreadySet matches the error of the strict YAML parser about a key that occurs twice.
-var alreadySet = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
+// duplicateKeyError matches the error of the strict YAML parser about a key that occurs twice.
+var duplicateKeyError = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
 
-// blockDuplicate searches upward from the last line for the key, and from there for the same key of the same mapping.
+// blockDuplicate searches upward from the last line for the key, and from that line upward for the same key of the same
+// mapping. If it finds no second key, first is 0.
 func blockDuplicate(lines [][]byte, key string) duplicate {
 	out := duplicate{key: key, line: len(lines)}
-	column := -1
+	column := -1 // of the key, once it is found
 	for i := len(lines) - 1; i >= 0; i-- {
-		at, name := yamlKeyOf(lines[i])
+		lineColumn, name := yamlKeyOf(lines[i])
 		switch {
-		case at < 0: // empty, or a comment
+		case lineColumn < 0: // empty, or a comment
 		case column < 0 && name == key:
-			column, out.line, out.top = at, i+1, at == 0
+			column, out.line, out.isTop = lineColumn, i+1, lineColumn == 0
 		case column < 0:
-		case at == column && name == key:
+		case lineColumn == column && name == key:
 			out.first = i + 1
 			return out
-		case at < column:
+		case lineColumn < column:
 			return out
 		}
-		if column > 0 && bytes.HasPrefix(bytes.TrimLeft(lines[i], " "), []byte("- ")) && at == column {
-			return out // the first line of its list item
+		if column > 0 && bytes.HasPrefix(bytes.TrimLeft(lines[i], " "), []byte("- ")) && lineColumn == column {
+			return out // the mapping begins in this line, as an item of a list
 		}
 	}
 	return out
@@ -132,39 +133,39 @@ func jsonDuplicate(text []byte) (duplicate, bool) {
 
 // frame is an object or a list that is being parsed.
 type frame struct {
-	isObject  bool           // it is an object
+	isObject  bool           // an object, not a list
 	awaitsKey bool           // the next string is a key
-	few       []placed       // the keys so far, while they are fewer than manyKeys
+	few       []keyOffset    // the keys so far, while they are fewer than manyKeys
 	many      map[string]int // offsets of the keys so far, by key; nil while few is used
 }
 
-// placed is a key with its offset in the text.
-type placed struct {
-	key string
-	at  int
+// keyOffset is a key with its offset in the text.
+type keyOffset struct {
+	key    string
+	offset int
 }
 
 // manyKeys is the number of keys from which a map is faster than a list.
 const manyKeys = 16
 
-// add records the offset of a key. It returns the offset of an earlier occurrence, if any.
-func (f *frame) add(key string, at int) (int, bool) {
+// add records the offset of a key. It returns the offset of an earlier occurrence; false if there is none.
+func (f *frame) add(key string, offset int) (int, bool) {
 	f.awaitsKey = false
 	if f.many != nil {
 		before, ok := f.many[key]
-		f.many[key] = at
+		f.many[key] = offset
 		return before, ok
 	}
 	for _, k := range f.few {
 		if k.key == key {
-			return k.at, true
+			return k.offset, true
 		}
 	}
-	f.few = append(f.few, placed{key, at})
+	f.few = append(f.few, keyOffset{key, offset})
 	if len(f.few) == manyKeys {
 		f.many = make(map[string]int, 2*manyKeys)
 		for _, k := range f.few {
-			f.many[k.key] = k.at
+			f.many[k.key] = k.offset
 		}
 	}
 	return 0, false

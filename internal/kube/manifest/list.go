@@ -5,24 +5,24 @@ import (
 	"encoding/json"
 )
 
-// items decodes each item of a List as a separate document.
-func (d *Decoder) items(s source, doc Document, items []json.RawMessage) {
-	inner := doc.jsonItems
+// readItems decodes each item of a List as a separate document.
+func (d *Decoder) readItems(s source, doc Document, items []json.RawMessage) {
+	documentsOf := doc.jsonItems
 	if !doc.isJSON {
-		inner = doc.yamlItems
+		documentsOf = doc.yamlItems
 	}
 	if doc.lists == listsMost {
 		d.Fail(doc.File, doc.Line, "lists are nested more than %d deep; give the objects themselves", listsMost)
 		return
 	}
-	for _, item := range inner(items) {
+	for _, item := range documentsOf(items) {
 		item.lists = doc.lists + 1
-		d.document(s, item)
+		d.readDocument(s, item)
 	}
 }
 
-// listsMost is the maximum nesting depth of lists. Each level is parsed again as a whole, so that a small file with
-// many levels would take minutes. kubectl writes one level.
+// listsMost is the maximum nesting depth of lists. The content of each level is parsed again, so a small file with many
+// levels would take minutes. kubectl writes one level.
 const listsMost = 10
 
 // jsonItems returns the items of a JSON document, each with its line and text.
@@ -31,10 +31,10 @@ func (doc Document) jsonItems(items []json.RawMessage) []Document {
 	rest, line := doc.text, doc.Line
 	for _, item := range items {
 		inner := Document{File: doc.File, Line: line, text: item, JSON: item, isJSON: true}
-		if at := bytes.Index(rest, item); at >= 0 {
-			inner.Line += bytes.Count(rest[:at], []byte("\n"))
+		if offset := bytes.Index(rest, item); offset >= 0 {
+			inner.Line += bytes.Count(rest[:offset], []byte("\n"))
 			line = inner.Line + bytes.Count(item, []byte("\n"))
-			rest = rest[at+len(item):]
+			rest = rest[offset+len(item):]
 		}
 		out = append(out, inner)
 	}
@@ -59,22 +59,22 @@ func (doc Document) yamlItems(items []json.RawMessage) []Document {
 	return out
 }
 
-// itemStarts returns the offsets at which the items of a List begin, and the offset at which the last one ends. whole
-// means that the text consists only of the list.
-func itemStarts(text []byte, whole bool) []int {
+// itemStarts returns the offsets at which the items of a List begin, and the offset at which the last item ends. isBare
+// means that the text is only the list, without the key items.
+func itemStarts(text []byte, isBare bool) []int {
 	var out []int
-	indent, in, at := -1, whole, 0
+	indent, inList, next := -1, isBare, 0
 	for line := range bytes.Lines(text) {
-		start := at
-		at += len(line)
+		start := next
+		next += len(line)
 		rest := bytes.TrimLeft(line, " ")
 		if content := bytes.TrimSpace(rest); len(content) == 0 || content[0] == '#' {
 			continue
 		}
 		column, isItem := len(line)-len(rest), rest[0] == '-' && (len(rest) == 1 || bytes.IndexByte([]byte(" \r\n"), rest[1]) >= 0)
 		switch {
-		case !in:
-			in = bytes.HasPrefix(line, []byte("items:"))
+		case !inList:
+			inList = bytes.HasPrefix(line, []byte("items:"))
 		case indent < 0 && isItem, isItem && column == indent:
 			indent = column
 			out = append(out, start)
@@ -82,5 +82,5 @@ func itemStarts(text []byte, whole bool) []int {
 			return append(out, start)
 		}
 	}
-	return append(out, at)
+	return append(out, next)
 }

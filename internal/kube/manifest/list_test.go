@@ -29,16 +29,16 @@ func TestLongLists(t *testing.T) {
 		m, err := read([]byte(c.text))
 		want := fmt.Sprintf("<stdin>:%d: Pod has no metadata.name", c.line)
 		if err == nil || err.Error() != want || m.Skipped["Event"] != count {
-			t.Errorf("%s: %v, %d left out, want %s and %d", name, err, m.Skipped["Event"], want, count)
+			t.Errorf("%s: %v, %d events skipped; want %s and %d", name, err, m.Skipped["Event"], want, count)
 		}
 		if took := time.Since(start); took > time.Minute {
-			t.Errorf("%s: %s for %d items", name, took, count)
+			t.Errorf("%s: reading %d items took %s", name, count, took)
 		}
 	}
 }
 
-// TestListsWithinLists: a few nested lists are read like one list. A small file with thousands of levels, which would
-// take minutes and gigabytes, is rejected.
+// TestListsWithinLists: lists that are nested up to ten deep are read like one list. A small file with thousands of
+// levels, which would take minutes and gigabytes, is rejected.
 func TestListsWithinLists(t *testing.T) {
 	t.Parallel()
 	nested := func(lists int) string {

@@ -24,15 +24,15 @@ type Manifests struct {
 	// Skipped counts the documents of kinds that do not affect a plan, by kind and group: "Service",
 	// "Ingress.networking.k8s.io".
 	Skipped map[string]int
-	// Strange counts the documents of unknown kinds, which may create pods, by kind and group: "Rollout.argoproj.io".
-	Strange map[string]int
+	// Unknown counts the documents of unknown kinds, which may create pods, by kind and group: "Rollout.argoproj.io".
+	Unknown map[string]int
 	// Notes are sentences for the user about assumptions and ignored values.
 	Notes []string
 }
 
 // ReadFiles reads Kubernetes manifests, as YAML or JSON with any number of documents and Lists: from files, from
-// folders and their subfolders (*.yaml, *.yml, *.json), and from stdin for "-". It adds the pods of each workload, as
-// many as the workload has replicas, unless the manifests contain its pods.
+// folders and their subfolders (*.yaml, *.yml, *.json), and from stdin for "-". For each workload it adds one pod per
+// replica, unless the manifests contain pods of the workload.
 //
 // The error joins one error per problem, one line each, with file, line and fix. The readable objects are returned with
 // the error.
@@ -40,7 +40,7 @@ type Manifests struct {
 // To plan with the result, call Snapshot(View{Now: now, Market: market}) with a market made from Settings.
 func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
 	d := Decoder{
-		Skipped: map[string]int{}, Strange: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}, admission: newAdmission(),
+		Skipped: map[string]int{}, Unknown: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}, admission: newAdmission(),
 	}
 	for _, path := range paths {
 		if path == "" {
@@ -48,49 +48,49 @@ func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
 			continue
 		}
 		if path == "-" {
-			d.Stream("<stdin>", stdin, true)
+			d.ReadStream("<stdin>", stdin, true)
 			continue
 		}
-		d.Path(path)
+		d.ReadPath(path)
 	}
 	d.completeAll()
-	d.expand()
-	return Manifests{Objects: d.objects, Skipped: d.Skipped, Strange: d.Strange, Notes: d.notes}, errors.Join(d.Errs...)
+	d.createPods()
+	return Manifests{Objects: d.objects, Skipped: d.Skipped, Unknown: d.Unknown, Notes: d.notes}, errors.Join(d.Errs...)
 }
 
-// Settings returns the settings of each node class that a NodePool names, by name. A class that is not among the
-// manifests has default settings.
+// Settings returns the settings of each node class that a NodePool names, by name of the class. A class that is not
+// among the manifests has default settings.
 func (m Manifests) Settings() (map[string]catalog.Settings, error) {
 	return m.Objects.Settings()
 }
 
 // source is one file.
 type source struct {
-	name  string // its path
-	data  []byte // its content
-	named bool   // the user has named it; false for a file found in a folder
+	name  string // path of the file
+	data  []byte // content of the file
+	named bool   // the user has named the file; false for a file found in a folder
 }
 
-// Path reads a file or a folder.
-func (d *Decoder) Path(path string) {
+// ReadPath reads a file or a folder.
+func (d *Decoder) ReadPath(path string) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.Fail(path, 0, "there is no such file or folder; check the path")
 		return
 	case err != nil:
-		d.Fail(path, 0, "cannot be read: %v", plain(err))
+		d.Fail(path, 0, "cannot be read: %v", withoutPath(err))
 		return
 	case !info.IsDir():
-		d.file(path, true)
+		d.readFile(path, true)
 		return
 	}
-	found, unread := 0, false
+	found, hasUnread := 0, false
 	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			unread = true
-			d.Fail(file, 0, "cannot be read: %v", plain(err))
+			hasUnread = true
+			d.Fail(file, 0, "cannot be read: %v", withoutPath(err))
 			if entry != nil && entry.IsDir() {
 				return fs.SkipDir
 			}
@@ -104,19 +104,19 @@ func (d *Decoder) Path(path string) {
 			return nil
 		}
 		found++
-		d.file(file, false)
+		d.readFile(file, false)
 		return nil
 	})
 	if err != nil {
-		d.Fail(path, 0, "cannot be read: %v", plain(err))
+		d.Fail(path, 0, "cannot be read: %v", withoutPath(err))
 	}
-	if found == 0 && err == nil && !unread {
+	if found == 0 && err == nil && !hasUnread {
 		d.Fail(path, 0, "contains no *.yaml, *.yml or *.json file; name the files, or another folder")
 	}
 }
 
-// file reads a file, unless it was read before.
-func (d *Decoder) file(path string, named bool) {
+// readFile reads a file, unless it was read before. named is that of source.
+func (d *Decoder) readFile(path string, named bool) {
 	id := filepath.Clean(path)
 	if absolute, err := filepath.Abs(path); err == nil {
 		id = absolute
@@ -127,7 +127,7 @@ func (d *Decoder) file(path string, named bool) {
 	d.Read[id] = true
 	info, err := os.Stat(path)
 	if err != nil {
-		d.Fail(path, 0, "cannot be read: %v", plain(err))
+		d.Fail(path, 0, "cannot be read: %v", withoutPath(err))
 		return
 	}
 	// A shell passes the output of a command as a pipe. A pipe in a folder may never end, so only a pipe named by the
@@ -138,23 +138,23 @@ func (d *Decoder) file(path string, named bool) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		d.Fail(path, 0, "cannot be read: %v", plain(err))
+		d.Fail(path, 0, "cannot be read: %v", withoutPath(err))
 		return
 	}
 	defer func() { _ = file.Close() }() // opened read-only
-	d.Stream(path, file, named)
+	d.ReadStream(path, file, named)
 }
 
-// maxBytes is the maximum size of all files together: a cluster of 10,000 pods has about 50 MB.
+// maxBytes is the maximum size of all files together. The objects of a cluster of 10,000 pods have about 50 MB.
 const maxBytes = 64 << 20
 
-// Stream reads r as one file.
-func (d *Decoder) Stream(name string, r io.Reader, named bool) {
+// ReadStream reads r as one file with the name. named means that the user has named it.
+func (d *Decoder) ReadStream(name string, r io.Reader, named bool) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes-d.bytes+1))
 	d.bytes += int64(len(data))
 	switch {
 	case err != nil:
-		d.Fail(name, 0, "cannot be read: %v", plain(err))
+		d.Fail(name, 0, "cannot be read: %v", withoutPath(err))
 		return
 	case d.bytes > maxBytes:
 		d.bytes = maxBytes
@@ -171,24 +171,24 @@ func (d *Decoder) Stream(name string, r io.Reader, named bool) {
 		d.Fail(name, 1+bytes.Count(data[:firstInvalid(data)], []byte("\n")), "is not written in UTF-8; save it as UTF-8")
 		return
 	}
-	d.source(source{name: name, data: data, named: named})
+	d.readSource(source{name: name, data: data, named: named})
 }
 
 // firstInvalid returns the offset of the first byte that is not UTF-8.
 func firstInvalid(data []byte) int {
-	at := 0
-	for at < len(data) {
-		r, size := utf8.DecodeRune(data[at:])
+	offset := 0
+	for offset < len(data) {
+		r, size := utf8.DecodeRune(data[offset:])
 		if r == utf8.RuneError && size == 1 {
 			break
 		}
-		at += size
+		offset += size
 	}
-	return at
+	return offset
 }
 
-// plain returns the cause of a file system error without the path, which the message already has.
-func plain(err error) error {
+// withoutPath returns the cause of a file system error without the path, which the message already has.
+func withoutPath(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -198,16 +198,16 @@ func plain(err error) error {
 
 // Fail records a problem at a line of a file; line 0 means the whole file.
 func (d *Decoder) Fail(file string, line int, format string, args ...any) {
-	d.Errs = append(d.Errs, errors.New(where(file, line)+": "+suggest.Short(conversion.OneLine(fmt.Sprintf(format, args...)))))
+	d.Errs = append(d.Errs, errors.New(position(file, line)+": "+suggest.Short(conversion.OneLine(fmt.Sprintf(format, args...)))))
 }
 
 // note records a note about a line of a file; line 0 means the whole file.
 func (d *Decoder) note(file string, line int, format string, args ...any) {
-	d.notes = append(d.notes, where(file, line)+": "+suggest.Short(conversion.OneLine(fmt.Sprintf(format, args...))))
+	d.notes = append(d.notes, position(file, line)+": "+suggest.Short(conversion.OneLine(fmt.Sprintf(format, args...))))
 }
 
-// where returns "file:line", or the file if line is 0.
-func where(file string, line int) string {
+// position returns "file:line", or the file if line is 0.
+func position(file string, line int) string {
 	if line == 0 {
 		return file
 	}

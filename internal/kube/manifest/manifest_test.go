@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
+// read reads the manifests from standard input.
 func read(data []byte) (Manifests, error) {
 	return ReadFiles([]string{"-"}, bytes.NewReader(data))
 }
@@ -40,8 +41,8 @@ func checkOneLine(t *testing.T, err error) {
 }
 
 // TestReadFiles reads the folder in each testdata/manifests/*.txtar and compares the result with its section "want".
-// The comment before the sections describes the case. A line "read: a b" in it names the files to read; the default is
-// the whole folder.
+// The comment before the sections describes the case. A line "read: a b" in the comment names the files to read; the
+// default is the whole folder.
 func TestReadFiles(t *testing.T) {
 	t.Parallel()
 	scenarios, err := filepath.Glob("testdata/manifests/*.txtar")
@@ -137,8 +138,8 @@ func summary(m Manifests, err error) string {
 	for _, kind := range slices.Sorted(maps.Keys(m.Skipped)) {
 		fmt.Fprintf(&b, "skipped %s: %d\n", kind, m.Skipped[kind])
 	}
-	for _, kind := range slices.Sorted(maps.Keys(m.Strange)) {
-		fmt.Fprintf(&b, "strange %s: %d\n", kind, m.Strange[kind])
+	for _, kind := range slices.Sorted(maps.Keys(m.Unknown)) {
+		fmt.Fprintf(&b, "strange %s: %d\n", kind, m.Unknown[kind])
 	}
 	for _, note := range m.Notes {
 		fmt.Fprintf(&b, "note %s\n", note)
@@ -151,6 +152,7 @@ func summary(m Manifests, err error) string {
 	return b.String()
 }
 
+// firstOf describes the first of the alternatives.
 func firstOf(list []requirements.Requirements) string {
 	if len(list) == 0 {
 		return ""
@@ -235,11 +237,11 @@ spec:
 	m.Classes[1].Spec.Kubelet.KubeReserved["cpu"] = "much"
 	_, err = m.Settings()
 	if err == nil || !strings.Contains(err.Error(), "ec2nodeclass full: spec.kubelet.kubeReserved") {
-		t.Errorf("an amount that is none: %v", err)
+		t.Errorf("an invalid amount in kubeReserved: the error is %v", err)
 	}
 }
 
-// FuzzManifest reads any text: every problem is one line, and there is no panic.
+// FuzzManifest reads any text. Every problem must be one line, and nothing may panic.
 func FuzzManifest(f *testing.F) {
 	for _, seed := range []string{
 		"kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec: {containers: [{name: a, resources: {requests: {cpu: x}}}]}\n",

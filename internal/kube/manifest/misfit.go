@@ -15,13 +15,13 @@ type misfit struct {
 // cannotUnmarshal matches the error of Go's JSON decoder about a value of the wrong type.
 var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field (\S+)|value) of type (\S+)`)
 
-// misfitOf returns the misfit that a decoding error is about; false if it is about something else.
+// misfitOf returns the misfit that a decoding error reports; false if the error reports something else.
 func misfitOf(err error) (misfit, bool) {
 	match := cannotUnmarshal.FindStringSubmatch(err.Error())
 	if match == nil {
 		return misfit{}, false
 	}
-	_, path, _ := strings.Cut(match[2], ".") // the part before is a Go type
+	_, path, _ := strings.Cut(match[2], ".") // the part before the first dot is a Go type
 	return misfit{path: path, given: givenType(match[1]), want: wantedType(match[3])}, true
 }
 
@@ -35,7 +35,7 @@ const (
 	typeFields = "a mapping"
 )
 
-// givenType returns the YAML name of a JSON type, as the decoder's error names it.
+// givenType returns the YAML name of a JSON type in an error of the decoder.
 func givenType(json string) string {
 	switch json {
 	case "string":
@@ -51,17 +51,17 @@ func givenType(json string) string {
 }
 
 // wantedType returns the YAML name of a Go type.
-func wantedType(ofGo string) string {
+func wantedType(goType string) string {
 	switch {
-	case ofGo == "string":
+	case goType == "string":
 		return typeText
-	case ofGo == "bool":
+	case goType == "bool":
 		return typeBool
-	case strings.HasPrefix(ofGo, "int"), strings.HasPrefix(ofGo, "uint"):
+	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "uint"):
 		return typeWhole
-	case strings.HasPrefix(ofGo, "float"):
+	case strings.HasPrefix(goType, "float"):
 		return typeNumber
-	case strings.HasPrefix(ofGo, "[]"):
+	case strings.HasPrefix(goType, "[]"):
 		return typeList
 	}
 	return typeFields

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// patternWords describe the valid values of fields with a pattern in their definition, by field name.
+// patternWords describes, by field name, the valid values of fields whose definition has a pattern.
 var patternWords = map[string]string{
 	"volumeSize":             "an amount in Gi, Ti, G or T, for instance 100Gi",
 	"consolidateAfter":       "a duration in h, m or s, for instance 1h30m, or Never",
@@ -34,7 +34,7 @@ var patternWords = map[string]string{
 // idPattern matches the beginning of the patterns for AWS resource IDs.
 var idPattern = regexp.MustCompile(`^\^?(ami|cr|pg|sg|subnet|snap)-`)
 
-// patternText says what a value must be that does not match the pattern of its field.
+// patternText describes what a value must be, for a value that does not match the pattern of its field.
 func patternText(path, value, pattern string) string {
 	if id := idPattern.FindStringSubmatch(pattern); id != nil {
 		return fmt.Sprintf("must be an ID such as %s-0123456789abcdef0", id[1])
@@ -57,9 +57,9 @@ func patternText(path, value, pattern string) string {
 
 // Amounts and durations in a syntax that Kubernetes does not accept: "3 days", "10 GB", "5min".
 var (
-	inDays  = regexp.MustCompile(`^([0-9]{1,4})(d|days?)$`)
-	inBytes = regexp.MustCompile(`^([0-9]+) ?([KMGT])i?[Bb]$`)
-	inOther = regexp.MustCompile(`^([0-9]+) ?(h|m|s)[a-z]+$`)
+	inDays      = regexp.MustCompile(`^([0-9]{1,4})(d|days?)$`)
+	inBytes     = regexp.MustCompile(`^([0-9]+) ?([KMGT])i?[Bb]$`)
+	inLongUnits = regexp.MustCompile(`^([0-9]+) ?(h|m|s)[a-z]+$`)
 )
 
 // meantAmount rewrites an amount or a duration in the syntax of Kubernetes; empty if the meaning is unclear.
@@ -71,11 +71,11 @@ func meantAmount(value string) string {
 	if bytes := inBytes.FindStringSubmatch(value); bytes != nil {
 		return bytes[1] + bytes[2] + "i"
 	}
-	if other := inOther.FindStringSubmatch(value); other != nil {
-		return other[1] + other[2]
+	if time := inLongUnits.FindStringSubmatch(value); time != nil {
+		return time[1] + time[2]
 	}
 	if value != "" && strings.Trim(value, "0123456789") == "" {
-		return value + "Gi" // the caller checks it against the pattern
+		return value + "Gi" // the caller checks whether this matches the pattern
 	}
 	return ""
 }
@@ -85,9 +85,9 @@ func meantAmount(value string) string {
 func meantLabel(key string) string {
 	domain, name, _ := strings.Cut(key, "/")
 	var names []string
-	for _, one := range awsv1.WellKnownLabels() {
-		if of, last, _ := strings.Cut(one, "/"); of == domain {
-			names = append(names, last)
+	for _, label := range awsv1.WellKnownLabels() {
+		if labelDomain, labelName, _ := strings.Cut(label, "/"); labelDomain == domain {
+			names = append(names, labelName)
 		}
 	}
 	if near := suggest.Nearest(name, names); near != "" && near != name {
@@ -96,8 +96,8 @@ func meantLabel(key string) string {
 	return ""
 }
 
-// movedFields are fields of older API versions, or at a wrong place, with their current place. Source: the guide to
-// Karpenter's v1 migration.
+// movedFields are hints by field: for fields of older API versions, and for fields that users write at a wrong place.
+// Source: the guide to Karpenter's v1 migration.
 var movedFields = map[string]string{
 	"spec.template.spec.kubelet":                 "it is spec.kubelet of the EC2NodeClass now",
 	"spec.template.spec.nodeClassRef.apiVersion": "write group: karpenter.k8s.aws",

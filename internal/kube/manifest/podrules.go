@@ -54,7 +54,7 @@ func resourceProblems(path string, given corev1.ResourceRequirements) []problem 
 			case q.Sign() < 0:
 				out = append(out, problem{fmt.Sprintf("%s: %s is negative", at, q.String()), string(name), q.String()})
 			case !isContainerResource(name):
-				out = append(out, problem{at + ": unknown resource" + meantResource(name), string(name), ""})
+				out = append(out, problem{at + ": unknown resource" + resourceHint(name), string(name), ""})
 			case isExtended(name) && q.MilliValue()%1000 != 0:
 				out = append(out, problem{fmt.Sprintf("%s: %s must be a whole number", at, q.String()), string(name), q.String()})
 			}
@@ -62,9 +62,9 @@ func resourceProblems(path string, given corev1.ResourceRequirements) []problem 
 	}
 	for _, name := range slices.Sorted(maps.Keys(given.Requests)) {
 		request, limit, at := given.Requests[name], given.Limits[name], fmt.Sprintf("%s.resources.requests.%s", path, name)
-		_, limited := given.Limits[name]
+		_, hasLimit := given.Limits[name]
 		switch {
-		case !limited:
+		case !hasLimit:
 		case request.Cmp(limit) > 0:
 			out = append(out, problem{fmt.Sprintf("%s: %s is more than its limit, %s", at, request.String(), limit.String()),
 				string(name), request.String()})
@@ -92,21 +92,21 @@ func podResourceProblems(path string, spec *corev1.PodSpec) []problem {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Resources.Requests)) {
-		whole, sum := spec.Resources.Requests[name], resource.Quantity{}
+		podLevel, sum := spec.Resources.Requests[name], resource.Quantity{}
 		for i := range spec.Containers {
 			sum.Add(spec.Containers[i].Resources.Requests[name])
 		}
-		if sum.Cmp(whole) > 0 {
+		if sum.Cmp(podLevel) > 0 {
 			text := fmt.Sprintf("%s.resources.requests.%s: %s is less than the sum of the containers' requests, %s", path, name,
-				whole.String(), sum.String())
-			out = append(out, problem{text, string(name), whole.String()})
+				podLevel.String(), sum.String())
+			out = append(out, problem{text, string(name), podLevel.String()})
 		}
 	}
 	return out
 }
 
-// isContainerResource reports whether containers may request the resource: a native one of Kubernetes, or any with a
-// domain.
+// isContainerResource reports whether containers may request the resource: a native resource of Kubernetes, or any
+// resource whose name has a domain.
 func isContainerResource(name corev1.ResourceName) bool {
 	return slices.Contains(containerResources, string(name)) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
 		strings.Contains(string(name), "/")
@@ -121,9 +121,9 @@ var resourceWords = map[string]string{
 	"storage": "ephemeral-storage", "neuron": "aws.amazon.com/neuron", "efa": "vpc.amazonaws.com/efa",
 }
 
-// meantResource returns a hint for an unknown resource: the most similar name, or that an extended resource needs a
-// domain.
-func meantResource(name corev1.ResourceName) string {
+// resourceHint returns a hint for an unknown resource: the name that was probably meant, or that an extended resource
+// needs a domain.
+func resourceHint(name corev1.ResourceName) string {
 	meant := resourceWords[strings.ToLower(string(name))]
 	if meant == "" {
 		meant = suggest.Nearest(string(name), containerResources)
@@ -140,7 +140,7 @@ func isExtended(name corev1.ResourceName) bool {
 	return ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
-// mustEqualLimit reports whether Kubernetes requires a limit that equals the request for the resource.
+// mustEqualLimit reports whether Kubernetes requires that the limit of the resource equals the request.
 func mustEqualLimit(name corev1.ResourceName) bool {
 	return isExtended(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
@@ -181,12 +181,12 @@ func weightProblem(path string, weight int32) []problem {
 	return []problem{{fmt.Sprintf("%s.weight: %d is not between 1 and 100", path, weight), "weight", fmt.Sprint(weight)}}
 }
 
-// limitDoubts returns a note for each request that the API server rejects without an equal limit.
+// limitDoubts returns a note for each request without a limit for which the API server requires an equal limit.
 func limitDoubts(container string, given corev1.ResourceRequirements) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(given.Requests)) {
 		q := given.Requests[name]
-		if _, limited := given.Limits[name]; limited || q.IsZero() || !mustEqualLimit(name) {
+		if _, hasLimit := given.Limits[name]; hasLimit || q.IsZero() || !mustEqualLimit(name) {
 			continue
 		}
 		text := fmt.Sprintf("container %s: the API server rejects resources.requests.%s without an equal limit; set resources.limits.%s: %s",

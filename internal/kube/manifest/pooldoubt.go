@@ -20,12 +20,12 @@ func poolDoubts(p *karpv1.NodePool) []problem {
 	var out []problem
 	for i, r := range p.Spec.Template.Spec.Requirements {
 		at := fmt.Sprintf("spec.template.spec.requirements[%d]", i)
-		if meant := chosenBy(r.Key, r.Values); meant != "" {
+		if meant := meantInstanceLabel(r.Key, r.Values); meant != "" {
 			text := fmt.Sprintf("%s: %s does not select instances; nodes get the label unchanged: did you mean %s?", at, r.Key, meant)
 			out = append(out, problem{text, "key", r.Key})
 		}
 		for _, value := range r.Values {
-			if meant := catalog.MeantValue(r.Key, value); meant != "" &&
+			if meant := catalog.SuggestedValue(r.Key, value); meant != "" &&
 				(r.Operator == corev1.NodeSelectorOpIn || r.Operator == corev1.NodeSelectorOpNotIn) {
 				text := fmt.Sprintf("%s (%s): no instance has the value %s: did you mean %s?", at, r.Key, value, meant)
 				out = append(out, problem{text, "values", value})
@@ -58,9 +58,9 @@ func poolDoubts(p *karpv1.NodePool) []problem {
 // limitResources are the resources without a domain that a NodePool may limit.
 var limitResources = []string{"cpu", "memory", "ephemeral-storage", "pods", "nodes"}
 
-// chosenBy returns the label that selects instances and that was probably meant by key; empty if key selects instances
-// itself or no such label is similar.
-func chosenBy(key string, values []string) string {
+// meantInstanceLabel returns the label that key probably means, of the labels that select instances. It returns an empty
+// text if key itself selects instances, or if no such label is similar.
+func meantInstanceLabel(key string, values []string) string {
 	known := awsv1.WellKnownLabels()
 	if slices.Contains(known, conversion.StableKey(key)) {
 		return ""

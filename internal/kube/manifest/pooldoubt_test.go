@@ -35,46 +35,45 @@ func classManifest(spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"general"},"spec":{%s}}`, strings.TrimPrefix(spec, ","))
 }
 
-// TestPoolWords: for a misspelled field or value of a NodePool or EC2NodeClass, the message names the likely meaning.
-// It contains no regular expression.
-func TestPoolWords(t *testing.T) {
+// TestLikelyMeaning: for a wrong field or value of a NodePool or EC2NodeClass, the message names the likely meaning, and
+// contains no regular expression.
+func TestLikelyMeaning(t *testing.T) {
 	t.Parallel()
-	asks := func(text string) string { return poolManifest("", "", text) }
-	wants := func(key, operator, values string) string {
-		return asks(fmt.Sprintf(`{"key":%q,"operator":%q,"values":[%s]}`, key, operator, values))
+	requirement := func(key, operator, values string) string {
+		return poolManifest("", "", fmt.Sprintf(`{"key":%q,"operator":%q,"values":[%s]}`, key, operator, values))
 	}
 	disk := func(ebs string) string {
 		return classManifest(`"blockDeviceMappings":[{"deviceName":"/dev/xvda","ebs":{` + ebs + `}}]`)
 	}
-	const meant = "does not select instances; nodes get the label unchanged: did you mean %s?"
+	const noEffect = "does not select instances; nodes get the label unchanged: did you mean %s?"
 	for manifest, want := range map[string]string{
-		wants("eks.amazonaws.com/instance-category", "In",
-			`"m"`): fmt.Sprintf(meant, "karpenter.k8s.aws/instance-category"),
-		wants("topology.kubernetes.io/zone-id", "In",
-			`"euw1-az1"`): fmt.Sprintf(meant, "topology.k8s.aws/zone-id"),
-		wants("topology.kubernetes.io/zones", "In",
-			`"eu-west-1a"`): fmt.Sprintf(meant, "topology.kubernetes.io/zone"),
-		wants("node.kubernetes.io/instance-types", "In",
-			`"m5.large"`): fmt.Sprintf(meant, "node.kubernetes.io/instance-type"),
-		wants("eks.amazonaws.com/capacityType", "In",
-			`"SPOT"`): fmt.Sprintf(meant, "karpenter.sh/capacity-type"),
-		wants("karpenter.k8s.aws/instance-famly", "In",
+		requirement("eks.amazonaws.com/instance-category", "In",
+			`"m"`): fmt.Sprintf(noEffect, "karpenter.k8s.aws/instance-category"),
+		requirement("topology.kubernetes.io/zone-id", "In",
+			`"euw1-az1"`): fmt.Sprintf(noEffect, "topology.k8s.aws/zone-id"),
+		requirement("topology.kubernetes.io/zones", "In",
+			`"eu-west-1a"`): fmt.Sprintf(noEffect, "topology.kubernetes.io/zone"),
+		requirement("node.kubernetes.io/instance-types", "In",
+			`"m5.large"`): fmt.Sprintf(noEffect, "node.kubernetes.io/instance-type"),
+		requirement("eks.amazonaws.com/capacityType", "In",
+			`"SPOT"`): fmt.Sprintf(noEffect, "karpenter.sh/capacity-type"),
+		requirement("karpenter.k8s.aws/instance-famly", "In",
 			`"m5"`): "there is no such label (did you mean karpenter.k8s.aws/instance-family?)",
-		wants("team", "In", `"a"`):                                    "",
-		wants("node.kubernetes.io/team", "In", `"a"`):                 "",
-		wants("beta.kubernetes.io/instance-type", "In", `"m5.large"`): "",
-		wants("karpenter.k8s.aws/instance-family", "Exists",
+		requirement("team", "In", `"a"`):                                    "",
+		requirement("node.kubernetes.io/team", "In", `"a"`):                 "",
+		requirement("beta.kubernetes.io/instance-type", "In", `"m5.large"`): "",
+		requirement("karpenter.k8s.aws/instance-family", "Exists",
 			`"m5"`): "operator Exists ignores values: did you mean operator In?",
-		wants("kubernetes.io/arch", "In",
+		requirement("kubernetes.io/arch", "In",
 			`"amd64","x86_64"`): "(kubernetes.io/arch): no instance has the value x86_64: did you mean amd64?",
-		wants("karpenter.k8s.aws/instance-memory", "In",
+		requirement("karpenter.k8s.aws/instance-memory", "In",
 			`"8"`): "no instance has the value 8: did you mean 8192?",
-		wants("karpenter.k8s.aws/instance-memory", "In",
+		requirement("karpenter.k8s.aws/instance-memory", "In",
 			`"16GiB"`): "no instance has the value 16GiB: did you mean 16384?",
-		wants("karpenter.k8s.aws/instance-memory", "In", `"8192","512"`): "",
-		wants("karpenter.k8s.aws/instance-gpu-name", "In",
+		requirement("karpenter.k8s.aws/instance-memory", "In", `"8192","512"`): "",
+		requirement("karpenter.k8s.aws/instance-gpu-name", "In",
 			`"A100"`): "no instance has the value A100: did you mean a100?",
-		wants("karpenter.k8s.aws/instance-gpu-name", "In", `"t4","a10g"`): "",
+		requirement("karpenter.k8s.aws/instance-gpu-name", "In", `"t4","a10g"`): "",
 		poolManifest(`"limits":{"cpus":"10"},`, "",
 			""): "spec.limits.cpus: no node has such a resource, so it limits nothing: did you mean cpu?",
 		poolManifest(`"limits":{"gpu":"10"},`, "",

@@ -47,10 +47,10 @@ func TestStreams(t *testing.T) {
 		"a device":           {[]string{"/dev/zero"}, "/dev/zero: is not a regular file; "},
 		"a pipe in a folder": {[]string{folder}, "pipe.yaml: is not a regular file; "},
 		"too large":          {[]string{big}, "big.yaml: is too large: all files together may have at most 64 MiB; "},
-		"too much together":  {[]string{half, other}, "other.yaml: is too large: "},
+		"too large together": {[]string{half, other}, "other.yaml: is too large: "},
 		"little-endian":      {[]string{write("le.yaml", "\xFF\xFEk\x00")}, "le.yaml: is written in UTF-16; save it as UTF-8"},
 		"big-endian":         {[]string{write("be.yaml", "\xFE\xFF\x00k")}, "be.yaml: is written in UTF-16; save it as UTF-8"},
-		"one half":           {[]string{half}, ""},
+		"half of the limit":  {[]string{half}, ""},
 	} {
 		_, err := ReadFiles(c.paths, bytes.NewReader(nil))
 		checkOneLine(t, err)
@@ -61,6 +61,6 @@ func TestStreams(t *testing.T) {
 	var stdin endless
 	_, err := ReadFiles([]string{"-"}, &stdin)
 	if err == nil || !strings.HasPrefix(err.Error(), "<stdin>: is too large: ") || stdin.read > 4*maxBytes {
-		t.Errorf("an endless standard input: %v after %d bytes", err, stdin.read)
+		t.Errorf("an endless standard input gives %v after %d bytes", err, stdin.read)
 	}
 }

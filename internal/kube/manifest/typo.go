@@ -16,13 +16,13 @@ var unknownField = regexp.MustCompile(`^unknown field "(.+)"$`)
 
 // typo is an unknown field.
 type typo struct {
-	path string // "spec.template.spec.requirments"
-	near string // path of the most similar known field beside it; empty if none is similar
+	path string // path of the field: "spec.template.spec.requirments"
+	near string // path of the most similar known field at the same place; empty if none is similar
 }
 
-// typoOf returns the unknown field that a problem of strict decoding is about; false if it is about something else.
-func typoOf(problem error, object client.Object) (typo, bool) {
-	match := unknownField.FindStringSubmatch(problem.Error())
+// typoOf returns the unknown field that an error of strict decoding reports; false if the error reports something else.
+func typoOf(strictError error, object client.Object) (typo, bool) {
+	match := unknownField.FindStringSubmatch(strictError.Error())
 	if match == nil {
 		return typo{}, false
 	}
@@ -48,7 +48,7 @@ func (t typo) sentence() string {
 	return text + t.hint()
 }
 
-// hint returns in brackets the field that was probably meant, or the current place of the field; empty if neither is
+// hint returns the field that was probably meant, or the current place of the field, in brackets; empty if neither is
 // known.
 func (t typo) hint() string {
 	switch moved := movedFields[t.path]; {
@@ -79,9 +79,9 @@ func fieldsAt(typ reflect.Type, path string) []string {
 // fieldType returns the type of the field with this JSON name; nil if there is none.
 func fieldType(typ reflect.Type, name string) reflect.Type {
 	var out reflect.Type
-	conversion.VisitFields(typ, func(field string, of reflect.Type) {
-		if field == name {
-			out = of
+	conversion.VisitFields(typ, func(fieldName string, field reflect.Type) {
+		if fieldName == name {
+			out = field
 		}
 	})
 	return out

@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// unknown handles a document of an unsupported kind. If the kind is similar to a supported one, it records a problem.
-// Otherwise it counts the document as one that does not affect plans (Skipped), or as one that might (Strange).
-func (d *Decoder) unknown(doc Document, gvk schema.GroupVersionKind, all kinds) {
+// handleUnknownKind handles a document of an unsupported kind. If the kind is similar to a supported one, it records a
+// problem. Otherwise it counts the document in Skipped if the kind cannot affect plans, and else in Unknown.
+func (d *Decoder) handleUnknownKind(doc Document, gvk schema.GroupVersionKind, all kinds) {
 	if meant, ok := nearest(gvk, all); ok {
 		if meant.GroupKind() == gvk.GroupKind() || meant.Kind == gvk.Kind && gvk.Group == oldGroup {
 			d.Fail(doc.File, doc.Line, "%s of %s cannot be read; convert it to %s", gvk.Kind, gvk.GroupVersion(), meant.GroupVersion())
@@ -31,29 +31,29 @@ func (d *Decoder) unknown(doc Document, gvk schema.GroupVersionKind, all kinds) 
 		d.Skipped[key]++
 		return
 	}
-	d.Strange[key]++
+	d.Unknown[key]++
 }
 
 // oldGroup is the API group of workloads before apps.
 const oldGroup = "extensions"
 
 // nearest returns the supported kind that was probably meant: the same kind with another version or spelling, or in a
-// misspelled group. Another group with a dot in its name may have a kind with the same name.
+// misspelled group. A kind with the same name in another group with a dot is not meant, because groups are independent.
 func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, bool) {
-	var same []string
+	var kindsOfGroup []string
 	for supported := range all {
 		if strings.EqualFold(supported.Kind, gvk.Kind) {
-			near := !strings.Contains(gvk.Group, ".") || suggest.Nearest(gvk.Group, []string{supported.Group}) != ""
-			return supported, near
+			isMeant := !strings.Contains(gvk.Group, ".") || suggest.Nearest(gvk.Group, []string{supported.Group}) != ""
+			return supported, isMeant
 		}
 		if supported.Group == gvk.Group {
-			same = append(same, supported.Kind)
+			kindsOfGroup = append(kindsOfGroup, supported.Kind)
 		}
 	}
 	if isBuiltIn(gvk.GroupKind()) {
 		return schema.GroupVersionKind{}, false
 	}
-	kind := suggest.Nearest(gvk.Kind, same)
+	kind := suggest.Nearest(gvk.Kind, kindsOfGroup)
 	for supported := range all {
 		if supported.Group == gvk.Group && supported.Kind == kind {
 			return supported, true

@@ -66,7 +66,7 @@ func problems(object client.Object) []problem {
 	return nil
 }
 
-// classProblems returns the problems of an EC2NodeClass that its CRD accepts.
+// classProblems returns the first problem of an EC2NodeClass that its CRD accepts.
 func classProblems(c *awsv1.EC2NodeClass) []problem {
 	if reason, message := conversion.KubeletProblem(c); reason == awsv1.ReasonInvalidKubeletConfiguration {
 		return []problem{{text: message, key: "kubelet"}}
@@ -90,7 +90,7 @@ func priorityProblems(c *schedulingv1.PriorityClass) []problem {
 	return []problem{{text, "value", fmt.Sprint(c.Value)}}
 }
 
-// templateProblems returns the problems of a pod template and of the field with the number of its pods.
+// templateProblems returns the problems of a pod template, and of the field that sets the number of pods (count).
 func templateProblems(template *corev1.PodTemplateSpec, field string, count *int32) []problem {
 	return append(countProblems(field, count), podProblems("spec.template.spec", &template.Spec)...)
 }
@@ -107,7 +107,8 @@ func countProblems(path string, n *int32) []problem {
 	return []problem{{text, lastKey(path), fmt.Sprint(*n)}}
 }
 
-// poolProblems returns the problems of a NodePool that its CRD accepts, and that make a created NodePool not ready.
+// poolProblems returns the problems of a NodePool that its CRD accepts. A created NodePool with such a problem would not
+// be ready.
 func poolProblems(p *karpv1.NodePool) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
@@ -117,8 +118,8 @@ func poolProblems(p *karpv1.NodePool) []problem {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.Spec.Template.Labels)) {
-		if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
-			text := fmt.Sprintf("spec.template.metadata.labels: the key %q: %s; correct it", key, wrong[0])
+		if errs := validation.IsQualifiedName(key); len(errs) > 0 {
+			text := fmt.Sprintf("spec.template.metadata.labels: the key %q: %s; correct it", key, errs[0])
 			out = append(out, problem{text, key, ""})
 		}
 	}
@@ -141,7 +142,7 @@ func taintProblems(path string, taints []corev1.Taint) []problem {
 	return out
 }
 
-// isEffect reports whether the text is the effect of a taint.
+// isEffect reports whether e is a valid effect of a taint.
 func isEffect(e corev1.TaintEffect) bool {
 	return e == corev1.TaintEffectNoSchedule || e == corev1.TaintEffectPreferNoSchedule || e == corev1.TaintEffectNoExecute
 }
@@ -175,15 +176,15 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 	return out
 }
 
-// nodeSelectorProblems returns keys and values that no node label can have.
+// nodeSelectorProblems returns the problems of a node selector: keys and values that no label can have.
 func nodeSelectorProblems(path string, selector map[string]string) []problem {
 	var out []problem
 	for _, key := range slices.Sorted(maps.Keys(selector)) {
-		if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
-			out = append(out, problem{fmt.Sprintf("%s: %q is not a label key: %s", path, key, wrong[0]), key, ""})
+		if errs := validation.IsQualifiedName(key); len(errs) > 0 {
+			out = append(out, problem{fmt.Sprintf("%s: %q is not a label key: %s", path, key, errs[0]), key, ""})
 		}
-		if wrong := validation.IsValidLabelValue(selector[key]); len(wrong) > 0 {
-			out = append(out, problem{fmt.Sprintf("%s[%s]: %q is not a label value: %s", path, key, selector[key], wrong[0]), key, selector[key]})
+		if errs := validation.IsValidLabelValue(selector[key]); len(errs) > 0 {
+			out = append(out, problem{fmt.Sprintf("%s[%s]: %q is not a label value: %s", path, key, selector[key], errs[0]), key, selector[key]})
 		}
 	}
 	return out
@@ -194,8 +195,8 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	var out []problem
 	for i := range term.MatchExpressions {
 		e := &term.MatchExpressions[i]
-		if wrong := validation.IsQualifiedName(e.Key); len(wrong) > 0 {
-			out = append(out, problem{fmt.Sprintf("%s.matchExpressions[%d]: %q is not a label key: %s", path, i, e.Key, wrong[0]), "key", e.Key})
+		if errs := validation.IsQualifiedName(e.Key); len(errs) > 0 {
+			out = append(out, problem{fmt.Sprintf("%s.matchExpressions[%d]: %q is not a label key: %s", path, i, e.Key, errs[0]), "key", e.Key})
 		}
 		if _, ok := conversion.NodeValues(e); !ok {
 			text := fmt.Sprintf("%s.matchExpressions[%d] (%s): operator %q with values %q cannot be understood;"+
@@ -207,38 +208,38 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	return out
 }
 
-// badQuantity returns path and text of the first value, by path, that should be an amount and is not. amounts means
-// that the value is, or contains, an amount. Decoding would also fail, but without the path.
-func badQuantity(value any, path string, amounts bool) (string, string) {
+// invalidQuantity returns path and text of the first value, by path, that should be an amount and is not. isAmount means
+// that the value should be an amount or a map of amounts. Decoding would also fail, but without the path.
+func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			below := key
+			valuePath := key
 			if path != "" {
-				below = path + "." + key
+				valuePath = path + "." + key
 			}
 			_, isMap := v[key].(map[string]any)
-			if bad, text := badQuantity(v[key], below, amounts || isMap && isAmounts(key, path)); bad != "" {
-				return bad, text
+			if invalid, text := invalidQuantity(v[key], valuePath, isAmount || isMap && holdsAmounts(key, path)); invalid != "" {
+				return invalid, text
 			}
 		}
 	case []any:
 		for i, item := range v {
-			if bad, text := badQuantity(item, fmt.Sprintf("%s[%d]", path, i), false); bad != "" {
-				return bad, text
+			if invalid, text := invalidQuantity(item, fmt.Sprintf("%s[%d]", path, i), false); invalid != "" {
+				return invalid, text
 			}
 		}
 	case string:
-		if _, err := resource.ParseQuantity(v); amounts && err != nil {
+		if _, err := resource.ParseQuantity(v); isAmount && err != nil {
 			return path, v
 		}
 	}
 	return "", ""
 }
 
-// isAmounts reports whether the map under key holds amounts by resource. In metadata and in other objects the same keys
-// have other meanings.
-func isAmounts(key, path string) bool {
+// holdsAmounts reports whether the map under key, in the object at path, has amounts by resource. In metadata and in
+// other objects the same keys have other meanings.
+func holdsAmounts(key, path string) bool {
 	if strings.HasPrefix(path, "metadata") {
 		return false
 	}

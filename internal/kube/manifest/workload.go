@@ -21,14 +21,14 @@ import (
 // workload is an object that creates pods from a template.
 type workload struct {
 	object   client.Object                  // the object itself
-	kind     string                         // its kind, such as "Deployment"; empty for an object that creates no pods
-	replicas int                            // number of pods that it runs now
-	first    int                            // number of the first pod
-	template *corev1.PodTemplateSpec        // template of its pods
+	kind     string                         // kind of the object, such as "Deployment"; empty for an object that creates no pods
+	replicas int                            // number of pods that the object runs now
+	first    int                            // number in the name of the first pod
+	template *corev1.PodTemplateSpec        // template of the pods
 	volumes  []corev1.PersistentVolumeClaim // volume claim templates of a StatefulSet
 }
 
-// workloadOf returns the object as a workload; an object of another kind has no pods.
+// workloadOf returns the object as a workload; for an object of a kind that creates no pods, kind is empty.
 func workloadOf(object client.Object) workload {
 	w := workload{object: object, first: 1}
 	switch v := object.(type) {
@@ -43,12 +43,12 @@ func workloadOf(object client.Object) workload {
 			w.first = int(v.Spec.Ordinals.Start)
 		}
 	case *batchv1.Job:
-		w.kind, w.template, w.replicas = "Job", &v.Spec.Template, atOnce(&v.Spec)
+		w.kind, w.template, w.replicas = "Job", &v.Spec.Template, parallelPods(&v.Spec)
 		if isJobDone(v) {
 			w.replicas = 0
 		}
 	case *batchv1.CronJob:
-		w.kind, w.template, w.replicas = "CronJob", &v.Spec.JobTemplate.Spec.Template, atOnce(&v.Spec.JobTemplate.Spec)
+		w.kind, w.template, w.replicas = "CronJob", &v.Spec.JobTemplate.Spec.Template, parallelPods(&v.Spec.JobTemplate.Spec)
 		if ptr.Deref(v.Spec.Suspend, false) {
 			w.replicas = 0
 		}
@@ -57,8 +57,8 @@ func workloadOf(object client.Object) workload {
 	return w
 }
 
-// atOnce returns how many pods of a job run in parallel.
-func atOnce(spec *batchv1.JobSpec) int {
+// parallelPods returns the number of pods of a Job that run in parallel.
+func parallelPods(spec *batchv1.JobSpec) int {
 	if ptr.Deref(spec.Suspend, false) {
 		return 0
 	}
@@ -69,7 +69,7 @@ func atOnce(spec *batchv1.JobSpec) int {
 	return n
 }
 
-// isJobDone reports whether the job has completed or failed.
+// isJobDone reports whether the Job has completed or failed.
 func isJobDone(job *batchv1.Job) bool {
 	for _, c := range job.Status.Conditions {
 		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
@@ -79,26 +79,26 @@ func isJobDone(job *batchv1.Job) bool {
 	return false
 }
 
-// expand creates the pods of workloads, unless the manifests contain pods of the workload, directly or through its
-// ReplicaSets or Jobs.
-func (d *Decoder) expand() {
-	owned := d.owned()
+// createPods creates the pods of each workload, unless the manifests contain pods of the workload, directly or through
+// its ReplicaSets or Jobs.
+func (d *Decoder) createPods() {
+	withPods := d.ownersWithPods()
 	usedNames := map[string]bool{}
 	for _, p := range d.objects.Pods {
 		usedNames[p.Namespace+"/"+p.Name] = true
 	}
-	sameName := map[string]int{} // number of workloads with the same namespace and name; their pods must get different names
+	sameName := map[string]int{} // by namespace/name: number of workloads, whose pods must get different names
 	for _, w := range d.workloads {
 		sameName[w.object.GetNamespace()+"/"+w.object.GetName()]++
 	}
-	// Pods of the manifests come first, so that they keep their names.
+	// Pods of the manifests get their names first, so that generated pods do not take these names.
 	for _, p := range d.objects.Pods {
 		if p.Name == "" {
-			p.Name = unused(usedNames, p.Namespace, strings.TrimSuffix(p.GenerateName, "-")+"-1")
+			p.Name = uniqueName(usedNames, p.Namespace, strings.TrimSuffix(p.GenerateName, "-")+"-1")
 		}
 	}
 	for _, w := range d.workloads {
-		if owned[conversion.OwnerKey(w.object.GetNamespace(), w.kind, w.object.GetName())] || d.isOwnedByGiven(w) {
+		if withPods[conversion.OwnerKey(w.object.GetNamespace(), w.kind, w.object.GetName())] || d.createdByDeployment(w) {
 			continue
 		}
 		base := w.object.GetName()
@@ -137,17 +137,17 @@ func (d *Decoder) noteMissing() {
 	for _, c := range d.objects.Classes {
 		classes[c.Name] = true
 	}
-	away := 0
+	elsewhere := 0
 	for _, p := range d.objects.Pods {
 		if p.Spec.NodeName != "" && !nodes[p.Spec.NodeName] && !conversion.IsFinished(p) {
-			away++
+			elsewhere++
 		}
 	}
 	switch {
-	case away == 1:
+	case elsewhere == 1:
 		d.notes = append(d.notes, "1 pod runs on a node that is not among the manifests; it is left out")
-	case away > 1:
-		d.notes = append(d.notes, fmt.Sprintf("%d pods run on nodes that are not among the manifests; they are left out", away))
+	case elsewhere > 1:
+		d.notes = append(d.notes, fmt.Sprintf("%d pods run on nodes that are not among the manifests; they are left out", elsewhere))
 	}
 	for _, p := range d.objects.Pools {
 		if conversion.ClosedReason(p) != "" {
@@ -155,21 +155,21 @@ func (d *Decoder) noteMissing() {
 		}
 		if name := kubeclient.ClassName(p.Spec.Template.Spec.NodeClassRef); !classes[name] {
 			d.notes = append(d.notes, fmt.Sprintf(
-				"NodePool %s: EC2NodeClass %s is not among the manifests%s; default settings are assumed", p.Name, name, meantOf(name, classes)))
+				"NodePool %s: EC2NodeClass %s is not among the manifests%s; default settings are assumed", p.Name, name, didYouMean(name, classes)))
 		}
 	}
 }
 
-// meantOf returns in brackets the most similar of the names; empty if none is similar.
-func meantOf(name string, names map[string]bool) string {
+// didYouMean returns a hint with the most similar of the names; empty if none is similar.
+func didYouMean(name string, names map[string]bool) string {
 	if near := suggest.Nearest(name, slices.Collect(maps.Keys(names))); near != "" {
 		return " (did you mean " + near + "?)"
 	}
 	return ""
 }
 
-// owned returns the workloads that have pods, or a Job, among the manifests, by conversion.OwnerKey.
-func (d *Decoder) owned() map[string]bool {
+// ownersWithPods returns the owners that have pods, or a Job, among the manifests, by conversion.OwnerKey.
+func (d *Decoder) ownersWithPods() map[string]bool {
 	out := map[string]bool{}
 	for _, p := range d.objects.Pods {
 		ref := metav1.GetControllerOfNoCopy(p)
@@ -177,7 +177,7 @@ func (d *Decoder) owned() map[string]bool {
 			continue
 		}
 		out[conversion.OwnerKey(p.Namespace, ref.Kind, ref.Name)] = true
-		// The ReplicaSet may not be among the manifests; its name contains that of the Deployment.
+		// The ReplicaSet may not be among the manifests, but its name contains the name of the Deployment.
 		if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; ref.Kind == "ReplicaSet" && hash != "" {
 			if name, ok := strings.CutSuffix(ref.Name, "-"+hash); ok {
 				out[conversion.OwnerKey(p.Namespace, "Deployment", name)] = true
@@ -190,17 +190,16 @@ func (d *Decoder) owned() map[string]bool {
 		switch {
 		case ref == nil:
 		case out[conversion.OwnerKey(namespace, w.kind, w.object.GetName())], w.kind == "Job":
-			// A CronJob needs no pods of its own if one of its Jobs is among the manifests: the pods of the Job are
-			// created.
+			// If a Job of a CronJob is among the manifests, only the pods of the Job are created.
 			out[conversion.OwnerKey(namespace, ref.Kind, ref.Name)] = true
 		}
 	}
 	return out
 }
 
-// isOwnedByGiven reports whether w is a ReplicaSet whose Deployment is among the manifests: the Deployment then creates
-// the pods.
-func (d *Decoder) isOwnedByGiven(w workload) bool {
+// createdByDeployment reports whether w is a ReplicaSet whose Deployment is among the manifests. The pods are then
+// created for the Deployment.
+func (d *Decoder) createdByDeployment(w workload) bool {
 	ref := metav1.GetControllerOfNoCopy(w.object)
 	if ref == nil || w.kind != "ReplicaSet" {
 		return false
@@ -215,7 +214,7 @@ func (d *Decoder) makePods(w workload, base string, usedNames map[string]bool) {
 		return
 	}
 	namespace := w.object.GetNamespace()
-	pattern := conversion.PodFromTemplate(w.template, metav1.ObjectMeta{
+	template := conversion.PodFromTemplate(w.template, metav1.ObjectMeta{
 		Namespace:         namespace,
 		CreationTimestamp: w.object.GetCreationTimestamp(),
 		OwnerReferences: []metav1.OwnerReference{{
@@ -224,8 +223,8 @@ func (d *Decoder) makePods(w workload, base string, usedNames map[string]bool) {
 		}},
 	})
 	for i := range w.replicas {
-		pod := *pattern // the copies share their pointers; the shared values are never changed
-		pod.Name = unused(usedNames, namespace, fmt.Sprintf("%s-%d", base, w.first+i))
+		pod := *template // the copies share their pointers; the shared values are never changed
+		pod.Name = uniqueName(usedNames, namespace, fmt.Sprintf("%s-%d", base, w.first+i))
 		if len(w.volumes) > 0 {
 			d.makeVolumes(w, &pod)
 		}
@@ -244,7 +243,7 @@ func (d *Decoder) makeVolumes(w workload, pod *corev1.Pod) {
 		}})
 		id := fmt.Sprintf("PersistentVolumeClaim %s/%s", pod.Namespace, name)
 		if _, ok := d.Seen[id]; ok {
-			continue // the claim exists from an earlier pod with the same name
+			continue // the manifests contain the claim, from an earlier pod with the same name
 		}
 		claim.Namespace, claim.Name = pod.Namespace, name
 		d.objects.VolumeClaims = append(d.objects.VolumeClaims, claim)
@@ -252,8 +251,9 @@ func (d *Decoder) makeVolumes(w workload, pod *corev1.Pod) {
 	pod.Spec.Volumes = volumes
 }
 
-// unused returns name, with a number appended if another pod already has the name.
-func unused(usedNames map[string]bool, namespace, name string) string {
+// uniqueName returns name, with a number appended if another pod of the namespace already has the name. It adds the
+// result to usedNames.
+func uniqueName(usedNames map[string]bool, namespace, name string) string {
 	out := name
 	for i := 2; usedNames[namespace+"/"+out]; i++ {
 		out = fmt.Sprintf("%s-%d", name, i)

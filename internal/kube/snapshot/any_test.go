@@ -25,20 +25,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// The generated objects have few names, so that they often refer to each other, and sometimes to a missing object.
+// The any functions return generated objects. These have few names, so that they often refer to each other, and
+// sometimes to a missing object.
 
+// pick returns one of the choices. what names the decision in the output of rapid, here and below.
 func pick[T any](t *rapid.T, what string, choices ...T) T {
 	return choices[rapid.IntRange(0, len(choices)-1).Draw(t, what)]
 }
 
-// chance is true once in n times.
+// chance returns true with a probability of 1 in n.
 func chance(t *rapid.T, what string, n int) bool { return rapid.IntRange(1, n).Draw(t, what) == 1 }
 
+// anyName returns one of n names with the prefix.
 func anyName(t *rapid.T, prefix string, n int) string {
 	return fmt.Sprint(prefix, rapid.IntRange(0, n-1).Draw(t, prefix))
 }
 
-func anySpace(t *rapid.T) string { return pick(t, "namespace", "a", "b") }
+func anyNamespace(t *rapid.T) string { return pick(t, "namespace", "a", "b") }
 
 // anyObject returns an object of any kind, most often a pod.
 func anyObject(t *rapid.T, now time.Time) client.Object {
@@ -52,18 +55,18 @@ func anyObject(t *rapid.T, now time.Time) client.Object {
 	case 6:
 		return anyVolume(t)
 	case 7:
-		return anyStorage(t)
+		return anyStorageClass(t)
 	case 8:
 		return anyBudget(t)
 	case 9:
 		return anyDaemonSet(t)
 	case 10:
-		return anyDrivers(t)
+		return anyCSINode(t)
 	case 11:
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pick(t, "namespace", "a", "b", "c"),
 			Labels: pick(t, "labels", nil, map[string]string{"team": "x"})}}
 	case 12:
-		return pick[client.Object](t, "pool", anyPool(t), anyClass(t))
+		return pick[client.Object](t, "pool", anyPool(t), anyNodeClass(t))
 	case 13:
 		return anyGroup(t)
 	}
@@ -93,7 +96,7 @@ func anySelector(t *rapid.T) *metav1.LabelSelector {
 }
 
 func anyPod(t *rapid.T, now time.Time) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: anyMeta(t, anySpace(t), anyName(t, "p", 7))}
+	pod := &corev1.Pod{ObjectMeta: anyMeta(t, anyNamespace(t), anyName(t, "p", 7))}
 	pod.Labels = anyLabels(t)
 	pod.OwnerReferences = pick(t, "owner", nil, owner("ReplicaSet", "web-1"), owner("ReplicaSet", "web-2"), owner("StatefulSet", "db"),
 		owner("DaemonSet", "d0"), owner("DaemonSet", "d1"), owner("Node", "n0"))
@@ -103,8 +106,8 @@ func anyPod(t *rapid.T, now time.Time) *corev1.Pod {
 	}
 	pod.Spec.NodeSelector = pick(t, "node selector", nil, map[string]string{catalog.LabelArch: "amd64"})
 	pod.Spec.Tolerations = pick(t, "tolerations", nil, []corev1.Toleration{{Operator: corev1.TolerationOpExists}})
-	anyDemands(t, pod)
-	anyPlace(t, pod, now)
+	addConstraints(t, pod)
+	setPlacement(t, pod, now)
 	return pod
 }
 
@@ -112,8 +115,8 @@ func owner(kind, name string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID("u1-kube-system" + name), Controller: ptr.To(true)}}
 }
 
-// anyDemands gives the pod volumes, and constraints that depend on other objects.
-func anyDemands(t *rapid.T, pod *corev1.Pod) {
+// addConstraints gives the pod volumes, and constraints on other pods.
+func addConstraints(t *rapid.T, pod *corev1.Pod) {
 	for range rapid.IntRange(0, 2).Draw(t, "volumes") {
 		v := corev1.Volume{Name: anyName(t, "data", 2)}
 		if chance(t, "ephemeral", 3) {
@@ -132,21 +135,21 @@ func anyDemands(t *rapid.T, pod *corev1.Pod) {
 	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: anySelector(t),
 		NamespaceSelector: pick(t, "namespaces", nil, &metav1.LabelSelector{},
 			&metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}})}
-	wish := []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: term}}
-	switch rapid.IntRange(0, 9).Draw(t, "company") {
+	preferred := []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: term}}
+	switch rapid.IntRange(0, 9).Draw(t, "affinity") {
 	case 0:
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
 	case 1:
-		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: wish}}
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}}
 	case 2:
 		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
 	case 3:
-		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: wish}}
+		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}}
 	}
 }
 
-// anyPlace binds the pod or leaves it pending, and sometimes protects it.
-func anyPlace(t *rapid.T, pod *corev1.Pod, now time.Time) {
+// setPlacement binds the pod or leaves it pending, and sometimes protects it from disruption.
+func setPlacement(t *rapid.T, pod *corev1.Pod, now time.Time) {
 	pod.Status.Phase = pick(t, "phase", corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded)
 	if chance(t, "bound", 2) {
 		pod.Spec.NodeName = anyName(t, "n", 5)
@@ -166,14 +169,14 @@ func anyPlace(t *rapid.T, pod *corev1.Pod, now time.Time) {
 func anyNode(t *rapid.T) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: anyMeta(t, "", anyName(t, "n", 5))}
 	n.Labels = map[string]string{karpv1.LabelNodePool: pick(t, "pool", "general", "other")}
-	if !chance(t, "registered", 4) {
+	if !chance(t, "not registered", 4) {
 		n.Labels[karpv1.LabelRegistered] = "true"
 	}
-	if !chance(t, "initialized", 3) {
+	if !chance(t, "not initialized", 3) {
 		n.Labels[karpv1.LabelInitialized] = "true"
 	}
 	n.Labels[catalog.LabelArch] = pick(t, "arch", "amd64", "arm64")
-	n.Spec.ProviderID = anyProvider(t)
+	n.Spec.ProviderID = anyProviderID(t)
 	n.Spec.Unschedulable = chance(t, "cordoned", 8)
 	n.Spec.Taints = pick(t, "taints", nil, []corev1.Taint{{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule}},
 		[]corev1.Taint{{Key: karpv1.TaintDisrupted, Effect: corev1.TaintEffectNoSchedule}})
@@ -182,7 +185,7 @@ func anyNode(t *rapid.T) *corev1.Node {
 	return n
 }
 
-func anyProvider(t *rapid.T) string {
+func anyProviderID(t *rapid.T) string {
 	return pick(t, "provider", "", "aws:///us-east-1a/i-0", "aws:///us-east-1a/i-1", "aws:///us-east-1b/i-2", "aws:///us-east-1b/i-3")
 }
 
@@ -198,7 +201,7 @@ func anyClaim(t *rapid.T, now time.Time) *karpv1.NodeClaim {
 	c.Spec.Requirements = karpv1.Requirements{{Key: catalog.LabelInstanceType, Operator: corev1.NodeSelectorOpIn,
 		Values: pick(t, "types", []string{"c7g.large"}, []string{"m7i.xlarge", "c7g.large"})}}
 	c.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
-	if c.Status.ProviderID = anyProvider(t); c.Status.ProviderID != "" {
+	if c.Status.ProviderID = anyProviderID(t); c.Status.ProviderID != "" {
 		c.Status.Capacity, c.Status.Allocatable = anySize(t), anySize(t)
 	}
 	c.Status.NodeName = pick(t, "node", "", anyName(t, "n", 5))
@@ -211,7 +214,7 @@ func anyClaim(t *rapid.T, now time.Time) *karpv1.NodeClaim {
 	if chance(t, "planned", 2) {
 		var pods []string
 		for range rapid.IntRange(1, 4).Draw(t, "pods") {
-			pods = append(pods, anySpace(t)+"/"+anyName(t, "p", 7))
+			pods = append(pods, anyNamespace(t)+"/"+anyName(t, "p", 7))
 		}
 		c.Annotations = map[string]string{conversion.AnnotationPods: strings.Join(pods, ",")}
 		c.CreationTimestamp.Time = kubetest.Noon.Add(time.Minute)
@@ -224,7 +227,7 @@ func anyVolumeClaim(t *rapid.T) *corev1.PersistentVolumeClaim {
 	if chance(t, "ephemeral", 3) {
 		name = anyName(t, "p", 7) + "-" + anyName(t, "data", 2)
 	}
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: anyMeta(t, anySpace(t), name)}
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: anyMeta(t, anyNamespace(t), name)}
 	if chance(t, "complete", 2) {
 		c.Annotations = map[string]string{conversion.AnnotationBound: "yes"}
 	}
@@ -243,7 +246,7 @@ func anyVolume(t *rapid.T) *corev1.PersistentVolume {
 	return v
 }
 
-func anyStorage(t *rapid.T) *storagev1.StorageClass {
+func anyStorageClass(t *rapid.T) *storagev1.StorageClass {
 	c := &storagev1.StorageClass{ObjectMeta: anyMeta(t, "", anyName(t, "s", 2))}
 	if chance(t, "default", 2) {
 		c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
@@ -254,7 +257,7 @@ func anyStorage(t *rapid.T) *storagev1.StorageClass {
 }
 
 func anyBudget(t *rapid.T) *policyv1.PodDisruptionBudget {
-	b := &policyv1.PodDisruptionBudget{ObjectMeta: anyMeta(t, anySpace(t), anyName(t, "b", 2))}
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: anyMeta(t, anyNamespace(t), anyName(t, "b", 2))}
 	b.Spec.Selector = anySelector(t)
 	b.Spec.MaxUnavailable = pick(t, "most", nil, ptr.To(intstr.FromInt32(0)), ptr.To(intstr.FromInt32(1)))
 	return b
@@ -267,9 +270,9 @@ func anyDaemonSet(t *rapid.T) *appsv1.DaemonSet {
 	return d
 }
 
-func anyDrivers(t *rapid.T) *storagev1.CSINode {
+func anyCSINode(t *rapid.T) *storagev1.CSINode {
 	n := &storagev1.CSINode{ObjectMeta: anyMeta(t, "", pick(t, "node", anyName(t, "n", 5), anyName(t, "k", 6)))}
-	if chance(t, "drivers", 5) {
+	if chance(t, "no drivers", 5) {
 		return n
 	}
 	n.Spec.Drivers = []storagev1.CSINodeDriver{{Name: pick(t, "driver", conversion.DriverEBS, "fs.example.com"),
@@ -285,7 +288,7 @@ func anyPool(t *rapid.T) *karpv1.NodePool {
 	return p
 }
 
-func anyClass(t *rapid.T) *awsv1.EC2NodeClass {
+func anyNodeClass(t *rapid.T) *awsv1.EC2NodeClass {
 	c := &awsv1.EC2NodeClass{ObjectMeta: anyMeta(t, "", "default")}
 	if chance(t, "ready", 2) {
 		c.StatusConditions().Set(kubetest.Noon, metav1.Condition{Type: karpv1.ConditionReady, Status: metav1.ConditionTrue})
@@ -293,22 +296,22 @@ func anyClass(t *rapid.T) *awsv1.EC2NodeClass {
 	return c
 }
 
-// anyGroup returns an object that selects pods.
+// anyGroup returns a Service or a workload controller; both select pods.
 func anyGroup(t *rapid.T) client.Object {
-	space := anySpace(t)
+	namespace := anyNamespace(t)
 	switch rapid.IntRange(0, 3).Draw(t, "group") {
 	case 0:
-		return &corev1.Service{ObjectMeta: anyMeta(t, space, anyName(t, "svc", 2)), Spec: corev1.ServiceSpec{Selector: anyLabels(t)}}
+		return &corev1.Service{ObjectMeta: anyMeta(t, namespace, anyName(t, "svc", 2)), Spec: corev1.ServiceSpec{Selector: anyLabels(t)}}
 	case 1:
-		return &corev1.ReplicationController{ObjectMeta: anyMeta(t, space, "rc"), Spec: corev1.ReplicationControllerSpec{Selector: anyLabels(t)}}
+		return &corev1.ReplicationController{ObjectMeta: anyMeta(t, namespace, "rc"), Spec: corev1.ReplicationControllerSpec{Selector: anyLabels(t)}}
 	case 2:
-		return &appsv1.ReplicaSet{ObjectMeta: anyMeta(t, space, pick(t, "name", "web-1", "web-2")),
+		return &appsv1.ReplicaSet{ObjectMeta: anyMeta(t, namespace, pick(t, "name", "web-1", "web-2")),
 			Spec: appsv1.ReplicaSetSpec{Selector: anySelector(t)}}
 	}
-	return &appsv1.StatefulSet{ObjectMeta: anyMeta(t, space, "db"), Spec: appsv1.StatefulSetSpec{Selector: anySelector(t)}}
+	return &appsv1.StatefulSet{ObjectMeta: anyMeta(t, namespace, "db"), Spec: appsv1.StatefulSetSpec{Selector: anySelector(t)}}
 }
 
-// anyMarket returns nil, or a market whose types or prices vary.
+// anyMarket returns nil, or a market of two types with varying sizes, attach limits and availability.
 func anyMarket(t *rapid.T) catalog.Market {
 	if chance(t, "no market", 4) {
 		return nil

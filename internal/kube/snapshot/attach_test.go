@@ -13,28 +13,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// A claim must not request volumes: no Node reports them, so its node would never be initialized.
-func TestClaimAsksForNoVolumes(t *testing.T) {
+// A claim must not request attachable volumes as a resource: no Node reports such a resource, so the node of the claim
+// would never be initialized.
+func TestClaimRequestsNoVolumes(t *testing.T) {
 	t.Parallel()
-	m := kubetest.PlannedMachine("default/p")
-	m.Requests = resources.Amounts{CPU: 1000}.With(conversion.AttachablePrefix+conversion.DriverEBS, 3).With("nvidia.com/gpu", 1)
-	claim, err := conversion.ClaimFor(m, kubetest.GeneralPool())
+	planned := kubetest.PlannedNode("default/p")
+	planned.Requests = resources.Amounts{CPU: 1000}.With(conversion.AttachablePrefix+conversion.DriverEBS, 3).With("nvidia.com/gpu", 1)
+	claim, err := conversion.ClaimFor(planned, kubetest.GeneralPool())
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := resources.Amounts{CPU: 1000}.With("nvidia.com/gpu", 1)
 	if diff := cmp.Diff(want, conversion.Amounts(claim.Spec.Resources.Requests)); diff != "" {
-		t.Errorf("the claim asks for (-want +got):\n%s", diff)
+		t.Errorf("the claim requests (-want +got):\n%s", diff)
 	}
 }
 
-// A claim with several possible types can attach as many volumes as the type with the lowest limit.
-func TestVolumesOfUnboughtClaim(t *testing.T) {
+// A claim without an instance can attach as many volumes as the type with the lowest limit among those that it lists.
+func TestVolumesOfUnlaunchedClaim(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{}
 	claim.Name, claim.Spec.NodeClassRef = "c", &karpv1.NodeClassReference{Name: "default"}
 	claim.Spec.Requirements = karpv1.Requirements{{
-		Key: catalog.LabelInstanceType, Operator: corev1.NodeSelectorOpIn, Values: []string{"large", "small", "unheard-of"},
+		Key: catalog.LabelInstanceType, Operator: corev1.NodeSelectorOpIn, Values: []string{"large", "small", "unknown"},
 	}}
 	market := catalog.Market{"default": {Types: []catalog.Type{{Name: "large", Volumes: 31}, {Name: "small", Volumes: 25}}}}
 	s := Objects{Claims: []*karpv1.NodeClaim{claim}}.Snapshot(View{Now: kubetest.Noon, Live: true, Market: market})

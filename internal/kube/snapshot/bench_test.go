@@ -7,15 +7,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// BenchmarkSnapshot should take a few milliseconds for the small cluster, and under 100 ms for the middle one.
+// BenchmarkSnapshot should take a few milliseconds for the first of the clusters, and under 100 ms for the second.
 func BenchmarkSnapshot(b *testing.B) {
 	for _, size := range []struct{ pending, nodes, perNode int }{{500, 100, 20}, {5_000, 1_000, 0}, {5_000, 1_000, 30}} {
-		o := crowd(size.pending, size.nodes, size.perNode)
+		o := uniformCluster(size.pending, size.nodes, size.perNode)
 		b.Run(fmt.Sprintf("%d-pending-%d-nodes-%d-bound", size.pending, size.nodes, size.nodes*size.perNode), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if got := o.Snapshot(View{Now: kubetest.Noon, Live: true}); len(got.Pods) != size.pending {
-					b.Fatalf("%d pods need a place, want %d", len(got.Pods), size.pending)
+					b.Fatalf("%d pods need a node, want %d", len(got.Pods), size.pending)
 				}
 			}
 		})

@@ -22,48 +22,50 @@ type BlockerKind string
 const (
 	NeverAllows  BlockerKind = "NeverAllows"  // a deadlock: the budget's setting allows no disruption, whatever the number of pods
 	NeedsAll     BlockerKind = "NeedsAll"     // a deadlock: the budget requires as many pods as there are
-	SeveralGuard BlockerKind = "SeveralGuard" // a deadlock: pods are selected by more than one budget
+	SeveralGuard BlockerKind = "SeveralGuard" // a deadlock: more than one budget selects the pods, or may select them
 	NoRoomNow    BlockerKind = "NoRoomNow"    // too few of the budget's pods are healthy now
 	AskedFor     BlockerKind = "AskedFor"     // pods have the do-not-disrupt annotation
 )
 
-// Blocker is a cause that keeps nodes of Joiner from being drained.
+// Blocker is a cause that keeps Joiner from draining some of its nodes.
 type Blocker struct {
 	Kind    BlockerKind // kind of the blocker
-	Budgets []string    // "namespace/name", sorted; none for AskedFor
-	// Why is a sentence without its full stop. Fix is the fix; empty if waiting is enough.
+	Budgets []string    // "namespace/name", sorted; none for AskedFor, or if it is unknown which budgets block
+	// Why says why the pods cannot be evicted, in one sentence without a full stop. Fix says what the user must change;
+	// empty if it is enough to wait.
 	Why, Fix  string
 	Workloads []string // the workloads of the pods, sorted: "Deployment a/web"
 	Pods      []string // "namespace/name", sorted
 	Nodes     []string // names of the Nodes, sorted
 }
 
-// IsDeadlock reports whether the blocker ends only when a user changes something.
+// IsDeadlock reports whether the nodes stay blocked until a user changes something.
 func (b Blocker) IsDeadlock() bool { return b.Kind != NoRoomNow && b.Kind != AskedFor }
 
-// Blockers returns what blocks voluntary disruption of nodes at now: deadlocks first, then the blockers of most nodes.
+// Blockers returns what blocks voluntary disruption of Joiner's nodes at the time now. Deadlocks come first. Within
+// both groups, a blocker of more nodes comes before a blocker of fewer nodes.
 func (o Objects) Blockers(now time.Time) []Blocker {
-	ours := map[string]bool{}
+	hasClaim := map[string]bool{}
 	for _, claim := range o.Claims {
-		ours[claim.Status.NodeName] = claim.Status.NodeName != ""
+		hasClaim[claim.Status.NodeName] = claim.Status.NodeName != ""
 	}
-	found := blockers{guards: activeBudgets(o.Budgets), matched: map[string]int{}, by: map[string]*Blocker{}}
+	found := blockers{budgets: activeBudgets(o.Budgets), matched: map[string]int{}, byKey: map[string]*Blocker{}}
 	for _, pod := range o.Pods {
 		if pod.DeletionTimestamp == nil && !conversion.IsFinished(pod) {
-			matching, _ := found.guards.of(pod)
+			matching, _ := found.budgets.of(pod)
 			for _, g := range matching {
 				found.matched[g.name]++
 			}
 		}
 	}
 	for _, pod := range o.Pods {
-		if ours[pod.Spec.NodeName] && pod.DeletionTimestamp == nil && !conversion.IsFinished(pod) {
+		if hasClaim[pod.Spec.NodeName] && pod.DeletionTimestamp == nil && !conversion.IsFinished(pod) {
 			found.addPod(pod, now)
 		}
 	}
 	var out []Blocker
-	for _, b := range found.by {
-		b.Workloads, b.Pods, b.Nodes = tidy(b.Workloads), tidy(b.Pods), tidy(b.Nodes)
+	for _, b := range found.byKey {
+		b.Workloads, b.Pods, b.Nodes = sortedUnique(b.Workloads), sortedUnique(b.Pods), sortedUnique(b.Nodes)
 		out = append(out, *b)
 	}
 	slices.SortFunc(out, func(a, b Blocker) int {
@@ -76,20 +78,20 @@ func (o Objects) Blockers(now time.Time) []Blocker {
 	return out
 }
 
-// tidy returns the list sorted and without duplicates. It changes the list.
-func tidy(list []string) []string {
+// sortedUnique returns the list sorted and without duplicates. It changes the list.
+func sortedUnique(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
 // blockers collects the result of Objects.Blockers.
 type blockers struct {
-	guards  budgetIndex         // the PodDisruptionBudgets
+	budgets budgetIndex         // the PodDisruptionBudgets
 	matched map[string]int      // number of pods that each budget selects, by "namespace/name" of the budget
-	by      map[string]*Blocker // by kind and budgets
+	byKey   map[string]*Blocker // the blockers found so far, by kind and the key of add
 }
 
-// addPod adds the blockers of the pod to the report.
+// addPod adds what blocks the eviction of the pod.
 func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	if conversion.IsProtected(pod, now) {
 		f.add("", pod, Blocker{Kind: AskedFor, Why: "pods have the annotation " + karpv1.AnnotationDoNotDisrupt})
@@ -97,8 +99,8 @@ func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	if !isEvicted(pod) {
 		return
 	}
-	matching, isCut := f.guards.of(pod)
-	if isCut && len(matching) < 2 {
+	matching, isPartial := f.budgets.of(pod)
+	if isPartial && len(matching) < 2 {
 		f.add(pod.Namespace, pod, Blocker{
 			Kind: SeveralGuard,
 			Why:  "namespace " + pod.Namespace + " has more PodDisruptionBudgets, or more requirements in them, than Joiner compares with a pod, and several may select the pod",
@@ -113,7 +115,7 @@ func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	if len(matching) > 1 {
 		f.add(strings.Join(names, ","), pod, Blocker{
 			Kind: SeveralGuard, Budgets: names,
-			Why: "the eviction API refuses to evict pods that more than one PodDisruptionBudget selects" + f.selectsAll(matching),
+			Why: "the eviction API refuses to evict pods that more than one PodDisruptionBudget selects" + f.selectAllNote(matching),
 			Fix: "change the selectors so that only one of them selects each pod",
 		})
 		return
@@ -125,8 +127,9 @@ func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// selectsAll names the budgets that select all pods of their namespace.
-func (f *blockers) selectsAll(list []indexedBudget) string {
+// selectAllNote returns the end of a sentence that names those budgets of the list that select all pods of their
+// namespace; empty if there are none.
+func (f *blockers) selectAllNote(list []indexedBudget) string {
 	var out []string
 	for _, g := range list {
 		if g.selector.Empty() {
@@ -139,36 +142,37 @@ func (f *blockers) selectsAll(list []indexedBudget) string {
 	return "; " + strings.Join(out, " and ") + " selects every pod of its namespace"
 }
 
-// classify returns the blocker of a budget that is the only one of its pods; false if the budget blocks nothing.
+// classify returns what the budget blocks, given that no other budget selects the pod; false if it blocks nothing.
 func (f *blockers) classify(g indexedBudget) (Blocker, bool) {
 	out := Blocker{Budgets: []string{g.name}}
 	pods := f.matched[g.name]
 	if s := g.object.Status; s.ObservedGeneration == g.object.Generation && s.ExpectedPods > 0 {
 		pods = int(s.ExpectedPods)
 	}
-	words := settingOf(g.object)
+	setting := settingOf(g.object)
 	switch {
-	case isNever(g.object), g.object.Spec.MinAvailable == nil && g.object.Spec.MaxUnavailable == nil:
-		out.Kind, out.Why = NeverAllows, words+" never allows a disruption"
+	case neverAllows(g.object), g.object.Spec.MinAvailable == nil && g.object.Spec.MaxUnavailable == nil:
+		out.Kind, out.Why = NeverAllows, setting+" never allows a disruption"
 		out.Fix = "set maxUnavailable to 1 or more"
-	case g.object.Spec.MinAvailable != nil && leastOf(g.object, pods) >= pods:
+	case g.object.Spec.MinAvailable != nil && minHealthy(g.object, pods) >= pods:
 		out.Kind = NeedsAll
-		out.Why = fmt.Sprintf("%s requires all of its pods (%d)", words, pods)
+		out.Why = fmt.Sprintf("%s requires all of its pods (%d)", setting, pods)
 		out.Fix = "run more pods than it requires, or set maxUnavailable: 1, which scales with the number of pods"
 	case g.object.Status.DisruptionsAllowed == 0:
 		out.Kind = NoRoomNow
-		out.Why = fmt.Sprintf("%s: %d of %d pods are healthy, and it requires %d", words, g.object.Status.CurrentHealthy, pods,
+		out.Why = fmt.Sprintf("%s: %d of %d pods are healthy, and it requires %d", setting, g.object.Status.CurrentHealthy, pods,
 			g.object.Status.DesiredHealthy)
 		return out, true
 	default:
 		return out, false
 	}
-	out.Why += f.selectsAll([]indexedBudget{g})
+	out.Why += f.selectAllNote([]indexedBudget{g})
 	return out, true
 }
 
-// leastOf returns how many of the pods must be healthy by the budget's minAvailable; a percentage is rounded up.
-func leastOf(b *policyv1.PodDisruptionBudget, pods int) int {
+// minHealthy returns how many of this number of pods must be healthy according to the budget's minAvailable. A
+// percentage is rounded up.
+func minHealthy(b *policyv1.PodDisruptionBudget, pods int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MinAvailable, pods, true)
 	if err != nil {
 		return 0 // the API server rejects such a value
@@ -176,7 +180,7 @@ func leastOf(b *policyv1.PodDisruptionBudget, pods int) int {
 	return n
 }
 
-// settingOf returns the budget's setting for a message: "maxUnavailable 0".
+// settingOf returns the field of the budget that limits disruptions, with its value, for a message: "maxUnavailable 0".
 func settingOf(b *policyv1.PodDisruptionBudget) string {
 	switch {
 	case b.Spec.MaxUnavailable != nil:
@@ -187,18 +191,19 @@ func settingOf(b *policyv1.PodDisruptionBudget) string {
 	return "a PodDisruptionBudget with neither minAvailable nor maxUnavailable"
 }
 
-// add adds a pod to the blocker with the kind of b and the key. If there is none yet, it adds b.
+// add adds the pod to the blocker with the kind of b and the key. If there is no such blocker yet, it adds b first. The
+// key separates the blockers of one kind.
 func (f *blockers) add(key string, pod *corev1.Pod, b Blocker) {
 	key = string(b.Kind) + " " + key
-	if f.by[key] == nil {
-		f.by[key] = &b
+	if f.byKey[key] == nil {
+		f.byKey[key] = &b
 	}
-	at := f.by[key]
+	blocker := f.byKey[key]
 	if owner := Workload(pod); owner != "" {
-		at.Workloads = append(at.Workloads, owner)
+		blocker.Workloads = append(blocker.Workloads, owner)
 	}
-	at.Pods = append(at.Pods, pod.Namespace+"/"+pod.Name)
-	at.Nodes = append(at.Nodes, pod.Spec.NodeName)
+	blocker.Pods = append(blocker.Pods, pod.Namespace+"/"+pod.Name)
+	blocker.Nodes = append(blocker.Nodes, pod.Spec.NodeName)
 }
 
 // Deadlocks counts the deadlocks by kind. A kind without deadlocks has the count 0.

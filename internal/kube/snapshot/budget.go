@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// Limits of PodDisruptionBudgets. A user who can write to one namespace can create thousands, each with thousands of
-// requirements, and each pod of the namespace is compared with all of them.
+// Limits of PodDisruptionBudgets. They bound the work per pod, because a user with access to one namespace can create
+// thousands of budgets, each with thousands of requirements.
 const (
 	maxBudgetSize    = 1_000  // requirements and values of one budget
 	maxNamespaceSize = 50_000 // requirements and values of all budgets of a namespace
 	maxCompared      = 2_000  // requirements and values that are compared with one pod
-	maxSelecting     = 16     // budgets of one pod: the eviction API already refuses two
+	maxSelecting     = 16     // budgets returned for one pod; the eviction API refuses a pod with 2 budgets already
 )
 
 // budgetIndex holds PodDisruptionBudgets by namespace.
@@ -27,11 +27,11 @@ type budgetIndex map[string]*namespaceBudgets
 
 // namespaceBudgets are the budgets of a namespace.
 type namespaceBudgets struct {
-	all    []indexedBudget  // sorted by name
-	byPair map[string][]int // by label, "key=value": indexes in all of the budgets that select only pods with that label
-	others []int            // indexes in all of the other budgets
-	// isUnread: the budgets exceed the limits and were not indexed, so each may select any pod.
-	isUnread bool
+	sorted  []indexedBudget  // by name
+	byLabel map[string][]int // by "key=value": the positions in sorted of budgets that select only pods with this label
+	others  []int            // the positions in sorted of the budgets that are not in byLabel
+	// isOverLimit means that the budgets exceed the limits and were not indexed, so any of them may select any pod.
+	isOverLimit bool
 }
 
 // indexedBudget is a PodDisruptionBudget with its parsed selector.
@@ -55,24 +55,24 @@ func indexBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
 	for _, b := range list {
 		space := out[b.Namespace]
 		if space == nil {
-			space = &namespaceBudgets{byPair: map[string][]int{}}
+			space = &namespaceBudgets{byLabel: map[string][]int{}}
 			out[b.Namespace] = space
 		}
 		size := selectorSize(b.Spec.Selector)
 		sizes[b.Namespace] += size
 		if size > maxBudgetSize || sizes[b.Namespace] > maxNamespaceSize || b.Annotations[conversion.AnnotationOversized] != "" {
-			space.isUnread = true
+			space.isOverLimit = true
 			continue
 		}
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 		if err != nil {
 			continue // the API server rejects such a selector; the budget selects no pod
 		}
-		space.all = append(space.all, indexedBudget{b.Namespace + "/" + b.Name, selector, b, size})
+		space.sorted = append(space.sorted, indexedBudget{b.Namespace + "/" + b.Name, selector, b, size})
 	}
 	for _, space := range out {
-		if space.isUnread {
-			space.all = nil // which of them were indexed depends on their order
+		if space.isOverLimit {
+			space.sorted = nil // which budgets are in it depends on the order of the list
 		}
 		space.index()
 	}
@@ -91,64 +91,68 @@ func selectorSize(s *metav1.LabelSelector) int {
 	return size
 }
 
-// index sorts the budgets, and finds for each a label that every pod it selects must have.
+// index sorts the budgets and fills byLabel and others.
 func (s *namespaceBudgets) index() {
-	slices.SortFunc(s.all, func(a, b indexedBudget) int { return strings.Compare(a.name, b.name) })
-	for i, g := range s.all {
-		if pair, ok := pairOf(g.object.Spec.Selector); ok {
-			s.byPair[pair] = append(s.byPair[pair], i)
+	slices.SortFunc(s.sorted, func(a, b indexedBudget) int { return strings.Compare(a.name, b.name) })
+	for i, g := range s.sorted {
+		if label, ok := requiredLabel(g.object.Spec.Selector); ok {
+			s.byLabel[label] = append(s.byLabel[label], i)
 		} else {
 			s.others = append(s.others, i)
 		}
 	}
 }
 
-// pairOf returns the first label, as "key=value", that a pod must have to be selected.
-func pairOf(s *metav1.LabelSelector) (pair string, ok bool) {
+// requiredLabel returns a label, as "key=value", that every selected pod has: the alphabetically first. It returns
+// false if the selector requires no certain value of a label.
+func requiredLabel(s *metav1.LabelSelector) (label string, ok bool) {
 	if s == nil {
 		return "", false
 	}
 	for key, value := range s.MatchLabels {
-		if one := key + "=" + value; !ok || one < pair {
-			pair, ok = one, true
+		if required := key + "=" + value; !ok || required < label {
+			label, ok = required, true
 		}
 	}
 	for i := range s.MatchExpressions {
 		e := &s.MatchExpressions[i]
-		if one := e.Key + "="; e.Operator == metav1.LabelSelectorOpIn && len(e.Values) == 1 && (!ok || one+e.Values[0] < pair) {
-			pair, ok = one+e.Values[0], true
+		if e.Operator != metav1.LabelSelectorOpIn || len(e.Values) != 1 {
+			continue
+		}
+		if required := e.Key + "=" + e.Values[0]; !ok || required < label {
+			label, ok = required, true
 		}
 	}
-	return pair, ok
+	return label, ok
 }
 
-// of returns the budgets that select the pod, sorted by name. isCut reports that some budgets were not compared or not
-// returned.
-func (g budgetIndex) of(pod *corev1.Pod) (matching []indexedBudget, isCut bool) {
+// of returns the budgets that select the pod, sorted by name. isPartial reports that more budgets may select it,
+// because of the limits.
+func (g budgetIndex) of(pod *corev1.Pod) (matching []indexedBudget, isPartial bool) {
 	space := g[pod.Namespace]
 	if space == nil {
 		return nil, false
 	}
 	candidates := slices.Clone(space.others)
 	for key, value := range pod.Labels {
-		candidates = append(candidates, space.byPair[key+"="+value]...)
+		candidates = append(candidates, space.byLabel[key+"="+value]...)
 	}
 	slices.Sort(candidates)
 	compared := 0
 	for _, i := range candidates {
-		one := space.all[i]
-		if compared += one.size; compared > maxCompared || len(matching) == maxSelecting {
+		budget := space.sorted[i]
+		if compared += budget.size; compared > maxCompared || len(matching) == maxSelecting {
 			return matching, true
 		}
-		if one.selector.Matches(labels.Set(pod.Labels)) {
-			matching = append(matching, one)
+		if budget.selector.Matches(labels.Set(pod.Labels)) {
+			matching = append(matching, budget)
 		}
 	}
-	return matching, space.isUnread
+	return matching, space.isOverLimit
 }
 
-// isNever reports whether the budget's setting allows no disruption, whatever the number of pods.
-func isNever(b *policyv1.PodDisruptionBudget) bool {
+// neverAllows reports whether the budget's setting allows no disruption, whatever the number of pods.
+func neverAllows(b *policyv1.PodDisruptionBudget) bool {
 	if most := b.Spec.MaxUnavailable; most != nil {
 		return most.Type == intstr.Int && most.IntVal == 0 || most.Type == intstr.String && most.StrVal == "0%"
 	}
@@ -156,9 +160,9 @@ func isNever(b *policyv1.PodDisruptionBudget) bool {
 	return least != nil && least.Type == intstr.String && least.StrVal == "100%"
 }
 
-// forbid reports whether the pod can never be evicted with the current budgets: one of them allows no disruption,
-// several select the pod (which the eviction API refuses), or more exist than are compared.
-func (g budgetIndex) forbid(pod *corev1.Pod) bool {
-	matching, isCut := g.of(pod)
-	return isCut || len(matching) > 1 || len(matching) == 1 && isNever(matching[0].object)
+// forbidEviction reports whether the pod can never be evicted with the current budgets. Either its budget allows no
+// disruption, or several budgets select the pod, which the eviction API refuses, or more budgets may select it.
+func (g budgetIndex) forbidEviction(pod *corev1.Pod) bool {
+	matching, isPartial := g.of(pod)
+	return isPartial || len(matching) > 1 || len(matching) == 1 && neverAllows(matching[0].object)
 }

@@ -26,14 +26,14 @@ type builder struct {
 
 	traits  conversion.TraitSet  // parts of pods' values that several pods share
 	byName  map[string]*nodeView // by Node name
-	planned planned              // the nodes that pods are planned for
-	coming  [][]unplacedPod      // for each of nodes, the pods that it was launched for and that are not bound to it yet
+	planned plannedNodes         // the nodes that pods are planned for
+	coming  [][]unplacedPod      // by position in nodes: the pods that the node was launched for and that are not bound to it yet
 }
 
-// index prepares the lookup of nodes by pod. Call it when nodes is complete.
+// index fills byName and planned, by which place finds the node of a pod. Call it when nodes is complete.
 func (b *builder) index() {
 	b.byName = make(map[string]*nodeView, len(b.nodes))
-	b.planned = plannedOn(b.nodes, b.view.Now)
+	b.planned = plannedNodesAt(b.nodes, b.view.Now)
 	b.coming = make([][]unplacedPod, len(b.nodes))
 	for _, n := range b.nodes {
 		if n.node != nil {
@@ -43,27 +43,29 @@ func (b *builder) index() {
 }
 
 // place counts the pod on its node or on the claim that it was planned for, or adds it to the pods that need a node. It
-// ignores finished pods, and pods that kube-scheduler has not tried yet.
+// ignores finished pods and pods with scheduling gates. In a live cluster it also ignores pods that kube-scheduler has
+// not tried yet.
 func (b *builder) place(pod *corev1.Pod) {
 	switch {
 	case conversion.IsFinished(pod):
 	case pod.Spec.NodeName != "":
-		b.bound(pod)
+		b.placeBound(pod)
 	case conversion.IsNominated(pod) && b.byName[pod.Status.NominatedNodeName].acceptsNominated():
 		value := b.valueOf(pod)
 		b.byName[pod.Status.NominatedNodeName].addExpected(b, pod, &value)
 	case conversion.NeedsNode(pod) && (conversion.WasTried(pod) || !b.view.Live && !isGated(pod)):
-		b.needs(pod, b.valueOf(pod))
+		b.addUnplaced(pod, b.valueOf(pod))
 	}
 }
 
-// acceptsNominated reports whether pods that are nominated for the node may still be bound to it: it exists, is not
-// terminating, and is not cordoned. A nil node does not exist.
+// acceptsNominated reports whether kube-scheduler may still bind pods to the node that it nominated for them: the node
+// exists, is not leaving, and is not cordoned. A nil node does not exist.
 func (n *nodeView) acceptsNominated() bool {
 	return n != nil && !n.value.Leaving && !n.value.Cordoned()
 }
 
-// valueOf returns the pod as the solver sees it. Pods of one template share the values behind pointers.
+// valueOf returns the pod as the solver sees it. Slices, maps and other parts that equal those of another pod are
+// stored once.
 func (b *builder) valueOf(pod *corev1.Pod) cluster.Pod {
 	value := conversion.PodValue(pod, b.around)
 	b.traits.Share(&value, nil)
@@ -80,9 +82,9 @@ func isGated(pod *corev1.Pod) bool {
 	return false
 }
 
-// bound counts a bound pod on its node. If the node is terminating and the pod may be evicted, it adds the pod to the
-// pods that need a node.
-func (b *builder) bound(pod *corev1.Pod) {
+// placeBound counts a bound pod on its node. If the pod must move to another node now, placeBound also adds it to the
+// pods that need a node; see addMovable.
+func (b *builder) placeBound(pod *corev1.Pod) {
 	n, ok := b.byName[pod.Spec.NodeName]
 	switch {
 	case !ok: // its Node is gone; the pod will be deleted soon
@@ -92,14 +94,14 @@ func (b *builder) bound(pod *corev1.Pod) {
 		value := b.valueOf(pod)
 		if n.addMovable(b, pod, &value) {
 			value.Node = n.value.Name
-			b.needs(pod, value)
+			b.addUnplaced(pod, value)
 		}
 	}
 }
 
-// needs assigns the pod to the claim that was made for it (see AnnotationPods), if any. Otherwise it adds the pod to
-// the pods that need a node.
-func (b *builder) needs(pod *corev1.Pod, value cluster.Pod) {
+// addUnplaced assigns the pod to the claim that was created for it (see AnnotationPods), if there is one. Otherwise it
+// adds the pod to the pods that need a node.
+func (b *builder) addUnplaced(pod *corev1.Pod, value cluster.Pod) {
 	if i, ok := b.planned.of(&value, b.nodes); ok {
 		b.coming[i] = append(b.coming[i], unplacedPod{object: pod, value: &value})
 		return
@@ -107,8 +109,9 @@ func (b *builder) needs(pod *corev1.Pod, value cluster.Pod) {
 	b.pods = append(b.pods, value)
 }
 
-// seat adds to nodes the pods that they were launched for. Call it when all bound pods are counted.
-func (b *builder) seat() {
+// addPlannedPods counts on each node the pods that it was launched for. Pods without room there are added to the pods
+// that need a node. Call it when all bound pods are counted.
+func (b *builder) addPlannedPods() {
 	for i, n := range b.nodes {
 		for _, m := range n.addPlanned(b, b.coming[i]) {
 			b.pods = append(b.pods, *m.value)
@@ -116,7 +119,8 @@ func (b *builder) seat() {
 	}
 }
 
-// addUnmovable counts a bound pod that never moves to another node: a static pod or a DaemonSet pod.
+// addUnmovable counts a bound pod that never moves to another node: a static pod, a DaemonSet pod, or a terminating pod
+// without a successor of the same name.
 func (n *nodeView) addUnmovable(b *builder, pod *corev1.Pod) {
 	n.addUsage(b, pod, conversion.Requests(pod), conversion.HostPorts(&pod.Spec))
 	n.countResident(b.kindOfBound(pod))
@@ -125,48 +129,48 @@ func (n *nodeView) addUnmovable(b *builder, pod *corev1.Pod) {
 	}
 }
 
-// addMovable counts a bound pod that needs another node when this one terminates. It reports whether the pod needs
-// another node now.
+// addMovable counts a bound pod that needs another node when its node terminates. It reports whether the pod needs
+// another node now: the node is terminating, and neither the pod's annotation nor a budget forbids the eviction.
 func (n *nodeView) addMovable(b *builder, pod *corev1.Pod, value *cluster.Pod) bool {
 	n.addUsage(b, pod, value.Requests, value.HostPorts)
 	n.value.Pods = append(n.value.Pods, *value)
-	n.isShared = true
-	if n.isTerminating && !conversion.IsProtected(pod, b.view.Now) && !b.budgets.forbid(pod) {
+	n.hasMovablePods = true
+	if n.isTerminating && !conversion.IsProtected(pod, b.view.Now) && !b.budgets.forbidEviction(pod) {
 		return true
 	}
 	n.countResident(b.kindOf(value, pod.DeletionTimestamp != nil))
 	return false
 }
 
-// addExpected counts a pod that is not bound yet on the node that was launched for it, or that kube-scheduler has
-// nominated for it. Otherwise a node that has just become ready would look empty, and be removed, before kube-scheduler
-// has bound its pods.
+// addExpected counts a pod that is not bound yet but is expected on the node: the node was launched for the pod, or
+// kube-scheduler has nominated the node for it. Without these pods, a node that has just become ready would seem empty,
+// and would be removed before kube-scheduler has bound its pods.
 func (n *nodeView) addExpected(b *builder, pod *corev1.Pod, value *cluster.Pod) {
 	n.addUsage(b, pod, value.Requests, value.HostPorts)
-	n.countResident(b.kindOf(value, false)) // the pod may be ending on its old node, but not on this one
+	n.countResident(b.kindOf(value, false)) // not ending: the pod may be terminating on its old node, but not on this one
 	n.value.Pods = append(n.value.Pods, *value)
 }
 
-// addPlanned calls addExpected for the pods that the node was launched for and has room for, in order of their names.
-// It returns the others.
-func (n *nodeView) addPlanned(b *builder, coming []unplacedPod) (others []unplacedPod) {
+// addPlanned calls addExpected for each of the coming pods, in order of their names, if the node still has room for the
+// pod. It returns the pods without room. The node was launched for all of them.
+func (n *nodeView) addPlanned(b *builder, coming []unplacedPod) (withoutRoom []unplacedPod) {
 	byID := func(x, y unplacedPod) int { return byPodID(x.value, y.value) }
 	if !slices.IsSortedFunc(coming, byID) {
 		coming = slices.SortedFunc(slices.Values(coming), byID)
 	}
 	for _, m := range coming {
 		if !n.hasRoomFor(m.value) {
-			others = append(others, m)
+			withoutRoom = append(withoutRoom, m)
 			continue
 		}
 		n.addExpected(b, m.object, m.value)
 	}
-	return others
+	return withoutRoom
 }
 
-// total returns the node as the solver sees it: with all of its pods, and with the DaemonSet pods that it does not run
-// yet. A DaemonSet pod whose requests exceed the whole node is not counted. n is not changed.
-func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
+// withDaemonPods returns the node as the solver sees it: with all of its pods, and with the DaemonSet pods that it does
+// not run yet. A DaemonSet pod whose requests exceed the whole node is not counted. n is not changed.
+func (n *nodeView) withDaemonPods(daemons []cluster.Daemon) cluster.Node {
 	out := n.value
 	labels := out.Labels
 	if !out.Initialized {
@@ -181,7 +185,7 @@ func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 	for i := range daemons {
 		d := &daemons[i]
 		if running[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}] ||
-			!conversion.RunsDaemon(d, out.Taints, labels) || isBeyond(d.Requests, out.Allocatable) {
+			!conversion.RunsDaemon(d, out.Taints, labels) || exceedsTotal(d.Requests, out.Allocatable) {
 			continue
 		}
 		out.Requested = out.Requested.Add(d.Requests)
@@ -195,19 +199,20 @@ func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 	return out
 }
 
-// isBeyond reports whether a pod requests more CPU or memory than the node has in total. An unknown total (0) limits
-// nothing.
-func isBeyond(requests, total resources.Amounts) bool {
+// exceedsTotal reports whether a pod requests more CPU or memory than the node has in total. A total of 0 is unknown
+// and limits nothing.
+func exceedsTotal(requests, total resources.Amounts) bool {
 	return total.CPU > 0 && requests.CPU > total.CPU || total.Memory > 0 && requests.Memory > total.Memory
 }
 
-// sort sorts the pods and residents of the node. Call it when all of its pods are counted.
+// sort sorts the pods and residents of the node. Call it when all pods of the node are counted.
 func (n *nodeView) sort() {
 	sortPods(n.value.Pods)
 	n.value.Residents = n.residents.values()
 }
 
-// asInitialized returns the labels with the two that Joiner sets later: DaemonSets may select nodes by them.
+// asInitialized returns the labels plus the two labels that Joiner adds when the node is registered and initialized:
+// DaemonSets may select nodes by these two.
 func asInitialized(labels requirements.Labels) requirements.Labels {
 	out := make(requirements.Labels, len(labels)+2)
 	maps.Copy(out, labels)

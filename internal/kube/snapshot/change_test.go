@@ -25,25 +25,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestEachChangeIsSeen takes a snapshot, changes one object, and takes another: the second must differ, and equal that
-// of the changed objects.
+// TestEachChangeIsSeen takes a snapshot, makes one change, and takes a second snapshot. The second must differ from the
+// first, and must equal Objects.Snapshot of the changed objects.
 func TestEachChangeIsSeen(t *testing.T) {
 	t.Parallel()
-	usual, err := conversion.ReadUsualSpread(usualSpread)
+	defaults, err := conversion.ReadDefaultSpread(defaultSpread)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range changesOfTown() {
+	for name, change := range smallClusterChanges() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(View{Usual: usual})
-			w.send(town())
-			w.view.Market = sizes(2000)
+			w := newWorld(View{DefaultSpread: defaults})
+			w.send(smallCluster())
+			w.view.Market = marketWithCPU(2000)
 			before := w.state.snapshot(w.view.Now, w.view.Market, nil)
 			late := change(w)
 			got := w.state.snapshot(w.view.Now, w.view.Market, late)
 			if want := w.objects(late).Snapshot(w.view); !reflect.DeepEqual(got, want) {
-				t.Errorf("the state has another snapshot than its objects (-want +got):\n%s", comparison(want, got))
+				t.Errorf("the state has another snapshot than its objects (-want +got):\n%s", snapshotDiff(want, got))
 			}
 			if got.Taken = before.Taken; reflect.DeepEqual(got, before) {
 				t.Error("the change does not affect the snapshot")
@@ -52,7 +52,7 @@ func TestEachChangeIsSeen(t *testing.T) {
 	}
 }
 
-// edit sends the state a changed copy of the object.
+// edit sends the state a changed copy of the object, which name gives as "namespace/name".
 func edit[T client.Object](w *world, name string, change func(T)) {
 	var like T
 	key := kubeclient.KindOf(like) + " " + name
@@ -62,6 +62,7 @@ func edit[T client.Object](w *world, name string, change func(T)) {
 	w.feeds[reflect.TypeOf(o)].put(o)
 }
 
+// drop deletes the object, which name gives as "namespace/name".
 func drop[T client.Object](w *world, name string) {
 	var like T
 	key := kubeclient.KindOf(like) + " " + name
@@ -69,44 +70,45 @@ func drop[T client.Object](w *world, name string) {
 	delete(w.all, key)
 }
 
+// change makes one change. It returns the claims of the ledger that the informers do not have yet.
 type change = func(*world) []*karpv1.NodeClaim
 
-func changesOfTown() map[string]change {
+func smallClusterChanges() map[string]change {
 	out := map[string]change{
 		"the protection of a pod expires": func(w *world) []*karpv1.NodeClaim {
 			w.view.Now = kubetest.Noon.Add(2 * time.Minute)
 			return nil
 		},
-		"the plan period of a pod expires": func(w *world) []*karpv1.NodeClaim {
+		"the plan period of a claim ends": func(w *world) []*karpv1.NodeClaim {
 			w.view.Now = kubetest.Noon.Add(bindTimeout + time.Second)
 			return nil
 		},
 		"a type is larger": func(w *world) []*karpv1.NodeClaim {
-			w.view.Market = sizes(4000)
+			w.view.Market = marketWithCPU(4000)
 			return nil
 		},
 		"a type is larger for one pool": func(w *world) []*karpv1.NodeClaim {
 			c := w.view.Market["default"]
-			c.Pools = map[string][]catalog.Type{"general": sizes(4000)["default"].Types}
+			c.Pools = map[string][]catalog.Type{"general": marketWithCPU(4000)["default"].Types}
 			w.view.Market = catalog.Market{"default": c}
 			return nil
 		},
-		"the ledger has a claim": func(*world) []*karpv1.NodeClaim { return []*karpv1.NodeClaim{unbought("late")} },
+		"the ledger has a claim": func(*world) []*karpv1.NodeClaim { return []*karpv1.NodeClaim{unlaunchedClaim("late")} },
 		"a claim is recreated and is the younger of two with one Node": func(w *world) []*karpv1.NodeClaim {
 			edit(w, "/k0", func(c *karpv1.NodeClaim) { c.UID, c.CreationTimestamp.Time = "k0-again", kubetest.Noon })
 			return nil
 		},
 	}
-	for name, tell := range changesOfObjects() {
+	for name, apply := range objectChanges() {
 		out[name] = func(w *world) []*karpv1.NodeClaim {
-			tell(w)
+			apply(w)
 			return nil
 		}
 	}
 	return out
 }
 
-func changesOfObjects() map[string]func(*world) {
+func objectChanges() map[string]func(*world) {
 	return map[string]func(*world){
 		"a pod is bound":                 func(w *world) { edit(w, "a/web-1", func(p *corev1.Pod) { p.Spec.NodeName = "n0" }) },
 		"a pod is bound to another node": func(w *world) { edit(w, "a/web-0", func(p *corev1.Pod) { p.Spec.NodeName = "n2" }) },
@@ -123,12 +125,12 @@ func changesOfObjects() map[string]func(*world) {
 		"a claim gets an instance": func(w *world) {
 			edit(w, "/k2", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-7" })
 		},
-		"a claim is registered with a Node": func(w *world) {
+		"a claim has the provider ID of a Node that is not registered with it": func(w *world) {
 			edit(w, "/k2", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-2" })
 		},
-		"a claim has another node": func(w *world) { edit(w, "/k3", func(c *karpv1.NodeClaim) { c.Status.NodeName = "n3" }) },
-		"a claim is gone":          func(w *world) { drop[*karpv1.NodeClaim](w, "/k2") },
-		"a claim is for another pod": func(w *world) {
+		"a claim is registered with a Node": func(w *world) { edit(w, "/k3", func(c *karpv1.NodeClaim) { c.Status.NodeName = "n3" }) },
+		"a claim is gone":                   func(w *world) { drop[*karpv1.NodeClaim](w, "/k2") },
+		"a claim was created for another pod": func(w *world) {
 			edit(w, "/k2", func(c *karpv1.NodeClaim) { c.Annotations[conversion.AnnotationPods] = "a/disk-1" })
 		},
 		"a volume claim is bound": func(w *world) {
@@ -142,7 +144,7 @@ func changesOfObjects() map[string]func(*world) {
 				c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
 			})
 		},
-		"the pod that has a volume claim is gone": func(w *world) { drop[*corev1.Pod](w, "a/single-0") },
+		"the single user of a volume claim is gone": func(w *world) { drop[*corev1.Pod](w, "a/single-0") },
 		"a volume is in another zone": func(w *world) {
 			edit(w, "/v0", func(v *corev1.PersistentVolume) { v.Labels[catalog.LabelZone] = "us-east-1b" })
 		},
@@ -169,7 +171,7 @@ func changesOfObjects() map[string]func(*world) {
 		"a budget allows nothing": func(w *world) {
 			edit(w, "a/b0", func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) })
 		},
-		"a DaemonSet asks for more": func(w *world) {
+		"a DaemonSet requests more": func(w *world) {
 			edit(w, "kube-system/d0", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0] = kubetest.Container("70m", "70Mi") })
 		},
 		"a DaemonSet is gone":              func(w *world) { drop[*appsv1.DaemonSet](w, "kube-system/d1") },
@@ -178,31 +180,31 @@ func changesOfObjects() map[string]func(*world) {
 			edit(w, "/general", func(p *karpv1.NodePool) { p.Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse("8")} })
 		},
 		"a node class is gone": func(w *world) { drop[*awsv1.EC2NodeClass](w, "/default") },
-		"a Service selects no more": func(w *world) {
+		"a Service does not select a pod any more": func(w *world) {
 			edit(w, "a/svc", func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "none"} })
 		},
-		"a Service selects another": func(w *world) {
+		"a Service selects one pod more": func(w *world) {
 			edit(w, "a/idle", func(s *corev1.Service) { s.Spec.Selector = map[string]string{"tier": "front"} })
 		},
 		"a Service is gone": func(w *world) { drop[*corev1.Service](w, "a/svc") },
-		"a ReplicaSet selects another": func(w *world) {
+		"a ReplicaSet has another selector": func(w *world) {
 			edit(w, "a/web-1", func(r *appsv1.ReplicaSet) { r.Spec.Selector.MatchLabels["tier"] = "x" })
 		},
 		"a ReplicaSet is gone": func(w *world) { drop[*appsv1.ReplicaSet](w, "a/web-1") },
-		"a StatefulSet selects another": func(w *world) {
+		"a StatefulSet has another selector": func(w *world) {
 			edit(w, "a/disk", func(r *appsv1.StatefulSet) { r.Spec.Selector.MatchLabels["tier"] = "x" })
 		},
 		"a StatefulSet is gone": func(w *world) { drop[*appsv1.StatefulSet](w, "a/disk") },
-		"a controller selects another": func(w *world) {
+		"a ReplicationController has another selector": func(w *world) {
 			edit(w, "a/old", func(r *corev1.ReplicationController) { r.Spec.Selector["tier"] = "x" })
 		},
-		"a controller is gone": func(w *world) { drop[*corev1.ReplicationController](w, "a/old") },
+		"a ReplicationController is gone": func(w *world) { drop[*corev1.ReplicationController](w, "a/old") },
 	}
 }
 
-// town returns a small cluster in which every object depends on another one.
-func town() Objects {
-	at := func(name, node string, more func(*corev1.Pod)) *corev1.Pod {
+// smallCluster returns a small cluster in which every object depends on another one.
+func smallCluster() Objects {
+	podOn := func(name, node string, more func(*corev1.Pod)) *corev1.Pod {
 		pod := kubetest.PendingPod(name)
 		pod.Namespace, pod.Spec.NodeName = "a", node
 		pod.OwnerReferences[0].Kind, pod.OwnerReferences[0].Name = "ReplicaSet", "web-1"
@@ -222,7 +224,7 @@ func town() Objects {
 		}
 	}
 	daemon := func(name string, age time.Duration, cpu string) *corev1.Pod {
-		return at(name, "n0", func(p *corev1.Pod) {
+		return podOn(name, "n0", func(p *corev1.Pod) {
 			p.Namespace, p.OwnerReferences = "kube-system", owner("DaemonSet", "d1")
 			p.CreationTimestamp.Time = kubetest.Noon.Add(-age)
 			p.Spec.Containers = []corev1.Container{kubetest.Container(cpu, "32Mi")}
@@ -230,14 +232,14 @@ func town() Objects {
 	}
 	o := Objects{
 		Pods: []*corev1.Pod{
-			at("web-0", "n0", nil), at("web-1", "", nil), at("disk-0", "n0", using("c0")), at("disk-1", "", using("c1")),
-			at("disk-2", "", using("c1")), at("single-0", "n2", using("c2")), at("single-1", "", using("c2")),
-			at("free-0", "n2", using("fs")), at("old-0", "", ownedBy("ReplicationController", "old")),
-			at("leaves", "n1", nil), at("stays", "n1", func(p *corev1.Pod) {
+			podOn("web-0", "n0", nil), podOn("web-1", "", nil), podOn("disk-0", "n0", using("c0")), podOn("disk-1", "", using("c1")),
+			podOn("disk-2", "", using("c1")), podOn("single-0", "n2", using("c2")), podOn("single-1", "", using("c2")),
+			podOn("free-0", "n2", using("fs")), podOn("old-0", "", ownedBy("ReplicationController", "old")),
+			podOn("leaves", "n1", nil), podOn("stays", "n1", func(p *corev1.Pod) {
 				p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "1m"}
 				p.Status.StartTime = &metav1.Time{Time: kubetest.Noon}
 			}),
-			at("far", "", func(p *corev1.Pod) {
+			podOn("far", "", func(p *corev1.Pod) {
 				p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 						TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{},
@@ -245,10 +247,10 @@ func town() Objects {
 							{Key: "team", Operator: metav1.LabelSelectorOpDoesNotExist}}},
 					}}}}
 			}),
-			at("served", "", func(p *corev1.Pod) {
+			podOn("served", "", func(p *corev1.Pod) {
 				p.OwnerReferences, p.Labels = owner("Job", "once"), map[string]string{"app": "shop", "tier": "front"}
 			}),
-			at("awaited", "", nil), at("settled", "", nil),
+			podOn("awaited", "", nil), podOn("settled", "", nil),
 			daemon("d1-old", 2*time.Hour, "10m"), daemon("d1-new", time.Hour, "20m"),
 		},
 		Pools:   []*karpv1.NodePool{kubetest.GeneralPool()},
@@ -257,29 +259,29 @@ func town() Objects {
 			Spec: policyv1.PodDisruptionBudgetSpec{
 				Selector: &metav1.LabelSelector{}, MaxUnavailable: ptr.To(intstr.FromInt32(1))}}},
 		Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
-		DaemonSets: crowd(0, 0, 0).DaemonSets[:2],
+		DaemonSets: uniformCluster(0, 0, 0).DaemonSets[:2],
 	}
 	o.DaemonSets[0].Name, o.DaemonSets[0].UID = "d0", "d0"
 	o.DaemonSets[1].Name, o.DaemonSets[1].UID = "d1", types.UID("u1-kube-system"+"d1")
-	townNodes(&o)
-	townVolumes(&o)
-	townGroups(&o)
+	addSmallClusterNodes(&o)
+	addSmallClusterVolumes(&o)
+	addSmallClusterGroups(&o)
 	return o
 }
 
-// townNodes adds the nodes: n0 of a claim, n1 being terminated, n2 without a claim, and n3 whose instance is gone. It
-// also adds claims: one without an instance, one that has just become ready, one whose Node is gone, and a second claim
-// for n0.
-func townNodes(o *Objects) {
+// addSmallClusterNodes adds the Nodes n0 with the claim k0, n1 with the claim k1 and being deleted, n2 without a claim,
+// and n3 without a claim and without a provider ID. It also adds claims without a Node: k2 without an instance, k3 with
+// an instance, and k4 that has just become ready. k5 is a second claim for n0.
+func addSmallClusterNodes(o *Objects) {
 	for i, id := range []string{"aws:///us-east-1a/i-0", "aws:///us-east-1a/i-1", "aws:///us-east-1a/i-2", ""} {
-		n := crowd(0, 1, 0).Nodes[0]
+		n := uniformCluster(0, 1, 0).Nodes[0]
 		n.Name, n.Spec.ProviderID = "n"+string(rune('0'+i)), id
 		n.Labels[corev1.LabelHostname] = n.Name
 		o.Nodes = append(o.Nodes, n)
 	}
 	o.Nodes[1].DeletionTimestamp = &metav1.Time{Time: kubetest.Noon}
 	claim := func(name, id string) *karpv1.NodeClaim {
-		c := unbought(name)
+		c := unlaunchedClaim(name)
 		c.Status.ProviderID, c.CreationTimestamp.Time = id, kubetest.Noon.Add(-time.Hour)
 		return c
 	}
@@ -291,15 +293,15 @@ func townNodes(o *Objects) {
 	second.Status.NodeName = "n0"
 	second.CreationTimestamp.Time = kubetest.Noon.Add(-time.Minute)
 	o.Claims = []*karpv1.NodeClaim{
-		claim("k0", o.Nodes[0].Spec.ProviderID), claim("k1", o.Nodes[1].Spec.ProviderID), unbought("k2"),
+		claim("k0", o.Nodes[0].Spec.ProviderID), claim("k1", o.Nodes[1].Spec.ProviderID), unlaunchedClaim("k2"),
 		claim("k3", "aws:///us-east-1a/i-gone"), ready, second,
 	}
 	o.Claims[0].Status.NodeName, o.Claims[1].Status.NodeName = "n0", "n1"
 	o.Claims[2].Annotations = map[string]string{conversion.AnnotationPods: "a/awaited"}
 }
 
-// unbought returns a claim without an instance.
-func unbought(name string) *karpv1.NodeClaim {
+// unlaunchedClaim returns a claim without an instance.
+func unlaunchedClaim(name string) *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
 		Labels: map[string]string{karpv1.LabelNodePool: "general"}}}
 	c.CreationTimestamp.Time = kubetest.Noon
@@ -309,14 +311,15 @@ func unbought(name string) *karpv1.NodeClaim {
 	return c
 }
 
-func sizes(cpu int64) catalog.Market {
+// marketWithCPU returns a market of one type with this allocatable CPU.
+func marketWithCPU(cpu int64) catalog.Market {
 	return catalog.Market{"default": {Types: []catalog.Type{{
 		Name: "c7g.large", Labels: map[string]string{catalog.LabelInstanceType: "c7g.large"},
 		Capacity: resources.Amounts{CPU: 4000, Memory: 8 << 30, Pods: 29}, Allocatable: resources.Amounts{CPU: cpu, Memory: 3 << 30, Pods: 29},
 	}}}}
 }
 
-func townVolumes(o *Objects) {
+func addSmallClusterVolumes(o *Objects) {
 	volumeClaim := func(name, class string, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name},
 			Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{mode}}}
@@ -343,7 +346,7 @@ func townVolumes(o *Objects) {
 			{Name: conversion.DriverEBS, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(int32(5))}}}}}}
 }
 
-func townGroups(o *Objects) {
+func addSmallClusterGroups(o *Objects) {
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "a", Name: name} }
 	web := func() *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}

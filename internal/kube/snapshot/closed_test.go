@@ -12,7 +12,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestClosedPools: a pool that is unusable by intent is distinguished from one that needs a fix.
+// TestClosedPools: a pool that is unusable by intent is Closed; a pool that needs a fix is not.
 func TestClosedPools(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

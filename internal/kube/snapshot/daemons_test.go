@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// daemonSet returns a DaemonSet with these CPU requests.
+// daemonSet returns a DaemonSet with this CPU request, created age before kubetest.HoldTime.
 func daemonSet(namespace, name, cpu string, age time.Duration, change func(*corev1.PodSpec)) *appsv1.DaemonSet {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
 		CreationTimestamp: metav1.NewTime(kubetest.HoldTime.Add(-age))}}
@@ -28,6 +28,7 @@ func daemonSet(namespace, name, cpu string, age time.Duration, change func(*core
 	return set
 }
 
+// withPorts adds n host ports, from the given one upwards.
 func withPorts(from, n int) func(*corev1.PodSpec) {
 	return func(spec *corev1.PodSpec) {
 		for i := range n {
@@ -37,6 +38,7 @@ func withPorts(from, n int) func(*corev1.PodSpec) {
 	}
 }
 
+// namesOf returns the names of those DaemonSets that are in the namespace.
 func namesOf(daemons []cluster.Daemon, namespace string) (out []string) {
 	for _, d := range daemons {
 		if d.Namespace == namespace {
@@ -46,8 +48,8 @@ func namesOf(daemons []cluster.Daemon, namespace string) (out []string) {
 	return out
 }
 
-// TestManyDaemonSets: if the DaemonSets of a namespace exceed MaxDaemonCost, only the oldest count. Those of
-// kube-system and of other namespaces all count.
+// TestManyDaemonSets: if the DaemonSets of a namespace exceed MaxDaemonCost, only the oldest of them are counted. All
+// DaemonSets of kube-system and of other namespaces are counted nevertheless.
 func TestManyDaemonSets(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.PodSpec){
@@ -73,14 +75,14 @@ func TestManyDaemonSets(t *testing.T) {
 		o.DaemonSets = append(o.DaemonSets, daemonSet("other", "agent", "100m", 0, withPorts(9000, 2)))
 		daemons := o.Snapshot(View{Now: kubetest.HoldTime}).Daemons
 		if n := len(namesOf(daemons, "kube-system")); n != 600 {
-			t.Errorf("%s: %d of kube-system count", name, n)
+			t.Errorf("%s: %d DaemonSets of kube-system are counted, want 600", name, n)
 		}
 		if n := len(namesOf(daemons, "other")); n != 1 {
-			t.Errorf("%s: %d of another namespace count", name, n)
+			t.Errorf("%s: %d DaemonSets of another namespace are counted, want 1", name, n)
 		}
-		ours := namesOf(daemons, "tenant")
-		if len(ours) == 0 || len(ours) > conversion.MaxDaemonCost || ours[len(ours)-1] != "d0999" {
-			t.Errorf("%s: %d of the tenant's count, the last is %v", name, len(ours), ours[max(0, len(ours)-1):])
+		counted := namesOf(daemons, "tenant")
+		if len(counted) == 0 || len(counted) > conversion.MaxDaemonCost || counted[len(counted)-1] != "d0999" {
+			t.Errorf("%s: %d DaemonSets of the tenant are counted, the last is %v", name, len(counted), counted[max(0, len(counted)-1):])
 		}
 	}
 }

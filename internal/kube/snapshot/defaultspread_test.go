@@ -21,9 +21,9 @@ const zonesByDefault = `podTopologySpread:
   - {topologyKey: kubernetes.io/hostname, maxSkew: 2, whenUnsatisfiable: ScheduleAnyway}
 `
 
-// TestUsualSpread applies the cluster's default constraints. A pod with its own constraints keeps those, and a pod that
-// no object selects gets none.
-func TestUsualSpread(t *testing.T) {
+// TestDefaultSpread applies the cluster's default spread constraints. A pod with constraints of its own keeps them
+// instead, and a pod that no Service or workload controller selects gets none.
+func TestDefaultSpread(t *testing.T) {
 	t.Parallel()
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
 	selector := func(labels map[string]string) *metav1.LabelSelector {
@@ -56,7 +56,7 @@ func TestUsualSpread(t *testing.T) {
 		labels map[string]string
 		owner  []metav1.OwnerReference
 		spread []corev1.TopologySpreadConstraint
-		want   string // the selector, or the pod's own constraints
+		want   string // the selector of the default constraints, or the pod's own constraint; empty: no constraint
 	}{
 		"of a service":    {map[string]string{"app": "web"}, nil, nil, "{app In [web]}"},
 		"of two services": {map[string]string{"app": "web", "tier": "front"}, nil, nil, "{app In [web], tier In [front]}"},
@@ -71,11 +71,11 @@ func TestUsualSpread(t *testing.T) {
 		"a job's":                     {map[string]string{"app": "x"}, ofKind("Job", "j"), nil, ""},
 		"its own":                     {map[string]string{"app": "web"}, nil, own, "rack maxSkew=1 {nothing}"},
 	} {
-		usual, err := conversion.ReadUsualSpread(zonesByDefault)
+		defaults, err := conversion.ReadDefaultSpread(zonesByDefault)
 		if err != nil {
 			t.Fatal(err)
 		}
-		around := referencesOf(Objects{Groups: groups}, View{Usual: usual})
+		around := referencesOf(Objects{Groups: groups}, View{DefaultSpread: defaults})
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Labels: c.labels, OwnerReferences: c.owner}}
 		pod.Spec.TopologySpreadConstraints = c.spread
 		var got []string
@@ -95,11 +95,11 @@ func TestUsualSpread(t *testing.T) {
 	}
 }
 
-// TestSchedulerConfiguration reads a whole configuration of kube-scheduler: each scheduler has its own defaults, and
-// one without configuration has those of Kubernetes.
+// TestSchedulerConfiguration reads a whole configuration of kube-scheduler. Each profile may have its own default
+// constraints; a profile without pluginConfig has those of Kubernetes.
 func TestSchedulerConfiguration(t *testing.T) {
 	t.Parallel()
-	usual, err := conversion.ReadUsualSpread(`
+	defaults, err := conversion.ReadDefaultSpread(`
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: true}
@@ -122,14 +122,14 @@ profiles:
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
 		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
-	around := referencesOf(Objects{Groups: conversion.Groups{Services: []*corev1.Service{service}}}, View{Usual: usual})
+	around := referencesOf(Objects{Groups: conversion.Groups{Services: []*corev1.Service{service}}}, View{DefaultSpread: defaults})
 	for scheduler, want := range map[string][]string{
 		"":                  {"topology.kubernetes.io/zone maxSkew=1 {app In [web]}"},
 		"default-scheduler": {"topology.kubernetes.io/zone maxSkew=1 {app In [web]}"},
 		"kubernetes-like": {"kubernetes.io/hostname maxSkew=3 soft {app In [web]}",
 			"topology.kubernetes.io/zone maxSkew=5 soft {app In [web]}"},
-		"none":       nil,
-		"unheard-of": nil,
+		"none":    nil,
+		"unknown": nil,
 	} {
 		pod := podWith(t, `"schedulerName":"`+scheduler+`"`)
 		var got []string
@@ -142,35 +142,35 @@ profiles:
 	}
 }
 
-func TestUsualSpreadErrors(t *testing.T) {
+func TestDefaultSpreadErrors(t *testing.T) {
 	t.Parallel()
 	list := func(constraints string) string {
 		return "podTopologySpread: {defaultConstraints: [" + constraints + "]}"
 	}
-	const good = "{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}"
+	const valid = "{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}"
 	for text, want := range map[string]string{
-		"[":                     "write it as YAML or JSON",
-		"podTopologySpred: {}":  "podTopologySpred",
-		"/etc/scheduler.yaml":   `"/etc/scheduler.yaml" is a word; give the text of the configuration itself, not the path`,
-		"kind: Pod":             "kind is Pod, want KubeSchedulerConfiguration",
-		"profiles: []":          "write kind: KubeSchedulerConfiguration",
-		list(good + "," + good): "defaultConstraints[1] repeats",
-		list("{topologyKey: zone, whenUnsatisfiable: DoNotSchedule}"):                                                                           "podTopologySpread.defaultConstraints[0].maxSkew is 0",
-		list("{topologyKey: '', maxSkew: 1}"):                                                                                                   "defaultConstraints[0].topologyKey is",
-		list("{topologyKey: zone, maxSkew: 1}"):                                                                                                 "defaultConstraints[0].whenUnsatisfiable is",
-		list("{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}"):                                            "defaultConstraints[0] has a labelSelector",
-		list("{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [a]}"):                                          "defaultConstraints[0] has a labelSelector or matchLabelKeys",
-		"kind: KubeSchedulerConfiguration\nprofiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: Lst}}]}]":                `profiles[0].pluginConfig[0].args.defaultingType is "Lst"`,
-		"kind: KubeSchedulerConfiguration\nprofiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [" + good + "]}}]}]": "need defaultingType: List",
+		"[":                       "write it as YAML or JSON",
+		"podTopologySpred: {}":    "podTopologySpred",
+		"/etc/scheduler.yaml":     `"/etc/scheduler.yaml" is a word; give the text of the configuration itself, not the path`,
+		"kind: Pod":               "kind is Pod, want KubeSchedulerConfiguration",
+		"profiles: []":            "write kind: KubeSchedulerConfiguration",
+		list(valid + "," + valid): "defaultConstraints[1] repeats",
+		list("{topologyKey: zone, whenUnsatisfiable: DoNotSchedule}"):                                                                            "podTopologySpread.defaultConstraints[0].maxSkew is 0",
+		list("{topologyKey: '', maxSkew: 1}"):                                                                                                    "defaultConstraints[0].topologyKey is",
+		list("{topologyKey: zone, maxSkew: 1}"):                                                                                                  "defaultConstraints[0].whenUnsatisfiable is",
+		list("{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}"):                                             "defaultConstraints[0] has a labelSelector",
+		list("{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [a]}"):                                           "defaultConstraints[0] has a labelSelector or matchLabelKeys",
+		"kind: KubeSchedulerConfiguration\nprofiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: Lst}}]}]":                 `profiles[0].pluginConfig[0].args.defaultingType is "Lst"`,
+		"kind: KubeSchedulerConfiguration\nprofiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [" + valid + "]}}]}]": "need defaultingType: List",
 	} {
-		_, err := conversion.ReadUsualSpread(text)
+		_, err := conversion.ReadDefaultSpread(text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want …%s… in one line", text, err, want)
 		}
 	}
 	for _, text := range []string{"", "{}", "podTopologySpread: {}", `{"podTopologySpread":{"defaultConstraints":[]}}`} {
-		if usual, err := conversion.ReadUsualSpread(text); err != nil || !usual.IsZero() {
-			t.Errorf("%q: %+v, %v; want nothing", text, usual, err)
+		if defaults, err := conversion.ReadDefaultSpread(text); err != nil || !defaults.IsZero() {
+			t.Errorf("%q: %+v, %v; want no constraints", text, defaults, err)
 		}
 	}
 }
@@ -186,22 +186,25 @@ func TestIgnorePreferences(t *testing.T) {
 		"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"hard"}],
 			"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":{"topologyKey":"soft"}}]},
 		"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":{"topologyKey":"soft"}}]}}`)
+	// count returns the numbers of spread constraints, affinity terms, anti-affinity terms and preferred node
+	// affinities.
 	count := func(view View) [4]int {
 		p := conversion.PodValue(pod, referencesOf(Objects{}, view))
 		return [4]int{len(p.Spread), len(p.Affinity), len(p.AntiAffinity), len(p.Preferred)}
 	}
 	if got, want := count(View{}), [4]int{2, 2, 1, 1}; got != want {
-		t.Errorf("with preferences there are %v, want %v", got, want)
+		t.Errorf("the numbers of constraints with preferences are %v, want %v", got, want)
 	}
 	if got, want := count(View{IgnorePreferences: true}), [4]int{1, 1, 0, 0}; got != want {
-		t.Errorf("without preferences there are %v, want %v", got, want)
+		t.Errorf("the numbers of constraints without preferences are %v, want %v", got, want)
 	}
 }
 
-// TestReaderReadsGroups lists Services and workload controllers only if there are default constraints.
+// TestReaderReadsGroups: the reader lists Services and workload controllers if there are default constraints, and only
+// then.
 func TestReaderReadsGroups(t *testing.T) {
 	t.Parallel()
-	usual, err := conversion.ReadUsualSpread(zonesByDefault)
+	defaults, err := conversion.ReadDefaultSpread(zonesByDefault)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,8 +213,8 @@ func TestReaderReadsGroups(t *testing.T) {
 	pod := kubetest.PendingPod("p")
 	pod.Labels = map[string]string{"app": "web"}
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, service, pod)
-	for want, usual := range map[int]conversion.UsualSpread{2: usual, 0: {}} {
-		s, err := (&Reader{Cache: c, Usual: usual}).Snapshot(t.Context(), kubetest.Noon, nil)
+	for want, defaults := range map[int]conversion.DefaultSpread{2: defaults, 0: {}} {
+		s, err := (&Reader{Cache: c, DefaultSpread: defaults}).Snapshot(t.Context(), kubetest.Noon, nil)
 		if err != nil || len(s.Pods) != 1 || len(s.Pods[0].Spread) != want {
 			t.Errorf("%d pods, %+v, %v; want %d constraints", len(s.Pods), s.Pods, err, want)
 		}

@@ -12,7 +12,7 @@ import (
 // dependency is an object, other than the pod, that the value of a pod is computed from.
 type dependency struct {
 	kind dependencyKind
-	name string // "namespace/name" of a volume claim, the namespace of Services, conversion.OwnerKey of an owner
+	name string // by kind: "namespace/name" of the volume claim, empty, the namespace, or conversion.OwnerKey of the owner
 }
 
 // dependencyKind is the kind of a dependency.
@@ -25,7 +25,7 @@ const (
 	onOwner                            // the selector of the pod's controller
 )
 
-// dependencies returns the objects that the pod's value is computed from; none for most pods.
+// dependencies returns the objects, other than the pod, that its value is computed from.
 func (s *podState) dependencies(pod *corev1.Pod) []dependency {
 	var out []dependency
 	for i := range pod.Spec.Volumes {
@@ -36,7 +36,7 @@ func (s *podState) dependencies(pod *corev1.Pod) []dependency {
 	if selectsNamespaces(pod.Spec.Affinity) {
 		out = append(out, dependency{kind: onNamespaces})
 	}
-	if s.around.Usual.IsZero() || len(pod.Spec.TopologySpreadConstraints) > 0 {
+	if s.around.DefaultSpread.IsZero() || len(pod.Spec.TopologySpreadConstraints) > 0 {
 		return out
 	}
 	out = append(out, dependency{onServices, pod.Namespace})

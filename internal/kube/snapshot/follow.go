@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Informers report each object of a kind and each change. The manager's cache implements it.
+// Informers returns informers, which report each object of a kind and each change. The manager's cache implements it.
 type Informers interface {
 	GetInformer(ctx context.Context, like client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
 }
@@ -25,13 +25,13 @@ type follower struct {
 	mu        sync.Mutex
 	state     *state        // nil before the start
 	unwatched []feed        // the kinds that have no informer yet
-	lists     []initialList // lists of informers that may be incomplete
+	lists     []initialList // the first lists of informers, until all of them are complete
 }
 
 // initialList is the first list of an informer.
 type initialList struct {
-	kind string
-	all  toolscache.DoneChecker // done when the state has all listed objects
+	kind     string
+	complete toolscache.DoneChecker // done when the state has all listed objects
 }
 
 // listTimeout is how long a snapshot waits for the informers' first lists. They take half a second in a small cluster,
@@ -41,21 +41,21 @@ const listTimeout = 10 * time.Second
 // follow returns the state of the cluster. The first call starts the informers and waits for their initial lists.
 func (r *Reader) follow(ctx context.Context) (*state, error) {
 	f := &r.follower
-	if err := f.begin(ctx, r); err != nil {
+	if err := f.startInformers(ctx, r); err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
-	state, all := f.state, f.lists
+	state, lists := f.state, f.lists
 	f.mu.Unlock()
-	waiting, stop := context.WithTimeout(ctx, listTimeout)
+	timeout, stop := context.WithTimeout(ctx, listTimeout)
 	defer stop()
 	var late []string
-	for _, one := range all {
+	for _, list := range lists {
 		select {
-		case <-one.all.Done():
-		case <-waiting.Done():
-			if !toolscache.IsDone(one.all) {
-				late = append(late, one.kind)
+		case <-list.complete.Done():
+		case <-timeout.Done():
+			if !toolscache.IsDone(list.complete) {
+				late = append(late, list.kind)
 			}
 		}
 	}
@@ -69,45 +69,45 @@ func (r *Reader) follow(ctx context.Context) (*state, error) {
 	return state, nil
 }
 
-// begin starts the informers of all kinds that have none yet.
-func (f *follower) begin(ctx context.Context, r *Reader) error {
+// startInformers starts the informers of all kinds that have none yet.
+func (f *follower) startInformers(ctx context.Context, r *Reader) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.state == nil {
-		f.state = newState(View{Usual: r.Usual, IgnorePreferences: r.IgnorePreferences, RelaxMinValues: r.RelaxMinValues})
+		f.state = newState(View{DefaultSpread: r.DefaultSpread, IgnorePreferences: r.IgnorePreferences, RelaxMinValues: r.RelaxMinValues})
 		f.unwatched = f.state.feeds()
 	}
 	for len(f.unwatched) > 0 {
-		one := f.unwatched[0]
-		informer, err := r.Informers.GetInformer(ctx, one.example, cache.BlockUntilSynced(false))
+		next := f.unwatched[0]
+		informer, err := r.Informers.GetInformer(ctx, next.example, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watch %s: %w", kubeclient.KindOf(one.example), err)
+			return fmt.Errorf("watch %s: %w", kubeclient.KindOf(next.example), err)
 		}
-		registered, err := informer.AddEventHandler(f.state.handler(one))
+		registration, err := informer.AddEventHandler(f.state.handler(next))
 		if err != nil {
-			return fmt.Errorf("watch %s: %w", kubeclient.KindOf(one.example), err)
+			return fmt.Errorf("watch %s: %w", kubeclient.KindOf(next.example), err)
 		}
-		f.lists = append(f.lists, initialList{kubeclient.KindOf(one.example), registered.HasSyncedChecker()})
+		f.lists = append(f.lists, initialList{kubeclient.KindOf(next.example), registration.HasSyncedChecker()})
 		f.unwatched = slices.Clone(f.unwatched[1:])
 	}
 	return nil
 }
 
-// handler returns the callbacks of an informer for the feed.
+// handler returns the callbacks with which an informer updates the state through the feed.
 func (s *state) handler(f feed) toolscache.ResourceEventHandler {
-	note := func(object any, then func(client.Object)) {
-		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
+	locked := func(object any, update func(client.Object)) {
+		if deleted, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = deleted.Obj
 		}
 		if o, ok := object.(client.Object); ok {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			then(o)
+			update(o)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { note(o, f.put) },
-		UpdateFunc: func(_, o any) { note(o, f.put) },
-		DeleteFunc: func(o any) { note(o, f.drop) },
+		AddFunc:    func(o any) { locked(o, f.put) },
+		UpdateFunc: func(_, o any) { locked(o, f.put) },
+		DeleteFunc: func(o any) { locked(o, f.drop) },
 	}
 }

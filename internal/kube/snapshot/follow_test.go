@@ -29,17 +29,17 @@ import (
 
 // apiServer answers the lists and watches of controller-runtime's cache. Its objects are the whole cluster.
 type apiServer struct {
-	objects  map[string][]client.Object // by resource: "pods"
-	changes  chan watch.Event           // of pods
-	refused  chan struct{}              // receives a value for each refused request
-	mu       sync.Mutex
-	refusing string // a resource whose lists are refused
+	objects   map[string][]client.Object // by resource: "pods"
+	changes   chan watch.Event           // sent to the watch of pods
+	refused   chan struct{}              // gets a value when a request is refused
+	mu        sync.Mutex                 // guards forbidden
+	forbidden string                     // a resource for which all requests are refused
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resource := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	s.mu.Lock()
-	isRefused := resource == s.refusing
+	isRefused := resource == s.forbidden
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	switch q := r.URL.Query(); {
@@ -50,7 +50,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		default:
 		}
 	case q.Get("sendInitialEvents") == "true":
-		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid) // like a server that does not support it yet
+		// like a server that does not support sendInitialEvents yet
+		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	case q.Get("watch") != "":
 		s.watch(w, r, resource)
 	default:
@@ -83,7 +84,7 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 		Status: metav1.StatusFailure, Reason: reason, Code: int32(code), Message: "not here"})
 }
 
-// startCache returns a cache of that server, configured like a manager's.
+// startCache returns a started cache of the server, configured like a manager's.
 func startCache(t *testing.T, s *apiServer) cache.Cache {
 	t.Helper()
 	web := httptest.NewServer(s)
@@ -123,18 +124,18 @@ func startCache(t *testing.T, s *apiServer) cache.Cache {
 	return c
 }
 
-// TestFollowTheCache follows controller-runtime's own cache from the start, through a kind that is forbidden at first,
-// to a snapshot and a change.
+// TestFollowTheCache uses controller-runtime's own cache. At first, one kind is forbidden, and Snapshot returns an
+// error. Then it returns the whole cluster, and later the changes.
 func TestFollowTheCache(t *testing.T) {
 	t.Parallel()
 	waiting, bound := kubetest.PendingPod("waiting"), kubetest.PendingPod("bound")
 	waiting.ResourceVersion, bound.ResourceVersion = "2", "3"
 	bound.Spec.NodeName, bound.Status.Phase = "ip-0", corev1.PodRunning
-	node, claim := crowd(0, 1, 0).Nodes[0], crowd(0, 1, 0).Claims[0]
+	node, claim := uniformCluster(0, 1, 0).Nodes[0], uniformCluster(0, 1, 0).Claims[0]
 	s := &apiServer{
 		objects: map[string][]client.Object{"pods": {waiting, bound}, "nodes": {node}, "nodeclaims": {claim},
 			"nodepools": {kubetest.GeneralPool()}},
-		changes: make(chan watch.Event), refused: make(chan struct{}, 1), refusing: "csinodes",
+		changes: make(chan watch.Event), refused: make(chan struct{}, 1), forbidden: "csinodes",
 	}
 	r := &Reader{Informers: startCache(t, s)}
 
@@ -144,10 +145,10 @@ func TestFollowTheCache(t *testing.T) {
 		stop()
 	}()
 	if got, err := r.Snapshot(ctx, kubetest.Noon, nil); err == nil || !strings.Contains(err.Error(), "csinode") || len(got.Nodes) > 0 {
-		t.Fatalf("before all is known: %d nodes, %v; want an error that names csinode", len(got.Nodes), err)
+		t.Fatalf("while csinodes are forbidden: %d nodes, %v; want an error that names csinode", len(got.Nodes), err)
 	}
 	s.mu.Lock()
-	s.refusing = ""
+	s.forbidden = ""
 	s.mu.Unlock()
 	expect := func(what string, is func(cluster.Snapshot) bool) {
 		t.Helper()
@@ -164,51 +165,52 @@ func TestFollowTheCache(t *testing.T) {
 	}
 	if got, err := r.Snapshot(t.Context(), kubetest.Noon, nil); err != nil || len(got.Pods) != 1 || len(got.Nodes) != 1 ||
 		len(got.Nodes[0].Pods) != 1 || len(got.Pools) != 1 {
-		t.Fatalf("when all is known: %s, %v", kubetest.Render(got), err)
+		t.Fatalf("after csinodes are allowed: %s, %v", kubetest.Render(got), err)
 	}
 	if o, err := r.Objects(t.Context()); err != nil || len(o.Pods) != 2 || len(o.Claims) != 1 {
 		t.Errorf("%d pods, %d claims, %v; want 2 and 1", len(o.Pods), len(o.Claims), err)
 	}
-	now := waiting.DeepCopy()
-	now.TypeMeta, now.ResourceVersion, now.Spec.NodeName = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, "4", "ip-0"
-	s.changes <- watch.Event{Type: watch.Modified, Object: now}
+	scheduled := waiting.DeepCopy()
+	scheduled.TypeMeta, scheduled.ResourceVersion, scheduled.Spec.NodeName = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, "4", "ip-0"
+	s.changes <- watch.Event{Type: watch.Modified, Object: scheduled}
 	expect("a pod is bound", func(c cluster.Snapshot) bool { return len(c.Pods) == 0 && len(c.Nodes[0].Pods) == 2 })
-	gone := bound.DeepCopy()
-	gone.TypeMeta, gone.ResourceVersion = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, "5"
-	s.changes <- watch.Event{Type: watch.Deleted, Object: gone}
-	expect("a pod is gone", func(c cluster.Snapshot) bool { return len(c.Nodes[0].Pods) == 1 })
+	deleted := bound.DeepCopy()
+	deleted.TypeMeta, deleted.ResourceVersion = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, "5"
+	s.changes <- watch.Event{Type: watch.Deleted, Object: deleted}
+	expect("a pod is deleted", func(c cluster.Snapshot) bool { return len(c.Nodes[0].Pods) == 1 })
 }
 
-// TestFollowKeepsTheLedger: a claim that was just created is in the snapshot once, even before an informer reports it,
+// TestFollowAddsTheLedger: a claim that was just created is in the snapshot once, even before an informer reports it,
 // and its pods need no other node.
-func TestFollowKeepsTheLedger(t *testing.T) {
+func TestFollowAddsTheLedger(t *testing.T) {
 	t.Parallel()
-	made := unbought("made")
-	made.Annotations = map[string]string{conversion.AnnotationPods: "default/waiting"}
+	created := unlaunchedClaim("created")
+	created.Annotations = map[string]string{conversion.AnnotationPods: "default/waiting"}
 	waiting := kubetest.PendingPod("waiting")
 	s := &apiServer{objects: map[string][]client.Object{"pods": {waiting}}, refused: make(chan struct{}, 1)}
 	r := &Reader{Informers: startCache(t, s), Ledger: &Ledger{}}
 	if got, err := r.Snapshot(t.Context(), kubetest.Noon, nil); err != nil || len(got.Pods) != 1 || len(got.Nodes) != 0 {
 		t.Fatalf("%d pods, %d nodes, %v", len(got.Pods), len(got.Nodes), err)
 	}
-	r.Ledger.Record(kubetest.Noon, made)
+	r.Ledger.Record(kubetest.Noon, created)
 	for range 2 {
 		got, err := r.Snapshot(t.Context(), kubetest.Noon, nil)
 		if err != nil || len(got.Pods) != 0 || len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != 1 {
 			t.Fatalf("%s, %v", kubetest.Render(got), err)
 		}
 	}
-	r.Ledger.Forget(made.UID)
+	r.Ledger.Forget(created.UID)
 	if got, err := r.Snapshot(t.Context(), kubetest.Noon, nil); err != nil || len(got.Pods) != 1 || len(got.Nodes) != 0 {
 		t.Fatalf("%d pods, %d nodes, %v", len(got.Pods), len(got.Nodes), err)
 	}
 }
 
-// Events and snapshots run concurrently: run with -race. Each snapshot must have every pod exactly once.
-func TestStateAtOnce(t *testing.T) {
+// TestConcurrentEvents sends events while it takes snapshots; run it with -race. Each snapshot must have every pod
+// exactly once.
+func TestConcurrentEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(View{})
-	w.send(crowd(20, 5, 4))
+	w.send(uniformCluster(20, 5, 4))
 	handlers := map[string]func(any, any){}
 	for _, f := range w.state.feeds() {
 		handlers[kubeclient.KindOf(f.example)] = w.state.handler(f).OnUpdate
@@ -223,7 +225,7 @@ func TestStateAtOnce(t *testing.T) {
 					pod.Spec.NodeName = fmt.Sprint("ip-", turn%5)
 				}
 				handlers["pod"](nil, pod)
-				claim := unbought(fmt.Sprint("claim-", turn%3))
+				claim := unlaunchedClaim(fmt.Sprint("claim-", turn%3))
 				claim.CreationTimestamp.Time = kubetest.Noon.Add(time.Duration(turn) * time.Second)
 				handlers[kubeclient.KindOf(&karpv1.NodeClaim{})](nil, claim)
 			}
@@ -242,11 +244,11 @@ func TestStateAtOnce(t *testing.T) {
 		}
 		for id, n := range seen {
 			if n != 1 {
-				t.Errorf("pod %s is there %d times", id, n)
+				t.Errorf("a snapshot has pod %s %d times", id, n)
 			}
 		}
 		if len(seen) != 40 {
-			t.Errorf("%d pods, want 40", len(seen))
+			t.Errorf("a snapshot has %d pods, want 40", len(seen))
 		}
 	}
 	group.Wait()

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// FuzzPod converts any pod that JSON can express into a value. The pod may be rejected with one sentence, but must not
-// cause a panic, be changed, or give different results.
+// FuzzPod converts any pod that JSON can express to a cluster.Pod. The conversion may reject the pod with one sentence.
+// It must not panic, must not change the pod, and must give the same result each time.
 func FuzzPod(f *testing.F) {
 	for _, seed := range podSeeds() {
 		f.Add([]byte(seed))
@@ -33,7 +33,7 @@ func FuzzPod(f *testing.F) {
 			value := conversion.PodValue(pod, referencesOf(o, view))
 			checkValue(t, &value)
 			if again := conversion.PodValue(pod, referencesOf(o, view)); !reflect.DeepEqual(value, again) {
-				t.Errorf("the same pod is %+v and %+v", value, again)
+				t.Errorf("the pod is converted to %+v, and the second time to %+v", value, again)
 			}
 			s := o.Snapshot(view)
 			if s.Nodes[0].Requested.CPU > 1<<57 {
@@ -42,7 +42,7 @@ func FuzzPod(f *testing.F) {
 			kubetest.Render(s)
 		}
 		if a, _ := json.Marshal(before); string(a) != string(kubetest.Marshal(t, pod)) {
-			t.Error("the pod was altered")
+			t.Error("the conversion or the snapshot has changed the pod")
 		}
 	})
 }
@@ -51,21 +51,21 @@ func FuzzPod(f *testing.F) {
 func checkValue(t *testing.T, pod *cluster.Pod) {
 	t.Helper()
 	if strings.ContainsAny(pod.Unplannable, "\n\r") || len(pod.Unplannable) > 4096 {
-		t.Errorf("that is no sentence: %q", pod.Unplannable)
+		t.Errorf("Unplannable is not one short line: %q", pod.Unplannable)
 	}
 	for _, s := range pod.Spread {
 		if s.Key == "" || s.MaxSkew < 1 || s.MinDomains < 0 || s.MinDomains == 1 || s.Soft && s.MinDomains != 0 {
-			t.Errorf("a spread that is none: %+v", s)
+			t.Errorf("invalid spread constraint %+v", s)
 		}
 	}
 	for _, term := range slices.Concat(pod.Affinity, pod.AntiAffinity) {
 		if term.Key == "" || term.Weight < 0 || term.Weight > 100 || !slices.IsSorted(term.Namespaces) {
-			t.Errorf("a term that is none: %+v", term)
+			t.Errorf("invalid affinity term %+v", term)
 		}
 	}
 	if len(pod.Required) > conversion.MaxAlternatives || len(pod.Spread) > conversion.MaxTerms ||
 		len(pod.Affinity) > conversion.MaxTerms || len(pod.AntiAffinity) > conversion.MaxTerms {
-		t.Errorf("too many demands: %d, %d, %d, %d", len(pod.Required), len(pod.Spread), len(pod.Affinity), len(pod.AntiAffinity))
+		t.Errorf("more constraints than allowed: %d, %d, %d, %d", len(pod.Required), len(pod.Spread), len(pod.Affinity), len(pod.AntiAffinity))
 	}
 }
 

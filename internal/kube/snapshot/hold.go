@@ -21,12 +21,13 @@ import (
 type Hold struct {
 	Pod      string // "namespace/name"
 	Workload string // as Workload returns it; empty for a pod without owner
-	// Budgets are the PodDisruptionBudgets that block the eviction: one that allows no disruption now, or several,
-	// which the eviction API refuses. "namespace/name", sorted; none if the pod's annotation blocks.
+	// Budgets are the PodDisruptionBudgets that block the eviction, as "namespace/name", sorted: one that allows no
+	// disruption now, or several that select the pod, which the eviction API refuses. None if the pod's annotation
+	// blocks.
 	Budgets []string
-	// Uncompared means that a PodDisruptionBudget may block the eviction: the namespace has more budgets than are
-	// compared with a pod.
-	Uncompared bool
+	// TooManyBudgets means that a PodDisruptionBudget may block the eviction, but Joiner did not compare all of them
+	// with the pod: its namespace has too many.
+	TooManyBudgets bool
 	// Until is when the protection by the annotation ends; zero if it has no end, or if a budget blocks.
 	Until time.Time
 }
@@ -39,7 +40,7 @@ func (h Hold) String() string {
 		owner = "owner " + h.Workload
 	}
 	switch {
-	case h.Uncompared:
+	case h.TooManyBudgets:
 		return fmt.Sprintf("pod %s may be selected by a PodDisruptionBudget: its namespace has more of them than Joiner compares with a pod (%s)", h.Pod, joined("use fewer", owner))
 	case len(h.Budgets) == 1:
 		return fmt.Sprintf("pod %s has no room in PodDisruptionBudget %s (%s)", h.Pod, h.Budgets[0], joined("0 allowed", owner))
@@ -61,24 +62,25 @@ func (h Hold) String() string {
 	return text
 }
 
-// joined joins the texts with a semicolon; owner may be empty.
-func joined(what, owner string) string {
+// joined returns "remark; owner", or the remark alone if owner is empty.
+func joined(remark, owner string) string {
 	if owner == "" {
-		return what
+		return remark
 	}
-	return what + "; " + owner
+	return remark + "; " + owner
 }
 
-// Holds returns by Node name the pod that blocks its voluntary disruption at now. If several pods block, it is one that
-// blocks without end, else the one that blocks longest, then the first by name.
+// Holds returns why voluntary disruption of Nodes is blocked at the time now: by Node name, one pod that blocks. Of
+// several such pods it takes one that blocks without end, or else the one that blocks longest; among equals the first
+// by name.
 func (o Objects) Holds(now time.Time) map[string]Hold {
-	guards := activeBudgets(o.Budgets)
+	budgets := activeBudgets(o.Budgets)
 	out := map[string]Hold{}
 	for _, pod := range o.Pods {
 		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || conversion.IsFinished(pod) {
 			continue
 		}
-		h, ok := guards.hold(pod, now)
+		h, ok := budgets.hold(pod, now)
 		if !ok {
 			continue
 		}
@@ -89,15 +91,15 @@ func (o Objects) Holds(now time.Time) map[string]Hold {
 	return out
 }
 
-// isBefore reports whether h takes precedence over o.
-func (h Hold) isBefore(o Hold) bool {
+// isBefore reports whether Holds prefers h to other.
+func (h Hold) isBefore(other Hold) bool {
 	switch {
-	case h.Until.Equal(o.Until):
-		return h.Pod < o.Pod
-	case h.Until.IsZero() || o.Until.IsZero():
+	case h.Until.Equal(other.Until):
+		return h.Pod < other.Pod
+	case h.Until.IsZero() || other.Until.IsZero():
 		return h.Until.IsZero()
 	}
-	return h.Until.After(o.Until)
+	return h.Until.After(other.Until)
 }
 
 // hold returns why the pod must not be evicted at now; false if it may be evicted.
@@ -110,24 +112,24 @@ func (g budgetIndex) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
 	if g[pod.Namespace] == nil || !isEvicted(pod) {
 		return out, false
 	}
-	matching, isCut := g.of(pod)
+	matching, isPartial := g.of(pod)
 	switch {
-	case isCut && len(matching) < 2:
-		out.Uncompared = true
+	case isPartial && len(matching) < 2:
+		out.TooManyBudgets = true
 		return out, true
 	case len(matching) == 0:
 		return out, false
-	case len(matching) == 1 && !matching[0].refuses(pod):
+	case len(matching) == 1 && !matching[0].blocks(pod):
 		return out, false
 	}
-	for _, one := range matching {
-		out.Budgets = append(out.Budgets, one.name)
+	for _, budget := range matching {
+		out.Budgets = append(out.Budgets, budget.name)
 	}
 	return out, true
 }
 
-// refuses reports whether the budget currently blocks the eviction of the pod.
-func (g indexedBudget) refuses(pod *corev1.Pod) bool {
+// blocks reports whether the budget currently blocks the eviction of the pod.
+func (g indexedBudget) blocks(pod *corev1.Pod) bool {
 	if g.object.Status.DisruptionsAllowed > 0 {
 		return false
 	}
@@ -145,16 +147,16 @@ func isPodReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// isEvicted reports whether the pod is evicted when its node is drained. Pods that tolerate the disruption taint are
-// not.
+// isEvicted reports whether the pod is evicted when its node is drained. Static pods, and pods that tolerate the
+// disruption taint, are not evicted.
 func isEvicted(pod *corev1.Pod) bool {
 	taint := karpv1.DisruptedTaint()
 	disrupted := requirements.Taint{Key: taint.Key, Effect: requirements.Effect(taint.Effect)}
 	return !conversion.IsStatic(pod) && !requirements.Tolerated(disrupted, conversion.Tolerations(pod.Spec.Tolerations))
 }
 
-// protectedUntil returns when the duration of the pod's annotation ends. It is zero if the annotation has no duration
-// or the pod has not started.
+// protectedUntil returns when the duration in the pod's annotation ends. It returns zero if the annotation has no
+// duration or the pod has not started.
 func protectedUntil(pod *corev1.Pod) time.Time {
 	span, err := time.ParseDuration(pod.Annotations[karpv1.AnnotationDoNotDisrupt])
 	if err != nil || pod.Status.StartTime == nil {
@@ -164,7 +166,7 @@ func protectedUntil(pod *corev1.Pod) time.Time {
 }
 
 // Workload returns the workload of a pod, for example "Deployment a/web" for a pod of one of its ReplicaSets; empty for
-// a pod without owner. A pod and its successor have the same workload.
+// a pod without owner. A pod and the pod that its controller creates in its place have the same workload.
 func Workload(pod *corev1.Pod) string {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
@@ -172,26 +174,26 @@ func Workload(pod *corev1.Pod) string {
 	}
 	if name, ok := strings.CutSuffix(ref.Name, "-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]); ok &&
 		ref.Kind == "ReplicaSet" && name != "" {
-		return "Deployment " + pod.Namespace + "/" + named(name)
+		return "Deployment " + pod.Namespace + "/" + ownerText(name)
 	}
-	return named(ref.Kind) + " " + pod.Namespace + "/" + named(ref.Name)
+	return ownerText(ref.Kind) + " " + pod.Namespace + "/" + ownerText(ref.Name)
 }
 
 // ownerForm matches a valid kind or name of an object.
 var ownerForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$`)
 
-// named returns the kind or the name of an owner, quoted and cut if it is invalid: the API server accepts any text in
-// an owner reference.
-func named(text string) string {
+// ownerText returns the kind or the name of an owner for messages. An invalid text is quoted and shortened: the API
+// server accepts any text in an owner reference.
+func ownerText(text string) string {
 	if ownerForm.MatchString(text) {
 		return text
 	}
 	return fmt.Sprintf("%.60q", text)
 }
 
-// EvictionCost is the cost of moving the pod, from 0 to 10; an ordinary pod costs 1. As in Karpenter, the pod's
-// deletion cost (controller.kubernetes.io/pod-deletion-cost) and priority raise or lower it. A pod that needs no other
-// node costs 0.
+// EvictionCost returns the cost of moving the pod, from 0 to 10. An ordinary pod costs 1. As in Karpenter, the pod's
+// deletion cost (controller.kubernetes.io/pod-deletion-cost) and its priority raise or lower the cost. A pod that needs
+// no other node costs 0.
 func EvictionCost(pod *corev1.Pod) float64 {
 	if !conversion.NeedsPlace(pod) {
 		return 0

@@ -19,14 +19,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-func asking(value string) func(*corev1.Pod) {
+// withDoNotDisrupt gives the pod the annotation do-not-disrupt with this value.
+func withDoNotDisrupt(value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: value}
 	}
 }
 
-// guarding returns a budget of namespace a for the pods of an app; "" selects all pods.
-func guarding(name, app string, allowed int32, changes ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
+// budgetOf returns a budget of namespace a that selects the pods of an app, or all pods if app is "". Its status allows
+// this number of disruptions now.
+func budgetOf(name, app string, allowed int32, changes ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
 	selector := &metav1.LabelSelector{}
 	if app != "" {
 		selector.MatchLabels = map[string]string{"app": app}
@@ -45,10 +47,10 @@ func guarding(name, app string, allowed int32, changes ...func(*policyv1.PodDisr
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	notReady := func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
-	always := func(b *policyv1.PodDisruptionBudget) {
+	alwaysAllow := func(b *policyv1.PodDisruptionBudget) {
 		b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 	}
-	stays := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
+	tolerates := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
 	daemon := func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }
 	done := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 	ending := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: kubetest.HoldTime} }
@@ -60,52 +62,52 @@ func TestHolds(t *testing.T) {
 	}{
 		"nothing": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}},
 		"a budget with room": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1)}},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1)}},
 		"a budget without room": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}, want: noRoom},
 		"a budget of other pods": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "api", 0)}},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "api", 0)}},
 		"a budget of all pods": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "", 0)}, want: noRoom},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "", 0)}, want: noRoom},
 		"a DaemonSet pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", daemon)},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)},
 			want:    "pod a/x has no room in PodDisruptionBudget a/b (0 allowed; owner DaemonSet a/web-5d4f)"},
-		"a pod that tolerates the taint": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", stays)},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
+		"a pod that tolerates the taint": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", tolerates)},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}},
 		"a finished pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", done)},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
-		"an ending pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", ending, asking("true"))},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}},
+		"an ending pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", ending, withDoNotDisrupt("true"))},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}},
 		"not ready, eviction refused": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}, want: noRoom},
 		"not ready, eviction allowed": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, alwaysAllow)}},
 		"ready, with AlwaysAllow": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}, want: noRoom},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, alwaysAllow)}, want: noRoom},
 		"two budgets": {
 			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web")},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("c", "", 5), guarding("b", "web", 5)},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("c", "", 5), budgetOf("b", "web", 5)},
 			want:    "pod a/x is selected by 2 PodDisruptionBudgets, a/b and a/c (the eviction API then refuses; owner Deployment a/web)",
 		},
-		"the annotation": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"))},
+		"the annotation": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("true"))},
 			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)"},
 		"the annotation on a tolerating pod": {
-			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"), stays)},
+			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("true"), tolerates)},
 			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)",
 		},
 		"a duration": {
-			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("90m"))},
+			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("90m"))},
 			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt until 2026-03-01T12:30:00Z (owner Deployment a/web)",
 		},
-		"an expired duration": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("1h"))}},
-		"an invalid duration": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("please"))}},
+		"an expired duration": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("1h"))}},
+		"an invalid duration": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("please"))}},
 		"endless before limited": {
-			pods: []*corev1.Pod{kubetest.BoundPod("a", "api", asking("2h")), kubetest.BoundPod("x", "web"),
-				kubetest.BoundPod("y", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom,
+			pods: []*corev1.Pod{kubetest.BoundPod("a", "api", withDoNotDisrupt("2h")), kubetest.BoundPod("x", "web"),
+				kubetest.BoundPod("y", "web")}, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}, want: noRoom,
 		},
 		"without owner": {
 			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web", func(p *corev1.Pod) { p.OwnerReferences = nil })},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: "pod a/x has no room in PodDisruptionBudget a/b (0 allowed)",
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}, want: "pod a/x has no room in PodDisruptionBudget a/b (0 allowed)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +115,7 @@ func TestHolds(t *testing.T) {
 			for range 2 {
 				got, ok := Objects{Pods: c.pods, Budgets: c.budgets}.Holds(kubetest.HoldTime)["n"]
 				if ok != (c.want != "") || ok && got.String() != c.want {
-					t.Errorf("held by %q, want %q", got, c.want)
+					t.Errorf("blocked by %q, want %q", got, c.want)
 				}
 				slices.Reverse(c.pods)
 				slices.Reverse(c.budgets)
@@ -168,56 +170,56 @@ func TestWorkloads(t *testing.T) {
 
 func TestBlockers(t *testing.T) {
 	t.Parallel()
-	least := func(text string) func(*policyv1.PodDisruptionBudget) {
+	minAvailable := func(text string) func(*policyv1.PodDisruptionBudget) {
 		return func(b *policyv1.PodDisruptionBudget) {
 			b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, ptr.To(intstr.Parse(text))
 		}
 	}
-	most := func(text string) func(*policyv1.PodDisruptionBudget) {
+	maxUnavailable := func(text string) func(*policyv1.PodDisruptionBudget) {
 		return func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = ptr.To(intstr.Parse(text)) }
 	}
 	claim := &karpv1.NodeClaim{}
 	claim.Status.NodeName = "n"
-	two := []*corev1.Pod{kubetest.BoundPod("x", "web"), kubetest.BoundPod("y", "web")}
+	twoPods := []*corev1.Pod{kubetest.BoundPod("x", "web"), kubetest.BoundPod("y", "web")}
 	for name, c := range map[string]struct {
 		pods    []*corev1.Pod
 		budgets []*policyv1.PodDisruptionBudget
 		want    []string // kind, budgets: why (workloads; pods)
 	}{
-		"nothing": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1)}},
-		"maxUnavailable 0": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0"))},
+		"nothing": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1)}},
+		"maxUnavailable 0": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, maxUnavailable("0"))},
 			want: []string{"NeverAllows a/b: maxUnavailable 0 never allows a disruption (Deployment a/web; a/x a/y)"}},
-		"maxUnavailable 0%": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0%"))},
+		"maxUnavailable 0%": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, maxUnavailable("0%"))},
 			want: []string{"NeverAllows a/b: maxUnavailable 0% never allows a disruption (Deployment a/web; a/x a/y)"}},
-		"maxUnavailable 1%": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, most("1%"))}},
-		"minAvailable 100%": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("100%"))},
+		"maxUnavailable 1%": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1, maxUnavailable("1%"))}},
+		"minAvailable 100%": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, minAvailable("100%"))},
 			want: []string{"NeverAllows a/b: minAvailable 100% never allows a disruption (Deployment a/web; a/x a/y)"}},
-		"minAvailable 2 of 2": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("2"))},
+		"minAvailable 2 of 2": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, minAvailable("2"))},
 			want: []string{"NeedsAll a/b: minAvailable 2 requires all of its pods (2) (Deployment a/web; a/x a/y)"}},
-		"minAvailable 1 of 2": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("1"))}},
-		"minAvailable 50% of 1": {pods: two[:1],
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("50%"))},
+		"minAvailable 1 of 2": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1, minAvailable("1"))}},
+		"minAvailable 50% of 1": {pods: twoPods[:1],
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, minAvailable("50%"))},
 			want:    []string{"NeedsAll a/b: minAvailable 50% requires all of its pods (1) (Deployment a/web; a/x)"}},
 		"the status has another number of pods": {
-			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("2"),
+			pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1, minAvailable("2"),
 				func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods = 3 })},
 		},
 		"neither field is set": {
-			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0,
+			pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0,
 				func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = nil })},
 			want: []string{"NeverAllows a/b: a PodDisruptionBudget with neither minAvailable nor maxUnavailable never allows a disruption (Deployment a/web; a/x a/y)"},
 		},
 		"an empty selector": {
-			pods: append(two, kubetest.BoundPod("z", "api")), budgets: []*policyv1.PodDisruptionBudget{guarding("all", "", 0, most("0"))},
+			pods: append(twoPods, kubetest.BoundPod("z", "api")), budgets: []*policyv1.PodDisruptionBudget{budgetOf("all", "", 0, maxUnavailable("0"))},
 			want: []string{"NeverAllows a/all: maxUnavailable 0 never allows a disruption; a/all selects every pod of its namespace (Deployment a/api Deployment a/web; a/x a/y a/z)"},
 		},
 		"two budgets of one pod": {
-			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1), guarding("all", "", 1)},
+			pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1), budgetOf("all", "", 1)},
 			want: []string{"SeveralGuard a/all a/b: the eviction API refuses to evict pods that more than one PodDisruptionBudget selects; a/all selects every pod of its namespace (Deployment a/web; a/x a/y)"},
 		},
 		"a pod is not ready, another has the annotation": {
-			pods: []*corev1.Pod{kubetest.BoundPod("x", "web"), kubetest.BoundPod("y", "api", asking("1h30m"))},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, func(b *policyv1.PodDisruptionBudget) {
+			pods: []*corev1.Pod{kubetest.BoundPod("x", "web"), kubetest.BoundPod("y", "api", withDoNotDisrupt("1h30m"))},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, func(b *policyv1.PodDisruptionBudget) {
 				b.Status.CurrentHealthy, b.Status.DesiredHealthy, b.Status.ExpectedPods = 2, 2, 3
 			})},
 			want: []string{
@@ -225,9 +227,9 @@ func TestBlockers(t *testing.T) {
 				"NoRoomNow a/b: maxUnavailable 1: 2 of 3 pods are healthy, and it requires 2 (Deployment a/web; a/x)",
 			},
 		},
-		"not on a node of Joiner": {
+		"on a node that Joiner did not launch": {
 			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web", func(p *corev1.Pod) { p.Spec.NodeName = "theirs" })},
-			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0"))},
+			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, maxUnavailable("0"))},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +239,7 @@ func TestBlockers(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s %s: %s (%s; %s)", b.Kind, strings.Join(b.Budgets, " "), b.Why,
 					strings.Join(b.Workloads, " "), strings.Join(b.Pods, " ")))
 				if !slices.Equal(b.Nodes, []string{"n"}) || b.IsDeadlock() != (b.Fix != "") {
-					t.Errorf("odd blocker %+v", b)
+					t.Errorf("%+v: want the node n, and a fix only for a deadlock", b)
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -251,14 +253,14 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
-// TestWorkloadOfAnyText: the owner reference of a pod may have any text. Events, conditions and command output show it
-// as one word.
-func TestWorkloadOfAnyText(t *testing.T) {
+// TestWorkloadOfInvalidOwner: an owner reference may have any text as kind and name. It must reach events, conditions
+// and command output only shortened and without control characters.
+func TestWorkloadOfInvalidOwner(t *testing.T) {
 	t.Parallel()
 	const hostile = "x\n  fix    kubectl delete nodeclaim --all\x1b[2J\u202e"
 	for _, ref := range []metav1.OwnerReference{{Kind: hostile, Name: "a"}, {Kind: "Job", Name: hostile},
 		{Kind: "ReplicaSet", Name: hostile + "-5d4f"}, {Kind: strings.Repeat("x", 100_000), Name: "a"}} {
-		pod := kubetest.BoundPod("web-1", "web", asking("true"), func(p *corev1.Pod) {
+		pod := kubetest.BoundPod("web-1", "web", withDoNotDisrupt("true"), func(p *corev1.Pod) {
 			ref.Controller = ptr.To(true)
 			p.OwnerReferences = []metav1.OwnerReference{ref}
 		})

@@ -9,37 +9,37 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Ledger remembers the NodeClaims in flight that this process created, whether or not the informers list them yet,
-// until kube-scheduler has had time to bind their pods.
+// Ledger remembers the NodeClaims in flight: those with pods that kube-scheduler still has time to bind. A claim of
+// this process is in the ledger even if the informers do not list it yet.
 //
-// It prevents duplicate launches. The cache lags behind Joiner's own writes, usually by milliseconds. A pass that reads
+// It prevents duplicate launches. The cache lags behind Joiner's own writes, usually by milliseconds. A plan that reads
 // the cache too early sees pending pods without their claim, and would launch again. Waiting for the cache would let
-// one slow claim stop all others. Reading from the API server would cost a full list per pass. So the Reader adds the
+// one slow claim stop all others. Reading from the API server would cost a full list per plan. So the Reader adds the
 // recorded claims to the claims of the cache until the cache has them.
 //
-// After a restart the ledger is empty. The first pass fills it from the cache, which is complete by then. An annotation
-// of the claim names its pods: see AnnotationPods.
+// After a restart the ledger is empty. The first snapshot fills it from the cache, which is complete by then. An
+// annotation of the claim names its pods: see AnnotationPods.
 //
 // The zero value is an empty ledger. Its methods may be called concurrently.
 type Ledger struct {
-	mu      sync.Mutex
-	entries map[types.UID]entry // by UID of the claim
-	reads   uint64              // number of comparisons with the cache
+	mu          sync.Mutex
+	entries     map[types.UID]entry // by UID of the claim
+	comparisons uint64              // how many times the ledger was compared with the cache
 }
 
 // entry is one claim in flight.
 type entry struct {
-	claim *karpv1.NodeClaim // as the API server returned it; never changed
-	made  time.Time         // when it was created
-	seen  uint64            // number of the last comparison (reads) in which the cache had the claim; 0: none
-	own   bool              // this process created it
+	claim   *karpv1.NodeClaim // as the API server returned it; never changed
+	created time.Time         // when the claim was created
+	seen    uint64            // the value of comparisons when the cache last had the claim; 0: the cache never had it
+	isOwn   bool              // this process created the claim
 }
 
 // Record adds a claim that was created at now.
 func (l *Ledger) Record(now time.Time, claim *karpv1.NodeClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.put(claim.UID, entry{claim: claim, made: now, own: true})
+	l.put(claim.UID, entry{claim: claim, created: now, isOwn: true})
 }
 
 // put stores the entry. The caller must hold the lock.
@@ -50,12 +50,12 @@ func (l *Ledger) put(uid types.UID, e entry) {
 	l.entries[uid] = e
 }
 
-// IsOwn reports whether the claim is in flight and this process created it: no other process can have launched an
-// instance for it.
+// IsOwn reports whether the claim is in flight and this process created it, so that no other process can have launched
+// an instance for it.
 func (l *Ledger) IsOwn(uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.entries[uid].own
+	return l.entries[uid].isOwn
 }
 
 // Forget drops a claim that no longer exists.
@@ -65,7 +65,8 @@ func (l *Ledger) Forget(uid types.UID) {
 	delete(l.entries, uid)
 }
 
-// Len returns the number of claims in flight. While it is not 0, a planned pod may need a node again without any event.
+// Len returns the number of claims in flight. While it is not 0, a planned pod may need a node again without any event:
+// the time of kube-scheduler to bind it ends.
 func (l *Ledger) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,24 +87,24 @@ func (l *Ledger) Claims() []*karpv1.NodeClaim {
 
 // missing compares the ledger with the claims in the cache. late are the claims that the cache does not have yet.
 // overdue are claims that the cache should have by now: the caller must read them from the server. missing drops the
-// claims that the cache had and lost, and those whose pods are no longer awaited.
+// claims that have disappeared from the cache, and those whose plan period is over.
 func (l *Ledger) missing(now time.Time, claims []*karpv1.NodeClaim) (late, overdue []*karpv1.NodeClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.reads++
+	l.comparisons++
 	for _, c := range claims {
 		if planPeriodOf(c).isActive(now) {
-			l.put(c.UID, entry{claim: c, made: c.CreationTimestamp.Time, seen: l.reads, own: l.entries[c.UID].own})
+			l.put(c.UID, entry{claim: c, created: c.CreationTimestamp.Time, seen: l.comparisons, isOwn: l.entries[c.UID].isOwn})
 		} else {
 			delete(l.entries, c.UID)
 		}
 	}
 	for uid, e := range l.entries {
 		switch {
-		case e.seen == l.reads:
+		case e.seen == l.comparisons:
 		case e.seen > 0:
 			delete(l.entries, uid)
-		case now.Sub(e.made) > cacheLag:
+		case now.Sub(e.created) > cacheLag:
 			overdue = append(overdue, e.claim)
 		default:
 			late = append(late, e.claim)
@@ -112,6 +113,6 @@ func (l *Ledger) missing(now time.Time, claims []*karpv1.NodeClaim) (late, overd
 	return late, overdue
 }
 
-// cacheLag is the longest expected lag of the cache behind our own writes. After that time the Reader asks the server
-// about each missing claim.
+// cacheLag is the longest expected lag of the cache behind Joiner's own writes. After that time the Reader asks the API
+// server about each missing claim.
 const cacheLag = 10 * time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// TestMangledPods replaces fields of valid pods by nonsense, several thousand times: a fuzzer rarely produces such
-// pods.
+// TestMangledPods converts 5,000 pods, made from those of podSeeds by dropping fields and by replacing values by
+// nonsense. A fuzzer rarely produces such pods.
 func TestMangledPods(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -26,20 +26,20 @@ func TestMangledPods(t *testing.T) {
 		}
 		trees = append(trees, tree)
 	}
-	read, refused := 0, 0
+	parsed, rejected := 0, 0
 	for range 5000 {
 		tree := mangled(r, trees[r.IntN(len(trees))]).(map[string]any)
 		pod := &corev1.Pod{}
 		if json.Unmarshal(kubetest.Marshal(t, tree), pod) != nil {
 			continue // a field has the wrong type
 		}
-		read++
+		parsed++
 		for _, view := range []View{{Now: kubetest.Noon, Live: true}, {Now: kubetest.Noon}} {
 			o := fuzzObjects(pod)
 			value := conversion.PodValue(pod, referencesOf(o, view))
 			checkValue(t, &value)
 			if value.Unplannable != "" {
-				refused++
+				rejected++
 			}
 			kubetest.Render(o.Snapshot(view))
 		}
@@ -47,12 +47,13 @@ func TestMangledPods(t *testing.T) {
 			t.Fatalf("the pod is %s", kubetest.Marshal(t, pod))
 		}
 	}
-	if read < 1000 || refused < 300 {
-		t.Errorf("only %d pods could be read, and %d were refused", read, refused)
+	if parsed < 1000 || rejected < 300 {
+		t.Errorf("%d pods could be parsed, want 1000 or more; %d conversions were rejected, want 300 or more", parsed, rejected)
 	}
 }
 
-// mangled returns a copy of the tree in which some leaves are replaced.
+// mangled returns a copy of the JSON tree in which some fields are missing, some items of lists are missing or
+// repeated, and some texts and numbers are replaced.
 func mangled(r *rand.Rand, tree any) any {
 	switch v := tree.(type) {
 	case map[string]any:
@@ -66,7 +67,7 @@ func mangled(r *rand.Rand, tree any) any {
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, item := range v {
-			for range 1 + r.IntN(20)/18 - r.IntN(20)/19 {
+			for range 1 + r.IntN(20)/18 - r.IntN(20)/19 { // mostly once, rarely not at all or twice
 				out = append(out, mangled(r, item))
 			}
 		}

@@ -12,8 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// TestManyNamespaceSelectors: if the pods of a namespace have thousands of different namespace selectors that match
-// nearly all namespaces, only some of the pods are planned for. Pods of other namespaces are not affected.
+// TestManyNamespaceSelectors: the pods of namespace tenant have thousands of different namespace selectors, each of
+// which matches nearly all namespaces. Only some of these pods are planned. The pods of namespace alike have as many
+// selectors, but few different ones. All of them are planned.
 func TestManyNamespaceSelectors(t *testing.T) {
 	t.Parallel()
 	const spaces, pods, terms = 1_002, 40, 50 // two of the namespaces contain the pods
@@ -21,8 +22,8 @@ func TestManyNamespaceSelectors(t *testing.T) {
 	for i := range spaces - 2 {
 		o.Namespaces = append(o.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("ns", i)}})
 	}
-	selecting := func(namespace, name string, values func(term int) string) *corev1.Pod {
-		pod := kubetest.OversizedPod()
+	selecting := func(namespace, name string, valueOf func(term int) string) *corev1.Pod {
+		pod := kubetest.SmallPod()
 		pod.Namespace, pod.Name = namespace, name
 		apart := &corev1.PodAntiAffinity{}
 		for x := range terms {
@@ -30,7 +31,7 @@ func TestManyNamespaceSelectors(t *testing.T) {
 				corev1.PodAffinityTerm{
 					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 					NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier",
-						Operator: metav1.LabelSelectorOpNotIn, Values: []string{values(x)}}}}})
+						Operator: metav1.LabelSelectorOpNotIn, Values: []string{valueOf(x)}}}}})
 		}
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: apart}
 		return pod
@@ -39,7 +40,7 @@ func TestManyNamespaceSelectors(t *testing.T) {
 		o.Pods = append(o.Pods, selecting("tenant", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("x", i, "-", term) }))
 		o.Pods = append(o.Pods, selecting("alike", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("y", term) }))
 	}
-	refused, lists := 0, map[*string]bool{}
+	refused, lists := 0, map[*string]bool{} // the lists of namespaces, by their first element
 	for _, pod := range o.Snapshot(View{Now: kubetest.HoldTime}).Pods {
 		if strings.Contains(pod.Unplannable, ".namespaceSelector is one of too many") && pod.Namespace == "tenant" {
 			refused++
@@ -58,6 +59,6 @@ func TestManyNamespaceSelectors(t *testing.T) {
 		t.Errorf("%d of the tenant's pods are refused, want %d", refused, want)
 	}
 	if len(lists) > conversion.MaxNamespaceSelections/spaces+terms {
-		t.Errorf("%d lists of namespaces are kept", len(lists))
+		t.Errorf("the pods have %d different lists of namespaces", len(lists))
 	}
 }

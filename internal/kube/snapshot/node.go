@@ -25,14 +25,14 @@ type nodeView struct {
 	claim *karpv1.NodeClaim // nil for a node that Joiner did not launch
 	node  *corev1.Node      // nil before the kubelet has created it
 
-	// isTerminating means that its pods need another node and that limits of the pool no longer include its capacity. A
-	// cordoned node is not terminating.
+	// isTerminating means that the node's pods need another node, and that the pool's limits no longer include the
+	// node's capacity. A cordoned node is not terminating.
 	isTerminating bool
 	// maxCapacity is the largest capacity that the node may get; limits of the pool include it.
 	maxCapacity resources.Amounts
 
-	planPeriod planPeriod // of the claim
-	isShared   bool       // movable pods are bound to it
+	planPeriod     planPeriod // of the claim
+	hasMovablePods bool       // pods that would need another node are bound to it
 
 	residents residents                      // the pods that stay on it, by kind
 	running   []types.NamespacedName         // the DaemonSets that have a pod on it
@@ -43,13 +43,13 @@ type nodeView struct {
 type pair struct {
 	claim *karpv1.NodeClaim
 	node  *corev1.Node
-	// isUnaccepted: the Node has the provider ID of a claim but is not registered with it. No pod is planned onto the
-	// Node.
+	// isUnaccepted means that the Node has the provider ID of a claim but is not registered with the claim. No pod is
+	// planned onto such a Node.
 	isUnaccepted bool
 }
 
-// pairsOf pairs claims with the Nodes that they were registered with. A claim or Node without counterpart is a pair by
-// itself. The result is in no particular order.
+// pairsOf pairs claims with the Nodes that they were registered with. A claim without a Node, or a Node without a
+// claim, is a pair by itself. The result is in no particular order.
 func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 	byName := make(map[string]*corev1.Node, len(nodes))
 	for _, n := range nodes {
@@ -63,8 +63,9 @@ func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 	}
 	nodeOf := func(c *karpv1.NodeClaim) *corev1.Node {
 		n := byName[c.Status.NodeName]
+		// A Node without a provider ID is accepted: manifests may omit the ID, and a Node can lose it.
 		if n != nil && n.Spec.ProviderID == "" || IsNodeOf(c, n) {
-			return n // manifests may omit the provider ID, and a Node can lose it
+			return n
 		}
 		return nil
 	}
@@ -92,7 +93,7 @@ func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 	return out
 }
 
-// view returns the pair as a node without pods. drivers, by Node name, limit its volumes.
+// view returns the pair as a node without pods. drivers has the CSINodes by Node name; they limit the node's volumes.
 func (p pair) view(drivers map[string]*storagev1.CSINode, market catalog.Market) nodeView {
 	var v nodeView
 	switch {
@@ -107,8 +108,8 @@ func (p pair) view(drivers map[string]*storagev1.CSINode, market catalog.Market)
 	return v
 }
 
-// foreignView returns the view of a Node without a claim: a node of a node group, of Fargate, or one whose claim is
-// unknown.
+// foreignView returns the view of a Node without a claim: a node of a node group, a Fargate node, or a node whose claim
+// is unknown.
 func foreignView(n *corev1.Node) nodeView {
 	v := nodeView{node: n, isTerminating: n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)}
 	v.value = cluster.Node{
@@ -130,7 +131,8 @@ func foreignView(n *corev1.Node) nodeView {
 }
 
 // unacceptedView returns the view of a Node that has a claim's provider ID and is not registered with the claim: it has
-// just joined, or will never be accepted. The claim is a node of its own, and no pod is planned onto the Node.
+// just joined, or will never be accepted. The claim is a separate node of the snapshot. No pod is planned onto the
+// Node.
 func unacceptedView(n *corev1.Node) nodeView {
 	v := foreignView(n)
 	v.value.Pool, v.value.NodeClass = "", ""
@@ -148,9 +150,9 @@ func allocatableOf(n *corev1.Node) resources.Amounts {
 	return conversion.Amounts(n.Status.Allocatable)
 }
 
-// claimView returns the view of a claim, with its Node if there is one. It takes labels and taints from the claim until
-// the Node is registered, then from the Node. Until the Node is initialized, resources that the kubelet does not report
-// yet (mostly devices) are taken from the claim, and temporary taints are left out.
+// claimView returns the view of a claim, with its Node if there is one. Labels and taints come from the claim until the
+// Node is registered, then from the Node. Until the Node is initialized, resources that the kubelet does not report
+// yet, mostly devices, come from the claim, and temporary taints are left out.
 func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeView {
 	v := nodeView{claim: c, node: n, isTerminating: c.DeletionTimestamp != nil, planPeriod: planPeriodOf(c)}
 	v.value = cluster.Node{
@@ -163,7 +165,7 @@ func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeV
 	}
 	out := &v.value
 	if n == nil || n.Labels[karpv1.LabelRegistered] != "true" {
-		setPromised(&v, market)
+		setFromClaim(&v, market)
 		if n != nil {
 			out.Capacity = filled(conversion.Amounts(n.Status.Capacity), out.Capacity)
 			out.Allocatable = filled(allocatableOf(n), out.Allocatable)
@@ -191,8 +193,8 @@ func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeV
 	return v
 }
 
-// setPromised sets the fields of a node that is not registered from its claim.
-func setPromised(v *nodeView, market catalog.Market) {
+// setFromClaim sets taints, labels and sizes of a node that is not registered yet to the values that its claim has.
+func setFromClaim(v *nodeView, market catalog.Market) {
 	c, out := v.claim, &v.value
 	out.Taints = conversion.Taints(c.Spec.Taints)
 	if c.Status.ProviderID != "" {
@@ -204,26 +206,26 @@ func setPromised(v *nodeView, market catalog.Market) {
 	setUnlaunched(v, market)
 }
 
-// setUnlaunched sets labels and capacity of a claim without an instance from the instance types that it lists. Of each
-// resource it takes the least that one of the types has, and at least the claim's requests.
+// setUnlaunched sets labels and sizes of a claim without an instance from the instance types that the claim lists. For
+// each resource it takes the smallest amount among the types, but at least the claim's requests.
 func setUnlaunched(v *nodeView, market catalog.Market) {
 	c, out := v.claim, &v.value
 	requests := conversion.RequestAmounts(c.Spec.Resources.Requests)
 	types := offeredTypes(c, market)
-	out.Labels = promisedLabels(c, types)
+	out.Labels = expectedLabels(c, types)
 	out.Capacity, out.Allocatable, v.maxCapacity = requests, requests, requests
 	for i, t := range types {
 		if i == 0 {
 			out.Capacity, out.Allocatable = t.Capacity, t.Allocatable
 		}
-		out.Capacity, out.Allocatable = least(out.Capacity, t.Capacity), least(out.Allocatable, t.Allocatable)
+		out.Capacity, out.Allocatable = minAmounts(out.Capacity, t.Capacity), minAmounts(out.Allocatable, t.Allocatable)
 		v.maxCapacity = v.maxCapacity.Max(t.Capacity)
 	}
 	out.Capacity, out.Allocatable = out.Capacity.Max(requests), out.Allocatable.Max(requests)
 }
 
-// least returns the smaller amount of each resource.
-func least(a, b resources.Amounts) resources.Amounts {
+// minAmounts returns the smaller amount of each resource.
+func minAmounts(a, b resources.Amounts) resources.Amounts {
 	return a.Times(-1).Max(b.Times(-1)).Times(-1)
 }
 
@@ -247,8 +249,8 @@ func offeredTypes(c *karpv1.NodeClaim, market catalog.Market) []*catalog.Type {
 // byTypeName compares a type with a name, for a binary search.
 func byTypeName(t catalog.Type, name string) int { return strings.Compare(t.Name, name) }
 
-// promisedLabels returns the labels that the node of a claim without an instance will probably have.
-func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) requirements.Labels {
+// expectedLabels returns the labels that the node of a claim without an instance will probably have.
+func expectedLabels(c *karpv1.NodeClaim, types []*catalog.Type) requirements.Labels {
 	out := requirements.Labels{}
 	if len(types) > 0 {
 		maps.Copy(out, types[0].Labels)
@@ -263,7 +265,8 @@ func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) requirements.Lab
 	return withHostname(out, c.Name)
 }
 
-// withHostname returns the labels with kubernetes.io/hostname, which kubelets set.
+// withHostname returns the labels with kubernetes.io/hostname, which the kubelet will set; name is its value if the
+// label is missing.
 func withHostname(labels requirements.Labels, name string) requirements.Labels {
 	if labels[corev1.LabelHostname] != "" {
 		return labels
@@ -284,13 +287,13 @@ func filled(a, b resources.Amounts) resources.Amounts {
 	return a
 }
 
-// isDisrupted reports whether the taints include that of a disrupted node.
+// isDisrupted reports whether the taints include karpenter.sh/disrupted, which a node gets before it is drained.
 func isDisrupted(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
 }
 
-// withCordon returns the taints with cluster.Cordon first if the node is cordoned, even if the node controller has not
-// added the taint yet. kube-scheduler also honors spec.unschedulable.
+// withCordon returns the taints with cluster.Cordon first if the node is cordoned. spec.unschedulable is enough, as for
+// kube-scheduler: the node controller adds the taint later.
 func withCordon(taints []requirements.Taint, n *corev1.Node) []requirements.Taint {
 	cordon := cluster.Cordon()
 	if !n.Spec.Unschedulable && !slices.Contains(taints, cordon) {
@@ -330,7 +333,7 @@ func IsEphemeral(t *corev1.Taint) bool {
 }
 
 // addUsage counts the pod's requests, volumes and host ports on the node. A volume that several pods of the node use is
-// attached once.
+// counted once.
 func (n *nodeView) addUsage(b *builder, pod *corev1.Pod, requests resources.Amounts, ports []cluster.HostPort) {
 	if all := b.around.Volumes.Attachments(pod); len(all) > 0 {
 		fresh := slices.DeleteFunc(slices.Clone(all), func(a conversion.Attachment) bool { return n.attached[a] })
@@ -346,8 +349,8 @@ func (n *nodeView) addUsage(b *builder, pod *corev1.Pod, requests resources.Amou
 	n.value.HostPorts = conversion.MergeHostPorts(n.value.HostPorts, ports)
 }
 
-// limitVolumes sets the node's attach limits: those that its CSI drivers report, or the known limit of its instance
-// type if its EBS driver has not reported yet.
+// limitVolumes sets the node's attach limits to those that its CSI drivers report. If the EBS driver of a new node has
+// not reported yet, it takes the known limit of the instance type.
 func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Market) {
 	v, reported := &n.value, conversion.AttachLimits(drivers)
 	for _, e := range reported.Extended {
@@ -356,22 +359,22 @@ func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Marke
 	if v.Claim == "" || v.Initialized || reported.Of(conversion.AttachablePrefix+conversion.DriverEBS) != 0 {
 		return
 	}
-	if most := volumesOfType(n, market); most > 0 {
-		v.Allocatable = v.Allocatable.With(conversion.AttachablePrefix+conversion.DriverEBS, most)
+	if limit := knownAttachLimit(n, market); limit > 0 {
+		v.Allocatable = v.Allocatable.With(conversion.AttachablePrefix+conversion.DriverEBS, limit)
 	}
 }
 
-// volumesOfType returns how many volumes the node's instance type can attach, or the least of the types that its claim
-// may get; 0 if unknown.
-func volumesOfType(n *nodeView, market catalog.Market) int64 {
+// knownAttachLimit returns how many volumes the node's instance type can attach. For a claim without an instance, it is
+// the lowest number among the types that the claim lists. 0 means unknown.
+func knownAttachLimit(n *nodeView, market catalog.Market) int64 {
 	if n.value.ProviderID == "" {
-		least := int64(0)
+		lowest := int64(0)
 		for i, t := range offeredTypes(n.claim, market) {
-			if i == 0 || t.Volumes < least {
-				least = t.Volumes
+			if i == 0 || t.Volumes < lowest {
+				lowest = t.Volumes
 			}
 		}
-		return least
+		return lowest
 	}
 	types := market[n.value.NodeClass].Types
 	i, ok := slices.BinarySearchFunc(types, n.value.Labels[catalog.LabelInstanceType], byTypeName)

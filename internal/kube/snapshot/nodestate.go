@@ -24,8 +24,8 @@ type nodeState struct {
 
 	slots    []*slot             // in the order of the snapshot
 	views    []*nodeView         // of slots
-	isPaired bool                // slots have all current claims and Nodes
-	late     []*karpv1.NodeClaim // claims in slots that no informer event had reported at the last snapshot
+	isPaired bool                // the slots have all current claims and Nodes
+	late     []*karpv1.NodeClaim // claims that are in slots although no informer event had reported them at the last snapshot
 	byClaim  map[string]*slot    // slots by claim name
 	byNode   map[string]*slot    // slots by Node name
 
@@ -35,7 +35,8 @@ type nodeState struct {
 	budgets budgetIndex      // the PodDisruptionBudgets
 	daemons []cluster.Daemon // the DaemonSets
 
-	// These count the changes of market, budgets and daemons. A slot stores the counts that it was computed with.
+	// The revisions count the changes of market, budgets and daemons. A slot stores the revisions that it was computed
+	// with.
 	marketRevision, budgetsRevision, daemonsRevision uint64
 }
 
@@ -51,28 +52,28 @@ type slot struct {
 
 	// bare is the node without pods.
 	bare         nodeView
-	bareOf       pair               // the pair that bare was computed from
-	bareWith     *storagev1.CSINode // the CSINode that bare was computed from
-	bareRevision uint64             // of the market; 0 if bare was never computed
+	barePair     pair               // the pair that bare was computed from
+	bareDrivers  *storagev1.CSINode // the CSINode that bare was computed from
+	bareRevision uint64             // nodeState.marketRevision when bare was computed; 0: never computed
 
 	// full is the node with its pods.
 	full            nodeView
-	isFull          bool   // full was computed from the current bare
-	fullRevision    uint64 // of the pods on the Node
-	budgetsRevision uint64
-	isTimed         bool          // a pod of the node is protected for a limited time
-	held            []unplacedPod // pods that are nominated for the node and not bound yet
-	coming          []unplacedPod // pods that it was launched for and that are not bound to it yet
-	unseated        []unplacedPod // the pods of coming that the node has no room for any more
-	leaving         []unplacedPod // its pods that need another node
-	shared          []string      // the volume claims of its pods that other pods may also use
+	isFullCurrent   bool          // full was computed from the current bare
+	fullRevision    uint64        // host.revision when full was computed
+	budgetsRevision uint64        // nodeState.budgetsRevision when full was computed
+	hasTimedPod     bool          // a pod of the node is protected for a limited time
+	nominated       []unplacedPod // pods that are nominated for the node and not bound yet
+	coming          []unplacedPod // pods that the node was launched for and that are not bound to it yet
+	withoutRoom     []unplacedPod // the pods of coming that the node has no room for any more
+	leaving         []unplacedPod // the pods of the node that need another node
+	shared          []string      // the volume claims of the node's pods that other pods may also use
 
 	// value is full with the DaemonSet pods that the node does not run yet.
 	value           cluster.Node
-	daemonsRevision uint64
-	isDone          bool // value was computed from the current full
-	isListed        bool // value is in nodeState.listed, at index number
-	number          int
+	daemonsRevision uint64 // nodeState.daemonsRevision when value was computed
+	isValueCurrent  bool   // value was computed from the current full
+	isListed        bool   // value is in nodeState.listed, at index number
+	number          int    // the index
 }
 
 // unplacedPod is a pod that is not bound to a node, or must move to another node.
@@ -81,7 +82,8 @@ type unplacedPod struct {
 	value  *cluster.Pod
 }
 
-// putNode stores a Node. If the change affects its pairing with a claim, all pairs are made again.
+// putNode stores a Node. If the change affects the pairing of Nodes with claims, the next snapshot makes all pairs
+// again.
 func (s *nodeState) putNode(n *corev1.Node) {
 	before := s.nodes[n.Name]
 	s.nodes[n.Name] = n
@@ -98,7 +100,8 @@ func (s *nodeState) dropNode(n *corev1.Node) {
 	s.isPaired = false
 }
 
-// putClaim stores a claim. If the change affects its pairing with a Node, all pairs are made again.
+// putClaim stores a claim. If the change affects the pairing of claims with Nodes, the next snapshot makes all pairs
+// again.
 func (s *nodeState) putClaim(c *karpv1.NodeClaim) {
 	before := s.claims[c.Name]
 	s.claims[c.Name] = c
@@ -155,12 +158,12 @@ func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 			s.byNode[name.node] = x
 		}
 	}
-	for _, x := range before {
+	for _, x := range before { // the slots whose claim or Node is gone
 		s.kinds.dropAll(x.full.residents)
 	}
 }
 
-// setMarket sets the market. Nodes are computed from its instance types, not from its prices.
+// setMarket sets the market. A change of prices alone is no new revision, because nodes are computed only from types.
 func (s *nodeState) setMarket(market catalog.Market) {
 	if s.marketRevision == 0 || !maps.EqualFunc(market, s.market, areSameTypes) {
 		s.marketRevision++
@@ -173,7 +176,7 @@ func (s *nodeState) setBudgets(budgets budgetIndex) {
 	s.budgetsRevision++
 }
 
-// setDaemons sets the DaemonSets. Nodes are computed again only if a DaemonSet has changed.
+// setDaemons sets the DaemonSets. It is a new revision only if a DaemonSet has changed.
 func (s *nodeState) setDaemons(daemons []cluster.Daemon) {
 	if !reflect.DeepEqual(daemons, s.daemons) {
 		s.daemons = daemons
@@ -181,13 +184,13 @@ func (s *nodeState) setDaemons(daemons []cluster.Daemon) {
 	}
 }
 
-// areSameTypes reports whether nodes computed from the types of a and b are equal. It ignores offerings and prices.
+// areSameTypes reports whether the same nodes result from the types of a and of b. It ignores offerings and prices.
 func areSameTypes(a, b catalog.Catalog) bool {
-	return areSame(a.Types, b.Types) && maps.EqualFunc(a.Pools, b.Pools, areSame)
+	return areSameLists(a.Types, b.Types) && maps.EqualFunc(a.Pools, b.Pools, areSameLists)
 }
 
-// areSame is areSameTypes for one list of types.
-func areSame(a, b []catalog.Type) bool {
+// areSameLists is areSameTypes for one list of types.
+func areSameLists(a, b []catalog.Type) bool {
 	if len(a) != len(b) || len(a) == 0 || &a[0] == &b[0] {
 		return len(a) == len(b)
 	}
@@ -197,15 +200,15 @@ func areSame(a, b []catalog.Type) bool {
 	})
 }
 
-// computeBare computes the nodes without pods, and sorts the slots.
+// computeBare computes bare of each slot, where an input has changed, and sorts the slots.
 func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
 	for _, x := range s.slots {
-		if x.bareRevision == s.marketRevision && x.bareOf == x.pair && x.bareWith == drivers[x.bare.value.Name] {
+		if x.bareRevision == s.marketRevision && x.barePair == x.pair && x.bareDrivers == drivers[x.bare.value.Name] {
 			continue
 		}
 		x.bare = x.pair.view(drivers, s.market)
-		x.bareRevision, x.bareOf, x.bareWith = s.marketRevision, x.pair, drivers[x.bare.value.Name]
-		x.isFull = false
+		x.bareRevision, x.barePair, x.bareDrivers = s.marketRevision, x.pair, drivers[x.bare.value.Name]
+		x.isFullCurrent = false
 	}
 	byID := func(a, b *slot) int { return byNodeID(&a.bare.value, &b.bare.value) }
 	if !slices.IsSortedFunc(s.slots, byID) {
@@ -217,46 +220,49 @@ func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
 	}
 }
 
-// addPods counts on the node the pods that are bound to it, nominated for it (held) or planned for it (coming). It does
-// nothing if none of these has changed.
-func (s *nodeState) addPods(x *slot, b *builder, held, coming []unplacedPod) {
+// addPods computes full: it counts on the node the pods that are bound to it, nominated for it, or planned for it
+// (coming). It does nothing if full is current and none of these has changed.
+func (s *nodeState) addPods(x *slot, b *builder, nominated, coming []unplacedPod) {
 	var h host
 	if x.node != nil && s.pods.hosts[x.node.Name] != nil {
 		h = *s.pods.hosts[x.node.Name]
 	}
-	if x.isFull && x.fullRevision == h.revision && slices.Equal(x.held, held) && slices.Equal(x.coming, coming) &&
-		!(x.bare.isTerminating && (x.isTimed || x.budgetsRevision != s.budgetsRevision)) {
+	// Which pods may be evicted from a terminating node also depends on the time and the budgets.
+	mayEvictionsDiffer := x.bare.isTerminating && (x.hasTimedPod || x.budgetsRevision != s.budgetsRevision)
+	if x.isFullCurrent && x.fullRevision == h.revision && slices.Equal(x.nominated, nominated) &&
+		slices.Equal(x.coming, coming) && !mayEvictionsDiffer {
 		return
 	}
 	before := x.full.residents
-	x.full, x.leaving, x.shared, x.isTimed, x.isDone = x.bare, nil, nil, false, false
-	x.full.value.Pods = slices.Grow(x.full.value.Pods, h.countMovable()+len(held)+len(coming)) // exactly the final length
+	x.full, x.leaving, x.shared, x.hasTimedPod, x.isValueCurrent = x.bare, nil, nil, false, false
+	x.full.value.Pods = slices.Grow(x.full.value.Pods, h.countMovable()+len(nominated)+len(coming)) // the most that it can need
 	for _, p := range h.pods {
 		if !conversion.NeedsPlace(p.object) {
 			x.full.addUnmovable(b, p.object)
 			continue
 		}
 		if value := s.pods.valueOf(p); x.full.addMovable(b, p.object, value) {
-			leaves := *value
-			leaves.Node = x.full.value.Name
-			x.leaving = append(x.leaving, unplacedPod{p.object, &leaves})
+			evicted := *value
+			evicted.Node = x.full.value.Name
+			x.leaving = append(x.leaving, unplacedPod{p.object, &evicted})
 		}
-		x.isTimed = x.isTimed || isTimed(p.object)
+		x.hasTimedPod = x.hasTimedPod || isTimed(p.object)
 	}
-	for _, m := range held {
+	for _, m := range nominated {
 		x.full.addExpected(b, m.object, m.value)
 	}
-	x.unseated = x.full.addPlanned(b, coming)
+	x.withoutRoom = x.full.addPlanned(b, coming)
 	x.full.sort()
 	for i := range x.full.value.Pods {
 		x.shared = append(x.shared, x.full.value.Pods[i].Volumes...)
 	}
 	h.shareValues(x.full.value.Pods)
 	s.kinds.dropAll(before)
-	x.isFull, x.fullRevision, x.budgetsRevision, x.held, x.coming = true, h.revision, s.budgetsRevision, held, coming
+	x.isFullCurrent, x.fullRevision, x.budgetsRevision = true, h.revision, s.budgetsRevision
+	x.nominated, x.coming = nominated, coming
 }
 
-// countMovable returns how many of the pods would need another node if this one terminated.
+// countMovable returns how many pods of the host would need another node if the host terminated.
 func (h *host) countMovable() int {
 	n := 0
 	for _, p := range h.pods {
@@ -267,7 +273,8 @@ func (h *host) countMovable() int {
 	return n
 }
 
-// shareValues makes each pod's value point into pods, so that the value is stored once.
+// shareValues makes the value of each pod of the host point to the equal element of pods, so that it is stored once.
+// pods must be sorted.
 func (h *host) shareValues(pods []cluster.Pod) {
 	for _, p := range h.pods {
 		if p.value == nil {
@@ -277,21 +284,21 @@ func (h *host) shareValues(pods []cluster.Pod) {
 	}
 }
 
-// isTimed reports whether the pod is protected from disruption for a limited time.
+// isTimed reports whether the pod's protection from disruption may end with time: its annotation is not "true".
 func isTimed(pod *corev1.Pod) bool {
 	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
 	return ok && text != "true"
 }
 
-// addDaemons counts the DaemonSet pods that the node does not run yet.
+// addDaemons computes value, unless it is current: full with the DaemonSet pods that the node does not run yet.
 func (s *nodeState) addDaemons(x *slot) {
-	if !x.isDone || x.daemonsRevision != s.daemonsRevision {
-		x.value = x.full.total(s.daemons)
-		x.isDone, x.isListed, x.daemonsRevision = true, false, s.daemonsRevision
+	if !x.isValueCurrent || x.daemonsRevision != s.daemonsRevision {
+		x.value = x.full.withDaemonPods(s.daemons)
+		x.isValueCurrent, x.isListed, x.daemonsRevision = true, false, s.daemonsRevision
 	}
 }
 
-// list returns the nodes in order. It returns the previous slice if no node has changed.
+// list returns the nodes in order of the slots. It returns the previous slice if no node has changed.
 func (s *nodeState) list() []cluster.Node {
 	isSame := s.listed != nil && len(s.listed) == len(s.slots)
 	for i, x := range s.slots {

@@ -23,7 +23,7 @@ func TestNonsense(t *testing.T) {
 	apart := func(term string) string {
 		return `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`
 	}
-	likes := func(term string) string {
+	prefers := func(term string) string {
 		return `"affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`
 	}
 	nodes := func(expression string) string {
@@ -31,7 +31,7 @@ func TestNonsense(t *testing.T) {
 			expression + `]}]}}}`
 	}
 	const firstApart = "its podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
-	const firstLike = "its podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
+	const firstPreferred = "its podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
 	for spec, want := range map[string]string{
 		`"containers":[{"resources":{"requests":{"cpu":"-1"}}}]`:                "its containers[0].resources.requests.cpu is -1, less than nothing",
 		`"containers":[{},{"resources":{"requests":{"memory":"9999999E"}}}]`:    "its containers[1].resources.requests.memory is 9999999E, more than any instance type has",
@@ -65,11 +65,11 @@ func TestNonsense(t *testing.T) {
 		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] means nothing: a Exists ["b"]`,
 		apart(`{"topologyKey":"a","namespaceSelector":{"matchLabels":{"":"b"}}}`): firstApart +
 			`.namespaceSelector.matchLabels has "": "b", which no label can be`,
-		likes(`{"weight":0,"podAffinityTerm":{"topologyKey":"a"}}`): firstLike +
+		prefers(`{"weight":0,"podAffinityTerm":{"topologyKey":"a"}}`): firstPreferred +
 			".weight is 0, not between 1 and 100",
-		likes(`{"weight":101,"podAffinityTerm":{"topologyKey":"a"}}`): firstLike +
+		prefers(`{"weight":101,"podAffinityTerm":{"topologyKey":"a"}}`): firstPreferred +
 			".weight is 101, not between 1 and 100",
-		likes(`{"weight":1,"podAffinityTerm":{}}`): firstLike +
+		prefers(`{"weight":1,"podAffinityTerm":{}}`): firstPreferred +
 			`.podAffinityTerm.topologyKey is "", which is no label`,
 		apart(strings.Repeat(`{},`, 99) +
 			`{}`): "its podAntiAffinity has 100 terms, more than 64",
@@ -83,8 +83,8 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
-// An invalid constraint does not affect the others: residents still keep other pods away, and pending pods keep their
-// valid constraints.
+// TestNonsenseLeavesTheRest: an invalid constraint of a pod does not affect its valid constraints, whether the pod is
+// pending or a resident.
 func TestNonsenseLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	pod := podWith(t, `"topologySpreadConstraints":[{"topologyKey":"","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}],
@@ -92,10 +92,10 @@ func TestNonsenseLeavesTheRest(t *testing.T) {
 	around := referencesOf(Objects{}, View{Live: true})
 	value := conversion.PodValue(pod, around)
 	if value.Unplannable == "" || len(value.AntiAffinity) != 1 || value.AntiAffinity[0].Key != "rack" {
-		t.Errorf("of the pod is left %+v", value)
+		t.Errorf("the pod is %+v, want an anti-affinity for rack and a reason why it cannot be planned", value)
 	}
 	if terms := conversion.RequiredAntiAffinity(pod, around); len(terms) != 1 || terms[0].Key != "rack" {
-		t.Errorf("the resident avoids %+v", terms)
+		t.Errorf("the resident avoids %+v, want rack only", terms)
 	}
 	// As in kube-scheduler, an invalid term discards all terms of its kind.
 	both := podWith(t, `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack"},{"topologyKey":""}]}}`)

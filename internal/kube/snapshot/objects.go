@@ -36,7 +36,7 @@ type Objects struct {
 	Namespaces     []*corev1.Namespace             // all Namespaces
 	CSINodes       []*storagev1.CSINode            // all CSINodes; they have the attach limits of nodes
 
-	// Groups are the Services and workload controllers of pods; they are read only if View.Usual is set.
+	// Groups are the Services and workload controllers of pods. Without View.DefaultSpread they are not needed.
 	Groups conversion.Groups
 }
 
@@ -44,21 +44,21 @@ type Objects struct {
 type View struct {
 	Now time.Time // time of the snapshot
 
-	// Live is true for the objects of a running cluster. Then a pod needs a node if kube-scheduler could not schedule
-	// it, and a pool can be used if its node class is ready. Manifests have no status: every pod without a node needs
-	// one, and every pool can be used unless its class is reported as not ready.
+	// Live is true for the objects of a running cluster: a pod needs a node if kube-scheduler could not schedule the
+	// pod, and a pool can be used if its node class is ready. It is false for manifests, which have no status: every
+	// pod without a node needs one, and every pool can be used unless its class is reported as not ready.
 	Live bool
 
 	// Market has the instance types of claims without an instance. If nil, such a claim has the size of its requests.
 	Market catalog.Market
 
-	// Usual are the cluster's default spread constraints, for pods without spread constraints.
-	Usual conversion.UsualSpread
+	// DefaultSpread are the cluster's default spread constraints, for pods without spread constraints of their own.
+	DefaultSpread conversion.DefaultSpread
 
 	// IgnorePreferences leaves out soft spread constraints and preferred affinities (PREFERENCE_POLICY=Ignore).
 	IgnorePreferences bool
 
-	// RelaxMinValues ignores minValues of pools that cannot be met (MIN_VALUES_POLICY=BestEffort).
+	// RelaxMinValues ignores those minValues of pools that cannot be met (MIN_VALUES_POLICY=BestEffort).
 	RelaxMinValues bool
 }
 
@@ -76,7 +76,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 	for _, pod := range o.Pods {
 		b.place(pod)
 	}
-	b.seat()
+	b.addPlannedPods()
 	out := cluster.Snapshot{
 		Taken:   view.Now,
 		Pools:   poolsOf(o, view, b.nodes),
@@ -86,7 +86,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 	}
 	for _, n := range b.nodes {
 		n.sort()
-		out.Nodes = append(out.Nodes, n.total(out.Daemons))
+		out.Nodes = append(out.Nodes, n.withDaemonPods(out.Daemons))
 	}
 	slices.SortFunc(out.Nodes, func(a, b cluster.Node) int { return byNodeID(&a, &b) })
 	sortPods(out.Pods)
@@ -100,8 +100,8 @@ func nodesOf(o Objects, market catalog.Market) []*nodeView {
 	pairs := pairsOf(o.Claims, o.Nodes)
 	out := make([]*nodeView, len(pairs))
 	for i, p := range pairs {
-		view := p.view(drivers, market)
-		out[i] = &view
+		v := p.view(drivers, market)
+		out[i] = &v
 	}
 	return out
 }
@@ -121,8 +121,8 @@ func sortPods(pods []cluster.Pod) {
 	slices.SortFunc(pods, func(a, b cluster.Pod) int { return byPodID(&a, &b) })
 }
 
-// Settings returns the settings of each node class that a NodePool names, by name. The error joins one error for each
-// class with an invalid field.
+// Settings returns the settings of each node class that a NodePool names, by name of the class. The error joins one
+// error for each class with an invalid field.
 func (o Objects) Settings() (map[string]catalog.Settings, error) {
 	out := map[string]catalog.Settings{}
 	for _, p := range o.Pools {
@@ -142,7 +142,7 @@ func (o Objects) Settings() (map[string]catalog.Settings, error) {
 	return out, errors.Join(errs...)
 }
 
-// poolsOf returns the pools as values, sorted by name, with the capacity of their nodes.
+// poolsOf returns the pools as values, sorted by name, each with the number and the total capacity of its nodes.
 func poolsOf(o Objects, view View, nodes []*nodeView) []cluster.Pool {
 	classes := make(map[string]*awsv1.EC2NodeClass, len(o.Classes))
 	for _, c := range o.Classes {

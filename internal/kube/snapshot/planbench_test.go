@@ -15,38 +15,39 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// plainPods, spreadPods and mixedPods select workloads of cityPod: those without constraints on other pods, those that
-// are spread over zones and hosts, and all.
+// Each of these selects some workloads of workloadPod: plainPods those without constraints on other pods, spreadPods
+// those that are spread over zones and hosts, and mixedPods all.
 var (
-	plainPods  = arrival{"plain", []int{0, 4, 5, 6, 7, 8, 9}, false}
-	spreadPods = arrival{"spread", []int{1, 2}, true}
-	mixedPods  = arrival{"mixed", []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, false}
+	plainPods  = podMix{"plain", []int{0, 4, 5, 6, 7, 8, 9}, false}
+	spreadPods = podMix{"spread", []int{1, 2}, true}
+	mixedPods  = podMix{"mixed", []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, false}
 )
 
-type arrival struct {
-	name string
-	of   []int // the last digits of the workloads
-	hard bool  // hosts must have nearly equal numbers of the pods
+// podMix is a selection of workloads. BenchmarkPlan adds 100 pods of it to the cluster.
+type podMix struct {
+	name         string
+	digits       []int // the last digits of the workloads' numbers
+	isSpreadHard bool  // also the spread over hosts is required
 }
 
 // BenchmarkPlan, with 5,000 nodes and 150,000 pods, should take under 100 ms in one thread for a snapshot and a plan
-// for 100 new pods: if every node has room for some of them, if one node in 20 has, and if new instances are needed for
-// all.
+// for 100 new pods. It has three cases: every node has room for some of the pods, one node in 20 has, or no node has,
+// so that new instances are needed for all pods.
 func BenchmarkPlan(b *testing.B) {
-	o := city(cityNodes)
-	market := inZonesOf(o, cityMarket(b))
+	o := largeCluster(largeClusterNodes)
+	market := inZonesOf(o, generalMarket(b))
 	w := newWorld(View{})
 	w.send(o)
 	for _, room := range []struct {
 		name  string
-		every int // one node in this number has room
+		every int // one node in this number has room; 0: no node
 	}{{"full", 0}, {"nearly-full", 20}, {"roomy", 1}} {
 		w.widen(o, room.every)
 		w.state.snapshot(kubetest.Noon, market, nil)
-		for _, pods := range []arrival{plainPods, spreadPods, mixedPods} {
+		for _, pods := range []podMix{plainPods, spreadPods, mixedPods} {
 			for _, workloads := range []int{10, 100} {
 				b.Run(fmt.Sprint(room.name, "/", pods.name, "-", workloads), func(b *testing.B) {
-					benchArrival(b, w, market, pods.pods(workloads), room.every == 0)
+					benchNewPods(b, w, market, pods.pods(workloads), room.every == 0)
 				})
 			}
 		}
@@ -71,7 +72,7 @@ func inZonesOf(o Objects, market catalog.Market) catalog.Market {
 	return out
 }
 
-// widen gives one of every so-many nodes room for three more pods.
+// widen gives one node in this number (every) room for three more pods. If every is 0, it changes no node.
 func (w *world) widen(o Objects, every int) {
 	put := w.feeds[reflect.TypeFor[*corev1.Node]()].put
 	for i, n := range o.Nodes {
@@ -86,12 +87,12 @@ func (w *world) widen(o Objects, every int) {
 }
 
 // pods returns 100 pods of the given number of workloads.
-func (a arrival) pods(workloads int) []*corev1.Pod {
+func (a podMix) pods(workloads int) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range 100 {
 		n := i % workloads
-		pod := cityPod(n/len(a.of)*10+a.of[n%len(a.of)], fmt.Sprint("new-", i))
-		if a.hard {
+		pod := workloadPod(n/len(a.digits)*10+a.digits[n%len(a.digits)], fmt.Sprint("new-", i))
+		if a.isSpreadHard {
 			for j := range pod.Spec.TopologySpreadConstraints {
 				pod.Spec.TopologySpreadConstraints[j].WhenUnsatisfiable = corev1.DoNotSchedule
 			}
@@ -102,8 +103,9 @@ func (a arrival) pods(workloads int) []*corev1.Pod {
 	return out
 }
 
-// benchArrival adds the pods, plans for them, and removes them. mustLaunch means that the plan must launch instances.
-func benchArrival(b *testing.B, w *world, market catalog.Market, pods []*corev1.Pod, mustLaunch bool) {
+// benchNewPods adds the pods, plans for them, and removes them. The plan must launch instances if mustLaunch is true,
+// and none otherwise.
+func benchNewPods(b *testing.B, w *world, market catalog.Market, pods []*corev1.Pod, mustLaunch bool) {
 	feed := w.feeds[reflect.TypeFor[*corev1.Pod]()]
 	b.ReportAllocs()
 	turn := 0
@@ -120,7 +122,7 @@ func benchArrival(b *testing.B, w *world, market catalog.Market, pods []*corev1.
 			feed.drop(pod)
 		}
 		if len(snapshot.Pods) != len(pods) || len(plan.Refusals) > 0 || mustLaunch != (len(plan.PlannedNodes) > 0) {
-			b.Fatalf("%d pods, %d machines, refused %v", len(snapshot.Pods), len(plan.PlannedNodes), plan.Refusals)
+			b.Fatalf("%d pods, %d planned nodes, refused %v", len(snapshot.Pods), len(plan.PlannedNodes), plan.Refusals)
 		}
 	}
 	b.ReportMetric(float64(plan.Steps), "steps")

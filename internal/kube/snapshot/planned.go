@@ -13,53 +13,53 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// bindTimeout is how long kube-scheduler has, after a node became ready, to bind the pods that it was launched for.
-// Pods that are still pending then are planned again: kube-scheduler sees an obstacle that the plan does not, or bound
-// other pods there. The back-off of kube-scheduler for a pod is at most 10 seconds.
+// bindTimeout is how long kube-scheduler has, after a node became ready, to bind the pods that the node was launched
+// for. Pods that are still pending after that are planned again: kube-scheduler sees an obstacle that the plan does
+// not, or has bound other pods to the node. The back-off of kube-scheduler for a pod is at most 10 seconds.
 const bindTimeout = 12 * time.Second
 
-// planPeriod is the time during which the pods that a claim was made for are counted on its node.
+// planPeriod is the time during which the pods that a claim was created for are counted on its node.
 type planPeriod struct {
-	pods  bool      // the claim names pods
-	until time.Time // zero: until the claim changes
+	hasPods bool      // false: the period is empty, because no pod is counted
+	until   time.Time // end of the period; zero: not known yet
 }
 
 // isActive reports whether the pods are counted on the node at now.
 func (p planPeriod) isActive(now time.Time) bool {
-	return p.pods && (p.until.IsZero() || !now.After(p.until))
+	return p.hasPods && (p.until.IsZero() || !now.After(p.until))
 }
 
-// planPeriodOf returns the period of the claim: until bindTimeout after its node became ready. It has no period if it
-// names no pods or is being deleted.
+// planPeriodOf returns the plan period of the claim: until bindTimeout after its node became ready. The period is empty
+// if the claim names no pods or is being deleted.
 func planPeriodOf(claim *karpv1.NodeClaim) planPeriod {
 	if claim.DeletionTimestamp != nil || claim.Annotations[conversion.AnnotationPods] == "" {
 		return planPeriod{}
 	}
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
 	if !ok || c.Status != metav1.ConditionTrue {
-		return planPeriod{pods: true}
+		return planPeriod{hasPods: true}
 	}
-	return planPeriod{pods: true, until: c.LastTransitionTime.Add(bindTimeout)}
+	return planPeriod{hasPods: true, until: c.LastTransitionTime.Add(bindTimeout)}
 }
 
 // hasRoomFor reports whether the node still has room for a pod that it was launched for. kube-scheduler does not know
-// the plan, and binds any pod that fits to a ready node. A pod whose room another pod uses must be planned again
-// immediately: often the node that was launched for the other pod has room now. Otherwise that node would look empty
-// and be removed. All bound pods must be counted before the call. A node without movable pods still has the planned
-// room.
+// the plan: it binds any pod that fits to a ready node. If another pod uses the planned room, the planned pod must get
+// another node in the same snapshot. Often this is the node that was launched for the other pod: without the planned
+// pod, it would seem empty and would be removed. All bound pods must be counted before the call. A node without movable
+// pods still has the planned room.
 func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
-	return !n.isShared || n.value.Requested.Add(pod.Requests).Fits(n.value.Allocatable)
+	return !n.hasMovablePods || n.value.Requested.Add(pod.Requests).Fits(n.value.Allocatable)
 }
 
-// planned maps a pod to the node that it is planned for, as an index into nodes.
-type planned map[types.NamespacedName]int
+// plannedNodes has for each planned pod the node that it is planned for, as an index into a list of nodes.
+type plannedNodes map[types.NamespacedName]int
 
-// plannedOn returns the nodes that pods are planned for at now.
-func plannedOn(nodes []*nodeView, now time.Time) planned {
-	out := planned{}
+// plannedNodesAt returns which of the nodes pods are planned for at now.
+func plannedNodesAt(nodes []*nodeView, now time.Time) plannedNodes {
+	out := plannedNodes{}
 	for i, n := range nodes {
 		if n.value.Leaving || n.value.Cordoned() || !n.planPeriod.isActive(now) {
-			continue // kube-scheduler will not bind the pods there
+			continue // kube-scheduler will not bind the pods to this node, or had time to bind them
 		}
 		for id := range strings.SplitSeq(n.claim.Annotations[conversion.AnnotationPods], ",") {
 			namespace, name, _ := strings.Cut(id, "/")
@@ -78,9 +78,9 @@ func byAge(a, b *karpv1.NodeClaim) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// of returns the node that the pod is planned for. A pod that is younger than the claim is another pod with the same
-// name.
-func (p planned) of(pod *cluster.Pod, nodes []*nodeView) (int, bool) {
+// of returns the index of the node that the pod is planned for; false if there is none. A pod that is younger than the
+// claim is not the planned pod, but another one with the same name.
+func (p plannedNodes) of(pod *cluster.Pod, nodes []*nodeView) (int, bool) {
 	i, ok := p[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 	if !ok || pod.Created.After(nodes[i].value.Created) {
 		return 0, false

@@ -16,38 +16,39 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestPlannedRoomIsGone: kube-scheduler may bind any pod to a new node. If the pod that the node was launched for has
-// no room there any more, it must be planned again immediately. Otherwise another node would look empty and be removed.
+// TestPlannedRoomIsGone: kube-scheduler may bind any pod to a new node. If the node then has no room any more for a pod
+// that it was launched for, this pod must be planned again immediately. Otherwise another node, which has room for the
+// pod now, would seem empty and would be removed.
 func TestPlannedRoomIsGone(t *testing.T) {
 	t.Parallel()
 	const whole, half, little = "1200m", "900m", "100m" // of a node with 1930m
 	type pods map[string]string                         // CPU requests by pod
 	cases := map[string]struct {
-		bound   pods // bound to the first node
-		planned pods // planned for the first node
-		want    []string
-		homes   []string // the planned pods that need another node
+		bound   pods     // bound to the node
+		planned pods     // planned for the node
+		want    []string // the pods on the node
+		others  []string // the planned pods that need another node
 	}{
 		"no pod is bound, and the node has less room than planned": {planned: pods{"a": whole, "b": whole}, want: []string{"a", "b"}},
 		"another pod uses the room": {bound: pods{"x": whole}, planned: pods{"a": whole},
-			want: []string{"x"}, homes: []string{"a"}},
+			want: []string{"x"}, others: []string{"a"}},
 		"another pod is bound, and room is left": {bound: pods{"x": little}, planned: pods{"a": whole}, want: []string{"a", "x"}},
 		"only one of two planned pods has room": {bound: pods{"x": half}, planned: pods{"a": half, "b": half},
-			want: []string{"a", "x"}, homes: []string{"b"}},
+			want: []string{"a", "x"}, others: []string{"b"}},
 		"only the smaller of two planned pods has room": {bound: pods{"x": half}, planned: pods{"a": whole, "b": half},
-			want: []string{"b", "x"}, homes: []string{"a"}},
+			want: []string{"b", "x"}, others: []string{"a"}},
 		"one planned pod is bound, and the other fits": {bound: pods{"a": half}, planned: pods{"a": half, "b": half}, want: []string{"a", "b"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var o Objects
-			node := crowd(0, 1, 0).Nodes[0]
+			node := uniformCluster(0, 1, 0).Nodes[0]
 			node.Name, node.Spec.ProviderID = "n", "aws:///us-east-1a/i-1"
 			node.Labels = map[string]string{karpv1.LabelNodePool: "general", karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true"}
 			node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("1930m"),
 				"memory": resource.MustParse("8Gi"), "pods": resource.MustParse("29")}
-			claim := unbought("c")
+			claim := unlaunchedClaim("c")
 			claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, node.Name
 			claim.StatusConditions().SetTrue(kubetest.Noon, karpv1.ConditionInitialized)
 			claim.Annotations = map[string]string{conversion.AnnotationPods: strings.Join(ids(c.planned), ",")}
@@ -71,18 +72,19 @@ func TestPlannedRoomIsGone(t *testing.T) {
 			}
 			got := o.Snapshot(View{Now: kubetest.Noon, Live: true})
 			on := podNames(got.Nodes[0].Pods)
-			if !slices.Equal(on, c.want) || !slices.Equal(podNames(got.Pods), c.homes) {
-				t.Errorf("on the node %v, want %v; to be planned for %v, want %v", on, c.want, podNames(got.Pods), c.homes)
+			if !slices.Equal(on, c.want) || !slices.Equal(podNames(got.Pods), c.others) {
+				t.Errorf("on the node are %v, want %v; %v need another node, want %v", on, c.want, podNames(got.Pods), c.others)
 			}
 			w := newWorld(View{Live: true})
 			w.send(o)
 			if diff := gocmp.Diff(kubetest.Render(got), kubetest.Render(w.state.snapshot(kubetest.Noon, nil, nil))); diff != "" {
-				t.Errorf("by steps (-at once +by steps):\n%s", diff)
+				t.Errorf("the state has another snapshot than its objects (-objects +state):\n%s", diff)
 			}
 		})
 	}
 }
 
+// ids returns the sorted "namespace/name" of the pods.
 func ids(names map[string]string) []string {
 	var out []string
 	for name := range names {

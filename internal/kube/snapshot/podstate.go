@@ -13,22 +13,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// podState is the pods of a state: the Node of each pod, and its value for the engine.
+// podState has the pods of a state: the Node of each pod, and the pod's value for the solver.
 type podState struct {
 	around    conversion.References          // the objects that pods refer to
 	pods      map[client.ObjectKey]*podEntry // by namespace and name
 	hosts     map[string]*host               // by Node name; the Node itself may be missing
 	revisions uint64                         // counts the changes of all hosts
 
-	waiting queue // the pods without a node that kube-scheduler tried and could not bind, or nominated for a node
+	waiting queue // the pods without a node: kube-scheduler could not bind them, or has nominated a node for them
 
-	users     map[dependency]map[*podEntry]struct{} // the pods whose value is computed from a dependency
-	contested map[string]bool                       // volume claims whose only user may have changed: "namespace/name"
+	users     map[dependency]map[*podEntry]struct{} // by dependency: the pods whose values are computed from it
+	contested map[string]bool                       // "namespace/name" of volume claims that may have another single user now
 	traits    conversion.TraitSet                   // parts of pods' values that several pods share
 
 	daemonPods      map[types.UID]map[*podEntry]struct{} // by UID of the DaemonSet
 	newest          map[types.UID]*corev1.Pod            // the newest pod of each DaemonSet
-	newestLost      map[types.UID]bool                   // the DaemonSets whose newest pod was changed or deleted
+	newestLost      map[types.UID]bool                   // the DaemonSets whose newest pod must be found again
 	isNewestChanged bool                                 // a pod was added that is the newest of its DaemonSet
 }
 
@@ -39,8 +39,8 @@ type podEntry struct {
 	// the Pods of that node.
 	value  *cluster.Pod
 	traits *conversion.SharedTraits // the parts of value that other pods share
-	host   *host                    // nil if it is on no Node
-	queued queued                   // its state in podState.waiting
+	host   *host                    // nil if the pod is not bound
+	queued queued                   // the pod's state in podState.waiting
 }
 
 // host is a Node with the pods that are bound to it.
@@ -82,7 +82,7 @@ func (s *podState) putPod(pod *corev1.Pod) {
 		if set, ok := conversion.DaemonSetUID(pod); ok && s.newest[set] == p.object {
 			s.newest[set] = pod
 		}
-		p.object = pod // and release the old object, which the informer no longer has
+		p.object = pod // releases the old object, which the informer no longer has
 		return
 	default:
 		s.unplace(p)
@@ -101,8 +101,8 @@ func (s *podState) dropPod(pod *corev1.Pod) {
 	}
 }
 
-// isSameVersion reports whether the object is unchanged: informers report every object again periodically, and after a
-// reconnect.
+// isSameVersion reports whether a and b are the same version of an object. Informers report unchanged objects again:
+// periodically, and after a reconnect.
 func isSameVersion(a, b metav1.Object) bool {
 	return a == b || a.GetUID() != "" && a.GetUID() == b.GetUID() &&
 		a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
@@ -188,28 +188,29 @@ func (s *podState) findNewest(set types.UID) {
 	}
 }
 
-// invalidate marks the pods that depend on d: their values are computed again.
+// invalidate marks the values of all pods that depend on d, so that they are computed again.
 func (s *podState) invalidate(d dependency) {
 	for p := range s.users[d] {
 		s.invalidatePod(p)
 	}
 }
 
-// invalidatePod marks one pod: its value is computed again.
+// invalidatePod marks the value of the pod, so that it is computed again.
 func (s *podState) invalidatePod(p *podEntry) {
 	if p.value = nil; p.host != nil {
 		p.host.revision = s.nextRevision()
 	}
 }
 
-// markContested marks a volume claim (ReadWriteOncePod) whose only user may have changed.
+// markContested marks the volume claim of d, if it is one: its single user is determined again. It matters only for
+// claims with the access mode ReadWriteOncePod.
 func (s *podState) markContested(d dependency) {
 	if d.kind == onClaim {
 		s.contested[d.name] = true
 	}
 }
 
-// resolveSingleUser finds the pod that uses the claim, if its access mode is ReadWriteOncePod.
+// resolveSingleUser finds the only pod that may use the claim, if the claim's access mode is ReadWriteOncePod.
 func (s *podState) resolveSingleUser(id string) {
 	d := dependency{onClaim, id}
 	user := ""
@@ -218,7 +219,7 @@ func (s *podState) resolveSingleUser(id string) {
 		for p := range s.users[d] {
 			o.Pods = append(o.Pods, p.object)
 		}
-		user = ownersOf(o)[id]
+		user = singleUsersOf(o)[id]
 	}
 	if user == s.around.Volumes.Single[id] {
 		return
@@ -229,8 +230,8 @@ func (s *podState) resolveSingleUser(id string) {
 	s.invalidate(d)
 }
 
-// refresh finds the user of each contested volume claim, and the newest pod of each DaemonSet whose newest pod was
-// changed or deleted. It reports whether the newest pod of any DaemonSet may have changed.
+// refresh finds the single user of each contested volume claim, and the newest pod of each DaemonSet that has lost its
+// newest pod. It reports whether the newest pod of any DaemonSet may have changed.
 func (s *podState) refresh() (isNewestChanged bool) {
 	for id := range s.contested {
 		s.resolveSingleUser(id)
@@ -247,19 +248,20 @@ func (s *podState) refresh() (isNewestChanged bool) {
 
 // queue holds pods in order of their names. Adding and removing a pod does not sort the whole queue again.
 type queue struct {
-	pods    []*podEntry // sorted by name after tidy
-	untidy  []*podEntry // added since the last tidy
-	anyGone bool        // some of pods are no longer queued
+	pods    []*podEntry // sorted by namespace and name
+	added   []*podEntry // added since the last call of sorted
+	anyGone bool        // the lists have pods that are no longer queued
 }
 
-// queued is the state of a pod in a queue: whether it is queued, and whether a list of the queue still contains it.
+// queued is the state of a pod in a queue: whether it is queued (in), and whether pods or added has it (listed). A
+// removed pod is listed until the next call of sorted.
 type queued struct{ in, listed bool }
 
 // add queues the pod.
 func (q *queue) add(p *podEntry) {
 	if p.queued.in = true; !p.queued.listed {
 		p.queued.listed = true
-		q.untidy = append(q.untidy, p)
+		q.added = append(q.added, p)
 	}
 }
 
@@ -270,19 +272,19 @@ func (q *queue) drop(p *podEntry) {
 	}
 }
 
-// tidy returns the queued pods in order.
-func (q *queue) tidy() []*podEntry {
+// sorted returns the queued pods in order of namespace and name.
+func (q *queue) sorted() []*podEntry {
 	if q.anyGone {
 		isGone := func(p *podEntry) bool {
 			p.queued.listed = p.queued.in
 			return !p.queued.in
 		}
-		q.pods, q.untidy = slices.DeleteFunc(q.pods, isGone), slices.DeleteFunc(q.untidy, isGone)
+		q.pods, q.added = slices.DeleteFunc(q.pods, isGone), slices.DeleteFunc(q.added, isGone)
 		q.anyGone = false
 	}
-	if len(q.untidy) > 0 {
-		slices.SortFunc(q.untidy, byEntryID)
-		q.pods, q.untidy = merged(q.pods, q.untidy, byEntryID), nil
+	if len(q.added) > 0 {
+		slices.SortFunc(q.added, byEntryID)
+		q.pods, q.added = merged(q.pods, q.added, byEntryID), nil
 	}
 	return q.pods
 }

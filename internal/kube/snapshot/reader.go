@@ -24,19 +24,19 @@ import (
 // Reader reads the cluster from informers' caches without copying: callers must not change the returned objects. Its
 // methods may be called concurrently.
 type Reader struct {
-	// Cache reads from informers: the manager's client or cache, with the indexes of Index.
+	// Cache reads from informers. It is the manager's client or cache, with the indexes of kubeclient.Index.
 	Cache client.Reader
-	// Informers report changes, so a snapshot need not list all objects: the manager's cache. If nil, each snapshot
-	// lists Cache.
+	// Informers report changes, so that a snapshot need not list all objects. It is the manager's cache. If nil, each
+	// snapshot lists the objects of Cache.
 	Informers Informers
-	// Live reads from the API server; it is used for claims that the cache does not show in time. If nil, such claims
+	// Live reads from the API server. It is used for claims that the cache does not show in time. If nil, such claims
 	// are assumed to exist.
 	Live client.Reader
 	// Ledger holds the claims that the Writer created; nil for none.
 	Ledger *Ledger
 
-	// Usual, IgnorePreferences and RelaxMinValues are copied to the View of each snapshot.
-	Usual             conversion.UsualSpread
+	// DefaultSpread, IgnorePreferences and RelaxMinValues are copied to the View of each snapshot.
+	DefaultSpread     conversion.DefaultSpread
 	IgnorePreferences bool
 	RelaxMinValues    bool
 
@@ -44,23 +44,23 @@ type Reader struct {
 }
 
 // Snapshot returns the cluster at the time now. The market, which may be nil, has the instance types of claims without
-// an instance. With Informers, the first call waits some seconds for their initial lists; the error names the kinds
-// that are missing.
+// an instance. With Informers, the first call waits up to 10 seconds for their initial lists; after that, its error
+// names the kinds whose lists are missing.
 func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
 	view := View{
 		Now:               now,
 		Live:              true,
 		Market:            market,
-		Usual:             r.Usual,
+		DefaultSpread:     r.DefaultSpread,
 		IgnorePreferences: r.IgnorePreferences,
 		RelaxMinValues:    r.RelaxMinValues,
 	}
 	if r.Informers == nil {
-		objects, err := r.listed(ctx)
+		objects, err := r.listObjects(ctx)
 		if err != nil {
 			return cluster.Snapshot{}, err
 		}
-		late, err := r.late(ctx, now, objects.Claims)
+		late, err := r.lateClaims(ctx, now, objects.Claims)
 		if err != nil {
 			return cluster.Snapshot{}, err
 		}
@@ -71,7 +71,7 @@ func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Mar
 	if err != nil {
 		return cluster.Snapshot{}, err
 	}
-	late, err := r.late(ctx, now, state.currentClaims())
+	late, err := r.lateClaims(ctx, now, state.currentClaims())
 	if err != nil {
 		return cluster.Snapshot{}, err
 	}
@@ -81,7 +81,7 @@ func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Mar
 // Objects returns all objects that a snapshot is made from, as the cache holds them.
 func (r *Reader) Objects(ctx context.Context) (Objects, error) {
 	if r.Informers == nil {
-		return r.listed(ctx)
+		return r.listObjects(ctx)
 	}
 	state, err := r.follow(ctx)
 	if err != nil {
@@ -90,56 +90,57 @@ func (r *Reader) Objects(ctx context.Context) (Objects, error) {
 	return state.objects(), nil
 }
 
-// listed returns the objects that Cache lists.
-func (r *Reader) listed(ctx context.Context) (Objects, error) {
+// listObjects lists all objects of Cache.
+func (r *Reader) listObjects(ctx context.Context) (Objects, error) {
 	var out Objects
 	var (
-		pods      corev1.PodList
-		nodes     corev1.NodeList
-		daemons   appsv1.DaemonSetList
-		pools     karpv1.NodePoolList
-		claims    karpv1.NodeClaimList
-		classes   awsv1.EC2NodeClassList
-		requests  corev1.PersistentVolumeClaimList
-		volumes   corev1.PersistentVolumeList
-		storages  storagev1.StorageClassList
-		budgets   policyv1.PodDisruptionBudgetList
-		spaces    corev1.NamespaceList
-		drivers   storagev1.CSINodeList
-		inventory = []client.ObjectList{
-			// List Nodes before pods. A pod that is bound to a new Node in between then seems to be pending, and the
-			// plan may have one node too many. In the other order, the room of that pod would be used twice.
-			&nodes, &claims, &pods, &daemons, &pools, &classes, &requests, &volumes, &storages, &budgets,
-			&spaces, &drivers,
+		pods           corev1.PodList
+		nodes          corev1.NodeList
+		daemonSets     appsv1.DaemonSetList
+		pools          karpv1.NodePoolList
+		claims         karpv1.NodeClaimList
+		classes        awsv1.EC2NodeClassList
+		volumeClaims   corev1.PersistentVolumeClaimList
+		volumes        corev1.PersistentVolumeList
+		storageClasses storagev1.StorageClassList
+		budgets        policyv1.PodDisruptionBudgetList
+		namespaces     corev1.NamespaceList
+		csiNodes       storagev1.CSINodeList
+		lists          = []client.ObjectList{
+			// Nodes are listed before pods. If a pod is bound to a new Node in between, the snapshot has the pod
+			// without a node, and the plan may have one node too many. In the other order, the snapshot would have the
+			// Node without the pod, and the room of the pod would be used twice.
+			&nodes, &claims, &pods, &daemonSets, &pools, &classes, &volumeClaims, &volumes, &storageClasses, &budgets,
+			&namespaces, &csiNodes,
 		}
 	)
-	for _, list := range inventory {
+	for _, list := range lists {
 		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return Objects{}, fmt.Errorf("list objects of kind %s: %w", kindOfList(list), err)
 		}
 	}
 	out.Pods = pointers(pods.Items)
 	out.Nodes = pointers(nodes.Items)
-	out.DaemonSets = pointers(daemons.Items)
+	out.DaemonSets = pointers(daemonSets.Items)
 	out.Pools = pointers(pools.Items)
 	out.Claims = pointers(claims.Items)
 	out.Classes = pointers(classes.Items)
-	out.VolumeClaims = pointers(requests.Items)
+	out.VolumeClaims = pointers(volumeClaims.Items)
 	out.Volumes = pointers(volumes.Items)
-	out.StorageClasses = pointers(storages.Items)
+	out.StorageClasses = pointers(storageClasses.Items)
 	out.Budgets = pointers(budgets.Items)
-	out.Namespaces = pointers(spaces.Items)
-	out.CSINodes = pointers(drivers.Items)
+	out.Namespaces = pointers(namespaces.Items)
+	out.CSINodes = pointers(csiNodes.Items)
 	var err error
-	if !r.Usual.IsZero() {
+	if !r.DefaultSpread.IsZero() {
 		out.Groups, err = r.groups(ctx)
 	}
 	return out, err
 }
 
-// late returns the claims of the ledger that are not among claims and that the server has. It asks the server about
-// claims that the cache should have by now.
-func (r *Reader) late(ctx context.Context, now time.Time, claims []*karpv1.NodeClaim) ([]*karpv1.NodeClaim, error) {
+// lateClaims returns the claims of the ledger that are missing in claims although the API server has them. It asks the
+// server only about claims that the cache should have by now.
+func (r *Reader) lateClaims(ctx context.Context, now time.Time, claims []*karpv1.NodeClaim) ([]*karpv1.NodeClaim, error) {
 	if r.Ledger == nil {
 		return nil, nil
 	}
@@ -152,7 +153,7 @@ func (r *Reader) late(ctx context.Context, now time.Time, claims []*karpv1.NodeC
 		case exists:
 			late = append(late, c)
 		default:
-			// It was deleted before the cache had it: no informer event will report it.
+			// The claim was deleted before the cache had it, so no informer event will report it.
 			r.Ledger.Forget(c.UID)
 		}
 	}
@@ -217,7 +218,7 @@ func (r *Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
 	return pointers(list.Items), nil
 }
 
-// PodsNow is PodsOn, but reads from the API server and not from the cache. Live must be set.
+// PodsNow is like PodsOn, but reads from the API server instead of the cache. Live must be set.
 func (r *Reader) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.Live.List(ctx, &list, client.MatchingFields{kubeclient.IndexPodNode: node}); err != nil {
@@ -245,13 +246,13 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// kindOfList returns the kind of a list's objects, for a message.
+// kindOfList returns the kind of the objects in a list, for a message.
 func kindOfList(list client.ObjectList) string {
 	_, name, _ := strings.Cut(fmt.Sprintf("%T", list), ".")
 	return strings.TrimSuffix(name, "List")
 }
 
-// groups lists the objects that View.Usual needs.
+// groups lists the objects that View.DefaultSpread needs.
 func (r *Reader) groups(ctx context.Context) (conversion.Groups, error) {
 	var (
 		services    corev1.ServiceList

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// A claim that is created and deleted before the cache has it never appears in the cache. Unless the reader asks the
-// server, its pods would wait forever.
+// TestClaimGoneBeforeSeen: a claim that is deleted before the cache has it never appears in the cache. The reader must
+// ask the API server about the claim; otherwise the claim's pods would wait forever.
 func TestClaimGoneBeforeSeen(t *testing.T) {
 	t.Parallel()
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.PendingPod("p"))
@@ -30,14 +30,15 @@ func TestClaimGoneBeforeSeen(t *testing.T) {
 	r := &Reader{Cache: c, Live: c, Ledger: ledger}
 	s, err := r.Snapshot(t.Context(), kubetest.Noon.Add(cacheLag), nil)
 	if err != nil || len(s.Pods) != 0 || len(s.Nodes) != 1 {
-		t.Errorf("within the lag: %d pods, %d nodes, %v", len(s.Pods), len(s.Nodes), err)
+		t.Errorf("after cacheLag: %d pods, %d nodes, %v", len(s.Pods), len(s.Nodes), err)
 	}
 	s, err = r.Snapshot(t.Context(), kubetest.Noon.Add(cacheLag+time.Second), nil)
 	if err != nil || len(s.Pods) != 1 || len(s.Nodes) != 0 || ledger.Len() != 0 {
-		t.Errorf("after it: %d pods, %d nodes, %d in the ledger, %v", len(s.Pods), len(s.Nodes), ledger.Len(), err)
+		t.Errorf("later: %d pods, %d nodes, %d claims in the ledger, %v", len(s.Pods), len(s.Nodes), ledger.Len(), err)
 	}
 }
 
+// TestSnapshotWithoutAnswer: a list that fails is an error that is retried.
 func TestSnapshotWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no route to host")
@@ -80,8 +81,8 @@ func TestLookUps(t *testing.T) {
 	}
 }
 
-// All access must hold the lock: run with -race.
-func TestLedgerAtOnce(t *testing.T) {
+// TestConcurrentLedger: all access to the ledger must hold its lock; run it with -race.
+func TestConcurrentLedger(t *testing.T) {
 	t.Parallel()
 	var l Ledger
 	done := make(chan struct{})

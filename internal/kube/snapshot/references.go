@@ -9,16 +9,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// ownersOf returns, for each ReadWriteOncePod claim, the pod that uses it: the running pod or, if none runs, the pod
-// that kube-scheduler would take first. Claims and pods are "namespace/name".
-func ownersOf(o Objects) map[string]string {
-	owners := map[string]*corev1.Pod{}
+// singleUsersOf returns, for each ReadWriteOncePod claim, the only pod that may use it now: the bound pod or, if none
+// is bound, the pod that kube-scheduler would schedule first. Claims and pods are "namespace/name".
+func singleUsersOf(o Objects) map[string]string {
+	users := map[string]*corev1.Pod{}
 	for _, claim := range o.VolumeClaims {
 		if conversion.IsReadWriteOncePod(claim) {
-			owners[claim.Namespace+"/"+claim.Name] = nil
+			users[claim.Namespace+"/"+claim.Name] = nil
 		}
 	}
-	if len(owners) == 0 {
+	if len(users) == 0 {
 		return nil
 	}
 	for _, pod := range o.Pods {
@@ -31,13 +31,13 @@ func ownersOf(o Objects) map[string]string {
 				continue
 			}
 			id := pod.Namespace + "/" + source.ClaimName
-			if old, ok := owners[id]; ok && (old == nil || conversion.PrecedesForVolume(pod, old)) {
-				owners[id] = pod
+			if old, ok := users[id]; ok && (old == nil || conversion.PrecedesForVolume(pod, old)) {
+				users[id] = pod
 			}
 		}
 	}
-	out := make(map[string]string, len(owners))
-	for id, pod := range owners {
+	out := make(map[string]string, len(users))
+	for id, pod := range users {
 		if pod != nil {
 			out[id] = pod.Namespace + "/" + pod.Name
 		}
@@ -50,16 +50,17 @@ func referencesOf(o Objects, view View) conversion.References {
 	out := conversion.References{
 		Volumes:           volumesOf(o, view.Live),
 		Namespaces:        conversion.NewNamespaces(o.Namespaces, o.Pods, view.Live),
-		Usual:             view.Usual,
+		DefaultSpread:     view.DefaultSpread,
 		IgnorePreferences: view.IgnorePreferences,
 	}
-	if !view.Usual.IsZero() {
+	if !view.DefaultSpread.IsZero() {
 		out.Groups = conversion.NewPodSelectors(o.Groups)
 	}
 	return out
 }
 
-// volumesOf indexes the volume claims, volumes and storage classes. The driver of EBS always may limit attachments.
+// volumesOf indexes the volume claims, volumes, storage classes, and the drivers that limit attachments. The EBS driver
+// always counts as one that does.
 func volumesOf(o Objects, live bool) conversion.VolumeIndex {
 	out := conversion.VolumeIndex{
 		Limited: map[string]bool{conversion.DriverEBS: true},
@@ -76,14 +77,15 @@ func volumesOf(o Objects, live bool) conversion.VolumeIndex {
 	}
 	for _, c := range o.StorageClasses {
 		out.Classes[c.Name] = c
-		// If several are marked as default, Kubernetes takes the newest; their names decide among equals.
+		// If several classes are marked as default, Kubernetes takes the newest, and of equally old ones the first by
+		// name.
 		if c.Annotations["storageclass.kubernetes.io/is-default-class"] != "true" {
 			continue
 		}
-		old := out.Classes[out.Usual]
+		old := out.Classes[out.DefaultClass]
 		if old == nil || c.CreationTimestamp.After(old.CreationTimestamp.Time) ||
 			c.CreationTimestamp.Equal(&old.CreationTimestamp) && c.Name < old.Name {
-			out.Usual = c.Name
+			out.DefaultClass = c.Name
 		}
 	}
 	for _, n := range o.CSINodes {
@@ -91,6 +93,6 @@ func volumesOf(o Objects, live bool) conversion.VolumeIndex {
 			out.Limited[strings.TrimPrefix(e.Name, conversion.AttachablePrefix)] = true
 		}
 	}
-	out.Single = ownersOf(o)
+	out.Single = singleUsersOf(o)
 	return out
 }

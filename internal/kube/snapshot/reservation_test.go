@@ -39,12 +39,12 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// TestReservedClaim: a claim for a capacity reservation requires only that reservation, and a snapshot before the
-// launch assigns it to the node.
+// TestReservedClaim: a claim for a capacity reservation requires only that reservation. Already before the launch, the
+// snapshot's node has the reservation as a label.
 func TestReservedClaim(t *testing.T) {
 	t.Parallel()
 	pool := kubetest.GeneralPool()
-	m := packing.PlannedNode{
+	planned := packing.PlannedNode{
 		Name: "general-1", Pool: "general", NodeClass: "default", Pods: []string{"default/a"},
 		Requirements: []requirements.Requirement{
 			{Key: catalog.LabelReservationID, Operator: requirements.In, Values: []string{"cr-1"}},
@@ -52,7 +52,7 @@ func TestReservedClaim(t *testing.T) {
 		},
 		Offerings: []packing.Choice{{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: catalog.Reserved, Reservation: "cr-1"}},
 	}
-	claim, err := conversion.ClaimFor(m, pool)
+	claim, err := conversion.ClaimFor(planned, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,34 +71,35 @@ func TestReservedClaim(t *testing.T) {
 		t.Errorf("label %s=%s is set before EC2 has launched the instance", catalog.LabelReservationID, id)
 	}
 	if value, ok := claim.Annotations[karpv1.AnnotationMinValuesRelaxed]; ok {
-		t.Errorf("minValues are %s, and the pool has none", value)
+		t.Errorf("the claim has the annotation minValues relaxed: %s, but the pool has no minValues", value)
 	}
 	claim.Name, claim.CreationTimestamp = "general-x1", metav1.Time{Time: kubetest.Noon}
 	s := Objects{Pools: []*karpv1.NodePool{pool}, Claims: []*karpv1.NodeClaim{claim}}.Snapshot(View{Now: kubetest.Noon})
 	if id := s.Nodes[0].Labels[catalog.LabelReservationID]; id != "cr-1" {
-		t.Errorf("the claim promises reservation %q, want cr-1", id)
+		t.Errorf("the node has the label of reservation %q, want cr-1", id)
 	}
 }
 
-// TestMinValuesRelaxed: a claim records whether minValues were relaxed, and requires no more values than there are.
+// TestMinValuesRelaxed: a claim records whether minValues were relaxed. Its own minValues are not higher than the
+// number of its values.
 func TestMinValuesRelaxed(t *testing.T) {
 	t.Parallel()
 	pool := kubetest.GeneralPool()
 	pool.Spec.Template.Spec.Requirements = karpv1.Requirements{{Key: catalog.LabelInstanceType, Operator: "Exists", MinValues: ptr.To(5)}}
-	m := kubetest.PlannedMachine("default/a")
-	m.Requirements = []requirements.Requirement{
+	planned := kubetest.PlannedNode("default/a")
+	planned.Requirements = []requirements.Requirement{
 		{Key: catalog.LabelInstanceType, Operator: requirements.In, Values: []string{"t2.small", "t3.small"}, MinValues: 2},
 	}
 	for annotation, relaxed := range map[string][]packing.Relaxation{
 		"true": {{Key: catalog.LabelInstanceType, Asked: 5, Have: 2}}, "false": nil,
 	} {
-		m.Relaxed = relaxed
-		claim, err := conversion.ClaimFor(m, pool)
+		planned.Relaxed = relaxed
+		claim, err := conversion.ClaimFor(planned, pool)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := claim.Annotations[karpv1.AnnotationMinValuesRelaxed]; got != annotation {
-			t.Errorf("%v: the annotation is %q, want %q", relaxed, got, annotation)
+			t.Errorf("relaxed %v: the annotation is %q, want %q", relaxed, got, annotation)
 		}
 		i := slices.IndexFunc(claim.Spec.Requirements, func(r karpv1.Requirement) bool { return r.Key == catalog.LabelInstanceType })
 		if n := claim.Spec.Requirements[i].MinValues; n == nil || *n != 2 {
@@ -108,7 +109,7 @@ func TestMinValuesRelaxed(t *testing.T) {
 	for _, relax := range []bool{true, false} {
 		s := Objects{Pools: []*karpv1.NodePool{pool}}.Snapshot(View{Now: kubetest.Noon, RelaxMinValues: relax})
 		if s.Pools[0].Relaxable != relax {
-			t.Errorf("the policy %t makes a pool %t", relax, s.Pools[0].Relaxable)
+			t.Errorf("RelaxMinValues %t makes the pool Relaxable %t", relax, s.Pools[0].Relaxable)
 		}
 	}
 }

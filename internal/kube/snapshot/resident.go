@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// podKinds hold each cluster.Kind once, so that equal pods share one pointer within a snapshot and across snapshots. A
+// podKinds stores each cluster.Kind once. Equal pods share one pointer, within a snapshot and across snapshots. A
 // lookup of a known kind allocates nothing, however many labels the pod has.
 //
 // The zero value is empty.
@@ -26,42 +26,42 @@ type podKinds struct {
 // podKind is a cluster.Kind with a text that identifies it and by which kinds are sorted.
 type podKind struct {
 	cluster.Kind
-	avoids string // Avoids as text
+	avoids string // the field Avoids as text; see termsText
 	text   string // see kindText
-	uses   int    // number of pods with this kind; see drop
+	uses   int    // number of pods of this kind; see drop
 }
 
-// of returns the kind with these fields, and counts one more pod with it.
+// of returns the kind with these fields, and counts one more pod of that kind.
 func (k *podKinds) of(namespace string, labels requirements.Labels, avoids []cluster.Term, ending bool) *podKind {
 	if k.byHash == nil {
 		k.seed, k.byHash = maphash.MakeSeed(), map[uint64][]*podKind{}
 	}
 	avoided := termsText(avoids)
 	hash := k.hash(namespace, labels, avoided)
-	for _, one := range k.byHash[hash] {
-		if one.Namespace == namespace && one.Ending == ending && one.avoids == avoided && maps.Equal(one.Labels, labels) {
-			one.uses++
-			return one
+	for _, known := range k.byHash[hash] {
+		if known.Namespace == namespace && known.Ending == ending && known.avoids == avoided && maps.Equal(known.Labels, labels) {
+			known.uses++
+			return known
 		}
 	}
-	one := &podKind{
+	added := &podKind{
 		Kind:   cluster.Kind{Namespace: namespace, Labels: labels, Avoids: avoids, Ending: ending},
 		avoids: avoided,
 		uses:   1,
 	}
-	one.text = kindText(one)
-	k.byHash[hash] = append(k.byHash[hash], one)
-	return one
+	added.text = kindText(added)
+	k.byHash[hash] = append(k.byHash[hash], added)
+	return added
 }
 
-// drop counts one pod less with the kind. A kind without pods is deleted: labels that are unique for each pod would
-// otherwise fill the memory.
-func (k *podKinds) drop(one *podKind) {
-	if one.uses--; one.uses > 0 {
+// drop counts one pod less of the kind. A kind without pods is deleted: otherwise labels that are unique for each pod
+// would fill the memory.
+func (k *podKinds) drop(kind *podKind) {
+	if kind.uses--; kind.uses > 0 {
 		return
 	}
-	hash := k.hash(one.Namespace, one.Labels, one.avoids)
-	left := slices.DeleteFunc(k.byHash[hash], func(x *podKind) bool { return x == one })
+	hash := k.hash(kind.Namespace, kind.Labels, kind.avoids)
+	left := slices.DeleteFunc(k.byHash[hash], func(x *podKind) bool { return x == kind })
 	if len(left) == 0 {
 		delete(k.byHash, hash)
 		return
@@ -69,16 +69,17 @@ func (k *podKinds) drop(one *podKind) {
 	k.byHash[hash] = left
 }
 
-// dropAll drops all kinds of a node.
-func (k *podKinds) dropAll(of residents) {
-	for one, count := range of {
+// dropAll calls drop for each of the pods that stayed on a node.
+func (k *podKinds) dropAll(stayed residents) {
+	for kind, count := range stayed {
 		for range count {
-			k.drop(one)
+			k.drop(kind)
 		}
 	}
 }
 
-// hash returns a hash of the fields that does not depend on the order of the labels. avoided is podKind.avoids.
+// hash returns a hash of these fields of a kind. It does not depend on the order of the labels. avoided is
+// podKind.avoids.
 func (k *podKinds) hash(namespace string, labels requirements.Labels, avoided string) uint64 {
 	sum := maphash.String(k.seed, namespace) + 31*maphash.String(k.seed, avoided)
 	for key, value := range labels {
@@ -91,11 +92,11 @@ func (k *podKinds) hash(namespace string, labels requirements.Labels, avoided st
 type residents map[*podKind]int
 
 // add counts one more pod of the kind.
-func (r *residents) add(one *podKind) {
+func (r *residents) add(kind *podKind) {
 	if *r == nil {
 		*r = residents{}
 	}
-	(*r)[one]++
+	(*r)[kind]++
 }
 
 // values returns the residents as the solver sees them, sorted.
@@ -105,26 +106,26 @@ func (r residents) values() []cluster.Resident {
 	}
 	sorted := slices.SortedFunc(maps.Keys(r), func(a, b *podKind) int { return strings.Compare(a.text, b.text) })
 	out := make([]cluster.Resident, len(sorted))
-	for i, one := range sorted {
-		out[i] = cluster.Resident{Kind: &one.Kind, Count: r[one]}
+	for i, kind := range sorted {
+		out[i] = cluster.Resident{Kind: &kind.Kind, Count: r[kind]}
 	}
 	return out
 }
 
-// countResident counts a pod that stays on the node.
-func (n *nodeView) countResident(one *podKind) { n.residents.add(one) }
+// countResident counts a pod of the kind that stays on the node.
+func (n *nodeView) countResident(kind *podKind) { n.residents.add(kind) }
 
-// kindOfBound returns the kind of a bound pod that was not converted to a value.
+// kindOfBound returns the kind of a bound pod that has not been converted to a cluster.Pod.
 func (b *builder) kindOfBound(pod *corev1.Pod) *podKind {
 	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredAntiAffinity(pod, b.around), pod.DeletionTimestamp != nil)
 }
 
-// kindOf returns the kind of a pod that was converted to a value.
+// kindOf returns the kind of a converted pod. ending means that the pod is terminating on the node.
 func (b *builder) kindOf(pod *cluster.Pod, ending bool) *podKind {
 	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredPodTerms(pod.AntiAffinity), ending)
 }
 
-// kindText is a different text for each kind.
+// kindText returns a text that is different for each kind.
 func kindText(k *podKind) string {
 	parts := []string{k.Namespace}
 	for _, key := range slices.SortedFunc(maps.Keys(k.Labels), cmp.Compare[string]) {
@@ -136,7 +137,7 @@ func kindText(k *podKind) string {
 	return strings.Join(append(parts, "", k.avoids), "\x00")
 }
 
-// termsText is a different text for each list of terms; empty for none.
+// termsText returns a text that is different for each list of terms; empty for an empty list.
 func termsText(terms []cluster.Term) string {
 	if len(terms) == 0 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Equal pods share one pointer, and different pods do not.
+// TestPodKinds: equal pods get the same pointer, and different pods different pointers. Kinds without pods are deleted.
 func TestPodKinds(t *testing.T) {
 	t.Parallel()
 	var kinds podKinds
@@ -32,7 +32,7 @@ func TestPodKinds(t *testing.T) {
 	first, texts := build(), map[string]bool{}
 	for i, again := range build() {
 		if again != first[i] {
-			t.Errorf("kind %d, %q, is there twice", i, again.text)
+			t.Errorf("kind %d, %q, has another pointer the second time", i, again.text)
 		}
 		texts[again.text] = true
 	}
@@ -40,16 +40,16 @@ func TestPodKinds(t *testing.T) {
 		t.Errorf("%d different kinds have %d different texts", len(first), len(texts))
 	}
 	for range 2 {
-		for _, one := range first {
-			kinds.drop(one)
+		for _, kind := range first {
+			kinds.drop(kind)
 		}
 	}
 	if len(kinds.byHash) != 0 {
-		t.Errorf("%d hashes of kinds are left that no pod has", len(kinds.byHash))
+		t.Errorf("%d hashes are left after all pods were dropped", len(kinds.byHash))
 	}
 }
 
-// The order of pods does not matter.
+// TestResidents counts pods by kind. The result is sorted and does not depend on the order of the pods.
 func TestResidents(t *testing.T) {
 	t.Parallel()
 	var kinds podKinds
@@ -57,10 +57,10 @@ func TestResidents(t *testing.T) {
 	db := kinds.of("a", requirements.Labels{"app": "db"}, nil, false)
 	var r residents
 	if r.values() != nil {
-		t.Error("no pods are residents")
+		t.Error("the residents without a pod are not nil")
 	}
-	for _, one := range []*podKind{web, db, web} {
-		r.add(one)
+	for _, kind := range []*podKind{web, db, web} {
+		r.add(kind)
 	}
 	got := r.values()
 	if len(got) != 2 || got[0].Kind != &db.Kind || got[0].Count != 1 || got[1].Kind != &web.Kind || got[1].Count != 2 {
@@ -85,7 +85,7 @@ func BenchmarkPodKinds(b *testing.B) {
 	}
 }
 
-// TestKindsDiffer: kinds that differ only in their anti-affinity have different hashes.
+// TestKindsDiffer: kinds that differ only in their anti-affinity have different hashes, so that a lookup is fast.
 func TestKindsDiffer(t *testing.T) {
 	t.Parallel()
 	var kinds podKinds

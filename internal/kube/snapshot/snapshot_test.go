@@ -39,7 +39,7 @@ func TestSnapshot(t *testing.T) {
 			before := dump(t, m.Objects)
 			got := kubetest.Render(m.Snapshot(view))
 			if after := dump(t, m.Objects); !bytes.Equal(before, after) {
-				t.Error("the objects were altered")
+				t.Error("the snapshot has changed the objects")
 			}
 			shuffle(&m.Objects)
 			if again := kubetest.Render(m.Snapshot(view)); again != got {
@@ -50,6 +50,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// viewOf returns the view for the snapshot of a file of testdata/snapshot.
 func viewOf(t *testing.T, file string) snapshot.View {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -75,6 +76,7 @@ func viewOf(t *testing.T, file string) snapshot.View {
 	return view
 }
 
+// dump returns the objects as JSON, to find changes.
 func dump(t *testing.T, o snapshot.Objects) []byte {
 	t.Helper()
 	data, err := json.Marshal(o)
@@ -87,25 +89,25 @@ func dump(t *testing.T, o snapshot.Objects) []byte {
 // shuffle changes the order of the objects, always in the same way.
 func shuffle(o *snapshot.Objects) {
 	r := rand.New(rand.NewPCG(1, 2))
-	mix(r, o.Pods)
-	mix(r, o.Nodes)
-	mix(r, o.DaemonSets)
-	mix(r, o.Pools)
-	mix(r, o.Claims)
-	mix(r, o.Classes)
-	mix(r, o.VolumeClaims)
-	mix(r, o.Volumes)
-	mix(r, o.StorageClasses)
-	mix(r, o.Budgets)
-	mix(r, o.Namespaces)
-	mix(r, o.CSINodes)
-	mix(r, o.Groups.Services)
-	mix(r, o.Groups.ReplicaSets)
-	mix(r, o.Groups.StatefulSets)
-	mix(r, o.Groups.Controllers)
+	shuffleList(r, o.Pods)
+	shuffleList(r, o.Nodes)
+	shuffleList(r, o.DaemonSets)
+	shuffleList(r, o.Pools)
+	shuffleList(r, o.Claims)
+	shuffleList(r, o.Classes)
+	shuffleList(r, o.VolumeClaims)
+	shuffleList(r, o.Volumes)
+	shuffleList(r, o.StorageClasses)
+	shuffleList(r, o.Budgets)
+	shuffleList(r, o.Namespaces)
+	shuffleList(r, o.CSINodes)
+	shuffleList(r, o.Groups.Services)
+	shuffleList(r, o.Groups.ReplicaSets)
+	shuffleList(r, o.Groups.StatefulSets)
+	shuffleList(r, o.Groups.Controllers)
 }
 
-func mix[T any](r *rand.Rand, list []T) {
+func shuffleList[T any](r *rand.Rand, list []T) {
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
@@ -117,7 +119,7 @@ func TestSnapshotOfNothing(t *testing.T) {
 	}
 }
 
-// The fields that Trim drops must not affect any snapshot.
+// TestTrimChangesNothing: the fields that conversion.Trim drops must not affect any snapshot.
 func TestTrimChangesNothing(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/snapshot/*.yaml")

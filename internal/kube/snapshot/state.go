@@ -19,7 +19,7 @@ import (
 )
 
 // state is the cluster as informers report it. It keeps computed values, so that the cost of a snapshot grows with the
-// changes since the previous snapshot and not with the cluster. Its snapshot equals that of Objects.Snapshot for the
+// changes since the previous snapshot and not with the cluster. The snapshot of a state equals Objects.Snapshot of the
 // same objects.
 //
 // An event stores its object and marks the values that depend on the object. A snapshot computes the marked values
@@ -34,26 +34,26 @@ type state struct {
 	volumes *volumeState // volume claims, volumes, storage classes and CSINodes
 	nodes   *nodeState   // NodeClaims and Nodes, and the nodes of the snapshot
 
-	pools       table[*karpv1.NodePool]
-	classes     table[*awsv1.EC2NodeClass]
-	sets        table[*appsv1.DaemonSet]
-	budgets     table[*policyv1.PodDisruptionBudget]
-	spaces      table[*corev1.Namespace]
-	services    table[*corev1.Service]
-	controllers table[*corev1.ReplicationController]
-	replicas    table[*appsv1.ReplicaSet]
-	stateful    table[*appsv1.StatefulSet]
+	pools        table[*karpv1.NodePool]
+	classes      table[*awsv1.EC2NodeClass]
+	daemonSets   table[*appsv1.DaemonSet]
+	budgets      table[*policyv1.PodDisruptionBudget]
+	namespaces   table[*corev1.Namespace]
+	services     table[*corev1.Service]
+	controllers  table[*corev1.ReplicationController]
+	replicaSets  table[*appsv1.ReplicaSet]
+	statefulSets table[*appsv1.StatefulSet]
 
 	changed changes
 }
 
-// changes says which kinds of objects have changed since the last snapshot.
-type changes struct{ spaces, groups, budgets, sets bool }
+// changes says which kinds of objects have changed since the last snapshot. groups are the kinds of conversion.Groups.
+type changes struct{ namespaces, groups, budgets, daemonSets bool }
 
 // table holds the objects of one kind.
 type table[T client.Object] map[client.ObjectKey]T
 
-// put stores the object, and returns the previous version of it.
+// put stores the object, and returns its previous version, if there is one.
 func (t table[T]) put(object T) (before T, ok bool) {
 	key := client.ObjectKeyFromObject(object)
 	before, ok = t[key]
@@ -61,7 +61,7 @@ func (t table[T]) put(object T) (before T, ok bool) {
 	return before, ok
 }
 
-// drop removes the object, and returns its previous version.
+// drop removes the object, and returns its last version, if there is one.
 func (t table[T]) drop(object T) (before T, ok bool) {
 	key := client.ObjectKeyFromObject(object)
 	before, ok = t[key]
@@ -79,34 +79,34 @@ func newState(view View) *state {
 	return &state{
 		view: view, pods: pods, volumes: newVolumeState(pods), nodes: newNodeState(pods),
 
-		pools: table[*karpv1.NodePool]{}, classes: table[*awsv1.EC2NodeClass]{}, sets: table[*appsv1.DaemonSet]{},
-		budgets: table[*policyv1.PodDisruptionBudget]{}, spaces: table[*corev1.Namespace]{},
+		pools: table[*karpv1.NodePool]{}, classes: table[*awsv1.EC2NodeClass]{}, daemonSets: table[*appsv1.DaemonSet]{},
+		budgets: table[*policyv1.PodDisruptionBudget]{}, namespaces: table[*corev1.Namespace]{},
 		services: table[*corev1.Service]{}, controllers: table[*corev1.ReplicationController]{},
-		replicas: table[*appsv1.ReplicaSet]{}, stateful: table[*appsv1.StatefulSet]{},
+		replicaSets: table[*appsv1.ReplicaSet]{}, statefulSets: table[*appsv1.StatefulSet]{},
 	}
 }
 
-// feed is a kind of object with the functions that store and delete an object of the kind.
+// feed has the functions that store and delete objects of one kind.
 type feed struct {
-	example   client.Object
+	example   client.Object // an empty object of the kind
 	put, drop func(client.Object)
 }
 
-// feedOf returns the feed for objects of the type of like.
+// feedOf returns the feed for objects of the same type as like.
 func feedOf[T client.Object](like T, put, drop func(T)) feed {
 	return feed{like, func(o client.Object) { put(o.(T)) }, func(o client.Object) { drop(o.(T)) }}
 }
 
-// tableFeed returns a feed that stores objects in a table. It calls note when the table has changed.
-func tableFeed[T client.Object](like T, t table[T], note func()) feed {
+// tableFeed returns a feed that stores objects in a table. The feed calls changed after each change of the table.
+func tableFeed[T client.Object](like T, t table[T], changed func()) feed {
 	return feedOf(like, func(o T) {
 		if before, ok := t.put(o); !ok || client.Object(before) != client.Object(o) {
-			note()
+			changed()
 		}
-	}, func(o T) { t.drop(o); note() })
+	}, func(o T) { t.drop(o); changed() })
 }
 
-// feeds returns the kinds that a snapshot is made from. The caller of put or drop must hold s.mu.
+// feeds returns a feed for each kind of object that a snapshot is made from. The caller of put or drop must hold s.mu.
 func (s *state) feeds() []feed {
 	out := []feed{
 		feedOf(&corev1.Node{}, s.nodes.putNode, s.nodes.dropNode),
@@ -119,10 +119,10 @@ func (s *state) feeds() []feed {
 		feedOf(&corev1.Pod{}, s.pods.putPod, s.pods.dropPod),
 		tableFeed(&karpv1.NodePool{}, s.pools, func() {}),
 		tableFeed(&awsv1.EC2NodeClass{}, s.classes, func() {}),
-		tableFeed(&appsv1.DaemonSet{}, s.sets, func() { s.changed.sets = true }),
+		tableFeed(&appsv1.DaemonSet{}, s.daemonSets, func() { s.changed.daemonSets = true }),
 		tableFeed(&policyv1.PodDisruptionBudget{}, s.budgets, func() { s.changed.budgets = true }),
 	}
-	if s.view.Usual.IsZero() {
+	if s.view.DefaultSpread.IsZero() {
 		return out
 	}
 	return append(out,
@@ -135,13 +135,13 @@ func (s *state) feeds() []feed {
 			s.ownerChanged("ReplicationController", o, false)
 		}),
 		feedOf(&appsv1.ReplicaSet{}, func(o *appsv1.ReplicaSet) {
-			before, ok := s.replicas.put(o)
+			before, ok := s.replicaSets.put(o)
 			s.ownerChanged("ReplicaSet", o, ok && reflect.DeepEqual(before.Spec.Selector, o.Spec.Selector))
-		}, func(o *appsv1.ReplicaSet) { s.replicas.drop(o); s.ownerChanged("ReplicaSet", o, false) }),
+		}, func(o *appsv1.ReplicaSet) { s.replicaSets.drop(o); s.ownerChanged("ReplicaSet", o, false) }),
 		feedOf(&appsv1.StatefulSet{}, func(o *appsv1.StatefulSet) {
-			before, ok := s.stateful.put(o)
+			before, ok := s.statefulSets.put(o)
 			s.ownerChanged("StatefulSet", o, ok && reflect.DeepEqual(before.Spec.Selector, o.Spec.Selector))
-		}, func(o *appsv1.StatefulSet) { s.stateful.drop(o); s.ownerChanged("StatefulSet", o, false) }),
+		}, func(o *appsv1.StatefulSet) { s.statefulSets.drop(o); s.ownerChanged("StatefulSet", o, false) }),
 	)
 }
 
@@ -152,7 +152,7 @@ func (s *state) objects() Objects {
 	out := Objects{
 		Pods:           make([]*corev1.Pod, 0, len(s.pods.pods)),
 		Nodes:          slices.Collect(maps.Values(s.nodes.nodes)),
-		DaemonSets:     s.sets.list(),
+		DaemonSets:     s.daemonSets.list(),
 		Pools:          s.pools.list(),
 		Claims:         slices.Collect(maps.Values(s.nodes.claims)),
 		Classes:        s.classes.list(),
@@ -160,7 +160,7 @@ func (s *state) objects() Objects {
 		Volumes:        slices.Collect(maps.Values(s.pods.around.Volumes.Volumes)),
 		StorageClasses: slices.Collect(maps.Values(s.pods.around.Volumes.Classes)),
 		Budgets:        s.budgets.list(),
-		Namespaces:     s.spaces.list(),
+		Namespaces:     s.namespaces.list(),
 		CSINodes:       slices.Collect(maps.Values(s.volumes.drivers)),
 		Groups:         s.groups(),
 	}
@@ -175,8 +175,8 @@ func (s *state) groups() conversion.Groups {
 	return conversion.Groups{
 		Services:     s.services.list(),
 		Controllers:  s.controllers.list(),
-		ReplicaSets:  s.replicas.list(),
-		StatefulSets: s.stateful.list(),
+		ReplicaSets:  s.replicaSets.list(),
+		StatefulSets: s.statefulSets.list(),
 	}
 }
 
@@ -187,11 +187,12 @@ func (s *state) currentClaims() []*karpv1.NodeClaim {
 	return slices.Collect(maps.Values(s.nodes.claims))
 }
 
-// refresh updates what the values of pods and nodes are computed from, if it has changed since the last snapshot.
+// refresh updates the indexes from which the values of pods and nodes are computed: those whose objects have changed
+// since the last snapshot.
 func (s *state) refresh() {
 	c := s.changed
-	if c.spaces {
-		s.pods.around.Namespaces = conversion.NewNamespaces(s.spaces.list(), nil, true)
+	if c.namespaces {
+		s.pods.around.Namespaces = conversion.NewNamespaces(s.namespaces.list(), nil, true)
 		s.pods.invalidate(dependency{kind: onNamespaces})
 	}
 	if c.groups {
@@ -201,27 +202,27 @@ func (s *state) refresh() {
 	if c.budgets {
 		s.nodes.setBudgets(indexBudgets(s.budgets.list()))
 	}
-	if c.sets || c.spaces || isNewestChanged {
-		s.nodes.setDaemons(conversion.Daemons(s.sets.list(), s.pods.newest, s.pods.around))
+	if c.daemonSets || c.namespaces || isNewestChanged {
+		s.nodes.setDaemons(conversion.Daemons(s.daemonSets.list(), s.pods.newest, s.pods.around))
 	}
 	s.changed = changes{}
 }
 
-// builder returns a builder that counts pods on the nodes of the state.
+// builder returns a builder with which pods are counted on the nodes of the state.
 func (s *state) builder() *builder {
 	return &builder{view: s.view, around: s.pods.around, kinds: &s.nodes.kinds, budgets: s.nodes.budgets}
 }
 
 func (s *state) putNamespace(space *corev1.Namespace) {
-	before, ok := s.spaces.put(space)
+	before, ok := s.namespaces.put(space)
 	if !ok || !maps.Equal(before.Labels, space.Labels) {
-		s.changed.spaces = true
+		s.changed.namespaces = true
 	}
 }
 
 func (s *state) dropNamespace(space *corev1.Namespace) {
-	s.spaces.drop(space)
-	s.changed.spaces = true
+	s.namespaces.drop(space)
+	s.changed.namespaces = true
 }
 
 func (s *state) putService(service *corev1.Service) {
@@ -252,9 +253,9 @@ func (s *state) serviceChanged(service *corev1.Service) {
 	}
 }
 
-// ownerChanged marks the pods of a controller, unless its selector is unchanged.
-func (s *state) ownerChanged(kind string, owner metav1.Object, isSame bool) {
-	if !isSame {
+// ownerChanged marks the pods of a workload controller, unless the controller's selector is the same as before.
+func (s *state) ownerChanged(kind string, owner metav1.Object, isSameSelector bool) {
+	if !isSameSelector {
 		s.changed.groups = true
 		s.pods.invalidate(dependency{onOwner, conversion.OwnerKey(owner.GetNamespace(), kind, owner.GetName())})
 	}

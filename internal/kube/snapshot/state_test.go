@@ -28,8 +28,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// usualSpread are typical default constraints of a cluster.
-const usualSpread = `podTopologySpread: {defaultConstraints: [
+// defaultSpread are typical default spread constraints of a cluster.
+const defaultSpread = `podTopologySpread: {defaultConstraints: [
   {topologyKey: topology.kubernetes.io/zone, maxSkew: 2, whenUnsatisfiable: ScheduleAnyway},
   {topologyKey: kubernetes.io/hostname, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]}`
 
@@ -37,14 +37,14 @@ const usualSpread = `podTopologySpread: {defaultConstraints: [
 // snapshots in between. Each must equal Objects.Snapshot of the current objects, and must not change later.
 func TestStateIsTheSnapshotOfItsObjects(t *testing.T) {
 	t.Parallel()
-	usual, err := conversion.ReadUsualSpread(usualSpread)
+	defaults, err := conversion.ReadDefaultSpread(defaultSpread)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		view := View{Live: true, IgnorePreferences: rapid.Bool().Draw(t, "without wishes"), RelaxMinValues: rapid.Bool().Draw(t, "relax")}
-		if rapid.Bool().Draw(t, "usual spread") {
-			view.Usual = usual
+		view := View{Live: true, IgnorePreferences: rapid.Bool().Draw(t, "ignore preferences"), RelaxMinValues: rapid.Bool().Draw(t, "relax")}
+		if rapid.Bool().Draw(t, "default spread") {
+			view.DefaultSpread = defaults
 		}
 		w := newWorld(view)
 		var taken []record
@@ -60,19 +60,19 @@ func TestStateIsTheSnapshotOfItsObjects(t *testing.T) {
 			late := w.late(t)
 			got, want := w.state.snapshot(w.view.Now, w.view.Market, late), w.objects(late).Snapshot(w.view)
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("the state has another snapshot than its objects (-want +got):\n%s", comparison(want, got))
+				t.Fatalf("the state has another snapshot than its objects (-want +got):\n%s", snapshotDiff(want, got))
 			}
 			if diff := w.compareObjects(); diff != "" {
 				t.Fatalf("the state has other objects than it received: %s", diff)
 			}
 			for _, r := range taken {
-				if now := written(r.snapshot); now != r.text {
-					t.Fatalf("a snapshot has changed after it was taken (-then +now):\n%s", cmp.Diff(r.text, now))
+				if text := asJSON(r.snapshot); text != r.text {
+					t.Fatalf("a snapshot has changed after it was taken (-then +now):\n%s", cmp.Diff(r.text, text))
 				}
 			}
-			taken = append(taken, record{got, written(got)})
+			taken = append(taken, record{got, asJSON(got)})
 		}
-		w.forgetAll()
+		w.dropAll()
 		w.expectNothing(t)
 	})
 }
@@ -83,7 +83,8 @@ type record struct {
 	text     string
 }
 
-func written(s cluster.Snapshot) string {
+// asJSON returns the snapshot as JSON, or the error of the encoding.
+func asJSON(s cluster.Snapshot) string {
 	data, err := json.MarshalIndent(s, "", " ")
 	if err != nil {
 		return err.Error()
@@ -91,20 +92,22 @@ func written(s cluster.Snapshot) string {
 	return string(data)
 }
 
-func comparison(want, got cluster.Snapshot) string {
+// snapshotDiff returns the differences of two snapshots: of their short form (kubetest.Render) or, if that is equal, of
+// their JSON.
+func snapshotDiff(want, got cluster.Snapshot) string {
 	if diff := cmp.Diff(kubetest.Render(want), kubetest.Render(got)); diff != "" {
 		return diff
 	}
-	return cmp.Diff(written(want), written(got))
+	return cmp.Diff(asJSON(want), asJSON(got))
 }
 
-// world is a set of objects with a state that has received them.
+// world has a state, and the objects that the state has received.
 type world struct {
 	state *state
-	feeds map[reflect.Type]feed
-	all   map[string]client.Object // by kind, namespace and name
+	feeds map[reflect.Type]feed    // of state, by type of object
+	all   map[string]client.Object // the current objects, by keyOf
 	view  View
-	turn  int
+	turn  int // number of events so far
 }
 
 func newWorld(view View) *world {
@@ -116,6 +119,7 @@ func newWorld(view View) *world {
 	return w
 }
 
+// keyOf returns the object's kind, namespace and name: "pod a/web-0".
 func keyOf(o client.Object) string {
 	return kubeclient.KindOf(o) + " " + o.GetNamespace() + "/" + o.GetName()
 }
@@ -125,7 +129,7 @@ func (w *world) event(t *rapid.T) {
 	o := anyObject(t, w.view.Now)
 	f, ok := w.feeds[reflect.TypeOf(o)]
 	if !ok {
-		return // Services and workload controllers, without default constraints
+		return // without default spread constraints, Services and workload controllers have no feed
 	}
 	w.turn++
 	key := keyOf(o)
@@ -133,7 +137,7 @@ func (w *world) event(t *rapid.T) {
 	switch action := rapid.IntRange(0, 9).Draw(t, "action"); {
 	case action < 2 && before != nil:
 		delete(w.all, key)
-		f.drop(o) // not the same object, but one with the same name
+		f.drop(o) // not the object that was put, but one with the same name
 	case action < 3 && before != nil:
 		again := before
 		if rapid.Bool().Draw(t, "copy") && before.GetResourceVersion() != "" {
@@ -151,7 +155,7 @@ func (w *world) event(t *rapid.T) {
 	}
 }
 
-// withFieldOf returns the object with one field of another object with the same name: real changes are mostly small.
+// withFieldOf returns a copy of the object that has one field from the other object: most real changes are small.
 func withFieldOf(t *rapid.T, object, other client.Object) client.Object {
 	out := object.DeepCopyObject().(client.Object)
 	to, from := reflect.ValueOf(out).Elem(), reflect.ValueOf(other).Elem()
@@ -163,7 +167,7 @@ func withFieldOf(t *rapid.T, object, other client.Object) client.Object {
 	return out
 }
 
-// late returns claims that are only in the ledger, and sometimes one that has arrived in the state meanwhile.
+// late returns claims for the snapshot's parameter late. Some of them are in the state already.
 func (w *world) late(t *rapid.T) []*karpv1.NodeClaim {
 	var out []*karpv1.NodeClaim
 	for range rapid.IntRange(0, 2).Draw(t, "late claims") {
@@ -175,6 +179,7 @@ func (w *world) late(t *rapid.T) []*karpv1.NodeClaim {
 	return out
 }
 
+// objects returns the current objects, together with those of the late claims that are not among them.
 func (w *world) objects(late []*karpv1.NodeClaim) Objects {
 	var o Objects
 	for _, object := range w.all {
@@ -221,14 +226,14 @@ func (w *world) objects(late []*karpv1.NodeClaim) Objects {
 	return o
 }
 
-// compareObjects compares the objects of the state with the last versions sent to it.
+// compareObjects returns the differences between the objects of the state and the last versions that were sent to it.
 func (w *world) compareObjects() string {
-	got, want := names(w.state.objects()), names(w.objects(nil))
+	got, want := withAddresses(w.state.objects()), withAddresses(w.objects(nil))
 	return cmp.Diff(want, got)
 }
 
-// names lists all objects with their addresses in memory, so that a different version is a difference.
-func names(o Objects) []string {
+// withAddresses lists the keys of all objects with their addresses in memory, so that another version is a difference.
+func withAddresses(o Objects) []string {
 	var out []string
 	add := func(list any) {
 		v := reflect.ValueOf(list)
@@ -245,23 +250,23 @@ func names(o Objects) []string {
 	return out
 }
 
-// forgetAll sends a deletion of every object.
-func (w *world) forgetAll() {
+// dropAll deletes every object.
+func (w *world) dropAll() {
 	for key, o := range w.all {
 		w.feeds[reflect.TypeOf(o)].drop(o)
 		delete(w.all, key)
 	}
 }
 
-// expectNothing expects that a state without objects holds nothing: data about deleted pods would fill the memory over
-// time.
+// expectNothing checks that the state holds nothing after all objects were deleted. Otherwise data about deleted pods
+// would fill the memory over time.
 func (w *world) expectNothing(t *rapid.T) {
 	w.state.snapshot(w.view.Now, nil, nil)
 	s := w.state
 	pods, volumes, nodes := s.pods, s.volumes, s.nodes
 	held := map[string]int{
 		"pods": len(pods.pods), "hosts": len(pods.hosts), "users": len(pods.users), "traits": pods.traits.Size(),
-		"daemon pods": len(pods.daemonPods), "newest": len(pods.newest), "waiting": len(pods.waiting.pods) + len(pods.waiting.untidy),
+		"daemon pods": len(pods.daemonPods), "newest": len(pods.newest), "waiting": len(pods.waiting.pods) + len(pods.waiting.added),
 		"single": len(pods.around.Volumes.Single), "claims by volume": len(volumes.claimsByVolume), "limiting nodes": len(volumes.limitingNodes),
 		"slots": len(nodes.slots), "kinds": len(nodes.kinds.byHash),
 	}
@@ -272,11 +277,12 @@ func (w *world) expectNothing(t *rapid.T) {
 	}
 }
 
-// TestOnlyWhatChangedIsMadeAgain checks which values two snapshots share.
-func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
+// TestSnapshotsShareValues: a snapshot computes only changed values again, and shares the others with the snapshot
+// before.
+func TestSnapshotsShareValues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(View{})
-	for _, o := range w.send(crowd(3, 20, 4)) {
+	for _, o := range w.send(uniformCluster(3, 20, 4)) {
 		_ = o
 	}
 	first := w.state.snapshot(kubetest.Noon, nil, nil)
@@ -285,14 +291,14 @@ func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 	changed.Labels = map[string]string{"app": "other"}
 	w.feeds[reflect.TypeOf(changed)].put(changed)
 	second := w.state.snapshot(kubetest.Noon, nil, nil)
-	var remade []string
+	var recomputed []string
 	for i := range first.Nodes {
 		if &first.Nodes[i].Pods[0] != &second.Nodes[i].Pods[0] {
-			remade = append(remade, first.Nodes[i].Name)
+			recomputed = append(recomputed, first.Nodes[i].Name)
 		}
 	}
-	if want := []string{first.Nodes[7].Name}; !slices.Equal(remade, want) {
-		t.Errorf("made again: %s, want %s", strings.Join(remade, ", "), want)
+	if want := []string{first.Nodes[7].Name}; !slices.Equal(recomputed, want) {
+		t.Errorf("computed again: %s, want %s", strings.Join(recomputed, ", "), want)
 	}
 	if second.Nodes[7].Pods[2].Labels["app"] != "other" || first.Nodes[7].Pods[2].Labels["app"] != "web" {
 		t.Error("the change is not in the second snapshot, or is in the first")
@@ -301,7 +307,7 @@ func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 	w.feeds[reflect.TypeOf(fresh)].put(fresh)
 	third := w.state.snapshot(kubetest.Noon, nil, nil)
 	if &third.Nodes[0] != &second.Nodes[0] || len(third.Pods) != len(second.Pods)+1 {
-		t.Error("a pending pod has the nodes listed again, or is not there")
+		t.Error("the third snapshot has another list of nodes, or lacks the new pending pod")
 	}
 	node := w.all["node /"+second.Nodes[3].Name].DeepCopyObject().(*corev1.Node)
 	node.Labels["rack"] = "9"
@@ -311,7 +317,7 @@ func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// send sends all objects to the state.
+// send sends all objects to the state, and returns them as one list.
 func (w *world) send(o Objects) []client.Object {
 	var all []client.Object
 	for _, list := range []any{o.Nodes, o.Claims, o.DaemonSets, o.Pools, o.Classes, o.VolumeClaims, o.Volumes, o.StorageClasses,
@@ -328,8 +334,8 @@ func (w *world) send(o Objects) []client.Object {
 	return all
 }
 
-// crowd returns a cluster of ready nodes with pods, and pending pods.
-func crowd(pending, nodes, perNode int) Objects {
+// uniformCluster returns a cluster of ready nodes with pods, and pending pods.
+func uniformCluster(pending, nodes, perNode int) Objects {
 	var o Objects
 	for i := range 5 {
 		o.DaemonSets = append(o.DaemonSets, kubetest.DaemonSet(i))

@@ -26,21 +26,21 @@ import (
 
 // The size of the large cluster: the maximum that Kubernetes supports.
 const (
-	cityNodes = 5_000
-	cityPods  = 30 // on each node, 4 of them of DaemonSets
+	largeClusterNodes = 5_000
+	podsPerNode       = 30 // 4 of them are of DaemonSets
 )
 
 // BenchmarkState, with 5,000 nodes and 150,000 pods, should take under 50 ms for a snapshot after 100 pods have
-// changed, and under 100 ms for that and a plan for 100 new pods.
+// changed. With 100 new pods, a snapshot and a plan together should take under 100 ms.
 func BenchmarkState(b *testing.B) {
-	o := city(cityNodes)
-	market := cityMarket(b)
+	o := largeCluster(largeClusterNodes)
+	market := generalMarket(b)
 	b.Run("first", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			w := newWorld(View{})
 			w.send(o)
-			if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Nodes) != cityNodes {
+			if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Nodes) != largeClusterNodes {
 				b.Fatalf("%d nodes", len(got.Nodes))
 			}
 		}
@@ -49,9 +49,9 @@ func BenchmarkState(b *testing.B) {
 	before := heap()
 	w.send(o)
 	if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Pods) != 0 {
-		b.Fatalf("%d pods need a place", len(got.Pods))
+		b.Fatalf("%d pods need a node", len(got.Pods))
 	}
-	w.all = nil // the state has all objects
+	w.all = nil // only the memory of the state is measured
 	held := heap() - before
 	b.Run("no-events", func(b *testing.B) { benchEvents(b, w, o, market, 0) })
 	b.Run("100-events", func(b *testing.B) {
@@ -66,6 +66,7 @@ func BenchmarkState(b *testing.B) {
 	}
 }
 
+// heap returns the number of bytes in use.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -82,12 +83,12 @@ func benchEvents(b *testing.B, w *world, o Objects, market catalog.Market, n int
 	for b.Loop() {
 		for range n {
 			turn++
-			pod := *o.Pods[turn*7919%len(o.Pods)] // a prime: pods of all nodes
+			pod := *o.Pods[turn*7919%len(o.Pods)] // 7919 is a prime, so that the pods are on nodes all over the cluster
 			pod.ResourceVersion = fmt.Sprint("v", turn)
 			pod.Status.StartTime = &metav1.Time{Time: kubetest.Noon}
 			put(&pod)
 		}
-		if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Nodes) != cityNodes {
+		if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Nodes) != largeClusterNodes {
 			b.Fatalf("%d nodes", len(got.Nodes))
 		}
 	}
@@ -100,10 +101,10 @@ func benchDaemons(b *testing.B, w *world, o Objects, market catalog.Market) {
 	turn := 0
 	for b.Loop() {
 		turn++
-		set := o.DaemonSets[4].DeepCopy() // a DaemonSet without pods, so that its template counts
+		set := o.DaemonSets[4].DeepCopy() // it has no pods, so the requests of its template are used
 		set.Spec.Template.Spec.Containers[0] = kubetest.Container(fmt.Sprint(1+turn%2, "m"), "1Mi")
 		put(set)
-		if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Nodes) != cityNodes {
+		if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Nodes) != largeClusterNodes {
 			b.Fatalf("%d nodes", len(got.Nodes))
 		}
 	}
@@ -114,7 +115,7 @@ func benchPending(b *testing.B, w *world, o Objects, market catalog.Market) {
 	feed := w.feeds[reflect.TypeFor[*corev1.Pod]()]
 	var pods []*corev1.Pod
 	for i := range 5_000 {
-		pod := cityPod(i%300, fmt.Sprint("pending-", i))
+		pod := workloadPod(i%300, fmt.Sprint("pending-", i))
 		pod.Status.Conditions = kubetest.PendingPod("").Status.Conditions
 		pods = append(pods, pod)
 		feed.put(pod)
@@ -134,7 +135,7 @@ func benchPlan(b *testing.B, w *world, market catalog.Market, workloads int) {
 		var pods []*corev1.Pod
 		for i := range 100 {
 			turn++
-			pod := cityPod(i%workloads, fmt.Sprint("new-", turn))
+			pod := workloadPod(i%workloads, fmt.Sprint("new-", turn))
 			if i%workloads == 0 {
 				pod.Spec.NodeSelector = map[string]string{catalog.LabelZone: "us-east-1b"}
 			}
@@ -145,7 +146,7 @@ func benchPlan(b *testing.B, w *world, market catalog.Market, workloads int) {
 		snapshot := w.state.snapshot(kubetest.Noon, market, nil)
 		plan := packing.Solve(snapshot, market, packing.Usual)
 		if len(snapshot.Pods) != 100 || len(plan.Refusals) > 0 || len(plan.PlannedNodes) == 0 {
-			b.Fatalf("%d pods, %d machines, refused %v", len(snapshot.Pods), len(plan.PlannedNodes), plan.Refusals)
+			b.Fatalf("%d pods, %d planned nodes, refused %v", len(snapshot.Pods), len(plan.PlannedNodes), plan.Refusals)
 		}
 		for _, pod := range pods {
 			feed.drop(pod)
@@ -153,7 +154,8 @@ func benchPlan(b *testing.B, w *world, market catalog.Market, workloads int) {
 	}
 }
 
-func cityMarket(b *testing.B) catalog.Market {
+// generalMarket returns the market of us-east-1.
+func generalMarket(b *testing.B) catalog.Market {
 	table, err := catalog.Embedded()
 	if err != nil {
 		b.Fatal(err)
@@ -165,10 +167,10 @@ func cityMarket(b *testing.B) catalog.Market {
 	return catalog.Market{"default": general}
 }
 
-// city returns a typical large cluster: a few thousand workloads in a hundred namespaces, on nearly full instances in
-// three zones. One pod in five is spread, one in ten has anti-affinity to its own workload, one in twenty has a volume.
-func city(nodes int) Objects {
-	o := crowd(0, 0, 0)
+// largeCluster returns a typical large cluster: 1,500 workloads in 100 namespaces, on nearly full instances in three
+// zones. About one pod in 5 is spread, one in 10 has anti-affinity to its own workload, and one in 15 has a volume.
+func largeCluster(nodes int) Objects {
+	o := uniformCluster(0, 0, 0)
 	pool := kubetest.GeneralPool()
 	pool.Spec.Template.Labels = nil
 	pool.Spec.Limits = nil
@@ -193,12 +195,13 @@ func city(nodes int) Objects {
 	o.StorageClasses = []*storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: "gp3"}, Provisioner: conversion.DriverEBS,
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}}
 	for i := range nodes {
-		cityNode(&o, i)
+		addLargeClusterNode(&o, i)
 	}
 	return o
 }
 
-func cityNode(o *Objects, i int) {
+// addLargeClusterNode adds a node with its claim, its CSINode and its pods.
+func addLargeClusterNode(o *Objects, i int) {
 	zone := fmt.Sprint("us-east-1", string(rune('a'+i%3)))
 	id, name := fmt.Sprintf("aws:///%s/i-%017x", zone, i), fmt.Sprintf("ip-10-%d-%d-%d.ec2.internal", i>>16, i>>8&255, i&255)
 	size := corev1.ResourceList{"cpu": resource.MustParse("15890m"), "memory": resource.MustParse("60Gi"), "pods": resource.MustParse("58"),
@@ -221,8 +224,8 @@ func cityNode(o *Objects, i int) {
 		Spec: corev1.NodeSpec{ProviderID: id}, Status: corev1.NodeStatus{Capacity: size, Allocatable: size}})
 	o.CSINodes = append(o.CSINodes, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{
 		Drivers: []storagev1.CSINodeDriver{{Name: conversion.DriverEBS, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(int32(27))}}}}})
-	for p := range cityPods {
-		pod := cityPod((i*cityPods+p*37)%1500, fmt.Sprintf("%05d-%02d", i, p))
+	for p := range podsPerNode {
+		pod := workloadPod((i*podsPerNode+p*37)%1500, fmt.Sprintf("%05d-%02d", i, p))
 		if p < 4 {
 			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: fmt.Sprint("daemon-", p),
 				UID: types.UID(fmt.Sprint("d", p)), Controller: ptr.To(true)}}
@@ -230,15 +233,15 @@ func cityNode(o *Objects, i int) {
 				map[string]string{"app": fmt.Sprint("daemon-", p)}, nil, nil
 			pod.Spec.Containers = []corev1.Container{kubetest.Container("50m", "64Mi")}
 		} else if p%20 == 5 {
-			cityVolume(o, pod, zone)
+			addPodVolume(o, pod, zone)
 		}
 		pod.Spec.NodeName, pod.Status.Phase = name, corev1.PodRunning
 		o.Pods = append(o.Pods, pod)
 	}
 }
 
-// cityPod returns a pod of one of many workloads.
-func cityPod(workload int, name string) *corev1.Pod {
+// workloadPod returns a pod of the workload with this number. The last digit decides which constraints the pod has.
+func workloadPod(workload int, name string) *corev1.Pod {
 	app := fmt.Sprint("app-", workload)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -258,24 +261,25 @@ func cityPod(workload int, name string) *corev1.Pod {
 			Volumes: []corev1.Volume{{Name: "token"}},
 		},
 	}
-	like := &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	if workload%2 == 0 {
 		pod.Spec.NodeSelector = map[string]string{catalog.LabelArch: "amd64"}
 	}
 	switch workload % 10 {
 	case 1, 2:
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
-			{TopologyKey: catalog.LabelZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: like},
-			{TopologyKey: corev1.LabelHostname, MaxSkew: 5, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: like},
+			{TopologyKey: catalog.LabelZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector},
+			{TopologyKey: corev1.LabelHostname, MaxSkew: 5, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector},
 		}
 	case 3:
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-			{TopologyKey: corev1.LabelHostname, LabelSelector: like}}}}
+			{TopologyKey: corev1.LabelHostname, LabelSelector: selector}}}}
 	}
 	return pod
 }
 
-func cityVolume(o *Objects, pod *corev1.Pod, zone string) {
+// addPodVolume gives the pod a bound volume in the zone.
+func addPodVolume(o *Objects, pod *corev1.Pod, zone string) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: "data-" + pod.Name,
 		Annotations: map[string]string{conversion.AnnotationBound: "yes"}}}
 	claim.Spec.VolumeName, claim.Spec.StorageClassName = "pv-"+pod.Name, ptr.To("gp3")

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// snapshot returns the cluster at the time now. late are the NodeClaims that the server has and that no informer event
-// has reported yet.
+// snapshot returns the cluster at the time now. late are the NodeClaims that the API server has although no informer
+// event has reported them yet.
 func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.NodeClaim) cluster.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,12 +33,12 @@ func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.No
 	if len(unplaced) > 0 {
 		out.Pods = make([]cluster.Pod, len(unplaced))
 	}
-	anyShares := false
+	anyVolumes := false
 	for i, value := range unplaced {
 		out.Pods[i] = *value
-		anyShares = anyShares || len(value.Volumes) > 0
+		anyVolumes = anyVolumes || len(value.Volumes) > 0
 	}
-	if anyShares {
+	if anyVolumes {
 		s.dropUnshared(out.Pods)
 	}
 	return out
@@ -46,30 +46,32 @@ func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.No
 
 // placePods counts all pods on their nodes. It returns the pods that need a node, sorted by namespace and name.
 func (s *state) placePods(b *builder) []*cluster.Pod {
-	waiting := s.pods.waiting.tidy()
+	waiting := s.pods.waiting.sorted()
 	unplaced := make([]*cluster.Pod, 0, len(waiting))
-	held, coming := map[int][]unplacedPod{}, map[int][]unplacedPod{}
-	planned := plannedOn(s.nodes.views, s.view.Now)
-	send := func(m unplacedPod) bool { // adds the pod to the node that it is planned for, if any
+	nominated, coming := map[int][]unplacedPod{}, map[int][]unplacedPod{} // by number of the slot
+	planned := plannedNodesAt(s.nodes.views, s.view.Now)
+	// assign adds the pod to coming of the node that it is planned for. It returns false if there is no such node.
+	assign := func(m unplacedPod) bool {
 		i, ok := planned.of(m.value, s.nodes.views)
 		if ok {
 			coming[i] = append(coming[i], m)
 		}
 		return ok
 	}
-	var numbers map[*slot]int // made on first use
+	var numbers map[*slot]int // the number of each slot; made on first use
 	for _, p := range waiting {
 		m := unplacedPod{p.object, s.pods.valueOf(p)}
 		if x := s.nominatedSlot(p.object); x != nil {
 			if numbers == nil {
 				numbers = slotNumbers(s.nodes.slots)
 			}
-			held[numbers[x]] = append(held[numbers[x]], m)
-		} else if conversion.WasTried(p.object) && !send(m) {
+			nominated[numbers[x]] = append(nominated[numbers[x]], m)
+		} else if conversion.WasTried(p.object) && !assign(m) {
 			unplaced = append(unplaced, m.value)
 		}
 	}
-	// Terminating nodes first: their pods may be planned for other nodes, but never for a terminating one.
+	// Terminating nodes come first: their pods may be planned for other nodes, but no pod is planned for a terminating
+	// node.
 	var moving []*cluster.Pod
 	for _, x := range s.nodes.slots {
 		if !x.bare.isTerminating {
@@ -77,15 +79,15 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 		}
 		s.nodes.addPods(x, b, nil, nil)
 		for _, m := range x.leaving {
-			if !send(m) {
+			if !assign(m) {
 				moving = append(moving, m.value)
 			}
 		}
 	}
 	for i, x := range s.nodes.slots {
 		if !x.bare.isTerminating {
-			s.nodes.addPods(x, b, held[i], coming[i])
-			for _, m := range x.unseated {
+			s.nodes.addPods(x, b, nominated[i], coming[i])
+			for _, m := range x.withoutRoom {
 				moving = append(moving, m.value)
 			}
 		}
@@ -97,8 +99,8 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 	return merged(unplaced, moving, byPodID)
 }
 
-// nominatedSlot returns the node that kube-scheduler has nominated for the pod, or nil if there is none or it accepts
-// no pods.
+// nominatedSlot returns the slot of the node that kube-scheduler has nominated for the pod. It returns nil if no node
+// is nominated, or if the node does not accept nominated pods.
 func (s *state) nominatedSlot(pod *corev1.Pod) *slot {
 	if !conversion.IsNominated(pod) {
 		return nil
@@ -118,7 +120,8 @@ func slotNumbers(slots []*slot) map[*slot]int {
 	return out
 }
 
-// dropUnshared calls conversion.DropUnsharedVolumes with the volume users of all slots.
+// dropUnshared calls conversion.DropUnsharedVolumes for these pods, which have no node. The users of a volume claim are
+// the pods of all slots and these pods.
 func (s *state) dropUnshared(pods []cluster.Pod) {
 	users := map[string]int{}
 	for _, x := range s.nodes.slots {

@@ -11,14 +11,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// volumeState is the objects that decide where a pod's volumes can be attached. It stores them in pods.around.Volumes,
-// and invalidates the pods that use a changed object.
+// volumeState receives the objects that decide where a pod's volumes can be attached: it stores them in
+// pods.around.Volumes, and invalidates the pods that use a changed object.
 type volumeState struct {
 	pods *podState
 
 	drivers        map[string]*storagev1.CSINode // by Node name
-	claimsByVolume map[string]map[string]bool    // the volume claims ("namespace/name") that name a volume, by name of the volume
-	limitingNodes  map[string]int                // the number of nodes that limit how many volumes a driver attaches, by driver
+	claimsByVolume map[string]map[string]bool    // by name of a volume: the "namespace/name" of the claims that name it
+	limitingNodes  map[string]int                // by driver: on how many nodes the number of its attached volumes is limited
 }
 
 // newVolumeState returns a state without volumes.
@@ -52,7 +52,7 @@ func (s *volumeState) dropVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 	s.invalidateClaim(id)
 }
 
-// forgetVolume forgets which volume the claim names.
+// forgetVolume removes the claim, which may be nil, from claimsByVolume.
 func (s *volumeState) forgetVolume(claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		return
@@ -102,10 +102,11 @@ func (s *volumeState) dropStorageClass(class *storagev1.StorageClass) {
 	s.rebuildClasses()
 }
 
-// rebuildClasses rebuilds the index of storage classes. They are few and rarely change.
+// rebuildClasses rebuilds the index of all storage classes. This is rare and cheap: they are few and hardly ever
+// change.
 func (s *volumeState) rebuildClasses() {
 	v := volumesOf(Objects{StorageClasses: slices.Collect(maps.Values(s.pods.around.Volumes.Classes))}, true)
-	s.pods.around.Volumes.Classes, s.pods.around.Volumes.Usual = v.Classes, v.Usual
+	s.pods.around.Volumes.Classes, s.pods.around.Volumes.DefaultClass = v.Classes, v.DefaultClass
 	s.invalidateAllVolumes()
 }
 
@@ -136,7 +137,7 @@ func (s *volumeState) dropCSINode(node *storagev1.CSINode) {
 	s.updateLimited()
 }
 
-// countLimits adds n to the count of each driver that attaches a limited number of volumes to the node.
+// countLimits adds n to limitingNodes of each driver that attaches a limited number of volumes to the node.
 func (s *volumeState) countLimits(node *storagev1.CSINode, n int) {
 	for _, e := range conversion.AttachLimits(node).Extended {
 		driver := strings.TrimPrefix(e.Name, conversion.AttachablePrefix)
@@ -146,8 +147,8 @@ func (s *volumeState) countLimits(node *storagev1.CSINode, n int) {
 	}
 }
 
-// updateLimited finds the drivers that limit attachments on any node. They are few, and change when a driver is added
-// to the cluster.
+// updateLimited updates the set of drivers that limit attachments on any node. The set is small, and changes only when
+// a driver is installed or removed.
 func (s *volumeState) updateLimited() {
 	limited := volumesOf(Objects{}, true).Limited
 	for driver := range s.limitingNodes {

@@ -17,7 +17,7 @@ import (
 // Eviction is the outcome of an eviction request.
 type Eviction struct {
 	Result  EvictionResult // empty if the request failed
-	Message string         // the server's message; set with Blocked
+	Message string         // the server's message; set only if Result is Blocked
 }
 
 // EvictionResult is one of the constants below.
@@ -28,7 +28,7 @@ const (
 	Evicted        EvictionResult = "Evicted" // the eviction was accepted; the pod ends within its own grace period
 	Blocked        EvictionResult = "Blocked" // a PodDisruptionBudget forbids the eviction for now; try again later
 	PodGone        EvictionResult = "PodGone" // the pod has ended, another pod has its name now, or its namespace is being deleted
-	EvictionFailed EvictionResult = ""        // see the error
+	EvictionFailed EvictionResult = ""        // the request failed; the error says why
 )
 
 // PodRef identifies one pod, and no later pod with the same name.
@@ -53,7 +53,7 @@ func (w *Writer) Evict(ctx context.Context, pod PodRef) (Eviction, error) {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// Nothing can be created in the namespace any more, not even evictions; its pods are being deleted.
 		return Eviction{Result: PodGone}, nil
-	case isBudget(err):
+	case isBlockedByBudget(err):
 		return Eviction{Result: Blocked, Message: err.Error()}, nil
 	}
 	return Eviction{}, fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -70,14 +70,15 @@ func (w *Writer) DeletePod(ctx context.Context, pod PodRef, grace int64) error {
 	return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// object returns an object with the name of the pod.
+// object returns a Pod object with only the namespace and the name of the pod.
 func (p PodRef) object() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 }
 
-// isBudget reports whether a PodDisruptionBudget blocks the eviction. The server then answers 429 with a specific
-// cause; without that cause, 429 means overload. If two budgets select one pod, it answers 500 with a message only.
-func isBudget(err error) bool {
+// isBlockedByBudget reports whether a PodDisruptionBudget blocks the eviction. The server then answers 429 with a
+// specific cause; without that cause, 429 means overload. If two budgets select one pod, it answers 500 without a
+// cause.
+func isBlockedByBudget(err error) bool {
 	if apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 		return true
 	}

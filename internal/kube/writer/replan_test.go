@@ -29,8 +29,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestNothingIsLaunchedTwice plans for random pods, creates the claims, and plans again: with the ledger, without it as
-// after a restart, and when the instances are launched. None of these later plans may launch anything.
+// TestNothingIsLaunchedTwice plans for random pods, creates the claims, and plans again: with the ledger, with an empty
+// ledger as after a restart, and when the instances are launched. None of these later plans may launch anything.
 func TestNothingIsLaunchedTwice(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
@@ -45,31 +45,32 @@ func TestNothingIsLaunchedTwice(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			c := kubetest.FakeClient(t, interceptor.Funcs{}, lot(rand.New(rand.NewPCG(seed, 7)))...)
+			c := kubetest.FakeClient(t, interceptor.Funcs{}, randomObjects(rand.New(rand.NewPCG(seed, 7)))...)
 			r := &snapshot.Reader{Cache: c, Ledger: &snapshot.Ledger{}}
 			w := &Writer{Client: c, Ledger: r.Ledger}
 			plan := replan(t, r, market)
 			if len(plan.PlannedNodes) == 0 || len(plan.Refusals) > 0 {
 				t.Fatalf("the first plan launches %d instances and refuses %v", len(plan.PlannedNodes), plan.Refusals)
 			}
-			created := w.CreateClaims(t.Context(), plan.PlannedNodes)
-			for _, made := range created {
-				if made.Err != nil {
-					t.Fatal(made.Err)
+			all := w.CreateClaims(t.Context(), plan.PlannedNodes)
+			for _, created := range all {
+				if created.Err != nil {
+					t.Fatal(created.Err)
 				}
 			}
 			expectNoLaunch(t, "with the ledger", replan(t, r, market))
 			r.Ledger = &snapshot.Ledger{}
 			expectNoLaunch(t, "after a restart", replan(t, r, market))
-			expectNoLaunch(t, "after a restart, the market not known yet", packingWithout(t, r, market))
-			for _, made := range created {
-				launch(t, w, made, general)
+			expectNoLaunch(t, "after a restart, while the market is not known yet", planWithoutMarket(t, r, market))
+			for _, created := range all {
+				launch(t, w, created, general)
 			}
 			expectNoLaunch(t, "when all instances are launched", replan(t, r, market))
 		})
 	}
 }
 
+// replan reads a snapshot and plans its pods.
 func replan(t *testing.T, r *snapshot.Reader, market catalog.Market) packing.Plan {
 	t.Helper()
 	s, err := r.Snapshot(t.Context(), kubetest.Noon, market)
@@ -79,8 +80,8 @@ func replan(t *testing.T, r *snapshot.Reader, market catalog.Market) packing.Pla
 	return packing.Solve(s, market, packing.Usual)
 }
 
-// packingWithout plans with a snapshot that was taken before the market was known.
-func packingWithout(t *testing.T, r *snapshot.Reader, market catalog.Market) packing.Plan {
+// planWithoutMarket plans with a snapshot that was taken before the market was known.
+func planWithoutMarket(t *testing.T, r *snapshot.Reader, market catalog.Market) packing.Plan {
 	t.Helper()
 	s, err := r.Snapshot(t.Context(), kubetest.Noon, nil)
 	if err != nil {
@@ -89,6 +90,7 @@ func packingWithout(t *testing.T, r *snapshot.Reader, market catalog.Market) pac
 	return packing.Solve(s, market, packing.Usual)
 }
 
+// expectNoLaunch fails if the plan launches an instance or refuses a pod.
 func expectNoLaunch(t *testing.T, when string, plan packing.Plan) {
 	t.Helper()
 	for _, m := range plan.PlannedNodes {
@@ -100,27 +102,27 @@ func expectNoLaunch(t *testing.T, when string, plan packing.Plan) {
 }
 
 // launch changes a claim like a launch of the cheapest offering: it sets labels, provider ID and size.
-func launch(t *testing.T, w *Writer, made Created, market catalog.Catalog) {
+func launch(t *testing.T, w *Writer, created Created, instanceTypes catalog.Catalog) {
 	t.Helper()
-	choice := made.Machine.Offerings[0]
-	i := slices.IndexFunc(market.Types, func(x catalog.Type) bool { return x.Name == choice.InstanceType })
-	_, err := w.PatchClaim(t.Context(), made.Claim, func(c *karpv1.NodeClaim) {
-		labels := maps.Clone(market.Types[i].Labels)
+	choice := created.Planned.Offerings[0]
+	i := slices.IndexFunc(instanceTypes.Types, func(x catalog.Type) bool { return x.Name == choice.InstanceType })
+	_, err := w.PatchClaim(t.Context(), created.Claim, func(c *karpv1.NodeClaim) {
+		labels := maps.Clone(instanceTypes.Types[i].Labels)
 		labels[catalog.LabelZone], labels[catalog.LabelCapacityType] = choice.Zone, choice.CapacityType
 		maps.Copy(labels, c.Labels)
 		c.Labels = labels
 		c.Status.ProviderID = "aws:///" + choice.Zone + "/" + c.Name
-		c.Status.Capacity = conversion.Quantities(market.Types[i].Capacity)
-		c.Status.Allocatable = conversion.Quantities(market.Types[i].Allocatable)
+		c.Status.Capacity = conversion.Quantities(instanceTypes.Types[i].Capacity)
+		c.Status.Allocatable = conversion.Quantities(instanceTypes.Types[i].Allocatable)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// lot returns a pool for any instance type, a DaemonSet for all nodes and one for arm64, and pods of various sizes with
-// various constraints.
-func lot(r *rand.Rand) []client.Object {
+// randomObjects returns a pool for many instance types, a DaemonSet for all nodes, a DaemonSet for arm64, and pods of
+// random sizes with random constraints.
+func randomObjects(r *rand.Rand) []client.Object {
 	pool := kubetest.GeneralPool()
 	pool.Spec.Template.Labels = nil
 	pool.Spec.Template.Spec.Requirements = karpv1.Requirements{
@@ -139,14 +141,14 @@ func lot(r *rand.Rand) []client.Object {
 		pod.Spec.Containers[0].Resources.Requests = conversion.Quantities(resources.Amounts{
 			CPU: 50 * (1 + r.Int64N(80)), Memory: (64 << 20) * (1 + r.Int64N(200)),
 		})
-		demand(r, pod)
+		constrain(r, pod)
 		out = append(out, pod)
 	}
 	return out
 }
 
-// demand gives the pod one of several node constraints, or none.
-func demand(r *rand.Rand, pod *corev1.Pod) {
+// constrain gives the pod one of several node constraints, or none.
+func constrain(r *rand.Rand, pod *corev1.Pod) {
 	pick := func(values ...string) string { return values[r.IntN(len(values))] }
 	switch r.IntN(8) {
 	case 0:
@@ -172,6 +174,7 @@ func demand(r *rand.Rand, pod *corev1.Pod) {
 	}
 }
 
+// daemonFor returns a DaemonSet for the nodes that the node selector selects.
 func daemonFor(name string, selector map[string]string) *appsv1.DaemonSet {
 	set := kubetest.DaemonSet(0)
 	set.Name, set.UID = name, types.UID("daemon-"+name)
@@ -180,30 +183,30 @@ func daemonFor(name string, selector map[string]string) *appsv1.DaemonSet {
 	return set
 }
 
-// late is a cache that does not show claims until it has caught up.
-type late struct {
+// laggingCache is a cache that shows no claims until it has caught up.
+type laggingCache struct {
 	client.Reader
 	caughtUp bool
 }
 
-func (l *late) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (l *laggingCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if _, ok := list.(*karpv1.NodeClaimList); ok && !l.caughtUp {
 		return nil
 	}
 	return l.Reader.List(ctx, list, opts...)
 }
 
-// TestReadYourWrites follows two pods from the creation of a claim for one of them to its binding: no pass may plan for
-// that pod again.
+// TestReadYourWrites creates a claim for one of two pods. No snapshot may then contain this pod, even if the cache lags,
+// until kube-scheduler had time to bind the pod and did not, or the claim is deleted.
 func TestReadYourWrites(t *testing.T) {
 	t.Parallel()
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.GeneralPool(), kubetest.PendingPod("first"), kubetest.PendingPod("later"))
 	ledger := &snapshot.Ledger{}
-	cache := &late{Reader: c}
+	cache := &laggingCache{Reader: c}
 	now := kubetest.Noon
 	r := &snapshot.Reader{Cache: cache, Live: c, Ledger: ledger}
 	w := &Writer{Client: c, Ledger: ledger, Now: func() time.Time { return now }}
-	snapshot := func() cluster.Snapshot {
+	takeSnapshot := func() cluster.Snapshot {
 		t.Helper()
 		s, err := r.Snapshot(t.Context(), now, nil)
 		if err != nil {
@@ -213,7 +216,7 @@ func TestReadYourWrites(t *testing.T) {
 	}
 	expect := func(when string, nodes int, pods ...string) {
 		t.Helper()
-		s := snapshot()
+		s := takeSnapshot()
 		var got []string
 		for _, p := range s.Pods {
 			got = append(got, p.Name)
@@ -223,17 +226,17 @@ func TestReadYourWrites(t *testing.T) {
 		}
 	}
 
-	expect("before", 0, "first", "later")
-	made := w.CreateClaims(t.Context(), []packing.PlannedNode{kubetest.PlannedMachine("default/first")})
-	if made[0].Err != nil {
-		t.Fatal(made[0].Err)
+	expect("before the claim is created", 0, "first", "later")
+	created := w.CreateClaims(t.Context(), []packing.PlannedNode{kubetest.PlannedNode("default/first")})
+	if created[0].Err != nil {
+		t.Fatal(created[0].Err)
 	}
-	claim := made[0].Claim
+	claim := created[0].Claim
 	expect("the cache lags", 1, "later")
 	now = now.Add(time.Minute)
 	expect("the cache lags for a minute, and the server has the claim", 1, "later")
 	cache.caughtUp = true
-	expect("the cache shows it", 1, "later")
+	expect("the cache shows the claim", 1, "later")
 
 	claim, err := w.PatchClaim(t.Context(), claim, func(c *karpv1.NodeClaim) {
 		c.StatusConditions().SetTrue(now, karpv1.ConditionInitialized)
@@ -242,9 +245,9 @@ func TestReadYourWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(12 * time.Second)
-	expect("ready, kube-scheduler may still bind it", 1, "later")
+	expect("the node is ready, and kube-scheduler may still bind the pod", 1, "later")
 	now = now.Add(time.Second)
-	expect("kube-scheduler did not bind it", 1, "first", "later")
+	expect("kube-scheduler did not bind the pod", 1, "first", "later")
 
 	claim.Finalizers = nil
 	if err := c.Update(t.Context(), claim); err != nil {
@@ -253,7 +256,7 @@ func TestReadYourWrites(t *testing.T) {
 	if err := w.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	expect("gone", 0, "first", "later")
+	expect("the claim is deleted", 0, "first", "later")
 	if ledger.Len() != 0 {
 		t.Errorf("the ledger still holds %d claims", ledger.Len())
 	}

@@ -35,34 +35,34 @@ type Writer struct {
 
 // Created is the outcome for one planned NodeClaim: the created claim, or the error.
 type Created struct {
-	Machine packing.PlannedNode // the planned node
-	Claim   *karpv1.NodeClaim   // nil if Err is set
-	At      time.Time           // when the server answered
+	Planned packing.PlannedNode // the planned node
+	Claim   *karpv1.NodeClaim   // the created claim; nil if Err is set
+	At      time.Time           // when the API server answered
 	Err     error               // why the claim was not created
 }
 
-// parallelWrites is the maximum number of claims that are created at once. A claim takes the server a few milliseconds,
-// and a plan of a hundred claims should take less than a second.
+// parallelWrites is the maximum number of claims that are created at the same time. Creating a claim takes a few
+// milliseconds, and creating a hundred claims should take less than a second.
 const parallelWrites = 32
 
-// CreateClaims creates the planned NodeClaims. It returns one outcome for each, in the same order. It first reads each
-// pool again: if the pool is gone, being deleted or has another node class, the error of its claims makes WhatNext
-// return Reread. One failure does not stop the others.
-func (w *Writer) CreateClaims(ctx context.Context, machines []packing.PlannedNode) []Created {
-	return w.createAll(ctx, machines, nil)
+// CreateClaims creates the planned NodeClaims, and returns one outcome for each, in the same order. It first reads each
+// pool again. If the pool is gone, is being deleted or has another node class, WhatNext returns Reread for the errors of
+// its claims. If one claim fails, the others are still created.
+func (w *Writer) CreateClaims(ctx context.Context, planned []packing.PlannedNode) []Created {
+	return w.createAll(ctx, planned, nil)
 }
 
-// CreateReplacements is CreateClaims for replacements of other nodes: the claims are created with the annotations.
-func (w *Writer) CreateReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []Created {
-	return w.createAll(ctx, machines, annotations)
+// CreateReplacements is CreateClaims for replacements of other nodes, whose claims also get the annotations.
+func (w *Writer) CreateReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []Created {
+	return w.createAll(ctx, planned, annotations)
 }
 
 // createAll creates the claims with the annotations, which may be nil.
-func (w *Writer) createAll(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []Created {
-	out := make([]Created, len(machines))
+func (w *Writer) createAll(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []Created {
+	out := make([]Created, len(planned))
 	pools := map[string]poolRead{}
-	for i, m := range machines {
-		out[i].Machine = m
+	for i, m := range planned {
+		out[i].Planned = m
 		if _, ok := pools[m.Pool]; !ok {
 			pools[m.Pool] = w.readPool(ctx, m.Pool)
 		}
@@ -73,7 +73,7 @@ func (w *Writer) createAll(ctx context.Context, machines []packing.PlannedNode, 
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			out[i].Claim, out[i].Err = w.createClaim(ctx, out[i].Machine, pools[out[i].Machine.Pool], annotations)
+			out[i].Claim, out[i].Err = w.createClaim(ctx, out[i].Planned, pools[out[i].Planned.Pool], annotations)
 			out[i].At = w.now()
 		})
 	}
@@ -97,7 +97,7 @@ func (w *Writer) readPool(ctx context.Context, name string) poolRead {
 	return poolRead{pool, err}
 }
 
-// createClaim creates the NodeClaim of a planned node from the pool that was read.
+// createClaim creates the NodeClaim of a planned node. read is the pool of the node.
 func (w *Writer) createClaim(ctx context.Context, m packing.PlannedNode, read poolRead,
 	annotations map[string]string) (*karpv1.NodeClaim, error) {
 	if read.err != nil {
@@ -115,7 +115,7 @@ func (w *Writer) CreateStatic(ctx context.Context, pool string) (*karpv1.NodeCla
 	return w.CreateStaticReplacement(ctx, pool, nil)
 }
 
-// CreateStaticReplacement is CreateStatic for a replacement of another node: the claim is created with the annotations.
+// CreateStaticReplacement is CreateStatic for a replacement of another node, whose claim also gets the annotations.
 func (w *Writer) CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error) {
 	read := w.readPool(ctx, pool)
 	if read.err != nil {
@@ -128,7 +128,7 @@ func (w *Writer) CreateStaticReplacement(ctx context.Context, pool string, annot
 	return w.create(ctx, pool, claim, err)
 }
 
-// create creates the claim, unless err is set.
+// create creates the claim. If err is set, it creates nothing and returns err with the name of the pool.
 func (w *Writer) create(ctx context.Context, pool string, claim *karpv1.NodeClaim, err error) (*karpv1.NodeClaim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, err)

@@ -31,13 +31,13 @@ func TestCreateClaims(t *testing.T) {
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.GeneralPool())
 	ledger := &snapshot.Ledger{}
 	w := &Writer{Client: c, Ledger: ledger, ClusterUID: "cluster-1", Now: func() time.Time { return kubetest.Noon }}
-	out := w.CreateClaims(t.Context(), []packing.PlannedNode{kubetest.PlannedMachine("default/a", "default/b")})
+	out := w.CreateClaims(t.Context(), []packing.PlannedNode{kubetest.PlannedNode("default/a", "default/b")})
 	if len(out) != 1 || out[0].Err != nil {
 		t.Fatalf("outcome: %+v", out)
 	}
 	got := out[0].Claim
 	if !strings.HasPrefix(got.Name, "general-") || len(got.Name) == len("general-") {
-		t.Errorf("name %q is not made from the pool's", got.Name)
+		t.Errorf("the name %q is not that of the pool with a suffix", got.Name)
 	}
 	if ledger.Len() != 1 {
 		t.Errorf("the ledger holds %d claims, want 1", ledger.Len())
@@ -51,21 +51,22 @@ func TestCreateClaims(t *testing.T) {
 	kubetest.Golden(t, "testdata/claim.yaml", string(text))
 }
 
-func TestCreateClaimsChecksAgain(t *testing.T) {
+// TestCreateClaimsErrors: a claim is not created if its pool has changed since the plan, or if the API server refuses.
+func TestCreateClaimsErrors(t *testing.T) {
 	t.Parallel()
 	deleted := kubetest.GeneralPool()
 	deleted.Name, deleted.DeletionTimestamp, deleted.Finalizers = "deleted", &metav1.Time{Time: kubetest.Noon}, []string{"x"}
-	full := apierrors.NewForbidden(schema.GroupResource{Resource: "nodeclaims"}, "", errors.New("no"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodeclaims"}, "", errors.New("no"))
 	hooks := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		if o.GetLabels()["fail"] != "" {
-			return full
+			return forbidden
 		}
 		o.SetUID(uuid.NewUUID())
 		return c.Create(ctx, o, opts...)
 	}}
 	w := &Writer{Client: kubetest.FakeClient(t, hooks, kubetest.GeneralPool(), deleted), Ledger: &snapshot.Ledger{}}
 	change := func(f func(*packing.PlannedNode)) packing.PlannedNode {
-		m := kubetest.PlannedMachine()
+		m := kubetest.PlannedNode()
 		f(&m)
 		return m
 	}
@@ -75,12 +76,12 @@ func TestCreateClaimsChecksAgain(t *testing.T) {
 		change(func(m *packing.PlannedNode) { m.NodeClass = "another" }),
 		change(func(m *packing.PlannedNode) { m.Offerings = nil }),
 		change(func(m *packing.PlannedNode) { m.Labels = requirements.Labels{"fail": "yes"} }),
-		kubetest.PlannedMachine(),
+		kubetest.PlannedNode(),
 	})
 	want := []kubeclient.Next{kubeclient.Reread, kubeclient.Reread, kubeclient.Reread, kubeclient.Reread, kubeclient.Tell, kubeclient.GoOn}
 	for i, created := range out {
 		if got := kubeclient.WhatNext(created.Err); got != want[i] || (created.Claim == nil) != (created.Err != nil) {
-			t.Errorf("machine %d: %v (%s), want %s", i, created.Err, got, want[i])
+			t.Errorf("planned node %d: %v (%s), want %s", i, created.Err, got, want[i])
 		}
 	}
 	if w.Ledger.Len() != 1 {
@@ -110,7 +111,7 @@ func TestPatch(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "c"}, read); err != nil {
 		t.Fatal(err)
 	}
-	before := read.DeepCopy()
+	original := read.DeepCopy()
 	w := &Writer{Client: c}
 
 	if got, err := w.PatchClaim(t.Context(), read, func(*karpv1.NodeClaim) {}); err != nil ||
@@ -126,17 +127,17 @@ func TestPatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Labels["a"] != "b" || got.Status.ProviderID == "" || !got.StatusConditions().IsTrue(karpv1.ConditionLaunched) {
-		t.Errorf("not all is written: %+v", got)
+		t.Errorf("label, provider ID or condition is missing: %+v", got)
 	}
-	if diff := cmp.Diff(before, read); diff != "" {
-		t.Errorf("the object that was read is altered:\n%s", diff)
+	if diff := cmp.Diff(original, read); diff != "" {
+		t.Errorf("PatchClaim has changed its argument:\n%s", diff)
 	}
 	if len(calls) != 2 || calls[0] != `{"metadata":{"labels":{"a":"b"}}}` ||
 		!strings.HasPrefix(calls[1], "status {") || !strings.Contains(calls[1], `"resourceVersion"`) {
 		t.Errorf("calls: %q", calls)
 	}
 
-	// read is stale by now. A label goes through, a list does not.
+	// read is now outdated. A patch of labels still succeeds, and a patch of a list does not.
 	if _, err := w.PatchClaim(t.Context(), read, func(c *karpv1.NodeClaim) { c.Labels = map[string]string{"c": "d"} }); err != nil {
 		t.Errorf("a label on a stale object: %v", err)
 	}
@@ -146,8 +147,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestRecordsAreNotOverwritten: of two who add to the same record from the same reading of it, the second must read again; who takes it
-// away too.
+// TestRecordsAreNotOverwritten: a client that changes or removes a record that another client has changed meanwhile must
+// read the object again.
 func TestRecordsAreNotOverwritten(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{kubeclient.AnnotationImages, kubeclient.AnnotationFailed, kubeclient.AnnotationSelected} {
@@ -166,10 +167,10 @@ func TestRecordsAreNotOverwritten(t *testing.T) {
 		}
 		_, err = w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { delete(c.Annotations, key) })
 		if kubeclient.WhatNext(err) != kubeclient.Reread {
-			t.Errorf("%s was taken away: %v", key, err)
+			t.Errorf("%s was removed: %v", key, err)
 		}
 		if _, err := w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { c.Annotations["other"] = "b" }); err != nil {
-			t.Errorf("another annotation has to wait: %v", err)
+			t.Errorf("a change of another annotation fails: %v", err)
 		}
 	}
 }
@@ -199,10 +200,10 @@ func TestDelete(t *testing.T) {
 			w := &Writer{Client: kubetest.FakeClient(t, hooks)}
 			err := w.Delete(t.Context(), &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}})
 			if kubeclient.WhatNext(err) != c.next {
-				t.Errorf("Delete: %v", err)
+				t.Errorf("Delete: %v, want %s", err, c.next)
 			}
 			if err := w.DeletePod(t.Context(), PodRef{Namespace: "n", Name: "p", UID: "u"}, 0); kubeclient.WhatNext(err) != c.next {
-				t.Errorf("DeletePod: %v", err)
+				t.Errorf("DeletePod: %v, want %s", err, c.next)
 			}
 		})
 	}
@@ -273,7 +274,7 @@ func TestWhatNext(t *testing.T) {
 		"unauthorized":  {apierrors.NewUnauthorized("no"), kubeclient.Tell},
 		"busy":          {apierrors.NewTooManyRequests("no", 1), kubeclient.Retry},
 		"timeout":       {apierrors.NewServerTimeout(r, "get", 1), kubeclient.Retry},
-		"cut off":       {context.DeadlineExceeded, kubeclient.Retry},
+		"deadline":      {context.DeadlineExceeded, kubeclient.Retry},
 		"unknown":       {errors.New("connection reset by peer"), kubeclient.Retry},
 		"wrapped stale": {errors.Join(errors.New("x"), kubeclient.ErrStale), kubeclient.Reread},
 	} {

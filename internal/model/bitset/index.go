@@ -6,57 +6,57 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Index finds the members (offerings or nodes) whose label a requirement accepts. A label is indexed on first use. An
-// Index must not be used concurrently.
+// Index finds the members (offerings or nodes) that satisfy requirements on their labels. A label is indexed on first
+// use. An Index must not be used concurrently.
 type Index struct {
-	size  int
-	visit func(key string, add func(from, to int, value string)) // see NewIndex
-	keys  map[string]*Column                                     // the indexed labels
+	size    int                                                    // number of members
+	visit   func(key string, add func(from, to int, value string)) // see NewIndex
+	columns map[string]*Column                                     // the indexed labels
 
-	names func() map[string]bool // returns the labels that members may have; nil if unknown
-	named map[string]bool        // the result of names, once it was called
-	none  *Column                // the column of labels that no member has
+	findNames func() map[string]bool // see WithNames; nil if it was not called
+	names     map[string]bool        // the result of findNames; nil until it was called
+	none      *Column                // the column of every label that no member has
 
 	// Scratch space: the members that satisfy one alternative, and those that one requirement accepts.
 	alternative, accepted Set
 }
 
-// manyKeys is the number of indexed labels from which an Index calls names, so that it does not store a column for each
-// label that no member has.
-const manyKeys = 64
+// manyColumns is the number of columns from which on an Index calls findNames, so that it does not store a column for
+// each label that no member has.
+const manyColumns = 64
 
 // Column holds the members by their value of one label.
 type Column struct {
 	Values []string // sorted
-	Sets   []Set    // one per value: the members with it
+	Sets   []Set    // for each of Values: the members with this value
 	Absent Set      // the members without the label
 }
 
-// NewIndex returns an index of size members. visit calls add for the members that have the label key, in any order:
-// each call is for the members from, from+1, …, to-1, which have the same value.
+// NewIndex returns an index of size members. visit must call add for all members that have the label key, in any order.
+// Each call of add is for the members from, from+1, …, to-1, which have the same value.
 func NewIndex(size int, visit func(key string, add func(from, to int, value string))) *Index {
-	x := &Index{size: size, visit: visit, keys: map[string]*Column{}, none: &Column{Absent: New(size)}}
+	x := &Index{size: size, visit: visit, columns: map[string]*Column{}, none: &Column{Absent: New(size)}}
 	x.none.Absent.AddRange(0, size)
 	return x
 }
 
-// Naming sets the function that returns the labels that members may have. It is called once, when a further label is
-// asked for and manyKeys are indexed. Naming returns x.
-func (x *Index) Naming(names func() map[string]bool) *Index {
-	x.names = names
+// WithNames sets the function that returns the labels that members may have, and returns x. The Index calls the
+// function once, when a column is needed and it has manyColumns already.
+func (x *Index) WithNames(find func() map[string]bool) *Index {
+	x.findNames = find
 	return x
 }
 
 // Of returns the column of the label. The caller must not change it.
 func (x *Index) Of(key string) *Column {
-	if k, ok := x.keys[key]; ok {
+	if k, ok := x.columns[key]; ok {
 		return k
 	}
-	if x.names != nil && len(x.keys) >= manyKeys {
-		if x.named == nil {
-			x.named = x.names()
+	if x.findNames != nil && len(x.columns) >= manyColumns {
+		if x.names == nil {
+			x.names = x.findNames()
 		}
-		if !x.named[key] {
+		if !x.names[key] {
 			return x.none
 		}
 	}
@@ -79,7 +79,7 @@ func (x *Index) Of(key string) *Column {
 	for _, v := range k.Values {
 		k.Sets = append(k.Sets, sets[v])
 	}
-	x.keys[key] = k
+	x.columns[key] = k
 	return k
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestIndex compares the index with each member's labels.
+// TestIndex compares the results of the index with those of Requirements.Accepts for each member.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	var members []requirements.Labels
@@ -30,7 +30,7 @@ func TestIndex(t *testing.T) {
 			}
 		}
 	})
-	asked := []requirements.Requirements{nil}
+	tried := []requirements.Requirements{nil}
 	for _, r := range []requirements.Requirement{
 		{Key: "zone", Operator: requirements.In, Values: []string{"a", "c"}},
 		{Key: "zone", Operator: requirements.NotIn, Values: []string{"a"}},
@@ -44,12 +44,12 @@ func TestIndex(t *testing.T) {
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
-		for _, other := range asked[:len(asked):len(asked)] {
-			asked = append(asked, reqs.And(other))
+		for _, other := range tried[:len(tried):len(tried)] {
+			tried = append(tried, reqs.And(other))
 		}
 	}
-	for i, reqs := range asked {
-		either := []requirements.Requirements{reqs, asked[(i+3)%len(asked)]}
+	for i, reqs := range tried {
+		either := []requirements.Requirements{reqs, tried[(i+3)%len(tried)]}
 		all, some := x.Satisfying(reqs), x.SatisfyingOne(either)
 		for m, labels := range members {
 			if got, want := all.Has(m), reqs.Accepts(labels); got != want {
@@ -61,26 +61,26 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	if n := x.SatisfyingOne(nil).Count(); n != len(members) {
-		t.Errorf("%d members satisfy no demand at all, want %d", n, len(members))
+		t.Errorf("without alternatives, %d members are returned, want %d", n, len(members))
 	}
 }
 
-// TestSets: ranges across words, and intersections of two sets.
+// TestSets combines two ranges that cross words of the bit map.
 func TestSets(t *testing.T) {
 	t.Parallel()
 	s, u := bitset.New(200), bitset.New(200)
 	s.AddRange(60, 190)
 	u.AddRange(0, 130)
-	both, less := s.Both(u), s.Clone()
+	both, less := s.Intersection(u), s.Clone()
 	less.AndNot(u)
 	if both.Count() != 70 || !both.Has(60) || both.Has(59) || both.Has(130) {
-		t.Errorf("60…189 and 0…129 have %d in common", both.Count())
+		t.Errorf("60…189 and 0…129 have %d members in common", both.Count())
 	}
-	if less.Count() != 60 || less.Next(0) != 130 || less.Meets(u) || !less.Meets(s) {
-		t.Errorf("60…189 without 0…129 are %d from %d", less.Count(), less.Next(0))
+	if less.Count() != 60 || less.Next(0) != 130 || less.Intersects(u) || !less.Intersects(s) {
+		t.Errorf("60…189 without 0…129 are %d members from %d on", less.Count(), less.Next(0))
 	}
-	if s.Key() == less.Key() || less.Any() != less.Meets(nil) {
-		t.Error("different sets have one key, or some has nothing in common with everything")
+	if s.Key() == less.Key() || less.Any() != less.Intersects(nil) {
+		t.Error("different sets have the same key, or Any differs from Intersects(nil)")
 	}
 	less.Or(both)
 	if s.Key() != less.Key() {

@@ -7,7 +7,8 @@ package bitset
 
 import "math/bits"
 
-// Set is a set of numbers from 0, for example of offerings or nodes. Sets that are combined must have the same size.
+// Set is a set of numbers from 0 upwards, for example of offerings or nodes. Only sets of the same size can be
+// combined.
 type Set []uint64
 
 // New returns an empty set for the numbers below n.
@@ -25,7 +26,7 @@ func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
 // AddRange adds from, from+1, …, to-1.
 func (s Set) AddRange(from, to int) {
 	for from < to {
-		n := min(to-from, 64-from&63) // how many of the numbers are in the word of from
+		n := min(to-from, 64-from&63) // how many of the numbers are in the same word as from
 		s[from>>6] |= ^uint64(0) >> (64 - n) << (from & 63)
 		from += n
 	}
@@ -74,8 +75,8 @@ func (s Set) Count() int {
 	return n
 }
 
-// Both returns the intersection of s and t as a new set.
-func (s Set) Both(t Set) Set {
+// Intersection returns the members of both s and t as a new set.
+func (s Set) Intersection(t Set) Set {
 	out := make(Set, len(s))
 	for i := range s {
 		out[i] = s[i] & t[i]
@@ -83,8 +84,8 @@ func (s Set) Both(t Set) Set {
 	return out
 }
 
-// Meets reports whether s and t intersect; a nil t contains everything.
-func (s Set) Meets(t Set) bool {
+// Intersects reports whether s and t have a common member. A nil t contains every number.
+func (s Set) Intersects(t Set) bool {
 	if t == nil {
 		return s.Any()
 	}
@@ -108,13 +109,13 @@ func (s Set) Each(visit func(i int)) {
 
 // Next returns the smallest member that is at least i, or -1 if there is none.
 func (s Set) Next(i int) int {
-	for at := i >> 6; at < len(s); at++ {
-		w := s[at]
-		if at == i>>6 {
-			w &= ^uint64(0) << (i & 63)
+	for word := i >> 6; word < len(s); word++ {
+		w := s[word]
+		if word == i>>6 {
+			w &= ^uint64(0) << (i & 63) // without the numbers below i
 		}
 		if w != 0 {
-			return at<<6 | bits.TrailingZeros64(w)
+			return word<<6 | bits.TrailingZeros64(w)
 		}
 	}
 	return -1

@@ -23,7 +23,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestAddRange: a range has all between its ends, and nothing else.
+// TestAddRange: AddRange adds as many numbers as the range has, among them its first and its last.
 func TestAddRange(t *testing.T) {
 	t.Parallel()
 	for from := range 140 {
@@ -31,7 +31,7 @@ func TestAddRange(t *testing.T) {
 			s := New(200)
 			s.AddRange(from, to)
 			if n := s.Count(); n != to-from || n > 0 && (!s.Has(from) || !s.Has(to-1)) {
-				t.Fatalf("%d to %d: %d members", from, to, n)
+				t.Fatalf("AddRange(%d, %d) adds %d members", from, to, n)
 			}
 		}
 	}

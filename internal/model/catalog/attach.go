@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// attachable returns how many EBS volumes the CSI driver will report as attachable to a node of the type. It is EC2's
-// limit less the volumes that the node boots with. If network interfaces use the same limit, those besides the first
-// that exist when the driver starts are subtracted, too.
+// attachable returns how many EBS volumes the CSI driver will report as attachable to a node of the type: EC2's limit
+// minus the volumes that the node boots with. If network interfaces share this limit, the interfaces that exist when
+// the driver starts are subtracted, too, except the first.
 //
 // Source of all numbers in this file: "Amazon EBS volume limits for Amazon EC2 instances" in the EC2 User Guide, and
-// how aws-ebs-csi-driver 1.5x computes CSINode's allocatable.count without --volume-attach-limit and
-// --reserved-volume-attachments.
+// how aws-ebs-csi-driver 1.5x computes allocatable.count of a CSINode if neither --volume-attach-limit nor
+// --reserved-volume-attachments is set.
 func attachable(f Facts, s Settings) int64 {
 	n, shared := attachments(f)
 	n -= bootVolumes(s)
 	if shared {
-		n -= moreInterfaces(f, s)
+		n -= furtherInterfaces(f, s)
 	}
 	return max(n, 1) // the driver reports at least 1
 }
 
-// attachments returns how many attachments EC2 leaves for volumes when a node has one network interface, and whether
-// each further interface uses one of them.
+// attachments returns how many EBS volumes, including those that it boots with, a node with one network interface can
+// have. shared reports whether each further interface reduces this number by one.
 func attachments(f Facts) (n int64, shared bool) {
 	switch family, _, _ := strings.Cut(f.Name, "."); {
 	case f.Hypervisor == "xen":
@@ -31,8 +31,8 @@ func attachments(f Facts) (n int64, shared bool) {
 		return 28, false
 	case family == "hpc7a":
 		return 27, false
-	case isDedicated(f):
-		return dedicated(f, family), false
+	case hasVolumeLimit(f):
+		return volumeLimit(f, family), false
 	case family == "dl1", family == "trn1n", (family == "inf2" || family == "trn1") && f.Processor.VCPUs > 32:
 		return 28, true
 	case f.Name == "g5.48xlarge":
@@ -43,10 +43,11 @@ func attachments(f Facts) (n int64, shared bool) {
 	return 27 - localDevices(f), true
 }
 
-// isDedicated reports whether EC2 has a separate limit for volumes, not shared with interfaces, local disks and
-// accelerators. This is true for types with Nitro cards of the sixth generation: instance generation 8 and later,
-// generation 7 except Graviton, and some earlier types with GPUs, FPGAs or Trainium.
-func isDedicated(f Facts) bool {
+// hasVolumeLimit reports whether EC2 has a limit for the volumes of the type alone, which interfaces, local disks and
+// accelerators do not share. EC2 calls it a dedicated limit. It exists for types with Nitro cards of the sixth
+// generation: instance generation 8 and later, generation 7 except Graviton, and some earlier types with GPUs, FPGAs or
+// Trainium.
+func hasVolumeLimit(f Facts) bool {
 	l := map[string]string{}
 	nameLabels(l, f.Name)
 	generation, err := strconv.Atoi(l[LabelGeneration])
@@ -62,14 +63,14 @@ func isDedicated(f Facts) bool {
 	return generation >= 8 || generation == 7 && f.Arch() != "arm64"
 }
 
-// dedicated returns the separate limit for volumes of a type for which isDedicated is true.
-func dedicated(f Facts, family string) int64 {
+// volumeLimit returns the limit for volumes alone. hasVolumeLimit must be true for the type.
+func volumeLimit(f Facts, family string) int64 {
 	cpus := f.Processor.VCPUs
 	if family == "x8aedz" {
-		cpus *= 2 // without hyper-threading, so its sizes have half the vCPUs that other types of that limit have
+		cpus *= 2 // it has no hyper-threading, so other types with the same limit have twice as many vCPUs
 	}
 	if f.BareMetal {
-		return dedicatedMetal(f, family, cpus)
+		return metalVolumeLimit(f, family, cpus)
 	}
 	n := int64(128)
 	switch {
@@ -89,11 +90,11 @@ func dedicated(f Facts, family string) int64 {
 	return n
 }
 
-// dedicatedMetal is like dedicated, but for bare-metal types: their limit depends on whether the instance is half a
-// host or a whole one.
-func dedicatedMetal(f Facts, family string, cpus int64) int64 {
+// metalVolumeLimit is volumeLimit for bare-metal types. Their limit depends on whether the instance is a whole host or
+// half of one.
+func metalVolumeLimit(f Facts, family string, cpus int64) int64 {
 	isHalfHost := cpus <= 96
-	if strings.HasSuffix(family, "8i") { // hosts with 384 vCPUs, not 192
+	if strings.HasSuffix(family, "8i") { // a whole host has 384 vCPUs, not 192
 		isHalfHost = cpus <= 192
 	}
 	switch {
@@ -121,7 +122,7 @@ func localDevices(f Facts) int64 {
 	for _, a := range f.Inference {
 		inference += a.Count
 	}
-	for _, d := range f.Neuron { // some types are listed under both names
+	for _, d := range f.Neuron { // some types list the same devices as Inference and as Neuron
 		neuron += d.Count
 	}
 	return n + max(inference, neuron)
@@ -149,8 +150,8 @@ func bootVolumes(s Settings) int64 {
 	return int64(len(devices))
 }
 
-// moreInterfaces returns the number of interfaces besides the first when the EBS CSI driver starts: a spare one of the
-// VPC CNI, or the further interfaces of the NodeClass if those are more.
-func moreInterfaces(f Facts, s Settings) int64 {
+// furtherInterfaces returns how many interfaces besides the first a node has when the EBS CSI driver starts: those that
+// the NodeClass lists, but at least 1, a spare interface of the VPC CNI. It is limited by the interfaces of the type.
+func furtherInterfaces(f Facts, s Settings) int64 {
 	return min(max(2, int64(len(s.Interfaces))), max(f.Network.MaxInterfaces, 1)) - 1
 }

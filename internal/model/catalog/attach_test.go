@@ -2,16 +2,16 @@ package catalog
 
 import "testing"
 
-// TestAttachments compares with the table of limits in aws-ebs-csi-driver 1.5x (made from DescribeInstanceTypes),
-// before the volumes and devices that a node boots with are subtracted.
+// TestAttachments compares the limits with the table in aws-ebs-csi-driver 1.5x, which was made from
+// DescribeInstanceTypes. The volumes that a node boots with are not subtracted yet.
 func TestAttachments(t *testing.T) {
 	t.Parallel()
-	const shared, own = true, false
+	const shared, alone = true, false
 	for name, c := range map[string]struct {
 		want   int64
 		shared bool
 	}{
-		"t2.medium": {39, own}, "m4.large": {39, own}, "i3.large": {39, own}, "p3.16xlarge": {39, own}, "x1e.32xlarge": {39, own},
+		"t2.medium": {39, alone}, "m4.large": {39, alone}, "i3.large": {39, alone}, "p3.16xlarge": {39, alone}, "x1e.32xlarge": {39, alone},
 		"m5.large": {27, shared}, "t3.medium": {27, shared}, "m7g.large": {27, shared}, "c7gn.16xlarge": {27, shared},
 		"m5d.large": {26, shared}, "m5d.24xlarge": {23, shared}, "c6gd.16xlarge": {25, shared}, "i3en.24xlarge": {19, shared},
 		"i4i.32xlarge": {19, shared}, "d3.8xlarge": {3, shared}, "d3en.2xlarge": {23, shared}, "x2iedn.32xlarge": {25,
@@ -22,23 +22,25 @@ func TestAttachments(t *testing.T) {
 			shared}, "trn1.2xlarge": {25, shared},
 		"trn1.32xlarge": {28, shared}, "dl1.24xlarge": {28, shared}, "m5.metal": {31, shared}, "c6id.metal": {31, shared},
 		"r7gd.metal":   {31, shared},
-		"p4d.24xlarge": {28, own},
-		"m7i.large":    {32, own}, "m7i-flex.8xlarge": {32, own}, "c7a.medium": {32, own}, "c7i.16xlarge": {48, own}, "i7ie.18xlarge": {48, own},
-		"r7a.24xlarge": {64, own}, "r7iz.32xlarge": {88, own}, "m7a.48xlarge": {128, own}, "m7i.metal-24xl": {39, own},
-		"r7iz.metal-32xl": {79, own},
-		"m8g.medium":      {32, own}, "c8gd.48xlarge": {128, own}, "r8gn.48xlarge": {64, own}, "x8g.metal-48xl": {79, own},
-		"c8i.96xlarge": {128, own}, "m8i.metal-48xl": {64, own}, "r8i.metal-96xl": {79, own}, "c8a.metal-24xl": {64, own},
-		"g6.12xlarge": {32, own}, "g6e.48xlarge": {128, own}, "gr6.8xlarge": {32, own}, "p5.48xlarge": {64, own}, "f2.48xlarge": {128, own},
-		"u7i-6tb.112xlarge": {128, own},
+		"p4d.24xlarge": {28, alone},
+		"m7i.large":    {32, alone}, "m7i-flex.8xlarge": {32, alone}, "c7a.medium": {32, alone},
+		"c7i.16xlarge": {48, alone}, "i7ie.18xlarge": {48, alone},
+		"r7a.24xlarge": {64, alone}, "r7iz.32xlarge": {88, alone}, "m7a.48xlarge": {128, alone}, "m7i.metal-24xl": {39, alone},
+		"r7iz.metal-32xl": {79, alone},
+		"m8g.medium":      {32, alone}, "c8gd.48xlarge": {128, alone}, "r8gn.48xlarge": {64, alone}, "x8g.metal-48xl": {79, alone},
+		"c8i.96xlarge": {128, alone}, "m8i.metal-48xl": {64, alone}, "r8i.metal-96xl": {79, alone}, "c8a.metal-24xl": {64, alone},
+		"g6.12xlarge": {32, alone}, "g6e.48xlarge": {128, alone}, "gr6.8xlarge": {32, alone},
+		"p5.48xlarge": {64, alone}, "f2.48xlarge": {128, alone},
+		"u7i-6tb.112xlarge": {128, alone},
 	} {
-		if n, isShared := attachments(known(t, name)); n != c.want || isShared != c.shared {
+		if n, isShared := attachments(factsOf(t, name)); n != c.want || isShared != c.shared {
 			t.Errorf("%s: %d, shared %t; want %d, %t", name, n, isShared, c.want, c.shared)
 		}
 	}
 	metal := func(name string, cpus int64, arch string) Facts {
 		return Facts{Name: name, BareMetal: true, Processor: Processor{VCPUs: cpus, Architectures: []string{arch}}}
 	}
-	for want, f := range map[int64]Facts{ // that the table does not have
+	for want, f := range map[int64]Facts{ // types that the embedded table does not have
 		27: {Name: "hpc7a.96xlarge", Hypervisor: "nitro"},
 		39: metal("c8gn.metal-48xl", 192, "arm64"),
 		78: metal("r8gb.metal-48xl", 192, "arm64"),
@@ -46,7 +48,7 @@ func TestAttachments(t *testing.T) {
 		64: {Name: "trn2.48xlarge", Hypervisor: "nitro", Processor: Processor{VCPUs: 192}},
 	} {
 		if n, isShared := attachments(f); n != want || isShared {
-			t.Errorf("%s: %d, shared %t; want %d of its own", f.Name, n, isShared, want)
+			t.Errorf("%s: %d, shared %t; want %d, not shared", f.Name, n, isShared, want)
 		}
 	}
 }
@@ -60,24 +62,24 @@ func TestVolumes(t *testing.T) {
 	}{
 		"one root, one spare interface": {"m5.large", Settings{}, 25},
 		"a local disk":                  {"m5d.large", Settings{}, 24},
-		"interfaces do not count":       {"m7i.large", Settings{}, 31},
+		"separate from interfaces":      {"m7i.large", Settings{}, 31},
 		"no nitro":                      {"t2.medium", Settings{}, 38},
 		"bottlerocket has two volumes":  {"m7i.large", Settings{Family: Bottlerocket}, 30},
-		"its own two are mapped": {"m7i.large",
+		"bottlerocket's volumes are mapped": {"m7i.large",
 			Settings{Family: Bottlerocket, Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/xvdb"}}}, 30},
 		"windows":                  {"m7i.large", Settings{Family: Windows2022, Volumes: []Volume{{Device: "/dev/sda1"}}}, 31},
 		"the root is mapped":       {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/xvda"}}}, 31},
 		"the root by another name": {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/sda1", Root: true}}}, 31},
-		"a second one":             {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/sdf"}}}, 30},
-		"a second one alone":       {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/sdf"}}}, 30},
+		"a further volume":         {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/sdf"}}}, 30},
+		"only a further volume":    {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/sdf"}}}, 30},
 		"custom: one of them is the root": {"m7i.large",
 			Settings{Family: Custom, Volumes: []Volume{{Device: "/dev/sda"}, {Device: "/dev/sdb"}}}, 30},
-		"four interfaces":                    {"m5.24xlarge", Settings{Interfaces: make([]Interface, 4)}, 23},
-		"no more interfaces than there are":  {"m5.large", Settings{Interfaces: make([]Interface, 9)}, 24},
-		"never less than one (24 disks)":     {"d3.8xlarge", Settings{Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/sdf"}}}, 1},
-		"as many as the driver says at most": {"m7i.48xlarge", Settings{}, 127},
+		"four interfaces":                     {"m5.24xlarge", Settings{Interfaces: make([]Interface, 4)}, 23},
+		"no more interfaces than there are":   {"m5.large", Settings{Interfaces: make([]Interface, 9)}, 24},
+		"never less than one (24 disks)":      {"d3.8xlarge", Settings{Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/sdf"}}}, 1},
+		"the highest limit, without the root": {"m7i.48xlarge", Settings{}, 127},
 	} {
-		if got := Build(known(t, c.typ), c.set, "r").Volumes; got != c.want {
+		if got := Build(factsOf(t, c.typ), c.set, "r").Volumes; got != c.want {
 			t.Errorf("%s: %d volumes, want %d", name, got, c.want)
 		}
 	}

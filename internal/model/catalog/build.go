@@ -23,22 +23,22 @@ const (
 	kib = 1 << 10
 	mib = 1 << 20
 
-	// usualMemoryOverhead is the share of an instance's memory that the kubelet does not report, because the hypervisor
-	// and the kernel use it. It applies if Settings.MemoryOverhead is nil and no node was measured. 7.5 % is
-	// Karpenter's default.
-	usualMemoryOverhead = 0.075
+	// defaultMemoryOverhead is the share of an instance's memory that the kubelet does not report, because the
+	// hypervisor and the kernel use it. It is used if Settings.MemoryOverhead is nil and no node was measured.
+	// Karpenter has the same default.
+	defaultMemoryOverhead = 0.075
 
-	// gravitonReserve is contiguous memory that arm64 kernels reserve.
-	gravitonReserve = 64 // MiB
+	// gravitonReserve is the contiguous memory, in MiB, that arm64 kernels reserve.
+	gravitonReserve = 64
 
 	// windowsPods is the default maximum number of pods of a Windows node.
 	windowsPods = 110
 )
 
-// Build returns the type as a node of it would look under the settings in the region, without offerings. It does not
-// check whether the type can be used with the settings: see Incompatible.
+// Build returns the type as nodes of the type would have it, with these settings and in this region. It has no
+// offerings yet. Build does not check whether the type can be used with the settings: see Incompatible.
 //
-// Unless measured, the amounts equal those of Karpenter's AWS provider 1.14, so that both launch the same node for a
+// Amounts that were not measured equal those of Karpenter's AWS provider 1.14, so that both launch the same node for a
 // pod.
 func Build(f Facts, s Settings, region string) Type {
 	total := nodeCapacity(f, s)
@@ -51,12 +51,12 @@ func Build(f Facts, s Settings, region string) Type {
 	}
 }
 
-// nodeCapacity returns the resources that the kubelet of such a node will report.
+// nodeCapacity returns the resources that the kubelet of a node of the type will report.
 func nodeCapacity(f Facts, s Settings) resources.Amounts {
 	a := resources.Amounts{
 		CPU:              f.Processor.VCPUs * 1000,
 		Memory:           memory(f, s),
-		EphemeralStorage: of(s.Measured.Disk, ephemeralStorage(f, s)),
+		EphemeralStorage: correctedAmount(s.Measured.Disk, ephemeralStorage(f, s)),
 		Pods:             pods(f, s),
 	}
 	for _, gpu := range f.GPUs {
@@ -66,7 +66,7 @@ func nodeCapacity(f Facts, s Settings) resources.Amounts {
 	}
 	for i, n := range f.Neuron {
 		a = a.With(ResourceNeuron, a.Of(ResourceNeuron)+n.Count)
-		if i == 0 { // all devices of a type are equal, and Karpenter's provider sets this from the first entry only
+		if i == 0 { // as in Karpenter's provider; all devices of a type are equal
 			a = a.With(ResourceNeuronCore, n.Count*n.Cores)
 		}
 	}
@@ -83,7 +83,7 @@ func memory(f Facts, s Settings) int64 {
 	if s.Measured.Memory > 0 {
 		return s.Measured.Memory
 	}
-	overheadShare := usualMemoryOverhead
+	overheadShare := defaultMemoryOverhead
 	if s.MemoryOverhead != nil {
 		overheadShare = *s.MemoryOverhead
 	}
@@ -115,8 +115,9 @@ func PodVolume(s Settings) string {
 	return familyOf(s.Family).device
 }
 
-// podVolume returns the volume of the NodeClass that holds the kubelet's files, and whether there is one with a size:
-// the root volume; for a custom image otherwise the last volume; for other families the one with the family's device.
+// podVolume returns the volume of the NodeClass that holds the kubelet's files. It is the first of these that has a
+// size: the root volume; for a custom image the last volume; the volume with the family's device. It returns false if
+// there is none.
 func podVolume(s Settings) (Volume, bool) {
 	if i := slices.IndexFunc(s.Volumes, func(v Volume) bool { return v.Root }); i >= 0 && s.Volumes[i].Bytes > 0 {
 		return s.Volumes[i], true
@@ -133,9 +134,10 @@ func podVolume(s Settings) (Volume, bool) {
 }
 
 // pods returns the maximum number of pods: measured on another node of the type, or computed.
-func pods(f Facts, s Settings) int64 { return of(s.Measured.Pods, computedPods(f, s)) }
+func pods(f Facts, s Settings) int64 { return correctedAmount(s.Measured.Pods, computedPods(f, s)) }
 
-// computedPods returns the maximum number of pods by the kubelet settings, the addresses or the default of Windows.
+// computedPods returns the maximum number of pods: that of the kubelet settings or, if they do not set it, the number
+// of addresses for pods or the default of Windows. podsPerCore lowers it further.
 func computedPods(f Facts, s Settings) int64 {
 	fam := familyOf(s.Family)
 	var n int64
@@ -153,8 +155,8 @@ func computedPods(f Facts, s Settings) int64 {
 	return n
 }
 
-// addressablePods returns how many pods the VPC CNI has addresses for. The CNI uses only the interfaces of the default
-// card, less the reserved ones, and each interface uses one of its addresses itself. Two pods (the CNI and kube-proxy)
+// addressablePods returns for how many pods there are addresses. The VPC CNI uses only the interfaces of the default
+// card, except the reserved ones. Each interface uses one of its addresses itself. Two pods, the CNI and kube-proxy,
 // use the host's address.
 // Source: eni-max-pods.txt of amazon-eks-ami. Prefix delegation is not considered.
 func addressablePods(f Facts, s Settings, reserved int64) int64 {
@@ -170,7 +172,7 @@ func addressablePods(f Facts, s Settings, reserved int64) int64 {
 	return usable*(f.Network.IPv4PerInterface-1) + 2
 }
 
-// defaultCard returns the network card of the first interface; the zero value if the facts do not list it.
+// defaultCard returns the network card of the first interface; the zero value if the facts do not list this card.
 func defaultCard(f Facts) NetworkCard {
 	for _, c := range f.Network.Cards {
 		if c.Index == f.Network.DefaultCard {
@@ -193,8 +195,8 @@ func gpuResource(manufacturer string) string {
 	return ""
 }
 
-// efaInterfaces returns how many EFA interfaces the type supports; if the NodeClass lists interfaces, how many of those
-// are EFA-only, the only kind of EFA interface that a NodeClass can list.
+// efaInterfaces returns how many EFA interfaces a node has. If the NodeClass lists interfaces, it is how many of them
+// are EFA-only, because a NodeClass can list no other EFA interfaces. Otherwise it is how many the type supports.
 func efaInterfaces(f Facts, s Settings) int64 {
 	if s.Interfaces == nil {
 		return f.Network.EFAInterfaces

@@ -23,13 +23,13 @@ func TestPods(t *testing.T) {
 		"more reserved than there are":    {"m5.large", Settings{ReservedENIs: 9}, 0},
 		"pods per core":                   {"m5.large", Settings{PodsPerCore: 10}, 20},
 		"pods per core, not the limit":    {"m5.large", Settings{PodsPerCore: 99}, 29},
-		"bottlerocket knows no per core":  {"m5.large", Settings{Family: Bottlerocket, PodsPerCore: 10}, 29},
+		"bottlerocket ignores per core":   {"m5.large", Settings{Family: Bottlerocket, PodsPerCore: 10}, 29},
 		"windows":                         {"m5.large", Settings{Family: Windows2019}, 110},
 		"windows per core":                {"m5.large", Settings{Family: Windows2019, PodsPerCore: 10}, 20},
 		"an interface for efa on card 0":  {"m6idn.32xlarge", Settings{Interfaces: []Interface{{0, 0, false}, {0, 1, true}}}, 345},
 		"an interface for efa on another": {"m6idn.32xlarge", Settings{Interfaces: []Interface{{0, 0, false}, {1, 0, true}}}, 394},
 	} {
-		if got := Build(known(t, c.typ), c.set, "r").Capacity.Pods; got != c.want {
+		if got := Build(factsOf(t, c.typ), c.set, "r").Capacity.Pods; got != c.want {
 			t.Errorf("%s: %d pods, want %d", name, got, c.want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestEphemeralStorage(t *testing.T) {
 		"raid0 without local disks":                       {"m5.large", Settings{InstanceStore: RAID0}, 20 * gi},
 		"a volume without device (Karpenter would crash)": {"m5.large", Settings{Volumes: []Volume{{"", false, 8 * gi}}}, 20 * gi},
 	} {
-		if got := Build(known(t, c.typ), c.set, "r").Capacity.EphemeralStorage; got != c.want {
+		if got := Build(factsOf(t, c.typ), c.set, "r").Capacity.EphemeralStorage; got != c.want {
 			t.Errorf("%s: %d bytes, want %d", name, got, c.want)
 		}
 	}
@@ -83,19 +83,19 @@ func TestOverhead(t *testing.T) {
 	for name, c := range map[string]struct {
 		set      Settings
 		resource string
-		want     int64 // capacity less allocatable of m5.large
+		want     int64 // capacity minus allocatable of m5.large
 	}{
 		"memory":                        {Settings{}, resources.Memory, (574 + 100) * mib},
 		"cpu":                           {Settings{}, resources.CPU, 70},
 		"max pods do not change memory": {Settings{MaxPods: ptr[int64](110)}, resources.Memory, (574 + 100) * mib},
-		"on bottlerocket they do": {Settings{Family: Bottlerocket, MaxPods: ptr[int64](110)}, resources.Memory,
+		"max pods of bottlerocket change memory": {Settings{Family: Bottlerocket, MaxPods: ptr[int64](110)}, resources.Memory,
 			(11*110 + 255 + 100) * mib},
-		"reserved interfaces do not":     {Settings{ReservedENIs: 1}, resources.Memory, (574 + 100) * mib},
-		"kube reserved replaces":         {Settings{KubeReserved: map[string]int64{"memory": 1 << 30}}, resources.Memory, (1024 + 100) * mib},
-		"key by key":                     {Settings{KubeReserved: map[string]int64{"memory": 1 << 30}}, resources.CPU, 70},
-		"kube reserved nothing":          {Settings{KubeReserved: map[string]int64{"cpu": 0}}, resources.CPU, 0},
-		"system reserved adds":           {Settings{SystemReserved: map[string]int64{"cpu": 100}}, resources.CPU, 170},
-		"pids are no resource of a node": {Settings{SystemReserved: map[string]int64{"pid": 100}}, "pid", 0},
+		"reserved interfaces change nothing": {Settings{ReservedENIs: 1}, resources.Memory, (574 + 100) * mib},
+		"kube reserved memory":               {Settings{KubeReserved: map[string]int64{"memory": 1 << 30}}, resources.Memory, (1024 + 100) * mib},
+		"kube reserved memory keeps cpu":     {Settings{KubeReserved: map[string]int64{"memory": 1 << 30}}, resources.CPU, 70},
+		"kube reserved cpu of 0":             {Settings{KubeReserved: map[string]int64{"cpu": 0}}, resources.CPU, 0},
+		"system reserved is added":           {Settings{SystemReserved: map[string]int64{"cpu": 100}}, resources.CPU, 170},
+		"pids are no resource of a node":     {Settings{SystemReserved: map[string]int64{"pid": 100}}, "pid", 0},
 		"eviction by amount": {Settings{EvictionHard: map[string]Threshold{MemoryAvailable: threshold("500Mi")}},
 			resources.Memory, (574 + 500) * mib},
 		"eviction by share": {Settings{EvictionHard: map[string]Threshold{MemoryAvailable: threshold("5%")}},
@@ -105,9 +105,9 @@ func TestOverhead(t *testing.T) {
 		"disk eviction by share": {Settings{EvictionHard: map[string]Threshold{NodeFSAvailable: threshold("50%")}},
 			resources.EphemeralStorage, 11 << 30},
 	} {
-		typ := Build(known(t, "m5.large"), c.set, "r")
+		typ := Build(factsOf(t, "m5.large"), c.set, "r")
 		if got := typ.Capacity.Of(c.resource) - typ.Allocatable.Of(c.resource); got != c.want {
-			t.Errorf("%s: %s kept back is %d, want %d", name, c.resource, got, c.want)
+			t.Errorf("%s: the overhead of %s is %d, want %d", name, c.resource, got, c.want)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestMemory(t *testing.T) {
 		"measured":           {Settings{Measured: Measured{Memory: 12345678}}, 12345678},
 		"only pods measured": {Settings{Measured: Measured{Pods: []Correction{{29, 110}}}}, 7577 * mib},
 	} {
-		if got := Build(known(t, "m5.large"), c.set, "r").Capacity.Memory; got != c.want {
+		if got := Build(factsOf(t, "m5.large"), c.set, "r").Capacity.Memory; got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestMemory(t *testing.T) {
 func TestNothingIsNegative(t *testing.T) {
 	t.Parallel()
 	set := Settings{SystemReserved: map[string]int64{"memory": 1 << 40, "cpu": 1 << 40}}
-	free := Build(known(t, "m5.large"), set, "r").Allocatable
+	free := Build(factsOf(t, "m5.large"), set, "r").Allocatable
 	if free.Memory != 0 || free.CPU != 0 {
 		t.Errorf("allocatable is %v", free)
 	}
@@ -167,7 +167,7 @@ func TestIncompatible(t *testing.T) {
 		"a fourth interface of three": {"m5.large", Settings{Interfaces: []Interface{{0, 3, false}}}, NoSuchInterface},
 		"interfaces without ena":      {"t2.large", Settings{Interfaces: []Interface{{0, 0, false}}}, NoSuchInterface},
 	} {
-		if got := Incompatible(known(t, c.typ), c.set); got != c.want {
+		if got := Incompatible(factsOf(t, c.typ), c.set); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -23,6 +23,7 @@ var labelsByHand string
 var podsOfImages string
 
 // sizeRow is one row of testdata/sizes.txt. The head of the file describes the columns and how they are computed.
+// KubeCPU and KubeMi are the resources reserved for Kubernetes; Free… are allocatable amounts, as is CPU.
 type sizeRow struct {
 	Type, Node        string
 	VCPUs, MiB        int64
@@ -35,14 +36,14 @@ type sizeRow struct {
 	family, condition string // both sides of the "+" in Node
 }
 
-// TestSizesByHand compares with numbers that were computed without this package.
+// TestSizesByHand compares sizes with testdata/sizes.txt, whose numbers were computed without this package.
 func TestSizesByHand(t *testing.T) {
 	t.Parallel()
 	types, families := map[string]bool{}, map[string]int{}
 	for _, want := range sizeRows(t) {
 		types[want.Type] = true
 		families[want.family]++
-		f := known(t, want.Type)
+		f := factsOf(t, want.Type)
 		set := want.settings(t)
 		if why := Incompatible(f, set); why != "" {
 			t.Errorf("%s cannot be a %s node: %s", want.Type, want.Node, why)
@@ -65,8 +66,8 @@ func TestSizesByHand(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(sizeRow{})); diff != "" {
 			t.Errorf("%s, %s (-by hand +catalog):\n%s", want.Type, want.Node, diff)
 		}
-		if whole := typ.Capacity.Memory%mib + typ.Allocatable.Memory%mib; whole != 0 {
-			t.Errorf("%s, %s: memory is not whole mebibytes", want.Type, want.Node)
+		if rest := typ.Capacity.Memory%mib + typ.Allocatable.Memory%mib; rest != 0 {
+			t.Errorf("%s, %s: memory is not a whole number of mebibytes", want.Type, want.Node)
 		}
 		for name, n := range want.Devices { // devices are not reserved
 			if free := typ.Allocatable.Of(name); free != n {
@@ -82,6 +83,7 @@ func TestSizesByHand(t *testing.T) {
 	}
 }
 
+// sizeRows parses testdata/sizes.txt.
 func sizeRows(t *testing.T) []sizeRow {
 	t.Helper()
 	var rows []sizeRow
@@ -90,7 +92,7 @@ func sizeRows(t *testing.T) []sizeRow {
 		if w[0] == "#" || w[0] == "type" {
 			continue
 		}
-		n := func(i int) int64 { return whole(t, w[i]) }
+		n := func(i int) int64 { return parseInt(t, w[i]) }
 		r := sizeRow{
 			Type: w[0], Node: w[1], VCPUs: n(2), MiB: n(3), Addresses: w[4], Memory: n(5), Pods: n(6),
 			KubeCPU: n(7), KubeMi: n(8), CPU: n(9), FreeMi: n(10), Disk: w[11], FreeDisk: w[12], Devices: map[string]int64{},
@@ -98,7 +100,7 @@ func sizeRows(t *testing.T) []sizeRow {
 		r.family, r.condition, _ = strings.Cut(r.Node, "+")
 		for _, device := range w[13:] {
 			if name, count, ok := strings.Cut(device, "="); ok { // else "-": none
-				r.Devices[name] = whole(t, count)
+				r.Devices[name] = parseInt(t, count)
 			}
 		}
 		rows = append(rows, r)
@@ -106,7 +108,8 @@ func sizeRows(t *testing.T) []sizeRow {
 	return rows
 }
 
-func whole(t *testing.T, text string) int64 {
+// parseInt parses an integer.
+func parseInt(t *testing.T, text string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -115,14 +118,14 @@ func whole(t *testing.T, text string) int64 {
 	return n
 }
 
-// settings returns the settings of the row's node.
+// settings returns the settings that the row's family and condition stand for.
 func (r sizeRow) settings(t *testing.T) Settings {
 	t.Helper()
 	set := Settings{Family: r.family}
 	name, value, isNumber := strings.Cut(r.condition, "=")
 	var n int64
 	if isNumber {
-		n = whole(t, value)
+		n = parseInt(t, value)
 	}
 	switch name {
 	case "":
@@ -140,7 +143,8 @@ func (r sizeRow) settings(t *testing.T) Settings {
 	return set
 }
 
-// amountLike returns want if it equals that many bytes, and the bytes as a number otherwise.
+// amountLike returns want if this quantity equals the number of bytes. Otherwise it returns the number of bytes as
+// text.
 func amountLike(t *testing.T, want string, bytes int64) string {
 	t.Helper()
 	n, err := resources.Parse(resources.EphemeralStorage, want)
@@ -182,7 +186,7 @@ func TestLabelsByHand(t *testing.T) {
 			if build != "" {
 				want["kubernetes.io/os"], want["node.kubernetes.io/windows-build"] = "windows", build
 			}
-			got := Build(known(t, name), Settings{Family: family}, "eu-west-1").Labels
+			got := Build(factsOf(t, name), Settings{Family: family}, "eu-west-1").Labels
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s, %s (-by hand +catalog):\n%s", name, family, diff)
 			}
@@ -193,11 +197,11 @@ func TestLabelsByHand(t *testing.T) {
 	}
 }
 
-// TestPodsOfImages compares with the list in the EKS images. This checks the table's interfaces and addresses against
-// Amazon's data for each type.
+// TestPodsOfImages compares the maximum numbers of pods with the list in the EKS images. This checks the interfaces and
+// addresses of each type in the table against Amazon's data.
 func TestPodsOfImages(t *testing.T) {
 	t.Parallel()
-	lists := map[string]map[string]int64{} // by family, then by size; -1: not in Amazon's list
+	lists := map[string]map[string]int64{} // pods by family, then by size; -1: not in Amazon's list
 	for line := range strings.Lines(podsOfImages) {
 		words := strings.Fields(line)
 		if words[0] == "#" {
@@ -209,7 +213,7 @@ func TestPodsOfImages(t *testing.T) {
 				list[size] = -1
 			} else {
 				size, pods, _ := strings.Cut(word, "=")
-				list[size] = whole(t, pods)
+				list[size] = parseInt(t, pods)
 			}
 		}
 		lists[words[0]] = list
@@ -217,12 +221,12 @@ func TestPodsOfImages(t *testing.T) {
 	compared := 0
 	for _, f := range table(t).Types() {
 		family, size, _ := strings.Cut(f.Name, ".")
-		list, listed := lists[family]
-		if !listed {
+		list, hasFamily := lists[family]
+		if !hasFamily {
 			continue
 		}
-		want, differs := list[size]
-		if !differs {
+		want, hasSize := list[size]
+		if !hasSize { // as many as in most families
 			if f.BareMetal {
 				size = "metal"
 			}

@@ -53,8 +53,8 @@ type Catalog struct {
 	Region string // "us-east-1"
 	Types  []Type // sorted by name
 
-	// Pools has, by name, the NodePools whose types differ from Types because of an overlay (Lay) or dedicated hardware
-	// (Type.Dedicated), with all types of each such pool, sorted by name.
+	// Pools has by NodePool all of the pool's types, sorted by name, if they differ from Types because of an overlay
+	// (ApplyOverlays) or dedicated hardware (Type.Dedicated).
 	Pools map[string][]Type
 
 	// PlacementGroup is the ID of the placement group of all launches; empty for none.
@@ -67,13 +67,13 @@ type Catalog struct {
 
 // Of returns the types that a pool can launch.
 func (c Catalog) Of(pool string) []Type {
-	if own, ok := c.Pools[pool]; ok {
-		return own
+	if types, ok := c.Pools[pool]; ok {
+		return types
 	}
 	return c.Types
 }
 
-// Type is an instance type as a node of it would look.
+// Type is an instance type with the labels and resources that its nodes have under the settings of a NodeClass.
 type Type struct {
 	Name string // "m5.large"
 
@@ -82,15 +82,15 @@ type Type struct {
 	Labels requirements.Labels
 
 	Capacity    resources.Amounts // as the kubelet will report it
-	Allocatable resources.Amounts // Capacity less reservations and eviction thresholds
+	Allocatable resources.Amounts // Capacity minus reservations and eviction thresholds
 
 	// Volumes is how many EBS volumes the CSI driver can attach to a node of the type, besides those that the node
-	// boots with. 0: unknown, no limit applies.
+	// boots with; 0 if unknown, so that no limit applies.
 	Volumes int64
 
 	Offerings []Offering // sorted by price, zone, capacity type, reservation
 
-	Overlaid bool // an overlay changes its resources
+	Overlaid bool // an overlay has changed Capacity and Allocatable
 }
 
 // Offering is a type in one zone with one capacity type.
@@ -99,7 +99,7 @@ type Offering struct {
 	ZoneID       string // "use1-az1", empty when not known
 	CapacityType string // OnDemand, Spot or Reserved
 	Price        Price  // per hour
-	Repriced     bool   // an overlay changes its price
+	Repriced     bool   // an overlay has set Price
 	Available    bool   // false after an insufficient-capacity error of EC2, until the back-off ends
 
 	// Reservation is the capacity reservation that the instance would run in; zero unless CapacityType is Reserved.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Obstacle is the reason why a type cannot be a node of a NodeClass, regardless of pods; empty if it can.
+// Obstacle is the reason why a NodeClass cannot have nodes of a type, whatever the pods; empty if it can.
 type Obstacle string
 
 // The obstacles.
@@ -44,7 +44,7 @@ func Incompatible(f Facts, s Settings) Obstacle {
 	return interfacesObstacle(f, s)
 }
 
-// imageObstacle returns the reason why the images of the AMI family do not run on the type; empty if they do.
+// imageObstacle returns the reason why no image of the AMI family runs on the type; empty if there is one.
 func imageObstacle(f Facts, s Settings) Obstacle {
 	switch {
 	case (s.Family == "" || s.Family == AL2023) && strings.HasPrefix(f.Name, "a1."):

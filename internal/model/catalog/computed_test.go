@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// This file computes a node's size and labels a second time, from the facts and the documentation alone, in whole
-// numbers and without any function of the package:
+// This file computes the sizes and labels of nodes a second time, in integers, from the facts of the types. It uses no
+// function of the package, only these documents:
 //
 //   - pods: github.com/awslabs/amazon-eks-ami, head of eni-max-pods.txt;
 //   - reserved for Kubernetes: the EKS user guide, "Reserve compute resources for
@@ -23,13 +23,13 @@ import (
 //     with the eviction thresholds of the EKS images: 100Mi, 10 % of the disk;
 //   - labels: karpenter.sh, "Well-Known Labels".
 
-// computed is the result for one type.
-type computed struct {
-	Capacity, Free map[string]int64 // by resource; cpu in millicores; a missing resource is 0
+// computedNode is the size and the labels of a node.
+type computedNode struct {
+	Capacity, Free map[string]int64 // by resource, without zeros; cpu in millicores; Free is allocatable
 	Labels         map[string]string
 }
 
-// TestComputed compares every type of the table, in every family that runs on it.
+// TestComputed compares Build with computeNode: for every type of the table, in every AMI family that runs on the type.
 func TestComputed(t *testing.T) {
 	t.Parallel()
 	families := []string{AL2, AL2023, Bottlerocket, Custom, Windows2019, Windows2022, Windows2025}
@@ -41,15 +41,15 @@ func TestComputed(t *testing.T) {
 				continue
 			}
 			typ := Build(f, set, "sa-east-1")
-			got := computed{amountsOf(typ.Capacity), amountsOf(typ.Allocatable), typ.Labels}
-			if diff := cmp.Diff(computeByHand(f, family, "sa-east-1"), got); diff != "" {
+			got := computedNode{amountsOf(typ.Capacity), amountsOf(typ.Allocatable), typ.Labels}
+			if diff := cmp.Diff(computeNode(f, family, "sa-east-1"), got); diff != "" {
 				t.Errorf("%s, %s (-computed +catalog):\n%s", f.Name, family, diff)
 			}
 			compared[family]++
 		}
 	}
-	least := map[string]int{AL2: 1270, AL2023: 1260, Bottlerocket: 1270, Custom: 1270, Windows2019: 850, Windows2022: 850, Windows2025: 850}
-	for family, n := range least {
+	minimum := map[string]int{AL2: 1270, AL2023: 1260, Bottlerocket: 1270, Custom: 1270, Windows2019: 850, Windows2022: 850, Windows2025: 850}
+	for family, n := range minimum {
 		if compared[family] < n {
 			t.Errorf("%s: compared %d types, want at least %d", family, compared[family], n)
 		}
@@ -66,7 +66,8 @@ func amountsOf(a resources.Amounts) map[string]int64 {
 	return out
 }
 
-func computeByHand(f Facts, family, region string) computed {
+// computeNode returns the size and labels of a node of the type.
+func computeNode(f Facts, family, region string) computedNode {
 	windows := strings.HasPrefix(family, "Windows")
 	arm := f.Processor.Architectures[0] == "arm64"
 	var cards []NetworkCard
@@ -86,27 +87,27 @@ func computeByHand(f Facts, family, region string) computed {
 	}
 	mebibytes -= (mebibytes*75 + 999) / 1000 // 7.5 %, rounded up
 
-	all := map[string]int64{
+	total := map[string]int64{
 		"cpu": f.Processor.VCPUs * 1000, "memory": mebibytes << 20, "ephemeral-storage": disk << 30, "pods": pods,
 	}
-	maps.Copy(all, byHandDevices(f, windows))
-	free := maps.Clone(all)
-	reservedFor := addresses
+	maps.Copy(total, computeDevices(f, windows))
+	free := maps.Clone(total)
+	reservedPods := addresses // memory is reserved for this number of pods
 	if family == "Bottlerocket" || windows {
-		reservedFor = pods
+		reservedPods = pods
 	}
-	free["cpu"] -= byHandReservedCPU(f.Processor.VCPUs)
-	free["memory"] -= (255 + 11*reservedFor + 100) << 20
+	free["cpu"] -= computeReservedCPU(f.Processor.VCPUs)
+	free["memory"] -= (255 + 11*reservedPods + 100) << 20
 	free["ephemeral-storage"] = (disk - 1 - disk/10) << 30
-	for _, amounts := range []map[string]int64{all, free} {
+	for _, amounts := range []map[string]int64{total, free} {
 		maps.DeleteFunc(amounts, func(_ string, n int64) bool { return n <= 0 })
 	}
-	return computed{all, free, byHandLabels(f, family, region)}
+	return computedNode{total, free, computeLabels(f, family, region)}
 }
 
-// byHandReservedCPU counts in quarters of a millicore: 240 for the first vCPU, 40 for the second, 20 for the third and
-// fourth, 10 for each further one.
-func byHandReservedCPU(vcpus int64) int64 {
+// computeReservedCPU returns millicores. It adds quarters of a millicore: 240 for the first vCPU, 40 for the second, 20
+// each for the third and the fourth, and 10 for each further one.
+func computeReservedCPU(vcpus int64) int64 {
 	var quarters int64
 	for i := range vcpus {
 		switch {
@@ -123,7 +124,7 @@ func byHandReservedCPU(vcpus int64) int64 {
 	return quarters / 4
 }
 
-func byHandDevices(f Facts, windows bool) map[string]int64 {
+func computeDevices(f Facts, windows bool) map[string]int64 {
 	out := map[string]int64{
 		"vpc.amazonaws.com/efa": f.Network.EFAInterfaces, "vpc.amazonaws.com/pod-eni": f.Network.BranchInterfaces,
 	}
@@ -143,23 +144,24 @@ func byHandDevices(f Facts, windows bool) map[string]int64 {
 	return out
 }
 
-// typeName splits a name: category, terabytes, generation, the rest of the family, size.
+// typeName matches the name of a type. Its groups are the category, the generation, the rest of the family, and the
+// size.
 var typeName = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+)([^.]*)\.(.+)$`)
 
-func byHandLabels(f Facts, family, region string) map[string]string {
-	const own = "karpenter.k8s.aws/instance-"
+func computeLabels(f Facts, family, region string) map[string]string {
+	const prefix = "karpenter.k8s.aws/instance-"
 	parts := typeName.FindStringSubmatch(f.Name)
 	out := map[string]string{
 		"node.kubernetes.io/instance-type": f.Name, "topology.kubernetes.io/region": region,
 		"kubernetes.io/arch": map[bool]string{true: "arm64", false: "amd64"}[slices.Contains(f.Processor.Architectures, "arm64")],
 		"kubernetes.io/os":   "linux",
 
-		own + "category": parts[1], own + "generation": parts[2], own + "size": parts[4],
-		own + "family":                          f.Name[:strings.IndexByte(f.Name, '.')],
-		own + "capability-flex":                 map[bool]string{true: "true", false: "false"}[strings.HasSuffix(parts[3], "-flex")],
-		own + "hypervisor":                      f.Hypervisor,
-		own + "tenancy":                         "default",
-		own + "encryption-in-transit-supported": map[bool]string{true: "true", false: "false"}[f.Network.EncryptionInTransit],
+		prefix + "category": parts[1], prefix + "generation": parts[2], prefix + "size": parts[4],
+		prefix + "family":                          f.Name[:strings.IndexByte(f.Name, '.')],
+		prefix + "capability-flex":                 map[bool]string{true: "true", false: "false"}[strings.HasSuffix(parts[3], "-flex")],
+		prefix + "hypervisor":                      f.Hypervisor,
+		prefix + "tenancy":                         "default",
+		prefix + "encryption-in-transit-supported": map[bool]string{true: "true", false: "false"}[f.Network.EncryptionInTransit],
 	}
 	if build := map[string]string{"Windows2019": "10.0.17763", "Windows2022": "10.0.20348", "Windows2025": "10.0.26100"}[family]; build != "" {
 		out["kubernetes.io/os"], out["node.kubernetes.io/windows-build"] = "windows", build
@@ -189,12 +191,12 @@ func byHandLabels(f Facts, family, region string) map[string]string {
 	}
 	for key, n := range numbers {
 		if n != 0 { // 0 means unknown
-			out[own+key] = strconv.FormatInt(n, 10)
+			out[prefix+key] = strconv.FormatInt(n, 10)
 		}
 	}
 	for key, word := range words {
 		if word != "" {
-			out[own+key] = strings.ToLower(strings.Join(strings.Fields(word), "-"))
+			out[prefix+key] = strings.ToLower(strings.Join(strings.Fields(word), "-"))
 		}
 	}
 	return out

@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// The on-demand price of an instance on dedicated hardware is assumed to be 10 % higher than on shared hardware. The
-// difference in the AWS Price List varies by type and is mostly smaller, so the price of a plan is rather too high than
-// too low.
+// The on-demand price of an instance on dedicated hardware is assumed to be 11/10 of the price on shared hardware. In
+// the AWS Price List, the difference varies by type and is mostly below 10 %, so the price of a plan is mostly too
+// high.
 const (
 	dedicatedNumerator   = 11
 	dedicatedDenominator = 10
@@ -27,9 +27,9 @@ func WantsDedicated(reqs requirements.Requirements) bool {
 	return ok && tenancy.Accepts(TenancyDedicated) && !tenancy.Accepts(TenancyDefault)
 }
 
-// Dedicated returns the type as its nodes are on dedicated hardware: with that tenancy in the labels, without reserved
-// offerings, and with the higher on-demand prices unless an overlay set them. Instances of a metal type are always on
-// dedicated hardware, so they cost the same. t is not changed.
+// Dedicated returns the type for nodes on dedicated hardware: with that tenancy in the labels, without reserved
+// offerings, and with higher on-demand prices, except prices that an overlay has set. Bare-metal types keep their
+// prices, because their instances are always on dedicated hardware. t is not changed.
 func (t Type) Dedicated() Type {
 	t.Labels = maps.Clone(t.Labels)
 	t.Labels[LabelTenancy] = TenancyDedicated

@@ -3,8 +3,8 @@ package catalog
 // Facts are the fields of EC2's DescribeInstanceTypes that Joiner uses. They depend on neither the region nor a
 // NodeClass. The client in aws/ec2 reads them from the API, and the emulator serves them.
 //
-// A number is 0 if EC2 does not report it, or if it is listed in Unknown: EC2 reports an unknown fact, but the source
-// of the embedded table does not.
+// A number is 0 if EC2 does not report the fact, or if the fact is listed in Unknown. EC2 reports an unknown fact, but
+// the source of the embedded table does not have it.
 type Facts struct {
 	Name string `json:"name"` // "m5.large"
 
@@ -14,12 +14,12 @@ type Facts struct {
 	Burstable         bool `json:"burstable,omitzero"`         // earns and spends CPU credits
 	NitroEnclaves     bool `json:"nitroEnclaves,omitzero"`     // never set in the embedded table
 
-	UsageClasses        []string `json:"usageClasses"`          // of "on-demand", "spot", "capacity-block"; sorted
-	Virtualization      []string `json:"virtualization"`        // of "hvm", "paravirtual"; sorted
+	UsageClasses        []string `json:"usageClasses"`          // any of "on-demand", "spot", "capacity-block"; sorted
+	Virtualization      []string `json:"virtualization"`        // any of "hvm", "paravirtual"; sorted
 	Hypervisor          string   `json:"hypervisor,omitzero"`   // "nitro" or "xen"; empty for bare metal
-	PlacementStrategies []string `json:"placement,omitempty"`   // of "cluster", "partition", "spread"; sorted
-	BootModes           []string `json:"bootModes,omitempty"`   // of "legacy-bios", "uefi"; sorted
-	RootDevices         []string `json:"rootDevices,omitempty"` // of "ebs", "instance-store"; sorted
+	PlacementStrategies []string `json:"placement,omitempty"`   // any of "cluster", "partition", "spread"; sorted
+	BootModes           []string `json:"bootModes,omitempty"`   // any of "legacy-bios", "uefi"; sorted
+	RootDevices         []string `json:"rootDevices,omitempty"` // any of "ebs", "instance-store"; sorted
 
 	Processor Processor `json:"processor"`        // architecture, vCPUs and clock
 	MemoryMiB int64     `json:"memoryMiB"`        // EC2's MemoryInfo.SizeInMiB
@@ -32,8 +32,8 @@ type Facts struct {
 	Neuron    []Neuron      `json:"neuron,omitempty"`    // NeuronInfo: inf2, trn1, trn2
 	FPGAs     []Accelerator `json:"fpgas,omitempty"`     // FpgaInfo: f1, f2
 
-	// Unknown lists the facts that EC2 reports and the source of these Facts does not, by the Unknown… constants,
-	// sorted. It is empty for Facts from the API.
+	// Unknown lists, as the Unknown… constants, the facts that EC2 reports and that the source of these Facts does not
+	// have, sorted. It is empty for Facts from the API.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -42,8 +42,8 @@ const (
 	UnknownClock       = "processor.clockMHz"
 	UnknownEBS         = "ebs.bandwidth"
 	UnknownBandwidth   = "network.baselineMbps"
-	UnknownStorage     = "storage"     // it has local disks of unknown size
-	UnknownAccelerator = "accelerator" // it has FPGAs of unknown model
+	UnknownStorage     = "storage"     // the type has local disks of unknown size
+	UnknownAccelerator = "accelerator" // the type has FPGAs of unknown model
 )
 
 // Processor is the processor of a type.
@@ -76,8 +76,8 @@ type Disk struct {
 
 // EBS is the connection of a type to its EBS volumes.
 type EBS struct {
-	// Optimized is "default" (always on), "supported" (on request) or "unsupported". If unsupported, the bandwidths are
-	// 0.
+	// Optimized says when the type is EBS-optimized: "default" (always), "supported" (on request) or "unsupported". If
+	// it is "unsupported", the bandwidths are 0.
 	Optimized    string `json:"optimized"`
 	BaselineMbps int64  `json:"baselineMbps,omitzero"`
 	MaximumMbps  int64  `json:"maximumMbps,omitzero"`
@@ -89,7 +89,8 @@ type EBS struct {
 // Network is the network interfaces of a type.
 type Network struct {
 	Performance string `json:"performance,omitzero"` // EC2's words: "Up to 10 Gigabit"
-	// sustained, over all cards; from EC2's documentation, because the API does not report it
+	// BaselineMbps is the sustained bandwidth over all cards. It is from EC2's documentation: the API does not report
+	// it.
 	BaselineMbps  int64         `json:"baselineMbps,omitzero"`
 	Cards         []NetworkCard `json:"cards"`                // sorted by index; never empty
 	DefaultCard   int64         `json:"defaultCard,omitzero"` // index of the card of the first interface
@@ -99,12 +100,13 @@ type Network struct {
 	IPv6PerInterface int64  `json:"ipv6PerInterface,omitzero"` // addresses of one interface
 	IPv6             bool   `json:"ipv6,omitzero"`             // the type supports IPv6
 	ENA              string `json:"ena,omitzero"`              // "required", "supported" or "unsupported"
-	EFAInterfaces    int64  `json:"efaInterfaces,omitzero"`    // most EFA interfaces; 0: no EFA
+	EFAInterfaces    int64  `json:"efaInterfaces,omitzero"`    // maximum number of EFA interfaces; 0: no EFA
 
 	EncryptionInTransit bool `json:"encryptionInTransit,omitzero"` // between instances that both support it
 
-	// BranchInterfaces is how many pods can have an interface of their own (security groups for pods); 0 if the type
-	// does not support trunking. It is not in the API: Amazon publishes it with the VPC resource controller.
+	// BranchInterfaces is how many pods of a node can have an interface of their own (security groups for pods); 0 if
+	// the type does not support trunking. The API does not report it: Amazon publishes it with the VPC resource
+	// controller.
 	BranchInterfaces int64 `json:"branchInterfaces,omitzero"`
 }
 
@@ -132,8 +134,8 @@ type Neuron struct {
 	MemoryMiB   int64  `json:"memoryMiB,omitzero"`   // of one device
 }
 
-// Arch returns the name that Kubernetes uses, "amd64" or "arm64", of the first architecture that Kubernetes supports.
-// It is empty for a type that cannot be a node (only i386, or Mac).
+// Arch returns "amd64" or "arm64", the name in Kubernetes of the first of the type's architectures that Kubernetes
+// supports. It is empty for a type that cannot be a node (only i386, or Mac).
 func (f Facts) Arch() string {
 	for _, a := range f.Processor.Architectures {
 		switch a {

@@ -6,26 +6,26 @@ type family struct {
 	device string // device of the volume that holds the kubelet's files; empty if unknown
 	bytes  int64  // size of that volume if the NodeClass has no volume with that device
 
-	countsAddresses bool   // pods are limited by the addresses of the interfaces
-	reservesByENI   bool   // memory is reserved for as many pods as the interfaces have addresses for, not for the maximum number of pods
+	countsAddresses bool   // the addresses of the interfaces limit the number of pods
+	reservesByENI   bool   // memory is reserved by the number of addresses for pods; false: by the maximum number of pods
 	podsPerCore     bool   // the kubelet setting podsPerCore is honored
 	windowsBuild    string // value of node.kubernetes.io/windows-build; empty for Linux
 }
 
-// usualVolume is the default size, in bytes, of the volume of a Linux family.
-const usualVolume = 20 << 30
+// defaultVolumeBytes is the default size, in bytes, of the volume of a Linux family.
+const defaultVolumeBytes = 20 << 30
 
-// familyOf returns the AMI family with the name; AL2, AL2023 and unknown names have the properties of Amazon Linux.
+// familyOf returns the AMI family with the name. AL2, AL2023 and unknown names are the family Amazon Linux.
 func familyOf(name string) family {
 	linux := family{
-		device: "/dev/xvda", bytes: usualVolume,
+		device: "/dev/xvda", bytes: defaultVolumeBytes,
 		countsAddresses: true, reservesByENI: true, podsPerCore: true,
 	}
 	windows := family{device: "/dev/sda1", bytes: 50 << 30, podsPerCore: true}
 	switch name {
 	case Bottlerocket:
 		// /dev/xvda holds the system, /dev/xvdb everything else.
-		return family{device: "/dev/xvdb", bytes: usualVolume, countsAddresses: true}
+		return family{device: "/dev/xvdb", bytes: defaultVolumeBytes, countsAddresses: true}
 	case Custom:
 		linux.device = ""
 		return linux

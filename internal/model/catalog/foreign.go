@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// ForeignLabel is a node label that another system sets, with the corresponding label on nodes of a NodePool.
+// ForeignLabel describes a node label that another system sets, and the corresponding label on nodes of a NodePool.
 type ForeignLabel struct {
-	Owner string // the system that sets the label, "GKE"; empty if the users' own tools set it, with a value that means a capacity type
+	Owner string // the system that sets the label, "GKE"; empty if tools of the user set it to a capacity type
 	Key   string // the corresponding label; empty if there is none
 	Value string // the corresponding value of Key; empty if unknown
 }
 
-// foreignDomains returns the domains of labels that describe a node and that a NodePool must not set, with the system
-// that sets them; empty if users may set them. A domain includes its subdomains; of several matching domains, the
-// longest applies. An entry with a slash is a complete label.
+// foreignDomains returns, by domain, the system that sets the node labels of the domain. A NodePool must not set these
+// labels, unless the system is empty. A domain includes its subdomains. If several domains match a label, the longest
+// one decides. A key with a slash is a complete label, not a domain.
 func foreignDomains() map[string]string {
 	return map[string]string{
 		"eks.amazonaws.com":              "EKS (managed node groups, Fargate, Auto Mode)",
@@ -42,14 +42,14 @@ func foreignDomains() map[string]string {
 		"karpenter.k8s.aws":              "the controller",
 		"kubernetes.io":                  "Kubernetes",
 		"k8s.io":                         "Kubernetes",
-		"node.kubernetes.io":             "", // users may set the labels of these two
+		"node.kubernetes.io":             "", // users may set the labels of this domain and of the next one
 		"node-restriction.kubernetes.io": "",
 		"agentpool":                      "AKS",
 	}
 }
 
-// ForeignLabelOf reports whether another system sets the label, so that a NodePool that sets it could be wrong about
-// its nodes. value is the only requested value; empty if there are several.
+// ForeignLabelOf reports whether another system sets the label key. Then a NodePool must not set it: its nodes may have
+// another value. value is the value that the NodePool sets; empty if it allows several values.
 func ForeignLabelOf(key, value string) (ForeignLabel, bool) {
 	domain, name, hasDomain := strings.Cut(key, "/")
 	if !hasDomain {
@@ -67,27 +67,28 @@ func ForeignLabelOf(key, value string) (ForeignLabel, bool) {
 	return out, true
 }
 
-// ownerOf returns the system that sets the label key, whose domain is the part before the slash; empty if users may set
-// the label.
+// ownerOf returns the system that sets the label key; empty if users may set it. domain is the part of key before the
+// slash.
 func ownerOf(key, domain string) string {
 	owners := foreignDomains()
 	if owner, ok := owners[key]; ok {
 		return owner
 	}
-	for at := domain; at != ""; {
-		if owner, ok := owners[at]; ok {
+	for domain != "" {
+		if owner, ok := owners[domain]; ok {
 			return owner
 		}
-		_, rest, hasParent := strings.Cut(at, ".")
+		_, parent, hasParent := strings.Cut(domain, ".")
 		if !hasParent {
 			return ""
 		}
-		at = rest
+		domain = parent
 	}
 	return ""
 }
 
-// capacityTypeOf returns the capacity type that a label of another system stands for; empty if none.
+// capacityTypeOf returns the capacity type that a label of another system, with this name and value, stands for; empty
+// if it stands for none.
 func capacityTypeOf(name, value string) string {
 	letters := func(text string) string {
 		return strings.Map(func(r rune) rune {
@@ -119,8 +120,8 @@ func capacityTypeOf(name, value string) string {
 	return ""
 }
 
-// counterpart returns the corresponding label and its value on a node of a NodePool. The label is empty if there is
-// none, the value if it is unknown.
+// counterpart returns, for a label of another system, the corresponding label and its value on a node of a NodePool.
+// Without a corresponding label, both are empty. An unknown value is empty.
 func counterpart(domain, name, value string) (label, corresponding string) {
 	switch name {
 	case "nodegroup", "nodegroup-name", "nodegroup-id", "instancegroup", "gke-nodepool", "agentpool", "provisioner-name",
@@ -160,16 +161,16 @@ func counterpart(domain, name, value string) (label, corresponding string) {
 
 // manufacturerOf returns the first part of the domain: "nvidia" of "nvidia.com".
 func manufacturerOf(domain string) string {
-	maker, _, _ := strings.Cut(domain, ".")
-	return maker
+	first, _, _ := strings.Cut(domain, ".")
+	return first
 }
 
 // LabelNodePool is the name of the NodePool of a node.
 const LabelNodePool = "karpenter.sh/nodepool"
 
-// mebibytes converts an amount of memory in GiB ("16", "16gib", "16g") to MiB, the unit of memory labels. No instance
-// has less than 512 MiB, so a number without unit is in GiB if it is lower. The result is empty if text is already in
-// MiB or is no such amount.
+// mebibytes converts an amount of memory in GiB ("16", "16gib", "16g") to MiB, the unit of memory labels. A number
+// without unit is taken as GiB if it is below 512, because every instance has at least 512 MiB. The result is empty if
+// text is already in MiB, or is not an amount of memory.
 func mebibytes(text string) string {
 	digits := strings.TrimRight(text, "gib ")
 	n, err := strconv.Atoi(digits)
@@ -179,36 +180,36 @@ func mebibytes(text string) string {
 	return strconv.Itoa(n << 10)
 }
 
-// MeantValue returns the value of a well-known label that was most likely meant by a misspelled value; empty if
-// unknown.
-func MeantValue(key, value string) string {
+// SuggestedValue returns the correct value of a well-known label that a misspelled value probably stands for; empty if
+// value is correct, or if the correct value is unknown.
+func SuggestedValue(key, value string) string {
 	v := strings.ToLower(strings.TrimSpace(value))
-	meant := ""
+	suggested := ""
 	switch key {
 	case LabelArch:
 		switch v {
 		case "x86_64", "x86-64", "x64", "x86", "amd64":
-			meant = "amd64"
+			suggested = "amd64"
 		case "aarch64", "arm", "arm64v8", "arm64", "graviton":
-			meant = "arm64"
+			suggested = "arm64"
 		}
 	case LabelOS:
 		switch v {
 		case "linux", "windows":
-			meant = v
+			suggested = v
 		}
 	case LabelCapacityType:
-		meant = capacityTypeOf("capacity-type", value)
+		suggested = capacityTypeOf("capacity-type", value)
 	case LabelMemory, LabelGPUMemory:
-		meant = mebibytes(v)
+		suggested = mebibytes(v)
 	case LabelGPUName:
-		meant = strings.TrimPrefix(strings.TrimPrefix(v, "nvidia-"), "tesla-")
+		suggested = strings.TrimPrefix(strings.TrimPrefix(v, "nvidia-"), "tesla-")
 	case LabelZone, LabelRegion, LabelInstanceType, LabelCategory, LabelFamily, LabelSize, LabelHypervisor, LabelCPUManufacturer,
 		LabelGPUManufacturer, LabelAcceleratorName, LabelAcceleratorManufacturer:
-		meant = v
+		suggested = v
 	}
-	if meant == value {
+	if suggested == value {
 		return ""
 	}
-	return meant
+	return suggested
 }

@@ -2,8 +2,8 @@ package catalog
 
 import "testing"
 
-// TestForeignLabels: a label of another system is recognized by its domain or its key. A label that users made up is
-// recognized by a value that names a capacity type. The result has the corresponding label on nodes of a NodePool.
+// TestForeignLabels: a label of another system is recognized by its domain or its key, and a label of the user's own
+// tools by a value that names a capacity type. The result has the corresponding label on nodes of a NodePool.
 func TestForeignLabels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ key, value, wantKey, wantValue string }{
@@ -39,24 +39,24 @@ func TestForeignLabels(t *testing.T) {
 	if got, _ := ForeignLabelOf("karpenter.sh/provisioner-name", "default"); got.Owner != "Karpenter before 0.32" {
 		t.Errorf("provisioner-name is set by %q", got.Owner)
 	}
-	for _, own := range [][2]string{
+	for _, label := range [][2]string{
 		{"team", "web"}, {"example.com/rack", "r1"}, {"node.kubernetes.io/workload", "batch"}, {"lifecycle", "stable"},
 		{"node-restriction.kubernetes.io/tenant", "a"}, {"k8s.amazonaws.com/eniConfig", "pods"}, {"spot", "checkered"},
 	} {
-		if got, ok := ForeignLabelOf(own[0], own[1]); ok {
-			t.Errorf("%s=%s is taken for a label that users may not set: %+v", own[0], own[1], got)
+		if got, ok := ForeignLabelOf(label[0], label[1]); ok {
+			t.Errorf("%s=%s is taken for a label of another system: %+v", label[0], label[1], got)
 		}
 	}
 }
 
-func TestMeantValue(t *testing.T) {
+func TestSuggestedValue(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][3]string{
 		{LabelArch, "x86_64", "amd64"}, {LabelArch, "aarch64", "arm64"}, {LabelArch, "amd64", ""}, {LabelArch, "riscv64", ""},
 		{LabelOS, "Linux", "linux"}, {LabelCapacityType, "SPOT", Spot}, {LabelCapacityType, "onDemand", OnDemand}, {LabelCapacityType, Spot, ""},
 		{LabelZone, "1a", ""},
 	} {
-		if got := MeantValue(c[0], c[1]); got != c[2] {
+		if got := SuggestedValue(c[0], c[1]); got != c[2] {
 			t.Errorf("%s=%s: %q, want %q", c[0], c[1], got, c[2])
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 var readOnce = sync.OnceValues(Embedded)
 
-// table returns the embedded table, which tests share and must not change.
+// table returns the embedded table. Tests share it and must not change it.
 func table(t *testing.T) Table {
 	t.Helper()
 	tab, err := readOnce()
@@ -21,7 +21,8 @@ func table(t *testing.T) Table {
 	return tab
 }
 
-func known(t *testing.T, name string) Facts {
+// factsOf returns the facts of a type in the embedded table.
+func factsOf(t *testing.T, name string) Facts {
 	t.Helper()
 	f, ok := table(t).Facts(name)
 	if !ok {
@@ -30,7 +31,7 @@ func known(t *testing.T, name string) Facts {
 	return f
 }
 
-// TestGolden compares with the numbers of Karpenter's AWS provider 1.14 for AL2023 nodes with default settings.
+// TestGolden compares sizes with those of Karpenter's AWS provider 1.14, for AL2023 nodes with default settings.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {
@@ -48,7 +49,7 @@ func TestGolden(t *testing.T) {
 		"m6idn.32xlarge": {524288, 484966, 394, 390, 4589, 127610, 503606935552},
 		"p5.48xlarge":    {2097152, 1939865, 100, 550, 1355, 191450, 2032570204160},
 	} {
-		f := known(t, name)
+		f := factsOf(t, name)
 		typ := Build(f, Settings{Family: AL2023}, "us-east-1")
 		kube := kubeReserved(f, Settings{Family: AL2023})
 		got := want
@@ -59,14 +60,14 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
 		}
 		if got := typ.Allocatable.EphemeralStorage; got != 18253611008 {
-			t.Errorf("%s: ephemeral storage %d, want that of a 20Gi volume", name, got)
+			t.Errorf("%s: allocatable ephemeral storage is %d, want 18253611008 for a 20Gi volume", name, got)
 		}
 	}
 }
 
 func TestGoldenWindows(t *testing.T) {
 	t.Parallel()
-	typ := Build(known(t, "m5.large"), Settings{Family: Windows2022}, "us-east-1")
+	typ := Build(factsOf(t, "m5.large"), Settings{Family: Windows2022}, "us-east-1")
 	want := resources.Amounts{CPU: 2000, Memory: 7577 * mib, EphemeralStorage: 50 << 30, Pods: 110}.
 		With(ResourcePrivateIPv4, 9).With(ResourcePodENI, 9)
 	if diff := cmp.Diff(want, typ.Capacity); diff != "" {
@@ -102,7 +103,7 @@ func TestGoldenDevices(t *testing.T) {
 		{"trn1.2xlarge", ResourceNeuron, 1},
 		{"trn1.2xlarge", ResourceNeuronCore, 2},
 	} {
-		typ := Build(known(t, want.typ), Settings{}, "us-east-1")
+		typ := Build(factsOf(t, want.typ), Settings{}, "us-east-1")
 		if got := typ.Capacity.Of(want.resource); got != want.count {
 			t.Errorf("%s: %s is %d, want %d", want.typ, want.resource, got, want.count)
 		}
@@ -133,7 +134,7 @@ func TestGoldenLabels(t *testing.T) {
 		"u7i-12tb.224xlarge": {LabelCategory: "u", LabelGeneration: "7"},
 		"h1.2xlarge":         {LabelLocalNVMe: "", LabelHypervisor: "xen"},
 	} {
-		labels := Build(known(t, name), Settings{}, "us-east-1").Labels
+		labels := Build(factsOf(t, name), Settings{}, "us-east-1").Labels
 		for key, value := range want {
 			if got := labels[key]; got != value {
 				t.Errorf("%s: label %s is %q, want %q", name, key, got, value)

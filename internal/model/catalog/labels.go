@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Labels of nodes by their instance type and NodeClass, besides those of Kubernetes.
+// Labels that a node has because of its instance type and NodeClass, besides those of Kubernetes.
 const (
 	LabelWindowsBuild            = "node.kubernetes.io/windows-build"
 	LabelCategory                = "karpenter.k8s.aws/instance-category"   // "m"
@@ -37,7 +37,7 @@ const (
 )
 
 // LabelPartition is the partition, counted from 1, of a node in a placement group with partitions. No type or offering
-// defines it: it is chosen at launch.
+// has this label, because the partition is chosen at launch.
 const LabelPartition = "karpenter.k8s.aws/placement-group-partition"
 
 // The tenancies, as values of LabelTenancy.
@@ -46,7 +46,7 @@ const (
 	TenancyDedicated = "dedicated" // on dedicated hardware
 )
 
-// labels returns the labels of every node of the type. A fact in Facts.Unknown has no label, so that no pod is placed
+// labels returns the labels of every node of the type. Facts in Facts.Unknown have no labels, so that no pod is placed
 // by a guess.
 func labels(f Facts, s Settings, region string) requirements.Labels {
 	l := requirements.Labels{
@@ -101,7 +101,8 @@ func nameLabels(l requirements.Labels, name string) {
 // digits returns the leading digits of s.
 func digits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
 
-// deviceLabels sets the labels of GPUs if the type has one model of GPU, and the labels of accelerators likewise.
+// deviceLabels sets the labels of GPUs if the type has a single model of GPU, and the labels of accelerators if it has
+// a single model of accelerator.
 func deviceLabels(l requirements.Labels, f Facts) {
 	if len(f.GPUs) == 1 {
 		gpu := f.GPUs[0]
@@ -142,5 +143,5 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 // kebab returns s in lower case, with hyphens in place of blanks: "radeon-pro-v520".
 func kebab(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "-")) }
 
-// MHz converts gigahertz, which EC2 reports ("3.1"), to whole megahertz (3100).
+// MHz converts gigahertz (3.1), which EC2 reports, to whole megahertz (3100).
 func MHz(ghz float64) int64 { return int64(math.Round(ghz * 1000)) }

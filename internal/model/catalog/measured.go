@@ -8,40 +8,43 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Measured has the real resources of nodes of one type and one image. The zero value: no node was measured.
+// Measured has the real resources of nodes of one type and one image. The zero value means that no node was measured.
 type Measured struct {
 	// Memory is the smallest amount that a kubelet reported, in bytes; 0 if not measured. It replaces the estimate,
 	// which is a few percent too low.
 	Memory int64
 
-	// Disk and Pods have a correction for each computed amount, because the NodeClass may set the size of a volume or
-	// the number of pods. They are sorted by Computed, without duplicates, at most mostCorrections each. Disk is in
-	// bytes.
+	// Disk and Pods have a correction for each computed amount, because NodeClasses may differ in the size of the
+	// volume or the number of pods. They are sorted by Computed, without duplicates, at most maxCorrections each. Disk
+	// is in bytes.
 	Disk, Pods []Correction
 
-	Seen Day // a day on which a node reported these amounts; the last such day is less than refresh days later
+	// Seen is a day on which a node reported its amounts. The last report is at most refreshDays-1 days later.
+	Seen Day
 }
 
 // Correction is the real amount of the nodes that have a given computed amount.
 type Correction struct {
 	Computed int64 // computed from the instance type and the NodeClass
-	Real     int64 // the smallest that these nodes reported
+	Real     int64 // the smallest amount that these nodes reported
 }
 
 // Day is a day as the number of days since 1 January 1970, in UTC.
 type Day int64
 
-// mostCorrections is the maximum number of corrections of disk, and of pods, per type and image, in case each NodeClass
-// has another volume size.
-const mostCorrections = 16
+// maxCorrections is the maximum number of corrections of disk, and of pods, per type and image. The limit is for
+// clusters in which each NodeClass has another volume size.
+const maxCorrections = 16
 
-// refresh is after how many days a report updates Seen, so that not every joining node changes the measurements.
-const refresh = 7
+// refreshDays is after how many days a report updates Seen. An earlier report does not, so that not every joining node
+// changes the measurements.
+const refreshDays = 7
 
-// Report has the resources of a node when it was ready, and those assumed when it was launched.
+// Report has the resources that a node reported when it was ready, and those that the plan assumed when it was
+// launched.
 type Report struct {
 	Image, Type        string            // "ami-…", "m5.large"
-	Promised, Reported resources.Amounts // amounts that the plan assumed, and those of the Node
+	Promised, Reported resources.Amounts // the amounts that the plan assumed, and those that the kubelet reported
 	Day                Day               // of the report
 }
 
@@ -54,9 +57,9 @@ type Sample struct {
 	Type  string // "m5.large"
 }
 
-// Note adds a report, and returns whether that changed the measurements. Impossible amounts are ignored: 0, and for
-// memory more than twice the promised amount.
-func (m Measurements) Note(r Report) bool {
+// Add adds a report, and returns whether the measurements have changed. Impossible amounts are ignored: 0, and memory
+// of more than twice the promised amount.
+func (m Measurements) Add(r Report) bool {
 	if r.Image == "" || r.Type == "" {
 		return false
 	}
@@ -64,14 +67,14 @@ func (m Measurements) Note(r Report) bool {
 	before := m[sample]
 	after := before
 	if memory := r.Reported.Memory; memory > 0 && memory <= 2*r.Promised.Memory {
-		after.Memory = least(before.Memory, memory)
+		after.Memory = minKnown(before.Memory, memory)
 	}
-	after.Disk = corrected(before.Disk, r.Promised.EphemeralStorage, r.Reported.EphemeralStorage)
-	after.Pods = corrected(before.Pods, r.Promised.Pods, r.Reported.Pods)
+	after.Disk = addCorrection(before.Disk, r.Promised.EphemeralStorage, r.Reported.EphemeralStorage)
+	after.Pods = addCorrection(before.Pods, r.Promised.Pods, r.Reported.Pods)
 	if after.Memory == 0 && len(after.Disk) == 0 && len(after.Pods) == 0 {
 		return false
 	}
-	if r.Day >= before.Seen+refresh {
+	if r.Day >= before.Seen+refreshDays {
 		after.Seen = r.Day
 	}
 	if after.equal(before) {
@@ -81,11 +84,11 @@ func (m Measurements) Note(r Report) bool {
 	return true
 }
 
-// corrected returns the corrections after the report of a node with this promised amount. The promised amount is the
-// computed one before the first report, and later the measured one, so it is compared with both. If two NodeClasses
-// have the same computed amount and different real ones, the smaller one is kept, so that a plan rather promises too
-// little for one of them than too much for the other.
-func corrected(before []Correction, promised, reported int64) []Correction {
+// addCorrection returns the corrections with the report of a node added. Before the first report, the promised amount
+// is the computed one; later it is the measured one. So it is compared with both. If nodes with the same computed
+// amount report different amounts, for example those of two NodeClasses, the smallest is kept: a plan may promise too
+// little, but not too much.
+func addCorrection(before []Correction, promised, reported int64) []Correction {
 	if promised <= 0 || reported <= 0 {
 		return before
 	}
@@ -95,20 +98,20 @@ func corrected(before []Correction, promised, reported int64) []Correction {
 			after[i].Real, isKnown = min(c.Real, reported), true
 		}
 	}
-	if isKnown || len(after) >= mostCorrections {
+	if isKnown || len(after) >= maxCorrections {
 		return after
 	}
-	return sorted(append(after, Correction{promised, reported}))
+	return sortCorrections(append(after, Correction{promised, reported}))
 }
 
-// sorted sorts list in place by the computed amount, and returns it.
-func sorted(list []Correction) []Correction {
+// sortCorrections sorts list in place by the computed amount, and returns it.
+func sortCorrections(list []Correction) []Correction {
 	slices.SortFunc(list, func(a, b Correction) int { return cmp.Compare(a.Computed, b.Computed) })
 	return list
 }
 
-// of returns the real amount for a computed one; the computed amount if there is no correction for it.
-func of(corrections []Correction, computed int64) int64 {
+// correctedAmount returns the real amount for a computed one; the computed amount if there is no correction for it.
+func correctedAmount(corrections []Correction, computed int64) int64 {
 	for _, c := range corrections {
 		if c.Computed == computed {
 			return c.Real
@@ -117,15 +120,15 @@ func of(corrections []Correction, computed int64) int64 {
 	return computed
 }
 
-// Merge returns the combined measurements of m and other, with the smaller amount where they differ; m.Merge(other)
-// equals other.Merge(m). Neither is changed.
+// Merge returns the combined measurements of m and other. Where they differ, it takes the smaller amount, so
+// m.Merge(other) equals other.Merge(m). Neither is changed.
 func (m Measurements) Merge(other Measurements) Measurements {
 	out := Measurements{}
 	for _, from := range []Measurements{m, other} {
 		for sample, b := range from {
 			a := out[sample]
 			out[sample] = Measured{
-				Memory: least(a.Memory, b.Memory), Seen: max(a.Seen, b.Seen),
+				Memory: minKnown(a.Memory, b.Memory), Seen: max(a.Seen, b.Seen),
 				Disk: mergeCorrections(a.Disk, b.Disk), Pods: mergeCorrections(a.Pods, b.Pods),
 			}
 		}
@@ -133,7 +136,7 @@ func (m Measurements) Merge(other Measurements) Measurements {
 	return out
 }
 
-// mergeCorrections returns the corrections of a and b; if both have the same computed amount, the smaller real one.
+// mergeCorrections returns the corrections of a and b. If both have a computed amount, the smaller real one is taken.
 func mergeCorrections(a, b []Correction) []Correction {
 	out := slices.Clone(a)
 	for _, c := range b {
@@ -143,11 +146,11 @@ func mergeCorrections(a, b []Correction) []Correction {
 			out = append(out, c)
 		}
 	}
-	out = sorted(out)
-	return out[:min(len(out), mostCorrections)]
+	out = sortCorrections(out)
+	return out[:min(len(out), maxCorrections)]
 }
 
-// Forget deletes the samples whose day Seen is earlier than the given day, and returns whether there were any.
+// Forget deletes the samples whose Seen is earlier than the day, and returns whether there were any.
 func (m Measurements) Forget(day Day) bool {
 	count := len(m)
 	for sample, measured := range m {
@@ -158,8 +161,8 @@ func (m Measurements) Forget(day Day) bool {
 	return len(m) < count
 }
 
-// least returns the smaller of two amounts, of which 0 means unknown: the other one if one is unknown.
-func least(a, b int64) int64 {
+// minKnown returns the smaller of two amounts. 0 means unknown: if one amount is unknown, minKnown returns the other.
+func minKnown(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}

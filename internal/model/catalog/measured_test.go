@@ -14,11 +14,12 @@ import (
 
 const testImage = "ami-0123456789abcdef0"
 
+// size returns these amounts of memory in Mi, disk in bytes, and pods.
 func size(memoryMi, disk, pods int64) resources.Amounts {
 	return resources.Amounts{Memory: memoryMi * mib, EphemeralStorage: disk, Pods: pods}
 }
 
-// TestBuildWithMeasured: the plan for a type that was measured has the exact amounts of its nodes.
+// TestBuildWithMeasured: Build gives a type that was measured exactly the measured amounts.
 func TestBuildWithMeasured(t *testing.T) {
 	t.Parallel()
 	m := Measured{
@@ -31,21 +32,21 @@ func TestBuildWithMeasured(t *testing.T) {
 		memory, disk, pods int64 // capacity
 		reservedMi         int64
 	}{
-		"measured":            {Settings{}, 7_842_048 << 10, 20_893_676 << 10, 110, 574 + 100},
-		"another volume":      {Settings{Volumes: []Volume{{Device: "/dev/xvda", Bytes: 80 << 30}}}, 7_842_048 << 10, 80 << 30, 110, 574 + 100},
-		"other pods":          {Settings{MaxPods: ptr[int64](40)}, 7_842_048 << 10, 20_893_676 << 10, 40, 574 + 100},
-		"fewer than set":      {Settings{MaxPods: ptr[int64](58)}, 7_842_048 << 10, 20_893_676 << 10, 30, 574 + 100},
-		"reserved by pods":    {Settings{Family: Bottlerocket}, 7_842_048 << 10, 20_893_676 << 10, 110, 11*110 + 255 + 100},
-		"overhead is no more": {Settings{MemoryOverhead: ptr(0.5)}, 7_842_048 << 10, 20_893_676 << 10, 110, 574 + 100},
+		"measured":             {Settings{}, 7_842_048 << 10, 20_893_676 << 10, 110, 574 + 100},
+		"another volume":       {Settings{Volumes: []Volume{{Device: "/dev/xvda", Bytes: 80 << 30}}}, 7_842_048 << 10, 80 << 30, 110, 574 + 100},
+		"not measured maxPods": {Settings{MaxPods: ptr[int64](40)}, 7_842_048 << 10, 20_893_676 << 10, 40, 574 + 100},
+		"measured maxPods":     {Settings{MaxPods: ptr[int64](58)}, 7_842_048 << 10, 20_893_676 << 10, 30, 574 + 100},
+		"reserved by pods":     {Settings{Family: Bottlerocket}, 7_842_048 << 10, 20_893_676 << 10, 110, 11*110 + 255 + 100},
+		"overhead is not used": {Settings{MemoryOverhead: ptr(0.5)}, 7_842_048 << 10, 20_893_676 << 10, 110, 574 + 100},
 	} {
 		c.set.Measured = m
-		typ := Build(known(t, "m5.large"), c.set, "r")
+		typ := Build(factsOf(t, "m5.large"), c.set, "r")
 		if want := (resources.Amounts{CPU: 2000, Memory: c.memory, EphemeralStorage: c.disk,
 			Pods: c.pods}).With(ResourcePodENI, 9); !typ.Capacity.Equal(want) {
 			t.Errorf("%s: capacity %v, want %v", name, typ.Capacity, want)
 		}
 		if kept := typ.Capacity.Memory - typ.Allocatable.Memory; kept != c.reservedMi*mib {
-			t.Errorf("%s: %d Mi kept back, want %d", name, kept/mib, c.reservedMi)
+			t.Errorf("%s: the memory overhead is %d Mi, want %d", name, kept/mib, c.reservedMi)
 		}
 		if typ.Allocatable.Pods != c.pods {
 			t.Errorf("%s: %d pods allocatable, want %d", name, typ.Allocatable.Pods, c.pods)
@@ -53,8 +54,8 @@ func TestBuildWithMeasured(t *testing.T) {
 	}
 }
 
-// TestNote sends several reports for one type and image.
-func TestNote(t *testing.T) {
+// TestAdd adds several reports for one type and image.
+func TestAdd(t *testing.T) {
 	t.Parallel()
 	const gi = 1 << 30
 	m := Measurements{}
@@ -68,36 +69,36 @@ func TestNote(t *testing.T) {
 		{"nothing reported", size(7577, 20*gi, 29), size(0, 0, 0), 1, false, Measured{}},
 		{"the first", size(7577, 20*gi, 29), size(7700, 19*gi, 110), 100, true,
 			Measured{7700 * mib, []Correction{{20 * gi, 19 * gi}}, []Correction{{29, 110}}, 100}},
-		{"bought before it was known", size(7577, 20*gi, 29), size(7700, 19*gi, 110), 101, false,
+		{"launched before the first report", size(7577, 20*gi, 29), size(7700, 19*gi, 110), 101, false,
 			Measured{7700 * mib, []Correction{{20 * gi, 19 * gi}}, []Correction{{29, 110}}, 100}},
-		{"bought with it", size(7700, 19*gi, 110), size(7700, 19*gi, 110), 106, false,
+		{"launched after the first report", size(7700, 19*gi, 110), size(7700, 19*gi, 110), 106, false,
 			Measured{7700 * mib, []Correction{{20 * gi, 19 * gi}}, []Correction{{29, 110}}, 100}},
-		{"seen again after a week", size(7700, 19*gi, 110), size(7700, 19*gi, 110), 107, true,
+		{"reported again after a week", size(7700, 19*gi, 110), size(7700, 19*gi, 110), 107, true,
 			Measured{7700 * mib, []Correction{{20 * gi, 19 * gi}}, []Correction{{29, 110}}, 107}},
-		{"less of all", size(7700, 19*gi, 110), size(7699, 18*gi, 58), 108, true,
+		{"less of each resource", size(7700, 19*gi, 110), size(7699, 18*gi, 58), 108, true,
 			Measured{7699 * mib, []Correction{{20 * gi, 18 * gi}}, []Correction{{29, 58}}, 107}},
-		{"more of all", size(7699, 18*gi, 58), size(7800, 20*gi, 250), 108, false,
+		{"more of each resource", size(7699, 18*gi, 58), size(7800, 20*gi, 250), 108, false,
 			Measured{7699 * mib, []Correction{{20 * gi, 18 * gi}}, []Correction{{29, 58}}, 107}},
 		{"another volume", size(7699, 10*gi, 58), size(7699, 9*gi, 58), 108, true,
 			Measured{7699 * mib, []Correction{{10 * gi, 9 * gi}, {20 * gi, 18 * gi}}, []Correction{{29, 58}}, 107}},
-		{"more memory than can be", size(100, 0, 0), size(201, 0, 0), 108, false,
+		{"an impossible amount of memory", size(100, 0, 0), size(201, 0, 0), 108, false,
 			Measured{7699 * mib, []Correction{{10 * gi, 9 * gi}, {20 * gi, 18 * gi}}, []Correction{{29, 58}}, 107}},
 	} {
-		if got := m.Note(Report{testImage, "m5.large", step.promised, step.reported, step.day}); got != step.changes {
-			t.Errorf("%s: changes anything: %t", step.name, got)
+		if got := m.Add(Report{testImage, "m5.large", step.promised, step.reported, step.day}); got != step.changes {
+			t.Errorf("%s: Add returns %t, want %t", step.name, got, step.changes)
 		}
 		if diff := cmp.Diff(step.want, m[Sample{testImage, "m5.large"}]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
 	}
-	if m.Note(Report{Type: "m5.large", Promised: size(1, 1, 1), Reported: size(1, 1, 1)}) {
-		t.Error("a report without image is kept")
+	if m.Add(Report{Type: "m5.large", Promised: size(1, 1, 1), Reported: size(1, 1, 1)}) {
+		t.Error("a report without image changes the measurements")
 	}
-	for i := range int64(2 * mostCorrections) {
-		m.Note(Report{testImage, "m5.xlarge", size(1, 1+i, 1), size(1, 1, 1), 1})
+	for i := range int64(2 * maxCorrections) {
+		m.Add(Report{testImage, "m5.xlarge", size(1, 1+i, 1), size(1, 1, 1), 1})
 	}
-	if n := len(m[Sample{testImage, "m5.xlarge"}].Disk); n > mostCorrections {
-		t.Errorf("%d corrections of one type", n)
+	if n := len(m[Sample{testImage, "m5.xlarge"}].Disk); n > maxCorrections {
+		t.Errorf("%d corrections of one type, want at most %d", n, maxCorrections)
 	}
 }
 
@@ -123,11 +124,11 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(before, a.Encode(1<<20)); diff != "" {
-		t.Errorf("merging altered a (-before +after):\n%s", diff)
+		t.Errorf("Merge has changed a (-before +after):\n%s", diff)
 	}
 	got := a.Merge(b)
 	if !got.Forget(4) || got.Forget(4) || len(got) != 1 {
-		t.Errorf("left after forgetting what is older than day 4: %v", got)
+		t.Errorf("after Forget(4), the measurements are %v, want one sample", got)
 	}
 }
 
@@ -160,7 +161,8 @@ func TestMeasuredText(t *testing.T) {
 	}
 }
 
-// TestMeasuredTextIsBounded: the types seen longest ago are left out first, and the remaining text can be parsed.
+// TestMeasuredTextIsBounded: the samples with the earliest days are left out first, and the remaining text can be
+// parsed.
 func TestMeasuredTextIsBounded(t *testing.T) {
 	t.Parallel()
 	m := Measurements{}
@@ -178,11 +180,11 @@ func TestMeasuredTextIsBounded(t *testing.T) {
 		}
 		for sample := range maps.Keys(m) {
 			if _, kept := back[sample]; kept != (int(m[sample].Seen) >= 500-len(back)) {
-				t.Errorf("limit %d: of %d that are kept, the one of day %d is %t", limit, len(back), m[sample].Seen, kept)
+				t.Errorf("limit %d: %d samples are kept; that of day %d: %t, want %t", limit, len(back), m[sample].Seen, kept, !kept)
 			}
 		}
 		if limit == 1<<20 && len(back) != 500 || limit == 1000 && len(back) < 15 {
-			t.Errorf("limit %d: %d are kept", limit, len(back))
+			t.Errorf("limit %d: %d samples are kept", limit, len(back))
 		}
 	}
 }

@@ -16,8 +16,9 @@ import (
 //
 //	m5.large memory=7842048Ki disk=20Gi:20893676Ki pods=29:110 seen=2026-11-21
 //
-// Memory is the real amount; disk and pods are the computed and the real amount, once for each correction. If the texts
-// and the names of the images are longer than limit bytes, the lines with the earliest day are left out.
+// memory has the real amount. disk and pods have the computed and the real amount, and are repeated for each
+// correction. If the texts and the names of the images are longer than limit bytes, the lines with the earliest days
+// are left out.
 func (m Measurements) Encode(limit int) map[string]string {
 	samples := slices.SortedFunc(maps.Keys(m), func(a, b Sample) int {
 		return cmp.Or(cmp.Compare(m[b].Seen, m[a].Seen), cmp.Compare(a.Image, b.Image), cmp.Compare(a.Type, b.Type))
@@ -85,7 +86,7 @@ func DecodeMeasurements(text map[string]string) (Measurements, error) {
 	return out, errors.Join(wrong...)
 }
 
-// readMeasured parses the words of a line after the type.
+// readMeasured parses the words that follow the type in a line.
 func readMeasured(words []string) (Measured, error) {
 	var out Measured
 	for _, word := range words {
@@ -110,7 +111,7 @@ func readMeasured(words []string) (Measured, error) {
 	return out, nil
 }
 
-// readCorrection parses the output of Correction.text, and returns list with that correction.
+// readCorrection parses the output of Correction.text, and returns list with this correction added.
 func readCorrection(list []Correction, resource, text string) ([]Correction, error) {
 	computed, reported, ok := strings.Cut(text, ":")
 	if !ok {
@@ -138,7 +139,7 @@ func positive(resource, text string) (int64, error) {
 
 const secondsOfDay = 24 * 60 * 60
 
-// DayOf returns the day of a point in time.
+// DayOf returns the day of t in UTC.
 func DayOf(t time.Time) Day { return Day(t.Unix() / secondsOfDay) }
 
 // String returns the day as "2026-11-21".

@@ -12,26 +12,26 @@ type Zone struct {
 	ID   string `json:"id"`   // "use1-az1"; the same in all accounts; empty if unknown
 }
 
-// IsLocal reports whether z is a local zone or a Wavelength zone. Their names contain the region and a city, so at
-// least four hyphens: "us-east-1-bos-1a". Names of availability zones have at most three: "us-gov-west-1a".
+// IsLocal reports whether z is a local zone or a Wavelength zone. Their names have at least four hyphens, because they
+// contain a region and a city: "us-east-1-bos-1a". Names of availability zones have at most three: "us-gov-west-1a".
 func (z Zone) IsLocal() bool { return strings.Count(z.Name, "-") > 3 }
 
 // Prices are the known prices of one region.
 type Prices struct {
 	OnDemand map[string]Price // by type
 
-	// Spot is the spot price by type and zone name. While Spot is nil, the on-demand price is used, except in local
-	// zones, most of which have no spot capacity. If Spot is not nil, a type has no spot offering in a zone without a
-	// price, unless Assumed has one.
+	// Spot has the spot prices by type and zone name. If Spot is nil, they are not known yet, and the on-demand price
+	// is used, except in local zones: most of them have no spot capacity. If Spot is not nil, a zone without a price
+	// for the type has no spot offering of the type, unless Assumed has a price.
 	Spot map[string]map[string]Price
 
-	// Assumed is the price, for any capacity type, of types without another price: users set it for types that are not
-	// in the price lists yet.
+	// Assumed has the prices, for both capacity types, of types without another price. Users set them for types that
+	// are not in the price lists yet.
 	Assumed map[string]Price
 }
 
-// Offerings returns the on-demand and spot offerings of a type, sorted. The caller passes the zones that have the type
-// and in which the NodeClass has a subnet. There is no offering without a price. All offerings are available.
+// Offerings returns the on-demand and spot offerings of a type in these zones, sorted. The caller passes the zones that
+// have the type and a subnet of the NodeClass. There is no offering without a price. All offerings are available.
 func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
 	var out []Offering
 	add := func(z Zone, capacityType string, price Price) {
@@ -51,7 +51,7 @@ func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
 	return out
 }
 
-// spot returns the spot price of a type in a zone as described at Prices.Spot; 0 if there is none.
+// spot returns the spot price of a type in a zone, see Prices.Spot; 0 if there is none.
 func (p Prices) spot(typ string, z Zone) Price {
 	switch {
 	case p.Spot != nil:

@@ -13,8 +13,8 @@ const (
 )
 
 // overhead returns the resources that pods cannot request: those reserved for Kubernetes and for the system, and those
-// that must stay free by the hard eviction thresholds. Soft thresholds are not included, because the kubelet does not
-// subtract them.
+// that the hard eviction thresholds keep free. Soft thresholds are not included, because the kubelet does not subtract
+// them.
 func overhead(f Facts, s Settings, total resources.Amounts) resources.Amounts {
 	kube := kubeReserved(f, s)
 	var system, eviction resources.Amounts
@@ -32,16 +32,16 @@ func overhead(f Facts, s Settings, total resources.Amounts) resources.Amounts {
 	return kube.Add(system).Add(eviction)
 }
 
-// kubeReserved returns what the AMI's bootstrap reserves for Kubernetes by default: 255 MiB of memory and 11 MiB per
-// pod, CPU by cores, and 1 GiB of disk. Source: bootstrap.sh and nodeadm of amazon-eks-ami, and Bottlerocket.
+// kubeReserved returns what the AMI's bootstrap reserves for Kubernetes by default: 255 MiB of memory plus 11 MiB per
+// pod, reservedCPU, and 1 GiB of disk. Source: bootstrap.sh and nodeadm of amazon-eks-ami, and Bottlerocket.
 func kubeReserved(f Facts, s Settings) resources.Amounts {
-	n := pods(f, s)
+	podCount := pods(f, s)
 	if familyOf(s.Family).reservesByENI {
-		n = addressablePods(f, s, 0)
+		podCount = addressablePods(f, s, 0)
 	}
 	return resources.Amounts{
 		CPU:              reservedCPU(f.Processor.VCPUs * 1000),
-		Memory:           (11*n + 255) * mib,
+		Memory:           (11*podCount + 255) * mib,
 		EphemeralStorage: 1 << 30,
 	}
 }
@@ -63,12 +63,12 @@ func reservedCPU(millis int64) int64 {
 	return sum
 }
 
-// threshold returns the amount of a resource that must stay free by the hard eviction threshold of the signal: the
-// NodeClass's, or usual if it has none. A percentage is of total, rounded up.
-func threshold(s Settings, signal string, usual Threshold, total int64) int64 {
+// threshold returns the amount of a resource that the hard eviction threshold of the signal keeps free. It uses the
+// threshold of the NodeClass or, if there is none, fallback. A percentage is of total, rounded up.
+func threshold(s Settings, signal string, fallback Threshold, total int64) int64 {
 	t, ok := s.EvictionHard[signal]
 	if !ok {
-		t = usual
+		t = fallback
 	}
 	if t.Percent > 0 {
 		return int64(math.Ceil(float64(total) / 100 * t.Percent))

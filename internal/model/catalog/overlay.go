@@ -12,49 +12,48 @@ import (
 // Overlay is a NodeOverlay: another price for some offerings, or additional resources of some types.
 type Overlay struct {
 	Name   string // of the NodeOverlay
-	Weight int    // the higher weight takes precedence; with equal weights, the name that is later in the alphabet
+	Weight int    // a higher weight takes precedence, and among equal weights the name that is later in the alphabet
 
-	// Requirements select the offerings to which the overlay applies, by the labels of the type and the offering and by
-	// the requirements of the pool. A label that neither these labels nor the pool's requirements have satisfies only
-	// NotIn and DoesNotExist.
+	// Requirements select the offerings to which the overlay applies: by the labels of the type and of the offering,
+	// and by the requirements of the pool. A key that none of these has satisfies only NotIn and DoesNotExist.
 	Requirements requirements.Requirements
 
 	Price    *Repricing        // nil: prices are not changed
 	Capacity resources.Amounts // amounts that replace those of the type; empty: none
 }
 
-// Ground has the types of one pool, to which overlays apply.
-type Ground struct {
-	Pool  string                    // name of the NodePool
-	Says  requirements.Requirements // the labels and requirements of the pool
-	Types []Type                    // never changed
+// PoolTypes has the types of one pool, to which overlays apply.
+type PoolTypes struct {
+	Pool         string                    // name of the NodePool
+	Requirements requirements.Requirements // the labels and requirements of the pool
+	Types        []Type                    // never changed
 }
 
-// Laid is the result of Lay.
-type Laid struct {
-	Types map[string][]Type // by pool, only for pools that an overlay changes
-	// Conflicts has the names of the overlays that are not applied, each with that of the overlay that it contradicts.
+// AppliedOverlays is the result of ApplyOverlays.
+type AppliedOverlays struct {
+	Types map[string][]Type // by pool: all of its types; only pools that an overlay changes
+	// Conflicts has, by name of an overlay that is not applied, the name of the overlay that it contradicts.
 	Conflicts map[string]string
 }
 
-// Lay applies overlays to the types of pools, in the order of Overlay.Weight. The first overlay with a price for an
-// offering sets that price. The first overlay with an amount of a resource that selects at least one of a type's
-// offerings sets that amount of the type. Two overlays of equal weight with different values for the same price or
-// amount contradict each other: the second is not applied at all.
-func Lay(grounds []Ground, overlays []Overlay) Laid {
+// ApplyOverlays applies overlays to the types of pools, in the order of precedence of Overlay.Weight. The first overlay
+// with a price for an offering sets that price. The first overlay that has an amount of a resource and selects an
+// offering of a type sets that amount of the type. Two overlays of equal weight contradict each other if they have
+// different values for the same price or amount: then the second is not applied at all.
+func ApplyOverlays(pools []PoolTypes, overlays []Overlay) AppliedOverlays {
 	overlays = slices.SortedFunc(slices.Values(overlays), func(a, b Overlay) int {
 		return cmp.Or(-cmp.Compare(a.Weight, b.Weight), -cmp.Compare(a.Name, b.Name))
 	})
-	out := Laid{Types: map[string][]Type{}, Conflicts: map[string]string{}}
-	l := layers{grounds: grounds, said: map[target]saying{}}
+	out := AppliedOverlays{Types: map[string][]Type{}, Conflicts: map[string]string{}}
+	l := layers{pools: pools, set: map[target]overlaidValue{}}
 	for i := range overlays {
 		if other := l.add(&overlays[i]); other != "" {
 			out.Conflicts[overlays[i].Name] = other
 		}
 	}
-	for g := range grounds {
-		if types := l.types(g); types != nil {
-			out.Types[grounds[g].Pool] = types
+	for p := range pools {
+		if types := l.types(p); types != nil {
+			out.Types[pools[p].Pool] = types
 		}
 	}
 	return out
@@ -62,19 +61,19 @@ func Lay(grounds []Ground, overlays []Overlay) Laid {
 
 // layers holds the values that overlays have set so far.
 type layers struct {
-	grounds []Ground
-	said    map[target]saying // by the price or amount that was set
+	pools []PoolTypes
+	set   map[target]overlaidValue // by the price or amount that was set
 }
 
 // target is a price or an amount that an overlay may change.
 type target struct {
-	ground, typ int    // indices of the Ground, and of the type in it
-	offering    int    // index of the offering whose price is changed; -1 for an amount
-	resource    string // name of the resource whose amount is changed
+	pool, typ int    // indices of the PoolTypes, and of the type in it
+	offering  int    // index of the offering whose price is changed; -1 for an amount
+	resource  string // name of the resource whose amount is changed; empty for a price
 }
 
-// saying holds the values that overlays set for a target.
-type saying struct {
+// overlaidValue holds the values that overlays set for a target.
+type overlaidValue struct {
 	value      int64  // value of the first overlay, which is applied: a Price or an amount
 	last       int64  // value of the last overlay
 	lastWeight int    // weight of the last overlay
@@ -85,17 +84,17 @@ type saying struct {
 // returns the name of that overlay.
 func (l *layers) add(o *Overlay) (contradicted string) {
 	fresh := map[target]int64{}
-	for g := range l.grounds {
-		ground := &l.grounds[g]
-		for t := range ground.Types {
-			if typ := &ground.Types[t]; o.takesType(typ, ground) {
-				o.say(typ, target{ground: g, typ: t}, fresh)
+	for p := range l.pools {
+		pool := &l.pools[p]
+		for t := range pool.Types {
+			if typ := &pool.Types[t]; o.selectsType(typ, pool) {
+				o.addValues(fresh, typ, target{pool: p, typ: t})
 			}
 		}
 	}
 	for at, value := range fresh {
-		before, ok := l.said[at]
-		// Return the least name, so that the result does not depend on the order of a map.
+		before, ok := l.set[at]
+		// Return the first name in the alphabet, so that the result does not depend on the order of a map.
 		if ok && before.lastWeight == o.Weight && before.last != value && (contradicted == "" || before.lastName < contradicted) {
 			contradicted = before.lastName
 		}
@@ -104,60 +103,61 @@ func (l *layers) add(o *Overlay) (contradicted string) {
 		return contradicted
 	}
 	for at, value := range fresh {
-		now := saying{value: value, last: value, lastWeight: o.Weight, lastName: o.Name}
-		if before, ok := l.said[at]; ok {
-			now.value = before.value
+		after := overlaidValue{value: value, last: value, lastWeight: o.Weight, lastName: o.Name}
+		if before, ok := l.set[at]; ok {
+			after.value = before.value
 		}
-		l.said[at] = now
+		l.set[at] = after
 	}
 	return ""
 }
 
-// say adds to into the values that the overlay sets for the type at the target at, unless it selects none of the type's
-// offerings. takesType must be true for the type.
-func (o *Overlay) say(t *Type, at target, into map[target]int64) {
-	isSelected := false
+// addValues adds to values what the overlay sets for the type, whose indices at has: the prices of the offerings that
+// it selects and, if it selects any, amounts of the type. selectsType must be true for the type.
+func (o *Overlay) addValues(values map[target]int64, t *Type, at target) {
+	isAnySelected := false
 	for i := range t.Offerings {
-		if !o.takesOffering(&t.Offerings[i]) {
+		if !o.selectsOffering(&t.Offerings[i]) {
 			continue
 		}
-		isSelected = true
+		isAnySelected = true
 		if o.Price != nil {
 			at.offering = i
-			into[at] = int64(o.Price.Of(t.Offerings[i].Price))
+			values[at] = int64(o.Price.Apply(t.Offerings[i].Price))
 		}
 	}
-	if !isSelected {
+	if !isAnySelected {
 		return
 	}
 	at.offering = -1
 	for _, name := range o.Capacity.Names() {
 		at.resource = name
-		into[at] = o.Capacity.Of(name)
+		values[at] = o.Capacity.Of(name)
 	}
 }
 
-// takesType reports whether the type's labels satisfy the overlay's requirements, except those on labels of offerings.
-// For a label that the type does not have, the pool's requirements must allow a value that satisfies the overlay's.
-func (o *Overlay) takesType(t *Type, g *Ground) bool {
+// selectsType reports whether the type satisfies the overlay's requirements, except those on labels of offerings. If
+// the type does not have a label, the pool's requirements must accept a value, or absence, that the overlay also
+// accepts.
+func (o *Overlay) selectsType(t *Type, pool *PoolTypes) bool {
 	for key, accepted := range o.Requirements {
 		if slices.Contains(offeringLabels(), key) {
 			continue
 		}
 		value, hasLabel := t.Labels[key]
-		said, isSaid := g.Says[key]
+		ofPool, isConstrained := pool.Requirements[key]
 		switch {
 		case hasLabel && !accepted.Accepts(value),
-			!hasLabel && isSaid && !accepted.Intersects(said),
-			!hasLabel && !isSaid && !accepted.Absent:
+			!hasLabel && isConstrained && !accepted.Intersects(ofPool),
+			!hasLabel && !isConstrained && !accepted.Absent:
 			return false
 		}
 	}
 	return true
 }
 
-// takesOffering reports whether the offering satisfies the overlay's requirements on labels of offerings.
-func (o *Overlay) takesOffering(offering *Offering) bool {
+// selectsOffering reports whether the offering satisfies the overlay's requirements on labels of offerings.
+func (o *Overlay) selectsOffering(offering *Offering) bool {
 	for _, key := range offeringLabels() {
 		accepted, ok := o.Requirements[key]
 		if !ok {
@@ -171,30 +171,30 @@ func (o *Overlay) takesOffering(offering *Offering) bool {
 	return true
 }
 
-// types returns the types of a ground with all values applied; nil if no value was set.
-func (l *layers) types(ground int) []Type {
+// types returns the types of the pool with this index, with all values applied; nil if no value was set.
+func (l *layers) types(pool int) []Type {
 	var out []Type
-	touched := map[int]bool{}
-	for at, s := range l.said {
-		if at.ground != ground {
+	changed := map[int]bool{}
+	for at, v := range l.set {
+		if at.pool != pool {
 			continue
 		}
 		if out == nil {
-			out = slices.Clone(l.grounds[ground].Types)
+			out = slices.Clone(l.pools[pool].Types)
 		}
 		t := &out[at.typ]
-		if !touched[at.typ] {
-			touched[at.typ] = true
+		if !changed[at.typ] {
+			changed[at.typ] = true
 			t.Offerings = slices.Clone(t.Offerings)
 		}
 		if at.offering >= 0 {
-			t.Offerings[at.offering].Price, t.Offerings[at.offering].Repriced = Price(s.value), true
+			t.Offerings[at.offering].Price, t.Offerings[at.offering].Repriced = Price(v.value), true
 			continue
 		}
 		t.Overlaid = true
-		t.Capacity, t.Allocatable = t.Capacity.With(at.resource, s.value), t.Allocatable.With(at.resource, s.value)
+		t.Capacity, t.Allocatable = t.Capacity.With(at.resource, v.value), t.Allocatable.With(at.resource, v.value)
 	}
-	for _, i := range slices.Sorted(maps.Keys(touched)) {
+	for _, i := range slices.Sorted(maps.Keys(changed)) {
 		out[i] = out[i].WithOfferings(out[i].Offerings)
 	}
 	return out

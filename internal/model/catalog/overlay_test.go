@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
+// accept returns what all of the requirements accept.
 func accept(t *testing.T, all ...requirements.Requirement) requirements.Requirements {
 	t.Helper()
 	out, wrong := requirements.All(all...)
@@ -24,8 +25,8 @@ func in(key string, values ...string) requirements.Requirement {
 	return requirements.Requirement{Key: key, Operator: requirements.In, Values: values}
 }
 
-// ground returns a pool with two types, each on demand in two zones and on spot in one.
-func ground(t *testing.T, pool string, says ...requirements.Requirement) Ground {
+// poolTypes returns a pool with two types, each on demand in two zones and on spot in one.
+func poolTypes(t *testing.T, pool string, reqs ...requirements.Requirement) PoolTypes {
 	t.Helper()
 	typ := func(name, family string, price Price) Type {
 		return Type{
@@ -38,12 +39,12 @@ func ground(t *testing.T, pool string, says ...requirements.Requirement) Ground 
 			{Zone: "a", ZoneID: "az1", CapacityType: Spot, Price: price / 2, Available: true},
 		})
 	}
-	return Ground{Pool: pool, Says: accept(t, append(says, in("karpenter.sh/nodepool", pool))...),
+	return PoolTypes{Pool: pool, Requirements: accept(t, append(reqs, in("karpenter.sh/nodepool", pool))...),
 		Types: []Type{typ("c7i.large", "c7i", 100), typ("m7i.large", "m7i", 200)}}
 }
 
-// shown returns as text the offerings that overlays priced and the resources that they added.
-func shown(types []Type) string {
+// overlaidText returns, as text, the prices and the resources that overlays have set.
+func overlaidText(types []Type) string {
 	var out []string
 	for _, t := range types {
 		for _, o := range t.Offerings {
@@ -58,7 +59,7 @@ func shown(types []Type) string {
 	return strings.Join(out, " ")
 }
 
-func TestLay(t *testing.T) {
+func TestApplyOverlays(t *testing.T) {
 	t.Parallel()
 	set := func(p Price) *Repricing { return &Repricing{SetPrice, p} }
 	dongles := func(n int64) resources.Amounts { return resources.Amounts{}.With("example.com/dongle", n) }
@@ -68,7 +69,7 @@ func TestLay(t *testing.T) {
 		want      string // result for pool apps
 		conflicts map[string]string
 	}{
-		"nothing": {},
+		"no overlays": {},
 		"all instances": {overlays: []Overlay{{Name: "a", Price: set(7)}},
 			want: "c7i.large/a/on-demand=7 c7i.large/a/spot=7 c7i.large/b/on-demand=7 m7i.large/a/on-demand=7 m7i.large/a/spot=7 m7i.large/b/on-demand=7"},
 		"by a label of the type": {overlays: []Overlay{{Name: "a",
@@ -89,7 +90,7 @@ func TestLay(t *testing.T) {
 				Values: []string{"2"}}), Price: set(7)}}},
 		"no reservation": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, requirements.Requirement{Key: LabelReservationID, Operator: requirements.Exists}), Price: set(7)}}},
-		"the higher weight counts": {overlays: []Overlay{
+		"the higher weight takes precedence": {overlays: []Overlay{
 			{Name: "light", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(7)},
 			{Name: "heavy", Weight: 10, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(9)},
 		}, want: "m7i.large/b/on-demand=9"},
@@ -121,36 +122,36 @@ func TestLay(t *testing.T) {
 			{Name: "a", Requirements: accept(t, family), Capacity: dongles(2)}, {Name: "b", Requirements: accept(t, family), Capacity: dongles(5)},
 		}, want: "m7i.large{cpu=1900m example.com/dongle=5}", conflicts: map[string]string{"a": "b"}},
 	} {
-		grounds := []Ground{ground(t, "apps", in("team", "web")), ground(t, "batch")}
-		laid := Lay(grounds, c.overlays)
-		if got := shown(laid.Types["apps"]); got != c.want {
+		pools := []PoolTypes{poolTypes(t, "apps", in("team", "web")), poolTypes(t, "batch")}
+		applied := ApplyOverlays(pools, c.overlays)
+		if got := overlaidText(applied.Types["apps"]); got != c.want {
 			t.Errorf("%s: %s\nwant %s", name, got, c.want)
 		}
-		if len(c.conflicts) != len(laid.Conflicts) || len(c.conflicts) > 0 && !cmp.Equal(c.conflicts, laid.Conflicts) {
-			t.Errorf("%s: conflicts %v, want %v", name, laid.Conflicts, c.conflicts)
+		if len(c.conflicts) != len(applied.Conflicts) || len(c.conflicts) > 0 && !cmp.Equal(c.conflicts, applied.Conflicts) {
+			t.Errorf("%s: conflicts %v, want %v", name, applied.Conflicts, c.conflicts)
 		}
-		if diff := cmp.Diff([]Ground{ground(t, "apps", in("team", "web")), ground(t, "batch")}, grounds); diff != "" {
-			t.Errorf("%s: the market underneath was altered:\n%s", name, diff)
+		if diff := cmp.Diff([]PoolTypes{poolTypes(t, "apps", in("team", "web")), poolTypes(t, "batch")}, pools); diff != "" {
+			t.Errorf("%s: ApplyOverlays has changed its input:\n%s", name, diff)
 		}
 		for i, j := 0, len(c.overlays)-1; i < j; i, j = i+1, j-1 {
 			c.overlays[i], c.overlays[j] = c.overlays[j], c.overlays[i]
 		}
-		if diff := cmp.Diff(laid, Lay(grounds, c.overlays)); diff != "" {
-			t.Errorf("%s: the order in which overlays are listed counts:\n%s", name, diff)
+		if diff := cmp.Diff(applied, ApplyOverlays(pools, c.overlays)); diff != "" {
+			t.Errorf("%s: the result depends on the order of the list of overlays:\n%s", name, diff)
 		}
 	}
 }
 
-// TestLayConflictsEverywhere: an overlay that contradicts another one in one pool is applied in no pool.
-func TestLayConflictsEverywhere(t *testing.T) {
+// TestConflictInAllPools: an overlay that contradicts another one in one pool is applied in no pool.
+func TestConflictInAllPools(t *testing.T) {
 	t.Parallel()
-	laid := Lay([]Ground{ground(t, "apps"), ground(t, "batch")}, []Overlay{
+	applied := ApplyOverlays([]PoolTypes{poolTypes(t, "apps"), poolTypes(t, "batch")}, []Overlay{
 		{Name: "a", Price: &Repricing{SetPrice, 7}},
 		{Name: "b", Requirements: accept(t, in("karpenter.sh/nodepool", "batch"), in(LabelZone, "b"),
 			in(LabelInstanceType, "m7i.large")), Price: &Repricing{SetPrice, 8}},
 	})
-	if laid.Types["apps"] != nil || laid.Conflicts["a"] != "b" || shown(laid.Types["batch"]) != "m7i.large/b/on-demand=8" {
-		t.Errorf("apps %s, batch %s, conflicts %v", shown(laid.Types["apps"]), shown(laid.Types["batch"]), laid.Conflicts)
+	if applied.Types["apps"] != nil || applied.Conflicts["a"] != "b" || overlaidText(applied.Types["batch"]) != "m7i.large/b/on-demand=8" {
+		t.Errorf("apps %s, batch %s, conflicts %v", overlaidText(applied.Types["apps"]), overlaidText(applied.Types["batch"]), applied.Conflicts)
 	}
 }
 
@@ -176,7 +177,7 @@ func TestAssumedPrices(t *testing.T) {
 		t.Errorf("a type with a price costs %d, want that price", got[0].Price)
 	}
 	if got := p.Offerings(Facts{Name: "m98.large", UsageClasses: []string{OnDemand, Spot}}, zones); got != nil {
-		t.Errorf("a type of which nothing is known can be bought: %+v", got)
+		t.Errorf("a type without any price has offerings: %+v", got)
 	}
 }
 
@@ -209,7 +210,7 @@ func TestRepricing(t *testing.T) {
 		}
 		got := from
 		if r != nil {
-			got = r.Of(from)
+			got = r.Apply(from)
 		}
 		want, err := ParsePrice(c.want)
 		if err != nil {

@@ -11,16 +11,16 @@ import (
 type Region struct {
 	Name string // "us-east-1"
 
-	// Zones are the availability zones, sorted. Their IDs are real. The names are assigned in order of the IDs (the
-	// first ID gets the letter a), because each account has its own assignment.
+	// Zones are the availability zones, sorted. Their IDs are real. Their names follow from the IDs, az1 gets the
+	// letter a, because each account has its own names.
 	Zones []Zone
 
-	OnDemand map[string]Price // by type; Linux, shared tenancy, in dollars
-	// SpotTypical is the mean of the zones' spot prices, by type, on the day when the source of the table was made. It
+	OnDemand map[string]Price // by type, for Linux with shared tenancy
+	// SpotTypical has, by type, the mean of the zones' spot prices on the day when the source of the table was made. It
 	// is for the emulator, not for decisions.
 	SpotTypical map[string]Price
 
-	zonesOf map[string]string // by type: the last characters of the IDs of the zones that have the type, or anyZone
+	zoneDigits map[string]string // by type: the last characters of the IDs of the zones that have the type, or anyZone
 }
 
 // anyZone stands for all zones of the region. It is used if no source lists the zones that have the type.
@@ -29,16 +29,16 @@ const anyZone = "?"
 // ZonesOf returns the zones that have the type, or all zones if that is unknown; none if the region does not offer the
 // type.
 func (r Region) ZonesOf(typ string) []Zone {
-	marks, ok := r.zonesOf[typ]
+	ids, ok := r.zoneDigits[typ]
 	if !ok {
 		return nil
 	}
-	if marks == anyZone {
+	if ids == anyZone {
 		return r.Zones
 	}
 	var out []Zone
 	for _, z := range r.Zones {
-		if strings.Contains(marks, z.ID[len(z.ID)-1:]) {
+		if strings.Contains(ids, z.ID[len(z.ID)-1:]) {
 			out = append(out, z)
 		}
 	}
@@ -48,12 +48,12 @@ func (r Region) ZonesOf(typ string) []Zone {
 // Types returns the names of the types that the region offers, sorted.
 func (r Region) Types() []string { return slices.Sorted(maps.Keys(r.OnDemand)) }
 
-// parseRegion parses a region's file: comments after "#", one line "zones" followed by the zones' IDs, then a line per
+// parseRegion parses a region's file: comments after "#", one line "zones" with the IDs of the zones, then a line per
 // type. A type's line has its name, the on-demand price, the typical spot price or "-", and the last characters of the
-// IDs of the zones that have the type, or "?" if they are unknown. Columns are separated by tabs.
+// IDs of the zones that have the type, or "?" if these zones are unknown. Columns are separated by tabs.
 func parseRegion(name, text string) (Region, error) {
 	r := Region{
-		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zonesOf: map[string]string{},
+		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zoneDigits: map[string]string{},
 	}
 	n := 0
 	for line := range strings.Lines(text) {
@@ -66,7 +66,7 @@ func parseRegion(name, text string) (Region, error) {
 		case fields[0] == "zones":
 			r.Zones, err = zones(name, fields[1:])
 		case len(fields) == 4:
-			err = r.read(fields)
+			err = r.addType(fields)
 		default:
 			err = fmt.Errorf("want 4 columns, have %d", len(fields))
 		}
@@ -90,14 +90,14 @@ func zones(region string, ids []string) ([]Zone, error) {
 	return out, nil
 }
 
-// read adds the type of a line with these columns to the maps of r.
-func (r Region) read(fields []string) error {
+// addType adds the type of a line with these columns to the maps of r.
+func (r Region) addType(fields []string) error {
 	typ := fields[0]
 	price, err := ParsePrice(fields[1])
 	if err != nil {
 		return err
 	}
-	r.OnDemand[typ], r.zonesOf[typ] = price, fields[3]
+	r.OnDemand[typ], r.zoneDigits[typ] = price, fields[3]
 	if fields[2] == "-" {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 // Repricing changes a price.
 type Repricing struct {
 	How    RepricingKind // the meaning of Amount
-	Amount Price         // a price, a change of the price that may be negative, or a percentage in billionths of a percent
+	Amount Price         // by How: the price, a difference (may be negative), or a percentage in billionths of a percent
 }
 
 // RepricingKind is the meaning of a Repricing's amount.
@@ -17,20 +17,20 @@ type RepricingKind string
 
 // The kinds of Repricing.
 const (
-	SetPrice     RepricingKind = "set"     // the amount is the price
-	AddPrice     RepricingKind = "add"     // the amount is added
-	PercentPrice RepricingKind = "percent" // the amount is a percentage, which is added
+	SetPrice     RepricingKind = "set"     // Amount is the new price
+	AddPrice     RepricingKind = "add"     // Amount is added to the price
+	PercentPrice RepricingKind = "percent" // Amount percent of the price are added to it
 )
 
 // The lowest and the highest price that an overlay can set: a billionth of a dollar and a million dollars per hour. An
 // offering with price zero would always be launched, and one with an infinite price never.
 const (
-	leastPrice Price = 1
-	mostPrice        = 1_000_000 * Dollar
+	minPrice Price = 1
+	maxPrice       = 1_000_000 * Dollar
 )
 
-// Of returns the new price, limited to the range from leastPrice to mostPrice.
-func (r Repricing) Of(p Price) Price {
+// Apply returns the new price for the price p, limited to the range from minPrice to maxPrice.
+func (r Repricing) Apply(p Price) Price {
 	out := new(big.Int)
 	switch r.How {
 	case SetPrice:
@@ -38,23 +38,23 @@ func (r Repricing) Of(p Price) Price {
 	case AddPrice:
 		out.Add(big.NewInt(int64(p)), big.NewInt(int64(r.Amount)))
 	case PercentPrice:
-		const whole = 100 * int64(Dollar) // a hundred percent
-		out.Add(big.NewInt(whole), big.NewInt(int64(r.Amount)))
+		const hundred = 100 * int64(Dollar) // 100 percent, in billionths of a percent
+		out.Add(big.NewInt(hundred), big.NewInt(int64(r.Amount)))
 		out.Mul(out, big.NewInt(int64(p)))
-		out.Add(out, big.NewInt(whole/2)) // round to the nearest
-		out.Div(out, big.NewInt(whole))
+		out.Add(out, big.NewInt(hundred/2)) // round to the nearest
+		out.Div(out, big.NewInt(hundred))
 	}
 	switch {
-	case out.Cmp(big.NewInt(int64(leastPrice))) < 0:
-		return leastPrice
-	case out.Cmp(big.NewInt(int64(mostPrice))) > 0:
-		return mostPrice
+	case out.Cmp(big.NewInt(int64(minPrice))) < 0:
+		return minPrice
+	case out.Cmp(big.NewInt(int64(maxPrice))) > 0:
+		return maxPrice
 	}
 	return Price(out.Int64())
 }
 
-// ParseRepricing parses a price ("0.25") or an adjustment ("+0.1", "-0.1", "+10%", "-10%"), of which at least one must
-// be empty. It returns nil if both are.
+// ParseRepricing parses a price ("0.25") or an adjustment ("+0.1", "-0.1", "+10%", "-10%"). If neither is given, it
+// returns nil; if both are, an error.
 func ParseRepricing(price, adjustment string) (*Repricing, error) {
 	switch {
 	case price != "" && adjustment != "":

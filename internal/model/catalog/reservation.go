@@ -17,7 +17,7 @@ const (
 type Reservation struct {
 	ID            string // "cr-0123456789abcdef0"; empty: the offering has no reservation
 	Type          string // ReservationDefault or ReservationBlock
-	Interruptible bool   // its owner may reclaim the instances at any time
+	Interruptible bool   // the owner of the reservation may reclaim the instances at any time
 
 	// Left is the number of unused instances, at least 0. Offerings with the same reservation, in any NodeClass, share
 	// these instances.
@@ -32,16 +32,16 @@ type ReservedCapacity struct {
 	Expiring     bool   // the reservation ends soon, so no instance is launched into it any more
 }
 
-// reservedDivisor is by how much the on-demand price is divided to get the price of an instance in a reservation. The
-// reservation is already paid for, so this price only ranks instances by size, below every other offering.
+// reservedDivisor divides the on-demand price to get the price of an instance in a reservation. The reservation is
+// already paid for, so the result is below every other price. It only ranks instances by size.
 const reservedDivisor = 10_000_000
 
-// WithReserved returns the type with an additional offering for each reservation of this type in one of the zones; nil
-// zones means all zones. An offering is available while the reservation has instances left and is not expiring. t is
-// not changed.
-func (t Type) WithReserved(zones []Zone, all []ReservedCapacity) Type {
+// WithReserved returns the type with an additional offering for each of the reservations that is for this type and in
+// one of the zones; nil zones means all zones. The offering is available if the reservation has instances left and is
+// not expiring. t is not changed.
+func (t Type) WithReserved(zones []Zone, reserved []ReservedCapacity) Type {
 	out := slices.Clone(t.Offerings)
-	for _, r := range all {
+	for _, r := range reserved {
 		i := slices.IndexFunc(zones, func(z Zone) bool { return z.Name == r.Zone })
 		if r.InstanceType != t.Name || r.ID == "" || i < 0 && zones != nil {
 			continue
@@ -69,7 +69,7 @@ func (t Type) onDemand() Price {
 	return 0
 }
 
-// Check returns an error if the reservation of an offering with that capacity type is invalid.
+// Check returns an error if the reservation is invalid for an offering with this capacity type.
 func (r Reservation) Check(capacityType string) error {
 	switch {
 	case r.ID == "" && r != Reservation{}:

@@ -24,22 +24,22 @@ func TestReserved(t *testing.T) {
 	}
 	got := typ.WithReserved(zones, all).Offerings
 	if n := len(got); n != 5 || !slices.Equal(got[n-2:], typ.Offerings) {
-		t.Fatalf("%d offerings, want the two of the type after three that are reserved: %+v", n, got)
+		t.Fatalf("%d offerings, want three reserved ones, then the two that the type had: %+v", n, got)
 	}
 	got = got[:3]
-	const near = 1200 // a ten-millionth of the on-demand price
+	const price = 1200 // a ten-millionth of the on-demand price
 	want := []Offering{
-		{Zone: "a", ZoneID: "az1", CapacityType: Reserved, Price: near, Available: true,
+		{Zone: "a", ZoneID: "az1", CapacityType: Reserved, Price: price, Available: true,
 			Reservation: Reservation{ID: "cr-1", Type: ReservationDefault, Left: 3}},
-		{Zone: "b", ZoneID: "az2", CapacityType: Reserved, Price: near, Reservation: Reservation{ID: "cr-2", Type: ReservationDefault}},
-		{Zone: "b", ZoneID: "az2", CapacityType: Reserved, Price: near,
+		{Zone: "b", ZoneID: "az2", CapacityType: Reserved, Price: price, Reservation: Reservation{ID: "cr-2", Type: ReservationDefault}},
+		{Zone: "b", ZoneID: "az2", CapacityType: Reserved, Price: price,
 			Reservation: Reservation{ID: "cr-3", Type: ReservationBlock, Interruptible: true, Left: 4}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if n := len(typ.WithReserved(nil, all).Offerings); n != 6 {
-		t.Errorf("%d offerings without zones, want that of zone c too", n)
+		t.Errorf("%d offerings without zones, want 6: also that of zone c", n)
 	}
 	labels := got[2].Labels()
 	for key, value := range map[string]string{

@@ -13,14 +13,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// row is a type in the output of Encode, with the fields of output.Type, the type in the output of `joiner catalog -o
-// json`. The field names must not change.
+// row is a type in the output of Encode. It has the fields of output.Type, which is a type in the output of `joiner
+// catalog -o json`. The field names must not change.
 type row struct {
 	InstanceType string              `json:"instanceType"`
 	Labels       requirements.Labels `json:"labels"`
 	Capacity     map[string]string   `json:"capacity"`
 	Allocatable  map[string]string   `json:"allocatable"`
-	Volumes      int64               `json:"volumes,omitempty"` // attachable EBS volumes besides those it boots with; 0: no limit
+	Volumes      int64               `json:"volumes,omitempty"` // attachable EBS volumes, without those that a node boots with; 0: no limit
 	Offerings    []offeringRow       `json:"offerings"`
 }
 
@@ -44,8 +44,8 @@ type reservationRow struct {
 }
 
 // Encode returns the types of a catalog as JSON, one row per type, ending with a newline. Equal catalogs give equal
-// bytes. Decode reverses Encode for the fields of Type and Offering, except Overlaid and Repriced; Catalog.Pools,
-// PlacementGroup and PodVolume are not encoded.
+// bytes. Decode reverses Encode, except for the fields that are not encoded: Type.Overlaid, Offering.Repriced, and
+// Pools, PlacementGroup and PodVolume of the Catalog.
 func Encode(c Catalog) ([]byte, error) {
 	rows := make([]row, 0, len(c.Types))
 	for _, t := range c.Types {
@@ -76,8 +76,8 @@ func Encode(c Catalog) ([]byte, error) {
 }
 
 // Decode parses the output of Encode, or a file written by hand: rows and offerings may be in any order. The region of
-// the catalog is that in the types' labels, which must be the same in all rows. The error names the invalid row and the
-// cause.
+// the catalog comes from the label topology.kubernetes.io/region of the types, which must be the same in all rows. The
+// error names the invalid row and the cause.
 func Decode(data []byte) (Catalog, error) {
 	var rows []row
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -149,7 +149,7 @@ func (o offeringRow) offering() (Offering, error) {
 	if !slices.Contains([]string{OnDemand, Spot, Reserved}, o.CapacityType) {
 		return Offering{}, fmt.Errorf("capacityType is %q, want %s, %s or %s", o.CapacityType, OnDemand, Spot, Reserved)
 	}
-	price, err := readNumber(o.PricePerHour)
+	price, err := readPrice(o.PricePerHour)
 	if err != nil {
 		return Offering{}, err
 	}
@@ -170,9 +170,9 @@ func rowOf(r Reservation) *reservationRow {
 	return &reservationRow{ID: r.ID, Type: r.Type, Interruptible: r.Interruptible, InstancesLeft: r.Left}
 }
 
-// readNumber parses a price in dollars with ParsePrice. A number with an exponent, which ParsePrice rejects and other
-// programs may write, is rounded to the nearest Price.
-func readNumber(n json.Number) (Price, error) {
+// readPrice parses a price in dollars. It also parses a number with an exponent, which ParsePrice rejects: other
+// programs may write it. Such a number is rounded to the nearest Price.
+func readPrice(n json.Number) (Price, error) {
 	if p, err := ParsePrice(n.String()); err == nil {
 		return p, nil
 	}
@@ -186,7 +186,7 @@ func readNumber(n json.Number) (Price, error) {
 // amounts parses Kubernetes quantities by resource name.
 func amounts(quantities map[string]string) (resources.Amounts, error) {
 	var a resources.Amounts
-	for _, name := range slices.Sorted(maps.Keys(quantities)) { // so that the same error is reported first
+	for _, name := range slices.Sorted(maps.Keys(quantities)) { // sorted, so that the reported error does not depend on the order of the map
 		n, err := resources.Parse(name, quantities[name])
 		if err != nil {
 			return a, err

@@ -31,7 +31,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		second, err := Encode(back)
 		if err != nil || !bytes.Equal(first, second) {
-			t.Errorf("encoded twice, it differs (%v)", err)
+			t.Errorf("the decoded catalog is encoded to other bytes (error %v)", err)
 		}
 	}
 }

@@ -29,8 +29,8 @@ type Settings struct {
 	MaxPods     *int64 // nil: as many as the network interfaces have addresses for; 110 on Windows
 	PodsPerCore int64  // 0: no such limit
 
-	// KubeReserved and SystemReserved are the reservations set by the user, by resource name, in the units of
-	// resources.Amounts. Each replaces the default of that resource.
+	// KubeReserved and SystemReserved are the reservations that the user has set, by resource name, in the units of
+	// resources.Amounts. A resource that is not in them has the default reservation.
 	KubeReserved   map[string]int64
 	SystemReserved map[string]int64
 	EvictionHard   map[string]Threshold // by signal: "memory.available", "nodefs.available"
@@ -38,12 +38,13 @@ type Settings struct {
 	Volumes       []Volume // the blockDeviceMappings of the NodeClass, in their order
 	InstanceStore string   // RAID0 or empty
 
-	ReservedENIs int64 // number of interfaces whose addresses pods cannot use; 0 unless the VPC CNI uses custom networking
+	ReservedENIs int64 // number of interfaces whose addresses pods cannot use, with custom networking of the VPC CNI
 
-	// MemoryOverhead is the share of memory that the hypervisor and the kernel use, so that the kubelet does not report
-	// it; nil means 0.075.
+	// MemoryOverhead is the share of an instance's memory that the kubelet does not report, because the hypervisor and
+	// the kernel use it; nil means 0.075.
 	MemoryOverhead *float64
-	// Measured has the real resources of nodes of this type and image. It replaces the computed amounts.
+	// Measured has the real resources of nodes of one type with the image of the NodeClass. They replace computed
+	// amounts.
 	Measured Measured
 
 	// Interfaces are the network interfaces listed in a NodeClass; nil means the default ones.
@@ -85,8 +86,8 @@ type Threshold struct {
 	Amount  int64   // bytes
 }
 
-// ParseThreshold parses an eviction threshold: "5%" or "500Mi". "100%" and "0%" give the zero Threshold: both disable
-// it in the kubelet.
+// ParseThreshold parses an eviction threshold: "5%" or "500Mi". "100%" and "0%" give the zero Threshold, because both
+// disable the threshold in the kubelet.
 func ParseThreshold(text string) (Threshold, error) {
 	number, isPercent := strings.CutSuffix(text, "%")
 	if !isPercent {

@@ -13,19 +13,19 @@ import (
 // tables holds types.jsonl and, for each region, a .tsv file of prices and zones. hack/catalog writes these files, and
 // left-out.txt beside them, which lists the types that are missing in types.jsonl, each with the reason.
 //
-// The first line of types.jsonl has the facts that most types share, each further line the name of a type and those of
-// its facts that differ from the first line.
+// The first line of types.jsonl has the facts that most types share. Each further line has the name of a type, and
+// those of its facts that differ from the first line.
 //
 //go:embed table/*.jsonl table/*.tsv
 var tables embed.FS
 
-// Table has the data about EC2's types that the program contains: enough for planning offline, for tests and for the
-// emulator. The data become outdated; where AWS can be queried, prefer AWS.
+// Table has the data about EC2's types that are part of the program, for planning offline, for tests and for the
+// emulator. They become outdated: if AWS can be queried, use AWS.
 type Table struct {
 	types []Facts // sorted by name
 }
 
-// Embedded returns the table that is part of the program. Decoding takes about ten milliseconds, so callers keep the
+// Embedded decodes the table that is part of the program. This takes about ten milliseconds, so callers should keep the
 // result.
 func Embedded() (Table, error) {
 	data, err := tables.ReadFile("table/types.jsonl")
@@ -56,8 +56,8 @@ func (t Table) Facts(name string) (Facts, bool) {
 	return t.types[i], true
 }
 
-// Complete returns f with facts that EC2's API does not report (sustained network bandwidth, branch interfaces) filled
-// in from the table, if the table has them and f does not.
+// Complete returns f with the facts that EC2's API does not report: sustained network bandwidth and branch interfaces.
+// Each is taken from the table if f does not have it.
 func (t Table) Complete(f Facts) Facts {
 	known, ok := t.Facts(f.Name)
 	if !ok {
@@ -97,8 +97,8 @@ func (t Table) Region(name string) (Region, error) {
 	return r, nil
 }
 
-// Catalog returns the catalog of a region under the settings: every type that is compatible with them and offered
-// there, in each zone that has it, on-demand and spot.
+// Catalog returns the catalog of a region under the settings: every type that the region offers and that is compatible
+// with the settings, on-demand and spot, in each zone that has the type.
 func (t Table) Catalog(region string, s Settings) (Catalog, error) {
 	r, err := t.Region(region)
 	if err != nil {

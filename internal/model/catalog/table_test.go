@@ -31,13 +31,13 @@ func TestTable(t *testing.T) {
 		if f.Processor.Manufacturer == "" && f.Name != "t1.micro" {
 			t.Errorf("%s: no manufacturer", f.Name)
 		}
-		for name, lacks := range map[string]bool{
+		for fact, isMissing := range map[string]bool{
 			UnknownClock:     f.Processor.ClockMHz == 0,
 			UnknownBandwidth: f.Network.BaselineMbps == 0,
 			UnknownEBS:       f.EBS.MaximumMbps == 0 && f.EBS.Optimized == "default",
 		} {
-			if lacks != slices.Contains(f.Unknown, name) {
-				t.Errorf("%s: %s is absent: %t, listed as unknown: %v", f.Name, name, lacks, f.Unknown)
+			if isMissing != slices.Contains(f.Unknown, fact) {
+				t.Errorf("%s: %s is missing: %t, but listed as unknown are %v", f.Name, fact, isMissing, f.Unknown)
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func TestTable(t *testing.T) {
 func TestRegions(t *testing.T) {
 	t.Parallel()
 	tab := table(t)
-	least := map[string]int{
+	minimum := map[string]int{
 		"us-east-1": 1200, "us-west-2": 800, "eu-west-1": 700, "eu-central-1": 700, "ap-southeast-1": 600,
 	}
 	for _, name := range tab.Regions() {
@@ -54,16 +54,16 @@ func TestRegions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(r.Types()); n < max(least[name], 250) {
-			t.Errorf("%s has %d types, want at least %d", name, n, max(least[name], 250))
+		if n := len(r.Types()); n < max(minimum[name], 250) {
+			t.Errorf("%s has %d types, want at least %d", name, n, max(minimum[name], 250))
 		}
-		delete(least, name)
+		delete(minimum, name)
 		if len(r.Zones) < 2 {
 			t.Errorf("%s has zones %v", name, r.Zones)
 		}
 		for _, typ := range r.Types() {
 			if _, ok := tab.Facts(typ); !ok {
-				t.Errorf("%s sells %s, of which there are no facts", name, typ)
+				t.Errorf("%s offers %s, but the table has no facts about it", name, typ)
 			}
 			if r.OnDemand[typ] <= 0 {
 				t.Errorf("%s: price of %s is %s", name, typ, r.OnDemand[typ])
@@ -76,11 +76,11 @@ func TestRegions(t *testing.T) {
 			}
 		}
 	}
-	if len(least) > 0 {
-		t.Errorf("regions that are missing: %v", least)
+	if len(minimum) > 0 {
+		t.Errorf("regions that are missing: %v", minimum)
 	}
 	if _, err := tab.Region("mars-north-1"); err == nil {
-		t.Error("there is a region mars-north-1")
+		t.Error("the table has a region mars-north-1, want an error")
 	}
 }
 
@@ -107,7 +107,7 @@ func TestCatalogOfRegion(t *testing.T) {
 			t.Errorf("%s: allocatable %v", typ.Name, typ.Allocatable)
 		}
 		if lack := typ.Allocatable.Lacking(typ.Capacity); lack != nil {
-			t.Errorf("%s: more %v allocatable than there is", typ.Name, lack)
+			t.Errorf("%s: more %v allocatable than the capacity", typ.Name, lack)
 		}
 	}
 	i := slices.IndexFunc(c.Types, func(t Type) bool { return t.Name == "m5.large" })
@@ -131,10 +131,10 @@ func TestComplete(t *testing.T) {
 	t.Parallel()
 	got := table(t).Complete(Facts{Name: "m5.large", MemoryMiB: 1}).Network
 	if got.BaselineMbps != 750 || got.BranchInterfaces != 9 {
-		t.Errorf("completed: %+v", got)
+		t.Errorf("Complete returns the network %+v, want 750 Mbps and 9 branch interfaces", got)
 	}
 	if f := table(t).Complete(Facts{Name: "x99.large"}); f.Network.BaselineMbps != 0 {
-		t.Errorf("invented: %+v", f)
+		t.Errorf("Complete adds facts to an unknown type: %+v", f)
 	}
 }
 

@@ -30,10 +30,10 @@ type Pool struct {
 	NodeClass string // name of its EC2NodeClass
 	Weight    int    // 0..100, a higher weight is preferred
 
-	// Unusable is the reason why nothing may be launched for the pool now (not ready, being deleted, static, NodeClass
-	// not ready); empty if it may be used.
+	// Unusable is the reason why nothing may be launched for the pool now (pool not ready, being deleted or static,
+	// NodeClass not ready); empty if the pool may be used.
 	Unusable string
-	// Closed is true if the pool is unusable by intent (static, being deleted, another controller's), so that the user
+	// Closed is true if the pool is unusable by intent (static, being deleted, of another controller), so that the user
 	// has nothing to fix.
 	Closed bool
 
@@ -44,7 +44,7 @@ type Pool struct {
 	StartupTaints []requirements.Taint       // removed by another component before pods run
 
 	Limits Limits
-	// Usage is the sum of the capacities of the pool's nodes and NodeClaims that are not being deleted, Nodes their
+	// Usage is the total capacity of those nodes and NodeClaims of the pool that are not terminating. Nodes is their
 	// number. Both are compared with Limits.
 	Usage resources.Amounts
 	Nodes int
@@ -59,38 +59,38 @@ type Limits struct {
 
 // Node is a node that is running, or whose instance is being launched or is joining.
 type Node struct {
-	Name       string // of the Node; of the NodeClaim until it has joined
+	Name       string // of the Node; before the node joins, of the NodeClaim
 	Claim      string // name of its NodeClaim; empty for a node that Joiner did not launch
 	ProviderID string // "aws:///us-east-1a/i-0123", empty until the launch
 	Pool       string // name of its NodePool; empty for a node without one
 	NodeClass  string // name of its EC2NodeClass
 
 	Labels requirements.Labels // of the Node; before it joins, the labels that its NodeClaim has
-	// Taints are the taints that a pod must tolerate to run here once the node is ready: startup and ephemeral taints
-	// are left out until the node is initialized.
+	// Taints are the taints that a pod must tolerate to run here when the node is ready. So, until the node is
+	// initialized, startup taints and ephemeral taints are left out.
 	Taints []requirements.Taint
 
 	Capacity    resources.Amounts // of the instance
 	Allocatable resources.Amounts // part of Capacity that pods may request
-	// Requested is the sum of the requests of the pods that are bound to the node, and of the DaemonSet pods that are
-	// not bound yet but will run on it.
+	// Requested is the sum of the requests of the pods that are bound to the node, and of those that are expected on
+	// it: pods that it was launched for or is nominated for, and DaemonSet pods.
 	Requested resources.Amounts
 	HostPorts []HostPort // of the pods whose requests are in Requested
 
-	// Residents are all pods that stay on the node and may affect the placement of other pods: bound pods of every kind
-	// including DaemonSet pods, and the pods that the node was launched for. Pods in Snapshot.Pods are not included.
+	// Residents are the pods that stay on the node and may affect the placement of other pods: those whose requests are
+	// in Requested, without the pods in Snapshot.Pods.
 	Residents []Resident
 
 	Joined      bool // the Node object exists and is registered
 	Initialized bool // it was ready for pods at least once
-	// Leaving means that the node is being deleted or tainted as disrupted. It accepts no pods, and its own pods need
-	// another node, unless they are protected. A node that is only cordoned is not leaving: see Cordoned.
+	// Leaving means that the node is being deleted or has the taint karpenter.sh/disrupted. It accepts no pods, and its
+	// own pods need another node, unless they are protected. A node that is only cordoned is not leaving: see Cordoned.
 	Leaving bool
 
-	Created time.Time // of the NodeClaim, or the Node if it has none
+	Created time.Time // of the NodeClaim, or of a Node without one
 
-	// Pods are the pods that would need another node if this one terminated: bound, not finished, not of a DaemonSet,
-	// not static pods of the kubelet. Sorted by namespace and name.
+	// Pods are the pods that would need another node if this one terminated: bound to it or expected on it, not
+	// finished, not of a DaemonSet, not static pods of the kubelet. Sorted by namespace and name.
 	Pods []Pod
 }
 
@@ -112,8 +112,8 @@ type Daemon struct {
 	Tolerations     []requirements.Toleration   // as the DaemonSet controller extends them
 	HostPorts       []HostPort                  // of one pod
 
-	// Kind is how the DaemonSet's pods affect the placement of other pods; nil if unknown: they are then treated as
-	// without effect.
+	// Kind is how the DaemonSet's pods affect the placement of other pods. nil means unknown, and is treated as no
+	// effect.
 	Kind *Kind
 }
 
@@ -126,8 +126,8 @@ type Pod struct {
 
 	Requests resources.Amounts // init containers, sidecars and overhead included, with Pods: 1
 
-	// Required are alternatives: the node must satisfy at least one of them. Each includes the pod's node selector. If
-	// the slice is empty, every node satisfies it.
+	// Required are alternatives: the node must satisfy at least one of them. Each includes the pod's node selector.
+	// Without alternatives, the pod accepts every node.
 	Required    []requirements.Requirements
 	Preferred   []Preference // highest weight first
 	Tolerations []requirements.Toleration
@@ -153,15 +153,15 @@ type Pod struct {
 	Unplannable string
 }
 
-// SharesDemands reports whether both pods share the slices of requirements, preferences, tolerations and topology
-// rules, as pods of one template do. If it returns false, the contents may still be equal.
-func (p *Pod) SharesDemands(o *Pod) bool {
-	return same(p.Required, o.Required) && same(p.Preferred, o.Preferred) && same(p.Tolerations, o.Tolerations) &&
-		same(p.Spread, o.Spread) && same(p.Affinity, o.Affinity) && same(p.AntiAffinity, o.AntiAffinity)
+// SharesConstraints reports whether both pods have the same slices, in memory, of requirements, preferences,
+// tolerations and topology rules, as pods of one template do. If it returns false, the contents may still be equal.
+func (p *Pod) SharesConstraints(o *Pod) bool {
+	return isSameSlice(p.Required, o.Required) && isSameSlice(p.Preferred, o.Preferred) && isSameSlice(p.Tolerations, o.Tolerations) &&
+		isSameSlice(p.Spread, o.Spread) && isSameSlice(p.Affinity, o.Affinity) && isSameSlice(p.AntiAffinity, o.AntiAffinity)
 }
 
-// same reports whether a and b are the same slice in memory, or both empty.
-func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+// isSameSlice reports whether a and b are the same slice in memory, or both empty.
+func isSameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // ID returns "namespace/name".
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
@@ -172,7 +172,7 @@ type Preference struct {
 	Requirements requirements.Requirements // preferred labels of the node
 }
 
-// HostPort is a port that a pod uses on its node.
+// HostPort is a port of the node that a pod uses.
 type HostPort struct {
 	IP       string // "0.0.0.0" for all addresses
 	Port     int32  // 1..65535

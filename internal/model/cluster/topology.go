@@ -9,8 +9,8 @@ import (
 // Spread is a topology spread constraint: the pods that Selector matches, in the pod's own namespace, must be spread
 // evenly over the domains of Key. A domain is the nodes with one value of the label.
 //
-// A node accepts the pod only if it has the label, and if its domain would then have at most MaxSkew more matching pods
-// than the domain with the fewest.
+// The pod can run only on a node that has the label, and only if the node's domain would then have at most MaxSkew more
+// matching pods than the domain with the fewest.
 type Spread struct {
 	Key     string // a node label: topology.kubernetes.io/zone, kubernetes.io/hostname, …
 	MaxSkew int    // 1 or more
@@ -30,8 +30,8 @@ type Spread struct {
 	HonorTaints bool
 }
 
-// Term is a pod affinity or anti-affinity term. Affinity asks for a node in a domain of Key with a pod that the term
-// matches, anti-affinity for a node outside of these domains.
+// Term is a pod affinity or anti-affinity term. With affinity, the pod's node must be in a domain of Key that has a pod
+// that the term matches. With anti-affinity, it must not be in such a domain.
 type Term struct {
 	Key    string // a node label
 	Weight int    // 1..100 for a preference, 0 for a requirement

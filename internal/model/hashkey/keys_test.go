@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTellsApart: different sequences of values of the same types have different keys.
-func TestTellsApart(t *testing.T) {
+// TestDifferentKeys: different sequences of values of the same types have different keys.
+func TestDifferentKeys(t *testing.T) {
 	t.Parallel()
 	for name, rows := range map[string][][]byte{
 		"numbers": {Int(nil, 0), Int(nil, 1), Int(nil, -1), Int(nil, int64(math.MaxInt64)), Int(nil, int64(math.MinInt64)), Int(Int(nil, 1), 1)},
@@ -17,7 +17,7 @@ func TestTellsApart(t *testing.T) {
 		seen := map[string]int{}
 		for i, b := range rows {
 			if other, ok := seen[string(b)]; ok {
-				t.Errorf("%s: rows %d and %d have one key", name, other, i)
+				t.Errorf("%s: rows %d and %d have the same key", name, other, i)
 			}
 			seen[string(b)] = i
 		}

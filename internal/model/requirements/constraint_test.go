@@ -7,7 +7,7 @@ func TestValues(t *testing.T) {
 	of := func(op Operator, values ...string) Values {
 		v, ok := ValuesOf(op, values...)
 		if !ok {
-			t.Fatalf("ValuesOf(%s, %q) is refused", op, values)
+			t.Fatalf("ValuesOf(%s, %q) is invalid", op, values)
 		}
 		return v
 	}
@@ -36,43 +36,43 @@ func TestValues(t *testing.T) {
 	}
 	for _, op := range []Operator{"Bogus", Gt, Lte} {
 		if v, ok := ValuesOf(op, "x"); ok || !v.IsEmpty() {
-			t.Errorf("ValuesOf(%s, x) = %v, %t; want nothing, refused", op, v, ok)
+			t.Errorf("ValuesOf(%s, x) = %v, %t; want no values, invalid", op, v, ok)
 		}
 	}
 	if v := of(Gt, "9223372036854775807"); !v.IsEmpty() {
-		t.Errorf("more than the largest integer is %v", v)
+		t.Errorf("Gt the largest integer accepts %v, want nothing", v)
 	}
 }
 
 func TestRequirements(t *testing.T) {
 	t.Parallel()
-	r, wrong := All(
+	r, invalid := All(
 		Requirement{Key: "arch", Operator: In, Values: []string{"amd64", "arm64"}},
 		Requirement{Key: "arch", Operator: NotIn, Values: []string{"arm64"}},
 		Requirement{Key: "gpu", Operator: DoesNotExist},
 		Requirement{Key: "cpu", Operator: Gt, Values: []string{"2"}},
 	)
-	if wrong != nil {
-		t.Fatalf("refused %+v", wrong)
+	if invalid != nil {
+		t.Fatalf("%+v is invalid", invalid)
 	}
 	if got, want := r.String(), "arch In [amd64], cpu Gte 3, gpu DoesNotExist"; got != want {
 		t.Errorf("All = %q, want %q", got, want)
 	}
-	for refusal, labels := range map[string]Labels{
+	for key, labels := range map[string]Labels{
 		"":     {"arch": "amd64", "cpu": "4"},
 		"arch": {"arch": "arm64", "cpu": "4"},
 		"cpu":  {"arch": "amd64"},
 		"gpu":  {"arch": "amd64", "cpu": "4", "gpu": "t4"},
 	} {
-		if got := r.Refusal(labels); got != refusal {
-			t.Errorf("Refusal(%v) = %q, want %q", labels, got, refusal)
+		if got := r.Unsatisfied(labels); got != key {
+			t.Errorf("Unsatisfied(%v) = %q, want %q", labels, got, key)
 		}
 	}
 	if got := r.Conflict(Exactly(Labels{"arch": "arm64", "zone": "a", "gpu": "x"})); got != "arch" {
-		t.Errorf("Conflict = %q, want arch: first by name, keys of one side only are none", got)
+		t.Errorf("Conflict = %q, want arch: it is before gpu, and only one side constrains zone", got)
 	}
-	if _, wrong := All(Requirement{Key: "x", Operator: "Nearly"}); wrong == nil || wrong.Key != "x" {
-		t.Errorf("an unknown operator is not named: %v", wrong)
+	if _, invalid := All(Requirement{Key: "x", Operator: "Nearly"}); invalid == nil || invalid.Key != "x" {
+		t.Errorf("the invalid requirement is %v, want x", invalid)
 	}
 }
 
@@ -80,8 +80,8 @@ func TestTolerations(t *testing.T) {
 	t.Parallel()
 	taint := Taint{Key: "team", Value: "7", Effect: NoSchedule}
 	for name, c := range map[string]struct {
-		t    Toleration
-		want bool
+		toleration Toleration
+		want       bool
 	}{
 		"equal":              {Toleration{Key: "team", Value: "7"}, true},
 		"other value":        {Toleration{Key: "team", Value: "8"}, false},
@@ -93,7 +93,7 @@ func TestTolerations(t *testing.T) {
 		"unknown operator":   {Toleration{Key: "team", Operator: "Like", Value: "7"}, false},
 		"empty key is equal": {Toleration{Value: "7"}, false},
 	} {
-		if got := c.t.Tolerates(taint); got != c.want {
+		if got := c.toleration.Tolerates(taint); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
@@ -103,8 +103,8 @@ func TestTolerations(t *testing.T) {
 	}
 }
 
-// TestTransientTaints: a taint that a component removes when the node is ready is recognized by its name, for any
-// component.
+// TestTransientTaints: IsTransient recognizes a taint that a component removes when the node is ready, by the name of
+// the taint, for any component.
 func TestTransientTaints(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]bool{

@@ -9,22 +9,23 @@ import (
 // Labels are the labels of a node or a pod.
 type Labels = map[string]string
 
-// Requirement is one requirement of a NodePool or of a node affinity term, as the user wrote it.
+// Requirement is one requirement of a NodePool or of a node affinity term, as its user wrote it.
 type Requirement struct {
 	Key      string   // label
 	Operator Operator // In, NotIn, Exists, …
 	Values   []string // empty for Exists and DoesNotExist
 
-	// MinValues is how many values of the label the instance types of a launch must have at least; 0: no minimum. Only
-	// requirements of NodePools have it.
+	// MinValues is the minimum number of different values of the label that the instance types of one launch must have;
+	// 0: no minimum. Only requirements of NodePools have it.
 	MinValues int
 }
 
 // Requirements are the values that several requirements accept together, by key. A missing key is not constrained.
 type Requirements map[string]Values
 
-// All returns the values that all of reqs accept. The second result is the first invalid requirement (an unknown
-// operator, a comparison with a value that is no integer), which accepts no value; nil if all are valid.
+// All returns the values that all of reqs accept. An invalid requirement accepts no value: one with an unknown
+// operator, or a comparison with a value that is no integer. The second result is the first invalid requirement; nil if
+// all are valid.
 func All(reqs ...Requirement) (Requirements, *Requirement) {
 	out := make(Requirements, len(reqs))
 	var invalid *Requirement
@@ -77,8 +78,8 @@ func (r Requirements) Keys() []string {
 	return out
 }
 
-// Conflict returns the first key, by name, for which r and s accept no common value and not both absence; "" if there
-// is no such key. A key that only one of them has is not a conflict.
+// Conflict returns the first key, by name, for which no value and no absence is accepted by both r and s; "" if there
+// is no such key. A key that only one of r and s constrains is not a conflict.
 func (r Requirements) Conflict(s Requirements) string {
 	first := ""
 	for k, v := range s {
@@ -93,9 +94,9 @@ func (r Requirements) Conflict(s Requirements) string {
 	return first
 }
 
-// Refusal returns the first key, by name, for which labels do not satisfy r; "" if they satisfy r. A missing label
+// Unsatisfied returns the first key, by name, for which labels do not satisfy r; "" if they satisfy r. A missing label
 // satisfies only NotIn and DoesNotExist.
-func (r Requirements) Refusal(labels Labels) string {
+func (r Requirements) Unsatisfied(labels Labels) string {
 	first := ""
 	for k, v := range r {
 		if first != "" && k > first {
@@ -110,7 +111,7 @@ func (r Requirements) Refusal(labels Labels) string {
 }
 
 // Accepts reports whether labels satisfy r.
-func (r Requirements) Accepts(labels Labels) bool { return r.Refusal(labels) == "" }
+func (r Requirements) Accepts(labels Labels) bool { return r.Unsatisfied(labels) == "" }
 
 // String returns "key In [a b], other Exists", sorted by key.
 func (r Requirements) String() string {

@@ -29,9 +29,9 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + string(t.Effect)
 }
 
-// IsTransient reports whether the taint looks like one that a component removes when the node is ready for pods:
-// node.cilium.io/agent-not-ready, ebs.csi.aws.com/agent-not-ready, node.cloudprovider.kubernetes.io/uninitialized. Such
-// a taint belongs among a NodePool's startupTaints.
+// IsTransient reports whether, by its name, the taint is probably one that a component removes when the node is ready
+// for pods: node.cilium.io/agent-not-ready, node.cloudprovider.kubernetes.io/uninitialized. Such a taint belongs in the
+// startupTaints of a NodePool.
 func (t Taint) IsTransient() bool {
 	domain, name, hasDomain := strings.Cut(t.Key, "/")
 	if !hasDomain {
@@ -53,7 +53,7 @@ func (t Taint) IsTransient() bool {
 // Toleration is a toleration of a pod.
 type Toleration struct {
 	Key      string // empty with operator Exists: every key
-	Operator string // Equal (also when empty), Exists, or Lt or Gt: the taint's value must be an integer below or above Value
+	Operator string // Equal (also if empty), Exists, Lt (the taint's value is an integer below Value) or Gt (above Value)
 	Value    string // compared with the taint's value
 	Effect   Effect // empty: every effect
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
-// Values is the set of accepted values of one label: a finite set, or everything except a finite set, within optional
-// integer bounds. Absence, that is a node or pod without the label, may be accepted, too. The zero value accepts
+// Values is the set of accepted values of one label. It is either a finite set, or all values except a finite set,
+// within optional integer bounds. It may also accept absence: a node or pod without the label. The zero value accepts
 // nothing.
 type Values struct {
 	// Listed are the accepted values, or the rejected ones if Complement is set. Sorted, without duplicates; the slice
@@ -27,8 +27,8 @@ type Values struct {
 	// Absent means that a node without the label is accepted: for NotIn and DoesNotExist, as in Kubernetes.
 	Absent bool
 
-	// Min and Max are inclusive bounds of the value as an integer. Only a complement has bounds: a finite set is
-	// filtered by them immediately.
+	// Min and Max are inclusive bounds of the value as an integer; nil: no bound. Only a complement has bounds. A
+	// finite set has no bounds, because values outside of them are removed from it.
 	Min, Max *int64
 }
 
@@ -131,7 +131,7 @@ func (v Values) Accepts(value string) bool {
 // IsEmpty reports whether neither a value nor absence is accepted.
 func (v Values) IsEmpty() bool { return !v.Complement && !v.Absent && len(v.Listed) == 0 }
 
-// Single returns the only accepted value, and whether there is exactly one; absence is not considered.
+// Single returns the only accepted value, and whether exactly one value is accepted. It does not consider absence.
 func (v Values) Single() (string, bool) {
 	if v.Complement || len(v.Listed) != 1 {
 		return "", false
@@ -139,7 +139,7 @@ func (v Values) Single() (string, bool) {
 	return v.Listed[0], true
 }
 
-// within reports whether value is an integer within the bounds; true for every value if there are none.
+// within reports whether value is an integer within the bounds. Without bounds it returns true for every value.
 func (v Values) within(value string) bool {
 	if v.Min == nil && v.Max == nil {
 		return true
@@ -171,7 +171,7 @@ func (v Values) Intersect(w Values) Values {
 // Intersects reports whether v and w accept a common value, or both absence.
 func (v Values) Intersects(w Values) bool { return !v.Intersect(w).IsEmpty() }
 
-// keep returns the accepted ones of values; nil if there are none.
+// keep returns those values that accept accepts; nil if there are none.
 func keep(values []string, accept func(string) bool) []string {
 	var out []string
 	for _, s := range values {
@@ -223,7 +223,7 @@ func (v Values) String() string {
 	return strings.Join(parts, " ")
 }
 
-// AppendKey appends a key that is different for different values.
+// AppendKey appends a key to b, for maps and hashes. Different sets of values have different keys.
 func (v Values) AppendKey(b []byte) []byte {
 	b = hashkey.Text(hashkey.Int(b, len(v.Listed)), v.Listed...)
 	b = hashkey.Flag(b, v.Complement, v.Absent, v.Min != nil, v.Max != nil)

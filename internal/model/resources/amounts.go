@@ -2,7 +2,7 @@
 //
 // In: amounts by resource, as integers (millicores, bytes, pieces).
 // Out: sums, differences, and whether an amount fits into another.
-// Never: a Kubernetes type, or Amounts that change after they were made; only a Vector can be changed.
+// Never: a Kubernetes type, or a change of existing Amounts; only a Vector can be changed.
 package resources
 
 import (
@@ -38,7 +38,7 @@ type Extended struct {
 	Value int64  // pieces
 }
 
-// Of returns the amount of the named resource, 0 if it has none.
+// Of returns the amount of the named resource; 0 if a has none of it.
 func (a Amounts) Of(name string) int64 {
 	switch name {
 	case CPU:
@@ -102,14 +102,14 @@ func (a Amounts) Names() []string {
 	return names
 }
 
-// Add returns a + b. Add, Sub and Times saturate at the limits of int64, so that the sum of large amounts never
-// overflows to a negative one.
+// Add returns a + b. Add, Sub and Times saturate at the limits of int64, so that the sum of large amounts is never
+// negative.
 func (a Amounts) Add(b Amounts) Amounts { return a.combine(b, add) }
 
 // Sub returns a - b; the result may be negative.
 func (a Amounts) Sub(b Amounts) Amounts { return a.combine(b, sub) }
 
-// Max returns the larger amount of each resource.
+// Max returns, for each resource, the larger of both amounts.
 func (a Amounts) Max(b Amounts) Amounts {
 	return a.combine(b, func(x, y int64) int64 { return max(x, y) })
 }
@@ -156,7 +156,7 @@ func times(x, n int64) int64 {
 	return math.MaxInt64
 }
 
-// magnitude returns the absolute value of x, also for the smallest int64.
+// magnitude returns the absolute value of x. It is correct for the smallest int64, too.
 func magnitude(x int64) uint64 {
 	if x < 0 {
 		return -uint64(x)
@@ -164,7 +164,7 @@ func magnitude(x int64) uint64 {
 	return uint64(x)
 }
 
-// IsNegative reports whether some amount is below 0.
+// IsNegative reports whether any amount is below 0.
 func (a Amounts) IsNegative() bool {
 	return a.CPU < 0 || a.Memory < 0 || a.EphemeralStorage < 0 || a.Pods < 0 ||
 		slices.ContainsFunc(a.Extended, func(e Extended) bool { return e.Value < 0 })
@@ -184,7 +184,7 @@ func (a Amounts) combine(b Amounts, f func(x, y int64) int64) Amounts {
 	}
 }
 
-// merge is combine for two lists that are sorted by name; the result has no zeros.
+// merge is combine for two lists that are sorted by name. The result is sorted, too, and has no zeros.
 func merge(a, b []Extended, f func(x, y int64) int64) []Extended {
 	if len(a) == 0 && len(b) == 0 {
 		return nil
@@ -214,7 +214,7 @@ func merge(a, b []Extended, f func(x, y int64) int64) []Extended {
 	return out
 }
 
-// Fits reports whether a is at most room in every resource. An amount of 0 or less always fits, even into negative
+// Fits reports whether no amount of a exceeds that of room. An amount of 0 or less always fits, even into negative
 // room: a node that is over-committed in memory still accepts a pod without memory requests.
 func (a Amounts) Fits(room Amounts) bool {
 	return a.firstLacking(room) == ""
@@ -278,6 +278,6 @@ func (a Amounts) Compare(b Amounts) int {
 // byName compares the name of e with name, for binary searches.
 func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
 
-// Bulk returns the size of a as one number: the number of cores, plus one for every 4 GiB of memory, because most
-// general purpose instances have 4 GiB per vCPU. Larger requests are harder to place.
+// Bulk returns the size of a as one number, to sort requests that are harder to place first: the number of cores, plus
+// 1 for every 4 GiB of memory. Most general purpose instances have 4 GiB per vCPU.
 func (a Amounts) Bulk() float64 { return float64(a.CPU)/1000 + float64(a.Memory)/(4<<30) }

@@ -57,10 +57,10 @@ func TestArithmetic(t *testing.T) {
 		t.Errorf("(a-b)+b = %v, want %v", got, a)
 	}
 	if got := a.With("a/b", 0).Of("a/b"); got != 0 {
-		t.Errorf("after With(0) there are still %d", got)
+		t.Errorf("after With(a/b, 0), the amount is %d", got)
 	}
 	if a.Of("a/b") != 1 {
-		t.Error("With altered the value it was called on")
+		t.Error("With has changed its receiver")
 	}
 }
 
@@ -68,25 +68,26 @@ func TestFits(t *testing.T) {
 	t.Parallel()
 	room := Amounts{CPU: 1000, Memory: -5, Pods: 3}
 	for name, c := range map[string]struct {
-		want Amounts
-		lack []string
+		requests Amounts
+		lacking  []string // the result of Lacking
 	}{
-		"exactly":                      {Amounts{CPU: 1000, Pods: 3}, nil},
-		"nothing into negative room":   {Amounts{CPU: 1}, nil},
-		"one over":                     {Amounts{CPU: 1001}, []string{CPU}},
-		"over-committed":               {Amounts{Memory: 1, CPU: 2000}, []string{CPU, Memory}},
-		"a device that is not there":   {Amounts{}.With("nvidia.com/gpu", 1), []string{"nvidia.com/gpu"}},
-		"a device nobody asks for (0)": {Amounts{Extended: []Extended{{"nvidia.com/gpu", 0}}}, nil},
+		"exactly":                         {Amounts{CPU: 1000, Pods: 3}, nil},
+		"no memory, and negative room":    {Amounts{CPU: 1}, nil},
+		"one over":                        {Amounts{CPU: 1001}, []string{CPU}},
+		"some memory, and negative room":  {Amounts{Memory: 1, CPU: 2000}, []string{CPU, Memory}},
+		"a device that the node lacks":    {Amounts{}.With("nvidia.com/gpu", 1), []string{"nvidia.com/gpu"}},
+		"0 of a device that a node lacks": {Amounts{Extended: []Extended{{"nvidia.com/gpu", 0}}}, nil},
 	} {
-		if got := c.want.Fits(room); got != (c.lack == nil) {
-			t.Errorf("%s: Fits = %t", name, got)
+		if got := c.requests.Fits(room); got != (c.lacking == nil) {
+			t.Errorf("%s: Fits = %t, want %t", name, got, !got)
 		}
-		if diff := cmp.Diff(c.lack, c.want.Lacking(room)); diff != "" {
+		if diff := cmp.Diff(c.lacking, c.requests.Lacking(room)); diff != "" {
 			t.Errorf("%s: Lacking (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
+// TestArithmeticDoesNotWrap: sums, differences and products saturate at the limits of int64.
 func TestArithmeticDoesNotWrap(t *testing.T) {
 	t.Parallel()
 	const most, least = math.MaxInt64, math.MinInt64

@@ -34,7 +34,7 @@ func Parse(resource, text string) (int64, error) {
 			break
 		}
 	}
-	if err := plausible(number); err != nil {
+	if err := checkNumber(number); err != nil {
 		return 0, fmt.Errorf("read quantity %q of %s: %w", text, resource, err)
 	}
 	value, ok := new(big.Rat).SetString(number)
@@ -48,9 +48,9 @@ func Parse(resource, text string) (int64, error) {
 	return ceil(value), nil
 }
 
-// plausible returns an error for texts that big.Rat parses and Kubernetes does not (fractions, other bases,
+// checkNumber returns an error for texts that big.Rat parses although Kubernetes does not (fractions, other bases,
 // underscores), and for exponents beyond maxExponent.
-func plausible(number string) error {
+func checkNumber(number string) error {
 	if number == "" || strings.ContainsAny(number, "/_xXbBoOpP ") {
 		return fmt.Errorf("not a decimal number")
 	}
@@ -80,7 +80,8 @@ func ceil(r *big.Rat) int64 {
 	return math.MinInt64
 }
 
-// Format returns value, in the unit of the named resource, as a Kubernetes quantity that Parse converts back exactly.
+// Format returns value, which is in the unit of the named resource, as a Kubernetes quantity. Parse converts it back
+// exactly.
 func Format(resource string, value int64) string {
 	switch resource {
 	case CPU:
@@ -106,7 +107,7 @@ func formatBytes(value int64) string {
 	return strconv.FormatInt(value, 10) + suffix
 }
 
-// Map returns the amounts as Kubernetes quantities by resource name, without zeros, as plans print them.
+// Map returns the amounts as Kubernetes quantities by resource name, without zeros. Plans print them in this form.
 func (a Amounts) Map() map[string]string {
 	out := map[string]string{}
 	for _, name := range a.Names() {

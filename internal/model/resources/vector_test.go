@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestVector: what is not asked for always fits, and what is taken off can be put back.
+// TestVector: an amount of 0 or less always fits, and Take with a negative number reverses Take.
 func TestVector(t *testing.T) {
 	t.Parallel()
 	room := Vector{4, 8, -1}
 	for _, c := range []struct {
 		ask     Vector
-		times   int
-		lacking int
+		count   int // the result of FitCount
+		lacking int // the result of FirstLacking
 	}{
 		{Vector{1, 2, 0}, 4, -1},
 		{Vector{0, 3, 0}, 2, -1},
@@ -22,11 +22,11 @@ func TestVector(t *testing.T) {
 		{Vector{0, 0, 0}, 7, -1},
 		{Vector{-2, 0, 0}, 7, -1},
 	} {
-		if got := c.ask.Times(room, 7); got != c.times {
-			t.Errorf("%v fits %d times into %v, want %d", c.ask, got, room, c.times)
+		if got := c.ask.FitCount(room, 7); got != c.count {
+			t.Errorf("%v fits %d times into %v, want %d", c.ask, got, room, c.count)
 		}
-		if got := c.ask.Lacking(room); got != c.lacking {
-			t.Errorf("%v lacks %d in %v, want %d", c.ask, got, room, c.lacking)
+		if got := c.ask.FirstLacking(room); got != c.lacking {
+			t.Errorf("the first resource in which %v exceeds %v is %d, want %d", c.ask, room, got, c.lacking)
 		}
 		if got, want := c.ask.Fits(room), c.lacking < 0; got != want {
 			t.Errorf("%v fits into %v: %t, want %t", c.ask, room, got, want)
@@ -35,26 +35,26 @@ func TestVector(t *testing.T) {
 		left.Take(c.ask, 3)
 		left.Take(c.ask, -3)
 		if !slices.Equal(left, room) {
-			t.Errorf("%v taken and put back makes %v of %v", c.ask, left, room)
+			t.Errorf("%v taken three times and put back: %v, want %v", c.ask, left, room)
 		}
 	}
 }
 
-// TestLeft: a CSI driver without a limit on the node attaches any number of volumes.
-func TestLeft(t *testing.T) {
+// TestSetRemaining: a CSI driver without a limit on the node attaches any number of volumes.
+func TestSetRemaining(t *testing.T) {
 	t.Parallel()
 	const ebs, other = AttachableVolumes + "ebs.csi.aws.com", AttachableVolumes + "other"
 	d := Dimensions{CPU, ebs, other}
 	all := Amounts{CPU: 4000, Extended: []Extended{{Name: ebs, Value: 25}}}
 	used := Amounts{CPU: 1000, Extended: []Extended{{Name: ebs, Value: 20}, {Name: other, Value: 9}}}
 	got := make(Vector, len(d))
-	d.Left(got, all, used)
-	if want := (Vector{3000, 5, Plenty}); !slices.Equal(got, want) {
-		t.Errorf("left is %v, want %v", got, want)
+	d.SetRemaining(got, all, used)
+	if want := (Vector{3000, 5, Unlimited}); !slices.Equal(got, want) {
+		t.Errorf("%v remain, want %v", got, want)
 	}
 }
 
-// TestVectorsIn: vectors side by side do not run into one another.
+// TestVectorsIn: appending to a vector does not change the next one, although both use the same memory.
 func TestVectorsIn(t *testing.T) {
 	t.Parallel()
 	cells := []int64{1, 2, 3, 4, 5, 6}
@@ -65,6 +65,6 @@ func TestVectorsIn(t *testing.T) {
 		t.Errorf("cells are %v, want %v", cells, want)
 	}
 	if got := VectorsIn(nil, 0); len(got) != 0 {
-		t.Errorf("no vectors are %v", got)
+		t.Errorf("VectorsIn(nil, 0) returns %v, want no vectors", got)
 	}
 }
