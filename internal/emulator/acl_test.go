@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// TestNetworkACLs: a network ACL is listed with its last rule in each direction. A new rule must have an unused number.
+// TestNetworkACLs: a network ACL is listed with its own rules and with the final deny rule of each direction. A new rule
+// whose number is already used is rejected.
 func TestNetworkACLs(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
@@ -35,8 +36,8 @@ func TestNetworkACLs(t *testing.T) {
 	in := &ec2.CreateNetworkAclEntryInput{NetworkAclId: &acl.ID, RuleNumber: aws.Int32(99), Egress: aws.Bool(true), Protocol: aws.String("6"),
 		PortRange: &types.PortRange{From: aws.Int32(443), To: aws.Int32(443)}, CidrBlock: aws.String("0.0.0.0/0"),
 		RuleAction: types.RuleActionAllow}
-	if _, err := b.ec2.CreateNetworkAclEntry(ctx, in); err != nil || !acl.Lets(true, 443) {
-		t.Errorf("outbound port 443 is allowed: %t, %v", acl.Lets(true, 443), err)
+	if _, err := b.ec2.CreateNetworkAclEntry(ctx, in); err != nil || !acl.Allows(true, 443) {
+		t.Errorf("after the new rule, outbound port 443 is allowed: %t, want true; error %v", acl.Allows(true, 443), err)
 	}
 	if _, err := b.ec2.CreateNetworkAclEntry(ctx, in); code(t, err) != "NetworkAclEntryAlreadyExists" {
 		t.Errorf("a rule with a used number: %v", err)

@@ -34,8 +34,8 @@ func (s *Server) writeAnswer(w http.ResponseWriter, c *api.Call, answer any) {
 
 // xml encodes an answer in the XML of its service.
 func (s *Server) xml(c *api.Call, answer any) []byte {
-	e := &api.Encoder{Codec: &s.codec, Dialect: api.Dialect{Small: c.Protocol == api.EC2Query, Item: api.QueryItem}}
-	if e.Dialect.Small {
+	e := &api.Encoder{Codec: &s.codec, Dialect: api.Dialect{LowerFirst: c.Protocol == api.EC2Query, Item: api.QueryItem}}
+	if e.Dialect.LowerFirst {
 		e.Dialect.Item = api.Ec2Item
 	}
 	e.Out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
@@ -55,15 +55,15 @@ func (s *Server) xml(c *api.Call, answer any) []byte {
 	return e.Out.Bytes()
 }
 
-// writeError writes an error in the protocol of the call, and returns the HTTP status. An error of another type than
-// failure.Error is logged, and answered as InternalFailure.
+// writeError writes an error in the protocol of the call, and returns the HTTP status. An error that is not a
+// failure.Error is logged, and the client gets InternalFailure.
 func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
-	var refusal *failure.Error
-	if !errors.As(err, &refusal) {
+	var awsErr *failure.Error
+	if !errors.As(err, &awsErr) {
 		s.logger().Error("call failed", "call", c.Name(), "request", c.ID, "error", err)
-		refusal = &failure.Error{Code: "InternalFailure", Message: err.Error(), Status: http.StatusInternalServerError}
+		awsErr = &failure.Error{Code: "InternalFailure", Message: err.Error(), Status: http.StatusInternalServerError}
 	}
-	status := refusal.Status
+	status := awsErr.Status
 	if status == 0 {
 		status = http.StatusBadRequest
 	}
@@ -73,29 +73,29 @@ func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
 	case api.EC2Query, api.AWSQuery:
 		h.Set("Content-Type", "text/xml;charset=UTF-8")
 		w.WriteHeader(status)
-		_, _ = w.Write(s.xmlError(c, refusal, status)) // fails only if the client has disconnected
+		_, _ = w.Write(s.xmlError(c, awsErr, status)) // fails only if the client has disconnected
 	default:
 		h.Set("Content-Type", "application/x-amz-json-1.1")
-		h.Set("X-Amzn-Errortype", jsonCode(c, refusal))
+		h.Set("X-Amzn-Errortype", jsonCode(c, awsErr))
 		if c.Service == "sqs" {
-			h.Set("X-Amzn-Query-Error", refusal.Code+";"+blame(status))
+			h.Set("X-Amzn-Query-Error", awsErr.Code+";"+errorType(status))
 		}
 		w.WriteHeader(status)
-		writeJSON(w, map[string]string{"__type": jsonCode(c, refusal), "message": refusal.Message})
+		writeJSON(w, map[string]string{"__type": jsonCode(c, awsErr), "message": awsErr.Message})
 	}
 	return status
 }
 
 // xmlError encodes an error in the XML of its service.
-func (s *Server) xmlError(c *api.Call, refusal *failure.Error, status int) []byte {
+func (s *Server) xmlError(c *api.Call, awsErr *failure.Error, status int) []byte {
 	e := &api.Encoder{Codec: &s.codec}
 	e.Out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
 	if c.Protocol == api.EC2Query {
 		e.Open("Response")
 		e.Open("Errors")
 		e.Open("Error")
-		e.Text("Code", refusal.Code)
-		e.Text("Message", refusal.Message)
+		e.Text("Code", awsErr.Code)
+		e.Text("Message", awsErr.Message)
 		e.Close("Error")
 		e.Close("Errors")
 		e.Text("RequestID", c.ID)
@@ -104,42 +104,43 @@ func (s *Server) xmlError(c *api.Call, refusal *failure.Error, status int) []byt
 	}
 	e.Open(`ErrorResponse xmlns="` + s.services[c.Service].Namespace + `"`)
 	e.Open("Error")
-	e.Text("Type", blame(status))
-	e.Text("Code", refusal.Code)
-	e.Text("Message", refusal.Message)
+	e.Text("Type", errorType(status))
+	e.Text("Code", awsErr.Code)
+	e.Text("Message", awsErr.Message)
 	e.Close("Error")
 	e.Text("RequestId", c.ID)
 	e.Close("ErrorResponse")
 	return e.Out.Bytes()
 }
 
-// jsonCode returns the code of an error in the JSON protocols. The JSON protocol of SQS has other codes than its query
-// protocol.
-func jsonCode(c *api.Call, refusal *failure.Error) string {
+// jsonCode returns the code of an error in the JSON protocols. In SQS, the codes of the JSON protocol differ from those
+// of the query protocol, which failure.Error has.
+func jsonCode(c *api.Call, awsErr *failure.Error) string {
 	if c.Service != "sqs" {
-		return refusal.Code
+		return awsErr.Code
 	}
-	switch refusal.Code {
+	switch awsErr.Code {
 	case "AWS.SimpleQueueService.NonExistentQueue":
 		return "com.amazonaws.sqs#QueueDoesNotExist"
 	case "QueueAlreadyExists":
 		return "com.amazonaws.sqs#QueueNameExists"
 	case "AWS.SimpleQueueService.EmptyBatchRequest", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
 		"AWS.SimpleQueueService.BatchEntryIdsNotDistinct":
-		return "com.amazonaws.sqs#" + strings.TrimPrefix(refusal.Code, "AWS.SimpleQueueService.")
+		return "com.amazonaws.sqs#" + strings.TrimPrefix(awsErr.Code, "AWS.SimpleQueueService.")
 	}
-	return "com.amazonaws.sqs#" + refusal.Code
+	return "com.amazonaws.sqs#" + awsErr.Code
 }
 
-// blame returns the party at fault as the query protocols name it: "Sender" or "Receiver".
-func blame(status int) string {
+// errorType returns the type of an error in the query protocols: "Receiver" for an error of the service, "Sender" for
+// an error of the caller.
+func errorType(status int) string {
 	if status >= http.StatusInternalServerError {
 		return "Receiver"
 	}
 	return "Sender"
 }
 
-// writeGarbage writes a text that is not an AWS answer, like a broken proxy, and returns the HTTP status.
+// writeGarbage writes a text that is not an AWS answer, as a broken proxy does, and returns the HTTP status.
 func writeGarbage(w http.ResponseWriter, a *world.Answer) int {
 	status := a.Status
 	if status == 0 {
@@ -155,5 +156,5 @@ func writeGarbage(w http.ResponseWriter, a *world.Answer) int {
 func writeJSON(w io.Writer, v any) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // fails only if the client has disconnected: the emulator's structs can be encoded
+	_ = e.Encode(v) // fails only if the client has disconnected, because the emulator's structs can be encoded
 }

@@ -20,17 +20,19 @@ import (
 // (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html). A presigned call of STS is also valid
 // for 15 minutes, whatever its X-Amz-Expires. So EKS tokens are valid for 15 minutes, although they request 60 seconds.
 const (
-	validity     = 5 * time.Minute
-	longValidity = 15 * time.Minute
+	normalSkew = 5 * time.Minute
+	longSkew   = 15 * time.Minute
 )
 
 // clusterHeader is the header with the cluster's name in the presigned request of an EKS token.
 const clusterHeader = "X-K8s-Aws-Id"
 
-// authenticate returns the caller of a request. For an access key that the world issued, it verifies the signature. Any
-// other access key identifies the role Server.Assume, or the administrator of an account if Assume is empty. Such a key
-// is an error if the server is strict, if the request has a session token (only the world issues those), or if the
-// request is presigned (its purpose is to prove an identity).
+// authenticate returns the caller of a request. For an access key that the world issued, it verifies the signature. An
+// unknown access key identifies the role Server.Assume, or the administrator of an account if Assume is empty. But an
+// unknown key is an error in any of these cases:
+//   - the server is strict
+//   - the request has a session token, which only the world issues
+//   - the request is presigned, because its purpose is to prove an identity
 func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *api.Call) (identity.Identity, error) {
 	sig, err := readSignature(r)
 	if errors.Is(err, errUnsigned) {
@@ -41,7 +43,7 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	}
 	session, known := w.SessionByKey(sig.accessKey)
 	if !known && (s.Strict || sig.presigned || sig.token != "") {
-		return identity.Identity{}, invalidToken(c.Service)
+		return identity.Identity{}, invalidKeyError(c.Service)
 	}
 	if !known && s.Assume != "" {
 		account := accountOf(sig.accessKey)
@@ -55,7 +57,7 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 		return identity.Root(accountOf(sig.accessKey), c.RegionID), nil
 	}
 	if session.Token != sig.token || !w.IsValid(session) {
-		return identity.Identity{}, invalidToken(c.Service)
+		return identity.Identity{}, invalidKeyError(c.Service)
 	}
 	if err := verify(now, session, sig, r, c); err != nil {
 		return identity.Identity{}, err
@@ -63,11 +65,11 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	return session.Identity, nil
 }
 
-// verify rejects a request if the session has expired, if the signature's time is too far off, or if the signature is
-// wrong.
+// verify rejects a request if the session has expired, if the signature is wrong or does not cover all required headers,
+// or if its time is too far from the server's time.
 func verify(now time.Time, session identity.Session, sig signature, r *http.Request, c *api.Call) error {
 	if !session.Expires.IsZero() && !now.Before(session.Expires) {
-		return expired(c)
+		return expiredError(c)
 	}
 	if err := checkTime(now, sig, c); err != nil {
 		return err
@@ -83,24 +85,24 @@ func verify(now time.Time, session identity.Session, sig signature, r *http.Requ
 
 // checkTime rejects a signature whose time is too far before or after the server's time.
 func checkTime(now time.Time, sig signature, c *api.Call) error {
-	most := validity
+	maxSkew := normalSkew
 	if c.Service == "ec2" || sig.presigned {
-		most = longValidity
+		maxSkew = longSkew
 	}
 	var message string
 	switch {
-	case now.After(sig.at.Add(most)):
+	case now.After(sig.at.Add(maxSkew)):
 		message = fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - %d min.)",
-			sig.at.Format(amzTime), now.Add(-most).Format(amzTime), now.Format(amzTime), int(most.Minutes()))
-	case sig.at.After(now.Add(most)):
+			sig.at.Format(amzTime), now.Add(-maxSkew).Format(amzTime), now.Format(amzTime), int(maxSkew.Minutes()))
+	case sig.at.After(now.Add(maxSkew)):
 		message = fmt.Sprintf("Signature not yet current: %s is still later than %s (%s + %d min.)",
-			sig.at.Format(amzTime), now.Add(most).Format(amzTime), now.Format(amzTime), int(most.Minutes()))
+			sig.at.Format(amzTime), now.Add(maxSkew).Format(amzTime), now.Format(amzTime), int(maxSkew.Minutes()))
 	default:
 		return nil
 	}
 	switch c.Protocol {
 	case api.EC2Query:
-		return requestExpired()
+		return requestExpiredError()
 	case api.AWSQuery:
 		return api.Forbidden("SignatureDoesNotMatch", message)
 	case api.AWSJSON10, api.AWSJSON11, api.RESTJSON:
@@ -108,20 +110,21 @@ func checkTime(now time.Time, sig signature, c *api.Call) error {
 	return &failure.Error{Code: "InvalidSignatureException", Message: message}
 }
 
-// expired returns the service's error for the keys of an expired session.
-func expired(c *api.Call) error {
+// expiredError returns the service's error for the keys of an expired session.
+func expiredError(c *api.Call) error {
 	const message = "The security token included in the request is expired"
 	switch c.Service {
 	case "ec2":
-		return requestExpired()
+		return requestExpiredError()
 	case "ssm", "eks", "pricing", api.ShiftService:
 		return &failure.Error{Code: "ExpiredTokenException", Message: message}
 	}
 	return api.Forbidden("ExpiredToken", message)
 }
 
-// requestExpired returns EC2's error both for expired keys and for a signature whose time is too far off.
-func requestExpired() error {
+// requestExpiredError returns EC2's error both for expired keys and for a signature whose time is too far from the
+// server's time.
+func requestExpiredError() error {
 	return &failure.Error{Code: "RequestExpired", Message: "Request has expired."}
 }
 
@@ -133,8 +136,8 @@ func accountOf(accessKey string) string {
 	return DefaultAccount
 }
 
-// invalidToken returns the service's error for an invalid access key.
-func invalidToken(service string) error {
+// invalidKeyError returns the service's error for an invalid access key.
+func invalidKeyError(service string) error {
 	switch service {
 	case "ec2":
 		return &failure.Error{Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials", Status: 401}
@@ -144,8 +147,8 @@ func invalidToken(service string) error {
 	return api.Forbidden("InvalidClientTokenId", "The security token included in the request is invalid.")
 }
 
-// denied returns the service's error for a call that Faults.Denials denies.
-func denied(c *api.Call) error {
+// deniedError returns the service's error for a call that Faults.Denials denies.
+func deniedError(c *api.Call) error {
 	return api.Denial(c, "User: "+c.Caller.ARN+" is not authorized to perform: "+c.Name()+
 		" on resource: * because no identity-based policy allows the "+c.Name()+" action")
 }

@@ -17,15 +17,15 @@ import (
 )
 
 // TestAWSCommandLine runs the scripts of testdata/awscli with the AWS command line, a client that is independent of
-// this repository. The test is skipped if the command line is not installed. It uses the program that JOINER_AWS names,
-// else /usr/bin/aws, else aws in PATH.
+// this repository. The test uses the program that JOINER_AWS names, else /usr/bin/aws, else aws in PATH. It is skipped
+// if there is no such program.
 //
 // The lines of a script are:
 //   - "# comment"
 //   - "$ command", and below it the expected output
 //   - "NAME = command": the output is stored for later commands as $NAME ($$ is a dollar)
-//   - "! command": the command must fail, and its message must contain the text below the line
-//   - "> 3s": advances the server's clock
+//   - "! command": the command must fail, and its error message must contain the text below this line
+//   - "> 3s": the server's clock is advanced by three seconds
 func TestAWSCommandLine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -63,7 +63,7 @@ func TestAWSCommandLine(t *testing.T) {
 	}
 }
 
-// awsTool finds the AWS command line.
+// awsTool returns the path of the AWS command line. It skips the test if there is none.
 func awsTool(t *testing.T) string {
 	t.Helper()
 	candidates := []string{os.Getenv("JOINER_AWS"), "/usr/bin/aws", "aws"}
@@ -79,13 +79,14 @@ func awsTool(t *testing.T) string {
 
 // step is one command of a script.
 type step struct {
-	line     int
+	line     int    // number of the line of the command
 	kind     string // "$", "!", "=" or ">"
-	variable string
-	command  string
+	variable string // for kind "="
+	command  string // for kind ">" a duration
 	want     []string
 }
 
+// parseScript returns the steps of a script: see TestAWSCommandLine.
 func parseScript(text string) []step {
 	var steps []step
 	for n, line := range strings.Split(text, "\n") {
@@ -105,7 +106,7 @@ func parseScript(text string) []step {
 	return steps
 }
 
-// commandLine runs commands against the server of a bench.
+// commandLine runs steps of scripts against the server of a bench.
 type commandLine struct {
 	tool      string
 	bench     *bench
@@ -119,7 +120,7 @@ func (c *commandLine) run(t *testing.T, s step) {
 		if err != nil {
 			t.Fatalf("line %d: %v", s.line, err)
 		}
-		c.bench.pass(d)
+		c.bench.advance(d)
 		return
 	}
 	words, err := shell.Fields(c.expand(s.command), nil)

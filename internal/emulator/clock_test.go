@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// everyService calls each service once, and returns the error codes of the failed calls by service.
-func (b *bench) everyService(t *testing.T, c aws.Config) map[string]string {
+// callServices makes one call of each of six services. It returns the error codes of the failed calls by service.
+func (b *bench) callServices(t *testing.T, c aws.Config) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for name, call := range map[string]func(context.Context) error{
@@ -56,8 +56,8 @@ func (b *bench) everyService(t *testing.T, c aws.Config) map[string]string {
 	return out
 }
 
-// TestClocksApart: a client whose clock differs from AWS's gets each service's error, corrects its clock, and succeeds
-// at the next attempt.
+// TestClocksApart: if the client's clock differs too much from AWS's, each service returns its own error. The SDK then
+// corrects its clock by the header Date of the answer, and the next attempt succeeds.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
 	signature := map[string]string{
@@ -65,9 +65,9 @@ func TestClocksApart(t *testing.T) {
 		"eks": "InvalidSignatureException", "ssm": "InvalidSignatureException", "sqs": "InvalidSignatureException",
 	}
 	for name, c := range map[string]struct {
-		apart time.Duration
-		codes map[string]string
-		calls int // calls of EC2; the SDK does not correct its clock for EC2's error code
+		apart time.Duration     // AWS's time minus the client's time
+		codes map[string]string // error codes of the first attempt by service
+		calls int               // calls of EC2; package awserr repeats a call that EC2 rejects with RequestExpired
 	}{
 		"four minutes":     {4 * time.Minute, nil, 1},
 		"AWS is ahead":     {5*time.Minute + 10*time.Second, signature, 1},
@@ -79,29 +79,29 @@ func TestClocksApart(t *testing.T) {
 			b := newBench(t)
 			var s identity.Session
 			b.server.Do(func(w *world.World, _ time.Time) { s = w.Account(account).CreateUser("ann") })
-			b.pass(c.apart)
-			once := b.config(s.AccessKey, s.SecretKey, "")
-			if got := b.everyService(t, once); len(got) != len(c.codes) || got["sts"] != c.codes["sts"] || got["sqs"] != c.codes["sqs"] ||
+			b.advance(c.apart)
+			config := b.config(s.AccessKey, s.SecretKey, "")
+			if got := b.callServices(t, config); len(got) != len(c.codes) || got["sts"] != c.codes["sts"] || got["sqs"] != c.codes["sqs"] ||
 				got["eks"] != c.codes["eks"] || got["ssm"] != c.codes["ssm"] || got["iam"] != c.codes["iam"] {
 				t.Errorf("got %v, want %v", got, c.codes)
 			}
 			if n := b.server.Calls()["ec2:DescribeVpcs"]; n != c.calls {
 				t.Errorf("EC2 was called %d times, want %d", n, c.calls)
 			}
-			once.RetryMaxAttempts = 0
-			once.Retryer = func() aws.Retryer { return retry.AddWithMaxBackoffDelay(retry.NewStandard(), time.Millisecond) }
-			if got := b.everyService(t, once); len(got) > 0 {
+			config.RetryMaxAttempts = 0
+			config.Retryer = func() aws.Retryer { return retry.AddWithMaxBackoffDelay(retry.NewStandard(), time.Millisecond) }
+			if got := b.callServices(t, config); len(got) > 0 {
 				t.Errorf("with retries: %v", got)
 			}
 		})
 	}
 }
 
-// TestEndedSession: each service rejects the expired keys of a role with its own error.
-func TestEndedSession(t *testing.T) {
+// TestExpiredSession: each service rejects the expired keys of a role with its own error.
+func TestExpiredSession(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.profile(t, "p", "node")
+	b.createProfile(t, "p", "node")
 	var s identity.Session
 	b.server.Do(func(w *world.World, now time.Time) {
 		var err error
@@ -110,11 +110,11 @@ func TestEndedSession(t *testing.T) {
 		}
 	})
 	keys := b.config(s.AccessKey, s.SecretKey, s.Token)
-	if got := b.everyService(t, keys); len(got) > 0 {
+	if got := b.callServices(t, keys); len(got) > 0 {
 		t.Errorf("before the keys expire: %v", got)
 	}
-	b.pass(time.Minute)
-	got := b.everyService(t, keys)
+	b.advance(time.Minute)
+	got := b.callServices(t, keys)
 	for service, want := range map[string]string{
 		"ec2": "RequestExpired", "iam": "ExpiredToken", "sts": "ExpiredToken", "sqs": "ExpiredToken",
 		"eks": "ExpiredTokenException", "ssm": "ExpiredTokenException",

@@ -14,11 +14,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestTypes lists all instance types page by page with the SDK, and compares them with the table.
+// TestTypes lists all instance types page by page with the SDK, and compares them with the embedded catalog.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	table, err := embedded()
+	catalogTable, err := embedded()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestTypes(t *testing.T) {
 		}
 		for _, it := range page.InstanceTypes {
 			n++
-			f, _ := table.Facts(string(it.InstanceType))
+			f, _ := catalogTable.Facts(string(it.InstanceType))
 			gpus := int64(0)
 			if it.GpuInfo != nil {
 				for _, g := range it.GpuInfo.Gpus {
@@ -58,7 +58,7 @@ func TestTypes(t *testing.T) {
 		}
 	}
 	if n < 1000 {
-		t.Errorf("%d types, want over 1000", n)
+		t.Errorf("%d types, want at least 1000", n)
 	}
 	if _, err := b.ec2.DescribeInstanceTypes(t.Context(),
 		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.huge"}}); code(t, err) != "InvalidInstanceType" {
@@ -88,7 +88,7 @@ func TestOfferings(t *testing.T) {
 	b.server.Do(func(w *world.World, now time.Time) {
 		w.Market(region).Quote(now, "m5.large", "us-east-1a", catalog.Dollar/50)
 	})
-	b.pass(time.Second)
+	b.advance(time.Second)
 	spot, err := b.ec2.DescribeSpotPriceHistory(t.Context(), &ec2.DescribeSpotPriceHistoryInput{
 		StartTime: aws.Time(b.clock()), InstanceTypes: []types.InstanceType{"m5.large"},
 		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"},
@@ -180,13 +180,13 @@ func TestTemplates(t *testing.T) {
 	in := &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("joiner/1"), LaunchTemplateData: data, ClientToken: aws.String("once"),
 		TagSpecifications: []types.TagSpecification{{ResourceType: "launch-template",
 			Tags: []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: aws.String("demo")}}}}}
-	made, err := b.ec2.CreateLaunchTemplate(t.Context(), in)
+	created, err := b.ec2.CreateLaunchTemplate(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again, err := b.ec2.CreateLaunchTemplate(t.Context(), in)
-	if err != nil || *again.LaunchTemplate.LaunchTemplateId != *made.LaunchTemplate.LaunchTemplateId {
-		t.Errorf("repeated with the same token: %v, %v", again, err)
+	if err != nil || *again.LaunchTemplate.LaunchTemplateId != *created.LaunchTemplate.LaunchTemplateId {
+		t.Errorf("the call repeated with the same token: %v, %v", again, err)
 	}
 	in.ClientToken = aws.String("twice")
 	if _, err := b.ec2.CreateLaunchTemplate(t.Context(), in); code(t, err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
@@ -205,7 +205,7 @@ func TestTemplates(t *testing.T) {
 		d.MetadataOptions.HttpTokens != "required" ||
 		d.CapacityReservationSpecification.CapacityReservationPreference != "none" ||
 		*d.TagSpecifications[0].Tags[0].Value != "" || !*d.Monitoring.Enabled {
-		t.Errorf("read back: %+v", d)
+		t.Errorf("the created template has the data %+v", d)
 	}
 	found, err := b.ec2.DescribeLaunchTemplates(t.Context(),
 		&ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{{Name: aws.String("tag:eks:eks-cluster-name"), Values: []string{"demo"}}}})
@@ -227,12 +227,12 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestPages lists instances in pages of five, while earlier ones are removed.
+// TestPages lists instances in pages of five. Between two pages, instances of an earlier page disappear from the list.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	out, err := b.ec2.CreateFleet(t.Context(),
-		fleet(b.template(t, "joiner-a", types.RequestLaunchTemplateData{}), 12, b.override("m5.large", 0)))
+		fleet(b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{}), 12, b.override("m5.large", 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestPages(t *testing.T) {
 		if in.NextToken = page.NextToken; in.NextToken == nil {
 			break
 		}
-		b.pass(2 * time.Hour) // EC2 no longer lists the first five
+		b.advance(2 * time.Hour) // EC2 no longer lists the first five
 	}
 	if d := cmp.Diff(ids, seen); d != "" {
 		t.Errorf("instances seen (-want +got):\n%s", d)

@@ -81,12 +81,13 @@ func newBench(t *testing.T) *bench {
 
 // config returns the configuration of a client with the access key. The client does not retry.
 func (b *bench) config(key, secret, token string) aws.Config {
-	return awserr.Genuine(aws.Config{
+	return awserr.ClientConfig(aws.Config{
 		Region: region, BaseEndpoint: aws.String(b.url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(key, secret, token),
 	})
 }
 
+// use replaces the SDK clients by clients with the configuration.
 func (b *bench) use(c aws.Config) {
 	b.ec2, b.eks, b.iam, b.sts = ec2.NewFromConfig(c), eks.NewFromConfig(c), iam.NewFromConfig(c), sts.NewFromConfig(c)
 	b.ssm, b.sqs, b.pricing = ssm.NewFromConfig(c), sqs.NewFromConfig(c), pricing.NewFromConfig(c)
@@ -98,15 +99,15 @@ func (b *bench) clock() time.Time {
 	return b.now
 }
 
-// pass advances the clock.
-func (b *bench) pass(d time.Duration) {
+// advance advances the clock and the emulated world.
+func (b *bench) advance(d time.Duration) {
 	b.mu.Lock()
 	b.now = b.now.Add(d)
 	b.mu.Unlock()
 	b.server.Do(func(*world.World, time.Time) {})
 }
 
-// image returns the recommended AL2023 image.
+// image returns the id of the recommended AL2023 image for Kubernetes 1.31. arch is "x86_64" or "arm64".
 func (b *bench) image(t *testing.T, arch string) string {
 	t.Helper()
 	out, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{
@@ -118,9 +119,9 @@ func (b *bench) image(t *testing.T, arch string) string {
 	return *out.Parameter.Value
 }
 
-// template creates a launch template with the data. It sets image and security group if they are missing, and returns
-// the name.
-func (b *bench) template(t *testing.T, name string, data types.RequestLaunchTemplateData) string {
+// createTemplate creates a launch template with the data, and returns its name. If the data have no image or no security
+// group, it sets them.
+func (b *bench) createTemplate(t *testing.T, name string, data types.RequestLaunchTemplateData) string {
 	t.Helper()
 	if data.ImageId == nil {
 		data.ImageId = aws.String(b.image(t, "x86_64"))
@@ -136,7 +137,7 @@ func (b *bench) template(t *testing.T, name string, data types.RequestLaunchTemp
 	return name
 }
 
-// fleet returns a request for on-demand instances of a launch template, with overrides.
+// fleet returns a request for count on-demand instances with a launch template and overrides.
 func fleet(template string, count int32, overrides ...types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
 	return &ec2.CreateFleetInput{
 		Type: types.FleetTypeInstant,
@@ -151,26 +152,27 @@ func fleet(template string, count int32, overrides ...types.FleetLaunchTemplateO
 	}
 }
 
+// override returns an override with the instance type and the private subnet of this index.
 func (b *bench) override(instanceType string, subnet int) types.FleetLaunchTemplateOverridesRequest {
 	return types.FleetLaunchTemplateOverridesRequest{
 		InstanceType: types.InstanceType(instanceType), SubnetId: aws.String(b.estate.PrivateSubnets[subnet].ID),
 	}
 }
 
-// code returns the code of an AWS error, empty for nil.
+// code returns the code of an AWS error; empty for nil. Any other error fails the test.
 func code(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {
 		return ""
 	}
-	var api smithy.APIError
-	if !errors.As(err, &api) {
+	var apiErr smithy.APIError
+	if !errors.As(err, &apiErr) {
 		t.Fatalf("not an AWS error: %v", err)
 	}
-	return api.ErrorCode()
+	return apiErr.ErrorCode()
 }
 
-// instances lists the instances with the given ids; without ids, all.
+// instances lists the instances with the given ids, or all instances if there are no ids.
 func (b *bench) instances(ctx context.Context, t *testing.T, ids ...string) []types.Instance {
 	t.Helper()
 	var out []types.Instance
@@ -187,8 +189,8 @@ func (b *bench) instances(ctx context.Context, t *testing.T, ids ...string) []ty
 	return out
 }
 
-// profile creates a role and an instance profile with the role.
-func (b *bench) profile(t *testing.T, profile, role string) {
+// createProfile creates a role, and an instance profile with the role.
+func (b *bench) createProfile(t *testing.T, profile, role string) {
 	t.Helper()
 	_, err := b.iam.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: &role, AssumeRolePolicyDocument: aws.String("{}")})
 	if err == nil {
@@ -202,13 +204,13 @@ func (b *bench) profile(t *testing.T, profile, role string) {
 	}
 }
 
-// quota sets a quota, and removes all others.
-func (b *bench) quota(q world.Quota, vcpus int64) {
+// setQuota sets a quota, and removes all others.
+func (b *bench) setQuota(q world.Quota, vcpus int64) {
 	b.estate.Region.Capacity.Quotas = map[world.Quota]int64{q: vcpus}
 }
 
-// offerElsewhere makes zone b the only zone that offers a type.
-func (b *bench) offerElsewhere(name string) {
+// offerOnlyInZoneB makes us-east-1b the only zone that offers an instance type.
+func (b *bench) offerOnlyInZoneB(name string) {
 	market := b.server.World.Market(region)
 	s, _ := market.Stock(name)
 	s.Zones = []string{"us-east-1b"}

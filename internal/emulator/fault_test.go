@@ -36,13 +36,36 @@ func TestThrottling(t *testing.T) {
 	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil {
 		t.Errorf("another action: %v", err)
 	}
-	b.pass(time.Second)
+	b.advance(time.Second)
 	if _, err := b.ec2.RunInstances(t.Context(), dry); code(t, err) != "MissingParameter" {
 		t.Errorf("a second later: %v", err)
 	}
 }
 
-// TestAnswerFaults checks injected errors and garbage for some calls, and the codes for throttling in each service.
+// TestThrottled: Server.Throttled counts throttled calls, and no other failed calls.
+func TestThrottled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Throttle = world.EC2Throttle() })
+	for range 103 {
+		if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil && code(t, err) != "RequestLimitExceeded" {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{VpcIds: []string{"vpc-0"}}); err == nil {
+		t.Error("a call was not throttled, although the token bucket is empty")
+	}
+	b.advance(time.Minute)
+	if _, err := b.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-0"}}); err == nil {
+		t.Error("subnet-0 exists")
+	}
+	if calls, throttled := b.server.Calls(), b.server.Throttled(); calls["ec2:DescribeVpcs"] != 104 ||
+		throttled["ec2:DescribeVpcs"] != 4 || len(throttled) != 1 {
+		t.Errorf("calls %v, throttled %v; want 104 and 4 of ec2:DescribeVpcs", calls, throttled)
+	}
+}
+
+// TestAnswerFaults checks injected errors, injected garbage, and the throttling codes of IAM, SSM, EKS and SQS.
 func TestAnswerFaults(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -85,7 +108,7 @@ func TestAnswerFaults(t *testing.T) {
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.profile(t, "p", "controller")
+	b.createProfile(t, "p", "controller")
 	var session identity.Session
 	b.server.Do(func(w *world.World, now time.Time) {
 		var err error
@@ -109,11 +132,11 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestReadLag: with Faults.ReadLag, new instances, changed states and new tags are visible late.
+// TestReadLag: with Faults.ReadLag, EC2 lists new instances, changed states and new tags only after the lag.
 func TestReadLag(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.ReadLag = 5 * time.Second })
 	out, err := b.ec2.CreateFleet(t.Context(), fleet(name, 1, b.override("m5.large", 0)))
 	if err != nil {
@@ -124,8 +147,8 @@ func TestReadLag(t *testing.T) {
 		err) != "InvalidInstanceID.NotFound" {
 		t.Errorf("directly after the launch: %v", err)
 	}
-	b.pass(2 * time.Second) // the instance runs now
-	b.pass(4 * time.Second)
+	b.advance(2 * time.Second) // now the instance is running, but the API does not show it yet
+	b.advance(4 * time.Second)
 	if got := b.instances(t.Context(), t, id)[0].State.Name; got != "pending" {
 		t.Errorf("after 6 s the API shows the state %s, want pending", got)
 	}
@@ -134,7 +157,7 @@ func TestReadLag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.pass(4 * time.Second)
+	b.advance(4 * time.Second)
 	i := b.instances(t.Context(), t, id)[0]
 	for _, tag := range i.Tags {
 		if *tag.Key == "new" {
@@ -144,7 +167,7 @@ func TestReadLag(t *testing.T) {
 	if i.State.Name != "running" {
 		t.Errorf("after 10 s the API shows the state %s, want running", i.State.Name)
 	}
-	b.pass(time.Second)
+	b.advance(time.Second)
 	tags, err := b.ec2.DescribeTags(t.Context(),
 		&ec2.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("key"), Values: []string{"new"}}}})
 	if err != nil || len(tags.Tags) != 1 {
@@ -152,11 +175,11 @@ func TestReadLag(t *testing.T) {
 	}
 }
 
-// TestBoots checks slow, failing and silent starts, lost instances, and status checks.
+// TestBoots checks instances that start slowly, fail to start or are silent, a lost instance, and status checks.
 func TestBoots(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	b.server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Boots = []*world.Boot{
 			{Count: 1, Delay: time.Minute},
@@ -176,7 +199,7 @@ func TestBoots(t *testing.T) {
 		}
 		return strings.Join(s, " ")
 	}
-	b.pass(2 * time.Second)
+	b.advance(2 * time.Second)
 	if got := states(); got != "pending terminated running running" {
 		t.Errorf("after 2 s: %s", got)
 	}
@@ -186,29 +209,29 @@ func TestBoots(t *testing.T) {
 		}
 		w.Lose(now, ids[3])
 		w.Impair(now, ids[2], world.InstanceCheck)
-		w.Schedule(now, ids[2], "system-reboot", "a new host", now.Add(30*time.Second))
+		w.ScheduleEvent(now, ids[2], "system-reboot", "a new host", now.Add(30*time.Second))
 	})
-	b.pass(time.Minute)
+	b.advance(time.Minute)
 	if got := states(); got != "running terminated running terminated" {
 		t.Errorf("after a minute: %s", got)
 	}
-	sick, err := b.ec2.DescribeInstanceStatus(t.Context(), &ec2.DescribeInstanceStatusInput{
+	impaired, err := b.ec2.DescribeInstanceStatus(t.Context(), &ec2.DescribeInstanceStatusInput{
 		Filters: []types.Filter{{Name: aws.String("instance-status.status"), Values: []string{"impaired"}}},
 	})
-	if err != nil || len(sick.InstanceStatuses) != 1 || *sick.InstanceStatuses[0].InstanceId != ids[2] {
-		t.Fatalf("impaired: %+v, %v", sick, err)
+	if err != nil || len(impaired.InstanceStatuses) != 1 || *impaired.InstanceStatuses[0].InstanceId != ids[2] {
+		t.Fatalf("impaired instances: %+v, %v", impaired, err)
 	}
-	if s := sick.InstanceStatuses[0]; s.SystemStatus.Status != types.SummaryStatusOk || s.InstanceStatus.Details[0].ImpairedSince == nil ||
+	if s := impaired.InstanceStatuses[0]; s.SystemStatus.Status != types.SummaryStatusOk || s.InstanceStatus.Details[0].ImpairedSince == nil ||
 		len(s.Events) != 1 || *s.Events[0].Description != "[Completed] a new host" || s.Events[0].NotBefore == nil {
 		t.Errorf("status of the impaired instance: %+v", s)
 	}
 }
 
-// TestManyAtOnce calls the server from many goroutines, and lists the thousand instances that they launch.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentCalls calls the server from ten goroutines, and lists the thousand instances that they launch.
+func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	var reported sync.Map // instance ID and state
 	b.server.OnInstance = func(i world.Instance) {
 		reported.Store(i.ID+i.State, true)
@@ -220,7 +243,7 @@ func TestManyAtOnce(t *testing.T) {
 			if _, err := b.ec2.CreateFleet(t.Context(), fleet(name, 100, b.override("m5.large", 0))); err != nil {
 				t.Error(err)
 			}
-			b.pass(100 * time.Millisecond)
+			b.advance(100 * time.Millisecond)
 			b.server.Calls()
 			if _, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{MaxResults: aws.Int32(50)}); err != nil {
 				t.Error(err)

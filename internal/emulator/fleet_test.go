@@ -20,8 +20,8 @@ func TestFleetLife(t *testing.T) {
 	b := newBench(t)
 	var reported []string
 	b.server.OnInstance = func(i world.Instance) { reported = append(reported, i.Type+" "+i.State) }
-	b.profile(t, "node-profile", "node")
-	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{
+	b.createProfile(t, "node-profile", "node")
+	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{
 		UserData:           aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\necho hi\n"))),
 		IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("node-profile")},
 		TagSpecifications: []types.LaunchTemplateTagSpecificationRequest{
@@ -68,7 +68,7 @@ func TestFleetLife(t *testing.T) {
 		}
 	})
 
-	b.pass(2 * time.Second)
+	b.advance(2 * time.Second)
 	b.server.AppendConsole(ids[0], "joined\n")
 	console, err := b.ec2.GetConsoleOutput(t.Context(), &ec2.GetConsoleOutputInput{InstanceId: &ids[0]})
 	if err != nil || *console.Output != base64.StdEncoding.EncodeToString([]byte("joined\n")) {
@@ -77,21 +77,21 @@ func TestFleetLife(t *testing.T) {
 	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids}); err != nil {
 		t.Fatal(err)
 	}
-	b.pass(3 * time.Second)
+	b.advance(3 * time.Second)
 	last := b.instances(t.Context(), t, ids[0])[0]
 	if last.State.Name != types.InstanceStateNameTerminated || *last.StateReason.Code != "Client.UserInitiatedShutdown" ||
 		last.PrivateIpAddress != nil {
 		t.Errorf("the terminated instance is %+v", last)
 	}
-	b.pass(2 * time.Hour)
+	b.advance(2 * time.Hour)
 	if left := b.instances(t.Context(), t); len(left) != 0 {
 		t.Errorf("%d instances are still listed two hours later", len(left))
 	}
-	lives := []string{"pending", "pending", "running", "running", "shutting-down", "shutting-down", "terminated", "terminated"}
-	for i := range lives {
-		lives[i] = "m5.large " + lives[i]
+	wantReported := []string{"pending", "pending", "running", "running", "shutting-down", "shutting-down", "terminated", "terminated"}
+	for i := range wantReported {
+		wantReported[i] = "m5.large " + wantReported[i]
 	}
-	if d := cmp.Diff(lives, reported); d != "" {
+	if d := cmp.Diff(wantReported, reported); d != "" {
 		t.Errorf("calls of OnInstance (-want +got):\n%s", d)
 	}
 }
@@ -101,7 +101,7 @@ func TestFleetLife(t *testing.T) {
 func TestFleetToken(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	in := fleet(name, 1, b.override("m5.large", 0))
 	in.ClientToken = aws.String("claim-1")
 	first, err := b.ec2.CreateFleet(t.Context(), in)
@@ -125,11 +125,11 @@ func TestFleetToken(t *testing.T) {
 	}
 }
 
-// TestFleetShortage: a fleet uses the next choice if one lacks capacity, and returns the errors.
+// TestFleetShortage: if an override lacks capacity, a fleet uses the next override and returns the error.
 func TestFleetShortage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	b.server.Do(func(*world.World, time.Time) {
 		b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.large", Zone: "us-east-1a"}, 1)
 		b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.large", Zone: "us-east-1b", CapacityType: "on-demand"}, 0)
@@ -146,15 +146,15 @@ func TestFleetShortage(t *testing.T) {
 	if d := cmp.Diff(map[string]int{"m5.large us-east-1a": 1, "m5.xlarge us-east-1c": 2}, launched); d != "" {
 		t.Errorf("launched (-want +got):\n%s", d)
 	}
-	short := map[string]string{}
+	errorCodes := map[string]string{} // by zone
 	for _, e := range out.Errors {
-		short[*e.LaunchTemplateAndOverrides.Overrides.AvailabilityZone] = *e.ErrorCode
+		errorCodes[*e.LaunchTemplateAndOverrides.Overrides.AvailabilityZone] = *e.ErrorCode
 	}
 	if d := cmp.Diff(map[string]string{"us-east-1a": "InsufficientInstanceCapacity",
-		"us-east-1b": "InsufficientInstanceCapacity"}, short); d != "" {
+		"us-east-1b": "InsufficientInstanceCapacity"}, errorCodes); d != "" {
 		t.Errorf("errors (-want +got):\n%s", d)
 	}
-	// The capacity of a terminated instance can be launched again.
+	// EC2 can launch another instance in the capacity of a terminated one.
 	var ids []string
 	for _, i := range out.Instances {
 		ids = append(ids, i.InstanceIds...)
@@ -164,7 +164,7 @@ func TestFleetShortage(t *testing.T) {
 	}
 	out, err = b.ec2.CreateFleet(t.Context(), fleet(name, 1, b.override("m5.large", 0)))
 	if err != nil || len(out.Instances) != 1 {
-		t.Errorf("after the termination: %+v, %v", out, err)
+		t.Errorf("launch after the termination: %+v, %v", out, err)
 	}
 }
 
@@ -178,19 +178,19 @@ func TestFleetStrategies(t *testing.T) {
 	for name, test := range map[string]struct {
 		onDemand types.FleetOnDemandAllocationStrategy
 		spot     types.SpotAllocationStrategy
-		short    world.Pool // has capacity for one instance
+		scarce   world.Pool // has capacity for one instance; empty: no limit
 		want     string
 	}{
 		"lowest price":                    {want: "m5.large on-demand"},
 		"prioritized":                     {onDemand: "prioritized", want: "m5.2xlarge on-demand"},
 		"spot lowest price":               {spot: "lowest-price", want: "m5.large spot"},
-		"spot price and capacity":         {spot: "price-capacity-optimized", short: world.Pool{Type: "m5.large"}, want: "m5.xlarge spot"},
+		"spot price and capacity":         {spot: "price-capacity-optimized", scarce: world.Pool{Type: "m5.large"}, want: "m5.xlarge spot"},
 		"spot priority at equal capacity": {spot: "capacity-optimized-prioritized", want: "m5.2xlarge spot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			template := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+			template := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 			in := fleet(template, 2, priority(b.override("m5.xlarge", 0), 2), priority(b.override("m5.large", 0), 3),
 				priority(b.override("m5.2xlarge", 0), 1))
 			in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: test.onDemand}
@@ -199,8 +199,8 @@ func TestFleetStrategies(t *testing.T) {
 				in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: test.spot}
 			}
 			b.server.Do(func(*world.World, time.Time) {
-				if test.short != (world.Pool{}) {
-					b.estate.Region.Capacity.Limit(test.short, 1)
+				if test.scarce != (world.Pool{}) {
+					b.estate.Region.Capacity.Limit(test.scarce, 1)
 				}
 			})
 			out, err := b.ec2.CreateFleet(t.Context(), in)
@@ -220,7 +220,7 @@ func TestFleetRefusals(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		data     types.RequestLaunchTemplateData
-		kind     string // m5.large if empty
+		kind     string // instance type; empty: m5.large
 		spot     bool
 		maxPrice string
 		prepare  func(b *bench)
@@ -237,11 +237,11 @@ func TestFleetRefusals(t *testing.T) {
 		"volume":     {data: types.RequestLaunchTemplateData{BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(1)}}}}, want: "InvalidBlockDeviceMapping"},
 		"spot price": {spot: true, maxPrice: "0.0001", want: "SpotMaxPriceTooLow"},
 		"addresses":  {prepare: func(b *bench) { b.estate.PrivateSubnets[0].Free = 0 }, want: "InsufficientFreeAddressesInSubnet"},
-		"quota":      {prepare: func(b *bench) { b.quota(world.Quota{Kind: "standard"}, 1) }, want: "VcpuLimitExceeded"},
-		"spot quota": {spot: true, prepare: func(b *bench) { b.quota(world.Quota{Kind: "standard", Spot: true}, 1) },
+		"quota":      {prepare: func(b *bench) { b.setQuota(world.Quota{Kind: "standard"}, 1) }, want: "VcpuLimitExceeded"},
+		"spot quota": {spot: true, prepare: func(b *bench) { b.setQuota(world.Quota{Kind: "standard", Spot: true}, 1) },
 			want: "MaxSpotInstanceCountExceeded"},
-		"another quota":      {prepare: func(b *bench) { b.quota(world.Quota{Kind: "p"}, 0) }, want: ""},
-		"zone":               {prepare: func(b *bench) { b.offerElsewhere("m5.large") }, want: "InvalidFleetConfiguration"},
+		"another quota":      {prepare: func(b *bench) { b.setQuota(world.Quota{Kind: "p"}, 0) }, want: ""},
+		"zone":               {prepare: func(b *bench) { b.offerOnlyInZoneB("m5.large") }, want: "InvalidFleetConfiguration"},
 		"group of other VPC": {prepare: func(b *bench) { b.estate.NodeGroup.VPCID = "vpc-00000000000000000" }, want: "InvalidParameter"},
 		"family out of stock": {prepare: func(b *bench) { b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.*"}, 0) },
 			want: "InsufficientInstanceCapacity"},
@@ -249,7 +249,7 @@ func TestFleetRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			template := b.template(t, "joiner-a", test.data)
+			template := b.createTemplate(t, "joiner-a", test.data)
 			if test.kind == "" {
 				test.kind = "m5.large"
 			}
@@ -279,11 +279,11 @@ func TestFleetRefusals(t *testing.T) {
 	}
 }
 
-// TestFleetWrong checks requests that are invalid as a whole.
-func TestFleetWrong(t *testing.T) {
+// TestFleetErrors checks requests to which EC2 returns an error instead of a fleet.
+func TestFleetErrors(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	many := make([]types.FleetLaunchTemplateOverridesRequest, 301)
 	for i := range many {
 		many[i] = b.override("m5.large", 0)
@@ -298,12 +298,12 @@ func TestFleetWrong(t *testing.T) {
 		in   *ec2.CreateFleetInput
 		want string
 	}{
-		"no template":      {fleet("none", 1), "InvalidLaunchTemplateName.NotFoundException"},
-		"no capacity":      {fleet(name, 0), "InvalidTargetCapacitySpecification"},
-		"too many choices": {fleet(name, 1, many...), "InvalidParameterValue"},
-		"type maintain":    {maintain, "UnsupportedOperation"},
-		"dry run":          {dry, "DryRunOperation"},
-		"not emulated":     {minimum, "UnknownParameter"},
+		"no template":        {fleet("none", 1), "InvalidLaunchTemplateName.NotFoundException"},
+		"no capacity":        {fleet(name, 0), "InvalidTargetCapacitySpecification"},
+		"too many overrides": {fleet(name, 1, many...), "InvalidParameterValue"},
+		"type maintain":      {maintain, "UnsupportedOperation"},
+		"dry run":            {dry, "DryRunOperation"},
+		"not emulated":       {minimum, "UnknownParameter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

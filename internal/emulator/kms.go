@@ -28,6 +28,7 @@ type keyMetadata struct {
 	KeyState     string
 }
 
+// describeKey returns a key, and whether it is enabled.
 func describeKey(c *api.Call, in *keyIn) (keyOut, error) {
 	k, err := c.Region.KMS.Key(in.KeyId)
 	if err != nil {
@@ -63,8 +64,8 @@ type createGrantOut struct {
 	GrantId    string
 }
 
-// createGrant allows a principal to use a key. Of a grant without all three operations that EBS needs, nothing is
-// stored.
+// createGrant allows a principal to use a key. A grant that lacks one of the three operations that EBS needs succeeds,
+// but is not stored.
 func createGrant(c *api.Call, in *createGrantIn) (createGrantOut, error) {
 	if len(in.Operations) == 0 {
 		return createGrantOut{}, &failure.Error{Code: "ValidationException", Message: "1 validation error detected: Value null at 'operations' failed to satisfy constraint: Member must not be null"}

@@ -14,16 +14,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// isCode checks the code of an AWS error.
-func isCode(t *testing.T, err error, want string) {
+// checkCode checks the code of an AWS error.
+func checkCode(t *testing.T, err error, want string) {
 	t.Helper()
 	if got := code(t, err); got != want {
 		t.Errorf("error code %s, want %s: %v", got, want, err)
 	}
 }
 
-// TestNetworkFix removes the egress rules and a route, and adds them again with the calls of a user.
-func TestNetworkFix(t *testing.T) {
+// TestNetworkChanges adds rules to a security group and a route to a route table, as a user does to fix a network.
+func TestNetworkChanges(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
 	group := b.estate.NodeGroup.ID
@@ -46,36 +46,36 @@ func TestNetworkFix(t *testing.T) {
 	out, in := seen.SecurityGroups[0].IpPermissionsEgress, seen.SecurityGroups[0].IpPermissions
 	if len(out) != 1 || *out[0].FromPort != 443 || *out[0].IpRanges[0].CidrIp != "0.0.0.0/0" ||
 		*out[0].UserIdGroupPairs[0].GroupId != b.estate.ClusterGroup.ID || len(in) != 2 {
-		t.Errorf("out %+v, in %+v", out, in)
+		t.Errorf("outbound rules %+v, inbound rules %+v", out, in)
 	}
 	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx,
 		&ec2.AuthorizeSecurityGroupEgressInput{GroupId: aws.String("sg-none"), IpPermissions: []types.IpPermission{rule}})
-	isCode(t, err, "InvalidGroup.NotFound")
+	checkCode(t, err, "InvalidGroup.NotFound")
 	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: &group})
-	isCode(t, err, "MissingParameter")
+	checkCode(t, err, "MissingParameter")
 
 	table := b.estate.Region.Network.CreateRouteTable(network.RouteTable{VPCID: b.estate.VPC.ID})
 	gateways, err := b.ec2.DescribeNatGateways(ctx,
 		&ec2.DescribeNatGatewaysInput{Filter: []types.Filter{{Name: aws.String("vpc-id"), Values: []string{b.estate.VPC.ID}}}})
 	if err != nil || len(gateways.NatGateways) == 0 || gateways.NatGateways[0].State != types.NatGatewayStateAvailable ||
 		aws.ToString(gateways.NatGateways[0].NatGatewayAddresses[0].PublicIp) == "" {
-		t.Fatalf("%+v, %v", gateways, err)
+		t.Fatalf("NAT gateways: %+v, %v", gateways, err)
 	}
 	route := &ec2.CreateRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0"),
 		NatGatewayId: gateways.NatGateways[0].NatGatewayId}
 	if _, err := b.ec2.CreateRoute(ctx, route); err != nil || len(table.Routes) != 1 || table.Routes[0].Target != *route.NatGatewayId {
-		t.Errorf("%+v, %v", table.Routes, err)
+		t.Errorf("routes after CreateRoute: %+v, %v", table.Routes, err)
 	}
 	_, err = b.ec2.CreateRoute(ctx, route)
-	isCode(t, err, "RouteAlreadyExists")
+	checkCode(t, err, "RouteAlreadyExists")
 	_, err = b.ec2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: aws.String("rtb-none"), DestinationCidrBlock: aws.String("0.0.0.0/0")})
-	isCode(t, err, "InvalidRouteTableID.NotFound")
+	checkCode(t, err, "InvalidRouteTableID.NotFound")
 	_, err = b.ec2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("10.9.0.0/16")})
-	isCode(t, err, "MissingParameter")
+	checkCode(t, err, "MissingParameter")
 }
 
-// TestRouteIsReplaced: a route whose target was deleted is a black hole until its target is replaced.
-func TestRouteIsReplaced(t *testing.T) {
+// TestReplaceRoute: a route whose target was deleted is a black hole until ReplaceRoute gives the route another target.
+func TestReplaceRoute(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
 	table := b.estate.Region.Network.CreateRouteTable(network.RouteTable{VPCID: b.estate.VPC.ID,
@@ -88,117 +88,117 @@ func TestRouteIsReplaced(t *testing.T) {
 		return out.RouteTables[0].Routes[0].State
 	}
 	if got := state(); got != types.RouteStateBlackhole {
-		t.Errorf("before: %s", got)
+		t.Errorf("the route whose target was deleted has the state %s", got)
 	}
 	in := &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0"), NatGatewayId: aws.String("nat-2")}
 	if _, err := b.ec2.ReplaceRoute(ctx, in); err != nil || table.Routes[0].Target != "nat-2" || state() != types.RouteStateActive {
-		t.Errorf("%+v, %v", table.Routes, err)
+		t.Errorf("routes after ReplaceRoute: %+v, %v", table.Routes, err)
 	}
 	_, err := b.ec2.ReplaceRoute(ctx,
 		&ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("10.9.0.0/16"), NatGatewayId: aws.String("nat-2")})
-	isCode(t, err, "InvalidParameterValue")
+	checkCode(t, err, "InvalidParameterValue")
 	_, err = b.ec2.ReplaceRoute(ctx,
 		&ec2.ReplaceRouteInput{RouteTableId: aws.String("rtb-none"), DestinationCidrBlock: aws.String("0.0.0.0/0")})
-	isCode(t, err, "InvalidRouteTableID.NotFound")
+	checkCode(t, err, "InvalidRouteTableID.NotFound")
 	_, err = b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0")})
-	isCode(t, err, "MissingParameter")
+	checkCode(t, err, "MissingParameter")
 }
 
-// TestRoleFix: an inline policy adds a permission to a role, and UpdateAssumeRolePolicy replaces the trust policy.
-func TestRoleFix(t *testing.T) {
+// TestRoleChanges: an inline policy adds a permission to a role, and UpdateAssumeRolePolicy replaces the trust policy.
+func TestRoleChanges(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
-	owner := b.iam
-	b.govern(t, "controller", controllerPolicies(t)...)
-	other := "arn:aws:iam::" + account + ":role/other"
+	adminIAM := b.iam
+	b.useRole(t, "controller", controllerPolicies(t)...)
+	otherRole := "arn:aws:iam::" + account + ":role/other"
 	decision := func() iamtypes.PolicyEvaluationDecisionType {
-		out, err := owner.SimulatePrincipalPolicy(ctx,
+		out, err := adminIAM.SimulatePrincipalPolicy(ctx,
 			&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"),
-				ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{other}})
+				ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{otherRole}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out.EvaluationResults[0].EvalDecision
 	}
 	if got := decision(); got != "implicitDeny" {
-		t.Errorf("without the inline policy: %s", got)
+		t.Errorf("iam:PassRole without the inline policy: %s", got)
 	}
-	policy := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"` + other + `"}]}`
-	if _, err := owner.PutRolePolicy(ctx,
+	policy := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"` + otherRole + `"}]}`
+	if _, err := adminIAM.PutRolePolicy(ctx,
 		&iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: &policy}); err != nil {
 		t.Fatal(err)
 	}
 	if got := decision(); got != "allowed" {
-		t.Errorf("with the inline policy: %s", got)
+		t.Errorf("iam:PassRole with the inline policy: %s", got)
 	}
-	names, err := owner.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: aws.String("controller")})
+	names, err := adminIAM.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: aws.String("controller")})
 	if err != nil || len(names.PolicyNames) != 1 || names.PolicyNames[0] != "pass" {
-		t.Errorf("%+v, %v", names, err)
+		t.Errorf("inline policies: %+v, %v", names, err)
 	}
-	_, err = owner.PutRolePolicy(ctx,
+	_, err = adminIAM.PutRolePolicy(ctx,
 		&iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: aws.String("{")})
-	isCode(t, err, "MalformedPolicyDocument")
+	checkCode(t, err, "MalformedPolicyDocument")
 	trust := `{"Version":"2012-10-17","Statement":[]}`
-	if _, err := owner.UpdateAssumeRolePolicy(ctx,
+	if _, err := adminIAM.UpdateAssumeRolePolicy(ctx,
 		&iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("controller"), PolicyDocument: &trust}); err != nil {
 		t.Fatal(err)
 	}
-	role, err := owner.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("controller")})
+	role, err := adminIAM.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("controller")})
 	if text, err2 := url.QueryUnescape(aws.ToString(role.Role.AssumeRolePolicyDocument)); err != nil || err2 != nil || text != trust {
-		t.Errorf("%q, %v, %v", text, err, err2)
+		t.Errorf("the trust policy is %q, %v, %v", text, err, err2)
 	}
-	_, err = owner.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("unknown"), PolicyDocument: &trust})
-	isCode(t, err, "NoSuchEntity")
+	_, err = adminIAM.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("unknown"), PolicyDocument: &trust})
+	checkCode(t, err, "NoSuchEntity")
 }
 
-// TestVPCAttributes: the DNS attributes of a VPC are enabled by default.
+// TestVPCAttributes: DescribeVpcAttribute returns the requested DNS attribute. DNS support is enabled by default.
 func TestVPCAttributes(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
-	ask := func(name types.VpcAttributeName) *ec2.DescribeVpcAttributeOutput {
+	describe := func(name types.VpcAttributeName) *ec2.DescribeVpcAttributeOutput {
 		out, err := b.ec2.DescribeVpcAttribute(ctx, &ec2.DescribeVpcAttributeInput{VpcId: &b.estate.VPC.ID, Attribute: name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
-	if out := ask(types.VpcAttributeNameEnableDnsSupport); !*out.EnableDnsSupport.Value || out.EnableDnsHostnames != nil {
-		t.Errorf("%+v", out)
+	if out := describe(types.VpcAttributeNameEnableDnsSupport); !*out.EnableDnsSupport.Value || out.EnableDnsHostnames != nil {
+		t.Errorf("DNS support by default: %+v", out)
 	}
 	b.estate.VPC.NoDNSHostnames = true
-	if out := ask(types.VpcAttributeNameEnableDnsHostnames); *out.EnableDnsHostnames.Value || out.EnableDnsSupport != nil {
-		t.Errorf("%+v", out)
+	if out := describe(types.VpcAttributeNameEnableDnsHostnames); *out.EnableDnsHostnames.Value || out.EnableDnsSupport != nil {
+		t.Errorf("disabled DNS hostnames: %+v", out)
 	}
 	_, err := b.ec2.DescribeVpcAttribute(ctx,
 		&ec2.DescribeVpcAttributeInput{VpcId: aws.String("vpc-none"), Attribute: types.VpcAttributeNameEnableDnsSupport})
-	isCode(t, err, "InvalidVpcID.NotFound")
+	checkCode(t, err, "InvalidVpcID.NotFound")
 }
 
-// TestSimulate: SimulatePrincipalPolicy returns the decisions of a role's policies.
+// TestSimulate: SimulatePrincipalPolicy returns the decision of a role's policies about a permission.
 func TestSimulate(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
-	owner := b.iam
-	b.govern(t, "controller", controllerPolicies(t)...)
-	ask := func(role string) iamtypes.PolicyEvaluationDecisionType {
-		out, err := owner.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
+	adminIAM := b.iam
+	b.useRole(t, "controller", controllerPolicies(t)...)
+	decision := func(role string) iamtypes.PolicyEvaluationDecisionType {
+		out, err := adminIAM.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
 			PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"), ActionNames: []string{"iam:PassRole"},
 			ResourceArns: []string{"arn:aws:iam::" + account + ":role/" + role},
 			ContextEntries: []iamtypes.ContextEntry{{ContextKeyName: aws.String("iam:PassedToService"),
 				ContextKeyType: iamtypes.ContextKeyTypeEnumString, ContextKeyValues: []string{"ec2.amazonaws.com"}}},
 		})
 		if err != nil || len(out.EvaluationResults) != 1 {
-			t.Fatalf("%+v, %v", out, err)
+			t.Fatalf("SimulatePrincipalPolicy: %+v, %v", out, err)
 		}
 		return out.EvaluationResults[0].EvalDecision
 	}
-	if node, other := ask("node"), ask("other"); node != "allowed" || other != "implicitDeny" {
-		t.Errorf("node %s, other %s", node, other)
+	if node, other := decision("node"), decision("other"); node != "allowed" || other != "implicitDeny" {
+		t.Errorf("iam:PassRole for role node: %s, for role other: %s", node, other)
 	}
-	_, err := owner.SimulatePrincipalPolicy(ctx,
+	_, err := adminIAM.SimulatePrincipalPolicy(ctx,
 		&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/unknown"),
 			ActionNames: []string{"iam:PassRole"}})
-	isCode(t, err, "NoSuchEntity")
+	checkCode(t, err, "NoSuchEntity")
 	_, err = b.eks.ListNodegroups(ctx, &eks.ListNodegroupsInput{ClusterName: aws.String("nothing")})
-	isCode(t, err, "AccessDeniedException")
+	checkCode(t, err, "AccessDeniedException")
 }

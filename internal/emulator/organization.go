@@ -5,8 +5,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// organizationActions returns the emulated actions of AWS Organizations. With DetachPolicy an administrator detaches a
-// service control policy.
+// organizationActions returns the emulated actions of AWS Organizations. An administrator uses DetachPolicy to
+// detach a service control policy from the account.
 func organizationActions() map[string]api.Action {
 	return map[string]api.Action{"DetachPolicy": api.Op(detachPolicy)}
 }

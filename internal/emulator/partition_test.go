@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator"
 )
 
-// TestPartition: all ARNs of an account in China or GovCloud have its partition, including those of IAM and STS.
+// TestPartition: all ARNs of an account in China or GovCloud have the region's partition, including those of IAM and
+// STS.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	for region, partition := range map[string]string{"cn-northwest-1": "aws-cn", "us-gov-west-1": "aws-us-gov", "eu-west-1": "aws"} {
@@ -26,51 +27,52 @@ func TestPartition(t *testing.T) {
 			c := aws.Config{Region: region, BaseEndpoint: aws.String(web.URL),
 				Credentials: credentials.NewStaticCredentialsProvider(account, "secret", "")}
 			arns := arnsOf(t, c)
-			for what, arn := range arns {
+			for kind, arn := range arns {
 				if !strings.HasPrefix(arn, "arn:"+partition+":") {
-					t.Errorf("the ARN of the %s is %s, want the partition %s", what, arn, partition)
+					t.Errorf("the ARN of the %s is %s, want the partition %s", kind, arn, partition)
 				}
 			}
 		})
 	}
 }
 
-// arnsOf creates resources whose ARNs have no region, and one whose ARN has a region. It returns the ARNs by a
-// description.
+// arnsOf creates a role, an instance profile, a session and a queue. It returns their ARNs and the caller's ARN by kind.
+// Only the queue's ARN has a region.
 func arnsOf(t *testing.T, c aws.Config) map[string]string {
 	t.Helper()
 	arns := map[string]string{}
-	tokens, roles := sts.NewFromConfig(c), iam.NewFromConfig(c)
-	root, err := tokens.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	stsClient, iamClient := sts.NewFromConfig(c), iam.NewFromConfig(c)
+	root, err := stsClient.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	arns["root"] = *root.Arn
-	role, err := roles.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: aws.String("node"), AssumeRolePolicyDocument: aws.String("{}")})
+	role, err := iamClient.CreateRole(t.Context(),
+		&iam.CreateRoleInput{RoleName: aws.String("node"), AssumeRolePolicyDocument: aws.String("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	arns["role"] = *role.Role.Arn
-	profile, err := roles.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p")})
+	profile, err := iamClient.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	arns["instance profile"] = *profile.InstanceProfile.Arn
-	session, err := tokens.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: role.Role.Arn, RoleSessionName: aws.String("me")})
+	session, err := stsClient.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: role.Role.Arn, RoleSessionName: aws.String("me")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	arns["session"] = *session.AssumedRoleUser.Arn
-	queues := sqs.NewFromConfig(c)
-	queue, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")})
+	sqsClient := sqs.NewFromConfig(c)
+	queue, err := sqsClient.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	about, err := queues.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+	attributes, err := sqsClient.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
 		QueueUrl: queue.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameQueueArn}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	arns["queue"] = about.Attributes["QueueArn"]
+	arns["queue"] = attributes.Attributes["QueueArn"]
 	return arns
 }

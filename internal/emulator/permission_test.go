@@ -25,8 +25,9 @@ import (
 
 const controllerUID = "11111111-2222-3333-4444-555555555555"
 
-// govern creates a role with the policies, and makes the clients of the bench use a session of this role.
-func (b *bench) govern(t *testing.T, role string, documents ...string) {
+// useRole creates a role with the policies, and makes the clients of the bench use a session of this role. documents are
+// the policies as JSON.
+func (b *bench) useRole(t *testing.T, role string, documents ...string) {
 	t.Helper()
 	ctx := t.Context()
 	trust := `{"Version":"2012-10-17","Statement":[]}`
@@ -34,12 +35,12 @@ func (b *bench) govern(t *testing.T, role string, documents ...string) {
 		t.Fatal(err)
 	}
 	for i, text := range documents {
-		made, err := b.iam.CreatePolicy(ctx,
+		policy, err := b.iam.CreatePolicy(ctx,
 			&iam.CreatePolicyInput{PolicyName: aws.String(role + strings.Repeat("i", i)), PolicyDocument: aws.String(text)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.iam.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &role, PolicyArn: made.Policy.Arn}); err != nil {
+		if _, err := b.iam.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &role, PolicyArn: policy.Policy.Arn}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,16 +55,16 @@ func (b *bench) govern(t *testing.T, role string, documents ...string) {
 	b.use(b.config(session.AccessKey, session.SecretKey, session.Token))
 }
 
-// controllerPolicies returns the documents of the controller's policies for cluster demo.
+// controllerPolicies returns the JSON documents of the controller's policies for the cluster demo.
 func controllerPolicies(t *testing.T) []string {
 	t.Helper()
-	all, err := permissions.Policies(permissions.Scope{Account: account, Region: region, Cluster: "demo",
+	policies, err := permissions.Policies(permissions.Scope{Account: account, Region: region, Cluster: "demo",
 		UID: controllerUID, NodeRoles: []string{"node"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, p := range all {
+	for _, p := range policies {
 		text, err := p.JSON()
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +82,8 @@ func tagsFor(cluster, uid string) map[string]string {
 	}
 }
 
-func specified(tags map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
+// tagSpecifications returns the tags as those of each of the resource types.
+func tagSpecifications(tags map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
 	var out []types.TagSpecification
 	for _, kind := range kinds {
 		s := types.TagSpecification{ResourceType: kind}
@@ -93,11 +95,12 @@ func specified(tags map[string]string, kinds ...types.ResourceType) []types.TagS
 	return out
 }
 
-// makeTemplate creates a launch template like the controller. interfaces are the tags of network interfaces.
-func (b *bench) makeTemplate(t *testing.T, name, image string, tags, interfaces map[string]string) error {
+// createControllerTemplate creates a launch template with the parameters that the controller sets. tags are the tags of
+// the template, interfaceTags those of the network interfaces that it creates.
+func (b *bench) createControllerTemplate(t *testing.T, name, image string, tags, interfaceTags map[string]string) error {
 	t.Helper()
 	nic := types.LaunchTemplateTagSpecificationRequest{ResourceType: types.ResourceTypeNetworkInterface}
-	for k, v := range interfaces {
+	for k, v := range interfaceTags {
 		nic.Tags = append(nic.Tags, types.Tag{Key: aws.String(k), Value: aws.String(v)})
 	}
 	data := &types.RequestLaunchTemplateData{
@@ -109,11 +112,13 @@ func (b *bench) makeTemplate(t *testing.T, name, image string, tags, interfaces 
 		data.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{nic}
 	}
 	_, err := b.ec2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: &name, LaunchTemplateData: data, TagSpecifications: specified(tags, types.ResourceTypeLaunchTemplate),
+		LaunchTemplateName: &name, LaunchTemplateData: data, TagSpecifications: tagSpecifications(tags, types.ResourceTypeLaunchTemplate),
 	})
 	return err
 }
 
+// launch requests one on-demand instance with the template, in one of the first two private subnets. It tags the
+// instance, its volumes and the fleet.
 func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*ec2.CreateFleetOutput, error) {
 	t.Helper()
 	return b.ec2.CreateFleet(t.Context(), &ec2.CreateFleetInput{
@@ -124,12 +129,12 @@ func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*
 		}},
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1),
 			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand},
-		TagSpecifications: specified(tags, types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeFleet),
+		TagSpecifications: tagSpecifications(tags, types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeFleet),
 	})
 }
 
 // TestOnAsk: OnAsk gets the caller, the action, the resource with its tags, and the verdict of the policies. It is not
-// called for callers without policies.
+// called if the caller has no policies.
 func TestOnAsk(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -142,11 +147,11 @@ func TestOnAsk(t *testing.T) {
 		}
 	})
 	image := b.image(t, "x86_64")
-	if err := b.makeTemplate(t, "theirs", image, tagsFor("other", "9"), nil); err != nil { // as the account's owner
+	if err := b.createControllerTemplate(t, "theirs", image, tagsFor("other", "9"), nil); err != nil { // as the administrator
 		t.Fatal(err)
 	}
-	b.govern(t, "controller", controllerPolicies(t)...)
-	if err := b.makeTemplate(t, "ours", image, tagsFor("demo", controllerUID), nil); err != nil {
+	b.useRole(t, "controller", controllerPolicies(t)...)
+	if err := b.createControllerTemplate(t, "ours", image, tagsFor("demo", controllerUID), nil); err != nil {
 		t.Fatal(err)
 	}
 	_, err := b.ec2.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("theirs")})
@@ -162,118 +167,120 @@ func TestOnAsk(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreEnforced makes the calls of the controller, and calls that it is not allowed to make, under the
-// controller's policies.
+// TestPoliciesAreEnforced makes calls with a role that has the controller's policies: the calls that the controller
+// makes, and calls that the policies must deny.
 func TestPoliciesAreEnforced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ctx := t.Context()
-	ours, theirs, sameName := tagsFor("demo", controllerUID), tagsFor("other", "9"), tagsFor("demo", "9")
-	b.profile(t, "demo_node", "node")
-	b.profile(t, "demo_admin", "admin")
+	ourTags, theirTags, sameNameTags := tagsFor("demo", controllerUID), tagsFor("other", "9"), tagsFor("demo", "9")
+	b.createProfile(t, "demo_node", "node")
+	b.createProfile(t, "demo_admin", "admin")
 	image := b.image(t, "x86_64")
-	for name, tags := range map[string]map[string]string{"theirs": theirs, "same-name": sameName} { // as the account's owner
-		if err := b.makeTemplate(t, name, image, tags, tags); err != nil {
+	for name, tags := range map[string]map[string]string{"theirs": theirTags, "same-name": sameNameTags} { // as the administrator
+		if err := b.createControllerTemplate(t, name, image, tags, tags); err != nil {
 			t.Fatal(err)
 		}
 	}
-	foreign := map[string]string{}
-	for name, tags := range map[string]map[string]string{"theirs": theirs, "same-name": sameName} {
+	foreign := map[string]string{} // instance of another cluster, by its launch template
+	for name, tags := range map[string]map[string]string{"theirs": theirTags, "same-name": sameNameTags} {
 		out, err := b.launch(t, name, tags)
 		if err != nil || len(out.Instances) != 1 {
-			t.Fatalf("%+v %v", out, err)
+			t.Fatalf("launch from the template %s: %+v %v", name, out, err)
 		}
 		foreign[name] = out.Instances[0].InstanceIds[0]
 	}
-	b.govern(t, "controller", controllerPolicies(t)...)
+	b.useRole(t, "controller", controllerPolicies(t)...)
 
 	// Calls of the controller.
-	must := func(what string, err error) {
+	wantAllowed := func(call string, err error) {
 		t.Helper()
 		if err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", call, err)
 		}
 	}
-	must("create a template", b.makeTemplate(t, "ours", image, ours, ours))
-	out, err := b.launch(t, "ours", ours)
-	must("launch", err)
+	wantAllowed("create a template", b.createControllerTemplate(t, "ours", image, ourTags, ourTags))
+	out, err := b.launch(t, "ours", ourTags)
+	wantAllowed("launch", err)
 	if len(out.Instances) != 1 {
-		t.Fatalf("%+v", out)
+		t.Fatalf("launch: %+v", out)
 	}
 	instance := out.Instances[0].InstanceIds[0]
 	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{instance}})
-	must("terminate", err)
+	wantAllowed("terminate", err)
 	_, err = b.ssm.GetParameter(ctx,
 		&ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/arm64/standard/recommended/image_id")})
-	must("read a parameter", err)
+	wantAllowed("read a parameter", err)
 	_, err = b.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	must("get the caller identity", err)
+	wantAllowed("get the caller identity", err)
 	path := "/karpenter/" + region + "/demo/uid/"
 	_, err = b.iam.CreateInstanceProfile(ctx,
-		&iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p"), Path: &path, Tags: iamTags(ours)})
-	must("create a profile", err)
+		&iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p"), Path: &path, Tags: iamTags(ourTags)})
+	wantAllowed("create a profile", err)
 	_, err = b.iam.AddRoleToInstanceProfile(ctx,
 		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("node")})
-	must("add a role to a profile", err)
-	for permission, least := range map[string]int{
+	wantAllowed("add a role to a profile", err)
+	for permission, minimum := range map[string]int{
 		"ec2:CreateLaunchTemplate": 1, "ec2:CreateFleet": 3, "ec2:RunInstances": 5, "ec2:CreateTags": 4, "iam:PassRole": 2,
 		"iam:TagInstanceProfile": 1, "ec2:TerminateInstances": 1, "ssm:GetParameter": 1,
 	} {
-		if got := b.server.Permissions("controller")[permission]; got < least {
-			t.Errorf("%s was used %d times, want at least %d", permission, got, least)
+		if got := b.server.Permissions("controller")[permission]; got < minimum {
+			t.Errorf("%s was used %d times, want at least %d", permission, got, minimum)
 		}
 	}
 
 	// Calls that must be denied.
-	refused := func(what, want, part string, err error) {
+	wantDenied := func(call, wantCode, wantText string, err error) {
 		t.Helper()
-		if got := code(t, err); got != want || !strings.Contains(err.Error(), part) {
-			t.Errorf("%s: %v, want %s about %q", what, err, want, part)
+		if got := code(t, err); got != wantCode || !strings.Contains(err.Error(), wantText) {
+			t.Errorf("%s: %v, want %s with the text %q", call, err, wantCode, wantText)
 		}
 	}
-	const no = "UnauthorizedOperation"
+	const unauthorized = "UnauthorizedOperation"
 	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{foreign["theirs"]}})
-	refused("terminate another cluster's instance", no, "instance/"+foreign["theirs"], err)
+	wantDenied("terminate another cluster's instance", unauthorized, "instance/"+foreign["theirs"], err)
 	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{foreign["same-name"]}})
-	refused("terminate an instance of a cluster with the same name", no, "with an explicit deny", err)
-	_, err = b.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{foreign["theirs"]}, Tags: specified(ours, "x")[0].Tags})
-	refused("tag another cluster's instance", no, "ec2:CreateTags", err)
+	wantDenied("terminate an instance of a cluster with the same name", unauthorized, "with an explicit deny", err)
+	_, err = b.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{foreign["theirs"]}, Tags: tagSpecifications(ourTags, "x")[0].Tags})
+	wantDenied("tag another cluster's instance", unauthorized, "ec2:CreateTags", err)
 	for _, name := range []string{"theirs", "same-name"} {
 		_, err = b.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
-		refused("delete a template of "+name, no, "launch-template/lt-", err)
-		_, err = b.launch(t, name, ours)
-		refused("launch from a template of "+name, no, "ec2:CreateFleet on resource: arn:aws:ec2:us-east-1:111122223333:launch-template/lt-", err)
+		wantDenied("delete the template "+name, unauthorized, "launch-template/lt-", err)
+		_, err = b.launch(t, name, ourTags)
+		wantDenied("launch from the template "+name, unauthorized,
+			"ec2:CreateFleet on resource: arn:aws:ec2:us-east-1:111122223333:launch-template/lt-", err)
 	}
-	refused("create a template with another cluster's tags", no, "launch-template/*", b.makeTemplate(t, "new", image, theirs, theirs))
-	refused("create a template without tags", no, "launch-template/*", b.makeTemplate(t, "new", image, nil, ours))
-	_, err = b.launch(t, "ours", theirs)
-	refused("launch with another cluster's tags", no, "fleet/*", err)
-	must("create a template whose interfaces are not tagged", b.makeTemplate(t, "bare", image, ours, nil))
-	out, err = b.launch(t, "bare", ours)
-	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 2 || aws.ToString(out.Errors[0].ErrorCode) != no ||
+	wantDenied("create a template with another cluster's tags", unauthorized, "launch-template/*",
+		b.createControllerTemplate(t, "new", image, theirTags, theirTags))
+	wantDenied("create a template without tags", unauthorized, "launch-template/*", b.createControllerTemplate(t, "new", image, nil, ourTags))
+	_, err = b.launch(t, "ours", theirTags)
+	wantDenied("launch with another cluster's tags", unauthorized, "fleet/*", err)
+	wantAllowed("create a template whose interfaces are not tagged", b.createControllerTemplate(t, "bare", image, ourTags, nil))
+	out, err = b.launch(t, "bare", ourTags)
+	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 2 || aws.ToString(out.Errors[0].ErrorCode) != unauthorized ||
 		!strings.Contains(aws.ToString(out.Errors[0].ErrorMessage),
 			"ec2:RunInstances on resource: arn:aws:ec2:us-east-1:111122223333:network-interface/*") {
-		t.Errorf("an interface without tags: %+v %v", out, err)
+		t.Errorf("launch with an interface without tags: %+v %v", out, err)
 	}
 	_, err = b.iam.AddRoleToInstanceProfile(ctx,
 		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("admin")})
-	refused("add another role to a profile", "AccessDenied", "iam:PassRole on resource: arn:aws:iam::111122223333:role/admin", err)
+	wantDenied("add another role to a profile", "AccessDenied", "iam:PassRole on resource: arn:aws:iam::111122223333:role/admin", err)
 	_, err = b.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("demo_admin")})
-	refused("delete another cluster's profile", "AccessDenied", "instance-profile/demo_admin", err)
-	_, err = b.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("q"), Tags: iamTags(ours)})
-	refused("create a profile with another path", "AccessDenied", "instance-profile/q", err)
+	wantDenied("delete another cluster's profile", "AccessDenied", "instance-profile/demo_admin", err)
+	_, err = b.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("q"), Tags: iamTags(ourTags)})
+	wantDenied("create a profile with another path", "AccessDenied", "instance-profile/q", err)
 	_, err = b.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("other")})
-	refused("read another cluster", "AccessDeniedException", "cluster/other", err)
+	wantDenied("read another cluster", "AccessDeniedException", "cluster/other", err)
 	_, err = b.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("other")})
-	refused("read another queue", "AccessDenied", "us-east-1:111122223333:other", err)
+	wantDenied("read another queue", "AccessDenied", "us-east-1:111122223333:other", err)
 	_, err = b.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/secret")})
-	refused("read a private parameter", "AccessDeniedException", "111122223333:parameter/secret", err)
+	wantDenied("read a private parameter", "AccessDeniedException", "111122223333:parameter/secret", err)
 	_, err = b.iam.CreateRole(ctx, &iam.CreateRoleInput{RoleName: aws.String("r"), AssumeRolePolicyDocument: aws.String("{}")})
-	refused("create a role", "AccessDenied", "iam:CreateRole", err)
+	wantDenied("create a role", "AccessDenied", "iam:CreateRole", err)
 	_, err = b.ec2.RunInstances(ctx, &ec2.RunInstancesInput{
 		DryRun: aws.Bool(true), ImageId: &image, InstanceType: types.InstanceTypeM5Large, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
 	})
-	refused("dry run without tags", no, "ec2:RunInstances", err)
+	wantDenied("dry run without tags", unauthorized, "ec2:RunInstances", err)
 }
 
 // TestPolicyDocuments: IAM validates policy documents, and does not delete an attached policy.
@@ -290,32 +297,33 @@ func TestPolicyDocuments(t *testing.T) {
 			t.Errorf("%.60s: %v, want %s", text, err, want)
 		}
 	}
-	b.profile(t, "p", "node")
-	all := `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`
-	made, err := b.iam.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: aws.String("all"), PolicyDocument: &all})
+	b.createProfile(t, "p", "node")
+	allowAll := `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`
+	created, err := b.iam.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: aws.String("all"), PolicyDocument: &allowAll})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.iam.AttachRolePolicy(t.Context(),
-		&iam.AttachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: made.Policy.Arn}); err != nil {
+		&iam.AttachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: created.Policy.Arn}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := b.iam.GetPolicy(t.Context(), &iam.GetPolicyInput{PolicyArn: made.Policy.Arn})
+	got, err := b.iam.GetPolicy(t.Context(), &iam.GetPolicyInput{PolicyArn: created.Policy.Arn})
 	if err != nil || aws.ToInt32(got.Policy.AttachmentCount) != 1 {
-		t.Errorf("%+v %v", got, err)
+		t.Errorf("the attached policy is %+v, %v", got, err)
 	}
-	if _, err := b.iam.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: made.Policy.Arn}); code(t, err) != "DeleteConflict" {
-		t.Errorf("an attached policy is deleted: %v", err)
+	if _, err := b.iam.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: created.Policy.Arn}); code(t, err) != "DeleteConflict" {
+		t.Errorf("deleting an attached policy: %v", err)
 	}
 	if _, err := b.iam.DetachRolePolicy(t.Context(),
-		&iam.DetachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: made.Policy.Arn}); err != nil {
+		&iam.DetachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: created.Policy.Arn}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.iam.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: made.Policy.Arn}); err != nil {
+	if _, err := b.iam.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: created.Policy.Arn}); err != nil {
 		t.Error(err)
 	}
 }
 
+// iamTags returns the tags in the format of the IAM client.
 func iamTags(tags map[string]string) []iamtypes.Tag {
 	var out []iamtypes.Tag
 	for k, v := range tags {

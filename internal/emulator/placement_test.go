@@ -12,24 +12,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// group creates a placement group with the SDK, and a launch template for instances in the group. It returns the group
-// and the template's name.
-func (b *bench) group(t *testing.T, strategy types.PlacementStrategy, partitions int32) (types.PlacementGroup, string) {
+// createGroup creates a placement group with the SDK, and a launch template for instances in the group. It returns the
+// group and the template's name.
+func (b *bench) createGroup(t *testing.T, strategy types.PlacementStrategy, partitions int32) (types.PlacementGroup, string) {
 	t.Helper()
 	in := &ec2.CreatePlacementGroupInput{GroupName: aws.String("g-" + string(strategy)), Strategy: strategy}
 	if partitions > 0 {
 		in.PartitionCount = aws.Int32(partitions)
 	}
-	made, err := b.ec2.CreatePlacementGroup(t.Context(), in)
+	out, err := b.ec2.CreatePlacementGroup(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return *made.PlacementGroup, b.template(t, "joiner-"+string(strategy), types.RequestLaunchTemplateData{
-		Placement: &types.LaunchTemplatePlacementRequest{GroupId: made.PlacementGroup.GroupId}})
+	return *out.PlacementGroup, b.createTemplate(t, "joiner-"+string(strategy), types.RequestLaunchTemplateData{
+		Placement: &types.LaunchTemplatePlacementRequest{GroupId: out.PlacementGroup.GroupId}})
 }
 
-// launched requests n instances. It returns the ids of the launched ones, and the number of errors by code.
-func (b *bench) launched(t *testing.T, n int32, template string,
+// requestInstances requests n instances. It returns the ids of the launched instances, and the number of errors by code.
+func (b *bench) requestInstances(t *testing.T, n int32, template string,
 	overrides ...types.FleetLaunchTemplateOverridesRequest) (ids []string, errs map[string]int) {
 	t.Helper()
 	out, err := b.ec2.CreateFleet(t.Context(), fleet(template, n, overrides...))
@@ -50,10 +50,10 @@ func (b *bench) launched(t *testing.T, n int32, template string,
 func TestPlacementGroups(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	made, _ := b.group(t, types.PlacementStrategyPartition, 3)
-	spread, _ := b.group(t, types.PlacementStrategySpread, 0)
-	if *made.PartitionCount != 3 || made.State != types.PlacementGroupStateAvailable || spread.SpreadLevel != types.SpreadLevelRack {
-		t.Errorf("made %+v and %+v", made, spread)
+	partition, _ := b.createGroup(t, types.PlacementStrategyPartition, 3)
+	spread, _ := b.createGroup(t, types.PlacementStrategySpread, 0)
+	if *partition.PartitionCount != 3 || partition.State != types.PlacementGroupStateAvailable || spread.SpreadLevel != types.SpreadLevelRack {
+		t.Errorf("created groups: %+v and %+v", partition, spread)
 	}
 	find := func(in ec2.DescribePlacementGroupsInput) []string {
 		out, err := b.ec2.DescribePlacementGroups(t.Context(), &in)
@@ -66,14 +66,14 @@ func TestPlacementGroups(t *testing.T) {
 		}
 		return ids
 	}
-	isAvailable := []types.Filter{{Name: aws.String("state"), Values: []string{"available"}}}
+	available := []types.Filter{{Name: aws.String("state"), Values: []string{"available"}}}
 	for name, c := range map[string]struct {
 		in   ec2.DescribePlacementGroupsInput
 		want []string
 	}{
-		"all":     {ec2.DescribePlacementGroupsInput{}, []string{*made.GroupId, *spread.GroupId}},
+		"all":     {ec2.DescribePlacementGroupsInput{}, []string{*partition.GroupId, *spread.GroupId}},
 		"by name": {ec2.DescribePlacementGroupsInput{GroupNames: []string{"g-spread"}}, []string{*spread.GroupId}},
-		"by id":   {ec2.DescribePlacementGroupsInput{GroupIds: []string{*made.GroupId}, Filters: isAvailable}, []string{*made.GroupId}},
+		"by id":   {ec2.DescribePlacementGroupsInput{GroupIds: []string{*partition.GroupId}, Filters: available}, []string{*partition.GroupId}},
 		"by strategy": {ec2.DescribePlacementGroupsInput{Filters: []types.Filter{{Name: aws.String("strategy"),
 			Values: []string{"cluster"}}}}, []string{}},
 	} {
@@ -82,9 +82,9 @@ func TestPlacementGroups(t *testing.T) {
 		}
 	}
 	b.server.Do(func(*world.World, time.Time) {
-		b.estate.Region.PlacementGroups.ByNameOrID(*made.GroupId).State = "deleting"
+		b.estate.Region.PlacementGroups.ByNameOrID(*partition.GroupId).State = "deleting"
 	})
-	if got := find(ec2.DescribePlacementGroupsInput{GroupIds: []string{*made.GroupId}, Filters: isAvailable}); len(got) > 0 {
+	if got := find(ec2.DescribePlacementGroupsInput{GroupIds: []string{*partition.GroupId}, Filters: available}); len(got) > 0 {
 		t.Errorf("a group in the state deleting is listed as available: %v", got)
 	}
 	if _, err := b.ec2.DescribePlacementGroups(t.Context(),
@@ -98,27 +98,27 @@ func TestPlacementGroups(t *testing.T) {
 	}
 }
 
-// TestSpreadGroup: a spread group takes seven instances per zone. A terminated instance does not count.
+// TestSpreadGroup: a spread group has at most seven instances per zone, not counting terminated ones.
 func TestSpreadGroup(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	made, template := b.group(t, types.PlacementStrategySpread, 0)
-	ids, errs := b.launched(t, 9, template, b.override("m5.large", 0))
+	group, template := b.createGroup(t, types.PlacementStrategySpread, 0)
+	ids, errs := b.requestInstances(t, 9, template, b.override("m5.large", 0))
 	if len(ids) != 7 || errs["PlacementGroupLimitExceeded"] != 1 {
 		t.Fatalf("%d instances, errors %v", len(ids), errs)
 	}
 	if _, err := b.ec2.DeletePlacementGroup(t.Context(),
-		&ec2.DeletePlacementGroupInput{GroupName: made.GroupName}); code(t, err) != "InvalidPlacementGroup.InUse" {
-		t.Errorf("a group in use is deleted: %v", err)
+		&ec2.DeletePlacementGroupInput{GroupName: group.GroupName}); code(t, err) != "InvalidPlacementGroup.InUse" {
+		t.Errorf("deleting a group in use: %v", err)
 	}
-	if other, errs := b.launched(t, 1, template, b.override("m5.large", 1)); len(other) != 1 {
-		t.Errorf("in another zone: %v", errs)
+	if other, errs := b.requestInstances(t, 1, template, b.override("m5.large", 1)); len(other) != 1 {
+		t.Errorf("launch in another zone: %v", errs)
 	}
 	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids[:1]}); err != nil {
 		t.Fatal(err)
 	}
-	if again, errs := b.launched(t, 1, template, b.override("m5.large", 0)); len(again) != 1 {
-		t.Errorf("after one was terminated: %v", errs)
+	if again, errs := b.requestInstances(t, 1, template, b.override("m5.large", 0)); len(again) != 1 {
+		t.Errorf("launch after one instance was terminated: %v", errs)
 	}
 	in, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{Name: aws.String("placement-group-name"), Values: []string{"g-spread"}}, {Name: aws.String("instance-state-name"),
@@ -132,18 +132,19 @@ func TestSpreadGroup(t *testing.T) {
 	}
 }
 
-// TestClusterGroup: the first instance determines the zone. Types that a cluster group does not support are rejected.
+// TestClusterGroup: the first instance determines the group's zone. Instance types that a cluster group does not support
+// are rejected.
 func TestClusterGroup(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	_, template := b.group(t, types.PlacementStrategyCluster, 0)
-	if ids, errs := b.launched(t, 2, template, b.override("m5.large", 1)); len(ids) != 2 {
+	_, template := b.createGroup(t, types.PlacementStrategyCluster, 0)
+	if ids, errs := b.requestInstances(t, 2, template, b.override("m5.large", 1)); len(ids) != 2 {
 		t.Fatalf("the first launch: %v", errs)
 	}
-	if ids, errs := b.launched(t, 1, template, b.override("m5.large", 0)); len(ids) != 0 || errs["InsufficientInstanceCapacity"] != 1 {
-		t.Errorf("in another zone: %v, %v", ids, errs)
+	if ids, errs := b.requestInstances(t, 1, template, b.override("m5.large", 0)); len(ids) != 0 || errs["InsufficientInstanceCapacity"] != 1 {
+		t.Errorf("launch in another zone: %v, %v", ids, errs)
 	}
-	if ids, errs := b.launched(t, 1, template, b.override("t3.large", 1)); len(ids) != 0 || errs["InvalidParameterCombination"] != 1 {
+	if ids, errs := b.requestInstances(t, 1, template, b.override("t3.large", 1)); len(ids) != 0 || errs["InvalidParameterCombination"] != 1 {
 		t.Errorf("a type without support for cluster groups: %v, %v", ids, errs)
 	}
 }
@@ -153,30 +154,30 @@ func TestClusterGroup(t *testing.T) {
 func TestPartitionGroup(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	made, template := b.group(t, types.PlacementStrategyPartition, 3)
-	second := b.template(t, "joiner-second", types.RequestLaunchTemplateData{
-		Placement: &types.LaunchTemplatePlacementRequest{GroupName: made.GroupName, PartitionNumber: aws.Int32(2)}})
-	ids, errs := b.launched(t, 2, second, b.override("m5.large", 0))
+	group, template := b.createGroup(t, types.PlacementStrategyPartition, 3)
+	partition2 := b.createTemplate(t, "joiner-second", types.RequestLaunchTemplateData{
+		Placement: &types.LaunchTemplatePlacementRequest{GroupName: group.GroupName, PartitionNumber: aws.Int32(2)}})
+	ids, errs := b.requestInstances(t, 2, partition2, b.override("m5.large", 0))
 	if len(ids) != 2 {
 		t.Fatal(errs)
 	}
-	more, errs := b.launched(t, 4, template, b.override("m5.large", 0))
+	more, errs := b.requestInstances(t, 4, template, b.override("m5.large", 0))
 	if len(more) != 4 {
 		t.Fatal(errs)
 	}
-	held := map[int32]int{}
+	byPartition := map[int32]int{} // number of instances
 	for _, i := range b.instances(t.Context(), t, append(ids, more...)...) {
-		held[aws.ToInt32(i.Placement.PartitionNumber)]++
-		if *i.Placement.GroupId != *made.GroupId || *i.Placement.GroupName != *made.GroupName {
-			t.Errorf("placed in %+v", i.Placement)
+		byPartition[aws.ToInt32(i.Placement.PartitionNumber)]++
+		if *i.Placement.GroupId != *group.GroupId || *i.Placement.GroupName != *group.GroupName {
+			t.Errorf("an instance has the placement %+v", i.Placement)
 		}
 	}
-	if diff := cmp.Diff(map[int32]int{1: 2, 2: 2, 3: 2}, held); diff != "" {
-		t.Errorf("by partition (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[int32]int{1: 2, 2: 2, 3: 2}, byPartition); diff != "" {
+		t.Errorf("instances by partition (-want +got):\n%s", diff)
 	}
-	fourth := b.template(t, "joiner-fourth", types.RequestLaunchTemplateData{
-		Placement: &types.LaunchTemplatePlacementRequest{GroupId: made.GroupId, PartitionNumber: aws.Int32(4)}})
-	if ids, errs := b.launched(t, 1, fourth, b.override("m5.large", 0)); len(ids) != 0 || errs["InvalidParameterValue"] != 1 {
+	partition4 := b.createTemplate(t, "joiner-fourth", types.RequestLaunchTemplateData{
+		Placement: &types.LaunchTemplatePlacementRequest{GroupId: group.GroupId, PartitionNumber: aws.Int32(4)}})
+	if ids, errs := b.requestInstances(t, 1, partition4, b.override("m5.large", 0)); len(ids) != 0 || errs["InvalidParameterValue"] != 1 {
 		t.Errorf("a partition that the group does not have: %v, %v", ids, errs)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// recheck is the interval at which poll checks for messages that have become visible again. A new message ends the wait
-// at once.
-const recheck = 200 * time.Millisecond
+// recheckInterval is the interval at which poll checks for messages that have become visible again. A new message ends
+// the wait at once.
+const recheckInterval = 200 * time.Millisecond
 
-// poll implements the long polling of ReceiveMessage: it waits for messages for up to the requested time, and receives
-// them.
+// poll implements the long polling of ReceiveMessage. answer is the answer of the first attempt. If it has no messages,
+// poll waits for up to the requested time, repeats the call, and returns the last answer.
 func (s *Server) poll(r *http.Request, c *api.Call, act api.Action, answer any) (any, error) {
 	first, ok := answer.(sqs.ReceiveMessageOut)
 	if !ok || len(first.Messages) > 0 || first.Wait() <= 0 {
@@ -22,7 +22,7 @@ func (s *Server) poll(r *http.Request, c *api.Call, act api.Action, answer any) 
 	}
 	deadline := time.NewTimer(first.Wait())
 	defer deadline.Stop()
-	ticker := time.NewTicker(recheck)
+	ticker := time.NewTicker(recheckInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -31,7 +31,7 @@ func (s *Server) poll(r *http.Request, c *api.Call, act api.Action, answer any) 
 		case <-deadline.C:
 			return answer, nil
 		case <-ticker.C:
-		case <-s.mailed():
+		case <-s.nextMessage():
 		}
 		var err error
 		s.locked(func(w *world.World, now time.Time) {
@@ -44,12 +44,12 @@ func (s *Server) poll(r *http.Request, c *api.Call, act api.Action, answer any) 
 	}
 }
 
-// mailed returns a channel that is closed when the next message is sent.
-func (s *Server) mailed() <-chan struct{} {
+// nextMessage returns a channel that is closed when the next message is sent.
+func (s *Server) nextMessage() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mail == nil {
-		s.mail = make(chan struct{})
+	if s.messageSent == nil {
+		s.messageSent = make(chan struct{})
 	}
-	return s.mail
+	return s.messageSent
 }

@@ -35,11 +35,11 @@ type getProductsOut struct {
 	NextToken     string   `json:",omitempty"`
 }
 
-// priced is a product of the price list, and its price.
-type priced struct {
+// product is a product of the price list, and its price.
+type product struct {
 	sku        string
 	attributes map[string]string
-	price      string // per hour
+	price      string // in currency, per hour
 	currency   string // "USD" or "CNY"
 }
 
@@ -48,7 +48,7 @@ func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 	if in.ServiceCode != "AmazonEC2" {
 		return getProductsOut{}, &failure.Error{Code: "NotFoundException", Message: "Invalid service code " + in.ServiceCode}
 	}
-	var found []priced
+	var found []product
 	for _, region := range c.World.Markets() {
 		market := c.World.Market(region)
 		for _, name := range market.Names() {
@@ -65,7 +65,7 @@ func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 100)
 	}
-	found, next, err := api.PageOf(found, func(p priced) string { return p.sku }, api.Page{Token: in.NextToken, Size: size})
+	found, next, err := api.PageOf(found, func(p product) string { return p.sku }, api.Page{Token: in.NextToken, Size: size})
 	if err != nil {
 		return getProductsOut{},
 			&failure.Error{Code: "InvalidNextTokenException", Message: "The pagination token is invalid. Try again without a pagination token."}
@@ -81,7 +81,7 @@ func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 
 // productOf returns the product of an instance type in the price list. Bare metal has a product family of its own, and
 // dedicated tenancy.
-func productOf(region string, s world.Stock) priced {
+func productOf(region string, s world.Stock) product {
 	family, tenancy := "Compute Instance", "Shared"
 	if s.Facts.BareMetal {
 		family, tenancy = "Compute Instance (bare metal)", "Dedicated"
@@ -90,7 +90,7 @@ func productOf(region string, s world.Stock) priced {
 	if strings.HasPrefix(region, "cn-") {
 		currency = "CNY"
 	}
-	return priced{
+	return product{
 		sku: region + "." + s.Facts.Name, currency: currency,
 		price: strconv.FormatFloat(s.OnDemand.Dollars(), 'f', 10, 64),
 		attributes: map[string]string{
@@ -106,7 +106,7 @@ func productOf(region string, s world.Stock) priced {
 
 // passes reports whether the product matches all filters. Names and values of attributes are compared
 // case-insensitively.
-func (p priced) passes(filters []productFilter) bool {
+func (p product) passes(filters []productFilter) bool {
 	for _, f := range filters {
 		have := ""
 		for name, value := range p.attributes {
@@ -122,8 +122,8 @@ func (p priced) passes(filters []productFilter) bool {
 }
 
 // json returns the product as an entry of the price list.
-func (p priced) json() (string, error) {
-	const term, rate = "JRTCKXETXF", "6YS6EN2CT7" // AWS's codes for on demand and for per hour
+func (p product) json() (string, error) {
+	const term, rate = "JRTCKXETXF", "6YS6EN2CT7" // AWS's codes for on-demand terms and for hourly rates
 	family := p.attributes["productFamily"]
 	offer := p.sku + "." + term
 	entry := map[string]any{

@@ -14,7 +14,7 @@ func quotaActions() map[string]api.Action {
 	}
 }
 
-// quotaCodes are the codes of EC2's quotas of running vCPUs.
+// quotaCodes has EC2's quotas of running vCPUs by their codes.
 // Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-quotas.html.
 var quotaCodes = map[string]world.Quota{
 	"L-1216C47A": {Kind: "standard"}, "L-34B43A08": {Kind: "standard", Spot: true},
@@ -49,8 +49,8 @@ func getServiceQuota(c *api.Call, in *quotaIn) (quotaOut, error) {
 		return quotaOut{}, err
 	}
 	value := float64(unlimited)
-	if most, limited := c.Region.Capacity.Quotas[q]; limited {
-		value = float64(most)
+	if limit, isSet := c.Region.Capacity.Quotas[q]; isSet {
+		value = float64(limit)
 	}
 	return quotaOut{serviceQuota{ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, Value: value, Adjustable: true}}, nil
 }
@@ -65,13 +65,13 @@ type requestedQuota struct {
 	Status       string
 }
 
-// requestServiceQuotaIncrease raises a quota at once. In AWS that takes minutes or days.
+// requestServiceQuotaIncrease increases a quota at once. AWS takes minutes or days for an increase.
 func requestServiceQuotaIncrease(c *api.Call, in *quotaIn) (quotaRequestOut, error) {
 	q, err := in.quota()
 	if err != nil {
 		return quotaRequestOut{}, err
 	}
-	if most, limited := c.Region.Capacity.Quotas[q]; !limited || in.DesiredValue <= float64(most) {
+	if limit, isSet := c.Region.Capacity.Quotas[q]; !isSet || in.DesiredValue <= float64(limit) {
 		return quotaRequestOut{},
 			&failure.Error{Code: "IllegalArgumentException", Message: "You must provide a quota value greater than the current quota value."}
 	}
@@ -85,7 +85,7 @@ func requestServiceQuotaIncrease(c *api.Call, in *quotaIn) (quotaRequestOut, err
 	}}, nil
 }
 
-// quota returns the quota with the code of the request.
+// quota returns the quota that the request names by its code.
 func (in *quotaIn) quota() (world.Quota, error) {
 	q, known := quotaCodes[in.QuotaCode]
 	if in.ServiceCode != "ec2" || !known {

@@ -14,26 +14,28 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// refusal is a state of an account that makes launches fail, with EC2's error and the command that fixes it.
-type refusal struct {
+// launchFailure is a state of an account in which launches fail, with EC2's error and the command that fixes the state.
+type launchFailure struct {
+	// prepare puts the account into the state, and sets launch parameters if the state needs them.
 	prepare func(t *testing.T, b *bench, d *types.RequestLaunchTemplateData)
 	spot    bool
-	want    string // "code: part of the message" of the fleet's error, or of the reason why the instance ended
+	// want is a part of "code: message" of the fleet's error, or of the reason why the instance was terminated.
+	want string
 	// fix is a command of the AWS command line. $KEY, $POLICY and $ROLE are the ids of the KMS key and the service
 	// control policy, and the ARN of the controller's role. Empty: no command fixes the state.
 	fix string
 }
 
-// refusals returns states that make a launch of m5.large in the first zone fail, by a short name.
-func refusals() map[string]refusal {
-	key := func(k world.Key) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
+// launchFailures returns states in which a launch of m5.large in the first zone fails, by a short name.
+func launchFailures() map[string]launchFailure {
+	withKey := func(k world.Key) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
 		return func(_ *testing.T, b *bench, d *types.RequestLaunchTemplateData) {
 			id := b.estate.Region.KMS.CreateKey(k).ID
 			d.BlockDeviceMappings = []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"),
 				Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{Encrypted: aws.Bool(true), KmsKeyId: &id, VolumeSize: aws.Int32(30)}}}
 		}
 	}
-	image := func(change func(*world.Image)) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
+	withImage := func(change func(*world.Image)) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
 		return func(t *testing.T, b *bench, d *types.RequestLaunchTemplateData) {
 			i, _ := b.estate.Region.Images.ByID(b.image(t, "x86_64"))
 			i.ID, i.OwnerID = "", account
@@ -41,35 +43,37 @@ func refusals() map[string]refusal {
 			d.ImageId = aws.String(b.estate.Region.Images.Register(i).ID)
 		}
 	}
-	return map[string]refusal{
-		"key-disabled": {prepare: key(world.Key{Disabled: true}),
+	return map[string]launchFailure{
+		"key-disabled": {prepare: withKey(world.Key{Disabled: true}),
 			want: "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state",
 			fix:  "kms enable-key --key-id $KEY"},
-		"key-closed": {prepare: key(world.Key{Closed: true}), want: "Client.InternalError: Client error on launch",
+		"key-needs-grant": {prepare: withKey(world.Key{NeedsGrant: true}), want: "Client.InternalError: Client error on launch",
 			fix: "kms create-grant --key-id $KEY --grantee-principal $ROLE --operations Decrypt GenerateDataKeyWithoutPlaintext CreateGrant"},
 		"spot-role": {spot: true, prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
 			b.estate.Region.Account.NoSpotRole = true
 		},
 			want: "AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission", fix: "iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
 		"quota": {prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
-			b.quota(world.Quota{Kind: "standard"}, 1)
+			b.setQuota(world.Quota{Kind: "standard"}, 1)
 		},
 			want: "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1", fix: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
 		"spot-quota": {spot: true, prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
-			b.quota(world.Quota{Kind: "standard", Spot: true}, 1)
+			b.setQuota(world.Quota{Kind: "standard", Spot: true}, 1)
 		},
 			want: "MaxSpotInstanceCountExceeded: Max spot instance count exceeded", fix: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 --desired-value 64"},
-		"image-pending":     {prepare: image(func(i *world.Image) { i.State = "pending" }), want: "InvalidAMIID.Unavailable: The image ID 'ami-"},
-		"image-marketplace": {prepare: image(func(i *world.Image) { i.Product = "abc123" }), want: "OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc123"},
+		"image-pending": {prepare: withImage(func(i *world.Image) { i.State = "pending" }),
+			want: "InvalidAMIID.Unavailable: The image ID 'ami-"},
+		"image-marketplace": {prepare: withImage(func(i *world.Image) { i.Product = "abc123" }),
+			want: "OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc123"},
 		"organization": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
-			if _, err := b.estate.Region.Account.AttachServiceControlPolicy(denyOf("ec2:RunInstances")); err != nil {
+			if _, err := b.estate.Region.Account.AttachServiceControlPolicy(denyPolicy("ec2:RunInstances")); err != nil {
 				t.Error(err)
 			}
 		}, want: "with an explicit deny in a service control policy: arn:aws:organizations::",
 			fix: "organizations detach-policy --policy-id $POLICY --target-id " + account},
 		"deny": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
 			account := b.estate.Region.Account
-			p, err := account.CreatePolicy(b.now, identity.Policy{Name: "frozen", Document: denyOf("ec2:RunInstances")})
+			p, err := account.CreatePolicy(b.now, identity.Policy{Name: "frozen", Document: denyPolicy("ec2:RunInstances")})
 			if err == nil {
 				err = account.AttachPolicy("controller", p.ARN)
 			}
@@ -81,22 +85,23 @@ func refusals() map[string]refusal {
 	}
 }
 
-func denyOf(action string) string {
+// denyPolicy returns a policy that denies the action on all resources.
+func denyPolicy(action string) string {
 	return `{"Version":"2012-10-17","Statement":[{"Sid":"Freeze","Effect":"Deny","Action":"` + action + `","Resource":"*"}]}`
 }
 
-// TestRefusals: launches fail with EC2's error, and succeed after the command of the AWS command line has fixed the
+// TestLaunchFailures: launches fail with EC2's error, and succeed after a command of the AWS command line has fixed the
 // account.
-func TestRefusals(t *testing.T) {
+func TestLaunchFailures(t *testing.T) {
 	t.Parallel()
-	for name, r := range refusals() {
+	for name, r := range launchFailures() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			data := types.RequestLaunchTemplateData{UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n")))}
-			b.govern(t, "controller", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)
+			b.useRole(t, "controller", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)
 			r.prepare(t, b, &data)
-			template := b.template(t, "joiner-a", data)
+			template := b.createTemplate(t, "joiner-a", data)
 			if got := b.launchResult(t, template, r.spot); !strings.Contains(got, r.want) {
 				t.Fatalf("launch: %q, want %q", got, r.want)
 			}
@@ -118,8 +123,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// launchResult requests an instance. It returns the instance's state after five seconds, the reason why the instance
-// ended, or EC2's error.
+// launchResult requests an instance. It returns EC2's error if the launch fails. Otherwise it returns the instance's
+// state after five seconds; for a terminated instance, the reason of the termination.
 func (b *bench) launchResult(t *testing.T, template string, spot bool) string {
 	t.Helper()
 	in := fleet(template, 1, b.override("m5.large", 0))
@@ -134,7 +139,7 @@ func (b *bench) launchResult(t *testing.T, template string, spot bool) string {
 		_, text, _ := strings.Cut(fleetErrors(out), ": ")
 		return text
 	}
-	b.pass(5 * time.Second)
+	b.advance(5 * time.Second)
 	i := b.instances(t.Context(), t, out.Instances[0].InstanceIds...)[0]
 	if i.State.Name == types.InstanceStateNameTerminated && i.StateReason != nil {
 		return *i.StateReason.Message

@@ -16,7 +16,7 @@ import (
 func TestCapacityReservations(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	var made []*world.CapacityReservation
+	var created []*world.CapacityReservation
 	end := time.Now().Add(24 * time.Hour).Truncate(time.Second)
 	b.server.Do(func(_ *world.World, now time.Time) {
 		zone := b.estate.PrivateSubnets[0].Zone
@@ -28,7 +28,7 @@ func TestCapacityReservations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			made = append(made, c)
+			created = append(created, c)
 		}
 	})
 	pages := ec2.NewDescribeCapacityReservationsPaginator(b.ec2, &ec2.DescribeCapacityReservationsInput{MaxResults: aws.Int32(1)})
@@ -43,35 +43,35 @@ func TestCapacityReservations(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("%d reservations, want 2", len(all))
 	}
-	if r := all[1]; *r.CapacityReservationId != made[1].ID ||
+	if r := all[1]; *r.CapacityReservationId != created[1].ID ||
 		r.ReservationType != types.CapacityReservationTypeCapacityBlock || !r.EndDate.Equal(end) ||
 		r.EndDateType != types.EndDateTypeLimited || r.InstanceMatchCriteria != types.InstanceMatchCriteriaTargeted ||
 		*r.OwnerId != "111122223333" {
 		t.Errorf("the capacity block is %+v", r)
 	}
 
-	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{
+	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{
 		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{
 			CapacityReservationPreference: types.CapacityReservationPreferenceCapacityReservationsOnly,
-			CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(made[0].ID)},
+			CapacityReservationTarget:     &types.CapacityReservationTarget{CapacityReservationId: aws.String(created[0].ID)},
 		}})
 	out, err := b.ec2.CreateFleet(t.Context(), fleet(name, 1, b.override("m5.large", 0)))
 	if err != nil || len(out.Instances) != 1 {
-		t.Fatalf("%+v, %v", out, err)
+		t.Fatalf("launch into the reservation: %+v, %v", out, err)
 	}
 	i := b.instances(t.Context(), t, out.Instances[0].InstanceIds...)[0]
-	if s := i.CapacityReservationSpecification; aws.ToString(i.CapacityReservationId) != made[0].ID || s == nil ||
+	if s := i.CapacityReservationSpecification; aws.ToString(i.CapacityReservationId) != created[0].ID || s == nil ||
 		s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly ||
-		*s.CapacityReservationTarget.CapacityReservationId != made[0].ID {
+		*s.CapacityReservationTarget.CapacityReservationId != created[0].ID {
 		t.Errorf("the instance is in the reservation %v, with the launch parameters %+v", i.CapacityReservationId, s)
 	}
-	one, err := b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{Filters: []types.Filter{
+	filtered, err := b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{Filters: []types.Filter{
 		{Name: aws.String("tag:team"), Values: []string{"a"}}, {Name: aws.String("state"), Values: []string{"active"}},
 		{Name: aws.String("instance-match-criteria"), Values: []string{"open"}},
 	}})
-	if err != nil || len(one.CapacityReservations) != 1 || *one.CapacityReservations[0].AvailableInstanceCount != 1 ||
-		*one.CapacityReservations[0].TotalInstanceCount != 2 {
-		t.Errorf("with filters, and one instance in use: %+v, %v", one, err)
+	if err != nil || len(filtered.CapacityReservations) != 1 || *filtered.CapacityReservations[0].AvailableInstanceCount != 1 ||
+		*filtered.CapacityReservations[0].TotalInstanceCount != 2 {
+		t.Errorf("with filters, and one instance in use: %+v, %v", filtered, err)
 	}
 
 	block := fleet(name, 1, b.override("m5.large", 0))

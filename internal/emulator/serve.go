@@ -44,8 +44,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		"status", status, "error", err, "took", time.Since(began), "request", c.ID)
 }
 
-// carryOut authenticates a call, injects the world's faults, and executes the call. If it returns a fault, it also
-// returns the fault's error, and no answer.
+// carryOut authenticates a call, injects the world's faults, and executes the call. If a fault is injected, it returns
+// the fault and the fault's error, but no answer.
 func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, fault *world.Answer, err error) {
 	act, known := s.services[c.Service].Actions[c.Action]
 	s.locked(func(w *world.World, now time.Time) {
@@ -72,11 +72,11 @@ func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, fault *worl
 	return answer, fault, err
 }
 
-// admit authenticates the call and sets its caller and region. It returns the error with which the call fails, and the
-// injected fault if that is the cause; nil if the call does not fail.
+// admit authenticates the call and sets its caller and region. If the call must fail, it returns the error. If an
+// injected fault is the cause, it also returns the fault.
 func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
 	var err error
-	if c.Caller, err = s.authenticate(c.World, c.Now, r, c); err != nil && !open(c) {
+	if c.Caller, err = s.authenticate(c.World, c.Now, r, c); err != nil && !mayBeUnsigned(c) {
 		return nil, err
 	}
 	if c.RegionID == "" {
@@ -100,13 +100,15 @@ func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
 		return a, faultError(c, a)
 	}
 	if c.World.Denied(call) {
-		return nil, denied(c)
+		return nil, deniedError(c)
 	}
 	return nil, nil
 }
 
-// open reports whether the call needs no signature.
-func open(c *api.Call) bool { return c.Service == "sts" && c.Action == "AssumeRoleWithWebIdentity" }
+// mayBeUnsigned reports whether the call needs no signature.
+func mayBeUnsigned(c *api.Call) bool {
+	return c.Service == "sts" && c.Action == "AssumeRoleWithWebIdentity"
+}
 
 // run decodes, authorizes and executes the request.
 func (s *Server) run(c *api.Call, act api.Action) (any, error) {
@@ -114,19 +116,19 @@ func (s *Server) run(c *api.Call, act api.Action) (any, error) {
 		if err := s.decode(c, into); err != nil {
 			return err
 		}
-		c.OnAsk = func(r iampolicy.Request, isAllowed bool) { s.note(c.Caller, r, isAllowed) }
+		c.OnAsk = func(r iampolicy.Request, isAllowed bool) { s.reportVerdict(c.Caller, r, isAllowed) }
 		if err := s.authorize(c, into); err != nil {
 			return err
 		}
-		if c.DryRun && !act.Checks {
+		if c.DryRun && !act.HandlesDryRun {
 			return api.DryRunError()
 		}
 		return nil
 	})
 }
 
-// note calls Server.OnAsk, and counts the permission if the request is allowed. The caller holds the lock.
-func (s *Server) note(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
+// reportVerdict calls Server.OnAsk, and counts the permission if the request is allowed. The lock is held.
+func (s *Server) reportVerdict(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 	if s.OnAsk != nil {
 		s.OnAsk(caller, r, isAllowed)
 	}
@@ -135,7 +137,7 @@ func (s *Server) note(caller identity.Identity, r iampolicy.Request, isAllowed b
 	}
 }
 
-// countUse counts a permission that a role has used. The caller holds the lock.
+// countUse counts a use of a permission by a role. The lock is held.
 func (s *Server) countUse(role, permission string) {
 	if s.permissions == nil {
 		s.permissions = map[string]map[string]int{}
@@ -169,7 +171,7 @@ func (s *Server) decode(c *api.Call, into any) error {
 	return nil
 }
 
-// requestID returns a new id for a request. The caller holds the lock.
+// requestID returns a new id for a request. The lock is held.
 func (s *Server) requestID() string {
 	s.requests++
 	sum := sha256.Sum256([]byte(strconv.FormatUint(s.requests, 10)))
@@ -185,8 +187,8 @@ func unknownAction(c *api.Call) error {
 	return &failure.Error{Code: "UnknownOperationException", Message: "This emulator does not serve the action " + c.Name() + "."}
 }
 
-// faultError returns the error of an injected fault. It replaces EC2's code for throttling by that of the call's
-// service.
+// faultError returns the error of an injected fault. If the fault has EC2's code for throttling, the error has the
+// throttling code of the call's service.
 func faultError(c *api.Call, a *world.Answer) error {
 	if a.Garbage != "" {
 		return errGarbage

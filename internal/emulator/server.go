@@ -25,7 +25,7 @@ type Server struct {
 	World *world.World     // the world that is served; nil: an empty world, created on first use
 	Now   func() time.Time // the clock; nil: time.Now
 
-	// OnInstance is called for every instance that changed state, in order and one call at a time. It may call the
+	// OnInstance is called after every state change of an instance, in order and one call at a time. It may call the
 	// Server. nil disables it.
 	OnInstance func(world.Instance)
 
@@ -36,12 +36,12 @@ type Server struct {
 
 	Log *slog.Logger // one line per call; nil disables it
 
-	// Strict rejects access keys that the world did not issue. Otherwise an unknown access key identifies an
-	// administrator: of the account with this number if the key has 12 digits, of DefaultAccount if not.
+	// Strict rejects access keys that the world did not issue. If it is false, a caller with an unknown access key is
+	// the administrator of an account. A key of 12 digits is the account's number; any other key means DefaultAccount.
 	Strict bool
 
-	// Assume is the name of a role. A caller with an unknown access key has this role in its account, and not the
-	// rights of an administrator. Its signature is not verified. Empty: the caller is an administrator.
+	// Assume is the name of the role that a caller with an unknown access key has in its account, in place of the rights
+	// of an administrator. The caller's signature is not verified. Empty: the caller is an administrator.
 	Assume string
 
 	codec    api.Codec
@@ -56,7 +56,7 @@ type Server struct {
 	delivering bool             // a goroutine is in deliver
 
 	permissions map[string]map[string]int // number of uses of each permission, by role
-	mail        chan struct{}             // closed when a message is sent; nil until a receiver waits
+	messageSent chan struct{}             // closed when a message is sent; nil until a receiver waits
 }
 
 // DefaultAccount is the account of callers whose access key is unknown and is not an account number.
@@ -128,14 +128,14 @@ func (s *Server) locked(f func(w *world.World, now time.Time)) {
 	f(s.World, now)
 	s.World.Advance(now)
 	s.queue = append(s.queue, s.World.Changes()...)
-	if s.mail != nil && s.World.Mailed() {
-		close(s.mail)
-		s.mail = nil
+	if s.messageSent != nil && s.World.Mailed() {
+		close(s.messageSent)
+		s.messageSent = nil
 	}
 }
 
-// deliver calls OnInstance for the queued instances. To keep their order, only one goroutine delivers at a time; it
-// also delivers changes that other goroutines queue meanwhile.
+// deliver calls OnInstance for the queued instances. To keep their order, only one goroutine delivers at a time. It
+// also delivers the instances that other goroutines queue meanwhile.
 func (s *Server) deliver() {
 	for {
 		s.mu.Lock()

@@ -24,13 +24,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// TestIAM creates and lists profiles and roles, and checks the errors for duplicates and for deletions in the wrong
-// order.
+// TestIAM creates and lists instance profiles, and checks the errors for used names, unknown names, and deletions in the
+// wrong order.
 func TestIAM(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	path := "/karpenter/us-east-1/demo/uid/"
-	b.profile(t, "p", "node")
+	b.createProfile(t, "p", "node")
 	if _, err := b.iam.CreateRole(t.Context(),
 		&iam.CreateRoleInput{RoleName: aws.String("node"), AssumeRolePolicyDocument: aws.String("{}")}); code(t, err) != "EntityAlreadyExists" {
 		t.Errorf("a used role name: %v", err)
@@ -150,18 +150,19 @@ func TestEKS(t *testing.T) {
 	}
 }
 
-// TestQueue: messages become invisible, are redelivered and are deleted. A new message wakes a waiting receiver.
+// TestQueue: a received message is invisible until its visibility timeout, is then redelivered, and can be deleted. A
+// new message ends the wait of a receiver.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	made, err := b.sqs.CreateQueue(t.Context(),
+	queue, err := b.sqs.CreateQueue(t.Context(),
 		&sqs.CreateQueueInput{QueueName: aws.String("demo"), Attributes: map[string]string{"MessageRetentionPeriod": "300"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	receive := func(wait int32) []sqstypes.Message {
 		out, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
-			QueueUrl: made.QueueUrl, MaxNumberOfMessages: 10, VisibilityTimeout: 20, WaitTimeSeconds: wait,
+			QueueUrl: queue.QueueUrl, MaxNumberOfMessages: 10, VisibilityTimeout: 20, WaitTimeSeconds: wait,
 			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"ApproximateReceiveCount"},
 		})
 		if err != nil {
@@ -174,7 +175,7 @@ func TestQueue(t *testing.T) {
 	}
 	sent := make(chan error, 1)
 	go func() {
-		_, err := b.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: made.QueueUrl, MessageBody: aws.String(`{"a":"<b>"}`)})
+		_, err := b.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String(`{"a":"<b>"}`)})
 		sent <- err
 	}()
 	got := receive(10)
@@ -182,27 +183,27 @@ func TestQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got) != 1 || *got[0].Body != `{"a":"<b>"}` || got[0].Attributes["ApproximateReceiveCount"] != "1" {
-		t.Fatalf("got %+v", got)
+		t.Fatalf("received: %+v", got)
 	}
 	if again := receive(0); len(again) != 0 {
 		t.Error("a received message is visible to other receivers")
 	}
-	b.pass(21 * time.Second)
+	b.advance(21 * time.Second)
 	again := receive(0)
 	if len(again) != 1 || again[0].Attributes["ApproximateReceiveCount"] != "2" {
 		t.Fatalf("redelivered: %+v", again)
 	}
 	attributes, err := b.sqs.GetQueueAttributes(t.Context(),
-		&sqs.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+		&sqs.GetQueueAttributesInput{QueueUrl: queue.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
 	if err != nil || attributes.Attributes["ApproximateNumberOfMessagesNotVisible"] != "1" ||
 		attributes.Attributes["QueueArn"] != "arn:aws:sqs:us-east-1:111122223333:demo" {
 		t.Errorf("attributes: %v, %v", attributes, err)
 	}
 	if _, err := b.sqs.DeleteMessage(t.Context(),
-		&sqs.DeleteMessageInput{QueueUrl: made.QueueUrl, ReceiptHandle: again[0].ReceiptHandle}); err != nil {
+		&sqs.DeleteMessageInput{QueueUrl: queue.QueueUrl, ReceiptHandle: again[0].ReceiptHandle}); err != nil {
 		t.Error(err)
 	}
-	b.pass(time.Minute)
+	b.advance(time.Minute)
 	if left := receive(0); len(left) != 0 {
 		t.Error("a deleted message was delivered again")
 	}
@@ -216,11 +217,11 @@ func TestQueue(t *testing.T) {
 func TestInterruption(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	made, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo")})
+	queue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
+	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	in := fleet(name, 1, b.override("m5.large", 0))
 	in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
 	out, err := b.ec2.CreateFleet(t.Context(), in)
@@ -228,16 +229,16 @@ func TestInterruption(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := out.Instances[0].InstanceIds[0]
-	b.pass(2 * time.Second)
+	b.advance(2 * time.Second)
 	b.server.Do(func(w *world.World, now time.Time) {
 		b.estate.Region.EventQueues = []string{"demo", "missing"}
 		if !w.Interrupt(now, id) {
 			t.Error("the instance cannot be interrupted")
 		}
 	})
-	got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl})
+	got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl})
 	if err != nil || len(got.Messages) != 1 {
-		t.Fatalf("%+v, %v", got, err)
+		t.Fatalf("messages in the queue: %+v, %v", got, err)
 	}
 	var event map[string]any
 	if err := json.Unmarshal([]byte(*got.Messages[0].Body), &event); err != nil {
@@ -253,17 +254,17 @@ func TestInterruption(t *testing.T) {
 	if d := cmp.Diff(want, event); d != "" {
 		t.Errorf("event (-want +got):\n%s", d)
 	}
-	b.pass(119 * time.Second)
+	b.advance(119 * time.Second)
 	if s := b.instances(t.Context(), t, id)[0].State.Name; s != "running" {
 		t.Errorf("after 119 s the instance is %s", s)
 	}
-	b.pass(time.Second)
+	b.advance(time.Second)
 	if s := b.instances(t.Context(), t, id)[0]; s.State.Name != "shutting-down" || *s.StateReason.Code != "Server.SpotInstanceTermination" {
 		t.Errorf("after 120 s the instance is %s, %+v", s.State.Name, s.StateReason)
 	}
 }
 
-// TestParameters reads the parameters that contain image ids.
+// TestParameters reads the SSM parameters that contain image ids.
 func TestParameters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -277,7 +278,7 @@ func TestParameters(t *testing.T) {
 		}
 		n += len(page.Parameters)
 	}
-	if want := (5 + 3) * 3; n != want { // 8 kinds of images; two releases and the recommended one
+	if want := 8 * 3; n != want { // 8 kinds of images; for each two releases and the recommended release
 		t.Errorf("%d parameters for 1.31, want %d", n, want)
 	}
 	for _, name := range []string{

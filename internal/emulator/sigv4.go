@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// signature is the signature of a request with its parameters, by AWS Signature Version 4:
+// signature is the signature of a request, and the parameters of the signature, by AWS Signature Version 4:
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html.
 type signature struct {
 	accessKey string
@@ -24,14 +24,14 @@ type signature struct {
 	value     string   // hexadecimal
 	token     string   // session token; empty: none
 	at        time.Time
-	presigned bool
+	presigned bool // the signature is in the URL, and not in the headers
 }
 
 const (
 	algorithm       = "AWS4-HMAC-SHA256"
 	amzTime         = "20060102T150405Z"                                                 // format of the time of a signature
 	emptyHash       = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of an empty body
-	unsignedPayload = "UNSIGNED-PAYLOAD"                                                 // in place of the hash: the body is not signed
+	unsignedPayload = "UNSIGNED-PAYLOAD"                                                 // used as the hash of a body that is not signed
 )
 
 // scopeOf returns the service and region that a request is signed for; empty for an unsigned request.
@@ -69,7 +69,7 @@ func readSignature(r *http.Request) (signature, error) {
 			sig.value = value
 		}
 	}
-	return sig, sig.complete(credential, r.Header.Get("X-Amz-Date"))
+	return sig, sig.parseCredential(credential, r.Header.Get("X-Amz-Date"))
 }
 
 // readPresigned reads the signature in the query of a presigned URL.
@@ -84,11 +84,12 @@ func readPresigned(q url.Values) (signature, error) {
 	if n, err := strconv.Atoi(q.Get("X-Amz-Expires")); err != nil || n < 1 || n > 7*24*3600 {
 		return signature{}, errors.New("X-Amz-Expires is not a number of seconds up to a week")
 	}
-	return sig, sig.complete(q.Get("X-Amz-Credential"), q.Get("X-Amz-Date"))
+	return sig, sig.parseCredential(q.Get("X-Amz-Credential"), q.Get("X-Amz-Date"))
 }
 
-// complete sets the fields that the credential and the date contain, and checks that the signature is complete.
-func (s *signature) complete(credential, date string) error {
+// parseCredential sets the fields that the credential and the date contain. It returns an error if these are malformed,
+// or if the signature has no value or no headers.
+func (s *signature) parseCredential(credential, date string) error {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != "aws4_request" {
 		return errors.New("credential must have the form KEY/DATE/REGION/SERVICE/aws4_request")
@@ -132,12 +133,12 @@ func (s signature) canonical(r *http.Request, body []byte) string {
 		b.WriteString(name + ":" + headerValue(r, name) + "\n")
 	}
 	b.WriteString("\n" + strings.Join(headers, ";") + "\n")
-	b.WriteString(s.payload(r, body))
+	b.WriteString(s.payloadHash(r, body))
 	return b.String()
 }
 
-// payload returns the hash of the body in the canonical request.
-func (s signature) payload(r *http.Request, body []byte) string {
+// payloadHash returns the hash of the body for the canonical request; unsignedPayload if the body is not signed.
+func (s signature) payloadHash(r *http.Request, body []byte) string {
 	if r.Header.Get("X-Amz-Content-Sha256") == unsignedPayload {
 		return unsignedPayload
 	}
@@ -176,7 +177,8 @@ func canonicalQuery(q url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// headerValue returns the value of a header in the canonical request: values joined, runs of spaces replaced by one.
+// headerValue returns the value of a header in the canonical request: several values are joined with commas, and each
+// run of spaces becomes one space.
 func headerValue(r *http.Request, name string) string {
 	switch strings.ToLower(name) {
 	case "host":

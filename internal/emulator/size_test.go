@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// describeAll returns a request for all instances of fleets.
+// describeAll returns a request that lists all instances of fleets.
 func describeAll() *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("Action=DescribeInstances&Version=2016-11-15&Filter.1.Name=tag-key&Filter.1.Value.1=aws%3Aec2%3Afleet-id"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -22,19 +22,19 @@ func describeAll() *http.Request {
 // TestThousandInstances: the number of allocations per instance is not higher in a list of a thousand than in a list of
 // ten.
 func TestThousandInstances(t *testing.T) {
-	few, many := listing(t, 10), listing(t, 1000)
-	t.Logf("%.0f allocations for 10 instances, %.0f for 1000", few, many)
-	if many > 100*few {
-		t.Errorf("%.0f allocations for 1000 instances, and %.0f for 10", many, few)
+	allocs10, allocs1000 := listAllocations(t, 10), listAllocations(t, 1000)
+	t.Logf("%.0f allocations for 10 instances, %.0f for 1000", allocs10, allocs1000)
+	if allocs1000 > 100*allocs10 {
+		t.Errorf("%.0f allocations for 1000 instances, and %.0f for 10", allocs1000, allocs10)
 	}
 }
 
-// listing returns the number of allocations of a call that lists n instances.
-func listing(t *testing.T, n int) float64 {
+// listAllocations returns the number of allocations of a call that lists n instances.
+func listAllocations(t *testing.T, n int) float64 {
 	t.Helper()
 	b := newBench(t)
 	if _, err := b.ec2.CreateFleet(t.Context(),
-		fleet(b.template(t, "joiner-a", types.RequestLaunchTemplateData{}), int32(n), b.override("m5.large", 0))); err != nil {
+		fleet(b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{}), int32(n), b.override("m5.large", 0))); err != nil {
 		t.Fatal(err)
 	}
 	return testing.AllocsPerRun(3, func() {

@@ -16,7 +16,7 @@ import (
 func TestQueueBatches(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	made, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo")})
+	queue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,65 +28,66 @@ func TestQueueBatches(t *testing.T) {
 		}
 		return out
 	}
-	sent, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: made.QueueUrl, Entries: entries(10)})
+	sent, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: queue.QueueUrl, Entries: entries(10)})
 	if err != nil || len(sent.Successful) != 10 || len(sent.Failed) != 0 {
-		t.Fatalf("%+v, %v", sent, err)
+		t.Fatalf("sent: %+v, %v", sent, err)
 	}
-	other, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("other")})
+	otherQueue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("other")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty := entries(2)
-	empty[1].MessageBody = aws.String("")
-	some, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: other.QueueUrl, Entries: empty})
-	if err != nil || len(some.Successful) != 1 || len(some.Failed) != 1 || *some.Failed[0].Id != "1" {
-		t.Errorf("with an empty entry: %+v, %v", some, err)
+	oneEmpty := entries(2)
+	oneEmpty[1].MessageBody = aws.String("")
+	partial, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: otherQueue.QueueUrl, Entries: oneEmpty})
+	if err != nil || len(partial.Successful) != 1 || len(partial.Failed) != 1 || *partial.Failed[0].Id != "1" {
+		t.Errorf("a batch with an empty message: %+v, %v", partial, err)
 	}
 	for n, want := range map[int]string{0: "EmptyBatchRequest", 11: "TooManyEntriesInBatchRequest"} {
-		_, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: made.QueueUrl, Entries: entries(n)})
+		_, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: queue.QueueUrl, Entries: entries(n)})
 		if got := code(t, err); got != want && got != "AWS.SimpleQueueService."+want {
 			t.Errorf("%d entries: %v, want %s", n, err, want)
 		}
 	}
-	got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl, MaxNumberOfMessages: 10})
+	got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, MaxNumberOfMessages: 10})
 	if err != nil || len(got.Messages) != 10 {
 		t.Fatalf("%d messages, %v", len(got.Messages), err)
 	}
-	var ends []sqstypes.DeleteMessageBatchRequestEntry
+	var deletions []sqstypes.DeleteMessageBatchRequestEntry
 	for i, m := range got.Messages {
-		ends = append(ends, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
+		deletions = append(deletions, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
 	}
-	ends[9].ReceiptHandle = aws.String("invalid")
-	deleted, err := b.sqs.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: made.QueueUrl, Entries: ends})
+	deletions[9].ReceiptHandle = aws.String("invalid")
+	deleted, err := b.sqs.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: queue.QueueUrl, Entries: deletions})
 	if err != nil || len(deleted.Successful) != 9 || len(deleted.Failed) != 1 || *deleted.Failed[0].Id != "9" ||
 		*deleted.Failed[0].Code != "ReceiptHandleIsInvalid" {
-		t.Fatalf("%+v, %v", deleted, err)
+		t.Fatalf("deleted: %+v, %v", deleted, err)
 	}
-	b.pass(time.Minute)
-	again, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl, MaxNumberOfMessages: 10})
+	b.advance(time.Minute)
+	again, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, MaxNumberOfMessages: 10})
 	if err != nil || len(again.Messages) != 1 || *again.Messages[0].Body != *got.Messages[9].Body {
 		t.Errorf("messages after the deletion: %+v, %v", again, err)
 	}
 }
 
-// TestQueueFaults: Faults.Redeliver delivers some messages twice, Faults.Reorder delivers the newest first.
+// TestQueueFaults: with Faults.Redeliver = n every nth message is delivered twice, with Faults.Reorder the newest
+// message is delivered first.
 func TestQueueFaults(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Redeliver, w.Faults.Reorder = 2, true })
-	made, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo")})
+	queue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		_, err := b.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: made.QueueUrl, MessageBody: aws.String(strconv.Itoa(i))})
+		_, err := b.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String(strconv.Itoa(i))})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	order := ""
 	for range 3 {
-		got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl, MaxNumberOfMessages: 10})
+		got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, MaxNumberOfMessages: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,21 +99,22 @@ func TestQueueFaults(t *testing.T) {
 	if order != "3210.31.." {
 		t.Errorf("delivered %s, want 3210.31..: the newest first, and every second message twice", order)
 	}
-	if _, err := b.sqs.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: made.QueueUrl}); err != nil {
+	if _, err := b.sqs.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: queue.QueueUrl}); err != nil {
 		t.Fatal(err)
 	}
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Redeliver = 1 })
-	if _, err := b.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: made.QueueUrl, MessageBody: aws.String("again")}); err != nil {
+	if _, err := b.sqs.SendMessage(t.Context(),
+		&sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String("again")}); err != nil {
 		t.Fatal(err)
 	}
 	for turn, want := range []int{1, 1, 0} {
-		got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl})
+		got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl})
 		if err != nil || len(got.Messages) != want {
 			t.Fatalf("call %d: %+v, %v, want %d messages", turn, got, err, want)
 		}
 		for _, m := range got.Messages {
 			if _, err := b.sqs.DeleteMessage(t.Context(),
-				&sqs.DeleteMessageInput{QueueUrl: made.QueueUrl, ReceiptHandle: m.ReceiptHandle}); err != nil {
+				&sqs.DeleteMessageInput{QueueUrl: queue.QueueUrl, ReceiptHandle: m.ReceiptHandle}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -123,8 +123,8 @@ func deleteParameter(c *api.Call, in *parameterIn) (api.None, error) {
 	return api.None{}, c.Region.SSM.DeleteParameter(in.Name)
 }
 
-// ssmPermissions returns the request that IAM evaluates for a call: the action on the parameter of GetParameter and
-// DeleteParameter, on "*" for any other call. The ARN of a parameter below /aws/ has no account.
+// ssmPermissions returns the action and the resource that IAM evaluates for a call. The resource is the parameter for
+// GetParameter and DeleteParameter, and "*" for other actions. The ARN of a parameter below /aws/ has no account.
 func ssmPermissions(c *api.Call, in any) []iampolicy.Request {
 	r := iampolicy.Request{Action: c.Name(), Resource: "*"}
 	if in, ok := in.(*parameterIn); ok {

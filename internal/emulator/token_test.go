@@ -21,8 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// token returns a presigned GetCallerIdentity like that of an EKS token: for 60 seconds, with the cluster in a signed
-// header. An empty cluster omits the header.
+// token returns the presigned URL of GetCallerIdentity that an EKS token contains: it expires after 60 seconds, and the
+// cluster is in a signed header. If cluster is empty, there is no such header.
 func (b *bench) token(t *testing.T, s identity.Session, cluster string) *url.URL {
 	t.Helper()
 	client := sts.NewFromConfig(b.config(s.AccessKey, s.SecretKey, s.Token))
@@ -46,8 +46,9 @@ func (b *bench) token(t *testing.T, s identity.Session, cluster string) *url.URL
 	return u
 }
 
-// redeem sends a token like the authenticator of a cluster, and returns the caller's ARN or the code of the error.
-func (b *bench) redeem(t *testing.T, u *url.URL, cluster, host string) string {
+// callerOf calls the URL of a token, as the authenticator of a cluster does. It returns the caller's ARN, or the code of
+// the error.
+func (b *bench) callerOf(t *testing.T, u *url.URL, cluster, host string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -71,7 +72,7 @@ func (b *bench) redeem(t *testing.T, u *url.URL, cluster, host string) string {
 		Code string `xml:"Error>Code"`
 	}
 	if err := xml.Unmarshal(body, &out); err != nil {
-		t.Fatalf("%v in %s", err, body)
+		t.Fatalf("answer %s: %v", body, err)
 	}
 	if (answer.StatusCode == http.StatusOK) != (out.Code == "") {
 		t.Errorf("status %d with code %q", answer.StatusCode, out.Code)
@@ -83,7 +84,7 @@ func (b *bench) redeem(t *testing.T, u *url.URL, cluster, host string) string {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.profile(t, "p", "node")
+	b.createProfile(t, "p", "node")
 	var s identity.Session
 	b.server.Do(func(w *world.World, now time.Time) {
 		var err error
@@ -94,8 +95,8 @@ func TestTokens(t *testing.T) {
 	forged := s
 	forged.SecretKey = "guess"
 	unknown := identity.Session{AccessKey: account, SecretKey: "secret"}
-	good := b.token(t, s, "demo")
-	host := good.Host
+	valid := b.token(t, s, "demo")
+	host := valid.Host
 	const arn = "arn:aws:sts::111122223333:assumed-role/node/i-0123"
 	for name, test := range map[string]struct {
 		url     *url.URL
@@ -103,24 +104,24 @@ func TestTokens(t *testing.T) {
 		host    string
 		want    string
 	}{
-		"good":            {good, "demo", host, arn},
-		"another cluster": {good, "prod", host, "SignatureDoesNotMatch"},
-		"header missing":  {good, "", host, "SignatureDoesNotMatch"},
-		"another host":    {good, "demo", "sts.amazonaws.com", "SignatureDoesNotMatch"},
+		"valid":           {valid, "demo", host, arn},
+		"another cluster": {valid, "prod", host, "SignatureDoesNotMatch"},
+		"header missing":  {valid, "", host, "SignatureDoesNotMatch"},
+		"another host":    {valid, "demo", "sts.amazonaws.com", "SignatureDoesNotMatch"},
 		"forged":          {b.token(t, forged, "demo"), "demo", host, "SignatureDoesNotMatch"},
 		"unknown key":     {b.token(t, unknown, "demo"), "demo", host, "InvalidClientTokenId"},
-		"altered query":   {with(good, "Action", "ListRoles"), "demo", host, "InvalidAction"},
-		"altered version": {with(good, "Version", "2011-06-16"), "demo", host, "SignatureDoesNotMatch"},
-		"altered date": {with(good, "X-Amz-Date", time.Now().UTC().Add(time.Minute).Format("20060102T150405Z")),
+		"altered query":   {withParameter(valid, "Action", "ListRoles"), "demo", host, "InvalidAction"},
+		"altered version": {withParameter(valid, "Version", "2011-06-16"), "demo", host, "SignatureDoesNotMatch"},
+		"altered date": {withParameter(valid, "X-Amz-Date", time.Now().UTC().Add(time.Minute).Format("20060102T150405Z")),
 			"demo", host, "SignatureDoesNotMatch"},
-		"no expiry":             {without(good, "X-Amz-Expires"), "demo", host, "IncompleteSignature"},
+		"no expiry":             {withoutParameter(valid, "X-Amz-Expires"), "demo", host, "IncompleteSignature"},
 		"header not signed":     {b.token(t, s, ""), "demo", host, "SignatureDoesNotMatch"},
 		"without a cluster":     {b.token(t, s, ""), "", host, arn},
-		"another session token": {with(good, "X-Amz-Security-Token", "IQoJother"), "demo", host, "InvalidClientTokenId"},
+		"another session token": {withParameter(valid, "X-Amz-Security-Token", "IQoJother"), "demo", host, "InvalidClientTokenId"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := b.redeem(t, test.url, test.cluster, test.host); got != test.want {
+			if got := b.callerOf(t, test.url, test.cluster, test.host); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -131,54 +132,54 @@ func TestTokens(t *testing.T) {
 func TestTokenAge(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.profile(t, "p", "node")
+	b.createProfile(t, "p", "node")
 	var s identity.Session
 	b.server.Do(func(w *world.World, now time.Time) { s = w.Account(account).CreateUser("ann") })
 	u := b.token(t, s, "demo")
-	b.pass(14 * time.Minute)
-	if got := b.redeem(t, u, "demo", u.Host); got != "arn:aws:iam::111122223333:user/ann" {
+	b.advance(14 * time.Minute)
+	if got := b.callerOf(t, u, "demo", u.Host); got != "arn:aws:iam::111122223333:user/ann" {
 		t.Errorf("after 14 minutes: %s", got)
 	}
-	b.pass(2 * time.Minute)
-	if got := b.redeem(t, u, "demo", u.Host); got != "SignatureDoesNotMatch" {
+	b.advance(2 * time.Minute)
+	if got := b.callerOf(t, u, "demo", u.Host); got != "SignatureDoesNotMatch" {
 		t.Errorf("after 16 minutes: %s", got)
 	}
 }
 
-// TestInstanceCredentials checks the credentials of an instance: the errors without profile and role, the identity, and
-// their invalidation.
+// TestInstanceCredentials checks the credentials of an instance: the error without an instance profile, the identity,
+// and the errors after the role was removed from the profile and deleted.
 func TestInstanceCredentials(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	launch := func(data types.RequestLaunchTemplateData, name string) string {
-		out, err := b.ec2.CreateFleet(t.Context(), fleet(b.template(t, name, data), 1, b.override("m5.large", 0)))
+		out, err := b.ec2.CreateFleet(t.Context(), fleet(b.createTemplate(t, name, data), 1, b.override("m5.large", 0)))
 		if err != nil || len(out.Instances) != 1 {
-			t.Fatalf("%v, %s", err, fleetErrors(out))
+			t.Fatalf("launch: %v, %s", err, fleetErrors(out))
 		}
 		return out.Instances[0].InstanceIds[0]
 	}
-	bare := launch(types.RequestLaunchTemplateData{}, "bare")
-	if _, _, _, err := b.server.Credentials(bare); err == nil || !strings.HasSuffix(err.Error(), "instance has no instance profile") {
+	noProfile := launch(types.RequestLaunchTemplateData{}, "bare")
+	if _, _, _, err := b.server.Credentials(noProfile); err == nil || !strings.HasSuffix(err.Error(), "instance has no instance profile") {
 		t.Errorf("without a profile: %v", err)
 	}
-	b.profile(t, "node-profile", "node")
+	b.createProfile(t, "node-profile", "node")
 	id := launch(types.RequestLaunchTemplateData{IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("node-profile")}}, "full")
 	key, secret, token, err := b.server.Credentials(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, _, _, err := b.server.Credentials(id)
-	if err != nil || again != key {
-		t.Errorf("the second call returns other keys: %s, %v", again, err)
+	secondKey, _, _, err := b.server.Credentials(id)
+	if err != nil || secondKey != key {
+		t.Errorf("the second call returns other keys: %s, %v", secondKey, err)
 	}
 	admin := b.iam
 	b.use(b.config(key, secret, token))
-	who, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
-	if err != nil || *who.Arn != "arn:aws:sts::111122223333:assumed-role/node/"+id {
-		t.Errorf("caller identity: %v, %v", who, err)
+	caller, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	if err != nil || *caller.Arn != "arn:aws:sts::111122223333:assumed-role/node/"+id {
+		t.Errorf("caller identity: %v, %v", caller, err)
 	}
-	wrong := ec2.NewFromConfig(b.config(key, "wrong", token))
-	if _, err := wrong.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "SignatureDoesNotMatch" {
+	wrongSecret := ec2.NewFromConfig(b.config(key, "wrong", token))
+	if _, err := wrongSecret.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "SignatureDoesNotMatch" {
 		t.Errorf("signed with another secret: %v", err)
 	}
 	_, err = admin.RemoveRoleFromInstanceProfile(t.Context(),
@@ -218,9 +219,9 @@ func TestAccounts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.use(b.config("444455556666", "x", ""))
-	who, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
-	if err != nil || *who.Account != "444455556666" {
-		t.Errorf("%v, %v", who, err)
+	caller, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	if err != nil || *caller.Account != "444455556666" {
+		t.Errorf("caller identity: %v, %v", caller, err)
 	}
 	vpcs, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
 	if err != nil || len(vpcs.Vpcs) != 0 {
@@ -228,13 +229,15 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-func with(u *url.URL, name, value string) *url.URL {
+// withParameter returns the URL with another value of a query parameter.
+func withParameter(u *url.URL, name, value string) *url.URL {
 	q := u.Query()
 	q.Set(name, value)
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawQuery: q.Encode()}
 }
 
-func without(u *url.URL, name string) *url.URL {
+// withoutParameter returns the URL without a query parameter.
+func withoutParameter(u *url.URL, name string) *url.URL {
 	q := u.Query()
 	q.Del(name)
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawQuery: q.Encode()}

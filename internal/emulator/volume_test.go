@@ -9,8 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// TestVolumeRefusals: EC2 rejects volumes whose size, IOPS or throughput are invalid for their type or for each other.
-func TestVolumeRefusals(t *testing.T) {
+// TestVolumeLimits: EC2 rejects a volume whose size, IOPS or throughput is not valid for its type, for the other values,
+// or for the snapshot. It accepts volumes at the limits.
+func TestVolumeLimits(t *testing.T) {
 	t.Parallel()
 	type ebs = types.LaunchTemplateEbsBlockDeviceRequest
 	number := func(n int32) *int32 { return &n }
@@ -49,12 +50,12 @@ func TestVolumeRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			b.govern(t, "controller", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)
+			b.useRole(t, "controller", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)
 			data := types.RequestLaunchTemplateData{
 				UserData:            aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n"))),
 				BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: &test.device, Ebs: &test.ebs}},
 			}
-			if got := b.launchResult(t, b.template(t, "joiner-a", data), false); !strings.Contains(got, test.want) {
+			if got := b.launchResult(t, b.createTemplate(t, "joiner-a", data), false); !strings.Contains(got, test.want) {
 				t.Errorf("launch: %q, want %q", got, test.want)
 			}
 		})

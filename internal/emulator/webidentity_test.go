@@ -26,9 +26,10 @@ const (
 	otherIssuer = "https://oidc.eks.us-east-1.amazonaws.com/id/EFGH"
 )
 
-// signer creates service account tokens like a cluster's API server.
+// signer creates service account tokens, as a cluster's API server does.
 type signer struct{ key *rsa.PrivateKey }
 
+// token returns a signed token with the claims.
 func (s signer) token(t *testing.T, claims map[string]any) string {
 	t.Helper()
 	part := func(v any) string {
@@ -47,8 +48,8 @@ func (s signer) token(t *testing.T, claims map[string]any) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// published returns the JSON Web Key Set with the signer's key.
-func (s signer) published() []byte {
+// keySet returns the JSON Web Key Set with the signer's key, which has the id k1, and with a key of another type.
+func (s signer) keySet() []byte {
 	number := func(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","kid":"k0"},{"kty":"RSA","kid":"k1","alg":"RS256","n":%q,"e":%q}]}`,
 		number(s.key.N.Bytes()), number(big.NewInt(int64(s.key.E)).Bytes()))
@@ -64,7 +65,7 @@ func TestWebIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	otherKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestWebIdentity(t *testing.T) {
 		if provider, err = w.Account(account).CreateIdentityProvider(issuer, "sts.amazonaws.com"); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Publish(issuer, signer{key}.published()); err != nil {
+		if err := w.SetIssuerKeys(issuer, signer{key}.keySet()); err != nil {
 			t.Fatal(err)
 		}
 		host := strings.TrimPrefix(issuer, "https://")
@@ -84,35 +85,35 @@ func TestWebIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	good := func() map[string]any {
+	validClaims := func() map[string]any {
 		return map[string]any{"iss": issuer, "sub": "system:serviceaccount:kube-system:joiner",
 			"aud": []string{"sts.amazonaws.com"}, "exp": b.clock().Add(time.Hour).Unix()}
 	}
-	with := func(name string, value any) string {
-		claims := good()
+	tokenWith := func(name string, value any) string {
+		claims := validClaims()
 		claims[name] = value
 		return signer{key}.token(t, claims)
 	}
 	client := sts.New(sts.Options{Region: region, BaseEndpoint: &b.url, RetryMaxAttempts: 1})
-	ask := func(role, token string) (*sts.AssumeRoleWithWebIdentityOutput, error) {
+	assume := func(role, token string) (*sts.AssumeRoleWithWebIdentityOutput, error) {
 		return client.AssumeRoleWithWebIdentity(t.Context(), &sts.AssumeRoleWithWebIdentityInput{
 			RoleArn: aws.String("arn:aws:iam::" + account + ":role/" + role), RoleSessionName: aws.String("s"), WebIdentityToken: &token,
 		})
 	}
 	for name, c := range map[string]struct{ role, token, want string }{
-		"another service account": {"controller", with("sub", "system:serviceaccount:default:default"), "AccessDenied"},
-		"no such role":            {"none", signer{key}.token(t, good()), "AccessDenied"},
-		"expired":                 {"controller", with("exp", b.clock().Add(-time.Minute).Unix()), "ExpiredTokenException"},
-		"another audience":        {"controller", with("aud", "https://kubernetes.default.svc"), "InvalidIdentityToken"},
-		"another issuer":          {"controller", with("iss", otherIssuer), "InvalidIdentityToken"},
-		"another key":             {"controller", signer{stranger}.token(t, good()), "InvalidIdentityToken"},
+		"another service account": {"controller", tokenWith("sub", "system:serviceaccount:default:default"), "AccessDenied"},
+		"no such role":            {"none", signer{key}.token(t, validClaims()), "AccessDenied"},
+		"expired":                 {"controller", tokenWith("exp", b.clock().Add(-time.Minute).Unix()), "ExpiredTokenException"},
+		"another audience":        {"controller", tokenWith("aud", "https://kubernetes.default.svc"), "InvalidIdentityToken"},
+		"another issuer":          {"controller", tokenWith("iss", otherIssuer), "InvalidIdentityToken"},
+		"another key":             {"controller", signer{otherKey}.token(t, validClaims()), "InvalidIdentityToken"},
 		"not a token":             {"controller", "abc", "InvalidIdentityToken"},
 	} {
-		if _, err := ask(c.role, c.token); code(t, err) != c.want {
+		if _, err := assume(c.role, c.token); code(t, err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	out, err := ask("controller", with("aud", "sts.amazonaws.com"))
+	out, err := assume("controller", tokenWith("aud", "sts.amazonaws.com"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,9 +121,9 @@ func TestWebIdentity(t *testing.T) {
 		*out.Audience != "sts.amazonaws.com" {
 		t.Errorf("the session has the subject %s, the provider %s and the audience %s", *out.SubjectFromWebIdentityToken, *out.Provider, *out.Audience)
 	}
-	who, err := sts.NewFromConfig(b.config(*out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken)).
+	caller, err := sts.NewFromConfig(b.config(*out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken)).
 		GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
-	if err != nil || !strings.HasSuffix(*who.Arn, ":assumed-role/controller/s") {
-		t.Errorf("the caller identity of the keys is %v, %v", who, err)
+	if err != nil || !strings.HasSuffix(*caller.Arn, ":assumed-role/controller/s") {
+		t.Errorf("the caller identity of the keys is %v, %v", caller, err)
 	}
 }

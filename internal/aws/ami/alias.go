@@ -15,17 +15,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Labels of instance types that distinguish the variants of an AMI.
+// Labels of instance types that distinguish the images of an alias.
 const (
 	labelGPU         = "karpenter.k8s.aws/instance-gpu-count"
 	labelAccelerator = "karpenter.k8s.aws/instance-accelerator-count"
 	labelBuild       = "node.kubernetes.io/windows-build"
 )
 
-// variant is one image of an alias: its SSM parameter and the instance types that it is for.
+// variant is one image of an alias.
 type variant struct {
-	path  string
-	needs []requirements.Requirement
+	path  string                     // name of the SSM parameter that holds the image's ID
+	needs []requirements.Requirement // on the labels of the instance types that the image is for
 }
 
 // requirement returns the requirement on a label of instance types.
@@ -33,26 +33,29 @@ func requirement(key string, op requirements.Operator, values ...string) require
 	return requirements.Requirement{Key: key, Operator: op, Values: values}
 }
 
-// plain returns the requirements of an image for instance types without accelerators. gpu returns those of an image for
-// types with GPUs, and neuron those of an image for types with Inferentia or Trainium.
-func plain() []requirements.Requirement {
+// withoutAccelerator returns the requirements of an image for instance types without accelerators.
+func withoutAccelerator() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelGPU, requirements.DoesNotExist),
 		requirement(labelAccelerator, requirements.DoesNotExist)}
 }
-func gpu() []requirements.Requirement {
+
+// withGPU returns the requirements of an image for instance types with GPUs.
+func withGPU() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelGPU, requirements.Exists)}
 }
-func neuron() []requirements.Requirement {
+
+// withNeuron returns the requirements of an image for instance types with Inferentia or Trainium.
+func withNeuron() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelAccelerator, requirements.Exists)}
 }
 
-// byAlias returns the images of an alias, from the SSM parameters that AWS publishes for its family. If a parameter is
-// missing, AWS does not publish this variant. Any other error fails the whole call, because a list without one of the
-// variants would look like drift.
+// byAlias returns the images of an alias, from the SSM parameters that AWS publishes for its family. It leaves out a
+// variant whose parameter does not exist, because AWS does not publish this variant. Any other error fails the whole
+// call, because a list without one of the variants would look like drift.
 func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {
-	variants, wrong := variantsOf(t.Alias, version)
-	if wrong != "" {
-		return nil, &Unmatched{t, "UnsupportedAlias", wrong}, nil
+	variants, problem := variantsOf(t.Alias, version)
+	if problem != "" {
+		return nil, &Unmatched{t, "UnsupportedAlias", problem}, nil
 	}
 	var found []Image
 	for _, v := range variants {
@@ -75,9 +78,9 @@ func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, 
 	return found, nil, nil
 }
 
-// variantsOf returns the variants of an alias for a Kubernetes version, "1.33". If there are none, wrong is the reason.
-// The paths of the parameters are from the EKS and Bottlerocket user guides.
-func variantsOf(alias, version string) (variants []variant, wrong string) {
+// variantsOf returns the variants of an alias for a Kubernetes version, "1.33". If there are none, problem is the
+// reason. The paths of the parameters are from the EKS and Bottlerocket user guides.
+func variantsOf(alias, version string) (variants []variant, problem string) {
 	family, release, ok := strings.Cut(alias, "@")
 	family = strings.ToLower(family)
 	minor := minorOf(version)
@@ -103,6 +106,7 @@ func variantsOf(alias, version string) (variants []variant, wrong string) {
 	return nil, fmt.Sprintf("unknown family %q: use one of al2, al2023, bottlerocket, windows2019, windows2022, windows2025", family)
 }
 
+// al2 returns the variants of Amazon Linux 2.
 func al2(version, release string) []variant {
 	path := func(kind string) string {
 		image := "recommended"
@@ -112,13 +116,14 @@ func al2(version, release string) []variant {
 		return "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2" + kind + "/" + image + "/image_id"
 	}
 	return []variant{
-		{path(""), plain()},
-		{path("-arm64"), plain()},
-		{path("-gpu"), neuron()},
-		{path("-gpu"), gpu()},
+		{path(""), withoutAccelerator()},
+		{path("-arm64"), withoutAccelerator()},
+		{path("-gpu"), withNeuron()},
+		{path("-gpu"), withGPU()},
 	}
 }
 
+// al2023 returns the variants of Amazon Linux 2023.
 func al2023(version, release string) []variant {
 	path := func(arch, kind string) string {
 		image := "recommended"
@@ -128,34 +133,36 @@ func al2023(version, release string) []variant {
 		return "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2023/" + arch + "/" + kind + "/" + image + "/image_id"
 	}
 	return []variant{
-		{path("x86_64", "standard"), plain()},
-		{path("arm64", "standard"), plain()},
-		{path("x86_64", "nvidia"), gpu()},
-		{path("arm64", "nvidia"), gpu()},
-		{path("x86_64", "neuron"), neuron()},
+		{path("x86_64", "standard"), withoutAccelerator()},
+		{path("arm64", "standard"), withoutAccelerator()},
+		{path("x86_64", "nvidia"), withGPU()},
+		{path("arm64", "nvidia"), withGPU()},
+		{path("x86_64", "neuron"), withNeuron()},
 	}
 }
 
+// bottlerocket returns the variants of Bottlerocket.
 func bottlerocket(version, release string) []variant {
 	release = strings.TrimPrefix(release, "v")
 	path := func(kind, arch string) string {
 		return "/aws/service/bottlerocket/aws-k8s-" + version + kind + "/" + arch + "/" + release + "/image_id"
 	}
 	return []variant{
-		{path("", "x86_64"), plain()},
-		{path("", "arm64"), plain()},
-		{path("-nvidia", "x86_64"), gpu()},
-		{path("-nvidia", "arm64"), gpu()},
-		{path("", "x86_64"), neuron()}, // the plain image has the driver
+		{path("", "x86_64"), withoutAccelerator()},
+		{path("", "arm64"), withoutAccelerator()},
+		{path("-nvidia", "x86_64"), withGPU()},
+		{path("-nvidia", "arm64"), withGPU()},
+		{path("", "x86_64"), withNeuron()}, // the image without accelerator drivers contains the Neuron driver
 	}
 }
 
-// build returns the value of the label node.kubernetes.io/windows-build for a release of Windows Server.
-func build(year string) string {
+// windowsBuild returns the value of the label node.kubernetes.io/windows-build for a release of Windows Server.
+func windowsBuild(year string) string {
 	return map[string]string{"2019": "10.0.17763", "2022": "10.0.20348", "2025": "10.0.26100"}[year]
 }
 
-func windows(year, version, release string, minor int) ([]variant, string) {
+// windows returns the variant of a release of Windows Server. If there is none, problem is the reason.
+func windows(year, version, release string, minor int) (variants []variant, problem string) {
 	switch {
 	case release != "latest":
 		return nil, "the version of a Windows alias must be latest"
@@ -165,7 +172,7 @@ func windows(year, version, release string, minor int) ([]variant, string) {
 	return []variant{{
 		"/aws/service/ami-windows-latest/Windows_Server-" + year + "-English-Core-EKS_Optimized-" + version + "/image_id",
 		[]requirements.Requirement{requirement(catalog.LabelOS, requirements.In, "windows"),
-			requirement(labelBuild, requirements.In, build(year))},
+			requirement(labelBuild, requirements.In, windowsBuild(year))},
 	}}, ""
 }
 
@@ -179,29 +186,30 @@ func minorOf(version string) int {
 	return n
 }
 
-// parameter returns the value of an SSM parameter; ok is false if there is no such parameter.
+// parameter returns the value of an SSM parameter, from the cache if possible; ok is false if there is no such
+// parameter.
 func (d *Client) parameter(ctx context.Context, name string) (value string, ok bool, err error) {
 	now := time.Now()
 	d.mu.Lock()
-	known, hit := d.parameters[name]
+	cached, isCached := d.parameters[name]
 	d.mu.Unlock()
-	if hit && now.Before(known.until) {
-		return known.value, known.value != "", nil
+	if isCached && now.Before(cached.until) {
+		return cached.value, cached.value != "", nil
 	}
 	out, err := d.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String(name)})
-	err = awserr.Sort("GetParameter "+name, err)
+	err = awserr.Classify("GetParameter "+name, err)
 	if err != nil && !awserr.Is(err, awserr.Gone) {
 		return "", false, err
 	}
 	if err == nil && out.Parameter != nil {
 		value = strings.TrimSpace(aws.ToString(out.Parameter.Value))
 	}
-	keep := cacheTime
+	validity := cacheTime
 	if value == "" {
-		keep = cacheTimeMissing
+		validity = cacheTimeMissing
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.parameters[name] = parameter{value, now.Add(keep)}
+	d.parameters[name] = cachedParameter{value, now.Add(validity)}
 	return value, value != "", nil
 }

@@ -29,26 +29,26 @@ type Client struct {
 	ssm *ssm.Client
 
 	mu         sync.Mutex
-	parameters map[string]parameter // by name
+	parameters map[string]cachedParameter // by name
 }
 
-// parameter is a cached value of an SSM parameter. Each NodeClass is reconciled once a minute, while AWS changes its
-// parameters a few times a month.
-type parameter struct {
+// cachedParameter is a cached value of an SSM parameter. Each NodeClass is reconciled once a minute, while AWS changes
+// its parameters a few times a month.
+type cachedParameter struct {
 	value string    // empty if SSM has no such parameter
 	until time.Time // when the cache entry expires
 }
 
-// How long a parameter is cached, and how long its absence is cached.
+// How long the cache is valid.
 const (
-	cacheTime        = 5 * time.Minute
-	cacheTimeMissing = time.Minute
+	cacheTime        = 5 * time.Minute // for the value of a parameter
+	cacheTimeMissing = time.Minute     // for the fact that a parameter does not exist
 )
 
 // New returns a client with the endpoint, region and credentials of cfg.
 func New(cfg aws.Config) *Client {
-	cfg = awserr.Genuine(cfg)
-	return &Client{ec2: awsec2.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), parameters: map[string]parameter{}}
+	cfg = awserr.ClientConfig(cfg)
+	return &Client{ec2: awsec2.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), parameters: map[string]cachedParameter{}}
 }
 
 // Term selects images, by the first of these fields that is set: Alias, ID, SSMParameter, then Name and Tags together.
@@ -92,29 +92,29 @@ type Image struct {
 	Arch       string    // "amd64" or "arm64"
 	Created    time.Time // creation date of the AMI
 	Deprecated bool      // EC2's deprecation time has passed
-	// Accelerated is the label of the instance types with the accelerators for which the image has drivers, derived from
-	// the image's name or description. It is empty for an image without drivers, and for one selected by an alias.
-	Accelerated string
+	// DriverLabel is the label of the instance types whose accelerators the image has drivers for, derived from the
+	// image's name or description. It is empty for an image without drivers, and for an image selected by an alias.
+	DriverLabel string
 	// Disks are the sizes of the image's snapshots in GiB, by device.
 	Disks map[string]int64
 	// Requirements are the requirements on the labels of an instance type, sorted by key.
 	Requirements []requirements.Requirement
 }
 
-// Unmatched is a term that found no image, with the reason.
+// Unmatched is a term that matches no image, with the reason.
 type Unmatched struct {
 	Term   Term   // the selector term
-	Reason string // "AMINotFound" or "UnsupportedAlias", the condition's reason
+	Reason string // for the condition's reason: "AMINotFound" or "UnsupportedAlias"
 	Detail string // for the condition's message
 }
 
-// String returns the term and the reason.
+// String returns the term and the detail.
 func (u Unmatched) String() string { return u.Term.String() + ": " + u.Detail }
 
 // Accepts reports whether an instance type with these labels can start from the image.
 func (i Image) Accepts(labels requirements.Labels) bool {
-	needs, wrong := requirements.All(i.Requirements...)
-	return wrong == nil && needs.Accepts(labels)
+	needs, invalid := requirements.All(i.Requirements...)
+	return invalid == nil && needs.Accepts(labels)
 }
 
 // For returns the first image that accepts an instance type with these labels; false if there is none. images must be
@@ -128,23 +128,23 @@ func For(images []Image, labels requirements.Labels) (Image, bool) {
 	return Image{}, false
 }
 
-// Images resolves the terms for a control plane with the Kubernetes version, "1.33". Of several images for the same
-// types it keeps one: the newest that is not deprecated, or the newest if all are. The result is sorted newest first,
-// then by ID. The second result has the terms that matched no image.
+// Images resolves the terms. version is the Kubernetes version of the control plane: "1.33". Of several images for the
+// same instance types it keeps one: the newest that is not deprecated, or the newest if all are deprecated. The images
+// are sorted newest first, then by ID. The second result has the terms that match no image.
 func (d *Client) Images(ctx context.Context, version string, terms []Term) ([]Image, []Unmatched, error) {
 	var found []Image
 	var unmatched []Unmatched
 	for _, t := range terms {
-		images, miss, err := d.resolve(ctx, version, t)
+		images, missing, err := d.resolve(ctx, version, t)
 		if err != nil {
 			return nil, nil, fmt.Errorf("resolve amiSelectorTerm %s: %w", t, err)
 		}
-		if miss != nil {
-			unmatched = append(unmatched, *miss)
+		if missing != nil {
+			unmatched = append(unmatched, *missing)
 		}
 		found = append(found, images...)
 	}
-	return best(suited(found)), unmatched, nil
+	return selectBest(separateByDrivers(found)), unmatched, nil
 }
 
 // resolve returns the images that a term selects, or the reason if there are none.
@@ -162,10 +162,10 @@ func (d *Client) resolve(ctx context.Context, version string, t Term) ([]Image, 
 	return nil, &Unmatched{t, "AMINotFound", "the term is empty: set alias, id, ssmParameter, name or tags"}, nil
 }
 
-// best keeps one image per set of requirements; see Images.
-func best(images []Image) []Image {
+// selectBest returns one image for each distinct set of requirements, as described at Images.
+func selectBest(images []Image) []Image {
 	slices.SortFunc(images, func(a, b Image) int {
-		return cmp.Or(boolean(a.Deprecated)-boolean(b.Deprecated), b.Created.Compare(a.Created),
+		return cmp.Or(toInt(a.Deprecated)-toInt(b.Deprecated), b.Created.Compare(a.Created),
 			cmp.Compare(b.Name, a.Name), cmp.Compare(a.ID, b.ID))
 	})
 	seen := map[string]bool{}
@@ -183,8 +183,8 @@ func best(images []Image) []Image {
 	return out
 }
 
-// boolean returns 1 for true and 0 for false, to compare.
-func boolean(b bool) int {
+// toInt returns 1 for true and 0 for false, so that false sorts first.
+func toInt(b bool) int {
 	if b {
 		return 1
 	}

@@ -17,14 +17,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// stand is a region with subnets and images, with a client.
-type stand struct {
+// fixture is an emulated region with subnets and images, and a client.
+type fixture struct {
 	*ami.Client
 	server *emulator.Server
 	region *world.Region
 }
 
-func open(t *testing.T) stand {
+// newFixture starts the emulator.
+func newFixture(t *testing.T) fixture {
 	t.Helper()
 	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
 	if err != nil {
@@ -35,7 +36,7 @@ func open(t *testing.T) stand {
 	t.Cleanup(srv.Close)
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
-	return stand{ami.New(cfg), server, estate.Region}
+	return fixture{ami.New(cfg), server, estate.Region}
 }
 
 // The labels of instance types of each kind, as in the catalog.
@@ -45,8 +46,8 @@ var (
 	nvidia = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
 	neuron = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
 		"karpenter.k8s.aws/instance-accelerator-count": "1"}
-	armGPU = requirements.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
-	server = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "windows",
+	armGPU  = requirements.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
+	windows = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "windows",
 		"node.kubernetes.io/windows-build": "10.0.20348"}
 )
 
@@ -54,7 +55,7 @@ var (
 func names(images []ami.Image) map[string]string {
 	out := map[string]string{}
 	for kind, labels := range map[string]requirements.Labels{"amd64": amd64, "arm64": arm64, "nvidia": nvidia,
-		"neuron": neuron, "armGPU": armGPU, "server": server} {
+		"neuron": neuron, "armGPU": armGPU, "windows": windows} {
 		if i, ok := ami.For(images, labels); ok {
 			out[kind] = i.Name
 		}
@@ -64,10 +65,10 @@ func names(images []ami.Image) map[string]string {
 
 func TestAliases(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := newFixture(t)
 	for name, c := range map[string]struct {
 		alias, version string
-		want           map[string]string // a part of each name
+		want           map[string]string // by kind of instance type: a part of the image's name
 		wantReason     string
 	}{
 		"al2023": {"al2023@latest", "1.33",
@@ -85,19 +86,20 @@ func TestAliases(t *testing.T) {
 		"bottlerocket": {"bottlerocket@latest", "1.33",
 			map[string]string{"amd64": "k8s-1.33-x86_64-v1.53.0", "arm64": "k8s-1.33-arm64", "nvidia": "nvidia-x86_64",
 				"neuron": "k8s-1.33-x86_64", "armGPU": "nvidia-arm64"}, ""},
-		"pinned rocket": {"bottlerocket@v1.52.0", "1.33",
+		"bottlerocket, pinned": {"bottlerocket@v1.52.0", "1.33",
 			map[string]string{"amd64": "x86_64-v1.52.0", "arm64": "arm64-v1.52.0", "nvidia": "v1.52.0", "neuron": "v1.52.0",
 				"armGPU": "nvidia-arm64-v1.52.0"}, ""},
-		"al2, too new":   {"al2@latest", "1.33", nil, "UnsupportedAlias"},
-		"windows 2022":   {"windows2022@latest", "1.33", map[string]string{"server": "Windows_Server-2022-English-Core-EKS_Optimized-1.33-"}, ""},
-		"windows 2019":   {"windows2019@latest", "1.33", map[string]string{}, ""}, // not for a 2022 server
-		"pinned windows": {"windows2022@v1", "1.33", nil, "UnsupportedAlias"},
-		"windows 2025":   {"windows2025@latest", "1.33", nil, "UnsupportedAlias"},
-		"unknown family": {"al3@latest", "1.33", nil, "UnsupportedAlias"},
-		"no version":     {"al2023", "1.33", nil, "UnsupportedAlias"},
-		"no release":     {"al2023@v19990101", "1.33", nil, "AMINotFound"},
-		"no Kubernetes":  {"al2023@latest", "", nil, "UnsupportedAlias"},
-		"old Kubernetes": {"al2023@latest", "1.10", nil, "AMINotFound"},
+		"al2, too new": {"al2@latest", "1.33", nil, "UnsupportedAlias"},
+		"windows 2022": {"windows2022@latest", "1.33",
+			map[string]string{"windows": "Windows_Server-2022-English-Core-EKS_Optimized-1.33-"}, ""},
+		"windows 2019":    {"windows2019@latest", "1.33", map[string]string{}, ""}, // the labels of windows are those of a 2022 build
+		"windows, pinned": {"windows2022@v1", "1.33", nil, "UnsupportedAlias"},
+		"windows 2025":    {"windows2025@latest", "1.33", nil, "UnsupportedAlias"},
+		"unknown family":  {"al3@latest", "1.33", nil, "UnsupportedAlias"},
+		"no version":      {"al2023", "1.33", nil, "UnsupportedAlias"},
+		"no release":      {"al2023@v19990101", "1.33", nil, "AMINotFound"},
+		"no Kubernetes":   {"al2023@latest", "", nil, "UnsupportedAlias"},
+		"old Kubernetes":  {"al2023@latest", "1.10", nil, "AMINotFound"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,31 +109,31 @@ func TestAliases(t *testing.T) {
 			}
 			if c.wantReason != "" {
 				if len(images) != 0 || len(unmatched) != 1 || unmatched[0].Reason != c.wantReason || !strings.Contains(unmatched[0].String(), c.alias) {
-					t.Errorf("%v, unmatched %v; want %s", images, unmatched, c.wantReason)
+					t.Errorf("images %v, unmatched %v; want no image and reason %s", images, unmatched, c.wantReason)
 				}
 				return
 			}
 			got := names(images)
 			if !strings.HasPrefix(c.alias, "windows") {
-				delete(got, "server") // no type has these labels unless the class' family is Windows
+				delete(got, "windows") // no type has these labels unless the class' family is Windows
 			}
 			if len(got) != len(c.want) {
-				t.Errorf("images for %v, want for %v", got, c.want)
+				t.Errorf("images by kind of instance type are %v, want %v", got, c.want)
 			}
 			for kind, want := range c.want {
 				if !strings.Contains(got[kind], want) {
-					t.Errorf("%s starts from %q, want one with %q", kind, got[kind], want)
+					t.Errorf("instance types of kind %s start from %q, want an image with %q in its name", kind, got[kind], want)
 				}
 			}
 		})
 	}
 }
 
-// TestNotFoundIsNotTrouble: a variant that AWS did not publish is left out. A failed lookup fails the whole call,
-// because a shorter list would look like drift.
-func TestNotFoundIsNotTrouble(t *testing.T) {
+// TestFailedLookup: one failed lookup of a parameter fails the whole call, because a shorter list would look like
+// drift. Later calls return all images, and read cached parameters.
+func TestFailedLookup(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := newFixture(t)
 	s.server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Answers = []*world.Answer{{Call: "ssm:GetParameter", Skip: 2, Count: 1, Status: 500, Code: "InternalServerError", Message: "oh"}}
 	})
@@ -141,17 +143,17 @@ func TestNotFoundIsNotTrouble(t *testing.T) {
 		t.Fatalf("%d images, %v; want no image and a transient error", len(images), err)
 	}
 	if images, _, err = s.Images(t.Context(), "1.33", terms); err != nil || len(images) != 5 {
-		t.Errorf("then %d images, %v; want 5", len(images), err)
+		t.Errorf("the next call returns %d images, %v; want 5", len(images), err)
 	}
 	before := s.server.Calls()["ssm:GetParameter"]
 	if _, _, err = s.Images(t.Context(), "1.33", terms); err != nil || s.server.Calls()["ssm:GetParameter"] != before {
-		t.Errorf("a cached parameter is read again (%v)", err)
+		t.Errorf("a cached parameter was read from SSM again, or the call failed: %v", err)
 	}
 }
 
 func TestTerms(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := newFixture(t)
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 	register := func(name, arch string, created time.Time, owner string, tags map[string]string) string {
 		i := world.Image{Name: name, Architecture: arch, CreatedAt: created, OwnerID: owner, Tags: tags, Public: true, RootDevice: "/dev/xvda"}
@@ -159,36 +161,36 @@ func TestTerms(t *testing.T) {
 		s.region.Images.Register(i)
 		return i.ID
 	}
-	mine, stranger := emulator.DefaultAccount, "999988887777"
+	ours, otherAccount := emulator.DefaultAccount, "999988887777"
 	team := map[string]string{"team": "a"}
-	old := register("golden-1", "x86_64", day(1), mine, team)
-	newer := register("golden-2", "x86_64", day(2), mine, team)
-	arm := register("golden-3", "arm64", day(3), mine, team)
-	theirs := register("golden-9", "x86_64", day(9), stranger, nil)
+	old := register("golden-1", "x86_64", day(1), ours, team)
+	newer := register("golden-2", "x86_64", day(2), ours, team)
+	arm := register("golden-3", "arm64", day(3), ours, team)
+	foreign := register("golden-9", "x86_64", day(9), otherAccount, nil)
 	if _, err := s.region.SSM.PutParameter(day(1), world.Parameter{Name: "/team/ami", Value: old}, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.region.SSM.PutParameter(day(1), world.Parameter{Name: "/team/text", Value: "hello"}, true); err != nil {
 		t.Fatal(err)
 	}
-	variants := map[string]string{ // by name, the newer with drivers
-		"plain":  register("bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-a", "x86_64", day(4), mine, map[string]string{"set": "b"}),
-		"nvidia": register("bottlerocket-aws-k8s-1.36-nvidia-x86_64-v1.53.0-b", "x86_64", day(5), mine, map[string]string{"set": "b"}),
-		"neuron": register("mine-neuron-x86_64", "x86_64", day(6), mine, map[string]string{"set": "b"}),
-		"gpu":    register("amazon-eks-gpu-node-1.32", "x86_64", day(7), mine, map[string]string{"alone": "c"}),
+	variants := map[string]string{ // the names show which images have drivers; those are newer than the plain image
+		"plain":  register("bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-a", "x86_64", day(4), ours, map[string]string{"set": "b"}),
+		"nvidia": register("bottlerocket-aws-k8s-1.36-nvidia-x86_64-v1.53.0-b", "x86_64", day(5), ours, map[string]string{"set": "b"}),
+		"neuron": register("mine-neuron-x86_64", "x86_64", day(6), ours, map[string]string{"set": "b"}),
+		"gpu":    register("amazon-eks-gpu-node-1.32", "x86_64", day(7), ours, map[string]string{"alone": "c"}),
 	}
 	images, _, err := s.Images(t.Context(), "1.33", []ami.Term{{Tags: map[string]string{"set": "b"}}})
 	if err != nil || len(images) != 3 {
-		t.Fatalf("%v, %v", images, err)
+		t.Fatalf("images %v, %v; want 3 images", images, err)
 	}
 	for kind, labels := range map[string]requirements.Labels{"plain": amd64, "nvidia": nvidia, "neuron": neuron} {
 		if got, ok := ami.For(images, labels); !ok || got.ID != variants[kind] {
-			t.Errorf("a type of kind %s starts from %s", kind, got.Name)
+			t.Errorf("instance types of kind %s start from %s", kind, got.Name)
 		}
 	}
 	images, _, err = s.Images(t.Context(), "1.33", []ami.Term{{Tags: map[string]string{"alone": "c"}}})
 	if got, ok := ami.For(images, amd64); err != nil || !ok || got.ID != variants["gpu"] {
-		t.Errorf("the only selected image is not used: %v, %v", images, err)
+		t.Errorf("the only selected image, one with drivers, is not used for types without accelerator: %v, %v", images, err)
 	}
 	for name, c := range map[string]struct {
 		terms         []ami.Term
@@ -198,13 +200,13 @@ func TestTerms(t *testing.T) {
 		"id":                  {[]ami.Term{{ID: old}}, []string{old}, ""},
 		"tags":                {[]ami.Term{{Tags: team}}, []string{arm, newer}, ""},
 		"any tag value":       {[]ami.Term{{Tags: map[string]string{"team": "*"}}}, []string{arm, newer}, ""},
-		"name":                {[]ami.Term{{Name: "golden-*"}}, []string{arm, newer}, ""}, // not a foreign account's image
-		"name and owner":      {[]ami.Term{{Name: "golden-*", Owner: stranger}}, []string{theirs}, ""},
+		"name":                {[]ami.Term{{Name: "golden-*"}}, []string{arm, newer}, ""}, // not the image of another account
+		"name and owner":      {[]ami.Term{{Name: "golden-*", Owner: otherAccount}}, []string{foreign}, ""},
 		"name and tags":       {[]ami.Term{{Name: "golden-1", Tags: team}}, []string{old}, ""},
 		"parameter":           {[]ami.Term{{SSMParameter: "/team/ami"}}, []string{old}, ""},
 		"parameter with text": {[]ami.Term{{SSMParameter: "/team/text"}}, nil, `"hello"`},
 		"no such parameter":   {[]ami.Term{{SSMParameter: "/team/none"}}, nil, "no such parameter"},
-		"one of two":          {[]ami.Term{{ID: old}, {Name: "nobody"}}, []string{old}, "name=nobody"},
+		"one of two":          {[]ami.Term{{ID: old}, {Name: "no-such-image"}}, []string{old}, "name=no-such-image"},
 		"no such id":          {[]ami.Term{{ID: "ami-0123456789abcdef0"}}, nil, "id=ami-0123456789abcdef0"},
 		"malformed id":        {[]ami.Term{{ID: "ami-xyz"}}, nil, "id=ami-xyz"},
 		"nothing":             {[]ami.Term{{Owner: "self"}}, nil, "the term is empty"},
@@ -233,7 +235,7 @@ func TestTerms(t *testing.T) {
 
 func TestDeprecated(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := newFixture(t)
 	now := time.Now().UTC()
 	past, future := now.Add(-time.Hour), now.Add(time.Hour)
 	for id, c := range map[string]struct{ created, deprecated time.Time }{

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Described returns the images with the ids, sorted by id. Ids without an image are left out.
-func (d *Client) Described(ctx context.Context, ids []string) ([]diagnosis.Image, error) {
+// ImagesByID returns the images with the ids, sorted by ID. IDs without an image are left out.
+func (d *Client) ImagesByID(ctx context.Context, ids []string) ([]diagnosis.Image, error) {
 	out := []diagnosis.Image{}
 	if len(ids) == 0 {
 		return out, nil
@@ -24,18 +24,18 @@ func (d *Client) Described(ctx context.Context, ids []string) ([]diagnosis.Image
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("DescribeImages", err)
+			return nil, awserr.Classify("DescribeImages", err)
 		}
 		for _, i := range page.Images {
-			out = append(out, describedOf(i))
+			out = append(out, diagnosedImage(i))
 		}
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Image) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
 }
 
-// describedOf converts an image of EC2. The architecture x86_64 becomes amd64.
-func describedOf(i awstypes.Image) diagnosis.Image {
+// diagnosedImage converts an image of EC2 for a diagnosis. The architecture x86_64 becomes amd64.
+func diagnosedImage(i awstypes.Image) diagnosis.Image {
 	out := diagnosis.Image{
 		ID:           aws.ToString(i.ImageId),
 		Name:         aws.ToString(i.Name),

@@ -9,16 +9,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// accelerators maps words in the names and descriptions of AMIs, also of users' own, to the label of the instance types
-// with these accelerators.
+// accelerators maps words in the names and descriptions of AMIs, AWS's and users' own, to the label of the instance
+// types with these accelerators.
 var accelerators = []struct{ word, label string }{
 	{"nvidia", labelGPU}, {"gpu", labelGPU},
 	{"neuron", labelAccelerator}, {"inferentia", labelAccelerator}, {"trainium", labelAccelerator},
 }
 
-// acceleratedBy returns the label of the instance types with the accelerators for which an image has drivers. It is
-// empty for a plain image.
-func acceleratedBy(name, description string) string {
+// driverLabel returns the label of the instance types whose accelerators an image has drivers for. It is empty for an
+// image without drivers.
+func driverLabel(name, description string) string {
 	for _, text := range []string{name, description} {
 		words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
 		for _, a := range accelerators {
@@ -30,31 +30,31 @@ func acceleratedBy(name, description string) string {
 	return ""
 }
 
-// suited adds requirements to images that are for the same instance types and of which some, but not all, have drivers.
-// An image with drivers is then for the types with these accelerators, and the images without drivers are for the types
-// without.
-func suited(images []Image) []Image {
+// separateByDrivers adds requirements to images with equal requirements if some of them have drivers and some have
+// none. An image with drivers is then only for the instance types with these accelerators, and an image without drivers
+// only for the types without them.
+func separateByDrivers(images []Image) []Image {
 	groups := map[string][]int{}
 	for i, image := range images {
 		key := fmt.Sprint(image.Requirements)
 		groups[key] = append(groups[key], i)
 	}
 	for _, group := range groups {
-		drivers := map[string]bool{}
+		labels := map[string]bool{} // the DriverLabels of the group
 		for _, i := range group {
-			drivers[images[i].Accelerated] = true
+			labels[images[i].DriverLabel] = true
 		}
-		if !drivers[""] || len(drivers) == 1 {
+		if !labels[""] || len(labels) == 1 {
 			continue
 		}
 		for _, i := range group {
 			images[i].Requirements = slices.Clone(images[i].Requirements)
-			for label := range drivers {
+			for label := range labels {
 				switch {
 				case label == "":
-				case images[i].Accelerated == label:
+				case images[i].DriverLabel == label:
 					images[i].add(requirement(label, requirements.Exists))
-				case images[i].Accelerated == "":
+				case images[i].DriverLabel == "":
 					images[i].add(requirement(label, requirements.DoesNotExist))
 				}
 			}

@@ -17,10 +17,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// describe returns the images with the ids, or without ids those that the term's name and tags select. If there are
-// none, it returns the reason. more holds requirements of images besides their architecture, by image ID.
+// describe returns the images with the ids. If ids is empty, it returns the images that the term's name and tags
+// select. If there are none, it returns the reason. extra has the requirements of images besides their architecture, by
+// image ID.
 func (d *Client) describe(ctx context.Context, t Term, ids []string,
-	more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
+	extra map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
 	in := &awsec2.DescribeImagesInput{
 		IncludeDeprecated: aws.Bool(true),
 		MaxResults:        aws.Int32(1000),
@@ -34,14 +35,14 @@ func (d *Client) describe(ctx context.Context, t Term, ids []string,
 	pages := awsec2.NewDescribeImagesPaginator(d.ec2, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
-		if awserr.Is(awserr.Sort("DescribeImages", err), awserr.Misconfigured) && len(ids) > 0 {
-			return nil, &Unmatched{t, "AMINotFound", awserr.Of(awserr.Sort("DescribeImages", err)).Error()}, nil
+		if awserr.Is(awserr.Classify("DescribeImages", err), awserr.Misconfigured) && len(ids) > 0 {
+			return nil, &Unmatched{t, "AMINotFound", awserr.Of(awserr.Classify("DescribeImages", err)).Error()}, nil
 		}
 		if err != nil {
-			return nil, nil, awserr.Sort("DescribeImages", err)
+			return nil, nil, awserr.Classify("DescribeImages", err)
 		}
 		for _, i := range page.Images {
-			image, ok := imageOf(i, more[aws.ToString(i.ImageId)])
+			image, ok := imageOf(i, extra[aws.ToString(i.ImageId)])
 			if !ok {
 				unsupported = append(unsupported, image.ID+" is for "+string(i.Architecture))
 				continue
@@ -55,10 +56,10 @@ func (d *Client) describe(ctx context.Context, t Term, ids []string,
 	if len(unsupported) > 0 {
 		return nil, &Unmatched{t, "AMINotFound", "nodes do not support these architectures: " + strings.Join(unsupported, ", ")}, nil
 	}
-	return nil, &Unmatched{t, "AMINotFound", "EC2 has no available image for it that this account may use in this region"}, nil
+	return nil, &Unmatched{t, "AMINotFound", "EC2 has no available image for this term that this account may use in this region"}, nil
 }
 
-// filters returns EC2's filters for the ids, or without ids for the term's name and tags.
+// filters returns EC2's filters for the ids. If ids is empty, it returns the filters for the term's name and tags.
 func filters(t Term, ids []string) []awstypes.Filter {
 	if len(ids) > 0 {
 		return []awstypes.Filter{filter("image-id", ids...)}
@@ -90,9 +91,9 @@ func owners(t Term) []string {
 	return nil
 }
 
-// imageOf converts an image of EC2. more holds its requirements besides the architecture. It returns false for an
-// architecture that nodes do not support.
-func imageOf(i awstypes.Image, more []requirements.Requirement) (Image, bool) {
+// imageOf converts an image of EC2. extra has its requirements besides the architecture. The second result is false for
+// an architecture that nodes do not support.
+func imageOf(i awstypes.Image, extra []requirements.Requirement) (Image, bool) {
 	out := Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name)}
 	switch i.Architecture {
 	case awstypes.ArchitectureValuesX8664:
@@ -104,13 +105,13 @@ func imageOf(i awstypes.Image, more []requirements.Requirement) (Image, bool) {
 	}
 	out.Created = parseTime(aws.ToString(i.CreationDate))
 	out.Disks = disksOf(i)
-	if len(more) == 0 {
-		out.Accelerated = acceleratedBy(out.Name, aws.ToString(i.Description))
+	if len(extra) == 0 { // not selected by an alias
+		out.DriverLabel = driverLabel(out.Name, aws.ToString(i.Description))
 	}
 	if deprecation := parseTime(aws.ToString(i.DeprecationTime)); !deprecation.IsZero() {
 		out.Deprecated = time.Now().After(deprecation)
 	}
-	out.Requirements = append([]requirements.Requirement{architecture(out.Arch)}, more...)
+	out.Requirements = append([]requirements.Requirement{architecture(out.Arch)}, extra...)
 	slices.SortFunc(out.Requirements, func(a, b requirements.Requirement) int { return cmp.Compare(a.Key, b.Key) })
 	return out, true
 }

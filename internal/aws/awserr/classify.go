@@ -13,31 +13,31 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Sort returns err as an Error of the operation, and nil for nil. An error that is already an Error is returned
-// unchanged.
-func Sort(op string, err error) error {
+// Classify returns err as an Error of the operation op, and nil for nil. If err already contains an Error, it is
+// returned unchanged.
+func Classify(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var sorted *Error
-	if errors.As(err, &sorted) {
+	var classified *Error
+	if errors.As(err, &classified) {
 		return err
 	}
-	return sort(op, err)
+	return classify(op, err)
 }
 
-// sort classifies an error of the SDK.
-func sort(op string, err error) *Error {
+// classify classifies an error of the SDK.
+func classify(op string, err error) *Error {
 	e := &Error{Op: op, cause: err}
 	var api smithy.APIError
-	status, id := response(err)
+	status, id := responseOf(err)
 	e.RequestID = id
 	switch {
 	case errors.Is(err, context.Canceled):
 		e.Kind, e.Reason, e.Message = Canceled, "Canceled", "stopped before AWS answered"
 	case errors.As(err, &api) && api.ErrorCode() != "" && api.ErrorCode() != "UnknownError":
 		e.Code, e.Message = api.ErrorCode(), oneLine(api.ErrorMessage())
-		e.classifyCode(status)
+		e.classifyResponse(status)
 	case status >= 500:
 		e.Kind, e.Reason, e.Message = Transient, "InternalError", "AWS failed: "+oneLine(rootMessage(err))
 	case isGarbage(err):
@@ -52,12 +52,12 @@ func sort(op string, err error) *Error {
 // FromCode returns the error for a code and a message from a response.
 func FromCode(op, code, message string) *Error {
 	e := &Error{Op: op, Code: code, Message: oneLine(message)}
-	e.classifyCode(0)
+	e.classifyResponse(0)
 	return e
 }
 
-// response returns the HTTP status of the answer, 0 without an answer, and AWS's request id.
-func response(err error) (status int, requestID string) {
+// responseOf returns the HTTP status of the answer, 0 without an answer, and AWS's request ID.
+func responseOf(err error) (status int, requestID string) {
 	var re *awshttp.ResponseError
 	if !errors.As(err, &re) {
 		return 0, ""
@@ -68,14 +68,14 @@ func response(err error) (status int, requestID string) {
 	return re.HTTPStatusCode(), re.RequestID
 }
 
-// isGarbage reports whether there is a response that is not from AWS, or that cannot be parsed.
+// isGarbage reports whether AWS's answer cannot be parsed, or is not from AWS.
 func isGarbage(err error) bool {
 	var d *smithy.DeserializationError
 	if errors.As(err, &d) {
 		return true
 	}
-	status, _ := response(err)
-	return status != 0 // sort has excluded AWS's own errors
+	status, _ := responseOf(err)
+	return status != 0 // classify has already handled the answers with an error code of AWS
 }
 
 // classifyLocal classifies errors that did not come from AWS: no network path, no credentials.
@@ -88,7 +88,7 @@ func (e *Error) classifyLocal(err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Kind, e.Reason, e.Message = Transient, "Timeout", "AWS did not answer in time"
 		e.Hint = "check the network path to AWS: security groups, NAT or VPC endpoints"
-	case isCredentials(err):
+	case isMissingCredentials(err):
 		e.Kind, e.Reason = Denied, "NoCredentials"
 		e.Hint = "provide credentials with EKS Pod Identity, IRSA, AWS_PROFILE or AWS_ACCESS_KEY_ID"
 	case hasType[*aws.MissingRegionError](err) || strings.Contains(err.Error(), "Missing Region"):
@@ -107,7 +107,7 @@ func (e *Error) classifyLocal(err error) {
 	}
 }
 
-// proxyOf returns the name of the proxy that could not be reached, empty for any other error.
+// proxyOf returns "the proxy" and the address of the proxy that could not be reached; empty for any other error.
 func proxyOf(err error) string {
 	var proxy, dial *net.OpError
 	var unknown *net.DNSError
@@ -128,9 +128,9 @@ func hasType[T error](err error) bool {
 	return errors.As(err, &t)
 }
 
-// isCredentials reports whether the SDK found no credentials. The SDK has no error type for this case, but the text
-// contains the name of its step.
-func isCredentials(err error) bool {
+// isMissingCredentials reports whether the SDK found no credentials. The SDK has no error type for this case, but the
+// error's text contains the name of the step that failed.
+func isMissingCredentials(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "get identity: ") || strings.Contains(text, "retrieve credentials") ||
 		strings.Contains(text, "get credentials: ")

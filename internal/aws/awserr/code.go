@@ -12,10 +12,10 @@ type verdict struct {
 	hint   string
 }
 
-// byCode classifies an error code; false if the code is not known. The codes are those of the EC2, IAM, EKS, SSM, STS
-// and Pricing API references. Where Karpenter has a reason for the code, the reason is Karpenter's, so that alerts keep
-// working.
-func byCode(code string) (verdict, bool) {
+// verdictOfCode classifies an error code; false if the code is not known. The codes are those of the EC2, IAM, EKS,
+// SSM, STS and Pricing API references. Where Karpenter has a reason for the code, the reason is Karpenter's, so that
+// alerts keep working.
+func verdictOfCode(code string) (verdict, bool) {
 	for _, group := range groups() {
 		if slices.Contains(group.codes, code) {
 			return group.verdict, true
@@ -32,7 +32,7 @@ type group struct {
 
 // groups returns the classification of all known codes.
 func groups() []group {
-	return slices.Concat(shortages(), denials(), mistakes(), troubles())
+	return slices.Concat(shortages(), denials(), mistakes(), serviceErrors())
 }
 
 // shortages returns the codes of insufficient capacity and of exhausted instance quotas.
@@ -79,7 +79,8 @@ func denials() []group {
 	}
 }
 
-// mistakes returns the codes of requests that name a wrong or missing object, or exceed another quota.
+// mistakes returns the codes of requests that name a wrong or missing object, that exceed a quota other than those of
+// shortages, or that use a client token again.
 func mistakes() []group {
 	return []group{
 		{[]string{"InvalidAMIID.Malformed", "InvalidAMIID.Unavailable"},
@@ -118,8 +119,8 @@ func mistakes() []group {
 	}
 }
 
-// troubles returns the codes of missing resources, of throttling and of failures of AWS.
-func troubles() []group {
+// serviceErrors returns the codes of missing resources, of throttling and of failures of AWS.
+func serviceErrors() []group {
 	return []group{
 		{[]string{"InvalidInstanceID.NotFound", "NoSuchEntity", "ParameterNotFound", "ParameterVersionNotFound", "ResourceNotFoundException",
 			"NotFoundException", "QueueDoesNotExist", "InvalidCapacityReservationId.NotFound"},
@@ -135,18 +136,18 @@ func troubles() []group {
 	}
 }
 
-// classifyCode sets Kind, Reason and Hint from Message if byMessage knows its text, else from Code, else from the HTTP
-// status, which is 0 if unknown.
-func (e *Error) classifyCode(status int) {
+// classifyResponse sets Kind, Reason and Hint: from Message if verdictOfMessage knows it, else from Code if
+// verdictOfCode knows it, else from the HTTP status, which is 0 if unknown.
+func (e *Error) classifyResponse(status int) {
 	code := strings.TrimPrefix(strings.TrimPrefix(e.Code, "Client."), "Server.")
-	if v, ok := byMessage(code, e.Message); ok {
+	if v, ok := verdictOfMessage(code, e.Message); ok {
 		e.Kind, e.Reason, e.Hint = v.kind, v.reason, v.hint
 		return
 	}
-	if v, ok := byCode(code); ok {
+	if v, ok := verdictOfCode(code); ok {
 		e.Kind, e.Reason, e.Hint = v.kind, v.reason, v.hint
 		if e.Reason == "Unauthorized" {
-			e.Hint = denial(e.Message)
+			e.Hint = denialHint(e.Message)
 		}
 		return
 	}
@@ -162,9 +163,9 @@ func (e *Error) classifyCode(status int) {
 	}
 }
 
-// byMessage classifies errors by the text of EC2's message, because EC2 uses one code for several of them. It returns
-// false if the code decides.
-func byMessage(code, message string) (verdict, bool) {
+// verdictOfMessage classifies errors by the text of EC2's message, where EC2 uses one code for several errors. It
+// returns false for all other errors, which are classified by their code.
+func verdictOfMessage(code, message string) (verdict, bool) {
 	m := strings.ToLower(message)
 	has := func(words ...string) bool {
 		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(m, w) })
@@ -177,7 +178,7 @@ func byMessage(code, message string) (verdict, bool) {
 		return verdict{Misconfigured, "SecurityGroupSubnetVPCMismatch", "select subnets and security groups of one VPC in the EC2NodeClass"}, true
 	case has("invalid iam instance profile"), has("has no associated iam roles"):
 		return verdict{Transient, "InstanceProfileNameInvalid",
-			"IAM takes some seconds to show a new profile; if it stays, check spec.instanceProfile"}, true
+			"IAM takes some seconds to show a new profile; if this error persists, check spec.instanceProfile"}, true
 	case has("not eligible for free tier"):
 		return verdict{Misconfigured, "FreeTierIneligible",
 			"the account's plan allows only free-tier instance types: narrow the NodePool, or upgrade the plan"}, true
@@ -200,8 +201,8 @@ func byMessage(code, message string) (verdict, bool) {
 	return verdict{}, false
 }
 
-// denial returns the hint for the kind of policy that denied the call. IAM's message names that kind.
-func denial(message string) string {
+// denialHint returns the hint for the kind of policy that denied the call. IAM's message names the kind.
+func denialHint(message string) string {
 	m := strings.ToLower(message)
 	switch {
 	case strings.Contains(m, "service control policy"):

@@ -19,8 +19,8 @@ type Kind string
 const (
 	// Denied: the credentials are missing, expired or lack the permission. Report it; retry rarely.
 	Denied Kind = "Denied"
-	// Misconfigured: the request cannot succeed until the user changes the object that it was made from. Report it; retry
-	// rarely.
+	// Misconfigured: the request cannot succeed until the user changes the object from which it was made, for example the
+	// EC2NodeClass. Report it; retry rarely.
 	Misconfigured Kind = "Misconfigured"
 	// Throttled: too many calls. Retry later, and less often.
 	Throttled Kind = "Throttled"
@@ -29,7 +29,7 @@ const (
 	// Shortage: EC2 has no capacity for this request, or the account's quota is exhausted. Request something else.
 	Shortage Kind = "Shortage"
 	// InDoubt: an earlier call with the same client token had other parameters, so this answer does not report what
-	// that call created. List before trying again.
+	// that call created. List the resources before trying again.
 	InDoubt Kind = "InDoubt"
 	// Gone: the resource does not exist. A caller that deletes it treats this as success.
 	Gone Kind = "Gone"
@@ -41,8 +41,8 @@ const (
 	Unknown Kind = "Unknown"
 )
 
-// order returns the rank of a kind for Worst, 0 for the most specific about the user's next step.
-func order(k Kind) int {
+// rank returns the rank of a kind for Worst: 0 for the kind that is most specific about the user's next step.
+func rank(k Kind) int {
 	switch k {
 	case Denied:
 		return 0
@@ -93,9 +93,9 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Lasting returns the text of err without request IDs, which differ in each answer. It is for events and conditions,
-// and to compare a failure with the previous one. It is empty for nil.
-func Lasting(err error) string {
+// StableText returns the text of err without request IDs, which differ in each answer. It is for events and conditions,
+// and to compare a failure with the previous one. The text is empty for nil.
+func StableText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -129,36 +129,37 @@ func Of(err error) *Error {
 // Is reports whether err is of the kind.
 func Is(err error, kind Kind) bool { return err != nil && Of(err).Kind == kind }
 
-// Refuse returns the error of a change that this program does not make.
-func Refuse(op, reason, format string, args ...any) *Error {
+// Refusedf returns an error of kind Refused: of a change that Joiner does not make.
+func Refusedf(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Refused, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Misuse returns the error of a request that cannot succeed, found before AWS was called.
-func Misuse(op, reason, format string, args ...any) *Error {
+// Misconfiguredf returns an error of kind Misconfigured: of a request that Joiner does not send, because it cannot
+// succeed.
+func Misconfiguredf(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Misconfigured, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Worst returns the error whose kind is most specific about the user's next step, see order, and the first of several
-// with this kind. It is nil without errors.
+// Worst returns the error whose kind is most specific about the user's next step, see rank, and the first of several
+// with this kind. It returns nil if all errs are nil.
 func Worst(errs ...*Error) *Error {
 	var worst *Error
 	for _, e := range errs {
-		if e != nil && (worst == nil || order(e.Kind) < order(worst.Kind)) {
+		if e != nil && (worst == nil || rank(e.Kind) < rank(worst.Kind)) {
 			worst = e
 		}
 	}
 	return worst
 }
 
-// longest is the maximum length of a message, in bytes. A proxy's page in place of AWS's answer must not fill a log.
-const longest = 600
+// maxMessageBytes is the maximum length of a message. A proxy's page in place of AWS's answer must not fill a log.
+const maxMessageBytes = 600
 
-// oneLine returns the text on one line, cut off after longest bytes.
+// oneLine returns the text on one line, cut off after maxMessageBytes.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > longest {
-		s = strings.ToValidUTF8(s[:longest], "") + "…"
+	if len(s) > maxMessageBytes {
+		s = strings.ToValidUTF8(s[:maxMessageBytes], "") + "…"
 	}
 	return s
 }

@@ -18,12 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// config returns the configuration of a client that makes one attempt, at url.
+// config returns the configuration of a client that calls url, without retries.
 func config(url string) aws.Config {
 	return aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider("AKIA", "secret", "")}
 }
 
+// answer returns a handler that answers each request with the status and body.
 func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -36,14 +37,14 @@ func ec2Error(code, message string) string {
 		"</Message></Error></Errors><RequestID>req-1</RequestID></Response>"
 }
 
-// TestSort calls through the real SDK, so that the SDK's parsing of an answer is part of the test.
-func TestSort(t *testing.T) {
+// TestClassify calls EC2 with the real SDK, so that the SDK's parsing of an answer is part of the test.
+func TestClassify(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		status           int
-		body             string
-		wantKind         awserr.Kind
-		wantReason, want string
+		status               int
+		body                 string
+		wantKind             awserr.Kind
+		wantReason, wantText string
 	}{
 		"denied by an SCP": {403, ec2Error("UnauthorizedOperation", "You are not authorized to perform this operation. User: x is not authorized to perform: ec2:DescribeImages with an explicit deny in a service control policy"),
 			awserr.Denied, "Unauthorized", "ask its administrator"},
@@ -72,65 +73,66 @@ func TestSort(t *testing.T) {
 			srv := httptest.NewServer(answer(c.status, c.body))
 			defer srv.Close()
 			_, err := ec2.NewFromConfig(config(srv.URL)).DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
-			check(t, awserr.Sort("DescribeImages", err), c.wantKind, c.wantReason, c.want)
+			check(t, awserr.Classify("DescribeImages", err), c.wantKind, c.wantReason, c.wantText)
 		})
 	}
 }
 
-func check(t *testing.T, err error, kind awserr.Kind, reason, want string) {
+// check fails the test unless err has the kind and reason, and wantText in its one line.
+func check(t *testing.T, err error, wantKind awserr.Kind, wantReason, wantText string) {
 	t.Helper()
 	e := awserr.Of(err)
-	if e == nil || e.Kind != kind || e.Reason != reason {
-		t.Fatalf("sorted as %+v\nwant %s, %s", e, kind, reason)
+	if e == nil || e.Kind != wantKind || e.Reason != wantReason {
+		t.Fatalf("classified as %+v\nwant kind %s, reason %s", e, wantKind, wantReason)
 	}
 	line := e.Error()
-	if !strings.Contains(line, want) || strings.Contains(line, "\n") || len(line) > 1000 {
-		t.Errorf("one line with %q, have %d bytes: %s", want, len(line), line)
+	if !strings.Contains(line, wantText) || strings.Contains(line, "\n") || len(line) > 1000 {
+		t.Errorf("%q has %d bytes, want one line of at most 1000 bytes with %q", line, len(line), wantText)
 	}
 }
 
-func TestSortWithoutAnswer(t *testing.T) {
+func TestClassifyWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(answer(200, ""))
 	url := srv.URL
 	srv.Close()
-	ask := func(ctx context.Context, cfg aws.Config) error {
+	describe := func(ctx context.Context, cfg aws.Config) error {
 		_, err := ec2.NewFromConfig(cfg).DescribeImages(ctx, &ec2.DescribeImagesInput{})
-		return awserr.Sort("DescribeImages", err)
+		return awserr.Classify("DescribeImages", err)
 	}
-	check(t, ask(t.Context(), config(url)), awserr.Transient, "Unreachable", "check the region's name")
+	check(t, describe(t.Context(), config(url)), awserr.Transient, "Unreachable", "check the region's name")
 
-	behind := config("https://ec2.example.com")
-	behind.HTTPClient = &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*neturl.URL, error) { return neturl.Parse(url) }}}
-	check(t, ask(t.Context(), behind), awserr.Transient, "ProxyUnreachable",
+	behindProxy := config("https://ec2.example.com")
+	behindProxy.HTTPClient = &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*neturl.URL, error) { return neturl.Parse(url) }}}
+	check(t, describe(t.Context(), behindProxy), awserr.Transient, "ProxyUnreachable",
 		"the proxy "+strings.TrimPrefix(url, "http://")+" cannot be reached: ")
 
-	none := config(url)
-	none.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+	noCredentials := config(url)
+	noCredentials.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("no EC2 IMDS role found")
 	})
-	check(t, ask(t.Context(), none), awserr.Denied, "NoCredentials", "AWS_PROFILE")
+	check(t, describe(t.Context(), noCredentials), awserr.Denied, "NoCredentials", "AWS_PROFILE")
 
-	region := config(url)
-	region.Region, region.BaseEndpoint = "", nil
-	check(t, ask(t.Context(), region), awserr.Misconfigured, "NoRegion", "AWS_REGION")
+	noRegion := config(url)
+	noRegion.Region, noRegion.BaseEndpoint = "", nil
+	check(t, describe(t.Context(), noRegion), awserr.Misconfigured, "NoRegion", "AWS_REGION")
 
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	check(t, ask(stopped, config(url)), awserr.Canceled, "Canceled", "stopped")
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	check(t, describe(canceled, config(url)), awserr.Canceled, "Canceled", "stopped")
 }
 
-// TestSortIAM: IAM returns errors in another format than EC2.
-func TestSortIAM(t *testing.T) {
+// TestClassifyIAM: IAM returns errors in another format than EC2.
+func TestClassifyIAM(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(answer(404, `<ErrorResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><Error><Type>Sender</Type><Code>NoSuchEntity</Code><Message>Instance Profile x cannot be found.</Message></Error><RequestId>r</RequestId></ErrorResponse>`))
 	defer srv.Close()
 	_, err := iam.NewFromConfig(config(srv.URL)).GetInstanceProfile(t.Context(),
 		&iam.GetInstanceProfileInput{InstanceProfileName: aws.String("x")})
-	check(t, awserr.Sort("GetInstanceProfile", err), awserr.Gone, "NotFound", "cannot be found")
+	check(t, awserr.Classify("GetInstanceProfile", err), awserr.Gone, "NotFound", "cannot be found")
 }
 
-// TestFromCode: errors within the answer to CreateFleet. The texts are EC2's.
+// TestFromCode classifies errors that the answer to CreateFleet contains. The texts are EC2's.
 func TestFromCode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -193,12 +195,12 @@ func TestFromCode(t *testing.T) {
 
 func TestOf(t *testing.T) {
 	t.Parallel()
-	if awserr.Of(nil) != nil || awserr.Sort("x", nil) != nil || awserr.Is(nil, awserr.Unknown) {
+	if awserr.Of(nil) != nil || awserr.Classify("x", nil) != nil || awserr.Is(nil, awserr.Unknown) {
 		t.Error("nil was classified as an error")
 	}
-	e := awserr.Refuse("TerminateInstances", "NotOurs", "instance %s", "i-1")
+	e := awserr.Refusedf("TerminateInstances", "NotOurs", "instance %s", "i-1")
 	wrapped := fmt.Errorf("outer: %w", e)
-	if awserr.Of(wrapped) != e || !awserr.Is(wrapped, awserr.Refused) || !errors.Is(awserr.Sort("other", wrapped), e) {
+	if awserr.Of(wrapped) != e || !awserr.Is(wrapped, awserr.Refused) || !errors.Is(awserr.Classify("other", wrapped), e) {
 		t.Error("a wrapped classified error was not found")
 	}
 	if got := awserr.Of(errors.New("plain")); got.Kind != awserr.Unknown || got.Message != "plain" {
@@ -211,8 +213,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestGenuine: a page with status 200 must not be read as an empty list.
-func TestGenuine(t *testing.T) {
+// TestRequestID: a page with status 200 must not be read as an empty list.
+func TestRequestID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		header   string
@@ -230,14 +232,14 @@ func TestGenuine(t *testing.T) {
 				_, _ = w.Write([]byte("<html><body>Welcome</body></html>"))
 			}))
 			defer srv.Close()
-			_, err := ec2.NewFromConfig(awserr.Genuine(config(srv.URL))).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
+			_, err := ec2.NewFromConfig(awserr.ClientConfig(config(srv.URL))).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
 			if c.wantKind == "" {
 				if err != nil {
-					t.Errorf("refused: %v", err)
+					t.Errorf("EC2's answer became an error: %v", err)
 				}
 				return
 			}
-			check(t, awserr.Sort("DescribeInstances", err), c.wantKind, "UnreadableAnswer", "request id")
+			check(t, awserr.Classify("DescribeInstances", err), c.wantKind, "UnreadableAnswer", "request id")
 		})
 	}
 }

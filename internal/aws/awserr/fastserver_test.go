@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// TestFastServer reads long answers of a server that answers immediately. The SDK closes its request's body while
-// net/http still reads it to its end. That must not close the connection. Without patient about one answer in a hundred
-// fails here.
+// TestFastServer reads long answers of a server that answers immediately. The SDK closes the request's body while
+// net/http still reads the body. This must not close the connection. Without readOnlyBodyClient about one answer in a
+// hundred fails here.
 func TestFastServer(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
@@ -31,13 +31,13 @@ func TestFastServer(t *testing.T) {
 	t.Cleanup(srv.Close)
 	for i := range 400 {
 		// Each call uses a new connection, because the race is most likely on the first call.
-		client := ec2.NewFromConfig(awserr.Genuine(config(srv.URL)))
+		client := ec2.NewFromConfig(awserr.ClientConfig(config(srv.URL)))
 		out, err := client.DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}
 		if len(out.InstanceTypes) != 2000 {
-			t.Fatalf("call %d: %d types", i, len(out.InstanceTypes))
+			t.Fatalf("call %d: %d types, want 2000", i, len(out.InstanceTypes))
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // renewal retries a call once with new credentials after AWS has rejected the call as expired.
 //
 // The SDK renews credentials when they have expired by the local clock. If that clock is slow, or if the credentials
-// were revoked early, AWS rejects all calls until the SDK renews them. With IRSA this takes as much time as the clock
+// were revoked early, AWS rejects all calls until the SDK renews them. With IRSA this takes as long as the clock
 // is behind, and with credentials from a file it takes hours. EC2 also returns RequestExpired if the signing time of
 // the request differs from AWS's clock. The SDK then takes the time from the response and signs the next request with
 // that time.
@@ -30,31 +30,33 @@ func (r *renewal) ID() string { return "RenewedCredentials" }
 func (r *renewal) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
-	used := r.key(ctx)
+	usedKey := r.accessKey(ctx)
 	out, metadata, err := next.HandleInitialize(ctx, in)
-	code := expiry(err)
+	code := expiryCode(err)
 	if code == "" || ctx.Err() != nil {
 		return out, metadata, err
 	}
-	if !r.renew(ctx, used) && code != requestExpired {
-		return out, metadata, err // the provider has no new credentials
+	if !r.renew(ctx, usedKey) && code != requestExpired {
+		// The provider has no new credentials. After requestExpired the call is repeated nevertheless, because the signing
+		// time may have been wrong.
+		return out, metadata, err
 	}
 	return next.HandleInitialize(ctx, in)
 }
 
-// renew discards the cached credentials if their access key is still used, and reports whether the provider now has
-// credentials with another key.
-func (r *renewal) renew(ctx context.Context, used string) bool {
+// renew discards the cached credentials if they still have usedKey, the access key of the rejected call. It reports
+// whether the provider now has credentials with another key.
+func (r *renewal) renew(ctx context.Context, usedKey string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if cache, ok := r.credentials.(interface{ Invalidate() }); ok && used != "" && r.key(ctx) == used {
+	if cache, ok := r.credentials.(interface{ Invalidate() }); ok && usedKey != "" && r.accessKey(ctx) == usedKey {
 		cache.Invalidate()
 	}
-	return r.key(ctx) != used
+	return r.accessKey(ctx) != usedKey
 }
 
-// key returns the id of the access key that signs the next request, empty if there is none.
-func (r *renewal) key(ctx context.Context) string {
+// accessKey returns the ID of the access key that signs the next request, empty if there is none.
+func (r *renewal) accessKey(ctx context.Context) string {
 	if r.credentials == nil {
 		return ""
 	}
@@ -68,9 +70,9 @@ func (r *renewal) key(ctx context.Context) string {
 // requestExpired is EC2's code for expired credentials and for a request with a wrong signing time.
 const requestExpired = "RequestExpired"
 
-// expiry returns the code of an answer that reports expired credentials or an expired request, and "" for any other
+// expiryCode returns the code of an answer that reports expired credentials or an expired request, and "" for any other
 // error.
-func expiry(err error) string {
+func expiryCode(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) && slices.Contains([]string{"ExpiredToken", "ExpiredTokenException", requestExpired}, api.ErrorCode()) {
 		return api.ErrorCode()

@@ -17,24 +17,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// keys returns KEY1, KEY2 and so on, each valid for an hour by the local clock. At the end it repeats the last key.
-type keys struct{ handed, last atomic.Int32 }
+// numberedKeys provides the access keys KEY1, KEY2 and so on, up to the number last, which it repeats. Each is valid
+// for an hour by the local clock.
+type numberedKeys struct {
+	handed atomic.Int32 // number of calls of Retrieve
+	last   atomic.Int32 // number of the last key
+}
 
-func (k *keys) Retrieve(context.Context) (aws.Credentials, error) {
+func (k *numberedKeys) Retrieve(context.Context) (aws.Credentials, error) {
 	n := min(k.handed.Add(1), k.last.Load())
 	return aws.Credentials{AccessKeyID: fmt.Sprintf("KEY%d", n), SecretAccessKey: "secret", CanExpire: true,
 		Expires: time.Now().Add(time.Hour)}, nil
 }
 
-// expiring answers calls that use the key with the error, and all other calls with an empty list. It counts both.
-type expiring struct {
+// keyRejecter answers calls that are signed with key with the error code, and all other calls with an empty list. It
+// counts both.
+type keyRejecter struct {
 	key, code string
 	status    int
 
 	refused, served atomic.Int32
 }
 
-func (e *expiring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e *keyRejecter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Amzn-Requestid", "req-1")
 	if strings.Contains(r.Header.Get("Authorization"), "Credential="+e.key+"/") {
 		e.refused.Add(1)
@@ -46,15 +51,16 @@ func (e *expiring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("<DescribeImagesResponse><requestId>req-1</requestId></DescribeImagesResponse>"))
 }
 
-// TestExpiredCredentialsAreRenewed: AWS reports expired credentials that have not expired by the local clock.
+// TestExpiredCredentialsAreRenewed: credentials that AWS reports as expired are renewed, although they have not expired
+// by the local clock.
 func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		code            string
-		last            int32 // number of the last key
-		refused, served int32
-		handed          int32
-		reason          string
+		last            int32  // number of the last key
+		refused, served int32  // wanted numbers of calls
+		handed          int32  // wanted number of keys
+		reason          string // wanted reason; empty: no error
 	}{
 		"code of IAM, STS and SQS": {code: "ExpiredToken", last: 2, refused: 1, served: 1, handed: 2},
 		"code of EKS and SSM":      {code: "ExpiredTokenException", last: 2, refused: 1, served: 1, handed: 2},
@@ -64,21 +70,21 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			aws1 := &expiring{key: "KEY1", code: c.code, status: http.StatusForbidden}
-			srv := httptest.NewServer(aws1)
+			server := &keyRejecter{key: "KEY1", code: c.code, status: http.StatusForbidden}
+			srv := httptest.NewServer(server)
 			t.Cleanup(srv.Close)
-			k := &keys{}
+			k := &numberedKeys{}
 			k.last.Store(c.last)
 			cfg := config(srv.URL)
 			cfg.Credentials = aws.NewCredentialsCache(k)
-			client := ec2.NewFromConfig(awserr.Genuine(awserr.Genuine(cfg))) // applying Genuine twice must have no further effect
+			client := ec2.NewFromConfig(awserr.ClientConfig(awserr.ClientConfig(cfg))) // applying ClientConfig twice must have no further effect
 			_, err := client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
-			if c.reason == "" && err != nil || c.reason != "" && (err == nil || awserr.Of(awserr.Sort("DescribeImages", err)).Reason != c.reason) {
+			if c.reason == "" && err != nil || c.reason != "" && (err == nil || awserr.Of(awserr.Classify("DescribeImages", err)).Reason != c.reason) {
 				t.Errorf("got %v, want reason %q", err, c.reason)
 			}
-			if aws1.refused.Load() != c.refused || aws1.served.Load() != c.served || k.handed.Load() != c.handed {
+			if server.refused.Load() != c.refused || server.served.Load() != c.served || k.handed.Load() != c.handed {
 				t.Errorf("%d calls refused, %d served, %d keys handed out; want %d, %d, %d",
-					aws1.refused.Load(), aws1.served.Load(), k.handed.Load(), c.refused, c.served, c.handed)
+					server.refused.Load(), server.served.Load(), k.handed.Load(), c.refused, c.served, c.handed)
 			}
 		})
 	}
@@ -87,13 +93,13 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 // TestManyRenewOnce: the first of many rejected calls renews the credentials for all.
 func TestManyRenewOnce(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(&expiring{key: "KEY1", code: "ExpiredToken", status: http.StatusForbidden})
+	srv := httptest.NewServer(&keyRejecter{key: "KEY1", code: "ExpiredToken", status: http.StatusForbidden})
 	t.Cleanup(srv.Close)
-	k := &keys{}
+	k := &numberedKeys{}
 	k.last.Store(1 << 20)
 	cfg := config(srv.URL)
 	cfg.Credentials = aws.NewCredentialsCache(k)
-	client := ec2.NewFromConfig(awserr.Genuine(cfg))
+	client := ec2.NewFromConfig(awserr.ClientConfig(cfg))
 	var calls sync.WaitGroup
 	for range 20 {
 		calls.Go(func() {
@@ -108,22 +114,22 @@ func TestManyRenewOnce(t *testing.T) {
 	}
 }
 
-// TestRequestOfAnotherTime: EC2 rejects a request with a wrong signing time, with the same code as for expired
-// credentials. By then the SDK has taken the time from the response.
-func TestRequestOfAnotherTime(t *testing.T) {
+// TestWrongSigningTime: EC2 rejects a request with a wrong signing time, with the same code as for expired credentials.
+// The SDK takes the time from this response, so the retry succeeds.
+func TestWrongSigningTime(t *testing.T) {
 	t.Parallel()
-	ahead := 20 * time.Minute
-	var stamps []time.Duration // by how much a request's time was later than the server's
+	const serverAhead = 20 * time.Minute // of the local clock
+	var offsets []time.Duration          // by how much each request's signing time was later than the server's time
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		now := time.Now().Add(ahead)
-		at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+		now := time.Now().Add(serverAhead)
+		signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 		if err != nil {
 			t.Error(err)
 		}
-		stamps = append(stamps, at.Sub(now))
+		offsets = append(offsets, signed.Sub(now))
 		w.Header().Set("X-Amzn-Requestid", "req-1")
 		w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
-		if at.Before(now.Add(-15 * time.Minute)) {
+		if signed.Before(now.Add(-15 * time.Minute)) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write([]byte(ec2Error("RequestExpired", "Request has expired.")))
 			return
@@ -131,13 +137,13 @@ func TestRequestOfAnotherTime(t *testing.T) {
 		_, _ = w.Write([]byte("<DescribeImagesResponse><requestId>req-1</requestId></DescribeImagesResponse>"))
 	}))
 	t.Cleanup(srv.Close)
-	client := ec2.NewFromConfig(awserr.Genuine(config(srv.URL)))
+	client := ec2.NewFromConfig(awserr.ClientConfig(config(srv.URL)))
 	for range 2 {
 		if _, err := client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{}); err != nil {
 			t.Error(err)
 		}
 	}
-	if len(stamps) != 3 || stamps[1] < -time.Minute || stamps[2] < -time.Minute {
-		t.Errorf("requests were signed at %v relative to the server's time, want one late request and two correct ones", stamps)
+	if len(offsets) != 3 || offsets[1] < -time.Minute || offsets[2] < -time.Minute {
+		t.Errorf("requests were signed at %v relative to the server's time, want the first too early and two correct ones", offsets)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// TestTimeLimit: without a limit, a peer that sends no answer would block a loop until the process ends.
+// TestTimeLimit: each client has a timeout. Without it, a peer that sends no answer would block a loop until the
+// process ends.
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -21,14 +22,14 @@ func TestTimeLimit(t *testing.T) {
 		"client of the SDK":         {awshttp.NewBuildableClient(), attemptTimeout},
 		"client with its own limit": {awshttp.NewBuildableClient().WithTimeout(time.Second), time.Second},
 	} {
-		cfg := Genuine(Genuine(aws.Config{HTTPClient: c.client})) // applying Genuine twice must have no further effect
-		outer, ok := cfg.HTTPClient.(patient)
+		cfg := ClientConfig(ClientConfig(aws.Config{HTTPClient: c.client})) // applying ClientConfig twice must have no further effect
+		outer, ok := cfg.HTTPClient.(readOnlyBodyClient)
 		if !ok {
-			t.Fatalf("%s: the client is a %T", name, cfg.HTTPClient)
+			t.Fatalf("%s: the client is a %T, want a readOnlyBodyClient", name, cfg.HTTPClient)
 		}
 		inner, ok := outer.client.(*awshttp.BuildableClient)
 		if !ok || inner.GetTimeout() != c.want {
-			t.Errorf("%s: the client waits %s, want %s", name, inner.GetTimeout(), c.want)
+			t.Errorf("%s: the client's timeout is %s, want %s", name, inner.GetTimeout(), c.want)
 		}
 	}
 }
@@ -46,8 +47,8 @@ func TestLasting(t *testing.T) {
 		{fmt.Errorf("x: %w", errors.Join(one, two)), "x: A: no (do)\nB: no"},
 		{errors.New("cut [request r-"), "cut [request r-"},
 	} {
-		if got := Lasting(c.err); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
+		if got := StableText(c.err); got != c.want {
+			t.Errorf("StableText(%v) = %q, want %q", c.err, got, c.want)
 		}
 	}
 }

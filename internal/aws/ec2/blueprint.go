@@ -22,13 +22,13 @@ type Blueprint struct {
 
 	// Reservation is the capacity reservation to launch into, set only if CapacityType is catalog.Reserved.
 	Reservation ReservationRef
-	// Unreserved prevents EC2 from launching an on-demand instance into a matching open reservation, as it does by
-	// default.
+	// Unreserved prevents EC2 from launching an on-demand instance into a matching open reservation. By default, EC2 does
+	// so.
 	Unreserved bool
 
 	Monitoring           bool         // detailed monitoring, once a minute
 	PublicIP             *bool        // nil: the subnet's setting
-	IPPrefixes           int32        // of the first interface: the number of /28 prefixes for IPv4, of /80 prefixes for IPv6
+	IPPrefixes           int32        // per interface with addresses: number of /28 prefixes (IPv4) or /80 prefixes (IPv6)
 	IPv6                 bool         // the cluster uses IPv6 addresses
 	Tenancy              string       // "default" or "dedicated"; empty: default
 	Placement            PlacementRef // placement group; zero: none
@@ -77,12 +77,12 @@ type Tracking struct {
 	TCPEstablished, UDPStream, UDP *int32 // each nil: EC2's default
 }
 
-// data returns the template's content. The template tags only the interfaces and the spot request. The instance and its
-// volumes get their tags, which include the claim's name, from CreateFleet.
-func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateData {
+// templateData returns the template's content. The template tags only the interfaces and the spot request. The instance
+// and its volumes get their tags, which include the claim's name, from CreateFleet.
+func (b Blueprint) templateData(tags map[string]string) *awstypes.RequestLaunchTemplateData {
 	data := &awstypes.RequestLaunchTemplateData{
-		ImageId:             text(b.ImageID),
-		UserData:            text(base64.StdEncoding.EncodeToString(b.UserData)),
+		ImageId:             textOrNil(b.ImageID),
+		UserData:            textOrNil(base64.StdEncoding.EncodeToString(b.UserData)),
 		Monitoring:          &awstypes.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(b.Monitoring)},
 		BlockDeviceMappings: b.disks(),
 		NetworkInterfaces:   b.interfaces(),
@@ -98,8 +98,8 @@ func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateD
 		data.TagSpecifications = append(data.TagSpecifications, awstypes.LaunchTemplateTagSpecificationRequest{
 			ResourceType: awstypes.ResourceTypeSpotInstancesRequest, Tags: toTags(tags)})
 	}
-	b.reserve(data)
-	b.place(data)
+	b.setReservations(data)
+	b.setPlacement(data)
 	if b.NestedVirtualization != "" {
 		data.CpuOptions = &awstypes.LaunchTemplateCpuOptionsRequest{
 			NestedVirtualization: awstypes.NestedVirtualizationSpecification(b.NestedVirtualization)}
@@ -107,16 +107,16 @@ func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateD
 	return data
 }
 
-// reserve sets the capacity reservations in which the instance may run.
-func (b Blueprint) reserve(data *awstypes.RequestLaunchTemplateData) {
+// setReservations sets the capacity reservations in which the instance may run.
+func (b Blueprint) setReservations(data *awstypes.RequestLaunchTemplateData) {
 	switch {
 	case b.Reservation.ID != "":
 		data.CapacityReservationSpecification = &awstypes.LaunchTemplateCapacityReservationSpecificationRequest{
 			CapacityReservationPreference: awstypes.CapacityReservationPreferenceCapacityReservationsOnly,
 			CapacityReservationTarget:     &awstypes.CapacityReservationTarget{CapacityReservationId: aws.String(b.Reservation.ID)},
 		}
-		if market := b.Reservation.market(); market != "" {
-			data.InstanceMarketOptions = &awstypes.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
+		if marketType := b.Reservation.marketType(); marketType != "" {
+			data.InstanceMarketOptions = &awstypes.LaunchTemplateInstanceMarketOptionsRequest{MarketType: marketType}
 		}
 	case b.Unreserved && b.CapacityType == catalog.OnDemand:
 		data.CapacityReservationSpecification = &awstypes.LaunchTemplateCapacityReservationSpecificationRequest{
@@ -131,13 +131,13 @@ func (b Blueprint) disks() []awstypes.LaunchTemplateBlockDeviceMappingRequest {
 	for _, d := range b.Disks {
 		ebs := &awstypes.LaunchTemplateEbsBlockDeviceRequest{
 			VolumeType: awstypes.VolumeType(d.Type), Iops: d.IOPS, Throughput: d.Throughput, Encrypted: d.Encrypted,
-			KmsKeyId: text(d.KMSKey), SnapshotId: text(d.Snapshot), VolumeInitializationRate: d.InitializationRate,
+			KmsKeyId: textOrNil(d.KMSKey), SnapshotId: textOrNil(d.Snapshot), VolumeInitializationRate: d.InitializationRate,
 			DeleteOnTermination: d.DeleteOnTermination,
 		}
 		if d.GiB > 0 {
 			ebs.VolumeSize = aws.Int32(d.GiB)
 		}
-		out = append(out, awstypes.LaunchTemplateBlockDeviceMappingRequest{DeviceName: text(d.Device), Ebs: ebs})
+		out = append(out, awstypes.LaunchTemplateBlockDeviceMappingRequest{DeviceName: textOrNil(d.Device), Ebs: ebs})
 	}
 	return out
 }
@@ -152,24 +152,24 @@ func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfac
 	var out []awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
 	for _, w := range wanted {
 		nic := awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
-			DeviceIndex: aws.Int32(w.Device), InterfaceType: text(w.Type), Groups: b.SecurityGroups,
+			DeviceIndex: aws.Int32(w.Device), InterfaceType: textOrNil(w.Type), Groups: b.SecurityGroups,
 		}
 		if w.Card > 0 { // EC2 may reject a card index for types with one card
 			nic.NetworkCardIndex = aws.Int32(w.Card)
 		}
 		if w.Type != "efa-only" {
-			b.address(&nic)
+			b.setAddresses(&nic)
 		}
 		out = append(out, nic)
 	}
 	return out
 }
 
-// address sets the fields that only an interface with IP addresses may have.
-func (b Blueprint) address(nic *awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) {
+// setAddresses sets the fields that only an interface with IP addresses may have.
+func (b Blueprint) setAddresses(nic *awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) {
 	if len(b.Interfaces) <= 1 || b.PublicIP != nil && *b.PublicIP {
-		// With several interfaces EC2 assigns no public address and rejects this field, so false is left out. true stays, so
-		// that EC2 rejects a launch that cannot have the required address.
+		// With several interfaces EC2 assigns no public address and rejects this field, so the value false is left out. The
+		// value true stays, so that EC2 rejects a launch that cannot have the required address.
 		nic.AssociatePublicIpAddress = b.PublicIP
 	}
 	if b.IPv6 {
@@ -201,8 +201,8 @@ func (m Metadata) options() *awstypes.LaunchTemplateInstanceMetadataOptionsReque
 	return o
 }
 
-// text returns nil for an empty string, because EC2 rejects an empty parameter.
-func text(s string) *string {
+// textOrNil returns nil for an empty string, because EC2 rejects an empty parameter.
+func textOrNil(s string) *string {
 	if s == "" {
 		return nil
 	}

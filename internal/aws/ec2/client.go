@@ -31,26 +31,27 @@ type Cluster struct {
 type Client struct {
 	cluster Cluster
 
-	// Reads and writes have a client each: EC2 throttles them separately, and a
-	// throttled burst of launches must not delay reads.
+	// Reads and writes have separate clients. EC2 throttles them separately, and a throttled burst of launches must not
+	// delay reads.
 	reads  *awsec2.Client
 	writes *awsec2.Client
 
 	templates    templates
-	describes    *gather[Instance] // merges calls of Instance
-	terminations *gather[struct{}] // merges calls of Terminate
+	describes    *merger[Instance] // merges calls of Instance
+	terminations *merger[struct{}] // merges calls of Terminate
 }
 
-// attempts is the number of attempts of a call before it fails. With waits of up to maxBackoff between them, a
-// throttled call takes about two minutes.
+// Limits of calls.
 const (
-	attempts   = 10
-	maxBackoff = 20 * time.Second
+	// maxAttempts is the number of attempts after which a call fails. With waits of up to maxBackoff between the attempts,
+	// a throttled call takes about two minutes.
+	maxAttempts = 10
+	maxBackoff  = 20 * time.Second
 
-	// window is how long concurrent calls for one instance each are collected, to be merged into one call. gathered is the
-	// maximum number of IDs in that call, from EC2's recommendation.
-	window   = 50 * time.Millisecond
-	gathered = 200
+	// mergeWindow is how long a call for one instance waits for other such calls, to be merged with them into one call.
+	// maxMergedIDs is the maximum number of IDs in the merged call, from EC2's recommendation.
+	mergeWindow  = 50 * time.Millisecond
+	maxMergedIDs = 200
 )
 
 // New returns the client of a cluster, with the endpoint, region and credentials of cfg. AWS_ENDPOINT_URL applies
@@ -62,20 +63,20 @@ func New(cfg aws.Config, cluster Cluster) (*Client, error) {
 	if cluster.Region == "" {
 		cluster.Region = cfg.Region
 	}
-	d := &Client{cluster: cluster, reads: client(cfg), writes: client(cfg)}
+	d := &Client{cluster: cluster, reads: sdkClient(cfg), writes: sdkClient(cfg)}
 	d.templates.known = map[string]*knownTemplate{}
-	d.describes = newGather(window, gathered, d.describeAll)
-	d.terminations = newGather(window, gathered, d.terminateAll)
+	d.describes = newMerger(mergeWindow, maxMergedIDs, d.describeAll)
+	d.terminations = newMerger(mergeWindow, maxMergedIDs, d.terminateAll)
 	return d, nil
 }
 
-// client returns an SDK client that lowers its rate of calls when EC2 throttles them. All callers of the client share
-// the rate.
-func client(cfg aws.Config) *awsec2.Client {
-	return awsec2.NewFromConfig(awserr.Genuine(cfg), func(o *awsec2.Options) {
+// sdkClient returns an SDK client that lowers its rate of calls when EC2 throttles them. All callers of the client
+// share the rate.
+func sdkClient(cfg aws.Config) *awsec2.Client {
+	return awsec2.NewFromConfig(awserr.ClientConfig(cfg), func(o *awsec2.Options) {
 		o.Retryer = retry.NewAdaptiveMode(func(a *retry.AdaptiveModeOptions) {
 			a.StandardOptions = append(a.StandardOptions, func(s *retry.StandardOptions) {
-				s.MaxAttempts = attempts
+				s.MaxAttempts = maxAttempts
 				s.MaxBackoff = maxBackoff
 				// A burst of 500 launches uses up the SDK's standard retry quota. The adaptive mode already limits the
 				// rate of retries.
@@ -89,7 +90,7 @@ func client(cfg aws.Config) *awsec2.Client {
 // DescribeInstanceTypes. It makes a dry run of that call.
 func (d *Client) Check(ctx context.Context) error {
 	_, err := d.reads.DescribeInstanceTypes(ctx, &awsec2.DescribeInstanceTypesInput{DryRun: aws.Bool(true)})
-	err = awserr.Sort("reach EC2 in "+d.cluster.Region, err)
+	err = awserr.Classify("reach EC2 in "+d.cluster.Region, err)
 	if e := awserr.Of(err); e != nil && e.Code == "DryRunOperation" {
 		return nil
 	}

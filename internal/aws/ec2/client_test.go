@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// isAction reports whether the request is the action, and leaves its body readable.
+// isAction reports whether r calls the action of EC2. The body of r stays readable.
 func isAction(r *http.Request, action string) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -33,7 +33,7 @@ func isAction(r *http.Request, action string) bool {
 // TestLife launches an instance, reads it and terminates it.
 func TestLife(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "uid-1")
 	if err := d.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -42,8 +42,8 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bought := launch.Instance
-	seen, err := d.Instance(t.Context(), bought.ID)
+	launched := launch.Instance
+	seen, err := d.Instance(t.Context(), launched.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestLife(t *testing.T) {
 	}
 	type facts struct{ Type, Zone, Subnet, Image, Capacity, Claim string }
 	want := facts{"m5.large", "us-east-1a", s.estate.PrivateSubnets[0].ID, s.image["amd64"], catalog.OnDemand, "apps-1"}
-	for what, i := range map[string]ec2.Instance{"bought": bought, "seen": seen} {
+	for what, i := range map[string]ec2.Instance{"returned by Launch": launched, "returned by Instance": seen} {
 		if diff := cmp.Diff(want, facts{i.Type, i.Zone, i.SubnetID, i.ImageID, i.CapacityType, i.Claim()}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
@@ -64,21 +64,21 @@ func TestLife(t *testing.T) {
 	if seen.Owner != ec2.Ours || seen.PrivateDNS == "" || seen.Launched.IsZero() || !strings.HasSuffix(seen.Profile, "/node") {
 		t.Errorf("seen: %+v", seen)
 	}
-	inner := s.living()[0]
-	if inner.UserData != "#!/bin/sh\necho hello\n" || inner.Metadata.Tokens != "required" {
-		t.Errorf("the instance reads user data %q, metadata %+v", inner.UserData, inner.Metadata)
+	emulated := s.liveInstances()[0]
+	if emulated.UserData != "#!/bin/sh\necho hello\n" || emulated.Metadata.Tokens != "required" {
+		t.Errorf("the instance reads user data %q, metadata %+v", emulated.UserData, emulated.Metadata)
 	}
-	s.AppendConsole(bought.ID, "hello from the console\n")
-	if text, err := d.Console(t.Context(), bought.ID); err != nil || text != "hello from the console\n" {
+	s.AppendConsole(launched.ID, "hello from the console\n")
+	if text, err := d.Console(t.Context(), launched.ID); err != nil || text != "hello from the console\n" {
 		t.Errorf("console %q, %v", text, err)
 	}
-	for range 2 { // the second time it is already terminating, which is not an error
-		if err := d.Terminate(t.Context(), bought.ID, ec2.ByTags); err != nil {
+	for range 2 { // in the second call the instance is already terminating, which is not an error
+		if err := d.Terminate(t.Context(), launched.ID, ec2.ByTags); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left := s.living(); len(left) != 0 {
-		t.Errorf("%d instances are left", len(left))
+	if left := s.liveInstances(); len(left) != 0 {
+		t.Errorf("%d instances still run after Terminate", len(left))
 	}
 	if n, err := d.DeleteTemplates(t.Context(), "default"); n != 1 || err != nil {
 		t.Errorf("deleted %d launch templates, %v; want 1", n, err)
@@ -87,7 +87,7 @@ func TestLife(t *testing.T) {
 
 func TestLaunchIsIdempotent(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	r := s.request("apps-1", s.choice("m5.large", 0), s.choice("m5.large", 1))
 	first, err := s.client(t, "uid-1").Launch(t.Context(), r)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestLaunchIsIdempotent(t *testing.T) {
 	if err != nil || again.Instance.ID != first.Instance.ID {
 		t.Fatalf("the second launch gave %s, %v; want %s", again.Instance.ID, err, first.Instance.ID)
 	}
-	// The same attempt with other choices is InDoubt, and LaunchedFor resolves that.
+	// The same attempt with other choices fails with InDoubt. LaunchedFor then finds the instance.
 	r.Groups[0].Choices = r.Groups[0].Choices[:1]
 	launch, err := s.client(t, "uid-1").Launch(t.Context(), r)
 	if !awserr.Is(err, awserr.InDoubt) || launch.Spent {
@@ -106,46 +106,47 @@ func TestLaunchIsIdempotent(t *testing.T) {
 	}
 	found, err := s.client(t, "uid-1").LaunchedFor(t.Context(), "apps-1")
 	if err != nil || len(found) != 1 || found[0].ID != first.Instance.ID {
-		t.Errorf("launched for the claim: %v, %v", found, err)
+		t.Errorf("LaunchedFor returned %v, %v; want only %s", found, err, first.Instance.ID)
 	}
-	if n := len(s.living()); n != 1 {
+	if n := len(s.liveInstances()); n != 1 {
 		t.Errorf("%d instances live, want 1", n)
 	}
 }
 
-// TestLaunchLosesTheAnswer: EC2 launches the instance, and the connection breaks before the response.
+// TestLaunchLosesTheAnswer: EC2 launches the instance, but the connection breaks before the response. Launch returns
+// the instance nevertheless.
 func TestLaunchLosesTheAnswer(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
-	s.cfg = s.losing(t, "CreateFleet", 1)
+	s := newFixture(t, "m5.large")
+	s.cfg = s.configLosingAnswer(t, "CreateFleet", 1)
 	launch, err := s.client(t, "uid-1").Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := s.living(); len(left) != 1 || left[0].ID != launch.Instance.ID {
+	if left := s.liveInstances(); len(left) != 1 || left[0].ID != launch.Instance.ID {
 		t.Errorf("%d instances live, want the one returned", len(left))
 	}
 }
 
 func TestShortage(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large", "m6i.large")
-	s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{Type: "m5.large"}, 0) })
+	s := newFixture(t, "m5.large", "m6i.large")
+	s.change(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{Type: "m5.large"}, 0) })
 	d := s.client(t, "uid-1")
 
-	// One of two is short: the other is launched, and the shortage is returned.
+	// One of two offerings is short: an instance of the other is launched, and the shortage is returned.
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0), s.choice("m6i.large", 0)))
 	if err != nil || launch.Instance.Type != "m6i.large" {
 		t.Fatalf("launched %q, %v; want m6i.large", launch.Instance.Type, err)
 	}
-	want := []ec2.Short{{CapacityType: catalog.OnDemand, InstanceType: "m5.large", Zone: "us-east-1a", Reason: "InsufficientCapacity"}}
-	if diff := cmp.Diff(want, launch.Short); diff != "" {
-		t.Errorf("short (-want +got):\n%s", diff)
+	want := []ec2.Shortage{{CapacityType: catalog.OnDemand, InstanceType: "m5.large", Zone: "us-east-1a", Reason: "InsufficientCapacity"}}
+	if diff := cmp.Diff(want, launch.Shortages); diff != "" {
+		t.Errorf("shortages (-want +got):\n%s", diff)
 	}
 
-	// All are short.
+	// All offerings are short.
 	launch, err = d.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 0), s.choice("m5.large", 1)))
-	if !awserr.Is(err, awserr.Shortage) || !launch.Spent || len(launch.Short) != 2 {
+	if !awserr.Is(err, awserr.Shortage) || !launch.Spent || len(launch.Shortages) != 2 {
 		t.Fatalf("%+v, %v; want two shortages and a spent attempt", launch, err)
 	}
 	if line := err.Error(); !strings.Contains(line, "apps-2") ||
@@ -153,8 +154,8 @@ func TestShortage(t *testing.T) {
 		t.Errorf("error: %s", line)
 	}
 
-	// Capacity is available again: the same attempt stays spent, the next one launches.
-	s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Lift(world.Pool{Type: "m5.large"}) })
+	// Capacity is available again. The same attempt stays spent; the next attempt launches an instance.
+	s.change(func(r *world.Region, _ *world.World) { r.Capacity.Lift(world.Pool{Type: "m5.large"}) })
 	r := s.request("apps-2", s.choice("m5.large", 0), s.choice("m5.large", 1))
 	if launch, err = d.Launch(t.Context(), r); !launch.Spent {
 		t.Fatalf("a spent attempt gave %+v, %v", launch, err)
@@ -167,15 +168,15 @@ func TestShortage(t *testing.T) {
 
 func TestShortageOfQuotaAndAddresses(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "uid-1")
-	s.alter(func(r *world.Region, _ *world.World) { s.estate.PrivateSubnets[0].Free = 0 })
+	s.change(func(r *world.Region, _ *world.World) { s.estate.PrivateSubnets[0].Free = 0 })
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
-	if e := awserr.Of(err); e == nil || e.Reason != "InsufficientFreeAddressesInSubnet" || len(launch.Short) != 1 ||
-		launch.Short[0].SubnetID != s.estate.PrivateSubnets[0].ID {
+	if e := awserr.Of(err); e == nil || e.Reason != "InsufficientFreeAddressesInSubnet" || len(launch.Shortages) != 1 ||
+		launch.Shortages[0].SubnetID != s.estate.PrivateSubnets[0].ID {
 		t.Fatalf("no addresses: %+v, %v", launch, err)
 	}
-	s.alter(func(r *world.Region, _ *world.World) {
+	s.change(func(r *world.Region, _ *world.World) {
 		r.Capacity.Quotas = map[world.Quota]int64{world.QuotaOf("m5.large", false): 1}
 	})
 	launch, err = d.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 1)))
@@ -184,18 +185,18 @@ func TestShortageOfQuotaAndAddresses(t *testing.T) {
 		t.Fatalf("no quota: %v", err)
 	}
 	var known ec2.Shortages
-	known.Note(time.Now(), launch.Short...)
+	known.Note(time.Now(), launch.Shortages...)
 	if known.Until(time.Now(), "m5.large", "us-east-1c", catalog.OnDemand).IsZero() {
-		t.Errorf("the shortage must cover all zones, which share the quota: %+v", launch.Short)
+		t.Errorf("the shortage must cover all zones, which share the quota: %+v", launch.Shortages)
 	}
 }
 
 func TestLaunchMisconfigured(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large", "m6g.large")
+	s := newFixture(t, "m5.large", "m6g.large")
 	d := s.client(t, "uid-1")
 	for what, c := range map[string]struct {
-		spoil      func(*ec2.LaunchRequest)
+		change     func(*ec2.LaunchRequest)
 		wantReason string
 		wantText   string
 	}{
@@ -207,7 +208,7 @@ func TestLaunchMisconfigured(t *testing.T) {
 			"SubnetNotFound", "subnetSelectorTerms"},
 		"group": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.SecurityGroups = []string{"sg-0123456789abcdef0"} },
 			"SecurityGroupNotFound", "securityGroupSelectorTerms"},
-		"profile": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.Profile = "nobody" },
+		"profile": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.Profile = "no-such-profile" },
 			"InstanceProfileNameInvalid", "spec.instanceProfile"},
 		"reserved tag": {func(r *ec2.LaunchRequest) { r.Tags = map[string]string{"karpenter.sh/nodepool": "x"} },
 			"TagValidationFailed", "spec.tags"},
@@ -219,7 +220,7 @@ func TestLaunchMisconfigured(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			r := s.request("apps-"+what, s.choice("m5.large", 0))
-			c.spoil(&r)
+			c.change(&r)
 			_, err := d.Launch(t.Context(), r)
 			e := awserr.Of(err)
 			if e == nil || e.Reason != c.wantReason || !strings.Contains(err.Error(), c.wantText) {
@@ -231,11 +232,11 @@ func TestLaunchMisconfigured(t *testing.T) {
 
 func TestLaunchSpotAndTwoArchitectures(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large", "m6g.large")
+	s := newFixture(t, "m5.large", "m6g.large")
 	r := s.request("apps-1", s.choice("m5.large", 0))
 	r.CapacityType = catalog.Spot
 	r.Groups = append(r.Groups, ec2.Group{Blueprint: s.blueprint("arm64"), Choices: []ec2.Choice{s.choice("m6g.large", 1)}})
-	s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{Type: "m5.*"}, 0) })
+	s.change(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{Type: "m5.*"}, 0) })
 	d := s.client(t, "uid-1")
 	launch, err := d.Launch(t.Context(), r)
 	if err != nil {
@@ -247,10 +248,10 @@ func TestLaunchSpotAndTwoArchitectures(t *testing.T) {
 	}
 }
 
-// TestNamesake: two clusters share name, account and tags. Neither changes the other's resources.
-func TestNamesake(t *testing.T) {
+// TestClusterWithSameName: two clusters share name, account and tags. Neither changes the other's resources.
+func TestClusterWithSameName(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	a, b := s.client(t, "uid-a"), s.client(t, "uid-b")
 	launch, err := a.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
 	if err != nil {
@@ -259,7 +260,7 @@ func TestNamesake(t *testing.T) {
 	if _, err := b.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 0))); err != nil {
 		t.Fatal(err)
 	}
-	for _, proof := range []ec2.Proof{ec2.ByTags, ec2.Carried} {
+	for _, proof := range []ec2.Proof{ec2.ByTags, ec2.ByProviderID} {
 		err := b.Terminate(t.Context(), launch.Instance.ID, proof)
 		if !awserr.Is(err, awserr.Refused) || !strings.Contains(err.Error(), "uid-a") {
 			t.Errorf("Terminate(%q) by the cluster with the same name: %v; want a refusal that names uid-a", proof, err)
@@ -287,46 +288,47 @@ func TestNamesake(t *testing.T) {
 	if found, err := b.LaunchedFor(t.Context(), "apps-1"); err != nil || len(found) != 0 {
 		t.Errorf("the cluster with the same name finds %v for its claim, %v", found, err)
 	}
-	if n := len(s.living()); n != 2 {
+	if n := len(s.liveInstances()); n != 2 {
 		t.Errorf("%d instances live, want 2", n)
 	}
 }
 
-// TestLegacy: instances without the UID tag, as launched by Karpenter.
+// TestLegacy: an instance without the UID tag, such as one of Karpenter, is terminated only with the proof
+// ByProviderID.
 func TestLegacy(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "uid-1")
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := launch.Instance.ID
-	s.alter(func(r *world.Region, _ *world.World) {
+	s.change(func(r *world.Region, _ *world.World) {
 		if err := r.Tag(time.Now(), []string{id}, nil, []string{ec2.TagUID}); err != nil {
 			t.Error(err)
 		}
 	})
 	if err := d.Terminate(t.Context(), id, ec2.ByTags); !awserr.Is(err, awserr.Refused) {
-		t.Errorf("without proof: %v, want a refusal", err)
+		t.Errorf("Terminate with ByTags: %v, want a refusal", err)
 	}
-	if err := d.Terminate(t.Context(), id, ec2.Carried); err != nil {
-		t.Errorf("with proof: %v", err)
+	if err := d.Terminate(t.Context(), id, ec2.ByProviderID); err != nil {
+		t.Errorf("Terminate with ByProviderID: %v", err)
 	}
-	if n := len(s.living()); n != 0 {
+	if n := len(s.liveInstances()); n != 0 {
 		t.Errorf("%d instances live, want none", n)
 	}
 }
 
 func TestTerminateUnknown(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	if err := s.client(t, "uid-1").Terminate(t.Context(), "i-0123456789abcdef0", ec2.ByTags); err != nil {
-		t.Errorf("an instance that EC2 does not know: %v", err)
+		t.Errorf("Terminate of an instance that EC2 does not know: %v", err)
 	}
 	_, err := s.client(t, "uid-1").Instance(t.Context(), "i-0123456789abcdef0")
 	if !awserr.Is(err, awserr.Gone) {
-		t.Errorf("reading it: %v, want Gone", err)
+		t.Errorf("Instance: %v, want Gone", err)
 	}
 }
 
@@ -334,8 +336,8 @@ func TestTerminateUnknown(t *testing.T) {
 // reading and terminating all of them takes few calls.
 func TestBurst(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
-	s.alter(func(_ *world.Region, w *world.World) {
+	s := newFixture(t, "m5.large")
+	s.change(func(_ *world.Region, w *world.World) {
 		w.Faults.Throttle = map[string]world.Bucket{"ec2:*": {Size: 50, Refill: 20}, "ec2:Describe*": {Size: 20, Refill: 20}}
 	})
 	d := s.client(t, "uid-1")
@@ -349,7 +351,7 @@ func TestBurst(t *testing.T) {
 		}
 		ids[i] = launch.Instance.ID
 	})
-	if n := len(s.living()); n != claims {
+	if n := len(s.liveInstances()); n != claims {
 		t.Fatalf("%d instances live, want %d", n, claims)
 	}
 	parallel(claims, func(i int) {
@@ -358,14 +360,15 @@ func TestBurst(t *testing.T) {
 		}
 	})
 	calls := s.Calls()
-	if n := len(s.living()); n != 0 || calls["ec2:CreateLaunchTemplate"] != 1 {
+	if n := len(s.liveInstances()); n != 0 || calls["ec2:CreateLaunchTemplate"] != 1 {
 		t.Errorf("%d instances live, %d launch templates made; want 0 and 1", n, calls["ec2:CreateLaunchTemplate"])
 	}
-	if looks, ends := calls["ec2:DescribeInstances"], calls["ec2:TerminateInstances"]; looks > 10 || ends > 10 {
-		t.Errorf("%d reads and %d terminations for %d instances, want few", looks, ends, claims)
+	if reads, terminations := calls["ec2:DescribeInstances"], calls["ec2:TerminateInstances"]; reads > 10 || terminations > 10 {
+		t.Errorf("%d calls read and %d calls terminate %d instances, want at most 10 each", reads, terminations, claims)
 	}
 }
 
+// parallel calls f concurrently with 0 to n-1, and waits for all calls.
 func parallel(n int, f func(int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -374,24 +377,24 @@ func parallel(n int, f func(int)) {
 	all.Wait()
 }
 
-// TestTemplateDeleted: another client deletes the launch template after its creation.
+// TestTemplateDeleted: launches succeed although another client deletes the launch template after each launch.
 func TestTemplateDeleted(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "uid-1")
 	for i := range 3 {
 		if _, err := d.Launch(t.Context(), s.request(fmt.Sprint("apps-", i), s.choice("m5.large", 0))); err != nil {
 			t.Fatal(err)
 		}
-		s.alter(func(r *world.Region, _ *world.World) {
-			for _, one := range r.LaunchTemplates.All() {
-				if _, err := r.LaunchTemplates.Delete(one.ID, ""); err != nil {
+		s.change(func(r *world.Region, _ *world.World) {
+			for _, template := range r.LaunchTemplates.All() {
+				if _, err := r.LaunchTemplates.Delete(template.ID, ""); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
-	if n := len(s.living()); n != 3 {
+	if n := len(s.liveInstances()); n != 3 {
 		t.Errorf("%d instances live, want 3", n)
 	}
 }
@@ -399,8 +402,8 @@ func TestTemplateDeleted(t *testing.T) {
 func TestMarket(t *testing.T) {
 	t.Parallel()
 	types := []string{"m5.large", "m6g.large", "g5.12xlarge", "inf2.xlarge", "p5.48xlarge", "t3.micro", "m5.metal", "i3.large", "t2.micro"}
-	s := newStand(t, types...)
-	s.alter(func(_ *world.Region, w *world.World) {
+	s := newFixture(t, types...)
+	s.change(func(_ *world.Region, w *world.World) {
 		stock, _ := w.Market(region).Stock("m6g.large")
 		stock.Zones = []string{"us-east-1c"}
 		w.Market(region).Offer(stock)
@@ -421,7 +424,7 @@ func TestMarket(t *testing.T) {
 		got = table.Complete(got)
 		want.Unknown = nil
 		for i := range want.Network.Cards {
-			if want.Network.Cards[i].Performance == "" { // the table lacks it, EC2 gives it
+			if want.Network.Cards[i].Performance == "" { // EC2 returns the performance, which the table lacks
 				got.Network.Cards[i].Performance = ""
 			}
 		}
@@ -434,12 +437,12 @@ func TestMarket(t *testing.T) {
 	}
 }
 
-// TestEventualConsistency: EC2 does not list an instance that it has just launched. The launch returns it nevertheless,
-// and a second call launches no other instance.
+// TestEventualConsistency: EC2 does not list an instance that it has just launched. Launch returns the instance
+// nevertheless, and a second call launches no other instance.
 func TestEventualConsistency(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
-	s.alter(func(_ *world.Region, w *world.World) { w.Faults.ReadLag = time.Hour })
+	s := newFixture(t, "m5.large")
+	s.change(func(_ *world.Region, w *world.World) { w.Faults.ReadLag = time.Hour })
 	d := s.client(t, "uid-1")
 	r := s.request("apps-1", s.choice("m5.large", 0))
 	launch, err := d.Launch(t.Context(), r)
@@ -447,27 +450,27 @@ func TestEventualConsistency(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.Instance(t.Context(), launch.Instance.ID); !awserr.Is(err, awserr.Gone) {
-		t.Errorf("reading it: %v, want Gone", err)
+		t.Errorf("Instance: %v, want Gone", err)
 	}
 	if all, err := d.Instances(t.Context()); err != nil || len(all) != 0 {
-		t.Errorf("all: %v, %v", all, err)
+		t.Errorf("Instances: %v, %v; want none", all, err)
 	}
 	again, err := d.Launch(t.Context(), r)
-	if err != nil || again.Instance.ID != launch.Instance.ID || len(s.living()) != 1 {
-		t.Errorf("second call: %s, %v, %d instances; want %s and no other", again.Instance.ID, err, len(s.living()), launch.Instance.ID)
+	if err != nil || again.Instance.ID != launch.Instance.ID || len(s.liveInstances()) != 1 {
+		t.Errorf("second call: %s, %v, %d instances; want %s and no other", again.Instance.ID, err, len(s.liveInstances()), launch.Instance.ID)
 	}
 }
 
-// TestSweptTemplate: a launch whose launch template was deleted creates it again. A later process that repeats the
-// original call gets the same instance.
+// TestSweptTemplate: a launch whose launch template was deleted creates the template again. A later process that
+// repeats the call gets the same instance.
 func TestSweptTemplate(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "uid-1")
 	if _, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0))); err != nil {
 		t.Fatal(err)
 	}
-	s.alter(func(region *world.Region, _ *world.World) {
+	s.change(func(region *world.Region, _ *world.World) {
 		for _, template := range region.LaunchTemplates.All() {
 			if _, err := region.LaunchTemplates.Delete(template.ID, ""); err != nil {
 				t.Error(err)
@@ -480,22 +483,22 @@ func TestSweptTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	next, err := s.client(t, "uid-1").Launch(t.Context(), r)
-	if err != nil || next.Instance.ID != launch.Instance.ID || len(s.living()) != 2 {
-		t.Errorf("the next process got %s, %v, of %d instances; want %s of 2", next.Instance.ID, err, len(s.living()), launch.Instance.ID)
+	if err != nil || next.Instance.ID != launch.Instance.ID || len(s.liveInstances()) != 2 {
+		t.Errorf("the next process got %s, %v, want %s; %d instances live, want 2", next.Instance.ID, err, launch.Instance.ID, len(s.liveInstances()))
 	}
 }
 
-// TestPages: more instances than fit on one page, each returned once.
+// TestPages: Instances returns each instance once, if there are more than fit on one page.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "uid-1")
 	const n = 1100 // EC2 returns at most 1000 per page
 	r := s.request("apps-0", s.choice("m5.large", 0))
 	if _, err := d.Launch(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	s.alter(func(region *world.Region, w *world.World) {
+	s.change(func(region *world.Region, w *world.World) {
 		first := region.Instances.All()[0]
 		template := region.LaunchTemplates.All()[0]
 		_, err := region.Launches.CreateFleet(time.Now(), world.FleetRequest{OnDemand: n - 1, Tags: world.Tagging{"instance": first.Tags},
@@ -511,14 +514,14 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestGarbage: an invalid answer becomes one clear line within a short time.
+// TestGarbage: an invalid answer becomes an error of one line within five seconds.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<html>hello from a proxy</html>")
 	}))
 	t.Cleanup(srv.Close)
-	d, err := ec2.New(config(srv.URL), ec2.Cluster{Name: name, UID: "uid-1"})
+	d, err := ec2.New(config(srv.URL), ec2.Cluster{Name: clusterName, UID: "uid-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -529,9 +532,9 @@ func TestGarbage(t *testing.T) {
 	}
 	_, err = d.Market(ctx)
 	if e := awserr.Of(err); e == nil || e.Kind != awserr.Transient || strings.Contains(e.Error(), "\n") {
-		t.Errorf("market: %v, want one transient line", err)
+		t.Errorf("market: %v, want a transient error of one line", err)
 	}
-	if _, err := ec2.New(config(srv.URL), ec2.Cluster{Name: name}); err == nil {
+	if _, err := ec2.New(config(srv.URL), ec2.Cluster{Name: clusterName}); err == nil {
 		t.Error("a client without a UID was made")
 	}
 }

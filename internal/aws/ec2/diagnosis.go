@@ -17,10 +17,10 @@ import (
 // maxInstances is the maximum number of instances that a diagnosis reads.
 const maxInstances = 20_000
 
-// Witnessed returns the instances with our cluster's name, sorted by ID and without their console output. It includes
-// instances that ended in the last hour, because their end may explain a missing node. cut describes how the list was
-// cut off; empty for a complete list.
-func (d *Client) Witnessed(ctx context.Context) (found []diagnosis.Instance, cut string, err error) {
+// InstancesForDiagnosis returns the instances with our cluster's name, sorted by ID and without their console output.
+// It includes instances that ended in the last hour, because their end may explain a missing node. cut describes how
+// the list was cut off; it is empty for a complete list.
+func (d *Client) InstancesForDiagnosis(ctx context.Context) (found []diagnosis.Instance, cut string, err error) {
 	byID := map[string]diagnosis.Instance{} // pages may repeat an instance
 	pages := awsec2.NewDescribeInstancesPaginator(d.reads, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -33,11 +33,11 @@ func (d *Client) Witnessed(ctx context.Context) (found []diagnosis.Instance, cut
 		}
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, "", awserr.Sort("DescribeInstances", err)
+			return nil, "", awserr.Classify("DescribeInstances", err)
 		}
 		for _, r := range page.Reservations {
-			for _, one := range r.Instances {
-				i := d.fromInstance(one)
+			for _, described := range r.Instances {
+				i := d.fromInstance(described)
 				byID[i.ID] = diagnosis.Instance{ID: i.ID, Type: i.Type, State: string(i.State), StateReason: i.StateReason, Launched: i.Launched,
 					Claim: i.Tags[TagNodeClaim], Class: i.Tags[TagNodeClass], UID: i.Tags[TagUID], Image: i.ImageID, Subnet: i.SubnetID,
 					Groups: i.SecurityGroups, Profile: i.Profile, PrivateDNS: i.PrivateDNS}

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Trial is a dry run of a launch.
-type Trial struct {
+// DryRun has the parameters for a dry run of a launch.
+type DryRun struct {
 	NodeClass    string            // name of the EC2NodeClass
 	Tags         map[string]string // the user's tags
 	Blueprint    Blueprint         // content of the launch request
@@ -21,19 +21,19 @@ type Trial struct {
 	Subnets      []string          // at least one subnet ID
 }
 
-// Try makes a dry run of an on-demand launch. It creates the launch template, which SweepTemplates deletes when it is
-// not used. A nil error means that permissions and request are valid in at least one of the subnets. A dry run checks
-// neither capacity nor quotas. Errors are of package awserr, with the rejected call as Op.
-func (d *Client) Try(ctx context.Context, t Trial) error {
+// DryRun makes a dry run of an on-demand launch. It creates the launch template, which SweepTemplates deletes when no
+// launch uses it. A nil error means that permissions and request are valid in at least one of the subnets. A dry run
+// checks neither capacity nor quotas. Errors are of package awserr, with the rejected call as Op.
+func (d *Client) DryRun(ctx context.Context, t DryRun) error {
 	t.Blueprint.CapacityType = catalog.OnDemand
 	// The pool tag is empty: IAM policies that require the tag must accept any value.
 	tags := d.cluster.Tags(t.Tags, "", t.NodeClass, "")
-	name, err := d.ensure(ctx, t.Blueprint, tags)
+	name, err := d.ensureTemplate(ctx, t.Blueprint, tags)
 	if err == nil {
-		err = d.tryFleet(ctx, t, name, tags)
+		err = d.dryRunFleet(ctx, t, name, tags)
 	}
 	if err == nil {
-		err = d.tryRun(ctx, t, name, tags)
+		err = d.dryRunInstances(ctx, t, name, tags)
 	}
 	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
 		d.templates.forget(name, nil) // the template was deleted or is not visible yet: the next dry run creates it again
@@ -44,8 +44,8 @@ func (d *Client) Try(ctx context.Context, t Trial) error {
 	return nil
 }
 
-// tryFleet makes a dry run of CreateFleet with all subnets.
-func (d *Client) tryFleet(ctx context.Context, t Trial, template string, tags map[string]string) error {
+// dryRunFleet makes a dry run of CreateFleet with all subnets.
+func (d *Client) dryRunFleet(ctx context.Context, t DryRun, template string, tags map[string]string) error {
 	config := awstypes.FleetLaunchTemplateConfigRequest{LaunchTemplateSpecification: &awstypes.FleetLaunchTemplateSpecificationRequest{
 		LaunchTemplateName: aws.String(template), Version: aws.String("1")}}
 	for _, subnet := range t.Subnets {
@@ -63,9 +63,10 @@ func (d *Client) tryFleet(ctx context.Context, t Trial, template string, tags ma
 	return dryRunError("CreateFleet", err)
 }
 
-// tryRun makes dry runs of RunInstances, one for each subnet, until one succeeds. If all fail it returns the first
-// error, which most likely applies to all subnets.
-func (d *Client) tryRun(ctx context.Context, t Trial, template string, tags map[string]string) error {
+// dryRunInstances makes dry runs of RunInstances, one for each subnet, until one succeeds. If none succeeds, it returns
+// the first error, which most likely applies to all subnets. It also stops at an error that is neither Denied nor
+// Misconfigured.
+func (d *Client) dryRunInstances(ctx context.Context, t DryRun, template string, tags map[string]string) error {
 	var first error
 	for _, subnet := range t.Subnets {
 		interfaces := t.Blueprint.runInterfaces(subnet)
@@ -92,8 +93,8 @@ func (d *Client) tryRun(ctx context.Context, t Trial, template string, tags map[
 	return first
 }
 
-// runInterfaces returns the blueprint's interfaces with a subnet. If a template has interfaces, RunInstances expects
-// the subnet in the interfaces.
+// runInterfaces returns the blueprint's interfaces for RunInstances, each with the subnet. If a template has
+// interfaces, RunInstances expects the subnet there, not as a parameter of its own.
 func (b Blueprint) runInterfaces(subnet string) []awstypes.InstanceNetworkInterfaceSpecification {
 	var out []awstypes.InstanceNetworkInterfaceSpecification
 	for _, i := range b.interfaces() {
@@ -105,9 +106,10 @@ func (b Blueprint) runInterfaces(subnet string) []awstypes.InstanceNetworkInterf
 	return out
 }
 
-// dryRunError returns the error of a dry run; nil for success, which EC2 reports as an error too, and for a shortage.
+// dryRunError returns the classified error of a dry run. It returns nil for a success, which EC2 also reports as an
+// error, and for a shortage.
 func dryRunError(op string, err error) error {
-	err = awserr.Sort(op, err)
+	err = awserr.Classify(op, err)
 	if e := awserr.Of(err); e == nil || e.Code == "DryRunOperation" || e.Kind == awserr.Shortage {
 		return nil
 	}

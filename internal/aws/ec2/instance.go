@@ -44,7 +44,7 @@ type Instance struct {
 	Reservation catalog.Reservation
 	Placement   PlacementRef // placement group; its partition is 0 right after a launch that left the choice to EC2
 	Tenancy     string       // catalog.TenancyDefault or TenancyDedicated
-	ImageID     string
+	ImageID     string       // "ami-0123"
 	State       State
 	// StateReason is EC2's reason for the end of the instance: "Server.SpotInstanceTermination: …".
 	StateReason    string
@@ -54,9 +54,9 @@ type Instance struct {
 	Addresses      []string // all private addresses of all network interfaces, IPv4 and IPv6, sorted
 	SubnetID       string
 	VPC            string
-	SecurityGroups []string // ids, sorted
+	SecurityGroups []string // IDs, sorted
 	Profile        string   // ARN of the instance profile, empty if none
-	EFA            int      // EFA interfaces
+	EFA            int      // number of EFA interfaces
 
 	Tags  map[string]string // all tags, by key
 	Owner Ownership         // derived from its tags
@@ -79,9 +79,9 @@ func ParseProviderID(providerID string) (id string, ok bool) {
 	return id, ok && strings.HasPrefix(id, "i-")
 }
 
-// Instances returns all instances with this cluster's name and a NodePool that are not terminated, sorted by ID.
-// Besides this cluster's own instances these are instances without a UID, and those of another cluster with the same
-// name.
+// Instances returns all instances that are not terminated and whose tags have this cluster's name, a NodePool and an
+// EC2NodeClass, sorted by ID. The result contains this cluster's instances, instances without a UID, and instances of
+// another cluster with the same name.
 func (d *Client) Instances(ctx context.Context) ([]Instance, error) {
 	return d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -94,8 +94,8 @@ func (d *Client) Instances(ctx context.Context) ([]Instance, error) {
 	})
 }
 
-// LaunchedFor returns this cluster's instances with the claim's name that are neither terminated nor shutting down.
-// There is more than one only after an error in the launch.
+// LaunchedFor returns this cluster's instances with the claim's name that are neither terminated nor shutting down. The
+// result has more than one instance only after an error in the launch.
 func (d *Client) LaunchedFor(ctx context.Context, claim string) ([]Instance, error) {
 	all, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		Filters: []awstypes.Filter{
@@ -114,9 +114,9 @@ func (d *Client) LaunchedFor(ctx context.Context, claim string) ([]Instance, err
 // awserr.Gone if EC2 does not know the instance, which also happens for some seconds after a launch. Concurrent calls
 // are merged.
 func (d *Client) Instance(ctx context.Context, id string) (Instance, error) {
-	instance, ok, err := d.describes.ask(ctx, id)
+	instance, ok, err := d.describes.get(ctx, id)
 	if err != nil {
-		return Instance{}, awserr.Sort("DescribeInstances "+id, err)
+		return Instance{}, awserr.Classify("DescribeInstances "+id, err)
 	}
 	if !ok {
 		return Instance{}, awserr.FromCode("DescribeInstances "+id, "InvalidInstanceID.NotFound", "EC2 does not know the instance")
@@ -125,7 +125,7 @@ func (d *Client) Instance(ctx context.Context, id string) (Instance, error) {
 }
 
 // describeAll returns the instances with the ids, by ID. It uses a filter, because EC2 fails the whole call if the
-// parameter InstanceIds has an unknown ID. It returns no errors for single IDs.
+// parameter InstanceIds has an unknown ID. The second result, the errors of single IDs, is always nil.
 func (d *Client) describeAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -145,7 +145,7 @@ func (d *Client) describe(ctx context.Context, in *awsec2.DescribeInstancesInput
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("DescribeInstances", err)
+			return nil, awserr.Classify("DescribeInstances", err)
 		}
 		for _, r := range page.Reservations {
 			for _, i := range r.Instances {
@@ -198,7 +198,7 @@ func (d *Client) fromInstance(i awstypes.Instance) Instance {
 		out.Reservation = ReservationRef{
 			ID: aws.ToString(i.CapacityReservationId), Block: i.InstanceLifecycle == awstypes.InstanceLifecycleTypeCapacityBlock,
 			Interruptible: i.InstanceLifecycle == awstypes.InstanceLifecycleTypeInterruptibleCapacityReservation,
-		}.capacity()
+		}.catalogReservation()
 	}
 	for _, n := range i.NetworkInterfaces {
 		if kind := aws.ToString(n.InterfaceType); kind == "efa" || kind == "efa-only" {
@@ -247,12 +247,12 @@ func (d *Client) Console(ctx context.Context, id string) (string, error) {
 	op := "GetConsoleOutput " + id
 	in := &awsec2.GetConsoleOutputInput{InstanceId: aws.String(id), Latest: aws.Bool(true)}
 	out, err := d.reads.GetConsoleOutput(ctx, in)
-	if e := awserr.Of(awserr.Sort(op, err)); e != nil && strings.HasPrefix(e.Code, "Unsupported") {
+	if e := awserr.Of(awserr.Classify(op, err)); e != nil && strings.HasPrefix(e.Code, "Unsupported") {
 		in.Latest = nil // types on Xen keep only the output of the last boot
 		out, err = d.reads.GetConsoleOutput(ctx, in)
 	}
 	if err != nil {
-		return "", awserr.Sort(op, err)
+		return "", awserr.Classify(op, err)
 	}
 	text, err := base64.StdEncoding.DecodeString(aws.ToString(out.Output))
 	if err != nil {

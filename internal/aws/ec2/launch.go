@@ -23,19 +23,19 @@ const MaxChoices = 60
 // LaunchRequest is the request for one instance of one NodeClaim.
 type LaunchRequest struct {
 	Claim     string // name of the NodeClaim
-	ClaimUID  string // unique, unlike the name, which may be used again
-	Attempt   int    // the caller increments it after an answer without an instance; see Launch
+	ClaimUID  string // unlike the name, it is never used again
+	Attempt   int    // number of the attempt; Launch documents when the caller raises it
 	NodePool  string // name of the NodePool
 	NodeClass string // name of the EC2NodeClass
 
 	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. For Reserved, the blueprint of
-	// each group names its reservation. All these reservations have the same market type, and there is at most one for
-	// each instance type and zone.
+	// each group names the group's reservation. All these reservations have the same market type, and there is at most one
+	// for each instance type and zone.
 	CapacityType string
 	// Groups are the choices, grouped by blueprint: at most MaxChoices choices in total.
 	Groups []Group
 
-	Tags    map[string]string // the user's tags, none of them a ReservedTag
+	Tags    map[string]string // the user's tags; none may have a key for which ReservedTag is true
 	Context string            // Context of the EC2 fleet; usually empty
 	// ByPrice orders the choices strictly by Price, for prices that the user has set. If false, EC2 takes the cheapest
 	// on-demand choice, or a cheap spot choice with a low risk of interruption.
@@ -61,9 +61,9 @@ type Launch struct {
 	// Instance is the launched instance, with the fields that CreateFleet returns: ID, type, zone, subnet, image,
 	// capacity type and tags.
 	Instance Instance
-	// Short are the shortages that EC2 reported, also if it launched an instance. The caller passes them to
+	// Shortages are the shortages that EC2 reported, possibly together with an instance. The caller passes them to
 	// Shortages.Note.
-	Short []Short
+	Shortages []Shortage
 	// Spent is true if EC2 completed this attempt without an instance: only a higher Attempt can launch one. Spent is
 	// set only together with an error.
 	Spent bool
@@ -72,22 +72,22 @@ type Launch struct {
 // Launch launches one instance. A second call with the same claim, attempt and choices returns the same instance, so a
 // caller that has restarted can repeat the call. Errors are of package awserr. Two kinds have a special meaning:
 //
-//   - Shortage: EC2 has no capacity for any of the choices; see Launch.Short.
-//   - InDoubt: this attempt was made before with other choices. Call LaunchedFor. If it finds no instance a minute
-//     after that attempt, raise Attempt.
+//   - Shortage: EC2 has no capacity for any of the choices; see Launch.Shortages.
+//   - InDoubt: this attempt was made before with other choices. Call LaunchedFor. If LaunchedFor still finds no
+//     instance a minute after the first call, raise Attempt.
 //
-// Raise Attempt only if Launch.Spent is set or InDoubt was resolved in this way. After any other error the instance may
-// have been launched, and the same attempt finds it.
+// Raise Attempt only in this case, or if Launch.Spent is set. After any other error EC2 may have launched the instance.
+// A call with the same Attempt then returns it.
 func (d *Client) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	if err := r.check(); err != nil {
 		return Launch{}, err
 	}
 	launch, err := d.launch(ctx, r)
 	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
-		// EC2 does not list the launch template: it was deleted after its creation, or it is not visible yet. The
-		// client token stays: EC2 remembers the tokens of completed calls, so a later caller with the same token gets
-		// the instance that the second call launches.
-		d.forget(r)
+		// EC2 does not list the launch template: it was deleted after its creation, or it is not visible yet. The second
+		// call has the same client token. EC2 remembers the tokens of completed calls, so a later call with the same token
+		// returns the instance that the second call launches.
+		d.forgetTemplates(r)
 		return d.launch(ctx, r)
 	}
 	return launch, err
@@ -102,13 +102,13 @@ func (r LaunchRequest) check() error {
 	}
 	switch {
 	case r.Claim == "" || r.ClaimUID == "":
-		return awserr.Misuse(op, "NoClaim", "the launch names no NodeClaim")
+		return awserr.Misconfiguredf(op, "NoClaim", "the launch names no NodeClaim")
 	case choices == 0:
-		return awserr.Misuse(op, "NoChoices", "no instance type and subnet to choose from for NodeClaim %s", r.Claim)
+		return awserr.Misconfiguredf(op, "NoChoices", "no instance type and subnet to choose from for NodeClaim %s", r.Claim)
 	case choices > MaxChoices:
-		return awserr.Misuse(op, "TooManyChoices", "%d choices for NodeClaim %s, more than %d", choices, r.Claim, MaxChoices)
+		return awserr.Misconfiguredf(op, "TooManyChoices", "%d choices for NodeClaim %s, more than %d", choices, r.Claim, MaxChoices)
 	case r.CapacityType != catalog.OnDemand && r.CapacityType != catalog.Spot && r.CapacityType != catalog.Reserved:
-		return awserr.Misuse(op, "UnknownCapacityType",
+		return awserr.Misconfiguredf(op, "UnknownCapacityType",
 			"capacity type %q of NodeClaim %s is neither on-demand nor spot nor reserved", r.CapacityType, r.Claim)
 	}
 	if err := r.checkReserved(); err != nil {
@@ -116,7 +116,7 @@ func (r LaunchRequest) check() error {
 	}
 	for key := range r.Tags {
 		if ReservedTag(key) {
-			return awserr.Misuse(op, "TagValidationFailed",
+			return awserr.Misconfiguredf(op, "TagValidationFailed",
 				"tag %q of EC2NodeClass %s is one that Joiner sets itself: remove it from spec.tags", key, r.NodeClass)
 		}
 	}
@@ -129,17 +129,17 @@ func (r LaunchRequest) token() string {
 	return hex.EncodeToString(sum[:])[:48]
 }
 
-// forget makes the next launch create the launch templates of the request again.
-func (d *Client) forget(r LaunchRequest) {
+// forgetTemplates makes the next launch create the launch templates of the request again.
+func (d *Client) forgetTemplates(r LaunchRequest) {
 	for _, g := range r.Groups {
-		if name, err := d.name(r.blueprint(g), d.shared(r)); err == nil {
+		if name, err := d.templateName(r.blueprint(g), d.sharedTags(r)); err == nil {
 			d.templates.forget(name, nil)
 		}
 	}
 }
 
-// shared returns the tags of a resource that several claims of the NodePool share, such as a launch template.
-func (d *Client) shared(r LaunchRequest) map[string]string {
+// sharedTags returns the tags of a resource that several claims of the NodePool share, such as a launch template.
+func (d *Client) sharedTags(r LaunchRequest) map[string]string {
 	return d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, "")
 }
 
@@ -151,31 +151,31 @@ func (r LaunchRequest) blueprint(g Group) Blueprint {
 
 // launch makes one call of CreateFleet.
 func (d *Client) launch(ctx context.Context, r LaunchRequest) (Launch, error) {
-	in, err := d.fleet(ctx, r)
+	in, err := d.fleetInput(ctx, r)
 	if err != nil {
 		return Launch{}, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, err)
 	}
 	out, err := d.writes.CreateFleet(ctx, in)
 	if err != nil {
-		return Launch{}, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, awserr.Sort("CreateFleet", err))
+		return Launch{}, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, awserr.Classify("CreateFleet", err))
 	}
-	launch, err := d.answer(r, out)
+	launch, err := d.launchOf(r, out)
 	if err != nil {
 		return launch, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, err)
 	}
 	return launch, nil
 }
 
-// fleet returns the CreateFleet request. It creates the launch templates that the request needs.
-func (d *Client) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFleetInput, error) {
+// fleetInput returns the input of CreateFleet. It creates the launch templates that the launch needs.
+func (d *Client) fleetInput(ctx context.Context, r LaunchRequest) (*awsec2.CreateFleetInput, error) {
 	tags := toTags(d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim))
 	in := &awsec2.CreateFleetInput{
 		Type:        awstypes.FleetTypeInstant,
 		ClientToken: aws.String(r.token()),
-		Context:     text(r.Context),
+		Context:     textOrNil(r.Context),
 		TargetCapacitySpecification: &awstypes.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity:       aws.Int32(1),
-			DefaultTargetCapacityType: r.target(),
+			DefaultTargetCapacityType: r.targetCapacityType(),
 		},
 		TagSpecifications: []awstypes.TagSpecification{
 			{ResourceType: awstypes.ResourceTypeInstance, Tags: tags},
@@ -183,9 +183,9 @@ func (d *Client) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFlee
 			{ResourceType: awstypes.ResourceTypeFleet, Tags: tags},
 		},
 	}
-	r.strategy(in)
+	r.setStrategy(in)
 	r.Groups = slices.DeleteFunc(slices.Clone(r.Groups), func(g Group) bool { return len(g.Choices) == 0 })
-	names, err := d.ensureAll(ctx, r)
+	names, err := d.ensureTemplates(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -200,13 +200,13 @@ func (d *Client) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFlee
 	return in, nil
 }
 
-// ensureAll returns the name of each group's launch template. A first launch needs many templates, and each takes EC2 a
-// while, so they are created concurrently.
-func (d *Client) ensureAll(ctx context.Context, r LaunchRequest) ([]string, error) {
+// ensureTemplates returns the name of each group's launch template. It creates missing templates concurrently, because
+// a first launch needs many, and EC2 is slow to create each.
+func (d *Client) ensureTemplates(ctx context.Context, r LaunchRequest) ([]string, error) {
 	names, errs := make([]string, len(r.Groups)), make([]error, len(r.Groups))
 	var wait sync.WaitGroup
 	for i, g := range r.Groups {
-		wait.Go(func() { names[i], errs[i] = d.ensure(ctx, r.blueprint(g), d.shared(r)) })
+		wait.Go(func() { names[i], errs[i] = d.ensureTemplate(ctx, r.blueprint(g), d.sharedTags(r)) })
 	}
 	wait.Wait()
 	for _, err := range errs {
@@ -217,16 +217,16 @@ func (d *Client) ensureAll(ctx context.Context, r LaunchRequest) ([]string, erro
 	return names, nil
 }
 
-// market returns EC2's market type for the reservations of the launch, which is the same for all groups. It is empty
-// for a launch without a reservation, and into an ordinary reservation.
-func (r LaunchRequest) market() awstypes.MarketType {
-	return r.Groups[0].Blueprint.Reservation.market()
+// marketType returns EC2's market type for the reservations of the launch, which is the same for all groups. It is
+// empty for a launch without a reservation, and for a launch into an ordinary reservation.
+func (r LaunchRequest) marketType() awstypes.MarketType {
+	return r.Groups[0].Blueprint.Reservation.marketType()
 }
 
-// target returns the capacity type in CreateFleet's terms, where an instance in an ordinary reservation is an on-demand
-// instance.
-func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
-	switch r.market() {
+// targetCapacityType returns the capacity type in CreateFleet's terms, where an instance in an ordinary reservation is
+// an on-demand instance.
+func (r LaunchRequest) targetCapacityType() awstypes.DefaultTargetCapacityType {
+	switch r.marketType() {
 	case awstypes.MarketTypeCapacityBlock:
 		return awstypes.DefaultTargetCapacityTypeCapacityBlock
 	case awstypes.MarketTypeInterruptibleCapacityReservation:
@@ -239,11 +239,11 @@ func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
 	return awstypes.DefaultTargetCapacityTypeOnDemand
 }
 
-// strategy sets how EC2 chooses between the choices.
-func (r LaunchRequest) strategy(in *awsec2.CreateFleetInput) {
+// setStrategy sets how EC2 chooses between the choices.
+func (r LaunchRequest) setStrategy(in *awsec2.CreateFleetInput) {
 	switch {
-	case r.market() == awstypes.MarketTypeCapacityBlock: // one launch uses only one block, so EC2 has no choice
-	case r.market() == awstypes.MarketTypeInterruptibleCapacityReservation:
+	case r.marketType() == awstypes.MarketTypeCapacityBlock: // one launch uses only one block, so EC2 has no choice
+	case r.marketType() == awstypes.MarketTypeInterruptibleCapacityReservation:
 		in.ReservedCapacityOptions = &awstypes.ReservedCapacityOptionsRequest{
 			ReservationTypes: []awstypes.FleetReservationType{awstypes.FleetReservationTypeInterruptibleCapacityReservation}}
 	case r.CapacityType == catalog.Spot && r.ByPrice:
@@ -263,23 +263,23 @@ func overrides(g Group) []awstypes.FleetLaunchTemplateOverridesRequest {
 	for _, c := range g.Choices {
 		out = append(out, awstypes.FleetLaunchTemplateOverridesRequest{
 			InstanceType:     awstypes.InstanceType(c.InstanceType),
-			SubnetId:         text(c.SubnetID),
-			AvailabilityZone: text(c.Zone),
-			ImageId:          text(g.Blueprint.ImageID),
+			SubnetId:         textOrNil(c.SubnetID),
+			AvailabilityZone: textOrNil(c.Zone),
+			ImageId:          textOrNil(g.Blueprint.ImageID),
 			Priority:         aws.Float64(c.Price.Dollars()), // EC2 prefers lower values
 		})
 	}
 	return out
 }
 
-// answer converts the output of CreateFleet. It returns an error if EC2 launched no instance.
-func (d *Client) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, error) {
+// launchOf converts the output of CreateFleet. It returns an error if EC2 launched no instance.
+func (d *Client) launchOf(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, error) {
 	var launch Launch
 	var errs []*awserr.Error
 	for _, e := range out.Errors {
-		classified := r.reclassified(awserr.FromCode("CreateFleet", aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage)))
+		classified := r.reclassify(awserr.FromCode("CreateFleet", aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage)))
 		errs = append(errs, classified)
-		launch.Short = append(launch.Short, r.inGroup(r.shortOf(e, classified))...)
+		launch.Shortages = append(launch.Shortages, r.addPlacementGroup(r.shortagesIn(e, classified))...)
 	}
 	for _, i := range out.Instances {
 		if len(i.InstanceIds) == 0 {
@@ -295,17 +295,17 @@ func (d *Client) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch,
 			Message: "EC2 returned neither an instance nor an error, fleet " + aws.ToString(out.FleetId)}
 	}
 	if worst.Kind == awserr.Shortage {
-		return launch, r.shortage(errs, launch.Short)
+		return launch, r.shortageError(errs, launch.Shortages)
 	}
 	return launch, worst
 }
 
-// shortage returns one error for errs, which are all of the kind Shortage. It lists the choices without capacity, at
-// most five, and otherwise repeats the first error.
-func (r LaunchRequest) shortage(errs []*awserr.Error, short []Short) *awserr.Error {
+// shortageError returns one error for errs, which are all of the kind Shortage: the first of them, with a list of at
+// most five choices without capacity in its message.
+func (r LaunchRequest) shortageError(errs []*awserr.Error, shortages []Shortage) *awserr.Error {
 	first := errs[0]
 	var choices []string
-	for _, s := range short {
+	for _, s := range shortages {
 		choices = append(choices, s.InstanceType+" in "+s.Zone)
 	}
 	slices.Sort(choices)
@@ -334,7 +334,7 @@ func (d *Client) launchedInstance(r LaunchRequest, i awstypes.CreateFleetInstanc
 	}
 	defer func() {
 		b := r.blueprintOf(out.Type, out.Zone)
-		out.Reservation, out.Placement, out.Tenancy = b.Reservation.capacity(), b.Placement, or(b.Tenancy, catalog.TenancyDefault)
+		out.Reservation, out.Placement, out.Tenancy = b.Reservation.catalogReservation(), b.Placement, or(b.Tenancy, catalog.TenancyDefault)
 	}()
 	if i.LaunchTemplateAndOverrides == nil || i.LaunchTemplateAndOverrides.Overrides == nil {
 		return out

@@ -24,21 +24,22 @@ type Market struct {
 // Market reads the instance types and their zones from EC2. Facts that EC2's API does not return (baseline network
 // bandwidth, branch interfaces) stay zero.
 func (d *Client) Market(ctx context.Context) (Market, error) {
-	return market(ctx, d.reads, d.cluster.Region)
+	return readMarket(ctx, d.reads, d.cluster.Region)
 }
 
 // ReadMarket does the same as Client.Market in the region of cfg, for callers without a cluster, such as the command
 // line.
 func ReadMarket(ctx context.Context, cfg aws.Config) (Market, error) {
-	return market(ctx, client(cfg), cfg.Region)
+	return readMarket(ctx, sdkClient(cfg), cfg.Region)
 }
 
-func market(ctx context.Context, client *awsec2.Client, region string) (Market, error) {
-	facts, err := facts(ctx, client)
+// readMarket reads the Market of a region with client.
+func readMarket(ctx context.Context, client *awsec2.Client, region string) (Market, error) {
+	facts, err := readFacts(ctx, client)
 	if err != nil {
 		return Market{}, err
 	}
-	zones, err := zones(ctx, client)
+	zones, err := readZones(ctx, client)
 	if err != nil {
 		return Market{}, err
 	}
@@ -49,8 +50,8 @@ func market(ctx context.Context, client *awsec2.Client, region string) (Market, 
 	return Market{Facts: facts, Zones: zones}, nil
 }
 
-// facts returns the instance types that can be nodes, sorted by name.
-func facts(ctx context.Context, client *awsec2.Client) ([]catalog.Facts, error) {
+// readFacts returns the instance types that can be nodes, sorted by name.
+func readFacts(ctx context.Context, client *awsec2.Client) ([]catalog.Facts, error) {
 	byName := map[string]catalog.Facts{}
 	pages := awsec2.NewDescribeInstanceTypesPaginator(client, &awsec2.DescribeInstanceTypesInput{
 		MaxResults: aws.Int32(100),
@@ -62,7 +63,7 @@ func facts(ctx context.Context, client *awsec2.Client) ([]catalog.Facts, error) 
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("DescribeInstanceTypes", err)
+			return nil, awserr.Classify("DescribeInstanceTypes", err)
 		}
 		for _, t := range page.InstanceTypes {
 			if t.InstanceType != "" && t.VCpuInfo != nil && t.MemoryInfo != nil && t.ProcessorInfo != nil && t.NetworkInfo != nil {
@@ -77,8 +78,8 @@ func facts(ctx context.Context, client *awsec2.Client) ([]catalog.Facts, error) 
 	return out, nil
 }
 
-// zones returns the names of the zones that offer each instance type, sorted.
-func zones(ctx context.Context, client *awsec2.Client) (map[string][]string, error) {
+// readZones returns the names of the zones that offer each instance type, sorted.
+func readZones(ctx context.Context, client *awsec2.Client) (map[string][]string, error) {
 	out := map[string][]string{}
 	pages := awsec2.NewDescribeInstanceTypeOfferingsPaginator(client, &awsec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: awstypes.LocationTypeAvailabilityZone,
@@ -87,7 +88,7 @@ func zones(ctx context.Context, client *awsec2.Client) (map[string][]string, err
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("DescribeInstanceTypeOfferings", err)
+			return nil, awserr.Classify("DescribeInstanceTypeOfferings", err)
 		}
 		for _, o := range page.InstanceTypeOfferings {
 			name := string(o.InstanceType)
@@ -110,11 +111,11 @@ func factsOf(t awstypes.InstanceTypeInfo) catalog.Facts {
 		BareMetal:         aws.ToBool(t.BareMetal),
 		Burstable:         aws.ToBool(t.BurstablePerformanceSupported),
 		NitroEnclaves:     t.NitroEnclavesSupport == awstypes.NitroEnclavesSupportSupported,
-		UsageClasses:      words(t.SupportedUsageClasses),
-		Virtualization:    words(t.SupportedVirtualizationTypes),
+		UsageClasses:      sortedStrings(t.SupportedUsageClasses),
+		Virtualization:    sortedStrings(t.SupportedVirtualizationTypes),
 		Hypervisor:        string(t.Hypervisor),
-		BootModes:         words(t.SupportedBootModes),
-		RootDevices:       words(t.SupportedRootDeviceTypes),
+		BootModes:         sortedStrings(t.SupportedBootModes),
+		RootDevices:       sortedStrings(t.SupportedRootDeviceTypes),
 		MemoryMiB:         aws.ToInt64(t.MemoryInfo.SizeInMiB),
 		Processor:         processorOf(t),
 		Storage:           storageOf(t.InstanceStorageInfo),
@@ -122,9 +123,9 @@ func factsOf(t awstypes.InstanceTypeInfo) catalog.Facts {
 		Network:           networkOf(t.NetworkInfo),
 	}
 	if t.PlacementGroupInfo != nil {
-		f.PlacementStrategies = words(t.PlacementGroupInfo.SupportedStrategies)
+		f.PlacementStrategies = sortedStrings(t.PlacementGroupInfo.SupportedStrategies)
 	}
-	accelerators(&f, t)
+	setAccelerators(&f, t)
 	return f
 }
 
@@ -132,7 +133,7 @@ func processorOf(t awstypes.InstanceTypeInfo) catalog.Processor {
 	p := catalog.Processor{
 		Manufacturer:   aws.ToString(t.ProcessorInfo.Manufacturer),
 		ClockMHz:       int64(math.Round(aws.ToFloat64(t.ProcessorInfo.SustainedClockSpeedInGhz) * 1000)),
-		Features:       words(t.ProcessorInfo.SupportedFeatures),
+		Features:       sortedStrings(t.ProcessorInfo.SupportedFeatures),
 		VCPUs:          int64(aws.ToInt32(t.VCpuInfo.DefaultVCpus)),
 		Cores:          int64(aws.ToInt32(t.VCpuInfo.DefaultCores)),
 		ThreadsPerCore: int64(aws.ToInt32(t.VCpuInfo.DefaultThreadsPerCore)),
@@ -191,8 +192,8 @@ func networkOf(n *awstypes.NetworkInfo) catalog.Network {
 	return out
 }
 
-// accelerators sets the GPUs, Inferentia and Neuron devices and FPGAs of f.
-func accelerators(f *catalog.Facts, t awstypes.InstanceTypeInfo) {
+// setAccelerators sets the GPUs, the Inferentia devices, the Neuron devices and the FPGAs of f.
+func setAccelerators(f *catalog.Facts, t awstypes.InstanceTypeInfo) {
 	if t.GpuInfo != nil {
 		for _, g := range t.GpuInfo.Gpus {
 			a := catalog.Accelerator{Name: aws.ToString(g.Name), Manufacturer: aws.ToString(g.Manufacturer), Count: int64(aws.ToInt32(g.Count))}
@@ -238,8 +239,8 @@ func neuronOf(n awstypes.NeuronDeviceInfo) catalog.Neuron {
 	return out
 }
 
-// words returns the names without empty ones, sorted.
-func words[S ~string](names []S) []string {
+// sortedStrings returns the names as strings, without empty ones, sorted.
+func sortedStrings[S ~string](names []S) []string {
 	var out []string
 	for _, n := range names {
 		if s := strings.TrimSpace(string(n)); s != "" {

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// mergedCallTimeout is the time limit of a merged call, including all its attempts.
+// mergedCallTimeout is the time limit of a call for several callers, including all its attempts.
 const mergedCallTimeout = 2 * time.Minute
 
-// gather merges concurrent requests for single keys into one call. The first caller waits for other callers, for
-// window, and then makes the call for all of them.
-type gather[V any] struct {
+// merger merges concurrent requests for single keys into one call. The first caller waits for other callers for the
+// duration of window, and then makes the call for all of them.
+type merger[V any] struct {
 	window  time.Duration
 	maxKeys int // maximum number of keys in one call
 	// call returns values and errors by key. Its third result is an error for all keys.
 	call func(ctx context.Context, keys []string) (map[string]V, map[string]error, error)
 
 	mu      sync.Mutex
-	waiting *round[V] // the round that further keys join; nil if the next caller opens one
+	waiting *mergedCall[V] // the call that further keys join; nil: the next caller starts a new one
 }
 
-// round is one call with the callers that wait for it.
-type round[V any] struct {
+// mergedCall is one call, for all callers that wait for it.
+type mergedCall[V any] struct {
 	keys   []string
 	done   chan struct{} // closed when the fields below are set
 	values map[string]V
@@ -31,70 +31,70 @@ type round[V any] struct {
 	err    error            // of the whole call
 }
 
-// newGather returns a gather that merges up to maxKeys keys within window into one call.
-func newGather[V any](window time.Duration, maxKeys int,
-	call func(context.Context, []string) (map[string]V, map[string]error, error)) *gather[V] {
-	return &gather[V]{window: window, maxKeys: maxKeys, call: call}
+// newMerger returns a merger that merges up to maxKeys keys within window into one call.
+func newMerger[V any](window time.Duration, maxKeys int,
+	call func(context.Context, []string) (map[string]V, map[string]error, error)) *merger[V] {
+	return &merger[V]{window: window, maxKeys: maxKeys, call: call}
 }
 
-// ask returns the value for key, from the merged call. ok is false if the call returned no value for key.
-func (g *gather[V]) ask(ctx context.Context, key string) (value V, ok bool, err error) {
-	r, first := g.join(key)
+// get returns the value for key, from the merged call. ok is false if the call returned no value for key.
+func (m *merger[V]) get(ctx context.Context, key string) (value V, ok bool, err error) {
+	c, first := m.join(key)
 	if first {
-		g.run(ctx, r)
+		m.run(ctx, c)
 	}
 	select {
-	case <-r.done:
+	case <-c.done:
 	case <-ctx.Done():
 		return value, false, ctx.Err()
 	}
-	if r.err != nil {
-		return value, false, r.err
+	if c.err != nil {
+		return value, false, c.err
 	}
-	if err := r.errs[key]; err != nil {
+	if err := c.errs[key]; err != nil {
 		return value, false, err
 	}
-	value, ok = r.values[key]
+	value, ok = c.values[key]
 	return value, ok, nil
 }
 
-// join adds the key to the waiting round, or opens a round. It returns true if it opened the round: the caller must
-// then run it.
-func (g *gather[V]) join(key string) (*round[V], bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	r := g.waiting
-	if r == nil {
-		r = &round[V]{keys: []string{key}, done: make(chan struct{})}
-		g.waiting = r
-		return r, true
+// join adds the key to the waiting call, or starts a new one. It returns true for a new call, which the caller must
+// then run.
+func (m *merger[V]) join(key string) (*mergedCall[V], bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.waiting
+	if c == nil {
+		c = &mergedCall[V]{keys: []string{key}, done: make(chan struct{})}
+		m.waiting = c
+		return c, true
 	}
-	if !slices.Contains(r.keys, key) {
-		r.keys = append(r.keys, key)
+	if !slices.Contains(c.keys, key) {
+		c.keys = append(c.keys, key)
 	}
-	if len(r.keys) >= g.maxKeys {
-		g.waiting = nil
+	if len(c.keys) >= m.maxKeys {
+		m.waiting = nil
 	}
-	return r, false
+	return c, false
 }
 
-// run waits for window, and then makes the call for all keys of the round.
-func (g *gather[V]) run(ctx context.Context, r *round[V]) {
-	defer close(r.done)
-	timer := time.NewTimer(g.window)
+// run waits for the duration of window, and then makes the call for all keys of c.
+func (m *merger[V]) run(ctx context.Context, c *mergedCall[V]) {
+	defer close(c.done)
+	timer := time.NewTimer(m.window)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-ctx.Done(): // the call is made at once, because the other callers still need the answer
+	case <-ctx.Done(): // the first caller has stopped waiting; make the call at once for the other callers
 	}
-	g.mu.Lock()
-	if g.waiting == r {
-		g.waiting = nil
+	m.mu.Lock()
+	if m.waiting == c {
+		m.waiting = nil
 	}
-	keys := slices.Sorted(slices.Values(r.keys))
-	g.mu.Unlock()
-	// All waiting callers share the call: it must not end because the first caller's context ends.
-	all, cancel := context.WithTimeout(context.WithoutCancel(ctx), mergedCallTimeout)
+	keys := slices.Sorted(slices.Values(c.keys))
+	m.mu.Unlock()
+	// All waiting callers share the call, so it must not end when the first caller's context ends.
+	shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), mergedCallTimeout)
 	defer cancel()
-	r.values, r.errs, r.err = g.call(all, keys)
+	c.values, c.errs, c.err = m.call(shared, keys)
 }

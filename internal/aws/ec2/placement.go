@@ -33,15 +33,15 @@ type PlacementGroup struct {
 	Strategy   string // catalog.PlaceCluster, PlaceSpread or PlacePartition
 	Partitions int    // number of partitions of a group with the partition strategy, else 0
 
-	// Members maps the instance ID of each pending or running instance in the group, of any owner, to its zone. It is
-	// not read for partition groups, which do not need it.
+	// Members has the zone of each pending or running instance in the group, of any owner, by instance ID. It is nil for a
+	// partition group, for which no caller needs it.
 	Members map[string]string
 }
 
-// SpreadMost is EC2's maximum number of running instances of a spread group in one zone.
-const SpreadMost = 7
+// MaxSpreadInstances is EC2's maximum number of running instances of a spread group in one zone.
+const MaxSpreadInstances = 7
 
-// PlacementRef is the placement group and partition of a launch. The zero value means no group.
+// PlacementRef is the placement group and partition of an instance or a launch. The zero value means no group.
 type PlacementRef struct {
 	Group     string // ID of the group
 	Partition int32  // counted from 1; 0: EC2 chooses
@@ -58,20 +58,20 @@ func (d *Client) PlacementGroup(ctx context.Context, t PlacementTerm) (Placement
 		in.GroupNames = []string{t.Name}
 	}
 	out, err := d.reads.DescribePlacementGroups(ctx, in)
-	if e := awserr.Of(awserr.Sort(op, err)); e != nil && (e.Reason == reasonNoPlacement || e.Kind == awserr.Gone) {
-		return PlacementGroup{}, awserr.Misuse(op, reasonNoPlacement,
+	if e := awserr.Of(awserr.Classify(op, err)); e != nil && (e.Reason == reasonNoPlacement || e.Kind == awserr.Gone) {
+		return PlacementGroup{}, awserr.Misconfiguredf(op, reasonNoPlacement,
 			"there is no placement group with %s in this region: correct spec.placementGroupSelector of the EC2NodeClass", t)
 	}
 	if err != nil {
-		return PlacementGroup{}, awserr.Sort(op, err)
+		return PlacementGroup{}, awserr.Classify(op, err)
 	}
 	if len(out.PlacementGroups) == 0 {
-		return PlacementGroup{}, awserr.Misuse(op, reasonNoPlacement,
+		return PlacementGroup{}, awserr.Misconfiguredf(op, reasonNoPlacement,
 			"there is no placement group with %s in this region: correct spec.placementGroupSelector of the EC2NodeClass", t)
 	}
 	found := out.PlacementGroups[0]
 	if found.State != awstypes.PlacementGroupStateAvailable {
-		return PlacementGroup{}, awserr.Misuse(op, reasonNoPlacement,
+		return PlacementGroup{}, awserr.Misconfiguredf(op, reasonNoPlacement,
 			"the placement group with %s is %s, and cannot be used: select another one "+
 				"in spec.placementGroupSelector of the EC2NodeClass", t, found.State)
 	}
@@ -86,7 +86,7 @@ func (d *Client) PlacementGroup(ctx context.Context, t PlacementTerm) (Placement
 	return group, err
 }
 
-// members returns the zone of each instance in the group, by instance id.
+// members returns the zone of each instance in the group, by instance ID.
 func (d *Client) members(ctx context.Context, group string) (map[string]string, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -95,7 +95,7 @@ func (d *Client) members(ctx context.Context, group string) (map[string]string, 
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look into placement group %s: %w", group, err)
+		return nil, fmt.Errorf("list the instances of placement group %s: %w", group, err)
 	}
 	out := make(map[string]string, len(found))
 	for _, i := range found {
@@ -104,13 +104,13 @@ func (d *Client) members(ctx context.Context, group string) (map[string]string, 
 	return out, nil
 }
 
-// place sets the placement group, partition and tenancy of the instance.
-func (b Blueprint) place(data *awstypes.RequestLaunchTemplateData) {
+// setPlacement sets the placement group, partition and tenancy of the instance.
+func (b Blueprint) setPlacement(data *awstypes.RequestLaunchTemplateData) {
 	if b.Tenancy == "" && b.Placement == (PlacementRef{}) {
 		return
 	}
 	data.Placement = &awstypes.LaunchTemplatePlacementRequest{
-		Tenancy: awstypes.Tenancy(b.Tenancy), GroupId: text(b.Placement.Group),
+		Tenancy: awstypes.Tenancy(b.Tenancy), GroupId: textOrNil(b.Placement.Group),
 	}
 	if b.Placement.Partition > 0 {
 		data.Placement.PartitionNumber = aws.Int32(b.Placement.Partition)
@@ -130,19 +130,19 @@ func (r LaunchRequest) blueprintOf(instanceType, zone string) Blueprint {
 	return Blueprint{}
 }
 
-// inGroup adds the placement group of the launch to its shortages, because EC2 may have capacity outside of the group.
-// A full spread group is a shortage of all types in the zone. Shortages of a subnet or a quota do not depend on the
-// group.
-func (r LaunchRequest) inGroup(short []Short) []Short {
-	for i, s := range short {
+// addPlacementGroup adds the placement group of the launch to its shortages, because EC2 may have capacity outside of
+// the group. A full spread group is a shortage of all types in the zone. Shortages of a subnet or a quota stay
+// unchanged, because they do not depend on the group.
+func (r LaunchRequest) addPlacementGroup(shortages []Shortage) []Shortage {
+	for i, s := range shortages {
 		group := r.blueprintOf(s.InstanceType, s.Zone).Placement.Group
 		switch {
 		case group == "" || s.SubnetID != "" || s.InstanceType == "" || isQuota(s.Reason):
 		case s.Reason == reasonSpreadFull:
-			short[i] = Short{PlacementGroup: group, Zone: s.Zone, Reason: s.Reason}
+			shortages[i] = Shortage{PlacementGroup: group, Zone: s.Zone, Reason: s.Reason}
 		default:
-			short[i].PlacementGroup = group
+			shortages[i].PlacementGroup = group
 		}
 	}
-	return short
+	return shortages
 }

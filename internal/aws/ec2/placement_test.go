@@ -14,22 +14,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// group creates a placement group.
-func (s *stand) group(t *testing.T, strategy string, partitions int) *world.PlacementGroup {
+// createGroup creates a placement group.
+func (s *fixture) createGroup(t *testing.T, strategy string, partitions int) *world.PlacementGroup {
 	t.Helper()
-	var made *world.PlacementGroup
+	var created *world.PlacementGroup
 	s.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = s.estate.Region.PlacementGroups.Create(now,
+		if created, err = s.estate.Region.PlacementGroups.Create(now,
 			world.PlacementGroup{Name: "g-" + strategy, Strategy: strategy, Partitions: partitions}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	return made
+	return created
 }
 
-// placed returns a request for an m5.large in one of the zones, in the group.
-func (s *stand) placed(claim string, ref ec2.PlacementRef, zones ...int) ec2.LaunchRequest {
+// requestInGroup returns a request for an m5.large in the placement group, in one of the zones.
+func (s *fixture) requestInGroup(claim string, ref ec2.PlacementRef, zones ...int) ec2.LaunchRequest {
 	var choices []ec2.Choice
 	for _, n := range zones {
 		choices = append(choices, s.choice("m5.large", n))
@@ -41,10 +41,10 @@ func (s *stand) placed(claim string, ref ec2.PlacementRef, zones ...int) ec2.Lau
 
 func TestPlacementGroup(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "u1")
-	cluster, partition := s.group(t, "cluster", 0), s.group(t, "partition", 5)
-	launch, err := d.Launch(t.Context(), s.placed("apps-1", ec2.PlacementRef{Group: cluster.ID}, 1))
+	cluster, partition := s.createGroup(t, "cluster", 0), s.createGroup(t, "partition", 5)
+	launch, err := d.Launch(t.Context(), s.requestInGroup("apps-1", ec2.PlacementRef{Group: cluster.ID}, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,95 +70,96 @@ func TestPlacementGroup(t *testing.T) {
 		seen.Tenancy != catalog.TenancyDefault {
 		t.Errorf("the instance is in %+v, was launched in %+v; %v", seen.Placement, launch.Instance.Placement, err)
 	}
-	for name, term := range map[string]ec2.PlacementTerm{"unknown name": {Name: "nobodys"}, "unknown id": {ID: "pg-0123456789abcdef0"}} {
+	for name, term := range map[string]ec2.PlacementTerm{"unknown name": {Name: "no-such-group"}, "unknown id": {ID: "pg-0123456789abcdef0"}} {
 		if _, err := d.PlacementGroup(t.Context(), term); !awserr.Is(err, awserr.Misconfigured) ||
 			awserr.Of(err).Reason != "PlacementGroupNotFound" ||
 			!strings.Contains(err.Error(), "spec.placementGroupSelector") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	s.alter(func(*world.Region, *world.World) { cluster.State = "deleting" })
+	s.change(func(*world.Region, *world.World) { cluster.State = "deleting" })
 	if _, err := d.PlacementGroup(t.Context(), ec2.PlacementTerm{ID: cluster.ID}); !awserr.Is(err, awserr.Misconfigured) ||
 		!strings.Contains(err.Error(), "deleting") {
 		t.Errorf("a group that is being deleted: %v", err)
 	}
 }
 
-// TestLaunchSpread: a zone with seven instances of a spread group is full for all types, but only for this group.
+// TestLaunchSpread: a zone with seven instances of a spread group is full for all types, but only for launches into
+// this group.
 func TestLaunchSpread(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "u1")
-	ref := ec2.PlacementRef{Group: s.group(t, "spread", 0).ID}
-	for n := range ec2.SpreadMost {
-		if _, err := d.Launch(t.Context(), s.placed(fmt.Sprint("apps-", n), ref, 0)); err != nil {
+	ref := ec2.PlacementRef{Group: s.createGroup(t, "spread", 0).ID}
+	for n := range ec2.MaxSpreadInstances {
+		if _, err := d.Launch(t.Context(), s.requestInGroup(fmt.Sprint("apps-", n), ref, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	launch, err := d.Launch(t.Context(), s.placed("apps-8", ref, 0))
-	want := []ec2.Short{{PlacementGroup: ref.Group, Zone: "us-east-1a", Reason: "SpreadPlacementGroupFull"}}
-	if !awserr.Is(err, awserr.Shortage) || !launch.Spent || !cmp.Equal(want, launch.Short) {
-		t.Fatalf("the eighth: %+v, %v", launch, err)
+	launch, err := d.Launch(t.Context(), s.requestInGroup("apps-8", ref, 0))
+	want := []ec2.Shortage{{PlacementGroup: ref.Group, Zone: "us-east-1a", Reason: "SpreadPlacementGroupFull"}}
+	if !awserr.Is(err, awserr.Shortage) || !launch.Spent || !cmp.Equal(want, launch.Shortages) {
+		t.Fatalf("the eighth launch returned %+v, %v; want shortages %+v", launch, err, want)
 	}
 	var known ec2.Shortages
 	now := time.Now()
-	known.Note(now, launch.Short...)
+	known.Note(now, launch.Shortages...)
 	types := []catalog.Type{{Name: "c5.large", Offerings: []catalog.Offering{
 		{Zone: "us-east-1a", CapacityType: catalog.Spot, Available: true}, {Zone: "us-east-1b", CapacityType: catalog.Spot, Available: true}}}}
 	for group, want := range map[string][2]bool{ref.Group: {false, true}, "pg-other": {true, true}, "": {true, true}} {
 		got := known.Apply(now, catalog.Catalog{Types: types, PlacementGroup: group}).Types[0].Offerings
 		if got[0].Available != want[0] || got[1].Available != want[1] {
-			t.Errorf("in group %q: %+v", group, got)
+			t.Errorf("in group %q: offerings %+v, want available %v", group, got, want)
 		}
-		if may := known.Take(now, "l", catalog.Spot, group, []ec2.Choice{{InstanceType: "c5.large", Zone: "us-east-1a"}}); may[0] != want[0] {
-			t.Errorf("in group %q a launch may request it: %t", group, may[0])
+		if mayRequest := known.Admit(now, "l", catalog.Spot, group, []ec2.Choice{{InstanceType: "c5.large", Zone: "us-east-1a"}}); mayRequest[0] != want[0] {
+			t.Errorf("in group %q a launch may request c5.large in us-east-1a: %t, want %t", group, mayRequest[0], want[0])
 		}
 	}
-	if launch, err = d.Launch(t.Context(), s.placed("apps-9", ref, 0, 1)); err != nil || launch.Instance.Zone != "us-east-1b" {
-		t.Errorf("with a second zone: %+v, %v", launch, err)
+	if launch, err = d.Launch(t.Context(), s.requestInGroup("apps-9", ref, 0, 1)); err != nil || launch.Instance.Zone != "us-east-1b" {
+		t.Errorf("with a second zone: %+v, %v; want a launch in us-east-1b", launch, err)
 	}
 }
 
 // TestLaunchCluster: a shortage in a cluster group does not affect launches outside of the group.
 func TestLaunchCluster(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "u1")
-	ref := ec2.PlacementRef{Group: s.group(t, "cluster", 0).ID}
-	if _, err := d.Launch(t.Context(), s.placed("apps-1", ref, 2)); err != nil {
+	ref := ec2.PlacementRef{Group: s.createGroup(t, "cluster", 0).ID}
+	if _, err := d.Launch(t.Context(), s.requestInGroup("apps-1", ref, 2)); err != nil {
 		t.Fatal(err)
 	}
-	launch, err := d.Launch(t.Context(), s.placed("apps-2", ref, 0))
-	if !awserr.Is(err, awserr.Shortage) || len(launch.Short) != 1 || launch.Short[0].PlacementGroup != ref.Group {
-		t.Fatalf("in another zone: %+v, %v", launch, err)
+	launch, err := d.Launch(t.Context(), s.requestInGroup("apps-2", ref, 0))
+	if !awserr.Is(err, awserr.Shortage) || len(launch.Shortages) != 1 || launch.Shortages[0].PlacementGroup != ref.Group {
+		t.Fatalf("a launch in another zone: %+v, %v; want a shortage in the group", launch, err)
 	}
 	var known ec2.Shortages
-	known.Note(time.Now(), launch.Short...)
+	known.Note(time.Now(), launch.Shortages...)
 	if !known.Until(time.Now(), "m5.large", "us-east-1a", catalog.OnDemand).IsZero() {
 		t.Error("the offering is marked as short outside of the group")
 	}
-	sold := ec2.Instance{Type: "m5.large", Zone: "us-east-1a", CapacityType: catalog.OnDemand, Placement: ref}
-	if !known.Launched(sold) {
+	launched := ec2.Instance{Type: "m5.large", Zone: "us-east-1a", CapacityType: catalog.OnDemand, Placement: ref}
+	if !known.NoteLaunched(launched) {
 		t.Error("a launch in the group does not end the shortage")
 	}
 }
 
-// TestLaunchPartition: a launch that names a partition gets it. EC2 assigns a partition to other launches and reports
-// it later.
+// TestLaunchPartition: a launch that names a partition uses this partition. For other launches, EC2 chooses a
+// partition, which Launch does not return yet.
 func TestLaunchPartition(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "u1")
-	ref := ec2.PlacementRef{Group: s.group(t, "partition", 3).ID}
-	for n, want := range []struct{ asked, got int32 }{{3, 3}, {0, 1}, {0, 2}} {
-		ref.Partition = want.asked
-		launch, err := d.Launch(t.Context(), s.placed(fmt.Sprint("apps-", n), ref, 0))
+	ref := ec2.PlacementRef{Group: s.createGroup(t, "partition", 3).ID}
+	for n, want := range []struct{ requested, got int32 }{{3, 3}, {0, 1}, {0, 2}} {
+		ref.Partition = want.requested
+		launch, err := d.Launch(t.Context(), s.requestInGroup(fmt.Sprint("apps-", n), ref, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen, err := d.Instance(t.Context(), launch.Instance.ID)
-		if err != nil || launch.Instance.Placement.Partition != want.asked || seen.Placement.Partition != want.got {
-			t.Errorf("asked for %d: bought in %d, seen in %d, want %d; %v", want.asked, launch.Instance.Placement.Partition,
+		if err != nil || launch.Instance.Placement.Partition != want.requested || seen.Placement.Partition != want.got {
+			t.Errorf("partition %d requested: Launch returned %d, Instance returned %d, want %d; %v", want.requested, launch.Instance.Placement.Partition,
 				seen.Placement.Partition, want.got, err)
 		}
 	}

@@ -14,14 +14,14 @@ import (
 
 func TestOwner(t *testing.T) {
 	t.Parallel()
-	us := Cluster{Name: "prod", UID: "1111"}
-	them := Cluster{Name: "prod", UID: "2222"}
+	ours := Cluster{Name: "prod", UID: "1111"}
+	sameName := Cluster{Name: "prod", UID: "2222"}
 	for name, c := range map[string]struct {
 		tags map[string]string
 		want Ownership
 	}{
-		"ours":                            {us.Tags(nil, "apps", "default", "apps-1"), Ours},
-		"of a cluster with the same name": {them.Tags(nil, "apps", "default", "apps-1"), SameName},
+		"ours":                            {ours.Tags(nil, "apps", "default", "apps-1"), Ours},
+		"of a cluster with the same name": {sameName.Tags(nil, "apps", "default", "apps-1"), SameName},
 		"another cluster's":               {Cluster{Name: "test", UID: "1111"}.Tags(nil, "apps", "default", "apps-1"), Foreign},
 		"Karpenter's": {map[string]string{TagClusterName: "prod", TagClusterPrefix + "prod": "owned",
 			TagNodePool: "apps"}, Legacy},
@@ -41,9 +41,9 @@ func TestOwner(t *testing.T) {
 			"aws:autoscaling:groupName": "web"}, Foreign},
 		"two clusters'": {map[string]string{TagClusterPrefix + "prod": "owned",
 			TagClusterPrefix + "test": "owned", TagNodePool: "apps"}, Foreign},
-		"uid in the wrong case ": {map[string]string{TagClusterName: "prod", TagUID: "111A"}, SameName},
+		"a similar uid": {map[string]string{TagClusterName: "prod", TagUID: "111A"}, SameName},
 	} {
-		if got := us.Owner(c.tags); got != c.want {
+		if got := ours.Owner(c.tags); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -71,7 +71,9 @@ func TestTags(t *testing.T) {
 	}
 }
 
-func TestMayChange(t *testing.T) {
+// TestCheckOwnership: Joiner changes only its own instances, and those without UID tag only with the proof
+// ByProviderID.
+func TestCheckOwnership(t *testing.T) {
 	t.Parallel()
 	d := &Client{cluster: Cluster{Name: "prod", UID: "1111"}}
 	for name, c := range map[string]struct {
@@ -81,23 +83,23 @@ func TestMayChange(t *testing.T) {
 	}{
 		"ours":                            {Ours, ByTags, true},
 		"legacy":                          {Legacy, ByTags, false},
-		"legacy, carried":                 {Legacy, Carried, true},
+		"legacy, by provider ID":          {Legacy, ByProviderID, true},
 		"of a cluster with the same name": {SameName, ByTags, false},
-		"same name, carried":              {SameName, Carried, false}, // a NodeClaim may have been restored from the other cluster
-		"a stranger's":                    {Foreign, Carried, false},
-		"unknown owner":                   {"", Carried, false},
+		"same name, by provider ID":       {SameName, ByProviderID, false}, // a NodeClaim may have been restored from the other cluster
+		"another owner's":                 {Foreign, ByProviderID, false},
+		"unknown owner":                   {"", ByProviderID, false},
 	} {
-		if err := d.mayChange("TerminateInstances", Instance{ID: "i-1", Owner: c.owner}, c.proof); (err == nil) != c.want {
-			t.Errorf("%s: %v", name, err)
+		if err := d.checkOwnership("TerminateInstances", Instance{ID: "i-1", Owner: c.owner}, c.proof); (err == nil) != c.want {
+			t.Errorf("%s: %v, want nil: %t", name, err, c.want)
 		}
 	}
 }
 
-func TestGather(t *testing.T) {
+func TestMerger(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var calls [][]string
-	g := newGather(20*time.Millisecond, 100, func(_ context.Context, keys []string) (map[string]int, map[string]error, error) {
+	g := newMerger(20*time.Millisecond, 100, func(_ context.Context, keys []string) (map[string]int, map[string]error, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		calls = append(calls, keys)
@@ -107,7 +109,7 @@ func TestGather(t *testing.T) {
 				values[k] = len(k)
 			}
 		}
-		return values, map[string]error{"bad": errors.New("bad one")}, nil
+		return values, map[string]error{"bad": errors.New("bad key")}, nil
 	})
 	var all sync.WaitGroup
 	for i := range 100 {
@@ -119,7 +121,7 @@ func TestGather(t *testing.T) {
 			key = "missing"
 		}
 		all.Go(func() {
-			v, ok, err := g.ask(t.Context(), key)
+			v, ok, err := g.get(t.Context(), key)
 			if (err != nil) != (key == "bad") || ok == (key == "bad" || key == "missing") || ok && v != len(key) {
 				t.Errorf("%s: %d, %t, %v", key, v, ok, err)
 			}
@@ -134,31 +136,32 @@ func TestGather(t *testing.T) {
 		}
 	}
 	if len(calls) > 10 {
-		t.Errorf("100 requests made %d calls with %d keys", len(calls), total)
+		t.Errorf("100 requests made %d calls with %d keys in total, want at most 10 calls", len(calls), total)
 	}
 }
 
-// TestGatherOutlivesItsFirst: the caller that opened the round may stop waiting; the other callers get their answer.
-func TestGatherOutlivesItsFirst(t *testing.T) {
+// TestMergerFirstCallerLeaves: if the caller that started a merged call stops waiting, the other callers get their
+// answer nevertheless.
+func TestMergerFirstCallerLeaves(t *testing.T) {
 	t.Parallel()
-	first, leave := context.WithCancel(t.Context())
+	firstCtx, cancelFirst := context.WithCancel(t.Context())
 	joined := make(chan struct{})
-	g := newGather(time.Hour, 100, func(ctx context.Context, keys []string) (map[string]int, map[string]error, error) {
+	g := newMerger(time.Hour, 100, func(ctx context.Context, keys []string) (map[string]int, map[string]error, error) {
 		return map[string]int{"b": len(keys)}, nil, ctx.Err()
 	})
 	var all sync.WaitGroup
-	all.Go(func() { _, _, _ = g.ask(first, "a") })
+	all.Go(func() { _, _, _ = g.get(firstCtx, "a") })
 	all.Go(func() {
 		for {
 			g.mu.Lock()
-			open := g.waiting != nil
+			isWaiting := g.waiting != nil
 			g.mu.Unlock()
-			if open {
+			if isWaiting {
 				break
 			}
 		}
 		close(joined)
-		v, ok, err := g.ask(t.Context(), "b")
+		v, ok, err := g.get(t.Context(), "b")
 		if err != nil || !ok || v != 2 {
 			t.Errorf("the second caller got %d, %t, %v", v, ok, err)
 		}
@@ -166,13 +169,13 @@ func TestGatherOutlivesItsFirst(t *testing.T) {
 	<-joined
 	for {
 		g.mu.Lock()
-		both := g.waiting != nil && len(g.waiting.keys) == 2
+		haveBothJoined := g.waiting != nil && len(g.waiting.keys) == 2
 		g.mu.Unlock()
-		if both {
+		if haveBothJoined {
 			break
 		}
 	}
-	leave()
+	cancelFirst()
 	all.Wait()
 }
 
@@ -188,33 +191,34 @@ func TestParseProviderID(t *testing.T) {
 	}
 }
 
+// TestTokenAndName: tokens differ by claim and attempt; template names by content, tags and cluster.
 func TestTokenAndName(t *testing.T) {
 	t.Parallel()
 	r := LaunchRequest{ClaimUID: "u", Attempt: 1}
 	seen := map[string]bool{}
-	for _, other := range []LaunchRequest{r, {ClaimUID: "u", Attempt: 2}, {ClaimUID: "v", Attempt: 1}, {ClaimUID: "u", Attempt: 11}} {
-		token := other.token()
-		if seen[token] || len(token) > 64 || token != other.token() {
-			t.Errorf("token %q of %+v is not unique", token, other)
+	for _, request := range []LaunchRequest{r, {ClaimUID: "u", Attempt: 2}, {ClaimUID: "v", Attempt: 1}, {ClaimUID: "u", Attempt: 11}} {
+		token := request.token()
+		if seen[token] || len(token) > 64 || token != request.token() {
+			t.Errorf("token %q of %+v is not unique, too long or not deterministic", token, request)
 		}
 		seen[token] = true
 	}
 	d := &Client{cluster: Cluster{Name: "prod", UID: "1"}}
-	twin := &Client{cluster: Cluster{Name: "prod", UID: "2"}}
+	sameName := &Client{cluster: Cluster{Name: "prod", UID: "2"}}
 	base := Blueprint{ImageID: "ami-1", UserData: []byte("x"), Disks: []Disk{{Device: "/dev/xvda", GiB: 20}}}
 	other := base
 	other.Disks = []Disk{{Device: "/dev/xvda", GiB: 21}}
 	names := map[string]bool{}
-	for _, build := range []func() (string, error){
-		func() (string, error) { return d.name(base, nil) },
-		func() (string, error) { return d.name(other, nil) },
-		func() (string, error) { return d.name(base, map[string]string{"a": "b"}) },
-		func() (string, error) { return twin.name(base, nil) },
+	for _, nameOf := range []func() (string, error){
+		func() (string, error) { return d.templateName(base, nil) },
+		func() (string, error) { return d.templateName(other, nil) },
+		func() (string, error) { return d.templateName(base, map[string]string{"a": "b"}) },
+		func() (string, error) { return sameName.templateName(base, nil) },
 	} {
-		name, err := build()
-		again, _ := build()
+		name, err := nameOf()
+		again, _ := nameOf()
 		if err != nil || name != again || names[name] || len(name) > 128 {
-			t.Errorf("name %q, then %q, %v", name, again, err)
+			t.Errorf("name %q, then %q, %v; want a unique name of at most 128 characters", name, again, err)
 		}
 		names[name] = true
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// quota returns the name of the vCPU quota that limits instances of a type. EC2 has two quotas of each name: one for
-// on-demand and one for spot. "Standard" is the quota of the families A, C, D, H, I, M, R, T and Z, according to the
-// EC2 user guide.
-func quota(instanceType string) string {
+// quotaName returns the name of the vCPU quota that limits instances of a type. EC2 has two quotas of each name: one
+// for on-demand and one for spot. "Standard" is the quota of the families A, C, D, H, I, M, R, T and Z, according to
+// the EC2 user guide.
+func quotaName(instanceType string) string {
 	family, _, _ := strings.Cut(instanceType, ".")
 	letters := family
 	if i := strings.IndexFunc(family, func(r rune) bool { return r < 'a' || r > 'z' }); i >= 0 {
@@ -25,15 +25,16 @@ func quota(instanceType string) string {
 	return "Standard"
 }
 
-// ceilings holds the size in millicores, as in Capacity.CPU of a type, from which on a quota allows no instance.
+// ceilings holds, for each quota, the smallest size that the quota does not allow: in millicores, as in Capacity.CPU of
+// a type.
 type ceilings map[quotaKey]int64
 
-// quotaKey is the name of a quota, and the capacity type that it limits.
+// quotaKey identifies a quota by its name and by the capacity type that it limits.
 type quotaKey struct{ quota, capacityType string }
 
-// ceilings derives size limits from the shortages of quotas that may not be probed at now. If a type does not fit into
-// a quota, types of the same size or larger do not fit either, while a smaller type may fit.
-func (s *Shortages) ceilings(now time.Time, types []catalog.Type) ceilings {
+// quotaCeilings derives the ceilings from the shortages of quotas that may not be probed at now. If a type does not fit
+// into a quota, types of the same size or larger do not fit either, while a smaller type may fit.
+func (s *Shortages) quotaCeilings(now time.Time, types []catalog.Type) ceilings {
 	out := ceilings{}
 	for i := range types {
 		t := &types[i]
@@ -42,7 +43,7 @@ func (s *Shortages) ceilings(now time.Time, types []catalog.Type) ceilings {
 			if !ok || !now.Before(e.until) || s.mayProbe(now, e) {
 				continue
 			}
-			k := quotaKey{quota(t.Name), capacityType}
+			k := quotaKey{quotaName(t.Name), capacityType}
 			if ceiling, known := out[k]; !known || t.Capacity.CPU < ceiling {
 				out[k] = t.Capacity.CPU
 			}
@@ -51,11 +52,11 @@ func (s *Shortages) ceilings(now time.Time, types []catalog.Type) ceilings {
 	return out
 }
 
-// excludes reports whether the type has at least the size from which on its quota allows no instance.
+// excludes reports whether the type is too large for its quota.
 func (c ceilings) excludes(t *catalog.Type, capacityType string) bool {
 	if len(c) == 0 {
 		return false
 	}
-	ceiling, ok := c[quotaKey{quota(t.Name), capacityType}]
+	ceiling, ok := c[quotaKey{quotaName(t.Name), capacityType}]
 	return ok && t.Capacity.CPU >= ceiling
 }

@@ -36,9 +36,8 @@ type Reservation struct {
 	PlacementGroup string
 }
 
-// BlockMargin is the time before the end of a capacity block from which on Joiner launches no more instances into the
-// block and drains its nodes. At that time EC2 sends its warning, and 10 minutes later it begins to terminate the
-// instances.
+// BlockMargin says how long before the end of a capacity block Joiner stops launching instances into the block and
+// drains its nodes. At the same time EC2 sends its warning. Ten minutes later EC2 begins to terminate the instances.
 const BlockMargin = 40 * time.Minute
 
 // Reservations returns the active capacity reservations that any of the terms selects, sorted by id. It leaves out
@@ -47,14 +46,14 @@ const BlockMargin = 40 * time.Minute
 func (d *Client) Reservations(ctx context.Context, now time.Time, terms []ReservationTerm) ([]Reservation, error) {
 	found := map[string]Reservation{}
 	for _, t := range terms {
-		some, err := d.reservations(ctx, now, t)
+		selected, err := d.reservations(ctx, now, t)
 		if awserr.Is(err, awserr.Gone) {
-			continue // the term has the ID of a reservation that does not exist, or no longer
+			continue // the term has the ID of a reservation that does not exist
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range some {
+		for _, r := range selected {
 			found[r.ID] = r
 		}
 	}
@@ -77,18 +76,18 @@ func (d *Client) reservations(ctx context.Context, now time.Time, t ReservationT
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("DescribeCapacityReservations", err)
+			return nil, awserr.Classify("DescribeCapacityReservations", err)
 		}
 		for _, r := range page.CapacityReservations {
-			if one, ok := fromReservation(r, now); ok {
-				out = append(out, one)
+			if converted, ok := fromReservation(r, now); ok {
+				out = append(out, converted)
 			}
 		}
 	}
 	return out, nil
 }
 
-// filters returns EC2's filters for active reservations and all fields except the ID.
+// filters returns EC2's filters for active reservations that match all fields of the term except the ID.
 func (t ReservationTerm) filters() []awstypes.Filter {
 	out := []awstypes.Filter{filter("state", string(awstypes.CapacityReservationStateActive))}
 	if t.OwnerID != "" {
@@ -107,8 +106,8 @@ func (t ReservationTerm) filters() []awstypes.Filter {
 	return out
 }
 
-// fromReservation converts a capacity reservation of EC2. It returns false if the reservation has ended at now, or is
-// of an unsupported kind.
+// fromReservation converts a capacity reservation of EC2. The second result is false if the reservation has ended at
+// now, or is of an unsupported kind.
 func fromReservation(r awstypes.CapacityReservation, now time.Time) (Reservation, bool) {
 	out := Reservation{OwnerID: aws.ToString(r.OwnerId), Criteria: string(r.InstanceMatchCriteria), End: aws.ToTime(r.EndDate)}
 	out.PlacementGroup = aws.ToString(r.PlacementGroupArn)
@@ -127,9 +126,9 @@ func fromReservation(r awstypes.CapacityReservation, now time.Time) (Reservation
 	return out, true
 }
 
-// market returns EC2's market type for a launch into the reservation; empty for an ordinary reservation, which needs
-// none.
-func (r ReservationRef) market() awstypes.MarketType {
+// marketType returns EC2's market type for a launch into the reservation; empty for an ordinary reservation, which
+// needs none.
+func (r ReservationRef) marketType() awstypes.MarketType {
 	switch {
 	case r.Block:
 		return awstypes.MarketTypeCapacityBlock
@@ -139,8 +138,8 @@ func (r ReservationRef) market() awstypes.MarketType {
 	return ""
 }
 
-// capacity returns the reservation as the catalog's offerings have it.
-func (r ReservationRef) capacity() catalog.Reservation {
+// catalogReservation returns the reservation in the form of the catalog's offerings.
+func (r ReservationRef) catalogReservation() catalog.Reservation {
 	if r.ID == "" {
 		return catalog.Reservation{}
 	}
@@ -151,14 +150,14 @@ func (r ReservationRef) capacity() catalog.Reservation {
 	return out
 }
 
-// RefOf returns the reference to the reservation for a launch.
-func RefOf(r catalog.Reservation) ReservationRef {
+// ReservationRefOf returns the reference to the reservation for a launch.
+func ReservationRefOf(r catalog.Reservation) ReservationRef {
 	return ReservationRef{ID: r.ID, Block: r.Type == catalog.ReservationBlock, Interruptible: r.Interruptible}
 }
 
-// reclassified returns the error f of CreateFleet, as a Shortage if its cause is a reservation that has ended: such a
-// reservation is handled like a full one.
-func (r LaunchRequest) reclassified(f *awserr.Error) *awserr.Error {
+// reclassify returns the error f of CreateFleet. If its cause is a reservation that cannot be used any more, the kind
+// of the result is Shortage, because such a reservation is handled like a full one.
+func (r LaunchRequest) reclassify(f *awserr.Error) *awserr.Error {
 	if r.CapacityType != catalog.Reserved || !strings.HasPrefix(f.Code, "InvalidCapacityReservation") {
 		return f
 	}
@@ -174,14 +173,14 @@ func (r LaunchRequest) checkReserved() error {
 	for i, g := range r.Groups {
 		ref := g.Blueprint.Reservation
 		if isReserved := r.CapacityType == catalog.Reserved; isReserved != (ref.ID != "") {
-			return awserr.Misuse(op, "ReservationMismatch",
+			return awserr.Misconfiguredf(op, "ReservationMismatch",
 				"the launch for NodeClaim %s has capacity type %s, which does not fit its capacity reservation %q", r.Claim, r.CapacityType, ref.ID)
 		}
 		if i == 0 {
 			first = ref
 		}
-		if ref.market() != first.market() || ref.Block && ref.ID != first.ID {
-			return awserr.Misuse(op, "ReservationMismatch",
+		if ref.marketType() != first.marketType() || ref.Block && ref.ID != first.ID {
+			return awserr.Misconfiguredf(op, "ReservationMismatch",
 				"one launch for NodeClaim %s cannot use both %s and %s: one is a capacity block", r.Claim, first.ID, ref.ID)
 		}
 	}

@@ -13,23 +13,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// reserve creates a capacity reservation of one m5.large in the first zone. change may modify it first.
-func (s *stand) reserve(t *testing.T, change func(*world.CapacityReservation)) *world.CapacityReservation {
+// createReservation creates a capacity reservation of one m5.large in the first zone, with the modifications of change.
+func (s *fixture) createReservation(t *testing.T, change func(*world.CapacityReservation)) *world.CapacityReservation {
 	t.Helper()
 	q := world.CapacityReservation{Type: "m5.large", Zone: s.estate.PrivateSubnets[0].Zone, Total: 1, Criteria: "targeted"}
 	change(&q)
-	var made *world.CapacityReservation
+	var created *world.CapacityReservation
 	s.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = s.estate.Region.CapacityReservations.Create(now, q); err != nil {
+		if created, err = s.estate.Region.CapacityReservations.Create(now, q); err != nil {
 			t.Fatal(err)
 		}
 	})
-	return made
+	return created
 }
 
-// into returns a request for an instance in the reservation.
-func (s *stand) into(claim string, ref ec2.ReservationRef) ec2.LaunchRequest {
+// requestInReservation returns a request for an instance in the reservation.
+func (s *fixture) requestInReservation(claim string, ref ec2.ReservationRef) ec2.LaunchRequest {
 	r := s.request(claim, s.choice("m5.large", 0))
 	r.CapacityType = catalog.Reserved
 	r.Groups[0].Blueprint.Reservation = ref
@@ -38,22 +38,22 @@ func (s *stand) into(claim string, ref ec2.ReservationRef) ec2.LaunchRequest {
 
 func TestReservations(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "u1")
 	now := time.Now()
 	soon, later := now.Add(30*time.Minute).Truncate(time.Second).UTC(), now.Add(48*time.Hour).Truncate(time.Second).UTC()
-	open := s.reserve(t, func(c *world.CapacityReservation) {
+	open := s.createReservation(t, func(c *world.CapacityReservation) {
 		c.Criteria, c.Total, c.Tags = "open", 3, map[string]string{"team": "a"}
 	})
-	targeted := s.reserve(t, func(c *world.CapacityReservation) { c.Tags = map[string]string{"team": "b"} })
-	ending := s.reserve(t, func(c *world.CapacityReservation) {
+	targeted := s.createReservation(t, func(c *world.CapacityReservation) { c.Tags = map[string]string{"team": "b"} })
+	ending := s.createReservation(t, func(c *world.CapacityReservation) {
 		c.Kind, c.End, c.Tags = "capacity-block", soon, map[string]string{"gpu": ""}
 	})
-	block := s.reserve(t, func(c *world.CapacityReservation) {
+	block := s.createReservation(t, func(c *world.CapacityReservation) {
 		c.Kind, c.End, c.Tags = "capacity-block", later, map[string]string{"gpu": ""}
 	})
-	cancelled := s.reserve(t, func(c *world.CapacityReservation) { c.Tags = map[string]string{"team": "a"} })
-	s.alter(func(r *world.Region, _ *world.World) {
+	cancelled := s.createReservation(t, func(c *world.CapacityReservation) { c.Tags = map[string]string{"team": "a"} })
+	s.change(func(r *world.Region, _ *world.World) {
 		if err := r.CapacityReservations.Cancel(now, cancelled.ID); err != nil {
 			t.Error(err)
 		}
@@ -104,15 +104,15 @@ func TestReservations(t *testing.T) {
 		t.Errorf("the open reservation (-want +got):\n%s", diff)
 	}
 	if r := byID[ending.ID]; !r.Expiring || !r.End.Equal(soon) || r.Type != catalog.ReservationBlock {
-		t.Errorf("a block in its last 40 minutes: %+v", r)
+		t.Errorf("a block in its last 40 minutes is not Expiring, or differs otherwise: %+v", r)
 	}
 	if r := byID[block.ID]; r.Expiring {
-		t.Errorf("a block of two days: %+v", r)
+		t.Errorf("a block that ends in two days is Expiring: %+v", r)
 	}
 }
 
-// TestLaunchIntoReservation: a launch uses the reservation that it names, and EC2 lists it there. A second launch fails, because
-// the reservation is full.
+// TestLaunchIntoReservation: a launch uses the reservation that it names, and EC2 lists the instance in the
+// reservation. A second launch fails, because the reservation is full.
 func TestLaunchIntoReservation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -128,12 +128,12 @@ func TestLaunchIntoReservation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, "m5.large")
-			s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{}, 0) }) // no capacity except for the reservation
+			s := newFixture(t, "m5.large")
+			s.change(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{}, 0) }) // no capacity except for the reservation
 			d := s.client(t, "u1")
-			made := s.reserve(t, c.change)
-			c.ref.ID, c.want.ID = made.ID, made.ID
-			launch, err := d.Launch(t.Context(), s.into("apps-1", c.ref))
+			reservation := s.createReservation(t, c.change)
+			c.ref.ID, c.want.ID = reservation.ID, reservation.ID
+			launch, err := d.Launch(t.Context(), s.requestInReservation("apps-1", c.ref))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,27 +141,27 @@ func TestLaunchIntoReservation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for from, i := range map[string]ec2.Instance{"CreateFleet": launch.Instance, "DescribeInstances": seen} {
+			for call, i := range map[string]ec2.Instance{"CreateFleet": launch.Instance, "DescribeInstances": seen} {
 				if i.CapacityType != catalog.Reserved || i.Reservation != c.want {
-					t.Errorf("%s: %s in %+v, want reserved in %+v", from, i.CapacityType, i.Reservation, c.want)
+					t.Errorf("%s: %s in %+v, want reserved in %+v", call, i.CapacityType, i.Reservation, c.want)
 				}
 			}
-			launch, err = d.Launch(t.Context(), s.into("apps-2", c.ref))
-			short := []ec2.Short{{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a",
-				Reservation: made.ID, Reason: awserr.Of(err).Reason}}
-			if !awserr.Is(err, awserr.Shortage) || !launch.Spent || !cmp.Equal(launch.Short, short) {
-				t.Errorf("into a full reservation: %+v, %v, want %+v", launch, err, short)
+			launch, err = d.Launch(t.Context(), s.requestInReservation("apps-2", c.ref))
+			want := []ec2.Shortage{{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a",
+				Reservation: reservation.ID, Reason: awserr.Of(err).Reason}}
+			if !awserr.Is(err, awserr.Shortage) || !launch.Spent || !cmp.Equal(launch.Shortages, want) {
+				t.Errorf("a launch into a full reservation: %+v, %v; want shortages %+v", launch, err, want)
 			}
 		})
 	}
 }
 
-// TestLaunchIntoNothing: a reservation that no longer exists is handled like a full one.
-func TestLaunchIntoNothing(t *testing.T) {
+// TestLaunchIntoMissingReservation: a reservation that no longer exists is handled like a full one.
+func TestLaunchIntoMissingReservation(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
-	launch, err := s.client(t, "u1").Launch(t.Context(), s.into("apps-1", ec2.ReservationRef{ID: "cr-0123456789abcdef0"}))
-	if !awserr.Is(err, awserr.Shortage) || len(launch.Short) != 1 || launch.Short[0].Reservation != "cr-0123456789abcdef0" {
+	s := newFixture(t, "m5.large")
+	launch, err := s.client(t, "u1").Launch(t.Context(), s.requestInReservation("apps-1", ec2.ReservationRef{ID: "cr-0123456789abcdef0"}))
+	if !awserr.Is(err, awserr.Shortage) || len(launch.Shortages) != 1 || launch.Shortages[0].Reservation != "cr-0123456789abcdef0" {
 		t.Errorf("%+v, %v", launch, err)
 	}
 }
@@ -170,36 +170,37 @@ func TestLaunchIntoNothing(t *testing.T) {
 func TestUnreserved(t *testing.T) {
 	t.Parallel()
 	for unreserved, want := range map[bool]int{false: 0, true: 1} {
-		s := newStand(t, "m5.large")
-		open := s.reserve(t, func(c *world.CapacityReservation) { c.Criteria = "open" })
+		s := newFixture(t, "m5.large")
+		open := s.createReservation(t, func(c *world.CapacityReservation) { c.Criteria = "open" })
 		r := s.request("apps-1", s.choice("m5.large", 0))
 		r.Groups[0].Blueprint.Unreserved = unreserved
 		launch, err := s.client(t, "u1").Launch(t.Context(), r)
 		if err != nil || launch.Instance.CapacityType != catalog.OnDemand {
 			t.Fatalf("%+v, %v", launch.Instance, err)
 		}
-		s.alter(func(r *world.Region, _ *world.World) {
+		s.change(func(r *world.Region, _ *world.World) {
 			if left := r.CapacityReservations.Unused(open); left != want {
-				t.Errorf("unreserved %t leaves %d of the open reservation, want %d", unreserved, left, want)
+				t.Errorf("unreserved %t leaves %d free instances in the open reservation, want %d", unreserved, left, want)
 			}
 		})
 	}
 }
 
-// TestReservationShortage: a full reservation affects no other offering, and is used again when an instance of it ends.
+// TestReservationShortage: a full reservation affects no other offering. It is used again when one of its instances
+// ends.
 func TestReservationShortage(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	kind := catalog.Type{Name: "m5.large",
+	instanceType := catalog.Type{Name: "m5.large",
 		Offerings: []catalog.Offering{{Zone: "us-east-1a", CapacityType: catalog.OnDemand, Price: 100, Available: true}}}
 	var both []catalog.ReservedCapacity
 	for _, id := range []string{"cr-1", "cr-2"} {
 		both = append(both, catalog.ReservedCapacity{Reservation: catalog.Reservation{ID: id, Left: 2},
 			InstanceType: "m5.large", Zone: "us-east-1a"})
 	}
-	market := catalog.Catalog{Types: []catalog.Type{kind.WithReserved(nil, both)}}
+	market := catalog.Catalog{Types: []catalog.Type{instanceType.WithReserved(nil, both)}}
 	var shortages ec2.Shortages
-	shortages.Note(now, ec2.Short{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a", Reservation: "cr-1"})
+	shortages.Note(now, ec2.Shortage{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a", Reservation: "cr-1"})
 	available := func() map[string]bool {
 		out := map[string]bool{}
 		for _, o := range shortages.Apply(now, market).Types[0].Offerings {
@@ -210,7 +211,7 @@ func TestReservationShortage(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"on-demand": true, "reservedcr-1": false, "reservedcr-2": true}, available()); diff != "" {
 		t.Errorf("with cr-1 full (-want +got):\n%s", diff)
 	}
-	shortages.Restored("cr-1")
+	shortages.NoteReservationFree("cr-1")
 	if !available()["reservedcr-1"] {
 		t.Error("cr-1 is still marked as full")
 	}

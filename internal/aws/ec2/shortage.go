@@ -13,19 +13,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Short is a shortage that EC2 reported. An empty field matches every value: a Short with only the capacity type spot
-// means that no spot capacity can be launched.
-type Short struct {
-	CapacityType string // empty: all
-	InstanceType string // empty: all
-	Zone         string // empty: all
-	SubnetID     string // the subnet has no free address; the offering itself is not short
-	Reservation  string // id of a full capacity reservation; other offerings of the type are not short
+// Shortage is a shortage that EC2 reported. An empty field matches every value: a Shortage of which only the capacity
+// type is set, to spot, means that no spot capacity can be launched.
+type Shortage struct {
+	CapacityType string // catalog.OnDemand, Spot or Reserved
+	InstanceType string // "m5.large"
+	Zone         string // "us-east-1a"
+	SubnetID     string // ID of a subnet without a free address; the offering itself is not short
+	Reservation  string // ID of a full capacity reservation; other offerings of the type are not short
 	// PlacementGroup is the ID of the placement group in which the type is short. Outside of the group the type may be
-	// available. Without a type, the group is full in this zone.
+	// available. If InstanceType is empty, the group is full in this zone.
 	PlacementGroup string
-	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota applies to the region: the type is short in every
-	// zone, and so is every type with the same quota that is not smaller.
+	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … For a quota, the type is short in every zone of
+	// the region. So is every type of at least the same size that the same quota limits.
 	Reason string
 }
 
@@ -40,13 +40,13 @@ const (
 	reasonNoPlacement = "PlacementGroupNotFound"
 )
 
-// isQuota reports whether a shortage with this reason is one of a vCPU quota.
+// isQuota reports whether reason is an exhausted vCPU quota.
 func isQuota(reason string) bool { return reason == reasonQuota || reason == reasonSpotQuota }
 
-// shortOf returns the shortages that an error e of CreateFleet, classified as f, reports for this request. A launch
-// into a capacity reservation proves no shortage outside of the reservation.
-func (r LaunchRequest) shortOf(e awstypes.CreateFleetError, f *awserr.Error) []Short {
-	out := shortOf(r.CapacityType, e, f)
+// shortagesIn returns the shortages in an error e of CreateFleet, classified as f, for this request. A launch into a
+// capacity reservation proves no shortage outside of the reservation.
+func (r LaunchRequest) shortagesIn(e awstypes.CreateFleetError, f *awserr.Error) []Shortage {
+	out := shortagesOf(r.CapacityType, e, f)
 	if r.CapacityType != catalog.Reserved {
 		return out
 	}
@@ -55,45 +55,45 @@ func (r LaunchRequest) shortOf(e awstypes.CreateFleetError, f *awserr.Error) []S
 			out[i].Reservation = r.blueprintOf(s.InstanceType, s.Zone).Reservation.ID
 		}
 	}
-	return slices.DeleteFunc(out, func(s Short) bool { return s.SubnetID == "" && s.Reservation == "" })
+	return slices.DeleteFunc(out, func(s Shortage) bool { return s.SubnetID == "" && s.Reservation == "" })
 }
 
-// shortOf returns the shortages that an error e of CreateFleet, classified as f, reports for one capacity type.
-func shortOf(capacityType string, e awstypes.CreateFleetError, f *awserr.Error) []Short {
+// shortagesOf returns the shortages in an error e of CreateFleet, classified as f, for one capacity type.
+func shortagesOf(capacityType string, e awstypes.CreateFleetError, f *awserr.Error) []Shortage {
 	if f.Reason == reasonSpotRole {
-		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
+		return []Shortage{{CapacityType: catalog.Spot, Reason: f.Reason}}
 	}
 	if f.Kind != awserr.Shortage {
 		return nil
 	}
 	if e.LaunchTemplateAndOverrides == nil || e.LaunchTemplateAndOverrides.Overrides == nil {
-		return shortOfAll(capacityType, aws.ToString(e.ErrorCode), f)
+		return shortagesWithoutOffering(capacityType, aws.ToString(e.ErrorCode), f)
 	}
 	o := e.LaunchTemplateAndOverrides.Overrides
-	s := Short{CapacityType: capacityType, InstanceType: string(o.InstanceType), Zone: aws.ToString(o.AvailabilityZone), Reason: f.Reason}
+	s := Shortage{CapacityType: capacityType, InstanceType: string(o.InstanceType), Zone: aws.ToString(o.AvailabilityZone), Reason: f.Reason}
 	if f.Reason == reasonAddresses {
 		s.SubnetID = aws.ToString(o.SubnetId)
 	}
 	if s.InstanceType == "" && s.SubnetID == "" {
 		return nil
 	}
-	return []Short{s}
+	return []Shortage{s}
 }
 
-// shortOfAll does the same as shortOf for an error that names no offering. Such an error of spot is a shortage of all
-// spot capacity if its cause is capacity or a quota. Such an error of on-demand proves no shortage.
-func shortOfAll(capacityType, code string, f *awserr.Error) []Short {
+// shortagesWithoutOffering does the same as shortagesOf, for an error that names no offering. For spot, such an error
+// means a shortage of all spot capacity if its cause is capacity or a quota. For on-demand, it proves no shortage.
+func shortagesWithoutOffering(capacityType, code string, f *awserr.Error) []Shortage {
 	if capacityType == catalog.Spot && (code == "UnfulfillableCapacity" || f.Reason == reasonSpotQuota) {
-		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
+		return []Shortage{{CapacityType: catalog.Spot, Reason: f.Reason}}
 	}
 	return nil
 }
 
 // The back-off of a short offering. Launches skip the offering for FirstBackoff, and after each further shortage for
-// twice as long as before, up to backoffGrowth times FirstBackoff. A successful launch resets the back-off, and so does
-// a time without a shortage after it that is as long as the last back-off. During the back-off, one launch per
-// FirstBackoff may probe the offering, so that returning capacity is noticed soon without one call per NodeClaim. See
-// Take.
+// twice as long as before, up to backoffGrowth times FirstBackoff. A successful launch resets the back-off. It is also
+// reset if no shortage is reported after its end for as long as the back-off lasted. During the back-off, one launch
+// per FirstBackoff may probe the offering, so that returning capacity is noticed soon without one call per NodeClaim.
+// See Admit.
 const (
 	FirstBackoff  = 3 * time.Minute
 	backoffGrowth = 16
@@ -106,46 +106,46 @@ type Shortages struct {
 	First time.Duration // the first back-off; 0: FirstBackoff
 
 	mu      sync.Mutex
-	entries map[shortKey]shortage
+	entries map[shortKey]backoff
 }
 
-// shortKey identifies what is short, like the fields of Short; see keyOf.
+// shortKey identifies what is short, like the fields of Shortage; see keyOf.
 type shortKey struct{ capacityType, instanceType, zone, subnet, reservation, group string }
 
-// shortage is the back-off of one shortKey.
-type shortage struct {
+// backoff is the back-off of one shortKey.
+type backoff struct {
 	reason string
 	since  time.Time     // when EC2 first reported the shortage
 	wait   time.Duration // length of the back-off
 	until  time.Time     // end of the back-off
 	tried  time.Time     // when a launch last requested the offering
 
-	prober string                           // name of the launch that probes the offering; empty if EC2 has answered
-	before struct{ until, tried time.Time } // values of until and tried before the probe, for Over
+	prober string                           // name of the launch that probes the offering; empty: no probe waits for EC2's answer
+	before struct{ until, tried time.Time } // values of until and tried before the probe, for EndLaunch
 }
 
 // first returns the first back-off.
 func (s *Shortages) first() time.Duration { return cmp.Or(s.First, FirstBackoff) }
 
 // mayProbe reports whether a launch at now may probe the offering during its back-off.
-func (s *Shortages) mayProbe(now time.Time, e shortage) bool {
+func (s *Shortages) mayProbe(now time.Time, e backoff) bool {
 	return !now.Before(e.tried.Add(s.first()))
 }
 
-// Note remembers the shortages observed at now.
-func (s *Shortages) Note(now time.Time, short ...Short) {
+// Note remembers the shortages that EC2 reported at now.
+func (s *Shortages) Note(now time.Time, reported ...Shortage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.entries == nil {
-		s.entries = map[shortKey]shortage{}
+		s.entries = map[shortKey]backoff{}
 	}
-	for _, one := range short {
-		k := keyOf(one)
+	for _, r := range reported {
+		k := keyOf(r)
 		old, ok := s.entries[k]
-		e := shortage{reason: one.Reason, since: now, wait: s.first(), tried: now}
+		e := backoff{reason: r.Reason, since: now, wait: s.first(), tried: now}
 		switch {
 		case ok && now.Before(old.until) && old.prober == "" && !s.mayProbe(now, old):
-			continue // from a launch that began before the back-off did, and is no news
+			continue // reported to a launch that started before the back-off: not a new shortage
 		case ok && now.Before(old.until.Add(old.wait)):
 			e.wait = min(2*old.wait, backoffGrowth*s.first())
 			e.since = old.since
@@ -158,13 +158,13 @@ func (s *Shortages) Note(now time.Time, short ...Short) {
 	}
 }
 
-// Launched forgets the shortages that a launched instance disproves: of its offering, of its type's quota, of its
-// capacity type and of its subnet. It reports whether it forgot any.
-func (s *Shortages) Launched(i Instance) bool {
+// NoteLaunched forgets the shortages that a launched instance disproves: of its offering, of its type's quota, of its
+// capacity type, of its subnet and of its capacity reservation. It reports whether it forgot any.
+func (s *Shortages) NoteLaunched(i Instance) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.entries)
-	for _, k := range keysOf(i.Type, i.Zone, i.CapacityType, i.Placement.Group) {
+	for _, k := range blockingKeys(i.Type, i.Zone, i.CapacityType, i.Placement.Group) {
 		delete(s.entries, k)
 	}
 	if i.SubnetID != "" {
@@ -176,8 +176,8 @@ func (s *Shortages) Launched(i Instance) bool {
 	return len(s.entries) < before
 }
 
-// Restored forgets that a capacity reservation was full: EC2 reports free instances of it.
-func (s *Shortages) Restored(reservation string) {
+// NoteReservationFree forgets that a capacity reservation was full, because EC2 reports free instances in it.
+func (s *Shortages) NoteReservationFree(reservation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.entries, shortKey{reservation: reservation})
@@ -188,28 +188,28 @@ func (s *Shortages) isFull(now time.Time, o catalog.Offering) bool {
 	return o.Reservation.ID != "" && !s.until(now, []shortKey{{reservation: o.Reservation.ID}}).IsZero()
 }
 
-// Take reports for each choice whether a launch at now may request it. launch is the name of the launch. group is the
+// Admit reports for each choice whether a launch at now may request it. launch is the name of the launch. group is the
 // ID of its placement group, or empty. Only one launch at a time, the probe, may request an offering that is short, or
-// whose back-off ended recently. Other launches must wait until EC2 has answered the probe, see Note, Launched and
-// Over, or FirstBackoff has passed.
-func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choices []Choice) []bool {
+// whose back-off ended recently. Other launches must wait until EC2 has answered the probe (see Note, NoteLaunched and
+// EndLaunch), or until FirstBackoff has passed.
+func (s *Shortages) Admit(now time.Time, launch, capacityType, group string, choices []Choice) []bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]bool, len(choices))
 	requested := map[shortKey]bool{}
 	for i, c := range choices {
-		keys := keysOf(c.InstanceType, c.Zone, capacityType, group)
+		keys := blockingKeys(c.InstanceType, c.Zone, capacityType, group)
 		if s.until(now, keys).IsZero() {
 			out[i] = true
 			for _, k := range keys {
-				requested[k] = true // choices may share a quota, which this launch then probes with all of them
+				requested[k] = true // if several choices share a quota, the launch may request all of them as one probe
 			}
 		}
 	}
 	for k := range requested {
 		e, ok := s.entries[k]
 		if !ok || !now.Before(e.until.Add(e.wait)) {
-			continue // not short, nor recently
+			continue // neither short now nor recently
 		}
 		if e.prober == "" {
 			e.before.until, e.before.tried = e.until, e.tried
@@ -223,8 +223,9 @@ func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choi
 	return out
 }
 
-// Over ends the launch. Other launches may then probe the offerings whose probe by this launch EC2 has not answered.
-func (s *Shortages) Over(launch string) {
+// EndLaunch ends the launch. If EC2 has not answered its probe of an offering, another launch may then probe the
+// offering.
+func (s *Shortages) EndLaunch(launch string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, e := range s.entries {
@@ -236,16 +237,16 @@ func (s *Shortages) Over(launch string) {
 }
 
 // Until returns the end of the offering's back-off outside of placement groups. It is zero if a launch at now may
-// request the offering, at least as a probe. A quota is considered only if a launch of this type has exceeded it; Apply
-// considers it for other types, too.
+// request the offering, at least as a probe. Until considers a quota only if a launch of this type has exceeded it.
+// Apply considers the quota for other types, too.
 func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.until(now, keysOf(instanceType, zone, capacityType, ""))
+	return s.until(now, blockingKeys(instanceType, zone, capacityType, ""))
 }
 
-// until returns the latest end of the back-offs of the keys that a launch at now may not probe; zero if there is none.
-// The caller holds s.mu.
+// until returns the latest end of those back-offs of the keys that a launch at now may not probe; zero if there is
+// none. The caller holds s.mu.
 func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
 	var last time.Time
 	for _, k := range keys {
@@ -256,45 +257,45 @@ func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
 	return last
 }
 
-// Exhausted reports whether the subnet is in back-off because it had no free address.
-func (s *Shortages) Exhausted(now time.Time, subnetID string) bool {
+// IsExhausted reports whether the subnet is in back-off because it had no free address.
+func (s *Shortages) IsExhausted(now time.Time, subnetID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.entries[shortKey{subnet: subnetID}]
 	return ok && now.Before(e.until)
 }
 
-// Apply returns a copy of the catalog in which short offerings, and all offerings in the zones dry, are not Available.
-// dry are zones in which no launch is possible, for example because no subnet has a free address.
-func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catalog.Catalog {
+// Apply returns a copy of the catalog in which short offerings and all offerings in closedZones are not Available.
+// closedZones are zones in which no launch is possible, for example because no subnet has a free address.
+func (s *Shortages) Apply(now time.Time, c catalog.Catalog, closedZones ...string) catalog.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.entries) == 0 && len(dry) == 0 {
+	if len(s.entries) == 0 && len(closedZones) == 0 {
 		return c
 	}
-	c.Types = s.mark(now, c.Types, c.PlacementGroup, dry)
+	c.Types = s.mark(now, c.Types, c.PlacementGroup, closedZones)
 	pools := c.Pools
 	c.Pools = nil
 	for pool, types := range pools {
 		if c.Pools == nil {
 			c.Pools = make(map[string][]catalog.Type, len(pools))
 		}
-		c.Pools[pool] = s.mark(now, types, c.PlacementGroup, dry)
+		c.Pools[pool] = s.mark(now, types, c.PlacementGroup, closedZones)
 	}
 	return c
 }
 
-// mark returns a copy of the types in which the offerings that are short for launches into the placement group, and
-// those in the zones dry, are not Available.
-func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, dry []string) []catalog.Type {
-	ceilings := s.ceilings(now, types)
+// mark returns a copy of the types in which two kinds of offerings are not Available: those that are short for launches
+// into the placement group, and those in closedZones.
+func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, closedZones []string) []catalog.Type {
+	limits := s.quotaCeilings(now, types)
 	types = slices.Clone(types)
 	for i := range types {
 		t := &types[i]
 		copied := false
 		for j, o := range t.Offerings {
-			isShort := slices.Contains(dry, o.Zone) || ceilings.excludes(t, o.CapacityType) ||
-				s.isFull(now, o) || !s.until(now, keysOf(t.Name, o.Zone, o.CapacityType, group)).IsZero()
+			isShort := slices.Contains(closedZones, o.Zone) || limits.excludes(t, o.CapacityType) ||
+				s.isFull(now, o) || !s.until(now, blockingKeys(t.Name, o.Zone, o.CapacityType, group)).IsZero()
 			if !o.Available || !isShort {
 				continue
 			}
@@ -307,28 +308,28 @@ func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, dry 
 	return types
 }
 
-// Known is one shortage that is in back-off.
-type Known struct {
-	Short
+// KnownShortage is one shortage that is in back-off.
+type KnownShortage struct {
+	Shortage
 	// Since is when the shortage was first noted, Until when its back-off ends.
 	Since, Until time.Time
 }
 
 // List returns the shortages that are in back-off at now, sorted, and forgets those whose back-off ended long ago.
-func (s *Shortages) List(now time.Time) []Known {
+func (s *Shortages) List(now time.Time) []KnownShortage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []Known
+	var out []KnownShortage
 	for k, e := range s.entries {
 		if now.Before(e.until) {
-			short := Short{CapacityType: k.capacityType, InstanceType: k.instanceType, Zone: k.zone, SubnetID: k.subnet,
+			short := Shortage{CapacityType: k.capacityType, InstanceType: k.instanceType, Zone: k.zone, SubnetID: k.subnet,
 				Reservation: k.reservation, PlacementGroup: k.group, Reason: e.reason}
-			out = append(out, Known{short, e.since, e.until})
+			out = append(out, KnownShortage{short, e.since, e.until})
 		} else if !now.Before(e.until.Add(e.wait)) {
 			delete(s.entries, k)
 		}
 	}
-	slices.SortFunc(out, func(a, b Known) int {
+	slices.SortFunc(out, func(a, b KnownShortage) int {
 		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone),
 			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.SubnetID, b.SubnetID),
 			cmp.Compare(a.Reservation, b.Reservation), cmp.Compare(a.PlacementGroup, b.PlacementGroup))
@@ -336,8 +337,8 @@ func (s *Shortages) List(now time.Time) []Known {
 	return out
 }
 
-// keyOf returns the key under which a shortage is remembered.
-func keyOf(s Short) shortKey {
+// keyOf returns the key under which a shortage is stored.
+func keyOf(s Shortage) shortKey {
 	switch {
 	case s.SubnetID != "":
 		return shortKey{subnet: s.SubnetID}
@@ -351,9 +352,10 @@ func keyOf(s Short) shortKey {
 	return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone}
 }
 
-// keysOf returns the keys of the shortages that prevent a launch of the offering: of the offering, of its type's quota
-// and of its capacity type. For a placement group, also those of the type and of all types in the group.
-func keysOf(instanceType, zone, capacityType, group string) []shortKey {
+// blockingKeys returns the keys of the shortages that would prevent a launch of the offering: shortages of the
+// offering, of its type's quota and of its capacity type. For a launch into a placement group, it adds the shortages of
+// the type and of all types in this group.
+func blockingKeys(instanceType, zone, capacityType, group string) []shortKey {
 	out := []shortKey{
 		{capacityType: capacityType, instanceType: instanceType, zone: zone},
 		{capacityType: capacityType, instanceType: instanceType},

@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// LateTags returns the tags that an instance lacks after its Node has joined: the name of its claim, the cluster's
-// name, and the Node's name as Name unless the user set another Name. IAM policies for Karpenter allow no other tags on
-// running instances.
-func (d *Client) LateTags(i Instance, claim, node string) map[string]string {
+// MissingTags returns the tags to set on an instance after its Node has joined: the name of its claim and the cluster's
+// name if the instance lacks them, and the Node's name as Name unless the user set another Name. IAM policies for
+// Karpenter allow no other tags on running instances.
+func (d *Client) MissingTags(i Instance, claim, node string) map[string]string {
 	out := map[string]string{}
 	for key, value := range map[string]string{TagNodeClaim: claim, TagClusterName: d.cluster.Name} {
 		if _, ok := i.Tags[key]; !ok {
@@ -26,8 +26,8 @@ func (d *Client) LateTags(i Instance, claim, node string) map[string]string {
 	return out
 }
 
-// OwnTags returns the tags that identify an instance as this cluster's, as set at its launch.
-func (d *Client) OwnTags(nodePool, nodeClass, claim string) map[string]string {
+// OwnershipTags returns the tags that identify an instance as this cluster's. Launch sets the same tags.
+func (d *Client) OwnershipTags(nodePool, nodeClass, claim string) map[string]string {
 	return d.cluster.Tags(nil, nodePool, nodeClass, claim)
 }
 
@@ -35,12 +35,12 @@ func (d *Client) OwnTags(nodePool, nodeClass, claim string) map[string]string {
 // not ours. proof is the caller's evidence, as in Terminate. The error is awserr.Gone if EC2 does not know the
 // instance.
 func (d *Client) Tag(ctx context.Context, i Instance, proof Proof, tags map[string]string) error {
-	if err := d.mayChange("CreateTags", i, proof); err != nil {
+	if err := d.checkOwnership("CreateTags", i, proof); err != nil {
 		return err
 	}
 	_, err := d.writes.CreateTags(ctx, &awsec2.CreateTagsInput{Resources: []string{i.ID}, Tags: toTags(tags)})
 	if err != nil {
-		return fmt.Errorf("tag instance %s: %w", i.ID, awserr.Sort("CreateTags", err))
+		return fmt.Errorf("tag instance %s: %w", i.ID, awserr.Classify("CreateTags", err))
 	}
 	return nil
 }

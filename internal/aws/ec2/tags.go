@@ -21,8 +21,9 @@ const (
 	TagName          = "Name"
 )
 
-// Tags returns the tags of a resource of this cluster: the user's, overridden by Joiner's except for Name. claim is the
-// NodeClaim that the resource is created for, empty for a resource that several claims share.
+// Tags returns the tags of a resource of this cluster: the user's tags and Joiner's. For an equal key Joiner's tag
+// wins, except for Name. claim is the NodeClaim that the resource is created for; it is empty for a resource that
+// several claims share.
 func (c Cluster) Tags(user map[string]string, nodePool, nodeClass, claim string) map[string]string {
 	tags := map[string]string{}
 	if claim != "" {
@@ -57,15 +58,15 @@ const (
 	// Ours: the resource carries our cluster's name and UID.
 	Ours Ownership = "Ours"
 	// SameName: the resource carries our cluster's name and another UID. It belongs to another cluster with the same
-	// name. It is reported and never changed.
+	// name. Joiner reports the resource and never changes it.
 	SameName Ownership = "Namesake"
 	// Legacy: the instance carries our cluster's name and TagNodePool but no UID, because Karpenter launched it. It is
-	// ours only if a NodeClaim or Node of our cluster carries its provider id.
+	// ours only if a NodeClaim or Node of our cluster has its provider ID.
 	Legacy Ownership = "Legacy"
 	// Foreign: the resource carries the tags of another cluster, a node group or an Auto Scaling group.
 	Foreign Ownership = "Foreign"
-	// Unmarked: the resource carries too few tags to identify its owner. It is never changed. If a NodeClaim refers to the
-	// resource, someone has removed its tags.
+	// Unmarked: the resource carries too few tags to identify its owner. Joiner never changes it. If a NodeClaim refers to
+	// the resource, a user or a program has removed its tags.
 	Unmarked Ownership = "Unmarked"
 )
 
@@ -87,7 +88,7 @@ func (c Cluster) Owner(tags map[string]string) Ownership {
 		return Ours
 	case hasName && hasUID:
 		return SameName
-	case c.isOfAnother(tags):
+	case c.hasOtherOwner(tags):
 		return Foreign
 	case hasName && hasPool:
 		return Legacy
@@ -95,8 +96,8 @@ func (c Cluster) Owner(tags map[string]string) Ownership {
 	return Unmarked
 }
 
-// isOfAnother reports whether tags name another owner: a cluster, a node group or an Auto Scaling group.
-func (c Cluster) isOfAnother(tags map[string]string) bool {
+// hasOtherOwner reports whether tags name another owner: a cluster, a node group or an Auto Scaling group.
+func (c Cluster) hasOtherOwner(tags map[string]string) bool {
 	for key, value := range tags {
 		cluster, isCluster := strings.CutPrefix(key, TagClusterPrefix)
 		switch {
@@ -108,6 +109,7 @@ func (c Cluster) isOfAnother(tags map[string]string) bool {
 	return false
 }
 
+// toTags converts tags to EC2's form, sorted by key.
 func toTags(tags map[string]string) []awstypes.Tag {
 	out := make([]awstypes.Tag, 0, len(tags))
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
@@ -116,6 +118,7 @@ func toTags(tags map[string]string) []awstypes.Tag {
 	return out
 }
 
+// fromTags converts tags from EC2's form.
 func fromTags(tags []awstypes.Tag) map[string]string {
 	out := make(map[string]string, len(tags))
 	for _, t := range tags {

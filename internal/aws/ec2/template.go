@@ -44,9 +44,9 @@ type knownTemplate struct {
 	used time.Time     // when a launch last used the template
 }
 
-// name returns the name of the template with this content: a hash of content, tags and the cluster's UID. Every process
-// of this cluster uses the same name, and another cluster uses another name.
-func (d *Client) name(content Blueprint, tags map[string]string) (string, error) {
+// templateName returns the name of the template with this content: a hash of content, tags and the cluster's UID. Every
+// process of this cluster uses the same name, and another cluster uses another name.
+func (d *Client) templateName(content Blueprint, tags map[string]string) (string, error) {
 	data, err := json.Marshal(struct { // json.Marshal sorts map keys
 		UID     string
 		Content Blueprint
@@ -59,17 +59,17 @@ func (d *Client) name(content Blueprint, tags map[string]string) (string, error)
 	return TemplatePrefix + hex.EncodeToString(sum[:16]), nil
 }
 
-// ensure returns the name of the launch template with this content. It creates the template if necessary.
-func (d *Client) ensure(ctx context.Context, content Blueprint, tags map[string]string) (string, error) {
-	name, err := d.name(content, tags)
+// ensureTemplate returns the name of the launch template with this content. It creates the template if necessary.
+func (d *Client) ensureTemplate(ctx context.Context, content Blueprint, tags map[string]string) (string, error) {
+	name, err := d.templateName(content, tags)
 	if err != nil {
 		return "", err
 	}
-	known, mustCreate := d.templates.claim(name)
+	known, mustCreate := d.templates.getOrAdd(name)
 	if mustCreate {
 		// Other launches wait for the template, so its creation must not fail because the first launch was canceled.
-		all, cancel := context.WithTimeout(context.WithoutCancel(ctx), mergedCallTimeout)
-		known.err = d.create(all, name, content, tags)
+		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), mergedCallTimeout)
+		known.err = d.createTemplate(shared, name, content, tags)
 		cancel()
 		if known.err != nil {
 			d.templates.forget(name, known)
@@ -80,12 +80,13 @@ func (d *Client) ensure(ctx context.Context, content Blueprint, tags map[string]
 	case <-known.done:
 		return name, known.err
 	case <-ctx.Done():
-		return "", awserr.Sort("CreateLaunchTemplate", ctx.Err())
+		return "", awserr.Classify("CreateLaunchTemplate", ctx.Err())
 	}
 }
 
-// claim returns the known template. It returns true if there was none before: the caller must then create the template.
-func (t *templates) claim(name string) (*knownTemplate, bool) {
+// getOrAdd returns the known template of this name, and adds it if it was not known. It returns true for an added
+// template, which the caller must then create in EC2.
+func (t *templates) getOrAdd(name string) (*knownTemplate, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known, ok := t.known[name]
@@ -97,7 +98,8 @@ func (t *templates) claim(name string) (*knownTemplate, bool) {
 	return known, !ok
 }
 
-// forget drops the known template of this name if it is still known. A nil known drops it in any case.
+// forget removes the template of this name from t, unless another knownTemplate has replaced known. If known is nil, it
+// removes any template of this name.
 func (t *templates) forget(name string, known *knownTemplate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,17 +118,17 @@ func (t *templates) used(name string) time.Time {
 	return time.Time{}
 }
 
-// create creates the template. If EC2 has a template of this name, an earlier process created it, with the same
+// createTemplate creates the template. A template of this name that EC2 already has is not an error: it has the same
 // content, because the name is a hash of the content.
-func (d *Client) create(ctx context.Context, name string, content Blueprint, tags map[string]string) error {
+func (d *Client) createTemplate(ctx context.Context, name string, content Blueprint, tags map[string]string) error {
 	_, err := d.writes.CreateLaunchTemplate(ctx, &awsec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String(name),
-		LaunchTemplateData: content.data(tags),
+		LaunchTemplateData: content.templateData(tags),
 		TagSpecifications: []awstypes.TagSpecification{
 			{ResourceType: awstypes.ResourceTypeLaunchTemplate, Tags: toTags(tags)},
 		},
 	})
-	err = awserr.Sort("CreateLaunchTemplate", err)
+	err = awserr.Classify("CreateLaunchTemplate", err)
 	if e := awserr.Of(err); e != nil && strings.HasPrefix(e.Code, "InvalidLaunchTemplateName.AlreadyExists") {
 		return nil
 	}
@@ -147,7 +149,7 @@ func (d *Client) Templates(ctx context.Context) ([]Template, error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("DescribeLaunchTemplates", err)
+			return nil, awserr.Classify("DescribeLaunchTemplates", err)
 		}
 		for _, t := range page.LaunchTemplates {
 			tags := fromTags(t.Tags)
@@ -177,7 +179,7 @@ func (d *Client) SweepTemplates(ctx context.Context, keep func(Template) bool) (
 		}
 		d.templates.forget(t.Name, nil)
 		_, err := d.writes.DeleteLaunchTemplate(ctx, &awsec2.DeleteLaunchTemplateInput{LaunchTemplateId: aws.String(t.ID)})
-		err = awserr.Sort("DeleteLaunchTemplate", err)
+		err = awserr.Classify("DeleteLaunchTemplate", err)
 		if e := awserr.Of(err); e != nil && e.Reason != "LaunchTemplateNotFound" {
 			return deleted, fmt.Errorf("sweep launch template %s: %w", t.Name, err)
 		}

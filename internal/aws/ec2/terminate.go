@@ -16,17 +16,17 @@ type Proof string
 const (
 	// ByTags: the instance's tags alone decide.
 	ByTags Proof = ""
-	// Carried: a NodeClaim or a Node of our cluster carries the instance's provider ID. An instance without UID tag
+	// ByProviderID: a NodeClaim or a Node of our cluster has the instance's provider ID. An instance without UID tag
 	// (Legacy) requires this proof. The proof does not suffice for an instance with another cluster's UID.
-	Carried Proof = "Carried"
+	ByProviderID Proof = "ByProviderID"
 )
 
 // Terminate terminates an instance. Each call first reads the instance's tags, and refuses (awserr.Refused) an instance
 // that is not ours. It returns nil for an instance that EC2 does not know or that is already terminating. Concurrent
 // calls are merged.
 //
-// EC2 may not list an instance for some seconds after its launch. A caller that has just launched it must check
-// Instances once more before it forgets the instance.
+// EC2 may not list an instance for some seconds after its launch. A caller that has just launched the instance must
+// check Instances once more before it forgets the instance.
 func (d *Client) Terminate(ctx context.Context, id string, proof Proof) error {
 	instance, err := d.Instance(ctx, id)
 	if awserr.Is(err, awserr.Gone) {
@@ -35,40 +35,40 @@ func (d *Client) Terminate(ctx context.Context, id string, proof Proof) error {
 	if err != nil {
 		return fmt.Errorf("terminate instance %s: %w", id, err)
 	}
-	if err := d.mayChange("TerminateInstances", instance, proof); err != nil {
+	if err := d.checkOwnership("TerminateInstances", instance, proof); err != nil {
 		return err
 	}
 	if instance.State.Ended() {
 		return nil
 	}
-	_, _, err = d.terminations.ask(ctx, id)
+	_, _, err = d.terminations.get(ctx, id)
 	if awserr.Is(err, awserr.Gone) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("terminate instance %s: %w", id, awserr.Sort("TerminateInstances", err))
+		return fmt.Errorf("terminate instance %s: %w", id, awserr.Classify("TerminateInstances", err))
 	}
 	return nil
 }
 
-// mayChange returns the reason why Joiner must not terminate or tag the instance; nil if it may. op is the call for the
-// error.
-func (d *Client) mayChange(op string, i Instance, proof Proof) error {
+// checkOwnership returns an error of kind awserr.Refused if Joiner must not terminate or tag the instance. op is the
+// AWS call that the error names.
+func (d *Client) checkOwnership(op string, i Instance, proof Proof) error {
 	const reason = "NotOurs"
 	switch {
-	case i.Owner == Ours, i.Owner == Legacy && proof == Carried:
+	case i.Owner == Ours, i.Owner == Legacy && proof == ByProviderID:
 		return nil
 	case i.Owner == Legacy:
-		return awserr.Refuse(op, reason, "instance %s carries the name of cluster %s but no %s, and no NodeClaim or Node here has its provider id: it may belong to another cluster of that name",
+		return awserr.Refusedf(op, reason, "instance %s carries the name of cluster %s but no %s, and no NodeClaim or Node here has its provider id: it may belong to another cluster of that name",
 			i.ID, d.cluster.Name, TagUID)
 	case i.Owner == SameName:
-		return awserr.Refuse(op, reason, "instance %s belongs to another cluster named %s, with uid %s; ours is %s",
+		return awserr.Refusedf(op, reason, "instance %s belongs to another cluster named %s, with uid %s; ours is %s",
 			i.ID, d.cluster.Name, i.Tags[TagUID], d.cluster.UID)
 	case i.Owner == Unmarked:
-		return awserr.Refuse(op, reason, "instance %s carries neither %s nor %s, so it is not known to be of a NodePool of cluster %s",
+		return awserr.Refusedf(op, reason, "instance %s carries neither %s nor %s, so it is not known to be of a NodePool of cluster %s",
 			i.ID, TagUID, TagNodePool, d.cluster.Name)
 	}
-	return awserr.Refuse(op, reason, "instance %s carries the tags of another owner than the NodePools of cluster %s", i.ID, d.cluster.Name)
+	return awserr.Refusedf(op, reason, "instance %s carries the tags of another owner than the NodePools of cluster %s", i.ID, d.cluster.Name)
 }
 
 // terminateAll terminates instances whose ownership was just checked. EC2 fails the whole call for one unknown ID;
@@ -78,7 +78,7 @@ func (d *Client) terminateAll(ctx context.Context, ids []string) (map[string]str
 	if err == nil {
 		return nil, nil, nil
 	}
-	err = awserr.Sort("TerminateInstances", err)
+	err = awserr.Classify("TerminateInstances", err)
 	if len(ids) == 1 || awserr.Is(err, awserr.Throttled) || awserr.Is(err, awserr.Transient) || awserr.Is(err, awserr.Canceled) {
 		return nil, nil, err
 	}

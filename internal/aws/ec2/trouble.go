@@ -26,36 +26,36 @@ const (
 
 // Trouble is a current or scheduled problem of an instance that EC2 reports.
 type Trouble struct {
-	ID   string      // ID of the instance, of any owner
+	ID   string      // ID of the instance, which may have any owner
 	Kind TroubleKind // which check fails, or which event is scheduled
 	// Since is when the status check began to fail, or when the event begins; zero if EC2 does not report it.
 	Since  time.Time
 	Detail string // "reachability", or "instance-retirement: " and EC2's description
 }
 
-// troublingEvents returns the codes of all kinds of events that EC2 schedules for instances.
-func troublingEvents() []string {
+// eventCodes returns the codes of all kinds of events that EC2 schedules for instances.
+func eventCodes() []string {
 	return []string{
 		string(awstypes.EventCodeInstanceReboot), string(awstypes.EventCodeInstanceRetirement), string(awstypes.EventCodeInstanceStop),
 		string(awstypes.EventCodeSystemMaintenance), string(awstypes.EventCodeSystemReboot),
 	}
 }
 
-// Troubles returns the problems that EC2 reports for the running instances of the account and region, sorted by id and
+// Troubles returns the problems that EC2 reports for the running instances of the account and region, sorted by ID and
 // kind. It leaves out completed and canceled events, and checks of attached volumes.
 func (d *Client) Troubles(ctx context.Context) ([]Trouble, error) {
 	found := map[Trouble]bool{}
-	for _, one := range []awstypes.Filter{
+	for _, f := range []awstypes.Filter{
 		filter("instance-status.status", string(awstypes.SummaryStatusImpaired)),
 		filter("system-status.status", string(awstypes.SummaryStatusImpaired)),
-		filter("event.code", troublingEvents()...),
+		filter("event.code", eventCodes()...),
 	} {
 		pages := awsec2.NewDescribeInstanceStatusPaginator(d.reads, &awsec2.DescribeInstanceStatusInput{
-			Filters: []awstypes.Filter{one}, MaxResults: aws.Int32(1000)})
+			Filters: []awstypes.Filter{f}, MaxResults: aws.Int32(1000)})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				return nil, awserr.Sort("DescribeInstanceStatus", err)
+				return nil, awserr.Classify("DescribeInstanceStatus", err)
 			}
 			for _, s := range page.InstanceStatuses {
 				for _, t := range troublesOf(s) {
@@ -94,7 +94,7 @@ func troublesOf(s awstypes.InstanceStatus) []Trouble {
 	for _, e := range s.Events {
 		description := aws.ToString(e.Description)
 		if strings.HasPrefix(description, "[Completed]") || strings.HasPrefix(description, "[Canceled]") ||
-			!slices.Contains(troublingEvents(), string(e.Code)) {
+			!slices.Contains(eventCodes(), string(e.Code)) {
 			continue
 		}
 		out = append(out, Trouble{ID: id, Kind: EventTrouble, Since: aws.ToTime(e.NotBefore).UTC(), Detail: string(e.Code) + ": " + description})

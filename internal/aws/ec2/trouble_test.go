@@ -13,7 +13,7 @@ import (
 // TestTroubles: failed status checks and scheduled events are returned, each once; completed events are not.
 func TestTroubles(t *testing.T) {
 	t.Parallel()
-	s := newStand(t, "m5.large")
+	s := newFixture(t, "m5.large")
 	d := s.client(t, "uid-1")
 	var ids []string
 	for _, claim := range []string{"apps-1", "apps-2", "apps-3", "apps-4"} {
@@ -24,12 +24,12 @@ func TestTroubles(t *testing.T) {
 		ids = append(ids, launch.Instance.ID)
 	}
 	now := time.Now().UTC().Truncate(time.Second)
-	s.alter(func(_ *world.Region, w *world.World) {
+	s.change(func(_ *world.Region, w *world.World) {
 		w.Advance(now.Add(time.Second)) // the instances run
 		w.Impair(now, ids[0], world.InstanceCheck, world.SystemCheck)
 		w.Impair(now, ids[1], world.SystemCheck)
-		w.Schedule(now, ids[1], "instance-retirement", "degraded hardware", now.Add(24*time.Hour))
-		w.Schedule(now, ids[2], "system-reboot", "a new host", now.Add(time.Second))
+		w.ScheduleEvent(now, ids[1], "instance-retirement", "degraded hardware", now.Add(24*time.Hour))
+		w.ScheduleEvent(now, ids[2], "system-reboot", "a new host", now.Add(time.Second))
 		w.Advance(now.Add(2 * time.Second))
 	})
 	got, err := d.Troubles(t.Context())

@@ -18,27 +18,27 @@ import (
 )
 
 const (
-	region = "us-east-1"
-	name   = "prod"
+	region      = "us-east-1"
+	clusterName = "prod"
 )
 
-// stand is an emulated AWS for one test.
-type stand struct {
+// fixture is an emulated AWS for one test.
+type fixture struct {
 	*emulator.Server
 	cfg    aws.Config
 	estate world.Estate
-	image  map[string]string // by architecture in Kubernetes' terms: an AL2023 image
+	image  map[string]string // IDs of AL2023 images, by architecture in Kubernetes' terms
 }
 
-// newStand emulates a region that offers the named types, and has an instance profile "node".
-func newStand(t *testing.T, types ...string) *stand {
+// newFixture emulates a region that offers the types and has an instance profile "node".
+func newFixture(t *testing.T, types ...string) *fixture {
 	t.Helper()
 	now := time.Now().UTC()
 	table, err := catalog.Embedded()
 	if err != nil {
 		t.Fatal(err)
 	}
-	setup := world.Setup{Account: emulator.DefaultAccount, Region: region, Cluster: name}
+	setup := world.Setup{Account: emulator.DefaultAccount, Region: region, Cluster: clusterName}
 	prices, err := table.Region(region)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func newStand(t *testing.T, types ...string) *stand {
 	if err := account.AddRoleToProfile("node", "node"); err != nil {
 		t.Fatal(err)
 	}
-	s := &stand{Server: &emulator.Server{World: w}, estate: estate, image: map[string]string{}}
+	s := &fixture{Server: &emulator.Server{World: w}, estate: estate, image: map[string]string{}}
 	for arch, path := range map[string]string{"amd64": "x86_64", "arm64": "arm64"} {
 		p, err := estate.Region.SSM.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/" + path + "/standard/recommended/image_id")
 		if err != nil {
@@ -78,50 +78,52 @@ func newStand(t *testing.T, types ...string) *stand {
 	return s
 }
 
+// config returns the configuration of a client that calls url.
 func config(url string) aws.Config {
 	return aws.Config{Region: region, BaseEndpoint: aws.String(url),
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
 }
 
-// client returns the client of the cluster with the UID.
-func (s *stand) client(t *testing.T, uid string) *ec2.Client {
+// client returns a client of the cluster with the UID.
+func (s *fixture) client(t *testing.T, uid string) *ec2.Client {
 	t.Helper()
-	d, err := ec2.New(s.cfg, ec2.Cluster{Name: name, UID: uid, Account: emulator.DefaultAccount})
+	d, err := ec2.New(s.cfg, ec2.Cluster{Name: clusterName, UID: uid, Account: emulator.DefaultAccount})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-// request returns an on-demand request for one of the choices.
-func (s *stand) request(claim string, choices ...ec2.Choice) ec2.LaunchRequest {
+// request returns a request for an on-demand instance of one of the choices.
+func (s *fixture) request(claim string, choices ...ec2.Choice) ec2.LaunchRequest {
 	return ec2.LaunchRequest{Claim: claim, ClaimUID: "uid-of-" + claim, Attempt: 1, NodePool: "apps", NodeClass: "default",
 		CapacityType: catalog.OnDemand, Tags: map[string]string{"team": "a"},
 		Groups: []ec2.Group{{Blueprint: s.blueprint("amd64"), Choices: choices}}}
 }
 
-func (s *stand) blueprint(arch string) ec2.Blueprint {
+// blueprint returns a valid blueprint for the architecture.
+func (s *fixture) blueprint(arch string) ec2.Blueprint {
 	return ec2.Blueprint{ImageID: s.image[arch], UserData: []byte("#!/bin/sh\necho hello\n"), Profile: "node",
 		SecurityGroups: []string{s.estate.NodeGroup.ID},
 		Disks:          []ec2.Disk{{Device: "/dev/xvda", GiB: 20, Type: "gp3", Encrypted: aws.Bool(true), DeleteOnTermination: aws.Bool(true)}},
 		Metadata:       ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
 }
 
-// choice returns the type in the n-th zone.
-func (s *stand) choice(typ string, n int) ec2.Choice {
+// choice returns the type in zone n, counted from 0.
+func (s *fixture) choice(typ string, n int) ec2.Choice {
 	subnet := s.estate.PrivateSubnets[n]
 	return ec2.Choice{InstanceType: typ, Zone: subnet.Zone.Name, SubnetID: subnet.ID, Price: catalog.Dollar / 10}
 }
 
-// alter changes the emulated world.
-func (s *stand) alter(f func(r *world.Region, w *world.World)) {
+// change changes the emulated world with f.
+func (s *fixture) change(f func(r *world.Region, w *world.World)) {
 	s.Do(func(w *world.World, _ time.Time) { f(s.estate.Region, w) })
 }
 
-// living returns the instances that are not terminating.
-func (s *stand) living() []world.Instance {
+// liveInstances returns the emulator's instances that are pending or running.
+func (s *fixture) liveInstances() []world.Instance {
 	var out []world.Instance
-	s.alter(func(r *world.Region, _ *world.World) {
+	s.change(func(r *world.Region, _ *world.World) {
 		for _, i := range r.Instances.All() {
 			if i.State == world.Pending || i.State == world.Running {
 				out = append(out, i)
@@ -131,9 +133,9 @@ func (s *stand) living() []world.Instance {
 	return out
 }
 
-// losing serves s, but loses the answer to the n-th call of an action: the call
-// is carried out and the connection breaks.
-func (s *stand) losing(t *testing.T, action string, n int64) aws.Config {
+// configLosingAnswer returns the configuration of a client whose n-th call of an action is carried out, but gets no
+// answer, because the connection breaks.
+func (s *fixture) configLosingAnswer(t *testing.T, action string, n int64) aws.Config {
 	t.Helper()
 	var seen atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -26,5 +26,5 @@ func New(cfg aws.Config, cluster string) (*Client, error) {
 	if cluster == "" {
 		return nil, errors.New("make a client for EKS: the cluster name is empty: set --cluster-name or CLUSTER_NAME")
 	}
-	return &Client{cluster: cluster, eks: awseks.NewFromConfig(awserr.Genuine(cfg))}, nil
+	return &Client{cluster: cluster, eks: awseks.NewFromConfig(awserr.ClientConfig(cfg))}, nil
 }

@@ -37,9 +37,9 @@ func TestFactsAndEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.Facts(t.Context()); !awserr.Is(err, awserr.Gone) || !strings.Contains(err.Error(), "prod") {
-		t.Errorf("no cluster: %v", err)
+		t.Errorf("Facts before the cluster exists: %v, want Gone", err)
 	}
-	node := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
+	nodeRole := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
 	server.Do(func(w *world.World, now time.Time) {
 		_, err := estate.Region.EKS.CreateCluster(now,
 			ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
@@ -49,7 +49,7 @@ func TestFactsAndEntries(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod",
-			ekscluster.AccessEntry{Principal: node, Kind: ekscluster.EntryEC2Linux}); err != nil {
+			ekscluster.AccessEntry{Principal: nodeRole, Kind: ekscluster.EntryEC2Linux}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -57,21 +57,21 @@ func TestFactsAndEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type part struct {
+	type comparedFacts struct {
 		Version, Endpoint, CA, CIDR, VPC, Group, Issuer, Mode string
 		Subnets                                               []string
 	}
-	want := part{"1.33", "https://example.com", "Q0E=", "10.100.0.0/16", estate.VPC.ID, estate.ClusterGroup.ID,
+	want := comparedFacts{"1.33", "https://example.com", "Q0E=", "10.100.0.0/16", estate.VPC.ID, estate.ClusterGroup.ID,
 		"https://oidc.example.com/id/X", "API_AND_CONFIG_MAP", []string{"subnet-a", "subnet-b"}}
-	if diff := cmp.Diff(want, part{got.Version, got.Endpoint, got.CA, got.ServiceCIDR, got.VPC, got.SecurityGroup,
+	if diff := cmp.Diff(want, comparedFacts{got.Version, got.Endpoint, got.CA, got.ServiceCIDR, got.VPC, got.SecurityGroup,
 		got.Issuer, got.AuthMode, got.Subnets}); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
 	entries, err := d.Entries(t.Context())
-	if err != nil || len(entries) != 1 || entries[0].Principal != node || entries[0].Type != "EC2_LINUX" || len(entries[0].Groups) == 0 {
+	if err != nil || len(entries) != 1 || entries[0].Principal != nodeRole || entries[0].Type != "EC2_LINUX" || len(entries[0].Groups) == 0 {
 		t.Errorf("entries %+v, %v", entries, err)
 	}
-	if _, err := d.Entry(t.Context(), node+"x"); !awserr.Is(err, awserr.Gone) {
-		t.Errorf("no such entry: %v", err)
+	if _, err := d.Entry(t.Context(), nodeRole+"x"); !awserr.Is(err, awserr.Gone) {
+		t.Errorf("Entry of a principal without an entry: %v, want Gone", err)
 	}
 }

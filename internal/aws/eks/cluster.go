@@ -41,12 +41,12 @@ func (d *Client) Facts(ctx context.Context) (Facts, error) {
 	op := "DescribeCluster " + d.cluster
 	out, err := d.eks.DescribeCluster(ctx, &awseks.DescribeClusterInput{Name: aws.String(d.cluster)})
 	if err != nil {
-		return Facts{}, awserr.Sort(op, err)
+		return Facts{}, awserr.Classify(op, err)
 	}
 	c := out.Cluster
 	if c == nil || aws.ToString(c.Endpoint) == "" {
 		return Facts{}, &awserr.Error{Op: op, Kind: awserr.Transient, Reason: "EmptyAnswer",
-			Message: "EKS returned no cluster endpoint; the cluster may still be being created"}
+			Message: "EKS returned no cluster endpoint; EKS may still be creating the cluster"}
 	}
 	f := Facts{Name: aws.ToString(c.Name), ARN: aws.ToString(c.Arn), Status: string(c.Status), Version: aws.ToString(c.Version),
 		Endpoint: aws.ToString(c.Endpoint), Created: aws.ToTime(c.CreatedAt), Tags: c.Tags}
@@ -66,7 +66,7 @@ func (d *Client) Facts(ctx context.Context) (Facts, error) {
 	if c.Identity != nil && c.Identity.Oidc != nil {
 		f.Issuer = aws.ToString(c.Identity.Oidc.Issuer)
 	}
-	f.AuthMode = "CONFIG_MAP" // of clusters that were created before EKS had access entries
+	f.AuthMode = "CONFIG_MAP" // the mode of clusters that were created before EKS had access entries
 	if c.AccessConfig != nil && c.AccessConfig.AuthenticationMode != "" {
 		f.AuthMode = string(c.AccessConfig.AuthenticationMode)
 	}
@@ -90,7 +90,7 @@ func (d *Client) Entries(ctx context.Context) ([]Entry, error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("ListAccessEntries", err)
+			return nil, awserr.Classify("ListAccessEntries", err)
 		}
 		for _, arn := range page.AccessEntries {
 			e, err := d.Entry(ctx, arn)
@@ -107,12 +107,12 @@ func (d *Client) Entries(ctx context.Context) ([]Entry, error) {
 	return out, nil
 }
 
-// Entry returns the access entry of a principal. The error is awserr.Gone if there is none.
+// Entry returns the access entry of a principal, given by its ARN. The error is awserr.Gone if there is none.
 func (d *Client) Entry(ctx context.Context, principal string) (Entry, error) {
 	out, err := d.eks.DescribeAccessEntry(ctx, &awseks.DescribeAccessEntryInput{
 		ClusterName: aws.String(d.cluster), PrincipalArn: aws.String(principal)})
 	if err != nil {
-		return Entry{}, awserr.Sort("DescribeAccessEntry "+principal, err)
+		return Entry{}, awserr.Classify("DescribeAccessEntry "+principal, err)
 	}
 	if out.AccessEntry == nil {
 		return Entry{Principal: principal}, nil

@@ -13,25 +13,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// PodRole returns the role that EKS Pod Identity assigns to a service account; empty if it assigns none.
+// PodRole returns the ARN of the role that EKS Pod Identity assigns to a service account; empty if it assigns none.
 func (d *Client) PodRole(ctx context.Context, namespace, account string) (string, error) {
 	list, err := d.eks.ListPodIdentityAssociations(ctx, &awseks.ListPodIdentityAssociationsInput{
 		ClusterName: aws.String(d.cluster), Namespace: aws.String(namespace), ServiceAccount: aws.String(account)})
 	if err != nil {
-		return "", awserr.Sort("ListPodIdentityAssociations", err)
+		return "", awserr.Classify("ListPodIdentityAssociations", err)
 	}
 	if len(list.Associations) == 0 {
 		return "", nil
 	}
-	one, err := d.eks.DescribePodIdentityAssociation(ctx, &awseks.DescribePodIdentityAssociationInput{
+	described, err := d.eks.DescribePodIdentityAssociation(ctx, &awseks.DescribePodIdentityAssociationInput{
 		ClusterName: aws.String(d.cluster), AssociationId: list.Associations[0].AssociationId})
 	if err != nil {
-		return "", awserr.Sort("DescribePodIdentityAssociation", err)
+		return "", awserr.Classify("DescribePodIdentityAssociation", err)
 	}
-	if one.Association == nil {
+	if described.Association == nil {
 		return "", nil
 	}
-	return aws.ToString(one.Association.RoleArn), nil
+	return aws.ToString(described.Association.RoleArn), nil
 }
 
 // NodeGroups returns the cluster's managed node groups, sorted by name.
@@ -41,12 +41,12 @@ func (d *Client) NodeGroups(ctx context.Context) ([]diagnosis.NodeGroup, error) 
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("ListNodegroups", err)
+			return nil, awserr.Classify("ListNodegroups", err)
 		}
 		for _, name := range page.Nodegroups {
 			got, err := d.eks.DescribeNodegroup(ctx,
 				&awseks.DescribeNodegroupInput{ClusterName: aws.String(d.cluster), NodegroupName: aws.String(name)})
-			if err = awserr.Sort("DescribeNodegroup "+name, err); awserr.Is(err, awserr.Gone) {
+			if err = awserr.Classify("DescribeNodegroup "+name, err); awserr.Is(err, awserr.Gone) {
 				continue
 			}
 			if err != nil {
@@ -68,12 +68,12 @@ func (d *Client) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfil
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("ListFargateProfiles", err)
+			return nil, awserr.Classify("ListFargateProfiles", err)
 		}
 		for _, name := range page.FargateProfileNames {
 			got, err := d.eks.DescribeFargateProfile(ctx,
 				&awseks.DescribeFargateProfileInput{ClusterName: aws.String(d.cluster), FargateProfileName: aws.String(name)})
-			if err = awserr.Sort("DescribeFargateProfile "+name, err); awserr.Is(err, awserr.Gone) {
+			if err = awserr.Classify("DescribeFargateProfile "+name, err); awserr.Is(err, awserr.Gone) {
 				continue
 			}
 			if err != nil {

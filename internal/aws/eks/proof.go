@@ -10,19 +10,20 @@ import (
 	"strings"
 )
 
-// Local is the identity of the cluster as its API server reports it. Unknown fields are empty.
+// Local is what we know about the cluster without EKS: from its API server, and from our own configuration. Unknown
+// fields are empty.
 type Local struct {
 	CA       []byte // PEM certificates that verify the API server
 	Issuer   string // issuer of the cluster's service account tokens
 	Endpoint string // URL of the API server that we connect to
-	Region   string // region of our calls to AWS
+	Region   string // region in which we call AWS
 }
 
 // Mark is one fact that distinguishes clusters.
 type Mark string
 
-// The marks, most reliable first. Each cluster has its own issuer, and no proxy between us and the API server changes
-// it.
+// The marks, most reliable first. The issuer is the most reliable: each cluster has its own, and a proxy between us and
+// the API server does not change it.
 const (
 	ByIssuer    Mark = "issuer"
 	ByEndpoint  Mark = "endpoint"
@@ -36,27 +37,28 @@ func Marks() []Mark { return []Mark{ByIssuer, ByEndpoint, ByAuthority, ByRegion}
 // Proof is the result of comparing the cluster that EKS describes with the cluster that we connect to.
 type Proof struct {
 	Same []Mark // marks that agree, most reliable first
-	// Differ has the marks that differ, each with EKS's value and the cluster's. ByAuthority has no values, because
-	// certificates are long.
+	// Differ has the marks that differ, each with two values: EKS's, and that of the Local. ByAuthority has no values,
+	// because certificates are long.
 	Differ map[Mark][]string
 }
 
-// Prove compares EKS's description with the cluster's own. A mark that one of them lacks is in neither Same nor Differ.
+// Prove compares EKS's description of the cluster with l. A mark that is unknown on either side is in neither Same nor
+// Differ.
 func (f Facts) Prove(l Local) Proof {
 	p := Proof{Differ: map[Mark][]string{}}
-	compare := func(mark Mark, eks, ours string) {
+	compare := func(mark Mark, eksValue, localValue string) {
 		switch {
-		case eks == "" || ours == "":
-		case eks == ours:
+		case eksValue == "" || localValue == "":
+		case eksValue == localValue:
 			p.Same = append(p.Same, mark)
 		default:
-			p.Differ[mark] = []string{eks, ours}
+			p.Differ[mark] = []string{eksValue, localValue}
 		}
 	}
 	compare(ByIssuer, strings.TrimSuffix(f.Issuer, "/"), strings.TrimSuffix(l.Issuer, "/"))
-	compare(ByEndpoint, ClusterOf(f.Endpoint), ClusterOf(l.Endpoint))
-	if theirs, err := base64.StdEncoding.DecodeString(f.CA); err == nil {
-		switch same, known := SameAuthority(theirs, l.CA); {
+	compare(ByEndpoint, EndpointID(f.Endpoint), EndpointID(l.Endpoint))
+	if eksCA, err := base64.StdEncoding.DecodeString(f.CA); err == nil {
+		switch same, known := SameAuthority(eksCA, l.CA); {
 		case known && same:
 			p.Same = append(p.Same, ByAuthority)
 		case known:
@@ -69,8 +71,8 @@ func (f Facts) Prove(l Local) Proof {
 	return p
 }
 
-// Refuted reports whether EKS certainly describes another cluster: the most reliable of the known marks differs. Less
-// reliable marks do not matter, because a proxy before the API server has its own address and certificates.
+// Refuted reports whether EKS certainly describes another cluster: whether the most reliable of the known marks
+// differs. It ignores less reliable marks, because a proxy before the API server has its own address and certificates.
 func (p Proof) Refuted() bool {
 	for _, mark := range Marks() {
 		if _, differs := p.Differ[mark]; differs {
@@ -83,8 +85,8 @@ func (p Proof) Refuted() bool {
 	return false
 }
 
-// Proven reports whether EKS certainly describes the same cluster: a mark other than the region agrees, and the marks
-// are not Refuted.
+// Proven reports whether EKS certainly describes the same cluster: whether a mark other than the region agrees, and p
+// is not Refuted.
 func (p Proof) Proven() bool {
 	return !p.Refuted() && slices.ContainsFunc(p.Same, func(m Mark) bool { return m != ByRegion })
 }
@@ -105,12 +107,12 @@ func (p Proof) String() string {
 	return strings.Join(out, "; ")
 }
 
-// SameAuthority reports whether two PEM texts have a certificate in common. known is false if one of the texts has no
+// SameAuthority reports whether two PEM texts have a certificate in common. known is false if either text has no
 // certificate.
 func SameAuthority(a, b []byte) (same, known bool) {
 	inA, inB := certificates(a), certificates(b)
-	for _, one := range inA {
-		if slices.ContainsFunc(inB, func(other []byte) bool { return bytes.Equal(one, other) }) {
+	for _, certificate := range inA {
+		if slices.ContainsFunc(inB, func(other []byte) bool { return bytes.Equal(certificate, other) }) {
 			return true, true
 		}
 	}
@@ -130,9 +132,9 @@ func certificates(text []byte) [][]byte {
 	}
 }
 
-// ClusterOf returns the first part of an EKS endpoint's host name, which is unique to a cluster. It is empty for any
-// other address.
-func ClusterOf(endpoint string) string {
+// EndpointID returns the first part of the host name of an EKS endpoint, which is unique to a cluster. It is empty for
+// any other address.
+func EndpointID(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return ""

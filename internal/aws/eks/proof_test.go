@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestProve: EKS's description of a cluster compared with the cluster's own.
+// TestProve compares EKS's description of a cluster with what is known about the cluster without EKS.
 func TestProve(t *testing.T) {
 	t.Parallel()
 	authority := func(name string) []byte {
@@ -22,7 +22,7 @@ func TestProve(t *testing.T) {
 		facts           Facts
 		local           Local
 		proven, refuted bool
-		says            string
+		wantText        string // part of Proof.String; empty: no text
 	}{
 		"all agree": {facts,
 			Local{CA: authority("a"), Issuer: facts.Issuer + "/", Endpoint: "https://aaaa.gr7.us-east-1.eks.amazonaws.com:443",
@@ -44,8 +44,8 @@ func TestProve(t *testing.T) {
 		"several differences":     {facts, Local{CA: authority("b"), Issuer: other}, false, true, "; their certificate"},
 	} {
 		p := c.facts.Prove(c.local)
-		if p.Proven() != c.proven || p.Refuted() != c.refuted || !strings.Contains(p.String(), c.says) || c.says == "" && p.String() != "" {
-			t.Errorf("%s: proven %t, refuted %t, %q", name, p.Proven(), p.Refuted(), p)
+		if p.Proven() != c.proven || p.Refuted() != c.refuted || !strings.Contains(p.String(), c.wantText) || c.wantText == "" && p.String() != "" {
+			t.Errorf("%s: proven %t, refuted %t, %q; want %t, %t, %q", name, p.Proven(), p.Refuted(), p, c.proven, c.refuted, c.wantText)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Shift struct {
 
 // NewZonalShifts returns the client for the EKS cluster with the ARN, in the region and account of cfg.
 func NewZonalShifts(cfg aws.Config, cluster string) *ZonalShifts {
-	return &ZonalShifts{client: arczonalshift.NewFromConfig(awserr.Genuine(cfg)), cluster: cluster}
+	return &ZonalShifts{client: arczonalshift.NewFromConfig(awserr.ClientConfig(cfg)), cluster: cluster}
 }
 
 // Shifts returns the shifts that are in force at now, sorted by zone. Of several shifts of a zone it returns the one
@@ -36,9 +36,9 @@ func NewZonalShifts(cfg aws.Config, cluster string) *ZonalShifts {
 func (z *ZonalShifts) Shifts(ctx context.Context, now time.Time) ([]Shift, error) {
 	const op = "GetManagedResource"
 	out, err := z.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(z.cluster)})
-	err = awserr.Sort(op, err)
+	err = awserr.Classify(op, err)
 	if awserr.Is(err, awserr.Gone) {
-		return nil, awserr.Misuse(op, "ZonalShiftNotEnabled", "zonal shift is not enabled for cluster %s: run "+
+		return nil, awserr.Misconfiguredf(op, "ZonalShiftNotEnabled", "zonal shift is not enabled for cluster %s: run "+
 			"aws eks update-cluster-config --name NAME --zonal-shift-config enabled=true, or remove --enable-zonal-shift", z.cluster)
 	}
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// TestShifts: shifts by users and by AWS are returned only while they are in force.
+// TestShifts: Shifts returns the shifts of users and of AWS only while they are in force.
 func TestShifts(t *testing.T) {
 	t.Parallel()
-	began := time.Now().UTC().Truncate(time.Second)
-	now := began
+	start := time.Now().UTC().Truncate(time.Second)
+	now := start
 	server := &emulator.Server{World: &world.World{}, Now: func() time.Time { return now }}
 	srv := httptest.NewServer(server)
 	t.Cleanup(srv.Close)
@@ -42,7 +42,7 @@ func TestShifts(t *testing.T) {
 	})
 	d := eks.NewZonalShifts(cfg, arn)
 	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Misconfigured) || !strings.Contains(err.Error(), "--zonal-shift-config") {
-		t.Fatalf("a cluster without zonal shifts: %v", err)
+		t.Fatalf("zonal shift is not enabled: %v, want Misconfigured and the command that enables it", err)
 	}
 	_, err := awseks.NewFromConfig(cfg).UpdateClusterConfig(t.Context(), &awseks.UpdateClusterConfigInput{
 		Name: aws.String("prod"), ZonalShiftConfig: &ekstypes.ZonalShiftConfigRequest{Enabled: aws.Bool(true)}})
@@ -56,40 +56,40 @@ func TestShifts(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
 		}
 	}
-	check("none yet")
-	users := arczonalshift.NewFromConfig(cfg)
-	begin := func(zone, lasts string) string {
-		out, err := users.StartZonalShift(t.Context(), &arczonalshift.StartZonalShiftInput{
-			ResourceIdentifier: aws.String(arn), AwayFrom: aws.String(zone), ExpiresIn: aws.String(lasts), Comment: aws.String("test")})
+	check("no shift")
+	user := arczonalshift.NewFromConfig(cfg)
+	startShift := func(zone, duration string) string {
+		out, err := user.StartZonalShift(t.Context(), &arczonalshift.StartZonalShiftInput{
+			ResourceIdentifier: aws.String(arn), AwayFrom: aws.String(zone), ExpiresIn: aws.String(duration), Comment: aws.String("test")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return *out.ZonalShiftId
 	}
-	id := begin("use1-az2", "2h")
-	check("a user's", eks.Shift{ZoneID: "use1-az2", Until: began.Add(2 * time.Hour)})
-	if _, err := users.CancelZonalShift(t.Context(), &arczonalshift.CancelZonalShiftInput{ZonalShiftId: aws.String(id)}); err != nil {
+	id := startShift("use1-az2", "2h")
+	check("a user's shift", eks.Shift{ZoneID: "use1-az2", Until: start.Add(2 * time.Hour)})
+	if _, err := user.CancelZonalShift(t.Context(), &arczonalshift.CancelZonalShiftInput{ZonalShiftId: aws.String(id)}); err != nil {
 		t.Fatal(err)
 	}
-	check("cancelled")
-	begin("use1-az1", "30m")
+	check("the user's shift was canceled")
+	startShift("use1-az1", "30m")
 	now = now.Add(31 * time.Minute)
-	check("expired")
+	check("the user's shift has expired")
 	server.Do(func(_ *world.World, now time.Time) {
 		if err := region.ZonalShifts.StartAutoshift(now, arn, "use1-az3"); err != nil {
 			t.Error(err)
 		}
 	})
-	check("AWS's own", eks.Shift{ZoneID: "use1-az3"})
-	begin("use1-az1", "1h")
-	check("a user's shift applies before AWS's", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
+	check("AWS's autoshift", eks.Shift{ZoneID: "use1-az3"})
+	startShift("use1-az1", "1h")
+	check("a user's shift overrides AWS's autoshift", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
 	server.Do(func(*world.World, time.Time) { region.ZonalShifts.EndAutoshift(arn) })
-	check("AWS's shift has ended", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
+	check("AWS's autoshift has ended", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
 
 	server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "arc-zonal-shift:GetManagedResource"}}
 	})
 	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Denied) {
-		t.Errorf("not allowed: %v", err)
+		t.Errorf("without permission: %v, want Denied", err)
 	}
 }

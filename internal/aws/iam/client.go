@@ -36,7 +36,7 @@ func New(cfg aws.Config, cluster Cluster) *Client {
 	if cluster.Region == "" {
 		cluster.Region = cfg.Region
 	}
-	cfg = awserr.Genuine(cfg)
+	cfg = awserr.ClientConfig(cfg)
 	return &Client{cluster: cluster, iam: awsiam.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg)}
 }
 
@@ -46,7 +46,7 @@ type Identity struct {
 	ARN     string // "arn:aws:sts::111122223333:assumed-role/joiner/i-0123"
 }
 
-// Role returns the name of the role in the ARN of an assumed role; empty for a user.
+// Role returns the name of the role if the principal is an assumed role; empty for a user.
 func (i Identity) Role() string {
 	_, rest, ok := strings.Cut(i.ARN, ":assumed-role/")
 	if !ok {
@@ -60,7 +60,7 @@ func (i Identity) Role() string {
 func (d *Client) Identity(ctx context.Context) (Identity, error) {
 	out, err := d.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return Identity{}, awserr.Sort("GetCallerIdentity", err)
+		return Identity{}, awserr.Classify("GetCallerIdentity", err)
 	}
 	return Identity{Account: aws.ToString(out.Account), ARN: aws.ToString(out.Arn)}, nil
 }

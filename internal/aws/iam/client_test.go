@@ -18,22 +18,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// stand is an account with a role "node", and a role with a path.
-type stand struct {
+// fixture is an emulated account with the roles node, other and deep, of which deep has the path /team/a/.
+type fixture struct {
 	server  *emulator.Server
 	cfg     aws.Config
 	estate  world.Estate
 	account *world.Account
 }
 
-func newStand(t *testing.T) stand {
+func newFixture(t *testing.T) fixture {
 	t.Helper()
 	now := time.Now().UTC()
 	w, estate, err := world.New(now, world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stand{server: &emulator.Server{World: w}, estate: estate, account: w.Account(emulator.DefaultAccount)}
+	s := fixture{server: &emulator.Server{World: w}, estate: estate, account: w.Account(emulator.DefaultAccount)}
 	for _, r := range []identity.Role{{Name: "node"}, {Name: "other"}, {Name: "deep", Path: "/team/a/"}} {
 		if _, err := s.account.CreateRole(now, r); err != nil {
 			t.Fatal(err)
@@ -46,13 +46,14 @@ func newStand(t *testing.T) stand {
 	return s
 }
 
-func (s stand) client(t *testing.T, uid string) *iam.Client {
+// client returns a client of the cluster with the UID.
+func (s fixture) client(t *testing.T, uid string) *iam.Client {
 	t.Helper()
 	return iam.New(s.cfg, iam.Cluster{Name: "prod", UID: uid})
 }
 
-// profiles returns the profiles that exist, name → role.
-func (s stand) profiles() map[string]string {
+// profiles returns the role of each instance profile that exists, by the profile's name.
+func (s fixture) profiles() map[string]string {
 	out := map[string]string{}
 	s.server.Do(func(*world.World, time.Time) {
 		for _, p := range s.account.Profiles("/") {
@@ -64,7 +65,7 @@ func (s stand) profiles() map[string]string {
 
 func TestProfile(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newFixture(t)
 	d := s.client(t, "uid-1")
 	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "node", Tags: map[string]string{"team": "a"}}
 	first, err := d.EnsureProfile(t.Context(), class)
@@ -82,44 +83,45 @@ func TestProfile(t *testing.T) {
 			"karpenter.k8s.aws/ec2nodeclass": "default",
 			"topology.kubernetes.io/region":  "us-east-1", "joiner.sh/cluster-uid": "uid-1"}}
 	if seen.Created.IsZero() {
-		t.Error("the profile has no time")
+		t.Error("the profile has no creation time")
 	}
 	want.Created = seen.Created
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("profile (-want +got):\n%s", diff)
 	}
-	// Another process repeats the call: it creates nothing, and makes one call.
+	// Another process repeats EnsureProfile, which then creates nothing and makes one call.
 	before := s.server.Calls()
 	again, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 	if err != nil || again.Name != first.Name {
-		t.Errorf("the second time: %s, %v", again.Name, err)
+		t.Errorf("the second EnsureProfile returned %s, %v; want %s", again.Name, err, first.Name)
 	}
 	after := s.server.Calls()
 	if after["iam:CreateInstanceProfile"] != before["iam:CreateInstanceProfile"] ||
 		after["iam:GetInstanceProfile"] != before["iam:GetInstanceProfile"]+1 {
-		t.Errorf("the second time made calls: %v", after)
+		t.Errorf("calls after the second EnsureProfile: %v, before: %v; want one more GetInstanceProfile", after, before)
 	}
 	// Another role gets another profile, so that instances with the old role keep it.
 	class.Role = "other"
 	second, err := d.EnsureProfile(t.Context(), class)
 	if err != nil || second.Name == first.Name {
-		t.Fatalf("another role: %s, %v", second.Name, err)
+		t.Fatalf("EnsureProfile for another role returned %s, %v; want another profile", second.Name, err)
 	}
 	if diff := cmp.Diff(map[string]string{first.Name: "node", second.Name: "other"}, s.profiles()); diff != "" {
 		t.Errorf("profiles (-want +got):\n%s", diff)
 	}
 	if err := d.DeleteProfiles(t.Context(), "class-1"); err != nil || len(s.profiles()) != 0 {
-		t.Errorf("after deletion there are %v, %v", s.profiles(), err)
+		t.Errorf("after DeleteProfiles %v are left, %v", s.profiles(), err)
 	}
 	if err := d.DeleteProfile(t.Context(), first.Name); err != nil {
 		t.Errorf("deleting a profile that does not exist: %v", err)
 	}
 }
 
-// TestProfileRolePath: IAM returns role names without their path. A profile must be created once and then be accepted.
+// TestProfileRolePath: spec.role has a path, but IAM returns role names without their path. EnsureProfile must create
+// the profile once and then accept it.
 func TestProfileRolePath(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newFixture(t)
 	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "team/a/deep"}
 	for range 3 {
 		p, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
@@ -133,10 +135,11 @@ func TestProfileRolePath(t *testing.T) {
 	}
 }
 
-// TestProfileOfAnotherPath: a role with the same name but another path or account.
-func TestProfileOfAnotherPath(t *testing.T) {
+// TestRolePathMismatch: EnsureProfile rejects a spec.role whose path or account differs from that of the role with this
+// name.
+func TestRolePathMismatch(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newFixture(t)
 	for role, want := range map[string]string{
 		"team/b/deep":  "RolePathMismatch",
 		"/team/a/deep": "",
@@ -147,7 +150,7 @@ func TestProfileOfAnotherPath(t *testing.T) {
 		"my role":                                                       "InvalidRole",
 	} {
 		class := iam.NodeClass{Name: "default", UID: fmt.Sprintf("class-%x", role), Role: role}
-		for range 2 { // by comparison, and from IAM's stored state
+		for range 2 { // first when the profile is created, then when it exists
 			_, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 			e := awserr.Of(err)
 			switch {
@@ -160,16 +163,16 @@ func TestProfileOfAnotherPath(t *testing.T) {
 	}
 }
 
-func TestProfileTrouble(t *testing.T) {
+func TestProfileErrors(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newFixture(t)
 	d := s.client(t, "uid-1")
-	_, err := d.EnsureProfile(t.Context(), iam.NodeClass{Name: "default", UID: "class-1", Role: "nobody"})
-	if e := awserr.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"nobody"`) ||
+	_, err := d.EnsureProfile(t.Context(), iam.NodeClass{Name: "default", UID: "class-1", Role: "no-such-role"})
+	if e := awserr.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"no-such-role"`) ||
 		!strings.Contains(err.Error(), "spec.role") {
-		t.Errorf("no such role: %v", err)
+		t.Errorf("no such role: %v, want RoleNotFound", err)
 	}
-	// The profile was created before a crash, and has no role yet.
+	// IAM fails after the profile was created, so the profile has no role yet.
 	class := iam.NodeClass{Name: "default", UID: "class-2", Role: "node"}
 	s.server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Answers = []*world.Answer{{Call: "iam:AddRoleToInstanceProfile", Count: 1, Status: 503, Code: "ServiceUnavailable"}}
@@ -183,15 +186,15 @@ func TestProfileTrouble(t *testing.T) {
 	s.server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "iam:*"}} })
 	_, err = d.EnsureProfile(t.Context(), class)
 	if !awserr.Is(err, awserr.Denied) {
-		t.Errorf("IAM denies: %v", err)
+		t.Errorf("IAM denies: %v, want Denied", err)
 	}
 }
 
-// TestProfileNamesake: a cluster with our name and another UID has its own profiles.
-func TestProfileNamesake(t *testing.T) {
+// TestProfileOfClusterWithSameName: a cluster with our name and another UID has its own profiles.
+func TestProfileOfClusterWithSameName(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
-	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "node"} // restored from a backup: the same UID
+	s := newFixture(t)
+	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "node"} // the class has the same UID in both clusters if it was restored from a backup
 	a, err := s.client(t, "uid-a").EnsureProfile(t.Context(), class)
 	if err != nil {
 		t.Fatal(err)
@@ -208,16 +211,16 @@ func TestProfileNamesake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{a.Name: "node"}, s.profiles()); diff != "" {
-		t.Errorf("left over (-want +got):\n%s", diff)
+		t.Errorf("profiles that are left (-want +got):\n%s", diff)
 	}
 }
 
 func TestIdentity(t *testing.T) {
 	t.Parallel()
-	d := newStand(t).client(t, "")
-	me, err := d.Identity(t.Context())
-	if err != nil || me.Account != emulator.DefaultAccount || me.ARN == "" {
-		t.Errorf("identity %+v, %v", me, err)
+	d := newFixture(t).client(t, "")
+	caller, err := d.Identity(t.Context())
+	if err != nil || caller.Account != emulator.DefaultAccount || caller.ARN == "" {
+		t.Errorf("identity %+v, %v", caller, err)
 	}
 	if role := (iam.Identity{ARN: "arn:aws:sts::1:assumed-role/joiner/i-0123"}).Role(); role != "joiner" {
 		t.Errorf("role %q", role)

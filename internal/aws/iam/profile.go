@@ -20,11 +20,11 @@ import (
 
 // The tags of an instance profile: Karpenter's tags, and the UID of our cluster.
 const (
-	tagCluster   = "kubernetes.io/cluster/"
-	tagName      = "eks:eks-cluster-name"
-	tagNodeClass = "karpenter.k8s.aws/ec2nodeclass"
-	tagRegion    = "topology.kubernetes.io/region"
-	tagUID       = "joiner.sh/cluster-uid"
+	tagClusterPrefix = "kubernetes.io/cluster/"
+	tagClusterName   = "eks:eks-cluster-name"
+	tagNodeClass     = "karpenter.k8s.aws/ec2nodeclass"
+	tagRegion        = "topology.kubernetes.io/region"
+	tagUID           = "joiner.sh/cluster-uid"
 )
 
 // NodeClass identifies the EC2NodeClass that an instance profile is for.
@@ -38,8 +38,8 @@ type NodeClass struct {
 // Profile is an instance profile, read from IAM.
 type Profile struct {
 	Name, ARN, Path string            // name, ARN and path of the instance profile
-	Role            string            // name of its role, without path; empty if it has none
-	RoleARN         string            // ARN of its role; empty if it has none, or if IAM has not returned the role yet
+	Role            string            // name of the profile's role, without path; empty if the profile has none
+	RoleARN         string            // ARN of the role; empty if the profile has none, or if IAM does not return the role yet
 	Created         time.Time         // creation time; zero if IAM did not return it
 	Tags            map[string]string // tags of the instance profile
 }
@@ -48,32 +48,35 @@ type Profile struct {
 // both, so a change of spec.role leads to a new profile, and running instances keep the old one.
 func (d *Client) ProfileName(c NodeClass) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{d.cluster.Region, d.cluster.UID, c.UID, roleName(c.Role)}, "/")))
-	const longest, digits = 128, 20 // IAM's limit, and the digits of the hash
+	const maxLength, digits = 128, 20 // IAM's limit, and the digits of the hash
 	name := d.cluster.Name
-	return name[:min(len(name), longest-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
+	return name[:min(len(name), maxLength-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// path returns the IAM path of all instance profiles of our cluster. The path of one profile continues with the UID of
-// its EC2NodeClass.
-func (d *Client) path() string { return "/karpenter/" + d.cluster.Region + "/" + d.cluster.Name + "/" }
+// pathPrefix returns the start of the IAM paths of our cluster's instance profiles. The path of a profile continues
+// with the UID of its EC2NodeClass.
+func (d *Client) pathPrefix() string {
+	return "/karpenter/" + d.cluster.Region + "/" + d.cluster.Name + "/"
+}
 
-// roleName removes the path from a role, because instance profiles refer to roles by name.
+// roleName returns the name in role, which is a name, a name with a path, or an ARN. Instance profiles refer to roles
+// by name.
 func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
-// EnsureProfile returns the instance profile of the EC2NodeClass and its role. It creates the profile and sets its role
-// if necessary. It is idempotent and makes one call if the profile is correct.
+// EnsureProfile returns the instance profile for the EC2NodeClass and its spec.role. If necessary, it creates the
+// profile and sets the profile's role. It is idempotent, and makes one call if the profile is correct.
 func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) {
 	switch {
 	case d.cluster.UID == "" || c.UID == "":
 		return Profile{}, errors.New("ensure instance profile: the UID of the cluster or of the NodeClass is empty")
 	case !isRoleName(roleName(c.Role)):
-		return Profile{}, awserr.Misuse("CreateInstanceProfile", "InvalidRole",
+		return Profile{}, awserr.Misconfiguredf("CreateInstanceProfile", "InvalidRole",
 			"spec.role %q of EC2NodeClass %s is not a role name: set it to the name of an IAM role", c.Role, c.Name)
 	}
 	name := d.ProfileName(c)
 	p, err := d.Profile(ctx, name)
 	if awserr.Is(err, awserr.Gone) {
-		p, err = d.create(ctx, name, c)
+		p, err = d.createProfile(ctx, name, c)
 	}
 	if err != nil {
 		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
@@ -82,7 +85,7 @@ func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error
 		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
 	}
 	if p.Role != roleName(c.Role) {
-		if err := d.attach(ctx, p, roleName(c.Role)); err != nil {
+		if err := d.setRole(ctx, p, roleName(c.Role)); err != nil {
 			return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
 		}
 		p.Role, p.RoleARN = roleName(c.Role), ""
@@ -95,14 +98,14 @@ func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error
 
 // isRoleName reports whether name is a valid name of an IAM role.
 func isRoleName(name string) bool {
-	const longest = 64
-	return name != "" && len(name) <= longest &&
+	const maxLength = 64
+	return name != "" && len(name) <= maxLength &&
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-") == ""
 }
 
 // checkRolePath returns an error if spec.role has a path or is an ARN, but the role of this name in the account has
-// another path or ARN. Without this check, a wrong path or account would only show when nodes cannot join. It sets
-// p.RoleARN.
+// another path or ARN. Without this check, users would notice a wrong path or account only when nodes cannot join. It
+// sets p.RoleARN if that is empty.
 func (d *Client) checkRolePath(ctx context.Context, p *Profile, c NodeClass) error {
 	if !strings.Contains(c.Role, "/") {
 		return nil
@@ -121,7 +124,7 @@ func (d *Client) checkRolePath(ctx context.Context, p *Profile, c NodeClass) err
 	if p.RoleARN == c.Role || strings.HasSuffix(p.RoleARN, ":role/"+strings.TrimPrefix(c.Role, "/")) {
 		return nil
 	}
-	return awserr.Misuse("AddRoleToInstanceProfile", "RolePathMismatch",
+	return awserr.Misconfiguredf("AddRoleToInstanceProfile", "RolePathMismatch",
 		"spec.role of EC2NodeClass %s is %q, but the role of that name in this account is %s: set spec.role to %q",
 		c.Name, c.Role, p.RoleARN, p.Role)
 }
@@ -130,7 +133,7 @@ func (d *Client) checkRolePath(ctx context.Context, p *Profile, c NodeClass) err
 func (d *Client) Profile(ctx context.Context, name string) (Profile, error) {
 	out, err := d.iam.GetInstanceProfile(ctx, &awsiam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
-		return Profile{}, awserr.Sort("GetInstanceProfile "+name, err)
+		return Profile{}, awserr.Classify("GetInstanceProfile "+name, err)
 	}
 	if out.InstanceProfile == nil {
 		return Profile{}, &awserr.Error{Op: "GetInstanceProfile " +
@@ -152,31 +155,31 @@ func profileOf(i iamtypes.InstanceProfile) Profile {
 	return p
 }
 
-// checkOwner returns an error if the profile does not carry the name and UID of this cluster, so that a user must have
-// created the profile.
+// checkOwner returns an error of kind awserr.Refused unless the profile's tags have the name and UID of this cluster.
+// Without these tags, the profile was not created by this cluster's controller.
 func (d *Client) checkOwner(p Profile) error {
-	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
+	if p.Tags[tagClusterName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
 		return nil
 	}
-	return awserr.Refuse("change instance profile "+p.Name, "NotOurs",
+	return awserr.Refusedf("change instance profile "+p.Name, "NotOurs",
 		"it does not carry the tags of cluster %s with uid %s", d.cluster.Name, d.cluster.UID)
 }
 
-// create creates the profile without a role. If IAM already has a profile of this name, create returns that profile.
-func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile, error) {
+// createProfile creates the profile without a role. If IAM already has a profile of this name, it returns that profile.
+func (d *Client) createProfile(ctx context.Context, name string, c NodeClass) (Profile, error) {
 	tags := map[string]string{}
 	maps.Copy(tags, c.Tags)
-	tags[tagCluster+d.cluster.Name] = "owned"
-	tags[tagName], tags[tagNodeClass] = d.cluster.Name, c.Name
+	tags[tagClusterPrefix+d.cluster.Name] = "owned"
+	tags[tagClusterName], tags[tagNodeClass] = d.cluster.Name, c.Name
 	tags[tagRegion], tags[tagUID] = d.cluster.Region, d.cluster.UID
-	in := &awsiam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name), Path: aws.String(d.path() + c.UID + "/")}
+	in := &awsiam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name), Path: aws.String(d.pathPrefix() + c.UID + "/")}
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		in.Tags = append(in.Tags, iamtypes.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
 	}
 	out, err := d.iam.CreateInstanceProfile(ctx, in)
-	err = awserr.Sort("CreateInstanceProfile "+name, err)
+	err = awserr.Classify("CreateInstanceProfile "+name, err)
 	if e := awserr.Of(err); e != nil && e.Code == "EntityAlreadyExists" {
-		return d.Profile(ctx, name) // an earlier process has created it since EnsureProfile looked it up
+		return d.Profile(ctx, name) // another process has created the profile since EnsureProfile read it
 	}
 	if err != nil {
 		return Profile{}, err
@@ -188,26 +191,26 @@ func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile,
 	return p, nil
 }
 
-// attach sets the profile's role. It first removes the old role, because a profile can have only one.
-func (d *Client) attach(ctx context.Context, p Profile, role string) error {
+// setRole sets the profile's role. It first removes the old role, because a profile can have only one.
+func (d *Client) setRole(ctx context.Context, p Profile, role string) error {
 	if p.Role != "" {
 		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &awsiam.RemoveRoleFromInstanceProfileInput{
 			InstanceProfileName: aws.String(p.Name), RoleName: aws.String(p.Role)})
-		if err := awserr.Sort("RemoveRoleFromInstanceProfile "+p.Name, err); err != nil && !awserr.Is(err, awserr.Gone) {
+		if err := awserr.Classify("RemoveRoleFromInstanceProfile "+p.Name, err); err != nil && !awserr.Is(err, awserr.Gone) {
 			return err
 		}
 	}
 	_, err := d.iam.AddRoleToInstanceProfile(ctx, &awsiam.AddRoleToInstanceProfileInput{
 		InstanceProfileName: aws.String(p.Name), RoleName: aws.String(role)})
-	err = awserr.Sort("AddRoleToInstanceProfile "+p.Name, err)
+	err = awserr.Classify("AddRoleToInstanceProfile "+p.Name, err)
 	switch e := awserr.Of(err); {
 	case e == nil:
 		return nil
 	case e.Kind == awserr.Gone:
-		return awserr.Misuse("AddRoleToInstanceProfile", "RoleNotFound",
+		return awserr.Misconfiguredf("AddRoleToInstanceProfile", "RoleNotFound",
 			"there is no role %q in this account: correct spec.role of the EC2NodeClass, or create the role", role)
 	case e.Code == "LimitExceeded":
-		// The profile already has a role that IAM had not returned: an earlier process has just attached it.
+		// The profile already has a role, which IAM did not return before: another process has just added the role.
 		latest, err := d.Profile(ctx, p.Name)
 		if err == nil && latest.Role == role {
 			return nil
@@ -218,15 +221,15 @@ func (d *Client) attach(ctx context.Context, p Profile, role string) error {
 	return err
 }
 
-// Profiles returns the profiles under our cluster's path that carry our UID, sorted by name. It makes one call per
-// profile, because IAM's list has no tags.
+// Profiles returns the instance profiles that have our cluster's path and its tags, sorted by name. It makes one call
+// per profile, because IAM's list has no tags.
 func (d *Client) Profiles(ctx context.Context) ([]Profile, error) {
 	var out []Profile
-	pages := awsiam.NewListInstanceProfilesPaginator(d.iam, &awsiam.ListInstanceProfilesInput{PathPrefix: aws.String(d.path())})
+	pages := awsiam.NewListInstanceProfilesPaginator(d.iam, &awsiam.ListInstanceProfilesInput{PathPrefix: aws.String(d.pathPrefix())})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("ListInstanceProfiles", err)
+			return nil, awserr.Classify("ListInstanceProfiles", err)
 		}
 		for _, listed := range page.InstanceProfiles {
 			p, err := d.Profile(ctx, aws.ToString(listed.InstanceProfileName))
@@ -246,7 +249,7 @@ func (d *Client) Profiles(ctx context.Context) ([]Profile, error) {
 }
 
 // DeleteProfile deletes an instance profile of ours. It refuses (awserr.Refused) to delete a profile that does not
-// carry our UID. It returns nil for a profile that does not exist.
+// have our cluster's tags. It returns nil for a profile that does not exist.
 func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 	p, err := d.Profile(ctx, name)
 	if awserr.Is(err, awserr.Gone) {
@@ -261,25 +264,25 @@ func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 	if p.Role != "" {
 		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &awsiam.RemoveRoleFromInstanceProfileInput{
 			InstanceProfileName: aws.String(name), RoleName: aws.String(p.Role)})
-		if err := awserr.Sort("RemoveRoleFromInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
+		if err := awserr.Classify("RemoveRoleFromInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
 			return err
 		}
 	}
 	_, err = d.iam.DeleteInstanceProfile(ctx, &awsiam.DeleteInstanceProfileInput{InstanceProfileName: aws.String(name)})
-	if err := awserr.Sort("DeleteInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
+	if err := awserr.Classify("DeleteInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
 		return err
 	}
 	return nil
 }
 
-// DeleteProfiles deletes all our profiles of a deleted EC2NodeClass, given its UID.
+// DeleteProfiles deletes all our profiles for a deleted EC2NodeClass, which nodeClassUID identifies.
 func (d *Client) DeleteProfiles(ctx context.Context, nodeClassUID string) error {
 	all, err := d.Profiles(ctx)
 	if err != nil {
 		return fmt.Errorf("delete instance profiles: %w", err)
 	}
 	for _, p := range all {
-		if !strings.HasPrefix(p.Path, d.path()+nodeClassUID+"/") {
+		if !strings.HasPrefix(p.Path, d.pathPrefix()+nodeClassUID+"/") {
 			continue
 		}
 		if err := d.DeleteProfile(ctx, p.Name); err != nil {

@@ -21,21 +21,21 @@ import (
 func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) {
 	got, err := d.iam.GetRole(ctx, &awsiam.GetRoleInput{RoleName: aws.String(name)})
 	if err != nil {
-		return diagnosis.Role{}, awserr.Sort("GetRole "+name, err)
+		return diagnosis.Role{}, awserr.Classify("GetRole "+name, err)
 	}
 	if got.Role == nil {
 		return diagnosis.Role{}, &awserr.Error{Op: "GetRole " +
 			name, Kind: awserr.Transient, Reason: "EmptyAnswer", Message: "IAM does not describe the role"}
 	}
 	out := diagnosis.Role{ARN: aws.ToString(got.Role.Arn), Created: aws.ToTime(got.Role.CreateDate)}
-	if out.Trusts, err = trusts(aws.ToString(got.Role.AssumeRolePolicyDocument)); err != nil {
+	if out.Trusts, err = trustedPrincipals(aws.ToString(got.Role.AssumeRolePolicyDocument)); err != nil {
 		return diagnosis.Role{}, fmt.Errorf("read trust policy of role %s: %w", name, err)
 	}
 	attached := awsiam.NewListAttachedRolePoliciesPaginator(d.iam, &awsiam.ListAttachedRolePoliciesInput{RoleName: aws.String(name)})
 	for attached.HasMorePages() {
 		page, err := attached.NextPage(ctx)
 		if err != nil {
-			return diagnosis.Role{}, awserr.Sort("ListAttachedRolePolicies "+name, err)
+			return diagnosis.Role{}, awserr.Classify("ListAttachedRolePolicies "+name, err)
 		}
 		for _, p := range page.AttachedPolicies {
 			out.Policies = append(out.Policies, aws.ToString(p.PolicyArn))
@@ -46,16 +46,16 @@ func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) 
 	for inline.HasMorePages() {
 		page, err := inline.NextPage(ctx)
 		if err != nil {
-			return diagnosis.Role{}, awserr.Sort("ListRolePolicies "+name, err)
+			return diagnosis.Role{}, awserr.Classify("ListRolePolicies "+name, err)
 		}
 		out.Inline += len(page.PolicyNames)
 	}
 	return out, nil
 }
 
-// trusts returns the principals in the Allow statements of a role's trust policy, sorted. document is the URL-encoded
-// JSON that IAM returns.
-func trusts(document string) ([]string, error) {
+// trustedPrincipals returns the principals in the Allow statements of a role's trust policy, sorted. document is the
+// URL-encoded JSON that IAM returns.
+func trustedPrincipals(document string) ([]string, error) {
 	text, err := url.QueryUnescape(document)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func trusts(document string) ([]string, error) {
 		Principal json.RawMessage
 	}
 	var statements []statement
-	if err := oneOrMore(policy.Statement, &statements); err != nil {
+	if err := unmarshalList(policy.Statement, &statements); err != nil {
 		return nil, err
 	}
 	var out []string
@@ -81,16 +81,16 @@ func trusts(document string) ([]string, error) {
 			continue
 		}
 		var byKind map[string]json.RawMessage
-		if json.Unmarshal(s.Principal, &byKind) != nil { // the principal is "*"
-			var all []string
-			if err := oneOrMore(s.Principal, &all); err != nil {
+		if json.Unmarshal(s.Principal, &byKind) != nil { // not an object: the principal is "*"
+			var names []string
+			if err := unmarshalList(s.Principal, &names); err != nil {
 				return nil, err
 			}
-			out = append(out, all...)
+			out = append(out, names...)
 		}
 		for _, raw := range byKind {
 			var names []string
-			if err := oneOrMore(raw, &names); err != nil {
+			if err := unmarshalList(raw, &names); err != nil {
 				return nil, err
 			}
 			out = append(out, names...)
@@ -100,25 +100,25 @@ func trusts(document string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// oneOrMore unmarshals a list, or a single item, which IAM accepts in place of a list. Empty JSON leaves into
-// unchanged.
-func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
+// unmarshalList unmarshals a list into the slice into. raw may also be a single item, which IAM accepts in place of a
+// list. If raw is empty, the slice stays unchanged.
+func unmarshalList[T any](raw json.RawMessage, into *[]T) error {
 	if len(raw) == 0 {
 		return nil
 	}
 	if raw[0] == '[' {
 		return json.Unmarshal(raw, into)
 	}
-	var one T
-	if err := json.Unmarshal(raw, &one); err != nil {
+	var item T
+	if err := json.Unmarshal(raw, &item); err != nil {
 		return err
 	}
-	*into = []T{one}
+	*into = []T{item}
 	return nil
 }
 
-// MayPass reports whether a principal, a role or user given as an ARN, may pass the role to instances, according to
-// IAM's policy simulator. The simulator does not evaluate the organization's policies.
+// MayPass reports whether a principal may pass a role to instances, according to IAM's policy simulator. Both are ARNs;
+// the principal is a role or a user. The simulator does not evaluate the organization's policies.
 func (d *Client) MayPass(ctx context.Context, principal, role string) (bool, error) {
 	out, err := d.iam.SimulatePrincipalPolicy(ctx, &awsiam.SimulatePrincipalPolicyInput{
 		PolicySourceArn: aws.String(principal),
@@ -130,15 +130,16 @@ func (d *Client) MayPass(ctx context.Context, principal, role string) (bool, err
 			ContextKeyValues: []string{"ec2.amazonaws.com"}}},
 	})
 	if err != nil {
-		return false, awserr.Sort("SimulatePrincipalPolicy "+principal, err)
+		return false, awserr.Classify("SimulatePrincipalPolicy "+principal, err)
 	}
 	return len(out.EvaluationResults) > 0 && out.EvaluationResults[0].EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed, nil
 }
 
-// Forbidden returns which of the actions a principal, a role or user given as an ARN, is not allowed to perform on at
-// least one of the resources, according to IAM's policy simulator. keys are the values of condition keys in the
+// DeniedActions returns those of actions that a principal may not perform on at least one of the resources, according
+// to IAM's policy simulator. principal is the ARN of a role or a user. keys are the values of condition keys in the
 // requests. The simulator does not evaluate the organization's policies.
-func (d *Client) Forbidden(ctx context.Context, principal string, actions, resources []string, keys map[string][]string) ([]string, error) {
+func (d *Client) DeniedActions(ctx context.Context, principal string, actions, resources []string,
+	keys map[string][]string) ([]string, error) {
 	in := &awsiam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(principal), ActionNames: actions, ResourceArns: resources}
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		kind := iamtypes.ContextKeyTypeEnumString
@@ -153,7 +154,7 @@ func (d *Client) Forbidden(ctx context.Context, principal string, actions, resou
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("SimulatePrincipalPolicy "+principal, err)
+			return nil, awserr.Classify("SimulatePrincipalPolicy "+principal, err)
 		}
 		for _, r := range page.EvaluationResults {
 			if r.EvalDecision != iamtypes.PolicyEvaluationDecisionTypeAllowed {

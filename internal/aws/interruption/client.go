@@ -30,8 +30,8 @@ type Client struct {
 
 // SQS's limits for one call, and the visibility timeout.
 const (
-	MaxBatch = 10               // messages of one call
-	LongPoll = 20 * time.Second // wait for a message
+	MaxBatch = 10               // maximum number of messages
+	LongPoll = 20 * time.Second // maximum wait for a message
 	// HiddenTime is how long a received message stays hidden. If it is not deleted by then, it is received again.
 	HiddenTime = 20 * time.Second
 )
@@ -39,8 +39,8 @@ const (
 // Message is a received message.
 type Message struct {
 	Body     string    // JSON of an EventBridge event
-	Sent     time.Time // time when it was sent to the queue; zero if SQS did not return it
-	Received int       // how often it was received, including this time
+	Sent     time.Time // when the message was sent to the queue; zero if SQS did not return the time
+	Received int       // how often the message was received, including this time
 
 	receipt string // SQS's handle to delete the message
 }
@@ -48,13 +48,13 @@ type Message struct {
 // New returns the client of the queue with this name, in the region and account of cfg. The queue may be created later:
 // its URL is looked up at the first use.
 func New(cfg aws.Config, queue string) *Client {
-	return &Client{client: sqs.NewFromConfig(awserr.Genuine(cfg)), name: queue}
+	return &Client{client: sqs.NewFromConfig(awserr.ClientConfig(cfg)), name: queue}
 }
 
-// Receive returns up to MaxBatch messages. If there are none, it waits for a message for wait, but at most for
-// LongPoll.
+// Receive returns up to MaxBatch messages. If the queue is empty, it waits for a message. The maximum duration is wait,
+// or LongPoll if that is less.
 func (d *Client) Receive(ctx context.Context, wait time.Duration) ([]Message, error) {
-	url, err := d.find(ctx)
+	url, err := d.queueURL(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (d *Client) Receive(ctx context.Context, wait time.Duration) ([]Message, er
 		},
 	})
 	if err != nil {
-		return nil, d.failed("ReceiveMessage", err)
+		return nil, d.callError("ReceiveMessage", err)
 	}
 	messages := make([]Message, 0, len(out.Messages))
 	for _, m := range out.Messages {
@@ -87,13 +87,13 @@ func fromSQS(m sqstypes.Message) Message {
 	return out
 }
 
-// Delete removes messages, at most MaxBatch, from the queue, and returns the number of removed messages. A message that
+// Delete removes at most MaxBatch messages from the queue, and returns the number of removed messages. A message that
 // was not removed is received again.
 func (d *Client) Delete(ctx context.Context, messages []Message) (int, error) {
 	if len(messages) == 0 {
 		return 0, nil
 	}
-	url, err := d.find(ctx)
+	url, err := d.queueURL(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -105,7 +105,7 @@ func (d *Client) Delete(ctx context.Context, messages []Message) (int, error) {
 	}
 	out, err := d.client.DeleteMessageBatch(ctx, in)
 	if err != nil {
-		return 0, d.failed("DeleteMessageBatch", err)
+		return 0, d.callError("DeleteMessageBatch", err)
 	}
 	if len(out.Failed) > 0 {
 		f := out.Failed[0]
@@ -114,8 +114,8 @@ func (d *Client) Delete(ctx context.Context, messages []Message) (int, error) {
 	return len(out.Successful), nil
 }
 
-// find returns the URL of the queue, and looks it up on first use.
-func (d *Client) find(ctx context.Context) (string, error) {
+// queueURL returns the URL of the queue. On first use, it reads the URL from SQS.
+func (d *Client) queueURL(ctx context.Context) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.url != "" {
@@ -123,7 +123,7 @@ func (d *Client) find(ctx context.Context) (string, error) {
 	}
 	out, err := d.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(d.name)})
 	if err != nil {
-		return "", d.classified("GetQueueUrl", err)
+		return "", d.classify("GetQueueUrl", err)
 	}
 	d.url = aws.ToString(out.QueueUrl)
 	if d.url == "" {
@@ -132,13 +132,13 @@ func (d *Client) find(ctx context.Context) (string, error) {
 	return d.url, nil
 }
 
-// noQueue is the code of SQS's former XML protocol for a queue that does not exist. SQS still sends it.
-const noQueue = "AWS.SimpleQueueService.NonExistentQueue"
+// codeNoQueue is the code of SQS's former XML protocol for a queue that does not exist. SQS still sends it.
+const codeNoQueue = "AWS.SimpleQueueService.NonExistentQueue"
 
-// failed returns the classified error of a call that used d.url. If the queue is gone, the next call looks up the URL
-// again, because the queue may be recreated.
-func (d *Client) failed(op string, err error) error {
-	err = d.classified(op, err)
+// callError returns the classified error of a call that used d.url. If the queue is gone, it clears d.url, because the
+// queue may be recreated with another URL.
+func (d *Client) callError(op string, err error) error {
+	err = d.classify(op, err)
 	if awserr.Is(err, awserr.Gone) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -147,11 +147,11 @@ func (d *Client) failed(op string, err error) error {
 	return err
 }
 
-// classified returns an error as an awserr.Error, with a hint about the queue.
-func (d *Client) classified(op string, err error) error {
-	err = awserr.Sort(op+" "+d.name, err)
+// classify returns an error as an awserr.Error, with a hint about the queue.
+func (d *Client) classify(op string, err error) error {
+	err = awserr.Classify(op+" "+d.name, err)
 	e := awserr.Of(err)
-	if e.Code == noQueue {
+	if e.Code == codeNoQueue {
 		e.Kind, e.Reason = awserr.Gone, "NotFound"
 	}
 	if e.Hint == "" {

@@ -17,8 +17,8 @@ import (
 
 const region = "us-east-1"
 
-// bench is an emulated AWS with a clock, and a client for the queue "demo".
-type bench struct {
+// fixture is an emulated AWS with a clock, and a client for the queue "demo".
+type fixture struct {
 	*emulator.Server
 	*interruption.Client
 
@@ -26,9 +26,9 @@ type bench struct {
 	now time.Time
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := &bench{now: noon}
+	b := &fixture{now: noon}
 	b.Server = &emulator.Server{Now: func() time.Time {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -41,13 +41,15 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) pass(d time.Duration) {
+// advance moves the emulator's clock by d.
+func (b *fixture) advance(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.now = b.now.Add(d)
 }
 
-func (b *bench) makeQueue(t *testing.T, bodies ...string) {
+// createQueue creates the queue with messages that have the bodies.
+func (b *fixture) createQueue(t *testing.T, bodies ...string) {
 	t.Helper()
 	b.Do(func(w *world.World, now time.Time) {
 		r := w.Region(emulator.DefaultAccount, region)
@@ -62,7 +64,8 @@ func (b *bench) makeQueue(t *testing.T, bodies ...string) {
 	})
 }
 
-func (b *bench) receive(t *testing.T) []interruption.Message {
+// receive returns the messages that are in the queue, without waiting.
+func (b *fixture) receive(t *testing.T) []interruption.Message {
 	t.Helper()
 	got, err := b.Receive(t.Context(), 0)
 	if err != nil {
@@ -71,11 +74,11 @@ func (b *bench) receive(t *testing.T) []interruption.Message {
 	return got
 }
 
-// TestClient receives, leaves and deletes messages.
+// TestClient receives three messages and deletes two. The third is hidden, and then received again.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.makeQueue(t, "a", "b", "c")
+	b := newFixture(t)
+	b.createQueue(t, "a", "b", "c")
 	got := b.receive(t)
 	if len(got) != 3 || got[0].Body != "a" || got[0].Received != 1 || !got[0].Sent.Equal(noon) {
 		t.Fatalf("received %+v", got)
@@ -89,15 +92,15 @@ func TestClient(t *testing.T) {
 	if hidden := b.receive(t); len(hidden) != 0 {
 		t.Errorf("received messages are not hidden: %+v", hidden)
 	}
-	b.pass(interruption.HiddenTime + time.Second)
+	b.advance(interruption.HiddenTime + time.Second)
 	if again := b.receive(t); len(again) != 1 || again[0].Body != "c" || again[0].Received != 2 {
-		t.Errorf("left: %+v", again)
+		t.Errorf("after HiddenTime received %+v, want only c, for the second time", again)
 	}
 	// An old receipt deletes nothing and is not an error: the message is received again.
 	if _, err := b.Delete(t.Context(), got[2:]); err != nil {
 		t.Error(err)
 	}
-	b.pass(interruption.HiddenTime + time.Second)
+	b.advance(interruption.HiddenTime + time.Second)
 	if again := b.receive(t); len(again) != 1 || again[0].Received != 3 {
 		t.Errorf("an old receipt deleted the message: %+v", again)
 	}
@@ -106,8 +109,8 @@ func TestClient(t *testing.T) {
 // TestClientWaits: Receive returns a message as soon as it is sent.
 func TestClientWaits(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.makeQueue(t)
+	b := newFixture(t)
+	b.createQueue(t)
 	var got []interruption.Message
 	var err error
 	done := make(chan struct{})
@@ -127,31 +130,31 @@ func TestClientWaits(t *testing.T) {
 // TestNoQueue: the error for a missing or deleted queue contains a fix. The queue is found after its creation.
 func TestNoQueue(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	missing := func() {
+	b := newFixture(t)
+	expectNoQueue := func() {
 		t.Helper()
 		_, err := b.Receive(t.Context(), 0)
 		if e := awserr.Of(err); e == nil || e.Kind != awserr.Gone || e.Hint == "" {
-			t.Fatalf("no queue: %v", err)
+			t.Fatalf("without a queue: %v, want Gone and a hint", err)
 		}
 	}
-	missing()
-	b.makeQueue(t, "a")
+	expectNoQueue()
+	b.createQueue(t, "a")
 	if got := b.receive(t); len(got) != 1 {
 		t.Fatalf("received %+v", got)
 	}
 	b.Do(func(w *world.World, _ time.Time) {
 		_ = w.Region(emulator.DefaultAccount, region).SQS.DeleteQueue("demo")
 	})
-	missing()
-	missing()
-	b.makeQueue(t, "b")
+	expectNoQueue()
+	expectNoQueue()
+	b.createQueue(t, "b")
 	if got := b.receive(t); len(got) != 1 || got[0].Body != "b" {
 		t.Errorf("received %+v", got)
 	}
 	b.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "sqs:*"}} })
 	_, err := b.Receive(t.Context(), 0)
 	if e := awserr.Of(err); e == nil || e.Kind != awserr.Denied || e.Hint == "" {
-		t.Errorf("denied: %v", err)
+		t.Errorf("without permission: %v, want Denied and a hint", err)
 	}
 }

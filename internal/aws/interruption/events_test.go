@@ -10,11 +10,13 @@ import (
 // TestEvents: Parse understands exactly the events that Events returns, and every kind of message has an event.
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	const detail = `{"instance-id":"` + one + `","state":"stopped","capacity-reservation-id":"cr-0123456789abcdef0","service":"EC2",
-"eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"` + one + `"}]}`
+	const detail = `{"instance-id":"` + firstID + `","state":"stopped","capacity-reservation-id":"cr-0123456789abcdef0","service":"EC2",
+"eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"` + firstID + `"}]}`
 	events := interruption.Events()
 	seen := map[interruption.Kind]bool{
-		interruption.NoOp: true, interruption.InstanceTerminated: true, // also a state change
+		// NoOp needs no event. InstanceTerminated has the same event as InstanceStopped, but another state.
+		interruption.NoOp: true, interruption.InstanceTerminated: true,
+		// No message has these kinds.
 		interruption.InstanceImpaired: true, interruption.SystemImpaired: true, interruption.EventScheduled: true,
 	}
 	for _, e := range events {
@@ -32,7 +34,7 @@ func TestEvents(t *testing.T) {
 	if !slices.Equal(events, interruption.Events()) || len(events) != 7 {
 		t.Errorf("Events is not deterministic, or does not return seven events: %v", events)
 	}
-	if n, err := interruption.Parse(envelope("aws.ec2", "AWS Health Event", detail)); err != nil || !n.Unknown() {
+	if n, err := interruption.Parse(envelope("aws.ec2", "AWS Health Event", detail)); err != nil || !n.IsUnknown() {
 		t.Errorf("an event from another source is accepted: %+v, %v", n, err)
 	}
 }

@@ -25,37 +25,37 @@ type event struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// Parse parses the body of a message. The error is a *Broken. Parse validates everything, because anyone who can send
-// to the queue may have written the body.
-func Parse(body string) (Notice, error) {
+// Parse parses the body of a message. The error is a *ParseError. Parse validates everything, because any principal
+// that can send to the queue may have written the body.
+func Parse(body string) (ParsedMessage, error) {
 	if len(body) > MaxSize {
-		return Notice{}, broken(TooLarge, "%d bytes, more than %d", len(body), MaxSize)
+		return ParsedMessage{}, parseError(TooLarge, "%d bytes, more than %d", len(body), MaxSize)
 	}
 	var e event
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
-		return Notice{}, broken(Unreadable, "%s", err)
+		return ParsedMessage{}, parseError(Unreadable, "%s", err)
 	}
-	n := Notice{Kind: NoOp, Account: short(e.Account), Region: short(e.Region)}
+	n := ParsedMessage{Kind: NoOp, Account: oneLine(e.Account), Region: oneLine(e.Region)}
 	if at, err := time.Parse(time.RFC3339, e.Time); err == nil {
 		n.At = at.UTC()
 	}
 	parseDetail := parserOf(e)
 	if parseDetail == nil {
-		n.Source, n.DetailType = short(e.Source), short(e.DetailType)
+		n.Source, n.DetailType = oneLine(e.Source), oneLine(e.DetailType)
 		if n.Source == "" && n.DetailType == "" {
-			return Notice{}, broken(Unreadable, "it has neither source nor detail-type")
+			return ParsedMessage{}, parseError(Unreadable, "it has neither source nor detail-type")
 		}
 		return n, nil
 	}
 	if err := parseDetail(e.Detail, &n); err != nil {
-		return Notice{}, err
+		return ParsedMessage{}, err
 	}
 	return n, nil
 }
 
-// parserOf returns the parser of an event's details; nil for an unknown event or version. EventBridge has used only
-// version 0, and the documentation of the events of capacity blocks omits the version.
-func parserOf(e event) func(json.RawMessage, *Notice) error {
+// parserOf returns the parser of an event's details; nil for an unknown event or version. It accepts version 0, the
+// only one that EventBridge has used, and no version, because the documented events of capacity blocks have none.
+func parserOf(e event) func(json.RawMessage, *ParsedMessage) error {
 	if e.Version != "0" && e.Version != "" {
 		return nil
 	}
@@ -76,46 +76,46 @@ func Events() []Event {
 	})
 }
 
-// parsers returns the parser of each event's details. A parser sets the fields of its second argument, whose Kind was
-// NoOp.
-func parsers() map[Event]func(json.RawMessage, *Notice) error {
+// parsers returns the parser of each event's details. A parser sets fields of its second argument. Callers have set
+// Kind to NoOp.
+func parsers() map[Event]func(json.RawMessage, *ParsedMessage) error {
 	const ec2 = "aws.ec2"
-	return map[Event]func(json.RawMessage, *Notice) error{
-		{ec2, "EC2 Spot Instance Interruption Warning"}:                 instance(SpotInterrupted),
-		{ec2, "EC2 Instance Rebalance Recommendation"}:                  instance(RebalanceRecommended),
-		{ec2, "EC2 Capacity Reservation Instance Interruption Warning"}: instance(ReservationInterrupted),
-		// The user guide documents this name for the event of the line above.
-		{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning"}: instance(ReservationInterrupted),
+	return map[Event]func(json.RawMessage, *ParsedMessage) error{
+		{ec2, "EC2 Spot Instance Interruption Warning"}:                 instanceParser(SpotInterrupted),
+		{ec2, "EC2 Instance Rebalance Recommendation"}:                  instanceParser(RebalanceRecommended),
+		{ec2, "EC2 Capacity Reservation Instance Interruption Warning"}: instanceParser(ReservationInterrupted),
+		// The EC2 user guide has this name for the event of the line above.
+		{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning"}: instanceParser(ReservationInterrupted),
 		{ec2, "EC2 Instance State-change Notification"}:                               readState,
 		{ec2, "Capacity Block Reservation Expiration Warning"}:                        readBlock,
 		{"aws.health", "AWS Health Event"}:                                            readHealth,
 	}
 }
 
-// ofInstance holds the details of an event about one instance.
-type ofInstance struct {
+// instanceDetail holds the details of an event about one instance.
+type instanceDetail struct {
 	InstanceID string `json:"instance-id"`
 	State      string `json:"state"`
 }
 
-// instance returns the parser of an event of the kind about one instance.
-func instance(kind Kind) func(json.RawMessage, *Notice) error {
-	return func(detail json.RawMessage, n *Notice) error {
-		var d ofInstance
+// instanceParser returns the parser of events about one instance that have the kind.
+func instanceParser(kind Kind) func(json.RawMessage, *ParsedMessage) error {
+	return func(detail json.RawMessage, n *ParsedMessage) error {
+		var d instanceDetail
 		if err := decode(detail, &d); err != nil {
 			return err
 		}
 		if !isID("i-", d.InstanceID) {
-			return broken(NoSubject, "%q is not an instance id", short(d.InstanceID))
+			return parseError(NoSubject, "%q is not an instance id", oneLine(d.InstanceID))
 		}
 		n.Kind, n.Instances = kind, []string{d.InstanceID}
 		return nil
 	}
 }
 
-// readState parses a change of an instance's state. It leaves NoOp for an instance that starts.
-func readState(detail json.RawMessage, n *Notice) error {
-	var d ofInstance
+// readState parses a change of an instance's state. It does not change Kind for an instance that starts.
+func readState(detail json.RawMessage, n *ParsedMessage) error {
+	var d instanceDetail
 	if err := decode(detail, &d); err != nil {
 		return err
 	}
@@ -124,14 +124,15 @@ func readState(detail json.RawMessage, n *Notice) error {
 		"shutting-down": InstanceTerminated, "terminated": InstanceTerminated,
 	}[d.State]
 	if kind == "" {
-		return nil // the instance is starting
+		return nil // the instance starts
 	}
 	n.State = d.State
-	return instance(kind)(detail, n)
+	return instanceParser(kind)(detail, n)
 }
 
-// readBlock parses the details of https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html.
-func readBlock(detail json.RawMessage, n *Notice) error {
+// readBlock parses the expiration warning of a capacity block, as documented at
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html.
+func readBlock(detail json.RawMessage, n *ParsedMessage) error {
 	var d struct {
 		ReservationID string `json:"capacity-reservation-id"`
 	}
@@ -139,22 +140,22 @@ func readBlock(detail json.RawMessage, n *Notice) error {
 		return err
 	}
 	if !isID("cr-", d.ReservationID) {
-		return broken(NoSubject, "%q is not an id of a capacity reservation", short(d.ReservationID))
+		return parseError(NoSubject, "%q is not an id of a capacity reservation", oneLine(d.ReservationID))
 	}
 	n.Kind, n.Reservation = BlockExpiring, d.ReservationID
 	return nil
 }
 
-// readHealth parses the details of
-// https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. It leaves NoOp for all events
-// but scheduled changes of instances that are not yet completed.
-func readHealth(detail json.RawMessage, n *Notice) error {
+// readHealth parses an event of AWS Health, as documented at
+// https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. It changes Kind only for
+// scheduled changes of instances that are not closed yet.
+func readHealth(detail json.RawMessage, n *ParsedMessage) error {
 	var d struct {
 		Service  string `json:"service"`
 		Category string `json:"eventTypeCategory"`
 		Status   string `json:"statusCode"` // open, closed or upcoming
-		// The event itself may have another account, if an organization collects its events in one account, and another
-		// region, if it is a backup copy.
+		// The fields of the event itself may differ from these two: the account, if an organization collects its events in
+		// one account, and the region, if the event is a backup copy.
 		Account  string `json:"affectedAccount"`
 		Region   string `json:"eventRegion"`
 		End      string `json:"endTime"` // RFC 1123
@@ -180,7 +181,7 @@ func readHealth(detail json.RawMessage, n *Notice) error {
 		return nil // the event is about volumes or hosts
 	}
 	n.Kind = ScheduledChange
-	n.Account, n.Region = cmp.Or(short(d.Account), n.Account), cmp.Or(short(d.Region), n.Region)
+	n.Account, n.Region = cmp.Or(oneLine(d.Account), n.Account), cmp.Or(oneLine(d.Region), n.Region)
 	if end, err := time.Parse(time.RFC1123, d.End); err == nil {
 		n.Ends = end.UTC()
 	}
@@ -190,33 +191,33 @@ func readHealth(detail json.RawMessage, n *Notice) error {
 // decode unmarshals the details of an event.
 func decode(detail json.RawMessage, into any) error {
 	if len(detail) == 0 {
-		return broken(Unreadable, "it has no detail")
+		return parseError(Unreadable, "it has no detail")
 	}
 	if err := json.Unmarshal(detail, into); err != nil {
-		return broken(Unreadable, "detail: %s", err)
+		return parseError(Unreadable, "detail: %s", err)
 	}
 	return nil
 }
 
-// isID reports whether text has the form of an EC2 id: the prefix, and 8 or 17 hexadecimal digits.
+// isID reports whether text has the form of an EC2 ID: the prefix, and 8 or 17 hexadecimal digits.
 func isID(prefix, text string) bool {
 	digits, ok := strings.CutPrefix(text, prefix)
 	return ok && slices.Contains([]int{8, 17}, len(digits)) && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// broken returns a *Broken with the cause. Its detail is format with args.
-func broken(cause Cause, format string, args ...any) error {
-	return &Broken{Cause: cause, Detail: short(fmt.Sprintf(format, args...))}
+// parseError returns a *ParseError with the cause. Its detail is format with args.
+func parseError(cause Cause, format string, args ...any) error {
+	return &ParseError{Cause: cause, Detail: oneLine(fmt.Sprintf(format, args...))}
 }
 
-// longest is the maximum length, in bytes, of a text from a message that is logged.
-const longest = 200
+// maxTextBytes is the maximum length of a text from a message that is logged.
+const maxTextBytes = 200
 
-// short returns the text on one line, cut off after longest bytes, for a log.
-func short(text string) string {
+// oneLine returns the text on one line, cut off after maxTextBytes, for a log.
+func oneLine(text string) string {
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "�")
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
+	if len(text) > maxTextBytes {
+		text = strings.ToValidUTF8(text[:maxTextBytes], "") + "…"
 	}
 	return text
 }

@@ -13,21 +13,23 @@ import (
 )
 
 const (
-	one = "i-0123456789abcdef0"
-	two = "i-0123456789abcdef1"
+	firstID  = "i-0123456789abcdef0"
+	secondID = "i-0123456789abcdef1"
 )
 
 // envelope returns an EventBridge event with the detail.
 func envelope(source, detailType, detail string) string {
 	return `{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":"` + detailType + `","source":"` + source + `",
-"account":"111122223333","time":"2026-03-01T12:00:00Z","region":"us-east-1","resources":["arn:aws:ec2:us-east-1:111122223333:instance/` + one + `"],
+"account":"111122223333","time":"2026-03-01T12:00:00Z","region":"us-east-1","resources":["arn:aws:ec2:us-east-1:111122223333:instance/` + firstID + `"],
 "detail":` + detail + `}`
 }
 
+// state returns an event about the instance firstID, whose new state is s.
 func state(s string) string {
-	return envelope("aws.ec2", "EC2 Instance State-change Notification", `{"instance-id":"`+one+`","state":"`+s+`"}`)
+	return envelope("aws.ec2", "EC2 Instance State-change Notification", `{"instance-id":"`+firstID+`","state":"`+s+`"}`)
 }
 
+// health returns an event of AWS Health. more is appended to its details, as further JSON fields.
 func health(service, category, more string) string {
 	return envelope("aws.health", "AWS Health Event", `{"eventArn":"arn:aws:health:us-east-1::event/EC2/AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED/x",
 "service":"`+service+`","eventTypeCode":"AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED","eventTypeCategory":"`+category+`"`+more+`}`)
@@ -37,35 +39,35 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	about := func(kind interruption.Kind, ids ...string) interruption.Notice {
-		return interruption.Notice{Kind: kind, Instances: ids, At: noon}
+	about := func(kind interruption.Kind, ids ...string) interruption.ParsedMessage {
+		return interruption.ParsedMessage{Kind: kind, Instances: ids, At: noon}
 	}
-	ended := func(kind interruption.Kind, s string) interruption.Notice {
-		n := about(kind, one)
+	ended := func(kind interruption.Kind, s string) interruption.ParsedMessage {
+		n := about(kind, firstID)
 		n.State = s
 		return n
 	}
-	entities := `,"affectedEntities":[{"entityValue":"` + one + `"},{"entityValue":"vol-0123456789abcdef0"},
-{"entityValue":"arn:aws:ec2:us-east-1:111122223333:instance/` + two + `"},{"entityValue":"` + one + `"}]`
-	change := about(interruption.ScheduledChange, one, two)
+	entities := `,"affectedEntities":[{"entityValue":"` + firstID + `"},{"entityValue":"vol-0123456789abcdef0"},
+{"entityValue":"arn:aws:ec2:us-east-1:111122223333:instance/` + secondID + `"},{"entityValue":"` + firstID + `"}]`
+	change := about(interruption.ScheduledChange, firstID, secondID)
 	change.Ends = time.Date(2026, 3, 20, 6, 2, 51, 0, time.UTC)
 	block := about(interruption.BlockExpiring)
 	block.Reservation = "cr-0123456789abcdef0"
 	for name, c := range map[string]struct {
 		body string
-		want interruption.Notice
+		want interruption.ParsedMessage
 	}{
 		"spot": {envelope("aws.ec2", "EC2 Spot Instance Interruption Warning",
-			`{"instance-id":"`+one+`","instance-action":"terminate"}`), about(interruption.SpotInterrupted, one)},
+			`{"instance-id":"`+firstID+`","instance-action":"terminate"}`), about(interruption.SpotInterrupted, firstID)},
 		"spot, old id": {envelope("aws.ec2", "EC2 Spot Instance Interruption Warning", `{"instance-id":"i-0123abcd"}`),
 			about(interruption.SpotInterrupted, "i-0123abcd")},
-		"rebalance": {envelope("aws.ec2", "EC2 Instance Rebalance Recommendation", `{"instance-id":"`+one+`"}`),
-			about(interruption.RebalanceRecommended, one)},
+		"rebalance": {envelope("aws.ec2", "EC2 Instance Rebalance Recommendation", `{"instance-id":"`+firstID+`"}`),
+			about(interruption.RebalanceRecommended, firstID)},
 		"reservation": {envelope("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning",
-			`{"instance-id":"`+one+`"}`), about(interruption.ReservationInterrupted, one)},
+			`{"instance-id":"`+firstID+`"}`), about(interruption.ReservationInterrupted, firstID)},
 		"interruptible": {envelope("aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning",
-			`{"instance-id":"`+one+`"}`), about(interruption.ReservationInterrupted, one)},
-		"resources text": {`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","resources":"arn","time":"2026-03-01T12:00:00Z","detail":{"instance-id":"` + one + `"}}`, about(interruption.SpotInterrupted, one)},
+			`{"instance-id":"`+firstID+`"}`), about(interruption.ReservationInterrupted, firstID)},
+		"resources is text": {`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","resources":"arn","time":"2026-03-01T12:00:00Z","detail":{"instance-id":"` + firstID + `"}}`, about(interruption.SpotInterrupted, firstID)},
 		"block": {envelope("aws.ec2", "Capacity Block Reservation Expiration Warning",
 			`{"capacity-reservation-id":"cr-0123456789abcdef0","end-date":"2026-03-01T12:40:00Z"}`), block},
 		"stopping":      {state("stopping"), ended(interruption.InstanceStopped, "stopping")},
@@ -82,13 +84,13 @@ func TestParse(t *testing.T) {
 		"health, news":  {health("EC2", "accountNotification", entities), about(interruption.NoOp)},
 		"health, volume": {health("EC2", "scheduledChange", `,"affectedEntities":[{"entityValue":"vol-0123456789abcdef0"}]`),
 			about(interruption.NoOp)},
-		"health, nobody": {health("EC2", "scheduledChange", ``), about(interruption.NoOp)},
-		"unknown": {envelope("aws.s3", "Object  Created\n", `{}`), interruption.Notice{
+		"health, no entities": {health("EC2", "scheduledChange", ``), about(interruption.NoOp)},
+		"unknown": {envelope("aws.s3", "Object  Created\n", `{}`), interruption.ParsedMessage{
 			Kind: interruption.NoOp, At: noon, Source: "aws.s3", DetailType: "Object Created"}},
-		"another version": {strings.Replace(state("stopped"), `"version":"0"`, `"version":"1"`, 1), interruption.Notice{
+		"another version": {strings.Replace(state("stopped"), `"version":"0"`, `"version":"1"`, 1), interruption.ParsedMessage{
 			Kind: interruption.NoOp, At: noon, Source: "aws.ec2", DetailType: "EC2 Instance State-change Notification"}},
-		"no time": {`{"source":"aws.ec2","detail-type":"EC2 Instance State-change Notification","time":"soon","detail":{"instance-id":"` + one + `","state":"running"}}`,
-			interruption.Notice{Kind: interruption.NoOp}},
+		"no time": {`{"source":"aws.ec2","detail-type":"EC2 Instance State-change Notification","time":"soon","detail":{"instance-id":"` + firstID + `","state":"running"}}`,
+			interruption.ParsedMessage{Kind: interruption.NoOp}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,16 +103,17 @@ func TestParse(t *testing.T) {
 				c.want.Account, c.want.Region = "111122223333", "us-east-1"
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("notice (-want +got):\n%s", d)
+				t.Errorf("message (-want +got):\n%s", d)
 			}
-			if got.Unknown() != (got.DetailType != "") {
-				t.Errorf("Unknown returned %t", got.Unknown())
+			if got.IsUnknown() != (got.DetailType != "") {
+				t.Errorf("IsUnknown returned %t for detail type %q", got.IsUnknown(), got.DetailType)
 			}
 		})
 	}
 }
 
-func TestParseBroken(t *testing.T) {
+// TestParseErrors: each message that cannot be read has a cause, and a detail of one short line.
+func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	spot := func(detail string) string {
 		return envelope("aws.ec2", "EC2 Spot Instance Interruption Warning", detail)
@@ -121,54 +124,54 @@ func TestParseBroken(t *testing.T) {
 	}{
 		"empty":             {"", interruption.Unreadable},
 		"text":              {"hello", interruption.Unreadable},
-		"cut":               {spot(`{"instance-id":"` + one + `"}`)[:150], interruption.Unreadable},
-		"two":               {`{} {}`, interruption.Unreadable},
+		"cut off":           {spot(`{"instance-id":"` + firstID + `"}`)[:150], interruption.Unreadable},
+		"two documents":     {`{} {}`, interruption.Unreadable},
 		"null":              {`null`, interruption.Unreadable},
 		"list":              {`[]`, interruption.Unreadable},
-		"nothing in it":     {`{}`, interruption.Unreadable},
-		"deep":              {strings.Repeat("[", 100_000), interruption.Unreadable},
+		"empty object":      {`{}`, interruption.Unreadable},
+		"deeply nested":     {strings.Repeat("[", 100_000), interruption.Unreadable},
 		"number for source": {`{"source":1}`, interruption.Unreadable},
 		"no detail": {`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning"}`,
 			interruption.Unreadable},
-		"detail is text":     {spot(`"x"`), interruption.Unreadable},
-		"detail is null":     {spot(`null`), interruption.NoSubject},
-		"no id":              {spot(`{}`), interruption.NoSubject},
-		"id is a number":     {spot(`{"instance-id":5}`), interruption.Unreadable},
-		"id is a path":       {spot(`{"instance-id":"../../i-0123456789abcdef0"}`), interruption.NoSubject},
-		"id is too long":     {spot(`{"instance-id":"i-0123456789abcdef01"}`), interruption.NoSubject},
-		"another thing's id": {spot(`{"instance-id":"vol-0123456789abcdef0"}`), interruption.NoSubject},
-		"ended, no id":       {strings.Replace(state("stopped"), `"instance-id":"`+one+`"`, `"instance-id":"x"`, 1), interruption.NoSubject},
+		"detail is text": {spot(`"x"`), interruption.Unreadable},
+		"detail is null": {spot(`null`), interruption.NoSubject},
+		"no id":          {spot(`{}`), interruption.NoSubject},
+		"id is a number": {spot(`{"instance-id":5}`), interruption.Unreadable},
+		"id is a path":   {spot(`{"instance-id":"../../i-0123456789abcdef0"}`), interruption.NoSubject},
+		"id is too long": {spot(`{"instance-id":"i-0123456789abcdef01"}`), interruption.NoSubject},
+		"id of a volume": {spot(`{"instance-id":"vol-0123456789abcdef0"}`), interruption.NoSubject},
+		"stopped, no id": {strings.Replace(state("stopped"), `"instance-id":"`+firstID+`"`, `"instance-id":"x"`, 1), interruption.NoSubject},
 		"block without id": {envelope("aws.ec2", "Capacity Block Reservation Expiration Warning",
-			`{"capacity-reservation-id":"`+one+`"}`), interruption.NoSubject},
+			`{"capacity-reservation-id":"`+firstID+`"}`), interruption.NoSubject},
 		"entities are text": {health("EC2", "scheduledChange", `,"affectedEntities":"all"`), interruption.Unreadable},
-		"too large": {spot(`{"instance-id":"` + one + `","x":"` + strings.Repeat("x", interruption.MaxSize) + `"}`),
+		"too large": {spot(`{"instance-id":"` + firstID + `","x":"` + strings.Repeat("x", interruption.MaxSize) + `"}`),
 			interruption.TooLarge},
 	} {
 		_, err := interruption.Parse(c.body)
-		var b *interruption.Broken
+		var b *interruption.ParseError
 		if !errors.As(err, &b) || b.Cause != c.want || b.Detail == "" || strings.ContainsAny(b.Detail, "\n\r") || len(b.Detail) > 300 {
-			t.Errorf("%s: %v, want %s", name, err, c.want)
+			t.Errorf("%s: %v, want cause %s", name, err, c.want)
 		}
 	}
 }
 
-// TestLargest: a body of the maximum size that EventBridge sends is read.
-func TestLargest(t *testing.T) {
+// TestLargeMessage: a body of 190 kB is read. Instances that it repeats count once.
+func TestLargeMessage(t *testing.T) {
 	t.Parallel()
-	entity := `{"entityValue":"` + one + `"},`
-	body := health("EC2", "scheduledChange", `,"affectedEntities":[`+strings.Repeat(entity, 5000)+`{"entityValue":"`+two+`"}]`)
+	entity := `{"entityValue":"` + firstID + `"},`
+	body := health("EC2", "scheduledChange", `,"affectedEntities":[`+strings.Repeat(entity, 5000)+`{"entityValue":"`+secondID+`"}]`)
 	got, err := interruption.Parse(body)
 	if err != nil || len(got.Instances) != 2 {
 		t.Errorf("%d bytes: %d instances, %v", len(body), len(got.Instances), err)
 	}
 }
 
-// FuzzParse checks the guarantees that the controller relies on.
+// FuzzParse checks the properties of the result of Parse that the controller relies on.
 func FuzzParse(f *testing.F) {
 	f.Add(state("stopped"))
-	f.Add(health("EC2", "scheduledChange", `,"affectedEntities":[{"entityValue":"`+one+`"}]`))
+	f.Add(health("EC2", "scheduledChange", `,"affectedEntities":[{"entityValue":"`+firstID+`"}]`))
 	f.Add(envelope("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"cr-0123456789abcdef0"}`))
-	f.Add(envelope("aws.ec2", "EC2 Spot Instance Interruption Warning", `{"instance-id":"`+one+`"}`))
+	f.Add(envelope("aws.ec2", "EC2 Spot Instance Interruption Warning", `{"instance-id":"`+firstID+`"}`))
 	f.Add(`{"source":"\ud800","detail-type":"x"}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		n, err := interruption.Parse(body)
@@ -177,7 +180,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("Parse is not deterministic")
 		}
 		if err != nil {
-			var b *interruption.Broken
+			var b *interruption.ParseError
 			if !errors.As(err, &b) || b.Cause == "" || strings.Contains(b.Detail, "\n") || !utf8.ValidString(b.Detail) {
 				t.Fatalf("the error is %q", err)
 			}
@@ -196,7 +199,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q is accepted as an instance id", id)
 			}
 		}
-		if n.Unknown() && (!utf8.ValidString(n.Source+n.DetailType) || strings.Contains(n.Source+n.DetailType, "\n")) {
+		if n.IsUnknown() && (!utf8.ValidString(n.Source+n.DetailType) || strings.Contains(n.Source+n.DetailType, "\n")) {
 			t.Fatalf("%q and %q are not fit for a log", n.Source, n.DetailType)
 		}
 	})

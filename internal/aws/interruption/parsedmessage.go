@@ -5,8 +5,9 @@ import "time"
 // Kind is the kind of an interruption message. Its values are those in Karpenter's metrics.
 type Kind string
 
-// The kinds. Each kind is about one instance, except BlockExpiring and AWS Health's kinds. No message has the kinds
-// InstanceImpaired, SystemImpaired and EventScheduled: they come from EC2's status checks.
+// The kinds. A message is about one instance, except that a ScheduledChange may be about several instances and
+// BlockExpiring is about a capacity reservation. No message has the kinds InstanceImpaired, SystemImpaired and
+// EventScheduled: they come from EC2's status checks.
 const (
 	SpotInterrupted        Kind = "spot_interrupted"                 // the spot instance ends in two minutes
 	RebalanceRecommended   Kind = "rebalance_recommendation"         // the spot instance has an elevated risk of interruption
@@ -29,16 +30,16 @@ func Kinds() []Kind {
 	}
 }
 
-// IsEnd reports whether the instance is already stopping, stopped, terminating or terminated, so that waiting cannot
-// help.
+// IsEnd reports whether the instance is already stopping, stopped, terminating or terminated. It is then too late to
+// wait for anything.
 func (k Kind) IsEnd() bool { return k == InstanceStopped || k == InstanceTerminated }
 
-// IsBroken reports whether the instance has failed, so its pods are deleted forcibly.
-func (k Kind) IsBroken() bool { return k == InstanceImpaired || k == SystemImpaired }
+// IsFailed reports whether the instance has failed, so its pods are deleted forcibly.
+func (k Kind) IsFailed() bool { return k == InstanceImpaired || k == SystemImpaired }
 
 // Suits reports whether a message of this kind can be about an instance of the capacity type. EC2 interrupts only spot
-// instances, and the owner of a reservation interrupts only instances in the reservation. An empty capacity type suits
-// every kind.
+// instances, and the owner of a reservation interrupts only instances in the reservation. For an empty capacity type it
+// returns true.
 func (k Kind) Suits(capacityType string) bool {
 	switch k {
 	case SpotInterrupted, RebalanceRecommended:
@@ -59,7 +60,7 @@ func (k Kind) Outranks(known Kind) bool {
 			return 0
 		case k.IsEnd():
 			return 3
-		case k.IsBroken():
+		case k.IsFailed():
 			return 2
 		}
 		return 1
@@ -67,44 +68,46 @@ func (k Kind) Outranks(known Kind) bool {
 	return rank(k) > rank(known)
 }
 
-// Notice is a parsed interruption message.
-type Notice struct {
-	Kind Kind // kind of the event
-	// Instances are the ids of the instances that the message is about, "i-0123…", in the order of the message, without
+// ParsedMessage is a parsed interruption message.
+type ParsedMessage struct {
+	Kind Kind // kind of the message
+	// Instances are the IDs of the instances that the message is about, "i-0123…", in the order of the message, without
 	// duplicates. It is empty only if Kind is BlockExpiring or NoOp.
 	Instances []string
-	// Reservation is the id of the expiring capacity block, "cr-0123…"; empty unless Kind is BlockExpiring.
+	// Reservation is the ID of the expiring capacity block, "cr-0123…"; empty unless Kind is BlockExpiring.
 	Reservation string
 	// State is the new state of the instance, in EC2's terms; empty unless Kind is InstanceStopped or InstanceTerminated.
 	State string
-	// Account and Region are the origin of the event, as stated in the message; empty if it states none.
+	// Account and Region are the origin of the event according to the message; empty if the message has none.
 	Account, Region string
 	// At is the time of the event; zero if the message has none.
 	At time.Time
 	// Ends is the end of a ScheduledChange; zero if the message has none.
 	Ends time.Time
-	// Source and DetailType are those of an event that Parse does not understand, whose Kind is NoOp; else empty.
+	// Source and DetailType identify an event that Parse does not understand. Its Kind is NoOp. For other events both are
+	// empty.
 	Source, DetailType string
 }
 
-// Unknown reports whether Parse does not understand the message's event.
-func (n Notice) Unknown() bool { return n.DetailType != "" || n.Source != "" }
+// IsUnknown reports whether Parse does not understand the message's event.
+func (n ParsedMessage) IsUnknown() bool { return n.DetailType != "" || n.Source != "" }
 
 // Cause is the reason why a message cannot be read.
 type Cause string
 
 // The causes.
 const (
-	TooLarge   Cause = "too_large"  // longer than EventBridge sends
-	Unreadable Cause = "unreadable" // not JSON, or not of EventBridge's form
-	NoSubject  Cause = "no_subject" // of a known kind, without a valid id of an instance or reservation
+	TooLarge   Cause = "too_large"  // the message is longer than MaxSize
+	Unreadable Cause = "unreadable" // the message is not JSON, or not of EventBridge's form
+	NoSubject  Cause = "no_subject" // the message has a known kind, but no valid ID of an instance or reservation
 )
 
-// Broken is the error of a message that cannot be read. The message is deleted, because a retry cannot succeed.
-type Broken struct {
+// ParseError is the error of a message that cannot be read. The caller deletes the message, because a retry cannot
+// succeed.
+type ParseError struct {
 	Cause  Cause  // label value of the metric
 	Detail string // one line
 }
 
 // Error returns the cause and the detail.
-func (b *Broken) Error() string { return "read message: " + string(b.Cause) + ": " + b.Detail }
+func (e *ParseError) Error() string { return "read message: " + string(e.Cause) + ": " + e.Detail }

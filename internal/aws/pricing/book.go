@@ -17,7 +17,7 @@ import (
 const (
 	FromAWS   = "aws"      // AWS's response
 	FromTable = "embedded" // the embedded table, for this region
-	FromOther = "foreign"  // the embedded table, for another region: suitable to compare types, not to compute costs
+	FromOther = "foreign"  // the embedded table, for another region: good enough to compare types, not to compute costs
 	FromNone  = "none"     // no source: there are no prices yet
 )
 
@@ -27,14 +27,14 @@ type Book struct {
 	Prices catalog.Prices // per instance type, zone and capacity type
 
 	OnDemandFrom string    // source of the on-demand prices
-	OnDemandAt   time.Time // when AWS last returned all on-demand prices, or else first some; zero: never
+	OnDemandAt   time.Time // when AWS last returned all on-demand prices; if it never did: when it first returned some; zero: never
 	SpotFrom     string    // source of the spot prices: FromAWS or FromNone
 	SpotAt       time.Time // when AWS last returned the spot prices; zero if it never did
 }
 
-// Of returns the price per hour of a type in a zone, 0 if it is unknown. As long as no spot prices are known at all,
-// the spot price is the on-demand price.
-func (b Book) Of(instanceType, zone, capacityType string) catalog.Price {
+// Price returns the price per hour of a type in a zone, 0 if it is unknown. As long as no spot price of any type is
+// known, it returns the on-demand price for spot.
+func (b Book) Price(instanceType, zone, capacityType string) catalog.Price {
 	switch capacityType {
 	case catalog.OnDemand:
 		return b.Prices.OnDemand[instanceType]
@@ -47,13 +47,13 @@ func (b Book) Of(instanceType, zone, capacityType string) catalog.Price {
 	return 0
 }
 
-// Apply returns a copy of t with the prices of b on its offerings. Offerings without a price are left out. A reserved
-// offering keeps its price.
+// Apply returns a copy of t whose offerings have the prices of b. A reserved offering keeps its price. Other offerings
+// without a price are left out.
 func (b Book) Apply(t catalog.Type) catalog.Type {
 	out := make([]catalog.Offering, 0, len(t.Offerings))
 	for _, o := range t.Offerings {
 		if o.CapacityType != catalog.Reserved {
-			o.Price = b.Of(t.Name, o.Zone, o.CapacityType)
+			o.Price = b.Price(t.Name, o.Zone, o.CapacityType)
 		}
 		if o.Price > 0 || o.CapacityType == catalog.Reserved {
 			out = append(out, o)
@@ -70,23 +70,24 @@ func (b Book) Age(now time.Time) (age time.Duration, ok bool) {
 	return now.Sub(b.OnDemandAt), true
 }
 
-// Origins describes the sources of the on-demand and the spot prices, and the age at now of those from AWS.
+// Origins describes the source of the on-demand prices and the source of the spot prices. For prices from AWS it adds
+// their age at now.
 func (b Book) Origins(now time.Time) (onDemand, spot string) {
 	onDemand = map[string]string{
-		FromAWS:   "AWS, " + age(now, b.OnDemandAt),
+		FromAWS:   "AWS, " + ageText(now, b.OnDemandAt),
 		FromTable: "the table in this program",
 		FromOther: "the table in this program, for another region (" + fallbackRegion(b.Region) + ")",
 		FromNone:  "unknown",
 	}[b.OnDemandFrom]
 	spot = "unknown, on-demand price used"
 	if b.SpotFrom == FromAWS {
-		spot = "AWS, " + age(now, b.SpotAt)
+		spot = "AWS, " + ageText(now, b.SpotAt)
 	}
 	return onDemand, spot
 }
 
-// age formats the time since at, such as "5m0s old".
-func age(now, at time.Time) string {
+// ageText returns the time from at to now as a text, such as "5m0s old".
+func ageText(now, at time.Time) string {
 	return max(now.Sub(at), 0).Truncate(time.Second).String() + " old"
 }
 
@@ -107,7 +108,7 @@ func Embedded(table catalog.Table, region string) Book {
 	return b
 }
 
-// fallbackRegion returns the region whose prices are used for a region that the table lacks.
+// fallbackRegion returns the region whose prices replace those of a region that the table lacks.
 func fallbackRegion(region string) string {
 	switch {
 	case strings.HasPrefix(region, "us-gov-"):
@@ -119,22 +120,22 @@ func fallbackRegion(region string) string {
 }
 
 // withOnDemand returns b with newer on-demand prices. A type that prices lacks keeps its old price, unless the old
-// prices are those of another region. all is false if one of the requests failed; OnDemandAt then keeps its earlier
-// value.
-func (b Book) withOnDemand(prices map[string]catalog.Price, all bool, at time.Time) Book {
+// price is that of another region. isComplete is false if one of the requests failed. In this case OnDemandAt keeps its
+// value, unless that is zero.
+func (b Book) withOnDemand(prices map[string]catalog.Price, isComplete bool, at time.Time) Book {
 	merged := maps.Clone(b.Prices.OnDemand)
 	if merged == nil || b.OnDemandFrom == FromOther {
 		merged = map[string]catalog.Price{}
 	}
 	maps.Copy(merged, prices)
 	b.Prices.OnDemand, b.OnDemandFrom = merged, FromAWS
-	if all || b.OnDemandAt.IsZero() {
+	if isComplete || b.OnDemandAt.IsZero() {
 		b.OnDemandAt = at
 	}
 	return b
 }
 
-// withSpot returns b with newer spot prices. A type that prices lacks keeps its old price.
+// withSpot returns b with newer spot prices. A type and zone that prices lacks keeps its old price.
 func (b Book) withSpot(prices map[string]map[string]catalog.Price, at time.Time) Book {
 	merged := make(map[string]map[string]catalog.Price, len(prices))
 	for name, zones := range b.Prices.Spot {

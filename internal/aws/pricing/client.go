@@ -23,10 +23,10 @@ import (
 // Client is the client for AWS prices. It is safe for concurrent use.
 type Client struct {
 	region string
-	// isolated disables requests to the Price List, because there is no network path to it.
-	isolated bool
-	ec2      *awsec2.Client
-	pricing  *pricing.Client
+	// isIsolated disables requests to the Price List, because there is no network path to it.
+	isIsolated bool
+	ec2        *awsec2.Client
+	pricing    *pricing.Client
 
 	book      atomic.Pointer[Book]
 	refreshMu sync.Mutex // one refresh at a time; readers do not take it
@@ -36,19 +36,19 @@ type Client struct {
 type Config struct {
 	AWS      aws.Config    // credentials and region of the clients
 	Table    catalog.Table // initial prices
-	Isolated bool          // the Price List is never called, because a private VPC has no network path to it
+	Isolated bool          // never call the Price List, because the private VPC has no network path to it
 }
 
 // New returns a client. Its book has the embedded prices until Refresh succeeds.
 func New(c Config) *Client {
-	c.AWS = awserr.Genuine(c.AWS)
-	list := c.AWS.Copy()
-	list.Region = listRegion(c.AWS.Region)
+	c.AWS = awserr.ClientConfig(c.AWS)
+	listConfig := c.AWS.Copy()
+	listConfig.Region = listRegion(c.AWS.Region)
 	d := &Client{
-		region:   c.AWS.Region,
-		isolated: c.Isolated || strings.HasPrefix(c.AWS.Region, "us-gov-"), // the Price List has no endpoint there
-		ec2:      awsec2.NewFromConfig(c.AWS),
-		pricing:  pricing.NewFromConfig(list),
+		region:     c.AWS.Region,
+		isIsolated: c.Isolated || strings.HasPrefix(c.AWS.Region, "us-gov-"), // the Price List has no endpoint there
+		ec2:        awsec2.NewFromConfig(c.AWS),
+		pricing:    pricing.NewFromConfig(listConfig),
 	}
 	book := Embedded(c.Table, d.region)
 	d.book.Store(&book)
@@ -71,15 +71,15 @@ func listRegion(region string) string {
 // Book returns the newest prices. It never blocks.
 func (d *Client) Book() Book { return *d.book.Load() }
 
-// Refresh reads on-demand and spot prices from AWS concurrently, and updates the Book with each as soon as they are
-// read. The prices of a failed request stay as they are, and Refresh returns its error.
+// Refresh reads on-demand and spot prices from AWS concurrently. It updates the Book with either as soon as they are
+// read. If a request fails, its prices in the Book stay as they are, and Refresh returns the error.
 func (d *Client) Refresh(ctx context.Context) error {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()
 	var onDemandErr, spotErr error
 	var both sync.WaitGroup
 	both.Go(func() {
-		if d.isolated {
+		if d.isIsolated {
 			return
 		}
 		var prices map[string]catalog.Price
@@ -113,8 +113,9 @@ func (d *Client) update(next func(Book) Book) {
 	}
 }
 
-// onDemand reads the Price List: instances with shared tenancy, and bare metal, which the list has under dedicated
-// tenancy. If one of the two requests fails, onDemand returns the prices of the successful request and the error.
+// onDemand reads the on-demand prices from the Price List: those of instances with shared tenancy, and those of bare
+// metal, which the list has under dedicated tenancy. If one of the two requests fails, it returns the prices of the
+// successful request and the error.
 func (d *Client) onDemand(ctx context.Context) (map[string]catalog.Price, error) {
 	queries := []struct{ tenancy, family string }{
 		{"Shared", "Compute Instance"},
@@ -124,7 +125,7 @@ func (d *Client) onDemand(ctx context.Context) (map[string]catalog.Price, error)
 	var all sync.WaitGroup
 	for i, q := range queries {
 		all.Go(func() {
-			found[i], errs[i] = d.list(ctx, q.tenancy, q.family)
+			found[i], errs[i] = d.listPrices(ctx, q.tenancy, q.family)
 			if errs[i] == nil && len(found[i]) == 0 {
 				errs[i] = &awserr.Error{Op: "GetProducts", Kind: awserr.Transient, Reason: "EmptyAnswer",
 					Message: fmt.Sprintf("the Price List has no prices of %q in %s", q.family, d.region)}
@@ -141,8 +142,8 @@ func (d *Client) onDemand(ctx context.Context) (map[string]catalog.Price, error)
 	return out, errors.Join(errs...)
 }
 
-// list returns the prices of one tenancy and product family, by instance type.
-func (d *Client) list(ctx context.Context, tenancy, family string) (map[string]catalog.Price, error) {
+// listPrices returns the prices of one tenancy and product family, by instance type.
+func (d *Client) listPrices(ctx context.Context, tenancy, family string) (map[string]catalog.Price, error) {
 	out := map[string]catalog.Price{}
 	equals := func(field, value string) pricingtypes.Filter {
 		return pricingtypes.Filter{Field: aws.String(field), Type: pricingtypes.FilterTypeTermMatch, Value: aws.String(value)}
@@ -159,7 +160,7 @@ func (d *Client) list(ctx context.Context, tenancy, family string) (map[string]c
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("GetProducts", err)
+			return nil, awserr.Classify("GetProducts", err)
 		}
 		for _, text := range page.PriceList {
 			name, price, err := parseProduct(text, currency(d.region))
@@ -194,10 +195,10 @@ func (d *Client) spot(ctx context.Context) (map[string]map[string]catalog.Price,
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("DescribeSpotPriceHistory", err)
+			return nil, awserr.Classify("DescribeSpotPriceHistory", err)
 		}
 		for _, p := range page.SpotPriceHistory {
-			name, zone, at, ok := keyOf(p)
+			name, zone, at, ok := fieldsOf(p)
 			price, err := catalog.ParsePrice(aws.ToString(p.SpotPrice))
 			if !ok || err != nil || price <= 0 || at.Before(newest[[2]string{name, zone}]) {
 				continue
@@ -212,8 +213,8 @@ func (d *Client) spot(ctx context.Context) (map[string]map[string]catalog.Price,
 	return out, nil
 }
 
-// keyOf returns the instance type, zone and time of a spot price; ok is false if type or zone is missing.
-func keyOf(p awstypes.SpotPrice) (name, zone string, at time.Time, ok bool) {
+// fieldsOf returns the instance type, zone and time of a spot price; ok is false if type or zone is missing.
+func fieldsOf(p awstypes.SpotPrice) (name, zone string, at time.Time, ok bool) {
 	name, zone = string(p.InstanceType), aws.ToString(p.AvailabilityZone)
 	return name, zone, aws.ToTime(p.Timestamp), name != "" && zone != ""
 }

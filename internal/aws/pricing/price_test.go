@@ -23,8 +23,9 @@ import (
 
 const region = "us-east-1"
 
-// open emulates a region in which everything costs ten times the table's price.
-func open(t *testing.T, types ...string) (*pricing.Client, *emulator.Server, catalog.Table) {
+// newClient returns a client of an emulated region in which on-demand instances cost ten times the table's price. It
+// also returns the emulator and the table.
+func newClient(t *testing.T, types ...string) (*pricing.Client, *emulator.Server, catalog.Table) {
 	t.Helper()
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -55,15 +56,15 @@ func open(t *testing.T, types ...string) (*pricing.Client, *emulator.Server, cat
 
 func TestRefresh(t *testing.T) {
 	t.Parallel()
-	d, server, _ := open(t, "m5.large", "m5.metal", "m6g.large")
+	d, server, _ := newClient(t, "m5.large", "m5.metal", "m6g.large")
 	before := d.Book()
 	if before.OnDemandFrom != pricing.FromTable || before.SpotFrom != pricing.FromNone ||
-		before.Of("m5.large", "us-east-1a", catalog.OnDemand) != 96*catalog.Dollar/1000 {
-		t.Errorf("at the start: from %s, %s; m5.large costs %s", before.OnDemandFrom, before.SpotFrom,
-			before.Of("m5.large", "", catalog.OnDemand))
+		before.Price("m5.large", "us-east-1a", catalog.OnDemand) != 96*catalog.Dollar/1000 {
+		t.Errorf("before the refresh: on-demand prices from %s, spot prices from %s; m5.large costs %s", before.OnDemandFrom, before.SpotFrom,
+			before.Price("m5.large", "", catalog.OnDemand))
 	}
-	if got := before.Of("m5.large", "us-east-1a", catalog.Spot); got != 96*catalog.Dollar/1000 {
-		t.Errorf("without spot prices m5.large costs %s", got)
+	if got := before.Price("m5.large", "us-east-1a", catalog.Spot); got != 96*catalog.Dollar/1000 {
+		t.Errorf("without spot prices a spot m5.large costs %s, want the on-demand price", got)
 	}
 	server.Do(func(w *world.World, now time.Time) {
 		w.Market(region).Quote(now.Add(-time.Minute), "m5.large", "us-east-1b", catalog.Dollar/50)
@@ -73,38 +74,38 @@ func TestRefresh(t *testing.T) {
 	}
 	book := d.Book()
 	if book.OnDemandFrom != pricing.FromAWS || book.SpotFrom != pricing.FromAWS {
-		t.Errorf("after the refresh from %s, %s", book.OnDemandFrom, book.SpotFrom)
+		t.Errorf("after the refresh: on-demand prices from %s, spot prices from %s; want both from AWS", book.OnDemandFrom, book.SpotFrom)
 	}
 	for name, c := range map[string]struct{ got, want catalog.Price }{
-		"on demand":             {book.Of("m5.large", "us-east-1a", catalog.OnDemand), 960 * catalog.Dollar / 1000},
-		"bare metal":            {book.Of("m5.metal", "us-east-1a", catalog.OnDemand), 10 * before.Of("m5.metal", "", catalog.OnDemand)},
-		"not on the list":       {book.Of("c5.large", "us-east-1a", catalog.OnDemand), before.Of("c5.large", "", catalog.OnDemand)},
-		"spot":                  {book.Of("m5.large", "us-east-1b", catalog.Spot), catalog.Dollar / 50},
-		"spot, unknown zone":    {book.Of("m5.large", "us-east-1z", catalog.Spot), 0},
-		"spot, unknown type":    {book.Of("c5.large", "us-east-1a", catalog.Spot), 0},
-		"unknown type":          {book.Of("x1.huge", "us-east-1a", catalog.OnDemand), 0},
-		"unknown capacity type": {book.Of("m5.large", "us-east-1a", "gift"), 0},
+		"on demand":             {book.Price("m5.large", "us-east-1a", catalog.OnDemand), 960 * catalog.Dollar / 1000},
+		"bare metal":            {book.Price("m5.metal", "us-east-1a", catalog.OnDemand), 10 * before.Price("m5.metal", "", catalog.OnDemand)},
+		"not in the Price List": {book.Price("c5.large", "us-east-1a", catalog.OnDemand), before.Price("c5.large", "", catalog.OnDemand)},
+		"spot":                  {book.Price("m5.large", "us-east-1b", catalog.Spot), catalog.Dollar / 50},
+		"spot, unknown zone":    {book.Price("m5.large", "us-east-1z", catalog.Spot), 0},
+		"spot, unknown type":    {book.Price("c5.large", "us-east-1a", catalog.Spot), 0},
+		"unknown type":          {book.Price("x1.huge", "us-east-1a", catalog.OnDemand), 0},
+		"unknown capacity type": {book.Price("m5.large", "us-east-1a", "unknown"), 0},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s, want %s", name, c.got, c.want)
 		}
 	}
 	if age, ok := book.Age(time.Now().Add(time.Hour)); !ok || age < time.Hour || age > 2*time.Hour {
-		t.Errorf("age %s, %t", age, ok)
+		t.Errorf("an hour later the age is %s, %t", age, ok)
 	}
-	if before.OnDemandFrom != pricing.FromTable || before.Of("m5.large", "", catalog.OnDemand) != 96*catalog.Dollar/1000 {
+	if before.OnDemandFrom != pricing.FromTable || before.Price("m5.large", "", catalog.OnDemand) != 96*catalog.Dollar/1000 {
 		t.Error("the old book was altered")
 	}
 }
 
-// TestRefreshFails: a failed request keeps its old prices, a successful one takes effect.
+// TestRefreshFails: the prices of a failed request stay as they were, those of a successful request take effect.
 func TestRefreshFails(t *testing.T) {
 	t.Parallel()
-	d, server, _ := open(t, "m5.large", "m5.metal")
+	d, server, _ := newClient(t, "m5.large", "m5.metal")
 	server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "pricing:*"}} })
 	err := d.Refresh(t.Context())
 	if !awserr.Is(err, awserr.Denied) || !strings.Contains(err.Error(), "GetProducts") {
-		t.Errorf("denied: %v", err)
+		t.Errorf("with pricing:* denied: %v", err)
 	}
 	book := d.Book()
 	if book.OnDemandFrom != pricing.FromTable || book.SpotFrom != pricing.FromAWS {
@@ -119,20 +120,20 @@ func TestRefreshFails(t *testing.T) {
 	}
 }
 
-// TestPartOfThePriceList: in a region without bare metal the other prices are used, and the error names the missing
+// TestPartOfThePriceList: in a region without bare metal, the client uses the other prices. The error names the missing
 // part.
 func TestPartOfThePriceList(t *testing.T) {
 	t.Parallel()
-	d, server, _ := open(t, "m5.large")
+	d, server, _ := newClient(t, "m5.large")
 	if err := d.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "bare metal") {
 		t.Errorf("no bare metal: %v", err)
 	}
 	book := d.Book()
-	if got := book.Of("m5.large", "us-east-1a", catalog.OnDemand); book.OnDemandFrom != pricing.FromAWS || got != 960*catalog.Dollar/1000 {
+	if got := book.Price("m5.large", "us-east-1a", catalog.OnDemand); book.OnDemandFrom != pricing.FromAWS || got != 960*catalog.Dollar/1000 {
 		t.Errorf("m5.large costs %s, from %s; want AWS's price", got, book.OnDemandFrom)
 	}
 	if err := d.Refresh(t.Context()); err == nil || !d.Book().OnDemandAt.Equal(book.OnDemandAt) {
-		t.Errorf("incomplete prices count as new: %v", err)
+		t.Errorf("a refresh with incomplete prices changed OnDemandAt, or returned no error: %v", err)
 	}
 	server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:*"}, {Call: "pricing:*"}}
@@ -140,8 +141,8 @@ func TestPartOfThePriceList(t *testing.T) {
 	if err := d.Refresh(t.Context()); !awserr.Is(err, awserr.Denied) {
 		t.Errorf("denied: %v", err)
 	}
-	if got := d.Book(); got.Of("m5.large", "us-east-1a", catalog.OnDemand) != 960*catalog.Dollar/1000 ||
-		got.Of("m5.large", "us-east-1a", catalog.Spot) == 0 {
+	if got := d.Book(); got.Price("m5.large", "us-east-1a", catalog.OnDemand) != 960*catalog.Dollar/1000 ||
+		got.Price("m5.large", "us-east-1a", catalog.Spot) == 0 {
 		t.Error("a refresh that failed has lost prices")
 	}
 }
@@ -149,7 +150,7 @@ func TestPartOfThePriceList(t *testing.T) {
 // TestIsolated: in a VPC without a path to the Price List, the client never calls it, and gets spot prices from EC2.
 func TestIsolated(t *testing.T) {
 	t.Parallel()
-	_, server, table := open(t, "m5.large", "m5.metal")
+	_, server, table := newClient(t, "m5.large", "m5.metal")
 	server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "pricing:*"}} })
 	srv := httptest.NewServer(server)
 	t.Cleanup(srv.Close)
@@ -157,7 +158,7 @@ func TestIsolated(t *testing.T) {
 		AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
 			Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
 	if err := d.Refresh(t.Context()); err != nil {
-		t.Errorf("the Price List was asked: %v", err)
+		t.Errorf("the client called the Price List: %v", err)
 	}
 	onDemand, spot := d.Book().Origins(d.Book().SpotAt.Add(90 * time.Second))
 	if onDemand != "the table in this program" || spot != "AWS, 1m30s old" {
@@ -165,7 +166,7 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-// TestNewestSpotPrice: the newest price of a zone counts, across pages and in any order.
+// TestNewestSpotPrice: of several prices in a zone the newest is used, in any order and on any page.
 func TestNewestSpotPrice(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
@@ -206,11 +207,11 @@ func TestNewestSpotPrice(t *testing.T) {
 // TestSpotDoesNotWaitForThePriceList: spot prices take effect even if the Price List does not answer.
 func TestSpotDoesNotWaitForThePriceList(t *testing.T) {
 	t.Parallel()
-	_, server, table := open(t, "m5.large", "m5.metal")
-	silent := make(chan struct{})
+	_, server, table := newClient(t, "m5.large", "m5.metal")
+	mayAnswer := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Amz-Target") != "" { // the Price List's protocol; EC2's has none
-			<-silent
+		if r.Header.Get("X-Amz-Target") != "" { // the header exists only in calls of the Price List, not of EC2
+			<-mayAnswer
 		}
 		server.ServeHTTP(w, r)
 	}))
@@ -229,17 +230,17 @@ func TestSpotDoesNotWaitForThePriceList(t *testing.T) {
 	if from := d.Book().OnDemandFrom; from != pricing.FromTable {
 		t.Errorf("on-demand prices from %s before the Price List answered", from)
 	}
-	close(silent)
+	close(mayAnswer)
 	done.Wait()
 	if from := d.Book().OnDemandFrom; from != pricing.FromAWS {
-		t.Errorf("on-demand prices from %s at the end", from)
+		t.Errorf("on-demand prices from %s after the Price List answered", from)
 	}
 }
 
-// TestReadersDoNotWait reads books during refreshes.
+// TestReadersDoNotWait: during refreshes, each Book has prices.
 func TestReadersDoNotWait(t *testing.T) {
 	t.Parallel()
-	d, _, _ := open(t, "m5.large", "m5.metal")
+	d, _, _ := newClient(t, "m5.large", "m5.metal")
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
@@ -250,8 +251,8 @@ func TestReadersDoNotWait(t *testing.T) {
 	}
 	all.Go(func() {
 		for range 1000 {
-			if p := d.Book().Of("m5.large", "us-east-1a", catalog.OnDemand); p == 0 {
-				t.Error("a book without a price")
+			if p := d.Book().Price("m5.large", "us-east-1a", catalog.OnDemand); p == 0 {
+				t.Error("a Book has no price for m5.large")
 			}
 		}
 	})
@@ -266,8 +267,8 @@ func TestEmbedded(t *testing.T) {
 	}
 	for name, want := range map[string]string{"eu-west-1": pricing.FromTable, "mars-north-1": pricing.FromOther} {
 		b := pricing.Embedded(table, name)
-		if b.OnDemandFrom != want || b.Of("m5.large", "", catalog.OnDemand) == 0 {
-			t.Errorf("%s: from %s, m5.large costs %s; want from %s", name, b.OnDemandFrom, b.Of("m5.large", "", catalog.OnDemand), want)
+		if b.OnDemandFrom != want || b.Price("m5.large", "", catalog.OnDemand) == 0 {
+			t.Errorf("%s: from %s, m5.large costs %s; want from %s", name, b.OnDemandFrom, b.Price("m5.large", "", catalog.OnDemand), want)
 		}
 		if _, ok := b.Age(time.Now()); ok {
 			t.Errorf("%s: embedded prices have an age", name)

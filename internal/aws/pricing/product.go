@@ -24,9 +24,9 @@ type product struct {
 	} `json:"terms"`
 }
 
-// parseProduct returns the instance type of an entry of the Price List, empty if it has none, and its hourly price, 0
-// if it has none in the currency. A type should have one price; of several, parseProduct returns the highest, so that
-// the result does not depend on the order of a map.
+// parseProduct returns the instance type of an entry of the Price List and its price per hour in the currency. name is
+// empty if the entry has no type; price is 0 if it has no price in the currency. An entry should have one price. Of
+// several prices parseProduct returns the highest, so that the result does not depend on the order of a map.
 func parseProduct(text, currency string) (name string, price catalog.Price, err error) {
 	var p product
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -39,11 +39,11 @@ func parseProduct(text, currency string) (name string, price catalog.Price, err 
 			if !ok || d.Unit != "" && d.Unit != "Hrs" {
 				continue
 			}
-			one, err := catalog.ParsePrice(amount)
+			parsed, err := catalog.ParsePrice(amount)
 			if err != nil {
 				return "", 0, fmt.Errorf("read product %s of the Price List: %w", name, err)
 			}
-			price = max(price, one)
+			price = max(price, parsed)
 		}
 	}
 	if name == "" {

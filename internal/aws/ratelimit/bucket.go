@@ -2,15 +2,15 @@ package ratelimit
 
 import "time"
 
-// bucket is a token bucket. Calls that wait for a token get it in the order in which they called take.
+// bucket is a token bucket. Waiting calls get tokens in the order in which they called take.
 type bucket struct {
 	size   float64   // maximum number of tokens
 	refill float64   // tokens per second
 	tokens float64   // number of tokens; if it is negative, that many calls wait
-	at     time.Time // when tokens was last updated
+	at     time.Time // when the field tokens was last updated
 }
 
-// newBucket returns a full bucket with the shares of the rate that we use.
+// newBucket returns a full bucket with our shares of the rate: shareOfBurst and shareOfRate.
 func newBucket(now time.Time, r Rate) *bucket {
 	size := max(1, r.Burst*shareOfBurst)
 	return &bucket{size: size, refill: r.PerSecond * shareOfRate, tokens: size, at: now}

@@ -26,16 +26,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// wire sends calls to an emulator without a network, so that the test's clock can stand still meanwhile. A call takes
-// up to 400 ms, so calls do not arrive in the order in which they were sent.
+// wire is an HTTP client that passes calls to an emulator without a network, as tests with the fake clock of package
+// synctest require. A call takes up to 400 ms, so calls do not arrive in the order in which they were sent.
 type wire struct {
 	server *emulator.Server
 
-	mu            sync.Mutex
-	made, refused map[string]int // by action
-	sent          int
+	mu              sync.Mutex
+	made, throttled map[string]int // numbers of calls, by action
+	sent            int            // number of calls, including those in flight
 }
 
+// Do carries out one call after a delay.
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
@@ -50,10 +51,10 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	}
 	w.mu.Lock()
 	w.sent++
-	underway := time.Duration(w.sent*7919%40) * 10 * time.Millisecond
+	delay := time.Duration(w.sent*7919%40) * 10 * time.Millisecond
 	w.mu.Unlock()
 	select {
-	case <-time.After(underway):
+	case <-time.After(delay):
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
@@ -65,22 +66,23 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	defer w.mu.Unlock()
 	w.made[form.Get("Action")]++
 	if strings.Contains(out.Body.String(), "<Code>RequestLimitExceeded</Code>") {
-		w.refused[form.Get("Action")]++
+		w.throttled[form.Get("Action")]++
 	}
 	return out.Result(), nil
 }
 
-// config returns the configuration of a client with the budget (nil for none) that uses the wire.
-func (w *wire) config(b *ratelimit.Budget) aws.Config {
+// config returns the configuration of a client that uses w and the limiter b, which may be nil.
+func (w *wire) config(b *ratelimit.Limiter) aws.Config {
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://ec2.test"), HTTPClient: w,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
 	if b != nil {
-		cfg.APIOptions = []func(*middleware.Stack) error{b.Keep}
+		cfg.APIOptions = []func(*middleware.Stack) error{b.AddTo}
 	}
 	return cfg
 }
 
-// newWire emulates a region that offers m5.large, with EC2's default throttling.
+// newWire emulates a region that offers m5.large, with EC2's default throttling. The blueprint is for launches in the
+// region.
 func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 	t.Helper()
 	table, err := catalog.Embedded()
@@ -98,18 +100,18 @@ func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &wire{server: &emulator.Server{World: w}, made: map[string]int{}, refused: map[string]int{}}, estate,
+	return &wire{server: &emulator.Server{World: w}, made: map[string]int{}, throttled: map[string]int{}}, estate,
 		ec2.Blueprint{ImageID: image.Value, SecurityGroups: []string{estate.NodeGroup.ID},
 			Metadata: ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
 }
 
-// launches launches count instances for separate NodePools, reads and terminates each. It uses as many workers as the
-// controller has for NodeClaims. It returns the number of launched instances and the duration.
-func launches(t *testing.T, client *ec2.Client, estate world.Estate, blueprint ec2.Blueprint, count int) (int, time.Duration) {
+// launchAll launches, reads and terminates count instances, for 20 NodePools. It uses as many workers as the controller
+// has for NodeClaims. It returns the number of launched instances and the duration.
+func launchAll(t *testing.T, client *ec2.Client, estate world.Estate, blueprint ec2.Blueprint, count int) (int, time.Duration) {
 	t.Helper()
-	begun := time.Now()
+	start := time.Now()
 	work := make(chan int)
-	var bought sync.Map
+	var launched sync.Map
 	var wait sync.WaitGroup
 	for range 200 {
 		wait.Go(func() {
@@ -122,7 +124,7 @@ func launches(t *testing.T, client *ec2.Client, estate world.Estate, blueprint e
 				if err != nil {
 					continue
 				}
-				bought.Store(l.Instance.ID, true)
+				launched.Store(l.Instance.ID, true)
 				if _, err := client.Instance(t.Context(), l.Instance.ID); err != nil {
 					t.Errorf("read %s: %v", l.Instance.ID, err)
 				}
@@ -138,12 +140,12 @@ func launches(t *testing.T, client *ec2.Client, estate world.Estate, blueprint e
 	close(work)
 	wait.Wait()
 	n := 0
-	bought.Range(func(any, any) bool { n++; return true })
-	return n, time.Since(begun)
+	launched.Range(func(any, any) bool { n++; return true })
+	return n, time.Since(start)
 }
 
-// TestThousandLaunches: with EC2's default throttling, a thousand instances are launched, read and terminated, and less than 1 % of
-// each kind of call is throttled.
+// TestThousandLaunches: with EC2's default throttling, a thousand instances are launched, read and terminated, and at
+// most 1 % of the calls of each action are throttled.
 func TestThousandLaunches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -159,55 +161,55 @@ func TestThousandLaunches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bought, took := launches(t, client, estate, blueprint, count)
-		t.Logf("%d launched in %s; made %v, throttled %v", bought, took, line.made, line.refused)
-		if bought != count || line.made["CreateFleet"] < count {
-			t.Errorf("%d instances were launched by %d calls, want %d", bought, line.made["CreateFleet"], count)
+		launched, took := launchAll(t, client, estate, blueprint, count)
+		t.Logf("%d launched in %s; made %v, throttled %v", launched, took, line.made, line.throttled)
+		if launched != count || line.made["CreateFleet"] < count {
+			t.Errorf("%d instances were launched by %d calls, want %d", launched, line.made["CreateFleet"], count)
 		}
 		for action, made := range line.made {
-			if refused := line.refused[action]; 100*refused > made {
-				t.Errorf("%s: %d of %d calls were refused", action, refused, made)
+			if throttled := line.throttled[action]; 100*throttled > made {
+				t.Errorf("%s: %d of %d calls were throttled, want at most 1 %%", action, throttled, made)
 			}
 			if observed[action] != made {
 				t.Errorf("%s: observed %d calls of %d", action, observed[action], made)
 			}
 		}
-		// EC2 allows 50 launches at once and 5 per second after that: 190 s. The budget leaves a small part of that to
-		// other clients.
+		// EC2 allows 50 launches at once and 5 per second after that, so 1000 launches take at least 190 s. The limiter
+		// leaves a small part of this rate to other clients.
 		if took > 220*time.Second {
 			t.Errorf("the launches took %s: EC2's limits allow 190 s", took)
 		}
 	})
 }
 
-// TestWithoutBudget shows that the emulated EC2 throttles: without a budget and without retries, calls are rejected.
-func TestWithoutBudget(t *testing.T) {
+// TestWithoutLimiter shows that the emulated EC2 throttles: without a limiter and without retries, calls fail.
+func TestWithoutLimiter(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		keep *ratelimit.Budget
-		want int // throttled calls of 200 concurrent ones; EC2 allows 100, and 20 per second
+		limiter *ratelimit.Limiter
+		want    int // minimum of throttled calls; 0: none. EC2 allows 100 of the 200 concurrent calls, and 20 per second
 	}{
-		"without":             {nil, 80},
-		"with":                {ratelimit.New(ratelimit.Published(), nil), 0},
-		"with limits of ours": {ratelimit.New(ratelimit.Published().With(ratelimit.Limits{"DescribeVpcs": {300, 50}}), nil), 80},
+		"without":                 {nil, 80},
+		"with":                    {ratelimit.New(ratelimit.Published(), nil), 0},
+		"with limits above EC2's": {ratelimit.New(ratelimit.Published().With(ratelimit.Limits{"DescribeVpcs": {300, 50}}), nil), 80},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				line, _, _ := newWire(t)
-				client := awsec2.NewFromConfig(line.config(c.keep), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
+				client := awsec2.NewFromConfig(line.config(c.limiter), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
 				var wait sync.WaitGroup
 				for range 200 {
 					wait.Go(func() {
 						_, err := client.DescribeVpcs(t.Context(), &awsec2.DescribeVpcsInput{})
-						if err != nil && !awserr.Is(awserr.Sort("DescribeVpcs", err), awserr.Throttled) {
+						if err != nil && !awserr.Is(awserr.Classify("DescribeVpcs", err), awserr.Throttled) {
 							t.Error(err)
 						}
 					})
 				}
 				wait.Wait()
-				if got := line.refused["DescribeVpcs"]; c.want == 0 && got > 0 || got < c.want {
-					t.Errorf("%d of %d were refused, want %d", got, line.made["DescribeVpcs"], c.want)
+				if got := line.throttled["DescribeVpcs"]; c.want == 0 && got > 0 || got < c.want {
+					t.Errorf("%d of %d calls were throttled, want at least %d, or none if 0", got, line.made["DescribeVpcs"], c.want)
 				}
 			})
 		})

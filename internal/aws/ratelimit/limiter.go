@@ -18,15 +18,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Rate is a token bucket: a burst of calls, and a number of calls per second after that.
+// Rate is the size and refill of a token bucket: a burst of calls, and a number of calls per second after the burst.
 type Rate struct {
 	Burst     float64 // calls at once
 	PerSecond float64 // calls per second after the burst
 }
 
-// Limits are EC2's rate limits by action: "CreateFleet", or a pattern for path.Match: "Describe*". If several patterns
-// match an action, the longest applies. Each action has its own bucket, as in EC2, also if a pattern matches several
-// actions.
+// Limits are EC2's rate limits. The key is an action, "CreateFleet", or a pattern for path.Match, "Describe*". If
+// several patterns match an action, the longest applies. As in EC2, each action has its own bucket, even if one pattern
+// matches several actions.
 type Limits map[string]Rate
 
 // Published returns the default limits of an account, from
@@ -44,19 +44,19 @@ func Published() Limits {
 	}
 }
 
-// With returns the limits, overridden by others.
+// With returns the limits, in which others replace the limits with the same key.
 func (l Limits) With(others Limits) Limits {
 	out := Limits{}
-	for _, some := range []Limits{l, others} {
-		for pattern, rate := range some {
+	for _, limits := range []Limits{l, others} {
+		for pattern, rate := range limits {
 			out[pattern] = rate
 		}
 	}
 	return out
 }
 
-// of returns the limit of an action; false if it has none.
-func (l Limits) of(action string) (Rate, bool) {
+// rateOf returns the limit of an action; false if it has none.
+func (l Limits) rateOf(action string) (Rate, bool) {
 	best, found := "", false // the pattern that applies
 	for pattern := range l {
 		if ok, err := path.Match(pattern, action); err != nil || !ok {
@@ -69,104 +69,104 @@ func (l Limits) of(action string) (Rate, bool) {
 	return l[best], found
 }
 
-// The shares of EC2's limits that we use. The rest is unused, because calls do not arrive at EC2 as evenly as we send
-// them, and because other clients use the same account.
+// The shares of EC2's limits that we use. We leave the rest unused, because calls do not arrive at EC2 as evenly as we
+// send them, and because other clients use the same account.
 const (
 	shareOfBurst = 0.9
 	shareOfRate  = 0.95
 )
 
-// Attempt is one attempt of a call. Each retry is an attempt of its own.
+// Attempt is one attempt of a call. Each retry is another Attempt.
 type Attempt struct {
-	Action  string        // "RunInstances"
-	Waited  time.Duration // time that the attempt waited for a token
-	Refused bool          // EC2 throttled the attempt
+	Action    string        // "RunInstances"
+	Waited    time.Duration // time that the attempt waited for a token
+	Throttled bool          // AWS throttled the attempt
 }
 
-// Budget limits the rate of calls to EC2. It is safe for concurrent use. All clients of an account and region share one
-// Budget.
-type Budget struct {
+// Limiter limits the rate of calls to AWS. It is safe for concurrent use. All clients of an account and region share
+// one Limiter.
+type Limiter struct {
 	limits  Limits
 	observe func(Attempt) // nil disables it
-	// isOne is true if all actions of all services share one bucket.
-	isOne bool
+	// isShared is true if all actions of all services share one bucket. If false, only EC2's actions are limited.
+	isShared bool
 
 	mu      sync.Mutex
-	buckets map[string]*bucket // by key
+	buckets map[string]*bucket // by the result of key
 }
 
-// New returns a Budget of full buckets. observe is called after each attempt; nil disables it.
-func New(limits Limits, observe func(Attempt)) *Budget {
-	return &Budget{limits: limits, observe: observe, buckets: map[string]*bucket{}}
+// New returns a Limiter of calls to EC2, with full buckets. observe is called after each attempt; nil disables it.
+func New(limits Limits, observe func(Attempt)) *Limiter {
+	return &Limiter{limits: limits, observe: observe, buckets: map[string]*bucket{}}
 }
 
-// NewOne returns a Budget with one bucket for the calls to all services of AWS. observe is called after each attempt;
-// nil disables it.
-func NewOne(rate Rate, observe func(Attempt)) *Budget {
-	b := New(Limits{"*": rate}, observe)
-	b.isOne = true
-	return b
+// NewShared returns a Limiter with one full bucket, which the calls to all services of AWS share. observe is called
+// after each attempt; nil disables it.
+func NewShared(rate Rate, observe func(Attempt)) *Limiter {
+	l := New(Limits{"*": rate}, observe)
+	l.isShared = true
+	return l
 }
 
-// Diagnosis returns the rate of calls that diagnose problems: five per second, without a burst.
-func Diagnosis() Rate { return Rate{Burst: 1, PerSecond: 5} }
+// DiagnosisRate returns the rate of calls that diagnose problems: five per second, without a burst.
+func DiagnosisRate() Rate { return Rate{Burst: 1, PerSecond: 5} }
 
 // key returns the key of the bucket that limits an action.
-func (b *Budget) key(action string) string {
-	if b.isOne {
+func (l *Limiter) key(action string) string {
+	if l.isShared {
 		return "*"
 	}
 	return action
 }
 
-// service is the service ID of EC2 in the SDK.
-const service = "EC2"
+// ec2ServiceID is the service ID of EC2 in the SDK.
+const ec2ServiceID = "EC2"
 
-// Keep adds the budget to the calls of a client: it is one of the APIOptions of aws.Config. It does not limit calls to
-// other services than EC2, unless the Budget is from NewOne.
-func (b *Budget) Keep(stack *middleware.Stack) error {
-	step := middleware.FinalizeMiddlewareFunc("JoinerBudget", b.attempt)
+// AddTo adds the limiter to the middleware of a client. Callers put it into the APIOptions of aws.Config. Calls to
+// other services than EC2 are limited only by a Limiter from NewShared.
+func (l *Limiter) AddTo(stack *middleware.Stack) error {
+	step := middleware.FinalizeMiddlewareFunc("JoinerRateLimit", l.attempt)
 	if _, ok := stack.Finalize.Get("Retry"); !ok {
 		return stack.Finalize.Add(step, middleware.Before)
 	}
-	// The step is inside the retries, so that each attempt takes a token. It precedes the signature, so that the
+	// The step comes after the step Retry, so that each attempt takes a token. It comes before the signature, so that the
 	// signature does not age while the call waits.
 	return stack.Finalize.Insert(step, "Retry", middleware.After)
 }
 
-// attempt is the middleware that waits for a token before each attempt, and observes the attempt.
-func (b *Budget) attempt(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
+// attempt is the middleware that waits for a token before each attempt, and then reports the attempt to observe.
+func (l *Limiter) attempt(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
-	if awsmiddleware.GetServiceID(ctx) != service && !b.isOne {
+	if awsmiddleware.GetServiceID(ctx) != ec2ServiceID && !l.isShared {
 		return next.HandleFinalize(ctx, in)
 	}
 	a := Attempt{Action: awsmiddleware.GetOperationName(ctx)}
 	var err error
-	if a.Waited, err = b.wait(ctx, a.Action); err != nil {
+	if a.Waited, err = l.wait(ctx, a.Action); err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 	}
 	out, metadata, err := next.HandleFinalize(ctx, in)
-	if err != nil && awserr.Is(awserr.Sort(a.Action, err), awserr.Throttled) {
-		a.Refused = true
-		b.refused(a.Action)
+	if err != nil && awserr.Is(awserr.Classify(a.Action, err), awserr.Throttled) {
+		a.Throttled = true
+		l.drain(a.Action)
 	}
-	if b.observe != nil {
-		b.observe(a)
+	if l.observe != nil {
+		l.observe(a)
 	}
 	return out, metadata, err
 }
 
 // wait blocks until the call may be made, and returns how long it blocked. If the call would have to wait beyond the
 // deadline of ctx, wait returns at once with an error of kind awserr.Throttled.
-func (b *Budget) wait(ctx context.Context, action string) (time.Duration, error) {
+func (l *Limiter) wait(ctx context.Context, action string) (time.Duration, error) {
 	now := time.Now()
-	delay := b.take(now, action)
+	delay := l.take(now, action)
 	if delay <= 0 {
 		return 0, nil
 	}
 	if deadline, ok := ctx.Deadline(); ok && now.Add(delay).After(deadline) {
-		b.putBack(action)
+		l.putBack(action)
 		return 0, &awserr.Error{Op: action, Kind: awserr.Throttled, Reason: "RequestLimitExceeded",
 			Message: "the wait for earlier calls exceeds the deadline of this call",
 			Hint:    "request a higher limit of EC2 API calls from AWS, and set --ec2-api-limits (EC2_API_LIMITS)"}
@@ -177,43 +177,43 @@ func (b *Budget) wait(ctx context.Context, action string) (time.Duration, error)
 	case <-timer.C:
 		return delay, nil
 	case <-ctx.Done():
-		b.putBack(action)
+		l.putBack(action)
 		return 0, ctx.Err()
 	}
 }
 
 // take takes a token of the action's bucket, possibly one that is not yet available, and returns the time until that
 // token is available. It returns 0 for an action without a limit.
-func (b *Budget) take(now time.Time, action string) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k, ok := b.buckets[b.key(action)]
+func (l *Limiter) take(now time.Time, action string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k, ok := l.buckets[l.key(action)]
 	if !ok {
-		rate, limited := b.limits.of(action)
+		rate, limited := l.limits.rateOf(action)
 		if !limited {
 			return 0
 		}
 		k = newBucket(now, rate)
-		b.buckets[b.key(action)] = k
+		l.buckets[l.key(action)] = k
 	}
 	return k.take(now)
 }
 
 // putBack puts the token of a call that was not made back into the bucket.
-func (b *Budget) putBack(action string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if k, ok := b.buckets[b.key(action)]; ok {
+func (l *Limiter) putBack(action string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k, ok := l.buckets[l.key(action)]; ok {
 		k.tokens++
 	}
 }
 
-// refused empties the bucket after EC2 has throttled a call: EC2's own bucket is empty, because other clients use it,
-// too.
-func (b *Budget) refused(action string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if k, ok := b.buckets[b.key(action)]; ok {
+// drain empties the bucket after EC2 has throttled a call: EC2's own bucket is then empty, because other clients use
+// it, too.
+func (l *Limiter) drain(action string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k, ok := l.buckets[l.key(action)]; ok {
 		k.fill(time.Now())
 		k.tokens = min(k.tokens, 0)
 	}

@@ -14,8 +14,8 @@ import (
 
 // ACLs returns the network ACLs of a VPC, sorted by ID, with their entries sorted by number.
 func (d *Client) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) {
-	pages := awsec2.NewDescribeNetworkAclsPaginator(d.client, &awsec2.DescribeNetworkAclsInput{Filters: ofVPC(vpc)})
-	all, err := gathered(ctx, "DescribeNetworkAcls", pages.HasMorePages,
+	pages := awsec2.NewDescribeNetworkAclsPaginator(d.client, &awsec2.DescribeNetworkAclsInput{Filters: vpcFilter(vpc)})
+	all, err := readPages(ctx, "DescribeNetworkAcls", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeNetworkAclsOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeNetworkAclsOutput) []awstypes.NetworkAcl { return p.NetworkAcls })
 	if err != nil {
@@ -23,9 +23,9 @@ func (d *Client) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) 
 	}
 	out := []diagnosis.ACL{}
 	for _, n := range all {
-		one := diagnosis.ACL{ID: aws.ToString(n.NetworkAclId), Default: aws.ToBool(n.IsDefault)}
+		acl := diagnosis.ACL{ID: aws.ToString(n.NetworkAclId), Default: aws.ToBool(n.IsDefault)}
 		for _, a := range n.Associations {
-			one.Subnets = append(one.Subnets, aws.ToString(a.SubnetId))
+			acl.Subnets = append(acl.Subnets, aws.ToString(a.SubnetId))
 		}
 		for _, e := range n.Entries {
 			entry := diagnosis.ACLEntry{
@@ -36,10 +36,10 @@ func (d *Client) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) 
 			if e.PortRange != nil {
 				entry.From, entry.To = int(aws.ToInt32(e.PortRange.From)), int(aws.ToInt32(e.PortRange.To))
 			}
-			one.Entries = append(one.Entries, entry)
+			acl.Entries = append(acl.Entries, entry)
 		}
-		slices.SortStableFunc(one.Entries, func(a, b diagnosis.ACLEntry) int { return a.Number - b.Number })
-		out = append(out, one)
+		slices.SortStableFunc(acl.Entries, func(a, b diagnosis.ACLEntry) int { return a.Number - b.Number })
+		out = append(out, acl)
 	}
 	slices.SortFunc(out, func(a, b diagnosis.ACL) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil

@@ -5,65 +5,65 @@ import (
 	"time"
 )
 
-// Addresses counts the addresses of subnets that launches have taken, as long as EC2 may still show them as free. It
+// Addresses counts the addresses of subnets that launches have taken, as long as EC2 may still list them as free. It
 // also counts the addresses that launches in progress may take, so that a burst of launches spreads over the subnets of
-// a zone. In the zero value no addresses are counted. It is safe for concurrent use.
+// a zone. The zero value counts no addresses. It is safe for concurrent use.
 type Addresses struct {
 	mu    sync.Mutex
-	taken map[string][]taking // by subnet
-	held  map[string]holding  // by launch
+	taken map[string][]taking // by subnet ID
+	held  map[string]holding  // by name of the launch
 }
 
 // holding is the number of addresses that a launch may take in each of several subnets. The launch will take addresses
 // in only one of the subnets.
 type holding struct {
-	counts map[string]int // by subnet
-	until  time.Time
+	counts map[string]int // by subnet ID
+	until  time.Time      // when the addresses are no longer counted
 }
 
-// taking is a number of addresses that a launch has taken, counted until EC2 shows them as taken.
+// taking is a number of addresses that a launch has taken.
 type taking struct {
 	count int
-	until time.Time
+	until time.Time // when EC2 has counted the addresses, so that they are no longer counted here
 }
 
-// takenTime is the maximum time until EC2 shows an address as taken.
-const takenTime = time.Minute
+// countDelay is the maximum time until EC2 counts an address as taken.
+const countDelay = time.Minute
 
-// longestLaunch is how long the addresses of a launch stay reserved without a Release.
-const longestLaunch = 5 * time.Minute
+// maxHoldTime is how long the addresses of a launch stay reserved without a Release.
+const maxHoldTime = 5 * time.Minute
 
-// Hold reserves addresses for the launch from now on: counts has their number by subnet. Release or another Hold of the
-// same launch ends the reservation.
+// Hold reserves addresses for the launch from now on. counts has the number of addresses by subnet ID. Release or
+// another Hold of the same launch ends the reservation.
 func (a *Addresses) Hold(now time.Time, launch string, counts map[string]int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.held == nil {
 		a.held = map[string]holding{}
 	}
-	a.held[launch] = holding{counts, now.Add(longestLaunch)}
+	a.held[launch] = holding{counts, now.Add(maxHoldTime)}
 }
 
-// Release ends the reservation of the launch, if there is one. The caller counts the addresses that the launch has
-// taken with Take.
+// Release ends the reservation of the launch, if there is one. If the launch has taken addresses, the caller must also
+// call Take.
 func (a *Addresses) Release(launch string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.held, launch)
 }
 
-// Take counts the addresses of the subnet that a launch took at now.
+// Take counts addresses of the subnet that a launch took at now.
 func (a *Addresses) Take(now time.Time, subnetID string, count int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.taken == nil {
 		a.taken = map[string][]taking{}
 	}
-	a.taken[subnetID] = append(a.taken[subnetID], taking{count, now.Add(takenTime)})
+	a.taken[subnetID] = append(a.taken[subnetID], taking{count, now.Add(countDelay)})
 }
 
-// Left returns the subnets with their free addresses reduced by those that are reserved at now or were taken shortly
-// before, but not below 0.
+// Left returns the subnets with their number of free addresses reduced, but not below 0: by the addresses that are
+// reserved at now, and by those that were taken less than countDelay before.
 func (a *Addresses) Left(now time.Time, subnets []Subnet) []Subnet {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,12 +23,12 @@ type Client struct{ client *awsec2.Client }
 
 // New returns a client with the endpoint, region and credentials of cfg.
 func New(cfg aws.Config) *Client {
-	cfg = awserr.Genuine(cfg)
+	cfg = awserr.ClientConfig(cfg)
 	return &Client{client: awsec2.NewFromConfig(cfg)}
 }
 
-// Term selects subnets or security groups: by ID if that is set, else by Name (for security groups) if that is set,
-// else by Tags. The tag value "*" matches any value.
+// Term selects subnets or security groups by the first of ID, Name and Tags that is set. Name is only for security
+// groups. The tag value "*" matches any value.
 type Term struct {
 	ID   string            // "subnet-0123" or "sg-0123"
 	Name string            // group name of a security group, not its tag Name
@@ -50,13 +50,13 @@ func (t Term) String() string {
 	return "tags{" + strings.Join(pairs, ",") + "}"
 }
 
-// filters returns EC2's filters for the term. id and name are the names that EC2 gives the filters by ID and by Name.
-func (t Term) filters(id, name string) []awstypes.Filter {
+// filters returns EC2's filters for the term. idFilter and nameFilter are the names of EC2's filters by ID and by Name.
+func (t Term) filters(idFilter, nameFilter string) []awstypes.Filter {
 	switch {
 	case t.ID != "":
-		return []awstypes.Filter{{Name: aws.String(id), Values: []string{t.ID}}}
+		return []awstypes.Filter{{Name: aws.String(idFilter), Values: []string{t.ID}}}
 	case t.Name != "":
-		return []awstypes.Filter{{Name: aws.String(name), Values: []string{t.Name}}}
+		return []awstypes.Filter{{Name: aws.String(nameFilter), Values: []string{t.Name}}}
 	}
 	var out []awstypes.Filter
 	for _, k := range slices.Sorted(maps.Keys(t.Tags)) {
@@ -69,12 +69,12 @@ func (t Term) filters(id, name string) []awstypes.Filter {
 	return out
 }
 
-// empty reports whether no field of the term is set. For such a term EC2 would return all resources.
-func (t Term) empty() bool { return t.ID == "" && t.Name == "" && len(t.Tags) == 0 }
+// isEmpty reports whether no field of the term is set. For such a term EC2 would return all resources.
+func (t Term) isEmpty() bool { return t.ID == "" && t.Name == "" && len(t.Tags) == 0 }
 
-// scoped returns the filters with one by VPC, if the VPC is known. Without that filter, a tag that other clusters of
-// the account use would select their subnets and security groups, too.
-func scoped(filters []awstypes.Filter, vpc string) []awstypes.Filter {
+// addVPCFilter adds a filter by VPC, unless vpc is empty. Without this filter, a tag that several clusters of the
+// account use would also select the subnets and security groups of the other clusters.
+func addVPCFilter(filters []awstypes.Filter, vpc string) []awstypes.Filter {
 	if vpc == "" {
 		return filters
 	}
@@ -97,9 +97,9 @@ func (m Miss) String() string {
 
 // search finds resources of one kind, subnets or security groups.
 type search[T any] struct {
-	// ask returns the resources that the term selects, by ID: only those in the VPC if vpc is not empty.
-	ask func(ctx context.Context, t Term, vpc string) (map[string]T, error)
-	vpc func(T) string // returns the ID of a resource's VPC
+	// describe returns the resources that the term selects, by ID: only those in the VPC if vpc is not empty.
+	describe func(ctx context.Context, t Term, vpc string) (map[string]T, error)
+	vpcOf    func(T) string // returns the ID of a resource's VPC
 }
 
 // find returns the resources that any of the terms selects, by ID, and the terms that select none. It searches only the
@@ -107,29 +107,29 @@ type search[T any] struct {
 func (s search[T]) find(ctx context.Context, vpc string, terms []Term) (found map[string]T, misses []Miss, err error) {
 	found = map[string]T{}
 	for _, t := range terms {
-		some, err := s.term(ctx, t, vpc)
+		selected, err := s.findTerm(ctx, t, vpc)
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(some) == 0 {
+		if len(selected) == 0 {
 			misses = append(misses, Miss{t, s.elsewhere(ctx, t, vpc)})
 		}
-		maps.Copy(found, some)
+		maps.Copy(found, selected)
 	}
 	return found, misses, nil
 }
 
-// term returns the resources that one term selects, by ID.
-func (s search[T]) term(ctx context.Context, t Term, vpc string) (map[string]T, error) {
-	if t.empty() {
+// findTerm returns the resources that one term selects, by ID.
+func (s search[T]) findTerm(ctx context.Context, t Term, vpc string) (map[string]T, error) {
+	if t.isEmpty() {
 		return nil, nil
 	}
-	some, err := s.ask(ctx, t, vpc)
+	selected, err := s.describe(ctx, t, vpc)
 	if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Misconfigured) && t.ID != "" {
-		// The term's ID is malformed or does not exist. find returns the term as a miss, and resolves the other terms.
+		// The term's ID is malformed or does not exist. This is not an error: find returns the term as a miss.
 		return nil, nil
 	}
-	return some, err
+	return selected, err
 }
 
 // elsewhere returns the IDs of the other VPCs in which the term matches, sorted. The result is only for a message, so
@@ -138,13 +138,13 @@ func (s search[T]) elsewhere(ctx context.Context, t Term, vpc string) []string {
 	if vpc == "" {
 		return nil
 	}
-	some, err := s.term(ctx, t, "")
+	selected, err := s.findTerm(ctx, t, "")
 	if err != nil {
 		return nil
 	}
 	vpcs := map[string]bool{}
-	for _, one := range some {
-		vpcs[s.vpc(one)] = true
+	for _, resource := range selected {
+		vpcs[s.vpcOf(resource)] = true
 	}
 	return slices.Sorted(maps.Keys(vpcs))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// open emulates a region with subnets and returns a client.
-func open(t *testing.T) (*vpc.Client, world.Estate, *world.World) {
+// newClient emulates a region with subnets and returns a client, the resources of the region, and the emulated world.
+func newClient(t *testing.T) (*vpc.Client, world.Estate, *world.World) {
 	t.Helper()
 	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
 	if err != nil {
@@ -29,13 +29,13 @@ func open(t *testing.T) (*vpc.Client, world.Estate, *world.World) {
 
 func TestSubnets(t *testing.T) {
 	t.Parallel()
-	d, e, _ := open(t)
+	d, e, _ := newClient(t)
 	e.PrivateSubnets[1].Free = 9000
-	stranger, err := e.Region.Network.CreateVPC("10.9.0.0/16", nil)
+	otherVPC, err := e.Region.Network.CreateVPC("10.9.0.0/16", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := e.Region.Network.CreateSubnet(stranger.ID, e.PrivateSubnets[0].Zone.Name, "10.9.0.0/24",
+	foreign, err := e.Region.Network.CreateSubnet(otherVPC.ID, e.PrivateSubnets[0].Zone.Name, "10.9.0.0/24",
 		map[string]string{"karpenter.sh/discovery": "prod"})
 	if err != nil {
 		t.Fatal(err)
@@ -53,16 +53,16 @@ func TestSubnets(t *testing.T) {
 	}{
 		"tag, in the VPC":       {e.VPC.ID, []vpc.Term{discovery}, []string{b, a, c}, nil},
 		"any value":             {e.VPC.ID, []vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "*"}}}, []string{b, a, c}, nil},
-		"everywhere":            {"", []vpc.Term{{ID: other.ID}}, []string{other.ID}, nil},
-		"subnet of another VPC": {e.VPC.ID, []vpc.Term{{ID: other.ID}}, nil, []string{"id=" + other.ID + " (only in " + stranger.ID + ")"}},
+		"everywhere":            {"", []vpc.Term{{ID: foreign.ID}}, []string{foreign.ID}, nil},
+		"subnet of another VPC": {e.VPC.ID, []vpc.Term{{ID: foreign.ID}}, nil, []string{"id=" + foreign.ID + " (only in " + otherVPC.ID + ")"}},
 		"two terms, one subnet": {e.VPC.ID, []vpc.Term{{ID: b}, discovery}, []string{b, a, c}, nil},
 		"one term without a match": {e.VPC.ID, []vpc.Term{{ID: b}, {Tags: map[string]string{"x": "y", "a": "b"}}}, []string{b},
 			[]string{"tags{a=b,x=y}"}},
 		"no such id":       {e.VPC.ID, []vpc.Term{{ID: "subnet-0123456789abcdef0"}}, nil, []string{"id=subnet-0123456789abcdef0"}},
 		"nothing to match": {e.VPC.ID, []vpc.Term{{}}, nil, []string{"tags{}"}},
 		"two tags": {e.VPC.ID,
-			[]vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "prod", "Name": "nobody"}}}, nil,
-			[]string{"tags{Name=nobody,karpenter.sh/discovery=prod}"}},
+			[]vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "prod", "Name": "no-such-name"}}}, nil,
+			[]string{"tags{Name=no-such-name,karpenter.sh/discovery=prod}"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, unmatched, err := d.Subnets(t.Context(), s.vpc, s.terms)
@@ -70,10 +70,10 @@ func TestSubnets(t *testing.T) {
 				t.Fatal(err)
 			}
 			var ids, missed []string
-			for _, one := range got {
-				ids = append(ids, one.ID)
-				if one.Zone == "" || one.ZoneID == "" || one.VPC == "" || one.Free == 0 {
-					t.Errorf("incomplete: %+v", one)
+			for _, subnet := range got {
+				ids = append(ids, subnet.ID)
+				if subnet.Zone == "" || subnet.ZoneID == "" || subnet.VPC == "" || subnet.Free == 0 {
+					t.Errorf("a field of the subnet is missing: %+v", subnet)
 				}
 			}
 			for _, u := range unmatched {
@@ -91,7 +91,7 @@ func TestSubnets(t *testing.T) {
 
 func TestGroups(t *testing.T) {
 	t.Parallel()
-	d, e, _ := open(t)
+	d, e, _ := newClient(t)
 	for name, s := range map[string]struct {
 		term vpc.Term
 		want string
@@ -99,7 +99,7 @@ func TestGroups(t *testing.T) {
 		"tag":  {vpc.Term{Tags: map[string]string{"karpenter.sh/discovery": "prod"}}, e.NodeGroup.ID},
 		"name": {vpc.Term{Name: e.ClusterGroup.Name}, e.ClusterGroup.ID},
 		"id":   {vpc.Term{ID: e.NodeGroup.ID}, e.NodeGroup.ID},
-		"none": {vpc.Term{Name: "nobody"}, ""},
+		"none": {vpc.Term{Name: "no-such-group"}, ""},
 		"gone": {vpc.Term{ID: "sg-0123456789abcdef0"}, ""},
 	} {
 		got, unmatched, err := d.Groups(t.Context(), e.VPC.ID, []vpc.Term{s.term})
@@ -119,11 +119,11 @@ func TestPerZone(t *testing.T) {
 	all := []vpc.Subnet{{ID: "s1", Zone: "a", Free: 5}, {ID: "s3", Zone: "a", Free: 9}, {ID: "s2", Zone: "a", Free: 9}, {ID: "s4", Zone: "b"}}
 	got := vpc.PerZone(all, nil)
 	if got["a"].ID != "s2" || got["b"].ID != "s4" || len(got) != 2 {
-		t.Errorf("chosen: %v", got)
+		t.Errorf("subnets by zone: %v, want s2 in a and s4 in b", got)
 	}
 	got = vpc.PerZone(all, func(s vpc.Subnet) bool { return s.Free == 0 || s.ID == "s2" })
 	if got["a"].ID != "s3" || len(got) != 1 {
-		t.Errorf("result with skipped subnets: %v", got)
+		t.Errorf("subnets by zone, with s2 and s4 skipped: %v, want only s3 in a", got)
 	}
 }
 
@@ -135,13 +135,13 @@ func TestAddresses(t *testing.T) {
 	a.Take(now, "s1", 4)
 	a.Take(now.Add(30*time.Second), "s1", 100)
 	if got := vpc.PerZone(a.Left(now, all), nil)["a"]; got.ID != "s2" {
-		t.Errorf("after s1 lost many addresses the next launch uses %s", got.ID)
+		t.Errorf("after launches took 104 addresses of s1, the next launch uses %s, want s2", got.ID)
 	}
 	if got := a.Left(now.Add(time.Minute), all)[0].Free; got != 0 {
-		t.Errorf("%d free, want 0 and never less", got)
+		t.Errorf("after a minute %d addresses are left in s1, want 0: 100 of 10 were taken 30 s ago", got)
 	}
 	if got := a.Left(now.Add(2*time.Minute), all)[0].Free; got != 10 {
-		t.Errorf("%d free, want EC2's number after a minute", got)
+		t.Errorf("after two minutes %d addresses are left in s1, want EC2's number, 10", got)
 	}
 }
 
@@ -154,22 +154,22 @@ func TestAddressesHeld(t *testing.T) {
 		return [2]int{left[0].Free, left[1].Free}
 	}
 	var a vpc.Addresses
-	a.Release("nobody")
+	a.Release("unknown")
 	a.Hold(now, "one", map[string]int{"s1": 3, "s2": 3})
 	a.Hold(now.Add(time.Minute), "two", map[string]int{"s1": 4})
 	if got := free(&a, now.Add(time.Minute)); got != [2]int{3, 5} {
-		t.Errorf("two launches in progress leave %v", got)
+		t.Errorf("two launches in progress leave %v addresses, want 3 and 5", got)
 	}
 	a.Hold(now.Add(time.Minute), "two", map[string]int{"s2": 4})
 	if got := free(&a, now.Add(time.Minute)); got != [2]int{7, 1} {
-		t.Errorf("the second launch uses another subnet: %v", got)
+		t.Errorf("after the second launch held addresses of another subnet, %v are left, want 7 and 1", got)
 	}
 	a.Release("two")
 	a.Take(now.Add(time.Minute), "s2", 4)
 	if got := free(&a, now.Add(time.Minute)); got != [2]int{7, 1} {
-		t.Errorf("the second launch completed: %v", got)
+		t.Errorf("after the second launch took its addresses, %v are left, want 7 and 1", got)
 	}
 	if got := free(&a, now.Add(5*time.Minute)); got != [2]int{10, 8} {
-		t.Errorf("the first launch was never released: %v", got)
+		t.Errorf("after five minutes %v addresses are left, want 10 and 8: the reservations have expired", got)
 	}
 }

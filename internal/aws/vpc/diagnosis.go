@@ -13,20 +13,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// ofVPC returns EC2's filter for the resources of a VPC.
-func ofVPC(vpc string) []awstypes.Filter {
+// vpcFilter returns EC2's filter for the resources of a VPC.
+func vpcFilter(vpc string) []awstypes.Filter {
 	return []awstypes.Filter{{Name: aws.String("vpc-id"), Values: []string{vpc}}}
 }
 
-// gathered reads all pages of a call, op, and returns their items. more reports whether there is another page, next
+// readPages reads all pages of the call op and returns their items. more reports whether there is another page, next
 // reads that page, and items returns the items of a page.
-func gathered[Page, Item any](ctx context.Context, op string, more func() bool,
+func readPages[Page, Item any](ctx context.Context, op string, more func() bool,
 	next func(context.Context) (Page, error), items func(Page) []Item) ([]Item, error) {
 	out := []Item{}
 	for more() {
 		page, err := next(ctx)
 		if err != nil {
-			return nil, awserr.Sort(op, err)
+			return nil, awserr.Classify(op, err)
 		}
 		out = append(out, items(page)...)
 	}
@@ -36,12 +36,12 @@ func gathered[Page, Item any](ctx context.Context, op string, more func() bool,
 // VPC returns the DNS settings of a VPC.
 func (d *Client) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
 	out := diagnosis.VPC{ID: vpc}
-	for name, into := range map[awstypes.VpcAttributeName]*bool{
+	for attribute, into := range map[awstypes.VpcAttributeName]*bool{
 		awstypes.VpcAttributeNameEnableDnsSupport: &out.DNSSupport, awstypes.VpcAttributeNameEnableDnsHostnames: &out.DNSHostnames,
 	} {
-		got, err := d.client.DescribeVpcAttribute(ctx, &awsec2.DescribeVpcAttributeInput{VpcId: aws.String(vpc), Attribute: name})
+		got, err := d.client.DescribeVpcAttribute(ctx, &awsec2.DescribeVpcAttributeInput{VpcId: aws.String(vpc), Attribute: attribute})
 		if err != nil {
-			return diagnosis.VPC{}, awserr.Sort("DescribeVpcAttribute "+vpc, err)
+			return diagnosis.VPC{}, awserr.Classify("DescribeVpcAttribute "+vpc, err)
 		}
 		for _, v := range []*awstypes.AttributeBooleanValue{got.EnableDnsSupport, got.EnableDnsHostnames} {
 			if v != nil {
@@ -52,10 +52,10 @@ func (d *Client) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
 	return out, nil
 }
 
-// AllSubnets returns the subnets of a VPC, sorted by id.
+// AllSubnets returns the subnets of a VPC, sorted by ID.
 func (d *Client) AllSubnets(ctx context.Context, vpc string) ([]diagnosis.Subnet, error) {
-	pages := awsec2.NewDescribeSubnetsPaginator(d.client, &awsec2.DescribeSubnetsInput{Filters: ofVPC(vpc)})
-	all, err := gathered(ctx, "DescribeSubnets", pages.HasMorePages,
+	pages := awsec2.NewDescribeSubnetsPaginator(d.client, &awsec2.DescribeSubnetsInput{Filters: vpcFilter(vpc)})
+	all, err := readPages(ctx, "DescribeSubnets", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeSubnetsOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeSubnetsOutput) []awstypes.Subnet { return p.Subnets })
 	if err != nil {
@@ -63,18 +63,18 @@ func (d *Client) AllSubnets(ctx context.Context, vpc string) ([]diagnosis.Subnet
 	}
 	out := []diagnosis.Subnet{}
 	for _, s := range all {
-		one := diagnosis.Subnet{ID: aws.ToString(s.SubnetId), VPC: aws.ToString(s.VpcId), Zone: aws.ToString(s.AvailabilityZone),
+		subnet := diagnosis.Subnet{ID: aws.ToString(s.SubnetId), VPC: aws.ToString(s.VpcId), Zone: aws.ToString(s.AvailabilityZone),
 			Free: int(aws.ToInt32(s.AvailableIpAddressCount)), Public: aws.ToBool(s.MapPublicIpOnLaunch), Tags: clusterTags(s.Tags)}
 		if o := s.PrivateDnsNameOptionsOnLaunch; o != nil {
-			one.HostnameType = string(o.HostnameType)
+			subnet.HostnameType = string(o.HostnameType)
 		}
-		out = append(out, one)
+		out = append(out, subnet)
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Subnet) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
 }
 
-// clusterTags returns those tags of a resource that identify the cluster which owns the resource; nil if there are
+// clusterTags returns those tags of a resource that name the cluster to which the resource belongs; nil if there are
 // none.
 func clusterTags(tags []awstypes.Tag) map[string]string {
 	var out map[string]string
@@ -91,10 +91,10 @@ func clusterTags(tags []awstypes.Tag) map[string]string {
 	return out
 }
 
-// Routes returns the route tables of a VPC, sorted by id.
+// Routes returns the route tables of a VPC, sorted by ID.
 func (d *Client) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable, error) {
-	pages := awsec2.NewDescribeRouteTablesPaginator(d.client, &awsec2.DescribeRouteTablesInput{Filters: ofVPC(vpc)})
-	all, err := gathered(ctx, "DescribeRouteTables", pages.HasMorePages,
+	pages := awsec2.NewDescribeRouteTablesPaginator(d.client, &awsec2.DescribeRouteTablesInput{Filters: vpcFilter(vpc)})
+	all, err := readPages(ctx, "DescribeRouteTables", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeRouteTablesOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeRouteTablesOutput) []awstypes.RouteTable { return p.RouteTables })
 	if err != nil {
@@ -102,28 +102,29 @@ func (d *Client) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable
 	}
 	out := []diagnosis.RouteTable{}
 	for _, t := range all {
-		one := diagnosis.RouteTable{ID: aws.ToString(t.RouteTableId)}
+		table := diagnosis.RouteTable{ID: aws.ToString(t.RouteTableId)}
 		for _, a := range t.Associations {
-			one.Main = one.Main || aws.ToBool(a.Main)
+			table.Main = table.Main || aws.ToBool(a.Main)
 			if id := aws.ToString(a.SubnetId); id != "" {
-				one.Subnets = append(one.Subnets, id)
+				table.Subnets = append(table.Subnets, id)
 			}
 		}
 		for _, r := range t.Routes {
-			one.Routes = append(one.Routes, routeOf(r))
+			table.Routes = append(table.Routes, routeOf(r))
 		}
-		out = append(out, one)
+		out = append(out, table)
 	}
 	slices.SortFunc(out, func(a, b diagnosis.RouteTable) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
 }
 
-// routeOf converts a route of EC2. Its destination and target are the first ones that EC2 returned.
+// routeOf converts a route of EC2. EC2 sets one of the fields for the destination, and one of those for the target. If
+// it sets several, the first in the order below counts.
 func routeOf(r awstypes.Route) diagnosis.Route {
 	out := diagnosis.Route{Blackhole: r.State == awstypes.RouteStateBlackhole}
-	for _, to := range []*string{r.DestinationCidrBlock, r.DestinationIpv6CidrBlock, r.DestinationPrefixListId} {
+	for _, destination := range []*string{r.DestinationCidrBlock, r.DestinationIpv6CidrBlock, r.DestinationPrefixListId} {
 		if out.To == "" {
-			out.To = aws.ToString(to)
+			out.To = aws.ToString(destination)
 		}
 	}
 	for _, target := range []*string{r.NatGatewayId, r.GatewayId, r.TransitGatewayId, r.NetworkInterfaceId, r.VpcPeeringConnectionId,
@@ -137,8 +138,8 @@ func routeOf(r awstypes.Route) diagnosis.Route {
 
 // Endpoints returns the VPC endpoints of a VPC, sorted by service.
 func (d *Client) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoint, error) {
-	pages := awsec2.NewDescribeVpcEndpointsPaginator(d.client, &awsec2.DescribeVpcEndpointsInput{Filters: ofVPC(vpc)})
-	all, err := gathered(ctx, "DescribeVpcEndpoints", pages.HasMorePages,
+	pages := awsec2.NewDescribeVpcEndpointsPaginator(d.client, &awsec2.DescribeVpcEndpointsInput{Filters: vpcFilter(vpc)})
+	all, err := readPages(ctx, "DescribeVpcEndpoints", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeVpcEndpointsOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeVpcEndpointsOutput) []awstypes.VpcEndpoint { return p.VpcEndpoints })
 	if err != nil {
@@ -156,10 +157,10 @@ func (d *Client) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoin
 	return out, nil
 }
 
-// AllGroups returns the security groups of a VPC with their rules, sorted by id.
+// AllGroups returns the security groups of a VPC with their rules, sorted by ID.
 func (d *Client) AllGroups(ctx context.Context, vpc string) ([]diagnosis.Group, error) {
-	pages := awsec2.NewDescribeSecurityGroupsPaginator(d.client, &awsec2.DescribeSecurityGroupsInput{Filters: ofVPC(vpc)})
-	all, err := gathered(ctx, "DescribeSecurityGroups", pages.HasMorePages,
+	pages := awsec2.NewDescribeSecurityGroupsPaginator(d.client, &awsec2.DescribeSecurityGroupsInput{Filters: vpcFilter(vpc)})
+	all, err := readPages(ctx, "DescribeSecurityGroups", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeSecurityGroupsOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeSecurityGroupsOutput) []awstypes.SecurityGroup { return p.SecurityGroups })
 	if err != nil {
@@ -198,8 +199,8 @@ func rulesOf(permissions []awstypes.IpPermission) []diagnosis.Rule {
 
 // NATAddresses returns the public addresses of the available NAT gateways of a VPC, sorted.
 func (d *Client) NATAddresses(ctx context.Context, vpc string) ([]string, error) {
-	pages := awsec2.NewDescribeNatGatewaysPaginator(d.client, &awsec2.DescribeNatGatewaysInput{Filter: ofVPC(vpc)})
-	all, err := gathered(ctx, "DescribeNatGateways", pages.HasMorePages,
+	pages := awsec2.NewDescribeNatGatewaysPaginator(d.client, &awsec2.DescribeNatGatewaysInput{Filter: vpcFilter(vpc)})
+	all, err := readPages(ctx, "DescribeNatGateways", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeNatGatewaysOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeNatGatewaysOutput) []awstypes.NatGateway { return p.NatGateways })
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 type Group struct {
 	ID   string // "sg-0123"
 	Name string // the group name, not the tag Name
-	VPC  string // ID of its VPC
+	VPC  string // ID of the VPC
 }
 
 // Groups returns the security groups that any of the terms selects, sorted by ID. It searches only the VPC if vpc is
 // not empty. misses are the terms that match no security group.
 func (d *Client) Groups(ctx context.Context, vpc string, terms []Term) (groups []Group, misses []Miss, err error) {
-	ask := func(ctx context.Context, t Term, vpc string) (map[string]Group, error) {
-		return d.groups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: scoped(t.filters("group-id", "group-name"), vpc)})
+	describe := func(ctx context.Context, t Term, vpc string) (map[string]Group, error) {
+		return d.groups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: addVPCFilter(t.filters("group-id", "group-name"), vpc)})
 	}
-	found, misses, err := search[Group]{ask, func(g Group) string { return g.VPC }}.find(ctx, vpc, terms)
+	found, misses, err := search[Group]{describe, func(g Group) string { return g.VPC }}.find(ctx, vpc, terms)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,7 +41,7 @@ func (d *Client) groups(ctx context.Context, in *awsec2.DescribeSecurityGroupsIn
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("DescribeSecurityGroups", err)
+			return nil, awserr.Classify("DescribeSecurityGroups", err)
 		}
 		for _, g := range page.SecurityGroups {
 			if id := aws.ToString(g.GroupId); id != "" {

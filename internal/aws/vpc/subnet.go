@@ -16,20 +16,20 @@ type Subnet struct {
 	ID     string // "subnet-0123"
 	Zone   string // "us-east-1a"
 	ZoneID string // "use1-az1"
-	VPC    string // ID of its VPC
+	VPC    string // ID of the VPC
 	CIDR   string // IPv4; empty for an IPv6-only subnet
 	Free   int    // free IPv4 addresses
 	Public bool   // instances get a public address by default
-	Name   string // value of its tag Name, empty if it has none
+	Name   string // value of the tag Name, empty if the subnet has none
 }
 
 // Subnets returns the subnets that any of the terms selects: most free addresses first, then by ID. It searches only
 // the VPC if vpc is not empty. misses are the terms that match no subnet.
 func (d *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
-	ask := func(ctx context.Context, t Term, vpc string) (map[string]Subnet, error) {
-		return d.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: scoped(t.filters("subnet-id", "tag:Name"), vpc)})
+	describe := func(ctx context.Context, t Term, vpc string) (map[string]Subnet, error) {
+		return d.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: addVPCFilter(t.filters("subnet-id", "tag:Name"), vpc)})
 	}
-	found, misses, err := search[Subnet]{ask, func(s Subnet) string { return s.VPC }}.find(ctx, vpc, terms)
+	found, misses, err := search[Subnet]{describe, func(s Subnet) string { return s.VPC }}.find(ctx, vpc, terms)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,27 +49,27 @@ func (d *Client) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("DescribeSubnets", err)
+			return nil, awserr.Classify("DescribeSubnets", err)
 		}
 		for _, s := range page.Subnets {
-			one := Subnet{ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
+			subnet := Subnet{ID: aws.ToString(s.SubnetId), Zone: aws.ToString(s.AvailabilityZone), ZoneID: aws.ToString(s.AvailabilityZoneId),
 				VPC: aws.ToString(s.VpcId), CIDR: aws.ToString(s.CidrBlock), Free: int(aws.ToInt32(s.AvailableIpAddressCount)),
 				Public: aws.ToBool(s.MapPublicIpOnLaunch)}
 			for _, t := range s.Tags {
 				if aws.ToString(t.Key) == "Name" {
-					one.Name = aws.ToString(t.Value)
+					subnet.Name = aws.ToString(t.Value)
 				}
 			}
-			if one.ID != "" && one.Zone != "" {
-				out[one.ID] = one
+			if subnet.ID != "" && subnet.Zone != "" {
+				out[subnet.ID] = subnet
 			}
 		}
 	}
 	return out, nil
 }
 
-// PerZone returns the subnet to use in each zone, by zone: the subnet with the most free addresses, and of several the
-// one with the first ID. It ignores subnets for which skip returns true. skip may be nil.
+// PerZone returns the subnet to use in each zone, by zone: the subnet with the most free addresses. Of several such
+// subnets it returns the one with the lowest ID. It ignores subnets for which skip returns true. skip may be nil.
 func PerZone(subnets []Subnet, skip func(Subnet) bool) map[string]Subnet {
 	out := map[string]Subnet{}
 	for _, s := range subnets {

@@ -2,7 +2,7 @@ package api
 
 import "github.com/joiner-sh/joiner/internal/emulator/world/failure"
 
-// Denial returns the service's error for a call that IAM denies, with the message.
+// Denial returns the error, with the given message, that the call's service returns if IAM denies the call.
 func Denial(c *Call, message string) error {
 	switch c.Service {
 	case "ec2":

@@ -11,9 +11,9 @@ type field struct {
 	index  []int  // for reflect.Value.FieldByIndex
 	query  string // name in a query request: "ImageId"
 	xml    string // name in an answer of EC2, which begins with a small letter: "imageId"
-	item   string // name of the elements of a list in an answer
+	item   string // name of the XML element of each item of a list in an answer
 	always bool   // written even if empty
-	flat   bool   // a list is written without an element around its elements
+	flat   bool   // the items of a list are written without an XML element around all of them
 }
 
 // Codec decodes requests into structs and encodes structs as answers, by the names of their fields. The structs of the
@@ -46,8 +46,8 @@ func (c *Codec) fieldsOf(t reflect.Type) []field {
 	return out
 }
 
-// readTag reads a tag of the form `aws:"query,answer,item"`. Each part may be empty. The third is the name of a list's
-// elements, or one of the options "always" and "flat".
+// readTag reads a tag of the form `aws:"query,answer,item"`. Each part may be empty. The third part is the
+// option "always", the option "flat", or the name of the XML element of a list's items. i is the index of the field.
 func readTag(f reflect.StructField, i int) field {
 	parts := append(strings.Split(f.Tag.Get("aws"), ","), "", "", "")
 	out := field{index: []int{i}, query: parts[0], xml: parts[1], item: "item"}

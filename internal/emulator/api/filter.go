@@ -19,18 +19,18 @@ type Filterable struct {
 	Values map[string][]string // the values of the resource, by the name of the filter
 }
 
-// selects reports whether the resource passes all filters. As in EC2, a filter that the resource type does not support
+// passesAll reports whether the resource passes all filters. As in EC2, a filter that the resource type does not support
 // is an error.
-func selects(filters []Filter, f Filterable) (bool, error) {
-	for _, want := range filters {
-		values, known := f.valuesOf(want.Name)
+func passesAll(filters []Filter, f Filterable) (bool, error) {
+	for _, filter := range filters {
+		values, known := f.valuesOf(filter.Name)
 		if !known {
-			return false, &failure.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' is invalid"}
+			return false, &failure.Error{Code: "InvalidParameterValue", Message: "The filter '" + filter.Name + "' is invalid"}
 		}
-		if len(want.Values) == 0 {
-			return false, &failure.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' has no values"}
+		if len(filter.Values) == 0 {
+			return false, &failure.Error{Code: "InvalidParameterValue", Message: "The filter '" + filter.Name + "' has no values"}
 		}
-		if !slices.ContainsFunc(values, func(v string) bool { return matchesAny(want.Values, v) }) {
+		if !slices.ContainsFunc(values, func(v string) bool { return matchesAny(filter.Values, v) }) {
 			return false, nil
 		}
 	}
@@ -65,16 +65,18 @@ func (f Filterable) valuesOf(name string) ([]string, bool) {
 	return v, ok
 }
 
-// matchesAny reports whether text matches one of the patterns, see wild.
+// matchesAny reports whether text matches one of the patterns: see matchesWildcards.
 func matchesAny(patterns []string, text string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return wild(p, text) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return matchesWildcards(p, text) })
 }
 
-// wild matches text against a pattern with the wildcards * and ?. A \ before a wildcard makes it literal. The time is
-// at most proportional to the product of both lengths.
-func wild(pattern, text string) bool {
+// matchesWildcards reports whether text matches a pattern with the wildcards * and ?. After a \ a wildcard stands for
+// itself. The time is at most proportional to the product of both lengths.
+func matchesWildcards(pattern, text string) bool {
 	p, t := 0, 0
-	star, mark := -1, 0 // position of the last * in the pattern, and in the text the end of what the * matches so far
+	// star is the position of the last * in the pattern, -1: none. mark is the position in the text where the match of
+	// that * ends.
+	star, mark := -1, 0
 	for t < len(text) {
 		literal := p < len(pattern) && pattern[p] == '\\' && p+1 < len(pattern)
 		switch {
@@ -103,7 +105,7 @@ func FilterItems[T any](items []T, filters []Filter, filterable func(T) Filterab
 	}
 	var out []T
 	for _, item := range items {
-		ok, err := selects(filters, filterable(item))
+		ok, err := passesAll(filters, filterable(item))
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +115,7 @@ func FilterItems[T any](items []T, filters []Filter, filterable func(T) Filterab
 	}
 	if len(items) == 0 {
 		var zero T
-		_, err := selects(filters, filterable(zero)) // an unknown filter is an error even if no item exists
+		_, err := passesAll(filters, filterable(zero)) // an unknown filter is an error even if no item exists
 		return nil, err
 	}
 	return out, nil

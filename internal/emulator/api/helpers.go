@@ -78,8 +78,8 @@ func TagMap(tags []world.Tag) map[string]string {
 	return out
 }
 
-// Required returns IAM's error for a missing parameter.
-func Required(name string) error {
+// MissingParameter returns IAM's error for a missing parameter.
+func MissingParameter(name string) error {
 	return &failure.Error{Code: "ValidationError", Message: "1 validation error detected: Value at '" + name +
 		"' failed to satisfy constraint: Member must not be null"}
 }

@@ -15,18 +15,18 @@ type Page struct {
 }
 
 // PageOf returns a page of a list, and the token of the next page; empty after the last page. A token has the number
-// and the key of the first item of its page, so that the list may change between two calls.
+// and the key of the first item of its page. If the list has changed, the key finds the item.
 func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	start := 0
 	if p.Token != "" {
-		offset, name, ok := openToken(p.Token)
+		offset, firstKey, ok := decodePageToken(p.Token)
 		if !ok {
 			return nil, "", &failure.Error{Code: "InvalidPaginationToken", Message: "The specified pagination token is not valid or is expired."}
 		}
 		start = min(offset, len(items))
-		if start == len(items) || key(items[start]) != name {
+		if start == len(items) || key(items[start]) != firstKey {
 			for i, item := range items {
-				if key(item) == name {
+				if key(item) == firstKey {
 					start = i
 					break
 				}
@@ -37,24 +37,25 @@ func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	if p.Size <= 0 || len(items) <= p.Size {
 		return items, "", nil
 	}
-	return items[:p.Size], sealToken(start+p.Size, key(items[p.Size])), nil
+	return items[:p.Size], encodePageToken(start+p.Size, key(items[p.Size])), nil
 }
 
-// sealToken encodes the token of the page that starts with the item of this number and key; openToken decodes it.
-func sealToken(offset int, name string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(offset) + "|" + name))
+// encodePageToken returns the token of the page that starts with the item of this number and key. decodePageToken is
+// its inverse.
+func encodePageToken(offset int, key string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(offset) + "|" + key))
 }
 
-// openToken returns the number and the key of the item with which the page of a token starts. ok is false for text that
-// is not a token.
-func openToken(token string) (offset int, name string, ok bool) {
+// decodePageToken returns the number and the key of the first item of a token's page. ok is false if the text is not a
+// token.
+func decodePageToken(token string) (offset int, key string, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
 		return 0, "", false
 	}
-	number, name, found := strings.Cut(string(raw), "|")
+	number, key, found := strings.Cut(string(raw), "|")
 	offset, err = strconv.Atoi(number)
-	return offset, name, found && err == nil && offset >= 0
+	return offset, key, found && err == nil && offset >= 0
 }
 
 // Paged has the paging parameters of EC2's describe calls.
@@ -63,8 +64,8 @@ type Paged struct {
 	NextToken  string // from the previous answer; empty: the first page
 }
 
-// Page returns the requested page. Its size is defaultSize if the request has none (0: no maximum), and at most maxSize
-// if the request has one.
+// Page returns the requested page. Without MaxResults its size is defaultSize (0: no maximum). MaxResults is reduced to
+// maxSize, and is invalid below 1.
 func (p Paged) Page(defaultSize, maxSize int) (Page, error) {
 	size := defaultSize
 	if p.MaxResults != nil {

@@ -25,14 +25,14 @@ func (c *Call) Ask(requests ...iampolicy.Request) error {
 		verdict := c.Account().Judge(c.Caller.Role, r)
 		c.OnAsk(r, verdict.Allowed)
 		if !verdict.Allowed {
-			return deniedBy(c, r, verdict)
+			return policyDenial(c, r, verdict)
 		}
 	}
 	return nil
 }
 
-// deniedBy returns the service's error for a request that policies do not allow.
-func deniedBy(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
+// policyDenial returns the service's error for a request that the policies do not allow.
+func policyDenial(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
 	why := "because no identity-based policy allows the " + r.Action + " action"
 	if v.Denied {
 		kind, arn := c.Account().DenyingPolicy(c.Caller.Role, r)
@@ -40,14 +40,14 @@ func deniedBy(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
 	}
 	message := "User: " + c.Caller.ARN + " is not authorized to perform: " + r.Action + " on resource: " + r.Resource + " " + why
 	if c.Service == "ec2" {
-		message += ". Encoded authorization failure message: " + c.encoded(r, v)
+		message += ". Encoded authorization failure message: " + c.encodedMessage(r, v)
 	}
 	return Denial(c, message)
 }
 
-// encoded returns an authorization failure message like those that sts:DecodeAuthorizationMessage decodes. Those of AWS
-// have more fields, and are encrypted.
-func (c *Call) encoded(r iampolicy.Request, v iampolicy.Verdict) string {
+// encodedMessage returns the encoded message that explains a denial. In AWS sts:DecodeAuthorizationMessage decodes it.
+// AWS's messages have more fields, and are encrypted.
+func (c *Call) encodedMessage(r iampolicy.Request, v iampolicy.Verdict) string {
 	text, err := json.Marshal(map[string]any{
 		"allowed": false, "explicitDeny": v.Denied,
 		"context": map[string]any{

@@ -40,23 +40,23 @@ func ParseQuery(form url.Values) (*Parameter, error) {
 		if len(parts) > maxDepth {
 			return nil, InvalidRequest("The parameter %.80q is nested too deeply", name)
 		}
-		at := root
+		node := root
 		for _, part := range parts {
-			if at.children == nil {
-				at.children = map[string]*Parameter{}
+			if node.children == nil {
+				node.children = map[string]*Parameter{}
 			}
-			if at.children[part] == nil {
-				at.children[part] = &Parameter{}
+			if node.children[part] == nil {
+				node.children[part] = &Parameter{}
 			}
-			at = at.children[part]
+			node = node.children[part]
 		}
-		at.value, at.set = values[0], true
+		node.value, node.set = values[0], true
 	}
 	return root, nil
 }
 
 // Decode stores the parameters under p in the fields of a struct. The name of a parameter is the first part of the
-// field's tag aws, or else the field's name. world.TemplateData describes the tags.
+// field's tag aws; if that part is empty, it is the field's name. readTag describes the tags.
 func (c *Codec) Decode(p *Parameter, into any) error {
 	return c.fill(p, reflect.ValueOf(into).Elem(), "")
 }
@@ -183,7 +183,7 @@ func (p *Parameter) fillScalar(v reflect.Value, path string) error {
 	return nil
 }
 
-// numbers returns the numbered children in order.
+// numbers returns the numbers of the numbered children, in ascending order.
 func (p *Parameter) numbers() []int {
 	var out []int
 	for key := range p.children {
@@ -195,8 +195,8 @@ func (p *Parameter) numbers() []int {
 	return out
 }
 
-// Unused returns the name of a parameter below p that Decode has not used, the alphabetically first; empty if all are
-// used. path is the name of p.
+// Unused returns the name of the alphabetically first parameter below p that Decode has not used; empty if it has used
+// all. path is the name of p.
 func (p *Parameter) Unused(path string) string {
 	names := make([]string, 0, len(p.children))
 	for name := range p.children {

@@ -81,9 +81,9 @@ func TestQueryRefused(t *testing.T) {
 			if err == nil {
 				err = (&Codec{}).Decode(tree, &shape{})
 			}
-			var refusal *failure.Error
-			if !errors.As(err, &refusal) {
-				t.Errorf("got %v, want a refusal", err)
+			var awsErr *failure.Error
+			if !errors.As(err, &awsErr) {
+				t.Errorf("got %v, want a failure.Error", err)
 			}
 		})
 	}
@@ -111,14 +111,14 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		if len(got.List)+len(got.Members)+len(got.Map)+len(got.Nested.Deep) > len(form) {
-			t.Errorf("%d parameters created more elements than there are parameters", len(form))
+			t.Errorf("decoding created more elements than the %d parameters of the query", len(form))
 		}
 		tree.Unused("")
 		(&Encoder{Codec: c}).Fields(reflect.ValueOf(got))
 	})
 }
 
-// TestXML encodes a value in both dialects.
+// TestXML encodes a value in both dialects of XML: EC2's, and that of the other query services.
 func TestXML(t *testing.T) {
 	t.Parallel()
 	type inner struct {
@@ -146,7 +146,7 @@ func TestXML(t *testing.T) {
 		dialect Dialect
 		want    string
 	}{
-		"ec2": {Dialect{Small: true, Item: Ec2Item}, "<thingSet><item><id>&lt;1&gt;</id><tagSet><item><key>k</key><value></value></item></tagSet></item></thingSet>" +
+		"ec2": {Dialect{LowerFirst: true, Item: Ec2Item}, "<thingSet><item><id>&lt;1&gt;</id><tagSet><item><key>k</key><value></value></item></tagSet></item></thingSet>" +
 			"<count>0</count><kept></kept><at>2026-01-02T03:04:05.006Z</at><flat>a</flat><flat>b</flat>" +
 			"<pair><Name>x</Name><Value>1</Value></pair><pair><Name>y</Name><Value>2</Value></pair><groupSet><groupId>g</groupId></groupSet>"},
 		"query": {Dialect{Item: QueryItem}, "<ThingSet><member><Id>&lt;1&gt;</Id><Tag><member><Key>k</Key><Value></Value></member></Tag></member></ThingSet>" +
@@ -164,8 +164,8 @@ func TestXML(t *testing.T) {
 	}
 }
 
-// TestWild: patterns of filters are matched in bounded time.
-func TestWild(t *testing.T) {
+// TestMatchesWildcards matches patterns of filters, and checks that a pattern of many stars takes at most a second.
+func TestMatchesWildcards(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		pattern, text string
@@ -174,13 +174,13 @@ func TestWild(t *testing.T) {
 		{"", "", true}, {"a", "a", true}, {"a", "b", false}, {"*", "", true}, {"*", "x", true}, {"a*c", "abbc", true}, {"a*c", "abb", false},
 		{"a?c", "abc", true}, {"a?c", "ac", false}, {`a\*`, "a*", true}, {`a\*`, "ab", false}, {"*b*", "abc", true}, {"a*", "ab*", true},
 	} {
-		if got := wild(test.pattern, test.text); got != test.want {
-			t.Errorf("%q matches %q: %v", test.pattern, test.text, got)
+		if got := matchesWildcards(test.pattern, test.text); got != test.want {
+			t.Errorf("%q matches %q: %v, want %v", test.pattern, test.text, got, test.want)
 		}
 	}
 	began := time.Now()
-	if wild(strings.Repeat("*a", 50)+"b", strings.Repeat("a", 5000)) {
-		t.Error("a pattern that ends in b matches a text of a")
+	if matchesWildcards(strings.Repeat("*a", 50)+"b", strings.Repeat("a", 5000)) {
+		t.Error("a pattern that ends in b matches a text without b")
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("a pattern of many stars took %s", took)

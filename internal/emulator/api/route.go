@@ -12,13 +12,13 @@ import (
 // "AmazonSSM.GetParameter".
 func (c *Call) ReadTarget(target, contentType string) error {
 	prefix, action, _ := strings.Cut(target, ".")
-	known := map[string]string{"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing",
+	services := map[string]string{"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing",
 		"TrentService": "kms", "ServiceQuotasV20190624": "servicequotas", "AWSOrganizationsV20161128": "organizations"}
 	c.Action, c.Protocol = action, AWSJSON11
 	if strings.Contains(contentType, "json-1.0") {
 		c.Protocol = AWSJSON10
 	}
-	svc, ok := known[prefix]
+	svc, ok := services[prefix]
 	if !ok {
 		return &failure.Error{Code: "UnknownOperationException", Message: "This emulator does not serve the target " + target + "."}
 	}
@@ -61,8 +61,8 @@ func (c *Call) ReadForm(r *http.Request) error {
 	return nil
 }
 
-// serviceOfVersion returns the service with the API version; empty if the version is unknown. It is for unsigned
-// requests, because the signature names the service.
+// serviceOfVersion returns the service with the API version; empty if the version is unknown. Only
+// unsigned requests need it, because a signature names the service.
 func serviceOfVersion(version string) string {
 	return map[string]string{"2016-11-15": "ec2", "2010-05-08": "iam", "2011-06-15": "sts", "2012-11-05": "sqs"}[version]
 }
@@ -79,8 +79,8 @@ func (c *Call) ReadPath(method string, u *url.URL, routes []Route) error {
 		parts[i] = text
 	}
 	for _, route := range routes {
-		if wild, ok := route.match(method, parts); ok {
-			c.Action, c.Path = route.Action, wild
+		if wildcards, ok := route.match(method, parts); ok {
+			c.Action, c.Path = route.Action, wildcards
 			return nil
 		}
 	}
@@ -90,7 +90,9 @@ func (c *Call) ReadPath(method string, u *url.URL, routes []Route) error {
 
 // Route maps a method and a path to an action.
 type Route struct {
-	Method, Path, Action string // "GET"; "clusters/*", where * is any one part of the path; "DescribeCluster"
+	Method string // "GET"
+	Path   string // "clusters/*": a * stands for exactly one part of the path
+	Action string // "DescribeCluster"
 }
 
 // match returns the parts of the path that match the wildcards of the route; false if the route does not match.
@@ -99,13 +101,13 @@ func (r Route) match(method string, parts []string) ([]string, bool) {
 	if method != r.Method || len(want) != len(parts) {
 		return nil, false
 	}
-	var wild []string
+	var wildcards []string
 	for i, w := range want {
 		if w == "*" {
-			wild = append(wild, parts[i])
+			wildcards = append(wildcards, parts[i])
 		} else if w != parts[i] {
 			return nil, false
 		}
 	}
-	return wild, true
+	return wildcards, true
 }

@@ -37,15 +37,15 @@ type Service struct {
 	Namespace string            // XML namespace; empty for services with JSON
 	Actions   map[string]Action // by name: "DescribeInstances"
 
-	// Permissions returns the actions on resources that the policies must allow for a call; nil: the call's own action
-	// on "*".
+	// Permissions returns the actions on resources that the policies must allow for a call. If the function is nil, they
+	// must allow the call's own action on "*".
 	Permissions func(c *Call, in any) []iampolicy.Request
 }
 
 // Action is the implementation of one action of a service.
 type Action struct {
-	Run    func(c *Call, decode func(any) error) (any, error) // reads the parameters with decode, and returns the answer
-	Checks bool                                               // Run handles Call.DryRun itself, after it has validated the request
+	Run           func(c *Call, decode func(any) error) (any, error) // reads the parameters with decode, and returns the answer
+	HandlesDryRun bool                                               // Run handles Call.DryRun itself, after it has validated the request
 }
 
 // Call is one API call.
@@ -73,7 +73,7 @@ type Call struct {
 	OnAsk  func(iampolicy.Request, bool) // called by Ask for each request, with the verdict of the policies; see Server.OnAsk
 }
 
-// Op returns the action that a function from a request to an answer implements.
+// Op returns the action that f implements. f converts a request to an answer.
 func Op[In, Out any](f func(*Call, *In) (Out, error)) Action {
 	return Action{Run: func(c *Call, decode func(any) error) (any, error) {
 		var in In
@@ -84,10 +84,10 @@ func Op[In, Out any](f func(*Call, *In) (Out, error)) Action {
 	}}
 }
 
-// CheckedOp is Op for an action that handles dry runs itself: see Action.Checks.
-func CheckedOp[In, Out any](f func(*Call, *In) (Out, error)) Action {
+// OpWithDryRun is Op for an action that handles dry runs itself: see Action.HandlesDryRun.
+func OpWithDryRun[In, Out any](f func(*Call, *In) (Out, error)) Action {
 	a := Op(f)
-	a.Checks = true
+	a.HandlesDryRun = true
 	return a
 }
 

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Dialect has the differences between the XML of the query services.
+// Dialect has the differences between the XML of EC2 and that of the other query services.
 type Dialect struct {
-	Small bool   // names begin with a small letter, as in EC2's answers
-	Item  string // name of the elements of a list: "item" or "member"
+	LowerFirst bool   // names begin with a small letter, as in EC2's answers
+	Item       string // name of the XML element of each item of a list: "item" or "member"
 }
 
-// The names of list elements.
+// The names of the XML elements of list items.
 const (
 	Ec2Item   = "item"   // EC2
 	QueryItem = "member" // the other query services
@@ -31,7 +31,7 @@ type Encoder struct {
 	Dialect Dialect      // the dialect of the service
 }
 
-// element writes v as an element. It omits an empty scalar unless f.always is set.
+// element writes v as an XML element. It omits a nil pointer, and an empty scalar unless f.always is set.
 func (e *Encoder) element(name string, v reflect.Value, f field) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -69,15 +69,15 @@ func (e *Encoder) structure(name string, v reflect.Value) {
 func (e *Encoder) Fields(v reflect.Value) {
 	for _, f := range e.Codec.fieldsOf(v.Type()) {
 		name := f.query
-		if e.Dialect.Small {
+		if e.Dialect.LowerFirst {
 			name = f.xml
 		}
 		e.element(name, v.FieldByIndex(f.index), f)
 	}
 }
 
-// list writes a list. It omits a nil list and a flat list without elements, but writes any other empty list. Clients
-// cannot distinguish these. A list of bytes is written as base64.
+// list writes a list. It omits a nil list and an empty flat list, and writes any other empty list as an empty element.
+// To a client both are an empty list. Bytes are written as base64.
 func (e *Encoder) list(name string, v reflect.Value, f field) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		e.Text(name, base64.StdEncoding.EncodeToString(v.Bytes()))

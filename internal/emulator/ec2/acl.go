@@ -44,8 +44,9 @@ type aclEntry struct {
 
 type portRange struct{ From, To int64 }
 
-// lastRule is the number of the last entry of an ACL. Every ACL has it in each direction. It denies all packets.
-const lastRule = 32767
+// finalRule is the number of the rule that denies all packets to which no other rule applies. Every ACL has it in each
+// direction.
+const finalRule = 32767
 
 // describeNetworkAcls lists network ACLs.
 func describeNetworkAcls(c *api.Call, in *describeACLsIn) (describeACLsOut, error) {
@@ -67,6 +68,7 @@ func describeNetworkAcls(c *api.Call, in *describeACLsIn) (describeACLsOut, erro
 	return describeACLsOut{NetworkAcls: found, NextToken: next}, err
 }
 
+// aclOf converts a network ACL to EC2's wire format.
 func aclOf(c *api.Call, n *network.ACL) networkACL {
 	out := networkACL{
 		NetworkAclId: n.ID,
@@ -81,18 +83,18 @@ func aclOf(c *api.Call, n *network.ACL) networkACL {
 			aclAssociation{NetworkAclAssociationId: "aclassoc-" + id[len("subnet-"):], NetworkAclId: n.ID, SubnetId: id})
 	}
 	for _, e := range n.Entries {
-		one := aclEntry{RuleNumber: e.Number, Protocol: e.Protocol, RuleAction: "allow", Egress: e.Out, CidrBlock: e.CIDR}
+		entry := aclEntry{RuleNumber: e.Number, Protocol: e.Protocol, RuleAction: "allow", Egress: e.Out, CidrBlock: e.CIDR}
 		if e.Deny {
-			one.RuleAction = "deny"
+			entry.RuleAction = "deny"
 		}
 		if e.Protocol != "-1" {
-			one.PortRange = &portRange{e.From, e.To}
+			entry.PortRange = &portRange{e.From, e.To}
 		}
-		out.Entries = append(out.Entries, one)
+		out.Entries = append(out.Entries, entry)
 	}
 	for _, egress := range []bool{false, true} {
 		out.Entries = append(out.Entries,
-			aclEntry{RuleNumber: lastRule, Protocol: "-1", RuleAction: "deny", Egress: egress, CidrBlock: "0.0.0.0/0"})
+			aclEntry{RuleNumber: finalRule, Protocol: "-1", RuleAction: "deny", Egress: egress, CidrBlock: "0.0.0.0/0"})
 	}
 	return out
 }
@@ -118,7 +120,7 @@ func createNetworkAclEntry(c *api.Call, in *createACLEntryIn) (api.Done, error) 
 	case slices.ContainsFunc(all[i].Entries, func(e network.ACLEntry) bool { return e.Number == in.RuleNumber && e.Out == in.Egress }):
 		return api.Done{},
 			&failure.Error{Code: "NetworkAclEntryAlreadyExists", Message: "The network acl entry identified by its number already exists."}
-	case in.RuleNumber < 1 || in.RuleNumber >= lastRule:
+	case in.RuleNumber < 1 || in.RuleNumber >= finalRule:
 		return api.Done{},
 			&failure.Error{Code: "InvalidParameterValue", Message: "Value for parameter ruleNumber is invalid. It must be from 1 to 32766."}
 	}

@@ -12,13 +12,13 @@ import (
 // Actions returns the actions of EC2.
 func Actions() map[string]api.Action {
 	return map[string]api.Action{
-		"CreateFleet":                    api.CheckedOp(createFleet),
-		"RunInstances":                   api.CheckedOp(runInstances),
+		"CreateFleet":                    api.OpWithDryRun(createFleet),
+		"RunInstances":                   api.OpWithDryRun(runInstances),
 		"DescribeInstances":              api.Op(describeInstances),
 		"DescribeInstanceStatus":         api.Op(describeInstanceStatus),
 		"TerminateInstances":             api.Op(terminateInstances),
 		"GetConsoleOutput":               api.Op(getConsoleOutput),
-		"CreateLaunchTemplate":           api.CheckedOp(createLaunchTemplate),
+		"CreateLaunchTemplate":           api.OpWithDryRun(createLaunchTemplate),
 		"DescribeLaunchTemplates":        api.Op(describeLaunchTemplates),
 		"DescribeLaunchTemplateVersions": api.Op(describeLaunchTemplateVersions),
 		"DeleteLaunchTemplate":           api.Op(deleteLaunchTemplate),

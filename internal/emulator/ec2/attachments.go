@@ -24,9 +24,9 @@ type endpoint struct {
 	VpcId             string
 	ServiceName       string
 	State             string
-	RouteTableIds     []string  `aws:"RouteTableIdSet"`
-	SubnetIds         []string  `aws:"SubnetIdSet"`
-	Groups            []groupID `aws:"GroupSet"`
+	RouteTableIds     []string   `aws:"RouteTableIdSet"`
+	SubnetIds         []string   `aws:"SubnetIdSet"`
+	Groups            []groupRef `aws:"GroupSet"`
 	PrivateDnsEnabled bool
 	OwnerId           string
 	Tags              []world.Tag `aws:"TagSet"`
@@ -80,12 +80,13 @@ type networkInterface struct {
 	InterfaceType      string
 	PrivateIpAddress   string
 	PrivateDnsName     string
-	Groups             []groupID `aws:"GroupSet"`
-	Attachment         interfaceOwner
+	Groups             []groupRef `aws:"GroupSet"`
+	Attachment         instanceAttachment
 	Tags               []world.Tag `aws:"TagSet"`
 }
 
-type interfaceOwner struct {
+// instanceAttachment is the attachment of a network interface to an instance, in the wire format of EC2.
+type instanceAttachment struct {
 	InstanceId       string
 	InstanceOwnerId  string
 	DeviceIndex      int64
@@ -93,8 +94,8 @@ type interfaceOwner struct {
 	Status           string
 }
 
-// part is a network interface or a volume, with its instance.
-type part[T any] struct {
+// attachedItem is a network interface or a volume, with the instance to which it is attached.
+type attachedItem[T any] struct {
 	instance world.Instance
 	item     T
 }
@@ -102,25 +103,25 @@ type part[T any] struct {
 // describeNetworkInterfaces lists the network interfaces of instances.
 func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeInterfacesOut, error) {
 	names := securityGroupNames(c)
-	var all []part[world.NetworkInterface]
+	var all []attachedItem[world.NetworkInterface]
 	for _, i := range c.Region.Instances.Seen(c.Now) {
 		for _, n := range i.Interfaces {
-			all = append(all, part[world.NetworkInterface]{i, n})
+			all = append(all, attachedItem[world.NetworkInterface]{i, n})
 		}
 	}
-	found, next, err := list(in.listIn, listing[part[world.NetworkInterface], networkInterface]{
+	found, next, err := list(in.listIn, listing[attachedItem[world.NetworkInterface], networkInterface]{
 		items: all,
 		ids:   in.NetworkInterfaceIds,
-		id:    func(p part[world.NetworkInterface]) string { return p.item.ID },
+		id:    func(p attachedItem[world.NetworkInterface]) string { return p.item.ID },
 		code:  "InvalidNetworkInterfaceID.NotFound",
-		filterable: func(p part[world.NetworkInterface]) api.Filterable {
+		filterable: func(p attachedItem[world.NetworkInterface]) api.Filterable {
 			return api.Filterable{Tags: p.item.Tags, Values: map[string][]string{
 				"network-interface-id": {p.item.ID}, "subnet-id": {p.item.SubnetID}, "vpc-id": {p.instance.VPCID}, "group-id": p.item.SecurityGroupIDs,
 				"attachment.instance-id": {p.instance.ID}, "private-ip-address": {p.item.PrivateIP},
 				"status": {"in-use"}, "interface-type": {p.item.Kind},
 			}}
 		},
-		write: func(p part[world.NetworkInterface]) networkInterface {
+		write: func(p attachedItem[world.NetworkInterface]) networkInterface {
 			return networkInterface{
 				NetworkInterfaceId: p.item.ID,
 				SubnetId:           p.item.SubnetID,
@@ -133,7 +134,7 @@ func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeI
 				PrivateDnsName:     p.item.PrivateDNSName,
 				Groups:             groupRefs(p.item.SecurityGroupIDs, names),
 				Tags:               api.TagList(p.item.Tags),
-				Attachment: interfaceOwner{
+				Attachment: instanceAttachment{
 					InstanceId:       p.instance.ID,
 					InstanceOwnerId:  p.instance.Account,
 					DeviceIndex:      p.item.Device,
@@ -164,11 +165,11 @@ type volume struct {
 	CreateTime       time.Time
 	VolumeType       string
 	Encrypted        bool
-	Attachments      []volumeOwner `aws:"AttachmentSet"`
-	Tags             []world.Tag   `aws:"TagSet"`
+	Attachments      []volumeAttachment `aws:"AttachmentSet"`
+	Tags             []world.Tag        `aws:"TagSet"`
 }
 
-type volumeOwner struct {
+type volumeAttachment struct {
 	VolumeId            string
 	InstanceId          string
 	Device              string
@@ -179,25 +180,25 @@ type volumeOwner struct {
 
 // describeVolumes lists the volumes of instances.
 func describeVolumes(c *api.Call, in *describeVolumesIn) (describeVolumesOut, error) {
-	var all []part[world.Volume]
+	var all []attachedItem[world.Volume]
 	for _, i := range c.Region.Instances.Seen(c.Now) {
 		for _, v := range i.Volumes {
-			all = append(all, part[world.Volume]{i, v})
+			all = append(all, attachedItem[world.Volume]{i, v})
 		}
 	}
-	found, next, err := list(in.listIn, listing[part[world.Volume], volume]{
-		items: all, ids: in.VolumeIds, id: func(p part[world.Volume]) string { return p.item.ID }, code: "InvalidVolume.NotFound",
-		filterable: func(p part[world.Volume]) api.Filterable {
+	found, next, err := list(in.listIn, listing[attachedItem[world.Volume], volume]{
+		items: all, ids: in.VolumeIds, id: func(p attachedItem[world.Volume]) string { return p.item.ID }, code: "InvalidVolume.NotFound",
+		filterable: func(p attachedItem[world.Volume]) api.Filterable {
 			return api.Filterable{Tags: p.item.Tags, Values: map[string][]string{
 				"volume-id": {p.item.ID}, "status": {"in-use"}, "attachment.instance-id": {p.instance.ID}, "attachment.device": {p.item.Device},
 				"availability-zone": {p.instance.Zone}, "volume-type": {p.item.Kind}, "encrypted": api.BoolValues(p.item.Encrypted),
 			}}
 		},
-		write: func(p part[world.Volume]) volume {
+		write: func(p attachedItem[world.Volume]) volume {
 			return volume{
 				VolumeId: p.item.ID, Size: p.item.SizeGiB, AvailabilityZone: p.instance.Zone, Status: "in-use", CreateTime: p.instance.LaunchedAt,
 				VolumeType: p.item.Kind, Encrypted: p.item.Encrypted, Tags: api.TagList(p.item.Tags),
-				Attachments: []volumeOwner{{
+				Attachments: []volumeAttachment{{
 					VolumeId: p.item.ID, InstanceId: p.instance.ID, Device: p.item.Device, Status: "attached",
 					AttachTime: p.instance.LaunchedAt, DeleteOnTermination: p.item.DeleteOnTermination,
 				}},

@@ -14,7 +14,7 @@ type modifyVpcAttributeIn struct {
 	EnableDnsHostnames *attributeValue
 }
 
-// modifyVpcAttribute changes one DNS attribute of a VPC.
+// modifyVpcAttribute changes one of the two DNS attributes of a VPC. A request for both is an error, as in EC2.
 func modifyVpcAttribute(c *api.Call, in *modifyVpcAttributeIn) (api.Done, error) {
 	i := slices.IndexFunc(c.Region.Network.VPCs(), func(v *network.VPC) bool { return v.ID == in.VpcId })
 	switch {
@@ -54,12 +54,12 @@ type dhcpConfiguration struct {
 
 type attributeText struct{ Value string }
 
-// createDhcpOptions creates DHCP options. Only domain-name-servers is emulated.
+// createDhcpOptions creates DHCP options. It ignores all options except domain-name-servers.
 func createDhcpOptions(c *api.Call, in *createDhcpOptionsIn) (createDhcpOptionsOut, error) {
 	var servers []string
-	for _, one := range in.DhcpConfigurations {
-		if one.Key == "domain-name-servers" {
-			servers = append(servers, one.Values...)
+	for _, option := range in.DhcpConfigurations {
+		if option.Key == "domain-name-servers" {
+			servers = append(servers, option.Values...)
 		}
 	}
 	if len(servers) == 0 {
@@ -76,6 +76,7 @@ func createDhcpOptions(c *api.Call, in *createDhcpOptionsIn) (createDhcpOptionsO
 
 type associateDhcpOptionsIn struct{ DhcpOptionsId, VpcId string }
 
+// associateDhcpOptions sets the DHCP options of a VPC.
 func associateDhcpOptions(c *api.Call, in *associateDhcpOptionsIn) (api.Done, error) {
 	return api.Done{Return: true}, c.Region.Network.AssociateDHCPOptions(in.VpcId, in.DhcpOptionsId)
 }

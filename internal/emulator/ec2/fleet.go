@@ -37,7 +37,7 @@ type templateRef struct {
 	Version            string
 }
 
-// fleetOverride is an override, in the request and in the answer.
+// fleetOverride is an override of a fleet. Request and answer have the same format.
 type fleetOverride struct {
 	InstanceType     string
 	MaxPrice         string
@@ -73,6 +73,7 @@ type createFleetOut struct {
 	Instances []fleetLaunch `aws:"FleetInstanceSet"`
 }
 
+// fleetChoice is the combination of launch template and override that an error or a launch refers to.
 type fleetChoice struct {
 	LaunchTemplateSpecification templateRef
 	Overrides                   fleetOverride
@@ -92,7 +93,7 @@ type fleetLaunch struct {
 	InstanceType string
 }
 
-// createFleet launches instances of a fleet of type instant. Other types are not emulated.
+// createFleet launches the instances of a fleet of type instant. It rejects other types of fleets.
 func createFleet(c *api.Call, in *createFleetIn) (createFleetOut, error) {
 	if in.Type != "instant" {
 		return createFleetOut{}, &failure.Error{Code: "UnsupportedOperation", Message: "This emulator makes fleets of type instant only."}
@@ -107,7 +108,7 @@ func createFleet(c *api.Call, in *createFleetIn) (createFleetOut, error) {
 			return createFleetOut{}, err
 		}
 		if !c.DryRun {
-			refuseOverrides(c, &q)
+			authorizeOverrides(c, &q)
 		}
 	}
 	if c.DryRun {
@@ -164,8 +165,9 @@ func (in *createFleetIn) request(fingerprint string) (world.FleetRequest, error)
 	return q, nil
 }
 
-// split returns the numbers of on-demand and spot instances of the target capacity. What the request assigns to neither
-// is spot if that is the default type, otherwise on-demand; capacity blocks and reserved capacity are on-demand here.
+// split returns how many on-demand and how many spot instances the target capacity contains. The capacity for which the
+// request gives no type is spot if the default type is spot, otherwise on-demand. Capacity blocks and reserved capacity
+// count as on-demand.
 func (t fleetTarget) split() (onDemand, spot int, err error) {
 	if t.Total < 1 || t.OnDemand < 0 || t.Spot < 0 || t.OnDemand+t.Spot > t.Total {
 		return 0, 0,
@@ -206,7 +208,7 @@ func (in *createFleetIn) market() (string, error) {
 	return "", nil
 }
 
-// override converts the override to that of package world.
+// override converts o to an override of package world.
 func (o fleetOverride) override() (world.FleetOverride, error) {
 	out := world.FleetOverride{
 		InstanceType: o.InstanceType, SubnetID: o.SubnetId, Zone: o.AvailabilityZone, ImageID: o.ImageId,
@@ -229,6 +231,7 @@ func (o fleetOverride) override() (world.FleetOverride, error) {
 	return out, nil
 }
 
+// choiceOf converts a choice to EC2's wire format.
 func choiceOf(c world.FleetChoice) fleetChoice {
 	o := c.Override
 	out := fleetChoice{
@@ -246,7 +249,7 @@ func choiceOf(c world.FleetChoice) fleetChoice {
 	return out
 }
 
-// lifecycle returns EC2's name for the purchase option of an instance.
+// lifecycle returns EC2's name for the capacity type of an instance.
 func lifecycle(spot bool) string {
 	if spot {
 		return "spot"

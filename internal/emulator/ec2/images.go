@@ -96,8 +96,8 @@ func describeImages(c *api.Call, in *describeImagesIn) (describeImagesOut, error
 	return out, nil
 }
 
-// isShown reports whether the request selects the image and the caller may see it. A deprecated image of another
-// account is listed only if the request includes deprecated images.
+// isShown reports whether the caller may see the image, and the request selects it by id and owner. A deprecated image
+// of another account is shown only if the request has its id or IncludeDeprecated.
 func isShown(c *api.Call, i world.Image, in *describeImagesIn) bool {
 	named := slices.Contains(in.ImageIds, i.ID)
 	own := i.OwnerID == c.Caller.Account
@@ -105,11 +105,11 @@ func isShown(c *api.Call, i world.Image, in *describeImagesIn) bool {
 		return false
 	}
 	deprecated := !i.DeprecatedAt.IsZero() && i.DeprecatedAt.Before(c.Now)
-	return (!deprecated || own || named || in.IncludeDeprecated) && isOwned(c, i, in.Owners)
+	return (!deprecated || own || named || in.IncludeDeprecated) && isOwnedByAny(c, i, in.Owners)
 }
 
-// isOwned reports whether one of the given owners owns the image; true without owners.
-func isOwned(c *api.Call, i world.Image, owners []string) bool {
+// isOwnedByAny reports whether one of the given owners owns the image. Without owners it returns true.
+func isOwnedByAny(c *api.Call, i world.Image, owners []string) bool {
 	if len(owners) == 0 {
 		return true
 	}
@@ -118,6 +118,7 @@ func isOwned(c *api.Call, i world.Image, owners []string) bool {
 	})
 }
 
+// imageFilters returns the data of an image that filters compare.
 func imageFilters(i world.Image) api.Filterable {
 	return api.Filterable{Tags: i.Tags, Values: map[string][]string{
 		"image-id": {i.ID}, "name": {i.Name}, "architecture": {i.Architecture}, "state": {"available"},
@@ -127,7 +128,7 @@ func imageFilters(i world.Image) api.Filterable {
 	}}
 }
 
-// platformOf returns the values of the filter "platform": "windows", or none for Linux.
+// platformOf returns an image's values for the filter "platform": "windows", or none for Linux.
 func platformOf(i world.Image) []string {
 	if i.Windows {
 		return []string{"windows"}
@@ -135,6 +136,7 @@ func platformOf(i world.Image) []string {
 	return nil
 }
 
+// imageOf converts an image to EC2's wire format.
 func imageOf(i world.Image) image {
 	out := image{
 		ImageId:            i.ID,
@@ -200,8 +202,8 @@ type spotPrice struct {
 // product is the product description of all spot prices. EC2 also accepts it with the suffix " (Amazon VPC)".
 const product = "Linux/UNIX"
 
-// describeSpotPriceHistory lists the spot prices of a period, for each offering newest first. Without a period it lists
-// the current prices.
+// describeSpotPriceHistory lists the spot prices of a period, the newest price of each offering first. Without a period
+// it lists the current prices.
 func describeSpotPriceHistory(c *api.Call, in *spotPricesIn) (spotPricesOut, error) {
 	start, end := in.StartTime, in.EndTime
 	if start.IsZero() {

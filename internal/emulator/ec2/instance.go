@@ -12,11 +12,12 @@ import (
 type reservation struct {
 	ReservationId string
 	OwnerId       string
-	Groups        []groupID  `aws:"GroupSet"`
+	Groups        []groupRef `aws:"GroupSet"`
 	Instances     []instance `aws:"InstancesSet"`
 }
 
-type groupID struct {
+// groupRef is a security group of an instance or a network interface.
+type groupRef struct {
 	GroupId   string
 	GroupName string
 }
@@ -41,7 +42,7 @@ type instance struct {
 	IpAddress             string
 	Ipv6Address           string
 	SourceDestCheck       bool
-	Groups                []groupID `aws:"GroupSet"`
+	Groups                []groupRef `aws:"GroupSet"`
 	Architecture          string
 	RootDeviceType        string
 	RootDeviceName        string
@@ -65,7 +66,7 @@ type instance struct {
 	CapacityReservationSpecification reservationSpec
 }
 
-// reservationSpec has the launch parameters of an instance for capacity reservations.
+// reservationSpec has the launch parameters of an instance that concern capacity reservations.
 type reservationSpec struct {
 	CapacityReservationPreference string
 	CapacityReservationTarget     *reservationTarget
@@ -120,7 +121,7 @@ type attachedInterface struct {
 	PrivateIpAddress   string
 	PrivateDnsName     string
 	SourceDestCheck    bool
-	Groups             []groupID `aws:"GroupSet"`
+	Groups             []groupRef `aws:"GroupSet"`
 	Attachment         interfaceAttachment
 	PrivateIpAddresses []privateAddress `aws:"PrivateIpAddressesSet"`
 	Ipv6Addresses      []ipv6Address    `aws:"Ipv6AddressesSet"`
@@ -171,7 +172,7 @@ type metadataOptions struct {
 	InstanceMetadataTags    string
 }
 
-// stateOf returns a state with its code.
+// stateOf returns an instance state in EC2's wire format: the name with its code.
 func stateOf(name string) instanceState {
 	codes := map[string]int64{world.Pending: 0, world.Running: 16, world.ShuttingDown: 32, world.Terminated: 48}
 	return instanceState{Code: codes[name], Name: name}
@@ -229,7 +230,7 @@ func instanceOf(c *api.Call, i world.Instance, names map[string]string) instance
 		}})
 	}
 	for _, n := range i.Interfaces {
-		out.NetworkInterfaces = append(out.NetworkInterfaces, attached(i, n, names))
+		out.NetworkInterfaces = append(out.NetworkInterfaces, attachedInterfaceOf(i, n, names))
 	}
 	return out
 }
@@ -243,8 +244,9 @@ func profileIDOf(c *api.Call, arn string) string {
 	return p.ID
 }
 
-// attached converts a network interface to EC2's wire format in a list of instances.
-func attached(i world.Instance, n world.NetworkInterface, names map[string]string) attachedInterface {
+// attachedInterfaceOf converts a network interface to the wire format that EC2 uses in a list of instances. names are
+// the names of security groups by id.
+func attachedInterfaceOf(i world.Instance, n world.NetworkInterface, names map[string]string) attachedInterface {
 	out := attachedInterface{
 		NetworkInterfaceId: n.ID, SubnetId: n.SubnetID, VpcId: i.VPCID, OwnerId: i.Account, Status: "in-use",
 		InterfaceType: n.Kind, PrivateIpAddress: n.PrivateIP, PrivateDnsName: n.PrivateDNSName, SourceDestCheck: true,
@@ -270,15 +272,16 @@ func attached(i world.Instance, n world.NetworkInterface, names map[string]strin
 	return out
 }
 
-// groupRefs returns the ids and names of security groups.
-func groupRefs(ids []string, names map[string]string) []groupID {
-	out := make([]groupID, len(ids))
+// groupRefs returns the security groups with the given ids. names are the names of security groups by id.
+func groupRefs(ids []string, names map[string]string) []groupRef {
+	out := make([]groupRef, len(ids))
 	for i, id := range ids {
-		out[i] = groupID{GroupId: id, GroupName: names[id]}
+		out[i] = groupRef{GroupId: id, GroupName: names[id]}
 	}
 	return out
 }
 
+// metadataOf converts the options of the instance metadata service to EC2's wire format.
 func metadataOf(m world.MetadataOptions) metadataOptions {
 	out := metadataOptions{
 		State: "applied", HttpTokens: m.Tokens, HttpEndpoint: m.Endpoint,

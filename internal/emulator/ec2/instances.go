@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// timeFormat is the format of times that filters compare.
+// timeFormat is EC2's format of a time, in filters and in answers that have the time as text.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 type describeInstancesIn struct {
@@ -25,7 +25,7 @@ type describeInstancesOut struct {
 	NextToken    string
 }
 
-// describeInstances lists instances. With Faults.ReadLag it returns their past state.
+// describeInstances lists instances. If Faults.ReadLag is set, it returns their past state.
 func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesOut, error) {
 	if len(in.InstanceIds) > 0 && in.MaxResults != nil {
 		return describeInstancesOut{},
@@ -49,8 +49,8 @@ func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesO
 	return describeInstancesOut{Reservations: reservationsOf(c, found), NextToken: next}, nil
 }
 
-// seenInstances returns the instances with the given ids; without ids, all. With Faults.ReadLag it returns their past
-// state.
+// seenInstances returns the instances with the given ids, or all instances if there are no ids. If Faults.ReadLag is
+// set, it returns their past state.
 func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 	if len(ids) == 0 {
 		return c.Region.Instances.Seen(c.Now), nil
@@ -97,7 +97,7 @@ func instanceFilters(i world.Instance) api.Filterable {
 	}}
 }
 
-// reservationsOf groups neighboring instances that one call launched.
+// reservationsOf returns the instances as reservations. Adjacent instances that the same call launched share one.
 func reservationsOf(c *api.Call, instances []world.Instance) []reservation {
 	out := []reservation{}
 	names := securityGroupNames(c)
@@ -107,7 +107,7 @@ func reservationsOf(c *api.Call, instances []world.Instance) []reservation {
 			continue
 		}
 		out = append(out, reservation{
-			ReservationId: i.ReservationID, OwnerId: i.Account, Groups: []groupID{},
+			ReservationId: i.ReservationID, OwnerId: i.Account, Groups: []groupRef{},
 			Instances: []instance{instanceOf(c, i, names)},
 		})
 	}

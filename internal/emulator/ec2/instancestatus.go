@@ -46,8 +46,8 @@ type statusDetail struct {
 	ImpairedSince time.Time
 }
 
-// describeInstanceStatus lists the status checks and scheduled events of running instances, or with IncludeAllInstances
-// of all.
+// describeInstanceStatus lists the status checks and scheduled events of running instances. With IncludeAllInstances it
+// lists those of all instances.
 func describeInstanceStatus(c *api.Call, in *instanceStatusIn) (instanceStatusOut, error) {
 	found, err := seenInstances(c, in.InstanceIds)
 	if err != nil {
@@ -71,10 +71,11 @@ func describeInstanceStatus(c *api.Call, in *instanceStatusIn) (instanceStatusOu
 	return out, err
 }
 
+// statusFilters returns the data of an instance and of its status that filters compare.
 func statusFilters(i world.Instance) api.Filterable {
 	f := instanceFilters(i)
-	f.Values["instance-status.status"] = []string{summaryOf(i, i.InstanceFails).Status}
-	f.Values["system-status.status"] = []string{summaryOf(i, i.SystemFails).Status}
+	f.Values["instance-status.status"] = []string{summaryOf(i, i.InstanceFailsSince).Status}
+	f.Values["system-status.status"] = []string{summaryOf(i, i.SystemFailsSince).Status}
 	f.Values["event.code"] = nil
 	for _, e := range i.Scheduled {
 		f.Values["event.code"] = append(f.Values["event.code"], e.Code)
@@ -82,10 +83,11 @@ func statusFilters(i world.Instance) api.Filterable {
 	return f
 }
 
+// statusOf returns the status of an instance in EC2's wire format.
 func statusOf(i world.Instance) instanceStatus {
 	out := instanceStatus{
 		InstanceId: i.ID, AvailabilityZone: i.Zone, State: stateOf(i.State), Events: []statusEvent{},
-		InstanceStatus: summaryOf(i, i.InstanceFails), SystemStatus: summaryOf(i, i.SystemFails),
+		InstanceStatus: summaryOf(i, i.InstanceFailsSince), SystemStatus: summaryOf(i, i.SystemFailsSince),
 	}
 	for _, e := range i.Scheduled {
 		out.Events = append(out.Events, statusEvent{InstanceEventId: e.ID, Code: e.Code, Description: e.Description, NotBefore: e.Begins})
@@ -93,14 +95,14 @@ func statusOf(i world.Instance) instanceStatus {
 	return out
 }
 
-// summaryOf returns the result of a status check. fails is the time since which the check fails; zero: the check
-// passes.
-func summaryOf(i world.Instance, fails time.Time) statusSummary {
+// summaryOf returns the result of a status check of an instance. failsSince is when the check began to fail; zero: the
+// check passes.
+func summaryOf(i world.Instance, failsSince time.Time) statusSummary {
 	switch {
 	case i.State != world.Running:
 		return statusSummary{Status: "not-applicable"}
-	case !fails.IsZero():
-		return statusSummary{Status: "impaired", Details: []statusDetail{{Name: "reachability", Status: "failed", ImpairedSince: fails}}}
+	case !failsSince.IsZero():
+		return statusSummary{Status: "impaired", Details: []statusDetail{{Name: "reachability", Status: "failed", ImpairedSince: failsSince}}}
 	}
 	return statusSummary{Status: "ok", Details: []statusDetail{{Name: "reachability", Status: "passed"}}}
 }

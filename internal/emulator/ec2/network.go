@@ -18,7 +18,8 @@ type listIn struct {
 	api.Paged
 }
 
-// selectByID returns the items with the given ids; without ids, all. An unknown id is an error with the given code.
+// selectByID returns the items with the given ids, or all items if there are no ids. An unknown id is an error with the
+// given code. id returns the id of an item.
 func selectByID[T any](items []T, ids []string, id func(T) string, code string) ([]T, error) {
 	if len(ids) == 0 {
 		return items, nil
@@ -34,10 +35,10 @@ func selectByID[T any](items []T, ids []string, id func(T) string, code string) 
 	return out, nil
 }
 
-// listing describes a list that a describe call filters and returns.
+// listing has the resources of a type, and what list needs to select and convert them.
 type listing[T, Out any] struct {
 	items      []T
-	ids        []string // requested ids; none: all
+	ids        []string // requested ids; empty: all items
 	id         func(T) string
 	code       string // code of the error for an unknown id
 	filterable func(T) api.Filterable
@@ -222,6 +223,7 @@ type securityGroup struct {
 	Tags                []world.Tag `aws:"TagSet"`
 }
 
+// permission is a rule of a security group in the wire format of EC2.
 type permission struct {
 	IpProtocol    string
 	FromPort      *int64
@@ -267,6 +269,7 @@ func describeSecurityGroups(c *api.Call, in *describeGroupsIn) (describeGroupsOu
 	return describeGroupsOut{SecurityGroups: found, NextToken: next}, err
 }
 
+// permissionsOf converts the rules of a security group to EC2's wire format.
 func permissionsOf(c *api.Call, rules []network.Rule) []permission {
 	out := make([]permission, 0, len(rules))
 	for _, r := range rules {
@@ -340,6 +343,7 @@ func describeRouteTables(c *api.Call, in *describeRouteTablesIn) (describeRouteT
 	return describeRouteTablesOut{RouteTables: found, NextToken: next}, err
 }
 
+// routeTableOf converts a route table to EC2's wire format.
 func routeTableOf(c *api.Call, t *network.RouteTable) routeTable {
 	out := routeTable{
 		RouteTableId: t.ID,
@@ -350,19 +354,19 @@ func routeTableOf(c *api.Call, t *network.RouteTable) routeTable {
 		Tags:         api.TagList(t.Tags),
 	}
 	for i, r := range t.Routes {
-		w := route{DestinationCidrBlock: r.Destination, State: "active", Origin: "CreateRoute"}
+		wire := route{DestinationCidrBlock: r.Destination, State: "active", Origin: "CreateRoute"}
 		if r.Gone {
-			w.State = "blackhole"
+			wire.State = "blackhole"
 		}
 		if i == 0 {
-			w.Origin = "CreateRouteTable"
+			wire.Origin = "CreateRouteTable"
 		}
 		if strings.HasPrefix(r.Target, "nat-") {
-			w.NatGatewayId = r.Target
+			wire.NatGatewayId = r.Target
 		} else {
-			w.GatewayId = r.Target
+			wire.GatewayId = r.Target
 		}
-		out.Routes = append(out.Routes, w)
+		out.Routes = append(out.Routes, wire)
 	}
 	if t.Main {
 		out.Associations = append(out.Associations,

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// The actions in this file change an existing network. Commands that fix a network need them.
+// The actions in this file change an existing network. Users call them to fix a network.
 
 type authorizeIn struct {
 	GroupId       string
@@ -17,7 +17,7 @@ type authorizeIn struct {
 
 // authorizeEgress adds outbound rules to a security group.
 func authorizeEgress(c *api.Call, in *authorizeIn) (api.Done, error) {
-	g, rules, err := authorizedGroup(c, in)
+	g, rules, err := groupAndRules(c, in)
 	if err != nil {
 		return api.Done{}, err
 	}
@@ -27,7 +27,7 @@ func authorizeEgress(c *api.Call, in *authorizeIn) (api.Done, error) {
 
 // authorizeIngress adds inbound rules to a security group.
 func authorizeIngress(c *api.Call, in *authorizeIn) (api.Done, error) {
-	g, rules, err := authorizedGroup(c, in)
+	g, rules, err := groupAndRules(c, in)
 	if err != nil {
 		return api.Done{}, err
 	}
@@ -35,8 +35,8 @@ func authorizeIngress(c *api.Call, in *authorizeIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// authorizedGroup returns the security group, and the rules that the request adds.
-func authorizedGroup(c *api.Call, in *authorizeIn) (*network.SecurityGroup, []network.Rule, error) {
+// groupAndRules returns the security group of the request, and the rules that the request adds to the group.
+func groupAndRules(c *api.Call, in *authorizeIn) (*network.SecurityGroup, []network.Rule, error) {
 	g := c.Region.Network.SecurityGroup(in.GroupId)
 	if g == nil {
 		return nil, nil, &failure.Error{Code: "InvalidGroup.NotFound", Message: "The security group '" + in.GroupId + "' does not exist"}

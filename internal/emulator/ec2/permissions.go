@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Permissions returns the actions on resources that IAM must allow for a call. None means that the action itself reports
-// an error or asks IAM.
+// Permissions returns the actions on resources that IAM must allow for a call. If it returns nil, the
+// action itself reports an error or asks IAM.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	switch in := in.(type) {
 	case *createFleetIn, *runInstancesIn:
@@ -38,36 +38,36 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 	return []iampolicy.Request{{Action: c.Name(), Resource: "*"}}
 }
 
-// refuseOverrides sets FleetOverride.Refused for the overrides that the caller is not allowed to launch. EC2 authorizes
-// each override separately, and does not reject the whole call.
-func refuseOverrides(c *api.Call, q *world.FleetRequest) {
+// authorizeOverrides sets FleetOverride.IAMError for the overrides that the caller is not allowed to launch. EC2
+// authorizes each override separately, and does not reject the whole call.
+func authorizeOverrides(c *api.Call, q *world.FleetRequest) {
 	for i := range q.Configs {
 		config := &q.Configs[i]
-		shared := refusalOf(c.Ask(c.Region.Permissions.ForFleetConfig(*q, *config)...)) // holds for all overrides
+		configErr := awsErrorOf(c.Ask(c.Region.Permissions.ForFleetConfig(*q, *config)...)) // applies to all overrides
 		if len(config.Overrides) == 0 {
 			config.Overrides = []world.FleetOverride{{}} // the template's own parameters
 		}
-		known := map[[2]string]*failure.Error{} // refusal by subnet and image, so that IAM is asked once
+		overrideErrs := map[[2]string]*failure.Error{} // by subnet and image, so that IAM is asked once for each pair
 		for j := range config.Overrides {
 			o := &config.Overrides[j]
 			key := [2]string{o.SubnetID, o.ImageID}
-			refused, ok := known[key]
-			if !ok && shared == nil {
-				refused = refusalOf(c.Ask(c.Region.Permissions.ForFleetOverride(*o)...))
-				known[key] = refused
+			overrideErr, ok := overrideErrs[key]
+			if !ok && configErr == nil {
+				overrideErr = awsErrorOf(c.Ask(c.Region.Permissions.ForFleetOverride(*o)...))
+				overrideErrs[key] = overrideErr
 			}
-			if o.Refused = shared; shared == nil {
-				o.Refused = refused
+			if o.IAMError = configErr; configErr == nil {
+				o.IAMError = overrideErr
 			}
 		}
 	}
 }
 
-// refusalOf returns the AWS error in err; nil if err has none.
-func refusalOf(err error) *failure.Error {
-	var refusal *failure.Error
-	if errors.As(err, &refusal) {
-		return refusal
+// awsErrorOf returns the AWS error in err; nil if there is none.
+func awsErrorOf(err error) *failure.Error {
+	var awsErr *failure.Error
+	if errors.As(err, &awsErr) {
+		return awsErr
 	}
 	return nil
 }

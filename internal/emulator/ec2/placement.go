@@ -27,14 +27,15 @@ type placementGroup struct {
 	Tags           []world.Tag `aws:"TagSet"`
 }
 
-// describePlacementGroups lists placement groups, all in one answer as in EC2.
+// describePlacementGroups lists placement groups. As in EC2, it does not page the list.
 func describePlacementGroups(c *api.Call, in *placementGroupsIn) (placementGroupsOut, error) {
-	const unknown = "InvalidPlacementGroup.Unknown"
-	found, err := selectByID(c.Region.PlacementGroups.All(), in.GroupNames, func(g *world.PlacementGroup) string { return g.Name }, unknown)
+	const unknownCode = "InvalidPlacementGroup.Unknown"
+	found, err := selectByID(c.Region.PlacementGroups.All(), in.GroupNames,
+		func(g *world.PlacementGroup) string { return g.Name }, unknownCode)
 	if err != nil {
 		return placementGroupsOut{}, err
 	}
-	if found, err = selectByID(found, in.GroupIds, func(g *world.PlacementGroup) string { return g.ID }, unknown); err != nil {
+	if found, err = selectByID(found, in.GroupIds, func(g *world.PlacementGroup) string { return g.ID }, unknownCode); err != nil {
 		return placementGroupsOut{}, err
 	}
 	if found, err = api.FilterItems(found, in.Filters,
@@ -43,14 +44,14 @@ func describePlacementGroups(c *api.Call, in *placementGroupsIn) (placementGroup
 	}
 	out := placementGroupsOut{PlacementGroups: []placementGroup{}}
 	for _, g := range found {
-		one := placementGroup{
+		group := placementGroup{
 			GroupId: g.ID, GroupName: g.Name, GroupArn: c.Region.ResourceARN("placement-group", g.Name), Strategy: g.Strategy,
 			State: g.State, PartitionCount: int64(g.Partitions), Tags: api.TagList(g.Tags),
 		}
 		if g.Strategy == world.SpreadGroup {
-			one.SpreadLevel = "rack"
+			group.SpreadLevel = "rack"
 		}
-		out.PlacementGroups = append(out.PlacementGroups, one)
+		out.PlacementGroups = append(out.PlacementGroups, group)
 	}
 	return out, nil
 }

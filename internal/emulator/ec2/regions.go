@@ -43,10 +43,10 @@ func describeAvailabilityZones(c *api.Call, in *zonesIn) (zonesOut, error) {
 		return zonesOut{}, err
 	}
 	found, err = api.FilterItems(slices.Clone(found), in.Filters, func(z site.Zone) api.Filterable {
-		written := zoneOf(c, z)
+		wire := zoneOf(c, z)
 		return api.Filterable{Values: map[string][]string{
 			"zone-name": {z.Name}, "zone-id": {z.ID}, "region-name": {c.RegionID}, "state": {"available"},
-			"zone-type": {written.ZoneType}, "opt-in-status": {written.OptInStatus}, "group-name": {written.GroupName},
+			"zone-type": {wire.ZoneType}, "opt-in-status": {wire.OptInStatus}, "group-name": {wire.GroupName},
 		}}
 	})
 	if err != nil {
@@ -59,8 +59,8 @@ func describeAvailabilityZones(c *api.Call, in *zonesIn) (zonesOut, error) {
 	return out, nil
 }
 
-// zoneOf converts a zone to EC2's wire format. A local zone is opted in. Its zone group is its name without the last
-// letter.
+// zoneOf converts a zone to EC2's wire format. The account is opted in to all local zones. The zone group of a local
+// zone is the zone's name without the last letter.
 func zoneOf(c *api.Call, z site.Zone) zone {
 	out := zone{
 		OptInStatus: "opt-in-not-required", MessageSet: []string{}, RegionName: c.RegionID, ZoneName: z.Name, ZoneId: z.ID,
@@ -122,7 +122,7 @@ type createTagsIn struct {
 	Tags      []world.Tag `aws:"Tag"`
 }
 
-// createTags tags resources of EC2.
+// createTags adds tags to resources of EC2, or changes the values of their tags.
 func createTags(c *api.Call, in *createTagsIn) (api.Done, error) {
 	if len(in.Resources) == 0 || len(in.Tags) == 0 {
 		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameters ResourceId and Tag"}
@@ -135,17 +135,18 @@ func createTags(c *api.Call, in *createTagsIn) (api.Done, error) {
 }
 
 type deleteTagsIn struct {
-	Resources []string `aws:"ResourceId"`
-	Tags      []oldTag `aws:"Tag"`
+	Resources []string      `aws:"ResourceId"`
+	Tags      []tagToDelete `aws:"Tag"`
 }
 
-// oldTag is a tag to remove. A nil value stands for any value.
-type oldTag struct {
+// tagToDelete selects the tag with the key. If Value is not nil, the tag's value must be equal.
+type tagToDelete struct {
 	Key   string
 	Value *string
 }
 
-// deleteTags removes the given tags from resources; all tags if none are given. Tags whose keys begin with "aws:" stay.
+// deleteTags removes the given tags from resources, or all tags if none are given. It does not remove tags whose keys
+// begin with "aws:".
 func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
 	if len(in.Resources) == 0 {
 		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter ResourceId"}
@@ -153,7 +154,7 @@ func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
 	for _, id := range in.Resources {
 		var keys []string
 		for key, value := range tagsOfResource(c, id) {
-			if !strings.HasPrefix(key, "aws:") && (len(in.Tags) == 0 || removes(in.Tags, key, value)) {
+			if !strings.HasPrefix(key, "aws:") && (len(in.Tags) == 0 || matchesAnyTag(in.Tags, key, value)) {
 				keys = append(keys, key)
 			}
 		}
@@ -164,9 +165,9 @@ func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// removes reports whether a tag is one of the tags to remove. A given value must match too.
-func removes(tags []oldTag, key, value string) bool {
-	return slices.ContainsFunc(tags, func(t oldTag) bool { return t.Key == key && (t.Value == nil || *t.Value == value) })
+// matchesAnyTag reports whether one of tags selects the tag with the key and value.
+func matchesAnyTag(tags []tagToDelete, key, value string) bool {
+	return slices.ContainsFunc(tags, func(t tagToDelete) bool { return t.Key == key && (t.Value == nil || *t.Value == value) })
 }
 
 // tagsOfResource returns the tags of a resource; nil if it does not exist.
@@ -183,11 +184,12 @@ func tagsOfResource(c *api.Call, id string) map[string]string {
 }
 
 type describeTagsOut struct {
-	Tags      []tagOf `aws:"TagSet"`
+	Tags      []resourceTag `aws:"TagSet"`
 	NextToken string
 }
 
-type tagOf struct {
+// resourceTag is a tag of a resource in the wire format of EC2.
+type resourceTag struct {
 	ResourceId   string
 	ResourceType string
 	Key          string
@@ -196,20 +198,20 @@ type tagOf struct {
 
 // describeTags lists tags of all resources.
 func describeTags(c *api.Call, in *listIn) (describeTagsOut, error) {
-	var all []tagOf
+	var all []resourceTag
 	for _, s := range c.Region.TagSets(c.Now) {
 		for _, t := range api.TagList(s.Tags) {
-			all = append(all, tagOf{ResourceId: s.ResourceID, ResourceType: s.Kind, Key: t.Key, Value: t.Value})
+			all = append(all, resourceTag{ResourceId: s.ResourceID, ResourceType: s.Kind, Key: t.Key, Value: t.Value})
 		}
 	}
-	found, next, err := list(*in, listing[tagOf, tagOf]{
-		items: all, id: func(t tagOf) string { return t.ResourceId + "/" + t.Key },
-		filterable: func(t tagOf) api.Filterable {
+	found, next, err := list(*in, listing[resourceTag, resourceTag]{
+		items: all, id: func(t resourceTag) string { return t.ResourceId + "/" + t.Key },
+		filterable: func(t resourceTag) api.Filterable {
 			return api.Filterable{Tags: map[string]string{t.Key: t.Value}, Values: map[string][]string{
 				"key": {t.Key}, "value": {t.Value}, "resource-id": {t.ResourceId}, "resource-type": {t.ResourceType},
 			}}
 		},
-		write: func(t tagOf) tagOf { return t },
+		write: func(t resourceTag) resourceTag { return t },
 	})
 	return describeTagsOut{Tags: found, NextToken: next}, err
 }

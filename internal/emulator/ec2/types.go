@@ -66,6 +66,7 @@ func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, 
 	return out, nil
 }
 
+// typeFilters returns the data of an instance type that filters compare.
 func typeFilters(f catalog.Facts) api.Filterable {
 	return api.Filterable{Values: map[string][]string{
 		"instance-type": {f.Name}, "bare-metal": api.BoolValues(f.BareMetal), "current-generation": api.BoolValues(f.CurrentGeneration),
@@ -183,11 +184,12 @@ type deviceMemory struct {
 }
 
 type gpuInfo struct {
-	Gpus                []gpu
+	Gpus                []accelerator
 	TotalGpuMemoryInMiB int64
 }
 
-type gpu struct {
+// accelerator is a model of GPUs, FPGAs or inference accelerators, with the number of devices.
+type accelerator struct {
 	Name         string
 	Manufacturer string
 	Count        int64
@@ -195,13 +197,13 @@ type gpu struct {
 }
 
 type fpgaInfo struct {
-	Fpgas                []gpu
+	Fpgas                []accelerator
 	TotalFpgaMemoryInMiB int64
 }
 
 type inferenceInfo struct {
-	Accelerators           []gpu `aws:"Accelerators,,member"`
-	TotalInferenceMemoryMB int64 `aws:"TotalInferenceMemoryInMiB"`
+	Accelerators           []accelerator `aws:"Accelerators,,member"`
+	TotalInferenceMemoryMB int64         `aws:"TotalInferenceMemoryInMiB"`
 }
 
 type neuronInfo struct {
@@ -225,8 +227,8 @@ type placementInfo struct {
 	SupportedStrategies []string
 }
 
-// typeOf converts facts to EC2's wire format. A property of the wire format that catalog.Facts does not have is written
-// as unsupported, or not at all.
+// typeOf converts the facts of an instance type to EC2's wire format. A property that catalog.Facts does not have is
+// unsupported in the answer, or missing.
 func typeOf(f catalog.Facts) instanceType {
 	enclaves := "unsupported"
 	if f.NitroEnclaves {
@@ -265,12 +267,12 @@ func typeOf(f catalog.Facts) instanceType {
 		ghz := float64(f.Processor.ClockMHz) / 1000
 		out.ProcessorInfo.SustainedClockSpeedInGhz = &ghz
 	}
-	out.accelerate(f)
+	out.setAccelerators(f)
 	return out
 }
 
-// accelerate sets the fields for GPUs and other accelerators.
-func (t *instanceType) accelerate(f catalog.Facts) {
+// setAccelerators sets the fields for GPUs and other accelerators.
+func (t *instanceType) setAccelerators(f catalog.Facts) {
 	if devices, total := devicesOf(f.GPUs); len(devices) > 0 {
 		t.GpuInfo = &gpuInfo{Gpus: devices, TotalGpuMemoryInMiB: total}
 	}
@@ -295,10 +297,11 @@ func (t *instanceType) accelerate(f catalog.Facts) {
 	}
 }
 
-// devicesOf converts accelerators to EC2's wire format, and returns their total memory in MiB.
-func devicesOf(list []catalog.Accelerator) (out []gpu, total int64) {
+// devicesOf converts accelerators to EC2's wire format. total is their memory in MiB.
+func devicesOf(list []catalog.Accelerator) (out []accelerator, total int64) {
 	for _, a := range list {
-		out = append(out, gpu{Name: a.Name, Manufacturer: a.Manufacturer, Count: a.Count, MemoryInfo: deviceMemory{SizeInMiB: a.MemoryMiB}})
+		out = append(out,
+			accelerator{Name: a.Name, Manufacturer: a.Manufacturer, Count: a.Count, MemoryInfo: deviceMemory{SizeInMiB: a.MemoryMiB}})
 		total += a.Count * a.MemoryMiB
 	}
 	return out, total

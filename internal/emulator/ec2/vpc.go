@@ -64,7 +64,7 @@ type natAddress struct {
 	PublicIp string
 }
 
-// describeNatGateways lists the NAT gateways that are targets of routes. The world has no others.
+// describeNatGateways lists the NAT gateways that are targets of routes. The emulated world has no other NAT gateways.
 func describeNatGateways(c *api.Call, in *describeNatGatewaysIn) (describeNatGatewaysOut, error) {
 	var all []natGateway
 	for _, t := range c.Region.Network.RouteTables() {

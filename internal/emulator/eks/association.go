@@ -88,20 +88,20 @@ type associationsOut struct {
 	NextToken    string               `json:"nextToken,omitempty"`
 }
 
-// listPodIdentityAssociations lists the associations of a cluster, optionally those of one namespace or service
-// account.
+// listPodIdentityAssociations lists the associations of a cluster. The request may restrict the list to one namespace,
+// one service account, or both.
 func listPodIdentityAssociations(c *api.Call, _ *api.None) (associationsOut, error) {
 	k, err := c.Region.EKS.Cluster(c.Path[0])
 	if err != nil {
 		return associationsOut{}, err
 	}
-	found := map[string]*ekscluster.PodIdentityAssociation{}
+	byID := map[string]*ekscluster.PodIdentityAssociation{}
 	var ids []string
 	namespace, account := c.Form.Get("namespace"), c.Form.Get("serviceAccount")
 	for _, p := range k.Associations() {
 		if (namespace == "" || namespace == p.Namespace) && (account == "" || account == p.ServiceAccount) {
 			ids = append(ids, p.ID)
-			found[p.ID] = p
+			byID[p.ID] = p
 		}
 	}
 	ids, next, err := namesPage(c, ids)
@@ -110,7 +110,7 @@ func listPodIdentityAssociations(c *api.Call, _ *api.None) (associationsOut, err
 	}
 	out := associationsOut{Associations: []associationSummary{}, NextToken: next}
 	for _, id := range ids {
-		p := found[id]
+		p := byID[id]
 		out.Associations = append(out.Associations, associationSummary{
 			ClusterName: k.Name, Namespace: p.Namespace, ServiceAccount: p.ServiceAccount, AssociationArn: p.ARN, AssociationID: p.ID,
 		})

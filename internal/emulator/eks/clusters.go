@@ -1,6 +1,6 @@
 // Package eks serves the actions of EKS and of zonal shifts from the emulated world.
 //
-// In: a call with the parameters in its path, and its body as a struct.
+// In: a call: the parameters in its path, and its body as a struct.
 // Out: the answer as a struct with the names of the service's API, or the service's error.
 // Never: HTTP, or a Kubernetes control plane.
 package eks
@@ -97,7 +97,7 @@ type cluster struct {
 	ZonalShiftConfig        zonalShiftConfig  `json:"zonalShiftConfig"`
 }
 
-// zonalShiftConfig has the setting whether a cluster takes part in zonal shifts.
+// zonalShiftConfig determines whether a cluster takes part in zonal shifts.
 type zonalShiftConfig struct {
 	Enabled bool `json:"enabled"`
 }
@@ -118,8 +118,9 @@ type networkConfig struct {
 	IPFamily        string `json:"ipFamily"`
 }
 
-// familyNetwork returns the network configuration of a cluster with the service CIDR, which determines the IP family.
-func familyNetwork(cidr string) networkConfig {
+// networkConfigOf returns the network configuration of a cluster with this service CIDR. The CIDR determines the IP
+// family.
+func networkConfigOf(cidr string) networkConfig {
 	if strings.Contains(cidr, ":") {
 		return networkConfig{ServiceIpv6Cidr: cidr, IPFamily: "ipv6"}
 	}
@@ -157,9 +158,9 @@ func clusterOf(c *ekscluster.Cluster) cluster {
 		RoleArn:         c.RoleARN,
 		ResourcesVpcConfig: vpcConfig{
 			SubnetIds: nonNil(c.SubnetIDs), SecurityGroupIds: nonNil(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
-			EndpointPublicAccess: !c.NoPublicAccess, EndpointPrivateAccess: c.PrivateAccess, PublicAccessCidrs: unrestricted(c.PublicCIDRs),
+			EndpointPublicAccess: !c.NoPublicAccess, EndpointPrivateAccess: c.PrivateAccess, PublicAccessCidrs: publicCIDRs(c.PublicCIDRs),
 		},
-		KubernetesNetworkConfig: familyNetwork(c.ServiceCIDR),
+		KubernetesNetworkConfig: networkConfigOf(c.ServiceCIDR),
 		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}},
 		Status:                  c.Status,
 		CertificateAuthority:    certificate{Data: c.CA},
@@ -169,15 +170,15 @@ func clusterOf(c *ekscluster.Cluster) cluster {
 	}
 }
 
-// unrestricted returns the CIDRs that may access the public endpoint: 0.0.0.0/0 if none is set.
-func unrestricted(cidrs []string) []string {
+// publicCIDRs returns the CIDRs that may access the public endpoint: 0.0.0.0/0 if none is set.
+func publicCIDRs(cidrs []string) []string {
 	if len(cidrs) == 0 {
 		return []string{"0.0.0.0/0"}
 	}
 	return cidrs
 }
 
-// nonNil and nonNilMap replace nil by an empty value, which JSON encodes as [] or {} and not as null.
+// nonNil returns a copy of a list; an empty list for nil, because EKS answers [] and never null.
 func nonNil(list []string) []string { return append([]string{}, list...) }
 
 // nonNilMap returns an empty map for nil, because EKS answers {} and never null.
@@ -198,9 +199,9 @@ type createClusterIn struct {
 	AccessConfig            accessConfig      `json:"accessConfig"`
 }
 
-// serviceRange returns the service CIDR of a new cluster; empty: EKS's default. EKS chooses that of an IPv6 cluster;
-// here it is always the same.
-func serviceRange(n networkConfig) string {
+// serviceCIDR returns the service CIDR of a new cluster; empty: EKS's default. For an IPv6 cluster EKS chooses the
+// CIDR; the emulator always uses the same one.
+func serviceCIDR(n networkConfig) string {
 	if n.IPFamily == "ipv6" {
 		return "fd30:1c53:5f8a::/108"
 	}
@@ -209,25 +210,25 @@ func serviceRange(n networkConfig) string {
 
 // createCluster adds a cluster without a control plane. Its endpoint does not answer.
 func createCluster(c *api.Call, in *createClusterIn) (clusterOut, error) {
-	made := ekscluster.Cluster{
+	requested := ekscluster.Cluster{
 		Name:        in.Name,
 		Version:     in.Version,
 		RoleARN:     in.RoleArn,
 		SubnetIDs:   in.ResourcesVpcConfig.SubnetIds,
 		GroupIDs:    in.ResourcesVpcConfig.SecurityGroupIds,
-		ServiceCIDR: serviceRange(in.KubernetesNetworkConfig),
+		ServiceCIDR: serviceCIDR(in.KubernetesNetworkConfig),
 		Tags:        in.Tags,
 		AuthMode:    in.AccessConfig.AuthenticationMode,
 		Endpoint:    "https://" + strings.ToUpper(in.Name) + ".gr7." + c.RegionID + ".eks.amazonaws.com",
 	}
-	for _, id := range made.SubnetIDs {
+	for _, id := range requested.SubnetIDs {
 		s := c.Region.Network.Subnet(id)
 		if s == nil {
 			return clusterOut{}, &failure.Error{Code: "InvalidParameterException", Message: "The subnet ID '" + id + "' does not exist"}
 		}
-		made.VPCID = s.VPCID
+		requested.VPCID = s.VPCID
 	}
-	k, err := c.Region.EKS.CreateCluster(c.Now, made)
+	k, err := c.Region.EKS.CreateCluster(c.Now, requested)
 	if err != nil {
 		return clusterOut{}, err
 	}
@@ -318,38 +319,37 @@ type update struct {
 	Errors []string `json:"errors"`
 }
 
-// updateClusterConfig changes the zonal shift setting, the endpoint or the authentication mode: only the first of these
-// that the request has. The authentication mode can change only forward in the order CONFIG_MAP, API_AND_CONFIG_MAP,
-// API.
+// updateClusterConfig changes one setting: zonal shift, endpoint or authentication mode, the first of these that the
+// request has. The authentication mode can change only forward in the order CONFIG_MAP, API_AND_CONFIG_MAP, API.
 func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
 	k, err := c.Region.EKS.Cluster(c.Path[0])
 	if err != nil {
 		return updateOut{}, err
 	}
-	done := func(kind string) updateOut {
+	success := func(kind string) updateOut { // the answer to an update of this type
 		return updateOut{Update: update{ID: c.ID, Status: "Successful", Type: kind, Params: []string{}, Errors: []string{}}}
 	}
 	if in.ZonalShiftConfig != nil {
 		k.ZonalShift = in.ZonalShiftConfig.Enabled
-		return done("ZonalShiftConfigUpdate"), nil
+		return success("ZonalShiftConfigUpdate"), nil
 	}
 	if in.ResourcesVpcConfig != nil {
 		in.ResourcesVpcConfig.apply(k)
-		return done("EndpointAccessUpdate"), nil
+		return success("EndpointAccessUpdate"), nil
 	}
 	if in.AccessConfig == nil {
 		return updateOut{},
 			&failure.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig, resourcesVpcConfig and zonalShiftConfig only."}
 	}
-	steps := []string{ekscluster.AuthConfigMap, ekscluster.AuthBoth, ekscluster.AuthAPI}
-	from, to := indexOf(steps, k.AuthMode), indexOf(steps, in.AccessConfig.AuthenticationMode)
+	modes := []string{ekscluster.AuthConfigMap, ekscluster.AuthBoth, ekscluster.AuthAPI}
+	from, to := indexOf(modes, k.AuthMode), indexOf(modes, in.AccessConfig.AuthenticationMode)
 	if to <= from {
 		return updateOut{},
 			&failure.Error{Code: "InvalidParameterException", Message: "Unsupported authentication mode update from " +
 				k.AuthMode + " to " + in.AccessConfig.AuthenticationMode}
 	}
-	k.AuthMode = steps[to]
-	return done("AccessConfigUpdate"), nil
+	k.AuthMode = modes[to]
+	return success("AccessConfigUpdate"), nil
 }
 
 // indexOf returns the position of a string in the list; -1 if the list does not have it.
@@ -362,7 +362,8 @@ func indexOf(list []string, want string) int {
 	return -1
 }
 
-// Permissions returns the request that IAM evaluates for a call: its action on the cluster in its path.
+// Permissions returns the request that IAM evaluates for a call: the call's action on the cluster in its path, or on
+// "*" if the path has no cluster.
 func Permissions(c *api.Call, _ any) []iampolicy.Request {
 	r := iampolicy.Request{Action: c.Name(), Resource: "*"}
 	if len(c.Path) > 0 {

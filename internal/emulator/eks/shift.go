@@ -20,7 +20,7 @@ func ShiftActions() map[string]api.Action {
 	}
 }
 
-// ShiftRoutes returns the methods and paths of the actions.
+// ShiftRoutes returns the methods and paths of the actions of zonal shifts.
 func ShiftRoutes() []api.Route {
 	return []api.Route{
 		{Method: "GET", Path: "managedresources/*", Action: "GetManagedResource"},
@@ -31,12 +31,12 @@ func ShiftRoutes() []api.Route {
 
 // managedResource is a resource that takes part in zonal shifts.
 type managedResource struct {
-	Arn            string             `json:"arn"`
-	Name           string             `json:"name"`
-	AppliedWeights map[string]float64 `json:"appliedWeights"` // by zone id; 0 if traffic is shifted away from the zone, else 1
-	ZonalShifts    []shiftInResource  `json:"zonalShifts"`
-	Autoshifts     []autoshift        `json:"autoshifts"`
-	Autoshift      string             `json:"zonalAutoshiftStatus"`
+	Arn             string             `json:"arn"`
+	Name            string             `json:"name"`
+	AppliedWeights  map[string]float64 `json:"appliedWeights"` // by zone id; 0 if traffic is shifted away from the zone, else 1
+	ZonalShifts     []shiftInResource  `json:"zonalShifts"`
+	Autoshifts      []autoshift        `json:"autoshifts"`
+	AutoshiftStatus string             `json:"zonalAutoshiftStatus"`
 }
 
 type shiftInResource struct {
@@ -60,35 +60,35 @@ type autoshift struct {
 func getManagedResource(c *api.Call, _ *api.None) (managedResource, error) {
 	arn := c.Path[0]
 	if !c.Region.ZonalShifts.IsManaged(arn) {
-		return managedResource{}, c.Region.ZonalShifts.RefuseUnmanaged(arn)
+		return managedResource{}, c.Region.ZonalShifts.UnmanagedError(arn)
 	}
 	out := managedResource{
 		Arn: arn, Name: arn[strings.LastIndex(arn, "/")+1:], AppliedWeights: map[string]float64{},
-		ZonalShifts: []shiftInResource{}, Autoshifts: []autoshift{}, Autoshift: "DISABLED",
+		ZonalShifts: []shiftInResource{}, Autoshifts: []autoshift{}, AutoshiftStatus: "DISABLED",
 	}
 	for _, z := range c.Region.Zones() {
 		out.AppliedWeights[z.ID] = 1
 	}
-	applied := func(s *world.ZonalShift) string {
+	apply := func(s *world.ZonalShift) string { // applies the first shift; returns the applied status
 		if len(out.ZonalShifts)+len(out.Autoshifts) > 0 {
 			return "NOT_APPLIED"
 		}
 		out.AppliedWeights[s.AwayFrom] = 0
 		return "APPLIED"
 	}
-	shifts := c.Region.ZonalShifts.Of(arn)
+	shifts := c.Region.ZonalShifts.ActiveFor(arn)
 	for _, s := range shifts {
 		if !s.AWS {
 			out.ZonalShifts = append(out.ZonalShifts, shiftInResource{
-				AppliedStatus: applied(s), ZonalShiftID: s.ID, ResourceIdentifier: arn, AwayFrom: s.AwayFrom,
+				AppliedStatus: apply(s), ZonalShiftID: s.ID, ResourceIdentifier: arn, AwayFrom: s.AwayFrom,
 				StartTime: api.Epoch(s.StartedAt), ExpiryTime: api.Epoch(s.ExpiresAt), Comment: s.Comment,
 			})
 		}
 	}
 	for _, s := range shifts {
 		if s.AWS {
-			out.Autoshift = "ENABLED"
-			out.Autoshifts = append(out.Autoshifts, autoshift{AppliedStatus: applied(s), AwayFrom: s.AwayFrom, StartTime: api.Epoch(s.StartedAt)})
+			out.AutoshiftStatus = "ENABLED"
+			out.Autoshifts = append(out.Autoshifts, autoshift{AppliedStatus: apply(s), AwayFrom: s.AwayFrom, StartTime: api.Epoch(s.StartedAt)})
 		}
 	}
 	return out, nil
@@ -126,12 +126,12 @@ func startZonalShift(c *api.Call, in *startShiftIn) (zonalShift, error) {
 	if err != nil || unit != "m" && unit != "h" {
 		return zonalShift{}, &failure.Error{Code: "ValidationException", Message: "expiresIn is not a number of minutes or hours."}
 	}
-	lasts := time.Duration(n) * time.Minute
+	duration := time.Duration(n) * time.Minute
 	if unit == "h" {
-		lasts = time.Duration(n) * time.Hour
+		duration = time.Duration(n) * time.Hour
 	}
 	s, err := c.Region.ZonalShifts.Start(c.Now,
-		world.ZonalShift{Resource: in.ResourceIdentifier, AwayFrom: in.AwayFrom, Comment: in.Comment}, lasts)
+		world.ZonalShift{Resource: in.ResourceIdentifier, AwayFrom: in.AwayFrom, Comment: in.Comment}, duration)
 	if err != nil {
 		return zonalShift{}, err
 	}
@@ -147,8 +147,8 @@ func cancelZonalShift(c *api.Call, _ *api.None) (zonalShift, error) {
 	return zonalShiftOf(s), nil
 }
 
-// ShiftPermissions returns the request that IAM evaluates for a call. A policy selects the resource of the shift by a
-// condition key, which CancelZonalShift does not have.
+// ShiftPermissions returns the request that IAM evaluates for a call. Policies select the resource of a shift by a
+// condition key; the request for CancelZonalShift does not have this key.
 func ShiftPermissions(c *api.Call, in any) []iampolicy.Request {
 	r := iampolicy.Request{Action: c.Name(), Resource: "*", Keys: iampolicy.Keys{}}
 	resource := ""

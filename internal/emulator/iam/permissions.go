@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// Permissions returns the requests that IAM evaluates for a call: its actions on roles and instance profiles.
+// Permissions returns the requests that IAM evaluates for a call: the call's actions on roles and instance profiles.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	switch in := in.(type) {
 	case *createProfileIn:
@@ -56,12 +56,13 @@ func profileNamed(c *api.Call, name string) identity.Profile {
 	return p
 }
 
-// profilePermissions returns the request for the call's action on an instance profile. add are tags that the call adds.
+// profilePermissions returns the request for the call's action on an instance profile. add has the tags that the call
+// adds.
 func profilePermissions(c *api.Call, p identity.Profile, add map[string]string) []iampolicy.Request {
 	keys := iampolicy.Keys{}
-	keys.Tags("aws:ResourceTag/", p.Tags)
-	keys.Tags("iam:ResourceTag/", p.Tags)
-	keys.Tags("aws:RequestTag/", add)
+	keys.AddTags("aws:ResourceTag/", p.Tags)
+	keys.AddTags("iam:ResourceTag/", p.Tags)
+	keys.AddTags("aws:RequestTag/", add)
 	arn := api.Or(p.ARN, "arn:"+site.Partition(c.RegionID)+":iam::"+c.Caller.Account+":instance-profile"+api.Or(p.Path, "/")+p.Name)
 	return []iampolicy.Request{{Action: c.Name(), Resource: arn, Keys: keys}}
 }

@@ -49,7 +49,7 @@ func policyOf(c *api.Call, p identity.Policy) policyOut {
 // createPolicy creates a managed policy with one version.
 func createPolicy(c *api.Call, in *createPolicyIn) (policyOut, error) {
 	if in.PolicyDocument == "" {
-		return policyOut{}, api.Required("policyDocument")
+		return policyOut{}, api.MissingParameter("policyDocument")
 	}
 	p, err := c.Account().CreatePolicy(c.Now, identity.Policy{Name: in.PolicyName, Path: in.Path, Document: in.PolicyDocument})
 	if err != nil {

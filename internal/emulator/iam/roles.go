@@ -87,7 +87,7 @@ type createRoleIn struct {
 
 func createRole(c *api.Call, in *createRoleIn) (roleOut, error) {
 	if in.AssumeRolePolicyDocument == "" {
-		return roleOut{}, api.Required("assumeRolePolicyDocument")
+		return roleOut{}, api.MissingParameter("assumeRolePolicyDocument")
 	}
 	r, err := c.Account().CreateRole(c.Now, identity.Role{
 		Name: in.RoleName, Path: in.Path, TrustPolicy: in.AssumeRolePolicyDocument, Description: in.Description, Tags: api.TagMap(in.Tags),
@@ -223,14 +223,14 @@ type rolePoliciesOut struct {
 // listRolePolicies lists inline policies.
 func listRolePolicies(c *api.Call, in *rolePolicyIn) (rolePoliciesOut, error) {
 	r, err := c.Account().Role(in.RoleName)
-	return rolePoliciesOut{PolicyNames: append([]string{}, r.Inline()...)}, err
+	return rolePoliciesOut{PolicyNames: append([]string{}, r.InlineNames()...)}, err
 }
 
 type putRolePolicyIn struct{ RoleName, PolicyName, PolicyDocument string }
 
 func putRolePolicy(c *api.Call, in *putRolePolicyIn) (api.None, error) {
 	if in.PolicyName == "" {
-		return api.None{}, api.Required("policyName")
+		return api.None{}, api.MissingParameter("policyName")
 	}
 	return api.None{}, c.Account().PutRolePolicy(in.RoleName, in.PolicyName, in.PolicyDocument)
 }
@@ -239,7 +239,7 @@ type updateTrustIn struct{ RoleName, PolicyDocument string }
 
 func updateAssumeRolePolicy(c *api.Call, in *updateTrustIn) (api.None, error) {
 	if in.PolicyDocument == "" {
-		return api.None{}, api.Required("policyDocument")
+		return api.None{}, api.MissingParameter("policyDocument")
 	}
 	return api.None{}, c.Account().UpdateTrust(in.RoleName, in.PolicyDocument)
 }

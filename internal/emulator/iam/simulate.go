@@ -31,15 +31,15 @@ type evaluation struct {
 	EvalDecision     string
 }
 
-// simulatePrincipalPolicy returns the decision of a role's policies for each action on each resource. A role that is
-// not restricted is allowed everything, as in calls: see identity.IAM.IsRestricted.
+// simulatePrincipalPolicy returns the decision of a role's policies for each action on each resource. An unrestricted
+// role is allowed everything, as when it makes the calls: see identity.IAM.IsRestricted.
 func simulatePrincipalPolicy(c *api.Call, in *simulateIn) (simulateOut, error) {
 	role, err := c.Account().Role(in.PolicySourceArn[strings.LastIndexByte(in.PolicySourceArn, '/')+1:])
 	if err != nil {
 		return simulateOut{}, err
 	}
 	if len(in.ActionNames) == 0 {
-		return simulateOut{}, api.Required("actionNames")
+		return simulateOut{}, api.MissingParameter("actionNames")
 	}
 	resources := in.ResourceArns
 	if len(resources) == 0 {

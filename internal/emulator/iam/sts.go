@@ -54,12 +54,12 @@ type assumedRoleUser struct {
 
 // assumeRole opens a session of a role. The trust policy is not evaluated; Faults.Denials can deny the call.
 func assumeRole(c *api.Call, in *assumeRoleIn) (assumeRoleOut, error) {
-	account, role, life, err := in.read()
+	account, role, duration, err := in.parse()
 	if err != nil {
 		return assumeRoleOut{}, err
 	}
-	s, err := c.World.Account(account).AssumeRole(c.Now, role, in.RoleSessionName, life)
-	return opened(s), err
+	s, err := c.World.Account(account).AssumeRole(c.Now, role, in.RoleSessionName, duration)
+	return outputOf(s), err
 }
 
 type webIdentityIn struct {
@@ -80,40 +80,40 @@ type webIdentityOut struct {
 // keys.
 func assumeRoleWithWebIdentity(c *api.Call, in *webIdentityIn) (webIdentityOut, error) {
 	if in.WebIdentityToken == "" {
-		return webIdentityOut{}, api.Required("webIdentityToken")
+		return webIdentityOut{}, api.MissingParameter("webIdentityToken")
 	}
-	account, role, life, err := in.read()
+	account, role, duration, err := in.parse()
 	if err != nil {
 		return webIdentityOut{}, err
 	}
-	s, who, err := c.World.Account(account).AssumeRoleWithWebIdentity(c.Now, role, in.RoleSessionName, in.WebIdentityToken, life)
+	s, caller, err := c.World.Account(account).AssumeRoleWithWebIdentity(c.Now, role, in.RoleSessionName, in.WebIdentityToken, duration)
 	if err != nil {
 		return webIdentityOut{}, err
 	}
-	return webIdentityOut{opened(s), who.Subject, who.Audience, who.Provider}, nil
+	return webIdentityOut{outputOf(s), caller.Subject, caller.Audience, caller.Provider}, nil
 }
 
-// read returns the account and the name of the role, and the duration of the requested session: one hour by default.
-func (in *assumeRoleIn) read() (account, role string, life time.Duration, err error) {
+// parse returns the account and the name of the requested role, and the duration of the session: one hour by default.
+func (in *assumeRoleIn) parse() (account, role string, duration time.Duration, err error) {
 	parts := strings.SplitN(in.RoleArn, ":", 6)
 	if len(parts) != 6 || !strings.HasPrefix(parts[5], "role/") {
 		return "", "", 0, &failure.Error{Code: "ValidationError", Message: in.RoleArn + " is invalid"}
 	}
 	if in.RoleSessionName == "" {
-		return "", "", 0, api.Required("roleSessionName")
+		return "", "", 0, api.MissingParameter("roleSessionName")
 	}
-	life = time.Hour
+	duration = time.Hour
 	if in.DurationSeconds != 0 {
-		life = time.Duration(in.DurationSeconds) * time.Second
+		duration = time.Duration(in.DurationSeconds) * time.Second
 	}
-	if life < 15*time.Minute || life > 12*time.Hour {
+	if duration < 15*time.Minute || duration > 12*time.Hour {
 		return "", "", 0, &failure.Error{Code: "ValidationError", Message: "The requested DurationSeconds must be between 900 and 43200."}
 	}
-	return parts[4], parts[5][strings.LastIndexByte(parts[5], '/')+1:], life, nil
+	return parts[4], parts[5][strings.LastIndexByte(parts[5], '/')+1:], duration, nil
 }
 
-// opened returns a new session in the wire format of STS.
-func opened(s identity.Session) assumeRoleOut {
+// outputOf converts a session to the wire format of STS.
+func outputOf(s identity.Session) assumeRoleOut {
 	return assumeRoleOut{
 		Credentials: credentials{
 			AccessKeyId:     s.AccessKey,

@@ -35,7 +35,7 @@ func readConditions(all map[string]map[string]oneOrMany[scalar]) ([]condition, e
 			if len(c.values) == 0 {
 				return nil, fmt.Errorf("condition %s of %s has no value", spelled, key)
 			}
-			if err := noVariables(append([]string{key}, c.values...)); err != nil {
+			if err := rejectVariables(append([]string{key}, c.values...)); err != nil {
 				return nil, err
 			}
 			out = append(out, c)
@@ -44,7 +44,8 @@ func readConditions(all map[string]map[string]oneOrMany[scalar]) ([]condition, e
 	return out, nil
 }
 
-// readOperator parses an operator with its prefix and suffix, such as "ForAllValues:StringLikeIfExists".
+// readOperator parses an operator with its prefix and suffix, such as "ForAllValues:StringLikeIfExists". It returns a
+// condition without key and values.
 func readOperator(spelled string) (condition, error) {
 	var c condition
 	rest := spelled
@@ -68,7 +69,7 @@ func readOperator(spelled string) (condition, error) {
 type operator struct {
 	matches func(policy, request string) bool
 	negated bool // the condition is met if none of the policy's values match
-	absence bool // Null: the condition is met if the key is absent and the policy says "true", or present and "false"
+	absence bool // Null: the policy's value "true" requires that the key is absent, "false" that it is present
 }
 
 // operators returns the supported operators, by name without prefix and suffix.
@@ -90,8 +91,8 @@ func operators() map[string]operator {
 	}
 }
 
-// holds reports whether a request with these keys meets the condition. If the key is absent, a negated comparison,
-// ForAllValues and IfExists are met, and any other comparison is not; see
+// holds reports whether a request with these keys meets the condition. If the key is absent, conditions with IfExists
+// or ForAllValues are met, and so are negated ones without ForAnyValue; all others except Null are not. See
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html.
 func (c condition) holds(request Keys) bool {
 	values, known := request.find(c.key)

@@ -7,19 +7,19 @@ const arnParts = 6
 
 // like matches a text against a pattern: * stands for any number of characters, ? for one.
 func like(pattern, text string) bool {
-	star, again := -1, 0 // position of the last * in the pattern, and position in the text at which to retry the rest of the pattern
+	star, retry := -1, 0 // position of the last * in the pattern, and position in the text at which to retry the rest of the pattern
 	p, t := 0, 0
 	for t < len(text) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
-			star, again = p, t
+			star, retry = p, t
 			p++
 		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
 			p++
 			t++
 		case star >= 0:
-			again++
-			p, t = star+1, again
+			retry++
+			p, t = star+1, retry
 		default:
 			return false
 		}
@@ -27,8 +27,9 @@ func like(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// arnLike matches an ARN part by part, so that a * does not match across a colon. In IAM, the * of a Resource does. So
-// a pattern matches here only what it matches in IAM: an Allow allows no more than in IAM, but a Deny may deny less.
+// arnLike matches an ARN part by part: a * does not match across the colon between two parts. In IAM, the * of a
+// Resource does. So a pattern matches less here than in IAM: an Allow never allows more than in IAM, but a Deny may
+// deny less.
 func arnLike(pattern, arn string) bool {
 	if pattern == "*" {
 		return true

@@ -16,13 +16,13 @@ func policy(t *testing.T, statements ...string) Policy {
 	return p
 }
 
-// TestConditions checks every operator against IAM's rules: absent keys, several values on either side, prefixes and
-// suffixes.
+// TestConditions checks the operators against IAM's rules: absent keys, several values in the policy or the request,
+// prefixes and suffixes.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	const tag = "aws:ResourceTag/team"
 	absent, data, web, empty := Keys{}, Keys{tag: {"data"}}, Keys{tag: {"web"}}, Keys{tag: {""}}
-	keysOf := func(keys ...string) Keys { return Keys{"aws:TagKeys": keys} }
+	tagKeys := func(keys ...string) Keys { return Keys{"aws:TagKeys": keys} }
 	for _, c := range []struct {
 		condition string
 		keys      Keys
@@ -60,26 +60,26 @@ func TestConditions(t *testing.T) {
 		{`{"StringEquals":{"aws:ResourceTag/team":"data"},"Null":{"aws:ResourceTag/stage":"true"}}`, data, true},
 
 		// Keys with several values.
-		{`{"ForAllValues:StringEquals":{"aws:TagKeys":["Name","team"]}}`, keysOf("Name"), true},
-		{`{"ForAllValues:StringEquals":{"aws:TagKeys":["Name","team"]}}`, keysOf("Name", "team"), true},
-		{`{"ForAllValues:StringEquals":{"aws:TagKeys":["Name","team"]}}`, keysOf("Name", "owner"), false},
+		{`{"ForAllValues:StringEquals":{"aws:TagKeys":["Name","team"]}}`, tagKeys("Name"), true},
+		{`{"ForAllValues:StringEquals":{"aws:TagKeys":["Name","team"]}}`, tagKeys("Name", "team"), true},
+		{`{"ForAllValues:StringEquals":{"aws:TagKeys":["Name","team"]}}`, tagKeys("Name", "owner"), false},
 		{`{"ForAllValues:StringEquals":{"aws:TagKeys":["Name","team"]}}`, absent, true},
-		{`{"ForAnyValue:StringEquals":{"aws:TagKeys":["Name","team"]}}`, keysOf("owner", "Name"), true},
-		{`{"ForAnyValue:StringEquals":{"aws:TagKeys":["Name","team"]}}`, keysOf("owner"), false},
+		{`{"ForAnyValue:StringEquals":{"aws:TagKeys":["Name","team"]}}`, tagKeys("owner", "Name"), true},
+		{`{"ForAnyValue:StringEquals":{"aws:TagKeys":["Name","team"]}}`, tagKeys("owner"), false},
 		{`{"ForAnyValue:StringEquals":{"aws:TagKeys":["Name","team"]}}`, absent, false},
-		{`{"ForAllValues:StringNotLike":{"aws:TagKeys":"kubernetes.io/*"}}`, keysOf("Name", "kubernetes.io/cluster/a"), false},
-		{`{"ForAnyValue:StringNotLike":{"aws:TagKeys":"kubernetes.io/*"}}`, keysOf("Name", "kubernetes.io/cluster/a"), true},
-		{`{"ForAllValues:StringLikeIfExists":{"aws:TagKeys":"a*"}}`, keysOf("ab", "ac"), true},
+		{`{"ForAllValues:StringNotLike":{"aws:TagKeys":"kubernetes.io/*"}}`, tagKeys("Name", "kubernetes.io/cluster/a"), false},
+		{`{"ForAnyValue:StringNotLike":{"aws:TagKeys":"kubernetes.io/*"}}`, tagKeys("Name", "kubernetes.io/cluster/a"), true},
+		{`{"ForAllValues:StringLikeIfExists":{"aws:TagKeys":"a*"}}`, tagKeys("ab", "ac"), true},
 	} {
 		p := policy(t, `{"Effect":"Allow","Action":"ec2:*","Resource":"*","Condition":`+c.condition+`}`)
 		got := Judge([]Policy{p}, Request{Action: "ec2:TerminateInstances", Resource: "*", Keys: c.keys})
 		if got.Allowed != c.want {
-			t.Errorf("%s of %v: allowed %t, want %t", c.condition, c.keys, got.Allowed, c.want)
+			t.Errorf("%s with the keys %v: allowed %t, want %t", c.condition, c.keys, got.Allowed, c.want)
 		}
 	}
 }
 
-// TestJudge checks which statements apply to a request, and which of them decides.
+// TestJudge checks which statements apply to a request, and which of these decides.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	const instance = "arn:aws:ec2:us-east-1:111122223333:instance/i-1"
@@ -116,16 +116,16 @@ func TestJudge(t *testing.T) {
 	} {
 		got := Judge([]Policy{policy(t, c.statements)}, Request{Action: c.action, Resource: c.resource})
 		if got != c.want {
-			t.Errorf("%s of %s on %s: %+v, want %+v", c.statements, c.action, c.resource, got, c.want)
+			t.Errorf("statements %s, action %s on %s: %+v, want %+v", c.statements, c.action, c.resource, got, c.want)
 		}
 	}
 	// A Deny of one policy overrides an Allow of another.
-	two := []Policy{
+	policies := []Policy{
 		policy(t, `{"Effect":"Allow","Action":"*","Resource":"*"}`),
 		policy(t, `{"Sid":"D","Effect":"Deny","Action":"ec2:*","Resource":"*"}`),
 	}
-	if got := Judge(two, Request{Action: "ec2:RunInstances", Resource: "*"}); !got.Denied || got.Allowed || got.Sid != "D" {
-		t.Errorf("%+v", got)
+	if got := Judge(policies, Request{Action: "ec2:RunInstances", Resource: "*"}); !got.Denied || got.Allowed || got.Sid != "D" {
+		t.Errorf("one policy allows, another denies: %+v, want denied by D", got)
 	}
 	if got := Judge(nil, Request{Action: "ec2:RunInstances", Resource: "*"}); got.Allowed || got.Denied {
 		t.Errorf("without policies: %+v", got)
@@ -151,9 +151,9 @@ func TestLike(t *testing.T) {
 // IAM.
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
-	good := `"Effect":"Allow","Action":"ec2:*","Resource":"*"`
+	body := `"Effect":"Allow","Action":"ec2:*","Resource":"*"`
 	for text, want := range map[string]string{
-		`{"Statement":[{` + good + `}]}`:                                                                            "Version",
+		`{"Statement":[{` + body + `}]}`:                                                                            "Version",
 		`{"Version":"2012-10-17","Statement":[]}`:                                                                   "no Statement",
 		`{"Version":"2012-10-17","Statement":{"Effect":"allow","Action":"ec2:*","Resource":"*"}}`:                   "Effect",
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Resource":"*"}}`:                                    "either Action or NotAction",
@@ -163,18 +163,18 @@ func TestReadRefuses(t *testing.T) {
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"instance/*"}}`:            "is not an ARN",
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"arn:aws:iam::1"}}`:        "is not an ARN",
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"arn:aws:iam::1:${x}"}}`:   "policy variable",
-		`{"Version":"2012-10-17","Statement":{` + good + `,"Principal":"*"}}`:                                       "Principal",
-		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"DateLessThan":{"aws:CurrentTime":"x"}}}}`:  "is not supported",
-		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"NullIfExists":{"aws:TagKeys":"true"}}}}`:   "neither prefix nor suffix",
-		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"StringEquals":{"aws:TagKeys":[]}}}}`:       "no value",
-		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"StringEquals":{"aws:TagKeys":"${a}"}}}}`:   "policy variable",
-		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"StringEquals":{"aws:TagKeys":{"a":"b"}}}}`: "read policy",
+		`{"Version":"2012-10-17","Statement":{` + body + `,"Principal":"*"}}`:                                       "Principal",
+		`{"Version":"2012-10-17","Statement":{` + body + `,"Condition":{"DateLessThan":{"aws:CurrentTime":"x"}}}}`:  "is not supported",
+		`{"Version":"2012-10-17","Statement":{` + body + `,"Condition":{"NullIfExists":{"aws:TagKeys":"true"}}}}`:   "neither prefix nor suffix",
+		`{"Version":"2012-10-17","Statement":{` + body + `,"Condition":{"StringEquals":{"aws:TagKeys":[]}}}}`:       "no value",
+		`{"Version":"2012-10-17","Statement":{` + body + `,"Condition":{"StringEquals":{"aws:TagKeys":"${a}"}}}}`:   "policy variable",
+		`{"Version":"2012-10-17","Statement":{` + body + `,"Condition":{"StringEquals":{"aws:TagKeys":{"a":"b"}}}}`: "read policy",
 	} {
 		if _, err := Read([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error about %q", text, err, want)
 		}
 	}
-	if _, err := Read(fmt.Appendf(nil, `{"Version":"2012-10-17","Id":"x","Statement":{%s}}`, good)); err != nil {
+	if _, err := Read(fmt.Appendf(nil, `{"Version":"2012-10-17","Id":"x","Statement":{%s}}`, body)); err != nil {
 		t.Error(err)
 	}
 }

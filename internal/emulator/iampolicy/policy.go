@@ -34,15 +34,15 @@ type patterns struct {
 	except bool // NotAction or NotResource: match everything but texts
 }
 
-// document and written are a policy and a statement in JSON.
+// document is a policy in JSON.
 type document struct {
 	Version   string
 	ID        string `json:"Id"`
-	Statement oneOrMany[written]
+	Statement oneOrMany[writtenStatement]
 }
 
-// written is a statement as written in the JSON of a document.
-type written struct {
+// writtenStatement is a statement in JSON.
+type writtenStatement struct {
 	Sid         string
 	Effect      string
 	Action      oneOrMany[string]
@@ -57,7 +57,7 @@ type written struct {
 // Null.
 func Read(text []byte) (Policy, error) {
 	var doc document
-	if err := strictly(text, &doc); err != nil {
+	if err := decodeStrictly(text, &doc); err != nil {
 		return Policy{}, fmt.Errorf("read policy: %w", err)
 	}
 	if doc.Version != "2012-10-17" {
@@ -68,23 +68,23 @@ func Read(text []byte) (Policy, error) {
 	}
 	var p Policy
 	for i, s := range doc.Statement {
-		one, err := s.read()
+		parsed, err := s.read()
 		if err != nil {
 			return Policy{}, fmt.Errorf("read policy: statement %d %s: %w", i+1, s.Sid, err)
 		}
-		p.statements = append(p.statements, one)
+		p.statements = append(p.statements, parsed)
 	}
 	return p, nil
 }
 
 // read checks the statement and converts it.
-func (w written) read() (statement, error) {
+func (w writtenStatement) read() (statement, error) {
 	out := statement{sid: w.Sid, deny: w.Effect == "Deny"}
 	if w.Effect != "Allow" && w.Effect != "Deny" {
 		return statement{}, fmt.Errorf("its Effect is %q, want Allow or Deny", w.Effect)
 	}
 	var err error
-	if out.actions, err = either("Action", w.Action, w.NotAction); err != nil {
+	if out.actions, err = readPatterns("Action", w.Action, w.NotAction); err != nil {
 		return statement{}, err
 	}
 	for _, a := range out.actions.texts {
@@ -92,7 +92,7 @@ func (w written) read() (statement, error) {
 			return statement{}, fmt.Errorf("action %q has no service", a)
 		}
 	}
-	if out.resources, err = either("Resource", w.Resource, w.NotResource); err != nil {
+	if out.resources, err = readPatterns("Resource", w.Resource, w.NotResource); err != nil {
 		return statement{}, err
 	}
 	for _, r := range out.resources.texts {
@@ -104,20 +104,21 @@ func (w written) read() (statement, error) {
 	return out, err
 }
 
-// either returns the patterns of an element or of its negation. Exactly one of the two must be set.
-func either(name string, is, not []string) (patterns, error) {
-	out := patterns{texts: is}
-	if len(not) > 0 {
-		out = patterns{texts: not, except: true}
+// readPatterns returns the patterns of an element, such as Action, or of its negation, such as NotAction. It returns an
+// error unless exactly one of the two is set.
+func readPatterns(name string, positive, negated []string) (patterns, error) {
+	out := patterns{texts: positive}
+	if len(negated) > 0 {
+		out = patterns{texts: negated, except: true}
 	}
-	if (len(is) > 0) == (len(not) > 0) {
+	if (len(positive) > 0) == (len(negated) > 0) {
 		return patterns{}, fmt.Errorf("want either %s or Not%s", name, name)
 	}
-	return out, noVariables(out.texts)
+	return out, rejectVariables(out.texts)
 }
 
-// noVariables rejects policy variables such as ${aws:username}, which are not supported.
-func noVariables(texts []string) error {
+// rejectVariables rejects policy variables such as ${aws:username}, which are not supported.
+func rejectVariables(texts []string) error {
 	for _, t := range texts {
 		if strings.Contains(t, "${") {
 			return fmt.Errorf("%q has a policy variable or a placeholder that was not filled in", t)
@@ -133,18 +134,18 @@ type oneOrMany[T any] []T
 func (m *oneOrMany[T]) UnmarshalJSON(text []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
 		var many []T
-		err := strictly(text, &many)
+		err := decodeStrictly(text, &many)
 		*m = many
 		return err
 	}
 	var one T
-	err := strictly(text, &one)
+	err := decodeStrictly(text, &one)
 	*m = []T{one}
 	return err
 }
 
-// strictly decodes JSON, and rejects unknown fields.
-func strictly(text []byte, into any) error {
+// decodeStrictly decodes JSON, and rejects unknown fields.
+func decodeStrictly(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	return d.Decode(into)

@@ -17,10 +17,11 @@ type Request struct {
 // absent. Keys are case-insensitive.
 type Keys map[string][]string
 
-// Verdict is the result of evaluating policies for a request.
+// Verdict is the result of evaluating policies for a request. If neither Allowed nor Denied is set, no statement
+// applies.
 type Verdict struct {
 	Allowed bool   // a statement allows the request, and no statement denies it
-	Denied  bool   // a statement with the effect Deny applies; if neither is set, no statement applies
+	Denied  bool   // a statement with the effect Deny applies
 	Sid     string // Sid of the statement that allows or denies; empty without such a statement, or if it has no Sid
 }
 
@@ -42,7 +43,7 @@ func Judge(policies []Policy, r Request) Verdict {
 	return verdict
 }
 
-// applies reports whether the statement is about the request.
+// applies reports whether actions, resources and conditions of the statement match the request.
 func (s statement) applies(r Request) bool {
 	action := func(p string) bool { return like(strings.ToLower(p), strings.ToLower(r.Action)) }
 	resource := func(p string) bool { return arnLike(p, r.Resource) }
@@ -50,9 +51,10 @@ func (s statement) applies(r Request) bool {
 		!slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.holds(r.Keys) })
 }
 
-// match reports whether the element matches. matches compares one of its texts.
-func (p patterns) match(matches func(string) bool) bool {
-	return slices.ContainsFunc(p.texts, matches) != p.except
+// match reports whether the element of a statement matches. textMatches reports whether one of the element's texts
+// does.
+func (p patterns) match(textMatches func(string) bool) bool {
+	return slices.ContainsFunc(p.texts, textMatches) != p.except
 }
 
 // find returns the values of a key; false if the key is absent.
@@ -66,9 +68,9 @@ func (k Keys) find(key string) ([]string, bool) {
 	return found, len(found) > 0
 }
 
-// Tags adds a condition key for each tag, with a prefix such as "aws:RequestTag/" or "aws:ResourceTag/". With
+// AddTags adds a condition key for each tag, with a prefix such as "aws:RequestTag/" or "aws:ResourceTag/". With
 // "aws:RequestTag/" it also adds aws:TagKeys.
-func (k Keys) Tags(prefix string, tags map[string]string) {
+func (k Keys) AddTags(prefix string, tags map[string]string) {
 	for name, value := range tags {
 		k[prefix+name] = []string{value}
 	}

@@ -7,18 +7,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// maxBatch is the maximum number of messages of one request.
+// maxBatch is the maximum number of entries of one request.
 const maxBatch = 10
 
-// batchFailed is the answer for an entry of a batch that failed.
-type batchFailed struct {
+// batchError is the answer for a failed entry of a batch.
+type batchError struct {
 	Id          string
 	SenderFault bool
 	Code        string
 	Message     string
 }
 
-// checkBatch returns an error if the ids of a batch are invalid; then SQS rejects the whole batch.
+// checkBatch returns an error if the number of entries or their ids are invalid: SQS then rejects the whole batch.
 func checkBatch(ids []string) error {
 	if len(ids) == 0 {
 		return &failure.Error{Code: "AWS.SimpleQueueService.EmptyBatchRequest", Message: "There should be at least one entry in the request."}
@@ -37,27 +37,28 @@ func checkBatch(ids []string) error {
 	return nil
 }
 
-// inBatch calls do for each entry, and returns the answers for the successful entries and for the failed ones.
-func inBatch[E batchEntry, A any](c *api.Call, queue string, entries []E, do func(E) (A, error)) ([]A, []batchFailed, error) {
-	done, failed, ids := []A{}, []batchFailed{}, []string{}
+// runBatch calls do for each entry of a batch. It returns the answers for the successful entries and for the failed
+// ones.
+func runBatch[E batchEntry, A any](c *api.Call, queue string, entries []E, do func(E) (A, error)) ([]A, []batchError, error) {
+	successful, failed, ids := []A{}, []batchError{}, []string{}
 	for _, e := range entries {
 		ids = append(ids, e.id())
 	}
 	if _, err := c.Region.SQS.Queue(queue); err != nil {
-		return done, failed, err
+		return successful, failed, err
 	}
 	if err := checkBatch(ids); err != nil {
-		return done, failed, err
+		return successful, failed, err
 	}
 	for _, e := range entries {
 		answer, err := do(e)
 		if err != nil {
-			failed = append(failed, failedEntry(e.id(), err))
+			failed = append(failed, batchErrorOf(e.id(), err))
 			continue
 		}
-		done = append(done, answer)
+		successful = append(successful, answer)
 	}
-	return done, failed, nil
+	return successful, failed, nil
 }
 
 // batchEntry is an entry of a batch.
@@ -66,12 +67,12 @@ type batchEntry interface{ id() string }
 func (e sendEntry) id() string   { return e.Id }
 func (e deleteEntry) id() string { return e.Id }
 
-// failedEntry returns the answer for an entry that failed with the error.
-func failedEntry(id string, err error) batchFailed {
-	out := batchFailed{Id: id, SenderFault: true, Code: "InternalError", Message: err.Error()}
-	var refusal *failure.Error
-	if errors.As(err, &refusal) {
-		out.Code, out.Message = refusal.Code, refusal.Message
+// batchErrorOf returns the answer for an entry that failed with the error.
+func batchErrorOf(id string, err error) batchError {
+	out := batchError{Id: id, SenderFault: true, Code: "InternalError", Message: err.Error()}
+	var apiErr *failure.Error
+	if errors.As(err, &apiErr) {
+		out.Code, out.Message = apiErr.Code, apiErr.Message
 	}
 	return out
 }
@@ -84,15 +85,15 @@ type sendMessageBatchIn struct {
 type sendEntry struct{ Id, MessageBody string }
 
 type sendMessageBatchOut struct {
-	Successful []sentEntry   `aws:"SendMessageBatchResultEntry,,flat"`
-	Failed     []batchFailed `aws:"BatchResultErrorEntry,,flat"`
+	Successful []sentEntry  `aws:"SendMessageBatchResultEntry,,flat"`
+	Failed     []batchError `aws:"BatchResultErrorEntry,,flat"`
 }
 
 type sentEntry struct{ Id, MessageId, MD5OfMessageBody string }
 
 func sendMessageBatch(c *api.Call, in *sendMessageBatchIn) (sendMessageBatchOut, error) {
-	queue := queueOf(c, in.QueueUrl)
-	sent, failed, err := inBatch(c, queue, in.Entries, func(e sendEntry) (sentEntry, error) {
+	queue := queueNameOf(c, in.QueueUrl)
+	sent, failed, err := runBatch(c, queue, in.Entries, func(e sendEntry) (sentEntry, error) {
 		m, err := c.Region.SQS.SendMessage(c.Now, queue, e.MessageBody)
 		if err != nil {
 			return sentEntry{}, err
@@ -111,14 +112,14 @@ type deleteEntry struct{ Id, ReceiptHandle string }
 
 type deleteMessageBatchOut struct {
 	Successful []deletedEntry `aws:"DeleteMessageBatchResultEntry,,flat"`
-	Failed     []batchFailed  `aws:"BatchResultErrorEntry,,flat"`
+	Failed     []batchError   `aws:"BatchResultErrorEntry,,flat"`
 }
 
 type deletedEntry struct{ Id string }
 
 func deleteMessageBatch(c *api.Call, in *deleteMessageBatchIn) (deleteMessageBatchOut, error) {
-	queue := queueOf(c, in.QueueUrl)
-	deleted, failed, err := inBatch(c, queue, in.Entries, func(e deleteEntry) (deletedEntry, error) {
+	queue := queueNameOf(c, in.QueueUrl)
+	deleted, failed, err := runBatch(c, queue, in.Entries, func(e deleteEntry) (deletedEntry, error) {
 		return deletedEntry{Id: e.Id}, c.Region.SQS.DeleteMessage(queue, e.ReceiptHandle)
 	})
 	return deleteMessageBatchOut{Successful: deleted, Failed: failed}, err

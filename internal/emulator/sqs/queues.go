@@ -2,7 +2,7 @@
 //
 // In: a call with its parameters as a struct.
 // Out: the answer as a struct with the names of SQS's API, or its error.
-// Never: HTTP, or a wait for messages, which is up to package emulator.
+// Never: HTTP, or a wait for messages: package emulator waits.
 package sqs
 
 import (
@@ -55,25 +55,25 @@ func queueURL(c *api.Call, name string) string {
 	return "http://" + c.Host + "/" + c.Caller.Account + "/" + name
 }
 
-// queueOf returns the name of the queue with the URL. An empty URL stands for the path of the request.
-func queueOf(c *api.Call, queueURL string) string {
-	if queueURL == "" {
-		queueURL = c.RequestPath
+// queueNameOf returns the name of the queue with the URL. An empty URL stands for the path of the request.
+func queueNameOf(c *api.Call, address string) string {
+	if address == "" {
+		address = c.RequestPath
 	}
-	if u, err := url.Parse(queueURL); err == nil {
-		queueURL = u.Path
+	if u, err := url.Parse(address); err == nil {
+		address = u.Path
 	}
-	return queueURL[strings.LastIndexByte(queueURL, '/')+1:]
+	return address[strings.LastIndexByte(address, '/')+1:]
 }
 
 type queueIn struct{ QueueUrl string }
 
 func deleteQueue(c *api.Call, in *queueIn) (api.None, error) {
-	return api.None{}, c.Region.SQS.DeleteQueue(queueOf(c, in.QueueUrl))
+	return api.None{}, c.Region.SQS.DeleteQueue(queueNameOf(c, in.QueueUrl))
 }
 
 func purgeQueue(c *api.Call, in *queueIn) (api.None, error) {
-	return api.None{}, c.Region.SQS.PurgeQueue(queueOf(c, in.QueueUrl))
+	return api.None{}, c.Region.SQS.PurgeQueue(queueNameOf(c, in.QueueUrl))
 }
 
 type queueNameIn struct{ QueueName string }
@@ -121,7 +121,7 @@ type queueAttributesOut struct {
 }
 
 func getQueueAttributes(c *api.Call, in *queueAttributesIn) (queueAttributesOut, error) {
-	q, err := c.Region.SQS.Queue(queueOf(c, in.QueueUrl))
+	q, err := c.Region.SQS.Queue(queueNameOf(c, in.QueueUrl))
 	if err != nil {
 		return queueAttributesOut{}, err
 	}
@@ -149,7 +149,7 @@ type sendMessageOut struct {
 }
 
 func sendMessage(c *api.Call, in *sendMessageIn) (sendMessageOut, error) {
-	m, err := c.Region.SQS.SendMessage(c.Now, queueOf(c, in.QueueUrl), in.MessageBody)
+	m, err := c.Region.SQS.SendMessage(c.Now, queueNameOf(c, in.QueueUrl), in.MessageBody)
 	if err != nil {
 		return sendMessageOut{}, err
 	}
@@ -188,16 +188,16 @@ const maxWait = 20 * time.Second
 
 // receiveMessage receives the available messages without waiting.
 func receiveMessage(c *api.Call, in *receiveMessageIn) (ReceiveMessageOut, error) {
-	most := max(in.MaxNumberOfMessages, 1)
-	if most > 10 {
-		return ReceiveMessageOut{}, api.InvalidValue("MaxNumberOfMessages", strconv.Itoa(most))
+	limit := max(in.MaxNumberOfMessages, 1)
+	if limit > 10 {
+		return ReceiveMessageOut{}, api.InvalidValue("MaxNumberOfMessages", strconv.Itoa(limit))
 	}
-	hidden := time.Duration(-1) // for the queue's visibility timeout
+	visibility := time.Duration(-1) // the queue's own visibility timeout
 	if in.VisibilityTimeout != nil {
-		hidden = time.Duration(*in.VisibilityTimeout) * time.Second
+		visibility = time.Duration(*in.VisibilityTimeout) * time.Second
 	}
-	name := queueOf(c, in.QueueUrl)
-	found, err := c.Region.SQS.ReceiveMessages(c.Now, name, most, hidden)
+	name := queueNameOf(c, in.QueueUrl)
+	found, err := c.Region.SQS.ReceiveMessages(c.Now, name, limit, visibility)
 	if err != nil {
 		return ReceiveMessageOut{}, err
 	}
@@ -231,5 +231,5 @@ type deleteMessageIn struct {
 }
 
 func deleteMessage(c *api.Call, in *deleteMessageIn) (api.None, error) {
-	return api.None{}, c.Region.SQS.DeleteMessage(queueOf(c, in.QueueUrl), in.ReceiptHandle)
+	return api.None{}, c.Region.SQS.DeleteMessage(queueNameOf(c, in.QueueUrl), in.ReceiptHandle)
 }

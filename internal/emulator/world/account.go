@@ -44,27 +44,27 @@ type Region struct {
 	SSM                  SSM
 
 	site    *site.Site
-	buckets map[string]*level // token buckets of the API rate limits, by call
+	buckets map[string]*bucketLevel // token buckets of the API rate limits, by call
 }
 
 // newRegion returns a region of the account, without resources.
 func newRegion(a *Account, name string) *Region {
-	site := &site.Site{
+	s := &site.Site{
 		Region: name, Account: a.ID, Zones: site.ZonesOf(name),
-		IDs: a.world.source(), Due: &a.world.due, Timing: &a.world.Timing,
+		IDs: a.world.idGenerator(), Due: &a.world.due, Timing: &a.world.Timing,
 	}
-	r := &Region{Name: name, Account: a, site: site, buckets: map[string]*level{}}
-	r.Capacity.usage = usage{running: map[Offering]int{}, cores: map[Quota]int64{}}
-	r.Network = network.NewNetwork(site)
+	r := &Region{Name: name, Account: a, site: s, buckets: map[string]*bucketLevel{}}
+	r.Capacity.usage = usage{running: map[Offering]int{}, vcpus: map[Quota]int64{}}
+	r.Network = network.NewNetwork(s)
 	r.Images = Images{region: r, byID: map[string]*Image{}}
 	r.LaunchTemplates = LaunchTemplates{region: r, byID: map[string]*Template{}}
-	r.Launches = Launches{region: r, fleets: map[string]fleet{}, runTokens: map[string]run{}}
+	r.Launches = Launches{region: r, fleets: map[string]recordedFleet{}, runTokens: map[string]recordedRun{}}
 	r.Instances = Instances{region: r, byID: map[string]*history{}}
 	r.CapacityReservations = CapacityReservations{region: r}
 	r.PlacementGroups = PlacementGroups{region: r}
 	r.Permissions = Permissions{region: r}
 	r.KMS = KMS{region: r}
-	r.EKS = ekscluster.NewEKS(site, &a.IAM)
+	r.EKS = ekscluster.NewEKS(s, &a.IAM)
 	r.ZonalShifts = ZonalShifts{region: r}
 	r.SQS = SQS{region: r, queues: map[string]*Queue{}}
 	r.SSM = SSM{region: r, parameters: map[string]*Parameter{}}

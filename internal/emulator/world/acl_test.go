@@ -6,7 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// TestNetworkACL: the matching entry with the lowest number decides. Packets without a matching entry are dropped.
+// TestNetworkACL: the matching entry with the lowest number decides. Packets without a matching entry are dropped. The
+// VPC's default ACL applies to subnets that no other ACL lists.
 func TestNetworkACL(t *testing.T) {
 	t.Parallel()
 	all := network.ACLEntry{Number: 100, Out: true, Protocol: "-1", CIDR: "0.0.0.0/0"}
@@ -28,7 +29,7 @@ func TestNetworkACL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := network.ACL{Entries: c.entries}
-			if got := n.Lets(true, 443); got != c.want {
+			if got := n.Allows(true, 443); got != c.want {
 				t.Errorf("outbound port 443 is allowed: %t, want %t", got, c.want)
 			}
 		})
@@ -38,9 +39,9 @@ func TestNetworkACL(t *testing.T) {
 	if e.Region.Network.NetworkACL(subnet) != nil {
 		t.Error("a furnished VPC has a network ACL")
 	}
-	general := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, Default: true})
-	own := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})
-	if e.Region.Network.NetworkACL(subnet) != own || e.Region.Network.NetworkACL(e.PrivateSubnets[1]) != general {
-		t.Error("a subnet's network ACL is not its own, or else the VPC's default")
+	byDefault := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, Default: true})
+	ofSubnet := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})
+	if e.Region.Network.NetworkACL(subnet) != ofSubnet || e.Region.Network.NetworkACL(e.PrivateSubnets[1]) != byDefault {
+		t.Error("want the ACL that lists the subnet, and the VPC's default ACL for another subnet")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// interfaces creates the network interfaces of a new instance.
-func (b resolvedLaunch) interfaces(w *World, i Instance) []NetworkInterface {
+// newInterfaces creates the network interfaces of a new instance.
+func (b resolvedLaunch) newInterfaces(w *World, i Instance) []NetworkInterface {
 	specs := b.data.Interfaces
 	if len(specs) == 0 {
 		specs = []InterfaceSpec{{}}
@@ -18,7 +18,7 @@ func (b resolvedLaunch) interfaces(w *World, i Instance) []NetworkInterface {
 	out := make([]NetworkInterface, 0, len(specs))
 	for n, spec := range specs {
 		ni := NetworkInterface{
-			ID: w.source().New("eni"), SubnetID: b.subnet.ID, SecurityGroupIDs: b.groups,
+			ID: w.idGenerator().New("eni"), SubnetID: b.subnet.ID, SecurityGroupIDs: b.groups,
 			Card: value(spec.CardIndex), Device: value(spec.DeviceIndex),
 			Kind: cmp.Or(spec.Kind, "interface"), Tags: maps.Clone(b.tags["network-interface"]),
 		}
@@ -36,9 +36,9 @@ func (b resolvedLaunch) interfaces(w *World, i Instance) []NetworkInterface {
 	return out
 }
 
-// volumes creates the EBS volumes of a new instance, sorted by device: those of the image, changed, removed or
-// completed as the request's devices say.
-func (b resolvedLaunch) volumes(w *World) []Volume {
+// newVolumes creates the EBS volumes of a new instance, sorted by device. The request's devices change, remove or add
+// volumes of the image.
+func (b resolvedLaunch) newVolumes(w *World) []Volume {
 	byDevice := map[string]Volume{}
 	for _, v := range b.image.Volumes {
 		byDevice[v.Device] = Volume{
@@ -75,7 +75,7 @@ func (b resolvedLaunch) volumes(w *World) []Volume {
 	out := make([]Volume, 0, len(byDevice))
 	for _, device := range slices.Sorted(maps.Keys(byDevice)) {
 		v := byDevice[device]
-		v.ID, v.Tags = w.source().New("vol"), maps.Clone(b.tags["volume"])
+		v.ID, v.Tags = w.idGenerator().New("vol"), maps.Clone(b.tags["volume"])
 		out = append(out, v)
 	}
 	return out
@@ -97,9 +97,9 @@ func addAddresses(s *network.Subnet, ni *NetworkInterface, spec InterfaceSpec) {
 	}
 }
 
-// refuseIPv6 returns an error if a launch requests IPv6 addresses in a subnet without an IPv6 block. The message is not
-// EC2's, which is not documented.
-func refuseIPv6(d TemplateData, s *network.Subnet) error {
+// checkIPv6 returns an error if a launch requests IPv6 addresses in a subnet without an IPv6 block. EC2's message for
+// this error is not documented.
+func checkIPv6(d TemplateData, s *network.Subnet) error {
 	for _, i := range d.Interfaces {
 		if value(i.IPv6AddressCount)+value(i.IPv6PrefixCount) > 0 && !s.IPv6.IsValid() {
 			return failure.New("InvalidParameterValue", "The subnet '%s' has no IPv6 CIDR block associated.", s.ID)
@@ -108,8 +108,8 @@ func refuseIPv6(d TemplateData, s *network.Subnet) error {
 	return nil
 }
 
-// neededIPv4 returns the number of IPv4 addresses that the interfaces of a launch need.
-func neededIPv4(d TemplateData) int {
+// countIPv4 returns the number of IPv4 addresses that the interfaces of one instance need.
+func countIPv4(d TemplateData) int {
 	n := max(1, len(d.Interfaces))
 	for _, i := range d.Interfaces {
 		n += int(value(i.IPv4PrefixCount)) * network.PrefixSize4

@@ -4,7 +4,7 @@ import "strings"
 
 // Capacity has the limits of a region's capacity, the account's quotas in the region, and the current usage.
 type Capacity struct {
-	// Quotas are the account's maximum numbers of vCPUs. A quota that is absent has no limit.
+	// Quotas are the account's maximum numbers of vCPUs. A Quota without an entry is not limited.
 	Quotas map[Quota]int64
 
 	limits []limit
@@ -26,8 +26,8 @@ type limit struct {
 
 // usage counts the pending and running instances and their vCPUs.
 type usage struct {
-	running map[Offering]int
-	cores   map[Quota]int64
+	running map[Offering]int // pending and running instances
+	vcpus   map[Quota]int64  // vCPUs of these instances
 }
 
 // Quota identifies a quota of vCPUs, by instance class and capacity type.
@@ -58,8 +58,8 @@ func (c *Capacity) Lift(p Pool) {
 	}
 }
 
-// holds reports whether the offering belongs to the pool.
-func (p Pool) holds(o Offering) bool {
+// includes reports whether the offering belongs to the pool.
+func (p Pool) includes(o Offering) bool {
 	if p.Type != "" && p.Type != o.Type {
 		family, ok := strings.CutSuffix(p.Type, ".*")
 		if !ok || !strings.HasPrefix(o.Type, family+".") {
@@ -72,17 +72,17 @@ func (p Pool) holds(o Offering) bool {
 	return p.CapacityType == "" || (p.CapacityType == "spot") == o.Spot
 }
 
-// left returns how many more instances of the offering can be launched; 1<<30 if no limit applies.
-func (c *Capacity) left(o Offering) int {
-	const many = 1 << 30
-	least := many
+// remaining returns how many more instances of the offering can be launched; 1<<30 if no limit applies.
+func (c *Capacity) remaining(o Offering) int {
+	const unlimited = 1 << 30
+	least := unlimited
 	for _, l := range c.limits {
-		if !l.pool.holds(o) {
+		if !l.pool.includes(o) {
 			continue
 		}
 		n := l.most
-		for alive, count := range c.usage.running {
-			if l.pool.holds(alive) {
+		for used, count := range c.usage.running {
+			if l.pool.includes(used) {
 				n -= count
 			}
 		}
@@ -91,13 +91,13 @@ func (c *Capacity) left(o Offering) int {
 	return max(least, 0)
 }
 
-// within reports whether the account's quota allows another instance with this number of vCPUs.
-func (c *Capacity) within(q Quota, vcpus int64) bool {
-	most, limited := c.Quotas[q]
-	return !limited || c.usage.cores[q]+vcpus <= most
+// isWithin reports whether the quota q allows another instance with this number of vCPUs.
+func (c *Capacity) isWithin(q Quota, vcpus int64) bool {
+	most, isLimited := c.Quotas[q]
+	return !isLimited || c.usage.vcpus[q]+vcpus <= most
 }
 
-// QuotaOf returns the quota that includes the instance type.
+// QuotaOf returns the quota that applies to the instance type.
 func QuotaOf(instanceType string, spot bool) Quota {
 	family, _, _ := strings.Cut(instanceType, ".")
 	for _, kind := range []string{"inf", "trn", "dl", "hpc"} {
@@ -117,14 +117,14 @@ func QuotaOf(instanceType string, spot bool) Quota {
 // occupy adds a new instance to the usage.
 func (c *Capacity) occupy(o Offering, vcpus int64) {
 	c.usage.running[o]++
-	c.usage.cores[QuotaOf(o.Type, o.Spot)] += vcpus
+	c.usage.vcpus[QuotaOf(o.Type, o.Spot)] += vcpus
 }
 
-// vacate removes an instance that ends from the usage.
+// vacate subtracts an ended instance from the usage.
 func (c *Capacity) vacate(o Offering, vcpus int64) {
 	c.usage.running[o]--
 	if c.usage.running[o] == 0 {
 		delete(c.usage.running, o)
 	}
-	c.usage.cores[QuotaOf(o.Type, o.Spot)] -= vcpus
+	c.usage.vcpus[QuotaOf(o.Type, o.Spot)] -= vcpus
 }

@@ -25,35 +25,35 @@ const spotWarning = 2 * time.Minute
 // returns false if the instance is not a pending or running spot instance.
 func (w *World) Interrupt(now time.Time, id string) bool {
 	m := w.historyOf(id)
-	if m == nil || !m.now.Spot || !m.now.Alive() {
+	if m == nil || !m.current.Spot || !m.current.Alive() {
 		return false
 	}
-	m.region.announce(now, "aws.ec2", "EC2 Spot Instance Interruption Warning", m.now, map[string]any{
+	m.region.announce(now, "aws.ec2", "EC2 Spot Instance Interruption Warning", m.current, map[string]any{
 		"instance-id": id, "instance-action": "terminate",
 	})
 	w.due.Enter(now.Add(spotWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
 	return true
 }
 
-// Recommend sends a rebalance recommendation for a spot instance. It returns false if the instance is not a pending or
-// running spot instance.
-func (w *World) Recommend(now time.Time, id string) bool {
+// RecommendRebalance sends a rebalance recommendation for a spot instance. It returns false if the instance is not a
+// pending or running spot instance.
+func (w *World) RecommendRebalance(now time.Time, id string) bool {
 	m := w.historyOf(id)
-	if m == nil || !m.now.Spot || !m.now.Alive() {
+	if m == nil || !m.current.Spot || !m.current.Alive() {
 		return false
 	}
-	m.region.announce(now, "aws.ec2", "EC2 Instance Rebalance Recommendation", m.now, map[string]any{"instance-id": id})
+	m.region.announce(now, "aws.ec2", "EC2 Instance Rebalance Recommendation", m.current, map[string]any{"instance-id": id})
 	return true
 }
 
-// ScheduleMaintenance sends an AWS Health event that announces the retirement of an instance. It returns false if the
+// AnnounceRetirement sends an AWS Health event that announces the retirement of an instance. It returns false if the
 // instance does not exist or has ended.
-func (w *World) ScheduleMaintenance(now time.Time, id string) bool {
+func (w *World) AnnounceRetirement(now time.Time, id string) bool {
 	m := w.historyOf(id)
-	if m == nil || !m.now.Alive() {
+	if m == nil || !m.current.Alive() {
 		return false
 	}
-	m.region.announce(now, "aws.health", "AWS Health Event", m.now, map[string]any{
+	m.region.announce(now, "aws.health", "AWS Health Event", m.current, map[string]any{
 		"service": "EC2", "eventTypeCode": "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "eventTypeCategory": "scheduledChange",
 		"affectedEntities": []map[string]string{{"entityValue": id}},
 	})
@@ -68,20 +68,20 @@ const reclaimWarning = 2 * time.Minute
 // instance does not exist or has ended.
 func (w *World) Reclaim(now time.Time, id string) bool {
 	m := w.historyOf(id)
-	if m == nil || !m.now.Alive() {
+	if m == nil || !m.current.Alive() {
 		return false
 	}
-	m.region.announce(now, "aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning", m.now, map[string]any{
-		"instance-id": id, "instance-action": "terminate", "azId": m.now.ZoneID,
+	m.region.announce(now, "aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning", m.current, map[string]any{
+		"instance-id": id, "instance-action": "terminate", "azId": m.current.ZoneID,
 		"instance-termination-time": now.Add(reclaimWarning).UTC().Format(eventTime),
 	})
 	w.due.Enter(now.Add(reclaimWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
 	return true
 }
 
-// ExpireBlock sends the warning that a capacity block ends soon. reservation is its id, "cr-…". EC2 sends the warning
-// 40 minutes before the end, and begins to terminate the instances 30 minutes before the end.
-func (r *Region) ExpireBlock(now time.Time, reservation string, end time.Time) {
+// WarnBlockExpiry sends the warning that a capacity block ends soon. reservation is the id of the block, "cr-…". EC2
+// sends the warning 40 minutes before the end, and begins to terminate the instances 30 minutes before the end.
+func (r *Region) WarnBlockExpiry(now time.Time, reservation string, end time.Time) {
 	r.send(now, "aws.ec2", "Capacity Block Reservation Expiration Warning", "capacity-reservation/"+reservation, map[string]any{
 		"capacity-reservation-id": reservation, "end-date": end.UTC().Format(eventTime),
 	})
@@ -105,14 +105,14 @@ func (r *Region) send(now time.Time, source, kind, resource string, detail map[s
 	if len(r.EventQueues) == 0 {
 		return
 	}
-	n := eventBridgeEvent{
+	event := eventBridgeEvent{
 		Version: "0", ID: r.site.IDs.UUID("event"), DetailType: kind, Source: source,
 		Account: r.Account.ID, Time: now.UTC().Format(eventTime), Region: r.Name,
 		Resources: []string{r.arn("ec2", resource)}, Detail: detail,
 	}
-	body, err := json.Marshal(n)
+	body, err := json.Marshal(event)
 	if err != nil {
-		return // strings in maps always marshal
+		return // cannot happen: strings in maps always marshal
 	}
 	for _, q := range r.EventQueues {
 		if r.SQS.queues[q] == nil {

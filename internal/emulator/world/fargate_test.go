@@ -15,35 +15,35 @@ func TestFargateProfile(t *testing.T) {
 	t.Parallel()
 	now := noon()
 	const role = "arn:aws:iam::" + account + ":role/execution"
-	for mode, entries := range map[string]int{ekscluster.AuthConfigMap: 0, ekscluster.AuthBoth: 1, ekscluster.AuthAPI: 1} {
+	for mode, wantEntries := range map[string]int{ekscluster.AuthConfigMap: 0, ekscluster.AuthBoth: 1, ekscluster.AuthAPI: 1} {
 		w := &world.World{Timing: site.Timing{Profile: time.Minute}}
 		r := w.Region(account, region)
 		c, err := r.EKS.CreateCluster(now, ekscluster.Cluster{Name: "demo", AuthMode: mode, SubnetIDs: []string{"subnet-1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := r.EKS.CreateFargateProfile(now, "demo",
+		profile, err := r.EKS.CreateFargateProfile(now, "demo",
 			ekscluster.FargateProfile{Name: "system", Role: role, Selectors: []ekscluster.FargateSelector{{Namespace: "kube-system"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if made.Status != ekscluster.ProfileCreating || len(made.SubnetIDs) != 1 {
-			t.Errorf("%s: the new profile is %+v", mode, made)
+		if profile.Status != ekscluster.ProfileCreating || len(profile.SubnetIDs) != 1 {
+			t.Errorf("%s: the new profile is %+v", mode, profile)
 		}
 		w.Advance(now.Add(59 * time.Second))
-		if made.Status != ekscluster.ProfileCreating {
+		if profile.Status != ekscluster.ProfileCreating {
 			t.Errorf("%s: active after 59 s, want 60 s", mode)
 		}
 		w.Advance(now.Add(time.Minute))
-		if made.Status != ekscluster.ProfileActive {
+		if profile.Status != ekscluster.ProfileActive {
 			t.Errorf("%s: not active after 60 s", mode)
 		}
 		got := c.AccessEntries()
-		if len(got) != entries || entries == 1 && (got[0].Kind != ekscluster.EntryFargateLinux || got[0].Principal != role) {
-			t.Errorf("%s: entries %+v", mode, got)
+		if len(got) != wantEntries || wantEntries == 1 && (got[0].Kind != ekscluster.EntryFargateLinux || got[0].Principal != role) {
+			t.Errorf("%s: access entries %+v, want %d", mode, got, wantEntries)
 		}
 		if _, err := r.EKS.CreateFargateProfile(now, "demo",
-			ekscluster.FargateProfile{Name: "more", Role: role, Selectors: made.Selectors}); err != nil {
+			ekscluster.FargateProfile{Name: "more", Role: role, Selectors: profile.Selectors}); err != nil {
 			t.Errorf("%s: a second profile with the role: %v", mode, err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestFargateSelects(t *testing.T) {
 		{"default", map[string]string{"app": "joiner", "tier": "system"}, false},
 	} {
 		if got := p.Selects(c.namespace, c.labels); got != c.want {
-			t.Errorf("%s %v: %t", c.namespace, c.labels, got)
+			t.Errorf("a pod in %s with labels %v: selected %t, want %t", c.namespace, c.labels, got, c.want)
 		}
 	}
 }
@@ -81,9 +81,9 @@ func TestFargatePlaces(t *testing.T) {
 	free := s.Free
 	p, err := estate.Region.Network.TakeFargatePlace([]string{"subnet-gone", s.ID})
 	if err != nil || p.SubnetID != s.ID || s.Free != free-1 || p.Name == "" {
-		t.Fatalf("%+v, %v, %d free of %d", p, err, s.Free, free)
+		t.Fatalf("got %+v, %v; %d addresses are free, before the call %d", p, err, s.Free, free)
 	}
-	estate.Region.Network.GiveFargatePlace(p)
+	estate.Region.Network.ReleaseFargatePlace(p)
 	if s.Free != free {
 		t.Errorf("%d addresses are free after the release, want %d", s.Free, free)
 	}

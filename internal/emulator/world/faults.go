@@ -8,11 +8,11 @@ import (
 // Faults are the faults that the world injects. Each field is a separate fault, and its zero value disables it.
 // Shortages of capacity are not faults: see Region.Capacity.
 type Faults struct {
-	// ReadLag is the age of the state that descriptions of instances and their tags return. They do not show more
-	// recent changes.
+	// ReadLag is the age of the state that descriptions of instances and their tags return: a change becomes visible
+	// only after the ReadLag.
 	ReadLag time.Duration
 
-	// ProfileLag is how long after its creation an instance profile is unknown to EC2.
+	// ProfileLag is how long EC2 does not know an instance profile after its creation.
 	ProfileLag time.Duration
 
 	// Throttle has token buckets, by a pattern for calls: "ec2:CreateFleet", "ec2:Describe*", "iam:*". The longest
@@ -25,8 +25,8 @@ type Faults struct {
 	// Denials are calls that IAM denies.
 	Denials []Denial
 
-	// Redeliver is n if every n-th message is delivered twice, the second time at once, even if the message was deleted
-	// between the two deliveries. 0 disables this. SQS guarantees at least one delivery, not exactly one.
+	// Redeliver is n if every n-th message is delivered twice. The second delivery is due at once, and happens even if
+	// the message was deleted after the first. 0 disables this. SQS guarantees at least one delivery, not exactly one.
 	Redeliver int
 
 	// Reorder delivers the newest messages first. SQS does not guarantee an order.
@@ -42,8 +42,8 @@ type Bucket struct {
 	Refill float64 // tokens per second
 }
 
-// level is the number of tokens in a bucket at a time.
-type level struct {
+// bucketLevel is the number of tokens in a bucket at one time.
+type bucketLevel struct {
 	tokens float64
 	at     time.Time
 }
@@ -53,15 +53,15 @@ type Answer struct {
 	Call  string // a pattern: "ec2:CreateFleet", "ec2:*", "*"
 	Skip  int    // the number of calls that succeed first
 	Count int    // maximum number of calls that fail; 0: no maximum
-	Every int    // after Skip, the first of every Every calls fails; 0 and 1: each
+	Every int    // after Skip, the first of each group of Every calls fails; 0 and 1: every call fails
 
 	Status  int    // HTTP status; 0 is 500
 	Code    string // "InternalError"; empty with Garbage
 	Message string // message of the error; empty with Garbage
-	Garbage string // answer with this text instead of an error, like a broken proxy; empty: with the error
+	Garbage string // the answer is this text, as from a broken proxy, and not the error; empty: the error
 	Late    bool   // the call is executed before it fails, so that only its answer is lost
 
-	seen, given int // numbers of matching calls, and of those that failed
+	seen, failed int // number of matching calls, and number of failed ones
 }
 
 // Denial is a call that IAM denies a principal.
@@ -105,14 +105,14 @@ type Call struct {
 	Role            string // name of the caller's role; empty for a user
 }
 
-// FaultFor returns the fault with which a call fails; nil if there is none. It takes a token from the call's bucket,
+// FaultFor returns the error with which a call fails; nil if there is none. It takes a token from the call's bucket,
 // and counts the call for the Answers that match it.
 func (w *World) FaultFor(now time.Time, c Call) *Answer {
 	if b, ok := w.Faults.bucket(c.Name); ok && !w.Region(c.Account, c.Region).draw(now, c.Name, b) {
 		return &Answer{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
 	}
 	for _, a := range w.Faults.Answers {
-		if matches(a.Call, c.Name) && a.applies() {
+		if matches(a.Call, c.Name) && a.countCall() {
 			return a
 		}
 	}
@@ -133,19 +133,19 @@ func (w *World) Denied(c Call) bool {
 func (f *Faults) bucket(call string) (Bucket, bool) {
 	best, found := "", false
 	for pattern := range f.Throttle {
-		longer := len(pattern) > len(best) || len(pattern) == len(best) && pattern < best
-		if matches(pattern, call) && (!found || longer) {
+		better := len(pattern) > len(best) || len(pattern) == len(best) && pattern < best
+		if matches(pattern, call) && (!found || better) {
 			best, found = pattern, true
 		}
 	}
 	return f.Throttle[best], found
 }
 
-// draw takes a token from the region's bucket for a call; false if the bucket is empty.
+// draw takes a token from the region's bucket for a call. It returns false if the bucket is empty.
 func (r *Region) draw(now time.Time, call string, b Bucket) bool {
 	l := r.buckets[call]
 	if l == nil {
-		l = &level{tokens: b.Size, at: now}
+		l = &bucketLevel{tokens: b.Size, at: now}
 		r.buckets[call] = l
 	}
 	if passed := now.Sub(l.at); passed > 0 {
@@ -159,27 +159,27 @@ func (r *Region) draw(now time.Time, call string, b Bucket) bool {
 	return true
 }
 
-// Spoilt returns how many calls have failed with this error.
-func (a *Answer) Spoilt() int { return a.given }
+// Failures returns how many calls have failed with this error.
+func (a *Answer) Failures() int { return a.failed }
 
-// applies counts a call, and reports whether it fails.
-func (a *Answer) applies() bool {
+// countCall counts a call, and reports whether it fails.
+func (a *Answer) countCall() bool {
 	a.seen++
 	n := a.seen - a.Skip
-	if n <= 0 || a.Count > 0 && a.given >= a.Count {
+	if n <= 0 || a.Count > 0 && a.failed >= a.Count {
 		return false
 	}
 	if a.Every > 1 && (n-1)%a.Every != 0 {
 		return false
 	}
-	a.given++
+	a.failed++
 	return true
 }
 
-// boot returns the fault of a new instance of the offering; nil if it has none.
+// boot returns the fault of a new instance of the offering, and counts the instance; nil if the instance has none.
 func (f *Faults) boot(o Offering) *Boot {
 	for _, b := range f.Boots {
-		if !b.Pool.holds(o) || b.Count > 0 && b.seen >= b.Count {
+		if !b.Pool.includes(o) || b.Count > 0 && b.seen >= b.Count {
 			continue
 		}
 		b.seen++

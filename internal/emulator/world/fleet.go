@@ -16,8 +16,8 @@ type FleetRequest struct {
 	Idempotency
 
 	Configs  []FleetConfig // at least one
-	OnDemand int           // number of on-demand instances
-	Spot     int           // number of spot instances
+	OnDemand int           // number of on-demand instances, or of units: see FleetOverride.Weight
+	Spot     int           // number of spot instances, or of units
 
 	// Market is MarketBlock if the OnDemand instances run in a capacity block, and MarketInterruptible if they run in
 	// an interruptible capacity reservation; empty: on demand.
@@ -48,9 +48,9 @@ type FleetOverride struct {
 	ImageID      string         // "ami-0…"; empty: that of the template
 	MaxPrice     catalog.Price  // maximum spot price per hour; 0: no limit
 	Priority     *float64       // lower values first; nil: last
-	Weight       float64        // units of capacity per instance; 0: one
+	Weight       float64        // number of units of FleetRequest.OnDemand or Spot that an instance counts as; 0: one
 	Devices      []Device       // replace the template's devices; none: the template's
-	Refused      *failure.Error // IAM's error if the caller is not allowed to launch the override; nil: allowed
+	IAMError     *failure.Error // IAM's error if the caller is not allowed to launch the override; nil: allowed
 }
 
 // Fleet is the result of a request.
@@ -81,18 +81,18 @@ type FleetError struct {
 	Message string      // EC2's message
 }
 
-// Asked records one valid call of CreateFleet. A repetition with the same idempotency token is recorded again.
-type Asked struct {
-	At     time.Time         // when CreateFleet was called
-	Tags   map[string]string // tags of the requested instances
-	Bought int               // number of instances in the answer
+// FleetCall records one valid call of CreateFleet. A repetition with the same idempotency token is recorded again.
+type FleetCall struct {
+	At       time.Time         // when CreateFleet was called
+	Tags     map[string]string // tags of the requested instances
+	Launched int               // number of instances in the answer
 }
 
-// maxAsked is the number of calls that a region records.
-const maxAsked = 10_000
+// maxCalls is the maximum number of calls of CreateFleet that a region records.
+const maxCalls = 10_000
 
-// Asked returns the calls for fleets, oldest first: the last 10,000.
-func (l *Launches) Asked() []Asked { return slices.Clone(l.asked) }
+// FleetCalls returns the last 10,000 calls of CreateFleet, oldest first.
+func (l *Launches) FleetCalls() []FleetCall { return slices.Clone(l.calls) }
 
 // EC2's limits of one request, and the lifetime of an idempotency token.
 const (
@@ -101,8 +101,8 @@ const (
 	tokenLife        = 24 * time.Hour
 )
 
-// fleet is the recorded call of an idempotency token.
-type fleet struct {
+// recordedFleet is the result of a CreateFleet call with an idempotency token.
+type recordedFleet struct {
 	fingerprint string
 	result      Fleet
 }
@@ -110,11 +110,11 @@ type fleet struct {
 // choice is a candidate for the instances of a fleet.
 type choice struct {
 	FleetChoice
-	request  launchRequest
-	resolved resolvedLaunch
-	price    catalog.Price // current price per hour
-	left     int           // number of instances that can be launched
-	err      error         // why the choice cannot be launched; nil if it can
+	request   launchRequest
+	resolved  resolvedLaunch
+	price     catalog.Price // current price per hour
+	remaining int           // number of instances that can be launched
+	err       error         // why the choice cannot be launched; nil if it can
 }
 
 // CreateFleet launches instances. Each instance uses the first choice that has capacity, in the order of the allocation
@@ -122,16 +122,16 @@ type choice struct {
 func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	f, err := l.createFleet(now, q)
 	if err == nil {
-		call := Asked{At: now, Tags: maps.Clone(q.Tags["instance"])}
+		call := FleetCall{At: now, Tags: maps.Clone(q.Tags["instance"])}
 		for _, launch := range f.Launched {
-			call.Bought += len(launch.Instances)
+			call.Launched += len(launch.Instances)
 		}
-		l.asked = append(l.asked[max(0, len(l.asked)-maxAsked+1):], call)
+		l.calls = append(l.calls[max(0, len(l.calls)-maxCalls+1):], call)
 	}
 	return f, err
 }
 
-// createFleet launches a fleet's instances, first on demand and then as spot. For a token that was used before it
+// createFleet launches a fleet's instances, first on demand and then as spot. For a token that was used before, it
 // returns the earlier result and launches nothing.
 func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	if f, ok := l.fleets[q.Token]; ok && q.Token != "" {
@@ -147,7 +147,7 @@ func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	l.launchAs(now, q, false, &f)
 	l.launchAs(now, q, true, &f)
 	if q.Token != "" {
-		l.fleets[q.Token] = fleet{fingerprint: q.Fingerprint, result: f}
+		l.fleets[q.Token] = recordedFleet{fingerprint: q.Fingerprint, result: f}
 		l.region.site.Due.Enter(now.Add(tokenLife), func(time.Time) { delete(l.fleets, q.Token) })
 	}
 	return f, nil
@@ -207,7 +207,7 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 		if c.err = l.admit(c.resolved); c.err != nil {
 			continue
 		}
-		c.resolved.reservation = l.region.site.IDs.New("r")
+		c.resolved.callID = l.region.site.IDs.New("r")
 		launched[n] = append(launched[n], l.region.Instances.start(now, c.resolved).ID)
 		need -= cmp.Or(c.Override.Weight, 1)
 		if strategy == "diversified" {
@@ -225,7 +225,7 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 	}
 }
 
-// choices lists the candidates in the order of the request, including those that cannot be launched.
+// choices lists the choices of a request in its order, including those that cannot be launched.
 func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID string) []choice {
 	var out []choice
 	for _, config := range q.Configs {
@@ -243,16 +243,16 @@ func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID str
 		}
 		for _, o := range overrides {
 			c := choice{request: launchRequest{
-				market: q.Market, data: o.applied(version.Data), subnetID: o.SubnetID, zone: o.Zone, spot: spot, maxPrice: o.MaxPrice,
-				fleet: true, template: t, tags: merged(version.Data.Tags, q.Tags), fleetID: fleetID, token: q.Token, caller: q.Caller,
+				market: q.Market, data: o.applyTo(version.Data), subnetID: o.SubnetID, zone: o.Zone, spot: spot, maxPrice: o.MaxPrice,
+				fleet: true, template: t, tags: mergeTags(version.Data.Tags, q.Tags), fleetID: fleetID, token: q.Token, caller: q.Caller,
 			}}
 			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, cmp.Or(config.Version, "$Default"), o, spot
 			c.Override.InstanceType = c.request.data.InstanceType
-			if o.Refused != nil {
-				c.err = o.Refused
+			if o.IAMError != nil {
+				c.err = o.IAMError
 			} else if c.resolved, c.err = l.prepare(now, c.request); c.err == nil {
 				c.price, _ = l.region.world().Market(l.region.Name).price(now, c.resolved.offering)
-				c.left = l.region.Capacity.left(c.resolved.offering)
+				c.remaining = l.region.Capacity.remaining(c.resolved.offering)
 				c.Override.Zone = c.resolved.zone.Name
 			}
 			out = append(out, c)
@@ -261,8 +261,8 @@ func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID str
 	return out
 }
 
-// applied returns the template's data with the changes of the override.
-func (o FleetOverride) applied(d TemplateData) TemplateData {
+// applyTo returns the template's data d with the changes of the override.
+func (o FleetOverride) applyTo(d TemplateData) TemplateData {
 	d.InstanceType = cmp.Or(o.InstanceType, d.InstanceType)
 	d.ImageID = cmp.Or(o.ImageID, d.ImageID)
 	if len(o.Devices) > 0 {
@@ -279,9 +279,9 @@ func rank(choices []choice, strategy string, need int) {
 		case "prioritized":
 			return cmp.Or(comparePriority(a, b), byPrice)
 		case "capacity-optimized-prioritized":
-			return cmp.Or(-cmp.Compare(min(a.left, need), min(b.left, need)), comparePriority(a, b), byPrice)
+			return cmp.Or(-cmp.Compare(min(a.remaining, need), min(b.remaining, need)), comparePriority(a, b), byPrice)
 		case "price-capacity-optimized", "capacity-optimized":
-			return cmp.Or(-cmp.Compare(min(a.left, need), min(b.left, need)), byPrice)
+			return cmp.Or(-cmp.Compare(min(a.remaining, need), min(b.remaining, need)), byPrice)
 		case "diversified":
 			return 0
 		}
@@ -289,7 +289,7 @@ func rank(choices []choice, strategy string, need int) {
 	})
 }
 
-// comparePriority compares by the priorities of the overrides: lower values first, none last.
+// comparePriority compares by the priorities of the overrides: lower values first, overrides without a priority last.
 func comparePriority(a, b choice) int {
 	pa, pb := a.Override.Priority, b.Override.Priority
 	switch {
@@ -315,8 +315,8 @@ func next(choices []choice, turn int) int {
 	return -1
 }
 
-// merged returns the tags of a template and of a request. The tags of the request have precedence.
-func merged(template []TagSpecification, request Tagging) Tagging {
+// mergeTags returns the tags of a template and of a request. The tags of the request have precedence.
+func mergeTags(template []TagSpecification, request Tagging) Tagging {
 	out := Tagging{}
 	for _, s := range template {
 		for _, t := range s.Tags {

@@ -32,7 +32,7 @@ func (w *World) Impair(now time.Time, id string, failing ...Check) bool {
 	if m == nil {
 		return false
 	}
-	since := func(c Check, before time.Time) time.Time {
+	since := func(c Check, before time.Time) time.Time { // when the check began to fail; zero: it passes
 		switch {
 		case !slices.Contains(failing, c):
 			return time.Time{}
@@ -42,39 +42,39 @@ func (w *World) Impair(now time.Time, id string, failing ...Check) bool {
 		return before
 	}
 	m.change(now, func(i *Instance) {
-		i.InstanceFails, i.SystemFails = since(InstanceCheck, i.InstanceFails), since(SystemCheck, i.SystemFails)
+		i.InstanceFailsSince, i.SystemFailsSince = since(InstanceCheck, i.InstanceFailsSince), since(SystemCheck, i.SystemFailsSince)
 	})
 	return true
 }
 
-// Regroup replaces the security groups of an instance, like ec2:ModifyNetworkInterfaceAttribute. It returns false if
-// the instance does not exist or has ended.
-func (w *World) Regroup(now time.Time, id string, groups ...string) bool {
+// SetSecurityGroups replaces the security groups of an instance, like ec2:ModifyNetworkInterfaceAttribute. It returns
+// false if the instance does not exist or has ended.
+func (w *World) SetSecurityGroups(now time.Time, id string, groups ...string) bool {
 	m := w.historyOf(id)
-	if m == nil || !m.now.Alive() {
+	if m == nil || !m.current.Alive() {
 		return false
 	}
 	m.change(now, func(i *Instance) { i.SecurityGroupIDs = slices.Clone(groups) })
 	return true
 }
 
-// Schedule adds a scheduled event to an instance. At the time begins, the event is completed, and a retirement or a
-// stop ends the instance; reboots are not emulated. Schedule does not send a message: see ScheduleMaintenance. It
-// returns false if the instance does not exist or has ended.
-func (w *World) Schedule(now time.Time, id, code, description string, begins time.Time) bool {
+// ScheduleEvent adds a scheduled event to an instance. The event is completed at the time begins. A retirement or a
+// stop then ends the instance; reboots are not emulated. ScheduleEvent does not send a message: see AnnounceRetirement.
+// It returns false if the instance does not exist or has ended.
+func (w *World) ScheduleEvent(now time.Time, id, code, description string, begins time.Time) bool {
 	m := w.historyOf(id)
-	if m == nil || !m.now.Alive() {
+	if m == nil || !m.current.Alive() {
 		return false
 	}
-	e := Event{ID: w.source().New("instance-event"), Code: code, Description: description, Begins: begins}
+	e := Event{ID: w.idGenerator().New("instance-event"), Code: code, Description: description, Begins: begins}
 	m.change(now, func(i *Instance) { i.Scheduled = append(slices.Clone(i.Scheduled), e) })
-	w.due.Enter(begins, func(at time.Time) { m.happen(at, e) })
+	w.due.Enter(begins, func(at time.Time) { m.completeEvent(at, e) })
 	return true
 }
 
-// happen completes a scheduled event of the instance.
-func (m *history) happen(now time.Time, e Event) {
-	if !m.now.Alive() {
+// completeEvent completes a scheduled event of the instance, unless the instance has ended.
+func (m *history) completeEvent(now time.Time, e Event) {
+	if !m.current.Alive() {
 		return
 	}
 	m.change(now, func(i *Instance) {

@@ -17,27 +17,27 @@ const (
 	userShutdown = "Client.UserInitiatedShutdown"
 	spotReclaim  = "Server.SpotInstanceTermination"
 	hostLost     = "Server.InternalError"
-	blockEnded   = "Server.CapacityBlockTermination" // not EC2's code, which is not documented
+	blockEnded   = "Server.CapacityBlockTermination" // made up: EC2's code is not documented
 	retired      = "Server.ScheduledStop"
-	keyState     = "Client.InvalidKMSKey.InvalidState"
+	keyDisabled  = "Client.InvalidKMSKey.InvalidState"
 	keyDenied    = "Client.InternalError"
 )
 
-// reason returns the reason with a code and EC2's message.
+// reason returns the reason with this code and EC2's message for it.
 func reason(code string) Reason {
-	words := map[string]string{
+	messages := map[string]string{
 		userShutdown: "User initiated shutdown",
 		spotReclaim:  "Spot instance termination",
 		hostLost:     "Internal error",
 		blockEnded:   "Capacity block ended",
 		retired:      "Stopped due to a scheduled retirement",
-		keyState:     "The KMS key provided is in an incorrect state",
+		keyDisabled:  "The KMS key provided is in an incorrect state",
 		keyDenied:    "Client error on launch",
 	}
-	return Reason{Code: code, Message: code + ": " + words[code]}
+	return Reason{Code: code, Message: code + ": " + messages[code]}
 }
 
-// resolvedLaunch has the validated parameters of a launch, with the objects that they refer to.
+// resolvedLaunch has the validated parameters of a launch, and the objects that the parameters refer to.
 type resolvedLaunch struct {
 	offering Offering
 	stock    *Stock
@@ -49,22 +49,22 @@ type resolvedLaunch struct {
 	data     TemplateData
 	tags     Tagging
 
-	template    *Template
-	fleetID     string
-	token       string
-	caller      string               // ARN of the caller's role; empty: a user
-	reservation string               // reservation ID, "r-0…": of all instances of RunInstances, of one instance in a fleet
-	target      *CapacityReservation // capacity reservation of the request; nil: none
-	placement   *PlacementGroup      // placement group of the request; nil: none
+	template  *Template
+	fleetID   string
+	token     string
+	caller    string               // ARN of the caller's role; empty: a user
+	callID    string               // "r-0…", for Instance.ReservationID; the same for all instances of one RunInstances call
+	target    *CapacityReservation // capacity reservation of the request; nil: none
+	placement *PlacementGroup      // placement group of the request; nil: none
 }
 
-// start launches an instance, whose state is pending. The caller has checked that the launch is possible.
+// start launches an instance in the state pending. The caller has checked that the launch is possible.
 func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
 	w := s.region.world()
 	address, _ := b.subnet.TakeAddress()
-	id := w.source().New("i")
+	id := w.idGenerator().New("i")
 	i := Instance{
-		ID: id, ReservationID: b.reservation, Account: s.region.Account.ID, Region: s.region.Name,
+		ID: id, ReservationID: b.callID, Account: s.region.Account.ID, Region: s.region.Name,
 		Zone: b.zone.Name, ZoneID: b.zone.ID, SubnetID: b.subnet.ID, VPCID: b.subnet.VPCID,
 		Type: b.offering.Type, Architecture: b.image.Architecture, ImageID: b.image.ID, UserData: b.data.userData(),
 		PrivateIP: address.String(), PrivateDNSName: network.PrivateName(s.region.Name, address.String()),
@@ -75,11 +75,11 @@ func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
 	if i.Tags == nil {
 		i.Tags = map[string]string{}
 	}
-	if b.subnet.Public || b.data.publicAddress() {
+	if b.subnet.Public || b.data.requestsPublicIP() {
 		i.PublicIP = "54." + strings.Join(strings.Split(i.PrivateIP, ".")[1:], ".")
 	}
 	if b.offering.Spot {
-		i.SpotRequestID = "sir-" + strings.ToLower(w.source().Letters("spot", 8))
+		i.SpotRequestID = "sir-" + strings.ToLower(w.idGenerator().Letters("spot", 8))
 	}
 	if b.profile != nil {
 		i.ProfileARN = b.profile.ARN
@@ -90,20 +90,20 @@ func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
 	if b.template != nil {
 		i.TemplateID, i.TemplateName = b.template.ID, b.template.Name
 		i.Tags["aws:ec2launchtemplate:id"] = b.template.ID
-		i.Tags["aws:ec2launchtemplate:version"] = b.template.latest()
+		i.Tags["aws:ec2launchtemplate:version"] = b.template.latestNumber()
 	}
 	if b.fleetID != "" {
 		i.Tags["aws:ec2:fleet-id"] = b.fleetID
 	}
 	s.region.CapacityReservations.assign(&i, b)
 	s.region.PlacementGroups.assign(&i, b)
-	i.Interfaces = b.interfaces(w, i)
-	if six := i.Interfaces[0].IPv6; len(six) > 0 {
-		i.IPv6 = six[0]
+	i.Interfaces = b.newInterfaces(w, i)
+	if ipv6 := i.Interfaces[0].IPv6; len(ipv6) > 0 {
+		i.IPv6 = ipv6[0]
 	}
-	i.Volumes = b.volumes(w)
+	i.Volumes = b.newVolumes(w)
 
-	m := &history{region: s.region, now: i, subnet: b.subnet, stock: b.stock}
+	m := &history{region: s.region, current: i, subnet: b.subnet, stock: b.stock}
 	s.byID[id] = m
 	s.order = append(s.order, id)
 	if i.CapacityReservationID == "" {
@@ -115,20 +115,20 @@ func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
 	if why := s.region.KMS.launchFailure(b); boot == nil && why.Code != "" {
 		boot = &Boot{Fail: why}
 	}
-	s.schedule(now, m, boot)
+	s.scheduleBoot(now, m, boot)
 	return i
 }
 
-// schedule schedules the end of the state pending: the instance is then running, or terminated if its boot fails. b is
-// the fault of the boot; nil: none.
-func (s *Instances) schedule(now time.Time, m *history, b *Boot) {
+// scheduleBoot schedules the end of the state pending: the instance is then running, or terminated if its boot fails. b
+// is the fault of the boot; nil: none.
+func (s *Instances) scheduleBoot(now time.Time, m *history, b *Boot) {
 	at := now.Add(s.region.site.Timing.Pending)
 	if b == nil {
 		b = &Boot{}
 	}
 	m.silent = b.Silent
 	s.region.site.Due.Enter(at.Add(b.Delay), func(at time.Time) {
-		if m.now.State != Pending {
+		if m.current.State != Pending {
 			return
 		}
 		if b.Fail.Code != "" {
@@ -141,7 +141,7 @@ func (s *Instances) schedule(now time.Time, m *history, b *Boot) {
 
 // shutDown sets the state of an instance to shutting-down, and schedules its end.
 func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
-	if !m.now.Alive() {
+	if !m.current.Alive() {
 		return
 	}
 	m.change(now, func(i *Instance) { i.State, i.StateReason = ShuttingDown, why })
@@ -149,21 +149,22 @@ func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
 	s.region.site.Due.Enter(now.Add(s.region.site.Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
 }
 
-// end sets the state of an instance to terminated, and schedules the time from which the API no longer shows it.
+// end sets the state of an instance to terminated, and schedules the time from which the API no longer shows the
+// instance.
 func (s *Instances) end(now time.Time, m *history, why Reason) {
-	if m.now.State == Terminated {
+	if m.current.State == Terminated {
 		return
 	}
-	if m.now.Alive() {
+	if m.current.Alive() {
 		s.region.CapacityReservations.release(m)
 	}
-	for _, n := range m.now.Interfaces {
-		m.subnet.GiveAddress(n.PrivateIP)
+	for _, n := range m.current.Interfaces {
+		m.subnet.ReleaseAddress(n.PrivateIP)
 		for _, p := range n.Prefixes {
-			m.subnet.GivePrefix(p)
+			m.subnet.ReleasePrefix(p)
 		}
 	}
-	s.region.world().sts.Forget(s.region.site.Due, m.session)
+	s.region.world().sts.ScheduleRemoval(s.region.site.Due, m.session)
 	m.change(now, func(i *Instance) {
 		i.State, i.StateReason = Terminated, why
 		i.PrivateIP, i.PrivateDNSName, i.IPv6, i.PublicIP = "", "", "", ""
@@ -174,8 +175,8 @@ func (s *Instances) end(now time.Time, m *history, why Reason) {
 		keep = time.Hour
 	}
 	s.region.site.Due.Enter(now.Add(keep), func(time.Time) {
-		delete(s.byID, m.now.ID)
-		s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == m.now.ID })
+		delete(s.byID, m.current.ID)
+		s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == m.current.ID })
 	})
 }
 
@@ -199,9 +200,9 @@ func (s *Instances) Terminate(now time.Time, ids []string) (before, after []Inst
 	}
 	for _, id := range ids {
 		m := s.byID[id]
-		before = append(before, m.now)
+		before = append(before, m.current)
 		s.shutDown(now, m, reason(userShutdown))
-		after = append(after, m.now)
+		after = append(after, m.current)
 	}
 	return before, after, nil
 }
@@ -225,7 +226,7 @@ func (w *World) Silent(id string) bool {
 // Instance returns the current state of an instance of any account and region.
 func (w *World) Instance(id string) (Instance, bool) {
 	if m := w.historyOf(id); m != nil {
-		return m.now, true
+		return m.current, true
 	}
 	return Instance{}, false
 }
@@ -234,7 +235,7 @@ func (w *World) Instance(id string) (Instance, bool) {
 func (s *Instances) All() []Instance {
 	out := make([]Instance, 0, len(s.order))
 	for _, id := range s.order {
-		out = append(out, s.byID[id].now)
+		out = append(out, s.byID[id].current)
 	}
 	return out
 }
@@ -259,7 +260,7 @@ func (s *Instances) SeenByID(now time.Time, id string) (Instance, bool) {
 	return Instance{}, false
 }
 
-// historyOf returns an instance by its ID, which is unique in the world; nil if it does not exist.
+// historyOf returns the history of an instance by its ID, which is unique in the world; nil if it does not exist.
 func (w *World) historyOf(id string) *history {
 	for _, a := range w.accounts {
 		for _, r := range a.regions {
@@ -273,7 +274,7 @@ func (w *World) historyOf(id string) *history {
 
 // offering returns the offering of the instance.
 func (m *history) offering() Offering {
-	return Offering{Type: m.now.Type, Zone: m.now.Zone, Spot: m.now.Spot}
+	return Offering{Type: m.current.Type, Zone: m.current.Zone, Spot: m.current.Spot}
 }
 
 // wellFormed reports whether an id has the format of ids with this prefix.

@@ -28,9 +28,9 @@ type Image struct {
 	// that the account must subscribe to before it can launch the image; empty: none.
 	State, Product string
 
-	// Family, Variant and Version describe the image to the program that boots instances: "AL2023" (the amiFamily of an
-	// EC2NodeClass), "standard", "nvidia" or "neuron", and the Kubernetes version "1.31". EC2's API does not return
-	// them.
+	// Family, Variant and Version describe the image to the program that boots instances. Family is the amiFamily of an
+	// EC2NodeClass: "AL2023". Variant is "standard", "nvidia" or "neuron". Version is the Kubernetes version: "1.31".
+	// EC2's API does not return them.
 	Family, Variant, Version string
 
 	// Flaws are defects of the image. The program that boots instances defines their names. EC2's API does not return
@@ -54,8 +54,8 @@ type Images struct {
 	order  []string // ids in the order of registration
 }
 
-// refusal returns EC2's error for a launch if the image cannot be launched; nil if it can.
-func (i *Image) refusal() error {
+// launchError returns EC2's error for a launch if the image cannot be launched; nil if it can.
+func (i *Image) launchError() error {
 	switch {
 	case i.State != "" && i.State != "available":
 		return failure.New("InvalidAMIID.Unavailable", "The image ID '%s' is not available", i.ID)

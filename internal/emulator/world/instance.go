@@ -30,7 +30,7 @@ type Instance struct {
 	Type         string // "m5.large"
 	Architecture string // architecture of the image: "x86_64" or "arm64"
 	ImageID      string // "ami-0…"
-	UserData     string // the user data that the instance reads, which is the base64 of the API decoded once
+	UserData     string // user data as the instance reads it: the text of the API, base64-decoded once
 
 	PrivateIP      string // IPv4 address of the first network interface; empty if the instance is terminated
 	PrivateDNSName string // "ip-10-0-0-12.ec2.internal"
@@ -57,10 +57,10 @@ type Instance struct {
 	TemplateID    string // ID of the launch template; empty: none
 	TemplateName  string // name of the launch template; empty: none
 
-	// InstanceFails and SystemFails are the times since which the status checks of the instance and of its host fail.
-	// Zero: the check passes.
-	InstanceFails, SystemFails time.Time
-	Scheduled                  []Event // scheduled events, including completed ones, oldest first
+	// InstanceFailsSince and SystemFailsSince are the times since which the status checks of the instance and of its
+	// host fail. Zero: the check passes.
+	InstanceFailsSince, SystemFailsSince time.Time
+	Scheduled                            []Event // scheduled events, including completed ones, oldest first
 
 	// CapacityReservationID is the capacity reservation of the instance; empty: none. RequestedReservation has the
 	// launch's parameters for capacity reservations. Market is MarketBlock or MarketInterruptible; empty: on demand or
@@ -121,7 +121,7 @@ type Volume struct {
 // history is an instance with its earlier versions, for reads that are eventually consistent.
 type history struct {
 	region  *Region
-	now     Instance
+	current Instance
 	past    []version // older versions that a read may still return, oldest first
 	console []byte    // console output
 	subnet  *network.Subnet
@@ -139,22 +139,21 @@ type version struct {
 // change replaces the instance by a changed copy. A change of state is recorded for World.Changes, and announced as an
 // event.
 func (m *history) change(now time.Time, alter func(*Instance)) {
-	before := m.now
+	before := m.current
 	next := before
 	alter(&next)
 	if next.State != before.State {
 		next.ChangedAt = now
 	}
 	m.remember(now, before)
-	m.now = next
+	m.current = next
 	if next.State != before.State {
 		m.region.world().changes = append(m.region.world().changes, next)
 		m.region.announceState(now, next)
 	}
 }
 
-// remember adds the version before, which ends now, to the past versions, and drops those that no read can still
-// return.
+// remember adds the replaced state, before, to the past versions, and drops the versions that no read can still return.
 func (m *history) remember(now time.Time, before Instance) {
 	lag := m.region.world().Faults.ReadLag
 	if lag <= 0 {
@@ -168,10 +167,10 @@ func (m *history) remember(now time.Time, before Instance) {
 // seen returns the state of the instance at the time now-lag; false if the instance did not exist then.
 func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
 	if lag <= 0 {
-		return m.now, true
+		return m.current, true
 	}
 	at := now.Add(-lag)
-	if m.now.LaunchedAt.After(at) {
+	if m.current.LaunchedAt.After(at) {
 		return Instance{}, false
 	}
 	for _, v := range m.past {
@@ -179,7 +178,7 @@ func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
 			return v.instance, true
 		}
 	}
-	return m.now, true
+	return m.current, true
 }
 
 // Alive reports whether the instance is pending or running. An instance is paid for only while it is alive.

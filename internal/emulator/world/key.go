@@ -16,8 +16,8 @@ type Key struct {
 
 	// Disabled is true if the key cannot be used.
 	Disabled bool
-	// Closed is true if the key's policy names its administrators only: other principals need a grant.
-	Closed bool
+	// NeedsGrant is true if the key's policy allows its administrators only: other principals need a grant.
+	NeedsGrant bool
 
 	grantees []string // ARNs of principals with a grant
 }
@@ -83,8 +83,8 @@ func (s *KMS) launchFailure(b resolvedLaunch) Reason {
 		k := s.key(d.EBS.KMSKeyID)
 		switch {
 		case k != nil && k.Disabled:
-			return reason(keyState)
-		case k == nil, k.Closed && !slices.Contains(k.grantees, b.caller):
+			return reason(keyDisabled)
+		case k == nil, k.NeedsGrant && !slices.Contains(k.grantees, b.caller):
 			return reason(keyDenied)
 		}
 	}

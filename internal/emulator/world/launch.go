@@ -18,9 +18,9 @@ type Tagging map[string]map[string]string
 // idempotency token for a day.
 type Launches struct {
 	region    *Region
-	fleets    map[string]fleet // by client token
-	runTokens map[string]run   // by client token
-	asked     []Asked          // oldest first
+	fleets    map[string]recordedFleet // by client token
+	runTokens map[string]recordedRun   // by client token
+	calls     []FleetCall              // calls of CreateFleet, oldest first
 }
 
 // launchRequest has the launch parameters of one or more equal instances.
@@ -41,49 +41,49 @@ type launchRequest struct {
 
 // prepare validates a launch, and resolves its parameters. It does not check capacity, quotas and free addresses: see
 // admit. It returns EC2's errors.
-func (l *Launches) prepare(now time.Time, w launchRequest) (resolvedLaunch, error) {
-	b := resolvedLaunch{data: w.data, tags: w.tags, template: w.template, fleetID: w.fleetID, token: w.token, caller: w.caller}
+func (l *Launches) prepare(now time.Time, req launchRequest) (resolvedLaunch, error) {
+	b := resolvedLaunch{data: req.data, tags: req.tags, template: req.template, fleetID: req.fleetID, token: req.token, caller: req.caller}
 	var err error
-	if b.stock, err = l.resolveType(w.data.InstanceType); err != nil {
+	if b.stock, err = l.resolveType(req.data.InstanceType); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.image, err = l.resolveImage(w.data.ImageID); err != nil {
+	if b.image, err = l.resolveImage(req.data.ImageID); err != nil {
 		return resolvedLaunch{}, err
 	}
 	if !slices.Contains(b.stock.Facts.Processor.Architectures, b.image.Architecture) {
 		return resolvedLaunch{}, failure.New("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again. You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
 			strings.Join(b.stock.Facts.Processor.Architectures, ","), b.image.Architecture)
 	}
-	if b.subnet, err = l.resolveSubnet(w); err != nil {
+	if b.subnet, err = l.resolveSubnet(req); err != nil {
 		return resolvedLaunch{}, err
 	}
 	b.zone = b.subnet.Zone
-	b.offering = Offering{Type: w.data.InstanceType, Zone: b.zone.Name, Spot: w.spot}
-	if b.placement, err = l.region.PlacementGroups.resolve(w.data, b.stock); err != nil {
+	b.offering = Offering{Type: req.data.InstanceType, Zone: b.zone.Name, Spot: req.spot}
+	if b.placement, err = l.region.PlacementGroups.resolve(req.data, b.stock); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.target, err = l.region.CapacityReservations.check(w); err != nil {
+	if b.target, err = l.region.CapacityReservations.resolve(req); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.target == nil { // reserved capacity exists, and has no price
-		if err = l.checkOffered(now, w, b); err != nil {
+	if b.target == nil { // capacity of a reservation exists, whatever the zone offers, and has no price
+		if err = l.checkOffered(now, req, b); err != nil {
 			return resolvedLaunch{}, err
 		}
 	}
-	if err = refuseIPv6(w.data, b.subnet); err != nil {
+	if err = checkIPv6(req.data, b.subnet); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.groups, err = l.resolveGroups(w.data, b.subnet); err != nil {
+	if b.groups, err = l.resolveGroups(req.data, b.subnet); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.profile, err = l.resolveProfile(now, w.data.Profile); err != nil {
+	if b.profile, err = l.resolveProfile(now, req.data.Profile); err != nil {
 		return resolvedLaunch{}, err
 	}
 	return b, b.checkVolumes()
 }
 
-// admit returns EC2's error for a launch if the quota, the free addresses or the capacity do not suffice for one
-// instance.
+// admit returns EC2's error for a launch if the placement group, the quota, the free addresses or the capacity do not
+// suffice for one more instance.
 func (l *Launches) admit(b resolvedLaunch) error {
 	o := b.offering
 	if err := l.region.PlacementGroups.admit(b); err != nil {
@@ -91,20 +91,20 @@ func (l *Launches) admit(b resolvedLaunch) error {
 	}
 	reservation, ok := l.region.CapacityReservations.forLaunch(b)
 	if !ok {
-		return refuseFull()
+		return fullReservationError()
 	}
-	isNew := reservation == nil // an instance in a reservation uses neither the quota nor the region's capacity
-	if isNew && !l.region.Capacity.within(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
+	isUnreserved := reservation == nil // an instance in a reservation uses neither the quota nor the region's capacity
+	if isUnreserved && !l.region.Capacity.isWithin(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
 		if o.Spot {
 			return failure.New("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
 		}
 		return failure.New("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", l.region.Capacity.Quotas[QuotaOf(o.Type, o.Spot)])
 	}
-	if b.subnet.Free < neededIPv4(b.data) {
+	if b.subnet.Free < countIPv4(b.data) {
 		return failure.New("InsufficientFreeAddressesInSubnet",
 			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
-	if !isNew || l.region.Capacity.left(o) > 0 {
+	if !isUnreserved || l.region.Capacity.remaining(o) > 0 {
 		return nil
 	}
 	if o.Spot {
@@ -130,7 +130,7 @@ func (l *Launches) resolveImage(id string) (*Image, error) {
 		return nil, failure.New("MissingParameter", "The request must contain the parameter ImageId")
 	}
 	if i := l.region.Images.byID[id]; i != nil {
-		return i, i.refusal()
+		return i, i.launchError()
 	}
 	if !wellFormed(id, "ami") {
 		return nil, failure.New("InvalidAMIID.Malformed", "Invalid id: %q (expecting \"ami-...\")", id)
@@ -139,14 +139,14 @@ func (l *Launches) resolveImage(id string) (*Image, error) {
 }
 
 // resolveSubnet returns the requested subnet, or a subnet of the default VPC in the requested zone.
-func (l *Launches) resolveSubnet(w launchRequest) (*network.Subnet, error) {
-	id := w.subnetID
-	if id == "" && len(w.data.Interfaces) > 0 {
-		id = w.data.Interfaces[0].SubnetID
+func (l *Launches) resolveSubnet(req launchRequest) (*network.Subnet, error) {
+	id := req.subnetID
+	if id == "" && len(req.data.Interfaces) > 0 {
+		id = req.data.Interfaces[0].SubnetID
 	}
-	zone := w.zone
-	if zone == "" && w.data.Placement != nil {
-		zone = w.data.Placement.Zone
+	zone := req.zone
+	if zone == "" && req.data.Placement != nil {
+		zone = req.data.Placement.Zone
 	}
 	if id == "" {
 		for _, s := range l.region.Network.Subnets() {
@@ -169,23 +169,23 @@ func (l *Launches) resolveSubnet(w launchRequest) (*network.Subnet, error) {
 
 // checkOffered returns an error if the zone does not offer the type with the capacity type, if the account lacks the
 // role for spot instances, or if the spot price is above the maximum price.
-func (l *Launches) checkOffered(now time.Time, w launchRequest, b resolvedLaunch) error {
+func (l *Launches) checkOffered(now time.Time, req launchRequest, b resolvedLaunch) error {
 	if !b.stock.OffersIn(b.zone.Name) {
 		code := "Unsupported"
-		if w.fleet {
+		if req.fleet {
 			code = "InvalidFleetConfiguration"
 		}
 		return failure.New(code, "Your requested instance type (%s) is not supported in your requested Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing another one.", b.offering.Type, b.zone.Name)
 	}
-	if w.spot && l.region.Account.NoSpotRole {
+	if req.spot && l.region.Account.NoSpotRole {
 		return failure.WithStatus(403, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.")
 	}
 	p, ok := l.region.world().Market(l.region.Name).price(now, b.offering)
 	if !ok {
 		return failure.New("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
 	}
-	if w.spot && w.maxPrice > 0 && w.maxPrice < p {
-		return failure.New("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", w.maxPrice, p)
+	if req.spot && req.maxPrice > 0 && req.maxPrice < p {
+		return failure.New("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", req.maxPrice, p)
 	}
 	return nil
 }
@@ -231,14 +231,14 @@ func (l *Launches) resolveProfile(now time.Time, ref *ProfileRef) (*identity.Pro
 	if ref == nil || ref.ARN == "" && ref.Name == "" {
 		return nil, nil
 	}
-	name, value, field, noun := ref.Name, ref.Name, "name", "name"
+	name, given, field, noun := ref.Name, ref.Name, "name", "name"
 	if name == "" {
-		name, value, field, noun = identity.RoleName(ref.ARN), ref.ARN, "arn", "ARN"
+		name, given, field, noun = identity.RoleName(ref.ARN), ref.ARN, "arn", "ARN"
 	}
 	p, err := l.region.Account.Profile(name)
 	if err != nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(l.region.world().Faults.ProfileLag)) {
 		return nil, failure.New("InvalidParameterValue",
-			"Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", value, field, noun)
+			"Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", given, field, noun)
 	}
 	if p.Role == "" {
 		return nil, failure.New("InvalidParameterValue", "IAM Instance Profile \"%s\" has no associated IAM Roles", p.ARN)

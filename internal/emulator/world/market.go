@@ -91,14 +91,14 @@ func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []S
 	if s == nil || !s.OffersIn(zone) || !slices.Contains(s.Facts.UsageClasses, "spot") {
 		return nil
 	}
-	history := m.spot[Offering{Type: instanceType, Zone: zone, Spot: true}]
-	if isLocal := (site.Zone{Name: zone}).IsLocal(); !isLocal && (len(history) == 0 || history[0].From.After(start)) {
+	prices := m.spot[Offering{Type: instanceType, Zone: zone, Spot: true}]
+	if isLocal := (site.Zone{Name: zone}).IsLocal(); !isLocal && (len(prices) == 0 || prices[0].From.After(start)) {
 		first := SpotPrice{From: start.Truncate(time.Hour), Price: usualSpotPrice(s, zone)}
-		history = append([]SpotPrice{first}, history...)
+		prices = append([]SpotPrice{first}, prices...)
 	}
 	var out []SpotPrice
-	for i, p := range history {
-		replaced := i+1 < len(history) && !history[i+1].From.After(start)
+	for i, p := range prices {
+		replaced := i+1 < len(prices) && !prices[i+1].From.After(start)
 		if !replaced && !p.From.After(end) {
 			out = append(out, p)
 		}

@@ -56,8 +56,8 @@ func (s *SSM) Parameter(name string) (Parameter, error) {
 		return *p, nil
 	}
 	if _, after, ok := strings.Cut(name, ":parameter/"); ok {
-		for _, spelt := range []string{"/" + after, after} {
-			if p := s.parameters[spelt]; p != nil {
+		for _, candidate := range []string{"/" + after, after} {
+			if p := s.parameters[candidate]; p != nil {
 				return *p, nil
 			}
 		}
@@ -65,8 +65,8 @@ func (s *SSM) Parameter(name string) (Parameter, error) {
 	return Parameter{}, failure.New("ParameterNotFound", "Parameter %s not found.", name)
 }
 
-// ParametersByPath returns the parameters directly below a path, or with recursive at any depth below it, sorted by
-// name.
+// ParametersByPath returns the parameters directly below a path, sorted by name. If recursive is true, it returns the
+// parameters at any depth below the path.
 func (s *SSM) ParametersByPath(path string, recursive bool) []Parameter {
 	path = strings.TrimSuffix(path, "/") + "/"
 	var out []Parameter

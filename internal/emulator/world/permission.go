@@ -40,8 +40,8 @@ func (p *Permissions) ForFleet(q FleetRequest) []iampolicy.Request {
 	return out
 }
 
-// ForFleetConfig returns the requests for RunInstances, which CreateFleet calls on behalf of the caller, that all
-// overrides of a launch template have in common. ForFleetOverride returns the further requests of one override.
+// ForFleetConfig returns the requests for RunInstances that all overrides of a launch template share: CreateFleet calls
+// RunInstances on behalf of the caller. ForFleetOverride returns the further requests of one override.
 func (p *Permissions) ForFleetConfig(q FleetRequest, c FleetConfig) []iampolicy.Request {
 	t := p.region.LaunchTemplates.ByIDOrName(c.TemplateID, c.TemplateName)
 	if t == nil {
@@ -51,7 +51,7 @@ func (p *Permissions) ForFleetConfig(q FleetRequest, c FleetConfig) []iampolicy.
 	if err != nil {
 		return nil
 	}
-	return p.forLaunch(t, v.Data, merged(v.Data.Tags, q.Tags), q.Spot > 0)
+	return p.forLaunch(t, v.Data, mergeTags(v.Data.Tags, q.Tags), q.Spot > 0)
 }
 
 // ForFleetOverride returns the requests for the image and the subnet of an override.
@@ -71,7 +71,7 @@ func (p *Permissions) ForRunInstances(q RunRequest) []iampolicy.Request {
 		if err != nil {
 			return nil
 		}
-		data, tags = v.Data.completed(q.Data), merged(v.Data.Tags, q.Tags)
+		data, tags = v.Data.withOverrides(q.Data), mergeTags(v.Data.Tags, q.Tags)
 	}
 	spot := data.Market != nil && data.Market.Kind == "spot"
 	return append(p.forLaunch(t, data, tags, spot), p.forUsing(runInstances, "subnet", q.SubnetID)...)
@@ -82,11 +82,11 @@ const runInstances = "ec2:RunInstances"
 
 // forLaunch returns the requests for RunInstances with the given launch parameters.
 func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot bool) []iampolicy.Request {
-	made := []string{"instance", "network-interface", "volume"}
+	created := []string{"instance", "network-interface", "volume"}
 	if spot {
-		made = append(made, "spot-instances-request")
+		created = append(created, "spot-instances-request")
 	}
-	out := p.forCreating(runInstances, tags, made...)
+	out := p.forCreating(runInstances, tags, created...)
 	if t != nil {
 		out = append(out, p.forUsing(runInstances, "launch-template", t.ID)...)
 	}
@@ -116,8 +116,8 @@ func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot 
 
 // forPlacement returns the request for the placement group; nil if the launch names none. The ARN of a placement group
 // contains its name, not its id.
-func (p *Permissions) forPlacement(at *Placement) []iampolicy.Request {
-	name := cmp.Or(at.GroupID, at.GroupName)
+func (p *Permissions) forPlacement(placement *Placement) []iampolicy.Request {
+	name := cmp.Or(placement.GroupID, placement.GroupName)
 	if name == "" {
 		return nil
 	}
@@ -133,13 +133,13 @@ func (p *Permissions) forCreating(action string, tags Tagging, kinds ...string) 
 	var out []iampolicy.Request
 	for _, kind := range kinds {
 		keys, arn := iampolicy.Keys{}, p.region.arn("ec2", kind+"/*")
-		keys.Tags("aws:RequestTag/", tags[kind])
+		keys.AddTags("aws:RequestTag/", tags[kind])
 		out = append(out, iampolicy.Request{Action: action, Resource: arn, Keys: keys})
 		if len(tags[kind]) == 0 {
 			continue
 		}
 		create := iampolicy.Keys{"ec2:CreateAction": {action[len("ec2:"):]}}
-		create.Tags("aws:RequestTag/", tags[kind])
+		create.AddTags("aws:RequestTag/", tags[kind])
 		out = append(out, iampolicy.Request{Action: "ec2:CreateTags", Resource: arn, Keys: create})
 	}
 	return out
@@ -157,8 +157,8 @@ func (p *Permissions) forUsing(action, kind, id string) []iampolicy.Request {
 func (p *Permissions) resourceKeys(id string) iampolicy.Keys {
 	keys := iampolicy.Keys{}
 	if tags, ok := p.region.TagsOf(id); ok {
-		keys.Tags("aws:ResourceTag/", tags)
-		keys.Tags("ec2:ResourceTag/", tags)
+		keys.AddTags("aws:ResourceTag/", tags)
+		keys.AddTags("ec2:ResourceTag/", tags)
 	}
 	return keys
 }
@@ -183,7 +183,7 @@ func (p *Permissions) forPassRole(ref *ProfileRef) []iampolicy.Request {
 	return p.region.Account.PassRolePermissions(profile.Role)
 }
 
-// PassRolePermissions returns the request for passing a role to EC2; nil if the role does not exist.
+// PassRolePermissions returns the request for passing a role to EC2, as a list; nil if the role does not exist.
 func (a *Account) PassRolePermissions(role string) []iampolicy.Request {
 	known, err := a.Role(role)
 	if err != nil {
@@ -205,7 +205,7 @@ func (p *Permissions) ForResources(action string, add map[string]string, ids ...
 			continue
 		}
 		keys := p.resourceKeys(id)
-		keys.Tags("aws:RequestTag/", add)
+		keys.AddTags("aws:RequestTag/", add)
 		out = append(out, iampolicy.Request{Action: action, Resource: p.region.ResourceARN(kindOf(id), id), Keys: keys})
 	}
 	return out

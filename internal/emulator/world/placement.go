@@ -40,7 +40,7 @@ const (
 	maxSpread              = 7 // pending and running instances of a spread group in a zone
 	maxPartitions          = 7 // partitions of a group
 	maxDedicatedPartitions = 2 // partitions of a group with dedicated instances
-	usualPartitions        = 2 // partitions of a group if the request has no number
+	defaultPartitions      = 2 // partitions of a group if the request has no number
 )
 
 // Create creates a placement group.
@@ -58,7 +58,7 @@ func (pg *PlacementGroups) Create(_ time.Time, q PlacementGroup) (*PlacementGrou
 		return nil, failure.New("InvalidParameterValue", "Value (%d) for parameter partitionCount is invalid.", q.Partitions)
 	}
 	if q.Strategy == PartitionGroup && q.Partitions == 0 {
-		q.Partitions = usualPartitions
+		q.Partitions = defaultPartitions
 	}
 	q.ID, q.State, q.Tags = pg.region.site.IDs.New("pg"), cmp.Or(q.State, groupAvailable), maps.Clone(q.Tags)
 	pg.all = append(pg.all, &q)
@@ -69,7 +69,7 @@ func (pg *PlacementGroups) Create(_ time.Time, q PlacementGroup) (*PlacementGrou
 func (pg *PlacementGroups) Delete(name string) error {
 	g := pg.ByNameOrID(name)
 	if g == nil {
-		return refuseGroup(name)
+		return unknownGroupError(name)
 	}
 	if len(pg.instancesOf(g)) > 0 {
 		return failure.New("InvalidPlacementGroup.InUse", "The Placement Group '%s' is in use and may not be deleted.", name)
@@ -94,15 +94,16 @@ func (pg *PlacementGroups) ByNameOrID(nameOrID string) *PlacementGroup {
 func (pg *PlacementGroups) instancesOf(g *PlacementGroup) []*history {
 	var out []*history
 	for _, id := range pg.region.Instances.order {
-		if m := pg.region.Instances.byID[id]; m.now.PlacementGroupID == g.ID && m.now.Alive() {
+		if m := pg.region.Instances.byID[id]; m.current.PlacementGroupID == g.ID && m.current.Alive() {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-// resolve returns the placement group of a launch; nil if the launch names none. It returns an error if instances of
-// this kind are not allowed in the group. It does not check the group's limits: see admit.
+// resolve returns the placement group of a launch; nil if the launch names none. It returns an error if the placement
+// parameters are invalid, or if the group does not exist or does not allow the instance type. It does not check the
+// group's limits: see admit.
 func (pg *PlacementGroups) resolve(d TemplateData, s *Stock) (*PlacementGroup, error) {
 	p := d.Placement
 	if p == nil {
@@ -122,7 +123,7 @@ func (pg *PlacementGroups) resolve(d TemplateData, s *Stock) (*PlacementGroup, e
 	}
 	g := pg.ByNameOrID(cmp.Or(p.GroupID, p.GroupName))
 	if g == nil || g.State != groupAvailable {
-		return nil, refuseGroup(p.GroupName + p.GroupID)
+		return nil, unknownGroupError(p.GroupName + p.GroupID)
 	}
 	if !slices.Contains(s.Facts.PlacementStrategies, g.Strategy) {
 		return nil, failure.New("InvalidParameterCombination", "The '%s' placement group strategy is not supported by the '%s' instance type. Specify a supported instance type or change the placement group strategy, and try again.", g.Strategy, s.Facts.Name)
@@ -167,21 +168,21 @@ func (pg *PlacementGroups) admit(b resolvedLaunch) error {
 	if b.placement == nil {
 		return nil
 	}
-	inside, here := pg.instancesOf(b.placement), 0
-	for _, m := range inside {
-		if m.now.Zone == b.zone.Name {
-			here++
+	members, inZone := pg.instancesOf(b.placement), 0
+	for _, m := range members {
+		if m.current.Zone == b.zone.Name {
+			inZone++
 		}
 	}
 	switch b.placement.Strategy {
 	case SpreadGroup:
-		if here >= maxSpread {
+		if inZone >= maxSpread {
 			return failure.New("PlacementGroupLimitExceeded", "You have reached the limit of instances in this spread placement group in the Availability Zone %s. The limit is %d.", b.zone.Name, maxSpread)
 		}
 	case ClusterGroup:
-		if len(inside) > here {
+		if len(members) > inZone {
 			return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s) for the placement group '%s', whose instances are in %s.",
-				b.offering.Type, b.zone.Name, b.placement.Name, inside[0].now.Zone)
+				b.offering.Type, b.zone.Name, b.placement.Name, members[0].current.Zone)
 		}
 	}
 	return nil
@@ -206,15 +207,15 @@ func (pg *PlacementGroups) assign(i *Instance, b resolvedLaunch) {
 		i.Partition = int(*n)
 		return
 	}
-	held := make([]int, g.Partitions)
+	counts := make([]int, g.Partitions)
 	for _, m := range pg.instancesOf(g) {
-		held[m.now.Partition-1]++
+		counts[m.current.Partition-1]++
 	}
-	i.Partition = 1 + slices.Index(held, slices.Min(held))
+	i.Partition = 1 + slices.Index(counts, slices.Min(counts))
 }
 
-// refuseGroup returns EC2's error for an unknown placement group.
-func refuseGroup(name string) error {
+// unknownGroupError returns EC2's error for a placement group that does not exist or cannot be used.
+func unknownGroupError(name string) error {
 	return failure.New("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
 }
 

@@ -40,10 +40,10 @@ type Message struct {
 	Received int       // number of times that the message was received
 	Receipt  string    // last receipt handle
 
-	visible time.Time // time from which the message can be received
-	gone    bool      // the message was deleted; expire drops it
-	twice   bool      // the next delivery is the first of two
-	copied  bool      // a second delivery is due, which deleting the message does not prevent
+	visibleFrom time.Time // time from which the message can be received
+	gone        bool      // the message was deleted; expire drops it
+	twice       bool      // the next delivery is the first of two
+	redeliver   bool      // the second delivery is due; deleting the message does not prevent it
 }
 
 // CreateQueue creates a queue. If a queue with this name and these attributes exists, it returns that queue.
@@ -107,7 +107,7 @@ func (s *SQS) SendMessage(now time.Time, queue, body string) (*Message, error) {
 		return nil, failure.New("MissingParameter", "The request must contain the parameter MessageBody.")
 	}
 	sum := md5.Sum([]byte(body))
-	m := &Message{ID: s.region.site.IDs.UUID("message"), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visible: now}
+	m := &Message{ID: s.region.site.IDs.UUID("message"), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visibleFrom: now}
 	q.sent++
 	m.twice = s.region.world().Faults.Redeliver > 0 && q.sent%s.region.world().Faults.Redeliver == 0
 	q.messages = append(q.messages, m)
@@ -115,9 +115,9 @@ func (s *SQS) SendMessage(now time.Time, queue, body string) (*Message, error) {
 	return m, nil
 }
 
-// ReceiveMessages receives messages, at most the given number. They are then invisible to other receivers until the
-// timeout; a negative timeout stands for the queue's VisibilityTimeout.
-func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, timeout time.Duration) ([]Message, error) {
+// ReceiveMessages receives at most maxCount messages. They are then invisible to other receivers until the timeout; a
+// negative timeout stands for the queue's VisibilityTimeout.
+func (s *SQS) ReceiveMessages(now time.Time, queue string, maxCount int, timeout time.Duration) ([]Message, error) {
 	q, err := s.Queue(queue)
 	if err != nil {
 		return nil, err
@@ -132,30 +132,30 @@ func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, timeout tim
 		if s.region.world().Faults.Reorder {
 			m = q.messages[len(q.messages)-1-i]
 		}
-		if len(out) == most {
+		if len(out) == maxCount {
 			break
 		}
-		if m.gone || m.visible.After(now) {
+		if m.gone || m.visibleFrom.After(now) {
 			continue
 		}
-		out = append(out, q.give(m, now, timeout, s.region.site.IDs.Hex("receipt", 44)))
+		out = append(out, q.deliver(m, now, timeout, s.region.site.IDs.Hex("receipt", 44)))
 	}
 	return out, nil
 }
 
-// give delivers a message with a new receipt handle. The message is then invisible until the timeout, unless it is
-// delivered twice and this was the first time.
-func (q *Queue) give(m *Message, now time.Time, timeout time.Duration, receipt string) Message {
+// deliver delivers a message with a new receipt handle. The message is then invisible until the timeout, unless this is
+// the first of two deliveries.
+func (q *Queue) deliver(m *Message, now time.Time, timeout time.Duration, receipt string) Message {
 	if m.Received == 0 {
 		m.FirstAt = now
 	}
 	m.Received++
 	delete(q.receipts, m.Receipt) // the previous handle is invalid
 	m.Receipt = "AQEB" + receipt
-	m.visible = now.Add(timeout)
-	m.copied = m.twice
+	m.visibleFrom = now.Add(timeout)
+	m.redeliver = m.twice
 	if m.twice {
-		m.twice, m.visible = false, now
+		m.twice, m.visibleFrom = false, now
 	}
 	if q.receipts == nil {
 		q.receipts = map[string]*Message{}
@@ -165,7 +165,7 @@ func (q *Queue) give(m *Message, now time.Time, timeout time.Duration, receipt s
 }
 
 // DeleteMessage deletes the message with a receipt handle. An outdated handle deletes nothing. If a second delivery of
-// the message is due, the message stays for that: see Faults.Redeliver.
+// the message is due, the message stays for this delivery: see Faults.Redeliver.
 func (s *SQS) DeleteMessage(queue, receipt string) error {
 	q, err := s.Queue(queue)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *SQS) DeleteMessage(queue, receipt string) error {
 		return failure.New("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
 	}
 	if m := q.receipts[receipt]; m != nil {
-		m.gone, m.copied = !m.copied, false
+		m.gone, m.redeliver = !m.redeliver, false
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (w *World) Mailed() bool {
 func (q *Queue) Count(now time.Time) (visible, hidden int) {
 	q.expire(now)
 	for _, m := range q.messages {
-		if m.visible.After(now) {
+		if m.visibleFrom.After(now) {
 			hidden++
 		}
 	}

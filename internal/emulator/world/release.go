@@ -10,8 +10,8 @@ import (
 
 // The owners of EKS images in the commercial regions.
 const (
-	eksImageOwner    = "602401143452"
-	bottlerocketTeam = "092701018921"
+	eksImageOwner     = "602401143452"
+	bottlerocketOwner = "092701018921"
 )
 
 // release is one release of the images.
@@ -52,8 +52,8 @@ func (r *Region) furnishImages(now time.Time) error {
 			if i == len(all)-1 {
 				images = append(images, windowsImages(version, rel)...)
 			}
-			for _, made := range images {
-				if err := r.publish(now, made, i == len(all)-1); err != nil {
+			for _, image := range images {
+				if err := r.publish(now, image, i == len(all)-1); err != nil {
 					return err
 				}
 			}
@@ -62,8 +62,9 @@ func (r *Region) furnishImages(now time.Time) error {
 	return nil
 }
 
-// published is an image with the paths of the SSM parameters that refer to it, without their last part, "/image_id".
-type published struct {
+// publishedImage is an image with the paths of the SSM parameters that refer to the image. The names of the parameters
+// are these paths and "/image_id".
+type publishedImage struct {
 	image  Image
 	pinned string // path for this release; empty: none
 	newest string // path for the newest release
@@ -71,7 +72,7 @@ type published struct {
 
 // publish registers an image, and creates its SSM parameters. newest is true for an image of the newest release. The
 // image's id depends only on its region and name.
-func (r *Region) publish(now time.Time, p published, newest bool) error {
+func (r *Region) publish(now time.Time, p publishedImage, newest bool) error {
 	p.image.ID = "ami-0" + site.Digest(16, "image", r.Name, p.image.Name)
 	p.image.Public, p.image.OwnerAlias = true, "amazon"
 	if p.image.RootDevice == "" {
@@ -98,13 +99,13 @@ func (r *Region) publish(now time.Time, p published, newest bool) error {
 }
 
 // al2023Images returns the Amazon Linux 2023 images. No arm64 image for Neuron exists.
-func al2023Images(version string, rel release) []published {
-	var out []published
+func al2023Images(version string, rel release) []publishedImage {
+	var out []publishedImage
 	for _, kind := range []string{"x86_64/standard", "x86_64/nvidia", "x86_64/neuron", "arm64/standard", "arm64/nvidia"} {
 		arch, variant, _ := strings.Cut(kind, "/")
 		name := "amazon-eks-node-al2023-" + arch + "-" + variant + "-" + version + "-" + rel.eks
 		path := "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2023/" + kind + "/"
-		out = append(out, published{
+		out = append(out, publishedImage{
 			image: Image{
 				Name: name, Architecture: arch, OwnerID: eksImageOwner, CreatedAt: rel.at,
 				Description: "EKS-optimized Kubernetes node based on Amazon Linux 2023, (k8s: " + version + ", containerd: 2.*)",
@@ -118,13 +119,13 @@ func al2023Images(version string, rel release) []published {
 }
 
 // al2Images returns the Amazon Linux 2 images. The image for GPUs also supports Neuron.
-func al2Images(version string, rel release) []published {
-	var out []published
+func al2Images(version string, rel release) []publishedImage {
+	var out []publishedImage
 	for _, kind := range []struct{ infix, arch, variant string }{{"", "x86_64", "standard"},
 		{"-arm64", "arm64", "standard"}, {"-gpu", "x86_64", "nvidia"}} {
 		name := "amazon-eks" + kind.infix + "-node-" + version + "-" + rel.eks
 		path := "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2" + kind.infix + "/"
-		out = append(out, published{
+		out = append(out, publishedImage{
 			image: Image{
 				Name: name, Architecture: kind.arch, OwnerID: eksImageOwner, CreatedAt: rel.at,
 				Description: "EKS Kubernetes Worker AMI with AmazonLinux2 image, (k8s: " + version + ", containerd: 1.7.*)",
@@ -138,19 +139,19 @@ func al2Images(version string, rel release) []published {
 }
 
 // bottlerocketImages returns the Bottlerocket images.
-func bottlerocketImages(version string, rel release) []published {
-	var out []published
+func bottlerocketImages(version string, rel release) []publishedImage {
+	var out []publishedImage
 	for _, arch := range []string{"x86_64", "arm64"} {
 		for _, variant := range []string{"standard", "nvidia"} {
-			flavour := "aws-k8s-" + version
+			variantName := "aws-k8s-" + version
 			if variant == "nvidia" {
-				flavour += "-nvidia"
+				variantName += "-nvidia"
 			}
-			name := "bottlerocket-" + flavour + "-" + arch + "-v" + rel.bottlerocket + "-" + site.Digest(8, flavour, rel.bottlerocket)
-			path := "/aws/service/bottlerocket/" + flavour + "/" + arch + "/"
-			out = append(out, published{
+			name := "bottlerocket-" + variantName + "-" + arch + "-v" + rel.bottlerocket + "-" + site.Digest(8, variantName, rel.bottlerocket)
+			path := "/aws/service/bottlerocket/" + variantName + "/" + arch + "/"
+			out = append(out, publishedImage{
 				image: Image{
-					Name: name, Description: name, Architecture: arch, OwnerID: bottlerocketTeam, CreatedAt: rel.at,
+					Name: name, Description: name, Architecture: arch, OwnerID: bottlerocketOwner, CreatedAt: rel.at,
 					Volumes: []ImageVolume{{Device: imageDevice, SizeGiB: 4, Kind: "gp2"}, {Device: "/dev/xvdb", SizeGiB: 20, Kind: "gp2"}},
 					Family:  "Bottlerocket", Variant: variant, Version: version,
 				},

@@ -50,8 +50,8 @@ const (
 	MarketBlock         = "capacity-block"
 	MarketInterruptible = "interruptible-capacity-reservation"
 
-	// OnlyReserved and NeverReserved are the preferences of launches that must run in a reservation, or must not. The
-	// default preference is "open" (also for empty): use a matching open reservation, or else on-demand capacity.
+	// OnlyReserved is the preference of launches that must run in a reservation, NeverReserved of those that must not.
+	// The default preference is "open" (also for empty): use a matching open reservation, or else on-demand capacity.
 	OnlyReserved  = "capacity-reservations-only"
 	NeverReserved = "none"
 )
@@ -80,7 +80,7 @@ func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*C
 		return nil, err
 	}
 	if g := cr.region.PlacementGroups.ByNameOrID(q.Group); q.Group != "" && (g == nil || g.Strategy != ClusterGroup) {
-		return nil, refuseGroup(q.Group)
+		return nil, unknownGroupError(q.Group)
 	}
 	q.ID, q.Zone, q.State, q.CreatedAt, q.Tags = cr.region.site.IDs.New("cr"), zone, reservationActive, now, maps.Clone(q.Tags)
 	c := &q
@@ -97,9 +97,9 @@ func (cr *CapacityReservations) scheduleEnd(c *CapacityReservation) {
 	}
 	due := &cr.region.world().due
 	if c.Kind == kindBlock {
-		due.Enter(c.End.Add(-blockWarning), func(at time.Time) { cr.region.ExpireBlock(at, c.ID, c.End) })
+		due.Enter(c.End.Add(-blockWarning), func(at time.Time) { cr.region.WarnBlockExpiry(at, c.ID, c.End) })
 		due.Enter(c.End.Add(-blockReclaim), func(at time.Time) {
-			for _, m := range cr.inside(c) {
+			for _, m := range cr.instancesIn(c) {
 				cr.region.Instances.shutDown(at, m, reason(blockEnded))
 			}
 		})
@@ -111,7 +111,7 @@ func (cr *CapacityReservations) scheduleEnd(c *CapacityReservation) {
 func (cr *CapacityReservations) Cancel(now time.Time, id string) error {
 	c := cr.ByID(id)
 	if c == nil {
-		return refuseReservation(id)
+		return unknownReservationError(id)
 	}
 	cr.end(now, c, reservationCancelled)
 	return nil
@@ -122,7 +122,7 @@ func (cr *CapacityReservations) end(now time.Time, c *CapacityReservation, state
 	if c.State != reservationActive {
 		return
 	}
-	for _, m := range cr.inside(c) {
+	for _, m := range cr.instancesIn(c) {
 		m.change(now, func(i *Instance) { i.CapacityReservationID = "" })
 		cr.region.Capacity.occupy(m.offering(), m.stock.Facts.Processor.VCPUs)
 	}
@@ -147,32 +147,32 @@ func (cr *CapacityReservations) Unused(c *CapacityReservation) int {
 	if c.State != reservationActive {
 		return 0
 	}
-	return max(c.Total-len(cr.inside(c)), 0)
+	return max(c.Total-len(cr.instancesIn(c)), 0)
 }
 
-// inside returns the pending and running instances in a reservation, oldest first.
-func (cr *CapacityReservations) inside(c *CapacityReservation) []*history {
+// instancesIn returns the pending and running instances in a reservation, oldest first.
+func (cr *CapacityReservations) instancesIn(c *CapacityReservation) []*history {
 	var out []*history
 	for _, id := range cr.region.Instances.order {
-		if m := cr.region.Instances.byID[id]; m.now.CapacityReservationID == c.ID && m.now.Alive() {
+		if m := cr.region.Instances.byID[id]; m.current.CapacityReservationID == c.ID && m.current.Alive() {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-// check returns the capacity reservation that a launch names; nil if it names none. It returns an error if the
+// resolve returns the capacity reservation that a launch names; nil if it names none. It returns an error if the
 // reservation does not exist, or if its market type or placement group differ from those of the launch.
-func (cr *CapacityReservations) check(w launchRequest) (*CapacityReservation, error) {
+func (cr *CapacityReservations) resolve(req launchRequest) (*CapacityReservation, error) {
 	market := ""
-	if m := w.data.Market; m != nil && (m.Kind == MarketBlock || m.Kind == MarketInterruptible) {
+	if m := req.data.Market; m != nil && (m.Kind == MarketBlock || m.Kind == MarketInterruptible) {
 		market = m.Kind
 	}
-	if w.fleet && w.market != market {
+	if req.fleet && req.market != market {
 		return nil, failure.New("InvalidFleetConfiguration",
 			"The market type %q of the launch template does not match the target capacity type of the fleet.", market)
 	}
-	id := w.data.target()
+	id := req.data.targetReservationID()
 	if id == "" && market != "" {
 		return nil, failure.New("InvalidParameterCombination", "The market type %s needs a target capacity reservation.", market)
 	}
@@ -181,13 +181,13 @@ func (cr *CapacityReservations) check(w launchRequest) (*CapacityReservation, er
 	}
 	c := cr.ByID(id)
 	if c == nil {
-		return nil, refuseReservation(id)
+		return nil, unknownReservationError(id)
 	}
 	if c.market() != market {
 		return nil, failure.New("InvalidParameterCombination",
 			"The capacity reservation %s needs the market type %q, not %q.", id, c.market(), market)
 	}
-	if g := cr.region.PlacementGroups.nameOf(w.data); g != c.Group {
+	if g := cr.region.PlacementGroups.nameOf(req.data); g != c.Group {
 		return nil, failure.New("InvalidParameterCombination",
 			"The capacity reservation %s is in the placement group %q, not %q.", id, c.Group, g)
 	}
@@ -246,11 +246,11 @@ func (cr *CapacityReservations) availableFor(b resolvedLaunch) int {
 	c, _ := cr.forLaunch(b)
 	switch {
 	case c == nil:
-		return cr.region.Capacity.left(b.offering)
+		return cr.region.Capacity.remaining(b.offering)
 	case b.target != nil || b.data.Reservation != nil && b.data.Reservation.Preference == OnlyReserved:
 		return cr.Unused(c)
 	}
-	return cr.Unused(c) + cr.region.Capacity.left(b.offering)
+	return cr.Unused(c) + cr.region.Capacity.remaining(b.offering)
 }
 
 // assign sets the capacity reservation and the market of a new instance.
@@ -265,28 +265,28 @@ func (cr *CapacityReservations) assign(i *Instance, b resolvedLaunch) {
 	i.CapacityReservationID, i.Market = c.ID, c.market()
 }
 
-// release releases the region's capacity that an instance has used until it ended. The capacity of an instance in a
-// reservation stays reserved.
+// release subtracts an ended instance from the usage of the region's capacity, unless the instance is in a reservation:
+// that capacity stays reserved.
 func (cr *CapacityReservations) release(m *history) {
-	if m.now.CapacityReservationID == "" {
+	if m.current.CapacityReservationID == "" {
 		cr.region.Capacity.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)
 	}
 }
 
-// target returns the id of the capacity reservation that a launch names; empty: none.
-func (d TemplateData) target() string {
+// targetReservationID returns the id of the capacity reservation that a launch names; empty: none.
+func (d TemplateData) targetReservationID() string {
 	if d.Reservation == nil || d.Reservation.Target == nil {
 		return ""
 	}
 	return d.Reservation.Target.ID
 }
 
-// refuseReservation returns EC2's error for an unknown capacity reservation.
-func refuseReservation(id string) error {
+// unknownReservationError returns EC2's error for an unknown capacity reservation.
+func unknownReservationError(id string) error {
 	return failure.New("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
 }
 
-// refuseFull returns EC2's error for a capacity reservation without room.
-func refuseFull() error {
+// fullReservationError returns EC2's error for a capacity reservation without room.
+func fullReservationError() error {
 	return failure.New("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// reserve creates a capacity reservation for one m5.large in zone a. change modifies it before.
+// reserve creates a capacity reservation for one m5.large in zone a. change modifies the parameters of the reservation
+// first.
 func reserve(t *testing.T, e world.Estate, change func(*world.CapacityReservation)) *world.CapacityReservation {
 	t.Helper()
 	q := world.CapacityReservation{Type: "m5.large", Zone: site.Zone{Name: "us-east-1a"}, Total: 1}
@@ -21,8 +22,8 @@ func reserve(t *testing.T, e world.Estate, change func(*world.CapacityReservatio
 	return c
 }
 
-// into launches an m5.large in zone a with the launch parameters for reservations. Empty ones are not set.
-func into(t *testing.T, e world.Estate, preference, target, market string) (world.Instance, error) {
+// launchInto launches an m5.large in zone a with these launch parameters for reservations. Empty ones are not set.
+func launchInto(t *testing.T, e world.Estate, preference, target, market string) (world.Instance, error) {
 	t.Helper()
 	data := world.TemplateData{ImageID: image(t, e.Region), InstanceType: "m5.large"}
 	if preference != "" || target != "" {
@@ -49,20 +50,20 @@ func TestReservedLaunch(t *testing.T) {
 	e.Region.Capacity.Limit(world.Pool{}, 0) // no capacity except the reserved one
 	open := reserve(t, e, func(*world.CapacityReservation) {})
 	targeted := reserve(t, e, func(c *world.CapacityReservation) { c.Criteria = "targeted" })
-	if _, err := into(t, e, world.NeverReserved, "", ""); code(err) != "InsufficientInstanceCapacity" {
+	if _, err := launchInto(t, e, world.NeverReserved, "", ""); code(err) != "InsufficientInstanceCapacity" {
 		t.Errorf("a launch that must not use a reservation: %v", err)
 	}
-	first, err := into(t, e, "", "", "")
+	first, err := launchInto(t, e, "", "", "")
 	if err != nil || first.CapacityReservationID != open.ID {
 		t.Errorf("a launch without a preference: in the reservation %q, want the open one, %v", first.CapacityReservationID, err)
 	}
-	if _, err := into(t, e, "", "", ""); code(err) != "InsufficientInstanceCapacity" {
+	if _, err := launchInto(t, e, "", "", ""); code(err) != "InsufficientInstanceCapacity" {
 		t.Errorf("a second launch, when the open reservation is full: %v", err)
 	}
-	if _, err := into(t, e, world.OnlyReserved, open.ID, ""); code(err) != "ReservationCapacityExceeded" {
+	if _, err := launchInto(t, e, world.OnlyReserved, open.ID, ""); code(err) != "ReservationCapacityExceeded" {
 		t.Errorf("into the full reservation: %v", err)
 	}
-	second, err := into(t, e, world.OnlyReserved, targeted.ID, "")
+	second, err := launchInto(t, e, world.OnlyReserved, targeted.ID, "")
 	if err != nil || second.CapacityReservationID != targeted.ID || e.Region.CapacityReservations.Unused(targeted) != 0 {
 		t.Errorf("into the targeted reservation: in %q, %d unused, %v", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
 	}
@@ -70,7 +71,7 @@ func TestReservedLaunch(t *testing.T) {
 		e.Region.CapacityReservations.Unused(targeted) != 1 {
 		t.Errorf("after the termination %d are unused, want 1, %v", e.Region.CapacityReservations.Unused(targeted), err)
 	}
-	if _, err := into(t, e, world.OnlyReserved, "cr-00000000000000000", ""); code(err) != "InvalidCapacityReservationId.NotFound" {
+	if _, err := launchInto(t, e, world.OnlyReserved, "cr-00000000000000000", ""); code(err) != "InvalidCapacityReservationId.NotFound" {
 		t.Errorf("into an unknown reservation: %v", err)
 	}
 }
@@ -88,11 +89,11 @@ func TestReservationEnds(t *testing.T) {
 	block := reserve(t, e, func(c *world.CapacityReservation) {
 		c.Kind, c.Criteria, c.End = "capacity-block", "targeted", noon().Add(time.Hour)
 	})
-	if _, err := into(t, e, world.OnlyReserved, block.ID, ""); code(err) != "InvalidParameterCombination" {
+	if _, err := launchInto(t, e, world.OnlyReserved, block.ID, ""); code(err) != "InvalidParameterCombination" {
 		t.Errorf("an on-demand launch into a capacity block: %v", err)
 	}
-	a, errA := into(t, e, world.OnlyReserved, plain.ID, "")
-	b, errB := into(t, e, world.OnlyReserved, block.ID, world.MarketBlock)
+	a, errA := launchInto(t, e, world.OnlyReserved, plain.ID, "")
+	b, errB := launchInto(t, e, world.OnlyReserved, block.ID, world.MarketBlock)
 	if errA != nil || errB != nil {
 		t.Fatal(errA, errB)
 	}

@@ -23,14 +23,14 @@ type RunRequest struct {
 	Caller   string  // ARN of the caller's role; empty: a user
 }
 
-// run is the recorded call of an idempotency token.
-type run struct {
+// recordedRun is the result of a RunInstances call with an idempotency token.
+type recordedRun struct {
 	fingerprint string
 	instances   []string // ids
 }
 
-// RunInstances launches as many instances as capacity, quota and free addresses allow, up to Max. If they do not
-// suffice for Min, RunInstances launches none and returns an error.
+// RunInstances launches as many instances as capacity, quota and free addresses allow, up to Max. If these do not
+// suffice for Min instances, RunInstances launches none and returns an error.
 func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
 	if known, ok := l.runTokens[q.Token]; ok && q.Token != "" {
 		if known.fingerprint != q.Fingerprint {
@@ -45,7 +45,7 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 	if err := l.checkCapacity(b, q.Min); err != nil {
 		return nil, err
 	}
-	b.reservation = l.region.site.IDs.New("r")
+	b.callID = l.region.site.IDs.New("r")
 	var ids []string
 	for range q.Max {
 		if l.admit(b) != nil {
@@ -54,7 +54,7 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 		ids = append(ids, l.region.Instances.start(now, b).ID)
 	}
 	if q.Token != "" {
-		l.runTokens[q.Token] = run{fingerprint: q.Fingerprint, instances: ids}
+		l.runTokens[q.Token] = recordedRun{fingerprint: q.Fingerprint, instances: ids}
 		l.region.site.Due.Enter(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
 	}
 	return l.region.Instances.withIDs(ids), nil
@@ -73,7 +73,7 @@ func (l *Launches) checkRun(now time.Time, q RunRequest) (resolvedLaunch, error)
 		return resolvedLaunch{}, failure.New("InvalidParameterValue",
 			"Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
 	}
-	w := launchRequest{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token, caller: q.Caller}
+	req := launchRequest{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token, caller: q.Caller}
 	if q.TemplateID != "" || q.TemplateName != "" {
 		t, err := l.region.LaunchTemplates.Find(q.TemplateID, q.TemplateName)
 		if err != nil {
@@ -83,13 +83,13 @@ func (l *Launches) checkRun(now time.Time, q RunRequest) (resolvedLaunch, error)
 		if err != nil {
 			return resolvedLaunch{}, err
 		}
-		w.template, w.data, w.tags = t, v.Data.completed(q.Data), merged(v.Data.Tags, q.Tags)
+		req.template, req.data, req.tags = t, v.Data.withOverrides(q.Data), mergeTags(v.Data.Tags, q.Tags)
 	}
-	if err := w.data.checkUserData("InvalidParameterValue"); err != nil {
+	if err := req.data.checkUserData("InvalidParameterValue"); err != nil {
 		return resolvedLaunch{}, err
 	}
-	w.spot = w.data.Market != nil && w.data.Market.Kind == "spot"
-	return l.prepare(now, w)
+	req.spot = req.data.Market != nil && req.data.Market.Kind == "spot"
+	return l.prepare(now, req)
 }
 
 // checkCapacity returns an error if the capacity or the free addresses do not suffice for n instances, or if the quota
@@ -98,7 +98,7 @@ func (l *Launches) checkCapacity(b resolvedLaunch, n int) error {
 	if err := l.admit(b); err != nil {
 		return err
 	}
-	if b.subnet.Free < n*neededIPv4(b.data) {
+	if b.subnet.Free < n*countIPv4(b.data) {
 		return failure.New("InsufficientFreeAddressesInSubnet",
 			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
@@ -109,9 +109,9 @@ func (l *Launches) checkCapacity(b resolvedLaunch, n int) error {
 	return nil
 }
 
-// completed returns the template's data d with the overrides of the request q. Only the parameters below are
+// withOverrides returns the template's data d with the overrides of the request q. Only the parameters below are
 // overridden; the request's CPU, Reservation and the others are ignored.
-func (d TemplateData) completed(q TemplateData) TemplateData {
+func (d TemplateData) withOverrides(q TemplateData) TemplateData {
 	d.ImageID, d.InstanceType, d.UserData = cmp.Or(q.ImageID, d.ImageID), cmp.Or(q.InstanceType, d.InstanceType),
 		cmp.Or(q.UserData, d.UserData)
 	if q.Profile != nil {
@@ -143,7 +143,7 @@ func (s *Instances) withIDs(ids []string) []Instance {
 	var out []Instance
 	for _, id := range ids {
 		if m := s.byID[id]; m != nil {
-			out = append(out, m.now)
+			out = append(out, m.current)
 		}
 	}
 	return out

@@ -10,8 +10,10 @@ import (
 // sessionLife is how long the credentials of an instance are valid, as in AWS.
 const sessionLife = 6 * time.Hour
 
-// Publish sets the public keys of a token issuer: see STS.Publish.
-func (w *World) Publish(issuer string, document []byte) error { return w.sts.Publish(issuer, document) }
+// SetIssuerKeys sets the public keys of a token issuer: see STS.SetIssuerKeys.
+func (w *World) SetIssuerKeys(issuer string, document []byte) error {
+	return w.sts.SetIssuerKeys(issuer, document)
+}
 
 // SessionByKey returns the session with an access key; false if the key is unknown.
 func (w *World) SessionByKey(accessKey string) (identity.Session, bool) {
@@ -35,21 +37,22 @@ func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Sess
 	if m == nil {
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance does not exist", instanceID)
 	}
-	if !m.now.Alive() {
-		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance is %s", instanceID, m.now.State)
+	if !m.current.Alive() {
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance is %s", instanceID, m.current.State)
 	}
-	if m.now.ProfileARN == "" {
+	if m.current.ProfileARN == "" {
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance has no instance profile", instanceID)
 	}
 	a := m.region.Account
-	p, err := a.ProfileByARN(m.now.ProfileARN)
+	p, err := a.ProfileByARN(m.current.ProfileARN)
 	if err != nil {
-		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s does not exist", instanceID, m.now.ProfileARN)
+		return identity.Session{},
+			fmt.Errorf("read credentials of instance %s: instance profile %s does not exist", instanceID, m.current.ProfileARN)
 	}
 	if p.Role == "" {
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s has no role", instanceID, p.Name)
 	}
-	if r, err := a.Role(p.Role); err == nil && !r.ForInstances() {
+	if r, err := a.Role(p.Role); err == nil && !r.TrustsEC2() {
 		return identity.Session{},
 			fmt.Errorf("read credentials of instance %s: the trust policy of role %s does not allow EC2", instanceID, p.Role)
 	}
@@ -60,7 +63,7 @@ func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Sess
 	if err != nil {
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: role %s does not exist", instanceID, p.Role)
 	}
-	w.sts.Forget(&w.due, m.session)
+	w.sts.ScheduleRemoval(&w.due, m.session)
 	m.session = &s
 	return s, nil
 }

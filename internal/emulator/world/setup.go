@@ -28,8 +28,9 @@ type Setup struct {
 	Stock []Stock     // instance types to add to the region's market
 }
 
-// SetupFrom returns a setup with the instance types of a region in a table, in the three zones that offer the most
-// types. Zone names differ between AWS accounts; here the zones are named a, b and c in the order of their zone IDs.
+// SetupFrom returns a setup with the instance types that a table has for a region, in the three zones that offer the
+// most types. Zone names differ between AWS accounts; here the zones are named a, b and c in the order of their zone
+// IDs.
 func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) {
 	market, err := t.Region(region)
 	if err != nil {
@@ -108,17 +109,17 @@ func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
 
 // furnishNetwork creates the VPC, its subnets and its route tables.
 func (r *Region) furnishNetwork(s Setup, e *Estate) error {
-	own := func(name string, more map[string]string) map[string]string {
+	tags := func(name string, more map[string]string) map[string]string {
 		return site.WithTags(more, map[string]string{"Name": s.Cluster + "/" + name, "kubernetes.io/cluster/" + s.Cluster: "shared"}, nil)
 	}
 	var err error
-	if e.VPC, err = r.Network.CreateVPC("10.0.0.0/16", own("VPC", nil)); err != nil {
+	if e.VPC, err = r.Network.CreateVPC("10.0.0.0/16", tags("VPC", nil)); err != nil {
 		return err
 	}
 	var private, public []string
 	for i, z := range r.site.Zones {
 		cidr := "10.0." + strconv.Itoa(32*(i+1)) + ".0/19"
-		sub, err := r.Network.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPrivate-"+z.Name, map[string]string{
+		sub, err := r.Network.CreateSubnet(e.VPC.ID, z.Name, cidr, tags("SubnetPrivate-"+z.Name, map[string]string{
 			"karpenter.sh/discovery": s.Cluster, "kubernetes.io/role/internal-elb": "1",
 		}))
 		if err != nil {
@@ -128,7 +129,7 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 		private = append(private, sub.ID)
 
 		cidr = "10.0." + strconv.Itoa(4*i) + ".0/22"
-		sub, err = r.Network.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPublic-"+z.Name, map[string]string{"kubernetes.io/role/elb": "1"}))
+		sub, err = r.Network.CreateSubnet(e.VPC.ID, z.Name, cidr, tags("SubnetPublic-"+z.Name, map[string]string{"kubernetes.io/role/elb": "1"}))
 		if err != nil {
 			return err
 		}
@@ -142,11 +143,11 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 	local := network.Route{Destination: "10.0.0.0/16", Target: "local"}
 	r.Network.CreateRouteTable(network.RouteTable{VPCID: e.VPC.ID, Main: true, Routes: []network.Route{local}})
 	r.Network.CreateRouteTable(network.RouteTable{
-		VPCID: e.VPC.ID, SubnetIDs: private, Tags: own("PrivateRouteTable", nil),
+		VPCID: e.VPC.ID, SubnetIDs: private, Tags: tags("PrivateRouteTable", nil),
 		Routes: []network.Route{local, {Destination: "0.0.0.0/0", Target: r.site.IDs.New("nat")}},
 	})
 	r.Network.CreateRouteTable(network.RouteTable{
-		VPCID: e.VPC.ID, SubnetIDs: public, Tags: own("PublicRouteTable", nil),
+		VPCID: e.VPC.ID, SubnetIDs: public, Tags: tags("PublicRouteTable", nil),
 		Routes: []network.Route{local, {Destination: "0.0.0.0/0", Target: r.site.IDs.New("igw")}},
 	})
 	return nil

@@ -36,21 +36,21 @@ const (
 // maxShift is the maximum duration of a zonal shift that a user starts.
 const maxShift = 3 * 24 * time.Hour
 
-// Start starts a zonal shift of a user, which ends after the duration lasts. A second active shift of a user for the
+// Start starts a zonal shift of a user, which ends after the given duration. A second active shift of a user for the
 // same resource is an error.
-func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, lasts time.Duration) (*ZonalShift, error) {
+func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, duration time.Duration) (*ZonalShift, error) {
 	if err := zs.check(q); err != nil {
 		return nil, err
 	}
-	if lasts < time.Minute || lasts > maxShift {
+	if duration < time.Minute || duration > maxShift {
 		return nil, failure.New("ValidationException", "The expiration is not between one minute and three days.")
 	}
-	for _, s := range zs.Of(q.Resource) {
+	for _, s := range zs.ActiveFor(q.Resource) {
 		if !s.AWS {
 			return nil, failure.WithStatus(409, "ConflictException", "There is an active zonal shift for %s already.", q.Resource)
 		}
 	}
-	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = zs.region.site.IDs.UUID("shift"), ShiftActive, false, now, now.Add(lasts)
+	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = zs.region.site.IDs.UUID("shift"), ShiftActive, false, now, now.Add(duration)
 	s := &q
 	zs.all = append(zs.all, s)
 	zs.region.site.Due.Enter(q.ExpiresAt, func(time.Time) {
@@ -73,7 +73,7 @@ func (zs *ZonalShifts) StartAutoshift(now time.Time, resource, awayFrom string) 
 
 // EndAutoshift ends the autoshifts of a resource.
 func (zs *ZonalShifts) EndAutoshift(resource string) {
-	for _, s := range zs.Of(resource) {
+	for _, s := range zs.ActiveFor(resource) {
 		if s.AWS {
 			s.Status = ShiftCanceled
 		}
@@ -94,8 +94,8 @@ func (zs *ZonalShifts) Cancel(id string) (*ZonalShift, error) {
 	return s, nil
 }
 
-// Of returns the active shifts of a resource, oldest first.
-func (zs *ZonalShifts) Of(resource string) []*ZonalShift {
+// ActiveFor returns the active shifts of a resource, oldest first.
+func (zs *ZonalShifts) ActiveFor(resource string) []*ZonalShift {
 	return slices.DeleteFunc(slices.Clone(zs.all), func(s *ZonalShift) bool { return s.Resource != resource || s.Status != ShiftActive })
 }
 
@@ -112,7 +112,7 @@ func (zs *ZonalShifts) IsManaged(resource string) bool {
 // check returns an error if the resource does not take part in zonal shifts, or if the zone does not exist.
 func (zs *ZonalShifts) check(s ZonalShift) error {
 	if !zs.IsManaged(s.Resource) {
-		return zs.RefuseUnmanaged(s.Resource)
+		return zs.UnmanagedError(s.Resource)
 	}
 	if !slices.ContainsFunc(zs.region.site.Zones, func(z site.Zone) bool { return z.ID == s.AwayFrom }) {
 		return failure.New("ValidationException", "The Availability Zone %s is not one of the resource's.", s.AwayFrom)
@@ -120,7 +120,7 @@ func (zs *ZonalShifts) check(s ZonalShift) error {
 	return nil
 }
 
-// RefuseUnmanaged returns ARC's error for a resource that does not take part in zonal shifts.
-func (zs *ZonalShifts) RefuseUnmanaged(resource string) error {
+// UnmanagedError returns ARC's error for a resource that does not take part in zonal shifts.
+func (zs *ZonalShifts) UnmanagedError(resource string) error {
 	return failure.WithStatus(404, "ResourceNotFoundException", "The resource %s is not registered for zonal shift.", resource)
 }

@@ -37,13 +37,13 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 		if r.Instances.byID[id] != nil {
 			continue
 		}
-		if tags[i] = r.tagsOf(id); tags[i] == nil {
+		if tags[i] = r.tagsPointer(id); tags[i] == nil {
 			return notFound(id)
 		}
 	}
 	for i, id := range ids {
 		if m := r.Instances.byID[id]; m != nil {
-			next := site.WithTags(m.now.Tags, add, remove)
+			next := site.WithTags(m.current.Tags, add, remove)
 			if len(next) > maxTags+5 { // AWS adds up to five tags
 				return failure.New("TagLimitExceeded", "The number of tags on %s exceeds the limit of %d.", id, maxTags)
 			}
@@ -104,17 +104,17 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 // interface or a volume.
 func (r *Region) TagsOf(id string) (map[string]string, bool) {
 	if m := r.Instances.byID[id]; m != nil {
-		return m.now.Tags, true
+		return m.current.Tags, true
 	}
-	tags := r.tagsOf(id)
+	tags := r.tagsPointer(id)
 	if tags == nil {
 		return nil, false
 	}
 	return *tags, true
 }
 
-// tagsOf returns a pointer to the tags of a resource that is not an instance; nil if the resource does not exist.
-func (r *Region) tagsOf(id string) *map[string]string {
+// tagsPointer returns a pointer to the tags of a resource that is not an instance; nil if the resource does not exist.
+func (r *Region) tagsPointer(id string) *map[string]string {
 	if i := r.Images.byID[id]; i != nil {
 		return &i.Tags
 	}

@@ -19,7 +19,7 @@ type Template struct {
 	Tags      map[string]string // of the template itself; nil: none
 	Versions  []TemplateVersion // sorted by number; the first is $Default, the last is $Latest
 
-	once Idempotency // of the call that created the template
+	idempotency Idempotency // of the call that created the template
 }
 
 // LaunchTemplates has the launch templates of a region.
@@ -44,12 +44,12 @@ type Idempotency struct {
 }
 
 // Create creates a launch template with one version.
-func (lt *LaunchTemplates) Create(now time.Time, t Template, v TemplateVersion, once Idempotency) (*Template, error) {
+func (lt *LaunchTemplates) Create(now time.Time, t Template, v TemplateVersion, idempotency Idempotency) (*Template, error) {
 	for _, known := range lt.byID {
-		if once.Token == "" || known.once.Token != once.Token {
+		if idempotency.Token == "" || known.idempotency.Token != idempotency.Token {
 			continue
 		}
-		if known.once != once {
+		if known.idempotency != idempotency {
 			return nil, failure.Mismatch()
 		}
 		return known, nil
@@ -63,7 +63,7 @@ func (lt *LaunchTemplates) Create(now time.Time, t Template, v TemplateVersion, 
 	if err := v.Data.checkUserData("InvalidUserData.Malformed"); err != nil {
 		return nil, err
 	}
-	t.ID, t.once = lt.region.site.IDs.New("lt"), once
+	t.ID, t.idempotency = lt.region.site.IDs.New("lt"), idempotency
 	t.CreatedAt, v.CreatedAt, v.Number = now, now, 1
 	t.Versions = []TemplateVersion{v}
 	t.Tags = maps.Clone(t.Tags)
@@ -141,7 +141,7 @@ func (lt *LaunchTemplates) Find(id, name string) (*Template, error) {
 	return t, nil
 }
 
-// latest returns the number of the last version.
-func (t *Template) latest() string {
+// latestNumber returns the number of the last version.
+func (t *Template) latestNumber() string {
 	return strconv.FormatInt(t.Versions[len(t.Versions)-1].Number, 10)
 }

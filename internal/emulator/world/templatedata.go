@@ -190,7 +190,7 @@ func (d TemplateData) checkUserData(tooLong string) error {
 	return nil
 }
 
-// userData returns the decoded user data.
+// userData returns the decoded user data, or UserData itself if it is not valid base64.
 func (d TemplateData) userData() string {
 	raw, err := base64.StdEncoding.DecodeString(d.UserData)
 	if err != nil {
@@ -216,8 +216,8 @@ func (d TemplateData) metadata() MetadataOptions {
 	return m
 }
 
-// publicAddress reports whether a network interface requests a public address.
-func (d TemplateData) publicAddress() bool {
+// requestsPublicIP reports whether a network interface requests a public address.
+func (d TemplateData) requestsPublicIP() bool {
 	for _, i := range d.Interfaces {
 		if i.PublicIP != nil && *i.PublicIP {
 			return true

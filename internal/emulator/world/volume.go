@@ -7,12 +7,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// volumeRule has the limits of a volume type: size in GiB, IOPS, IOPS per GiB (perGiB), and throughput in MiB/s. If
-// maxIOPS or maxThroughput is 0, the parameter is not supported. Source: the CreateVolume reference and "Amazon EBS
-// volume types". The controller does not use this table, so that the emulator checks the controller's own limits
-// independently.
+// volumeRule has the limits of a volume type: size in GiB, IOPS, and throughput in MiB/s. If maxIOPS or maxThroughput
+// is 0, the parameter is not supported. Source: the CreateVolume reference and "Amazon EBS volume types". The
+// controller does not use this table, so that the emulator checks the controller's own limits independently.
 type volumeRule struct {
-	minGiB, maxGiB, minIOPS, maxIOPS, perGiB, minThroughput, maxThroughput int64
+	minGiB, maxGiB, minIOPS, maxIOPS, maxIOPSPerGiB, minThroughput, maxThroughput int64
 }
 
 // volumeRules are the limits by volume type.
@@ -90,9 +89,9 @@ func (r volumeRule) check(iops, throughput, size int64) error {
 		return failure.New("InvalidParameterValue", "Volume iops of %d is too low; minimum is %d.", iops, r.minIOPS)
 	case iops > r.maxIOPS:
 		return failure.New("InvalidParameterValue", "Volume iops of %d is too high; maximum is %d.", iops, r.maxIOPS)
-	case size > 0 && iops > r.minIOPS && iops > size*r.perGiB:
+	case size > 0 && iops > r.minIOPS && iops > size*r.maxIOPSPerGiB:
 		return failure.New("InvalidParameterValue", "Iops to volume size ratio of %.6f is too high; maximum is %.6f",
-			float64(iops)/float64(size), float64(r.perGiB))
+			float64(iops)/float64(size), float64(r.maxIOPSPerGiB))
 	}
 	switch {
 	case throughput == 0:

@@ -8,14 +8,14 @@ const (
 )
 
 // windowsImages returns the Windows images of a release. They have SSM parameters for the newest release only.
-func windowsImages(version string, rel release) []published {
-	var out []published
+func windowsImages(version string, rel release) []publishedImage {
+	var out []publishedImage
 	for _, year := range []string{"2019", "2022", "2025"} {
 		if year == "2025" && version < firstWindows2025 {
 			continue
 		}
 		base := "Windows_Server-" + year + "-English-Core-EKS_Optimized-" + version
-		out = append(out, published{
+		out = append(out, publishedImage{
 			image: Image{
 				Name: base + "-" + rel.at.Format("2006.01.02"), Architecture: "x86_64", OwnerID: windowsImageOwner, CreatedAt: rel.at,
 				Description: "Microsoft Windows Server " + year + " Core EKS-optimized, Kubernetes " + version,

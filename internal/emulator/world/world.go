@@ -26,7 +26,7 @@ type World struct {
 	// Faults are the faults to inject. The zero value injects none.
 	Faults Faults
 
-	ids      *site.IDs           // nil until the first id is generated: see source
+	ids      *site.IDs           // nil until the first id is generated: see idGenerator
 	accounts map[string]*Account // by id
 	sts      identity.STS        // sessions of all accounts
 	changes  []Instance          // see Changes
@@ -43,7 +43,7 @@ func (w *World) Account(id string) *Account {
 	if w.accounts == nil {
 		w.accounts = map[string]*Account{}
 	}
-	a := &Account{IAM: identity.NewIAM(id, w.source(), &w.sts), world: w}
+	a := &Account{IAM: identity.NewIAM(id, w.idGenerator(), &w.sts), world: w}
 	w.accounts[id] = a
 	return a
 }
@@ -79,11 +79,11 @@ func (w *World) Changes() []Instance {
 // NewID returns an id that is unique in the world: the prefix and 17 hexadecimal digits, for example
 // "i-0d3adb33f00000001".
 func (w *World) NewID(prefix string) string {
-	return w.source().New(prefix)
+	return w.idGenerator().New(prefix)
 }
 
-// source returns the world's generator of IDs.
-func (w *World) source() *site.IDs {
+// idGenerator returns the world's generator of IDs.
+func (w *World) idGenerator() *site.IDs {
 	if w.ids == nil {
 		w.ids = site.NewIDs(&w.Seed)
 	}

@@ -35,6 +35,7 @@ func stock() []world.Stock {
 	}
 }
 
+// furnished returns a world with one region that is ready for a cluster.
 func furnished(t *testing.T) (*world.World, world.Estate) {
 	t.Helper()
 	w, e, err := world.New(noon(), world.Setup{Account: account, Region: region, Cluster: "demo", Stock: stock()})
@@ -62,10 +63,11 @@ func launchIn(t *testing.T, now time.Time, e world.Estate, s *network.Subnet, ki
 	})
 }
 
+// code returns the code of an AWS error; the text of any other error.
 func code(err error) string {
-	var refusal *failure.Error
-	if errors.As(err, &refusal) {
-		return refusal.Code
+	var apiErr *failure.Error
+	if errors.As(err, &apiErr) {
+		return apiErr.Code
 	}
 	return fmt.Sprint(err)
 }
@@ -73,7 +75,7 @@ func code(err error) string {
 // TestSameCallsSameWorld: the same calls in two worlds have the same results, including ids.
 func TestSameCallsSameWorld(t *testing.T) {
 	t.Parallel()
-	play := func() []world.Instance {
+	runCalls := func() []world.Instance {
 		w, e := furnished(t)
 		now := noon()
 		for i, s := range e.PrivateSubnets {
@@ -86,8 +88,8 @@ func TestSameCallsSameWorld(t *testing.T) {
 		w.Lose(now, e.Region.Instances.All()[2].ID)
 		return append(w.Changes(), e.Region.Instances.All()...)
 	}
-	one, two := play(), play()
-	if d := cmp.Diff(one, two); d != "" {
+	first, second := runCalls(), runCalls()
+	if d := cmp.Diff(first, second); d != "" {
 		t.Errorf("two worlds differ:\n%s", d)
 	}
 	w, _ := furnished(t)
@@ -220,7 +222,7 @@ func TestSpotPrices(t *testing.T) {
 		})
 	}
 	if got := m.SpotPrices("x1.huge", "us-east-1a", now, now); got != nil {
-		t.Errorf("a type without spot has the spot prices %v", got)
+		t.Errorf("a type without spot offerings has the spot prices %v", got)
 	}
 }
 
@@ -255,7 +257,7 @@ func TestTags(t *testing.T) {
 	}
 	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"a": "1"}, []string{"Name"}); err != nil ||
 		s.Tags["a"] != "1" || s.Tags["Name"] != "" {
-		t.Errorf("tags are %v, %v", s.Tags, err)
+		t.Errorf("after adding a=1 and removing Name, the tags are %v, %v", s.Tags, err)
 	}
 }
 
@@ -263,15 +265,15 @@ func TestTags(t *testing.T) {
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
-	i, err := launchIn(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
+	launched, err := launchIn(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {
-		w.AppendConsole(i[0].ID, strings.Repeat("x", 1000)+"\n")
+		w.AppendConsole(launched[0].ID, strings.Repeat("x", 1000)+"\n")
 	}
-	w.AppendConsole(i[0].ID, "end")
-	text, err := e.Region.Instances.Console(i[0].ID)
+	w.AppendConsole(launched[0].ID, "end")
+	text, err := e.Region.Instances.Console(launched[0].ID)
 	if err != nil || len(text) != 64<<10 || !strings.HasSuffix(text, "x\nend") {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
@@ -320,25 +322,25 @@ func TestReservationWarnings(t *testing.T) {
 	if _, err := r.SQS.CreateQueue(noon(), "demo", nil); err != nil {
 		t.Fatal(err)
 	}
-	i, err := launchIn(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
+	launched, err := launchIn(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.EventQueues = []string{"demo"}
-	r.ExpireBlock(noon(), "cr-0123456789abcdef0", noon().Add(40*time.Minute))
-	if !w.Reclaim(noon(), i[0].ID) || w.Reclaim(noon(), "i-00000000000000000") {
+	r.WarnBlockExpiry(noon(), "cr-0123456789abcdef0", noon().Add(40*time.Minute))
+	if !w.Reclaim(noon(), launched[0].ID) || w.Reclaim(noon(), "i-00000000000000000") {
 		t.Error("Reclaim must succeed for the running instance, and fail for an unknown one")
 	}
 	got, err := r.SQS.ReceiveMessages(noon(), "demo", 10, -1)
 	if err != nil || len(got) != 2 ||
 		!strings.Contains(got[0].Body, `"capacity-reservation-id":"cr-0123456789abcdef0"`) ||
 		!strings.Contains(got[0].Body, `"detail-type":"Capacity Block Reservation Expiration Warning"`) ||
-		!strings.Contains(got[1].Body, `"instance-id":"`+i[0].ID+`"`) ||
+		!strings.Contains(got[1].Body, `"instance-id":"`+launched[0].ID+`"`) ||
 		!strings.Contains(got[1].Body, "Interruptible Capacity Reservation Instance Interruption") {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	w.Advance(noon().Add(3 * time.Minute))
-	if now, _ := w.Instance(i[0].ID); now.Alive() {
+	if reclaimed, _ := w.Instance(launched[0].ID); reclaimed.Alive() {
 		t.Error("the reclaimed instance did not end")
 	}
 }

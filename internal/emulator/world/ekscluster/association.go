@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// PodIdentityAssociation gives the pods of a service account a role, by EKS Pod Identity. A service account has at most
-// one association.
+// PodIdentityAssociation gives the pods of a service account a role through EKS Pod Identity. A service account has at
+// most one association.
 type PodIdentityAssociation struct {
 	ID             string            // "a-" and 17 letters and digits
 	ARN            string            // "arn:aws:eks:…:podidentityassociation/demo/a-…"
@@ -23,8 +23,8 @@ type PodIdentityAssociation struct {
 	Tags           map[string]string // nil: none
 }
 
-// podIdentity is the service principal that assumes the roles of pods.
-const podIdentity = "pods.eks.amazonaws.com"
+// podIdentityPrincipal is the service principal that assumes the roles of pods.
+const podIdentityPrincipal = "pods.eks.amazonaws.com"
 
 // CreatePodIdentityAssociation associates a service account of a cluster with a role. The role must exist and trust EKS
 // Pod Identity. The namespace and the service account need not exist.
@@ -58,7 +58,7 @@ func (s *EKS) checkPodRole(arn string) error {
 	if err != nil || role.ARN != arn {
 		return failure.New("InvalidParameterException", "Role provided in the request does not exist.")
 	}
-	if !role.TrustsService(podIdentity, "sts:AssumeRole", "sts:TagSession") {
+	if !role.TrustsService(podIdentityPrincipal, "sts:AssumeRole", "sts:TagSession") {
 		return failure.New("InvalidParameterException", "Trust policy of the role provided is invalid. Follow the official documentation to resolve the issue.")
 	}
 	return nil

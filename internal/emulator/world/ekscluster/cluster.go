@@ -39,8 +39,8 @@ type Cluster struct {
 	Tags        map[string]string // nil: none
 	ZonalShift  bool              // the cluster takes part in zonal shifts
 
-	// NoPublicAccess and PrivateAccess are settings of the endpoint. By default it has public access only. PublicCIDRs
-	// are the addresses that may use the public access; none: 0.0.0.0/0.
+	// NoPublicAccess and PrivateAccess are settings of the endpoint. By default the endpoint has public access only.
+	// PublicCIDRs are the addresses that may use the public access; none: 0.0.0.0/0.
 	NoPublicAccess, PrivateAccess bool
 	PublicCIDRs                   []string
 
@@ -151,10 +151,10 @@ func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*
 	return &e, nil
 }
 
-// complete sets the username and the groups that the kind of the entry determines. It is an error if the caller has set
-// others, or if the kind is unknown.
+// complete sets the username and the groups that the kind of the entry determines. It returns an error if the entry has
+// others, or if its kind is unknown.
 func (e *AccessEntry) complete() error {
-	fixed := func(username string, groups ...string) error {
+	setFixed := func(username string, groups ...string) error {
 		if e.Username != "" && e.Username != username || len(e.Groups) > 0 {
 			return failure.New("InvalidParameterException",
 				"The kubernetesGroups and username parameters cannot be set for access entries of type %s", e.Kind)
@@ -170,11 +170,11 @@ func (e *AccessEntry) complete() error {
 		e.Username = cmp.Or(e.Username, e.Principal)
 		return nil
 	case EntryEC2Linux:
-		return fixed("system:node:{{EC2PrivateDNSName}}", "system:nodes")
+		return setFixed("system:node:{{EC2PrivateDNSName}}", "system:nodes")
 	case EntryEC2Windows:
-		return fixed("system:node:{{EC2PrivateDNSName}}", "system:nodes", "eks:kube-proxy-windows")
+		return setFixed("system:node:{{EC2PrivateDNSName}}", "system:nodes", "eks:kube-proxy-windows")
 	case EntryFargateLinux:
-		return fixed("system:node:{{SessionName}}", "system:nodes", "system:node-proxier")
+		return setFixed("system:node:{{SessionName}}", "system:nodes", "system:node-proxier")
 	}
 	return failure.New("InvalidParameterException", "The type %s of the access entry is not valid", e.Kind)
 }

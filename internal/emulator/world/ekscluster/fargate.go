@@ -30,7 +30,7 @@ const (
 // FargateSelector selects pods by namespace and labels. In patterns, * stands for any text and ? for any character.
 type FargateSelector struct {
 	Namespace string            `json:"namespace"`        // pattern for the pod's namespace
-	Labels    map[string]string `json:"labels,omitempty"` // patterns for labels of the pod, all of which must match; nil: any pod
+	Labels    map[string]string `json:"labels,omitempty"` // key → pattern for the value; the pod must match all; nil: any pod
 }
 
 // Selects reports whether one of the profile's selectors matches a pod with the namespace and labels.

@@ -12,8 +12,8 @@ type IAM struct {
 	ID string // account ID: 12 digits
 
 	// NoSpotRole is true for an account without the service-linked role for spot instances. EC2 creates this role at
-	// the first launch of a spot instance if the caller is allowed to create it; here the launch fails, as if the
-	// caller were not.
+	// the first launch of a spot instance if the caller is allowed to create it. The emulator does not create the role:
+	// the launch fails, as if the caller were not allowed.
 	NoSpotRole bool
 
 	ids       *site.IDs
@@ -36,7 +36,7 @@ type STS struct {
 	issuers  map[string]map[string]*rsa.PublicKey // by issuer and key id
 }
 
-// Partition returns the account's partition: that of the first region that it uses, "aws" until then.
+// Partition returns the account's partition: that of the first region that the account uses, "aws" until then.
 func (a *IAM) Partition() string { return cmp.Or(a.partition, "aws") }
 
 // EnterRegion records that the account uses a region. The first region determines the account's partition.

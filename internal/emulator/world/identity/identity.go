@@ -69,7 +69,7 @@ func (s *STS) SessionByKey(accessKey string) (Session, bool) {
 	return Session{}, false
 }
 
-// issue registers a session, so that its signature can be verified.
+// issue registers a session, so that signatures with its keys can be verified.
 func (s *STS) issue(issued Session) Session {
 	if s.sessions == nil {
 		s.sessions = map[string]*Session{}
@@ -78,8 +78,8 @@ func (s *STS) issue(issued Session) Session {
 	return issued
 }
 
-// Forget schedules the removal of a session at the time its keys expire. It does nothing for nil.
-func (s *STS) Forget(due *site.Timetable, old *Session) {
+// ScheduleRemoval schedules the removal of a session at the time its keys expire. It does nothing for nil.
+func (s *STS) ScheduleRemoval(due *site.Timetable, old *Session) {
 	if old == nil {
 		return
 	}

@@ -17,7 +17,7 @@ type Policy struct {
 	Document   string    // JSON, as given
 	CreatedAt  time.Time // when the policy was created
 
-	read iampolicy.Policy
+	parsed iampolicy.Policy
 }
 
 // maxPolicy is the maximum number of characters of a managed policy, not counting white space.
@@ -46,7 +46,7 @@ func (a *IAM) CreatePolicy(now time.Time, p Policy) (Policy, error) {
 		return Policy{}, failure.WithStatus(409, "LimitExceeded", "Cannot exceed quota for PolicySize: %d", maxPolicy)
 	}
 	var err error
-	if p.read, err = iampolicy.Read([]byte(p.Document)); err != nil {
+	if p.parsed, err = iampolicy.Read([]byte(p.Document)); err != nil {
 		return Policy{}, failure.New("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
 	}
 	p.ID, p.CreatedAt = "ANPA"+a.ids.Letters("policy", 17), now
@@ -79,7 +79,7 @@ func (a *IAM) DeletePolicy(arn string) error {
 	return nil
 }
 
-// IsRestricted reports whether the policies of a role are evaluated. They are if the role has an inline policy or a
+// IsRestricted reports whether the policies of a role are evaluated: whether the role has an inline policy or a
 // customer managed policy. A role with AWS managed policies only, or without policies, is allowed everything, because
 // the world does not have the documents of AWS managed policies. In AWS, a role without policies is allowed nothing.
 func (a *IAM) IsRestricted(role string) bool {
@@ -92,17 +92,17 @@ func (a *IAM) IsRestricted(role string) bool {
 func (a *IAM) Judge(role string, r iampolicy.Request) iampolicy.Verdict {
 	var policies []iampolicy.Policy
 	for _, g := range a.scps {
-		if iampolicy.Judge([]iampolicy.Policy{g.read}, r).Denied {
+		if iampolicy.Judge([]iampolicy.Policy{g.parsed}, r).Denied {
 			return iampolicy.Verdict{Denied: true}
 		}
 	}
 	if known := a.roles[role]; known != nil {
 		for _, arn := range known.Policies {
 			if p := a.policies[arn]; p != nil {
-				policies = append(policies, p.read)
+				policies = append(policies, p.parsed)
 			}
 		}
-		for _, name := range known.Inline() {
+		for _, name := range known.InlineNames() {
 			policies = append(policies, known.inline[name])
 		}
 	}

@@ -38,14 +38,14 @@ func (a *IAM) Profile(name string) (Profile, error) {
 	if p := a.profiles[name]; p != nil {
 		return *p, nil
 	}
-	return Profile{}, noProfile(name)
+	return Profile{}, profileNotFound(name)
 }
 
 // ProfileByARN returns an instance profile by its ARN.
 func (a *IAM) ProfileByARN(arn string) (Profile, error) {
 	p, err := a.Profile(arn[strings.LastIndexByte(arn, '/')+1:])
 	if err == nil && p.ARN != arn {
-		return Profile{}, noProfile(arn)
+		return Profile{}, profileNotFound(arn)
 	}
 	return p, err
 }
@@ -70,10 +70,10 @@ func (a *IAM) ProfilesOfRole(role string) []Profile {
 func (a *IAM) AddRoleToProfile(profile, role string) error {
 	p := a.profiles[profile]
 	if p == nil {
-		return noProfile(profile)
+		return profileNotFound(profile)
 	}
 	if a.roles[role] == nil {
-		return noRole(role)
+		return roleNotFound(role)
 	}
 	if p.Role != "" {
 		return failure.WithStatus(409, "LimitExceeded", "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
@@ -86,7 +86,7 @@ func (a *IAM) AddRoleToProfile(profile, role string) error {
 func (a *IAM) RemoveRoleFromProfile(profile, role string) error {
 	p := a.profiles[profile]
 	if p == nil {
-		return noProfile(profile)
+		return profileNotFound(profile)
 	}
 	if p.Role != role {
 		return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", role)
@@ -99,7 +99,7 @@ func (a *IAM) RemoveRoleFromProfile(profile, role string) error {
 func (a *IAM) DeleteProfile(name string) error {
 	p := a.profiles[name]
 	if p == nil {
-		return noProfile(name)
+		return profileNotFound(name)
 	}
 	if p.Role != "" {
 		return failure.WithStatus(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
@@ -112,13 +112,13 @@ func (a *IAM) DeleteProfile(name string) error {
 func (a *IAM) TagProfile(name string, add map[string]string, remove []string) error {
 	p := a.profiles[name]
 	if p == nil {
-		return noProfile(name)
+		return profileNotFound(name)
 	}
 	p.Tags = site.WithTags(p.Tags, add, remove)
 	return nil
 }
 
-// noProfile returns the error for an instance profile that does not exist.
-func noProfile(name string) error {
+// profileNotFound returns the error for an instance profile that does not exist.
+func profileNotFound(name string) error {
 	return failure.WithStatus(404, "NoSuchEntity", "Instance Profile %s cannot be found.", name)
 }

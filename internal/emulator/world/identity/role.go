@@ -25,12 +25,12 @@ type Role struct {
 	inline map[string]iampolicy.Policy // inline policies, by name
 }
 
-// Inline returns the names of the role's inline policies, sorted.
-func (r Role) Inline() []string { return slices.Sorted(maps.Keys(r.inline)) }
+// InlineNames returns the names of the role's inline policies, sorted.
+func (r Role) InlineNames() []string { return slices.Sorted(maps.Keys(r.inline)) }
 
-// ForInstances reports whether the trust policy allows EC2 to assume the role for instances: whether it has the
-// principal of EC2, a principal "*", or no principal at all. It does not evaluate the policy.
-func (r Role) ForInstances() bool {
+// TrustsEC2 reports whether the trust policy allows EC2 to assume the role for instances: whether its text contains the
+// principal of EC2, a principal "*", or no principal at all. TrustsEC2 does not evaluate the policy.
+func (r Role) TrustsEC2() bool {
 	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) ||
 		strings.Contains(r.TrustPolicy, `"*"`)
 }
@@ -86,7 +86,7 @@ func (a *IAM) Role(name string) (Role, error) {
 	if r := a.roles[name]; r != nil {
 		return *r, nil
 	}
-	return Role{}, noRole(name)
+	return Role{}, roleNotFound(name)
 }
 
 // Roles returns the roles under a path, sorted by name.
@@ -104,7 +104,7 @@ func (a *IAM) Roles(pathPrefix string) []Role {
 func (a *IAM) DeleteRole(name string) error {
 	r := a.roles[name]
 	if r == nil {
-		return noRole(name)
+		return roleNotFound(name)
 	}
 	if len(r.Policies) > 0 {
 		return failure.WithStatus(409, "DeleteConflict", "Cannot delete entity, must detach all policies first.")
@@ -121,7 +121,7 @@ func (a *IAM) DeleteRole(name string) error {
 func (a *IAM) AttachPolicy(role, policyARN string) error {
 	r := a.roles[role]
 	if r == nil {
-		return noRole(role)
+		return roleNotFound(role)
 	}
 	if !slices.Contains(r.Policies, policyARN) {
 		policies := append(slices.Clone(r.Policies), policyARN)
@@ -135,7 +135,7 @@ func (a *IAM) AttachPolicy(role, policyARN string) error {
 func (a *IAM) DetachPolicy(role, policyARN string) error {
 	r := a.roles[role]
 	if r == nil {
-		return noRole(role)
+		return roleNotFound(role)
 	}
 	if !slices.Contains(r.Policies, policyARN) {
 		return failure.WithStatus(404, "NoSuchEntity", "Policy %s was not found.", policyARN)
@@ -148,9 +148,9 @@ func (a *IAM) DetachPolicy(role, policyARN string) error {
 func (a *IAM) PutRolePolicy(role, name, document string) error {
 	r := a.roles[role]
 	if r == nil {
-		return noRole(role)
+		return roleNotFound(role)
 	}
-	read, err := iampolicy.Read([]byte(document))
+	parsed, err := iampolicy.Read([]byte(document))
 	if err != nil {
 		return failure.New("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
 	}
@@ -158,7 +158,7 @@ func (a *IAM) PutRolePolicy(role, name, document string) error {
 	if inline == nil {
 		inline = map[string]iampolicy.Policy{}
 	}
-	inline[name] = read
+	inline[name] = parsed
 	r.inline = inline
 	return nil
 }
@@ -167,7 +167,7 @@ func (a *IAM) PutRolePolicy(role, name, document string) error {
 func (a *IAM) UpdateTrust(role, document string) error {
 	r := a.roles[role]
 	if r == nil {
-		return noRole(role)
+		return roleNotFound(role)
 	}
 	r.TrustPolicy = document
 	return nil
@@ -177,14 +177,14 @@ func (a *IAM) UpdateTrust(role, document string) error {
 func (a *IAM) TagRole(name string, add map[string]string, remove []string) error {
 	r := a.roles[name]
 	if r == nil {
-		return noRole(name)
+		return roleNotFound(name)
 	}
 	r.Tags = site.WithTags(r.Tags, add, remove)
 	return nil
 }
 
-// noRole returns the error for a role that does not exist.
-func noRole(name string) error {
+// roleNotFound returns the error for a role that does not exist.
+func roleNotFound(name string) error {
 	return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
 }
 

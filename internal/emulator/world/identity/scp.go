@@ -13,18 +13,18 @@ type ServiceControlPolicy struct {
 	ID  string // "p-…"
 	ARN string // "arn:aws:organizations::…:policy/o-exampleorg/service_control_policy/p-…"
 
-	read iampolicy.Policy
+	parsed iampolicy.Policy
 }
 
 // AttachServiceControlPolicy attaches a service control policy to the account. The document is JSON.
 func (a *IAM) AttachServiceControlPolicy(document string) (ServiceControlPolicy, error) {
-	read, err := iampolicy.Read([]byte(document))
+	parsed, err := iampolicy.Read([]byte(document))
 	if err != nil {
 		return ServiceControlPolicy{},
 			failure.New("MalformedPolicyDocumentException",
 				"The provided policy document does not meet the requirements of the specified policy type: %v", err)
 	}
-	g := ServiceControlPolicy{ID: "p-" + a.ids.Hex("scp", 8), read: read}
+	g := ServiceControlPolicy{ID: "p-" + a.ids.Hex("scp", 8), parsed: parsed}
 	g.ARN = "arn:" + a.Partition() + ":organizations::" + a.ID + ":policy/o-exampleorg/service_control_policy/" + g.ID
 	a.scps = append(a.scps, g)
 	return g, nil
@@ -43,12 +43,12 @@ func (a *IAM) DetachServiceControlPolicy(id string) error {
 	return nil
 }
 
-// DenyingPolicy returns the kind and the ARN of the service control policy or the managed policy of the role that
-// explicitly denies a request. The kind is "a service control policy" or "an identity-based policy". Both results are
-// empty if no such policy denies the request; inline policies, which have no ARN, are not evaluated.
+// DenyingPolicy returns the kind and the ARN of a policy that explicitly denies a request: a service control policy, or
+// else a managed policy of the role. The kind is "a service control policy" or "an identity-based policy". Both results
+// are empty if no such policy denies the request; inline policies, which have no ARN, are not evaluated.
 func (a *IAM) DenyingPolicy(role string, q iampolicy.Request) (kind, arn string) {
 	for _, g := range a.scps {
-		if iampolicy.Judge([]iampolicy.Policy{g.read}, q).Denied {
+		if iampolicy.Judge([]iampolicy.Policy{g.parsed}, q).Denied {
 			return "a service control policy", g.ARN
 		}
 	}
@@ -57,7 +57,7 @@ func (a *IAM) DenyingPolicy(role string, q iampolicy.Request) (kind, arn string)
 		return "", ""
 	}
 	for _, arn := range known.Policies {
-		if p := a.policies[arn]; p != nil && iampolicy.Judge([]iampolicy.Policy{p.read}, q).Denied {
+		if p := a.policies[arn]; p != nil && iampolicy.Judge([]iampolicy.Policy{p.parsed}, q).Denied {
 			return "an identity-based policy", arn
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Publish sets the public keys of a token issuer. document is the JSON Web Key Set at the issuer's jwks_uri. Keys that
-// are not RSA keys are ignored.
-func (s *STS) Publish(issuer string, document []byte) error {
+// SetIssuerKeys sets the public keys of a token issuer. document is the JSON Web Key Set at the issuer's jwks_uri.
+// Keys that are not RSA keys are ignored.
+func (s *STS) SetIssuerKeys(issuer string, document []byte) error {
 	var set struct {
 		Keys []struct {
 			Kind     string `json:"kty"`
@@ -47,10 +47,10 @@ func (s *STS) Publish(issuer string, document []byte) error {
 
 // webToken is a JSON web token whose signature is not verified yet.
 type webToken struct {
-	key       string // id of the key in the header of the token
-	claims    claims
-	signed    string // the signed text
-	signature []byte
+	keyID      string // of the key, from the header of the token
+	claims     claims
+	signedText string // header and claims, encoded
+	signature  []byte
 }
 
 // claims are the claims of a token.
@@ -84,7 +84,7 @@ func readToken(text string) (webToken, error) {
 		Algorithm string `json:"alg"`
 		Key       string `json:"kid"`
 	}
-	t := webToken{signed: parts[0] + "." + parts[1]}
+	t := webToken{signedText: parts[0] + "." + parts[1]}
 	for i, into := range []any{&header, &t.claims} {
 		part, err := base64.RawURLEncoding.DecodeString(parts[i])
 		if err == nil {
@@ -97,14 +97,14 @@ func readToken(text string) (webToken, error) {
 	if header.Algorithm != "RS256" {
 		return webToken{}, fmt.Errorf("a token is signed by %q, want RS256", header.Algorithm)
 	}
-	t.key = header.Key
+	t.keyID = header.Key
 	var err error
 	t.signature, err = base64.RawURLEncoding.DecodeString(parts[2])
 	return t, err
 }
 
-// signedBy reports whether the token was signed with the private key of this key.
-func (t webToken) signedBy(key *rsa.PublicKey) bool {
-	sum := sha256.Sum256([]byte(t.signed))
+// isSignedBy reports whether the token was signed with the private key that belongs to key.
+func (t webToken) isSignedBy(key *rsa.PublicKey) bool {
+	sum := sha256.Sum256([]byte(t.signedText))
 	return rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], t.signature) == nil
 }

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// TrustsService reports whether the trust policy allows a service all of the actions. It ignores conditions.
+// TrustsService reports whether the trust policy allows a service all of the actions. It ignores conditions, and
+// statements with the effect Deny.
 func (r Role) TrustsService(service string, actions ...string) bool {
 	var policy struct {
 		Statement []struct {

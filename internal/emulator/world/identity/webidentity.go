@@ -19,7 +19,7 @@ type Provider struct {
 	Audiences []string // accepted audiences of tokens: "sts.amazonaws.com"
 }
 
-// CreateIdentityProvider makes the account trust the tokens of an issuer that have one of the audiences.
+// CreateIdentityProvider makes the account trust those tokens of an issuer that have one of the audiences.
 func (a *IAM) CreateIdentityProvider(issuer string, audiences ...string) (Provider, error) {
 	host, ok := strings.CutPrefix(issuer, "https://")
 	if !ok {
@@ -59,20 +59,20 @@ type WebIdentity struct {
 // provider for the token's issuer, and the role's trust policy must allow the identity. Source of the errors:
 // https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html.
 func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token string, life time.Duration) (Session, WebIdentity, error) {
-	who, issuer, err := a.verifyToken(now, token)
+	caller, issuer, err := a.verifyToken(now, token)
 	if err != nil {
 		return Session{}, WebIdentity{}, err
 	}
 	r := a.roles[role]
-	if r == nil || !trustsWebIdentity(r.TrustPolicy, who, issuer) {
+	if r == nil || !trustsWebIdentity(r.TrustPolicy, caller, issuer) {
 		return Session{}, WebIdentity{}, failure.WithStatus(403, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")
 	}
-	opened, err := a.AssumeRole(now, role, session, life)
-	return opened, who, err
+	granted, err := a.AssumeRole(now, role, session, life)
+	return granted, caller, err
 }
 
-// verifyToken verifies a token, and returns the identity that it proves and its issuer.
-func (a *IAM) verifyToken(now time.Time, token string) (who WebIdentity, issuer string, err error) {
+// verifyToken verifies a token. It returns the identity that the token proves, and the token's issuer.
+func (a *IAM) verifyToken(now time.Time, token string) (caller WebIdentity, issuer string, err error) {
 	t, err := readToken(token)
 	if err != nil {
 		return WebIdentity{}, "",
@@ -82,26 +82,26 @@ func (a *IAM) verifyToken(now time.Time, token string) (who WebIdentity, issuer 
 	if provider == nil {
 		return WebIdentity{}, "", invalidIdentity("No OpenIDConnect provider found in your account for " + t.claims.Issuer)
 	}
-	key := a.sts.issuers[t.claims.Issuer][t.key]
-	if key == nil || !t.signedBy(key) {
+	key := a.sts.issuers[t.claims.Issuer][t.keyID]
+	if key == nil || !t.isSignedBy(key) {
 		return WebIdentity{}, "", invalidIdentity("Couldn't retrieve verification key from your identity provider,  please reference AssumeRoleWithWebIdentity documentation for requirements")
 	}
-	if ends := time.Unix(t.claims.Expires, 0); !now.Before(ends) {
+	if expiry := time.Unix(t.claims.Expires, 0); !now.Before(expiry) {
 		return WebIdentity{}, "", failure.New("ExpiredTokenException",
-			"Token expired: current date/time %d must be before the expiration date/time%d", now.Unix(), ends.Unix())
+			"Token expired: current date/time %d must be before the expiration date/time%d", now.Unix(), expiry.Unix())
 	}
-	at := slices.IndexFunc(t.claims.Audiences, func(audience string) bool { return slices.Contains(provider.Audiences, audience) })
-	if at < 0 {
+	first := slices.IndexFunc(t.claims.Audiences, func(audience string) bool { return slices.Contains(provider.Audiences, audience) })
+	if first < 0 {
 		return WebIdentity{}, "", invalidIdentity("Incorrect token audience")
 	}
-	return WebIdentity{provider.ARN, t.claims.Subject, t.claims.Audiences[at]}, t.claims.Issuer, nil
+	return WebIdentity{provider.ARN, t.claims.Subject, t.claims.Audiences[first]}, t.claims.Issuer, nil
 }
 
 func invalidIdentity(message string) error { return failure.New("InvalidIdentityToken", "%s", message) }
 
 // trustsWebIdentity reports whether a trust policy allows the web identity to assume the policy's role. It evaluates
 // only the statements that name the identity provider. A policy that package iampolicy cannot parse allows no identity.
-func trustsWebIdentity(policy string, who WebIdentity, issuer string) bool {
+func trustsWebIdentity(policy string, caller WebIdentity, issuer string) bool {
 	var document struct {
 		Version   string
 		Statement []map[string]any
@@ -112,31 +112,31 @@ func trustsWebIdentity(policy string, who WebIdentity, issuer string) bool {
 	var statements []map[string]any
 	for _, s := range document.Statement {
 		principal, _ := s["Principal"].(map[string]any)
-		if !names(principal["Federated"], who.Provider) {
+		if !containsName(principal["Federated"], caller.Provider) {
 			continue
 		}
-		one := maps.Clone(s)
-		delete(one, "Principal") // iampolicy evaluates identity-based policies, which have no principal
-		one["Resource"] = "*"
-		statements = append(statements, one)
+		statement := maps.Clone(s)
+		delete(statement, "Principal") // iampolicy evaluates identity-based policies, which have no principal
+		statement["Resource"] = "*"
+		statements = append(statements, statement)
 	}
 	text, err := json.Marshal(map[string]any{"Version": document.Version, "Statement": statements})
 	if err != nil {
 		return false
 	}
-	read, err := iampolicy.Read(text)
+	parsed, err := iampolicy.Read(text)
 	if err != nil {
 		return false
 	}
 	host := strings.TrimPrefix(issuer, "https://")
-	return iampolicy.Judge([]iampolicy.Policy{read}, iampolicy.Request{
+	return iampolicy.Judge([]iampolicy.Policy{parsed}, iampolicy.Request{
 		Action: "sts:AssumeRoleWithWebIdentity", Resource: "*",
-		Keys: iampolicy.Keys{host + ":sub": {who.Subject}, host + ":aud": {who.Audience}},
+		Keys: iampolicy.Keys{host + ":sub": {caller.Subject}, host + ":aud": {caller.Audience}},
 	}).Allowed
 }
 
-// names reports whether an element of a policy, a string or a list of strings, contains the name.
-func names(texts any, name string) bool {
+// containsName reports whether an element of a policy, a string or a list of strings, contains the name.
+func containsName(texts any, name string) bool {
 	switch texts := texts.(type) {
 	case string:
 		return texts == name

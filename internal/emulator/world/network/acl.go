@@ -25,17 +25,17 @@ type ACLEntry struct {
 	From, To int64  // ports; 0 with protocol "-1"
 }
 
-// fits reports whether the entry matches TCP packets to a port, whatever the address of the other end. An entry for a
-// smaller block than 0.0.0.0/0 does not.
-func (e ACLEntry) fits(out bool, port int64) bool {
+// matches reports whether the entry matches TCP packets to a port, whatever the address of the other end. An entry for
+// a smaller block than 0.0.0.0/0 does not match.
+func (e ACLEntry) matches(out bool, port int64) bool {
 	return e.Out == out && e.CIDR == "0.0.0.0/0" && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
 }
 
-// Lets reports whether the ACL allows TCP packets to a port, whatever the address of the other end. out is true for
+// Allows reports whether the ACL allows TCP packets to a port, whatever the address of the other end. out is true for
 // packets that leave the subnet, false for packets that enter it.
-func (n *ACL) Lets(out bool, port int64) bool {
+func (n *ACL) Allows(out bool, port int64) bool {
 	entries := slices.SortedFunc(slices.Values(n.Entries), func(a, b ACLEntry) int { return cmp.Compare(a.Number, b.Number) })
-	i := slices.IndexFunc(entries, func(e ACLEntry) bool { return e.fits(out, port) })
+	i := slices.IndexFunc(entries, func(e ACLEntry) bool { return e.matches(out, port) })
 	return i >= 0 && !entries[i].Deny
 }
 
@@ -52,8 +52,8 @@ func (net *Network) NetworkACLs() []*ACL { return net.acls }
 // NetworkACL returns the network ACL of a subnet: the one that lists the subnet, or else the VPC's default ACL; nil if
 // the subnet has neither. Without an ACL, all packets are allowed.
 func (net *Network) NetworkACL(s *Subnet) *ACL {
-	named := func(n *ACL) bool { return slices.Contains(n.SubnetIDs, s.ID) }
-	if i := slices.IndexFunc(net.acls, named); i >= 0 {
+	lists := func(n *ACL) bool { return slices.Contains(n.SubnetIDs, s.ID) }
+	if i := slices.IndexFunc(net.acls, lists); i >= 0 {
 		return net.acls[i]
 	}
 	if i := slices.IndexFunc(net.acls, func(n *ACL) bool { return n.Default && n.VPCID == s.VPCID }); i >= 0 {

@@ -40,9 +40,9 @@ func (net *Network) AssociateDHCPOptions(vpc, id string) error {
 	return failure.New("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpc)
 }
 
-// Resolves reports whether instances of the VPC can resolve the names of AWS endpoints, including private cluster
-// endpoints.
-func (v *VPC) Resolves() bool {
+// ResolvesAWSNames reports whether instances of the VPC can resolve the names of AWS endpoints, including private
+// cluster endpoints.
+func (v *VPC) ResolvesAWSNames() bool {
 	return !v.NoDNSSupport && (len(v.NameServers) == 0 || slices.Contains(v.NameServers, AmazonDNS))
 }
 

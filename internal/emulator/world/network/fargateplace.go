@@ -27,9 +27,9 @@ func (net *Network) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
 	return FargatePlace{}, failure.New("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")
 }
 
-// GiveFargatePlace releases the address after the pod's deletion.
-func (net *Network) GiveFargatePlace(p FargatePlace) {
+// ReleaseFargatePlace releases the address after the pod's deletion.
+func (net *Network) ReleaseFargatePlace(p FargatePlace) {
 	if s := net.Subnet(p.SubnetID); s != nil {
-		s.GiveAddress(p.IP)
+		s.ReleaseAddress(p.IP)
 	}
 }

@@ -52,26 +52,26 @@ func (s *Subnet) TakeIPv4Prefix() (netip.Prefix, bool) {
 		block := netip.PrefixFrom(a, prefixBits4)
 		free := true
 		for range PrefixSize4 {
-			free = free && !s.used[a] && !s.reserved(a)
+			free = free && !s.used[a] && !s.isReserved(a)
 			a = a.Next()
 		}
 		if free && s.Free >= PrefixSize4 {
-			s.each4(block, func(a netip.Addr) { s.used[a] = true; s.Free-- })
+			s.forEachIPv4(block, func(a netip.Addr) { s.used[a] = true; s.Free-- })
 			return block, true
 		}
 	}
 	return netip.Prefix{}, false
 }
 
-// GivePrefix releases an IPv4 prefix. It ignores IPv6 prefixes, which are never reused.
-func (s *Subnet) GivePrefix(text string) {
+// ReleasePrefix releases an IPv4 prefix. It ignores IPv6 prefixes, which are never reused.
+func (s *Subnet) ReleasePrefix(text string) {
 	if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
-		s.each4(p, s.give)
+		s.forEachIPv4(p, s.release)
 	}
 }
 
-// each4 calls do for each address of an IPv4 block.
-func (s *Subnet) each4(block netip.Prefix, do func(netip.Addr)) {
+// forEachIPv4 calls do for each address of an IPv4 block.
+func (s *Subnet) forEachIPv4(block netip.Prefix, do func(netip.Addr)) {
 	for a := block.Addr(); block.Contains(a); a = a.Next() {
 		do(a)
 	}

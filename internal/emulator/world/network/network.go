@@ -16,8 +16,8 @@ type VPC struct {
 	Default bool              // launches without a subnet use the subnets of this VPC
 	Tags    map[string]string // nil: none
 
-	// NoDNSSupport and NoDNSHostnames disable enableDnsSupport (the resolver) and enableDnsHostnames (names of hosts),
-	// which EKS requires.
+	// NoDNSSupport and NoDNSHostnames disable enableDnsSupport (the resolver) and enableDnsHostnames (names of hosts).
+	// EKS requires that both are enabled.
 	NoDNSSupport, NoDNSHostnames bool
 	// NameServers are the DNS servers of the VPC's DHCP options; none: AmazonDNS.
 	NameServers []string
@@ -236,7 +236,7 @@ func (s *Subnet) TakeAddress() (netip.Addr, bool) {
 		if !s.CIDR.Contains(s.last) {
 			s.last = s.CIDR.Addr()
 		}
-		if s.used[s.last] || s.reserved(s.last) {
+		if s.used[s.last] || s.isReserved(s.last) {
 			continue
 		}
 		s.used[s.last] = true
@@ -245,23 +245,23 @@ func (s *Subnet) TakeAddress() (netip.Addr, bool) {
 	}
 }
 
-// give releases an address.
-func (s *Subnet) give(a netip.Addr) {
+// release releases an IPv4 address.
+func (s *Subnet) release(a netip.Addr) {
 	if s.used[a] {
 		delete(s.used, a)
 		s.Free++
 	}
 }
 
-// GiveAddress releases an IPv4 address. It ignores the empty string.
-func (s *Subnet) GiveAddress(address string) {
+// ReleaseAddress releases an IPv4 address. It ignores the empty string.
+func (s *Subnet) ReleaseAddress(address string) {
 	if a, err := netip.ParseAddr(address); err == nil {
-		s.give(a)
+		s.release(a)
 	}
 }
 
-// reserved reports whether AWS reserves the address.
-func (s *Subnet) reserved(a netip.Addr) bool {
+// isReserved reports whether AWS reserves the address.
+func (s *Subnet) isReserved(a netip.Addr) bool {
 	first := s.CIDR.Addr()
 	for range reservedAddresses - 1 {
 		if a == first {
