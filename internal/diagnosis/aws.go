@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ACL is a network ACL. It is stateless: it filters each packet by itself.
+// ACL is a network ACL. It is stateless: requests and answers are filtered separately.
 type ACL struct {
 	ID      string     `json:"id"`                // "acl-…"
 	Default bool       `json:"default,omitempty"` // applies to the subnets that no other ACL lists
@@ -48,7 +48,7 @@ func (c Cluster) AcceptsEntries() bool { return strings.HasPrefix(c.AuthMode, "A
 // ReadsAuthMap reports whether EKS honors the ConfigMap aws-auth.
 func (c Cluster) ReadsAuthMap() bool { return c.AuthMode != "API" }
 
-// Partition returns the partition in the cluster's ARNs: "aws", "aws-cn".
+// Partition returns the partition in the cluster's ARN, for example "aws-cn"; "aws" if the ARN is not known.
 func (c Cluster) Partition() string {
 	if parts := strings.Split(c.ARN, ":"); len(parts) > 1 && parts[1] != "" {
 		return parts[1]
@@ -92,7 +92,7 @@ type FargateSelector struct {
 // Role is an IAM role.
 type Role struct {
 	ARN      string    `json:"arn"`                // with its path
-	Trusts   []string  `json:"trusts,omitempty"`   // principals that may assume it: "ec2.amazonaws.com", an OIDC provider's ARN
+	Trusts   []string  `json:"trusts,omitempty"`   // principals that may assume the role: "ec2.amazonaws.com", an OIDC provider's ARN
 	Policies []string  `json:"policies,omitempty"` // ARNs of attached policies
 	Inline   int       `json:"inline,omitempty"`   // number of inline policies; their text is not read
 	Created  time.Time `json:"created,omitzero"`   // zero: not known
@@ -155,14 +155,14 @@ type Group struct {
 	Tags map[string]string `json:"tags,omitempty"` // only tags that name clusters
 }
 
-// Rule is a rule of a security group. It allows packets.
+// Rule is a rule of a security group. Every rule allows packets.
 type Rule struct {
 	Protocol string   `json:"protocol"`         // "tcp", "udp"; "-1" is every protocol
 	From     int      `json:"from,omitempty"`   // first port
 	To       int      `json:"to,omitempty"`     // last port
 	CIDRs    []string `json:"cidrs,omitempty"`  // address blocks of the peers
-	Groups   []string `json:"groups,omitempty"` // ids
-	Lists    []string `json:"lists,omitempty"`  // ids of prefix lists
+	Groups   []string `json:"groups,omitempty"` // IDs of the peers' security groups
+	Lists    []string `json:"lists,omitempty"`  // IDs of prefix lists with the peers' address blocks
 }
 
 // Allows reports whether the rule covers a TCP port.
@@ -186,9 +186,9 @@ type Instance struct {
 	State       string       `json:"state"`                 // "running"
 	StateReason string       `json:"stateReason,omitempty"` // why the instance ended; empty: not known
 	Launched    time.Time    `json:"launched,omitzero"`     // zero: not known
-	Claim       string       `json:"claim,omitempty"`       // the NodeClaim in its tags
-	Class       string       `json:"class,omitempty"`       // the EC2NodeClass in its tags
-	UID         string       `json:"uid,omitempty"`         // the cluster UID in its tags
+	Claim       string       `json:"claim,omitempty"`       // name of the NodeClaim: from tags, or set by WithClaims
+	Class       string       `json:"class,omitempty"`       // name of the EC2NodeClass: from tags, or set by WithClaims
+	UID         string       `json:"uid,omitempty"`         // UID of the cluster, from tags
 	Image       string       `json:"image,omitempty"`       // ID
 	Subnet      string       `json:"subnet,omitempty"`      // ID
 	Groups      []string     `json:"groups,omitempty"`      // IDs of its security groups
@@ -200,5 +200,6 @@ type Instance struct {
 // Runs reports whether the instance is running or pending.
 func (i Instance) Runs() bool { return i.State == "running" || i.State == "pending" }
 
-// Unclaimed is how long after its launch an instance may be missing from the status of its NodeClaim.
-const Unclaimed = 20 * time.Second
+// MaxClaimDelay is the maximum time after the launch of an instance until the status of its NodeClaim has its provider
+// ID.
+const MaxClaimDelay = 20 * time.Second

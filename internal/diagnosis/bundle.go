@@ -13,12 +13,12 @@ import (
 // maxBundleSize is the maximum size of a bundle: 64 MiB, many times that of a cluster with thousands of nodes.
 const maxBundleSize = 64 << 20
 
-// mostValues is the maximum number of values in a bundle, estimated from its commas. Doctor writes about thirty bytes
-// per value; a file of tiny values would take gigabytes of memory.
-const mostValues = 4 << 20
+// maxValues is the maximum number of values in a bundle, estimated from its commas. A bundle of joiner doctor has about
+// thirty bytes per value; a file with more and smaller values could take gigabytes of memory.
+const maxValues = 4 << 20
 
-// Write returns evidence as a bundle: JSON, the same bytes for the same evidence. It removes secrets from all texts
-// again, because a collector may have missed some.
+// Write returns evidence as a bundle, which is JSON: the same bytes for the same evidence. Collectors have already
+// removed secrets; Write removes them again, because a collector may have missed some.
 func Write(e Evidence) ([]byte, error) {
 	e.Format = Format
 	plain, err := json.Marshal(e)
@@ -41,8 +41,8 @@ func Write(e Evidence) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maskTree removes secrets from all strings of the tree, which is the value of the key. Certificates (key "ca") stay:
-// they are public, but look like keys.
+// maskTree removes secrets from all strings of a JSON tree. key is the field name whose value is the tree. Certificates
+// (key "ca") are kept: they are public, although they look like secrets.
 func maskTree(key string, tree any) any {
 	switch t := tree.(type) {
 	case string:
@@ -62,14 +62,14 @@ func maskTree(key string, tree any) any {
 	return tree
 }
 
-// Parse reads a bundle. The error describes what is wrong with the text.
+// Parse reads a bundle. Its error names the mistake in the text.
 func Parse(text []byte) (Evidence, error) {
 	var e Evidence
 	switch {
 	case len(text) > maxBundleSize:
 		return e, fmt.Errorf("read bundle: the file has %d bytes, more than %d", len(text), maxBundleSize)
-	case bytes.Count(text, []byte{','}) > mostValues:
-		return e, fmt.Errorf("read bundle: the file has more than %d values", mostValues)
+	case bytes.Count(text, []byte{','}) > maxValues:
+		return e, fmt.Errorf("read bundle: the file has more than %d values", maxValues)
 	case len(bytes.TrimSpace(text)) == 0:
 		return e, errors.New("read bundle: the file is empty")
 	}
@@ -85,13 +85,13 @@ func Parse(text []byte) (Evidence, error) {
 	if err != nil {
 		return Evidence{}, fmt.Errorf("read bundle: it is not the JSON that joiner doctor --bundle writes: %w", err)
 	}
-	if err := formatProblem(tree); err != nil {
+	if err := checkFormat(tree); err != nil {
 		return Evidence{}, fmt.Errorf("read bundle: %w", err)
 	}
-	if err := shaped("", tree, reflect.TypeFor[Evidence]()); err != nil {
+	if err := checkShape("", tree, reflect.TypeFor[Evidence]()); err != nil {
 		return Evidence{}, fmt.Errorf("read bundle: %w; joiner doctor --bundle FILE writes it", err)
 	}
-	withoutNulls(tree)
+	markNulls(tree)
 	plain, err := json.Marshal(tree)
 	if err != nil {
 		return Evidence{}, fmt.Errorf("read bundle: %w", err)
@@ -102,9 +102,9 @@ func Parse(text []byte) (Evidence, error) {
 	return e, nil
 }
 
-// formatProblem checks the format version of a bundle. It is called before other checks, because another version may
+// checkFormat checks the format version of a bundle. It must be called before checkShape, because another version may
 // have other fields.
-func formatProblem(tree any) error {
+func checkFormat(tree any) error {
 	object, ok := tree.(map[string]any)
 	format, hasFormat := object["format"]
 	number, isNumber := format.(json.Number)

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Format is the version of Evidence as a file. A reader refuses a newer one.
+// Format is the version of the file format of Evidence. Parse rejects newer versions.
 const Format = 1
 
 // Absence is why an item is missing. The zero value means that the item is known.
@@ -25,9 +25,9 @@ type Absence string
 // The absences.
 const (
 	NotAsked Absence = "not asked"     // the item was not read: no access to that system, or no object to ask about
-	Denied   Absence = "no permission" // Why names the permission
+	Denied   Absence = "no permission" // the user may not read the item; Item.Why names the permission
 	Missing  Absence = "not found"     // the system answered that the object does not exist
-	Failed   Absence = "failed"        // the call failed; Why has the error
+	Failed   Absence = "failed"        // the call failed; Item.Why has the error
 )
 
 // Item is one piece of evidence.
@@ -36,16 +36,16 @@ type Item[T any] struct {
 	At     time.Time `json:"at,omitzero"`      // when the item was read
 	Absent Absence   `json:"absent,omitempty"` // empty: the item is known
 	Why    string    `json:"why,omitempty"`    // reason of an absence, one line
-	Cut    string    `json:"cut,omitempty"`    // how much of a list was read, one line; empty: all of it
+	Cut    string    `json:"cut,omitempty"`    // which part of a list was read, one line; empty: the whole list
 	Value  T         `json:"value,omitzero"`   // zero if the item is absent
 }
 
-// Found makes an item that is known.
+// Found returns an item that is known.
 func Found[T any](source string, at time.Time, value T) Item[T] {
 	return Item[T]{Source: source, At: at, Value: value}
 }
 
-// Lacking makes an item that is absent.
+// Lacking returns an item that is absent.
 func Lacking[T any](source string, at time.Time, absent Absence, why string) Item[T] {
 	return Item[T]{Source: source, At: at, Absent: absent, Why: why}
 }
@@ -53,13 +53,13 @@ func Lacking[T any](source string, at time.Time, absent Absence, why string) Ite
 // Known reports whether the item is known.
 func (i Item[T]) Known() bool { return i.Source != "" && i.Absent == "" }
 
-// Is reports whether the item is absent for this reason. The zero item is NotAsked.
+// Is reports whether the item is absent for the given reason. The reason of the zero item is NotAsked.
 func (i Item[T]) Is(a Absence) bool {
 	return i.Absent == a || a == NotAsked && i.Absent == "" && i.Source == ""
 }
 
-// Gap returns the Unknown finding of a check that needs the item. what is the item's name in messages. ok is false if
-// the item is known.
+// Gap returns the Unknown finding of a check that needs the item. The cause of the finding names the item as what. ok
+// is false if the item is known.
 func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	if i.Known() {
 		return Finding{}, false
@@ -126,8 +126,8 @@ type Evidence struct {
 	Daemons    Item[[]DaemonSet] `json:"daemons,omitzero"`
 	Events     Item[[]Event]     `json:"events,omitzero"` // only warnings
 
-	// UserData lists the problems of user data. A caller that can read user data sets it; empty if there are no
-	// problems.
+	// UserData lists the problems of user data. Callers that can read user data set it; an empty list means that there
+	// are no problems.
 	UserData Item[[]UserDataProblem] `json:"userData,omitzero"`
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Worst returns the findings that need action: broken and suspicious ones. The findings must be sorted by Rank.
-func Worst(findings []Finding) []Finding {
+// Actionable returns the findings that need action: the broken and suspicious ones. findings must be sorted by Rank.
+func Actionable(findings []Finding) []Finding {
 	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Verdict.Order() >= Unknown.Order() })
 	if i < 0 {
 		return findings
@@ -25,11 +25,11 @@ type Verdict string
 const (
 	Broken     Verdict = "broken"     // no node joins, or pods do not run, until the problem is fixed
 	Suspicious Verdict = "suspicious" // the subject contradicts other evidence, or will fail in a likely case
-	Unknown    Verdict = "unknown"    // the evidence for the check is missing; Cause says which
+	Unknown    Verdict = "unknown"    // evidence that the check needs is missing; the cause names the evidence
 	Fine       Verdict = "fine"       // the check has found no problem
 )
 
-// Order ranks verdicts, worst first.
+// Order returns the rank of the verdict: 0 for the worst.
 func (v Verdict) Order() int {
 	return slices.Index([]Verdict{Broken, Suspicious, Unknown, Fine}, v)
 }
@@ -47,29 +47,29 @@ const (
 // Finding is what a check found about one subject.
 type Finding struct {
 	Check     string    `json:"check"`               // "AUTH-2"
-	Title     string    `json:"title"`               // of the check
-	Verdict   Verdict   `json:"verdict"`             // of the check
+	Title     string    `json:"title"`               // the check's title
+	Verdict   Verdict   `json:"verdict"`             // the check's result for the subject
 	Subject   string    `json:"subject,omitempty"`   // "EC2NodeClass default"; empty: the cluster
-	Cause     string    `json:"cause,omitempty"`     // one sentence; for Unknown, the missing evidence
-	Certainty Certainty `json:"certainty,omitempty"` // of the cause
+	Cause     string    `json:"cause,omitempty"`     // one sentence; for the verdict Unknown, the missing evidence
+	Certainty Certainty `json:"certainty,omitempty"` // how certain the cause is
 	Evidence  []string  `json:"evidence,omitempty"`  // one line each
 	Fix       fix.Fix   `json:"-"`                   // see MarshalJSON
-	// Follows is the check whose finding causes this one; the fix of that finding also fixes this one. Empty for a root
-	// cause.
+	// Follows is the ID of the check whose finding causes this one. The fix of that finding also fixes this one. Follows
+	// is empty for a root cause.
 	Follows string `json:"follows,omitempty"`
 	// Explains lists the symptoms, of consoles or conditions, that the finding explains.
 	Explains []Symptom `json:"explains,omitempty"`
-	Page     string    `json:"page"` // in the documentation
+	Page     string    `json:"page"` // path of the check's page in the documentation
 	// Unused is true if the finding is about an EC2NodeClass that no NodePool and no NodeClaim uses. No pod waits
-	// because of it.
+	// because of such a finding.
 	Unused bool `json:"unused,omitempty"`
 
-	Holds bool  `json:"-"` // pods wait because of the finding, or NodeClaims of its subject are not initialized
-	Layer Layer `json:"-"` // stage of the node that the check is about
-	Seen  bool  `json:"-"` // a symptom in Explains was observed
+	BlocksPods bool  `json:"-"` // pods probably wait because of the finding
+	Layer      Layer `json:"-"` // stage of the node that the check is about
+	Seen       bool  `json:"-"` // a symptom in Explains was observed
 }
 
-// With adds lines of evidence.
+// With returns the finding with more lines of evidence. Empty lines are left out.
 func (f Finding) With(lines ...string) Finding {
 	for _, l := range lines {
 		if l != "" {
@@ -79,15 +79,15 @@ func (f Finding) With(lines ...string) Finding {
 	return f
 }
 
-// Explaining adds symptoms that the finding explains.
-func (f Finding) Explaining(signs ...Symptom) Finding {
-	f.Explains = append(f.Explains, signs...)
+// Explaining returns the finding with more symptoms that it explains.
+func (f Finding) Explaining(symptoms ...Symptom) Finding {
+	f.Explains = append(f.Explains, symptoms...)
 	return f
 }
 
-// FixedBy sets the fix, step by step.
+// FixedBy returns the finding with a fix that has these steps.
 func (f Finding) FixedBy(steps ...fix.Step) Finding {
-	f.Fix = fix.Of(f.Subject, steps...)
+	f.Fix = fix.New(f.Subject, steps...)
 	return f
 }
 
@@ -103,17 +103,17 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 	}{plain(f), f.Fix.Correction().String(), f.Fix.Only(fix.Look).String(), f.Fix.Steps()})
 }
 
-// ReportBroken returns the finding of a check that failed.
+// ReportBroken returns a finding with the verdict Broken. The cause is the formatted text.
 func ReportBroken(subject string, c Certainty, format string, args ...any) Finding {
 	return Finding{Verdict: Broken, Subject: subject, Certainty: c, Cause: fmt.Sprintf(format, args...)}
 }
 
-// ReportSuspicious returns the finding of a check that may have failed.
+// ReportSuspicious returns a finding with the verdict Suspicious. The cause is the formatted text.
 func ReportSuspicious(subject string, c Certainty, format string, args ...any) Finding {
 	return Finding{Verdict: Suspicious, Subject: subject, Certainty: c, Cause: fmt.Sprintf(format, args...)}
 }
 
-// ReportFine returns the finding of a check that passed.
+// ReportFine returns a finding with the verdict Fine.
 func ReportFine(subject string) Finding {
 	return Finding{Verdict: Fine, Subject: subject, Certainty: Certain}
 }
@@ -121,7 +121,7 @@ func ReportFine(subject string) Finding {
 // Rank sorts findings, by these criteria in turn:
 //   - Broken and suspicious findings come first.
 //   - Findings about EC2NodeClasses that no NodePool and no NodeClaim uses come last.
-//   - Findings that hold pods come first.
+//   - Findings that block pods come first.
 //   - The worst verdict comes first.
 //   - Root causes come before their consequences.
 //   - Findings that explain an observed symptom come first.
@@ -132,7 +132,7 @@ func Rank(all []Finding) {
 		return cmp.Or(
 			cmp.Compare(max(a.Verdict.Order(), Suspicious.Order()), max(b.Verdict.Order(), Suspicious.Order())),
 			cmp.Compare(oneIf(a.Unused), oneIf(b.Unused)),
-			cmp.Compare(oneIf(!a.Holds), oneIf(!b.Holds)),
+			cmp.Compare(oneIf(!a.BlocksPods), oneIf(!b.BlocksPods)),
 			cmp.Compare(a.Verdict.Order(), b.Verdict.Order()),
 			cmp.Compare(oneIf(a.Follows != ""), oneIf(b.Follows != "")),
 			cmp.Compare(oneIf(!a.Seen), oneIf(!b.Seen)),

@@ -8,37 +8,37 @@ import (
 // Scope selects the findings about one instance, or about all instances that an EC2NodeClass would launch.
 type Scope struct {
 	Class    string // name of the EC2NodeClass
-	Instance string // id; empty: any
-	Subnet   string // of the instance; empty: any subnet of the class
+	Instance string // ID of the instance; empty: any instance of the class
+	Subnet   string // ID of the instance's subnet; empty: any subnet of the class
 }
 
-// Joining returns the broken and suspicious findings that may keep the instances of a Scope from joining, in the order
-// of Rank. They are about the class, the whole cluster, the instance or its subnet. Findings about the time before
+// JoinBlockers returns the broken and suspicious findings that may keep the instances of a Scope from joining, in the
+// order of Rank. They are about the class, the whole cluster, the instance or its subnet. Findings about the time before
 // a launch or after joining are left out.
-func Joining(findings []Finding, q Scope) []Finding {
-	return slices.DeleteFunc(slices.Clone(Worst(findings)), func(f Finding) bool {
-		return f.Layer < LayerLaunch || f.Layer > LayerAuth || !q.IsAbout(f.Subject)
+func JoinBlockers(findings []Finding, s Scope) []Finding {
+	return slices.DeleteFunc(slices.Clone(Actionable(findings)), func(f Finding) bool {
+		return f.Layer < LayerLaunch || f.Layer > LayerAuth || !s.IsAbout(f.Subject)
 	})
 }
 
-// IsAbout reports whether a finding about the subject is relevant to the scope.
-func (q Scope) IsAbout(subject string) bool {
+// IsAbout reports whether the scope includes findings with this subject.
+func (s Scope) IsAbout(subject string) bool {
 	kind, name, _ := strings.Cut(subject, " ")
 	switch kind {
 	case "", "VPC":
 		return true
 	case "EC2NodeClass":
-		return name == q.Class
+		return name == s.Class
 	case "subnet":
-		return q.Subnet == "" || name == q.Subnet
+		return s.Subnet == "" || name == s.Subnet
 	case "instance":
-		return name == q.Instance
+		return name == s.Instance
 	}
 	return false
 }
 
-// Gaps returns the permissions that were missing when evidence was collected, sorted.
-func Gaps(e Evidence) []string {
+// MissingPermissions returns the permissions that were missing when the evidence for JoinBlockers was collected, sorted.
+func MissingPermissions(e Evidence) []string {
 	var out []string
 	add := func(absent Absence, why string) {
 		if absent == Denied && !slices.Contains(out, why) {

@@ -9,8 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// WellKnown reports whether a label is set by the system or follows from the instance type.
-func WellKnown(key string) bool {
+// IsWellKnown reports whether a label key belongs to Kubernetes, EKS, Karpenter or Joiner. Users do not define such
+// labels.
+func IsWellKnown(key string) bool {
 	for _, suffix := range []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "k8s.aws",
 		"eks.amazonaws.com", "joiner.sh"} {
 		domain, _, ok := strings.Cut(key, "/")
@@ -21,12 +22,11 @@ func WellKnown(key string) bool {
 	return false
 }
 
-// OwnLabels returns the user-defined labels, without those of Kubernetes, clouds and autoscalers; nil if no label
-// remains.
+// OwnLabels returns the user-defined labels: those that are not well known (IsWellKnown). It is nil if there are none.
 func OwnLabels(labels map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range labels {
-		if WellKnown(k) {
+		if IsWellKnown(k) {
 			continue
 		}
 		if out == nil {
@@ -66,11 +66,11 @@ type Mapping struct {
 // Controller is the installation of the autoscaler.
 type Controller struct {
 	Namespace  string            `json:"namespace"`            // of the Deployment
-	Deployment string            `json:"deployment,omitempty"` // its name; empty: not known
-	Account    string            `json:"account"`              // name of its service account
-	Role       string            `json:"role,omitempty"`       // ARN; empty: not known
-	How        string            `json:"how,omitempty"`        // how it gets the role: "annotation", "pod identity"
-	Settings   map[string]string `json:"settings,omitempty"`   // of its environment; only names that hold no secrets
+	Deployment string            `json:"deployment,omitempty"` // name of the Deployment; empty: not known
+	Account    string            `json:"account"`              // name of the service account
+	Role       string            `json:"role,omitempty"`       // ARN of the IAM role; empty: not known
+	How        string            `json:"how,omitempty"`        // how the pods get the role: "annotation", "pod identity"
+	Settings   map[string]string `json:"settings,omitempty"`   // environment variables; only names that hold no secrets
 	Tolerates  []Taint           `json:"tolerates,omitempty"`  // tolerations in the Deployment's pod template
 	Pods       []ControllerPod   `json:"pods,omitempty"`       // of the Deployment
 	Others     []string          `json:"others,omitempty"`     // Deployments of this or another autoscaler, "namespace/name"
@@ -79,7 +79,7 @@ type Controller struct {
 // Workload returns the name of the Deployment. If that is not known, Workload returns the name of the service account.
 func (c Controller) Workload() string { return OrElse(c.Deployment, c.Account) }
 
-// Recreate is the step that deletes pods so that they are recreated.
+// Recreate is the step that deletes pods of the controller so that its Deployment recreates them.
 func (c Controller) Recreate(pods []ControllerPod) fix.Step {
 	objects := make([]fix.Object, len(pods))
 	for i, p := range pods {
@@ -99,7 +99,7 @@ type ControllerPod struct {
 	Created   time.Time         `json:"created,omitzero"`    // zero: not known
 	DNSPolicy string            `json:"dnsPolicy,omitempty"` // spec.dnsPolicy
 	Tolerates []Taint           `json:"tolerates,omitempty"` // an empty key tolerates everything
-	Messages  []string          `json:"messages,omitempty"`  // of its conditions and events
+	Messages  []string          `json:"messages,omitempty"`  // of the pod's conditions and events
 }
 
 // Taint is a taint, or a toleration.
@@ -131,7 +131,7 @@ func FindCondition(all []Condition, kind string) Condition {
 type Class struct {
 	Name       string            `json:"name"`                 // of the EC2NodeClass
 	UID        string            `json:"uid,omitempty"`        // empty: not known
-	Family     string            `json:"family,omitempty"`     // spec.amiFamily, or that of the alias
+	Family     string            `json:"family,omitempty"`     // spec.amiFamily, or the family in the alias
 	Role       string            `json:"role,omitempty"`       // spec.role
 	Profile    string            `json:"profile,omitempty"`    // spec.instanceProfile, else status.instanceProfile
 	ImageIDs   []string          `json:"imageIDs,omitempty"`   // spec.amiSelectorTerms[].id
@@ -162,7 +162,7 @@ type Pool struct {
 	Conditions   []Condition       `json:"conditions,omitempty"`   // of its status
 	// Steps has the number of instance types that remain after each requirement, in order; empty: not counted.
 	Steps []Step `json:"steps,omitempty"`
-	// Loosened is the smallest change after which a pool without instance types has some; nil if no change was found or
+	// Loosened is the smallest change that gives instance types to a pool without any; nil if no change was found or
 	// needed.
 	Loosened *Loosening `json:"mend,omitempty"`
 }
@@ -249,7 +249,7 @@ type Pod struct {
 	Selector map[string]string `json:"selector,omitempty"` // spec.nodeSelector
 	Created  time.Time         `json:"created,omitzero"`   // zero: not known
 	Host     bool              `json:"host,omitempty"`     // spec.hostNetwork
-	Messages []string          `json:"messages,omitempty"` // of its conditions and containers
+	Messages []string          `json:"messages,omitempty"` // of the pod's conditions and containers
 	// Events are the messages of events about the pod. Any user who can create events in the pod's namespace may have
 	// written them.
 	Events []string `json:"events,omitempty"`
@@ -258,8 +258,8 @@ type Pod struct {
 // String returns "namespace/name".
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// IsDaemons reports whether the pod belongs to a DaemonSet, of any API group.
-func (p Pod) IsDaemons() bool {
+// IsOfDaemonSet reports whether the pod belongs to a DaemonSet, of any API group.
+func (p Pod) IsOfDaemonSet() bool {
 	return strings.HasPrefix(p.Owner, "DaemonSet/") || strings.HasPrefix(p.Owner, "DaemonSet.")
 }
 
@@ -283,7 +283,7 @@ type Event struct {
 	By        string    `json:"by,omitempty"`        // source component in the event; not verified
 	Reason    string    `json:"reason"`              // one word
 	Message   string    `json:"message"`             // for users
-	Last      time.Time `json:"last,omitzero"`       // when it last occurred; zero: not known
+	Last      time.Time `json:"last,omitzero"`       // when the event last occurred; zero: not known
 }
 
 // Labels and taints that checks use.
@@ -297,7 +297,7 @@ const (
 type Lease struct {
 	Namespace string    `json:"namespace"`         // of the Lease
 	Name      string    `json:"name"`              // of the Lease
-	Holder    string    `json:"holder,omitempty"`  // empty: it was released
+	Holder    string    `json:"holder,omitempty"`  // empty: the Lease was released
 	Renewed   time.Time `json:"renewed,omitzero"`  // zero: never
 	Seconds   int       `json:"seconds,omitempty"` // validity after Renewed, in seconds
 }
@@ -305,23 +305,23 @@ type Lease struct {
 // End returns when the Lease expires if it is not renewed.
 func (l Lease) End() time.Time { return l.Renewed.Add(time.Duration(l.Seconds) * time.Second) }
 
-// IsAlone reports whether the controller runs without leader election.
-func (c Controller) IsAlone() bool {
+// SkipsLeaderElection reports whether the controller is configured to run without leader election.
+func (c Controller) SkipsLeaderElection() bool {
 	isDisabled, err := strconv.ParseBool(c.Settings["DISABLE_LEADER_ELECTION"])
 	return err == nil && isDisabled
 }
 
-// Lingering is how long a startup taint may stay on a node, because the image of the program that removes the taint
-// must first be pulled and started.
-const Lingering = 75 * time.Second
+// MaxStartupTaintAge is how long a startup taint may normally stay on a node: first, the program that removes the taint
+// must start, and its image must be pulled.
+const MaxStartupTaintAge = 75 * time.Second
 
-// TakenAwayBy precedes the names of the field managers, separated by commas, in the event about a node that lost its
-// startup taint. Package diagnosis/ready parses the event.
+// TakenAwayBy is the text before the names of field managers in the controller's event UnregisteredTaintMissing. Commas
+// separate the names. Package diagnosis/ready parses the event.
 const TakenAwayBy = "taken away by "
 
-// StrangeTaintWriters returns the unexpected field managers of a node's taints, in their order. Expected are
-// Kubernetes, the cloud controller, kubectl and autoscalers. The result is nil if all are expected.
-func StrangeTaintWriters(managers []string) []string {
+// UnexpectedTaintWriters returns the unexpected ones of the field managers of a node's taints, in their order. Expected
+// are Kubernetes, the cloud controller, kubectl and autoscalers. The result is nil if all are expected.
+func UnexpectedTaintWriters(managers []string) []string {
 	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller",
 		"cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}
 	var out []string

@@ -10,13 +10,13 @@ import (
 // Hidden replaces secrets in texts.
 const Hidden = "[hidden]"
 
-// secret is a pattern of secrets in logs, messages and scripts.
+// secret is a form of secrets in logs, messages and scripts.
 type secret struct {
-	form *regexp.Regexp
-	with string // replaces a match; may refer to groups of form
+	pattern     *regexp.Regexp
+	replacement string // of a match; may refer to groups of the pattern
 }
 
-// secrets has the known patterns.
+// secrets has the known forms of secrets.
 var secrets = []secret{
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`), Hidden},
 	{regexp.MustCompile(`k8s-aws-v1\.[A-Za-z0-9_=-]+`), Hidden},
@@ -35,27 +35,27 @@ var secrets = []secret{
 	{regexp.MustCompile(`(?i)(--(password|token|secret|api-key|auth-key|access-key|client-secret)[= ])("[^"]*"|'[^']*'|\S+)`), "${1}" + Hidden},
 }
 
-// Mask removes secrets from a text: tokens, keys, passwords, signatures. Collectors of Evidence pass logs, messages and
-// user data through it.
+// Mask removes secrets from a text: tokens, keys, passwords, signatures. Collectors of Evidence call Mask for logs,
+// messages and user data.
 func Mask(text string) string {
 	for _, s := range secrets {
-		text = s.form.ReplaceAllString(text, s.with)
+		text = s.pattern.ReplaceAllString(text, s.replacement)
 	}
 	return text
 }
 
-// userOf matches the user and password of a URL. In an invalid URL the password may contain any character except
+// urlUser matches the user and password of a URL. In an invalid URL, the password may contain any character except
 // quotes.
-var userOf = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
+var urlUser = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
 
-// MaskURLs removes users and passwords from the URLs of a text, and nothing else. It is for messages of libraries,
-// which quote invalid input such as the address of a proxy.
+// MaskURLs removes users and passwords from the URLs of a text, and nothing else. It is for error messages of libraries
+// that repeat invalid input, such as the address of a proxy.
 func MaskURLs(text string) string {
-	return userOf.ReplaceAllString(text, "${1}${2}"+Hidden+"@")
+	return urlUser.ReplaceAllString(text, "${1}${2}"+Hidden+"@")
 }
 
-// MaskAll removes secrets from a text, and shortens it to its last bytes, starting at a whole line.
-func MaskAll(text string, most int) string {
+// MaskTail returns at most the last most bytes of a text, without secrets. A longer text is cut at the start of a line.
+func MaskTail(text string, most int) string {
 	if len(text) > most {
 		text = text[len(text)-most:]
 		if _, whole, ok := strings.Cut(text, "\n"); ok {
@@ -65,17 +65,17 @@ func MaskAll(text string, most int) string {
 	return Mask(strings.ToValidUTF8(text, "?"))
 }
 
-// accounts matches AWS account IDs.
-var accounts = regexp.MustCompile(`\b[0-9]{12}\b`)
+// accountIDs matches AWS account IDs.
+var accountIDs = regexp.MustCompile(`\b[0-9]{12}\b`)
 
-// MaskAccounts replaces AWS account IDs by numbers: the same ID always becomes the same number.
+// MaskAccounts returns the evidence with AWS account IDs replaced by numbers: equal IDs become equal numbers.
 func MaskAccounts(e Evidence) (Evidence, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return Evidence{}, fmt.Errorf("mask accounts: %w", err)
+		return Evidence{}, fmt.Errorf("mask accountIDs: %w", err)
 	}
 	known := map[string]string{}
-	text = accounts.ReplaceAllFunc(text, func(id []byte) []byte {
+	text = accountIDs.ReplaceAllFunc(text, func(id []byte) []byte {
 		if known[string(id)] == "" {
 			known[string(id)] = fmt.Sprintf("%012d", len(known)+1)
 		}
@@ -83,7 +83,7 @@ func MaskAccounts(e Evidence) (Evidence, error) {
 	})
 	var out Evidence
 	if err := json.Unmarshal(text, &out); err != nil {
-		return Evidence{}, fmt.Errorf("mask accounts: %w", err)
+		return Evidence{}, fmt.Errorf("mask accountIDs: %w", err)
 	}
 	return out, nil
 }

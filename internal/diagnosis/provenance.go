@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Claimed returns the instances with the names of their NodeClaim and EC2NodeClass, taken from the NodeClaim whose
-// status has the instance's provider ID. Tags prove neither, because anyone who may tag an instance can write them. An
-// instance that has ended keeps the class in its tags, because its NodeClaim may be gone and no fix changes the
-// instance.
-func Claimed(instances []Instance, claims []Claim) []Instance {
-	of := map[string]Claim{}
+// WithClaims returns the instances with the names of their NodeClaim and EC2NodeClass, taken from the NodeClaim whose
+// status has the instance's provider ID. It replaces the names in tags, because anyone with permission to tag an
+// instance can write its tags. An ended instance without NodeClaim keeps the EC2NodeClass in its tags, because no fix
+// changes the instance.
+func WithClaims(instances []Instance, claims []Claim) []Instance {
+	byInstance := map[string]Claim{}
 	for _, c := range claims {
 		if id := InstanceID(c.ProviderID); id != "" {
-			of[id] = c
+			byInstance[id] = c
 		}
 	}
 	out := slices.Clone(instances)
 	for k := range out {
 		i := &out[k]
-		c, ok := of[i.ID]
+		c, ok := byInstance[i.ID]
 		i.Claim = c.Name
 		if ok || i.Runs() {
 			i.Class = c.Class
@@ -33,10 +33,12 @@ func InstanceID(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
-// NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node. So of the
-// Nodes with an instance's provider ID, the Node of the instance is the one with the name that EC2 knows. A Node with
-// another name is used only if no other Node has the provider ID, and if one of three holds: the controller has
-// registered the instance, EC2 does not know its name, or no NodeClaim has the instance.
+// NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node, so the name
+// counts too: the Node of an instance has the instance's provider ID and a name that matches the instance (hasName).
+// If there is none, a Node with another name counts, if it is the only Node with the provider ID and one of these is true:
+//   - The controller has registered the instance.
+//   - EC2 reports no host name of the instance.
+//   - No NodeClaim has the instance.
 func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	all, out := map[string][]Node{}, map[string]Node{}
 	for _, n := range e.Nodes.Value {
@@ -48,7 +50,7 @@ func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	for _, i := range instances {
 		candidates := all[i.ID]
 		k := slices.IndexFunc(candidates, func(n Node) bool { return i.hasName(n.Name) })
-		c := slices.IndexFunc(e.Claims.Value, func(c Claim) bool { return c.Of(i) })
+		c := slices.IndexFunc(e.Claims.Value, func(c Claim) bool { return c.IsOf(i) })
 		isRegistered := c >= 0 && FindCondition(e.Claims.Value[c].Conditions, "Registered").Status == "True"
 		switch {
 		case k >= 0:
@@ -60,26 +62,27 @@ func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	return out
 }
 
-// hasName reports whether the name is that of the instance's Node, as EC2 and Kubernetes derive it.
+// hasName reports whether a Node with this name can be the instance's Node: its first label is that of the instance's
+// host name, or the instance ID.
 func (i Instance) hasName(name string) bool {
 	label, _, _ := strings.Cut(strings.ToLower(name), ".")
-	own, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")
-	return label != "" && (label == own || label == i.ID)
+	host, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")
+	return label != "" && (label == host || label == i.ID)
 }
 
-// controllers returns the source components of the events that controllers write about NodePools, NodeClaims and
-// EC2NodeClasses.
-func controllers() []string { return []string{"joiner", "karpenter"} }
+// controllerComponents returns the source components of the events that controllers write about NodePools, NodeClaims
+// and EC2NodeClasses.
+func controllerComponents() []string { return []string{"joiner", "karpenter"} }
 
-// IsOfController reports whether the event has the namespace and component of the controller's events.
+// IsOfController reports whether the event has the namespace and a source component of the controller's events.
 func (v Event) IsOfController() bool {
-	return v.Namespace == "default" && slices.Contains(controllers(), v.By)
+	return v.Namespace == "default" && slices.Contains(controllerComponents(), v.By)
 }
 
 // SystemNamespace is a namespace that tenants cannot write to.
 const SystemNamespace = "kube-system"
 
-// Truncated returns one line for each list that was only partly read, in the order of Evidence.
+// Truncated returns one line for each list that was only partly read, in the order of the fields of Evidence.
 func (e Evidence) Truncated() []string {
 	var out []string
 	add := func(source, cut string) {
@@ -99,7 +102,7 @@ func (e Evidence) Truncated() []string {
 	return out
 }
 
-// Of reports whether the claim's status names the instance.
-func (c Claim) Of(i Instance) bool {
+// IsOf reports whether the status of the NodeClaim has the instance's provider ID.
+func (c Claim) IsOf(i Instance) bool {
 	return i.ID != "" && c.ProviderID[strings.LastIndexByte(c.ProviderID, '/')+1:] == i.ID
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// shaped checks a JSON tree against the type into which it will be decoded. Its error names the JSON path of the first
-// difference, while the errors of encoding/json name Go types.
-func shaped(path string, tree any, t reflect.Type) error {
+// checkShape checks a JSON tree against the type into which it will be decoded. Its error names the JSON path of the
+// first difference, while the errors of encoding/json name Go types.
+func checkShape(path string, tree any, t reflect.Type) error {
 	if tree == nil {
 		return nil // decoding treats null like an absent field
 	}
@@ -21,28 +21,28 @@ func shaped(path string, tree any, t reflect.Type) error {
 	}
 	switch kind := t.Kind(); {
 	case kind == reflect.Pointer:
-		return shaped(path, tree, t.Elem())
+		return checkShape(path, tree, t.Elem())
 	case kind == reflect.Slice:
 		list, ok := tree.([]any)
 		if !ok {
 			return wrong("a list")
 		}
-		return shapedList(path, list, t.Elem())
+		return checkList(path, list, t.Elem())
 	case kind == reflect.Map, kind == reflect.Struct && t != reflect.TypeFor[time.Time]():
 		object, ok := tree.(map[string]any)
 		if !ok {
 			return wrong("an object")
 		}
-		return shapedFields(path, object, t)
+		return checkFields(path, object, t)
 	}
-	if want := wanted(tree, t); want != "" {
+	if want := expectedKind(tree, t); want != "" {
 		return wrong(want)
 	}
 	return nil
 }
 
-// wanted returns the name of the kind that a scalar should have; empty if the scalar matches the type.
-func wanted(tree any, t reflect.Type) string {
+// expectedKind returns the name of the kind that a scalar should have; empty if the scalar has the kind of type t.
+func expectedKind(tree any, t reflect.Type) string {
 	text, isText := tree.(string)
 	number, isNumber := tree.(json.Number)
 	_, isBool := tree.(bool)
@@ -63,23 +63,23 @@ func wanted(tree any, t reflect.Type) string {
 	return ""
 }
 
-// shapedList checks the elements of a list against their type.
-func shapedList(path string, list []any, t reflect.Type) error {
-	for i, one := range list {
+// checkList checks the elements of a list against their type.
+func checkList(path string, list []any, t reflect.Type) error {
+	for i, element := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if one == nil {
+		if element == nil {
 			return fmt.Errorf("%s is null", at)
 		}
-		if err := shaped(at, one, t); err != nil {
+		if err := checkShape(at, element, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shapedFields checks the fields of an object against those of the type. It ignores fields that the type does not have,
-// as decoding does.
-func shapedFields(path string, object map[string]any, t reflect.Type) error {
+// checkFields checks the fields of an object against those of the type. Like decoding, it ignores fields that the type
+// does not have.
+func checkFields(path string, object map[string]any, t reflect.Type) error {
 	fields := map[string]reflect.Type{}
 	if t.Kind() == reflect.Struct {
 		for i := range t.NumField() {
@@ -91,7 +91,7 @@ func shapedFields(path string, object map[string]any, t reflect.Type) error {
 	for key := range object {
 		keys = append(keys, key)
 	}
-	slices.Sort(keys) // deterministic: always report the same one of several mistakes
+	slices.Sort(keys) // of several mistakes, always the same one is reported
 	for _, key := range keys {
 		field := fields[key]
 		if t.Kind() == reflect.Map {
@@ -100,7 +100,7 @@ func shapedFields(path string, object map[string]any, t reflect.Type) error {
 		if field == nil {
 			continue
 		}
-		if err := shaped(strings.TrimPrefix(path+"."+key, "."), object[key], field); err != nil {
+		if err := checkShape(strings.TrimPrefix(path+"."+key, "."), object[key], field); err != nil {
 			return err
 		}
 	}
@@ -122,16 +122,17 @@ func kindOf(tree any) string {
 	return "an object"
 }
 
-// withoutNulls marks items whose value is null as not collected, because an unknown list is not an empty list.
-func withoutNulls(tree any) {
+// markNulls marks items whose value is null as NotAsked. Decoding would make null an empty
+// list, which counts as known.
+func markNulls(tree any) {
 	switch t := tree.(type) {
 	case []any:
-		for _, one := range t {
-			withoutNulls(one)
+		for _, child := range t {
+			markNulls(child)
 		}
 	case map[string]any:
-		for _, one := range t {
-			withoutNulls(one)
+		for _, child := range t {
+			markNulls(child)
 		}
 		value, hasValue := t["value"]
 		_, isItem := t["source"]

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Symptom is a symptom on the console of an instance that does not join, whatever its cause.
+// Symptom is what the console of an instance that does not join shows, whatever the cause.
 type Symptom string
 
 // The symptoms.
@@ -38,14 +38,15 @@ const (
 	NoMetadata     Symptom = "the instance's metadata service does not answer"
 )
 
-// logPattern matches a log line that contains all of the words. Such a line shows the symptom.
+// logPattern matches log lines that contain all substrings. Such a line shows the symptom.
 type logPattern struct {
-	symptom Symptom
-	words   []string // case-sensitive, in any order
+	symptom    Symptom
+	substrings []string // case-sensitive, in any order
 }
 
-// logPatterns returns the patterns of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. A line
-// shows the symptom of the first pattern that matches it, so specific patterns precede general ones.
+// logPatterns returns the patterns of the logs of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the
+// kernel. A line shows the symptom of the first pattern that matches the line, so specific patterns precede general
+// ones.
 func logPatterns() []logPattern {
 	return []logPattern{
 		{OtherName, []string{"is not allowed to modify node"}},
@@ -130,26 +131,27 @@ func logPatterns() []logPattern {
 	}
 }
 
-// LongestLine is how many bytes of a line Read matches; useful lines are shorter.
+// LongestLine is the number of bytes at the start of a line that ReadConsole compares with patterns. Useful lines are
+// shorter.
 const LongestLine = 2000
 
-// Read finds the symptoms in console output, each with the last line that shows it, in order of first appearance. Its
-// time is linear in the length of the output.
-func Read(console string) []Reading {
+// ReadConsole returns the symptoms in console output, each with the last line that shows it, in order of first
+// appearance. Its time is linear in the length of the output.
+func ReadConsole(console string) []Reading {
 	var out []Reading
 	all := logPatterns()
 	for line := range strings.Lines(console) {
 		line = strings.TrimSpace(line)
 		line = line[:min(len(line), LongestLine)]
-		sign, ok := symptomOf(all, line)
+		symptom, ok := symptomOf(all, line)
 		if !ok {
 			continue
 		}
-		if i := slices.IndexFunc(out, func(r Reading) bool { return r.Symptom == sign }); i >= 0 {
+		if i := slices.IndexFunc(out, func(r Reading) bool { return r.Symptom == symptom }); i >= 0 {
 			out[i].Line, out[i].Count = line, out[i].Count+1
 			continue
 		}
-		out = append(out, Reading{Symptom: sign, Line: line, Count: 1})
+		out = append(out, Reading{Symptom: symptom, Line: line, Count: 1})
 	}
 	return out
 }
@@ -157,22 +159,22 @@ func Read(console string) []Reading {
 // Reading is a symptom on a console.
 type Reading struct {
 	Symptom Symptom
-	Line    string // the last line that shows it
-	Count   int    // number of lines that show it
+	Line    string // the last line that shows the symptom
+	Count   int    // number of lines that show the symptom
 }
 
 // symptomOf returns the symptom of the first pattern that matches the line; ok is false if none matches.
 func symptomOf(all []logPattern, line string) (s Symptom, ok bool) {
 	for _, p := range all {
-		if !slices.ContainsFunc(p.words, func(w string) bool { return !strings.Contains(line, w) }) {
+		if !slices.ContainsFunc(p.substrings, func(sub string) bool { return !strings.Contains(line, sub) }) {
 			return p.symptom, true
 		}
 	}
 	return "", false
 }
 
-// Quote shortens a log line to fit on a screen. It keeps the end, where the error is.
-func Quote(line string) string {
+// Shorten shortens a log line to fit on a screen. It keeps the end of the line, where the error is.
+func Shorten(line string) string {
 	const most = 160
 	if len(line) <= most {
 		return line

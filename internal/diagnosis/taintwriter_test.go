@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestStrangeTaintWriters: Kubernetes, the cloud and autoscalers may write taints, under any of their names.
-func TestStrangeTaintWriters(t *testing.T) {
+// TestUnexpectedTaintWriters: the names of Kubernetes, the cloud controller, kubectl and autoscalers are expected.
+func TestUnexpectedTaintWriters(t *testing.T) {
 	t.Parallel()
-	wrote := []string{"aws-cloud-controller-manager", "gpu-labeller", "joiner", "kubectl-taint", "kubelet", "taint-cleaner"}
-	if got, want := StrangeTaintWriters(wrote), []string{"gpu-labeller", "taint-cleaner"}; !slices.Equal(got, want) {
-		t.Errorf("strange are %v, want %v", got, want)
+	managers := []string{"aws-cloud-controller-manager", "gpu-labeller", "joiner", "kubectl-taint", "kubelet", "taint-cleaner"}
+	if got, want := UnexpectedTaintWriters(managers), []string{"gpu-labeller", "taint-cleaner"}; !slices.Equal(got, want) {
+		t.Errorf("unexpected taint writers are %v, want %v", got, want)
 	}
-	if got := StrangeTaintWriters([]string{"kubelet"}); got != nil {
-		t.Errorf("strange are %v, want none", got)
+	if got := UnexpectedTaintWriters([]string{"kubelet"}); got != nil {
+		t.Errorf("unexpected taint writers are %v, want none", got)
 	}
 }

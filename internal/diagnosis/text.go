@@ -5,26 +5,26 @@ import "time"
 // Stamp formats a time for a finding, in UTC.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// OrElse returns the text, or otherwise if the text is empty.
-func OrElse(text, otherwise string) string {
+// OrElse returns text; fallback if text is empty.
+func OrElse(text, fallback string) string {
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	return text
 }
 
-// Plural returns s unless the list has one element: the ending of a noun.
-func Plural(list []string, s string) string {
+// Plural returns the ending of a noun that names the elements of a list; empty for one element.
+func Plural(list []string, ending string) string {
 	if len(list) == 1 {
 		return ""
 	}
-	return s
+	return ending
 }
 
-// Singular returns s if the list has one element: the ending of a verb.
-func Singular(list []string, s string) string {
+// Singular returns the ending of a verb whose subject is the elements of a list; empty unless there is one element.
+func Singular(list []string, ending string) string {
 	if len(list) == 1 {
-		return s
+		return ending
 	}
 	return ""
 }

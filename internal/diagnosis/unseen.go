@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Unseen is a system that could not be read at all. An absence of findings about it means nothing.
+// Unseen is a system that could not be read at all. It may have problems although there are no findings about it.
 type Unseen struct {
 	System string `json:"system"` // "Kubernetes" or "AWS"
 	Why    string `json:"why"`    // one line
-	// Answered is true if the system answered but permitted none of the requests. Each check names its missing
-	// permission.
+	// Answered is true if the system answered but permitted none of the requests. The Unknown finding of each check
+	// names the missing permission.
 	Answered bool `json:"answered,omitempty"`
 
 	all    []absent // all items of System
@@ -24,7 +24,7 @@ func (e Evidence) Unseen() []Unseen {
 	for _, s := range []struct {
 		system      string
 		all, others []absent
-	}{{"Kubernetes", e.ofKubernetes(), slices.Concat(e.ofAWS(), e.besidesAWS())}, {"AWS", e.ofAWS(), e.ofKubernetes()}} {
+	}{{"Kubernetes", e.ofKubernetes(), slices.Concat(e.ofAWS(), e.restOfAWS())}, {"AWS", e.ofAWS(), e.ofKubernetes()}} {
 		if slices.ContainsFunc(s.all, func(a absent) bool { return a.known || a.Is(Missing) }) {
 			continue
 		}
@@ -46,9 +46,9 @@ func (u Unseen) String() string {
 	return u.System + " could not be reached: " + u.Why
 }
 
-// Explains reports whether the finding is unknown because the system did not answer. A finding contains only the
-// reason, not the system, so Explains compares reasons. It is false if an item of the other system is absent for the
-// same reason.
+// Explains reports whether the verdict of the finding is Unknown because the system did not answer. A finding contains
+// only the reason, not the system, so Explains compares reasons. It returns false if an item of the other system is
+// absent for the same reason.
 func (u Unseen) Explains(f Finding) bool {
 	isReason := func(a absent) bool { return !a.Is(Denied) && a.Why != "" && strings.HasSuffix(f.Cause, ": "+a.Why) }
 	return f.Verdict == Unknown && slices.ContainsFunc(u.all, isReason) && !slices.ContainsFunc(u.others, isReason)
@@ -65,7 +65,7 @@ func outline[T any](i Item[T]) absent {
 	return absent{Item: Item[struct{}]{Source: i.Source, Absent: i.Absent, Why: i.Why}, known: i.Known()}
 }
 
-// why returns the reason why the item is absent, or a text that says that there was no call or no reason.
+// why returns the reason why the item is absent. Without a reason, it returns a text for a failed call or for no call.
 func (a absent) why() string {
 	switch {
 	case a.Why != "":
@@ -76,23 +76,24 @@ func (a absent) why() string {
 	return "no call was made"
 }
 
-// ofKubernetes returns the items that are read from Kubernetes. The reason of the first is reported for all.
+// ofKubernetes returns the items that are read from Kubernetes. Unseen reports the reason of the first item for all.
 func (e Evidence) ofKubernetes() []absent {
 	return []absent{outline(e.Home), outline(e.AuthMap), outline(e.Controller), outline(e.Lease), outline(e.Classes),
 		outline(e.Pools), outline(e.Claims), outline(e.Nodes),
 		outline(e.Pods), outline(e.Daemons), outline(e.Events)}
 }
 
-// ofAWS returns the items that are read from AWS, without two: reading the caller identity needs no permission, and
-// images are not requested if no EC2NodeClass is known.
+// ofAWS returns the items that show whether AWS answers; Unseen reports the reason of the first item for all. The
+// caller identity is no such item, because reading it needs no permission. The others in restOfAWS are requested only
+// for known objects, for example images of EC2NodeClasses.
 func (e Evidence) ofAWS() []absent {
 	return []absent{outline(e.Cluster), outline(e.Entries), outline(e.NodeGroups), outline(e.Fargate), outline(e.VPC),
 		outline(e.Subnets), outline(e.Routes),
 		outline(e.Endpoints), outline(e.ACLs), outline(e.Groups), outline(e.NATAddresses), outline(e.Instances), outline(e.Impaired)}
 }
 
-// besidesAWS returns the AWS items that do not show whether AWS answers. Explains compares their reasons too.
-func (e Evidence) besidesAWS() []absent {
+// restOfAWS returns the items of AWS that are not in ofAWS. Explains compares their reasons too.
+func (e Evidence) restOfAWS() []absent {
 	out := []absent{outline(e.Caller), outline(e.Images)}
 	for _, r := range e.Roles {
 		out = append(out, outline(r))

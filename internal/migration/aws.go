@@ -24,7 +24,7 @@ func instances(in Installation) []Finding {
 		}
 	}
 	var out []Finding
-	var gone, sameName, strangers []string
+	var gone, sameName, otherOwner []string
 	untagged := map[string][]string{} // by NodePool
 	claimed := map[string]bool{}
 	for _, c := range in.Claims {
@@ -38,38 +38,39 @@ func instances(in Installation) []Finding {
 			gone = append(gone, c.Name)
 		case owner == Untagged:
 			untagged[c.Pool] = append(untagged[c.Pool], id)
-		case owner == Stranger:
-			strangers = append(strangers, id)
+		case owner == OtherOwner:
+			otherOwner = append(otherOwner, id)
 		case owner == SameName:
 			sameName = append(sameName, id)
 		}
 	}
 	if n := len(gone); n > 0 {
-		out = append(out, differs("NodeClaim "+some(gone), "no instance of the cluster's name belongs to %s: Joiner asks EC2 about each by its id, and deletes the claims of those that are gone", is(n, "it", "them")))
+		out = append(out, differs("NodeClaim "+firstNames(gone), "no instance with the cluster's name belongs to %s: Joiner asks EC2 about each instance by its ID, and deletes the NodeClaims whose instance is gone", form(n, "it", "them")))
 	}
-	cluster := fix.ClusterName(in.Cluster).Or("NAME")
+	cluster := fix.ClusterName(in.Cluster).OrPlaceholder("NAME")
 	for _, pool := range slices.Sorted(maps.Keys(untagged)) {
-		out = append(out, stops("instance "+some(untagged[pool]),
+		out = append(out, stops("instance "+firstNames(untagged[pool]),
 			"the tags of the cluster or of the NodePool are missing, so Joiner would never terminate it").
-			run("", fix.Words("aws ec2 create-tags --resources"), each(untagged[pool], fix.Instance), fix.Words("--tags"),
-				one(fix.Text("Key=kubernetes.io/cluster/"), cluster, fix.Text(",Value=owned")),
-				one(fix.Text("Key=eks:eks-cluster-name,Value="), cluster),
-				one(fix.Text("Key=karpenter.sh/nodepool,Value="), fix.Name(pool))))
+			withCommand("", fix.SplitWords("aws ec2 create-tags --resources"), identifiers(untagged[pool], fix.Instance), fix.SplitWords("--tags"),
+				joinedWord(fix.Text("Key=kubernetes.io/cluster/"), cluster, fix.Text(",Value=owned")),
+				joinedWord(fix.Text("Key=eks:eks-cluster-name,Value="), cluster),
+				joinedWord(fix.Text("Key=karpenter.sh/nodepool,Value="), fix.Name(pool))))
 	}
-	describe := fix.Words("aws ec2 describe-instances --instance-ids")
-	if len(strangers) > 0 {
-		out = append(out, stops("instance "+some(strangers), "it carries the tags of another cluster, a node group or an Auto Scaling group: Joiner never terminates it").
-			run("find out why a NodeClaim has it: ", describe, each(strangers, fix.Instance)))
+	describe := fix.SplitWords("aws ec2 describe-instances --instance-ids")
+	if len(otherOwner) > 0 {
+		out = append(out, stops("instance "+firstNames(otherOwner), "it carries the tags of another cluster, a node group or an Auto Scaling group: Joiner never terminates it").
+			withCommand("find out why a NodeClaim has it: ", describe, identifiers(otherOwner, fix.Instance)))
 	}
 	if len(sameName) > 0 {
-		out = append(out, stops("instance "+some(sameName), "it has the UID tag of another cluster with the same name: Joiner never changes it").
-			run("find out whose it is: ", describe, each(sameName, fix.Instance)))
+		out = append(out, stops("instance "+firstNames(sameName), "it has the UID tag of another cluster with the same name: Joiner never changes it").
+			withCommand("find out whose it is: ", describe, identifiers(sameName, fix.Instance)))
 	}
-	return append(out, in.ownerless(claimed)...)
+	return append(out, in.unclaimedInstances(claimed)...)
 }
 
-// ownerless finds instances with the cluster's name tag whose IDs are not among those that NodeClaims have.
-func (in Installation) ownerless(claimed map[string]bool) []Finding {
+// unclaimedInstances checks the instances with the cluster's name tag: it finds those without a NodeClaim, and counts
+// those that can be adopted. claimed has the instance IDs of the NodeClaims.
+func (in Installation) unclaimedInstances(claimed map[string]bool) []Finding {
 	var out []Finding
 	var unclaimed, sameName []string
 	adopted := 0
@@ -77,7 +78,7 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 		switch {
 		case i.Ended:
 		case claimed[i.ID]:
-			if i.Owner == Legacy || i.Owner == OurOwn {
+			if i.Owner == Legacy || i.Owner == Ours {
 				adopted++
 			}
 		case i.Owner == Legacy:
@@ -87,18 +88,18 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 		}
 	}
 	if n := len(unclaimed); n > 0 {
-		out = append(out, differs("instance "+some(unclaimed), "%s the cluster's name and no NodeClaim: Karpenter would remove %s, Joiner touches only what a NodeClaim names or itself has launched", is(n, "it has", "they have"), is(n, "it", "them")).
-			run("if "+is(n, "it is", "they are")+" not needed: ", fix.Words("aws ec2 terminate-instances --instance-ids"),
-				each(slices.Sorted(slices.Values(unclaimed)), fix.Instance)))
+		out = append(out, differs("instance "+firstNames(unclaimed), "%s the cluster's name and no NodeClaim: Karpenter would remove %s, Joiner removes only instances that a NodeClaim names or that Joiner launched", form(n, "it has", "they have"), form(n, "it", "them")).
+			withCommand("if "+form(n, "it is", "they are")+" not needed: ", fix.SplitWords("aws ec2 terminate-instances --instance-ids"),
+				identifiers(slices.Sorted(slices.Values(unclaimed)), fix.Instance)))
 	}
 	if n := len(sameName); n > 0 {
-		out = append(out, differs("instance "+some(sameName), "%s to another cluster with the same name: never changed",
-			is(n, "it belongs", "they belong")).
+		out = append(out, differs("instance "+firstNames(sameName), "%s to another cluster with the same name: never changed",
+			form(n, "it belongs", "they belong")).
 			withFix("give each cluster of an account and region a different name"))
 	}
 	if adopted > 0 {
 		out = append(out, stays("%s in EC2 %s by %s: tags stay as they are", count(adopted, "instance"),
-			is(adopted, "is adopted", "are adopted"), is(adopted, "its NodeClaim", "their NodeClaims")))
+			form(adopted, "is adopted", "are adopted"), form(adopted, "its NodeClaim", "their NodeClaims")))
 	}
 	return out
 }
@@ -108,26 +109,26 @@ func permissions(in Installation) []Finding {
 	if len(in.Permissions) == 0 {
 		return nil
 	}
-	type source struct{ policy, statement string }                    // of Joiner's own policies
+	type source struct{ policy, statement string }                    // a statement of Joiner's policies
 	missing, optional := map[source][]string{}, map[source][]string{} // actions that the role does not allow
 	for _, p := range in.Permissions {
-		at := source{p.Policy, p.Statement}
+		from := source{p.Policy, p.Statement}
 		switch {
 		case p.Allowed:
 		case p.Optional:
-			optional[at] = append(optional[at], p.Action)
+			optional[from] = append(optional[from], p.Action)
 		default:
-			missing[at] = append(missing[at], p.Action)
+			missing[from] = append(missing[from], p.Action)
 		}
 	}
 	var out []Finding
 	report := func(all map[source][]string, finding func(subject, format string, args ...any) Finding, says string) {
-		for _, at := range slices.SortedFunc(maps.Keys(all), func(a, b source) int {
+		for _, from := range slices.SortedFunc(maps.Keys(all), func(a, b source) int {
 			return strings.Compare(a.policy+" "+a.statement, b.policy+" "+b.statement)
 		}) {
-			out = append(out, finding("statement "+at.statement, says, some(all[at])).
-				run("attach Joiner's policy "+fix.Escape(at.policy)+" to the role: ",
-					fix.Words("joiner render iam-policy --cluster-name NAME --account ID --region REGION"), one(fix.Flag(at.policy))))
+			out = append(out, finding("statement "+from.statement, says, firstNames(all[from])).
+				withCommand("attach Joiner's policy "+fix.Escape(from.policy)+" to the role: ",
+					fix.SplitWords("joiner render iam-policy --cluster-name NAME --account ID --region REGION"), joinedWord(fix.Flag(from.policy))))
 		}
 	}
 	report(missing, stops, "the role does not allow %s")

@@ -11,7 +11,7 @@ import (
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// healthy is a cluster with Karpenter and no problems.
+// healthy returns a cluster with Karpenter and no problems.
 func healthy() Installation {
 	return Installation{
 		At: now, Cluster: "prod", UID: "uid-1",
@@ -40,21 +40,21 @@ func TestHealthy(t *testing.T) {
 	for _, want := range []string{"1 NodeClaim is taken over with its instance: nothing is replaced", "nothing is drifted",
 		"queue prod", "1 instance in EC2 is adopted", "1 EC2NodeClass stays as it is"} {
 		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Says, want) }) {
-			t.Errorf("nothing says %q: %+v", want, r.Findings)
+			t.Errorf("no finding says %q: %+v", want, r.Findings)
 		}
 	}
 	if !r.Go {
-		t.Error("it does not go")
+		t.Error("Go is false, want true")
 	}
 	over := strings.Join(r.Steps.Over, "\n")
 	for _, want := range []string{"--namespace karpenter scale deployment/karpenter --replicas=0", "helm get values karp ",
 		"serviceAccount.name=karpenter"} {
 		if !strings.Contains(over, want) {
-			t.Errorf("the steps do not have %q:\n%s", want, over)
+			t.Errorf("the steps lack %q:\n%s", want, over)
 		}
 	}
 	if back := r.Steps.Back[len(r.Steps.Back)-1]; !strings.HasSuffix(back, "scale deployment/karpenter --replicas=3") {
-		t.Errorf("the way back ends with %q", back)
+		t.Errorf("the last step back is %q", back)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestFindings(t *testing.T) {
 		"unknown field": {func(in *Installation) { in.Classes[0].Unknown = []string{"spec.new"} }, Differs,
 			"does not know spec.new", "take it out"},
 		"not ready":    {func(in *Installation) { in.Classes[0].NotReady = "no subnets" }, Differs, "not ready now: no subnets", ""},
-		"foreign pool": {func(in *Installation) { in.Pools[0].Foreign = true }, Stays, "neither serves it", ""},
+		"foreign pool": {func(in *Installation) { in.Pools[0].Foreign = true }, Stays, "neither Karpenter nor Joiner serves it", ""},
 		"in flight": {func(in *Installation) { in.Claims[0].ProviderID = "" }, Stops, "launched twice",
 			"wait --for=condition=Launched nodeclaim/apps-1"},
 		"being deleted":          {func(in *Installation) { in.Claims[0].Deleting = true }, Differs, "being deleted", ""},
@@ -109,16 +109,16 @@ func TestFindings(t *testing.T) {
 			"joiner.sh/drift=observe"},
 		"other version": {func(in *Installation) { in.Claims[0].PoolHash, in.Claims[0].PoolHashVersion = "7", "v2" },
 			Stays, "nothing is drifted", ""},
-		"node alone":       {func(in *Installation) { in.Claims = nil }, Differs, "no NodeClaim", "by hand"},
-		"tainted node":     {func(in *Installation) { in.Nodes[0].Disrupted = true }, Stops, "about to replace", "kubectl taint node n1"},
-		"instance is gone": {func(in *Installation) { in.Instances = in.Instances[1:] }, Differs, "no instance of the cluster's name", ""},
+		"Node without NodeClaim": {func(in *Installation) { in.Claims = nil }, Differs, "no NodeClaim", "by hand"},
+		"tainted node":           {func(in *Installation) { in.Nodes[0].Disrupted = true }, Stops, "about to replace", "kubectl taint node n1"},
+		"instance is gone":       {func(in *Installation) { in.Instances = in.Instances[1:] }, Differs, "no instance with the cluster's name", ""},
 		"untagged instance": {func(in *Installation) { in.Instances[0].Owner = Untagged }, Stops, "never terminate it",
 			"Key=karpenter.sh/nodepool,Value=apps"},
-		"instance of a node group": {func(in *Installation) { in.Instances[0].Owner = Stranger }, Stops, "node group",
+		"instance of a node group": {func(in *Installation) { in.Instances[0].Owner = OtherOwner }, Stops, "node group",
 			"describe-instances --instance-ids i-1"},
 		"instance of a cluster with the same name": {func(in *Installation) { in.Instances[0].Owner = SameName }, Stops, "never changes",
 			"describe-instances --instance-ids i-1"},
-		"instance alone": {func(in *Installation) {
+		"instance without NodeClaim": {func(in *Installation) {
 			in.Instances = append(in.Instances,
 				Instance{ID: "i-2", Owner: Legacy})
 		}, Differs, "Karpenter would remove it", "terminate-instances --instance-ids i-2"},
@@ -141,14 +141,14 @@ func TestFindings(t *testing.T) {
 			r := Check(in)
 			i := slices.IndexFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Says, test.wantSays) })
 			if i < 0 {
-				t.Fatalf("nothing says %q: %+v", test.wantSays, r.Findings)
+				t.Fatalf("no finding says %q: %+v", test.wantSays, r.Findings)
 			}
 			f := r.Findings[i]
 			if f.Weight != test.want || !strings.Contains(f.Fix, test.wantFix) || r.Go != (test.want != Stops) {
 				t.Errorf("found %+v, go: %v; want %s with a fix like %q", f, r.Go, test.want, test.wantFix)
 			}
 			if f.Weight != Stays && i > 0 && r.Findings[0].Weight == Stays {
-				t.Error("what stays stands before what does not")
+				t.Error("a finding with the weight Stays is first, before a heavier one")
 			}
 		})
 	}
@@ -175,9 +175,9 @@ func TestOrder(t *testing.T) {
 	slices.Reverse(in.Claims)
 	slices.Reverse(in.Instances)
 	if second := Check(in); !slices.Equal(first.Findings, second.Findings) {
-		t.Errorf("found %+v, and in another order %+v", first.Findings, second.Findings)
+		t.Errorf("found %+v, and %+v with the input in another order", first.Findings, second.Findings)
 	}
-	if says := first.Findings[0]; says.Subject != "NodeClaim a, b, c and 1 more" || says.Fix != "kubectl wait --for=condition=Launched nodeclaim/a nodeclaim/b nodeclaim/c nodeclaim/d --timeout=5m" {
-		t.Errorf("the first finding is %+v", says)
+	if f := first.Findings[0]; f.Subject != "NodeClaim a, b, c and 1 more" || f.Fix != "kubectl wait --for=condition=Launched nodeclaim/a nodeclaim/b nodeclaim/c nodeclaim/d --timeout=5m" {
+		t.Errorf("the first finding is %+v", f)
 	}
 }

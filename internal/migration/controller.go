@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// of returns the controllers of a product.
-func (in Installation) of(p Product) []Controller {
+// controllersOf returns the controllers of a product.
+func (in Installation) controllersOf(p Product) []Controller {
 	var out []Controller
 	for _, c := range in.Controllers {
 		if c.Product == p {
@@ -30,8 +30,8 @@ func (c Controller) subject() string {
 // Joiner is active beside them.
 func controllers(in Installation) []Finding {
 	var out []Finding
-	karpenters := in.of(Karpenter)
-	if len(karpenters) == 0 && in.sawCluster() {
+	karpenters := in.controllersOf(Karpenter)
+	if len(karpenters) == 0 && in.hasClusterObjects() {
 		out = append(out, unknown("", "no Deployment of Karpenter was seen, so its settings are unknown").
 			withFix("give its values: --values FILE"))
 	}
@@ -48,21 +48,21 @@ func controllers(in Installation) []Finding {
 	if len(karpenters) > 1 {
 		out = append(out, differs("", "there are %s of Karpenter", count(len(karpenters), "Deployment")).withFix("scale all of them to zero"))
 	}
-	for _, joiner := range in.of(Joiner) {
+	for _, joiner := range in.controllersOf(Joiner) {
 		for _, c := range karpenters {
 			if joiner.Replicas > 0 && c.Replicas > 0 && (joiner.Lease != c.Lease || c.Lease == "") {
 				out = append(out, stops(joiner.subject(),
 					"it runs beside %s and does not share its lease: both act on the same nodes", c.subject()).
-					run("", fix.Words("kubectl --namespace"), one(fix.Namespace(joiner.Namespace)), fix.Words("scale"),
-						one(fix.Text("deployment/"), fix.Name(joiner.Name)), fix.Words("--replicas=0")))
+					withCommand("", fix.SplitWords("kubectl --namespace"), joinedWord(fix.Namespace(joiner.Namespace)), fix.SplitWords("scale"),
+						joinedWord(fix.Text("deployment/"), fix.Name(joiner.Name)), fix.SplitWords("--replicas=0")))
 			}
 		}
 	}
 	return out
 }
 
-// sawCluster reports whether any object of a cluster was read.
-func (in Installation) sawCluster() bool {
+// hasClusterObjects reports whether any object of a cluster was read.
+func (in Installation) hasClusterObjects() bool {
 	return in.UID != "" || len(in.Definitions)+len(in.Pools)+len(in.Classes)+len(in.Claims)+len(in.Nodes) > 0
 }
 
@@ -76,7 +76,7 @@ func majorOf(version string) (major int, ok bool) {
 // settings checks the effect of Karpenter's settings on Joiner.
 func settings(in Installation) []Finding {
 	var out []Finding
-	for _, c := range in.of(Karpenter) {
+	for _, c := range in.controllersOf(Karpenter) {
 		if c.Problem != "" {
 			out = append(out, stops(c.subject(), "Joiner would not start with these settings: %s", c.Problem))
 		}
@@ -98,29 +98,30 @@ func settings(in Installation) []Finding {
 	return out
 }
 
-// ownValues returns the values of Karpenter's chart that refer to Karpenter itself, with their replacement for Joiner's
-// chart.
-func ownValues() []ownValue {
-	return []ownValue{
-		{"controller.image.", "it names Karpenter's image", fix.Words("--set controller.image.repository=ghcr.io/joiner-sh/joiner --set controller.image.tag= --set controller.image.digest=")},
-		{"fullnameOverride", "Joiner's objects would have the names of Karpenter's", fix.Words("--set fullnameOverride=joiner")},
-		{"nameOverride", "Joiner's objects would have the names of Karpenter's", fix.Words("--set nameOverride=joiner")},
-		{"podDisruptionBudget.name", "Joiner's budget would have the name of Karpenter's", fix.Words("--set podDisruptionBudget.name=joiner")},
+// selfReferences returns the values of Karpenter's chart that refer to Karpenter itself, with their replacement for
+// Joiner's chart.
+func selfReferences() []selfReference {
+	return []selfReference{
+		{"controller.image.", "it names Karpenter's image", fix.SplitWords("--set controller.image.repository=ghcr.io/joiner-sh/joiner --set controller.image.tag= --set controller.image.digest=")},
+		{"fullnameOverride", "Joiner's objects would have the names of Karpenter's", fix.SplitWords("--set fullnameOverride=joiner")},
+		{"nameOverride", "Joiner's objects would have the names of Karpenter's", fix.SplitWords("--set nameOverride=joiner")},
+		{"podDisruptionBudget.name", "Joiner's budget would have the name of Karpenter's",
+			fix.SplitWords("--set podDisruptionBudget.name=joiner")},
 	}
 }
 
-// ownValue is a value of Karpenter's chart that refers to Karpenter itself.
-type ownValue struct {
+// selfReference is a value of Karpenter's chart that refers to Karpenter itself.
+type selfReference struct {
 	path, why string      // a path that ends with a dot stands for all values below it
-	flags     []fix.Value // of helm: what to set in Joiner's chart instead
+	flags     []fix.Value // flags of helm that replace the value in Joiner's chart
 }
 
 // values checks the values of Karpenter's chart that are to be passed to Joiner's.
 func values(in Installation) []Finding {
 	var out []Finding
-	for _, own := range ownValues() {
-		if path, ok := in.value(own.path); ok {
-			out = append(out, differs("value "+path, "%s", own.why).run("helm install … ", own.flags))
+	for _, ref := range selfReferences() {
+		if path, ok := in.setPath(ref.path); ok {
+			out = append(out, differs("value "+path, "%s", ref.why).withCommand("helm install … ", ref.flags))
 		}
 	}
 	for _, v := range in.UnknownValues {
@@ -134,9 +135,9 @@ func values(in Installation) []Finding {
 	return out
 }
 
-// value returns the path of a value that was set, and whether there is one: path itself or, if path ends with a dot,
-// the first path below it.
-func (in Installation) value(path string) (string, bool) {
+// setPath returns the path of a value that was set: path itself or, if path ends with a dot, the first path below it.
+// The second result reports whether there is one.
+func (in Installation) setPath(path string) (string, bool) {
 	found := ""
 	for p, v := range in.Values {
 		if v != "" && (p == path || strings.HasSuffix(path, ".") && strings.HasPrefix(p, path)) && (found == "" || p < found) {

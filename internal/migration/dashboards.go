@@ -38,9 +38,9 @@ func MetricsOfKarpenterAlone() []string {
 		"karpenter_nodes_total_pod_requests", "karpenter_pods_state"}
 }
 
-// dashboards lists the panels of Karpenter's dashboards that show nothing, or less, with Joiner.
+// dashboards returns a finding with the panels of Karpenter's dashboards that stay empty or lack columns with Joiner.
 func dashboards(in Installation) []Finding {
-	if len(in.of(Karpenter)) == 0 {
+	if len(in.controllersOf(Karpenter)) == 0 {
 		return nil
 	}
 	var empty, partial []string

@@ -113,7 +113,8 @@ func stays(format string, args ...any) Finding {
 	return Finding{Weight: Stays, Says: fmt.Sprintf(format, args...)}
 }
 
-// withFix returns f with the text of a fix, in which string arguments are escaped. Commands are added with run.
+// withFix returns f with the text of a fix, in which string arguments are escaped. Commands are added with
+// withCommand.
 func (f Finding) withFix(format string, args ...any) Finding {
 	for i, a := range args {
 		if text, ok := a.(string); ok {
@@ -124,19 +125,20 @@ func (f Finding) withFix(format string, args ...any) Finding {
 	return f
 }
 
-// run returns f with a command as its fix, after a short introduction. The command consists of constant words and of
-// identifiers, which may be untrusted text: if one is invalid, the fix is a comment that names it, without a command.
-func (f Finding) run(introduction string, words ...[]fix.Value) Finding {
+// withCommand returns f with a command as its fix, after a short introduction. The command consists of constant words
+// and of identifiers, which may be untrusted text: if an identifier is invalid, the fix is a comment that names it,
+// without a command.
+func (f Finding) withCommand(introduction string, words ...[]fix.Value) Finding {
 	step := fix.Run(slices.Concat(words...)...)
-	f.Fix = fix.Of(f.Subject, step).Steps()[0].String()
+	f.Fix = fix.New(f.Subject, step).Steps()[0].String()
 	if !strings.HasPrefix(f.Fix, "# ") { // a command
 		f.Fix = introduction + f.Fix
 	}
 	return f
 }
 
-// each converts each text to an identifier.
-func each(texts []string, of func(string) fix.Value) []fix.Value {
+// identifiers converts each text to an identifier.
+func identifiers(texts []string, of func(string) fix.Value) []fix.Value {
 	out := make([]fix.Value, len(texts))
 	for i, text := range texts {
 		out[i] = of(text)
@@ -144,8 +146,8 @@ func each(texts []string, of func(string) fix.Value) []fix.Value {
 	return out
 }
 
-// one returns a list with one word, joined from parts.
-func one(parts ...fix.Value) []fix.Value { return []fix.Value{fix.Join(parts...)} }
+// joinedWord returns a list with one word, joined from parts.
+func joinedWord(parts ...fix.Value) []fix.Value { return []fix.Value{fix.Join(parts...)} }
 
 // unseen returns a finding for each item of data that could not be read.
 func unseen(in Installation) []Finding {
@@ -156,30 +158,30 @@ func unseen(in Installation) []Finding {
 	return out
 }
 
-// some joins up to three different names, sorted, and adds the number of the others.
-func some(names []string) string {
-	const most = 3
+// firstNames returns up to three different names, sorted, and the number of the others.
+func firstNames(names []string) string {
+	const maxNames = 3
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	if len(names) <= most {
+	if len(names) <= maxNames {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 }
 
 // count returns a number with a noun: "1 node", "2 nodes".
-func count(n int, thing string) string {
+func count(n int, noun string) string {
 	if n == 1 {
-		return "1 " + thing
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// is returns the singular or plural form for n.
-func is(n int, one, many string) string {
+// form returns singular if n is 1, else plural.
+func form(n int, singular, plural string) string {
 	if n == 1 {
-		return one
+		return singular
 	}
-	return many
+	return plural
 }
 
 // CheckNames returns the names of all checks, the most important first.

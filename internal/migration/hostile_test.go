@@ -32,37 +32,37 @@ func hostileTexts() []string {
 	}
 }
 
-// textsIn finds all strings of a value, including keys of maps, each with its setter.
-func textsIn(v reflect.Value, path string, use func(path, text string, set func(string))) {
+// visitTexts calls use for each string in a value, including keys of maps, with a function that replaces the string.
+func visitTexts(v reflect.Value, path string, use func(path, text string, set func(string))) {
 	switch v.Kind() {
 	case reflect.String:
 		use(path, v.String(), v.SetString)
 	case reflect.Slice:
 		for i := range v.Len() {
-			textsIn(v.Index(i), fmt.Sprintf("%s[%d]", path, i), use)
+			visitTexts(v.Index(i), fmt.Sprintf("%s[%d]", path, i), use)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.IsExported() {
-				textsIn(v.Field(i), path+"."+f.Name, use)
+				visitTexts(v.Field(i), path+"."+f.Name, use)
 			}
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
-			now := key
+			current := key
 			use(path+"{"+key.String()+"}", key.String(), func(text string) {
-				value := v.MapIndex(now)
-				v.SetMapIndex(now, reflect.Value{})
-				now = reflect.ValueOf(text).Convert(v.Type().Key())
-				v.SetMapIndex(now, value)
+				value := v.MapIndex(current)
+				v.SetMapIndex(current, reflect.Value{})
+				current = reflect.ValueOf(text).Convert(v.Type().Key())
+				v.SetMapIndex(current, value)
 			})
 		}
 	default:
 	}
 }
 
-// troubled has installations for which each check finds something.
-func troubled() map[string]Installation {
+// troubledInstallations returns installations by name. Together they have findings of every check.
+func troubledInstallations() map[string]Installation {
 	out := map[string]Installation{"healthy": healthy()}
 	change := func(name string, f func(*Installation)) {
 		in := healthy()
@@ -87,7 +87,7 @@ func troubled() map[string]Installation {
 			Claim{Name: "drifted", Pool: "apps", Drifted: "NodePoolDrifted", ProviderID: "aws:///a/i-6"},
 			Claim{Name: "stale", Pool: "apps", PoolHash: "7", PoolHashVersion: "v3", ProviderID: "aws:///a/i-7"})
 	})
-	for _, owner := range []Owner{Untagged, Stranger, SameName} {
+	for _, owner := range []Owner{Untagged, OtherOwner, SameName} {
 		change("instance "+string(owner), func(in *Installation) { in.Instances[0].Owner = owner })
 		change("lone instance "+string(owner), func(in *Installation) { in.Instances = append(in.Instances, Instance{ID: "i-2", Owner: owner}) })
 	}
@@ -100,28 +100,28 @@ func troubled() map[string]Installation {
 	return out
 }
 
-// TestHostileInstallation replaces every string of an installation by hostile text, alone and appended. No printed command contains it, and
-// the steps keep their own words.
+// TestHostileInstallation replaces every string of an installation by hostile text, and by the string followed by hostile text. Every
+// printed fix and step is still one harmless command, or a sentence or comment.
 func TestHostileInstallation(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
-	for name, in := range troubled() {
+	for name, in := range troubledInstallations() {
 		for _, f := range Check(in).Findings {
 			found[f.Check] = true
 		}
-		textsIn(reflect.ValueOf(&in).Elem(), "", func(path, text string, set func(string)) {
+		visitTexts(reflect.ValueOf(&in).Elem(), "", func(path, text string, set func(string)) {
 			for _, hostile := range hostileTexts() {
-				for _, now := range []string{hostile, text + hostile} {
-					set(now)
+				for _, replaced := range []string{hostile, text + hostile} {
+					set(replaced)
 					r := Check(in)
 					for _, f := range r.Findings {
-						if why := commands(f.Fix); why != "" {
-							t.Errorf("%s, %s = %q: the fix of %s %s:\n%s", name, path, now, f.Check, why, f.Fix)
+						if why := lineProblem(f.Fix); why != "" {
+							t.Errorf("%s, %s = %q: the fix of %s %s:\n%s", name, path, replaced, f.Check, why, f.Fix)
 						}
 					}
 					for _, step := range slices.Concat(r.Steps.Over, r.Steps.Check, r.Steps.Back) {
-						if why := commands(step); why != "" {
-							t.Errorf("%s, %s = %q: a step %s:\n%s", name, path, now, why, step)
+						if why := lineProblem(step); why != "" {
+							t.Errorf("%s, %s = %q: a step %s:\n%s", name, path, replaced, why, step)
 						}
 					}
 				}
@@ -136,8 +136,8 @@ func TestHostileInstallation(t *testing.T) {
 	}
 }
 
-// commands describes what is wrong with a line that users paste into a shell; empty: nothing.
-func commands(line string) string {
+// lineProblem describes what is wrong with a line that users paste into a shell; empty: nothing.
+func lineProblem(line string) string {
 	if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "has characters that a terminal acts on, or a second line"
 	}
@@ -151,7 +151,7 @@ func commands(line string) string {
 		file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
 		switch {
 		case err != nil:
-			return "is no shell: " + err.Error()
+			return "is not valid shell: " + err.Error()
 		case program == "#" && len(file.Stmts) > 0, program != "#" && len(file.Stmts) != 1:
 			return fmt.Sprintf("has %d commands", len(file.Stmts))
 		}

@@ -11,9 +11,9 @@ import "time"
 type Installation struct {
 	At      time.Time `json:"at"`                // when the data were read
 	Cluster string    `json:"cluster,omitempty"` // name of the EKS cluster; empty: not known
-	UID     string    `json:"uid,omitempty"`     // of the namespace kube-system; empty: not known
+	UID     string    `json:"uid,omitempty"`     // UID of the namespace kube-system; empty: not known
 
-	Controllers []Controller `json:"controllers,omitempty"` // those of Karpenter and Joiner
+	Controllers []Controller `json:"controllers,omitempty"` // controllers of Karpenter and Joiner
 	Definitions []Definition `json:"definitions,omitempty"` // CRDs of Karpenter's API
 	Pools       []Pool       `json:"pools,omitempty"`       // NodePools
 	Classes     []Class      `json:"classes,omitempty"`     // EC2NodeClasses
@@ -44,15 +44,15 @@ const (
 // Controller is a Deployment of an autoscaler, or one described by a values file.
 type Controller struct {
 	Product   Product `json:"product"`             // Karpenter or Joiner
-	Namespace string  `json:"namespace,omitempty"` // of the Deployment; empty: not known
-	Name      string  `json:"name,omitempty"`      // of the Deployment; empty: not known
+	Namespace string  `json:"namespace,omitempty"` // namespace of the Deployment; empty: not known
+	Name      string  `json:"name,omitempty"`      // name of the Deployment; empty: not known
 	Version   string  `json:"version,omitempty"`   // the image's tag: "1.14.1"; empty: not known
 	Release   string  `json:"release,omitempty"`   // name of the Helm release; empty: it was not installed by Helm
 	Replicas  int     `json:"replicas"`            // spec.replicas of the Deployment, 1 if unset; 0 if a values file does not set it
-	// Lease is the Lease of its leader election: "namespace/name". Empty: leader election is disabled, or the settings
-	// have a Problem.
+	// Lease is the Lease of the controller's leader election: "namespace/name". Empty: leader election is disabled, or
+	// the settings have a Problem.
 	Lease   string `json:"lease,omitempty"`
-	Account string `json:"account,omitempty"` // its service account
+	Account string `json:"account,omitempty"` // name of its service account
 	Role    string `json:"role,omitempty"`    // ARN of the role in the annotation of the service account
 	Queue   string `json:"queue,omitempty"`   // name of the queue with interruption messages
 	// Problem is why Joiner would not start with the controller's settings, in a sentence that names one of them.
@@ -65,19 +65,19 @@ type Controller struct {
 // UnknownValue is a value that neither Karpenter's chart nor Joiner's has.
 type UnknownValue struct {
 	Path string `json:"path"`           // "controller.resource"
-	Near string `json:"near,omitempty"` // the path that is probably meant; empty: none is near
+	Near string `json:"near,omitempty"` // the path that is probably meant; empty: no path is similar
 }
 
 // Ignored is a setting that is accepted but not honored.
 type Ignored struct {
-	Setting string `json:"setting"` // its name
+	Setting string `json:"setting"` // name of the setting
 	Value   string `json:"value"`   // as configured
-	Says    string `json:"says"`    // what is missing
+	Says    string `json:"says"`    // what Joiner does instead, or lacks
 }
 
 // Definition is a CustomResourceDefinition of the cluster, compared with Joiner's.
 type Definition struct {
-	Name string `json:"name"` // of the CustomResourceDefinition
+	Name string `json:"name"` // name of the CustomResourceDefinition
 	// Held is true if the user must decide whether the definition is replaced.
 	Held bool   `json:"held,omitempty"`
 	Says string `json:"says"` // the result of the comparison, in a sentence for users
@@ -85,7 +85,7 @@ type Definition struct {
 
 // Pool is a NodePool.
 type Pool struct {
-	Name        string `json:"name"`                  // of the NodePool
+	Name        string `json:"name"`                  // name of the NodePool
 	Class       string `json:"class"`                 // name of its node class
 	Foreign     bool   `json:"foreign"`               // its node class is not an EC2NodeClass, so Joiner does not serve it
 	Hash        string `json:"hash,omitempty"`        // annotation karpenter.sh/nodepool-hash; empty: none
@@ -95,7 +95,7 @@ type Pool struct {
 
 // Class is an EC2NodeClass.
 type Class struct {
-	Name        string `json:"name"`                  // of the EC2NodeClass
+	Name        string `json:"name"`                  // name of the EC2NodeClass
 	Role        string `json:"role,omitempty"`        // IAM role of its nodes, with path; empty: the class names a profile
 	Hash        string `json:"hash,omitempty"`        // annotation karpenter.k8s.aws/ec2nodeclass-hash; empty: none
 	HashVersion string `json:"hashVersion,omitempty"` // annotation karpenter.k8s.aws/ec2nodeclass-hash-version; empty: none
@@ -114,16 +114,16 @@ type Object struct {
 
 // Claim is a NodeClaim.
 type Claim struct {
-	Name       string    `json:"name"`                 // of the NodeClaim
+	Name       string    `json:"name"`                 // name of the NodeClaim
 	Pool       string    `json:"pool,omitempty"`       // its NodePool; empty: none
 	Class      string    `json:"class,omitempty"`      // its EC2NodeClass
-	UID        string    `json:"clusterUID,omitempty"` // of its annotation joiner.sh/cluster-uid
-	ProviderID string    `json:"providerID,omitempty"` // empty: no instance was launched for it yet, or its provider ID was not recorded
-	Node       string    `json:"node,omitempty"`       // empty: it has not joined yet
+	UID        string    `json:"clusterUID,omitempty"` // value of its annotation joiner.sh/cluster-uid
+	ProviderID string    `json:"providerID,omitempty"` // "aws:///us-east-1a/i-0123"; empty: not launched yet, or not recorded yet
+	Node       string    `json:"node,omitempty"`       // name of its Node; empty: the instance has not joined yet
 	Expires    time.Time `json:"expires,omitzero"`     // zero: never
 	Deleting   bool      `json:"deleting,omitempty"`   // it has a deletion timestamp
-	Drifted    string    `json:"drifted,omitempty"`    // the reason of its condition Drifted, if that is true
-	// Hashes of the NodePool and the EC2NodeClass from which the NodeClaim was created, as Pool.Hash and Class.Hash.
+	Drifted    string    `json:"drifted,omitempty"`    // the reason of its condition Drifted; empty: the condition is not true
+	// Hashes that Pool and Class had when the NodeClaim was created; compare Pool.Hash and Class.Hash.
 	PoolHash         string `json:"poolHash,omitempty"`
 	PoolHashVersion  string `json:"poolHashVersion,omitempty"`
 	ClassHash        string `json:"classHash,omitempty"`
@@ -132,7 +132,7 @@ type Claim struct {
 
 // Node is a Node with the label of a NodePool.
 type Node struct {
-	Name       string `json:"name"`                // of the Node
+	Name       string `json:"name"`                // name of the Node
 	ProviderID string `json:"providerID"`          // "aws:///us-east-1a/i-0123"
 	Pool       string `json:"pool"`                // label karpenter.sh/nodepool
 	Disrupted  bool   `json:"disrupted,omitempty"` // it has the taint karpenter.sh/disrupted
@@ -143,25 +143,25 @@ type Owner string
 
 // The owners.
 const (
-	OurOwn   Owner = "ours"     // it has the tags with the cluster's name and UID: Joiner launched it
-	Legacy   Owner = "legacy"   // it has the tags with the cluster's name and karpenter.sh/nodepool, and no UID: Karpenter launched it
-	SameName Owner = "namesake" // it has the tags with the cluster's name and the UID of another cluster
-	Untagged Owner = "untagged" // it lacks tags of the cluster, and has none of another owner
-	Stranger Owner = "stranger" // it has the tags of another cluster, a node group or an Auto Scaling group
+	Ours       Owner = "ours"     // it has the tags with the cluster's name and UID: Joiner launched it
+	Legacy     Owner = "legacy"   // it has the tags with the cluster's name and karpenter.sh/nodepool, and no UID: Karpenter launched it
+	SameName   Owner = "namesake" // it has the tags with the cluster's name and the UID of another cluster
+	Untagged   Owner = "untagged" // it lacks tags of the cluster, and has no tags of another owner
+	OtherOwner Owner = "stranger" // it has the tags of another cluster, a node group or an Auto Scaling group
 )
 
 // Instance is an EC2 instance.
 type Instance struct {
 	ID    string `json:"id"`              // "i-0123"
-	Owner Owner  `json:"owner"`           // by its tags
+	Owner Owner  `json:"owner"`           // owner by the tags of the instance
 	Ended bool   `json:"ended,omitempty"` // it is terminated, or about to be
 }
 
 // Permission is an AWS request that the controller makes, and whether the role's policies allow it.
 type Permission struct {
-	Statement string `json:"statement"`          // Sid of the statement of Joiner's own policies that allows it
-	Policy    string `json:"policy"`             // of which policy: "launch"
-	Action    string `json:"action"`             // of IAM: "ec2:RunInstances"
+	Statement string `json:"statement"`          // Sid of the statement in Joiner's policies that allows it
+	Policy    string `json:"policy"`             // name of the policy with the statement: "launch"
+	Action    string `json:"action"`             // IAM action: "ec2:RunInstances"
 	Allowed   bool   `json:"allowed"`            // the role's policies allow it
 	Optional  bool   `json:"optional,omitempty"` // it is needed by a setting that is off
 }

@@ -28,14 +28,14 @@ func pools(in Installation) []Finding {
 	served := 0
 	for _, p := range in.Pools {
 		if p.Foreign {
-			out = append(out, stays("NodePool %s is of another node class than EC2NodeClass: neither serves it", p.Name))
+			out = append(out, stays("NodePool %s uses a node class that is no EC2NodeClass: neither Karpenter nor Joiner serves it", p.Name))
 			continue
 		}
 		served++
-		out = append(out, p.judge("NodePool "+p.Name)...)
+		out = append(out, p.checkObject("NodePool "+p.Name)...)
 	}
 	if served > 0 {
-		out = append(out, stays("%s %s as %s", count(served, "NodePool"), is(served, "stays", "stay"), is(served, "it is", "they are")))
+		out = append(out, stays("%s %s as %s", count(served, "NodePool"), form(served, "stays", "stay"), form(served, "it is", "they are")))
 	}
 	return out
 }
@@ -44,24 +44,25 @@ func pools(in Installation) []Finding {
 func classes(in Installation) []Finding {
 	var out []Finding
 	for _, c := range in.Classes {
-		out = append(out, c.judge("EC2NodeClass "+c.Name)...)
+		out = append(out, c.checkObject("EC2NodeClass "+c.Name)...)
 	}
 	if n := len(in.Classes); n > 0 {
-		out = append(out, stays("%d %s as %s", n, is(n, "EC2NodeClass stays", "EC2NodeClasses stay"), is(n, "it is", "they are")))
+		out = append(out, stays("%d %s as %s", n, form(n, "EC2NodeClass stays", "EC2NodeClasses stay"), form(n, "it is", "they are")))
 	}
 	return out
 }
 
-// judge returns the findings about the fields that all API objects share.
-func (o Object) judge(subject string) []Finding {
+// checkObject returns the findings about the fields that all API objects share.
+func (o Object) checkObject(subject string) []Finding {
 	var out []Finding
 	if len(o.Refused) > 0 {
 		out = append(out, stops(subject, "the CRDs reject it: %s", strings.Join(o.Refused, "; ")).
-			withFix("correct it while Karpenter still runs, so that its nodes follow"))
+			withFix("correct it while Karpenter still runs, so that Karpenter still applies the change to its nodes"))
 	}
 	if len(o.Unknown) > 0 {
-		out = append(out, differs(subject, "Joiner does not know %s", some(o.Unknown)).
-			withFix("take %s out, or stay with Karpenter until Joiner knows %s", is(len(o.Unknown), "it", "them"), is(len(o.Unknown), "it", "them")))
+		out = append(out, differs(subject, "Joiner does not know %s", firstNames(o.Unknown)).
+			withFix("take %s out, or stay with Karpenter until Joiner knows %s",
+				form(len(o.Unknown), "it", "them"), form(len(o.Unknown), "it", "them")))
 	}
 	if o.NotReady != "" {
 		out = append(out, differs(subject, "it is not ready now: %s", o.NotReady))
@@ -86,28 +87,28 @@ func claims(in Installation) []Finding {
 		}
 	}
 	if len(foreign) > 0 {
-		out = append(out, stops("NodeClaim "+some(foreign), "the annotation joiner.sh/cluster-uid is that of another cluster").
-			run("if the NodeClaim was restored from a backup of another cluster, remove the annotation: ",
-				fix.Words("kubectl annotate nodeclaim"), one(fix.Name(foreign[0])), fix.Words("joiner.sh/cluster-uid-")))
+		out = append(out, stops("NodeClaim "+firstNames(foreign), "the annotation joiner.sh/cluster-uid is that of another cluster").
+			withCommand("if the NodeClaim was restored from a backup of another cluster, remove the annotation: ",
+				fix.SplitWords("kubectl annotate nodeclaim"), joinedWord(fix.Name(foreign[0])), fix.SplitWords("joiner.sh/cluster-uid-")))
 	}
 	if n := len(launching); n > 0 {
-		out = append(out, stops("NodeClaim "+some(launching),
-			"%s in flight: what Karpenter is launching for %s now would be launched twice", is(n, "it is", "they are"), is(n, "it", "them")).
-			run("", fix.Words("kubectl wait --for=condition=Launched"),
-				each(slices.Sorted(slices.Values(launching)),
-					func(name string) fix.Value { return fix.Join(fix.Text("nodeclaim/"), fix.Name(name)) }), fix.Words("--timeout=5m")))
+		out = append(out, stops("NodeClaim "+firstNames(launching),
+			"%s in flight: what Karpenter is launching for %s now would be launched twice", form(n, "it is", "they are"), form(n, "it", "them")).
+			withCommand("", fix.SplitWords("kubectl wait --for=condition=Launched"),
+				identifiers(slices.Sorted(slices.Values(launching)),
+					func(name string) fix.Value { return fix.Join(fix.Text("nodeclaim/"), fix.Name(name)) }), fix.SplitWords("--timeout=5m")))
 	}
 	if n := len(deleting); n > 0 {
-		out = append(out, differs("NodeClaim "+some(deleting), "%s being deleted: Joiner continues the deletion, and terminates the %s",
-			is(n, "it is", "they are"), is(n, "instance", "instances")))
+		out = append(out, differs("NodeClaim "+firstNames(deleting), "%s being deleted: Joiner continues the deletion, and terminates the %s",
+			form(n, "it is", "they are"), form(n, "instance", "instances")))
 	}
 	if n := len(expired); n > 0 {
-		out = append(out, differs("NodeClaim "+some(expired), "%s past expireAfter: Joiner replaces %s, as Karpenter does",
-			is(n, "it is", "they are"), is(n, "it", "them")))
+		out = append(out, differs("NodeClaim "+firstNames(expired), "%s past expireAfter: Joiner replaces %s, as Karpenter does",
+			form(n, "it is", "they are"), form(n, "it", "them")))
 	}
 	if n := len(in.Claims) - len(foreign) - len(launching) - len(deleting) - len(expired); n > 0 {
 		out = append(out, stays("%s %s over with %s: nothing is replaced", count(n, "NodeClaim"),
-			is(n, "is taken", "are taken"), is(n, "its instance", "their instances")))
+			form(n, "is taken", "are taken"), form(n, "its instance", "their instances")))
 	}
 	return out
 }
@@ -131,24 +132,24 @@ func nodes(in Installation) []Finding {
 		}
 	}
 	if n := len(unclaimed); n > 0 {
-		out = append(out, differs("Node "+some(unclaimed),
-			"%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s alone", is(n, "it has", "they have"), is(n, "it", "them")).
+		out = append(out, differs("Node "+firstNames(unclaimed),
+			"%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s alone", form(n, "it has", "they have"), form(n, "it", "them")).
 			withFix("terminate by hand the instances that are not needed"))
 	}
 	if n := len(tainted); n > 0 {
-		out = append(out, stops("Node "+some(tainted), "Karpenter is about to replace %s: %s karpenter.sh/disrupted",
-			is(n, "it", "them"), is(n, "it has the taint", "they have the taint")).
-			run("wait until Karpenter is done; if it never is: ", fix.Words("kubectl taint node"),
-				each(slices.Sorted(slices.Values(tainted)), fix.Name), fix.Words("karpenter.sh/disrupted-")))
+		out = append(out, stops("Node "+firstNames(tainted), "Karpenter is about to replace %s: %s karpenter.sh/disrupted",
+			form(n, "it", "them"), form(n, "it has the taint", "they have the taint")).
+			withCommand("wait until Karpenter is done; if it never is: ", fix.SplitWords("kubectl taint node"),
+				identifiers(slices.Sorted(slices.Values(tainted)), fix.Name), fix.SplitWords("karpenter.sh/disrupted-")))
 	}
 	if n := len(in.Nodes) - len(unclaimed); n > 0 {
-		out = append(out, stays("%s %s with labels, taints and pods", count(n, "Node"), is(n, "stays", "stay")))
+		out = append(out, stays("%s %s with labels, taints and pods", count(n, "Node"), form(n, "stays", "stay")))
 	}
 	return out
 }
 
-// drift finds the NodeClaims that are drifted. Joiner replaces the same ones as Karpenter, because both compute the
-// same hashes.
+// drift finds the NodeClaims that are drifted. Joiner replaces the same NodeClaims as Karpenter, because both compute
+// the same hashes.
 func drift(in Installation) []Finding {
 	poolOf, classOf := map[string]Pool{}, map[string]Class{}
 	for _, p := range in.Pools {
@@ -157,29 +158,30 @@ func drift(in Installation) []Finding {
 	for _, c := range in.Classes {
 		classOf[c.Name] = c
 	}
-	marked, stale := map[string][]string{}, []string{} // names by the reason of the condition Drifted; those without it
+	marked := map[string][]string{} // names of the NodeClaims with the condition Drifted, by its reason
+	stale := []string{}             // names of other NodeClaims whose hash is outdated
 	for _, c := range in.Claims {
 		p, class := poolOf[c.Pool], classOf[c.Class]
 		switch {
 		case c.Deleting:
 		case c.Drifted != "":
 			marked[c.Drifted] = append(marked[c.Drifted], c.Name)
-		case isOther(p.Hash, p.HashVersion, c.PoolHash, c.PoolHashVersion),
-			isOther(class.Hash, class.HashVersion, c.ClassHash, c.ClassHashVersion):
+		case hashesDiffer(p.Hash, p.HashVersion, c.PoolHash, c.PoolHashVersion),
+			hashesDiffer(class.Hash, class.HashVersion, c.ClassHash, c.ClassHashVersion):
 			stale = append(stale, c.Name)
 		}
 	}
 	var out []Finding
 	for _, reason := range slices.Sorted(maps.Keys(marked)) {
 		names := marked[reason]
-		out = append(out, differs("NodeClaim "+some(names), "Karpenter found %s drifted (%s) and would replace %s; so does Joiner, within the same budgets and one node first", is(len(names), "it", "them"), reason, is(len(names), "it", "them")).
-			run("to postpone that: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, names), fix.Name),
-				fix.Words("joiner.sh/drift=observe")))
+		out = append(out, differs("NodeClaim "+firstNames(names), "Karpenter found %s drifted (%s) and would replace %s; so does Joiner, within the same budgets and one node first", form(len(names), "it", "them"), reason, form(len(names), "it", "them")).
+			withCommand("to postpone that: ", fix.SplitWords("kubectl annotate nodepool"), identifiers(poolsOf(in, names), fix.Name),
+				fix.SplitWords("joiner.sh/drift=observe")))
 	}
 	if len(stale) > 0 {
-		out = append(out, differs("NodeClaim "+some(stale), "%s made before the last change of the pool or class; Karpenter would replace %s, and so does Joiner", is(len(stale), "it was", "they were"), is(len(stale), "it", "them")).
-			run("to postpone that: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, stale), fix.Name),
-				fix.Words("joiner.sh/drift=observe")))
+		out = append(out, differs("NodeClaim "+firstNames(stale), "%s made before the last change of the pool or class; Karpenter would replace %s, and so does Joiner", form(len(stale), "it was", "they were"), form(len(stale), "it", "them")).
+			withCommand("to postpone that: ", fix.SplitWords("kubectl annotate nodepool"), identifiers(poolsOf(in, stale), fix.Name),
+				fix.SplitWords("joiner.sh/drift=observe")))
 	}
 	if len(in.Claims) > 0 && len(marked) == 0 && len(stale) == 0 {
 		out = append(out, stays("nothing is drifted: hashes and their versions match Karpenter's"))
@@ -199,8 +201,8 @@ func poolsOf(in Installation, claims []string) []string {
 	return out
 }
 
-// isOther reports whether two hashes differ. As in Karpenter, they do not differ if one is missing or if their versions
-// differ.
-func isOther(a, aVersion, b, bVersion string) bool {
+// hashesDiffer reports whether two hashes of the same version differ. As in Karpenter, it is false if a hash is missing
+// or if the versions differ.
+func hashesDiffer(a, aVersion, b, bVersion string) bool {
 	return a != "" && b != "" && aVersion == bVersion && a != b
 }

@@ -21,16 +21,17 @@ import (
 func Checks() []index.Check {
 	return []index.Check{
 		{ID: "ARCH-1", Title: "a NodePool has instance types of each architecture that it allows", Layer: diagnosis.LayerPlan, Judge: judgeSteps},
-		{ID: "ARCH-2", Title: "images are for the architectures of the pools", Layer: diagnosis.LayerPlan, Judge: judgeImageArch},
-		{ID: "ARCH-3", Title: "user data is for the architecture", Layer: diagnosis.LayerBoot, Judge: judgeProgramArch},
-		{ID: "ARCH-4", Title: "pods' own labels are offered by a pool", Layer: diagnosis.LayerPlan, Judge: judgePodLabels},
-		{ID: "ARCH-5", Title: "images of pods exist for the architecture", Layer: diagnosis.LayerReady, Judge: judgePodImages},
+		{ID: "ARCH-2", Title: "images are for the architectures that the NodePools launch", Layer: diagnosis.LayerPlan, Judge: judgeImageArch},
+		{ID: "ARCH-3", Title: "programs in user data are for the instance's architecture", Layer: diagnosis.LayerBoot, Judge: judgeProgramArch},
+		{ID: "ARCH-4", Title: "a NodePool sets the labels that pods select", Layer: diagnosis.LayerPlan, Judge: judgePodLabels},
+		{ID: "ARCH-5", Title: "container images exist for the architecture of the node", Layer: diagnosis.LayerReady, Judge: judgePodImages},
 		{ID: "ARCH-6", Title: "pods in a pool of several architectures can run on each", Layer: diagnosis.LayerReady, Judge: judgeMixedPool},
 		{ID: "ARCH-7", Title: "A1 instances get an image that runs on them", Layer: diagnosis.LayerPlan, Judge: judgeA1},
 	}
 }
 
-// judgeSteps names, for each architecture, the first requirement that excludes the last instance type.
+// judgeSteps reports NodePools that have no instance type for an architecture that they allow. It names the requirement
+// after which none is left.
 func judgeSteps(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -93,22 +94,22 @@ func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 	return out
 }
 
-// loosen is the step with the smallest change that leaves instance types. If no such change is known, it removes the
-// requirement.
+// loosen is the step that gives instance types to a NodePool without any: p.Loosened is the smallest such change. If it
+// is not known, the step removes the requirement.
 func loosen(p diagnosis.Pool, requirement string) fix.Step {
-	m := p.Loosened
-	if m == nil {
-		return without(p, requirement)
+	l := p.Loosened
+	if l == nil {
+		return removeNamed(p, requirement)
 	}
-	if m.Key == diagnosis.LabelArch && m.Index < len(p.Requirements) {
+	if l.Key == diagnosis.LabelArch && l.Index < len(p.Requirements) {
 		// The architectures in the requirement have no instance types, so the new value replaces them.
-		return setValues(p, m.Index, fix.List{fix.Architecture(m.Value)})
+		return setValues(p, l.Index, fix.List{fix.Architecture(l.Value)})
 	}
-	return fix.JSONPatch(fix.NodePool(p.Name), keyTest(m.Index, m.Key),
+	return fix.JSONPatch(fix.NodePool(p.Name), keyTest(l.Index, l.Key),
 		fix.Fields{
 			"op":    fix.Text("add"),
-			"path":  fix.Path("/spec/template/spec/requirements/%d/values/-", m.Index),
-			"value": fix.LabelValue(m.Value),
+			"path":  fix.Path("/spec/template/spec/requirements/%d/values/-", l.Index),
+			"value": fix.LabelValue(l.Value),
 		})
 }
 
@@ -147,7 +148,7 @@ func wantedArchitectures(ix *index.Index, class string) []string {
 	return slices.Compact(out)
 }
 
-// judgeImageArch checks that a class has an image for each architecture that its pools launch.
+// judgeImageArch checks that a class has an image for each architecture that its NodePools launch.
 func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -158,11 +159,12 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, c := range ix.Evidence.Classes.Value {
 		subject := "EC2NodeClass " + c.Name
-		hasImage, names := map[string]bool{}, []string{} // by architecture; a line for each image
+		hasImage := map[string]bool{} // by architecture
+		imageLines := []string{}      // one line of evidence for each image
 		for _, i := range ix.Evidence.Images.Value {
 			if slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID) {
 				hasImage[i.Architecture] = true
-				names = append(names, i.ID+" is for "+i.Architecture)
+				imageLines = append(imageLines, i.ID+" is for "+i.Architecture)
 			}
 		}
 		if len(hasImage) == 0 {
@@ -174,11 +176,11 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 				continue
 			}
 			f := diagnosis.ReportBroken(subject, diagnosis.Certain,
-				"its pools launch %s instances, and none of its images is for them", arch).With(names...).
+				"its pools launch %s instances, and none of its images is for them", arch).With(imageLines...).
 				Explaining(diagnosis.OtherArch).FixedBy(imageFor(c, arch))
 			if len(wantedArchitectures(ix, c.Name)) > 1 &&
 				slices.ContainsFunc(wantedArchitectures(ix, c.Name), func(a string) bool { return hasImage[a] }) {
-				f.Verdict = diagnosis.Suspicious // the architectures that have an image still launch
+				f.Verdict = diagnosis.Suspicious // instances of another architecture, for which there is an image, still join
 			}
 			out = append(out, f)
 		}
@@ -186,8 +188,8 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// imageFor is the step that adds an image for an architecture: AWS's images if the family has images for all
-// architectures.
+// imageFor is the step that adds an image for an architecture. For a family with images for all architectures, it selects
+// AWS's images.
 func imageFor(c diagnosis.Class, arch string) fix.Step {
 	if c.Family != "AL2023" && c.Family != "Bottlerocket" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("add an image for %s to spec.amiSelectorTerms, or narrow "+
@@ -204,7 +206,7 @@ func judgeProgramArch(ix *index.Index) []diagnosis.Finding {
 	}
 	for _, c := range ix.Evidence.Classes.Value {
 		if seen := ix.OccurrencesOf(c.Name, diagnosis.OtherArch); len(seen) > 0 {
-			// The problem that was predicted from the user data has occurred.
+			// The broken finding replaces suspicious findings that predicted the problem from the user data.
 			out = slices.DeleteFunc(out, func(f diagnosis.Finding) bool {
 				return f.Subject == "EC2NodeClass "+c.Name && f.Verdict == diagnosis.Suspicious
 			})
@@ -229,13 +231,13 @@ func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	reported := map[string]bool{}
 	for _, pod := range ix.Evidence.Pods.Value {
-		if pod.Node != "" || pod.IsDaemons() {
+		if pod.Node != "" || pod.IsOfDaemonSet() {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(pod.Selector)) {
 			value := pod.Selector[key]
 			isOnNode := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Labels[key] == value })
-			if isOnNode || diagnosis.WellKnown(key) || reported[key+"="+value] ||
+			if isOnNode || diagnosis.IsWellKnown(key) || reported[key+"="+value] ||
 				slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return offers(p, key, value) }) {
 				continue
 			}
@@ -264,7 +266,7 @@ func offers(p diagnosis.Pool, key, value string) bool {
 	})
 }
 
-// noSuchLabel returns the finding about a pod that selects a label that no NodePool has. The fix is about the pool
+// noSuchLabel returns the finding about a pod that selects a label that no NodePool has. The fix changes the NodePool
 // whose labels or requirements are most similar.
 func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosis.Finding {
 	f := diagnosis.ReportBroken("pod "+pod.String(), diagnosis.Likely,
@@ -294,16 +296,17 @@ func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosi
 	if i := slices.IndexFunc(best.Requirements, func(r diagnosis.Requirement) bool { return r.Key == key }); i >= 0 {
 		return f.With(fmt.Sprintf("NodePool %s requires %s", best.Name, best.Requirements[i])).FixedBy(admit(best, i, value))
 	}
-	if now, ok := best.Labels[key]; ok { // other pods may select the NodePool's nodes by the present value
+	if present, ok := best.Labels[key]; ok { // other pods may select the NodePool's nodes by the present value
 		return f.FixedBy(fix.Edit(fix.NodePool(best.Name)).
-			With("its nodes have %s=%s; or add a NodePool whose nodes have %[1]s=%[3]s", key, now, value))
+			With("its nodes have %s=%s; or add a NodePool whose nodes have %[1]s=%[3]s", key, present, value))
 	}
 	return f.FixedBy(fix.Merge(fix.NodePool(best.Name),
 		fix.At(fix.Labels{Key: fix.LabelKey(key), Value: fix.LabelValue(value)}, "spec", "template", "metadata", "labels")))
 }
 
-// badImage returns the message or event of a pod that shows an image for another architecture.
-func badImage(p diagnosis.Pod) (string, bool) {
+// imageMismatch returns the message or event which shows that an image of a pod is for another architecture; false if
+// there is none.
+func imageMismatch(p diagnosis.Pod) (string, bool) {
 	all := slices.Concat(p.Messages, p.Events)
 	i := slices.IndexFunc(all, func(m string) bool {
 		return strings.Contains(m, "no match for platform") || strings.Contains(m, "xec format error") ||
@@ -323,9 +326,9 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	reported := map[string]bool{}
 	for _, p := range ix.Evidence.Pods.Value {
-		line, bad := badImage(p)
+		line, isMismatch := imageMismatch(p)
 		owner := diagnosis.OrElse(p.Owner, "pod "+p.String())
-		if !bad || reported[owner] {
+		if !isMismatch || reported[owner] {
 			continue
 		}
 		reported[owner] = true
@@ -334,7 +337,7 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 			ix.Evidence.Nodes.Value[i].Arch != "" {
 			arch = ix.Evidence.Nodes.Value[i].Arch
 		}
-		other := "amd64" // most images are built for it
+		other := "amd64" // most images are built for amd64
 		if arch == other {
 			other = "arm64"
 		}
@@ -343,8 +346,8 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 			certainty = diagnosis.Certain
 		}
 		f := diagnosis.ReportBroken("pod "+p.String(), certainty, "an image of %s has no variant for %s", owner,
-			arch).With(diagnosis.Quote(line), "the pod is on node "+p.Node)
-		if p.IsDaemons() {
+			arch).With(diagnosis.Shorten(line), "the pod is on node "+p.Node)
+		if p.IsOfDaemonSet() {
 			f = f.Explaining(diagnosis.NetworkPlugin)
 		}
 		out = append(out, f.FixedBy(runOn(p, other, arch)))
@@ -352,8 +355,9 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// runOn is the step that moves pods like this one to an architecture that their image supports. The owner is text that
-// the pod's author controls, so a command names only known kinds that have a pod template.
+// runOn is the step that moves the pods of p's owner from the architecture bad to the architecture good, which their
+// image supports. The pod's author controls the text of the owner, so a command names only known kinds with a pod
+// template.
 func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 	workload, ok := fix.Workload(p.Namespace, p.Owner)
 	switch {
@@ -369,19 +373,20 @@ func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 		diagnosis.LabelArch)).With("or build the image for %s", bad)
 }
 
-// judgeMixedPool reports pools that launch several architectures while pods on their nodes have an image for only one.
+// judgeMixedPool reports NodePools that launch several architectures although a pod on their nodes has an image for only
+// one.
 func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
 	for _, p := range ix.Evidence.Pools.Value {
-		bad := slices.ContainsFunc(ix.Evidence.Pods.Value, func(pod diagnosis.Pod) bool {
-			_, isBad := badImage(pod)
-			return isBad && slices.ContainsFunc(ix.Evidence.Nodes.Value,
+		hasMismatch := slices.ContainsFunc(ix.Evidence.Pods.Value, func(pod diagnosis.Pod) bool {
+			_, isMismatch := imageMismatch(pod)
+			return isMismatch && slices.ContainsFunc(ix.Evidence.Nodes.Value,
 				func(n diagnosis.Node) bool { return n.Name == pod.Node && n.Pool == p.Name })
 		})
-		if !bad || len(wantedArchitectures(ix, p.Class)) < 2 || len(p.Architectures()) == 1 {
+		if !hasMismatch || len(wantedArchitectures(ix, p.Class)) < 2 || len(p.Architectures()) == 1 {
 			continue
 		}
 		f := diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Possible, "the NodePool launches %s, the cheaper first, and pods without an architecture in their node selector run on any of them", strings.Join(wantedArchitectures(ix, p.Class), " and ")).
@@ -393,8 +398,8 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeA1 reports pools that name A1 instances in a requirement while their class has Amazon Linux 2023, which uses
-// instructions that the first Graviton lacks.
+// judgeA1 reports NodePools that name A1 instances in a requirement and whose class has the AMI family AL2023. Its
+// images use instructions that A1 instances, the first generation of Graviton, do not have.
 func judgeA1(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -403,10 +408,10 @@ func judgeA1(ix *index.Index) []diagnosis.Finding {
 	for _, p := range ix.Evidence.Pools.Value {
 		c, ok := ix.Evidence.Class(p.Class)
 		namesA1 := slices.ContainsFunc(p.Requirements, func(r diagnosis.Requirement) bool {
-			family := r.Key == "karpenter.k8s.aws/instance-family" && slices.Contains(r.Values, "a1")
-			kind := r.Key == "node.kubernetes.io/instance-type" &&
+			isFamily := r.Key == "karpenter.k8s.aws/instance-family" && slices.Contains(r.Values, "a1")
+			isType := r.Key == "node.kubernetes.io/instance-type" &&
 				slices.ContainsFunc(r.Values, func(v string) bool { return strings.HasPrefix(v, "a1.") })
-			return r.Operator == "In" && (family || kind)
+			return r.Operator == "In" && (isFamily || isType)
 		})
 		if ok && namesA1 && strings.HasPrefix(c.Family, "AL2023") {
 			out = append(out, diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Certain,

@@ -20,20 +20,20 @@ import (
 func Checks() []index.Check {
 	return []index.Check{
 		{ID: "AUTH-1", Title: "the cluster reads the mapping of the node role", Layer: diagnosis.LayerAuth, Judge: judgeAuthMode},
-		{ID: "AUTH-2", Title: "access entry of the node role", Layer: diagnosis.LayerAuth, Judge: judgeEntry},
-		{ID: "AUTH-3", Title: "aws-auth's mapping of the node role", Layer: diagnosis.LayerAuth, Judge: judgeAuthMap},
-		{ID: "AUTH-4", Title: "access entry is of this role and not of a deleted role", Layer: diagnosis.LayerAuth, Judge: judgeStaleEntry},
+		{ID: "AUTH-2", Title: "the node role has a valid access entry", Layer: diagnosis.LayerAuth, Judge: judgeEntry},
+		{ID: "AUTH-3", Title: "aws-auth maps the node role", Layer: diagnosis.LayerAuth, Judge: judgeAuthMap},
+		{ID: "AUTH-4", Title: "the access entry is not for a deleted role of the same name", Layer: diagnosis.LayerAuth, Judge: judgeStaleEntry},
 		{
 			ID:    "AUTH-5",
 			Title: "node role and controller role are not mistaken for each other",
 			Layer: diagnosis.LayerAuth,
 			Judge: judgeMistakenRole,
 		},
-		{ID: "AUTH-6", Title: "trust and permissions of the node role", Layer: diagnosis.LayerBoot, Judge: judgeNodeRole},
-		{ID: "AUTH-7", Title: "instance profile has the role of the EC2NodeClass", Layer: diagnosis.LayerLaunch, Judge: judgeProfileRole},
+		{ID: "AUTH-6", Title: "the node role has the required trust policy and permissions", Layer: diagnosis.LayerBoot, Judge: judgeNodeRole},
+		{ID: "AUTH-7", Title: "the instance profile has the role of the EC2NodeClass", Layer: diagnosis.LayerLaunch, Judge: judgeProfileRole},
 		{ID: "AUTH-8", Title: "the controller may pass the node role", Layer: diagnosis.LayerLaunch, Judge: judgePassRole},
 		{ID: "AUTH-9", Title: "host names are those that the mapping expects", Layer: diagnosis.LayerAuth, Judge: judgeHostnames},
-		{ID: "AUTH-10", Title: "another role joins already", Layer: diagnosis.LayerAuth, Judge: judgeOtherRole},
+		{ID: "AUTH-10", Title: "node groups join with another role", Layer: diagnosis.LayerAuth, Judge: judgeOtherRole},
 		{
 			ID:       "AUTH-11",
 			Title:    "the API server refuses a mapped role",
@@ -44,8 +44,8 @@ func Checks() []index.Check {
 	}
 }
 
-// eachRole calls f for each class whose node role is known, and returns the findings; a Fine one if f returns none. For
-// each other class it returns an Unknown finding.
+// eachRole returns the findings of f for each class whose node role is known, or a Fine finding if f returns none. For
+// each class whose node role is not known, it returns an Unknown finding.
 func eachRole(ix *index.Index, f func(c diagnosis.Class, subject, role string) []diagnosis.Finding) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
@@ -117,14 +117,14 @@ func judgeAuthMode(ix *index.Index) []diagnosis.Finding {
 				"node role %s is mapped in aws-auth only, and the cluster reads access entries only", RoleName(role)).
 				With(ModeLine(ix), "configmap kube-system/aws-auth: maps "+MapRows(ix, role)[0].ARN, ix.Evidence.Entries.Source+": none for "+role).
 				With(index.Lines(ix.OccurrencesOf("",
-					diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))}
+					diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryType(ix, role)))}
 		}
 		return nil
 	})
 }
 
-// judgeEntry checks, if the cluster reads access entries, that the node role has an access entry of a node type. A row
-// in aws-auth also suffices if the cluster reads aws-auth.
+// judgeEntry checks that the node role has an access entry of a node type, if the cluster reads access entries. A row in
+// aws-auth suffices instead, if the cluster reads aws-auth.
 func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -140,19 +140,20 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
 				"the access entry is for %s, and the node role is %s: an entry applies to the whole ARN, path included",
 				entry.Principal, role).With(ix.Evidence.Entries.Source).With(seen...).Explaining(diagnosis.Unauthorized).
-				FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
-		case ok && !isNodes(entry):
+				FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryType(ix, role)))}
+		case ok && !isNodeEntry(entry):
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"the access entry of node role %s is of type %s, which does not authorize nodes: the type must be %s",
-				RoleName(role), entry.Type, entryFor(ix, role)).With(ix.Evidence.Entries.Source+": "+entry.Principal+" type "+entry.Type, ModeLine(ix)).
-				With(seen...).Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
-		case ok, mapped(ix, role), len(MapRows(ix, role)) > 0:
+				RoleName(role), entry.Type, entryType(ix, role)).
+				With(ix.Evidence.Entries.Source+": "+entry.Principal+" type "+entry.Type, ModeLine(ix)).
+				With(seen...).Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryType(ix, role)))}
+		case ok, isMapped(ix, role), len(MapRows(ix, role)) > 0:
 			return nil // AUTH-1 and AUTH-3 judge the rows of aws-auth
 		}
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
 			"node role %s is not mapped: the cluster has no access entry for it%s", RoleName(role), noRowSuffix(ix)).
 			With(ModeLine(ix), fmt.Sprintf("%s: %s", ix.Evidence.Entries.Source, principals(ix))).With(seen...).
-			Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))
+			Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryType(ix, role)))
 		if isMistakenRole(ix, role) {
 			f.Follows = "AUTH-5"
 		}
@@ -160,8 +161,8 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// noRowSuffix returns the end of a message about a role that is not mapped; empty if the cluster does not read
-// aws-auth.
+// noRowSuffix returns the part about aws-auth of the message that a role is not mapped; empty if the cluster does not
+// read aws-auth.
 func noRowSuffix(ix *index.Index) string {
 	if ix.Evidence.Cluster.Value.ReadsAuthMap() {
 		return ", and aws-auth has no row for it"
@@ -169,7 +170,7 @@ func noRowSuffix(ix *index.Index) string {
 	return ""
 }
 
-// principals returns the roles of the access entries on one line.
+// principals returns the role names and types of the access entries on one line.
 func principals(ix *index.Index) string {
 	var out []string
 	for _, e := range ix.Evidence.Entries.Value {
@@ -185,8 +186,8 @@ func principals(ix *index.Index) string {
 	return strings.Join(out, ", ")
 }
 
-// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth and the role has no access
-// entry, which would take precedence.
+// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth. If the role has an access
+// entry, which takes precedence, or is mapped by a row, it only checks for contradicting rows.
 func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -205,20 +206,20 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{f}
 	}
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
-		if _, ok := FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() || mapped(ix, role) {
-			return duplicates(ix, subject, role)
+		if _, ok := FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() || isMapped(ix, role) {
+			return judgeDuplicates(ix, subject, role)
 		}
 		seen := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
 		for _, m := range MapRows(ix, role) {
-			if wrong := fault(m, role); wrong != "" {
+			if problem := rowProblem(m, role); problem != "" {
 				return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
-					"aws-auth has a row for node role %s that does not authorize nodes: %s", RoleName(role), wrong).
+					"aws-auth has a row for node role %s that does not authorize nodes: %s", RoleName(role), problem).
 					With(ix.Evidence.AuthMap.Source+": rolearn "+
 						m.ARN, ModeLine(ix)).With(seen...).Explaining(diagnosis.Unauthorized, diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 			}
 		}
 		if ix.Evidence.Cluster.Value.AcceptsEntries() {
-			return nil // AUTH-2 reports roles without an entry and a row
+			return nil // AUTH-2 reports a role that has neither an entry nor a row
 		}
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
 			"node role %s is not mapped: aws-auth has no row for it, and the cluster reads nothing else", RoleName(role)).
@@ -231,8 +232,8 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// rewriteAuthMap returns the steps that save an aws-auth that cannot be parsed, and replace it by rows for the node
-// roles.
+// rewriteAuthMap returns the steps for an aws-auth that cannot be parsed: the user saves the ConfigMap, and rows for the
+// node roles replace its mapRoles.
 func rewriteAuthMap(ix *index.Index) []fix.Step {
 	var rows []diagnosis.Mapping
 	done := map[string]bool{}
@@ -246,10 +247,10 @@ func rewriteAuthMap(ix *index.Index) []fix.Step {
 		return []fix.Step{fix.Edit(fix.AuthMap()).With("correct mapRoles: a list of rolearn, username and groups")}
 	}
 	return []fix.Step{fix.Save(fix.AuthMap(), "aws-auth-before.yaml").With("correct its other rows, and add them again"),
-		MapRoles(written(rows...))}
+		SetMapRoles(mapRolesText(rows...))}
 }
 
-// MapLine returns the roles in aws-auth on one line.
+// MapLine returns the first six roles in aws-auth as a line of evidence.
 func MapLine(ix *index.Index) string {
 	var out []string
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
@@ -261,16 +262,16 @@ func MapLine(ix *index.Index) string {
 	return "maps " + strings.Join(out[:min(len(out), 6)], ", ")
 }
 
-// duplicates reports several rows for one role of which at least one is faulty. The authenticator uses only the last
-// row.
-func duplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
+// judgeDuplicates reports a role with several rows if at least one of them is faulty. The authenticator uses only the
+// last row.
+func judgeDuplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
 	rows := MapRows(ix, role)
-	if len(rows) < 2 || slices.IndexFunc(rows, func(m diagnosis.Mapping) bool { return fault(m, role) != "" }) < 0 {
+	if len(rows) < 2 || slices.IndexFunc(rows, func(m diagnosis.Mapping) bool { return rowProblem(m, role) != "" }) < 0 {
 		return nil
 	}
 	return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely,
 		"aws-auth has %d rows for node role %s that contradict each other", len(rows), RoleName(role)).
-		With(ix.Evidence.AuthMap.Source).FixedBy(MapRoles(WithRow(ix, nodeRow(ix, role))))}
+		With(ix.Evidence.AuthMap.Source).FixedBy(SetMapRoles(WithRow(ix, nodeRow(ix, role))))}
 }
 
 // judgeStaleEntry reports access entries that are older than their role. An entry refers to the role's unique ID, and a
@@ -296,13 +297,13 @@ func judgeStaleEntry(ix *index.Index) []diagnosis.Finding {
 			"the access entry of node role %s is older than the role: the entry belongs to a deleted role of the same name, so the current role is not authorized", RoleName(role)).
 			With("entry created "+diagnosis.Stamp(entry.Created)+", role created "+
 				diagnosis.Stamp(r.Value.Created)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).
-			Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
+			Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryType(ix, role)))}
 	})
 }
 
-// controllerMapped returns a role that is mapped as a node role, but is the controller's role or a role that only pods
-// can assume.
-func controllerMapped(ix *index.Index) (role string, ok bool) {
+// mappedPodRole returns a role that is mapped as a node role although it is for pods: the controller's role, or a role
+// that only pods can assume.
+func mappedPodRole(ix *index.Index) (role string, ok bool) {
 	var candidates []string
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
 		if slices.Contains(m.Groups, "system:nodes") && ix.Evidence.Cluster.Value.ReadsAuthMap() {
@@ -310,32 +311,32 @@ func controllerMapped(ix *index.Index) (role string, ok bool) {
 		}
 	}
 	for _, e := range ix.Evidence.Entries.Value {
-		if isNodes(e) && ix.Evidence.Cluster.Value.AcceptsEntries() {
+		if isNodeEntry(e) && ix.Evidence.Cluster.Value.AcceptsEntries() {
 			candidates = append(candidates, e.Principal)
 		}
 	}
-	i := slices.IndexFunc(candidates, func(role string) bool { return isControllers(ix, role) })
+	i := slices.IndexFunc(candidates, func(role string) bool { return isControllerRole(ix, role) })
 	if i < 0 {
 		return "", false
 	}
 	return candidates[i], true
 }
 
-// isControllers reports whether a role is the controller's, or only pods can assume it.
-func isControllers(ix *index.Index, role string) bool {
-	own := ix.Evidence.Controller.Value.Role
-	return own != "" && WithoutPath(role) == WithoutPath(own) || isForPods(ix, role)
+// isControllerRole reports whether a role is the controller's, or only pods can assume it.
+func isControllerRole(ix *index.Index, role string) bool {
+	controller := ix.Evidence.Controller.Value.Role
+	return controller != "" && WithoutPath(role) == WithoutPath(controller) || isPodRole(ix, role)
 }
 
-// isMistakenRole reports whether AUTH-5 has a finding that explains why the role is not mapped.
+// isMistakenRole reports whether AUTH-5 (judgeMistakenRole) explains why the role is not mapped.
 func isMistakenRole(ix *index.Index, role string) bool {
-	_, isMistaken := controllerMapped(ix)
-	return isMistaken || isControllers(ix, role)
+	_, isMistaken := mappedPodRole(ix)
+	return isMistaken || isControllerRole(ix, role)
 }
 
-// isForPods reports whether, according to the role's trust policy, only pods can assume the role. It is false if the
+// isPodRole reports whether, according to the role's trust policy, only pods can assume the role. It is false if the
 // policy was not read.
-func isForPods(ix *index.Index, role string) bool {
+func isPodRole(ix *index.Index, role string) bool {
 	r := ix.Evidence.Roles[RoleName(role)]
 	if !r.Known() || len(r.Value.Trusts) == 0 || trustsEC2(r.Value) {
 		return false
@@ -358,20 +359,20 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
-		own := ix.Evidence.Controller.Value.Role
-		if isControllers(ix, role) {
+		controller := ix.Evidence.Controller.Value.Role
+		if isControllerRole(ix, role) {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"%s is the role of the controller's pods, and EC2NodeClass %s gives it to instances", RoleName(role), c.Name).
 				With(roleLine(ix, role)).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials,
 				diagnosis.Unauthorized))...).Explaining(diagnosis.NoCredentials, diagnosis.Unauthorized).
 				FixedBy(giveRole(ix, c))}
 		}
-		other, ok := controllerMapped(ix)
-		if !ok || mapped(ix, role) {
+		other, ok := mappedPodRole(ix)
+		if !ok || isMapped(ix, role) {
 			return nil
 		}
 		whose := "the controller's own"
-		if own == "" || WithoutPath(own) != WithoutPath(other) {
+		if controller == "" || WithoutPath(controller) != WithoutPath(other) {
 			whose = "a role that only pods can assume, like the controller's"
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
@@ -382,8 +383,8 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// roleLine returns the evidence for the use of a role, on one line: its service account, or its trust policy. It is
-// empty if not known.
+// roleLine returns a line of evidence that shows for which pods or service a role is: its service account, or its trust
+// policy. It is empty if neither is known.
 func roleLine(ix *index.Index, role string) string {
 	if c := ix.Evidence.Controller.Value; c.Role != "" && WithoutPath(c.Role) == WithoutPath(role) {
 		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace,

@@ -10,17 +10,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// likelyRoles returns the names of the roles that the instances of a class should probably have: the role that most
-// other classes use, or else the mapped roles. If there are several, they are equally likely.
+// likelyRoles returns the names of the roles that the instances of a class should probably have: the most used role of
+// the other classes (see nodeclass.MostUsed), or else the mapped roles. If there are several, they are equally likely.
 func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {
 		arn := nodeRole(ix, other)
-		if other.Name == c.Name || arn == "" || !canBeNodes(ix, arn) {
+		if other.Name == c.Name || arn == "" || !canBeNodeRole(ix, arn) {
 			continue
 		}
-		w := used[RoleName(arn)]
-		used[RoleName(arn)] = nodeclass.Usage{Nodes: w.Nodes + nodeclass.NodesOf(ix, other.Name), Classes: w.Classes + 1}
+		u := used[RoleName(arn)]
+		used[RoleName(arn)] = nodeclass.Usage{Nodes: u.Nodes + nodeclass.CountReadyNodes(ix, other.Name), Classes: u.Classes + 1}
 	}
 	if len(used) > 0 {
 		return nodeclass.MostUsed(used)
@@ -40,7 +40,7 @@ func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 func mappedRoles(ix *index.Index) []string {
 	var out []string
 	for _, e := range ix.Evidence.Entries.Value {
-		if isNodes(e) && fix.RoleARN(e.Principal).IsValid() && trustsEC2(ix.Evidence.Roles[RoleName(e.Principal)].Value) {
+		if isNodeEntry(e) && fix.RoleARN(e.Principal).IsValid() && trustsEC2(ix.Evidence.Roles[RoleName(e.Principal)].Value) {
 			out = append(out, RoleName(e.Principal))
 		}
 	}
@@ -52,10 +52,10 @@ func mappedRoles(ix *index.Index) []string {
 	return out
 }
 
-// canBeNodes reports whether the role can be a node role, as far as the evidence shows.
-func canBeNodes(ix *index.Index, arn string) bool {
+// canBeNodeRole reports whether no evidence shows that the role cannot be a node role.
+func canBeNodeRole(ix *index.Index, arn string) bool {
 	r := ix.Evidence.Roles[RoleName(arn)]
-	return fix.RoleARN(arn).IsValid() && !isControllers(ix, arn) && !r.Is(diagnosis.Missing) &&
+	return fix.RoleARN(arn).IsValid() && !isControllerRole(ix, arn) && !r.Is(diagnosis.Missing) &&
 		(!r.Known() || trustsEC2(r.Value) || len(r.Value.Trusts) == 0)
 }
 
@@ -64,7 +64,8 @@ func withRole(c diagnosis.Class, role string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.RoleOf(role), "spec", "role"))
 }
 
-// giveRole is the step that gives the instances of a class the likely role. If several are likely, the user chooses.
+// giveRole is the step that sets the role of a class to the likely role. If there are several likely roles or none, the
+// user chooses.
 func giveRole(ix *index.Index, c diagnosis.Class) fix.Step {
 	switch roles := likelyRoles(ix, c); len(roles) {
 	case 0:
@@ -76,11 +77,12 @@ func giveRole(ix *index.Index, c diagnosis.Class) fix.Step {
 	}
 }
 
-// AddRole is the step that adds a role to the instance profile of a class.
+// AddRole is the step that adds a role to the instance profile of a class: the class's role, or else the likely role. If
+// there are several likely roles or none, the user chooses.
 func AddRole(ix *index.Index, c diagnosis.Class) fix.Step {
 	role, roles := fix.RoleOf(c.Role), likelyRoles(ix, c)
 	if c.Role == "" {
-		role = fix.Blank("NODE_ROLE")
+		role = fix.Placeholder("NODE_ROLE")
 		if len(roles) == 1 {
 			role = fix.RoleName(roles[0])
 		}

@@ -18,7 +18,7 @@ const nodeUser = "system:node:{{EC2PrivateDNSName}}"
 // nodeGroups returns the groups that a node role must be mapped to in aws-auth.
 func nodeGroups() []string { return []string{"system:bootstrappers", "system:nodes"} }
 
-// WithoutPath returns a role's ARN without its path, as the authenticator sees the caller.
+// WithoutPath returns a role's ARN without the role's path, in the form in which the authenticator sees the caller.
 func WithoutPath(arn string) string {
 	head, name, ok := strings.Cut(arn, ":role/")
 	if !ok {
@@ -36,7 +36,7 @@ func RoleName(arn string) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// nodeRole returns the ARN of the role of instances of a class; empty if it is not known.
+// nodeRole returns the ARN of the role of a class's instances; empty if it is not known.
 func nodeRole(ix *index.Index, c diagnosis.Class) string {
 	if p, ok := ix.Evidence.Profiles[c.Profile]; c.Profile != "" && ok && p.Known() && p.Value.Role != "" && c.Role == "" {
 		return p.Value.Role
@@ -56,8 +56,8 @@ func nodeRole(ix *index.Index, c diagnosis.Class) string {
 	return "arn:" + ix.Evidence.Cluster.Value.Partition() + ":iam::" + ix.Evidence.Account + ":role/" + strings.TrimPrefix(c.Role, "/")
 }
 
-// FindEntry returns the access entry of a role, also if the entry has another path than the role; false if there is
-// none.
+// FindEntry returns the access entry of a role, or an entry that differs from the role only by its path; false if there
+// is none.
 func FindEntry(ix *index.Index, role string) (diagnosis.Entry, bool) {
 	i := slices.IndexFunc(ix.Evidence.Entries.Value, func(e diagnosis.Entry) bool {
 		return e.Principal == role || WithoutPath(e.Principal) == WithoutPath(role) && e.Principal != ""
@@ -68,7 +68,7 @@ func FindEntry(ix *index.Index, role string) (diagnosis.Entry, bool) {
 	return ix.Evidence.Entries.Value[i], true
 }
 
-// MapRows returns the rows of aws-auth whose ARN has the name of the role, whatever its path and account.
+// MapRows returns the rows of aws-auth whose ARN has the name of the role. Path and account may differ.
 func MapRows(ix *index.Index, role string) []diagnosis.Mapping {
 	var out []diagnosis.Mapping
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
@@ -79,33 +79,32 @@ func MapRows(ix *index.Index, role string) []diagnosis.Mapping {
 	return out
 }
 
-// The types of access entries for nodes of this controller. The type EC2 is for Auto Mode, HYBRID_LINUX for hybrid
-// nodes outside AWS.
+// The types of access entries for nodes of this controller. Other types are for other nodes: EC2 for EKS Auto Mode,
+// HYBRID_LINUX for hybrid nodes outside AWS.
 const (
 	entryLinux   = "EC2_LINUX"
 	entryWindows = "EC2_WINDOWS"
 )
 
-// entryFor returns the type of access entry that a role needs, from the AMI families of the EC2NodeClasses that use the
-// role.
-func entryFor(ix *index.Index, role string) fix.Value {
-	windows := func(c diagnosis.Class) bool {
-		arn := nodeRole(ix, c)
-		return arn == role && strings.HasPrefix(c.Family, "Windows")
+// entryType returns the type of access entry that a role needs. It depends on the AMI families of the EC2NodeClasses that
+// use the role.
+func entryType(ix *index.Index, role string) fix.Value {
+	isForWindows := func(c diagnosis.Class) bool {
+		return nodeRole(ix, c) == role && strings.HasPrefix(c.Family, "Windows")
 	}
-	if slices.ContainsFunc(ix.Evidence.Classes.Value, windows) {
+	if slices.ContainsFunc(ix.Evidence.Classes.Value, isForWindows) {
 		return fix.Text(entryWindows)
 	}
 	return fix.Text(entryLinux)
 }
 
-// isNodes reports whether an access entry authorizes nodes.
-func isNodes(e diagnosis.Entry) bool {
+// isNodeEntry reports whether an access entry authorizes nodes.
+func isNodeEntry(e diagnosis.Entry) bool {
 	return e.Type == entryLinux || e.Type == entryWindows
 }
 
-// fault describes why a row of aws-auth does not authorize nodes with the role; empty if it does.
-func fault(m diagnosis.Mapping, role string) string {
+// rowProblem describes why a row of aws-auth does not authorize nodes with the role; empty if it authorizes them.
+func rowProblem(m diagnosis.Mapping, role string) string {
 	switch {
 	case m.ARN != WithoutPath(role) && WithoutPath(m.ARN) == WithoutPath(role):
 		return fmt.Sprintf("its rolearn %s has the role's path, which the authenticator does not see: write %s", m.ARN, WithoutPath(role))
@@ -123,43 +122,43 @@ func fault(m diagnosis.Mapping, role string) string {
 	return ""
 }
 
-// mapped reports whether nodes with the role are authorized by the mappings that the cluster reads.
-func mapped(ix *index.Index, role string) bool {
+// isMapped reports whether nodes with the role are authorized by the mappings that the cluster reads.
+func isMapped(ix *index.Index, role string) bool {
 	if e, ok := FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
-		return isNodes(e)
+		return isNodeEntry(e)
 	}
 	return ix.Evidence.Cluster.Value.ReadsAuthMap() &&
-		slices.ContainsFunc(MapRows(ix, role), func(m diagnosis.Mapping) bool { return fault(m, role) == "" })
+		slices.ContainsFunc(MapRows(ix, role), func(m diagnosis.Mapping) bool { return rowProblem(m, role) == "" })
 }
 
 // mapRole is the step that maps a role: with an access entry if the cluster reads entries, otherwise with a row in
 // aws-auth.
 func mapRole(ix *index.Index, role string) fix.Step {
 	if ix.Evidence.Cluster.Value.AcceptsEntries() {
-		return CreateEntry(ix, role, entryFor(ix, role))
+		return CreateEntry(ix, role, entryType(ix, role))
 	}
-	return MapRoles(WithRow(ix, nodeRow(ix, role)))
+	return SetMapRoles(WithRow(ix, nodeRow(ix, role)))
 }
 
-// CreateEntry is the step that creates an access entry of this type for the role.
+// CreateEntry is the step that creates an access entry for the role. kind is the type of the entry.
 func CreateEntry(ix *index.Index, role string, kind fix.Value) fix.Step {
-	return fix.Call("eks", "create-access-entry", ix.OfCluster(), ix.InRegion(),
+	return fix.Call("eks", "create-access-entry", ix.ClusterParam(), ix.RegionParam(),
 		fix.P("--principal-arn", fix.RoleARN(role)), fix.P("--type", kind))
 }
 
 // DeleteEntry is the step that deletes an access entry if its type and creation time are still those in the evidence.
 func DeleteEntry(ix *index.Index, e diagnosis.Entry) fix.Step {
-	return fix.Call("eks", "delete-access-entry", ix.OfCluster(), ix.InRegion(),
+	return fix.Call("eks", "delete-access-entry", ix.ClusterParam(), ix.RegionParam(),
 		fix.P("--principal-arn", fix.RoleARN(e.Principal))).Expecting(e.Type, e.Created)
 }
 
-// WithRow returns the text of mapRoles in which the row replaces those of its role. Other rows, their order and
-// comments are unchanged.
+// WithRow returns the text of mapRoles in which the row replaces all rows of the same role. Other rows, their order and
+// comments are unchanged if editMapRoles can edit the text.
 func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
-	if bad := invalid(row); len(bad) > 0 {
+	if bad := invalidValues(row); len(bad) > 0 {
 		return bad[0]
 	}
-	if text, ok := edited(ix.Evidence.AuthMap.Value.Raw, row); ok {
+	if text, ok := editMapRoles(ix.Evidence.AuthMap.Value.Raw, row); ok {
 		return fix.Preserved(text)
 	}
 	var rows []diagnosis.Mapping
@@ -168,23 +167,23 @@ func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
 			rows = append(rows, m)
 		}
 	}
-	return written(append(rows, row)...)
+	return mapRolesText(append(rows, row)...)
 }
 
-// written returns rows of aws-auth as the text of mapRoles, or the first invalid value in them.
-func written(rows ...diagnosis.Mapping) fix.Value {
+// mapRolesText returns rows as the text of mapRoles, or the first invalid value in the rows.
+func mapRolesText(rows ...diagnosis.Mapping) fix.Value {
 	var b strings.Builder
 	for _, m := range rows {
-		if bad := invalid(m); len(bad) > 0 {
+		if bad := invalidValues(m); len(bad) > 0 {
 			return bad[0]
 		}
-		write(m, &b)
+		writeRow(m, &b)
 	}
 	return fix.Preserved(b.String())
 }
 
-// invalid returns the values of a row that do not have the required syntax.
-func invalid(m diagnosis.Mapping) []fix.Value {
+// invalidValues returns the values of a row that do not have the required syntax.
+func invalidValues(m diagnosis.Mapping) []fix.Value {
 	all := []fix.Value{fix.RoleARN(m.ARN), fix.Username(m.Username)}
 	for _, g := range m.Groups {
 		all = append(all, fix.Username(g))
@@ -195,7 +194,7 @@ func invalid(m diagnosis.Mapping) []fix.Value {
 // nodeRow returns the row of aws-auth that authorizes nodes with a role.
 func nodeRow(ix *index.Index, role string) diagnosis.Mapping {
 	out := diagnosis.Mapping{ARN: WithoutPath(role), Username: nodeUser, Groups: nodeGroups()}
-	if entryFor(ix, role).String() == entryWindows {
+	if entryType(ix, role).String() == entryWindows {
 		out.Groups = append(out.Groups, "eks:kube-proxy-windows")
 	}
 	return out
@@ -204,8 +203,8 @@ func nodeRow(ix *index.Index, role string) diagnosis.Mapping {
 // plainScalar matches texts that YAML reads unchanged without quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]*[A-Za-z0-9]$`)
 
-// write writes the row as YAML to b. JSON strings are also YAML strings.
-func write(m diagnosis.Mapping, b *strings.Builder) {
+// writeRow writes the row as YAML to b. JSON strings are also YAML strings.
+func writeRow(m diagnosis.Mapping, b *strings.Builder) {
 	plain := func(s string) string {
 		isWord := slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null"}, strings.ToLower(s))
 		if plainScalar.MatchString(s) && !isWord {
@@ -223,7 +222,7 @@ func write(m diagnosis.Mapping, b *strings.Builder) {
 	}
 }
 
-// MapRoles is the step that sets mapRoles.
-func MapRoles(text fix.Value) fix.Step {
+// SetMapRoles is the step that sets mapRoles in aws-auth to a text.
+func SetMapRoles(text fix.Value) fix.Step {
 	return fix.Merge(fix.AuthMap(), fix.At(text, "data", "mapRoles"))
 }

@@ -6,17 +6,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// edited appends a row to mapRoles and removes the rows of the same role. It leaves all other lines unchanged,
-// including comments. It handles lists in block style, which all documentation uses; ok is false for other text.
-func edited(raw string, row diagnosis.Mapping) (text string, ok bool) {
-	head, rows, indent, ok := split(raw)
+// editMapRoles appends a row to the text of mapRoles and removes the rows of the same role. It leaves all other lines
+// unchanged, including comments. ok is false if the text is not a list in the block style of YAML, which all
+// documentation uses.
+func editMapRoles(raw string, row diagnosis.Mapping) (text string, ok bool) {
+	head, rows, indent, ok := splitRows(raw)
 	if !ok {
 		return "", false
 	}
 	var b strings.Builder
 	b.WriteString(head)
 	for _, r := range rows {
-		if arn, known := arnIn(r); !known {
+		if arn, ok := arnIn(r); !ok {
 			return "", false // a row in another notation
 		} else if RoleName(arn) == RoleName(row.ARN) {
 			b.WriteString(commentsAfter(r))
@@ -27,17 +28,17 @@ func edited(raw string, row diagnosis.Mapping) (text string, ok bool) {
 	if out := b.String(); out != "" && !strings.HasSuffix(out, "\n") {
 		b.WriteByte('\n')
 	}
-	var own strings.Builder
-	write(row, &own)
-	for line := range strings.Lines(own.String()) {
+	var added strings.Builder
+	writeRow(row, &added)
+	for line := range strings.Lines(added.String()) {
 		b.WriteString(indent + line)
 	}
 	return b.String(), true
 }
 
-// split cuts a block sequence into the text before it (head) and its rows, each with the lines that follow it. indent
-// is the text before the dash of each row. ok is false if the text is not a block sequence.
-func split(raw string) (head string, rows []string, indent string, ok bool) {
+// splitRows cuts text with a YAML list in block style into the text before the list (head) and the rows. A row includes
+// the lines up to the next row. indent is the text before the dash of each row. ok is false if there is no such list.
+func splitRows(raw string) (head string, rows []string, indent string, ok bool) {
 	for line := range strings.Lines(raw) {
 		bare := strings.TrimLeft(line, " ")
 		lead := line[:len(line)-len(bare)]
@@ -57,25 +58,25 @@ func split(raw string) (head string, rows []string, indent string, ok bool) {
 	return head, rows, indent, len(rows) > 0
 }
 
-// arnIn returns the role ARN of a row; false if the row has none, or more than one.
+// arnIn returns the role ARN of a row; false if the row does not have exactly one.
 func arnIn(row string) (string, bool) {
-	arn, found := "", 0
+	arn, count := "", 0
 	for line := range strings.Lines(row) {
 		field := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "-"))
 		value, ok := strings.CutPrefix(field, "rolearn:")
 		if !ok {
 			continue
 		}
-		found++
+		count++
 		if i := strings.Index(value, " #"); i >= 0 {
 			value = value[:i]
 		}
 		arn = strings.Trim(strings.TrimSpace(value), `"'`)
 	}
-	return arn, found == 1 && arn != ""
+	return arn, count == 1 && arn != ""
 }
 
-// commentsAfter returns the blank lines and comments at the end of a row. They belong to the next row.
+// commentsAfter returns the empty lines and comments at the end of a row. They are about the next row.
 func commentsAfter(row string) string {
 	var tail []string
 	for line := range strings.Lines(row) {

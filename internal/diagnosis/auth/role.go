@@ -17,8 +17,8 @@ func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
 		name := RoleName(role)
 		r := ix.Evidence.Roles[name]
-		if isControllers(ix, role) {
-			return nil // AUTH-5 reports the controller's role on nodes
+		if isControllerRole(ix, role) {
+			return nil // AUTH-5 reports that nodes have the controller's role
 		}
 		if r.Is(diagnosis.Missing) {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no role %s in the account",
@@ -35,7 +35,7 @@ func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 				With(r.Source).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials))...).Explaining(diagnosis.NoCredentials).
 				FixedBy(TrustService(role, fix.Text("ec2.amazonaws.com")))}
 		}
-		return lackingPolicies(ix, c, subject, role, r)
+		return judgePolicies(ix, c, subject, role, r)
 	})
 }
 
@@ -55,14 +55,14 @@ func policyOf(statement fix.Fields) fix.Value {
 	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
 }
 
-// lackingPolicies reports missing managed policies that nodes need. If the role has policies whose text was not read,
-// it reports only if a console shows a missing permission.
-func lackingPolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
+// judgePolicies reports managed policies that nodes need and the role lacks. If the role has other policies, whose text
+// is not read, there is a finding only if a console shows a missing permission.
+func judgePolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
 	hasAny := func(policies ...string) bool {
 		return slices.ContainsFunc(r.Value.Policies,
 			func(arn string) bool { return slices.Contains(policies, arn[strings.LastIndexByte(arn, '/')+1:]) })
 	}
-	custom := r.Value.Inline > 0 ||
+	hasOthers := r.Value.Inline > 0 ||
 		slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return !strings.Contains(arn, ":aws:policy/") })
 	var lacking []string
 	if !hasAny("AmazonEKSWorkerNodePolicy", "AmazonEKSWorkerNodeMinimalPolicy", "AdministratorAccess", "AmazonEKSAutoNodePolicy") {
@@ -80,12 +80,12 @@ func lackingPolicies(ix *index.Index, c diagnosis.Class, subject, role string, r
 		steps = append(steps, Attach(ix, role, p))
 	}
 	certainty, verdict := diagnosis.Certain, diagnosis.Broken
-	if custom {
+	if hasOthers {
 		certainty, verdict = diagnosis.Possible, diagnosis.Suspicious
 	}
 	seen := ix.OccurrencesOf(c.Name, diagnosis.NotPermitted, diagnosis.PullFailed)
-	if custom && len(seen) == 0 {
-		return nil // other policies were not read and may grant the permissions, and no symptom contradicts that
+	if hasOthers && len(seen) == 0 {
+		return nil // the other policies may grant the permissions, and no symptom contradicts that
 	}
 	f := diagnosis.ReportBroken(subject, certainty, "node role %s lacks %s", RoleName(role), strings.Join(lacking, " and ")).
 		With(r.Source+": "+fmt.Sprintf("%d attached policies, %d inline policies", len(r.Value.Policies), r.Value.Inline)).
@@ -94,7 +94,7 @@ func lackingPolicies(ix *index.Index, c diagnosis.Class, subject, role string, r
 	return []diagnosis.Finding{f}
 }
 
-// Attach is the step that attaches a policy of AWS to a role.
+// Attach is the step that attaches a managed policy of AWS to a role.
 func Attach(ix *index.Index, role, policy string) fix.Step {
 	return fix.Call("iam", "attach-role-policy", fix.P("--role-name", fix.RoleOf(role)),
 		fix.P("--policy-arn", fix.Policy("arn:"+ix.Evidence.Cluster.Value.Partition()+":iam::aws:policy/"+policy)))
@@ -108,8 +108,8 @@ func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, c := range ix.Evidence.Classes.Value {
 		subject := "EC2NodeClass " + c.Name
-		p, asked := ix.Evidence.Profiles[c.Profile]
-		if c.Profile == "" || !asked || p.Is(diagnosis.Missing) {
+		p, wasAsked := ix.Evidence.Profiles[c.Profile]
+		if c.Profile == "" || !wasAsked || p.Is(diagnosis.Missing) {
 			out = append(out, diagnosis.ReportFine(subject)) // LAUNCH-1 judges a missing profile
 			continue
 		}
@@ -137,26 +137,27 @@ func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgePassRole checks that the controller is allowed to pass the node role (iam:PassRole), which launching requires.
+// judgePassRole checks that the controller has the permission iam:PassRole for the node role. A launch needs it.
 func judgePassRole(ix *index.Index) []diagnosis.Finding {
-	denied := ix.StatementLines("iam:PassRole")
+	allDenials := ix.StatementLines("iam:PassRole")
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
-		may, asked := ix.Evidence.PassRole[role]
-		mine := slices.DeleteFunc(slices.Clone(denied), func(l string) bool { return !strings.Contains(l, RoleName(role)) })
+		allowed, wasAsked := ix.Evidence.PassRole[role]
+		denials := slices.DeleteFunc(slices.Clone(allDenials), func(l string) bool { return !strings.Contains(l, RoleName(role)) })
 		switch {
-		case isControllers(ix, role):
+		case isControllerRole(ix, role):
 			return nil // AUTH-5 reports that this role must not be passed at all
-		case len(mine) > 0, asked && may.Known() && !may.Value:
+		case len(denials) > 0, wasAsked && allowed.Known() && !allowed.Value:
 			certainty := diagnosis.Likely // the author of an EC2NodeClass may name any role
-			if mapped(ix, role) {
+			if isMapped(ix, role) {
 				certainty = diagnosis.Certain
 			}
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, certainty,
 				"the controller is not allowed to pass the role %s to instances: it lacks iam:PassRole", RoleName(role)).
-				With(may.Source).With(mine...).FixedBy(passRoleFix(ix, role))}
-		case len(denied) == 0 && len(ix.Evidence.Claims.Value) > 0 && slices.ContainsFunc(ix.Evidence.Instances.Value, diagnosis.Instance.Runs):
+				With(allowed.Source).With(denials...).FixedBy(passRoleFix(ix, role))}
+		case len(allDenials) == 0 && len(ix.Evidence.Claims.Value) > 0 &&
+			slices.ContainsFunc(ix.Evidence.Instances.Value, diagnosis.Instance.Runs):
 			return nil // launches succeed
-		case !asked:
+		case !wasAsked:
 			return []diagnosis.Finding{{
 				Verdict:   diagnosis.Unknown,
 				Certainty: diagnosis.Certain,
@@ -164,7 +165,7 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 				Cause:     "whether the controller may pass role " + RoleName(role) + " was not checked",
 			}}
 		}
-		if gap, ok := may.Gap("whether the controller may pass role " + RoleName(role)); ok {
+		if gap, ok := allowed.Gap("whether the controller may pass role " + RoleName(role)); ok {
 			gap.Subject = subject
 			return []diagnosis.Finding{gap}
 		}
@@ -172,10 +173,11 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// passRoleFix is the step that adds an inline policy. It does not change an existing policy, because the text of
-// policies is not read.
+// passRoleFix is the step that lets the controller pass a role. It adds an inline policy and does not change an existing
+// one, because the text of policies is not read.
 func passRoleFix(ix *index.Index, role string) fix.Step {
-	return fix.Call("iam", "put-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
+	return fix.Call("iam", "put-role-policy",
+		fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).OrPlaceholder("CONTROLLER_ROLE")),
 		fix.P("--policy-name", fix.Join(fix.Text("PassNodeRole-"), fix.RoleOf(role))),
 		fix.P("--policy-document", policyOf(fix.Fields{
 			"Effect":    fix.Text("Allow"),
@@ -194,7 +196,7 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 		if !hasEntry && len(rows) > 0 {
 			user = rows[len(rows)-1].Username
 		}
-		// host names are instance IDs
+		// isByResource: host names are instance IDs
 		isByResource := slices.ContainsFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool {
 			return slices.Contains(c.Subnets, s.ID) && s.HostnameType == "resource-name"
 		})
@@ -202,14 +204,14 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "nodes register under a name that differs from the user name %q of the mapping, so the API server does not allow them to write their own Node", diagnosis.OrElse(user, nodeUser)).
 				With(index.Lines(seen)...).With(hostnameLine(ix, c)).Explaining(diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 		}
-		named := slices.DeleteFunc(nodeclass.Problems(ix, "AUTH-9"),
+		problems := slices.DeleteFunc(nodeclass.Problems(ix, "AUTH-9"),
 			func(f diagnosis.Finding) bool { return f.Subject != "EC2NodeClass "+c.Name })
-		isByResource = isByResource || len(named) > 0
+		isByResource = isByResource || len(problems) > 0
 		if isByResource && strings.Contains(user, "{{SessionName}}") {
 			return nil
 		}
-		if len(named) > 0 {
-			return named
+		if len(problems) > 0 {
+			return problems
 		}
 		if !isByResource && strings.Contains(user, "{{SessionName}}") && ix.Evidence.Subnets.Known() {
 			return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "the mapping of node role %s names nodes by session, which is the instance's id, and the subnets name them by address: nodes will not be allowed to write their own Node", RoleName(role)).
@@ -229,17 +231,17 @@ func hostnameLine(ix *index.Index, c diagnosis.Class) string {
 	return ""
 }
 
-// judgeOtherRole gives a hint if the node role is not mapped: the role of a node group that is mapped.
+// judgeOtherRole reports, as a hint about a node role that is not mapped, a mapped role of a node group.
 func judgeOtherRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
 	}
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
-		if mapped(ix, role) || len(MapRows(ix, role)) > 0 {
+		if isMapped(ix, role) || len(MapRows(ix, role)) > 0 {
 			return nil
 		}
 		for _, g := range ix.Evidence.NodeGroups.Value {
-			if WithoutPath(g.Role) != WithoutPath(role) && mapped(ix, g.Role) {
+			if WithoutPath(g.Role) != WithoutPath(role) && isMapped(ix, g.Role) {
 				f := diagnosis.ReportSuspicious(subject, diagnosis.Possible,
 					"the nodes of node group %s join with role %s; EC2NodeClass %s names %s", g.Name, RoleName(g.Role), c.Name, RoleName(role)).
 					With(ix.Evidence.NodeGroups.Source).FixedBy(withRole(c, g.Role).With("if that role was meant"))
@@ -257,14 +259,14 @@ const settling = 2 * time.Minute
 // judgeRefusedDespiteMapping reports nodes that the API server refuses for a reason that no other check knows.
 func judgeRefusedDespiteMapping(ix *index.Index) []diagnosis.Finding {
 	seen := ix.OccurrencesOf("", diagnosis.Unauthorized)
-	if gap, ok := ix.Consoles(); ok && len(seen) == 0 {
+	if gap, ok := ix.ConsoleGap(); ok && len(seen) == 0 {
 		return []diagnosis.Finding{gap}
 	}
 	if len(seen) == 0 {
 		return nil
 	}
 	for _, e := range ix.Evidence.Entries.Value {
-		if age := ix.Evidence.At.Sub(e.Created); !e.Created.IsZero() && age >= 0 && age < settling && isNodes(e) {
+		if age := ix.Evidence.At.Sub(e.Created); !e.Created.IsZero() && age >= 0 && age < settling && isNodeEntry(e) {
 			return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the API server refuses nodes, and the access entry of %s is %d seconds old: EKS takes up to two minutes to apply an entry",
 				RoleName(e.Principal), int(age.Seconds())).With(index.Lines(seen)...).Explaining(diagnosis.Unauthorized).
 				FixedBy(fix.Joiner(fix.Text("doctor")).With("again, in two minutes"))}
@@ -273,8 +275,8 @@ func judgeRefusedDespiteMapping(ix *index.Index) []diagnosis.Finding {
 	f := diagnosis.ReportBroken("", diagnosis.Possible, "the API server answers nodes with 401, and their mapping looks right: the token may be for another cluster name, or the clock may be wrong").
 		With(index.Lines(seen)...).Explaining(diagnosis.Unauthorized).
 		FixedBy(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"),
-			fix.Name(seen[0].Instance.Class).Or("NAME"), fix.Text("--instance-type"),
-			fix.InstanceType(seen[0].Instance.Type).Else(fix.Text("m5.large"))).
+			fix.Name(seen[0].Instance.Class).OrPlaceholder("NAME"), fix.Text("--instance-type"),
+			fix.InstanceType(seen[0].Instance.Type).OrElse(fix.Text("m5.large"))).
 			With("compare the cluster's name in the output with %s", ix.Evidence.Name),
 			fix.Call("ssm", "start-session",
 				fix.P("--target", fix.Instance(seen[0].Instance.ID))).With("there: chronyc tracking, and aws sts get-caller-identity"))

@@ -19,27 +19,27 @@ import (
 
 // Checks returns the checks BOOT and IMDS.
 func Checks() []index.Check {
-	sign := func(id, title string, s consoleCheck) index.Check {
+	symptomCheck := func(id, title string, s consoleCheck) index.Check {
 		return index.Check{ID: id, Title: title, Layer: diagnosis.LayerBoot, Judge: func(ix *index.Index) []diagnosis.Finding {
 			return append(nodeclass.Problems(ix, id), judgeSymptom(ix, id, s)...)
 		}}
 	}
 	checks := []index.Check{
 		{ID: "BOOT-1", Title: "the controller has the cluster's current endpoint", Layer: diagnosis.LayerBoot, Judge: judgeEndpointSetting},
-		sign("BOOT-2", "the cluster's certificate authority is trusted", consoleCheck{[]diagnosis.Symptom{diagnosis.Untrusted},
+		symptomCheck("BOOT-2", "the cluster's certificate authority is trusted", consoleCheck{[]diagnosis.Symptom{diagnosis.Untrusted},
 			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or bootstraps twice",
 			func(ix *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData write the certificate authority of the cluster"),
-					fix.Call("eks", "describe-cluster", fix.P("--name", fix.ClusterName(ix.Evidence.Name)), ix.InRegion(),
+					fix.Call("eks", "describe-cluster", fix.P("--name", fix.ClusterName(ix.Evidence.Name)), ix.RegionParam(),
 						fix.P("--query", fix.Text("cluster.certificateAuthority.data")))}
 			}}),
-		sign("BOOT-3", "the instance's clock is right", consoleCheck{[]diagnosis.Symptom{diagnosis.ClockWrong},
+		symptomCheck("BOOT-3", "the instance's clock is correct", consoleCheck{[]diagnosis.Symptom{diagnosis.ClockWrong},
 			"the instance's clock is wrong, so AWS and the API server refuse what it signs",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("remove changes of chrony from spec.userData, or select an image with chrony in spec.amiSelectorTerms: server 169.254.169.123")}
 			}}),
 		{ID: "BOOT-4", Title: "image and AMI family belong together", Layer: diagnosis.LayerBoot, Judge: judgeFamily},
-		sign("BOOT-5", "the image has nodeadm", consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmAbsent},
+		symptomCheck("BOOT-5", "the image has nodeadm", consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmAbsent},
 			"the image has no nodeadm, and AMI family AL2023 needs it",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Merge(fix.NodeClass(class),
@@ -55,27 +55,28 @@ func Checks() []index.Check {
 					consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmFailed}, "nodeadm fails on the instance before it has configured the kubelet",
 						func(_ *index.Index, class string) []fix.Step {
 							return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct the part of the NodeConfig in spec.userData that the console names"),
-								rendered(class)}
+								renderUserData(class)}
 						}})
 			}},
-		sign("BOOT-7", "the image accepts its user data and joins this cluster with it", consoleCheck{[]diagnosis.Symptom{diagnosis.BadSettings},
+		symptomCheck("BOOT-7", "the image accepts its user data and joins this cluster with it", consoleCheck{
+			[]diagnosis.Symptom{diagnosis.BadSettings},
 			"Bottlerocket refuses the settings in the user data, so no kubelet starts",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct the setting in spec.userData that the console names")}
 			}}),
 		{ID: "BOOT-8", Title: "the image's Kubernetes version suits the control plane", Layer: diagnosis.LayerBoot, Judge: judgeSkew},
-		sign("BOOT-9", "the kubelet takes its flags and configuration",
+		symptomCheck("BOOT-9", "the kubelet accepts its flags and configuration",
 			consoleCheck{[]diagnosis.Symptom{diagnosis.KubeletFlag, diagnosis.KubeletConfig},
 				"the kubelet refuses a flag or its configuration, and does not start",
 				func(_ *index.Index, class string) []fix.Step {
 					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("remove the setting that the console names from spec.kubelet or spec.userData")}
 				}}),
-		sign("BOOT-10", "the image knows the instance type", consoleCheck{[]diagnosis.Symptom{diagnosis.UnknownType},
+		symptomCheck("BOOT-10", "the image knows the instance type", consoleCheck{[]diagnosis.Symptom{diagnosis.UnknownType},
 			"the image is older than the instance type, and does not know how many pods the type takes",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("select a newer image in spec.amiSelectorTerms, or set spec.kubelet.maxPods")}
 			}}),
-		sign("BOOT-11", "the instance has no swap", consoleCheck{[]diagnosis.Symptom{diagnosis.SwapOn},
+		symptomCheck("BOOT-11", "the instance has no swap", consoleCheck{[]diagnosis.Symptom{diagnosis.SwapOn},
 			"the instance has swap, and the kubelet refuses to start with it",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("remove the creation of swap from spec.userData; in the NodePool exclude the types that come with swap, m1 and c1")}
@@ -103,22 +104,23 @@ func Checks() []index.Check {
 				return judgeSymptom(ix, "BOOT-13",
 					consoleCheck{[]diagnosis.Symptom{diagnosis.ScriptFailed}, "a script of the user data fails before the kubelet starts",
 						func(_ *index.Index, class string) []fix.Step {
-							return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData correct the script that the console names"), rendered(class)}
+							return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData correct the script that the console names"),
+								renderUserData(class)}
 						}})
 			}},
 		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: diagnosis.LayerBoot, Judge: judgeStatus},
 		{ID: "IMDS-2", Title: "instances can read their own metadata", Layer: diagnosis.LayerBoot, Judge: judgeMetadata},
-		sign("BOOT-17", "the proxy is not used for the cluster's own addresses", consoleCheck{[]diagnosis.Symptom{diagnosis.Proxied},
+		symptomCheck("BOOT-17", "the proxy is not used for the cluster's own addresses", consoleCheck{[]diagnosis.Symptom{diagnosis.Proxied},
 			"the kubelet calls the API server through a proxy, and the proxy refuses the request",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData add .eks.amazonaws.com and 169.254.169.254 to NO_PROXY")}
 			}}),
-		sign("BOOT-14", "the image has a kubelet", consoleCheck{[]diagnosis.Symptom{diagnosis.KubeletAbsent},
+		symptomCheck("BOOT-14", "the image has a kubelet", consoleCheck{[]diagnosis.Symptom{diagnosis.KubeletAbsent},
 			"the image has no kubelet",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.amiSelectorTerms select an image for EKS, such as alias: al2023@latest")}
 			}}),
-		sign("BOOT-15", "the disk is not full", consoleCheck{[]diagnosis.Symptom{diagnosis.DiskFull},
+		symptomCheck("BOOT-15", "the disk is not full", consoleCheck{[]diagnosis.Symptom{diagnosis.DiskFull},
 			"the instance's disk is full before its kubelet starts",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("increase the root volume in spec.blockDeviceMappings[].ebs.volumeSize, or change spec.userData to write less")}
@@ -127,53 +129,52 @@ func Checks() []index.Check {
 	return checks
 }
 
-// consoleCheck describes a check that finds its cause by symptoms on the console.
+// consoleCheck describes a check whose findings are based on symptoms on consoles.
 type consoleCheck struct {
-	signs []diagnosis.Symptom                            // each of them is enough for a finding
-	text  string                                         // the cause
-	steps func(ix *index.Index, class string) []fix.Step // used if nodeclass.UserDataFix has no fix; class is never empty
+	symptoms []diagnosis.Symptom                            // one of them is enough for a finding
+	cause    string                                         // of the finding
+	steps    func(ix *index.Index, class string) []fix.Step // the fix if nodeclass.UserDataFix has none; class is never empty
 }
 
-// rendered is the step that prints the user data of a class's instances.
-func rendered(class string) fix.Step {
+// renderUserData is the step that prints the user data of a class's instances, for an instance type as an example.
+func renderUserData(class string) fix.Step {
 	return fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(class),
 		fix.Text("--instance-type"), fix.Text("m5.large"))
 }
 
-// consequences returns further symptoms that the cause explains: with a wrong clock, an instance may also get no
-// credentials.
+// consequences returns further symptoms that the cause may have: with a wrong clock, an instance may get no credentials.
 func (s consoleCheck) consequences() []diagnosis.Symptom {
-	if slices.Contains(s.signs, diagnosis.ClockWrong) {
+	if slices.Contains(s.symptoms, diagnosis.ClockWrong) {
 		return []diagnosis.Symptom{diagnosis.NoCredentials}
 	}
 	return nil
 }
 
-// judgeSymptom returns a finding of the check for each class whose instances show one of its symptoms.
+// judgeSymptom returns a finding of the check for each class whose instances show one of the symptoms in s.
 func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Finding {
-	seen := ix.OccurrencesOf("", s.signs...)
-	if gap, ok := ix.Consoles(); ok && len(seen) == 0 {
+	seen := ix.OccurrencesOf("", s.symptoms...)
+	if gap, ok := ix.ConsoleGap(); ok && len(seen) == 0 {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
 	reported := map[string]bool{}
-	for _, g := range seen {
-		class := g.Instance.Class
+	for _, o := range seen {
+		class := o.Instance.Class
 		if reported[class] {
 			continue
 		}
 		reported[class] = true
-		subject, steps := "EC2NodeClass "+
-			class, []fix.Step{fix.Say("the EC2NodeClass of instance %s is not known: docs/checks/%s.md describes the fix", g.Instance.ID, check)}
+		subject := "EC2NodeClass " + class
+		steps := []fix.Step{fix.Say("the EC2NodeClass of instance %s is not known: docs/checks/%s.md describes the fix", o.Instance.ID, check)}
 		if class == "" {
-			subject = "instance " + g.Instance.ID
-		} else if step, ok := nodeclass.UserDataFix(ix, check, g); ok {
+			subject = "instance " + o.Instance.ID
+		} else if step, ok := nodeclass.UserDataFix(ix, check, o); ok {
 			steps = []fix.Step{step}
 		} else {
 			steps = s.steps(ix, class)
 		}
 		out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "%s",
-			s.text).With(index.Lines(ix.OccurrencesOf(g.Instance.Class, s.signs...))...).Explaining(s.signs...).
+			s.cause).With(index.Lines(ix.OccurrencesOf(o.Instance.Class, s.symptoms...))...).Explaining(s.symptoms...).
 			Explaining(diagnosis.NodeadmFailed, diagnosis.ScriptFailed).Explaining(s.consequences()...).FixedBy(steps...))
 	}
 	return out
@@ -194,8 +195,8 @@ func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
 		FixedBy(fix.UnsetEnv(ix.ControllerDeployment(), "CLUSTER_ENDPOINT").With("the controller then reads the endpoint from EKS"))}
 }
 
-// familyOf returns the AMI family that an image's name shows, empty if none, and whether the name has the form of AWS's
-// own images.
+// familyOf returns the AMI family in the name of an image; empty if the name shows none. official reports whether the
+// name has the form of AWS's own images.
 func familyOf(name string) (family string, official bool) {
 	lower := strings.ToLower(name)
 	official = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") ||
@@ -218,8 +219,8 @@ func familyOf(name string) (family string, official bool) {
 	return "", false
 }
 
-// judgeFamily checks that the image of a class belongs to its AMI family. Images do not understand the user data of
-// other families.
+// judgeFamily checks that the image of a class belongs to the class's AMI family. An image does not understand the user
+// data of other families.
 func judgeFamily(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -245,7 +246,7 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 				"its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
 				With(ix.Evidence.Images.Source+": "+i.ID+" is "+
 					i.Name).With(index.Lines(seen)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent,
-				diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(withFamily(c, family)))
+				diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(setFamily(c, family)))
 		case len(seen) > 0:
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely,
 				"its image does not understand the user data of AMI family %s", diagnosis.OrElse(c.Family, "(not known)")).
@@ -256,25 +257,25 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// withFamily is the step that sets the AMI family of a class.
-func withFamily(c diagnosis.Class, family string) fix.Step {
+// setFamily is the step that sets the AMI family of a class.
+func setFamily(c diagnosis.Class, family string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Family(family), "spec", "amiFamily"))
 }
 
-// familyFix is the step that makes the AMI family of a class and its image agree. It sets the family that the console
-// shows, or else selects an image of the family.
+// familyFix is the step after which the AMI family of a class is that of the image. It sets the family that the console
+// shows, or else selects AWS's image of the present family.
 func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
 	if family := nodeclass.FamilyOnConsole(seen); family != "" && family != c.Family {
-		return withFamily(c, family).With("the console shows that the image is one of %s", family)
+		return setFamily(c, family).With("the console shows that the image is one of %s", family)
 	}
-	by := fix.Edit(fix.NodeClass(c.Name)).With("spec.amiFamily must be the family of the image; with Custom, spec.userData must start the kubelet itself")
-	return nodeclass.OwnImageOr(c, by, func(s fix.Step) fix.Step {
+	edit := fix.Edit(fix.NodeClass(c.Name)).With("spec.amiFamily must be the family of the image; with Custom, spec.userData must start the kubelet itself")
+	return nodeclass.AWSImageOr(c, edit, func(s fix.Step) fix.Step {
 		return s.With("AWS's own image; or set spec.amiFamily to the family of your image")
 	})
 }
 
-// minorOf returns the Kubernetes minor version in the name of an image:
-// amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
+// minorOf returns the Kubernetes minor version in the name of an image, for example 33 in
+// amazon-eks-node-al2023-x86_64-standard-1.33-v20250501; false if the name has none.
 func minorOf(name string) (int, bool) {
 	for _, part := range strings.Split(name, "-") {
 		major, minor, ok := strings.Cut(part, ".")
@@ -285,7 +286,7 @@ func minorOf(name string) (int, bool) {
 	return 0, false
 }
 
-// judgeSkew checks that the kubelet of the image is not newer than the control plane, and at most three minor versions
+// judgeSkew checks that the kubelet of an image is not newer than the control plane, and at most three minor versions
 // older.
 func judgeSkew(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's version"); ok {
@@ -307,14 +308,14 @@ func judgeSkew(ix *index.Index) []diagnosis.Finding {
 	for _, c := range ix.Evidence.Classes.Value {
 		for _, i := range ix.Evidence.Images.Value {
 			kubelet, ok := minorOf(i.Name)
-			const oldest = 3
+			const maxSkew = 3 // minor versions
 			if !ok || !slices.Contains(c.Images, i.ID) && !slices.Contains(c.ImageIDs, i.ID) ||
-				kubelet <= controlPlane && kubelet >= controlPlane-oldest {
+				kubelet <= controlPlane && kubelet >= controlPlane-maxSkew {
 				continue
 			}
 			relation := "newer"
 			if kubelet < controlPlane {
-				relation = fmt.Sprintf("more than %d versions older", oldest)
+				relation = fmt.Sprintf("more than %d versions older", maxSkew)
 			}
 			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely,
 				"its image %s is for Kubernetes 1.%d, which is %s than the control plane's version %s", i.ID, kubelet, relation,

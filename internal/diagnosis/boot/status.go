@@ -14,7 +14,7 @@ func judgeStatus(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Impaired.Gap("EC2's status checks"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok { // only NodeClaims show which instances are ours
+	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok { // only NodeClaims show which instances belong to this cluster
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
@@ -37,10 +37,10 @@ func judgeStatus(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// replaceInstance is the step that replaces an instance that has not joined. It relies on the NodeClaim and not on the
-// instance's tags, because anyone with permission to tag can write those.
+// replaceInstance is the step that replaces an instance that has not joined. It uses the NodeClaim with the instance's
+// provider ID and not the instance's tags, because anyone with permission to tag can write tags.
 func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
-	at := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) })
+	at := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.IsOf(i) })
 	switch {
 	case at >= 0:
 		return fix.DeleteClaims(fix.Claim{
@@ -51,7 +51,7 @@ func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
 		return fix.Kubectl(fix.Text("get"), fix.Text("nodeclaims"), fix.Text("-o"),
 			fix.Text("wide")).With("delete the NodeClaim whose provider ID ends in %s", i.ID)
 	}
-	return fix.Call("ec2", "terminate-instances", ix.InRegion(),
+	return fix.Call("ec2", "terminate-instances", ix.RegionParam(),
 		fix.P("--instance-ids", fix.Instance(i.ID))).With("if it is not needed; no NodeClaim has its provider ID")
 }
 

@@ -10,12 +10,12 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// found returns the findings of a check that are not fine.
-func found(s *situation, check string) []Finding {
-	return slices.DeleteFunc(slices.Clone(Worst(Diagnose(s.e))), func(f Finding) bool { return f.Check != check })
+// findingsOf returns the broken and suspicious findings of a check.
+func findingsOf(s *situation, check string) []Finding {
+	return slices.DeleteFunc(slices.Clone(Actionable(Diagnose(s.e))), func(f Finding) bool { return f.Check != check })
 }
 
-// TestTextOfClasses: input of an EC2NodeClass's author is repeated in its conditions, and does not count as an answer of AWS.
+// TestTextOfClasses: text of an EC2NodeClass's author does not count as an answer of AWS, although conditions repeat it.
 func TestTextOfClasses(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -36,23 +36,23 @@ func TestTextOfClasses(t *testing.T) {
 			c.Type = "Launched"
 			s.e.Claims.Value[1].Conditions = append(s.e.Claims.Value[1].Conditions, c)
 		}
-		if worst := Worst(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("%s:\n%s", reason, failures(worst))
+		if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
+			t.Errorf("conditions with reason %s lead to\n%s", reason, failures(worst))
 		}
 		for class, all := range Preflight(s.e) {
-			t.Errorf("%s: ahead of launches of %s:\n%s", reason, class, failures(all))
+			t.Errorf("conditions with reason %s block launches of class %s:\n%s", reason, class, failures(all))
 		}
 	}
 	s := &situation{healthy()}
 	s.e.Claims.Value[1].Conditions[0] = Condition{Type: "Launched", Status: "Unknown",
 		Reason: "MarketplaceSubscriptionMissing", Message: "AWS Marketplace https://example.com/evil (hint)"}
-	if f := found(s, "LAUNCH-10"); len(f) != 1 || strings.Contains(f[0].Fix.String(), "example.com") {
-		t.Errorf("the fix has a foreign address:\n%s", failures(f))
+	if f := findingsOf(s, "LAUNCH-10"); len(f) != 1 || strings.Contains(f[0].Fix.String(), "example.com") {
+		t.Errorf("want one finding whose fix does not have the URL of the message:\n%s", failures(f))
 	}
 }
 
-// TestPassRoleOfAnyRole: the author of an EC2NodeClass may name any role. Allowing the controller to pass it is certain
-// advice only for a role that is mapped for nodes.
+// TestPassRoleOfAnyRole: the author of an EC2NodeClass may name any role. The finding that the controller may not pass the role is certain
+// only for a role that is mapped for nodes.
 func TestPassRoleOfAnyRole(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[string]Certainty{"NodeRole": Certain, "Admin": Likely} {
@@ -60,15 +60,15 @@ func TestPassRoleOfAnyRole(t *testing.T) {
 		s.class().Role = role
 		s.e.Instances.Value, s.e.Claims.Value = nil, nil
 		arn := strings.Replace(nodeRole, "NodeRole", role, 1)
-		s.e.Roles[role] = has("iam:GetRole "+role, Role{ARN: arn, Trusts: []string{"ec2.amazonaws.com"}})
-		s.e.PassRole[arn] = has("iam:SimulatePrincipalPolicy", false)
-		if f := found(s, "AUTH-8"); len(f) != 1 || f[0].Certainty != want {
-			t.Errorf("%s, want %s:\n%s", role, want, failures(f))
+		s.e.Roles[role] = itemOf("iam:GetRole "+role, Role{ARN: arn, Trusts: []string{"ec2.amazonaws.com"}})
+		s.e.PassRole[arn] = itemOf("iam:SimulatePrincipalPolicy", false)
+		if f := findingsOf(s, "AUTH-8"); len(f) != 1 || f[0].Certainty != want {
+			t.Errorf("role %s: want one finding with certainty %s:\n%s", role, want, failures(f))
 		}
 	}
 }
 
-// TestTaggedInstances: an ended instance that only its tags link to the cluster makes nothing certain, and selects no class.
+// TestTaggedInstances: if only tags link an ended instance to the cluster, findings from it are not certain, and its tags choose no class.
 func TestTaggedInstances(t *testing.T) {
 	t.Parallel()
 	ended := Instance{ID: "i-66", State: "terminated", Launched: noon, Class: "default", UID: "uid-1",
@@ -79,18 +79,18 @@ func TestTaggedInstances(t *testing.T) {
 	other.Name, other.UID, other.Keys = "other", "uid-other", []string{"5678"}
 	s.e.Classes.Value = append(s.e.Classes.Value, other)
 	s.e.Instances.Value = append(s.e.Instances.Value, ended)
-	if f := found(s, "LAUNCH-2"); len(f) != 1 || f[0].Certainty != Likely || strings.Contains(f[0].Fix.String(), "1234") {
-		t.Errorf("findings from a tagged instance:\n%s", failures(f))
+	if f := findingsOf(s, "LAUNCH-2"); len(f) != 1 || f[0].Certainty != Likely || strings.Contains(f[0].Fix.String(), "1234") {
+		t.Errorf("want one finding that is not certain and has no key:\n%s", failures(f))
 	}
 	s.e.Instances.Value[2].StateReason = "Client.x: AWS Marketplace"
-	if f := found(s, "LAUNCH-10"); len(f) > 0 {
+	if f := findingsOf(s, "LAUNCH-10"); len(f) > 0 {
 		t.Errorf("a tag chooses the class whose image is replaced:\n%s", failures(f))
 	}
-	// The controller knows its EC2NodeClasses, but not its UID.
+	// If the EC2NodeClasses are known, but the cluster's UID is not, a tag proves nothing.
 	s.e.Instances.Value[2].StateReason = ended.StateReason
 	s.e.Claims, s.e.Home = Item[[]Claim]{}, Item[Home]{}
-	if f := found(s, "LAUNCH-2"); len(f) > 0 {
-		t.Errorf("the controller believes tags:\n%s", failures(f))
+	if f := findingsOf(s, "LAUNCH-2"); len(f) > 0 {
+		t.Errorf("the tag with an unknown UID counts:\n%s", failures(f))
 	}
 }
 
@@ -100,19 +100,19 @@ func TestForgedProviderID(t *testing.T) {
 	forged := Node{Name: "ip-10-0-0-66.ec2.internal", ProviderID: "aws:///us-east-1a/i-2", Pool: "default",
 		Created: noon.Add(-time.Hour), Ready: true, Arch: "amd64",
 		Taints: []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}, TaintsBy: []string{"remover"}}
-	// It does not hide the symptoms of the instance.
+	// The forged Node does not hide the symptoms of the instance.
 	s := &situation{healthy()}
 	s.e.Entries.Value = s.e.Entries.Value[:1]
-	s.says(unauthorized)
-	without := found(s, "AUTH-2")
+	s.addConsoleLine(unauthorized)
+	without := findingsOf(s, "AUTH-2")
 	s.e.Nodes.Value = append(s.e.Nodes.Value, forged)
-	if with := found(s, "AUTH-2"); len(with) != 1 || len(without) != 1 || !slices.Equal(with[0].Evidence, without[0].Evidence) {
+	if with := findingsOf(s, "AUTH-2"); len(with) != 1 || len(without) != 1 || !slices.Equal(with[0].Evidence, without[0].Evidence) {
 		t.Errorf("a forged Node hides the console:\n%s%s", failures(without), failures(with))
 	}
-	// It leads to no step about the instance, its NodeClaim or the Node itself.
+	// The forged Node leads to no step about the instance, its NodeClaim or the forged Node.
 	for name, forge := range map[string]func(*situation){
-		"waiting for the Node": func(s *situation) { s.e.Nodes.Value = append(s.e.Nodes.Value, forged) },
-		"with a Node": func(s *situation) {
+		"without its own Node": func(s *situation) { s.e.Nodes.Value = append(s.e.Nodes.Value, forged) },
+		"with its own Node": func(s *situation) {
 			n := s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "StartupTaintsExist"})
 			n.Arch, n.Created = "amd64", s.e.Instances.Value[1].Launched.Add(time.Minute)
 			s.e.Nodes.Value = append([]Node{forged}, s.e.Nodes.Value...)
@@ -120,15 +120,15 @@ func TestForgedProviderID(t *testing.T) {
 	} {
 		s := &situation{healthy()}
 		forge(s)
-		s.event("NodeClaim", "claim-2", "UnregisteredTaintMissing",
+		s.addEvent("NodeClaim", "claim-2", "UnregisteredTaintMissing",
 			"Node "+forged.Name+" joined without the taint: it was taken away by kube-proxy")
-		for _, f := range Worst(Diagnose(s.e)) {
+		for _, f := range Actionable(Diagnose(s.e)) {
 			if f.Check != "READY-3" && (strings.Contains(f.Fix.String(), "nodeclaim --wait=false claim-2") ||
 				strings.Contains(f.Fix.String(), "taint node "+forged.Name)) {
-				t.Errorf("%s:\n%s", name, failures([]Finding{f}))
+				t.Errorf("%s: the fix deletes the NodeClaim or changes the forged Node:\n%s", name, failures([]Finding{f}))
 			}
 			if strings.Contains(f.Fix.String(), "patch daemonset kube-proxy") {
-				t.Errorf("%s: the name of a manager stops a DaemonSet:\n%s", name, failures([]Finding{f}))
+				t.Errorf("%s: the name of a field manager leads to a patch of a DaemonSet:\n%s", name, failures([]Finding{f}))
 			}
 		}
 	}
@@ -142,20 +142,20 @@ func TestDevicePluginsOfTenants(t *testing.T) {
 		s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered",
 			Message: `Resource "nvidia.com/gpu" was requested but not registered`})
 		s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: namespace, Name: "nvidia-device-plugin"})
-		f := found(s, "READY-1")
+		f := findingsOf(s, "READY-1")
 		if len(f) != 1 || f[0].Fix.Changes() != isOurs {
-			t.Errorf("%s:\n%s", namespace, failures(f))
+			t.Errorf("namespace %s: want one finding whose fix changes the DaemonSet (%t):\n%s", namespace, isOurs, failures(f))
 		}
 		s.e.Pods.Value = append(s.e.Pods.Value,
 			Pod{Namespace: namespace, Name: "x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-2.ec2.internal", Created: noon})
-		if f := found(s, "READY-1"); len(f) > 0 == isOurs {
-			t.Errorf("a pod of %s is waited for: %t", namespace, len(f) == 0)
+		if f := findingsOf(s, "READY-1"); len(f) > 0 == isOurs {
+			t.Errorf("namespace %s: the check waits for the new pod: %t, want %t", namespace, len(f) == 0, isOurs)
 		}
 	}
 }
 
-// TestOneNodesWord: the claims of one Node, one console or an event in the namespace default are not certain.
-func TestOneNodesWord(t *testing.T) {
+// TestSingleSource: a finding is not certain if only one Node, one console or one event shows it.
+func TestSingleSource(t *testing.T) {
 	t.Parallel()
 	for check, forge := range map[string]func(*situation){
 		"CNI-1": func(s *situation) {
@@ -164,36 +164,36 @@ func TestOneNodesWord(t *testing.T) {
 		},
 		"CNI-2": func(s *situation) {
 			s.e.Daemons.Value = s.e.Daemons.Value[:1]
-			s.says("ipamd: dial tcp 10.100.0.1:443: i/o timeout")
+			s.addConsoleLine("ipamd: dial tcp 10.100.0.1:443: i/o timeout")
 		},
 		"TAINT-1": func(s *situation) {
-			s.event("NodeClaim", "claim-1", "UnregisteredTaintMissing", "Node ip-10-0-0-1.ec2.internal")
+			s.addEvent("NodeClaim", "claim-1", "UnregisteredTaintMissing", "Node ip-10-0-0-1.ec2.internal")
 		},
 		"BOOT-4": func(s *situation) {
 			s.e.Images.Value[0].Name = "my-bottlerocket-al2023"
 			s.class().Family = "Bottlerocket"
-			s.says("Unhandled unknown content-type")
+			s.addConsoleLine("Unhandled unknown content-type")
 		},
 	} {
 		s := &situation{healthy()}
 		forge(s)
-		if f := found(s, check); len(f) == 0 || slices.ContainsFunc(f, func(f Finding) bool { return f.Certainty == Certain }) {
-			t.Errorf("%s:\n%s", check, failures(f))
+		if f := findingsOf(s, check); len(f) == 0 || slices.ContainsFunc(f, func(f Finding) bool { return f.Certainty == Certain }) {
+			t.Errorf("%s: want findings that are not certain:\n%s", check, failures(f))
 		}
 	}
 	s := &situation{healthy()}
-	s.says(`kubelet: failed to parse kubelet flag: unknown flag: --authorization-mode`)
-	if f := found(s, "BOOT-9"); len(f) == 0 || strings.Contains(f[0].Fix.String(), "without-flag") {
-		t.Errorf("a console leaves out a flag that protects the node:\n%s", failures(f))
+	s.addConsoleLine(`kubelet: failed to parse kubelet flag: unknown flag: --authorization-mode`)
+	if f := findingsOf(s, "BOOT-9"); len(f) == 0 || strings.Contains(f[0].Fix.String(), "without-flag") {
+		t.Errorf("want a fix that does not remove the flag, which protects the node:\n%s", failures(f))
 	}
 }
 
-// TestLabelThatPodsHave: a fix for a pod with another value of a label does not remove the label that other pods select.
-func TestLabelThatPodsHave(t *testing.T) {
+// TestLabelInUse: the fix for a pod that selects another value of a label does not replace the value that other pods select.
+func TestLabelInUse(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	s.e.Pods.Value = append(s.e.Pods.Value, Pod{Namespace: "tenant", Name: "x", Selector: map[string]string{"team": "evil"}})
-	if f := found(s, "ARCH-4"); len(f) != 1 || f[0].Fix.Changes() {
-		t.Errorf("the label is replaced:\n%s", failures(f))
+	if f := findingsOf(s, "ARCH-4"); len(f) != 1 || f[0].Fix.Changes() {
+		t.Errorf("want one finding whose fix does not replace the label:\n%s", failures(f))
 	}
 }

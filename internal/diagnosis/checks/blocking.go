@@ -18,35 +18,36 @@ func isUnused(ix *index.Index, subject string) bool {
 		!slices.ContainsFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Class == name })
 }
 
-// holdsPods reports whether pods probably wait because of a finding. That is so if NodeClaims of its subject are not
-// initialized, or if the subject has no NodeClaims and pods wait. Findings of LayerFleet hold no pods, because they
+// blocksPods reports whether pods probably wait because of a finding. That is so if NodeClaims of its subject are not
+// initialized, or if the subject has no NodeClaims and pods wait. Findings of LayerFleet block no pods, because they
 // matter only after a node is ready.
-func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
+func blocksPods(ix *index.Index, f diagnosis.Finding) bool {
 	if f.Verdict.Order() > diagnosis.Suspicious.Order() || f.Layer == diagnosis.LayerFleet {
 		return false
 	}
-	stuck, all := stuckClaims(ix), ix.Evidence.Claims.Value
+	uninitialized, all := uninitializedClaims(ix), ix.Evidence.Claims.Value
 	hasWaitingPods := slices.ContainsFunc(ix.Evidence.Pods.Value,
 		func(p diagnosis.Pod) bool { return p.Node == "" && !strings.HasPrefix(p.Owner, "DaemonSet/") })
-	holds := func(isOfSubject func(diagnosis.Claim) bool) bool {
-		return slices.ContainsFunc(stuck, isOfSubject) || hasWaitingPods && !slices.ContainsFunc(all, isOfSubject)
+	blocks := func(isOfSubject func(diagnosis.Claim) bool) bool {
+		return slices.ContainsFunc(uninitialized, isOfSubject) || hasWaitingPods && !slices.ContainsFunc(all, isOfSubject)
 	}
 	kind, name, _ := strings.Cut(f.Subject, " ")
 	switch kind {
 	case "EC2NodeClass", "NodePool", "subnet":
-		return f.Seen || holds(func(c diagnosis.Claim) bool { return isAbout(ix, kind, name, c) })
+		return f.Seen || blocks(func(c diagnosis.Claim) bool { return isAbout(ix, kind, name, c) })
 	case "NodeClaim":
-		return slices.ContainsFunc(stuck, func(c diagnosis.Claim) bool { return c.Name == name })
+		return slices.ContainsFunc(uninitialized, func(c diagnosis.Claim) bool { return c.Name == name })
 	case "instance":
-		return f.Seen || slices.ContainsFunc(stuck, func(c diagnosis.Claim) bool { return diagnosis.InstanceID(c.ProviderID) == name })
+		return f.Seen ||
+			slices.ContainsFunc(uninitialized, func(c diagnosis.Claim) bool { return diagnosis.InstanceID(c.ProviderID) == name })
 	case "pod":
 		return slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == name }) ||
 			f.Layer == diagnosis.LayerController
 	}
-	return hasWaitingPods || len(stuck) > 0
+	return hasWaitingPods || len(uninitialized) > 0
 }
 
-// isAbout reports whether a NodeClaim uses an EC2NodeClass, NodePool or subnet, given by its kind and name.
+// isAbout reports whether a NodeClaim uses the EC2NodeClass, NodePool or subnet with a kind and a name.
 func isAbout(ix *index.Index, kind, name string, c diagnosis.Claim) bool {
 	switch kind {
 	case "EC2NodeClass":
@@ -58,8 +59,8 @@ func isAbout(ix *index.Index, kind, name string, c diagnosis.Claim) bool {
 	return slices.Contains(class.Subnets, name)
 }
 
-// stuckClaims returns the NodeClaims that are neither initialized nor being deleted.
-func stuckClaims(ix *index.Index) []diagnosis.Claim {
+// uninitializedClaims returns the NodeClaims that are neither initialized nor being deleted.
+func uninitializedClaims(ix *index.Index) []diagnosis.Claim {
 	return slices.DeleteFunc(slices.Clone(ix.Evidence.Claims.Value), func(c diagnosis.Claim) bool {
 		return c.Deleting || diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True"
 	})

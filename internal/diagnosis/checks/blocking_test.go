@@ -9,12 +9,12 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestHeldFirst: findings that hold pods come first, and classes that no NodePool uses come last.
-func TestHeldFirst(t *testing.T) {
+// TestBlockingFirst: findings that block pods come first, and findings about classes that no NodePool uses come last.
+func TestBlockingFirst(t *testing.T) {
 	t.Parallel()
-	order := func(s *situation) string {
+	order := func(s *situation) string { // check and subject of each finding, in order
 		var out []string
-		for _, f := range Worst(Diagnose(s.e)) {
+		for _, f := range Actionable(Diagnose(s.e)) {
 			text := f.Check + " " + f.Subject
 			if f.Unused {
 				text += " unused"
@@ -23,35 +23,35 @@ func TestHeldFirst(t *testing.T) {
 		}
 		return strings.Join(out, ", ")
 	}
-	other := func(s *situation, name string) {
+	addUnmappedClass := func(s *situation, name string) {
 		c := *s.class()
-		c.Name, c.UID, c.Role, c.Profile = name, "uid-"+name, "Nobody", ""
+		c.Name, c.UID, c.Role, c.Profile = name, "uid-"+name, "OtherRole", ""
 		s.e.Classes.Value = append(s.e.Classes.Value, c)
-		s.e.Roles["Nobody"] = has("iam:GetRole Nobody",
-			Role{ARN: strings.Replace(nodeRole, "NodeRole", "Nobody", 1), Trusts: []string{"ec2.amazonaws.com"},
+		s.e.Roles["OtherRole"] = itemOf("iam:GetRole OtherRole",
+			Role{ARN: strings.Replace(nodeRole, "NodeRole", "OtherRole", 1), Trusts: []string{"ec2.amazonaws.com"},
 				Policies: s.e.Roles["NodeRole"].Value.Policies, Created: noon.Add(-time.Hour)})
 	}
 	s := &situation{healthy()}
-	s.late(10 * time.Minute)
-	other(s, "aaa")
-	other(s, "bbb")
+	s.launchedAgo(10 * time.Minute)
+	addUnmappedClass(s, "aaa")
+	addUnmappedClass(s, "bbb")
 	if got, want := order(s), "READY-3 NodeClaim claim-2, AUTH-2 EC2NodeClass aaa unused, AUTH-2 EC2NodeClass bbb unused"; !strings.HasPrefix(got, want) {
 		t.Errorf("the order is %s, want %s", got, want)
 	}
-	// A class whose NodeClaims are all initialized holds no pods; one with a late NodeClaim does.
+	// Class aaa blocks no pods if all its NodeClaims are initialized, so the finding about the late NodeClaim comes first.
 	s = &situation{healthy()}
-	s.late(10 * time.Minute)
-	other(s, "aaa")
+	s.launchedAgo(10 * time.Minute)
+	addUnmappedClass(s, "aaa")
 	p := *s.pool()
 	p.Name, p.Class = "aaa", "aaa"
 	s.e.Pools.Value = append(s.e.Pools.Value, p)
-	one := s.e.Claims.Value[0]
-	one.Name, one.Class, one.Pool, one.ProviderID = "aaa-1", "aaa", "aaa", ""
-	s.e.Claims.Value = append(s.e.Claims.Value, one)
+	initialized := s.e.Claims.Value[0]
+	initialized.Name, initialized.Class, initialized.Pool, initialized.ProviderID = "aaa-1", "aaa", "aaa", ""
+	s.e.Claims.Value = append(s.e.Claims.Value, initialized)
 	if got, want := order(s), "READY-3 NodeClaim claim-2, AUTH-2 EC2NodeClass aaa"; !strings.HasPrefix(got, want) {
 		t.Errorf("the order is %s, want %s", got, want)
 	}
-	// Pods may be waiting for a class without NodeClaims.
+	// A class without NodeClaims blocks pods too, because the waiting pods may need it.
 	s.e.Claims.Value = s.e.Claims.Value[:2]
 	if got, want := order(s), "AUTH-2 EC2NodeClass aaa, "; !strings.HasPrefix(got, want) {
 		t.Errorf("the order is %s, want %s", got, want)

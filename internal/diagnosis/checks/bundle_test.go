@@ -12,6 +12,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
+// TestBundle: evidence is unchanged after writing and reading a bundle, and so are the bytes of the bundle.
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	e := healthy()
@@ -29,20 +30,20 @@ func TestBundle(t *testing.T) {
 	}
 	again, err := Write(back)
 	if err != nil || string(again) != string(text) {
-		t.Errorf("the second writing differs: %v", err)
+		t.Errorf("the bundle differs when it is written again: %v", err)
 	}
 	if diff := cmp.Diff(failures(Diagnose(e)), failures(Diagnose(back))); diff != "" {
-		t.Error(diff)
+		t.Errorf("findings after writing and reading (-want +got):\n%s", diff)
 	}
 	for name, bad := range map[string]string{"empty": " ", "not JSON": "apiVersion: v1",
-		"something else": `{"kind":"Pod"}`, "newer": `{"format":99}`, "a list": "[]"} {
+		"another object": `{"kind":"Pod"}`, "newer": `{"format":99}`, "a list": "[]"} {
 		if _, err := Parse([]byte(bad)); err == nil || !strings.HasPrefix(err.Error(), "read bundle: ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the error is %v", name, err)
 		}
 	}
 }
 
-// TestBadBundles: errors of a bundle name the place in the file.
+// TestBadBundles: the error of Parse names the mistake and its place in the JSON.
 func TestBadBundles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -67,12 +68,12 @@ func TestBadBundles(t *testing.T) {
 		_, err := Parse([]byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), "read bundle: ") || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "Go ") {
-			t.Errorf("%s: %v, want %s", text, err, want)
+			t.Errorf("%s: the error is %v, want %s", text, err, want)
 		}
 	}
 }
 
-// TestNullItems: an item whose value is null counts as absent.
+// TestNullItems: an item whose value is null counts as absent, so it leads to no broken or suspicious finding.
 func TestNullItems(t *testing.T) {
 	t.Parallel()
 	var tree map[string]any
@@ -83,8 +84,8 @@ func TestNullItems(t *testing.T) {
 	if err := json.Unmarshal(text, &tree); err != nil {
 		t.Fatal(err)
 	}
-	for name, one := range tree {
-		item, ok := one.(map[string]any)
+	for name, field := range tree {
+		item, ok := field.(map[string]any)
 		if _, isItem := item["source"]; !ok || !isItem {
 			continue
 		}
@@ -98,14 +99,14 @@ func TestNullItems(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if worst := Worst(Diagnose(e)); len(worst) > 0 {
+		if worst := Actionable(Diagnose(e)); len(worst) > 0 {
 			t.Errorf("findings for null in %s:\n%s", name, failures(worst))
 		}
 		item["value"] = before
 	}
 }
 
-// planted returns secrets, each in a line of a log or script.
+// planted returns lines of logs and scripts by the secret that each contains.
 func planted() map[string]string {
 	return map[string]string{
 		"k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz": "kubelet: token k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz was refused: Unauthorized",
@@ -131,13 +132,13 @@ func planted() map[string]string {
 	}
 }
 
-// TestNoSecrets plants secrets in all untrusted texts, and searches the bundle and its findings for them.
+// TestNoSecrets writes secrets into untrusted texts, and searches the bundle and its findings for the secrets.
 func TestNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	for _, line := range planted() {
-		s.says(line)
-		s.event("NodeClaim", "claim-2", "Failed", line)
+		s.addConsoleLine(line)
+		s.addEvent("NodeClaim", "claim-2", "Failed", line)
 		s.e.Pods.Value[0].Messages = append(s.e.Pods.Value[0].Messages, line+" exec format error")
 		s.e.Claims.Value[1].Conditions[1].Message += " " + line
 		s.e.UserData.Value = append(s.e.UserData.Value,
@@ -157,20 +158,20 @@ func TestNoSecrets(t *testing.T) {
 	}
 	for secret, line := range planted() {
 		if strings.Contains(string(text), secret) {
-			t.Errorf("the bundle has %s", secret)
+			t.Errorf("the bundle contains the secret %s", secret)
 		}
 		if strings.Contains(findings.String(), secret) {
-			t.Errorf("a finding has %s", secret)
+			t.Errorf("a finding contains the secret %s", secret)
 		}
 		if masked := Mask(line); strings.Contains(masked, secret) || !strings.Contains(masked, Hidden) {
-			t.Errorf("%s is masked as %s", line, masked)
+			t.Errorf("Mask(%s) is %s, want without the secret", line, masked)
 		}
 	}
 	// Lines without secrets are not changed.
 	for _, line := range []string{unauthorized, timeout,
 		"Unable to locate credentials. You can configure credentials by running \"aws configure\"."} {
 		if got := Mask(line); got != line {
-			t.Errorf("%s became %s", line, got)
+			t.Errorf("Mask(%s) is %s, want the line unchanged", line, got)
 		}
 	}
 }
@@ -186,11 +187,12 @@ func TestMaskURLs(t *testing.T) {
 		`secrets "x" is forbidden: User "system:node" cannot get`:                `secrets "x" is forbidden: User "system:node" cannot get`,
 	} {
 		if got := MaskURLs(line); got != want {
-			t.Errorf("%s becomes %s", line, got)
+			t.Errorf("MaskURLs(%s) is %s, want %s", line, got, want)
 		}
 	}
 }
 
+// TestMaskAccounts: account IDs are replaced everywhere, other numbers are kept, and the findings are the same.
 func TestMaskAccounts(t *testing.T) {
 	t.Parallel()
 	e := healthy()
@@ -205,10 +207,10 @@ func TestMaskAccounts(t *testing.T) {
 	}
 	if strings.Contains(string(text), "111122223333") ||
 		!strings.Contains(string(text), "arn:aws:iam::000000000001:role/NodeRole") || !strings.Contains(string(text), "i-0123456789012abcd") {
-		t.Error("accounts are not masked, or other text is masked")
+		t.Error("an account ID is not masked, or other text is masked")
 	}
 	if diff := cmp.Diff(failures(Diagnose(e)), failures(Diagnose(masked))); diff != "" {
-		t.Errorf("masking changes the findings: %s", diff)
+		t.Errorf("masking changes the findings (-want +got):\n%s", diff)
 	}
 }
 
@@ -220,19 +222,19 @@ func FuzzRead(f *testing.F) {
 	f.Add(unauthorized + "\n" + timeout)
 	f.Add(strings.Repeat("x509: ", 1000))
 	f.Fuzz(func(t *testing.T, text string) {
-		begun := time.Now()
-		for _, r := range Read(MaskAll(text, 1<<16)) {
+		start := time.Now()
+		for _, r := range ReadConsole(MaskTail(text, 1<<16)) {
 			if r.Symptom == "" || r.Count < 1 || len(r.Line) > 2000 {
-				t.Errorf("%+v", r)
+				t.Errorf("the reading %+v has no symptom, no line or a line that is too long", r)
 			}
 		}
-		if took := time.Since(begun); took > 5*time.Second {
+		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("reading took %s", took)
 		}
 	})
 }
 
-// TestManyValues: a bundle with very many small values is rejected before it takes memory.
+// TestManyValues: a bundle with too many values is rejected before it is decoded, which would take much memory.
 func TestManyValues(t *testing.T) {
 	t.Parallel()
 	text := `{"format":1,"pods":{"source":"x","value":[` + strings.Repeat("{},", 5<<20) + `{}]}}`
@@ -241,7 +243,7 @@ func TestManyValues(t *testing.T) {
 	}
 }
 
-// FuzzParse: an untrusted bundle is judged or rejected, whatever it contains.
+// FuzzParse: Parse rejects a text, or Diagnose accepts the result. Neither panics.
 func FuzzParse(f *testing.F) {
 	text, err := Write(healthy())
 	if err != nil {

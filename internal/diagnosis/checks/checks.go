@@ -37,14 +37,14 @@ func Checks() []index.Check {
 
 // compareIDs compares check IDs by prefix, then by number: "AUTH-2" is before "AUTH-10".
 func compareIDs(a, b string) int {
-	kind, number, _ := strings.Cut(a, "-")
-	kind2, number2, _ := strings.Cut(b, "-")
-	return cmp.Or(cmp.Compare(kind, kind2), cmp.Compare(len(number), len(number2)), cmp.Compare(number, number2))
+	prefixA, numberA, _ := strings.Cut(a, "-")
+	prefixB, numberB, _ := strings.Cut(b, "-")
+	return cmp.Or(cmp.Compare(prefixA, prefixB), cmp.Compare(len(numberA), len(numberB)), cmp.Compare(numberA, numberB))
 }
 
 // Diagnose runs all checks on the evidence and returns their findings, fine ones included, in the order of
-// diagnosis.Rank. A finding of a fallback check becomes fine if another finding explains its symptoms. The result is
-// deterministic.
+// diagnosis.Rank. A finding of a fallback check becomes fine if findings of other checks explain its symptoms. The result
+// is deterministic.
 func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 	ix := index.New(e)
 	var out, fallbacks []diagnosis.Finding
@@ -59,7 +59,7 @@ func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 			f.Page = "docs/checks/" + c.ID + ".md"
 			f.Seen = slices.ContainsFunc(f.Explains, ix.HasSymptom)
 			f.Unused = f.Verdict.Order() < diagnosis.Unknown.Order() && isUnused(ix, f.Subject)
-			f.Holds = holdsPods(ix, f)
+			f.BlocksPods = blocksPods(ix, f)
 			if c.Fallback && f.Verdict.Order() < diagnosis.Unknown.Order() {
 				fallbacks = append(fallbacks, f)
 				continue
@@ -68,7 +68,7 @@ func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 		}
 	}
 	for _, f := range fallbacks {
-		if explained(ix, out, f) {
+		if isExplained(ix, out, f) {
 			f = diagnosis.Finding{
 				Check:     f.Check,
 				Title:     f.Title,
@@ -81,17 +81,18 @@ func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 		out = append(out, f)
 	}
 	diagnosis.Rank(out)
-	return slices.CompactFunc(out, same)
+	return slices.CompactFunc(out, isSame)
 }
 
-// explained reports whether broken findings explain all symptoms of a fallback's finding. A finding about one
-// EC2NodeClass explains no symptom of another.
-func explained(ix *index.Index, findings []diagnosis.Finding, fallback diagnosis.Finding) bool {
+// isExplained reports whether broken findings of other checks explain all symptoms of a finding of a fallback check. A
+// finding about one EC2NodeClass explains no symptom of another EC2NodeClass.
+func isExplained(ix *index.Index, findings []diagnosis.Finding, fallback diagnosis.Finding) bool {
 	class := classOfSubject(ix, fallback.Subject)
 	for _, s := range fallback.Explains {
 		if !slices.ContainsFunc(findings, func(f diagnosis.Finding) bool {
-			of := classOfSubject(ix, f.Subject)
-			return f.Verdict == diagnosis.Broken && !f.Unused && slices.Contains(f.Explains, s) && (class == "" || of == "" || class == of)
+			explains := f.Verdict == diagnosis.Broken && !f.Unused && slices.Contains(f.Explains, s)
+			other := classOfSubject(ix, f.Subject)
+			return explains && (class == "" || other == "" || class == other)
 		}) {
 			return false
 		}
@@ -117,7 +118,7 @@ func classOfSubject(ix *index.Index, subject string) string {
 	return ""
 }
 
-// same reports whether two findings are equal for the user.
-func same(a, b diagnosis.Finding) bool {
+// isSame reports whether two findings are the same for the user.
+func isSame(a, b diagnosis.Finding) bool {
 	return a.Check == b.Check && a.Subject == b.Subject && a.Verdict == b.Verdict && a.Cause == b.Cause
 }

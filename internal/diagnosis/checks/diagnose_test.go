@@ -14,22 +14,22 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestHealthy: a cluster without problems has only fine findings, in each authentication mode.
+// TestHealthy: a cluster without problems has only fine findings, in each authentication mode and AMI family.
 func TestHealthy(t *testing.T) {
 	t.Parallel()
-	for mode, change := range map[string]func(*situation){
-		"both": func(*situation) {},
-		"API": func(s *situation) {
-			s.plane().AuthMode = "API"
+	for name, change := range map[string]func(*situation){
+		"access entries and aws-auth": func(*situation) {},
+		"only access entries": func(s *situation) {
+			s.cluster().AuthMode = "API"
 			s.e.AuthMap = Lacking[AuthMap]("configmap kube-system/aws-auth", noon, Missing, "")
 		},
-		"map": func(s *situation) {
-			s.plane().AuthMode, s.e.Entries.Value = "CONFIG_MAP", nil
+		"only aws-auth": func(s *situation) {
+			s.cluster().AuthMode, s.e.Entries.Value = "CONFIG_MAP", nil
 			s.e.AuthMap.Value.Roles = append(s.e.AuthMap.Value.Roles,
 				Mapping{ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:bootstrappers", "system:nodes"}})
 		},
-		"private": func(s *situation) {
-			s.plane().PublicAccess, s.plane().PrivateAccess = false, true
+		"private endpoint, without NAT gateway": func(s *situation) {
+			s.cluster().PublicAccess, s.cluster().PrivateAccess = false, true
 			s.e.Routes.Value[0].Routes = s.e.Routes.Value[0].Routes[:1]
 			for _, service := range []string{"ec2", "ecr.api", "ecr.dkr", "s3", "sts"} {
 				s.e.Endpoints.Value = append(s.e.Endpoints.Value, Endpoint{Service: "com.amazonaws.us-east-1." + service})
@@ -46,7 +46,7 @@ func TestHealthy(t *testing.T) {
 			family("Windows2019", "Windows_Server-2019-English-Full-EKS_Optimized-1.33-2026.04.01", "amd64",
 				Step{Name: "no requirement on types", Left: map[string]int{"amd64": 700}})(s)
 			s.pool().Requirements = nil
-			s.plane().AuthMode, s.e.Entries.Value = "CONFIG_MAP", nil
+			s.cluster().AuthMode, s.e.Entries.Value = "CONFIG_MAP", nil
 			s.e.AuthMap.Value.Roles = append(s.e.AuthMap.Value.Roles,
 				Mapping{ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}",
 					Groups: []string{"system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"}})
@@ -55,19 +55,19 @@ func TestHealthy(t *testing.T) {
 			Step{Name: "kubernetes.io/arch In [amd64]", Left: map[string]int{"amd64": 800}}),
 		"ARM": family("AL2023", "amazon-eks-node-al2023-arm64-standard-1.33-v20260401", "arm64",
 			Step{Name: "kubernetes.io/arch In [arm64]", Left: map[string]int{"arm64": 400}}),
-		"an image of one's own": func(s *situation) {
+		"custom image": func(s *situation) {
 			family("Custom", "golden-4711", "arm64", Step{Name: "kubernetes.io/arch In [arm64]", Left: map[string]int{"arm64": 400}})(s)
 			s.class().DataBytes = 4000
 		},
-		"pods that start": func(s *situation) {
+		"a pod that has just been created": func(s *situation) {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
 				Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Minute)}
 		},
-		"a label that a node group has": func(s *situation) {
+		"a pod selects a label of a node group": func(s *situation) {
 			s.e.Pods.Value[0].Selector = map[string]string{"team": "b"}
 			s.e.Nodes.Value[0].Labels = map[string]string{"team": "b"}
 		},
-		"a node of the same second as its instance": func(s *situation) {
+		"a Node and its instance are created in the same second": func(s *situation) {
 			s.e.Nodes.Value[0].Created = s.e.Instances.Value[0].Launched.Truncate(time.Second)
 			s.e.Instances.Value[0].Launched = s.e.Nodes.Value[0].Created.Add(900 * time.Millisecond)
 		},
@@ -76,57 +76,57 @@ func TestHealthy(t *testing.T) {
 			s.e.Lease = Lacking[Lease]("leases", noon, Missing, "")
 			s.e.Instances.Value, s.e.Claims.Value, s.e.Nodes.Value = nil, nil, nil
 		},
-		"controllers change": func(s *situation) {
+		"another controller has taken over": func(s *situation) {
 			s.killed(time.Minute)
-			s.e.Claims.Value[0].Created = noon.Add(-10 * time.Second) // another controller is active already
+			s.e.Claims.Value[0].Created = noon.Add(-10 * time.Second) // created by the other controller
 		},
-		"stopped a moment ago, and nothing to do": func(s *situation) {
+		"controller stopped a minute ago, without work": func(s *situation) {
 			s.killed(time.Minute)
 			s.e.Lease.Value.Holder = ""
-			s.idle()
+			s.leaveWork()
 			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], nil
 		},
-		"acting without a lease, which an earlier one has left": func(s *situation) {
+		"controller works without leader election, and the Lease is of an earlier controller": func(s *situation) {
 			s.killed(time.Hour)
 			s.e.Claims.Value[0].Created = noon.Add(-2 * time.Hour)
 		},
-		"the lease is not needed": func(s *situation) {
+		"controller runs without leader election": func(s *situation) {
 			s.killed(time.Hour)
-			s.own().Ready, s.own().Phase = true, "Running"
+			s.controllerPod().Ready, s.controllerPod().Phase = true, "Running"
 			s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "1" // as the controller reads it
-			s.idle()
+			s.leaveWork()
 		},
-		"stopped, and only another autoscaler's pod waits": func(s *situation) {
+		"controller stopped, and only another autoscaler's pod waits": func(s *situation) {
 			s.killed(time.Hour)
 			s.e.Lease.Value.Holder = ""
-			s.idle()
+			s.leaveWork()
 			s.e.Controller.Value.Others = []string{"karpenter/karpenter"}
 			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], s.e.Pods.Value[:1]
 			s.e.Pods.Value[0].Namespace, s.e.Pods.Value[0].Owner = "karpenter", "Deployment/karpenter"
 		},
-		"stopped, and nothing to do": func(s *situation) {
+		"controller stopped, without work": func(s *situation) {
 			s.killed(time.Hour)
 			s.e.Lease.Value.Holder = ""
-			s.idle()
+			s.leaveWork()
 			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], nil
 		},
-		"killed, and nothing is left that it was for": func(s *situation) {
+		"controller killed, and all NodePools and NodeClaims deleted": func(s *situation) {
 			s.killed(time.Hour)
 			s.e.Claims.Value, s.e.Pools.Value, s.e.Classes.Value, s.e.Instances.Value, s.e.Nodes.Value, s.e.Pods.Value = nil, nil, nil, nil, nil, nil
 		},
 	} {
-		t.Run(mode, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &situation{healthy()}
 			change(s)
-			if text := failures(Diagnose(s.e)); text != "" && mode != "not installed yet" || len(Worst(Diagnose(s.e))) > 0 {
+			if text := failures(Diagnose(s.e)); text != "" && name != "not installed yet" || len(Actionable(Diagnose(s.e))) > 0 {
 				t.Error(text)
 			}
 		})
 	}
 }
 
-// family changes the class's family, its image and the types that its pool may launch.
+// family changes the AMI family of the class, its image, and the architecture that its NodePool launches.
 func family(name, image, arch string, step Step) func(*situation) {
 	return func(s *situation) {
 		s.class().Family, s.pool().Steps = name, []Step{step}
@@ -139,13 +139,13 @@ func family(name, image, arch string, step Step) func(*situation) {
 	}
 }
 
-// TestNothingKnown: without evidence, all findings are unknown.
+// TestNothingKnown: without evidence, the verdict of all findings is Unknown.
 func TestNothingKnown(t *testing.T) {
 	t.Parallel()
 	empty := Evidence{Format: Format, At: noon, Name: "prod", Region: "us-east-1"}
 	for _, f := range Diagnose(empty) {
 		if f.Verdict == Unknown && f.Cause == "" {
-			t.Errorf("%s does not say what is not known", f.Check)
+			t.Errorf("the unknown finding of %s has no cause", f.Check)
 		}
 		if f.Verdict != Unknown {
 			t.Errorf("%s is %s although nothing is known: %s", f.Check, f.Verdict, f.Cause)
@@ -153,7 +153,7 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// TestDenied: a missing permission is named, and the other checks still run.
+// TestDenied: if a permission is missing, the check that needs it names it, and the other checks still run.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	for check, tt := range map[string]struct {
@@ -193,40 +193,40 @@ func TestDenied(t *testing.T) {
 			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == check })
 			if found[i].Verdict != Unknown || !strings.Contains(found[i].Cause, tt.want) ||
 				!strings.Contains(found[i].Fix.String(), "deploy/iam/doctor.json") {
-				t.Errorf("%+v", found[i])
+				t.Errorf("want an unknown finding that names %s: %+v", tt.want, found[i])
 			}
-			if worst := Worst(found); len(worst) > 0 {
-				t.Errorf("a permission that lacks is no fault:\n%s", failures(worst))
+			if worst := Actionable(found); len(worst) > 0 {
+				t.Errorf("a missing permission leads to broken or suspicious findings:\n%s", failures(worst))
 			}
 			if n := len(slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Verdict != Fine })); n < 25 {
-				t.Errorf("only %d checks went on", n)
+				t.Errorf("only %d findings are fine, want at least 25", n)
 			}
 		})
 	}
 }
 
-// TestTwoAtOnce: both causes are found, the one with an observed symptom first.
+// TestTwoAtOnce: of two causes, both are found. The cause with an observed symptom comes first.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	s.group().Out = nil
 	s.e.Entries.Value = s.e.Entries.Value[:1]
-	s.says(timeout)
-	worst := Worst(Diagnose(s.e))
+	s.addConsoleLine(timeout)
+	worst := Actionable(Diagnose(s.e))
 	if len(worst) != 2 || worst[0].Check != "NET-1" || worst[1].Check != "AUTH-2" {
 		t.Errorf("want the security group, then the mapping:\n%s", failures(worst))
 	}
 	// With the security group alone, no finding mentions the mapping.
 	s = &situation{healthy()}
 	s.group().Out = nil
-	s.says(timeout)
-	if worst := Worst(Diagnose(s.e)); len(worst) != 1 || worst[0].Check != "NET-1" {
+	s.addConsoleLine(timeout)
+	if worst := Actionable(Diagnose(s.e)); len(worst) != 1 || worst[0].Check != "NET-1" {
 		t.Errorf("want the security group alone:\n%s", failures(worst))
 	}
 }
 
-// TestEveryPair breaks two things in different layers at once, and finds both.
-func TestEveryPair(t *testing.T) {
+// TestPairs: of two faults in different layers at once, both are found.
+func TestPairs(t *testing.T) {
 	t.Parallel()
 	all := faults()
 	pairs := [][2]string{{"NET-1", "AUTH-4"}, {"NET-4", "AUTH-2"}, {"AUTH-6", "NET-5"}, {"BOOT-4", "AUTH-2"},
@@ -238,7 +238,7 @@ func TestEveryPair(t *testing.T) {
 			s := &situation{healthy()}
 			all[pair[0]][0].breaks(s)
 			all[pair[1]][0].breaks(s)
-			worst := Worst(Diagnose(s.e))
+			worst := Actionable(Diagnose(s.e))
 			for _, id := range pair {
 				if !slices.ContainsFunc(worst, func(f Finding) bool { return f.Check == id }) {
 					t.Errorf("%s is not found:\n%s", id, failures(worst))
@@ -248,7 +248,7 @@ func TestEveryPair(t *testing.T) {
 	}
 }
 
-// TestSameBytes: the order of the collected items does not matter.
+// TestSameBytes: the findings do not depend on the order of the items in the evidence.
 func TestSameBytes(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
@@ -268,19 +268,20 @@ func TestSameBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Fatal(diff)
+			t.Fatalf("the findings differ (-want +got):\n%s", diff)
 		}
 	}
 }
 
+// shuffled returns a copy of a list in random order.
 func shuffled[T any](list []T) []T {
 	list = slices.Clone(list)
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list
 }
 
-// TestRead: lines of real logs show the right symptoms.
-func TestRead(t *testing.T) {
+// TestReadConsole: lines of real logs show the right symptoms.
+func TestReadConsole(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]Symptom{
 		unauthorized: Unauthorized,
@@ -297,46 +298,46 @@ func TestRead(t *testing.T) {
 		`"command failed" err="failed to load kubelet config file, path: /etc/kubernetes/kubelet/config.json"`:                                                                                   KubeletConfig,
 		`[   12.0] systemd[1]: Started kubelet.service - Kubernetes Kubelet.`:                                                                                                                    "",
 	} {
-		got := Read("[    0.1] Linux version\n" + line + "\n" + line + "\n")
+		got := ReadConsole("[    0.1] Linux version\n" + line + "\n" + line + "\n")
 		switch {
 		case want == "" && len(got) > 0:
-			t.Errorf("%s: %v", line, got)
+			t.Errorf("%s: got %v, want no symptom", line, got)
 		case want != "" && (len(got) != 1 || got[0].Symptom != want || got[0].Count != 2 || got[0].Line != strings.TrimSpace(line)):
-			t.Errorf("%s: %+v, want %s", line, got, want)
+			t.Errorf("%s: got %+v, want the symptom %q twice", line, got, want)
 		}
 	}
 }
 
-// TestOthersConsoles: a failure on an instance of another cluster with the same name is not a finding here.
+// TestOthersConsoles: a symptom on an instance that does not belong to this cluster leads to no finding.
 func TestOthersConsoles(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*situation, *Instance){
-		"of another UID": func(_ *situation, i *Instance) { i.UID = "uid-2" },
-		"of Karpenter's": func(s *situation, i *Instance) {
+		"another cluster's UID": func(_ *situation, i *Instance) { i.UID = "uid-2" },
+		"another cluster's NodeClaim, and no UID": func(s *situation, i *Instance) {
 			i.UID, i.Claim, s.e.Claims.Value = "", "theirs-1", s.e.Claims.Value[:1]
 		},
 	} {
 		s := &situation{healthy()}
-		s.says(`kubelet[1893]: err="x509: certificate signed by unknown authority"`)
+		s.addConsoleLine(`kubelet[1893]: err="x509: certificate signed by unknown authority"`)
 		if fixOf(s, "BOOT-2") == "" {
-			t.Fatal("what our own instance says is no finding")
+			t.Fatal("the symptom on an instance of this cluster leads to no finding")
 		}
 		change(s, &s.e.Instances.Value[1])
 		if fix := fixOf(s, "BOOT-2"); fix != "" {
-			t.Errorf("%s: %s", name, fix)
+			t.Errorf("%s: the fix is %s, want no finding", name, fix)
 		}
 	}
 }
 
-// TestProblemsSayWhere: a problem of user data is reported with its position, without unknown parts.
-func TestProblemsSayWhere(t *testing.T) {
+// TestProblemEvidence: the evidence of a problem of user data is its position and the corrected line.
+func TestProblemEvidence(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
-	s.problem("TAINT-2")
+	s.addProblem("TAINT-2")
 	for _, f := range Diagnose(s.e) {
 		if f.Check == "TAINT-2" && f.Verdict == Broken {
 			if !slices.Equal(f.Evidence, []string{"line 3", "the line should be: y"}) {
-				t.Errorf("the evidence is %q, want the line, and how it should be", f.Evidence)
+				t.Errorf("the evidence is %q, want the position and the corrected line", f.Evidence)
 			}
 			return
 		}
@@ -344,8 +345,8 @@ func TestProblemsSayWhere(t *testing.T) {
 	t.Error("TAINT-2 is not broken")
 }
 
-// TestKubernetesRights: a missing Kubernetes permission is not fixed by an IAM policy.
-func TestKubernetesRights(t *testing.T) {
+// TestKubernetesPermission: the fix for a missing permission of Kubernetes is a ClusterRole, not an IAM policy.
+func TestKubernetesPermission(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to get and list leases")
@@ -354,6 +355,6 @@ func TestKubernetesRights(t *testing.T) {
 	if got := found[i]; got.Verdict != Unknown ||
 		!strings.Contains(got.Cause, "the permission to get and list leases is missing") ||
 		!strings.Contains(got.Fix.String(), "clusterrole") || strings.Contains(got.Fix.String(), "iam") {
-		t.Errorf("%+v", got)
+		t.Errorf("want an unknown finding with a ClusterRole as fix: %+v", got)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestCauseExplainsItsOwnClass: the kubelet of one EC2NodeClass rejects a flag, which also makes its script fail, so
-// there is no finding about that script. The script of another EC2NodeClass fails by itself, and there is a finding.
-func TestCauseExplainsItsOwnClass(t *testing.T) {
+// TestFallbackByClass: on instances of one EC2NodeClass, the kubelet rejects a flag, which explains why a script fails: there is no finding
+// about the script. On instances of another EC2NodeClass, only the script fails: there is a finding.
+func TestFallbackByClass(t *testing.T) {
 	t.Parallel()
 	const refused, failed = "kubelet: failed to parse kubelet flag", "cloud-init: Failed to run module scripts-user"
-	s := (&situation{healthy()}).says(refused).says(failed)
+	s := (&situation{healthy()}).addConsoleLine(refused).addConsoleLine(failed)
 	if got := brokenSubjects(s, "BOOT-13"); len(got) > 0 {
-		t.Errorf("BOOT-13 of %v, whose script fails because of the kubelet", got)
+		t.Errorf("BOOT-13 reports %v, although BOOT-9 explains why the script fails", got)
 	}
 	other := s.e.Instances.Value[1]
 	other.ID, other.Claim, other.Class, other.Console.Value = "i-3", "claim-3", "other", failed+"\n"
@@ -27,10 +27,10 @@ func TestCauseExplainsItsOwnClass(t *testing.T) {
 	class.Name, class.UID, pool.Name, pool.UID, pool.Class = "other", "uid-other", "other", "uid-other-pool", "other"
 	s.e.Classes.Value, s.e.Pools.Value = append(s.e.Classes.Value, class), append(s.e.Pools.Value, pool)
 	if got, want := brokenSubjects(s, "BOOT-13"), []string{"EC2NodeClass other"}; !slices.Equal(got, want) {
-		t.Errorf("BOOT-13 of %v, want %v", got, want)
+		t.Errorf("BOOT-13 reports %v, want %v", got, want)
 	}
 	if got, want := brokenSubjects(s, "BOOT-9"), []string{"EC2NodeClass default"}; !slices.Equal(got, want) {
-		t.Errorf("BOOT-9 of %v, want %v", got, want)
+		t.Errorf("BOOT-9 reports %v, want %v", got, want)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestHiddenDNS: if cluster DNS may not be read, it is not reported as down, and the missing permission is named.
-func TestHiddenDNS(t *testing.T) {
+// TestDeniedDNS: if the permission to read cluster DNS is missing, the finding names the permission and is not broken.
+func TestDeniedDNS(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	s.pending("fargate-scheduler", "fargate-ip-1", "lookup sts.us-east-1.amazonaws.com: i/o timeout")
@@ -19,6 +19,6 @@ func TestHiddenDNS(t *testing.T) {
 	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Check == "FG-6" })
 	if i < 0 || findings[i].Verdict != Unknown ||
 		!strings.Contains(findings[i].Cause, "the permission to list endpointslices in kube-system is missing") {
-		t.Errorf("it is %+v", findings)
+		t.Errorf("want an unknown finding of FG-6 that names the permission: %+v", findings)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
+// noon is the time at which the evidence was collected.
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 const (
@@ -14,86 +15,88 @@ const (
 	executionRole  = "arn:aws:iam::111122223333:role/FargateRole"
 )
 
-func has[T any](source string, v T) Item[T] { return Found(source, noon, v) }
+// itemOf returns an item that was read at noon.
+func itemOf[T any](source string, v T) Item[T] { return Found(source, noon, v) }
 
-// healthy is a cluster without problems in mode API_AND_CONFIG_MAP: one node has joined and another is about to.
+// healthy returns the evidence of a cluster without problems in the mode API_AND_CONFIG_MAP. Instance i-1 has joined;
+// instance i-2 was launched a minute ago and has not joined yet.
 func healthy() Evidence {
 	return Evidence{
 		Format: Format, At: noon, Name: "prod", Region: "us-east-1", Account: "111122223333",
-		Cluster: has("eks:DescribeCluster prod",
+		Cluster: itemOf("eks:DescribeCluster prod",
 			Cluster{ARN: "arn:aws:eks:us-east-1:111122223333:cluster/prod", Status: "ACTIVE", Version: "1.33",
 				Endpoint: "https://abc.eks.amazonaws.com", CA: "Q0E=", Issuer: "https://oidc.example.com/id/A", VPC: "vpc-1", Group: "sg-cluster",
 				AuthMode: "API_AND_CONFIG_MAP", PublicAccess: true, ServiceCIDR: "10.100.0.0/16", Created: noon.Add(-1000 * time.Hour)}),
-		Caller: has("sts:GetCallerIdentity", "arn:aws:iam::111122223333:user/jane"),
-		Entries: has("eks:ListAccessEntries", []Entry{{Principal: executionRole, Type: "FARGATE_LINUX", Created: noon.Add(-90 * time.Hour)},
+		Caller: itemOf("sts:GetCallerIdentity", "arn:aws:iam::111122223333:user/jane"),
+		Entries: itemOf("eks:ListAccessEntries", []Entry{{Principal: executionRole, Type: "FARGATE_LINUX", Created: noon.Add(-90 * time.Hour)},
 			{Principal: nodeRole, Type: "EC2_LINUX", Username: "system:node:{{EC2PrivateDNSName}}",
 				Groups: []string{"system:nodes"}, Created: noon.Add(-90 * time.Hour)}}),
-		NodeGroups: has("eks:ListNodegroups", []NodeGroup{}),
-		Fargate: has("eks:ListFargateProfiles",
+		NodeGroups: itemOf("eks:ListNodegroups", []NodeGroup{}),
+		Fargate: itemOf("eks:ListFargateProfiles",
 			[]FargateProfile{{Name: "joiner", Status: "ACTIVE", Role: executionRole, Subnets: []string{"subnet-1"},
 				Selectors: []FargateSelector{{Namespace: "karpenter"}}, Created: noon.Add(-80 * time.Hour)}}),
 		Roles: map[string]Item[Role]{
-			"NodeRole": has("iam:GetRole NodeRole", Role{ARN: nodeRole, Trusts: []string{"ec2.amazonaws.com"}, Created: noon.Add(-100 * time.Hour),
+			"NodeRole": itemOf("iam:GetRole NodeRole", Role{ARN: nodeRole, Trusts: []string{"ec2.amazonaws.com"}, Created: noon.Add(-100 * time.Hour),
 				Policies: []string{"arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy", "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly"}}),
-			"Controller": has("iam:GetRole Controller",
+			"Controller": itemOf("iam:GetRole Controller",
 				Role{ARN: controllerRole, Trusts: []string{"arn:aws:iam::111122223333:oidc-provider/oidc.example.com/id/A"}}),
-			"FargateRole": has("iam:GetRole FargateRole", Role{ARN: executionRole, Trusts: []string{"eks-fargate-pods.amazonaws.com"},
+			"FargateRole": itemOf("iam:GetRole FargateRole", Role{ARN: executionRole, Trusts: []string{"eks-fargate-pods.amazonaws.com"},
 				Policies: []string{"arn:aws:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy"}}),
 		},
-		Profiles: map[string]Item[Profile]{"prod_1": has("iam:GetInstanceProfile prod_1",
+		Profiles: map[string]Item[Profile]{"prod_1": itemOf("iam:GetInstanceProfile prod_1",
 			Profile{ARN: "arn:aws:iam::111122223333:instance-profile/prod_1", Role: nodeRole})},
-		PassRole: map[string]Item[bool]{nodeRole: has("iam:SimulatePrincipalPolicy", true)},
-		VPC:      has("ec2:DescribeVpcAttribute", VPC{ID: "vpc-1", DNSSupport: true, DNSHostnames: true}),
-		Subnets:  has("ec2:DescribeSubnets", []Subnet{{ID: "subnet-1", VPC: "vpc-1", Zone: "us-east-1a", Free: 200, HostnameType: "ip-name"}}),
-		Routes: has("ec2:DescribeRouteTables", []RouteTable{{ID: "rtb-1", Subnets: []string{"subnet-1"},
+		PassRole: map[string]Item[bool]{nodeRole: itemOf("iam:SimulatePrincipalPolicy", true)},
+		VPC:      itemOf("ec2:DescribeVpcAttribute", VPC{ID: "vpc-1", DNSSupport: true, DNSHostnames: true}),
+		Subnets:  itemOf("ec2:DescribeSubnets", []Subnet{{ID: "subnet-1", VPC: "vpc-1", Zone: "us-east-1a", Free: 200, HostnameType: "ip-name"}}),
+		Routes: itemOf("ec2:DescribeRouteTables", []RouteTable{{ID: "rtb-1", Subnets: []string{"subnet-1"},
 			Routes: []Route{{To: "10.0.0.0/16", Target: "local"}, {To: "0.0.0.0/0", Target: "nat-1"}}}}),
-		ACLs: has("ec2:DescribeNetworkAcls",
+		ACLs: itemOf("ec2:DescribeNetworkAcls",
 			[]ACL{{ID: "acl-1", Default: true, Entries: []ACLEntry{{Number: 100, Protocol: "-1", CIDR: "0.0.0.0/0"},
 				{Number: 100, Out: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, {Number: 32767, Deny: true, Protocol: "-1",
 					CIDR: "0.0.0.0/0"}, {Number: 32767, Out: true, Deny: true, Protocol: "-1", CIDR: "0.0.0.0/0"}}}}),
-		Endpoints: has("ec2:DescribeVpcEndpoints", []Endpoint{}),
-		Groups: has("ec2:DescribeSecurityGroups", []Group{
+		Endpoints: itemOf("ec2:DescribeVpcEndpoints", []Endpoint{}),
+		Groups: itemOf("ec2:DescribeSecurityGroups", []Group{
 			{ID: "sg-cluster", VPC: "vpc-1", In: []Rule{{Protocol: "-1", Groups: []string{"sg-cluster", "sg-node"}}},
 				Out: []Rule{{Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}}}},
 			{ID: "sg-node", VPC: "vpc-1", In: []Rule{{Protocol: "-1", Groups: []string{"sg-cluster", "sg-node"}}},
 				Out:  []Rule{{Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}}},
 				Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"}}}),
-		NATAddresses: has("ec2:DescribeNatGateways", []string{"198.51.100.7"}),
-		Images: has("ec2:DescribeImages",
+		NATAddresses: itemOf("ec2:DescribeNatGateways", []string{"198.51.100.7"}),
+		Images: itemOf("ec2:DescribeImages",
 			[]Image{{ID: "ami-1", Name: "amazon-eks-node-al2023-x86_64-standard-1.33-v20260401", Architecture: "amd64",
 				State: "available", SnapshotGiB: 20}}),
-		Instances: has("ec2:DescribeInstances", []Instance{
+		Instances: itemOf("ec2:DescribeInstances", []Instance{
 			{ID: "i-1", Type: "m5.large", State: "running", Launched: noon.Add(-time.Hour), Claim: "claim-1", Class: "default",
 				UID: "uid-1", Image: "ami-1",
 				Subnet: "subnet-1", Groups: []string{"sg-node"}, PrivateDNS: "ip-10-0-0-1.ec2.internal"},
 			{ID: "i-2", Type: "m5.large", State: "running", Launched: noon.Add(-time.Minute), Claim: "claim-2", Class: "default",
 				UID: "uid-1", Image: "ami-1",
 				Subnet: "subnet-1", Groups: []string{"sg-node"}, PrivateDNS: "ip-10-0-0-2.ec2.internal",
-				Console: has("ec2:GetConsoleOutput i-2",
+				Console: itemOf("ec2:GetConsoleOutput i-2",
 					"[    0.000000] Linux version 6.1\n[   10.1] cloud-init[2211]: Cloud-init v. 22.2.2 running\n")}}),
-		Impaired: has("ec2:DescribeInstanceStatus", map[string]string{}),
-		Home: has("namespace kube-system",
+		Impaired: itemOf("ec2:DescribeInstanceStatus", map[string]string{}),
+		Home: itemOf("namespace kube-system",
 			Home{UID: "uid-1", Endpoint: "https://abc.eks.amazonaws.com", CA: "CA", Issuer: "https://oidc.example.com/id/A", DNSReady: true}),
-		AuthMap: has("configmap kube-system/aws-auth", AuthMap{Raw: "- rolearn: " + executionRole + "\n  username: system:node:{{SessionName}}\n  groups: [system:bootstrappers, system:nodes, system:node-proxier]\n",
+		AuthMap: itemOf("configmap kube-system/aws-auth", AuthMap{Raw: "- rolearn: " + executionRole + "\n  username: system:node:{{SessionName}}\n  groups: [system:bootstrappers, system:nodes, system:node-proxier]\n",
 			Roles: []Mapping{{ARN: executionRole, Username: "system:node:{{SessionName}}",
 				Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}}}),
-		Controller: has("deployment karpenter/joiner",
+		Controller: itemOf("deployment karpenter/joiner",
 			Controller{Namespace: "karpenter", Account: "joiner", Role: controllerRole, How: "annotation",
 				Settings: map[string]string{"AWS_REGION": "us-east-1"},
 				Pods: []ControllerPod{{Name: "joiner-0", Scheduler: "fargate-scheduler", Node: "fargate-ip-10-0-0-9",
 					Phase: "Running", Ready: true, Created: noon.Add(-70 * time.Hour),
 					Tolerates: []Taint{{Key: "eks.amazonaws.com/compute-type"}}}}}),
-		Lease: has("lease karpenter/karpenter-leader-election",
+		Lease: itemOf("lease karpenter/karpenter-leader-election",
 			Lease{Namespace: "karpenter", Name: "karpenter-leader-election", Holder: "joiner-0_1",
 				Renewed: noon.Add(-2 * time.Second), Seconds: 15}),
-		Classes: has("EC2NodeClasses",
+		Classes: itemOf("EC2NodeClasses",
 			[]Class{{Name: "default", UID: "uid-default", Family: "AL2023", Role: "NodeRole", Profile: "prod_1", Images: []string{"ami-1"},
 				Subnets: []string{"subnet-1"}, Groups: []string{"sg-node"}, HopLimit: 1}}),
-		Pools: has("NodePools", []Pool{{Name: "default", UID: "uid-pool", Class: "default", Labels: map[string]string{"team": "a"},
+		Pools: itemOf("NodePools", []Pool{{Name: "default", UID: "uid-pool", Class: "default", Labels: map[string]string{"team": "a"},
 			Requirements: []Requirement{{Key: "kubernetes.io/arch", Operator: "In", Values: []string{"amd64"}}},
 			Startup:      []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}},
 			Steps:        []Step{{Name: "kubernetes.io/arch In [amd64]", Left: map[string]int{"amd64": 800}}}}}),
-		Claims: has("NodeClaims", []Claim{
+		Claims: itemOf("NodeClaims", []Claim{
 			{Name: "claim-1", UID: "uid-claim-1", Pool: "default", Class: "default", ProviderID: "aws:///us-east-1a/i-1",
 				Created: noon.Add(-time.Hour),
 				Conditions: []Condition{{Type: "Launched", Status: "True"}, {Type: "Registered", Status: "True"},
@@ -102,44 +105,45 @@ func healthy() Evidence {
 				Created: noon.Add(-time.Minute),
 				Conditions: []Condition{{Type: "Launched", Status: "True", Since: noon.Add(-time.Minute)},
 					{Type: "Registered", Status: "Unknown", Reason: "NodeNotFound", Message: "Node not registered with cluster"}}}}),
-		Nodes: has("nodes", []Node{{Name: "ip-10-0-0-1.ec2.internal", ProviderID: "aws:///us-east-1a/i-1", Pool: "default",
+		Nodes: itemOf("nodes", []Node{{Name: "ip-10-0-0-1.ec2.internal", ProviderID: "aws:///us-east-1a/i-1", Pool: "default",
 			Created: noon.Add(-59 * time.Minute), Ready: true, Arch: "amd64",
 			TaintsBy: []string{"kubelet", "joiner"}}}),
-		Pods: has("pods that do not run",
+		Pods: itemOf("pods that do not run",
 			[]Pod{{Namespace: "shop", Name: "web-1", Owner: "ReplicaSet/web-7d4", Selector: map[string]string{"team": "a"},
 				Created:  noon.Add(-time.Minute),
 				Messages: []string{"0/1 nodes are available: 1 Insufficient cpu."}}}),
-		Daemons: has("daemonsets", []DaemonSet{{Namespace: "kube-system", Name: "aws-node", Host: true, Desired: 1, Ready: 1,
+		Daemons: itemOf("daemonsets", []DaemonSet{{Namespace: "kube-system", Name: "aws-node", Host: true, Desired: 1, Ready: 1,
 			Env: map[string]string{"ENABLE_PREFIX_DELEGATION": "false"}},
 			{Namespace: "kube-system", Name: "kube-proxy", Host: true, Desired: 1, Ready: 1}}),
-		Events:   has("events", []Event{}),
-		UserData: has("spec.userData of EC2NodeClasses", []UserDataProblem{}),
+		Events:   itemOf("events", []Event{}),
+		UserData: itemOf("spec.userData of EC2NodeClasses", []UserDataProblem{}),
 	}
 }
 
-// says adds a line to the console of the instance that has not joined.
-func (s *situation) says(line string) *situation {
+// addConsoleLine adds a line to the console of the instance that has not joined.
+func (s *situation) addConsoleLine(line string) *situation {
 	i := &s.e.Instances.Value[1]
 	i.Console.Value += line + "\n"
 	return s
 }
 
-// situation is evidence that a test changes.
+// situation is evidence that a test changes. Its methods change or return parts of healthy.
 type situation struct{ e Evidence }
 
-func (s *situation) class() *Class       { return &s.e.Classes.Value[0] }
-func (s *situation) pool() *Pool         { return &s.e.Pools.Value[0] }
-func (s *situation) group() *Group       { return &s.e.Groups.Value[1] }
-func (s *situation) plane() *Cluster     { return &s.e.Cluster.Value }
-func (s *situation) own() *ControllerPod { return &s.e.Controller.Value.Pods[0] }
+func (s *situation) class() *Class                 { return &s.e.Classes.Value[0] }
+func (s *situation) pool() *Pool                   { return &s.e.Pools.Value[0] }
+func (s *situation) group() *Group                 { return &s.e.Groups.Value[1] } // of nodes: sg-node
+func (s *situation) cluster() *Cluster             { return &s.e.Cluster.Value }
+func (s *situation) controllerPod() *ControllerPod { return &s.e.Controller.Value.Pods[0] }
 
-func (s *situation) problem(id string) {
+// addProblem adds a problem of the class's user data that the check with this ID reports.
+func (s *situation) addProblem(id string) {
 	s.e.UserData.Value = append(s.e.UserData.Value,
 		UserDataProblem{Class: "default", ID: id, Sentence: "problem of " + id, Certainty: Certain, Where: "line 3", Fix: "y"})
 }
 
-// event adds an event of the controller about an object of the healthy cluster.
-func (s *situation) event(kind, name, reason, message string) {
+// addEvent adds an event of the controller about an object of healthy. Names of objects that healthy lacks are allowed.
+func (s *situation) addEvent(kind, name, reason, message string) {
 	uid := map[string]string{"NodePool": "uid-pool"}[kind]
 	if uid == "" {
 		uid = "uid-" + name
@@ -148,12 +152,14 @@ func (s *situation) event(kind, name, reason, message string) {
 		Event{Kind: kind, Name: name, Namespace: "default", UID: uid, By: "joiner", Reason: reason, Message: message, Last: noon})
 }
 
-func (s *situation) late(d time.Duration) {
+// launchedAgo makes the second instance launched d ago.
+func (s *situation) launchedAgo(d time.Duration) {
 	s.e.Claims.Value[1].Conditions[0].Since = noon.Add(-d)
 	s.e.Instances.Value[1].Launched = noon.Add(-d)
 }
 
-// registered makes the second instance a node that is not initialized.
+// registered makes the second instance a registered node. condition replaces the other conditions of its NodeClaim,
+// usually with a reason why the node is not initialized.
 func (s *situation) registered(ready bool, message string, condition Condition) *Node {
 	s.e.Claims.Value[1].Conditions = []Condition{{Type: "Launched", Status: "True"},
 		{Type: "Registered", Status: "True", Since: noon.Add(-10 * time.Minute)}, condition}
@@ -164,9 +170,9 @@ func (s *situation) registered(ready bool, message string, condition Condition) 
 	return &s.e.Nodes.Value[1]
 }
 
-// pending makes the controller's pod wait.
+// pending makes the controller's pod wait. node is empty if the pod is not scheduled.
 func (s *situation) pending(scheduler, node string, messages ...string) *ControllerPod {
-	p := s.own()
+	p := s.controllerPod()
 	p.Scheduler, p.Node, p.Phase, p.Ready, p.Messages = scheduler, node, "Pending", false, messages
 	return p
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// marker is part of every hostile text, so that a command that repeats one is found.
+// marker is part of every hostile text. A command that contains marker repeats a hostile text.
 const marker = "pwn3d"
 
 // hostileTexts returns texts that try to change a command, a patch or a terminal.
@@ -40,14 +40,14 @@ func hostileTexts() []string {
 	}
 }
 
-// site is one string of the evidence.
+// site is one string of the evidence: a field, an element, or a key of a map.
 type site struct {
-	path string
-	text string
-	set  func(string)
+	path string       // ".Classes.Value[0].Name"
+	text string       // the string
+	set  func(string) // replaces the string
 }
 
-// sites finds all strings, including keys of maps. commit writes a value back to its origin.
+// sites appends all strings in v to out. commit is called after a change of v; it writes v back if v is a copy.
 func sites(v reflect.Value, path string, commit func(), out *[]site) {
 	switch v.Kind() {
 	case reflect.String:
@@ -68,43 +68,43 @@ func sites(v reflect.Value, path string, commit func(), out *[]site) {
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
-			now := key
+			present := key // the key under which the value is stored
 			value := reflect.New(v.Type().Elem()).Elem()
 			value.Set(v.MapIndex(key))
 			*out = append(*out, site{path + "{" + key.String() + "}", key.String(), func(s string) {
-				v.SetMapIndex(now, reflect.Value{})
-				now = reflect.ValueOf(s).Convert(v.Type().Key())
-				v.SetMapIndex(now, value)
+				v.SetMapIndex(present, reflect.Value{})
+				present = reflect.ValueOf(s).Convert(v.Type().Key())
+				v.SetMapIndex(present, value)
 				commit()
 			}})
-			sites(value, path+"["+key.String()+"]", func() { v.SetMapIndex(now, value); commit() }, out)
+			sites(value, path+"["+key.String()+"]", func() { v.SetMapIndex(present, value); commit() }, out)
 		}
 	default:
 	}
 }
 
-// sitesOf finds all strings of some evidence.
+// sitesOf returns all strings of evidence.
 func sitesOf(e *Evidence) []site {
 	var out []site
 	sites(reflect.ValueOf(e).Elem(), "", func() {}, &out)
 	return out
 }
 
-// TestHostileEvidence replaces every string of evidence that triggers a check by hostile text. The printed fixes, parsed by a shell, have
-// exactly the words of their steps, none of which repeats the text. The executed calls are those of the steps.
+// TestHostileEvidence replaces every string of evidence that triggers a check by hostile text. The lines of the printed fixes, parsed as shell
+// text, have exactly the words of the steps, and no word repeats the hostile text. joiner doctor --fix makes exactly the calls of the steps.
 func TestHostileEvidence(t *testing.T) {
 	t.Parallel()
 	all := faults()
 	for _, c := range Checks() {
 		if len(all[c.ID]) == 0 {
-			t.Errorf("%s has no evidence that triggers it", c.ID)
+			t.Errorf("no fault triggers %s", c.ID)
 		}
 		for i, f := range all[c.ID] {
 			t.Run(fmt.Sprintf("%s/%d", c.ID, i), func(t *testing.T) {
 				t.Parallel()
 				h := &hostility{t: t, judged: map[string]bool{}}
-				h.judge("as it is", build(f))
-				if !h.steps {
+				h.judge("no string is replaced", build(f))
+				if !h.hasFix {
 					t.Error("no finding has a fix")
 				}
 				h.oneByOne(f, offset(c.ID, i), i == 0)
@@ -114,7 +114,7 @@ func TestHostileEvidence(t *testing.T) {
 	}
 }
 
-// offset differs between the faults.
+// offset returns a number for fault i of a check. It usually differs between faults, so that they use different texts.
 func offset(id string, i int) int {
 	for _, r := range id {
 		i += int(r)
@@ -122,39 +122,44 @@ func offset(id string, i int) int {
 	return i
 }
 
+// build returns the evidence of the healthy cluster with a fault.
 func build(f fault) *Evidence {
 	s := &situation{healthy()}
 	f.breaks(s)
 	return &s.e
 }
 
+// hostility tests one fault with hostile texts.
 type hostility struct {
 	t      *testing.T
-	judged map[string]bool // fixes, by text
-	steps  bool            // a fix had steps
+	judged map[string]bool // texts of the fixes that were checked
+	hasFix bool            // a finding had a fix with steps
 }
 
-// oneByOne replaces one string after another, and also appends to it, because a part of it may trigger the check. Strings that the fault is
-// about take every text. Each fault takes a different text for the strings that all faults share.
+// oneByOne changes one string after another and checks the findings each time. It replaces the string by hostile text or, because a part of the
+// string may trigger the check, appends the hostile text.
+//
+// Strings that the fault changes take every hostile text. The other strings take one hostile text, which differs between faults. The first
+// fault of a check changes all of them, further faults every fourth.
 func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
-	usual := map[string]string{}
+	healthyTexts := map[string]string{} // by path
 	e, texts := healthy(), hostileTexts()
 	for _, s := range sitesOf(&e) {
-		usual[s.path] = s.text
+		healthyTexts[s.path] = s.text
 	}
 	broken := build(f)
 	for i, s := range sitesOf(broken) {
 		chosen := texts
-		if text, known := usual[s.path]; known && text == s.text {
+		if text, exists := healthyTexts[s.path]; exists && text == s.text {
 			if !isFirst && (i+offset)%4 != 0 {
-				continue // the check's first fault replaces all of them
+				continue // the check's first fault has changed the string
 			}
 			k := (i + offset) % len(texts)
 			chosen = texts[k : k+1]
 		}
 		for k, hostile := range chosen {
 			text := hostile
-			// After a name, text without special characters may be a valid name.
+			// A text without special characters is not appended, because the result may be a valid name.
 			if variant := (i + k + offset) % 3; variant > 0 && strings.ContainsAny(hostile, " ;(\n'\x1b$`") {
 				text = s.text + strings.Repeat(" ", variant-1) + hostile
 			}
@@ -165,11 +170,12 @@ func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 	}
 }
 
-// allAtOnce appends to all strings, so that equal names stay equal, and to those of each part of the evidence.
+// allAtOnce appends a hostile text to all strings at once, so that equal names stay equal. Strings that are empty are not changed, nor those of
+// the field Absent. Each run keeps the strings of one more field, because many findings depend on its exact value.
 func (h *hostility) allAtOnce(f fault, isFirst bool) {
 	for _, hostile := range hostileTexts() {
 		if !strings.ContainsAny(hostile, " ;(\n'\x1b$`") {
-			continue // after a name, it may be a valid name
+			continue // appended to a name, the text may be part of a valid name
 		}
 		for _, keep := range []string{".Absent", ".Family", ".State", ".Type"} {
 			if !isFirst && keep != ".State" {
@@ -186,7 +192,7 @@ func (h *hostility) allAtOnce(f fault, isFirst bool) {
 	}
 }
 
-// judge checks the fixes of all findings.
+// judge checks the fixes of all findings. what describes the change of the evidence.
 func (h *hostility) judge(what string, e *Evidence) {
 	h.t.Helper()
 	for _, f := range Diagnose(*e) {
@@ -194,22 +200,22 @@ func (h *hostility) judge(what string, e *Evidence) {
 		if f.Fix.IsZero() || h.judged[text] {
 			continue
 		}
-		h.judged[text], h.steps = true, true
-		if why := unlike(f.Fix); why != "" {
+		h.judged[text], h.hasFix = true, true
+		if why := printedDifference(f.Fix); why != "" {
 			h.t.Errorf("%s: the fix of %s %s:\n%s", what, f.Check, why, text)
 		}
-		if why := executed(h.t.Context(), f.Fix); why != "" {
+		if why := executedDifference(h.t.Context(), f.Fix); why != "" {
 			h.t.Errorf("%s: --fix %s %s:\n%s", what, f.Check, why, text)
 		}
 	}
 }
 
-// unlike describes how a printed fix differs from its steps; empty: it does not.
-func unlike(f fix.Fix) string {
+// printedDifference describes how the printed text of a fix differs from its steps, or why it is dangerous; empty if the text is right.
+func printedDifference(f fix.Fix) string {
 	text, steps := f.String(), f.Steps()
 	lines := strings.Split(text, "\n")
 	if len(lines) != len(steps) {
-		return "has another number of lines than steps"
+		return "has not as many lines as steps"
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
 		return "has characters that a terminal acts on"
@@ -217,41 +223,41 @@ func unlike(f fix.Fix) string {
 	for i, s := range steps {
 		file, err := syntax.NewParser().Parse(strings.NewReader(lines[i]), "")
 		if err != nil {
-			return "is no shell: " + err.Error()
+			return "cannot be parsed as shell text: " + err.Error()
 		}
 		words := s.Words()
 		if len(words) == 0 {
 			if len(file.Stmts) > 0 {
-				return "has a command in an advice"
+				return "has a command in the line of advice"
 			}
 			continue
 		}
 		if len(file.Stmts) != 1 {
-			return fmt.Sprintf("has %d commands in a line", len(file.Stmts))
+			return fmt.Sprintf("has %d commands in one line, want 1", len(file.Stmts))
 		}
 		got, ok := wordsOf(file.Stmts[0])
 		if !ok || !reflect.DeepEqual(got, words) {
-			return fmt.Sprintf("is read as %q, and is meant as %q", got, words)
+			return fmt.Sprintf("has the shell words %q, want those of the step: %q", got, words)
 		}
 		if strings.Contains(fmt.Sprint(words), marker) && !isAuthMap(s) {
 			return "repeats hostile text in a command"
 		}
 		for _, active := range []string{"$(touch", "`touch", ";touch", "; touch", "&& touch", "| tee", "${IFS}", "'" + marker, `"` + marker} {
 			if strings.Contains(s.Note(), active) {
-				return "has " + active + " in a comment, which some shells do not take for one"
+				return "has " + active + " in a comment, and some shells do not treat # as the start of a comment"
 			}
 		}
 	}
 	return ""
 }
 
-// isAuthMap reports whether a step writes aws-auth back, with the user's comments.
+// isAuthMap reports whether a step changes a ConfigMap: aws-auth, which may contain any comments of the user.
 func isAuthMap(s fix.Step) bool {
 	k, _ := s.Kubernetes()
 	return k.Resource == "configmap"
 }
 
-// wordsOf returns the words of a statement that is one command, as a shell parses them.
+// wordsOf returns the words of a shell statement; false if it is anything else than one command.
 func wordsOf(s *syntax.Stmt) (out []fix.Word, ok bool) {
 	call, isCall := s.Cmd.(*syntax.CallExpr)
 	isSaved := len(s.Redirs) == 1 && s.Redirs[0].Op == syntax.RdrOut && s.Redirs[0].Word.Lit() == "aws-auth-before.yaml"
@@ -259,15 +265,16 @@ func wordsOf(s *syntax.Stmt) (out []fix.Word, ok bool) {
 		return nil, false
 	}
 	for _, w := range call.Args {
-		one, ok := wordOf(w)
+		word, ok := wordOf(w)
 		if !ok {
 			return out, false
 		}
-		out = append(out, one)
+		out = append(out, word)
 	}
 	return out, true
 }
 
+// wordOf returns a shell word as a word of a step; false if a shell would expand it in another way than "$(command)".
 func wordOf(w *syntax.Word) (fix.Word, bool) {
 	var b strings.Builder
 	for _, part := range w.Parts {
@@ -297,12 +304,12 @@ func wordOf(w *syntax.Word) (fix.Word, bool) {
 	return fix.Word{Text: b.String()}, true
 }
 
-// TestHostileJSON: the JSON form of a fix has no hostile text in a command either.
+// TestHostileJSON: the commands in the JSON form of a fix contain no hostile text.
 func TestHostileJSON(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	s.e.Entries.Value[1].Type, s.e.Name = "STANDARD", "prod;touch "+marker
-	text, err := json.Marshal(Worst(Diagnose(s.e)))
+	text, err := json.Marshal(Actionable(Diagnose(s.e)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,6 +327,6 @@ func TestHostileJSON(t *testing.T) {
 	first := found[0]
 	if !strings.HasPrefix(first.Fix, "# no command is given for EC2NodeClass default: the name of an EKS cluster is not valid: prod\\x3btouch pwn3d") ||
 		len(first.Steps) != 1 || first.Steps[0].Kind != "advice" || len(first.Steps[0].Command) > 0 {
-		t.Errorf("%+v", first)
+		t.Errorf("want advice instead of commands: %+v", first)
 	}
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// calls records requests to Kubernetes and AWS.
+// calls is a client of Kubernetes and AWS that records the calls that change something.
 type calls struct {
-	mu     sync.Mutex
-	kube   []string
-	aws    []string
-	claims []fix.Claim
+	mu     sync.Mutex  // guards aws
+	kube   []string    // calls to Kubernetes
+	aws    []string    // calls to AWS
+	claims []fix.Claim // NodeClaims that exist
 
-	expected fix.Expected // the expected state of the access entry that a step deletes
+	expected fix.Expected // state of the access entry that a step deletes
 }
 
 func (c *calls) Try(context.Context, kubeclient.Patch) (kubeclient.Trial, error) {
@@ -52,7 +52,7 @@ func (c *calls) Delete(_ context.Context, d kubeclient.Deletion) error {
 	return nil
 }
 
-// RoundTrip returns success for AWS calls, and records those that change something.
+// RoundTrip answers AWS calls with success, and records those that change something.
 func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := []byte{}
 	if r.Body != nil {
@@ -86,8 +86,8 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 }
 
-// executed carries out a fix with recording clients, and describes how the calls differ from the steps; empty: they do not.
-func executed(ctx context.Context, f fix.Fix) string {
+// executedDifference carries out a fix with recording clients. It describes how the calls differ from the steps; empty if they do not.
+func executedDifference(ctx context.Context, f fix.Fix) string {
 	c := &calls{}
 	var want []string
 	for _, s := range f.Steps() {
@@ -120,22 +120,22 @@ func executed(ctx context.Context, f fix.Fix) string {
 		return "changes something before it was shown"
 	}
 	if err != nil {
-		return "" // it is left to a person
+		return "" // joiner does not carry out the fix: the user does
 	}
 	n, err := remedy.Apply(ctx, changes)
 	switch {
 	case strings.Contains(strings.Join(c.aws, " "), marker):
 		return "calls AWS with hostile text: " + strings.Join(c.aws, ", ")
 	case err != nil:
-		return fmt.Sprintf("fails after %d: %v", n, err)
+		return fmt.Sprintf("fails after %d changes: %v", n, err)
 	case !slices.Equal(c.kube, want):
 		return fmt.Sprintf("makes the calls %q, want %q", c.kube, want)
 	}
-	return c.unlikeAWS(f)
+	return c.awsDifference(f)
 }
 
-// unlikeAWS describes how the AWS calls differ from those of the steps; empty: they do not.
-func (c *calls) unlikeAWS(f fix.Fix) string {
+// awsDifference describes how the recorded calls to AWS differ from those of the steps; empty if they do not.
+func (c *calls) awsDifference(f fix.Fix) string {
 	n := 0
 	for _, s := range f.Steps() {
 		call, isAWS := s.AWS()
@@ -143,19 +143,19 @@ func (c *calls) unlikeAWS(f fix.Fix) string {
 			continue
 		}
 		if n == len(c.aws) {
-			return fmt.Sprintf("makes %d calls to AWS, and has more steps", n)
+			return fmt.Sprintf("makes %d calls to AWS, and has more steps that call AWS", n)
 		}
 		for _, p := range call.Params {
 			for _, value := range p.Values {
 				if p.Name != "--region" && !strings.Contains(c.aws[n], value) {
-					return fmt.Sprintf("calls AWS with %q, where %s is %q", c.aws[n], p.Name, value)
+					return fmt.Sprintf("calls AWS with %q, want %s with the value %q", c.aws[n], p.Name, value)
 				}
 			}
 		}
 		n++
 	}
 	if n != len(c.aws) {
-		return fmt.Sprintf("makes %d calls to AWS, and has %d steps: %q", len(c.aws), n, c.aws)
+		return fmt.Sprintf("makes %d calls to AWS, and has %d steps that call AWS: %q", len(c.aws), n, c.aws)
 	}
 	return ""
 }

@@ -9,32 +9,32 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestAhead: by class, only failures that are certain before there is an instance. Likely ones, those of one of two subnets, and those
-// observed on instances are left out.
-func TestAhead(t *testing.T) {
+// TestPreflight: Preflight returns the findings of a class that are certain without an instance. Findings that are likely, that are about one of
+// two subnets, or that were observed on instances are left out.
+func TestPreflight(t *testing.T) {
 	t.Parallel()
 	unmapped := func(s *situation) { s.e.Entries.Value = s.e.Entries.Value[:1] }
 	closed := func(s *situation) { s.group().Out = nil }
-	noWay := func(s *situation) { s.e.Routes.Value[0].Routes = s.e.Routes.Value[0].Routes[:1] }
+	noRoute := func(s *situation) { s.e.Routes.Value[0].Routes = s.e.Routes.Value[0].Routes[:1] }
 	for name, c := range map[string]struct {
 		breaks func(*situation)
-		want   string // checks, with commas
+		want   string // IDs of the checks, separated by commas
 	}{
 		"nothing":              {func(*situation) {}, ""},
 		"a role without entry": {unmapped, "AUTH-2"},
 		"a closed group":       {closed, "NET-1"},
 		"both, the root first": {func(s *situation) { unmapped(s); closed(s) }, "NET-1,AUTH-2"},
-		"no way out":           {noWay, "NET-4"},
+		"no default route":     {noRoute, "NET-4"},
 		"one subnet of two": {func(s *situation) {
-			noWay(s)
+			noRoute(s)
 			s.class().Subnets = []string{"subnet-1", "subnet-2"}
 			s.e.Routes.Value[0].Main = false
 		}, ""},
-		"another class's group": {func(s *situation) { closed(s); s.class().Groups = []string{"sg-cluster"} }, ""},
-		"a console":             {func(s *situation) { s.says(unauthorized) }, ""},
-		"no image":              {func(s *situation) { s.e.Images.Value[0].Architecture = "arm64" }, "ARCH-2"},
-		"policies by their names": {func(s *situation) {
-			s.e.Roles["NodeRole"] = has("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"ec2.amazonaws.com"}})
+		"another class's group":  {func(s *situation) { closed(s); s.class().Groups = []string{"sg-cluster"} }, ""},
+		"a symptom on a console": {func(s *situation) { s.addConsoleLine(unauthorized) }, ""},
+		"no image":               {func(s *situation) { s.e.Images.Value[0].Architecture = "arm64" }, "ARCH-2"},
+		"a role without managed policies": {func(s *situation) {
+			s.e.Roles["NodeRole"] = itemOf("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"ec2.amazonaws.com"}})
 		}, ""},
 		"no permission": {func(s *situation) {
 			unmapped(s)
@@ -53,14 +53,15 @@ func TestAhead(t *testing.T) {
 				}
 			}
 			if strings.Join(got, ",") != c.want {
-				t.Errorf("got %v, want %s", got, c.want)
+				t.Errorf("checks with findings: %v, want %s", got, c.want)
 			}
 		})
 	}
 }
 
-// TestJoining: the findings for one instance are about its class, its subnet or the cluster, and no other.
-func TestJoining(t *testing.T) {
+// TestJoinBlockers: the findings for an instance are about its class, its subnet or the cluster. Findings about other classes and subnets are
+// left out.
+func TestJoinBlockers(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	s.group().Out = nil
@@ -68,25 +69,25 @@ func TestJoining(t *testing.T) {
 	s.e.Classes.Value = append(s.e.Classes.Value,
 		Class{Name: "other", Role: "NodeRole", Profile: "prod_1", Groups: []string{"sg-cluster"}, Subnets: []string{"subnet-1"}})
 	findings := Diagnose(s.e)
-	checks := func(q Scope) []string {
+	checks := func(scope Scope) []string {
 		var out []string
-		for _, f := range Joining(findings, q) {
+		for _, f := range JoinBlockers(findings, scope) {
 			out = append(out, f.Check)
 		}
 		return out
 	}
 	if got := checks(Scope{Class: "default", Instance: "i-2", Subnet: "subnet-1"}); !slices.Contains(got, "NET-1") ||
 		!slices.Contains(got, "NET-4") {
-		t.Errorf("of the class %v", got)
+		t.Errorf("checks with findings: %v, want NET-1 about the class and NET-4 about the subnet", got)
 	}
 	if got := checks(Scope{Class: "default", Instance: "i-2", Subnet: "subnet-2"}); slices.Contains(got, "NET-4") {
-		t.Errorf("of another subnet %v", got)
+		t.Errorf("checks with findings: %v, want not NET-4, which is about another subnet", got)
 	}
 	if got := checks(Scope{Class: "other"}); slices.Contains(got, "NET-1") || !slices.Contains(got, "NET-4") {
-		t.Errorf("of another class %v", got)
+		t.Errorf("checks with findings: %v, want NET-4 and not NET-1, which is about another class", got)
 	}
 	s.e.Routes = Lacking[[]RouteTable]("ec2:DescribeRouteTables", noon, Denied, "ec2:DescribeRouteTables")
-	if got := Gaps(s.e); !slices.Equal(got, []string{"ec2:DescribeRouteTables"}) {
-		t.Errorf("gaps %v", got)
+	if got := MissingPermissions(s.e); !slices.Equal(got, []string{"ec2:DescribeRouteTables"}) {
+		t.Errorf("missing permissions: %v", got)
 	}
 }

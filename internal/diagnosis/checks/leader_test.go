@@ -11,15 +11,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/leader"
 )
 
-// TestTakeover: for two minutes after the end of a Lease, the check is neither fine nor a finding.
+// TestTakeover: for two minutes after the end of a Lease, the verdict is Unknown, because another controller may take over.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	letGo := func(s *situation) { s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1 }
+	released := func(s *situation) { s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1 }
 	for name, c := range map[string]struct {
 		ago    time.Duration // since the renewal of the Lease, which is valid for 15 seconds
 		change func(*situation)
 		want   Verdict
-		cause  string
+		cause  string // start of the cause
 	}{
 		"holder renews": {14 * time.Second, nil, Fine, ""},
 		"just ended": {15 * time.Second, nil, Unknown,
@@ -27,11 +27,11 @@ func TestTakeover(t *testing.T) {
 		"ended 90 s ago": {105 * time.Second, nil, Unknown,
 			"the lease of the controller ended 90 s ago; another may be about to take over"},
 		"ended 2 min ago": {135 * time.Second, nil, Broken, "no controller has been active since 2026-05-01 11:58:00Z"},
-		"released 40 s ago": {40 * time.Second, letGo, Unknown,
+		"released 40 s ago": {40 * time.Second, released, Unknown,
 			"the lease of the controller was released 40 s ago; another may be about to take over"},
-		"released 2 min ago": {121 * time.Second, letGo, Broken, "no controller has been active since"},
+		"released 2 min ago": {121 * time.Second, released, Broken, "no controller has been active since"},
 		"controller pod runs": {
-			105 * time.Second, func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, Unknown,
+			105 * time.Second, func(s *situation) { s.controllerPod().Ready, s.controllerPod().Phase = true, "Running" }, Unknown,
 			"the lease of the controller ended 90 s ago; another may be about to take over",
 		},
 		"another controller has acted": {105 * time.Second, func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Minute) }, Fine, ""},
@@ -40,7 +40,7 @@ func TestTakeover(t *testing.T) {
 			t.Parallel()
 			s := &situation{healthy()}
 			s.killed(c.ago)
-			s.idle()
+			s.leaveWork()
 			if c.change != nil {
 				c.change(s)
 			}
@@ -48,24 +48,24 @@ func TestTakeover(t *testing.T) {
 			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "RUN-1" })
 			if got := found[i]; got.Verdict != c.want || !strings.HasPrefix(got.Cause, c.cause) || got.Verdict == Unknown &&
 				(!got.Fix.IsZero() || len(got.Evidence) == 0) {
-				t.Errorf("%+v", got)
+				t.Errorf("want the verdict %s with the cause %q: %+v", c.want, c.cause, got)
 			}
 		})
 	}
 }
 
-// TestLeaderless: an inactive controller is known from the moment when its Lease ends, and not reported if it may be active.
-func TestLeaderless(t *testing.T) {
+// TestLeaderlessSince: LeaderlessSince returns the time when the Lease ended, and zero if a controller may be active.
+func TestLeaderlessSince(t *testing.T) {
 	t.Parallel()
 	ended := noon.Add(-45 * time.Second)
 	for name, c := range map[string]struct {
 		change func(*situation)
 		want   time.Time
 	}{
-		"killed":         {func(*situation) {}, ended},
-		"killed by hand": {func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Missing, "") }, ended},
+		"killed":        {func(*situation) {}, ended},
+		"no Deployment": {func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Missing, "") }, ended},
 		"standby pod": {
-			func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, ended,
+			func(s *situation) { s.controllerPod().Ready, s.controllerPod().Phase = true, "Running" }, ended,
 		},
 		"Lease is valid":  {func(s *situation) { s.e.Lease.Value.Renewed = noon.Add(-time.Second) }, time.Time{}},
 		"no Lease":        {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Missing, "") }, time.Time{}},
@@ -83,10 +83,10 @@ func TestLeaderless(t *testing.T) {
 			t.Parallel()
 			s := &situation{healthy()}
 			s.killed(time.Minute)
-			s.idle()
+			s.leaveWork()
 			c.change(s)
-			if got := leader.Leaderless(s.e); !got.Equal(c.want) {
-				t.Errorf("since %v, want %v", got, c.want)
+			if got := leader.LeaderlessSince(s.e); !got.Equal(c.want) {
+				t.Errorf("no leader since %v, want %v", got, c.want)
 			}
 		})
 	}

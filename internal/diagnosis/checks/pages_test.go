@@ -10,7 +10,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestPages: each check has a page, each page a check, and the index lists all.
+// TestPages: each check has a page with all sections, each page belongs to a check, and the index lists all checks.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	const folder = "../../../docs/checks"
@@ -21,7 +21,7 @@ func TestPages(t *testing.T) {
 	var ids []string
 	for _, c := range Checks() {
 		if slices.Contains(ids, c.ID) {
-			t.Errorf("there are two checks %s", c.ID)
+			t.Errorf("two checks have the ID %s", c.ID)
 		}
 		ids = append(ids, c.ID)
 		page, err := os.ReadFile(filepath.Join(folder, c.ID+".md"))
@@ -32,14 +32,14 @@ func TestPages(t *testing.T) {
 		if want := "# " + c.ID + ": " + c.Title + "\n"; !strings.HasPrefix(string(page), want) {
 			t.Errorf("page %s does not begin with %q", c.ID, want)
 		}
-		at := 0
+		end := 0 // of the previous section's heading
 		for _, section := range []string{"\n## Symptom\n", "\n## Cause\n", "\n## How it is known\n", "\n## Fix\n"} {
-			next := strings.Index(string(page)[at:], section)
+			next := strings.Index(string(page)[end:], section)
 			if next < 0 {
-				t.Errorf("page %s lacks%q, or the section is out of order", c.ID, section)
+				t.Errorf("page %s lacks the section %q, or the section is out of order", c.ID, section)
 				break
 			}
-			at += next + len(section)
+			end += next + len(section)
 		}
 		if want := "| [" + c.ID + "](" + c.ID + ".md) | " + c.Title + " |\n"; !strings.Contains(string(index), want) {
 			t.Errorf("the index has no line %q", want)
@@ -51,10 +51,10 @@ func TestPages(t *testing.T) {
 	}
 	for _, file := range files {
 		if id := strings.TrimSuffix(filepath.Base(file), ".md"); id != "README" && !slices.Contains(ids, id) {
-			t.Errorf("page %s has no check", id)
+			t.Errorf("there is a page %s, but no such check", id)
 		}
 	}
 	if lines := strings.Count(string(index), "\n| ["); lines != len(ids) {
-		t.Errorf("the index has %d checks, and there are %d", lines, len(ids))
+		t.Errorf("the index lists %d checks, want %d", lines, len(ids))
 	}
 }

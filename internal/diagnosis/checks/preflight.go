@@ -7,44 +7,44 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Preflight returns by EC2NodeClass the broken findings of certainty Certain that need no instance as evidence.
-// Instances of a class with such a finding will not join. The first finding of a class is the root cause. Findings
-// about subnets are returned only if there are as many of them as the class has subnets.
+// Preflight returns, by name of the EC2NodeClass, the broken findings that are certain without any instance as evidence.
+// Instances of a class with such a finding will not join. The first finding of a class is the root cause. Findings about
+// subnets are returned only if there is one for each subnet of the class.
 func Preflight(e diagnosis.Evidence) map[string][]diagnosis.Finding {
 	e.Instances, e.Events, e.Claims = diagnosis.Item[[]diagnosis.Instance]{}, diagnosis.Item[[]diagnosis.Event]{},
 		diagnosis.Item[[]diagnosis.Claim]{}
-	var sure []diagnosis.Finding
+	var certain []diagnosis.Finding
 	for _, f := range Diagnose(e) {
-		if f.Verdict == diagnosis.Broken && f.Certainty == diagnosis.Certain && decides(f.Check) {
-			sure = append(sure, f)
+		if f.Verdict == diagnosis.Broken && f.Certainty == diagnosis.Certain && isReliable(f.Check) {
+			certain = append(certain, f)
 		}
 	}
 	out := map[string][]diagnosis.Finding{}
 	for _, c := range e.Classes.Value {
-		var own, subnets []diagnosis.Finding
-		for _, f := range sure {
+		var ofClass, ofSubnets []diagnosis.Finding
+		for _, f := range certain {
 			id, isSubnet := strings.CutPrefix(f.Subject, "subnet ")
 			switch {
 			case isSubnet && slices.Contains(c.Subnets, id):
-				subnets = append(subnets, f)
+				ofSubnets = append(ofSubnets, f)
 			case !isSubnet && (diagnosis.Scope{Class: c.Name}).IsAbout(f.Subject):
-				own = append(own, f)
+				ofClass = append(ofClass, f)
 			}
 		}
-		if len(subnets) == len(c.Subnets) {
-			own = append(own, subnets...)
-			diagnosis.Rank(own)
+		if len(ofSubnets) == len(c.Subnets) {
+			ofClass = append(ofClass, ofSubnets...)
+			diagnosis.Rank(ofClass)
 		}
-		if len(own) > 0 {
-			out[c.Name] = own
+		if len(ofClass) > 0 {
+			out[c.Name] = ofClass
 		}
 	}
 	return out
 }
 
-// decides reports whether the verdict of a check is reliable before there is an instance. Other checks rely on usual
-// cases, such as policy names, or on earlier launches.
-func decides(check string) bool {
+// isReliable reports whether the verdict of a check is reliable before there is an instance. Other checks use conventions,
+// such as policy names, or earlier launches.
+func isReliable(check string) bool {
 	switch check {
 	case "ARCH-2", "AUTH-1", "AUTH-2", "AUTH-3", "AUTH-5", "AUTH-7", "NET-1", "NET-2", "NET-3", "NET-4":
 		return true

@@ -10,8 +10,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestForgedEvents: an event counts only if it is the controller's own, about an existing object. A user who may create
-// events in a namespace controls all other fields.
+// TestForgedEvents: an event counts only if its namespace and component are the controller's and its object exists. Users who may create events
+// in a namespace control all other fields.
 func TestForgedEvents(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -24,7 +24,7 @@ func TestForgedEvents(t *testing.T) {
 		"OptInRequired: AWS Marketplace https://example.com/x", "InvalidBlockDeviceMapping", "User data is limited to 16384 bytes",
 		"InsufficientFreeAddressesInSubnet", "UnregisteredTaintMissing: Node ip-10-0-0-1.ec2.internal joined: it was taken away by cilium",
 	}
-	for name, forge := range map[string]func(*Event){
+	for forgery, forge := range map[string]func(*Event){
 		"in a tenant's namespace": func(v *Event) { v.Namespace = "tenant" },
 		"from another component":  func(v *Event) { v.By = "x" },
 		"without component":       func(v *Event) { v.By = "" },
@@ -36,37 +36,37 @@ func TestForgedEvents(t *testing.T) {
 	} {
 		s := &situation{healthy()}
 		for _, text := range texts {
-			for kind, of := range map[string]string{"NodeClaim": "claim-1", "EC2NodeClass": "default"} {
-				s.event(kind, of, "UnregisteredTaintMissing", text)
+			for kind, name := range map[string]string{"NodeClaim": "claim-1", "EC2NodeClass": "default"} {
+				s.addEvent(kind, name, "UnregisteredTaintMissing", text)
 				forge(&s.e.Events.Value[len(s.e.Events.Value)-1])
 			}
 		}
-		if worst := Worst(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("%s:\n%s", name, failures(worst))
+		if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
+			t.Errorf("events %s lead to\n%s", forgery, failures(worst))
 		}
 	}
 }
 
-// TestNoDenialFromEvents: not even the controller's own events lead to advice about IAM or to certainty, because conditions have the same
-// information.
+// TestNoDenialFromEvents: even the controller's own events lead neither to findings about IAM nor to certain findings. Conditions have the same
+// information and are more reliable.
 func TestNoDenialFromEvents(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"explicit deny in a service control policy", "UnauthorizedOperation",
 		"iam:PassRole on resource: " + nodeRole, "ServiceLinkedRole", "InvalidKMSKey", "AWS Marketplace"} {
 		s := &situation{healthy()}
 		s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
-		s.event("NodeClaim", "claim-2", "LaunchFailed", text)
-		for _, f := range Worst(Diagnose(s.e)) {
-			t.Errorf("%q leads to\n%s", text, failures([]Finding{f}))
+		s.addEvent("NodeClaim", "claim-2", "LaunchFailed", text)
+		for _, f := range Actionable(Diagnose(s.e)) {
+			t.Errorf("the event %q leads to\n%s", text, failures([]Finding{f}))
 		}
 	}
 	s := &situation{healthy()}
 	s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
-	s.event("NodeClaim", "claim-2", "InsufficientCapacityError", "VcpuLimitExceeded: your current vCPU limit of 999999 $(x)")
-	worst := Worst(Diagnose(s.e))
+	s.addEvent("NodeClaim", "claim-2", "InsufficientCapacityError", "VcpuLimitExceeded: your current vCPU limit of 999999 $(x)")
+	worst := Actionable(Diagnose(s.e))
 	if len(worst) != 1 || worst[0].Check != "LAUNCH-5" || worst[0].Certainty != Likely ||
 		strings.Contains(worst[0].Fix.String(), "999999") || strings.Contains(worst[0].Fix.String(), "1999998") {
-		t.Errorf("of a quota:\n%s", failures(worst))
+		t.Errorf("want one finding about the quota that is not certain and does not use the number of the event:\n%s", failures(worst))
 	}
 }
 
@@ -76,38 +76,38 @@ func TestForgedTags(t *testing.T) {
 	foreign := Instance{ID: "i-66", State: "running", Launched: noon.Add(-time.Hour), Claim: "claim-1 claim-2",
 		Class: "default", UID: "uid-1", Image: "ami-1", Subnet: "subnet-1",
 		Groups: []string{"sg-evil"}, PrivateDNS: "ip-10-0-0-1.ec2.internal",
-		Console: has("ec2:GetConsoleOutput i-66",
+		Console: itemOf("ec2:GetConsoleOutput i-66",
 			unauthorized+"\nx509: certificate signed by unknown authority\n"+timeout+"\nUnable to locate credentials\n")}
 	for _, claim := range []string{"claim-1", "claim-2", "claim-1 claim-2 --all", "", "claim-9"} {
 		s := &situation{healthy()}
-		one := foreign
-		one.Claim = claim
-		s.e.Instances.Value = append(s.e.Instances.Value, one)
+		tagged := foreign
+		tagged.Claim = claim
+		s.e.Instances.Value = append(s.e.Instances.Value, tagged)
 		s.e.Impaired.Value["i-66"] = "instance"
-		if worst := Worst(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("tagged %q:\n%s", claim, failures(worst))
+		if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
+			t.Errorf("an instance tagged with the NodeClaim %q leads to\n%s", claim, failures(worst))
 		}
 	}
-	// Its symptoms do not hide those of the cluster's own instances, and its NodeClaims are in no fix.
+	// The symptoms of the foreign instance do not hide those of the cluster's own instances, and no fix contains a NodeClaim in its tags.
 	s := &situation{healthy()}
 	s.e.Instances.Value = append(s.e.Instances.Value, foreign)
 	s.e.Entries.Value = s.e.Entries.Value[:1]
-	s.says(unauthorized)
-	for _, f := range Worst(Diagnose(s.e)) {
+	s.addConsoleLine(unauthorized)
+	for _, f := range Actionable(Diagnose(s.e)) {
 		if strings.Contains(f.Fix.String(), "claim-1") || strings.Contains(f.Fix.String(), "i-66") ||
 			strings.Contains(strings.Join(f.Evidence, " "), "i-66") {
-			t.Errorf("a fix or its evidence is of the foreign instance:\n%s", failures([]Finding{f}))
+			t.Errorf("a fix or the evidence is about the foreign instance or its tags:\n%s", failures([]Finding{f}))
 		}
 	}
 }
 
-// TestTenantsPods: the status of a tenant's pod leads to a finding about that pod at most, which is not certain.
+// TestTenantsPods: the status of a tenant's pod leads at most to findings about that pod, and they are not certain.
 func TestTenantsPods(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]Pod{
 		"an image": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
 			Events: []string{"no match for platform in manifest"}},
-		"its own message": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
+		"a message of the program": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
 			Messages: []string{"Error: exec format error"}},
 		"the metadata": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
 			Created: noon.Add(-time.Hour), Messages: []string{"IMDS 169.254.169.254 timeout"}},
@@ -126,22 +126,22 @@ func TestTenantsPods(t *testing.T) {
 		s := &situation{healthy()}
 		p.Namespace = "tenant"
 		s.e.Pods.Value = append(s.e.Pods.Value, p)
-		for _, f := range Worst(Diagnose(s.e)) {
+		for _, f := range Actionable(Diagnose(s.e)) {
 			if f.Subject != "pod tenant/"+p.Name || f.Certainty == Certain {
-				t.Errorf("%s leads to\n%s", name, failures([]Finding{f}))
+				t.Errorf("the pod with %s leads to\n%s", name, failures([]Finding{f}))
 			}
 		}
 	}
-	// A tenant's DaemonSet is not the network plug-in, and does not replace a missing one.
+	// A tenant's DaemonSet with the name of the network plug-in is not the network plug-in. It does not hide that the cluster has none.
 	s := &situation{healthy()}
 	s.e.Daemons.Value = []DaemonSet{{Namespace: "tenant", Name: "aws-node",
 		Env: map[string]string{"AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG": "true"}}, {Namespace: "tenant", Name: "kube-proxy"}}
-	if worst := Worst(Diagnose(s.e)); len(worst) > 0 {
-		t.Errorf("a tenant's plug-in counts:\n%s", failures(worst))
+	if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
+		t.Errorf("a tenant's DaemonSet counts as the network plug-in:\n%s", failures(worst))
 	}
 	s.registered(false, "cni plugin not initialized", Condition{Type: "Initialized", Status: "Unknown"})
-	if worst := Worst(Diagnose(s.e)); !slices.ContainsFunc(worst,
+	if worst := Actionable(Diagnose(s.e)); !slices.ContainsFunc(worst,
 		func(f Finding) bool { return f.Check == "CNI-1" && strings.Contains(f.Cause, "no network plug-in") }) {
-		t.Errorf("a tenant's plug-in hides that the cluster has no plug-in:\n%s", failures(worst))
+		t.Errorf("a tenant's DaemonSet hides that the cluster has no network plug-in:\n%s", failures(worst))
 	}
 }

@@ -9,60 +9,60 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestOvercome: an earlier answer of EC2 is no longer a finding if a later instance of the class has become a node, if
-// the NodeClaim was launched later, or if the class is gone.
-func TestOvercome(t *testing.T) {
+// TestPastProblems: an answer of EC2 leads to no finding if a later instance of the class became a node, if the NodeClaim was launched later, or
+// if the class does not exist any more.
+func TestPastProblems(t *testing.T) {
 	t.Parallel()
-	ended := func(s *situation) {
+	addEnded := func(s *situation) { // an instance that ended because of its volumes' key
 		s.e.Instances.Value = append(s.e.Instances.Value,
 			Instance{ID: "i-0", State: "terminated", StateReason: "Client.InternalError: Client error on launch",
 				Launched: noon.Add(-2 * time.Hour), Class: "default", UID: "uid-1"})
 	}
 	cases := map[string]struct {
-		check string
-		then  func(*situation)
-		want  Verdict
+		check  string
+		change func(*situation)
+		want   Verdict // of the check
 	}{
 		"no later instance": {"LAUNCH-2", func(s *situation) {
-			ended(s)
+			addEnded(s)
 			s.e.Instances.Value[2].Launched = noon.Add(-time.Minute)
 		}, Broken},
-		"later instance is a node": {"LAUNCH-2", ended, Fine},
+		"later instance is a node": {"LAUNCH-2", addEnded, Fine},
 		"later instance was a node and was terminated": {"LAUNCH-2", func(s *situation) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
-			ended(s)
+			addEnded(s)
 			s.e.Instances.Value = append(s.e.Instances.Value,
 				Instance{ID: "i-9", State: "terminated", StateReason: "Client.UserInitiatedShutdown: User initiated shutdown",
 					Launched: noon.Add(-time.Hour), Class: "default", UID: "uid-1"})
 		}, Fine},
 		"later instance ended by itself too": {"LAUNCH-2", func(s *situation) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
-			ended(s)
+			addEnded(s)
 			later := s.e.Instances.Value[0]
 			later.ID, later.Launched = "i-9", noon.Add(-time.Hour)
 			s.e.Instances.Value = append(s.e.Instances.Value, later)
 		}, Broken},
-		"class is gone": {"LAUNCH-2", func(s *situation) {
-			ended(s)
+		"class does not exist any more": {"LAUNCH-2", func(s *situation) {
+			addEnded(s)
 			s.e.Instances.Value[2].Class, s.e.Instances.Value[2].Launched = "old", noon
 		}, Fine},
 		"NodeClaim waits": {"LAUNCH-5", func(s *situation) {
-			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.addEvent("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 		}, Broken},
 		"NodeClaim is deleted": {"LAUNCH-5", func(s *situation) {
 			s.e.Instances.Value = slices.DeleteFunc(s.e.Instances.Value,
 				func(i Instance) bool { return !i.Launched.Before(noon.Add(-30 * time.Second)) })
-			s.event("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.addEvent("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
 		}, Broken},
 		"later instance was launched": {"LAUNCH-5", func(s *situation) {
-			s.event("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.addEvent("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
 			s.e.Instances.Value[0].Launched = noon.Add(-10 * time.Second)
 		}, Fine},
 		"NodeClaim was launched": {"LAUNCH-5", func(s *situation) {
-			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.addEvent("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Claims.Value[1].Conditions[0].Since = noon.Add(time.Second)
 		}, Fine},
 	}
@@ -70,11 +70,11 @@ func TestOvercome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &situation{healthy()}
-			c.then(s)
+			c.change(s)
 			found := Diagnose(s.e)
 			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == c.check })
 			if i < 0 || found[i].Verdict != c.want {
-				t.Errorf("want %s %s:\n%s", c.check, c.want, failures(found))
+				t.Errorf("want the verdict %[2]s of %[1]s:\n%[3]s", c.check, c.want, failures(found))
 			}
 		})
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// withRelaunch adds to the fix of an EC2NodeClass the step that deletes the NodeClaims that have not joined. Running
-// instances keep the configuration of their launch, so they must be launched again.
+// withRelaunch returns the finding. If the finding is broken and its fix changes an EC2NodeClass, the fix gets a step that
+// deletes the class's NodeClaims that have not joined. Running instances keep the configuration of their launch, so
+// others must be launched.
 func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
 	if f.Verdict != diagnosis.Broken || f.Fix.IsZero() {
 		return f
@@ -18,7 +19,7 @@ func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
 	if len(names) == 0 || f.Fix.Deletes("nodeclaim") {
 		return f
 	}
-	const most = 5 // what fits in a line
+	const most = 5 // NodeClaims; more would not fit in a line
 	var claims []fix.Claim
 	for _, name := range names[:min(len(names), most)] {
 		claims = append(claims, fix.Claim{Name: name})
@@ -31,12 +32,12 @@ func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
 	return f
 }
 
-// notJoined returns the names of the NodeClaims whose instances were launched and have not joined, sorted. ofClass
-// selects the classes.
-func notJoined(ix *index.Index, ofClass func(class string) bool) []string {
+// notJoined returns the names of the NodeClaims whose instances were launched and have not joined, sorted. isIncluded
+// selects their classes.
+func notJoined(ix *index.Index, isIncluded func(class string) bool) []string {
 	var out []string
 	for _, c := range ix.Evidence.Claims.Value {
-		if c.ProviderID != "" && ofClass(c.Class) && !c.Deleting && diagnosis.FindCondition(c.Conditions, "Registered").Status != "True" {
+		if c.ProviderID != "" && isIncluded(c.Class) && !c.Deleting && diagnosis.FindCondition(c.Conditions, "Registered").Status != "True" {
 			out = append(out, c.Name)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// blindOf returns a healthy cluster whose Kubernetes objects are all unknown, for the same reason.
-func blindOf(absent Absence, why string) Evidence {
+// withoutKubernetes returns the evidence of a healthy cluster in which all items of Kubernetes are absent for the same reason.
+func withoutKubernetes(absent Absence, why string) Evidence {
 	e := healthy()
 	e.Home, e.AuthMap, e.Controller = lacking[Home](absent, why), lacking[AuthMap](absent, why), lacking[Controller](absent, why)
 	e.Classes, e.Pools, e.Claims = lacking[[]Class](absent, why), lacking[[]Pool](absent, why), lacking[[]Claim](absent, why)
@@ -19,29 +19,31 @@ func blindOf(absent Absence, why string) Evidence {
 	return e
 }
 
+// lacking returns an item that is absent.
 func lacking[T any](absent Absence, why string) Item[T] {
 	return Lacking[T]("source", noon, absent, why)
 }
 
-// TestUnseen: a system is unseen if nothing is known of it. The checks do not repeat its reason.
+// TestUnseen: a system is unseen if none of its items is known. Unseen.Explains recognizes findings with the reason of the system, unless each
+// check reports its own missing permission.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
-	some := blindOf(Denied, "to get and list nodes")
-	some.Nodes = healthy().Nodes
-	none := blindOf(NotAsked, "no kubeconfig")
-	none.AuthMap = lacking[AuthMap](Missing, "") // Kubernetes answered
+	someKnown := withoutKubernetes(Denied, "to get and list nodes")
+	someKnown.Nodes = healthy().Nodes
+	oneMissing := withoutKubernetes(NotAsked, "no kubeconfig")
+	oneMissing.AuthMap = lacking[AuthMap](Missing, "") // Kubernetes answered that the object does not exist
 	for name, tt := range map[string]struct {
-		e    Evidence
-		want string // empty: the system is not unseen
-		told bool   // each check reports its missing permission
+		e             Evidence
+		want          string // text of the unseen system; empty: there is none
+		isUnexplained bool   // Explains is false for the finding about NodePools
 	}{
 		"all seen":      {e: healthy()},
-		"some denied":   {e: some},
-		"one not found": {e: none},
-		"not asked":     {e: blindOf(NotAsked, "no kubeconfig"), want: "Kubernetes could not be reached: no kubeconfig"},
-		"failed":        {e: blindOf(Failed, "refused"), want: "Kubernetes could not be reached: refused"},
-		"no reason":     {e: blindOf(Failed, ""), want: "Kubernetes could not be reached: the call failed without a reason", told: true},
-		"all denied": {e: blindOf(Denied, "to get and list nodes"), told: true,
+		"some denied":   {e: someKnown},
+		"one not found": {e: oneMissing},
+		"not asked":     {e: withoutKubernetes(NotAsked, "no kubeconfig"), want: "Kubernetes could not be reached: no kubeconfig"},
+		"failed":        {e: withoutKubernetes(Failed, "refused"), want: "Kubernetes could not be reached: refused"},
+		"no reason":     {e: withoutKubernetes(Failed, ""), want: "Kubernetes could not be reached: the call failed without a reason", isUnexplained: true},
+		"all denied": {e: withoutKubernetes(Denied, "to get and list nodes"), isUnexplained: true,
 			want: "Kubernetes could not be read: every request was denied, for instance the permission to get and list nodes is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,18 +58,18 @@ func TestUnseen(t *testing.T) {
 			if len(got) != 1 || got[0].String() != tt.want {
 				t.Fatalf("unseen: %v, want %s", got, tt.want)
 			}
-			told := false
+			isUnexplained := false
 			for _, f := range Diagnose(tt.e) {
-				told = told || f.Verdict == Unknown && strings.Contains(f.Cause, "NodePools") && !got[0].Explains(f)
+				isUnexplained = isUnexplained || f.Verdict == Unknown && strings.Contains(f.Cause, "NodePools") && !got[0].Explains(f)
 			}
-			if told != tt.told {
-				t.Errorf("checks repeat the reason: %v, want %v", told, tt.told)
+			if isUnexplained != tt.isUnexplained {
+				t.Errorf("the system does not explain the unknown finding: %v, want %v", isUnexplained, tt.isUnexplained)
 			}
 		})
 	}
 }
 
-// TestUnseenAWS: knowing the caller identity, which needs no permission, does not count as having read AWS.
+// TestUnseenAWS: AWS is unseen if only the caller identity is known, because reading it needs no permission.
 func TestUnseenAWS(t *testing.T) {
 	t.Parallel()
 	e := Evidence{Caller: Found("sts:GetCallerIdentity", noon, "arn"), Home: healthy().Home}
@@ -77,14 +79,14 @@ func TestUnseenAWS(t *testing.T) {
 	}
 }
 
-// TestUnseenAlike: a failure of AWS is reported although Kubernetes failed for the same reason, and a failure of Kubernetes alone is not
-// repeated.
-func TestUnseenAlike(t *testing.T) {
+// TestSameReason: if an item of AWS is absent for the same reason as the items of Kubernetes, the unseen Kubernetes does not explain findings
+// with that reason. Otherwise it does.
+func TestSameReason(t *testing.T) {
 	t.Parallel()
 	const late = "there was no answer in time"
 	for name, tt := range map[string]struct {
-		breaks func(*Evidence)
-		told   bool
+		breaks        func(*Evidence)
+		isUnexplained bool // Explains is false for a finding with the reason
 	}{
 		"AWS answers":       {func(*Evidence) {}, false},
 		"another reason":    {func(e *Evidence) { e.Cluster = lacking[Cluster](Failed, "it is down") }, false},
@@ -94,18 +96,18 @@ func TestUnseenAlike(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := blindOf(Failed, late)
+			e := withoutKubernetes(Failed, late)
 			tt.breaks(&e)
 			unseen := e.Unseen()
 			if len(unseen) != 1 || unseen[0].System != "Kubernetes" {
 				t.Fatalf("unseen: %+v", unseen)
 			}
-			told := false
+			isUnexplained := false
 			for _, f := range Diagnose(e) {
-				told = told || f.Verdict == Unknown && strings.HasSuffix(f.Cause, late) && !unseen[0].Explains(f)
+				isUnexplained = isUnexplained || f.Verdict == Unknown && strings.HasSuffix(f.Cause, late) && !unseen[0].Explains(f)
 			}
-			if told != tt.told {
-				t.Errorf("checks report the timeout: %v, want %v", told, tt.told)
+			if isUnexplained != tt.isUnexplained {
+				t.Errorf("Kubernetes does not explain a finding about the timeout: %v, want %v", isUnexplained, tt.isUnexplained)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// judgeExecutionRole checks that the pod execution role, with which Fargate's nodes join, is mapped and trusts Fargate.
+// judgeExecutionRole checks that pod execution roles exist, trust Fargate and are mapped. Fargate's nodes join with them.
 func judgeExecutionRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Fargate.Gap("the Fargate profiles"); ok {
 		return []diagnosis.Finding{gap}
@@ -28,8 +28,8 @@ func judgeExecutionRole(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeOneExecutionRole returns the finding about the role of one profile; false if there is none. message is that of a
-// waiting pod about its pod execution role; it may be empty.
+// judgeOneExecutionRole returns the finding about the pod execution role of one profile; false if there is no finding.
+// message is the message of a waiting pod about the pod execution role; empty if there is none.
 func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, message string) (diagnosis.Finding, bool) {
 	subject, name := "Fargate profile "+p.Name, auth.RoleName(p.Role)
 	r := ix.Evidence.Roles[name]
@@ -46,7 +46,7 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, message 
 		gap.Subject = subject
 		return gap, true
 	}
-	if !mappedForFargate(ix, p.Role) {
+	if !isMappedForFargate(ix, p.Role) {
 		return unmappedForFargate(ix, p, subject, message), true
 	}
 	lacks := r.Known() && r.Value.Inline == 0 &&
@@ -76,7 +76,7 @@ func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, me
 	}
 	step := auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX"))
 	if !ix.Evidence.Cluster.Value.AcceptsEntries() {
-		step = auth.MapRoles(auth.WithRow(ix, diagnosis.Mapping{ARN: auth.WithoutPath(p.Role), Username: "system:node:{{SessionName}}",
+		step = auth.SetMapRoles(auth.WithRow(ix, diagnosis.Mapping{ARN: auth.WithoutPath(p.Role), Username: "system:node:{{SessionName}}",
 			Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}))
 	}
 	f := diagnosis.ReportBroken(subject, diagnosis.Certain,
@@ -88,8 +88,8 @@ func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, me
 	return f
 }
 
-// withPodDeletion adds to a fix the step that recreates the pods that Fargate refused for a profile. Fargate does not
-// retry refused pods.
+// withPodDeletion returns the steps and the step that recreates the controller's pods that Fargate has refused for a
+// profile. Fargate does not retry refused pods.
 func withPodDeletion(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.Step) []fix.Step {
 	refused := slices.DeleteFunc(ix.WaitingPods(), func(pod diagnosis.ControllerPod) bool {
 		profile, ok := profileOf(ix, pod)
@@ -101,8 +101,8 @@ func withPodDeletion(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.S
 	return append(steps, ix.Evidence.Controller.Value.Recreate(refused))
 }
 
-// mappedForFargate reports whether Fargate's nodes with the role are authorized by the mappings that the cluster reads.
-func mappedForFargate(ix *index.Index, role string) bool {
+// isMappedForFargate reports whether Fargate's nodes with the role are authorized by the mappings that the cluster reads.
+func isMappedForFargate(ix *index.Index, role string) bool {
 	if e, ok := auth.FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return e.Type == "FARGATE_LINUX"
 	}
@@ -114,7 +114,7 @@ func mappedForFargate(ix *index.Index, role string) bool {
 // executionPolicy is the AWS managed policy that a pod execution role needs.
 const executionPolicy = "AmazonEKSFargatePodExecutionRolePolicy"
 
-// makeExecutionRole returns the steps that create the pod execution role.
+// makeExecutionRole returns the steps that create a pod execution role.
 func makeExecutionRole(ix *index.Index, role string) []fix.Step {
 	return []fix.Step{fix.Call("iam", "create-role", fix.P("--role-name", fix.RoleOf(role)),
 		fix.P("--assume-role-policy-document", auth.TrustPolicy(fix.Text(fargateService)))),

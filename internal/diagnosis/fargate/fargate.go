@@ -37,7 +37,7 @@ func Checks() []index.Check {
 		},
 		{
 			ID:    "FG-5",
-			Title: "the controller has region and credentials on Fargate",
+			Title: "the controller has a region and credentials on Fargate",
 			Layer: diagnosis.LayerController,
 			Judge: judgeFargateIdentity,
 		},
@@ -47,12 +47,12 @@ func Checks() []index.Check {
 	}
 }
 
-// isAssignedOrReported reports whether a pod was assigned to Fargate, or has a message or an event about Fargate.
+// isAssignedOrReported reports whether a pod was assigned to Fargate, or has a message about Fargate.
 func isAssignedOrReported(p diagnosis.ControllerPod) bool {
 	return p.Scheduler == "fargate-scheduler" || strings.HasPrefix(p.Node, "fargate-") || index.PodMessage(p, "fargate") != ""
 }
 
-// selects reports whether the profile selects a pod of a namespace.
+// selects reports whether the profile selects a pod with these labels in a namespace.
 func selects(p diagnosis.FargateProfile, namespace string, labels map[string]string) bool {
 	return slices.ContainsFunc(p.Selectors, func(s diagnosis.FargateSelector) bool {
 		if ok, err := path.Match(s.Namespace, namespace); err != nil || !ok {
@@ -81,27 +81,28 @@ func profileOf(ix *index.Index, p diagnosis.ControllerPod) (diagnosis.FargatePro
 // isForFargate reports whether a pod is for Fargate: a profile selects it, it was assigned to Fargate, or its messages
 // are about Fargate.
 func isForFargate(ix *index.Index, p diagnosis.ControllerPod) bool {
-	_, selected := profileOf(ix, p)
-	return selected || isAssignedOrReported(p) || taintMessage(ix, p) != ""
+	_, isSelected := profileOf(ix, p)
+	return isSelected || isAssignedOrReported(p) || taintMessage(ix, p) != ""
 }
 
-// taintMessage returns the message about a pod that does not tolerate Fargate's taint; empty if there is none. Newer
-// kube-schedulers do not name the taint. It returns a message without a name only if the pod does not tolerate
-// Fargate's taint and a node has that taint.
+// taintMessage returns kube-scheduler's message that a pod does not tolerate Fargate's taint; empty if there is none.
+// Newer kube-schedulers do not name the taint. A message without the taint's name counts only if the pod lacks the
+// toleration and a node has the taint.
 func taintMessage(ix *index.Index, p diagnosis.ControllerPod) string {
 	if message := index.PodMessage(p, diagnosis.TaintFargate); message != "" {
 		return message
 	}
-	anyTainted := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
+	hasTaintedNode := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
 		return slices.ContainsFunc(n.Taints, func(t diagnosis.Taint) bool { return t.Key == diagnosis.TaintFargate })
 	})
-	if !anyTainted || tolerates(p, diagnosis.TaintFargate) {
+	if !hasTaintedNode || tolerates(p, diagnosis.TaintFargate) {
 		return ""
 	}
 	return index.PodMessage(p, "untolerated taint")
 }
 
-// eachWaiting calls f for each waiting pod of the controller that is for Fargate, and returns the findings.
+// eachWaiting returns the findings of f for each waiting pod of the controller that is for Fargate. Of several findings
+// with the same cause, it returns the first.
 func eachWaiting(ix *index.Index, f func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
@@ -113,15 +114,15 @@ func eachWaiting(ix *index.Index, f func(p diagnosis.ControllerPod, subject stri
 		}
 		for _, found := range f(p, "pod "+ix.Evidence.Controller.Value.Namespace+"/"+p.Name) {
 			if !slices.ContainsFunc(out, func(o diagnosis.Finding) bool { return o.Cause == found.Cause }) {
-				out = append(out, found) // the replicas have the same finding
+				out = append(out, found) // replicas have the same finding; one is enough
 			}
 		}
 	}
 	return out
 }
 
-// judgeFargateProfile checks that a Fargate profile is active and selects the controller's pods. Other pods go to the
-// default scheduler.
+// judgeFargateProfile checks that the Fargate profiles are active, and that one selects the controller's pods. Pods that
+// no profile selects go to the default scheduler.
 func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Fargate.Gap("the Fargate profiles"); ok {
 		return []diagnosis.Finding{gap}
@@ -131,8 +132,8 @@ func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 		if p.Status != "" && p.Status != "ACTIVE" || len(p.Issues) > 0 {
 			out = append(out, diagnosis.ReportSuspicious("Fargate profile "+p.Name, diagnosis.Certain,
 				"Fargate profile %s is %s: %s", p.Name, p.Status, diagnosis.OrElse(strings.Join(p.Issues, "; "), "pods that it selects wait")).
-				With(ix.Evidence.Fargate.Source).FixedBy(fix.Call("eks", "wait", fix.P("fargate-profile-active"), ix.InRegion(),
-				ix.OfCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(p.Name)))))
+				With(ix.Evidence.Fargate.Source).FixedBy(fix.Call("eks", "wait", fix.P("fargate-profile-active"), ix.RegionParam(),
+				ix.ClusterParam(), fix.P("--fargate-profile-name", fix.FargateProfile(p.Name)))))
 		}
 	}
 	return append(out, eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
@@ -154,18 +155,19 @@ func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 // makeProfile is the step that creates a Fargate profile for the controller.
 func makeProfile(ix *index.Index) fix.Step {
 	c := ix.Evidence.Controller.Value
-	return fix.Call("eks", "create-fargate-profile", ix.InRegion(), ix.OfCluster(),
+	return fix.Call("eks", "create-fargate-profile", ix.RegionParam(), ix.ClusterParam(),
 		fix.P("--fargate-profile-name", fix.FargateProfile(diagnosis.OrElse(c.Account, "joiner"))),
 		fix.P("--pod-execution-role-arn", executionRole(ix)), fix.P("--subnets", privateSubnets(ix)...),
 		fix.P("--selectors", fix.Join(fix.Text("namespace="), fix.Namespace(diagnosis.OrElse(c.Namespace, "kube-system")))))
 }
 
-// executionRole returns the role of the existing profiles if all have the same role, or else a placeholder.
+// executionRole returns the pod execution role that all existing profiles have; a placeholder if they differ or there is
+// none.
 func executionRole(ix *index.Index) fix.Value {
 	if len(ix.Evidence.Fargate.Value) == 0 ||
 		slices.ContainsFunc(ix.Evidence.Fargate.Value,
 			func(p diagnosis.FargateProfile) bool { return p.Role != ix.Evidence.Fargate.Value[0].Role }) {
-		return fix.Blank("POD_EXECUTION_ROLE_ARN")
+		return fix.Placeholder("POD_EXECUTION_ROLE_ARN")
 	}
 	return fix.RoleARN(ix.Evidence.Fargate.Value[0].Role)
 }
@@ -180,12 +182,13 @@ func privateSubnets(ix *index.Index) []fix.Value {
 		}
 	}
 	if len(out) == 0 {
-		return []fix.Value{fix.Blank("PRIVATE_SUBNET_IDS")}
+		return []fix.Value{fix.Placeholder("PRIVATE_SUBNET_IDS")}
 	}
 	return out
 }
 
-// activation is the longest time until a Fargate profile is active. EKS reports only its creation time.
+// activation is the longest time from the creation of a Fargate profile until it is active. EKS reports only when the
+// profile was created.
 const activation = 5 * time.Minute
 
 // isAfterActivation reports whether the pod p was certainly created after the profile f became active.
@@ -198,12 +201,12 @@ func isAfterActivation(p diagnosis.ControllerPod, f diagnosis.FargateProfile) bo
 func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		profile, ok := profileOf(ix, p)
-		if !ok || !passedOver(p) {
+		if !ok || !wasPassedOver(p) {
 			return nil
 		}
-		var alike []diagnosis.ControllerPod
+		var alike []diagnosis.ControllerPod // waiting pods with the same finding as p, p included
 		for _, other := range ix.WaitingPods() {
-			if same, ok := profileOf(ix, other); ok && same.Name == profile.Name && passedOver(other) &&
+			if same, ok := profileOf(ix, other); ok && same.Name == profile.Name && wasPassedOver(other) &&
 				isAfterActivation(other, profile) == isAfterActivation(p, profile) {
 				alike = append(alike, other)
 			}
@@ -223,8 +226,8 @@ func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// passedOver reports whether the pod was assigned to a scheduler other than Fargate's, and has no node.
-func passedOver(p diagnosis.ControllerPod) bool {
+// wasPassedOver reports whether a pod without a node has a scheduler other than Fargate's.
+func wasPassedOver(p diagnosis.ControllerPod) bool {
 	return p.Node == "" && p.Scheduler != "" && p.Scheduler != "fargate-scheduler"
 }
 
@@ -249,7 +252,7 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain,
 					"subnet %s of Fargate profile %s is public, and Fargate's pods get no public address there", id,
 					p.Name).With(ix.Evidence.Routes.Source+": "+table.ID).
-					FixedBy(fix.Call("eks", "delete-fargate-profile", ix.InRegion(), ix.OfCluster(),
+					FixedBy(fix.Call("eks", "delete-fargate-profile", ix.RegionParam(), ix.ClusterParam(),
 						fix.P("--fargate-profile-name", fix.FargateProfile(p.Name))), makeProfile(ix)))
 			case i < 0 && len(network.LackingEndpoints(ix)) > 0 && ix.Evidence.Endpoints.Known():
 				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain,
@@ -262,8 +265,8 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeFargateIdentity checks that the controller has its region and credentials without instance metadata and without
-// the Pod Identity agent, which do not exist on Fargate.
+// judgeFargateIdentity checks that the controller does not need instance metadata or the Pod Identity agent for its region
+// and credentials. Fargate has neither.
 func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
 	return eachOnFargate(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		c := ix.Evidence.Controller.Value
@@ -271,7 +274,8 @@ func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
 		if c.How == "pod identity" {
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"the controller relies on Pod Identity, and its agent does not run on Fargate").With(ix.Evidence.Controller.Source).
-				FixedBy(fix.Annotate(fix.ServiceAccount(c.Namespace, c.Account), "eks.amazonaws.com/role-arn", fix.RoleARN(c.Role).Or("ROLE_ARN"))))
+				FixedBy(fix.Annotate(fix.ServiceAccount(c.Namespace, c.Account), "eks.amazonaws.com/role-arn",
+					fix.RoleARN(c.Role).OrPlaceholder("ROLE_ARN"))))
 		}
 		if c.Settings["AWS_REGION"] == "" && index.PodMessage(p, "region") != "" {
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely,
@@ -282,7 +286,7 @@ func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// eachOnFargate is eachWaiting for pods that are assigned to Fargate.
+// eachOnFargate is eachWaiting, limited to pods that are assigned to Fargate.
 func eachOnFargate(ix *index.Index, f func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding) []diagnosis.Finding {
 	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		if p.Scheduler != "fargate-scheduler" && !strings.HasPrefix(p.Node, "fargate-") {
@@ -292,8 +296,8 @@ func eachOnFargate(ix *index.Index, f func(p diagnosis.ControllerPod, subject st
 	})
 }
 
-// judgeFargateDNS reports a controller that needs cluster DNS, while cluster DNS is not ready and may wait for the
-// controller's nodes.
+// judgeFargateDNS reports a controller that waits for cluster DNS, which is not ready and may wait for the controller's
+// nodes.
 func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
@@ -342,8 +346,8 @@ func judgeControllerNode(ix *index.Index) []diagnosis.Finding {
 	return nil
 }
 
-// judgeTolerations reports controller pods that lack the toleration for Fargate's taint. A list in a chart's values
-// replaces the default list, which has the toleration. A pod that is assigned to Fargate does not need it.
+// judgeTolerations reports controller pods that lack the toleration for Fargate's taint. The chart's default has the
+// toleration, but a list in the user's values replaces the default. Pods that are assigned to Fargate do not need it.
 func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		if p.Scheduler == "fargate-scheduler" || taintMessage(ix, p) == "" || tolerates(p, diagnosis.TaintFargate) {
@@ -363,7 +367,7 @@ func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// addToleration is the JSON patch operation that adds the toleration for Fargate, to a list or as a new list.
+// addToleration is the JSON patch operation that adds the toleration for Fargate to the Deployment's tolerations.
 func addToleration(c diagnosis.Controller) fix.Fields {
 	toleration := fix.Fields{
 		"key":      fix.Text(diagnosis.TaintFargate),

@@ -12,21 +12,21 @@ import (
 // TestOnlyConstructors: no other package can create or change a step, so a fix made from arbitrary text does not compile.
 func TestOnlyConstructors(t *testing.T) {
 	t.Parallel()
-	for _, one := range []any{fix.Fix{}, fix.Step{}, fix.Value{}, fix.Object{}} {
-		for i := range reflect.TypeOf(one).NumField() {
-			if f := reflect.TypeOf(one).Field(i); f.IsExported() {
-				t.Errorf("%T.%s can be written from outside", one, f.Name)
+	for _, zero := range []any{fix.Fix{}, fix.Step{}, fix.Value{}, fix.Object{}} {
+		for i := range reflect.TypeOf(zero).NumField() {
+			if f := reflect.TypeOf(zero).Field(i); f.IsExported() {
+				t.Errorf("other packages can set %T.%s", zero, f.Name)
 			}
 		}
 	}
-	// Parameters for text of the program have a type that other packages cannot name.
-	for name, f := range map[string]any{"Text": fix.Text, "Blank": fix.Blank, "P": fix.P, "Call": fix.Call, "Say": fix.Say,
+	// Parameters for the program's own text have a type that other packages cannot name.
+	for name, f := range map[string]any{"Text": fix.Text, "Placeholder": fix.Placeholder, "P": fix.P, "Call": fix.Call, "Say": fix.Say,
 		"Apply": fix.Apply, "EditAll": fix.EditAll, "Path": fix.Path, "Show": fix.Show,
 		"Save": fix.Save, "Annotate": fix.Annotate, "SetEnv": fix.SetEnv, "PFrom": fix.PFrom,
-		"With": fix.Step.With, "Words": fix.Words, "To": fix.Step.To} {
+		"With": fix.Step.With, "SplitWords": fix.SplitWords, "To": fix.Step.To} {
 		for i := range reflect.TypeOf(f).NumIn() {
 			if in := reflect.TypeOf(f).In(i); in == reflect.TypeFor[string]() {
-				t.Errorf("%s takes any text", name)
+				t.Errorf("%s has a parameter of type string, which takes any text", name)
 			}
 		}
 	}
@@ -34,16 +34,17 @@ func TestOnlyConstructors(t *testing.T) {
 	k, _ := step.Kubernetes()
 	k.Names[0] = "other"
 	if again, _ := step.Kubernetes(); again.Names[0] != "web" {
-		t.Error("what is read of a step changes it")
+		t.Error("changing the action that Step.Kubernetes returned has changed the step")
 	}
 }
 
-// TestGrammars: identifiers that an API accepts are valid, others are not, and a leading hyphen never is.
+// TestGrammars: identifiers that an API accepts are valid, other texts are not. A text with a leading hyphen is never
+// valid.
 func TestGrammars(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		of        func(string) fix.Value
-		good, bad string // separated by blanks
+		valueOf   func(string) fix.Value
+		good, bad string // texts, which spaces separate
 	}{
 		"name": {fix.Name, "web web-1 a.b.example.com ip-10-0-0-1.ec2.internal",
 			"Web -web web- a..b a_b a/b web;x $(x) " + strings.Repeat("a", 254)},
@@ -68,43 +69,44 @@ func TestGrammars(t *testing.T) {
 		"username": {fix.Username, "system:node:{{EC2PrivateDNSName}} admin jane@example.com", "$(x) a;b -x"},
 	} {
 		for good := range strings.FieldsSeq(c.good) {
-			if !c.of(good).IsValid() {
-				t.Errorf("%s: %s is not valid", name, good)
+			if !c.valueOf(good).IsValid() {
+				t.Errorf("%s: %s is not valid, want valid", name, good)
 			}
 		}
 		for bad := range strings.FieldsSeq(c.bad) {
-			if c.of(bad).IsValid() {
-				t.Errorf("%s: %s is valid", name, bad)
+			if c.valueOf(bad).IsValid() {
+				t.Errorf("%s: %s is valid, want not valid", name, bad)
 			}
 		}
 		for _, bad := range []string{"x\ny", "x\x00", "x\u202e", "x "} {
-			if c.of(bad).IsValid() {
-				t.Errorf("%s: %q is valid", name, bad)
+			if c.valueOf(bad).IsValid() {
+				t.Errorf("%s: %q is valid, want not valid", name, bad)
 			}
 		}
 	}
 }
 
-// TestHalfAFix: if one change of a fix is invalid, none of its changes is printed, and the invalid value is named.
-func TestHalfAFix(t *testing.T) {
+// TestInvalidChange: if one change of a fix is invalid, no change of the fix is printed, and advice names the invalid value.
+func TestInvalidChange(t *testing.T) {
 	t.Parallel()
 	role := func(name string) fix.Param { return fix.P("--principal-arn", fix.RoleARN(name)) }
-	f := fix.Of("EC2NodeClass web", fix.Call("eks", "delete-access-entry", role("arn:aws:iam::111122223333:role/node")),
+	f := fix.New("EC2NodeClass web", fix.Call("eks", "delete-access-entry", role("arn:aws:iam::111122223333:role/node")),
 		fix.Call("eks", "create-access-entry", role("arn:aws:iam::111122223333:role/x'; y")), fix.Show("describe", fix.NodePool("web")))
 	const want = `# no command is given for EC2NodeClass web: the ARN of an IAM role is not valid: arn:aws:iam::111122223333:role/x\x27\x3b y` + "\nkubectl describe nodepool web"
 	if f.String() != want || f.Changes() {
-		t.Errorf("it is\n%s\nwant\n%s", f, want)
+		t.Errorf("the fix is\n%s\nwant\n%s", f, want)
 	}
 	if again := f.And(fix.DeleteClaims(fix.Claim{Name: "a"})); again.Changes() {
-		t.Errorf("a fix that corrects nothing deletes: %s", again)
+		t.Errorf("And has added a deletion to a fix that changes nothing: %s", again)
 	}
-	if got := fix.Of("", fix.Call("eks", "list-clusters",
+	if got := fix.New("", fix.Call("eks", "list-clusters",
 		fix.P("--region", fix.Region("")))).String(); got != "# no command can be given for the cluster: the AWS region is not known" {
-		t.Errorf("of what is not known: %s", got)
+		t.Errorf("the fix with an unknown region is %s", got)
 	}
 }
 
-// TestPrinted: a step is quoted for a shell where necessary, and its comment is one line without characters that a shell acts on.
+// TestPrinted: the words of a printed step are quoted for a shell where necessary. Its comment is one line without characters that a shell
+// acts on.
 func TestPrinted(t *testing.T) {
 	t.Parallel()
 	labels := fix.Labels{Key: fix.LabelKey("example.com/team"), Value: fix.LabelValue("a")}
@@ -120,14 +122,14 @@ func TestPrinted(t *testing.T) {
 			fix.Fields{"op": fix.Text("add"), "path": fix.Path("/spec/x/%d", 3), "value": fix.Text("it's")}),
 	} {
 		if s.String() != want {
-			t.Errorf("it is   %s\nwant    %s", s, want)
+			t.Errorf("the step is %s\nwant        %s", s, want)
 		}
 	}
 	text, err := json.Marshal(fix.Correct("web", fix.Text("--check"), fix.Check("TAINT-2")))
 	if want := `{"kind":"change","command":["kubectl","patch","ec2nodeclass","web","--type","merge","-p",["joiner","correct","web","--check","TAINT-2"]]}`; err != nil || string(text) != want {
-		t.Errorf("%s, %v, want %s", text, err, want)
+		t.Errorf("the JSON is %s, %v, want %s", text, err, want)
 	}
 	if got := fix.Visible("a\x1b[2J\n\u202eb\xff\U000e0001é"); got != `a\x1b[2J\x0a\u202eb\xff\U000e0001é` {
-		t.Errorf("%s", got)
+		t.Errorf("Visible returns %s", got)
 	}
 }

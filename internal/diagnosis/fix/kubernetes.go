@@ -12,9 +12,9 @@ type Kubernetes struct {
 	Namespace       string   // empty for cluster-scoped objects
 	Names           []string // empty: all objects of the kind
 	PatchType       string   // "merge" or "json"
-	Patch           string   // JSON; empty if Correct prints it
-	Correct         []string // arguments of joiner that print the patch
-	Claims          []Claim  // preconditions of NodeClaims that are deleted
+	Patch           string   // JSON; empty if joiner correct prints the patch
+	Correct         []string // arguments with which joiner prints the patch; empty: Patch has it
+	Claims          []Claim  // NodeClaims to be deleted, with their preconditions
 }
 
 // clone returns a copy that shares no slices with k.
@@ -26,8 +26,8 @@ func (k Kubernetes) clone() Kubernetes {
 // Claim is a NodeClaim to be deleted, with its preconditions.
 type Claim struct {
 	Name     string // of the NodeClaim
-	Instance string // instance ID that status.providerID must name; empty: any
-	Joined   bool   // it may have a node; otherwise it is deleted only while it has none
+	Instance string // instance ID that status.providerID must have; empty: any
+	Joined   bool   // the NodeClaim may have a Node; false: it is deleted only while it has none
 }
 
 // Object is a Kubernetes object of a kind that fixes may change.
@@ -79,8 +79,8 @@ func ServiceAccount(namespace, name string) Object {
 // AuthMap is the ConfigMap aws-auth.
 func AuthMap() Object { return namespaced("", "configmap", "kube-system", "aws-auth") }
 
-// Workload returns the owner of a pod, from the kind and name in the evidence: "Deployment/web". ok is false for kinds
-// without a pod template that a patch can change.
+// Workload returns the owner of a pod, given by kind and name: "Deployment/web". ok is false for kinds without a pod
+// template that a patch can change.
 func Workload(namespace, owner string) (o Object, ok bool) {
 	kind, name, _ := strings.Cut(owner, "/")
 	switch kind {
@@ -90,8 +90,8 @@ func Workload(namespace, owner string) (o Object, ok bool) {
 	return Object{}, false
 }
 
-// faults returns the values of the object that do not have the required syntax.
-func (o Object) faults() []Value {
+// invalid returns the values of the object that do not have the required syntax.
+func (o Object) invalid() []Value {
 	var out []Value
 	if o.namespace.kind != "" {
 		out = append(out, o.namespace.invalid()...)
@@ -99,19 +99,19 @@ func (o Object) faults() []Value {
 	return append(out, o.name.invalid()...)
 }
 
-// words returns the words of a kubectl command in the object's namespace.
+// words returns the words of a kubectl command in the object's namespace. verb has the words after the namespace.
 func (o Object) words(verb ...string) []Word {
-	out := texts("kubectl")
+	out := toWords("kubectl")
 	if o.namespace.text != "" {
-		out = append(out, texts("-n", o.namespace.text)...)
+		out = append(out, toWords("-n", o.namespace.text)...)
 	}
-	return append(out, texts(verb...)...)
+	return append(out, toWords(verb...)...)
 }
 
-// texts returns the texts as words.
-func texts(all ...string) []Word {
-	out := make([]Word, len(all))
-	for i, t := range all {
+// toWords returns texts as words.
+func toWords(texts ...string) []Word {
+	out := make([]Word, len(texts))
+	for i, t := range texts {
 		out[i] = Word{Text: t}
 	}
 	return out
@@ -120,9 +120,9 @@ func texts(all ...string) []Word {
 // step returns a step on the object, without the words of its command.
 func (o Object) step(kind Kind, verb string) Step {
 	return Step{
-		kind:   kind,
-		faults: o.faults(),
-		kube:   &Kubernetes{Verb: verb, Group: o.group, Resource: o.resource, Namespace: o.namespace.text, Names: []string{o.name.text}},
+		kind:    kind,
+		invalid: o.invalid(),
+		kube:    &Kubernetes{Verb: verb, Group: o.group, Resource: o.resource, Namespace: o.namespace.text, Names: []string{o.name.text}},
 	}
 }
 
@@ -135,26 +135,26 @@ func JSONPatch(o Object, operations ...Tree) Step { return o.patch("json", List(
 // patch returns the step that patches the object. kind is the patch type, "merge" or "json".
 func (o Object) patch(kind string, patch Tree) Step {
 	s := o.step(Change, "patch")
-	s.faults = append(s.faults, patch.invalid()...)
-	s.isBlank = patch.isBlank()
+	s.invalid = append(s.invalid, patch.invalid()...)
+	s.hasPlaceholder = patch.hasPlaceholder()
 	s.kube.PatchType, s.kube.Patch = kind, marshal(patch)
 	s.words = append(o.words("patch", o.resource, o.name.text, "--type", kind, "-p"), Word{Text: s.kube.Patch})
 	return s
 }
 
-// Correct is the merge patch of an EC2NodeClass that joiner correct writes. The patch contains user data, which may
-// hold secrets. The options are constants and identifiers.
+// Correct is the merge patch that joiner correct prints for an EC2NodeClass. The step does not contain the patch,
+// because user data may hold secrets. The options are constants and identifiers.
 func Correct(class string, options ...Value) Step {
 	o := NodeClass(class)
 	s := o.step(Change, "patch")
 	s.kube.PatchType = "merge"
-	from := []string{"joiner", "correct", class}
+	command := []string{"joiner", "correct", class}
 	for _, v := range options {
-		s.faults = append(s.faults, v.invalid()...)
-		from = append(from, v.text)
+		s.invalid = append(s.invalid, v.invalid()...)
+		command = append(command, v.text)
 	}
-	s.kube.Correct = from[1:]
-	s.words = append(o.words("patch", o.resource, o.name.text, "--type", "merge", "-p"), Word{From: texts(from...)})
+	s.kube.Correct = command[1:]
+	s.words = append(o.words("patch", o.resource, o.name.text, "--type", "merge", "-p"), Word{From: toWords(command...)})
 	return s
 }
 
@@ -165,29 +165,29 @@ func Edit(o Object) Step {
 	return s
 }
 
-// EditAll asks the user to edit objects of a kind, when their names are not known.
+// EditAll asks the user to edit objects of a kind whose names are not known.
 func EditAll(resource constant) Step {
-	return Step{kind: ByHand, words: texts("kubectl", "edit", string(resource)), kube: &Kubernetes{Verb: "edit", Resource: string(resource)}}
+	return Step{kind: ByHand, words: toWords("kubectl", "edit", string(resource)), kube: &Kubernetes{Verb: "edit", Resource: string(resource)}}
 }
 
 // Apply asks the user to create objects from a file or URL. from is a constant of the program.
 func Apply(from constant) Step {
-	return Step{kind: ByHand, words: texts("kubectl", "apply", "-f", string(from)), kube: &Kubernetes{Verb: "apply"}}
+	return Step{kind: ByHand, words: toWords("kubectl", "apply", "-f", string(from)), kube: &Kubernetes{Verb: "apply"}}
 }
 
-// DeleteClaims deletes NodeClaims, whose instances are terminated and replaced. The preconditions of each claim are
-// checked when the step is carried out.
+// DeleteClaims deletes NodeClaims, so that their instances are terminated and replaced. The preconditions of each
+// NodeClaim are checked when the step is carried out.
 func DeleteClaims(claims ...Claim) Step {
 	s := Step{
 		kind:  Change,
-		words: texts("kubectl", "delete", "nodeclaim", "--wait=false"),
+		words: toWords("kubectl", "delete", "nodeclaim", "--wait=false"),
 		kube:  &Kubernetes{Verb: "delete", Group: "karpenter.sh", Resource: "nodeclaim"},
 	}
 	for _, c := range claims {
 		name := Name(c.Name)
-		s.faults = append(s.faults, name.invalid()...)
+		s.invalid = append(s.invalid, name.invalid()...)
 		if c.Instance != "" {
-			s.faults = append(s.faults, Instance(c.Instance).invalid()...)
+			s.invalid = append(s.invalid, Instance(c.Instance).invalid()...)
 		}
 		s.words = append(s.words, Word{Text: c.Name})
 		s.kube.Names, s.kube.Claims = append(s.kube.Names, c.Name), append(s.kube.Claims, c)
@@ -195,13 +195,13 @@ func DeleteClaims(claims ...Claim) Step {
 	return s
 }
 
-// Delete deletes objects of one kind and namespace.
+// Delete deletes objects of one kind and namespace. There must be at least one object.
 func Delete(objects ...Object) Step {
 	s := objects[0].step(Change, "delete")
 	s.words = objects[0].words("delete", objects[0].resource)
-	s.kube.Names, s.faults = nil, nil
+	s.kube.Names, s.invalid = nil, nil
 	for _, o := range objects {
-		s.faults = append(s.faults, o.faults()...)
+		s.invalid = append(s.invalid, o.invalid()...)
 		s.kube.Names = append(s.kube.Names, o.name.text)
 		s.words = append(s.words, Word{Text: o.name.text})
 	}
@@ -211,27 +211,27 @@ func Delete(objects ...Object) Step {
 // DeletePending deletes the pending pods of a namespace.
 func DeletePending(namespace string) Step {
 	n := Namespace(namespace)
-	return Step{kind: Change, faults: n.invalid(), kube: &Kubernetes{Verb: "delete", Resource: "pod", Namespace: namespace},
-		words: texts("kubectl", "-n", namespace, "delete", "pods", "--field-selector", "status.phase=Pending")}
+	return Step{kind: Change, invalid: n.invalid(), kube: &Kubernetes{Verb: "delete", Resource: "pod", Namespace: namespace},
+		words: toWords("kubectl", "-n", namespace, "delete", "pods", "--field-selector", "status.phase=Pending")}
 }
 
 // Annotate sets an annotation.
 func Annotate(o Object, key constant, value Value) Step {
 	s := o.step(Change, "annotate")
-	s.faults, s.isBlank = append(s.faults, value.invalid()...), value.blank
+	s.invalid, s.hasPlaceholder = append(s.invalid, value.invalid()...), value.isPlaceholder
 	s.words = o.words("annotate", o.resource, o.name.text, string(key)+"="+value.text)
 	return s
 }
 
-// SetEnv sets an environment variable of a Deployment's containers.
+// SetEnv sets an environment variable in all containers of a Deployment.
 func SetEnv(o Object, name constant, value Value) Step {
 	s := o.step(Change, "set env")
-	s.faults, s.isBlank = append(s.faults, value.invalid()...), value.blank
+	s.invalid, s.hasPlaceholder = append(s.invalid, value.invalid()...), value.isPlaceholder
 	s.words = o.words("set", "env", o.resource+"/"+o.name.text, string(name)+"="+value.text)
 	return s
 }
 
-// UnsetEnv removes an environment variable.
+// UnsetEnv removes an environment variable from all containers of a Deployment.
 func UnsetEnv(o Object, name constant) Step {
 	s := o.step(Change, "set env")
 	s.words = o.words("set", "env", o.resource+"/"+o.name.text, string(name)+"-")
@@ -249,12 +249,12 @@ func Scale(o Object, replicas int) Step {
 func Untaint(node string, key, effect Value) Step {
 	o := Node(node)
 	s := o.step(Change, "taint")
-	s.faults = append(s.faults, append(key.invalid(), effect.invalid()...)...)
+	s.invalid = append(s.invalid, append(key.invalid(), effect.invalid()...)...)
 	s.words = o.words("taint", "node", node, key.text+":"+effect.text+"-")
 	return s
 }
 
-// Show reads one object. The options are constants of the program.
+// Show reads one object with a verb of kubectl, for example describe. The options are constants of the program.
 func Show(verb constant, o Object, options ...constant) Step {
 	s := o.step(Look, string(verb))
 	s.words = o.words(string(verb), o.resource, o.name.text)
@@ -264,7 +264,7 @@ func Show(verb constant, o Object, options ...constant) Step {
 	return s
 }
 
-// Save writes an object to a file before it is changed.
+// Save writes an object to a file before another step changes the object.
 func Save(o Object, file constant) Step {
 	s := Show("get", o, "-o", "yaml")
 	s.kind, s.file = ByHand, string(file)
@@ -280,28 +280,27 @@ func Logs(o Object) Step {
 
 // Kubectl returns a read-only kubectl command. The words are constants and identifiers.
 func Kubectl(words ...Value) Step {
-	s := Step{kind: Look, kube: &Kubernetes{Verb: "get"}, words: texts("kubectl")}
+	s := Step{kind: Look, kube: &Kubernetes{Verb: "get"}, words: toWords("kubectl")}
 	for _, v := range words {
-		s.faults = append(s.faults, v.invalid()...)
+		s.invalid = append(s.invalid, v.invalid()...)
 		s.words = append(s.words, Word{Text: v.text})
 	}
 	return s
 }
 
-// Run returns a command of any program that the user runs; joiner never runs it. The words are constants and
-// identifiers.
+// Run returns a command that only the user runs, never joiner. The words are constants and identifiers.
 func Run(words ...Value) Step {
 	s := Step{kind: ByHand}
 	for _, v := range words {
-		s.faults = append(s.faults, v.invalid()...)
-		s.isBlank = s.isBlank || v.blank
+		s.invalid = append(s.invalid, v.invalid()...)
+		s.hasPlaceholder = s.hasPlaceholder || v.isPlaceholder
 		s.words = append(s.words, Word{Text: v.text})
 	}
 	return s
 }
 
-// Words splits a constant of the program at blanks.
-func Words(text constant) []Value {
+// SplitWords returns the words of a constant of the program, which spaces separate.
+func SplitWords(text constant) []Value {
 	var out []Value
 	for w := range strings.FieldsSeq(string(text)) {
 		out = append(out, Value{text: w, valid: true})

@@ -12,19 +12,19 @@ type Kind string
 // The kinds.
 const (
 	Change Kind = "change" // changes Kubernetes or AWS
-	ByHand Kind = "edit"   // the user makes the change, in an editor or in a system that this program cannot change
-	Look   Kind = "look"   // only reads; the user decides from its output
+	ByHand Kind = "edit"   // the user makes the change: with an editor, or in a system that this program cannot change
+	Look   Kind = "look"   // only reads; its output shows the user what to do
 	Advice Kind = "advice" // a sentence without a command
 )
 
 // Step is one step of a fix. Only the constructors of this package create steps.
 type Step struct {
-	kind    Kind
-	words   []Word  // the command; empty for advice
-	file    string  // file for the command's output; empty: the terminal
-	note    string  // comment after the command, or the advice
-	faults  []Value // the invalid identifiers in the command
-	isBlank bool    // the user must fill in a placeholder
+	kind           Kind
+	words          []Word  // the command; empty for advice
+	file           string  // file for the command's output; empty: the terminal
+	note           string  // comment after the command, or the advice
+	invalid        []Value // the invalid identifiers in the command
+	hasPlaceholder bool    // the command contains a placeholder that the user must replace
 
 	kube *Kubernetes // the command as an action on Kubernetes; nil for other commands and advice
 	aws  *AWS        // the command as a call to AWS; nil for other commands and advice
@@ -32,8 +32,8 @@ type Step struct {
 
 // Word is one word of a command.
 type Word struct {
-	Text string // before quoting; empty if From is set
-	From []Word // if not empty, the word is the output of this command
+	Text string // the word before quoting; empty if From is set
+	From []Word // command whose output is the word; empty: Text is the word
 }
 
 // Kind returns the purpose of the step.
@@ -61,16 +61,16 @@ func (s Step) AWS() (a AWS, ok bool) {
 	return s.aws.clone(), true
 }
 
-// IsComplete reports whether a program can carry out the step: the step has no placeholder and writes no file.
-func (s Step) IsComplete() bool { return !s.isBlank && s.file == "" }
+// IsComplete reports whether the step can be used as it is: it has no placeholder, and its output does not go to a file.
+func (s Step) IsComplete() bool { return !s.hasPlaceholder && s.file == "" }
 
-// With sets the comment after the command. Arguments are escaped.
+// With returns the step with a comment after the command, or advice with another text. Arguments are escaped.
 func (s Step) With(format constant, args ...any) Step {
 	s.note = sentence(format, args)
 	return s
 }
 
-// To redirects the output of the command to a file. The name is a constant of the program.
+// To returns the step with the output of its command redirected to a file. The file name is a constant of the program.
 func (s Step) To(file constant) Step {
 	s.file = string(file)
 	return s
@@ -78,14 +78,14 @@ func (s Step) To(file constant) Step {
 
 // Command returns the command as shell text, without its comment; empty for advice.
 func (s Step) Command() string {
-	text := printed(s.words)
+	text := shellText(s.words)
 	if s.file != "" {
-		text += " > " + quoted(s.file)
+		text += " > " + quote(s.file)
 	}
 	return text
 }
 
-// String returns the step as one line of shell text: the command with its comment, or a comment.
+// String returns the step as one line of shell text: the command with its comment, or advice as a comment.
 func (s Step) String() string {
 	switch command := s.Command(); {
 	case command == "":
@@ -97,15 +97,15 @@ func (s Step) String() string {
 	}
 }
 
-// printed returns words as shell text: each in quotes if it needs them, a command inside a word as "$(…)".
-func printed(words []Word) string {
+// shellText returns words as shell text: each in quotes if it needs them, a command inside a word as "$(…)".
+func shellText(words []Word) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		if len(w.From) > 0 {
-			out[i] = `"$(` + printed(w.From) + `)"`
+			out[i] = `"$(` + shellText(w.From) + `)"`
 			continue
 		}
-		out[i] = quoted(w.Text)
+		out[i] = quote(w.Text)
 	}
 	return strings.Join(out, " ")
 }
@@ -141,26 +141,27 @@ type Fix struct {
 	steps []Step
 }
 
-// Of returns the fix for a subject: "EC2NodeClass web"; empty: the cluster. Advice replaces each step with an invalid
-// identifier. If such a step is not of kind Look, Of keeps only the steps of kind Look, because half a fix may do harm.
-func Of(subject string, steps ...Step) Fix {
+// New returns the fix for a subject such as "EC2NodeClass web"; an empty subject means the cluster. A step with an
+// invalid identifier is replaced by advice that names the identifier. If the replaced step is not of kind Look, all
+// other steps that are not of kind Look are left out, because half a fix may do harm.
+func New(subject string, steps ...Step) Fix {
 	var out Fix
-	hasInvalid := slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 && s.kind != Look })
+	hasInvalid := slices.ContainsFunc(steps, func(s Step) bool { return len(s.invalid) > 0 && s.kind != Look })
 	for _, s := range steps {
-		for _, v := range s.faults {
-			if advice := unusable(subject, v); !slices.ContainsFunc(out.steps, func(o Step) bool { return o.note == advice.note }) {
+		for _, v := range s.invalid {
+			if advice := invalidAdvice(subject, v); !slices.ContainsFunc(out.steps, func(o Step) bool { return o.note == advice.note }) {
 				out.steps = append(out.steps, advice)
 			}
 		}
-		if len(s.faults) == 0 && (!hasInvalid || s.kind == Look) {
+		if len(s.invalid) == 0 && (!hasInvalid || s.kind == Look) {
 			out.steps = append(out.steps, s)
 		}
 	}
 	return out
 }
 
-// unusable returns advice in place of a command that would contain an invalid value.
-func unusable(subject string, v Value) Step {
+// invalidAdvice returns the advice that replaces a command with an invalid value.
+func invalidAdvice(subject string, v Value) Step {
 	if subject == "" {
 		subject = "the cluster"
 	}
@@ -173,31 +174,31 @@ func unusable(subject string, v Value) Step {
 // Steps returns the steps in order.
 func (f Fix) Steps() []Step { return slices.Clone(f.steps) }
 
-// And returns the fix with further steps. It returns the fix unchanged if that has no step of kind Change or ByHand, or
+// And returns the fix with further steps appended. It appends nothing if the fix has no step of kind Change or ByHand, or
 // if a further step has an invalid identifier.
 func (f Fix) And(steps ...Step) Fix {
-	if !f.has(Change) && !f.has(ByHand) || slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 }) {
+	if !f.hasKind(Change) && !f.hasKind(ByHand) || slices.ContainsFunc(steps, func(s Step) bool { return len(s.invalid) > 0 }) {
 		return f
 	}
 	return Fix{steps: append(slices.Clone(f.steps), steps...)}
 }
 
-// Only returns the fix with the steps of some kinds.
+// Only returns a fix with only the steps of the given kinds.
 func (f Fix) Only(kinds ...Kind) Fix {
 	return Fix{steps: slices.DeleteFunc(slices.Clone(f.steps), func(s Step) bool { return !slices.Contains(kinds, s.kind) })}
 }
 
-// Correction returns the fix without read-only steps.
+// Correction returns the fix without the steps of kind Look.
 func (f Fix) Correction() Fix { return f.Only(Change, ByHand, Advice) }
 
-// IsZero reports whether there is no step.
+// IsZero reports whether the fix has no steps.
 func (f Fix) IsZero() bool { return len(f.steps) == 0 }
 
-// Changes reports whether a step changes something.
-func (f Fix) Changes() bool { return f.has(Change) }
+// Changes reports whether the fix has a step of kind Change.
+func (f Fix) Changes() bool { return f.hasKind(Change) }
 
-// has reports whether a step is of the kind.
-func (f Fix) has(k Kind) bool {
+// hasKind reports whether the fix has a step of the kind.
+func (f Fix) hasKind(k Kind) bool {
 	return slices.ContainsFunc(f.steps, func(s Step) bool { return s.kind == k })
 }
 

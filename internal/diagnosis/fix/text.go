@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// mostEscaped is how many characters of untrusted text a note repeats.
-const mostEscaped = 160
+// maxEscaped is the maximum number of characters of untrusted text in a note.
+const maxEscaped = 160
 
 // Escape makes untrusted text safe in a comment after a command: on one line, without characters that a terminal or a
 // shell acts on, and shortened if it is long. An interactive zsh does not treat # as the start of a comment, so shell
@@ -20,7 +20,7 @@ func Escape(text string) string {
 	n := 0
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
-		if n == mostEscaped {
+		if n == maxEscaped {
 			b.WriteString("…")
 			break
 		}
@@ -42,7 +42,7 @@ func Escape(text string) string {
 	return b.String()
 }
 
-// isActive reports whether a shell acts on the character outside quotes, globbing aside.
+// isActive reports whether the character has an effect outside quotes in a shell, other than globbing.
 func isActive(r rune) bool { return strings.ContainsRune("$`;&|<>()'\"\\!", r) }
 
 // isVisible reports whether a terminal shows the character in place, as one character.
@@ -79,15 +79,15 @@ func Visible(text string) string {
 // plainWord matches words that need no quotes in any shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*$`)
 
-// quoted returns a word in quotes for a shell, if the word needs them.
-func quoted(word string) string {
+// quote returns a word in quotes for a shell, if the word needs them.
+func quote(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// sentence formats a text of the program. It escapes untrusted arguments.
+// sentence formats a text of the program. It escapes all arguments except numbers and valid Values.
 func sentence(format constant, args []any) string {
 	safe := make([]any, len(args))
 	for i, a := range args {

@@ -8,9 +8,9 @@ import (
 
 // Tree is a part of a patch or policy document: Fields, a List, a Value, or Labels.
 type Tree interface {
-	tree() any        // the tree for encoding/json
-	invalid() []Value // the invalid values in the tree
-	isBlank() bool    // the tree contains a placeholder
+	tree() any            // the tree for encoding/json
+	invalid() []Value     // the invalid values in the tree
+	hasPlaceholder() bool // the tree contains a placeholder
 }
 
 // Fields is an object whose field names are the program's own.
@@ -19,7 +19,7 @@ type Fields map[constant]Tree
 // List is a list.
 type List []Tree
 
-// Labels is an object with one field, whose name the user chose.
+// Labels is an object with one field. The field name is a label key that the user chose.
 type Labels struct{ Key, Value Value }
 
 // ListOf makes a list of values.
@@ -31,7 +31,7 @@ func ListOf(values ...Value) List {
 	return out
 }
 
-// At puts a tree at a path of fields: At(v, "spec", "role") is {"spec":{"role":v}}.
+// At puts a tree at a path of fields: At(v, "spec", "role") is {"spec":{"role":v}}. Without a path, At is nil.
 func At(n Tree, path ...constant) Fields {
 	out := n
 	for i := len(path) - 1; i > 0; i-- {
@@ -43,21 +43,21 @@ func At(n Tree, path ...constant) Fields {
 	return Fields{path[0]: out}
 }
 
-// Path is a JSON pointer with indexes: Path("/spec/list/%d/key", 3).
-func Path(format constant, positions ...int) Value {
-	args := make([]any, len(positions))
-	for i, p := range positions {
-		args[i] = p
+// Path is a JSON pointer with list indexes: Path("/spec/list/%d/key", 3).
+func Path(format constant, indexes ...int) Value {
+	args := make([]any, len(indexes))
+	for i, index := range indexes {
+		args[i] = index
 	}
 	return Value{text: fmt.Sprintf(string(format), args...), valid: true}
 }
 
-// Document is a tree as one word of a command, in JSON.
+// Document is a tree as JSON in one word of a command. If the tree has invalid values, Document is the first of them.
 func Document(n Tree) Value {
 	if bad := n.invalid(); len(bad) > 0 {
 		return bad[0]
 	}
-	return Value{text: marshal(n), valid: true, blank: n.isBlank()}
+	return Value{text: marshal(n), valid: true, isPlaceholder: n.hasPlaceholder()}
 }
 
 // marshal returns the tree as one line of JSON, with <, > and & unescaped.
@@ -85,7 +85,7 @@ func (v Value) invalid() []Value {
 	return []Value{v}
 }
 
-func (v Value) isBlank() bool { return v.blank }
+func (v Value) hasPlaceholder() bool { return v.isPlaceholder }
 
 func (f Fields) tree() any {
 	out := make(map[string]any, len(f))
@@ -103,9 +103,9 @@ func (f Fields) invalid() []Value {
 	return out
 }
 
-func (f Fields) isBlank() bool {
+func (f Fields) hasPlaceholder() bool {
 	for _, n := range f {
-		if n.isBlank() {
+		if n.hasPlaceholder() {
 			return true
 		}
 	}
@@ -128,9 +128,9 @@ func (l List) invalid() []Value {
 	return out
 }
 
-func (l List) isBlank() bool {
+func (l List) hasPlaceholder() bool {
 	for _, n := range l {
-		if n.isBlank() {
+		if n.hasPlaceholder() {
 			return true
 		}
 	}
@@ -141,4 +141,4 @@ func (l Labels) tree() any { return map[string]any{l.Key.text: l.Value.tree()} }
 
 func (l Labels) invalid() []Value { return append(l.Key.invalid(), l.Value.invalid()...) }
 
-func (l Labels) isBlank() bool { return l.Key.blank || l.Value.blank }
+func (l Labels) hasPlaceholder() bool { return l.Key.isPlaceholder || l.Value.isPlaceholder }

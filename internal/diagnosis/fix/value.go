@@ -16,17 +16,17 @@ import (
 )
 
 // constant is text in the program's source. Other packages cannot name the type, so only their untyped constants
-// convert to it: text that was read at run time does not compile.
+// convert to it: code that passes text that was read at run time does not compile.
 type constant string
 
-// Value is an identifier, or a part of the program's own text, that may be used in a command or patch. Its constructors
-// check it. The zero value is invalid.
+// Value is a part of a command or patch: an identifier, or a part of the program's own text. Its constructors check
+// identifiers. The zero value is invalid.
 type Value struct {
-	kind  string // for messages: "IAM role name"
-	text  string // as in a command
-	data  any    // the JSON value; nil: the text
-	valid bool   // text has the syntax of its kind
-	blank bool   // text is a placeholder that the user fills in
+	kind          string // for messages: "IAM role name"
+	text          string // as in a command
+	data          any    // the value in JSON; nil: text is the value
+	valid         bool   // text has the syntax of its kind
+	isPlaceholder bool   // text is a placeholder that the user must replace
 }
 
 // Text is text of the program itself.
@@ -44,19 +44,21 @@ func Null() Value { return Value{text: "null", data: json.RawMessage("null"), va
 // GiB is an amount of storage in Kubernetes notation: "20Gi".
 func GiB(n int) Value { return Value{text: fmt.Sprintf("%dGi", n), valid: true} }
 
-// Blank is a placeholder that the user replaces. joiner never runs a command that contains a placeholder.
-func Blank(name constant) Value { return Value{text: string(name), valid: true, blank: true} }
+// Placeholder is a word that the user must replace. joiner never runs a command that contains a placeholder.
+func Placeholder(name constant) Value {
+	return Value{text: string(name), valid: true, isPlaceholder: true}
+}
 
-// Or returns the value, or a placeholder if the value is empty.
-func (v Value) Or(name constant) Value {
+// OrPlaceholder returns the value, or a placeholder with this name if the text of the value is empty.
+func (v Value) OrPlaceholder(name constant) Value {
 	if v.text == "" {
-		return Blank(name)
+		return Placeholder(name)
 	}
 	return v
 }
 
-// Else returns the value, or the other if the value is empty.
-func (v Value) Else(other Value) Value {
+// OrElse returns the value, or the other value if the text of the value is empty.
+func (v Value) OrElse(other Value) Value {
 	if v.text == "" {
 		return other
 	}
@@ -66,7 +68,7 @@ func (v Value) Else(other Value) Value {
 // IsValid reports whether the value may be used in a command.
 func (v Value) IsValid() bool { return v.valid }
 
-// String returns the value for users; an invalid value is escaped.
+// String returns the text of the value. It escapes an invalid value.
 func (v Value) String() string {
 	if !v.valid {
 		return Escape(v.text)
@@ -82,22 +84,22 @@ func Join(parts ...Value) Value {
 			return p
 		}
 		out.text += p.text
-		out.blank = out.blank || p.blank
+		out.isPlaceholder = out.isPlaceholder || p.isPlaceholder
 	}
 	return out
 }
 
-// longest is the maximum length of any identifier in bytes; ARNs are the longest.
-const longest = 2048
+// maxLength is the maximum length of any identifier in bytes; ARNs are the longest.
+const maxLength = 2048
 
-// checked makes a value that is valid if the text matches the grammar and is not too long.
-func checked(kind, text string, grammar *regexp.Regexp) Value {
-	return Value{kind: kind, text: text, valid: len(text) <= longest && grammar.MatchString(text)}
+// newValue returns a value. The value is valid if its text matches the grammar and is not too long.
+func newValue(kind, text string, grammar *regexp.Regexp) Value {
+	return Value{kind: kind, text: text, valid: len(text) <= maxLength && grammar.MatchString(text)}
 }
 
-// oneOf makes a value of a closed list.
-func oneOf(kind, text string, all ...string) Value {
-	return Value{kind: kind, text: text, valid: slices.Contains(all, text)}
+// oneOf returns a value. The value is valid if its text is one of the allowed texts.
+func oneOf(kind, text string, allowed ...string) Value {
+	return Value{kind: kind, text: text, valid: slices.Contains(allowed, text)}
 }
 
 // The syntax of identifiers. A leading hyphen is rejected everywhere, because a command would take it for an option.
@@ -125,43 +127,44 @@ var (
 		`:organizations::[0-9]{12}:policy/o-[a-z0-9]{1,32}/service_control_policy/p-[0-9A-Za-z_]{1,128}$`)
 	keyGrammar = regexp.MustCompile(`^(arn:` + partition +
 		`:kms:[a-z0-9-]+:[0-9]{12}:)?((key|alias)/)?[A-Za-z0-9][A-Za-z0-9/_-]{0,255}$`)
-	typeGrammar        = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}\.[a-z0-9][a-z0-9-]{0,30}$`)
-	flagGrammar        = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
-	programGrammar     = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]{0,127}$`)
-	checkGrammar       = regexp.MustCompile(`^[A-Z]{2,10}-[0-9]{1,3}$`)
-	instanceGrammar    = resource("i")
-	subnetGrammar      = resource("subnet")
-	groupGrammar       = resource("sg")
-	vpcGrammar         = resource("vpc")
-	tableGrammar       = resource("rtb")
-	natGrammar         = resource("nat")
-	aclGrammar         = resource("acl")
-	imageGrammar       = resource("ami")
-	kubernetesUserName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 :._@{}/+=,-]{0,254}[A-Za-z0-9:._@{}/+=,-])?$`)
+	typeGrammar     = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}\.[a-z0-9][a-z0-9-]{0,30}$`)
+	flagGrammar     = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
+	programGrammar  = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]{0,127}$`)
+	checkGrammar    = regexp.MustCompile(`^[A-Z]{2,10}-[0-9]{1,3}$`)
+	instanceGrammar = resourceID("i")
+	subnetGrammar   = resourceID("subnet")
+	groupGrammar    = resourceID("sg")
+	vpcGrammar      = resourceID("vpc")
+	tableGrammar    = resourceID("rtb")
+	natGrammar      = resourceID("nat")
+	aclGrammar      = resourceID("acl")
+	imageGrammar    = resourceID("ami")
+	usernameGrammar = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 :._@{}/+=,-]{0,254}[A-Za-z0-9:._@{}/+=,-])?$`)
 )
 
-// resource returns the pattern of EC2 IDs. EC2 uses hexadecimal digits, but documents only letters and digits.
-func resource(prefix string) *regexp.Regexp {
+// resourceID returns the pattern of EC2 resource IDs with a prefix. EC2 generates hexadecimal digits, but its
+// documentation allows all letters and digits.
+func resourceID(prefix string) *regexp.Regexp {
 	return regexp.MustCompile(`^` + prefix + `-[0-9a-z]{1,40}$`)
 }
 
 // Name is the name of a Kubernetes object: a DNS subdomain.
 func Name(text string) Value {
-	v := checked("name of an object", text, nameGrammar)
+	v := newValue("name of an object", text, nameGrammar)
 	v.valid = v.valid && len(text) <= 253
 	return v
 }
 
 // Namespace is the name of a namespace: a DNS label.
 func Namespace(text string) Value {
-	v := checked("name of a namespace", text, labelGrammar)
+	v := newValue("name of a namespace", text, labelGrammar)
 	v.valid = v.valid && len(text) <= 63
 	return v
 }
 
 // LabelKey is the key of a label or of a taint.
 func LabelKey(text string) Value {
-	v := checked("label key", text, labelKeyGrammar)
+	v := newValue("label key", text, labelKeyGrammar)
 	prefix, _, isPrefixed := strings.Cut(text, "/")
 	v.valid = v.valid && (!isPrefixed || len(prefix) <= 253)
 	return v
@@ -169,7 +172,7 @@ func LabelKey(text string) Value {
 
 // LabelValue is the value of a label. The empty string is valid.
 func LabelValue(text string) Value {
-	v := checked("label value", text, labelValueGrammar)
+	v := newValue("label value", text, labelValueGrammar)
 	v.valid = v.valid || text == ""
 	return v
 }
@@ -188,60 +191,60 @@ func Family(text string) Value {
 }
 
 // ClusterName is the name of an EKS cluster.
-func ClusterName(text string) Value { return checked("name of an EKS cluster", text, clusterGrammar) }
+func ClusterName(text string) Value { return newValue("name of an EKS cluster", text, clusterGrammar) }
 
 // FargateProfile is the name of a Fargate profile.
 func FargateProfile(text string) Value {
-	return checked("name of a Fargate profile", text, clusterGrammar)
+	return newValue("name of a Fargate profile", text, clusterGrammar)
 }
 
 // Region is an AWS region.
-func Region(text string) Value { return checked("AWS region", text, regionGrammar) }
+func Region(text string) Value { return newValue("AWS region", text, regionGrammar) }
 
 // Account is the id of an AWS account.
-func Account(text string) Value { return checked("id of an AWS account", text, accountGrammar) }
+func Account(text string) Value { return newValue("id of an AWS account", text, accountGrammar) }
 
 // RoleName is the name of an IAM role, without its path.
 func RoleName(text string) Value {
-	v := checked("name of an IAM role", text, iamNameGrammar)
+	v := newValue("name of an IAM role", text, iamNameGrammar)
 	v.valid = v.valid && len(text) <= 64
 	return v
 }
 
-// RoleOf is the name of an IAM role, from a name, a name with its path, or an ARN. The whole text must be valid.
+// RoleOf is the name of an IAM role. The text is the name, the name after a path, or the ARN; all of it must be valid.
 func RoleOf(text string) Value {
 	if !strings.Contains(text, "/") && !strings.HasPrefix(text, "arn:") {
 		return RoleName(text)
 	}
-	if !roleARNGrammar.MatchString(text) && !pathGrammar.MatchString(text) || len(text) > longest {
+	if !roleARNGrammar.MatchString(text) && !pathGrammar.MatchString(text) || len(text) > maxLength {
 		return Value{kind: "name or ARN of an IAM role", text: text}
 	}
 	return RoleName(text[strings.LastIndexByte(text, '/')+1:])
 }
 
 // RoleARN is the ARN of an IAM role.
-func RoleARN(text string) Value { return checked("ARN of an IAM role", text, roleARNGrammar) }
+func RoleARN(text string) Value { return newValue("ARN of an IAM role", text, roleARNGrammar) }
 
 // Profile is the name of an instance profile.
 func Profile(text string) Value {
-	v := checked("name of an instance profile", text, iamNameGrammar)
+	v := newValue("name of an instance profile", text, iamNameGrammar)
 	v.valid = v.valid && len(text) <= 128
 	return v
 }
 
 // Policy is the ARN of an IAM policy.
-func Policy(text string) Value { return checked("ARN of an IAM policy", text, policyARNGrammar) }
+func Policy(text string) Value { return newValue("ARN of an IAM policy", text, policyARNGrammar) }
 
 // PolicyName is the name of an inline policy of a role.
 func PolicyName(text string) Value {
-	v := checked("name of an IAM policy", text, iamNameGrammar)
+	v := newValue("name of an IAM policy", text, iamNameGrammar)
 	v.valid = v.valid && len(text) <= 128
 	return v
 }
 
 // OrganizationPolicy is the ID of a service control policy, from its ARN.
 func OrganizationPolicy(arn string) Value {
-	v := checked("ARN of a service control policy", arn, orgPolicyGrammar)
+	v := newValue("ARN of a service control policy", arn, orgPolicyGrammar)
 	if v.valid {
 		v.text = arn[strings.LastIndexByte(arn, '/')+1:]
 	}
@@ -249,53 +252,53 @@ func OrganizationPolicy(arn string) Value {
 }
 
 // Key is the ID, alias or ARN of a KMS key.
-func Key(text string) Value { return checked("KMS key", text, keyGrammar) }
+func Key(text string) Value { return newValue("KMS key", text, keyGrammar) }
 
 // InstanceType is an EC2 instance type.
-func InstanceType(text string) Value { return checked("instance type", text, typeGrammar) }
+func InstanceType(text string) Value { return newValue("instance type", text, typeGrammar) }
 
 // Instance is the id of an EC2 instance.
-func Instance(text string) Value { return checked("id of an instance", text, instanceGrammar) }
+func Instance(text string) Value { return newValue("id of an instance", text, instanceGrammar) }
 
 // Subnet is the id of a subnet.
-func Subnet(text string) Value { return checked("id of a subnet", text, subnetGrammar) }
+func Subnet(text string) Value { return newValue("id of a subnet", text, subnetGrammar) }
 
 // Group is the id of a security group.
-func Group(text string) Value { return checked("id of a security group", text, groupGrammar) }
+func Group(text string) Value { return newValue("id of a security group", text, groupGrammar) }
 
 // VPC is the id of a VPC.
-func VPC(text string) Value { return checked("id of a VPC", text, vpcGrammar) }
+func VPC(text string) Value { return newValue("id of a VPC", text, vpcGrammar) }
 
 // RouteTable is the id of a route table.
-func RouteTable(text string) Value { return checked("id of a route table", text, tableGrammar) }
+func RouteTable(text string) Value { return newValue("id of a route table", text, tableGrammar) }
 
 // NAT is the id of a NAT gateway.
-func NAT(text string) Value { return checked("id of a NAT gateway", text, natGrammar) }
+func NAT(text string) Value { return newValue("id of a NAT gateway", text, natGrammar) }
 
 // ACL is the id of a network ACL.
-func ACL(text string) Value { return checked("id of a network ACL", text, aclGrammar) }
+func ACL(text string) Value { return newValue("id of a network ACL", text, aclGrammar) }
 
 // Image is the id of an AMI.
-func Image(text string) Value { return checked("id of an image", text, imageGrammar) }
+func Image(text string) Value { return newValue("id of an image", text, imageGrammar) }
 
 // Flag is the name of a kubelet's flag, without its hyphens.
-func Flag(text string) Value { return checked("name of a flag", text, flagGrammar) }
+func Flag(text string) Value { return newValue("name of a flag", text, flagGrammar) }
 
 // Program is the name or path of a program.
-func Program(text string) Value { return checked("name of a program", text, programGrammar) }
+func Program(text string) Value { return newValue("name of a program", text, programGrammar) }
 
 // Check is the id of a check of doctor.
-func Check(text string) Value { return checked("id of a check", text, checkGrammar) }
+func Check(text string) Value { return newValue("id of a check", text, checkGrammar) }
 
 // Username is a Kubernetes user or group, as used in aws-auth.
 func Username(text string) Value {
-	return checked("name of a user or group of Kubernetes", text, kubernetesUserName)
+	return newValue("name of a user or group of Kubernetes", text, usernameGrammar)
 }
 
-// Preserved is text of an object that a patch writes back with a change. It may contain only line ends and characters
-// that a terminal shows unchanged.
+// Preserved is the text of a field that a patch writes back, partly changed. It may contain only line ends and
+// characters that a terminal shows unchanged.
 func Preserved(text string) Value {
 	const most = 100_000 // bytes; an argument of a command may have up to 128 KiB
-	hidden := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !isVisible(r) })
-	return Value{kind: "text that a terminal shows as it is", text: text, valid: !hidden && utf8.ValidString(text) && len(text) <= most}
+	hasHidden := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !isVisible(r) })
+	return Value{kind: "text that a terminal shows as it is", text: text, valid: !hasHidden && utf8.ValidString(text) && len(text) <= most}
 }

@@ -28,8 +28,8 @@ func Checks() []index.Check {
 		{ID: "ID-3", Title: "no other cluster has this name", Layer: diagnosis.LayerFleet, Judge: judgeSameName},
 		{ID: "ID-4", Title: "every instance belongs to a NodeClaim", Layer: diagnosis.LayerFleet, Judge: judgeOrphans},
 		{ID: "ID-7", Title: "only Joiner terminates its instances", Layer: diagnosis.LayerFleet, Judge: judgeForeignEnd},
-		{ID: "ID-8", Title: "security groups of instances are those of their class", Layer: diagnosis.LayerFleet, Judge: judgeGroupDrift},
-		{ID: "ID-9", Title: "networks belong to this cluster", Layer: diagnosis.LayerFleet, Judge: judgeNetworksOwner},
+		{ID: "ID-8", Title: "instances have the security groups of their EC2NodeClass", Layer: diagnosis.LayerFleet, Judge: judgeGroupDrift},
+		{ID: "ID-9", Title: "subnets and security groups belong to this cluster", Layer: diagnosis.LayerFleet, Judge: judgeNetworksOwner},
 	}
 }
 
@@ -39,7 +39,7 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "there is no EKS cluster named %s in %s",
 			ix.Evidence.Name, ix.Evidence.Region).With(ix.Evidence.Cluster.Source).
 			FixedBy(fix.Call("eks", "list-clusters",
-				ix.InRegion()).With("then set the cluster's name (settings.clusterName, CLUSTER_NAME) to this one's"))}
+				ix.RegionParam()).With("then set the cluster's name (settings.clusterName, CLUSTER_NAME) to this one's"))}
 	}
 	if gap, ok := ix.Evidence.Cluster.Gap("the EKS cluster " + ix.Evidence.Name); ok {
 		return []diagnosis.Finding{gap}
@@ -48,24 +48,24 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	c, h := ix.Evidence.Cluster.Value, ix.Evidence.Home.Value
-	var differ []string
+	var differences []string
 	if c.Issuer != "" && h.Issuer != "" && strings.TrimSuffix(c.Issuer, "/") != strings.TrimSuffix(h.Issuer, "/") {
-		differ = append(differ, "issuer: EKS has "+c.Issuer+", the cluster "+h.Issuer)
+		differences = append(differences, "issuer: EKS has "+c.Issuer+", the cluster "+h.Issuer)
 	}
 	if c.CA != "" && h.CA != "" && !sameAuthority(c.CA, h.CA) {
-		differ = append(differ, "certificate authority: not the same")
+		differences = append(differences, "certificate authority: not the same")
 	}
-	if len(differ) == 0 {
+	if len(differences) == 0 {
 		return nil
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "the EKS cluster named %s is not the cluster of the kubeconfig: the cluster's name is set wrong, or the kubeconfig is for another cluster", ix.Evidence.Name).
-		With(differ...).With(ix.Evidence.Cluster.Source, ix.Evidence.Home.Source).Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
+		With(differences...).With(ix.Evidence.Cluster.Source, ix.Evidence.Home.Source).Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
 		FixedBy(fix.Call("eks", "list-clusters",
-			ix.InRegion()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
+			ix.RegionParam()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
 }
 
-// sameAuthority reports whether base64-encoded PEM and PEM text have a certificate in common, by its public key. If one
-// of them has no certificate, their texts must be equal.
+// sameAuthority reports whether base64-encoded PEM and PEM text have certificates with a common public key. If one of
+// them has no certificate, it reports whether the PEM texts are equal.
 func sameAuthority(encoded, text string) bool {
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -75,7 +75,7 @@ func sameAuthority(encoded, text string) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return strings.TrimSpace(string(decoded)) == strings.TrimSpace(text)
 	}
-	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
+	return slices.ContainsFunc(a, func(key string) bool { return slices.Contains(b, key) })
 }
 
 // certificates returns the public key of each certificate in PEM text.
@@ -101,7 +101,7 @@ func judgeSameName(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Home.Gap("this cluster's UID"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	others := map[string][]string{}
+	others := map[string][]string{} // instance IDs by cluster UID
 	for _, i := range ix.Evidence.Instances.Value {
 		if i.UID != "" && i.UID != ix.Evidence.Home.Value.UID && i.Runs() {
 			others[i.UID] = append(others[i.UID], i.ID)
@@ -112,14 +112,14 @@ func judgeSameName(ix *index.Index) []diagnosis.Finding {
 		out = append(out, diagnosis.ReportSuspicious("", diagnosis.Certain, "another cluster in this account and region has the name %s: the cluster with uid %s has %d instance%s", ix.Evidence.Name, uid, len(others[uid]), diagnosis.Plural(others[uid], "s")).
 			With(ix.Evidence.Instances.Source+": "+
 				strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+ix.Evidence.Home.Value.UID).
-			FixedBy(fix.Call("ec2", "create-tags", ix.InRegion(), fix.P("--resources", instances(others[uid])...),
+			FixedBy(fix.Call("ec2", "create-tags", ix.RegionParam(), fix.P("--resources", instanceValues(others[uid])...),
 				fix.P("--tags", fix.Join(fix.Text("Key=eks:eks-cluster-name,Value="), fix.ClusterName(otherName(ix.Evidence.Name, uid))))).
 				With("use the other cluster's own name, also in settings.clusterName of its controller")))
 	}
 	return out
 }
 
-// otherName is a placeholder for the other cluster's name, which is not known.
+// otherName returns a name for another cluster whose name is not known, made from its UID.
 func otherName(name, uid string) string { return name + "-" + uid[:min(8, len(uid))] }
 
 // judgeOrphans reports running instances that have neither a cluster UID nor a NodeClaim nor a Node.
@@ -133,7 +133,7 @@ func judgeOrphans(ix *index.Index) []diagnosis.Finding {
 	var ids []string
 	for _, i := range ix.Evidence.Instances.Value {
 		_, isNode := ix.NodeByInstance[i.ID]
-		isNew := !i.Launched.IsZero() && ix.Evidence.At.Sub(i.Launched) < diagnosis.Unclaimed
+		isNew := !i.Launched.IsZero() && ix.Evidence.At.Sub(i.Launched) < diagnosis.MaxClaimDelay
 		if i.Runs() && i.UID == "" && !isNode && i.Claim == "" && !isNew {
 			ids = append(ids, i.ID)
 		}
@@ -148,11 +148,12 @@ func judgeOrphans(ix *index.Index) []diagnosis.Finding {
 	return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely,
 		"%s tagged with the cluster name %s, and no NodeClaim or Node refers to %s", tagged, ix.Evidence.Name, consequence).
 		With(strings.Join(ids[:min(5, len(ids))], ", ")).
-		FixedBy(fix.Call("ec2", "terminate-instances", ix.InRegion(), fix.P("--instance-ids", instances(ids)...)).With("if they are not needed"))}
+		FixedBy(fix.Call("ec2", "terminate-instances", ix.RegionParam(), fix.P("--instance-ids", instanceValues(ids)...)).
+			With("if they are not needed"))}
 }
 
-// instances returns instance IDs as values of a command.
-func instances(ids []string) []fix.Value {
+// instanceValues returns instance IDs as values of a command.
+func instanceValues(ids []string) []fix.Value {
 	out := make([]fix.Value, len(ids))
 	for i, id := range ids {
 		out[i] = fix.Instance(id)
@@ -160,8 +161,8 @@ func instances(ids []string) []fix.Value {
 	return out
 }
 
-// judgeForeignEnd reports instances that a user or another program terminated while their NodeClaims were not being
-// deleted.
+// judgeForeignEnd reports instances that a user or another program has terminated. The NodeClaim of such an instance is
+// not being deleted.
 func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
@@ -175,15 +176,15 @@ func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 		out = append(out, diagnosis.ReportSuspicious("NodeClaim "+ix.Evidence.Claims.Value[k].Name, diagnosis.Likely,
 			"instance %s was terminated from outside: not by this controller, whose NodeClaim is not being deleted", i.ID).
 			With(ix.Evidence.Instances.Source+": "+i.StateReason).
-			FixedBy(fix.Call("cloudtrail", "lookup-events", ix.InRegion(),
+			FixedBy(fix.Call("cloudtrail", "lookup-events", ix.RegionParam(),
 				fix.P("--lookup-attributes",
 					fix.Join(fix.Text("AttributeKey=ResourceName,AttributeValue="), fix.Instance(i.ID)))).With("who called TerminateInstances")))
 	}
 	return out
 }
 
-// judgeGroupDrift reports instances with security groups that their EC2NodeClass does not select. It does not report
-// missing groups.
+// judgeGroupDrift reports instances with security groups that their EC2NodeClass does not select. It ignores instances
+// that also lack groups which the class selects.
 func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
@@ -205,7 +206,7 @@ func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 		lacks := slices.ContainsFunc(c.Groups, func(g string) bool { return !slices.Contains(i.Groups, g) })
 		key := c.Name + strings.Join(extra, ",")
 		if len(extra) == 0 || lacks || reported[key] {
-			continue // missing groups are drift that a change of the class explains
+			continue // an instance without a selected group has drifted because the class was changed
 		}
 		reported[key] = true
 		out = append(out, diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: a user added the group, or the EC2NodeClass selected it before; the instances count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
@@ -216,7 +217,8 @@ func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeNetworksOwner reports security groups that belong to another cluster by their tags, and subnets of another VPC.
+// judgeNetworksOwner reports classes with security groups that, by their tags, belong to another cluster, and classes
+// with subnets outside the cluster's VPC.
 func judgeNetworksOwner(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -228,7 +230,7 @@ func judgeNetworksOwner(ix *index.Index) []diagnosis.Finding {
 			if other := ix.OtherOwner(g.Tags); other != "" {
 				out = append(out, diagnosis.ReportSuspicious(subject, diagnosis.Likely,
 					"its security group %s belongs to cluster %s, by its tags", g.ID, other).With(ix.Evidence.Groups.Source).
-					FixedBy(launch.OwnGroups(ix, c).With("narrow it to this cluster's groups")))
+					FixedBy(launch.WithoutForeignGroups(ix, c).With("narrow it to this cluster's groups")))
 			}
 		}
 		for _, id := range c.Subnets {

@@ -15,16 +15,16 @@ import (
 
 // Index is the evidence with lookup tables that several checks use.
 type Index struct {
-	Evidence       diagnosis.Evidence        // with the NodeClaim and EC2NodeClass of each instance: see diagnosis.Claimed
-	Occurrences    []Occurrence              // in the order of the instances and consoles; none of instances whose Node is ready
-	NodeByInstance map[string]diagnosis.Node // see diagnosis.NodesByInstance
+	Evidence       diagnosis.Evidence        // its instances have the names that diagnosis.WithClaims sets
+	Occurrences    []Occurrence              // on instances of this cluster that run and have no ready Node; in order of instances
+	NodeByInstance map[string]diagnosis.Node // by instance ID: see diagnosis.NodesByInstance
 }
 
 // New indexes evidence. It changes nothing that the evidence refers to.
 func New(e diagnosis.Evidence) *Index {
 	ix := &Index{Evidence: e}
 	if e.Claims.Known() {
-		ix.Evidence.Instances.Value = diagnosis.Claimed(e.Instances.Value, e.Claims.Value)
+		ix.Evidence.Instances.Value = diagnosis.WithClaims(e.Instances.Value, e.Claims.Value)
 	}
 	ix.NodeByInstance = diagnosis.NodesByInstance(e, ix.Evidence.Instances.Value)
 	for _, i := range ix.Evidence.Instances.Value {
@@ -32,7 +32,7 @@ func New(e diagnosis.Evidence) *Index {
 		if !i.Runs() || isNode && node.Ready || ix.IsForeign(i) {
 			continue
 		}
-		for _, r := range diagnosis.Read(i.Console.Value) {
+		for _, r := range diagnosis.ReadConsole(i.Console.Value) {
 			ix.Occurrences = append(ix.Occurrences, Occurrence{r, i})
 		}
 	}
@@ -47,24 +47,24 @@ func (ix *Index) IsForeign(i diagnosis.Instance) bool {
 
 // HasSymptom reports whether any console shows the symptom.
 func (ix *Index) HasSymptom(s diagnosis.Symptom) bool {
-	return slices.ContainsFunc(ix.Occurrences, func(g Occurrence) bool { return g.Symptom == s })
+	return slices.ContainsFunc(ix.Occurrences, func(o Occurrence) bool { return o.Symptom == s })
 }
 
-// OccurrencesOf returns the occurrences of some symptoms, at most one for each instance and symptom. class restricts
-// them to one EC2NodeClass; empty means all.
-func (ix *Index) OccurrencesOf(class string, signs ...diagnosis.Symptom) []Occurrence {
+// OccurrencesOf returns the occurrences of some symptoms, at most one for each instance and symptom. If class is not
+// empty, only instances of that EC2NodeClass count, and instances whose EC2NodeClass is not known.
+func (ix *Index) OccurrencesOf(class string, symptoms ...diagnosis.Symptom) []Occurrence {
 	var out []Occurrence
-	for _, g := range ix.Occurrences {
-		if slices.Contains(signs, g.Symptom) && (class == "" || g.Instance.Class == class || g.Instance.Class == "") {
-			out = append(out, g)
+	for _, o := range ix.Occurrences {
+		if slices.Contains(symptoms, o.Symptom) && (class == "" || o.Instance.Class == class || o.Instance.Class == "") {
+			out = append(out, o)
 		}
 	}
 	return out
 }
 
-// Consoles returns the Unknown finding of a check that needs console output, if the console of an instance that has not
-// joined could not be read. ok is false if there is no such gap.
-func (ix *Index) Consoles() (gap diagnosis.Finding, ok bool) {
+// ConsoleGap returns the Unknown finding of a check that needs console output. ok is false if the console of no
+// instance is missing: only consoles of instances that have not joined count.
+func (ix *Index) ConsoleGap() (gap diagnosis.Finding, ok bool) {
 	if gap, ok := ix.Evidence.Instances.Gap("the consoles of instances"); ok {
 		return gap, true
 	}
@@ -78,10 +78,10 @@ func (ix *Index) Consoles() (gap diagnosis.Finding, ok bool) {
 }
 
 // Lines returns the first three occurrences as lines of evidence.
-func Lines(of []Occurrence) []string {
+func Lines(occurrences []Occurrence) []string {
 	var out []string
-	for _, g := range of {
-		out = append(out, g.String())
+	for _, o := range occurrences {
+		out = append(out, o.String())
 		if len(out) == 3 {
 			break
 		}
@@ -92,21 +92,21 @@ func Lines(of []Occurrence) []string {
 // isPast reports whether the problem of an event is over. Kubernetes keeps events for an hour, even if their objects
 // have recovered or were deleted.
 func (ix *Index) isPast(v diagnosis.Event) bool {
-	holdsSince := func(all []diagnosis.Condition, kind string) bool {
+	hasRecovered := func(all []diagnosis.Condition, kind string) bool { // the condition became true after the event
 		c := diagnosis.FindCondition(all, kind)
 		return c.Status == "True" && !c.Since.Before(v.Last) && !v.Last.IsZero()
 	}
 	switch v.Kind {
 	case "NodeClaim":
 		i := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Name == v.Name })
-		isLaunch := v.Reason != "UnregisteredTaintMissing" // this event follows the launch, perhaps within the same second
-		return ix.Evidence.Claims.Known() && (i < 0 || isLaunch && holdsSince(ix.Evidence.Claims.Value[i].Conditions, "Launched"))
+		isAboutLaunch := v.Reason != "UnregisteredTaintMissing" // that event follows the launch, perhaps within the same second
+		return ix.Evidence.Claims.Known() && (i < 0 || isAboutLaunch && hasRecovered(ix.Evidence.Claims.Value[i].Conditions, "Launched"))
 	case "EC2NodeClass":
 		c, ok := ix.Evidence.Class(v.Name)
-		return ix.Evidence.Classes.Known() && (!ok || holdsSince(c.Conditions, "Ready"))
+		return ix.Evidence.Classes.Known() && (!ok || hasRecovered(c.Conditions, "Ready"))
 	case "NodePool":
 		i := slices.IndexFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Name == v.Name })
-		return ix.Evidence.Pools.Known() && (i < 0 || holdsSince(ix.Evidence.Pools.Value[i].Conditions, "Ready"))
+		return ix.Evidence.Pools.Known() && (i < 0 || hasRecovered(ix.Evidence.Pools.Value[i].Conditions, "Ready"))
 	case "Pod":
 		return ix.Evidence.Pods.Known() &&
 			!slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == v.Name })
@@ -125,8 +125,8 @@ func (ix *Index) IsOfSystem(p diagnosis.Pod) bool {
 	return p.Namespace == diagnosis.SystemNamespace || p.Namespace != "" && p.Namespace == ix.Evidence.Controller.Value.Namespace
 }
 
-// daemonSetNamespaces returns namespaces besides kube-system where administrators install DaemonSets, by a part of the
-// DaemonSet's name.
+// daemonSetNamespaces returns the namespaces besides kube-system where administrators install DaemonSets: by name of
+// the DaemonSet, and for device plug-ins by "device-plugin".
 func daemonSetNamespaces() map[string][]string {
 	return map[string][]string{"cilium": {"cilium"}, "calico-node": {"calico-system"}, "kube-flannel-ds": {"kube-flannel"},
 		"device-plugin": {"gpu-operator", "nvidia-device-plugin", "kube-amd-gpu"}}
@@ -140,8 +140,8 @@ func IsDevicePlugin(namespace, name string) bool {
 		(namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[plugin], namespace))
 }
 
-// FindDaemonSet returns the DaemonSet of one of the names in the namespace where the administrator of the cluster
-// installs it. It ignores other namespaces, because a tenant may create a DaemonSet with the same name.
+// FindDaemonSet returns the first DaemonSet that has one of the names and is in a namespace where administrators
+// install it. Other namespaces are ignored, because a tenant may create a DaemonSet with the same name.
 func (ix *Index) FindDaemonSet(names ...string) (diagnosis.DaemonSet, bool) {
 	i := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
 		return slices.Contains(names, s.Name) &&
@@ -160,8 +160,8 @@ type Occurrence struct {
 }
 
 // String returns the occurrence as a line of evidence.
-func (s Occurrence) String() string {
-	return "console of " + s.Instance.ID + ": " + diagnosis.Quote(s.Line)
+func (o Occurrence) String() string {
+	return "console of " + o.Instance.ID + ": " + diagnosis.Shorten(o.Line)
 }
 
 // Groups returns the security groups with these IDs.

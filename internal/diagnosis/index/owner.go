@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// OtherOwner returns the name of the other cluster that alone owns a resource by its tags; empty if there is no such
-// cluster.
+// OtherOwner returns the name of another cluster to which, according to its tags, a resource belongs; empty if the tags
+// name no other cluster, or also this one.
 func (ix *Index) OtherOwner(tags map[string]string) string {
 	if name := tags["aws:eks:cluster-name"]; name != "" && name != ix.Evidence.Name {
 		return name

@@ -7,11 +7,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// StatementLines returns the first four statements that contain all of the words, as lines of evidence: "NodeClaim x:
-// …".
-func (ix *Index) StatementLines(words ...string) []string {
+// StatementLines returns the first four statements that contain all substrings, as lines of evidence such as
+// "NodeClaim x: …".
+func (ix *Index) StatementLines(substrings ...string) []string {
 	var out []string
-	for _, s := range ix.StatementsWith(words...) {
+	for _, s := range ix.StatementsWith(substrings...) {
 		if line := s.String(); !slices.Contains(out, line) {
 			out = append(out, line)
 		}
@@ -19,8 +19,8 @@ func (ix *Index) StatementLines(words ...string) []string {
 	return out[:min(len(out), 4)]
 }
 
-// controllerEvents returns the events that the controller has written about existing objects: see IsOfController. An
-// event must have the present UID of its object.
+// controllerEvents returns the events that the controller has written (see IsOfController) about NodeClaims,
+// EC2NodeClasses and NodePools that exist. An event must have the present UID of its object.
 func (ix *Index) controllerEvents() []diagnosis.Event {
 	uids := map[string]string{}
 	for _, c := range ix.Evidence.Claims.Value {
@@ -37,118 +37,122 @@ func (ix *Index) controllerEvents() []diagnosis.Event {
 	})
 }
 
-// ControllerStatements returns the statements of the controller's own events about existing objects. A statement must
-// contain all words of at least one alternative.
+// ControllerStatements returns the statements of controllerEvents whose problem is not over (see isPast). A statement
+// must contain all substrings of at least one alternative, ignoring case.
 func (ix *Index) ControllerStatements(alternatives ...[]string) []Statement {
 	var out []Statement
 	for _, v := range ix.controllerEvents() {
 		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
-		hasWords := slices.ContainsFunc(alternatives, func(words []string) bool {
-			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(strings.ToLower(text), strings.ToLower(w)) })
+		matches := slices.ContainsFunc(alternatives, func(substrings []string) bool {
+			return !slices.ContainsFunc(substrings, func(sub string) bool {
+				return !strings.Contains(strings.ToLower(text), strings.ToLower(sub))
+			})
 		})
 		s := Statement{Subject: "event on " + v.Kind + " " + v.Name, Text: text, Class: ix.classOf(v)}
-		if hasWords && !ix.isPast(v) && !slices.Contains(out, s) {
+		if matches && !ix.isPast(v) && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// PodMessages returns the first four messages of pods that contain the words, as lines of evidence. Messages come from
+// PodMessages returns, as lines of evidence, the first four messages of pods that contain the text. Messages come from
 // conditions, containers and events. Tenants control the messages of their pods.
-func (ix *Index) PodMessages(words string) []string {
+func (ix *Index) PodMessages(text string) []string {
 	const most = 4
 	var out []string
 	for _, p := range ix.Evidence.Pods.Value {
 		for _, m := range slices.Concat(p.Messages, p.Events) {
-			if len(out) < most && strings.Contains(m, words) {
-				out = append(out, "pod "+p.String()+": "+diagnosis.Quote(m))
+			if len(out) < most && strings.Contains(m, text) {
+				out = append(out, "pod "+p.String()+": "+diagnosis.Shorten(m))
 			}
 		}
 	}
 	return out
 }
 
-// Sentences returns the statements as lines of evidence.
-func Sentences(all []Statement) []string {
+// EvidenceLines returns the statements as lines of evidence.
+func EvidenceLines(statements []Statement) []string {
 	var out []string
-	for _, s := range all {
+	for _, s := range statements {
 		out = append(out, s.String())
 	}
 	return out
 }
 
-// Statement is a message of a condition, of an event or of EC2.
+// Statement is the message of a condition or of an event, or the reason that EC2 gives for the end of an instance.
 type Statement struct {
-	Subject string // "NodeClaim x", "event on NodeClaim x"
-	Text    string // on one line
-	Class   string // the EC2NodeClass of the subject; empty: not known
-	Tagged  bool   // only the tags of an instance link it to this cluster
+	Subject  string // "NodeClaim x", "event on NodeClaim x", "instance i-1"
+	Text     string // on one line
+	Class    string // the EC2NodeClass of the subject; empty: not known
+	TagsOnly bool   // the subject is an instance that only its tags link to this cluster
 }
 
-// String returns the statement as a line of evidence. The encoded part of a denial, which only AWS can read, is left
-// out.
+// String returns the statement as a line of evidence, without the encoded part of a denial, which only AWS can read.
 func (s Statement) String() string {
 	text, _, _ := strings.Cut(s.Text, " Encoded authorization failure message:")
-	return s.Subject + ": " + diagnosis.Quote(text)
+	return s.Subject + ": " + diagnosis.Shorten(text)
 }
 
-// StatementsWith returns the statements that contain all of the words, ignoring case. Statements are the conditions of
-// NodeClaims and EC2NodeClasses and the state reasons of instances, which repeat answers of EC2. Events are left out,
-// because other users can write them. State reasons about problems that are over are left out too.
-func (ix *Index) StatementsWith(words ...string) []Statement {
+// StatementsWith returns the statements that contain all substrings, ignoring case. They come from two sources:
+//   - conditions of NodeClaims and EC2NodeClasses that are not True and repeat an answer of AWS: see isAnswer.
+//   - state reasons of instances, which EC2 writes, unless their problem is over: see isOver.
+//
+// Events are no source, because other users can write them.
+func (ix *Index) StatementsWith(substrings ...string) []Statement {
 	var out []Statement
 	add := func(s Statement) {
 		s.Text = strings.Join(strings.Fields(s.Text), " ")
 		lower := strings.ToLower(s.Text)
-		lacks := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(lower, strings.ToLower(w)) })
+		lacks := slices.ContainsFunc(substrings, func(sub string) bool { return !strings.Contains(lower, strings.ToLower(sub)) })
 		if !lacks && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
-	conditions := func(subject, class string, all []diagnosis.Condition) {
+	addConditions := func(subject, class string, all []diagnosis.Condition) {
 		for _, c := range all {
-			if c.Status != "True" && isAnswer(c, words) {
+			if c.Status != "True" && isAnswer(c, substrings) {
 				add(Statement{Subject: subject, Text: c.Reason + ": " + c.Message, Class: class})
 			}
 		}
 	}
 	for _, c := range ix.Evidence.Classes.Value {
-		conditions("EC2NodeClass "+c.Name, c.Name, c.Conditions)
+		addConditions("EC2NodeClass "+c.Name, c.Name, c.Conditions)
 	}
 	for _, c := range ix.Evidence.Claims.Value {
-		conditions("NodeClaim "+c.Name, c.Class, c.Conditions)
+		addConditions("NodeClaim "+c.Name, c.Class, c.Conditions)
 	}
 	for _, i := range ix.Evidence.Instances.Value {
-		isTagged := i.Claim == "" && ix.isTaggedOurs(i)
-		if (i.Claim != "" || isTagged) && !ix.isOver(i) {
+		tagsOnly := i.Claim == "" && ix.mayBeOurs(i)
+		if (i.Claim != "" || tagsOnly) && !ix.isOver(i) {
 			class := i.Class
-			if isTagged {
+			if tagsOnly {
 				class = ""
 			}
-			add(Statement{Subject: "instance " + i.ID, Text: i.StateReason, Class: class, Tagged: isTagged})
+			add(Statement{Subject: "instance " + i.ID, Text: i.StateReason, Class: class, TagsOnly: tagsOnly})
 		}
 	}
 	return out
 }
 
-// isTaggedOurs reports whether the instance is tagged with this cluster's UID. If only AWS was read, the UID is not
-// known, and isTaggedOurs is true for all instances.
-func (ix *Index) isTaggedOurs(i diagnosis.Instance) bool {
-	isAWSAlone := !ix.Evidence.Claims.Known() && !ix.Evidence.Classes.Known()
-	return isAWSAlone || ix.Evidence.Home.Known() && i.UID == ix.Evidence.Home.Value.UID
+// mayBeOurs reports whether the instance is tagged with this cluster's UID. If only AWS was read, the UID is not known,
+// and every instance may belong to this cluster.
+func (ix *Index) mayBeOurs(i diagnosis.Instance) bool {
+	onlyAWSRead := !ix.Evidence.Claims.Known() && !ix.Evidence.Classes.Known()
+	return onlyAWSRead || ix.Evidence.Home.Known() && i.UID == ix.Evidence.Home.Value.UID
 }
 
-// isAnswer reports whether the condition repeats an answer of EC2 or IAM about the words. Conditions with other reasons
-// repeat input of the author of an EC2NodeClass: user data, tags, names.
-func isAnswer(c diagnosis.Condition, words []string) bool {
+// isAnswer reports whether the message of a condition counts as an answer of EC2 or IAM in a search for the substrings.
+// A few reasons count only in a search for their own text. Messages with other reasons do not count: they repeat input
+// of the author of an EC2NodeClass, such as user data, tags and names.
+func isAnswer(c diagnosis.Condition, substrings []string) bool {
 	switch c.Reason {
 	case "BlockDeviceMappingInvalid":
-		return slices.Equal(words, []string{"InvalidBlockDeviceMapping"})
+		return slices.Equal(substrings, []string{"InvalidBlockDeviceMapping"})
 	case "UserDataSizeLimitExceeded":
-		return slices.Equal(words, []string{"user data is limited to"})
+		return slices.Equal(substrings, []string{"user data is limited to"})
 	case "InstanceProfileNotFound", "InstanceProfileNameInvalid":
-		return words[0] == "instance profile"
+		return substrings[0] == "instance profile"
 	case "Unauthorized", "UnauthorizedOperation", "SpotSLRCreationFailed", "KMSKeyUnusable",
 		"MarketplaceSubscriptionMissing", "RegionNotEnabled",
 		"VCPULimitExceeded", "SpotQuotaExceeded", "InsufficientFreeAddressesInSubnet", "InsufficientCapacity",
@@ -158,8 +162,9 @@ func isAnswer(c diagnosis.Condition, words []string) bool {
 	return strings.HasSuffix(c.Reason, "AuthCheckFailed")
 }
 
-// isOver reports whether the problem that ended an instance is over: its class is gone, or a later instance of the
-// class became a node or was terminated by a user. EC2 lists instances for an hour after their end.
+// isOver reports whether the problem that ended an instance is over. That is so if its EC2NodeClass does not exist any
+// more, or if a later instance of the class is a ready node or was terminated by a user. EC2 lists instances for an
+// hour after their end.
 func (ix *Index) isOver(i diagnosis.Instance) bool {
 	if _, exists := ix.Evidence.Class(i.Class); !exists && ix.Evidence.Classes.Known() && i.Class != "" {
 		return true
@@ -180,8 +185,8 @@ func (ix *Index) FindClaim(name string) (diagnosis.Claim, bool) {
 	return ix.Evidence.Claims.Value[i], true
 }
 
-// classOf returns the name of the EC2NodeClass that an event is about, itself or through a NodeClaim; empty if not
-// known.
+// classOf returns the name of an event's EC2NodeClass: the event's object, or the class of the NodeClaim that is the
+// event's object. It is empty if not known.
 func (ix *Index) classOf(v diagnosis.Event) string {
 	switch v.Kind {
 	case "NodeClaim":

@@ -20,12 +20,12 @@ import (
 func Checks() []index.Check {
 	return []index.Check{
 		{ID: "LAUNCH-1", Title: "the instance profile exists", Layer: diagnosis.LayerLaunch, Judge: judgeProfile},
-		{ID: "LAUNCH-2", Title: "the volumes' key can be used", Layer: diagnosis.LayerLaunch, Judge: judgeKey},
+		{ID: "LAUNCH-2", Title: "the KMS key of the volumes can be used", Layer: diagnosis.LayerLaunch, Judge: judgeKey},
 		{ID: "LAUNCH-3", Title: "the account has the service-linked role for spot", Layer: diagnosis.LayerLaunch, Judge: judgeSpotRole},
 		{ID: "LAUNCH-4", Title: "no policy forbids launching", Layer: diagnosis.LayerLaunch, Judge: judgeDenial},
 		{ID: "LAUNCH-5", Title: "quotas suffice", Layer: diagnosis.LayerLaunch, Judge: judgeQuota},
 		{ID: "LAUNCH-6", Title: "volumes are large enough for their images", Layer: diagnosis.LayerLaunch, Judge: judgeVolumes},
-		{ID: "LAUNCH-7", Title: "user data fits", Layer: diagnosis.LayerLaunch, Judge: judgeDataSize},
+		{ID: "LAUNCH-7", Title: "user data is not longer than EC2 allows", Layer: diagnosis.LayerLaunch, Judge: judgeDataSize},
 		{
 			ID:    "LAUNCH-8",
 			Title: "the EC2NodeClass selects existing subnets, security groups and images",
@@ -45,9 +45,9 @@ func judgeProfile(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, c := range ix.Evidence.Classes.Value {
 		subject := "EC2NodeClass " + c.Name
-		p, asked := ix.Evidence.Profiles[c.Profile]
+		p, wasAsked := ix.Evidence.Profiles[c.Profile]
 		switch {
-		case c.Role != "" || !asked:
+		case c.Role != "" || !wasAsked:
 			out = append(out, diagnosis.ReportFine(subject)) // the controller creates the profile and deletes it with the class
 		case c.Profile != "" && p.Is(diagnosis.Missing):
 			f := diagnosis.ReportBroken(subject, diagnosis.Certain, "instance profile %s does not exist",
@@ -66,8 +66,7 @@ func judgeProfile(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeSpotRole reports that the service-linked role for spot is missing and that the controller is not allowed to
-// create it.
+// judgeSpotRole reports that the service-linked role for spot is missing, if the controller is not allowed to create it.
 func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 	const name = "AWSServiceRoleForEC2Spot"
 	lines := append(ix.StatementLines("ServiceLinkedRole"), ix.StatementLines("SpotSLRCreationFailed")...)
@@ -112,8 +111,8 @@ func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 // maxUserData is EC2's limit for user data, before base64 encoding.
 const maxUserData = 16384
 
-// judgeDataSize reports user data that exceeds EC2's limit. The limit includes the part that the AMI family adds, some
-// hundred bytes.
+// judgeDataSize reports user data that exceeds EC2's limit. The limit also covers the part that the AMI family adds, a
+// few hundred bytes.
 func judgeDataSize(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// statementsGap returns the Unknown finding of a check that is based on statements, if no statement could be read.
+// statementsGap returns the Unknown finding of a check that is based on statements; false if statements could be read.
 func statementsGap(ix *index.Index) ([]diagnosis.Finding, bool) {
 	if ix.Evidence.Claims.Known() || ix.Evidence.Events.Known() || ix.Evidence.Instances.Known() {
 		return nil, false
@@ -21,12 +21,12 @@ func statementsGap(ix *index.Index) ([]diagnosis.Finding, bool) {
 	return []diagnosis.Finding{gap}, true
 }
 
-// anyStatement returns the statements that contain all words of at least one alternative. It leaves out statements that
-// AUTH-8 and LAUNCH-3 judge.
+// anyStatement returns the statements that contain all substrings of at least one alternative. It leaves out statements
+// that AUTH-8 and LAUNCH-3 judge.
 func anyStatement(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
-	for _, words := range alternatives {
-		for _, s := range ix.StatementsWith(words...) {
+	for _, substrings := range alternatives {
+		for _, s := range ix.StatementsWith(substrings...) {
 			if !slices.Contains(out, s) && !strings.Contains(s.Text, "iam:PassRole") && !strings.Contains(s.Text, "ServiceLinkedRole") {
 				out = append(out, s)
 			}
@@ -35,22 +35,22 @@ func anyStatement(ix *index.Index, alternatives ...[]string) []index.Statement {
 	return out
 }
 
-// asLines returns the first three statements as lines of evidence.
-func asLines(all []index.Statement) []string {
+// firstLines returns the first three statements as lines of evidence.
+func firstLines(statements []index.Statement) []string {
 	var out []string
-	for _, s := range all[:min(3, len(all))] {
+	for _, s := range statements[:min(3, len(statements))] {
 		out = append(out, s.String())
 	}
 	return out
 }
 
-// controllerARN is the controller's role, or a placeholder.
+// controllerARN is the ARN of the controller's role, or a placeholder.
 func controllerARN(ix *index.Index) fix.Value {
-	return fix.RoleARN(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE_ARN")
+	return fix.RoleARN(ix.Evidence.Controller.Value.Role).OrPlaceholder("CONTROLLER_ROLE_ARN")
 }
 
-// judgeKey reports that EC2 cannot use the KMS key of the volumes. EBS uses the key with the permissions of the caller
-// that launches. EC2 reports a failure only as the reason why the instance ended.
+// judgeKey reports that EC2 cannot use the KMS key of the volumes. EBS uses the key with the permissions of the
+// controller, which launches the instance. EC2 reports a failure only as the reason why the instance ended.
 func judgeKey(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
@@ -61,25 +61,26 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 		return nil
 	}
 	key, certainty := keyOf(ix, statements[0].Class), diagnosis.Certain
-	if !slices.ContainsFunc(statements, func(s index.Statement) bool { return !s.Tagged }) { // anyone who may tag instances can cause this
+	// Anyone with permission to tag instances can cause statements that only tags link to the cluster.
+	if !slices.ContainsFunc(statements, func(s index.Statement) bool { return !s.TagsOnly }) {
 		certainty = diagnosis.Likely
 	}
 	if strings.Contains(statements[0].Text, "InvalidState") {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes, because it is disabled or about to be deleted: instances end as soon as they start").
-			With(asLines(statements)...).FixedBy(withClaimDeletion(ix, statements,
-			fix.Call("kms", "enable-key", ix.InRegion(), fix.P("--key-id", key)))...)}
+			With(firstLines(statements)...).FixedBy(withClaimDeletion(ix, statements,
+			fix.Call("kms", "enable-key", ix.RegionParam(), fix.P("--key-id", key)))...)}
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", certainty,
-		"EC2 cannot use the KMS key of the volumes: instances end as soon as they start").With(asLines(statements)...).
+		"EC2 cannot use the KMS key of the volumes: instances end as soon as they start").With(firstLines(statements)...).
 		FixedBy(withClaimDeletion(ix, statements,
-			fix.Call("kms", "create-grant", ix.InRegion(), fix.P("--key-id", key), fix.P("--grantee-principal", controllerARN(ix)),
+			fix.Call("kms", "create-grant", ix.RegionParam(), fix.P("--key-id", key), fix.P("--grantee-principal", controllerARN(ix)),
 				fix.P("--operations", fix.Text("Decrypt"), fix.Text("Encrypt"), fix.Text("GenerateDataKey"),
 					fix.Text("GenerateDataKeyWithoutPlaintext"),
 					fix.Text("ReEncryptFrom"), fix.Text("ReEncryptTo"), fix.Text("CreateGrant"), fix.Text("DescribeKey"))))...)}
 }
 
-// keyOf returns the KMS key of a class. If the class is not known, keyOf returns the only key of all classes, or a
-// placeholder.
+// keyOf returns the KMS key of a class. If name is empty, it returns the only key of all classes. If there is no such
+// key, it returns a placeholder.
 func keyOf(ix *index.Index, name string) fix.Value {
 	var keys []string
 	for _, c := range ix.Evidence.Classes.Value {
@@ -91,18 +92,18 @@ func keyOf(ix *index.Index, name string) fix.Value {
 	if keys = slices.Compact(keys); len(keys) > 0 && (name != "" || len(keys) == 1) {
 		return fix.Key(keys[0])
 	}
-	return fix.Blank("KEY_ID")
+	return fix.Placeholder("KEY_ID")
 }
 
-// withClaimDeletion adds to a fix the step that deletes the NodeClaims of ended instances, so that the controller
-// launches others at once. Without the step, the controller finds the ended instances within two minutes.
+// withClaimDeletion returns the steps and the step that deletes the NodeClaims of the ended instances in the statements,
+// so that the controller launches others at once. Otherwise the controller finds the ended instances within two minutes.
 func withClaimDeletion(ix *index.Index, statements []index.Statement, steps ...fix.Step) []fix.Step {
-	const most = 5 // what fits in a line
+	const most = 5 // NodeClaims; more would not fit in a line
 	var claims []fix.Claim
 	for _, i := range ix.Evidence.Instances.Value {
 		isReported := slices.ContainsFunc(statements, func(s index.Statement) bool { return s.Subject == "instance "+i.ID })
 		for _, c := range ix.Evidence.Claims.Value {
-			if isReported && !i.Runs() && !c.Deleting && c.Of(i) && len(claims) < most {
+			if isReported && !i.Runs() && !c.Deleting && c.IsOf(i) && len(claims) < most {
 				claims = append(claims, fix.Claim{Name: c.Name, Instance: i.ID})
 			}
 		}
@@ -113,7 +114,7 @@ func withClaimDeletion(ix *index.Index, statements []index.Statement, steps ...f
 	return append(steps, fix.DeleteClaims(claims...))
 }
 
-// judgeDenial reports policies that forbid launching. IAM names the denying policy if it is in the same account or
+// judgeDenial reports policies that forbid launching. IAM names a denying policy that is in the same account or
 // organization.
 func judgeDenial(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
@@ -129,25 +130,26 @@ func judgeDenial(ix *index.Index) []diagnosis.Finding {
 	switch {
 	case strings.Contains(text, "service control policy"):
 		f := diagnosis.ReportBroken("", diagnosis.Certain,
-			"a service control policy of the organization does not let the controller launch instances").With(asLines(statements)...)
+			"a service control policy of the organization does not let the controller launch instances").With(firstLines(statements)...)
 		if arn == "" {
 			return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "list-policies-for-target",
 				fix.P("--filter", fix.Text("SERVICE_CONTROL_POLICY")),
 				fix.P("--target-id",
-					fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account: one of these policies, or a policy of a parent OU, denies the launch"))}
+					fix.Account(ix.Evidence.Account).OrPlaceholder("ACCOUNT"))).With("in the management account: one of these policies, or a policy of a parent OU, denies the launch"))}
 		}
 		return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "detach-policy", fix.P("--policy-id", fix.OrganizationPolicy(arn)),
 			fix.P("--target-id",
-				fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account; or exempt %s in it", controllerARN(ix)))}
+				fix.Account(ix.Evidence.Account).OrPlaceholder("ACCOUNT"))).With("in the management account; or exempt %s in it", controllerARN(ix)))}
 	case strings.Contains(text, "explicit deny") && arn != "":
 		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
-			"a policy of the controller's role denies launching instances").With(asLines(statements)...).
-			FixedBy(fix.Call("iam", "detach-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
+			"a policy of the controller's role denies launching instances").With(firstLines(statements)...).
+			FixedBy(fix.Call("iam", "detach-role-policy",
+				fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).OrPlaceholder("CONTROLLER_ROLE")),
 				fix.P("--policy-arn", fix.Policy(arn))).With("or remove the Deny statement from the policy"))}
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
-		"a policy does not let the controller launch instances").With(asLines(statements)...).
-		FixedBy(fix.Call("sts", "decode-authorization-message", fix.P("--encoded-message", fix.Blank("MESSAGE"))).
+		"a policy does not let the controller launch instances").With(firstLines(statements)...).
+		FixedBy(fix.Call("sts", "decode-authorization-message", fix.P("--encoded-message", fix.Placeholder("MESSAGE"))).
 			With("shows the statement that denies; the controller's policies are in deploy/iam"))}
 }
 
@@ -161,24 +163,24 @@ func policyIn(text string) string {
 	return "arn:" + strings.TrimRight(arn, ".,;)")
 }
 
-// recently is how long statements about deleted NodeClaims are used, from the time of their events.
-const recently = 2 * time.Minute
+// maxEventAge is the maximum age of an event about a deleted NodeClaim that recentStatements returns.
+const maxEventAge = 2 * time.Minute
 
-// recentStatements returns statements of events about deleted NodeClaims that contain all words of at least one
-// alternative. When EC2 refuses a launch, the controller deletes the NodeClaim at once and creates the next only some
-// time later. An instance that was launched after the event shows that the problem is over. Because the UIDs of deleted
-// NodeClaims are not known, findings from these statements are never certain.
+// recentStatements returns statements of the controller's events about deleted NodeClaims that contain all substrings of
+// at least one alternative. When EC2 refuses a launch, the controller deletes the NodeClaim at once and creates the next
+// only some time later. Events before the launch of another instance are left out, because the launch shows that the
+// problem is over. Because the UIDs of deleted NodeClaims are not known, findings from these statements are never certain.
 func recentStatements(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, v := range ix.Evidence.Events.Value {
 		_, exists := ix.FindClaim(v.Name)
 		isOver := slices.ContainsFunc(ix.Evidence.Instances.Value, func(i diagnosis.Instance) bool { return i.Launched.After(v.Last) })
-		if v.Kind != "NodeClaim" || !v.IsOfController() || exists || isOver || ix.Evidence.At.Sub(v.Last) > recently || v.Last.IsZero() {
+		if v.Kind != "NodeClaim" || !v.IsOfController() || exists || isOver || ix.Evidence.At.Sub(v.Last) > maxEventAge || v.Last.IsZero() {
 			continue
 		}
 		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
-		if slices.ContainsFunc(alternatives, func(words []string) bool {
-			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+		if slices.ContainsFunc(alternatives, func(substrings []string) bool {
+			return !slices.ContainsFunc(substrings, func(sub string) bool { return !strings.Contains(text, sub) })
 		}) {
 			out = append(out, index.Statement{Subject: "event on NodeClaim " + v.Name, Text: text})
 		}
@@ -186,23 +188,23 @@ func recentStatements(ix *index.Index, alternatives ...[]string) []index.Stateme
 	return out
 }
 
-// judgeQuota reports used-up vCPU quotas. On-demand and spot instances have separate quotas.
+// judgeQuota reports vCPU quotas that are used up. On-demand and spot instances have separate quotas.
 func judgeQuota(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
 	}
 	const usual = 256 // vCPUs; requested if the present quota is not known for certain
 	for _, q := range []struct {
-		words [][]string
-		kind  string
-		code  fix.Value
+		alternatives [][]string // see anyStatement
+		kind         string
+		code         fix.Value // of the quota
 	}{
 		{[][]string{{"MaxSpotInstanceCountExceeded"}, {"SpotQuotaExceeded"}}, "spot vCPUs", fix.Text("L-34B43A08")},
 		{[][]string{{"VcpuLimitExceeded"}, {"VCPULimitExceeded"}, {"InstanceLimitExceeded"}}, "vCPUs", fix.Text("L-1216C47A")},
 	} {
-		statements, certainty := anyStatement(ix, q.words...), diagnosis.Certain
+		statements, certainty := anyStatement(ix, q.alternatives...), diagnosis.Certain
 		if len(statements) == 0 {
-			statements, certainty = append(ix.ControllerStatements(q.words...), recentStatements(ix, q.words...)...), diagnosis.Likely
+			statements, certainty = append(ix.ControllerStatements(q.alternatives...), recentStatements(ix, q.alternatives...)...), diagnosis.Likely
 		}
 		if len(statements) == 0 {
 			continue
@@ -211,12 +213,12 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 		if _, rest, ok := strings.Cut(statements[0].Text, "vCPU limit of "); ok {
 			digits, _, _ := strings.Cut(rest, " ")
 			if n, err := strconv.Atoi(digits); err == nil && certainty == diagnosis.Certain {
-				quota = max(2*n, 64) // twice the present quota; 64 vCPUs, because new accounts have a quota of few
+				quota = max(2*n, 64) // at least 64 vCPUs, because the quota of new accounts is small
 			}
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the account's quota of %s is used up", q.kind).
-			With(asLines(statements)...).
-			FixedBy(fix.Call("service-quotas", "request-service-quota-increase", ix.InRegion(),
+			With(firstLines(statements)...).
+			FixedBy(fix.Call("service-quotas", "request-service-quota-increase", ix.RegionParam(),
 				fix.P("--service-code", fix.Text("ec2")), fix.P("--quota-code", q.code),
 				fix.P("--desired-value", fix.Number(quota))))}
 	}
@@ -235,7 +237,7 @@ func judgeImageState(ix *index.Index) []diagnosis.Finding {
 			if (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && i.State != "" && i.State != "available" {
 				out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
 					"its image %s is %s, and EC2 launches nothing from it", i.ID, i.State).With(ix.Evidence.Images.Source).
-					FixedBy(nodeclass.OwnImageOr(c, edit.With("wait until the image is available, or select another image in spec.amiSelectorTerms"),
+					FixedBy(nodeclass.AWSImageOr(c, edit.With("wait until the image is available, or select another image in spec.amiSelectorTerms"),
 						func(s fix.Step) fix.Step { return s.With("AWS's own image; or wait until yours is available") })))
 			}
 		}
@@ -247,11 +249,11 @@ func judgeImageState(ix *index.Index) []diagnosis.Finding {
 			url, _, _ = strings.Cut(url, " ")
 			terms := "https://" + strings.TrimRight(url, ".,;)")
 			if !strings.HasPrefix(terms, "https://aws.amazon.com/marketplace/") {
-				terms = "https://aws.amazon.com/marketplace" // other text than AWS's may contain the URL
+				terms = "https://aws.amazon.com/marketplace" // the URL in the statement may not come from AWS
 			}
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"its image is a product of the AWS Marketplace, and the account has not subscribed to it").With(s.String()).
-				FixedBy(nodeclass.OwnImageOr(c, edit.With("accept the terms at %s, or select another image in spec.amiSelectorTerms", terms),
+				FixedBy(nodeclass.AWSImageOr(c, edit.With("accept the terms at %s, or select another image in spec.amiSelectorTerms", terms),
 					func(s fix.Step) fix.Step { return s.With("AWS's own image; or accept the terms at %s", terms) })))
 			break
 		}

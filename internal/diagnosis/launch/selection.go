@@ -29,12 +29,13 @@ func judgeSelection(ix *index.Index) []diagnosis.Finding {
 			{"SecurityGroupsReady", "security group", selectGroups(ix, c)},
 			{"AMIsReady", "image", []fix.Step{nodeclass.FamilyImages(c)}},
 		} {
-			now := diagnosis.FindCondition(c.Conditions, s.condition)
-			if now.Status != "False" || !strings.HasSuffix(now.Reason, "NotFound") && now.Reason != "UnsupportedAlias" {
+			condition := diagnosis.FindCondition(c.Conditions, s.condition)
+			if condition.Status != "False" ||
+				!strings.HasSuffix(condition.Reason, "NotFound") && condition.Reason != "UnsupportedAlias" {
 				continue
 			}
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "it selects no %s, so nothing can be launched with it", s.what).
-				With("condition "+s.condition+": "+diagnosis.Quote(now.Message)).FixedBy(s.steps...))
+				With("condition "+s.condition+": "+diagnosis.Shorten(condition.Message)).FixedBy(s.steps...))
 		}
 		if len(out) == before {
 			out = append(out, diagnosis.ReportFine(subject))
@@ -43,8 +44,8 @@ func judgeSelection(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// clusterGroup is the step that gives instances the cluster security group. Its members reach each other and the
-// control plane.
+// clusterGroup is the step that makes a class select the cluster security group. Instances in it reach each other and
+// the control plane.
 func clusterGroup(ix *index.Index, c diagnosis.Class) fix.Step {
 	if ix.Evidence.Cluster.Value.Group == "" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("in spec.securityGroupSelectorTerms select the nodes' security group")
@@ -52,7 +53,7 @@ func clusterGroup(ix *index.Index, c diagnosis.Class) fix.Step {
 	return WithGroups(c, []string{ix.Evidence.Cluster.Value.Group})
 }
 
-// WithGroups is the step that makes a class select some security groups.
+// WithGroups is the step that makes a class select exactly the given security groups.
 func WithGroups(c diagnosis.Class, ids []string) fix.Step {
 	var terms fix.List
 	for _, id := range ids {
@@ -61,8 +62,9 @@ func WithGroups(c diagnosis.Class, ids []string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "securityGroupSelectorTerms"))
 }
 
-// OwnGroups is the step that removes from a class the security groups that another cluster owns.
-func OwnGroups(ix *index.Index, c diagnosis.Class) fix.Step {
+// WithoutForeignGroups is the step that removes the security groups that another cluster owns from the selection of a
+// class. If no group remains, it is the step clusterGroup.
+func WithoutForeignGroups(ix *index.Index, c diagnosis.Class) fix.Step {
 	var ids []string
 	for _, g := range ix.Groups(c.Groups) {
 		if ix.OtherOwner(g.Tags) == "" {
@@ -98,8 +100,8 @@ func judgeClassRef(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// nearestClass is the step that changes a pool's reference to an existing class. It tries in turn the class with a
-// similar name, the class with the pool's own name, and the only class. If several remain, the user chooses.
+// nearestClass is the step that makes a NodePool refer to an existing class: the class with a similar name, or else the
+// class with the NodePool's own name, or else the only class. Otherwise the user chooses a class or creates one.
 func nearestClass(ix *index.Index, p diagnosis.Pool) fix.Step {
 	var names []string
 	for _, c := range ix.Evidence.Classes.Value {

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// selectGroups returns the steps that fix a class that selects no security group. They select the groups of other
-// classes, or else the cluster security group.
+// selectGroups returns the steps that fix a class that selects no security group. They select the groups that are most
+// used by other classes (see nodeclass.MostUsed), or else the cluster security group.
 func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {
@@ -22,7 +22,7 @@ func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 			continue
 		}
 		key := strings.Join(slices.Sorted(slices.Values(other.Groups)), " ")
-		used[key] = nodeclass.Usage{Nodes: used[key].Nodes + nodeclass.NodesOf(ix, other.Name), Classes: used[key].Classes + 1}
+		used[key] = nodeclass.Usage{Nodes: used[key].Nodes + nodeclass.CountReadyNodes(ix, other.Name), Classes: used[key].Classes + 1}
 	}
 	step := clusterGroup(ix, c)
 	switch sets := nodeclass.MostUsed(used); len(sets) {
@@ -32,10 +32,11 @@ func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 	default:
 		step = fix.Edit(fix.NodeClass(c.Name)).With("in spec.securityGroupSelectorTerms select the groups of other EC2NodeClasses: %s", strings.Join(sets, ", or "))
 	}
-	return nearTag(c.GroupTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.GroupTags }, c), step)
+	return withTagAdvice(c.GroupTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.GroupTags }, c), step)
 }
 
-// selectSubnets returns the steps that fix a class that selects no subnet.
+// selectSubnets returns the steps that fix a class that selects no subnet. They select the subnets that are most used by
+// other classes, or else subnets with many free addresses.
 func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {
@@ -43,7 +44,7 @@ func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
 			continue
 		}
 		key := strings.Join(slices.Sorted(slices.Values(other.Subnets)), " ")
-		used[key] = nodeclass.Usage{Nodes: used[key].Nodes + nodeclass.NodesOf(ix, other.Name), Classes: used[key].Classes + 1}
+		used[key] = nodeclass.Usage{Nodes: used[key].Nodes + nodeclass.CountReadyNodes(ix, other.Name), Classes: used[key].Classes + 1}
 	}
 	step := network.RoomierSubnets(ix, c)
 	switch sets := nodeclass.MostUsed(used); len(sets) {
@@ -58,24 +59,25 @@ func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
 		step = fix.Edit(fix.NodeClass(c.Name)).With("in spec.subnetSelectorTerms select the subnets of other EC2NodeClasses: %s", strings.Join(sets,
 			", or "))
 	}
-	return nearTag(c.SubnetTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.SubnetTags }, c), step)
+	return withTagAdvice(c.SubnetTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.SubnetTags }, c), step)
 }
 
-// tagsOf returns the tags in the selectors of all classes except one, and the usual discovery tag.
-func tagsOf(ix *index.Index, of func(diagnosis.Class) map[string]string, c diagnosis.Class) map[string]string {
+// tagsOf returns the tags in the selectors of all classes except c, and the usual discovery tag. selectorTags returns the
+// tags in the selectors of one class.
+func tagsOf(ix *index.Index, selectorTags func(diagnosis.Class) map[string]string, c diagnosis.Class) map[string]string {
 	out := map[string]string{"karpenter.sh/discovery": ix.Evidence.Name}
 	for _, other := range ix.Evidence.Classes.Value {
 		if other.Name != c.Name {
-			maps.Copy(out, of(other))
+			maps.Copy(out, selectorTags(other))
 		}
 	}
 	return out
 }
 
-// nearTag adds advice for a tag that may be misspelt.
-func nearTag(own, known map[string]string, step fix.Step) []fix.Step {
+// withTagAdvice returns the step and advice about each of the tags that may be a misspelling of a known tag.
+func withTagAdvice(tags, known map[string]string, step fix.Step) []fix.Step {
 	steps := []fix.Step{step}
-	for _, key := range slices.Sorted(maps.Keys(own)) {
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		if _, isKnown := known[key]; isKnown {
 			continue
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// takeover is how long another controller may need to become active after the Lease ends: pods are recreated, images
-// are pulled, and clocks differ.
+// takeover is how long another controller may need to become active after the Lease ends: its pod must be created, its
+// image must be pulled, and clocks differ.
 const takeover = 2 * time.Minute
 
 // Checks returns the checks RUN.
@@ -26,11 +26,10 @@ func Checks() []index.Check {
 	return []index.Check{{ID: "RUN-1", Title: "a controller is active", Layer: diagnosis.LayerController, Judge: judgeLeader}}
 }
 
-// judgeLeader reports that no controller is active. A killed controller leaves an expired Lease and unfinished work
-// behind. Within takeover after the end of the Lease the verdict is Unknown, because another controller may be
-// starting.
+// judgeLeader reports that no controller is active. A killed controller leaves an expired Lease and unfinished work. If
+// the Lease ended less than takeover ago, the verdict is Unknown, because another controller may be starting.
 func judgeLeader(ix *index.Index) []diagnosis.Finding {
-	found := leaderless(ix)
+	found := judgeLease(ix)
 	l := ix.Evidence.Lease.Value
 	ago := ix.Evidence.At.Sub(l.End())
 	if len(found) == 0 || !ix.Evidence.Lease.Known() || ago >= takeover {
@@ -48,20 +47,20 @@ func judgeLeader(ix *index.Index) []diagnosis.Finding {
 		Cause:     "the lease of the controller " + ended + "; another may be about to take over"}}
 }
 
-// leaderless returns the findings about a Lease that has ended, or that never existed.
-func leaderless(ix *index.Index) []diagnosis.Finding {
+// judgeLease returns the findings about a Lease that has ended or never existed, even if it ended just now.
+func judgeLease(ix *index.Index) []diagnosis.Finding {
 	if ix.Evidence.Lease.Is(diagnosis.Missing) {
-		return neverActed(ix)
+		return judgeNeverActive(ix)
 	}
 	if gap, ok := ix.Evidence.Lease.Gap("the controller's lease"); ok {
 		return []diagnosis.Finding{gap}
 	}
 	l, c := ix.Evidence.Lease.Value, ix.Evidence.Controller.Value
 	ready := slices.IndexFunc(c.Pods, func(p diagnosis.ControllerPod) bool { return p.Ready })
-	if !hasEnded(ix, l) || ready >= 0 && c.IsAlone() {
+	if !isLeaderless(ix, l) || ready >= 0 && c.SkipsLeaderElection() {
 		return nil
 	}
-	work := undone(ix)
+	work := unfinishedWork(ix)
 	subject := "Lease " + l.Namespace + "/" + l.Name
 	leaseState := fmt.Sprintf("%s held the lease until %s and did not release it: the holder was killed, or its node is gone", l.Holder,
 		diagnosis.Stamp(l.End()))
@@ -89,35 +88,34 @@ func leaderless(ix *index.Index) []diagnosis.Finding {
 	return nil // the controller was stopped, and has no work
 }
 
-// hasEnded reports whether the lease has ended, NodePools or NodeClaims exist, and no controller has written anything
-// since the end.
-func hasEnded(ix *index.Index, l diagnosis.Lease) bool {
-	isServed := len(ix.Evidence.Pools.Value)+len(ix.Evidence.Claims.Value) > 0
-	return isServed && !l.Renewed.IsZero() && !ix.Evidence.At.Before(l.End()) && !lastActed(ix).After(l.End())
+// isLeaderless reports whether no controller is active although NodePools or NodeClaims exist: the Lease has ended, and no
+// controller has written anything since then.
+func isLeaderless(ix *index.Index, l diagnosis.Lease) bool {
+	hasObjects := len(ix.Evidence.Pools.Value)+len(ix.Evidence.Claims.Value) > 0
+	return hasObjects && !l.Renewed.IsZero() && !ix.Evidence.At.Before(l.End()) && !lastActivity(ix).After(l.End())
 }
 
-// Leaderless returns when the Lease ended, if no controller has been active since then. The time is zero if a
-// controller is active, or if that is not known: a controller without leader election has no Lease that could end, and
-// if the installation could not be read, nothing shows which Lease is its own.
-func Leaderless(e diagnosis.Evidence) time.Time {
+// LeaderlessSince returns when the Lease ended, if no controller has been active since then. The time is zero if a
+// controller is active or may be active. It may be active if it runs without leader election, because it then has no
+// Lease, or if its installation could not be read, because it is then not known which Lease belongs to it.
+func LeaderlessSince(e diagnosis.Evidence) time.Time {
 	ix := index.New(e)
 	isKnown := e.Lease.Known() && e.Claims.Known() && (e.Controller.Known() || e.Controller.Is(diagnosis.Missing))
-	if !isKnown || e.Controller.Value.IsAlone() || !hasEnded(ix, e.Lease.Value) {
+	if !isKnown || e.Controller.Value.SkipsLeaderElection() || !isLeaderless(ix, e.Lease.Value) {
 		return time.Time{}
 	}
 	return e.Lease.Value.End()
 }
 
-// neverActed returns a finding if there are NodePools and waiting pods, and no controller has ever written a NodeClaim
-// or a condition.
-func neverActed(ix *index.Index) []diagnosis.Finding {
-	isTouched := func(conditions []diagnosis.Condition) bool { return len(conditions) > 0 }
-	switch work := undone(ix); {
+// judgeNeverActive returns a finding if there are NodePools and waiting pods, and no controller has ever written a
+// NodeClaim or a condition.
+func judgeNeverActive(ix *index.Index) []diagnosis.Finding {
+	switch work := unfinishedWork(ix); {
 	case len(ix.Evidence.Pools.Value) == 0 || len(work) == 0 || len(ix.Evidence.Claims.Value) > 0 ||
 		!ix.Evidence.Claims.Known() || !ix.Evidence.Classes.Known():
 		return nil
-	case slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return isTouched(p.Conditions) }),
-		slices.ContainsFunc(ix.Evidence.Classes.Value, func(c diagnosis.Class) bool { return isTouched(c.Conditions) }):
+	case slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return len(p.Conditions) > 0 }),
+		slices.ContainsFunc(ix.Evidence.Classes.Value, func(c diagnosis.Class) bool { return len(c.Conditions) > 0 }):
 		return nil
 	default:
 		return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Possible, "there are NodePools, and no controller has ever processed them: no controller is installed, or it does not run").
@@ -125,35 +123,35 @@ func neverActed(ix *index.Index) []diagnosis.Finding {
 	}
 }
 
-// lastActed returns the newest time of the objects and conditions that only a controller writes.
-func lastActed(ix *index.Index) time.Time {
+// lastActivity returns the newest time in NodeClaims and in conditions, which only a controller writes.
+func lastActivity(ix *index.Index) time.Time {
 	var last time.Time
-	see := func(at time.Time) {
+	include := func(at time.Time) {
 		if at.After(last) {
 			last = at
 		}
 	}
 	for _, c := range ix.Evidence.Claims.Value {
-		see(c.Created)
-		for _, one := range c.Conditions {
-			see(one.Since)
+		include(c.Created)
+		for _, condition := range c.Conditions {
+			include(condition.Since)
 		}
 	}
 	for _, p := range ix.Evidence.Pools.Value {
-		for _, one := range p.Conditions {
-			see(one.Since)
+		for _, condition := range p.Conditions {
+			include(condition.Since)
 		}
 	}
 	for _, c := range ix.Evidence.Classes.Value {
-		for _, one := range c.Conditions {
-			see(one.Since)
+		for _, condition := range c.Conditions {
+			include(condition.Since)
 		}
 	}
 	return last
 }
 
-// undone returns the unfinished work of the controller as lines of evidence; nil if there is no such work.
-func undone(ix *index.Index) []string {
+// unfinishedWork returns what the controller has not finished as lines of evidence; nil if there is nothing.
+func unfinishedWork(ix *index.Index) []string {
 	var claims, ending, pods []string
 	for _, c := range ix.Evidence.Claims.Value {
 		switch {
@@ -164,29 +162,29 @@ func undone(ix *index.Index) []string {
 		}
 	}
 	for _, p := range ix.Evidence.Pods.Value {
-		own := slices.ContainsFunc(ix.Evidence.Controller.Value.Pods, func(o diagnosis.ControllerPod) bool {
+		isOwn := slices.ContainsFunc(ix.Evidence.Controller.Value.Pods, func(o diagnosis.ControllerPod) bool {
 			return o.Name == p.Name && ix.Evidence.Controller.Value.Namespace == p.Namespace
 		}) || slices.Contains(ix.Evidence.Controller.Value.Others, p.Namespace+"/"+strings.TrimPrefix(p.Owner, "Deployment/"))
-		if p.Node == "" && !own && !p.IsDaemons() && ix.Evidence.At.Sub(p.Created) >= takeover && len(ix.Evidence.Pools.Value) > 0 {
+		if p.Node == "" && !isOwn && !p.IsOfDaemonSet() && ix.Evidence.At.Sub(p.Created) >= takeover && len(ix.Evidence.Pools.Value) > 0 {
 			pods = append(pods, p.String())
 		}
 	}
 	var out []string
 	if len(claims) > 0 {
-		out = append(out, fmt.Sprintf("NodeClaims without an instance: %s", firstOf(claims)))
+		out = append(out, fmt.Sprintf("NodeClaims without an instance: %s", firstNames(claims)))
 	}
 	if len(ending) > 0 {
 		out = append(out,
-			fmt.Sprintf("NodeClaims that are being deleted, whose instances run until a controller terminates them: %s", firstOf(ending)))
+			fmt.Sprintf("NodeClaims that are being deleted, whose instances run until a controller terminates them: %s", firstNames(ending)))
 	}
 	if len(pods) > 0 {
-		out = append(out, fmt.Sprintf("pods without a node: %s", firstOf(pods)))
+		out = append(out, fmt.Sprintf("pods without a node: %s", firstNames(pods)))
 	}
 	return out
 }
 
-// firstOf returns the first three names as text, with the number of the others.
-func firstOf(names []string) string {
+// firstNames returns the first three names and the number of the others as text.
+func firstNames(names []string) string {
 	const most = 3
 	if len(names) <= most {
 		return strings.Join(names, ", ")
@@ -194,8 +192,8 @@ func firstOf(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// podState returns one line of evidence about the controller's pods, none of which is ready: the state of a pod, or
-// that there are no pods. It is nil if nothing is known about them.
+// podState returns one line of evidence about a controller that has no ready pod: the state of a pod, or that there are
+// no pods. It is nil if nothing is known about the pods.
 func podState(ix *index.Index) []string {
 	c := ix.Evidence.Controller.Value
 	var out []string
@@ -214,7 +212,7 @@ func podState(ix *index.Index) []string {
 	return nil
 }
 
-// startController is the step that makes a controller active again.
+// startController is the step that makes a controller active again, or that shows why it is not active.
 func startController(ix *index.Index) fix.Step {
 	c := ix.Evidence.Controller.Value
 	switch waiting := ix.WaitingPods(); {
@@ -226,6 +224,6 @@ func startController(ix *index.Index) fix.Step {
 	case c.Deployment != "":
 		return fix.Scale(fix.Deployment(c.Namespace, c.Deployment), 2)
 	}
-	return fix.Controller(fix.ClusterName(ix.Evidence.Name).Or("NAME"), fix.Region(ix.Evidence.Region).Or("REGION")).
+	return fix.Controller(fix.ClusterName(ix.Evidence.Name).OrPlaceholder("NAME"), fix.Region(ix.Evidence.Region).OrPlaceholder("REGION")).
 		With("on the host where it ran before, with its other settings; or install the chart: docs/installation.md")
 }

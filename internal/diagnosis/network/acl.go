@@ -12,14 +12,14 @@ import (
 // everywhere is the CIDR of all IPv4 addresses.
 const everywhere = "0.0.0.0/0"
 
-// dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if the packets pass. The
-// addresses of peers are not known. So packets pass an allow entry for some addresses, and dropper skips a deny entry
-// for some addresses.
-func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
+// droppingEntry returns the entry that drops TCP packets to a port, outgoing or incoming; ok is false if the packets pass.
+// The addresses of peers are not known. So an allow entry lets packets pass even if it is for some addresses only, and a
+// deny entry counts only if it is for all addresses.
+func droppingEntry(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
 	for _, e := range n.Entries {
-		fits := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
+		matches := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
 		switch {
-		case !fits, e.Deny && e.CIDR != everywhere:
+		case !matches, e.Deny && e.CIDR != everywhere:
 		case e.Deny:
 			return e, true
 		default:
@@ -29,13 +29,13 @@ func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok 
 	return diagnosis.ACLEntry{}, true // the implicit last entry drops everything, even if it is not in Entries
 }
 
-// freeNumber returns the highest free rule number below the given one. If below is 0, freeNumber returns 100, or else
-// the next free number below 100. If no number is free, it returns 1.
-func freeNumber(n diagnosis.ACL, out bool, below int) int {
-	if below == 0 {
-		below = 101
+// freeNumber returns the highest free rule number below limit; for limit 0, the highest free number up to 100. If no
+// number is free, it returns 1.
+func freeNumber(n diagnosis.ACL, out bool, limit int) int {
+	if limit == 0 {
+		limit = 101
 	}
-	for number := below - 1; number > 0; number-- {
+	for number := limit - 1; number > 0; number-- {
 		if !slices.ContainsFunc(n.Entries, func(e diagnosis.ACLEntry) bool { return e.Out == out && e.Number == number }) {
 			return number
 		}
@@ -43,9 +43,9 @@ func freeNumber(n diagnosis.ACL, out bool, below int) int {
 	return 1
 }
 
-// acl returns the network ACL of a subnet: the ACL that lists the subnet, or else the default ACL. ok is false if there
+// aclOf returns the network ACL of a subnet: the ACL that lists the subnet, or else the default ACL. ok is false if there
 // is neither.
-func acl(ix *index.Index, subnet string) (n diagnosis.ACL, ok bool) {
+func aclOf(ix *index.Index, subnet string) (n diagnosis.ACL, ok bool) {
 	i := slices.IndexFunc(ix.Evidence.ACLs.Value, func(n diagnosis.ACL) bool { return slices.Contains(n.Subnets, subnet) })
 	if i < 0 {
 		i = slices.IndexFunc(ix.Evidence.ACLs.Value, func(n diagnosis.ACL) bool { return n.Default })
@@ -56,7 +56,8 @@ func acl(ix *index.Index, subnet string) (n diagnosis.ACL, ok bool) {
 	return ix.Evidence.ACLs.Value[i], true
 }
 
-// judgeACLs reports network ACLs that drop requests to port 443, or the answers, which arrive at an ephemeral port.
+// judgeACLs reports network ACLs that drop requests to the API server's port or the answers, which arrive at an ephemeral
+// port.
 func judgeACLs(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -64,12 +65,12 @@ func judgeACLs(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.ACLs.Gap("the network ACLs"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	const ephemeral = 40000 // Linux uses the ports 32768 to 60999
+	const ephemeral = 40000 // an example: Linux uses the ports 32768 to 60999
 	var out []diagnosis.Finding
 	done := map[string]bool{}
 	for _, c := range ix.Evidence.Classes.Value {
 		for _, id := range c.Subnets {
-			n, ok := acl(ix, id)
+			n, ok := aclOf(ix, id)
 			if !ok || done[id] {
 				continue
 			}
@@ -78,10 +79,10 @@ func judgeACLs(ix *index.Index) []diagnosis.Finding {
 				"").With(ix.Evidence.ACLs.Source+": "+
 				n.ID).With(index.Lines(inSubnet(ix, id, diagnosis.TimedOut,
 				diagnosis.PullFailed))...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed, diagnosis.ServiceTimeout)
-			if e, drops := dropper(n, true, apiPort); drops {
+			if e, drops := droppingEntry(n, true, apiPort); drops {
 				f.Cause = fmt.Sprintf("the network ACL %s of subnet %s lets nothing out to port %d: instances cannot reach the API server", n.ID, id, apiPort)
 				out = append(out, f.FixedBy(allowPackets(ix, n, e, true, apiPort, apiPort)))
-			} else if e, drops := dropper(n, false, ephemeral); drops {
+			} else if e, drops := droppingEntry(n, false, ephemeral); drops {
 				f.Cause = fmt.Sprintf("the network ACL %s of subnet %s lets no answers in: answers arrive at the ports 1024 to 65535, which the ACL closes", n.ID, id)
 				out = append(out, f.FixedBy(allowPackets(ix, n, e, false, 1024, 65535)))
 			}
@@ -90,15 +91,15 @@ func judgeACLs(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// allowPackets is the step that adds an entry that allows packets to a range of ports. The number of the new entry is
-// lower than that of the entry that drops the packets.
-func allowPackets(ix *index.Index, n diagnosis.ACL, dropper diagnosis.ACLEntry, out bool, from, to int) fix.Step {
+// allowPackets is the step that adds an entry that allows packets to a range of ports, both ends included. dropping is
+// the entry that drops the packets; the new entry has a lower number.
+func allowPackets(ix *index.Index, n diagnosis.ACL, dropping diagnosis.ACLEntry, out bool, from, to int) fix.Step {
 	direction := fix.P("--ingress")
 	if out {
 		direction = fix.P("--egress")
 	}
-	return fix.Call("ec2", "create-network-acl-entry", ix.InRegion(), fix.P("--network-acl-id", fix.ACL(n.ID)), direction,
-		fix.P("--rule-number", fix.Number(freeNumber(n, out, dropper.Number))), fix.P("--protocol", fix.Number(6)),
+	return fix.Call("ec2", "create-network-acl-entry", ix.RegionParam(), fix.P("--network-acl-id", fix.ACL(n.ID)), direction,
+		fix.P("--rule-number", fix.Number(freeNumber(n, out, dropping.Number))), fix.P("--protocol", fix.Number(6)),
 		fix.P("--port-range", fix.Join(fix.Text("From="), fix.Number(from), fix.Text(",To="), fix.Number(to))),
 		fix.P("--cidr-block", fix.Text(everywhere)), fix.P("--rule-action", fix.Text("allow")))
 }

@@ -19,9 +19,9 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	evidence := append(ix.StatementLines("InsufficientFreeAddressesInSubnet"),
-		index.Sentences(ix.ControllerStatements([]string{"InsufficientFreeAddressesInSubnet"}))...)
+		index.EvidenceLines(ix.ControllerStatements([]string{"InsufficientFreeAddressesInSubnet"}))...)
 	certainty := diagnosis.Likely
-	if len(evidence) == 0 { // other users can write events about a pod
+	if len(evidence) == 0 { // messages of pods prove little, because other users can write events about a pod
 		evidence, certainty = ix.PodMessages("failed to assign an IP address"), diagnosis.Possible
 	}
 	var out []diagnosis.Finding
@@ -52,8 +52,8 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// RoomierSubnets is the step that makes a class select other subnets with many free addresses: in each zone, the
-// subnet with the most of those that are private and have a default route.
+// RoomierSubnets is the step that makes a class select other subnets: in each zone, the subnet with the most free
+// addresses that is private, has a default route and has at least manyAddresses. If there is none, the user selects.
 func RoomierSubnets(ix *index.Index, c diagnosis.Class) fix.Step {
 	all := slices.Clone(ix.Evidence.Subnets.Value)
 	slices.SortStableFunc(all, func(a, b diagnosis.Subnet) int { return b.Free - a.Free })
@@ -72,8 +72,8 @@ func RoomierSubnets(ix *index.Index, c diagnosis.Class) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms"))
 }
 
-// SubnetsOfVPC is the step that keeps only the class's subnets in the cluster's VPC. If no subnet remains, it is
-// RoomierSubnets.
+// SubnetsOfVPC is the step that makes a class select only those of its subnets that are in the cluster's VPC. If there
+// are none, it is the step RoomierSubnets.
 func SubnetsOfVPC(ix *index.Index, c diagnosis.Class) fix.Step {
 	var terms fix.List
 	for _, s := range ix.Evidence.Subnets.Value {
@@ -94,7 +94,7 @@ func hasRouteOut(ix *index.Index, id string) bool {
 		func(r diagnosis.Route) bool { return (r.To == "0.0.0.0/0" || r.To == "::/0") && !r.Blackhole })
 }
 
-// manyAddresses is how many free addresses a subnet must have so that a fix proposes it.
+// manyAddresses is the minimum number of free addresses of a subnet that a fix proposes.
 const manyAddresses = 64
 
 // fewAddresses is the minimum number of free addresses for a node and its pods.

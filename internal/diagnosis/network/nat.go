@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// likelyNAT returns the NAT gateway that the subnet's zone uses, or else the only NAT gateway of the VPC; empty if the
-// user must choose.
+// likelyNAT returns the only NAT gateway to which route tables of subnets in the same zone lead, or else the only NAT
+// gateway of all route tables; empty if the user must choose.
 func likelyNAT(ix *index.Index, subnet string) string {
 	zone := func(id string) string {
 		i := slices.IndexFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool { return s.ID == id })
@@ -19,7 +19,7 @@ func likelyNAT(ix *index.Index, subnet string) string {
 		}
 		return ix.Evidence.Subnets.Value[i].Zone
 	}
-	all, near := map[string]nodeclass.Usage{}, map[string]nodeclass.Usage{}
+	all, near := map[string]nodeclass.Usage{}, map[string]nodeclass.Usage{} // by gateway; the counts are not used
 	for _, t := range ix.Evidence.Routes.Value {
 		for _, r := range t.Routes {
 			if !strings.HasPrefix(r.Target, "nat-") || r.Blackhole {
@@ -31,8 +31,8 @@ func likelyNAT(ix *index.Index, subnet string) string {
 			}
 		}
 	}
-	for _, some := range []map[string]nodeclass.Usage{near, all} {
-		if names := nodeclass.MostUsed(some); len(names) == 1 {
+	for _, gateways := range []map[string]nodeclass.Usage{near, all} {
+		if names := nodeclass.MostUsed(gateways); len(names) == 1 {
 			return names[0]
 		}
 	}

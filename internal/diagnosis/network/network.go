@@ -23,9 +23,9 @@ func Checks() []index.Check {
 		{ID: "NET-1", Title: "security groups allow traffic between nodes and the API server", Layer: diagnosis.LayerNetwork, Judge: judgeGroups},
 		{ID: "NET-2", Title: "the API server's name is resolved in the VPC", Layer: diagnosis.LayerNetwork, Judge: judgeDNS},
 		{ID: "NET-3", Title: "the public endpoint lets the nodes' addresses in", Layer: diagnosis.LayerNetwork, Judge: judgePublicCIDRs},
-		{ID: "NET-4", Title: "subnets have a way out", Layer: diagnosis.LayerNetwork, Judge: judgeRoutes},
+		{ID: "NET-4", Title: "subnets have a route out", Layer: diagnosis.LayerNetwork, Judge: judgeRoutes},
 		{ID: "NET-5", Title: "subnets have free addresses", Layer: diagnosis.LayerLaunch, Judge: judgeAddresses},
-		{ID: "NET-6", Title: "custom networking is known to the controller", Layer: diagnosis.LayerReady, Judge: judgeCustomNetworking},
+		{ID: "NET-6", Title: "an interface is reserved for custom networking", Layer: diagnosis.LayerReady, Judge: judgeCustomNetworking},
 		{ID: "NET-8", Title: "network ACLs let nodes reach the API server", Layer: diagnosis.LayerNetwork, Judge: judgeACLs},
 		{ID: "NET-7", Title: "the API server does not answer", Layer: diagnosis.LayerNetwork, Fallback: true, Judge: judgeNoAnswer},
 	}
@@ -34,17 +34,16 @@ func Checks() []index.Check {
 // apiPort is the port of EKS API servers.
 const apiPort = 443
 
-// location has the security groups and subnets of instances: those that a class selects, or those of an instance that
-// has not joined.
+// location has the security groups and subnets that a class selects, or those of an instance that has not joined.
 type location struct {
-	subject string          // of findings: "EC2NodeClass web", "instance i-0123"
-	class   diagnosis.Class // zero: the class of the instance is not known
+	subject string          // subject of findings: "EC2NodeClass web", "instance i-0123"
+	class   diagnosis.Class // the class, or the instance's class; zero: not known
 	groups  []string        // IDs of security groups
 	subnets []string        // IDs of subnets
 }
 
-// locations returns the locations of the classes, and of running instances with a NodeClaim and without a Node whose
-// security groups differ from those of their class.
+// locations returns the locations of all classes and of some instances: they run, have a NodeClaim, have no Node, and
+// have other security groups than their class.
 func locations(ix *index.Index) []location {
 	var out []location
 	for _, c := range ix.Evidence.Classes.Value {
@@ -54,7 +53,7 @@ func locations(ix *index.Index) []location {
 		c, ok := ix.Evidence.Class(i.Class)
 		_, isNode := ix.NodeByInstance[i.ID]
 		if !i.Runs() || isNode || len(i.Groups) == 0 || ok && sameSet(c.Groups, i.Groups) || i.Claim == "" {
-			continue // among others: instances without a NodeClaim, which ID-3 and ID-4 report
+			continue // ID-3 and ID-4 report instances without a NodeClaim
 		}
 		out = append(out, location{"instance " + i.ID, c, i.Groups, []string{i.Subnet}})
 	}
@@ -66,7 +65,7 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// judgeGroups checks that security groups let packets pass from nodes to the API server and from there to kubelets.
+// judgeGroups checks that security groups let nodes reach the API server, and the control plane reach kubelets.
 func judgeGroups(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Groups.Gap("the security groups"); ok {
 		return []diagnosis.Finding{gap}
@@ -75,75 +74,75 @@ func judgeGroups(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	for _, p := range locations(ix) {
-		groups := ix.Groups(p.groups)
+	for _, l := range locations(ix) {
+		groups := ix.Groups(l.groups)
 		switch {
-		case len(p.groups) == 0:
+		case len(l.groups) == 0:
 			out = append(out, diagnosis.Finding{
 				Verdict:   diagnosis.Unknown,
 				Certainty: diagnosis.Certain,
-				Subject:   p.subject,
+				Subject:   l.subject,
 				Cause:     "its security groups are not resolved yet",
 			})
 		case len(groups) == 0:
-			out = append(out, diagnosis.ReportBroken(p.subject, diagnosis.Certain,
-				"none of its security groups %s is in the cluster's VPC", strings.Join(p.groups, ", ")).
+			out = append(out, diagnosis.ReportBroken(l.subject, diagnosis.Certain,
+				"none of its security groups %s is in the cluster's VPC", strings.Join(l.groups, ", ")).
 				With(ix.Evidence.Groups.Source).Explaining(diagnosis.TimedOut))
 		default:
-			out = append(out, judgeSecurityGroups(ix, p, groups)...)
+			out = append(out, judgeSecurityGroups(ix, l, groups)...)
 		}
 	}
 	return out
 }
 
-// judgeSecurityGroups judges a location by its security groups: egress to the API server, ingress from it to kubelets,
-// and ingress of the cluster's own security group.
-func judgeSecurityGroups(ix *index.Index, p location, groups []diagnosis.Group) []diagnosis.Finding {
-	seen := index.Lines(ix.OccurrencesOf(p.class.Name, diagnosis.TimedOut))
+// judgeSecurityGroups checks the security groups of a location: egress to the API server, ingress of the cluster security
+// group from the location, and ingress from the control plane to kubelets.
+func judgeSecurityGroups(ix *index.Index, l location, groups []diagnosis.Group) []diagnosis.Finding {
+	seen := index.Lines(ix.OccurrencesOf(l.class.Name, diagnosis.TimedOut))
 	letsOut := slices.ContainsFunc(groups, func(g diagnosis.Group) bool {
 		return slices.ContainsFunc(g.Out, func(r diagnosis.Rule) bool { return r.Allows(apiPort) })
 	})
 	if !letsOut {
-		return []diagnosis.Finding{diagnosis.ReportBroken(p.subject, diagnosis.Certain,
+		return []diagnosis.Finding{diagnosis.ReportBroken(l.subject, diagnosis.Certain,
 			"the security group%s %s let%s nothing out to port %d: its instances cannot reach the API server",
-			diagnosis.Plural(p.groups, "s"), strings.Join(p.groups, ", "), diagnosis.Singular(p.groups, "s"), apiPort).
+			diagnosis.Plural(l.groups, "s"), strings.Join(l.groups, ", "), diagnosis.Singular(l.groups, "s"), apiPort).
 			With(fmt.Sprintf("%s: %s", ix.Evidence.Groups.Source,
 				rulesLine(groups))).With(seen...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed, diagnosis.ServiceTimeout,
 			diagnosis.NotPermitted).
-			FixedBy(fix.Call("ec2", "authorize-security-group-egress", ix.InRegion(), fix.P("--group-id", fix.Group(p.groups[0])),
+			FixedBy(fix.Call("ec2", "authorize-security-group-egress", ix.RegionParam(), fix.P("--group-id", fix.Group(l.groups[0])),
 				fix.P("--ip-permissions", fix.Text("IpProtocol=-1,IpRanges=[{CidrIp=0.0.0.0/0}]"))))}
 	}
 	cluster := ix.Groups([]string{ix.Evidence.Cluster.Value.Group})
 	if !ix.Evidence.Cluster.Known() || len(cluster) == 0 {
-		return []diagnosis.Finding{diagnosis.ReportFine(p.subject)}
+		return []diagnosis.Finding{diagnosis.ReportFine(l.subject)}
 	}
-	if ix.Evidence.Cluster.Value.PrivateAccess && !allowsIngress(cluster[0], apiPort, p.groups) {
-		return []diagnosis.Finding{diagnosis.ReportBroken(p.subject, diagnosis.Likely,
+	if ix.Evidence.Cluster.Value.PrivateAccess && !allowsIngress(cluster[0], apiPort, l.groups) {
+		return []diagnosis.Finding{diagnosis.ReportBroken(l.subject, diagnosis.Likely,
 			"the cluster's security group %s does not let in port %d from its security group%s %s",
-			cluster[0].ID, apiPort, diagnosis.Plural(p.groups, "s"), strings.Join(p.groups, ", ")).
+			cluster[0].ID, apiPort, diagnosis.Plural(l.groups, "s"), strings.Join(l.groups, ", ")).
 			With(ix.Evidence.Groups.Source, "the API server's name resolves to private addresses inside the VPC").
 			With(seen...).Explaining(diagnosis.TimedOut).
-			FixedBy(allowIn(ix, cluster[0].ID, apiPort, p.groups[0]))}
+			FixedBy(allowIn(ix, cluster[0].ID, apiPort, l.groups[0]))}
 	}
 	const kubelet = 10250
 	if !slices.ContainsFunc(groups, func(g diagnosis.Group) bool {
 		return allowsIngress(g, kubelet, []string{ix.Evidence.Cluster.Value.Group})
 	}) {
-		return []diagnosis.Finding{diagnosis.ReportSuspicious(p.subject, diagnosis.Likely, "its security groups do not let the control plane reach kubelets at port %d: logs, exec and webhooks on its nodes will not work", kubelet).
-			With(ix.Evidence.Groups.Source).FixedBy(allowIn(ix, p.groups[0], kubelet, ix.Evidence.Cluster.Value.Group))}
+		return []diagnosis.Finding{diagnosis.ReportSuspicious(l.subject, diagnosis.Likely, "its security groups do not let the control plane reach kubelets at port %d: logs, exec and webhooks on its nodes will not work", kubelet).
+			With(ix.Evidence.Groups.Source).FixedBy(allowIn(ix, l.groups[0], kubelet, ix.Evidence.Cluster.Value.Group))}
 	}
-	return []diagnosis.Finding{diagnosis.ReportFine(p.subject)}
+	return []diagnosis.Finding{diagnosis.ReportFine(l.subject)}
 }
 
-// allowIn is the step that adds a rule to a group: let in TCP packets to a port from the group named by from.
+// allowIn is the step that makes a security group let in TCP packets to a port from another security group.
 func allowIn(ix *index.Index, group string, port int, from string) fix.Step {
-	return fix.Call("ec2", "authorize-security-group-ingress", ix.InRegion(), fix.P("--group-id", fix.Group(group)),
+	return fix.Call("ec2", "authorize-security-group-ingress", ix.RegionParam(), fix.P("--group-id", fix.Group(group)),
 		fix.P("--protocol", fix.Text("tcp")),
 		fix.P("--port", fix.Number(port)), fix.P("--source-group", fix.Group(from)))
 }
 
-// allowsIngress reports whether a group lets in packets to a port from one of the groups in from. It is also true for a
-// rule for addresses or prefix lists, because the owners of addresses are not known.
+// allowsIngress reports whether a security group lets in packets to a port from one of the groups in from. A rule for
+// addresses or prefix lists counts too, because it is not known to which groups the addresses belong.
 func allowsIngress(g diagnosis.Group, port int, from []string) bool {
 	return slices.ContainsFunc(g.In, func(r diagnosis.Rule) bool {
 		return r.Allows(port) && (len(r.CIDRs) > 0 || len(r.Lists) > 0 ||
@@ -171,18 +170,18 @@ func judgeDNS(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.VPC.Gap("the DNS settings of the VPC"); ok && len(seen) == 0 {
 		return []diagnosis.Finding{gap}
 	}
-	attribute := func(name string, flag fix.Param) diagnosis.Finding {
+	switchedOff := func(name string, flag fix.Param) diagnosis.Finding { // flag switches the attribute on
 		return diagnosis.ReportBroken("VPC "+ix.Evidence.VPC.Value.ID, diagnosis.Certain,
 			"the VPC has %s switched off, so instances cannot resolve the API server's name", name).
 			With(ix.Evidence.VPC.Source).With(seen...).Explaining(diagnosis.NoSuchHost).
-			FixedBy(fix.Call("ec2", "modify-vpc-attribute", ix.InRegion(), fix.P("--vpc-id", fix.VPC(ix.Evidence.VPC.Value.ID)), flag))
+			FixedBy(fix.Call("ec2", "modify-vpc-attribute", ix.RegionParam(), fix.P("--vpc-id", fix.VPC(ix.Evidence.VPC.Value.ID)), flag))
 	}
 	switch {
 	case ix.Evidence.VPC.Known() && !ix.Evidence.VPC.Value.DNSSupport:
-		return []diagnosis.Finding{attribute("DNS support", fix.P("--enable-dns-support"))}
+		return []diagnosis.Finding{switchedOff("DNS support", fix.P("--enable-dns-support"))}
 	case ix.Evidence.VPC.Known() && !ix.Evidence.VPC.Value.DNSHostnames && ix.Evidence.Cluster.Value.PrivateAccess &&
 		!ix.Evidence.Cluster.Value.PublicAccess:
-		return []diagnosis.Finding{attribute("DNS host names", fix.P("--enable-dns-hostnames"))}
+		return []diagnosis.Finding{switchedOff("DNS host names", fix.P("--enable-dns-hostnames"))}
 	case len(seen) > 0:
 		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Likely, "instances cannot resolve a name that they need to join: the DHCP options of the VPC may name a DNS server that does not know the name").
 			With(seen...).Explaining(diagnosis.NoSuchHost).
@@ -193,16 +192,17 @@ func judgeDNS(ix *index.Index) []diagnosis.Finding {
 
 // amazonDNS is the step that makes instances of the VPC use AWS's resolver.
 func amazonDNS(ix *index.Index) fix.Step {
-	options := fix.Call("ec2", "create-dhcp-options", ix.InRegion(),
+	options := fix.Call("ec2", "create-dhcp-options", ix.RegionParam(),
 		fix.P("--dhcp-configurations", fix.Text("Key=domain-name-servers,Values=AmazonProvidedDNS")))
-	return fix.Call("ec2", "associate-dhcp-options", ix.InRegion(), fix.P("--vpc-id", fix.VPC(ix.Evidence.VPC.Value.ID).Or("VPC")),
+	return fix.Call("ec2", "associate-dhcp-options", ix.RegionParam(),
+		fix.P("--vpc-id", fix.VPC(ix.Evidence.VPC.Value.ID).OrPlaceholder("VPC")),
 		fix.PFrom("--dhcp-options-id", options,
 			"DhcpOptions.DhcpOptionsId")).With("or make the DNS server in the DHCP options forward to AmazonProvidedDNS")
 }
 
-// privateAccess is the step that makes the API server reachable from within the VPC.
-func privateAccess(ix *index.Index) fix.Step {
-	return fix.Call("eks", "update-cluster-config", ix.InRegion(), fix.P("--name", fix.ClusterName(ix.Evidence.Name)),
+// enablePrivateAccess is the step that gives the API server an endpoint in the VPC.
+func enablePrivateAccess(ix *index.Index) fix.Step {
+	return fix.Call("eks", "update-cluster-config", ix.RegionParam(), fix.P("--name", fix.ClusterName(ix.Evidence.Name)),
 		fix.P("--resources-vpc-config", fix.Text("endpointPrivateAccess=true")))
 }
 
@@ -218,28 +218,28 @@ func judgePublicCIDRs(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.NATAddresses.Gap("the addresses of the VPC's NAT gateways"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	var out []string
-	for _, text := range ix.Evidence.NATAddresses.Value {
-		if !within(text, c.PublicCIDRs) {
-			out = append(out, text)
+	var rejected []string
+	for _, address := range ix.Evidence.NATAddresses.Value {
+		if !within(address, c.PublicCIDRs) {
+			rejected = append(rejected, address)
 		}
 	}
-	if len(out) == 0 {
+	if len(rejected) == 0 {
 		return nil
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
 		"the API server's endpoint is public only and lets in only %s, but nodes call it from %s",
-		strings.Join(c.PublicCIDRs, ", "), strings.Join(out, ", ")).
+		strings.Join(c.PublicCIDRs, ", "), strings.Join(rejected, ", ")).
 		With(ix.Evidence.Cluster.Source, ix.Evidence.NATAddresses.Source).With(index.Lines(ix.OccurrencesOf("",
 		diagnosis.TimedOut))...).Explaining(diagnosis.TimedOut).
-		FixedBy(privateAccess(ix))}
+		FixedBy(enablePrivateAccess(ix))}
 }
 
-// within reports whether an address is in one of the CIDR blocks; true if the address cannot be parsed.
+// within reports whether an address is in one of the CIDR blocks, or cannot be parsed.
 func within(address string, blocks []string) bool {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
-		return true // report nothing about a text that is not an address
+		return true // there is no finding about a text that is not an address
 	}
 	return slices.ContainsFunc(blocks, func(text string) bool {
 		p, err := netip.ParsePrefix(text)
@@ -247,8 +247,8 @@ func within(address string, blocks []string) bool {
 	})
 }
 
-// judgeRoutes checks that every subnet has a default route that works, or that the VPC has endpoints for all services
-// that a node calls.
+// judgeRoutes checks that every subnet of the classes has a default route that works, or that the VPC has endpoints for
+// all services that a node calls.
 func judgeRoutes(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -287,7 +287,7 @@ func judgeSubnet(ix *index.Index, c diagnosis.Class, id string) (_ diagnosis.Fin
 			id, table.Routes[i].Target).
 			With(ix.Evidence.Routes.Source+": "+table.ID).With(seen...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed).
 			FixedBy(fix.Call("ec2", "replace-route", ThroughNAT(ix, table, id)...)), true
-	case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-") && !publicAddress(ix, c, id):
+	case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-") && !getsPublicAddress(ix, c, id):
 		return diagnosis.ReportBroken(subject, diagnosis.Certain, "subnet %s routes to an internet gateway, and its instances get no public address: they cannot reach the internet", id).
 				With(ix.Evidence.Routes.Source+": "+table.ID+" → "+
 					table.Routes[i].Target).With(seen...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed).
@@ -308,7 +308,7 @@ func judgeSubnet(ix *index.Index, c diagnosis.Class, id string) (_ diagnosis.Fin
 		FixedBy(fix.Call("ec2", "create-route", ThroughNAT(ix, table, id)...))
 	if len(lacking) == 0 {
 		f.Cause = fmt.Sprintf("subnet %s has no route out, and the API server's endpoint is not reachable from within the VPC", id)
-		f = f.FixedBy(privateAccess(ix))
+		f = f.FixedBy(enablePrivateAccess(ix))
 	}
 	if gap, ok := ix.Evidence.Endpoints.Gap("the VPC's endpoints"); ok {
 		f.Certainty = diagnosis.Likely
@@ -317,12 +317,13 @@ func judgeSubnet(ix *index.Index, c diagnosis.Class, id string) (_ diagnosis.Fin
 	return f, true
 }
 
-// inSubnet returns the occurrences of symptoms on instances in a subnet.
-func inSubnet(ix *index.Index, id string, signs ...diagnosis.Symptom) []index.Occurrence {
-	return slices.DeleteFunc(ix.OccurrencesOf("", signs...), func(g index.Occurrence) bool { return g.Instance.Subnet != id })
+// inSubnet returns the occurrences of some symptoms on instances in a subnet.
+func inSubnet(ix *index.Index, id string, symptoms ...diagnosis.Symptom) []index.Occurrence {
+	return slices.DeleteFunc(ix.OccurrencesOf("", symptoms...), func(o index.Occurrence) bool { return o.Instance.Subnet != id })
 }
 
-// RouteTableOf returns the route table of a subnet: the table that lists the subnet, or else the main table.
+// RouteTableOf returns the route table of a subnet: the table that lists the subnet, or else the main table. It returns
+// false if there is neither.
 func RouteTableOf(ix *index.Index, subnet string) (diagnosis.RouteTable, bool) {
 	i := slices.IndexFunc(ix.Evidence.Routes.Value, func(t diagnosis.RouteTable) bool { return slices.Contains(t.Subnets, subnet) })
 	if i < 0 {
@@ -334,15 +335,15 @@ func RouteTableOf(ix *index.Index, subnet string) (diagnosis.RouteTable, bool) {
 	return ix.Evidence.Routes.Value[i], true
 }
 
-// ThroughNAT returns the parameters of a default route through a NAT gateway.
+// ThroughNAT returns the parameters of a call that sets a subnet's default route to a NAT gateway.
 func ThroughNAT(ix *index.Index, table diagnosis.RouteTable, subnet string) []fix.Param {
-	return []fix.Param{ix.InRegion(), fix.P("--route-table-id", fix.RouteTable(table.ID)),
+	return []fix.Param{ix.RegionParam(), fix.P("--route-table-id", fix.RouteTable(table.ID)),
 		fix.P("--destination-cidr-block", fix.Text(everywhere)),
-		fix.P("--nat-gateway-id", fix.NAT(likelyNAT(ix, subnet)).Or("NAT_GATEWAY_ID"))}
+		fix.P("--nat-gateway-id", fix.NAT(likelyNAT(ix, subnet)).OrPlaceholder("NAT_GATEWAY_ID"))}
 }
 
-// publicAddress reports whether instances of a class get a public address in a subnet; true if that is not known.
-func publicAddress(ix *index.Index, c diagnosis.Class, subnet string) bool {
+// getsPublicAddress reports whether instances of a class get a public address in a subnet, or whether that is not known.
+func getsPublicAddress(ix *index.Index, c diagnosis.Class, subnet string) bool {
 	if c.PublicIP != nil {
 		return *c.PublicIP
 	}
@@ -362,8 +363,8 @@ func LackingEndpoints(ix *index.Index) []string {
 	return out
 }
 
-// judgeCustomNetworking checks that the controller reserves a network interface when the VPC CNI uses custom
-// networking. Pods then cannot use the primary interface of a node.
+// judgeCustomNetworking checks that the controller reserves a network interface if the VPC CNI uses custom networking.
+// With custom networking, pods cannot use the primary interface of a node.
 func judgeCustomNetworking(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Daemons.Gap("the DaemonSets"); ok {
 		return []diagnosis.Finding{gap}
@@ -384,7 +385,7 @@ func judgeCustomNetworking(ix *index.Index) []diagnosis.Finding {
 // judgeNoAnswer reports timeouts on consoles that no other check explains.
 func judgeNoAnswer(ix *index.Index) []diagnosis.Finding {
 	seen := ix.OccurrencesOf("", diagnosis.TimedOut)
-	if gap, ok := ix.Consoles(); ok && len(seen) == 0 {
+	if gap, ok := ix.ConsoleGap(); ok && len(seen) == 0 {
 		return []diagnosis.Finding{gap}
 	}
 	if len(seen) == 0 {
@@ -392,6 +393,7 @@ func judgeNoAnswer(ix *index.Index) []diagnosis.Finding {
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Possible, "the API server does not answer instances, and security groups and routes look open: a network ACL, a firewall or a proxy may be in between").
 		With(index.Lines(seen)...).Explaining(diagnosis.TimedOut).
-		FixedBy(fix.Call("ec2", "describe-network-acls", ix.InRegion(),
-			fix.P("--filters", fix.Join(fix.Text("Name=association.subnet-id,Values="), fix.Subnet(seen[0].Instance.Subnet).Or("SUBNET")))))}
+		FixedBy(fix.Call("ec2", "describe-network-acls", ix.RegionParam(),
+			fix.P("--filters", fix.Join(fix.Text("Name=association.subnet-id,Values="),
+				fix.Subnet(seen[0].Instance.Subnet).OrPlaceholder("SUBNET")))))}
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// ownImage is the step that selects AWS's image for the family of a class, or of Amazon Linux 2023 if AWS no longer
-// releases one. ok is false for a class whose user data needs the user's own image.
-func ownImage(c diagnosis.Class) (step fix.Step, ok bool) {
+// awsImage is the step that selects AWS's newest image of the class's AMI family. For AL2, it selects Amazon Linux 2023,
+// because AWS no longer releases images of AL2. ok is false for the family Custom, which needs the user's own
+// image, and if the family is not known.
+func awsImage(c diagnosis.Class) (step fix.Step, ok bool) {
 	family := c.Family
 	if family == "AL2" {
 		family = "AL2023"
@@ -23,32 +24,33 @@ func ownImage(c diagnosis.Class) (step fix.Step, ok bool) {
 		fix.At(fix.Fields{"amiFamily": fix.Null(), "amiSelectorTerms": fix.List{fix.At(aliasOf(family), "alias")}}, "spec")), true
 }
 
-// OwnImageOr returns the step of ownImage after with has changed it, or the other step if there is no such image.
-func OwnImageOr(c diagnosis.Class, other fix.Step, with func(fix.Step) fix.Step) fix.Step {
-	if step, ok := ownImage(c); ok {
-		return with(step)
+// AWSImageOr returns the step of awsImage, changed by the function change, or the other step if there is no such image.
+func AWSImageOr(c diagnosis.Class, other fix.Step, change func(fix.Step) fix.Step) fix.Step {
+	if step, ok := awsImage(c); ok {
+		return change(step)
 	}
 	return other
 }
 
 // largerRoot is the step that makes the root volume of a class larger. ok is false if the root device is not known.
 func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
-	now := c.RootGiB
+	present := c.RootGiB
 	for _, i := range ix.Evidence.Images.Value {
-		if now == 0 && slices.Contains(c.Images, i.ID) {
-			now = i.SnapshotGiB
+		if present == 0 && slices.Contains(c.Images, i.ID) {
+			present = i.SnapshotGiB
 		}
 	}
-	const small, usual = 100, 20 // GiB: below small the size grows tenfold, otherwise twofold
-	if now == 0 {
-		now = usual
+	const usual = 20  // GiB; used if the present size is not known
+	const small = 100 // GiB; a smaller volume becomes ten times as large, others twice as large
+	if present == 0 {
+		present = usual
 	}
-	size := 2 * now
-	if now < small {
-		size = 10 * now
+	size := 2 * present
+	if present < small {
+		size = 10 * present
 	}
 	if c.RootGiB > 0 {
-		return Resized(c, size).With("the volume has %d GiB now; or change spec.userData to write less", now), true
+		return Resized(c, size).With("the volume has %d GiB now; or change spec.userData to write less", present), true
 	}
 	if c.Family == "Bottlerocket" || strings.HasPrefix(c.Family, "Windows") {
 		return fix.Step{}, false // the root device has another name
@@ -60,30 +62,31 @@ func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	}
 	return fix.Merge(fix.NodeClass(c.Name),
 		fix.At(fix.List{volume}, "spec",
-			"blockDeviceMappings")).With("the volume has %d GiB now; or change spec.userData to write less", now), true
+			"blockDeviceMappings")).With("the volume has %d GiB now; or change spec.userData to write less", present), true
 }
 
-// Resized is the step that changes the size of the root volume that a class requests.
+// Resized is the step that changes the size of the root volume in a class's spec.blockDeviceMappings.
 func Resized(c diagnosis.Class, gib int) fix.Step {
 	return fix.JSONPatch(fix.NodeClass(c.Name), fix.Fields{"op": fix.Text("replace"),
 		"path": fix.Path("/spec/blockDeviceMappings/%d/ebs/volumeSize", c.RootAt), "value": fix.GiB(gib)})
 }
 
-// FamilyOnConsole returns the AMI family of an image, derived from the user data that the image rejects; empty if not
-// known.
+// FamilyOnConsole returns the AMI family of an image, derived from the kind of user data that the image rejects; empty
+// if not known.
 func FamilyOnConsole(seen []index.Occurrence) string {
-	for _, g := range seen {
+	for _, o := range seen {
 		switch {
-		case strings.Contains(g.Line, "application/node.eks.aws"):
+		case strings.Contains(o.Line, "application/node.eks.aws"):
 			return "AL2"
-		case strings.Contains(g.Line, "could not find NodeConfig"), strings.Contains(g.Line, "removed from AL2023"):
+		case strings.Contains(o.Line, "could not find NodeConfig"), strings.Contains(o.Line, "removed from AL2023"):
 			return "AL2023"
 		}
 	}
 	return ""
 }
 
-// FamilyImages is the step that selects the newest image of the class's family, if AWS releases one.
+// FamilyImages is the step that selects AWS's newest images of the class's AMI family. If AWS has none, the user
+// selects an image.
 func FamilyImages(c diagnosis.Class) fix.Step {
 	alias := aliasOf(c.Family)
 	if c.Family == "" || c.Family == "Custom" {

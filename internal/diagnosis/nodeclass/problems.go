@@ -23,13 +23,13 @@ func Problems(ix *index.Index, id string) []diagnosis.Finding {
 		if p.Fix != "" && !p.Corrected {
 			f = f.With("the line should be: " + p.Fix)
 		}
-		out = append(out, f.FixedBy(fixOf(ix, p)))
+		out = append(out, f.FixedBy(problemFix(ix, p)))
 	}
 	return out
 }
 
-// correctUserData is the step that corrects the user data of an EC2NodeClass. User data may hold secrets, so the
-// evidence does not contain it, and joiner correct writes the patch when the user runs the step.
+// correctUserData is the step that corrects the user data of an EC2NodeClass. The patch is not part of the step, because
+// user data may hold secrets: joiner correct writes the patch when the user runs the step.
 func correctUserData(ix *index.Index, class string, options ...fix.Value) fix.Step {
 	if ix.Evidence.Name != "" {
 		options = append([]fix.Value{fix.Text("--cluster-name"), fix.ClusterName(ix.Evidence.Name)}, options...)
@@ -37,21 +37,22 @@ func correctUserData(ix *index.Index, class string, options ...fix.Value) fix.St
 	return fix.Correct(class, options...)
 }
 
-// isCorrected reports whether joiner correct corrects all problems that a check has found in the user data of a class.
+// isCorrected reports whether a check has found problems in the user data of a class, and joiner correct corrects all of
+// them.
 func isCorrected(ix *index.Index, class, check string) bool {
-	all := false
+	corrected := false
 	for _, p := range ix.Evidence.UserData.Value {
 		if p.Class == class && p.ID == check {
-			if all = p.Corrected; !all {
+			if corrected = p.Corrected; !corrected {
 				return false
 			}
 		}
 	}
-	return all
+	return corrected
 }
 
-// fixOf is the step that corrects a problem of user data, or asks the user to edit it.
-func fixOf(ix *index.Index, p diagnosis.UserDataProblem) fix.Step {
+// problemFix is the step that corrects a problem of user data, or that asks the user to edit the user data.
+func problemFix(ix *index.Index, p diagnosis.UserDataProblem) fix.Step {
 	edit := fix.Edit(fix.NodeClass(p.Class))
 	switch {
 	case p.Corrected && p.Where+p.Fix == "":

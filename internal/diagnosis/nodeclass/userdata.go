@@ -17,40 +17,40 @@ import (
 )
 
 // UserDataFixOr returns the step of UserDataFix, or the other step if there is no such fix.
-func UserDataFixOr(ix *index.Index, check string, g index.Occurrence, other fix.Step) fix.Step {
-	if step, ok := UserDataFix(ix, check, g); ok {
+func UserDataFixOr(ix *index.Index, check string, o index.Occurrence, other fix.Step) fix.Step {
+	if step, ok := UserDataFix(ix, check, o); ok {
 		return step
 	}
 	return other
 }
 
-// UserDataFix returns the step that fixes a symptom, derived from the console output; ok is false if the output does
-// not suffice.
-func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.Step, ok bool) {
-	c, ok := ix.Evidence.Class(g.Instance.Class)
+// UserDataFix returns the step that fixes the cause of an occurrence, derived from the console output. check is the
+// check that found the occurrence. ok is false if the console output does not show what to change.
+func UserDataFix(ix *index.Index, check string, o index.Occurrence) (step fix.Step, ok bool) {
+	c, ok := ix.Evidence.Class(o.Instance.Class)
 	if !ok {
 		return fix.Step{}, false
 	}
-	console := g.Instance.Console.Value
+	console := o.Instance.Console.Value
 	switch check {
 	case "BOOT-2", "BOOT-17", "ARCH-3":
 		if isCorrected(ix, c.Name, check) {
 			return correctUserData(ix, c.Name, fix.Text("--check"), fix.Check(check)).With("joiner correct %s --diff shows the lines", c.Name), true
 		}
 	case "BOOT-3":
-		step, ok := ownImage(c)
+		step, ok := awsImage(c)
 		return step.With("AWS's own image synchronizes the clock; yours needs chrony with: server 169.254.169.123"), ok
 	case "BOOT-6":
-		return forNodeadm(c, g.Line)
+		return nodeadmFix(c, o.Line)
 	case "BOOT-7":
-		return withoutUserData(c.Name).With("or correct the setting that the console names"), true
+		return removeUserData(c.Name).With("or correct the setting that the console names"), true
 	case "BOOT-9":
-		if flag := flagOf(g.Line); flag != "" && !isGuard(flag) {
+		if flag := flagOf(o.Line); flag != "" && !isProtective(flag) {
 			return correctUserData(ix, c.Name, fix.Text("--without-flag"),
 				fix.Flag(flag)).With("or give --%s a value that the kubelet takes", flag), true
 		}
 	case "BOOT-10":
-		return morePods(ix, c)
+		return maxPodsFix(ix, c)
 	case "BOOT-11":
 		return correctUserData(ix, c.Name, fix.Text("--without-program"),
 			fix.Text("swapon")).With("to avoid instance types with swap, exclude m1 and c1 in the NodePool"), true
@@ -59,7 +59,7 @@ func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.St
 			return correctUserData(ix, c.Name, fix.Text("--forgive"), fix.Program(program)).With("or add %s to the image", program), true
 		}
 	case "BOOT-14":
-		step, ok := ownImage(c)
+		step, ok := awsImage(c)
 		return step.With("AWS's own image has a kubelet"), ok
 	case "BOOT-15":
 		return largerRoot(ix, c)
@@ -67,36 +67,36 @@ func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.St
 	return fix.Step{}, false
 }
 
-// forNodeadm is the fix for nodeadm, whose console line names what is missing.
-func forNodeadm(c diagnosis.Class, line string) (step fix.Step, ok bool) {
+// nodeadmFix is the step that fixes a failure of nodeadm. line is the line of the console that names the cause.
+func nodeadmFix(c diagnosis.Class, line string) (step fix.Step, ok bool) {
 	if strings.Contains(line, "executable file not found") || c.DataBytes == 0 {
-		step, ok := ownImage(c)
+		step, ok := awsImage(c)
 		return step.With("AWS's own image has all programs that nodeadm calls; or add the program that the console names to your image"), ok
 	}
-	return withoutUserData(c.Name).With("or correct the part that the console names"), true
+	return removeUserData(c.Name).With("or correct the part that the console names"), true
 }
 
-// morePods is the step for an image that does not know how many pods a new instance type takes.
-func morePods(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
+// maxPodsFix is the step that makes nodes start if their image does not know how many pods a new instance type takes.
+func maxPodsFix(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	if c.Family == "Custom" {
 		const pods = 29 // the usual minimum of large instances
 		return correctUserData(ix, c.Name, fix.Text("--max-pods"),
 			fix.Number(pods)).With("%d is the limit of a large instance; or select a newer image, which knows the type", pods), true
 	}
-	step, ok = ownImage(c)
+	step, ok = awsImage(c)
 	return step.With("AWS's newest image knows the type; or copy a newer image, or set spec.kubelet.maxPods"), ok
 }
 
-// withoutUserData is the step that removes spec.userData from a class. Joiner adds everything that instances need to
-// join.
-func withoutUserData(class string) fix.Step {
+// removeUserData is the step that removes spec.userData from a class. Instances join without it, because Joiner generates
+// all user data that they need.
+func removeUserData(class string) fix.Step {
 	return fix.JSONPatch(fix.NodeClass(class), fix.Fields{"op": fix.Text("remove"), "path": fix.Text("/spec/userData")})
 }
 
-// namedFlag matches the flag that the kubelet names when it rejects one.
+// namedFlag matches the part of a log line in which the kubelet names a flag that it rejects.
 var namedFlag = regexp.MustCompile(`"--([a-z][a-z0-9-]+)\\?"|\(--([a-z][a-z0-9-]+)\)|unknown flag: --([a-z][a-z0-9-]+)|(unrecognized feature gate)|--(node-labels)`)
 
-// flagOf returns the flag that a kubelet line is about; empty if it names none.
+// flagOf returns the flag that a log line of the kubelet names; empty if it names none.
 func flagOf(line string) string {
 	m := namedFlag.FindStringSubmatch(line)
 	if m == nil {
@@ -109,8 +109,8 @@ func flagOf(line string) string {
 	return m[i]
 }
 
-// isGuard reports whether a flag protects a node. Console output never leads to a step that removes such a flag.
-func isGuard(flag string) bool {
+// isProtective reports whether a flag protects a node. No step that is derived from console output removes such a flag.
+func isProtective(flag string) bool {
 	for _, part := range []string{"auth", "taint", "protect", "read-only-port", "seccomp", "tls", "cert", "client-ca",
 		"kubeconfig", "provider-id"} {
 		if strings.Contains(flag, part) {

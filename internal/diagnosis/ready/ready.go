@@ -28,15 +28,15 @@ func Checks() []index.Check {
 	}
 }
 
-// isOfDaemon reports whether a pod belongs to a system DaemonSet with one of the names. It checks the namespace too,
-// because a tenant's pod may name any owner.
+// isOfDaemon reports whether a pod belongs to a DaemonSet that has one of the names and that administrators have
+// installed. It checks the namespace too, because a tenant's pod may name any owner.
 func isOfDaemon(ix *index.Index, p diagnosis.Pod, names ...string) bool {
 	s, ok := ix.FindDaemonSet(names...)
 	return slices.Contains(names, strings.TrimPrefix(p.Owner, "DaemonSet/")) &&
 		(p.Namespace == diagnosis.SystemNamespace || ok && p.Namespace == s.Namespace)
 }
 
-// listPodsOn returns the pods of some DaemonSets that are on a node and do not run.
+// listPodsOn returns the pods on a node that belong to one of the DaemonSets and do not run.
 func listPodsOn(ix *index.Index, node string, daemons ...string) []diagnosis.Pod {
 	var out []diagnosis.Pod
 	for _, p := range ix.Evidence.Pods.Value {
@@ -47,12 +47,12 @@ func listPodsOn(ix *index.Index, node string, daemons ...string) []diagnosis.Pod
 	return out
 }
 
-// judgePlugin reports nodes whose condition Ready shows that the network plug-in has not started.
+// judgePlugin reports the first node whose condition Ready shows that the network plug-in has not started.
 func judgePlugin(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	_, daemon := ix.FindDaemonSet("aws-node", "cilium", "calico-node", "kube-flannel-ds", "weave-net")
+	_, hasPlugin := ix.FindDaemonSet("aws-node", "cilium", "calico-node", "kube-flannel-ds", "weave-net")
 	for _, n := range ix.Evidence.Nodes.Value {
 		if n.Ready || !strings.Contains(n.Message, "cni plugin not initialized") && !strings.Contains(n.Message, "NetworkPluginNotReady") {
 			continue
@@ -61,18 +61,18 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 			continue // the plug-in may still start
 		}
 		f := diagnosis.ReportBroken("node "+n.Name, diagnosis.Likely,
-			"node %s is not ready: its network plug-in has not started", n.Name).With("its condition Ready: "+diagnosis.Quote(n.Message)).
-			Explaining(diagnosis.NetworkPlugin).FixedBy(podsOn(n.Name, fix.Text("-n"),
+			"node %s is not ready: its network plug-in has not started", n.Name).With("its condition Ready: "+diagnosis.Shorten(n.Message)).
+			Explaining(diagnosis.NetworkPlugin).FixedBy(showPods(n.Name, fix.Text("-n"),
 			fix.Text("kube-system")).With("the plug-in's pod: image, role, restarts"),
 			fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("logs"), fix.Text("daemonset/aws-node"),
 				fix.Text("-c"), fix.Text("aws-node"), fix.Text("--tail"), fix.Text("50")))
-		if ix.Evidence.Daemons.Known() && !daemon {
+		if ix.Evidence.Daemons.Known() && !hasPlugin {
 			f.Cause = fmt.Sprintf("node %s is not ready: the cluster has no network plug-in", n.Name)
-			// the message of one node proves nothing if another node is ready
+			// a ready node shows that there is a network plug-in; then the message of this node proves nothing
 			if !slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Ready }) {
 				f.Certainty = diagnosis.Certain
 			}
-			f = f.FixedBy(fix.Call("eks", "create-addon", ix.InRegion(), ix.OfCluster(), fix.P("--addon-name", fix.Text("vpc-cni"))))
+			f = f.FixedBy(fix.Call("eks", "create-addon", ix.RegionParam(), ix.ClusterParam(), fix.P("--addon-name", fix.Text("vpc-cni"))))
 		}
 		if slices.ContainsFunc(judgeServiceAddress(ix), func(f diagnosis.Finding) bool { return f.Verdict == diagnosis.Broken }) {
 			f.Follows = "CNI-2"
@@ -80,7 +80,7 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 		for _, p := range listPodsOn(ix, n.Name, "aws-node", "cilium", "calico-node") {
 			f = f.With("pod " + p.String() + ": " + strings.Join(p.Messages[:min(1, len(p.Messages))], ""))
 		}
-		return []diagnosis.Finding{f} // one finding is enough: the nodes have the same problem
+		return []diagnosis.Finding{f} // one finding is enough: the other nodes have the same problem
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
 		if isOfDaemon(ix, p, "aws-node") {
 			for _, m := range slices.Concat(p.Messages, p.Events) {
 				if strings.Contains(m, "i/o timeout") {
-					seen, certainty = append(seen, "pod "+p.String()+": "+diagnosis.Quote(m)), diagnosis.Certain
+					seen, certainty = append(seen, "pod "+p.String()+": "+diagnosis.Shorten(m)), diagnosis.Certain
 				}
 			}
 		}
@@ -108,7 +108,7 @@ func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
 	if _, ok := ix.FindDaemonSet("kube-proxy", "cilium"); ix.Evidence.Daemons.Known() && !ok {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the network plug-in cannot reach the API server's service address, because the cluster has no kube-proxy").With(seen...).
 			Explaining(diagnosis.ServiceTimeout,
-				diagnosis.NetworkPlugin).FixedBy(fix.Call("eks", "create-addon", ix.InRegion(), ix.OfCluster(),
+				diagnosis.NetworkPlugin).FixedBy(fix.Call("eks", "create-addon", ix.RegionParam(), ix.ClusterParam(),
 			fix.P("--addon-name", fix.Text("kube-proxy"))))}
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Likely,
@@ -119,19 +119,19 @@ func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
 			With("kube-proxy must run on the node, and the security groups must let nodes reach port 443"))}
 }
 
-// needMetadata returns the starts of the names of owners whose pods get their region or credentials from the instance
-// metadata service, unless they have another source.
-func needMetadata() []string {
+// metadataUsers returns prefixes of the names of DaemonSets and Deployments. Their pods get their region or credentials
+// from the instance metadata service, unless they have another source.
+func metadataUsers() []string {
 	return []string{
 		"ebs-csi-node", "efs-csi-node", "fsx-csi-node", "s3-csi-node", "aws-load-balancer-controller", "cloudwatch-agent",
 		"aws-for-fluent-bit", "fluent-bit",
 	}
 }
 
-// mayNeedMetadata reports whether the owner has the name of a program that uses the instance metadata service.
+// mayNeedMetadata reports whether the name of the pod's owner begins with one of metadataUsers.
 func mayNeedMetadata(p diagnosis.Pod) bool {
 	_, name, _ := strings.Cut(p.Owner, "/")
-	return slices.ContainsFunc(needMetadata(), func(n string) bool { return strings.HasPrefix(name, n) })
+	return slices.ContainsFunc(metadataUsers(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // isAboutMetadata reports whether a message of a pod mentions the instance metadata service.
@@ -139,8 +139,8 @@ func isAboutMetadata(message string) bool {
 	return strings.Contains(message, "169.254.169.254") || strings.Contains(message, "IMDS") || strings.Contains(message, "instance metadata")
 }
 
-// judgeHops reports pods that need the metadata service but cannot reach it. With a hop limit of 1, answers of the
-// service reach only pods on the host's network.
+// judgeHops reports pods that need the instance metadata service but cannot reach it. With a hop limit of 1, answers of
+// the service reach only pods with the host's network.
 func judgeHops(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -155,24 +155,24 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 		}
 		for _, p := range ix.Evidence.Pods.Value {
 			messages := slices.Concat(p.Messages, p.Events)
-			known, i := mayNeedMetadata(p), slices.IndexFunc(messages, isAboutMetadata)
-			starting := i < 0 && ix.Evidence.At.Sub(p.Created) < slowly
-			if p.Node == "" || p.Host || !known && i < 0 || starting || !isOf(ix, p.Node, c.Name) {
+			isMetadataUser, i := mayNeedMetadata(p), slices.IndexFunc(messages, isAboutMetadata)
+			isStarting := i < 0 && ix.Evidence.At.Sub(p.Created) < startLimit
+			if p.Node == "" || p.Host || !isMetadataUser && i < 0 || isStarting || !isNodeOfClass(ix, p.Node, c.Name) {
 				continue
 			}
-			if !ix.IsOfSystem(p) { // its messages may be untrue, and more hops open the metadata to all pods
+			if !ix.IsOfSystem(p) { // its messages may be untrue, and a higher hop limit opens the metadata to all pods
 				out = append(out, diagnosis.ReportSuspicious("pod "+p.String(), diagnosis.Possible, "the pod does not start, and may need the instance metadata service, which pods on nodes of EC2NodeClass %s cannot reach: give its service account an IAM role", c.Name).
 					With(messages[:min(1, len(messages))]...))
 				continue
 			}
 			f := diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "pod %s does not start: it needs the metadata service, whose answers may take %d hop, but pods are two hops away", p.String(), c.HopLimit).
 				With(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node,
-					age(ix.Evidence.At.Sub(p.Created)))).With(messages[:min(1, len(messages))]...).
+					durationText(ix.Evidence.At.Sub(p.Created)))).With(messages[:min(1, len(messages))]...).
 				FixedBy(fix.Merge(fix.NodeClass(c.Name),
 					fix.At(fix.Number(2), "spec", "metadataOptions", "httpPutResponseHopLimit")).With("or give the pod's service account an IAM role"))
 			if i >= 0 {
 				f.Verdict, f.Certainty = diagnosis.Broken, diagnosis.Likely
-				f.Evidence = []string{diagnosis.Quote(messages[i])}
+				f.Evidence = []string{diagnosis.Shorten(messages[i])}
 			}
 			out = append(out, f)
 			break
@@ -181,16 +181,16 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// isOf reports whether a node was launched for a class.
-func isOf(ix *index.Index, node, class string) bool {
+// isNodeOfClass reports whether a node was launched for a class.
+func isNodeOfClass(ix *index.Index, node, class string) bool {
 	return slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
 		return n.Name == node && slices.ContainsFunc(ix.Evidence.Pools.Value,
 			func(p diagnosis.Pool) bool { return p.Name == n.Pool && p.Class == class })
 	})
 }
 
-// stuck returns the NodeClaims that are registered but not initialized.
-func stuck(ix *index.Index) []diagnosis.Claim {
+// uninitialized returns the NodeClaims that are registered but not initialized.
+func uninitialized(ix *index.Index) []diagnosis.Claim {
 	return slices.DeleteFunc(slices.Clone(ix.Evidence.Claims.Value), func(c diagnosis.Claim) bool {
 		return c.Deleting || diagnosis.FindCondition(c.Conditions, "Registered").Status != "True" ||
 			diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True"
@@ -203,34 +203,35 @@ func judgeDevices(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	for _, c := range stuck(ix) {
+	for _, c := range uninitialized(ix) {
 		i := diagnosis.FindCondition(c.Conditions, "Initialized")
-		isNew := ix.Evidence.At.Sub(diagnosis.FindCondition(c.Conditions, "Registered").Since) < announcing
+		isNew := ix.Evidence.At.Sub(diagnosis.FindCondition(c.Conditions, "Registered").Since) < deviceReportTime
 		if i.Reason != "ResourceNotRegistered" && !strings.Contains(strings.ToLower(i.Message), "resource") || isNew || awaitsPlugin(ix, c) {
 			continue
 		}
 		f := diagnosis.ReportBroken("NodeClaim "+c.Name, diagnosis.Likely, "the node does not report the device that its instance type has and that pods request: no device plug-in for it runs on the node").
-			With("condition Initialized: " + diagnosis.Quote(i.Message))
+			With("condition Initialized: " + diagnosis.Shorten(i.Message))
 		out = append(out, f.FixedBy(devicePlugin(ix, i.Message)))
 	}
 	return out
 }
 
-// announcing is how long a running device plug-in takes to report its devices.
-const announcing = 10 * time.Second
+// deviceReportTime is how long a running device plug-in takes to report its devices.
+const deviceReportTime = 10 * time.Second
 
-// awaitsPlugin reports whether a device plug-in is starting on the node of a NodeClaim: its pod is new and does not run
-// yet.
+// awaitsPlugin reports whether a device plug-in is starting on the node of a NodeClaim: the plug-in's pod is new and does
+// not run yet.
 func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 	n, ok := ix.NodeOf(c)
 	return ok && slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool {
 		name, isDaemon := strings.CutPrefix(p.Owner, "DaemonSet/")
-		return p.Node == n.Name && isDaemon && index.IsDevicePlugin(p.Namespace, name) && ix.Evidence.At.Sub(p.Created) < slowly
+		return p.Node == n.Name && isDaemon && index.IsDevicePlugin(p.Namespace, name) && ix.Evidence.At.Sub(p.Created) < startLimit
 	})
 }
 
-// devicePlugin is the step that makes the plug-in for a device run on all nodes. It makes an existing plug-in tolerate
-// all taints, or else installs a plug-in. If it knows no such change, it is a step that reads.
+// devicePlugin is the step that makes a plug-in for a device run on all nodes: an existing plug-in tolerates all taints,
+// or else a plug-in is installed. If neither is possible, the step shows the DaemonSets, and the user decides. message
+// names the device.
 func devicePlugin(ix *index.Index, message string) fix.Step {
 	vendor := "device"
 	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {
@@ -246,7 +247,7 @@ func devicePlugin(ix *index.Index, message string) fix.Step {
 		return strings.Contains(s.Name, vendor) && strings.Contains(s.Name, "device-plugin")
 	})
 	switch {
-	case i < 0 && other >= 0: // it may belong to a tenant
+	case i < 0 && other >= 0: // the plug-in may belong to a tenant
 		s := ix.Evidence.Daemons.Value[other]
 		return fix.Show("get", fix.DaemonSet(s.Namespace, s.Name), "-o",
 			"yaml").With("if this is the cluster's plug-in, it must tolerate the pool's taints; otherwise install one")
@@ -262,9 +263,9 @@ func devicePlugin(ix *index.Index, message string) fix.Step {
 		fix.Text("-A")).With("a plug-in for the device must be installed, and tolerate the pool's taints")
 }
 
-// podsOn is the step that shows the pods of a node.
-func podsOn(node string, where ...fix.Value) fix.Step {
-	return fix.Kubectl(append(where, fix.Text("get"), fix.Text("pods"), fix.Text("-o"), fix.Text("wide"),
+// showPods is the step that shows the pods of a node. namespaces has the options that select namespaces.
+func showPods(node string, namespaces ...fix.Value) fix.Step {
+	return fix.Kubectl(append(namespaces, fix.Text("get"), fix.Text("pods"), fix.Text("-o"), fix.Text("wide"),
 		fix.Text("--field-selector"), fix.Join(fix.Text("spec.nodeName="), fix.Name(node)))...)
 }
 
@@ -274,7 +275,7 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	for _, c := range stuck(ix) {
+	for _, c := range uninitialized(ix) {
 		node, isNode := ix.NodeOf(c)
 		p := slices.IndexFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Name == c.Pool })
 		if !isNode || p < 0 || !node.Ready {
@@ -282,25 +283,25 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 		}
 		for _, t := range ix.Evidence.Pools.Value[p].Startup {
 			if !slices.ContainsFunc(node.Taints,
-				func(of diagnosis.Taint) bool { return of.Key == t.Key && of.Effect == t.Effect }) ||
-				ix.Evidence.At.Sub(node.Created) < diagnosis.Lingering {
+				func(other diagnosis.Taint) bool { return other.Key == t.Key && other.Effect == t.Effect }) ||
+				ix.Evidence.At.Sub(node.Created) < diagnosis.MaxStartupTaintAge {
 				continue
 			}
 			out = append(out, diagnosis.ReportBroken("NodePool "+c.Pool, diagnosis.Likely, "the startup taint %s of NodePool %s is still on its nodes: the component that removes the taint does not run on them", t.Key, c.Pool).
-				With("node "+node.Name+", "+age(ix.Evidence.At.Sub(node.Created))+" old").
+				With("node "+node.Name+", "+durationText(ix.Evidence.At.Sub(node.Created))+" old").
 				FixedBy(fix.Untaint(node.Name, fix.LabelKey(t.Key), fix.TaintEffect(t.Effect)),
-					podsOn(node.Name, fix.Text("-A")).With("the DaemonSet that removes %s must tolerate the pool's taints", t.Key)))
+					showPods(node.Name, fix.Text("-A")).With("the DaemonSet that removes %s must tolerate the pool's taints", t.Key)))
 		}
 	}
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// slowly is how long a node may take to register, and then to be initialized, before checks report it. It is also how
-// long a pod may take to start.
-const slowly = 3 * time.Minute
+// startLimit is the time after which checks report a slow start: of a node until it registers, of a registered node until
+// it is initialized, and of a pod.
+const startLimit = 3 * time.Minute
 
-// age returns a duration as text, in whole seconds.
-func age(d time.Duration) string { return d.Truncate(time.Second).String() }
+// durationText returns a duration as text, in whole seconds.
+func durationText(d time.Duration) string { return d.Truncate(time.Second).String() }
 
 // judgeSlow reports NodeClaims that take too long, for a reason that no other check knows.
 func judgeSlow(ix *index.Index) []diagnosis.Finding {
@@ -312,17 +313,18 @@ func judgeSlow(ix *index.Index) []diagnosis.Finding {
 		launched, registered := diagnosis.FindCondition(c.Conditions, "Launched"), diagnosis.FindCondition(c.Conditions, "Registered")
 		switch {
 		case c.Deleting, diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True":
-		case registered.Status == "True" && ix.Evidence.At.Sub(registered.Since) > slowly && !registered.Since.IsZero():
+		case registered.Status == "True" && ix.Evidence.At.Sub(registered.Since) > startLimit && !registered.Since.IsZero():
 			i := diagnosis.FindCondition(c.Conditions, "Initialized")
 			out = append(out, diagnosis.ReportSuspicious("NodeClaim "+c.Name, diagnosis.Possible,
-				"its node registered %s ago and still takes no pods: it is not initialized", age(ix.Evidence.At.Sub(registered.Since))).
-				With(diagnosis.Quote(i.Reason+": "+i.Message)).Explaining(diagnosis.NetworkPlugin).FixedBy(fix.Show("describe", fix.NodeClaim(c.Name))))
-		case launched.Status == "True" && ix.Evidence.At.Sub(launched.Since) > slowly && !launched.Since.IsZero():
+				"its node registered %s ago and still takes no pods: it is not initialized", durationText(ix.Evidence.At.Sub(registered.Since))).
+				With(diagnosis.Shorten(i.Reason+": "+i.Message)).Explaining(diagnosis.NetworkPlugin).
+				FixedBy(fix.Show("describe", fix.NodeClaim(c.Name))))
+		case launched.Status == "True" && ix.Evidence.At.Sub(launched.Since) > startLimit && !launched.Since.IsZero():
 			f := diagnosis.ReportSuspicious("NodeClaim "+c.Name, diagnosis.Possible,
-				"its instance was launched %s ago and has not become a node; its console shows no known error", age(ix.Evidence.At.Sub(launched.Since))).
-				With(consoleLine(ix, diagnosis.InstanceID(c.ProviderID)), diagnosis.Quote(registered.Reason+": "+registered.Message)).
-				FixedBy(fix.Call("ec2", "get-console-output", ix.InRegion(), fix.P("--latest"), fix.P("--output", fix.Text("text")),
-					fix.P("--instance-id", fix.Instance(diagnosis.InstanceID(c.ProviderID)).Or("ID"))).
+				"its instance was launched %s ago and has not become a node; its console shows no known error", durationText(ix.Evidence.At.Sub(launched.Since))).
+				With(consoleLine(ix, diagnosis.InstanceID(c.ProviderID)), diagnosis.Shorten(registered.Reason+": "+registered.Message)).
+				FixedBy(fix.Call("ec2", "get-console-output", ix.RegionParam(), fix.P("--latest"), fix.P("--output", fix.Text("text")),
+					fix.P("--instance-id", fix.Instance(diagnosis.InstanceID(c.ProviderID)).OrPlaceholder("ID"))).
 					With("docs/checks/READY-3.md lists the errors to look for"))
 			if len(ix.Occurrences) == 0 {
 				out = append(out, f)
@@ -332,7 +334,7 @@ func judgeSlow(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// consoleLine returns one line on the console of an instance: its number of lines, or why it was not read.
+// consoleLine returns a line of evidence about the console of an instance: its number of lines, or why it was not read.
 func consoleLine(ix *index.Index, id string) string {
 	i := slices.IndexFunc(ix.Evidence.Instances.Value, func(i diagnosis.Instance) bool { return i.ID == id })
 	switch {

@@ -36,7 +36,7 @@ func TaintChecks() []index.Check {
 func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	out := nodeclass.Problems(ix, "TAINT-1")
 	for i := range out {
-		// If a taint is written but does not arrive, quoting loses it.
+		// If quoting loses an argument of the kubelet, that may be the argument with the taint.
 		if slices.ContainsFunc(nodeclass.Problems(ix, "TAINT-2"),
 			func(f diagnosis.Finding) bool { return f.Subject == out[i].Subject && f.Verdict == diagnosis.Broken }) {
 			out[i].Follows = "TAINT-2"
@@ -45,8 +45,8 @@ func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.UserData.Gap("user data"); ok {
 		out = append(out, gap)
 	}
-	for _, said := range ix.ControllerStatements([]string{"UnregisteredTaintMissing"}) {
-		line := said.String()
+	for _, statement := range ix.ControllerStatements([]string{"UnregisteredTaintMissing"}) {
+		line := statement.String()
 		if strings.Contains(line, diagnosis.TakenAwayBy) {
 			continue // the node registered with the taint: TAINT-5 reports what removed it
 		}
@@ -61,12 +61,12 @@ func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// clockGrain is how much later than the creation of its Node the launch of an instance may seem to be. The API server
+// clockTolerance is how long before the launch of an instance its own Node may seem to be created. The API server
 // truncates creation times to seconds, and its clock differs from EC2's.
-const clockGrain = 10 * time.Second
+const clockTolerance = 10 * time.Second
 
-// judgeStaleNode reports instances whose Node existed before them. A kubelet takes over an existing Node of its name
-// unchanged. It writes its provider ID, labels and taints only into a new Node.
+// judgeStaleNode reports Nodes that are older than the instance with their name. A kubelet takes over an existing Node of
+// its name unchanged: it writes its provider ID, labels and taints only into a new Node.
 func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
@@ -74,19 +74,19 @@ func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, i := range ix.Evidence.Instances.Value {
 		for _, n := range ix.Evidence.Nodes.Value {
-			own := ix.NodeByInstance[i.ID].Name == n.Name && strings.HasSuffix(n.ProviderID, "/"+i.ID)
-			same := own || n.Name == i.PrivateDNS && i.PrivateDNS != ""
-			if !same || !i.Runs() || ix.IsForeign(i) || i.Launched.IsZero() || n.Created.IsZero() || i.Launched.Sub(n.Created) < clockGrain {
+			isOwn := ix.NodeByInstance[i.ID].Name == n.Name && strings.HasSuffix(n.ProviderID, "/"+i.ID)
+			hasName := isOwn || n.Name == i.PrivateDNS && i.PrivateDNS != ""
+			if !hasName || !i.Runs() || ix.IsForeign(i) || i.Launched.IsZero() || n.Created.IsZero() || i.Launched.Sub(n.Created) < clockTolerance {
 				continue
 			}
 			f := diagnosis.ReportBroken("instance "+i.ID, diagnosis.Likely, "instance %s cannot become a node: its name %s is the name of a Node which another instance left behind", i.ID, n.Name)
-			if own {
+			if isOwn {
 				f = diagnosis.ReportSuspicious("instance "+i.ID, diagnosis.Likely, "the Node %s is older than its instance %s: another instance left the Node behind, and the kubelet's labels and taints were not written to it", n.Name, i.ID)
 			}
 			steps := []fix.Step{fix.Delete(fix.Node(n.Name))}
-			// a kubelet registers only once
-			if k := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) }); k >= 0 {
-				steps = append(steps, fix.DeleteClaims(fix.Claim{Name: ix.Evidence.Claims.Value[k].Name, Instance: i.ID, Joined: own}).
+			// the instance must be replaced too, because a kubelet registers only once
+			if k := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.IsOf(i) }); k >= 0 {
+				steps = append(steps, fix.DeleteClaims(fix.Claim{Name: ix.Evidence.Claims.Value[k].Name, Instance: i.ID, Joined: isOwn}).
 					With("another instance is launched in its place, and creates its own Node"))
 			}
 			out = append(out, f.With(fmt.Sprintf("Node created %s, of %s; instance launched %s", diagnosis.Stamp(n.Created),
@@ -97,35 +97,35 @@ func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 }
 
 // judgeTaintRemover reports a client that changes the taints of a node before the controller has prepared the node. The
-// API server records only the last writer, so the controller names the writers that it found in its event.
+// API server records only the last writer, so the controller's event names the writers that the controller found.
 func judgeTaintRemover(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	for _, said := range ix.ControllerStatements([]string{"UnregisteredTaintMissing"}) {
+	for _, statement := range ix.ControllerStatements([]string{"UnregisteredTaintMissing"}) {
 		i := slices.IndexFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
-			return strings.Contains(said.String(), n.Name+" ") || strings.HasSuffix(said.String(), n.Name)
+			return strings.Contains(statement.String(), n.Name+" ") || strings.HasSuffix(statement.String(), n.Name)
 		})
 		if i < 0 {
 			continue
 		}
 		n := ix.Evidence.Nodes.Value[i]
-		removers := diagnosis.StrangeTaintWriters(n.TaintsBy)
-		if _, names, ok := strings.Cut(said.String(), diagnosis.TakenAwayBy); ok {
+		removers := diagnosis.UnexpectedTaintWriters(n.TaintsBy)
+		if _, names, ok := strings.Cut(statement.String(), diagnosis.TakenAwayBy); ok {
 			removers = strings.Split(names, ", ")
 		}
 		if len(removers) == 0 {
 			continue
 		}
 		out = append(out, diagnosis.ReportSuspicious("node "+n.Name, diagnosis.Likely, "%s removed the startup taint of the node before the controller had prepared the node, so pods may have been scheduled to it too early", strings.Join(removers, " or ")).
-			With(said.String()).With("metadata.managedFields of node "+n.Name).FixedBy(stopRemover(ix, removers[0], n)...))
+			With(statement.String()).With("metadata.managedFields of node "+n.Name).FixedBy(stopRemover(ix, removers[0], n)...))
 	}
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// stopRemover returns the steps in which the user changes the client that removed the taint and replaces the node. Any
-// client that can write the Node or the event controls the client's name, so no command contains the name.
+// stopRemover returns the steps in which the user changes the client remover, which removed the taint, and replaces the
+// node. No command contains the name of the client, because clients that can write the Node or the event can set it.
 func stopRemover(ix *index.Index, remover string, n diagnosis.Node) []fix.Step {
 	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml",
 		"--show-managed-fields").With("then change %s so that it keeps "+diagnosis.TaintUnregistered, remover)}
@@ -133,7 +133,7 @@ func stopRemover(ix *index.Index, remover string, n diagnosis.Node) []fix.Step {
 		steps = []fix.Step{fix.Edit(fix.DaemonSet(s.Namespace, s.Name)).With("if it removes the taint " +
 			diagnosis.TaintUnregistered + ", remove that code or setting")}
 	}
-	isOwn := ix.NodeByInstance[diagnosis.InstanceID(n.ProviderID)].Name == n.Name // not the provider ID of another instance
+	isOwn := ix.NodeByInstance[diagnosis.InstanceID(n.ProviderID)].Name == n.Name // n has its own provider ID
 	if c := slices.IndexFunc(ix.Evidence.Claims.Value,
 		func(c diagnosis.Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 && isOwn {
 		steps = append(steps, fix.DeleteClaims(fix.Claim{

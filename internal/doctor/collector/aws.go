@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// account returns the AWS requests that depend on no other AWS answer. Without AWS clients, it marks all items of AWS
-// as absent and returns nil.
-func (c *collector) account(ctx context.Context) []func() {
+// accountRequests returns the AWS requests that depend on no other AWS answer. Without AWS clients, it marks all items
+// of AWS as absent and returns nil.
+func (c *collector) accountRequests(ctx context.Context) []func() {
 	e := &c.e
 	if c.EKS == nil {
 		c.noAWS()
@@ -28,7 +28,7 @@ func (c *collector) account(ctx context.Context) []func() {
 		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
 		into(ctx, c, &e.NodeGroups, "eks:ListNodegroups", c.EKS.NodeGroups),
 		into(ctx, c, &e.Fargate, "eks:ListFargateProfiles", c.EKS.FargateProfiles),
-		list(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed),
+		listInto(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.InstancesForDiagnosis),
 		into(ctx, c, &e.Impaired, "ec2:DescribeInstanceStatus", c.impaired),
 		into(ctx, c, &e.Images, "ec2:DescribeImages", c.images),
 	}
@@ -48,7 +48,7 @@ func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
 		ids = append(append(ids, class.Images...), class.ImageIDs...)
 	}
 	slices.Sort(ids)
-	return c.Images.Described(ctx, slices.Compact(ids))
+	return c.Images.ImagesByID(ctx, slices.Compact(ids))
 }
 
 // impaired returns, by ID, which status check an instance fails; SystemTrouble if it fails both. It includes all
@@ -107,9 +107,9 @@ func entryOf(e eks.Entry) diagnosis.Entry {
 	return diagnosis.Entry{Principal: e.Principal, Type: e.Type, Username: e.Username, Groups: e.Groups, Created: e.Created.UTC()}
 }
 
-// region returns the requests about the cluster's VPC, and a function that reads the console output of instances that
-// have not joined.
-func (c *collector) region(ctx context.Context) []func() {
+// regionRequests returns the requests about the cluster's VPC, and a function that reads the console output of
+// instances that have not joined.
+func (c *collector) regionRequests(ctx context.Context) []func() {
 	e, n := &c.e, c.Network
 	if c.EKS == nil {
 		return nil
@@ -118,28 +118,29 @@ func (c *collector) region(ctx context.Context) []func() {
 	vpc := e.Cluster.Value.VPC
 	if vpc == "" {
 		why := "the cluster's VPC is not known"
-		e.VPC, e.Subnets, e.Routes = unasked[diagnosis.VPC](why), unasked[[]diagnosis.Subnet](why), unasked[[]diagnosis.RouteTable](why)
-		e.ACLs = unasked[[]diagnosis.ACL](why)
-		e.Endpoints, e.Groups, e.NATAddresses = unasked[[]diagnosis.Endpoint](why), unasked[[]diagnosis.Group](why), unasked[[]string](why)
+		e.VPC, e.Subnets = notRequested[diagnosis.VPC](why), notRequested[[]diagnosis.Subnet](why)
+		e.Routes, e.ACLs = notRequested[[]diagnosis.RouteTable](why), notRequested[[]diagnosis.ACL](why)
+		e.Endpoints, e.Groups = notRequested[[]diagnosis.Endpoint](why), notRequested[[]diagnosis.Group](why)
+		e.NATAddresses = notRequested[[]string](why)
 		return out
 	}
 	return append(out,
-		into(ctx, c, &e.VPC, "ec2:DescribeVpcAttribute "+vpc, of(vpc, n.VPC)),
-		into(ctx, c, &e.Subnets, "ec2:DescribeSubnets of "+vpc, of(vpc, n.AllSubnets)),
-		into(ctx, c, &e.Routes, "ec2:DescribeRouteTables of "+vpc, of(vpc, n.Routes)),
-		into(ctx, c, &e.ACLs, "ec2:DescribeNetworkAcls of "+vpc, of(vpc, n.ACLs)),
-		into(ctx, c, &e.Endpoints, "ec2:DescribeVpcEndpoints of "+vpc, of(vpc, n.Endpoints)),
-		into(ctx, c, &e.Groups, "ec2:DescribeSecurityGroups of "+vpc, of(vpc, n.AllGroups)),
-		into(ctx, c, &e.NATAddresses, "ec2:DescribeNatGateways of "+vpc, of(vpc, n.NATAddresses)),
+		into(ctx, c, &e.VPC, "ec2:DescribeVpcAttribute "+vpc, forVPC(vpc, n.VPC)),
+		into(ctx, c, &e.Subnets, "ec2:DescribeSubnets of "+vpc, forVPC(vpc, n.AllSubnets)),
+		into(ctx, c, &e.Routes, "ec2:DescribeRouteTables of "+vpc, forVPC(vpc, n.Routes)),
+		into(ctx, c, &e.ACLs, "ec2:DescribeNetworkAcls of "+vpc, forVPC(vpc, n.ACLs)),
+		into(ctx, c, &e.Endpoints, "ec2:DescribeVpcEndpoints of "+vpc, forVPC(vpc, n.Endpoints)),
+		into(ctx, c, &e.Groups, "ec2:DescribeSecurityGroups of "+vpc, forVPC(vpc, n.AllGroups)),
+		into(ctx, c, &e.NATAddresses, "ec2:DescribeNatGateways of "+vpc, forVPC(vpc, n.NATAddresses)),
 	)
 }
 
-// of returns the request f for the VPC.
-func of[T any](vpc string, f func(context.Context, string) (T, error)) func(context.Context) (T, error) {
+// forVPC returns the request f for the VPC.
+func forVPC[T any](vpc string, f func(context.Context, string) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) { return f(ctx, vpc) }
 }
 
-// consoles reads the console output of running instances without a ready Node: of the first mostConsoles of each
+// consoles reads the console output of running instances without a ready Node: of the first maxConsoles of each
 // EC2NodeClass. If Kubernetes is queried, an instance without a NodeClaim is skipped, whatever its tags are. If Late is
 // set, only late instances are read.
 func (c *collector) consoles(ctx context.Context) {
@@ -153,20 +154,21 @@ func (c *collector) consoles(ctx context.Context) {
 	for i := range c.e.Instances.Value {
 		instance := &c.e.Instances.Value[i]
 		if instance.State != "running" || ready[instance.ID] || instance.Claim == "" && c.Kube != nil ||
-			read[instance.Class] >= mostConsoles || c.Late != nil && !c.Late[instance.ID] {
+			read[instance.Class] >= maxConsoles || c.Late != nil && !c.Late[instance.ID] {
 			continue
 		}
 		read[instance.Class]++
 		instance.Console = ask(ctx, c, "ec2:GetConsoleOutput "+instance.ID, func(ctx context.Context) (string, error) {
 			text, err := c.EC2.Console(ctx, instance.ID)
-			return diagnosis.MaskAll(text, mostConsole), err
+			return diagnosis.MaskTail(text, maxConsoleBytes), err
 		})
 	}
 }
 
-// dependents returns the requests for roles, instance profiles and the controller's permission to pass roles, whose
-// names are in earlier answers. Before, it requests the controller's role if no earlier answer names it.
-func (c *collector) dependents(ctx context.Context) []func() {
+// dependentRequests returns the requests for roles, instance profiles and the controller's permission to pass roles,
+// whose names are in earlier answers. Before that, it requests the controller's role, unless an earlier answer names
+// the role.
+func (c *collector) dependentRequests(ctx context.Context) []func() {
 	if c.EKS == nil {
 		return nil
 	}
@@ -227,22 +229,24 @@ func (c *collector) roleARN(class diagnosis.Class) string {
 	return "arn:" + partition + ":iam::" + c.e.Account + ":role/" + strings.TrimPrefix(class.Role, "/")
 }
 
-// controllerRole asks EKS for the controller's role if its service account does not name it.
+// controllerRole asks EKS for the controller's role, unless the controller's service account names the role.
 func (c *collector) controllerRole(ctx context.Context) {
-	own := &c.e.Controller.Value
-	if !c.e.Controller.Known() || own.Role != "" || own.Account == "" {
+	controller := &c.e.Controller.Value
+	if !c.e.Controller.Known() || controller.Role != "" || controller.Account == "" {
 		return
 	}
 	role := ask(ctx, c, "eks:ListPodIdentityAssociations",
-		func(ctx context.Context) (string, error) { return c.EKS.PodRole(ctx, own.Namespace, own.Account) })
+		func(ctx context.Context) (string, error) {
+			return c.EKS.PodRole(ctx, controller.Namespace, controller.Account)
+		})
 	if role.Value != "" {
-		own.Role, own.How = role.Value, "pod identity"
+		controller.Role, controller.How = role.Value, "pod identity"
 	}
 }
 
 // roleNames returns the names, without paths, of the roles of the controller, EC2NodeClasses, node mappings of
 // aws-auth, access entries and Fargate profiles; at most 40. The roles of the controller and the classes come first,
-// because a cluster may have hundreds of mappings. If roles are left out, the Cut of Entries gives their number.
+// because a cluster may have hundreds of mappings. If roles are left out, the Cut of Entries reports it.
 func (c *collector) roleNames() []string {
 	var names []string
 	add := func(arn string) {

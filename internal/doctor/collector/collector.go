@@ -26,7 +26,7 @@ import (
 
 // Clients are the clients of the sources of evidence. A nil client disables its requests.
 type Clients struct {
-	Kube    *evidence.Witness
+	Kube    *evidence.Reader
 	EKS     *eks.Client
 	IAM     *iam.Client
 	EC2     *ec2.Client
@@ -63,15 +63,15 @@ type Clients struct {
 	Now func() time.Time
 }
 
-// usualPatience is the default timeout of one item.
-const usualPatience = 10 * time.Second
+// defaultPatience is the default timeout of one item.
+const defaultPatience = 10 * time.Second
 
-// mostConsoles is for how many instances of each EC2NodeClass console output is read: instances of one class usually
+// maxConsoles is for how many instances of each EC2NodeClass console output is read: instances of one class usually
 // fail for the same reason.
-const mostConsoles = 3
+const maxConsoles = 3
 
-// mostConsole is how many bytes of console output are kept, from its end.
-const mostConsole = 48 << 10
+// maxConsoleBytes is how many bytes of console output are kept, from its end.
+const maxConsoleBytes = 48 << 10
 
 // collector is one collection in progress.
 type collector struct {
@@ -83,7 +83,7 @@ type collector struct {
 // depends on other items is requested after them.
 func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 	if d.Patience == 0 {
-		d.Patience = usualPatience
+		d.Patience = defaultPatience
 	}
 	if d.Now == nil {
 		d.Now = time.Now
@@ -95,15 +95,15 @@ func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 		PassRole: map[string]diagnosis.Item[bool]{},
 	}
 	if d.Late != nil {
-		c.joining(ctx)
+		c.collectForJoining(ctx)
 		return c.e
 	}
-	c.together(c.kubernetes(ctx))
+	c.together(c.kubernetesRequests(ctx))
 	c.countTypes()
-	c.together(c.account(ctx))
+	c.together(c.accountRequests(ctx))
 	c.claims(ctx)
-	c.together(c.region(ctx))
-	c.together(c.dependents(ctx))
+	c.together(c.regionRequests(ctx))
+	c.together(c.dependentRequests(ctx))
 	return c.e
 }
 
@@ -158,8 +158,8 @@ func absence(ctx context.Context, source string, err error) (diagnosis.Absence, 
 	return diagnosis.Failed, strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// unasked returns an item that was not requested, with the reason.
-func unasked[T any](why string) diagnosis.Item[T] {
+// notRequested returns an absent item, with the reason why it was not requested.
+func notRequested[T any](why string) diagnosis.Item[T] {
 	return diagnosis.Item[T]{Absent: diagnosis.NotAsked, Why: why}
 }
 
@@ -168,13 +168,13 @@ func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], so
 	return func() { *field = ask(ctx, c, source, f) }
 }
 
-// list is into for a list that f may return only in part, with a text that says what is left out.
-func list[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]T], source string,
+// listInto is into for a list that f may return only in part. f then also returns a text that says what is left out.
+func listInto[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]T], source string,
 	f func(context.Context) ([]T, string, error)) func() {
 	return func() { *field = askList(ctx, c, source, f) }
 }
 
-// askList is ask for such a list; the text becomes the item's Cut.
+// askList is ask for a list that f may return only in part. The text that f returns becomes the item's Cut.
 func askList[T any](ctx context.Context, c *collector, source string, f func(context.Context) ([]T, string, error)) diagnosis.Item[[]T] {
 	cut := ""
 	item := ask(ctx, c, source, func(ctx context.Context) (all []T, err error) {
@@ -187,32 +187,32 @@ func askList[T any](ctx context.Context, c *collector, source string, f func(con
 	return item
 }
 
-// kubernetes returns all requests to Kubernetes except those for NodeClaims and for user data. It requests the user
-// data itself. Without a client, it marks the items as absent and returns nil.
-func (c *collector) kubernetes(ctx context.Context) []func() {
+// kubernetesRequests returns all requests to Kubernetes except those for NodeClaims and for user data. It requests the
+// user data itself. Without a client, it marks the items as absent and returns nil.
+func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 	e, w := &c.e, c.Kube
-	e.UserData = unasked[[]diagnosis.UserDataProblem](c.NoKube)
+	e.UserData = notRequested[[]diagnosis.UserDataProblem](c.NoKube)
 	if c.UserData != nil {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}
 	if w == nil {
-		e.Home, e.AuthMap, e.Controller = unasked[diagnosis.Home](c.NoKube), unasked[diagnosis.AuthMap](c.NoKube),
-			unasked[diagnosis.Controller](c.NoKube)
-		e.Classes, e.Pools, e.Claims = unasked[[]diagnosis.Class](c.NoKube), unasked[[]diagnosis.Pool](c.NoKube),
-			unasked[[]diagnosis.Claim](c.NoKube)
-		e.Nodes, e.Pods, e.Daemons = unasked[[]diagnosis.Node](c.NoKube), unasked[[]diagnosis.Pod](c.NoKube),
-			unasked[[]diagnosis.DaemonSet](c.NoKube)
-		e.Events, e.Lease = unasked[[]diagnosis.Event](c.NoKube), unasked[diagnosis.Lease](c.NoKube)
+		e.Home, e.AuthMap, e.Controller = notRequested[diagnosis.Home](c.NoKube), notRequested[diagnosis.AuthMap](c.NoKube),
+			notRequested[diagnosis.Controller](c.NoKube)
+		e.Classes, e.Pools, e.Claims = notRequested[[]diagnosis.Class](c.NoKube), notRequested[[]diagnosis.Pool](c.NoKube),
+			notRequested[[]diagnosis.Claim](c.NoKube)
+		e.Nodes, e.Pods, e.Daemons = notRequested[[]diagnosis.Node](c.NoKube), notRequested[[]diagnosis.Pod](c.NoKube),
+			notRequested[[]diagnosis.DaemonSet](c.NoKube)
+		e.Events, e.Lease = notRequested[[]diagnosis.Event](c.NoKube), notRequested[diagnosis.Lease](c.NoKube)
 		return nil
 	}
 	return []func(){
 		into(ctx, c, &e.Home, "namespace kube-system", w.Home),
 		into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", w.AuthMap),
-		list(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
-		list(ctx, c, &e.Pools, "nodepools", w.Pools),
-		list(ctx, c, &e.Nodes, "nodes", w.Nodes),
-		list(ctx, c, &e.Daemons, "daemonsets", w.Daemons),
-		list(ctx, c, &e.Events, "events", w.Events),
+		listInto(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
+		listInto(ctx, c, &e.Pools, "nodepools", w.Pools),
+		listInto(ctx, c, &e.Nodes, "nodes", w.Nodes),
+		listInto(ctx, c, &e.Daemons, "daemonsets", w.Daemons),
+		listInto(ctx, c, &e.Events, "events", w.Events),
 		func() {
 			e.Pods = askList(ctx, c, "pods", w.Pods)
 			events := askList(ctx, c, "events of pods",
@@ -234,7 +234,7 @@ func (c *collector) claims(ctx context.Context) {
 	if c.Kube != nil {
 		c.e.Claims = askList(ctx, c, "nodeclaims", c.Kube.Claims)
 	}
-	c.e.Instances.Value = diagnosis.Claimed(c.e.Instances.Value, c.e.Claims.Value)
+	c.e.Instances.Value = diagnosis.WithClaims(c.e.Instances.Value, c.e.Claims.Value)
 }
 
 // countTypes sets, for each NodePool, how many instance types remain after each of its requirements, for the AMI family
@@ -252,7 +252,7 @@ func (c *collector) countTypes() {
 	}
 }
 
-// controller returns the Deployment of the controller, whose source names the objects that were read.
+// controller returns the Deployment of the controller. The source of the item names the objects that were read.
 func (c *collector) controller(ctx context.Context, events []evidence.PodEvent) diagnosis.Item[diagnosis.Controller] {
 	source, isFound := "deployments and serviceaccounts of a controller", false
 	item := ask(ctx, c, source, func(ctx context.Context) (diagnosis.Controller, error) {
@@ -269,18 +269,19 @@ func (c *collector) controller(ctx context.Context, events []evidence.PodEvent) 
 	return item
 }
 
-// renewing is the pause between two readings of the Lease. It is longer than the interval at which the controller
-// renews the Lease, which is two seconds.
-const renewing = 5 * time.Second
+// leaseRecheckPause is the pause between two readings of the Lease. It is longer than the interval at which the
+// controller renews the Lease, which is two seconds.
+const leaseRecheckPause = 5 * time.Second
 
 // lease returns the Lease whose name is in the settings of the controller's Deployment. A Lease that seems expired is
-// read again after 5 seconds, because the local clock may be ahead. If the Lease was renewed in between, the result has
-// the local time as renewal time.
+// read again after leaseRecheckPause, because the local clock may be ahead. If the Lease was renewed in between, the
+// result has the local time as renewal time.
 func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	isFound := false
 	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {
-		own := c.e.Controller.Value // the chosen controller, or the controller in a namespace that tenants cannot write to
-		name, namespaces := own.Settings["LEADER_ELECTION_NAME"], []string{own.Settings["LEADER_ELECTION_NAMESPACE"], own.Namespace}
+		controller := c.e.Controller.Value // the chosen controller, or the controller in a namespace that tenants cannot write to
+		name := controller.Settings["LEADER_ELECTION_NAME"]
+		namespaces := []string{controller.Settings["LEADER_ELECTION_NAMESPACE"], controller.Namespace}
 		first, found, err := c.Kube.Lease(ctx, name, namespaces...)
 		isFound = found
 		if err != nil || !found || first.Holder == "" || time.Since(first.End()) < 0 {
@@ -289,7 +290,7 @@ func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 		select {
 		case <-ctx.Done():
 			return first, ctx.Err()
-		case <-time.After(renewing):
+		case <-time.After(leaseRecheckPause):
 		}
 		second, found, err := c.Kube.Lease(ctx, name, namespaces...)
 		if found && second.Renewed.After(first.Renewed) {
@@ -310,12 +311,13 @@ func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 // noAWS marks all items of AWS as absent.
 func (c *collector) noAWS() {
 	e := &c.e
-	e.Cluster, e.Caller, e.Entries = unasked[diagnosis.Cluster](c.NoAWS), unasked[string](c.NoAWS), unasked[[]diagnosis.Entry](c.NoAWS)
-	e.NodeGroups, e.Fargate, e.VPC = unasked[[]diagnosis.NodeGroup](c.NoAWS), unasked[[]diagnosis.FargateProfile](c.NoAWS),
-		unasked[diagnosis.VPC](c.NoAWS)
-	e.Subnets, e.Routes, e.Endpoints = unasked[[]diagnosis.Subnet](c.NoAWS), unasked[[]diagnosis.RouteTable](c.NoAWS),
-		unasked[[]diagnosis.Endpoint](c.NoAWS)
-	e.Groups, e.NATAddresses, e.Images = unasked[[]diagnosis.Group](c.NoAWS), unasked[[]string](c.NoAWS), unasked[[]diagnosis.Image](c.NoAWS)
-	e.ACLs = unasked[[]diagnosis.ACL](c.NoAWS)
-	e.Instances, e.Impaired = unasked[[]diagnosis.Instance](c.NoAWS), unasked[map[string]string](c.NoAWS)
+	e.Cluster, e.Caller = notRequested[diagnosis.Cluster](c.NoAWS), notRequested[string](c.NoAWS)
+	e.Entries = notRequested[[]diagnosis.Entry](c.NoAWS)
+	e.NodeGroups, e.Fargate, e.VPC = notRequested[[]diagnosis.NodeGroup](c.NoAWS), notRequested[[]diagnosis.FargateProfile](c.NoAWS),
+		notRequested[diagnosis.VPC](c.NoAWS)
+	e.Subnets, e.Routes, e.Endpoints = notRequested[[]diagnosis.Subnet](c.NoAWS), notRequested[[]diagnosis.RouteTable](c.NoAWS),
+		notRequested[[]diagnosis.Endpoint](c.NoAWS)
+	e.Groups, e.NATAddresses = notRequested[[]diagnosis.Group](c.NoAWS), notRequested[[]string](c.NoAWS)
+	e.Images, e.ACLs = notRequested[[]diagnosis.Image](c.NoAWS), notRequested[[]diagnosis.ACL](c.NoAWS)
+	e.Instances, e.Impaired = notRequested[[]diagnosis.Instance](c.NoAWS), notRequested[map[string]string](c.NoAWS)
 }

@@ -24,14 +24,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// stand is an account with a cluster, its roles and its networks.
-type stand struct {
+// testAccount is an emulated AWS account with a cluster, its roles and its networks.
+type testAccount struct {
 	server  *emulator.Server
 	estate  world.Estate
 	clients collector.Clients
 }
 
-func newStand(t *testing.T) stand {
+func newTestAccount(t *testing.T) testAccount {
 	t.Helper()
 	now := time.Now().UTC()
 	w, estate, err := world.New(now, world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
@@ -65,7 +65,7 @@ func newStand(t *testing.T) stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stand{server: &emulator.Server{World: w}, estate: estate}
+	s := testAccount{server: &emulator.Server{World: w}, estate: estate}
 	srv := httptest.NewServer(s.server)
 	t.Cleanup(srv.Close)
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
@@ -88,7 +88,7 @@ func arn(role string) string { return "arn:aws:iam::" + emulator.DefaultAccount 
 // TestCollect collects from an AWS that answers everything, without Kubernetes.
 func TestCollect(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newTestAccount(t)
 	e := collector.Collect(t.Context(), s.clients)
 	for what, known := range map[string]bool{
 		"cluster": e.Cluster.Known(), "caller": e.Caller.Known(), "entries": e.Entries.Known(), "node groups": e.NodeGroups.Known(),
@@ -125,7 +125,7 @@ func TestCollect(t *testing.T) {
 	if !e.Home.Is(diagnosis.NotAsked) || e.Home.Why != "there is no kubeconfig" {
 		t.Errorf("home %+v", e.Home)
 	}
-	if worst := diagnosis.Worst(checks.Diagnose(e)); len(worst) > 0 {
+	if worst := diagnosis.Actionable(checks.Diagnose(e)); len(worst) > 0 {
 		t.Errorf("unexpected finding: %+v", worst)
 	}
 }
@@ -133,7 +133,7 @@ func TestCollect(t *testing.T) {
 // TestAbsent: each item is absent for its own reason, and the others are known.
 func TestAbsent(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newTestAccount(t)
 	s.server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "eks:ListAccessEntries"}, {Call: "iam:ListAttachedRolePolicies"}}
 		w.Faults.Answers = []*world.Answer{{Call: "ec2:DescribeRouteTables", Count: 100, Status: 503, Code: "Unavailable"}}
@@ -168,7 +168,7 @@ func TestAbsent(t *testing.T) {
 // TestOtherCluster: a cluster that does not exist is missing, not failed.
 func TestOtherCluster(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newTestAccount(t)
 	s.server.Do(func(*world.World, time.Time) {
 		if _, err := s.estate.Region.EKS.DeleteCluster("prod"); err != nil {
 			t.Error(err)

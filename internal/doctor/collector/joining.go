@@ -10,25 +10,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// joining is Collect if Late is set. It requests only the items that show why instances do not join, because the
-// controller calls Collect repeatedly and the number of API calls is limited.
-func (c *collector) joining(ctx context.Context) {
+// collectForJoining is Collect if Late is set. It requests only the items that show why instances do not join, because
+// the controller calls Collect repeatedly and the number of API calls is limited.
+func (c *collector) collectForJoining(ctx context.Context) {
 	e, w := &c.e, c.Kube
 	const unneeded = "it does not affect whether instances join"
-	e.NodeGroups, e.Fargate = unasked[[]diagnosis.NodeGroup](unneeded), unasked[[]diagnosis.FargateProfile](unneeded)
-	e.Home, e.Events, e.Pods = unasked[diagnosis.Home](unneeded), unasked[[]diagnosis.Event](unneeded), unasked[[]diagnosis.Pod](unneeded)
-	e.Daemons, e.Claims = unasked[[]diagnosis.DaemonSet](unneeded), unasked[[]diagnosis.Claim](unneeded)
-	e.UserData, e.Controller = unasked[[]diagnosis.UserDataProblem](unneeded), unasked[diagnosis.Controller](unneeded)
-	e.Lease = unasked[diagnosis.Lease](unneeded)
+	e.NodeGroups, e.Fargate = notRequested[[]diagnosis.NodeGroup](unneeded), notRequested[[]diagnosis.FargateProfile](unneeded)
+	e.Home, e.Events = notRequested[diagnosis.Home](unneeded), notRequested[[]diagnosis.Event](unneeded)
+	e.Pods = notRequested[[]diagnosis.Pod](unneeded)
+	e.Daemons, e.Claims = notRequested[[]diagnosis.DaemonSet](unneeded), notRequested[[]diagnosis.Claim](unneeded)
+	e.UserData, e.Controller = notRequested[[]diagnosis.UserDataProblem](unneeded), notRequested[diagnosis.Controller](unneeded)
+	e.Lease = notRequested[diagnosis.Lease](unneeded)
 	if c.UserData != nil {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}
 	if w != nil {
 		c.together([]func(){
 			into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", w.AuthMap),
-			list(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
-			list(ctx, c, &e.Pools, "nodepools", w.Pools),
-			list(ctx, c, &e.Nodes, "nodes", w.Nodes),
+			listInto(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
+			listInto(ctx, c, &e.Pools, "nodepools", w.Pools),
+			listInto(ctx, c, &e.Nodes, "nodes", w.Nodes),
 		})
 		c.countTypes()
 	}
@@ -41,24 +42,24 @@ func (c *collector) joining(ctx context.Context) {
 	if parts := strings.Split(e.Cluster.Value.ARN, ":"); e.Account == "" && len(parts) > 4 {
 		e.Account = parts[4]
 	}
-	c.together(c.region(ctx))
+	c.together(c.regionRequests(ctx))
 	if !c.NoIAM {
 		c.together(c.joiningRoles(ctx))
-		c.ownRole()
+		c.setOwnRole()
 	}
 }
 
 // joiningClaims sets the NodeClaim and EC2NodeClass of each instance from NodeClaims in place of the instance's tags.
-// The NodeClaims themselves are not part of this evidence.
+// The NodeClaims themselves are not stored in the evidence.
 func (c *collector) joiningClaims(ctx context.Context) {
 	if len(c.e.Instances.Value) == 0 {
 		return
 	}
 	claims := askList(ctx, c, "nodeclaims", c.Kube.Claims)
-	c.e.Instances.Value = diagnosis.Claimed(c.e.Instances.Value, claims.Value)
+	c.e.Instances.Value = diagnosis.WithClaims(c.e.Instances.Value, claims.Value)
 }
 
-// joiningAccount is account without the requests that are not needed for joining.
+// joiningAccount is accountRequests without the requests that are not needed for joining.
 func (c *collector) joiningAccount(ctx context.Context) []func() {
 	e := &c.e
 	out := []func(){
@@ -67,16 +68,18 @@ func (c *collector) joiningAccount(ctx context.Context) []func() {
 		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
 		into(ctx, c, &e.Images, "ec2:DescribeImages", c.images),
 	}
-	e.Instances = unasked[[]diagnosis.Instance]("no instance is late")
+	e.Instances = notRequested[[]diagnosis.Instance]("no instance is late")
 	if len(c.Late) > 0 {
-		out = append(out, list(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed))
+		out = append(out, listInto(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.InstancesForDiagnosis))
 	}
 	return out
 }
 
 // joiningRoles returns the requests for the instance profiles of EC2NodeClasses without a role, and for at most 8
-// roles: those of the classes if instances are late; the caller's own and those of roleNames if a class has an instance
-// profile or a role that the cluster does not map.
+// roles:
+//   - If instances are late: the roles of the EC2NodeClasses.
+//   - If a class has an instance profile, or a role that the cluster does not map: the caller's role, and those of
+//     roleNames.
 func (c *collector) joiningRoles(ctx context.Context) []func() {
 	var mu sync.Mutex // guards the maps Roles and Profiles
 	var out []func()
@@ -95,17 +98,17 @@ func (c *collector) joiningRoles(ctx context.Context) []func() {
 		}
 	}
 	if hasUnmapped {
-		_, own, _ := strings.Cut(ownRoleARN(c.e.Caller.Value), ":role/")
-		names = append(names, own)
+		_, callerRole, _ := strings.Cut(ownRoleARN(c.e.Caller.Value), ":role/")
+		names = append(names, callerRole)
 		names = append(names, c.roleNames()...)
 	}
 	const most = 8 // enough for a cluster with hundreds of mappings
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for _, name := range names {
-		if name == "" || asked[name] || len(asked) == most {
+		if name == "" || requested[name] || len(requested) == most {
 			continue
 		}
-		asked[name] = true
+		requested[name] = true
 		out = append(out, func() { c.role(ctx, name, &mu) })
 	}
 	return out
@@ -117,13 +120,13 @@ func (c *collector) isMapped(name string) bool {
 		slices.ContainsFunc(c.e.AuthMap.Value.Roles, func(m diagnosis.Mapping) bool { return strings.HasSuffix(m.ARN, "/"+name) })
 }
 
-// ownRole sets the controller's role to the role that the caller has assumed, unless EC2 may assume that role, too: it
-// may then be a role for nodes.
-func (c *collector) ownRole() {
+// setOwnRole sets the controller's role to the role that the caller has assumed, unless EC2 may assume that role, too:
+// it may then be a role for nodes.
+func (c *collector) setOwnRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")
 	role, ok := c.e.Roles[name]
-	// The controller's policy allows it to read node roles only. So a role that it may not read is not a node role.
+	// The controller's policy allows only node roles to be read. So a role whose read is denied is not a node role.
 	if !ok || !role.Known() && !role.Is(diagnosis.Denied) ||
 		slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
 		return

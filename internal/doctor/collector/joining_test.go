@@ -16,9 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// TestJoining: items that are not needed for joining are not requested. Roles are requested only if the cluster does
-// not map the role of a class, instances only if some are late. The evidence suffices for findings that are certain
-// before a launch.
+// TestJoining: items that are not needed for joining are not requested. Roles are requested only if an instance
+// is late, or if the cluster does not map the role of a class. Instances are requested only if some are late. The
+// evidence suffices for findings that are certain before a launch.
 func TestJoining(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -33,7 +33,7 @@ func TestJoining(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t)
+			s := newTestAccount(t)
 			scheme, err := kubeclient.Scheme()
 			if err != nil {
 				t.Fatal(err)
@@ -44,7 +44,7 @@ func TestJoining(t *testing.T) {
 			maps := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"},
 				Data: map[string]string{"mapRoles": "[]"}}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, maps).Build()
-			s.clients.Kube, s.clients.NoKube, s.clients.Late = evidence.NewInsider(api, api), "", c.late
+			s.clients.Kube, s.clients.NoKube, s.clients.Late = evidence.NewCacheReader(api, api), "", c.late
 			e := collector.Collect(t.Context(), s.clients)
 			if !e.NodeGroups.Is(diagnosis.NotAsked) || !e.Fargate.Is(diagnosis.NotAsked) || !e.Events.Is(diagnosis.NotAsked) ||
 				!e.Home.Is(diagnosis.NotAsked) {

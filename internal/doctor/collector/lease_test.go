@@ -44,30 +44,31 @@ func TestLease(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer)
 			}))
 			t.Cleanup(api.Close)
-			w, err := evidence.NewWitness(&rest.Config{Host: api.URL})
+			w, err := evidence.NewReader(&rest.Config{Host: api.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
 			if got.Absent != c.absent || got.Why != c.why || got.At.IsZero() {
-				t.Errorf("it is %+v", got)
+				t.Errorf("the Lease is %+v", got)
 			}
 			if want := time.Date(2099, 5, 1, 12, 0, 0, 0, time.UTC); c.absent == "" &&
 				(got.Source != "lease kube-system/karpenter-leader-election" || got.Value.Holder != "joiner-0" || !got.Value.Renewed.Equal(want)) {
-				t.Errorf("it is %+v", got)
+				t.Errorf("the Lease is %+v", got)
 			}
 		})
 	}
 }
 
-// TestLeaseAhead: with a local clock ahead of the cluster's, a Lease that is renewed continuously does not count as expired.
+// TestLeaseAhead: with a local clock ahead of the cluster's, a Lease that is renewed continuously does not count as
+// expired.
 func TestLeaseAhead(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]time.Duration{"renewed": 2 * time.Second, "not renewed": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			was := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
-			next := was
+			renewed := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+			next := renewed
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				if r.URL.Path != "/apis/coordination.k8s.io/v1/leases" {
@@ -80,13 +81,13 @@ func TestLeaseAhead(t *testing.T) {
 				next = next.Add(step)
 			}))
 			t.Cleanup(api.Close)
-			w, err := evidence.NewWitness(&rest.Config{Host: api.URL})
+			w, err := evidence.NewReader(&rest.Config{Host: api.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
-			if isNow := time.Since(got.Value.Renewed) < time.Minute; isNow != (step > 0) || step == 0 && !got.Value.Renewed.Equal(was) {
-				t.Errorf("it is %+v", got)
+			if isNow := time.Since(got.Value.Renewed) < time.Minute; isNow != (step > 0) || step == 0 && !got.Value.Renewed.Equal(renewed) {
+				t.Errorf("the Lease is %+v", got)
 			}
 		})
 	}

@@ -75,8 +75,8 @@ func isEmpty(steps []diagnosis.Step) bool {
 // user must choose.
 const mostOptions = 3
 
-// loosening returns the smallest change after which a pool without instance types has some: one more value for one
-// requirement, that for which the fewest values would help. It is nil if more than mostOptions values would help, or if
+// loosening returns the smallest change after which a pool without instance types has some: one more value for the
+// requirement for which the fewest values would help. It is nil if more than mostOptions values would help, or if
 // adding one value is not enough.
 func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	types, keys := offeredTypes(family, region)

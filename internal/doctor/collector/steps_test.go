@@ -17,22 +17,22 @@ func TestSteps(t *testing.T) {
 	}}
 	got := steps(p, "AL2023", "us-east-1")
 	if len(got) != 3 || got[0].Name != "karpenter.k8s.aws/instance-family In [m5, t4g]" {
-		t.Fatalf("%+v", got)
+		t.Fatalf("steps: %+v", got)
 	}
 	if got[0].Left["amd64"] < 8 || got[0].Left["arm64"] < 6 || got[1].Left["amd64"] != 0 ||
 		got[1].Left["arm64"] != got[0].Left["arm64"] || len(got[2].Left) != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("steps: %+v", got)
 	}
 	if got := steps(diagnosis.Pool{}, "", "us-east-1"); len(got) != 1 || got[0].Left["amd64"] < 100 || got[0].Left["arm64"] < 100 {
 		t.Errorf("without requirements: %+v", got)
 	}
 	if got := steps(p, "", "mars-north-1"); got != nil {
-		t.Errorf("of a region that is not known: %+v", got)
+		t.Errorf("for an unknown region: %+v", got)
 	}
 }
 
-// TestLoosening: the smallest change adds one value to the requirement with the fewest options; there is no change if
-// several are equally good.
+// TestLoosening: the smallest change adds one value to the requirement with the fewest options. There is no such change
+// if there are too many options, or if one more value is not enough.
 func TestLoosening(t *testing.T) {
 	t.Parallel()
 	in := func(key string, values ...string) diagnosis.Requirement {

@@ -24,7 +24,7 @@ import (
 // object is a Kubernetes object.
 type object = map[string]any
 
-// resources has the kinds of apiServer: by kind, the API path and resource name.
+// resources has, by kind, the API path and the resource name of the objects that apiServer serves.
 var resources = map[string][2]string{
 	"Namespace": {"/api/v1", "namespaces"}, "Pod": {"/api/v1", "pods"}, "Node": {"/api/v1", "nodes"}, "Event": {"/api/v1",
 		"events"}, "ConfigMap": {"/api/v1", "configmaps"},
@@ -45,7 +45,7 @@ type apiServer struct {
 	largest int                 // the largest number of objects in an answer
 }
 
-func newAPIServer(t *testing.T, objects ...object) (*apiServer, *evidence.Witness) {
+func newAPIServer(t *testing.T, objects ...object) (*apiServer, *evidence.Reader) {
 	t.Helper()
 	s := &apiServer{objects: map[string][]object{}}
 	for i, o := range objects {
@@ -60,7 +60,7 @@ func newAPIServer(t *testing.T, objects ...object) (*apiServer, *evidence.Witnes
 	}
 	api := httptest.NewServer(s)
 	t.Cleanup(api.Close)
-	w, err := evidence.NewWitness(&rest.Config{Host: api.URL, QPS: 1000, Burst: 1000})
+	w, err := evidence.NewReader(&rest.Config{Host: api.URL, QPS: 1000, Burst: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *apiServer) answer(r *http.Request) object {
 	path, namespace := r.URL.Path, ""
-	if found := discovered(path); found != nil {
+	if found := discovery(path); found != nil {
 		return found
 	}
 	if before, rest, ok := strings.Cut(path, "/namespaces/"); ok && strings.Contains(rest, "/") {
@@ -108,7 +108,7 @@ func (s *apiServer) list(r *http.Request, kind, root, namespace string) object {
 	s.lists = append(s.lists, r.URL.String())
 	var found []object
 	for _, o := range s.objects[root] {
-		if (namespace == "" || o["metadata"].(object)["namespace"] == namespace) && selected(o, r.URL.Query().Get("fieldSelector")) {
+		if (namespace == "" || o["metadata"].(object)["namespace"] == namespace) && matches(o, r.URL.Query().Get("fieldSelector")) {
 			found = append(found, o)
 		}
 	}
@@ -124,10 +124,10 @@ func (s *apiServer) list(r *http.Request, kind, root, namespace string) object {
 		"items": append([]object{}, found...)}
 }
 
-// selected reports whether an object has the fields of a selector.
-func selected(o object, selector string) bool {
-	for one := range strings.SplitSeq(selector, ",") {
-		field, want, ok := strings.Cut(one, "=")
+// matches reports whether an object has the fields of a selector.
+func matches(o object, selector string) bool {
+	for term := range strings.SplitSeq(selector, ",") {
+		field, want, ok := strings.Cut(term, "=")
 		if !ok {
 			continue
 		}
@@ -142,8 +142,8 @@ func selected(o object, selector string) bool {
 	return true
 }
 
-// discovered answers discovery requests; nil for other paths.
-func discovered(path string) object {
+// discovery answers discovery requests; nil for other paths.
+func discovery(path string) object {
 	switch path {
 	case "/api":
 		return object{"kind": "APIVersions", "versions": []string{"v1"}}
@@ -153,8 +153,8 @@ func discovered(path string) object {
 			if version, ok := strings.CutPrefix(r[0], "/apis/"); ok && !seen[version] {
 				seen[version] = true
 				name, v, _ := strings.Cut(version, "/")
-				one := object{"groupVersion": version, "version": v}
-				groups = append(groups, object{"name": name, "versions": []object{one}, "preferredVersion": one})
+				groupVersion := object{"groupVersion": version, "version": v}
+				groups = append(groups, object{"name": name, "versions": []object{groupVersion}, "preferredVersion": groupVersion})
 			}
 		}
 		return object{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
@@ -191,13 +191,15 @@ func documents(t *testing.T, name string) []object {
 	return out
 }
 
-// base is a cluster with a controller in kube-system, a NodePool, and a NodeClaim whose launch lacks capacity.
-func base(t *testing.T) []object {
+// baseCluster returns a cluster with a controller in kube-system, a NodePool, and a NodeClaim whose launch lacks
+// capacity.
+func baseCluster(t *testing.T) []object {
 	t.Helper()
 	return documents(t, "cluster.yaml")
 }
 
-func collected(t *testing.T, w *evidence.Witness) diagnosis.Evidence {
+// collect collects the evidence from Kubernetes only.
+func collect(t *testing.T, w *evidence.Reader) diagnosis.Evidence {
 	t.Helper()
 	return collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"})
 }
@@ -209,16 +211,16 @@ func TestTenantInputs(t *testing.T) {
 	for _, name := range []string{"denial-event.yaml", "event.yaml", "deploys.yaml", "forged-events.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, w := newAPIServer(t, append(base(t), documents(t, name)...)...)
-			e := collected(t, w)
-			for _, f := range diagnosis.Worst(checks.Diagnose(e)) {
+			_, w := newAPIServer(t, append(baseCluster(t), documents(t, name)...)...)
+			e := collect(t, w)
+			for _, f := range diagnosis.Actionable(checks.Diagnose(e)) {
 				text, err := json.Marshal(f)
 				if err != nil {
 					t.Fatal(err)
 				}
 				isPods := f.Subject == "pod tenant/app" && f.Certainty != diagnosis.Certain
 				if !isPods || strings.Contains(string(text), "pwned") || strings.Contains(string(text), "iam") {
-					t.Errorf("it leads to %s", text)
+					t.Errorf("the tenant's objects lead to %s", text)
 				}
 			}
 			if c := e.Controller; !c.Known() || c.Value.Namespace != "kube-system" ||
@@ -229,11 +231,11 @@ func TestTenantInputs(t *testing.T) {
 	}
 }
 
-// TestFlood: thousands of events and pods of one tenant hide neither the controller's own events nor the pods of others. Lists are read in
-// pages, and truncation is reported.
+// TestFlood: thousands of events and pods of one tenant hide neither the controller's own events nor the pods of
+// others. Lists are read in pages, and truncation is reported.
 func TestFlood(t *testing.T) {
 	t.Parallel()
-	all := base(t)
+	all := baseCluster(t)
 	for i := range 2500 {
 		all = append(all, object{"apiVersion": "v1", "kind": "Event",
 			"metadata": object{"name": fmt.Sprintf("e%d", i), "namespace": "a-tenant"}, "type": "Warning", "reason": "Failed\x1b[31m",
@@ -247,7 +249,7 @@ func TestFlood(t *testing.T) {
 	}
 	all = append(all, documents(t, "others.yaml")...)
 	s, w := newAPIServer(t, all...)
-	e := collected(t, w)
+	e := collect(t, w)
 	if !slices.ContainsFunc(e.Events.Value,
 		func(v diagnosis.Event) bool { return v.Kind == "NodeClaim" && v.By == "joiner" && v.UID == "uid-claim" }) {
 		t.Errorf("the controller's event is hidden: %v", e.Events)
@@ -261,7 +263,7 @@ func TestFlood(t *testing.T) {
 	cut := strings.Join(e.Truncated(), "\n")
 	if !strings.Contains(cut, "300 of 703 pods that do not run are shown") ||
 		!strings.Contains(cut, "only the first 1000 warnings about pods of namespace a-tenant were read") {
-		t.Errorf("it reports %q", cut)
+		t.Errorf("the reported truncations are %q", cut)
 	}
 	if s.largest > 500 {
 		t.Errorf("an answer has %d objects", s.largest)

@@ -28,12 +28,12 @@ type AWS struct {
 // NewAWS returns the client. caller is the ARN of the IAM identity of the credentials, for messages about missing
 // permissions.
 func NewAWS(cfg aws.Config, caller string) *AWS {
-	cfg = awserr.Genuine(cfg)
+	cfg = awserr.ClientConfig(cfg)
 	return &AWS{region: cfg.Region, caller: caller, eks: eks.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg)}
 }
 
 // awsCalls returns the supported calls, by service and action. Each function returns the change that the call would
-// make. It reads the state before the change, except attachPolicy and putPolicy, whose Before is empty.
+// make. It reads the state before the change, except attachPolicy and putPolicy: they leave Change.Before empty.
 func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) {
 	return map[string]func(context.Context, *AWS, fix.AWS) (Change, error){
 		"eks create-access-entry":               createEntry,
@@ -46,9 +46,9 @@ func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) 
 	}
 }
 
-// take returns the values of the named parameters, in the order of names. It returns an error if one is missing, if the
-// call has other parameters than these and --region, or if --region is not that of the client.
-func (a *AWS) take(call fix.AWS, names ...string) ([]string, error) {
+// parameters returns the values of the named parameters, in the order of names. It returns an error if one is missing,
+// if the call has other parameters than these and --region, or if --region is not that of the client.
+func (a *AWS) parameters(call fix.AWS, names ...string) ([]string, error) {
 	values := map[string]string{}
 	for _, p := range call.Params {
 		if p.Name != "--region" && !slices.Contains(names, p.Name) || values[p.Name] != "" {
@@ -69,19 +69,20 @@ func (a *AWS) take(call fix.AWS, names ...string) ([]string, error) {
 	return out, nil
 }
 
-// refused returns the error of a call, which names the missing permission if the call was denied; nil if err is nil.
-func (a *AWS) refused(service, op string, err error) error {
-	return permission(service, a.caller, awserr.Sort(op, err))
+// callError returns the error of a call; nil if err is nil. If the call was denied, the error names the missing
+// permission.
+func (a *AWS) callError(service, op string, err error) error {
+	return permissionError(service, a.caller, awserr.Classify(op, err))
 }
 
 // entry returns the access entry of a principal; nil if there is none.
 func (a *AWS) entry(ctx context.Context, cluster, principal string) (*types.AccessEntry, error) {
 	out, err := a.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &cluster, PrincipalArn: &principal})
-	switch err := awserr.Sort("DescribeAccessEntry "+principal, err); {
+	switch err := awserr.Classify("DescribeAccessEntry "+principal, err); {
 	case awserr.Is(err, awserr.Gone):
 		return nil, nil
 	case err != nil:
-		return nil, permission("eks", a.caller, err)
+		return nil, permissionError("eks", a.caller, err)
 	}
 	return out.AccessEntry, nil
 }
@@ -106,36 +107,36 @@ func entryLines(principal, kind string, groups []string) string {
 
 // createEntry plans the creation of an access entry.
 func createEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
-	v, err := a.take(call, "--cluster-name", "--principal-arn", "--type")
+	v, err := a.parameters(call, "--cluster-name", "--principal-arn", "--type")
 	if err != nil {
 		return Change{}, err
 	}
 	before, err := a.entryText(ctx, v[0], v[1])
 	return Change{What: "access entry of " + v[1], Before: before, After: entryLines(v[1], v[2], nil), apply: func(ctx context.Context) error {
 		_, err := a.eks.CreateAccessEntry(ctx, &eks.CreateAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1], Type: &v[2]})
-		return a.refused("eks", "CreateAccessEntry "+v[1], err)
+		return a.callError("eks", "CreateAccessEntry "+v[1], err)
 	}}, err
 }
 
 // deleteEntry plans the deletion of an access entry that is still the one in the diagnosis.
 func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
-	v, err := a.take(call, "--cluster-name", "--principal-arn")
+	v, err := a.parameters(call, "--cluster-name", "--principal-arn")
 	if err != nil {
 		return Change{}, err
 	}
-	before, err := a.expected(ctx, v[0], v[1], call.Expected)
+	before, err := a.checkEntry(ctx, v[0], v[1], call.Expected)
 	return Change{What: "access entry of " + v[1], Before: before, apply: func(ctx context.Context) error {
-		if _, err := a.expected(ctx, v[0], v[1], call.Expected); err != nil { // again, because the entry may have changed during the review
+		if _, err := a.checkEntry(ctx, v[0], v[1], call.Expected); err != nil { // again, because the entry may have changed during the review
 			return err
 		}
 		_, err := a.eks.DeleteAccessEntry(ctx, &eks.DeleteAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1]})
-		return a.refused("eks", "DeleteAccessEntry "+v[1], err)
+		return a.callError("eks", "DeleteAccessEntry "+v[1], err)
 	}}, err
 }
 
-// expected returns the access entry of a principal as text, or an error if the entry differs from want, the one in the
-// diagnosis. The text is empty if there is no entry and want is zero.
-func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
+// checkEntry returns the access entry of a principal as text, or an error if the entry differs from want, the one in
+// the diagnosis. The text is empty if there is no entry and want is zero.
+func (a *AWS) checkEntry(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
 	e, err := a.entry(ctx, cluster, principal)
 	if err != nil {
 		return "", err
@@ -158,45 +159,45 @@ func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.
 
 // attachPolicy plans the attachment of a managed policy to a role.
 func attachPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
-	v, err := a.take(call, "--role-name", "--policy-arn")
+	v, err := a.parameters(call, "--role-name", "--policy-arn")
 	if err != nil {
 		return Change{}, err
 	}
 	return Change{What: "policies of role " + v[0], After: "attached: " + v[1] + "\n", apply: func(ctx context.Context) error {
 		_, err := a.iam.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &v[0], PolicyArn: &v[1]})
-		return a.refused("iam", "AttachRolePolicy "+v[0], err)
+		return a.callError("iam", "AttachRolePolicy "+v[0], err)
 	}}, nil
 }
 
-// putPolicy plans an inline policy of a role.
+// putPolicy plans the creation or replacement of an inline policy of a role.
 func putPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
-	v, err := a.take(call, "--role-name", "--policy-name", "--policy-document")
+	v, err := a.parameters(call, "--role-name", "--policy-name", "--policy-document")
 	if err != nil {
 		return Change{}, err
 	}
 	return Change{What: "policy " + v[1] + " of role " + v[0], After: v[2] + "\n", apply: func(ctx context.Context) error {
 		_, err := a.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &v[0], PolicyName: &v[1], PolicyDocument: &v[2]})
-		return a.refused("iam", "PutRolePolicy "+v[0], err)
+		return a.callError("iam", "PutRolePolicy "+v[0], err)
 	}}, nil
 }
 
-// updateTrust plans another trust policy of a role.
+// updateTrust plans the replacement of the trust policy of a role.
 func updateTrust(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
-	v, err := a.take(call, "--role-name", "--policy-document")
+	v, err := a.parameters(call, "--role-name", "--policy-document")
 	if err != nil {
 		return Change{}, err
 	}
 	role, err := a.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &v[0]})
 	if err != nil {
-		return Change{}, a.refused("iam", "GetRole "+v[0], err)
+		return Change{}, a.callError("iam", "GetRole "+v[0], err)
 	}
 	before := ""
 	if role.Role != nil {
-		before = decoded(aws.ToString(role.Role.AssumeRolePolicyDocument)) + "\n"
+		before = decodePolicy(aws.ToString(role.Role.AssumeRolePolicyDocument)) + "\n"
 	}
 	return Change{What: "trust policy of role " + v[0], Before: before, After: v[1] + "\n", apply: func(ctx context.Context) error {
 		_, err := a.iam.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: &v[0], PolicyDocument: &v[1]})
-		return a.refused("iam", "UpdateAssumeRolePolicy "+v[0], err)
+		return a.callError("iam", "UpdateAssumeRolePolicy "+v[0], err)
 	}}, nil
 }
 
@@ -204,7 +205,7 @@ func updateTrust(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 func (a *AWS) profileText(ctx context.Context, name string) (string, error) {
 	out, err := a.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
 	if err != nil {
-		return "", a.refused("iam", "GetInstanceProfile "+name, err)
+		return "", a.callError("iam", "GetInstanceProfile "+name, err)
 	}
 	if out.InstanceProfile == nil {
 		return "", errors.New("GetInstanceProfile " + name + ": IAM does not describe the instance profile")
@@ -216,22 +217,22 @@ func (a *AWS) profileText(ctx context.Context, name string) (string, error) {
 	return text, nil
 }
 
-// addToProfile plans the addition of a role to an instance profile, which has at most one.
+// addToProfile plans the addition of a role to an instance profile. An instance profile has at most one role.
 func addToProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
-	v, err := a.take(call, "--instance-profile-name", "--role-name")
+	v, err := a.parameters(call, "--instance-profile-name", "--role-name")
 	if err != nil {
 		return Change{}, err
 	}
 	before, err := a.profileText(ctx, v[0])
 	return Change{What: "instance profile " + v[0], Before: before, After: "role: " + v[1] + "\n", apply: func(ctx context.Context) error {
 		_, err := a.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
-		return a.refused("iam", "AddRoleToInstanceProfile "+v[0], err)
+		return a.callError("iam", "AddRoleToInstanceProfile "+v[0], err)
 	}}, err
 }
 
 // removeFromProfile plans the removal of a role from an instance profile.
 func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
-	v, err := a.take(call, "--instance-profile-name", "--role-name")
+	v, err := a.parameters(call, "--instance-profile-name", "--role-name")
 	if err != nil {
 		return Change{}, err
 	}
@@ -242,12 +243,12 @@ func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error
 		After:  strings.Replace(before, "role: "+v[1]+"\n", "", 1),
 		apply: func(ctx context.Context) error {
 			_, err := a.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
-			return a.refused("iam", "RemoveRoleFromInstanceProfile "+v[0], err)
+			return a.callError("iam", "RemoveRoleFromInstanceProfile "+v[0], err)
 		}}, err
 }
 
-// decoded decodes a policy that IAM returns URL-encoded.
-func decoded(document string) string {
+// decodePolicy decodes a policy that IAM returns URL-encoded.
+func decodePolicy(document string) string {
 	text, err := url.QueryUnescape(document)
 	if err != nil {
 		return document

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// TestRoles: changes of roles and instance profiles are made as printed, and shown before.
+// TestRoles: changes of roles and instance profiles are shown before they are made, and made as shown.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -46,7 +46,7 @@ func TestRoles(t *testing.T) {
 	policy := func(statement fix.Fields) fix.Param {
 		return fix.P("--policy-document", fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}}))
 	}
-	changes, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "attach-role-policy", role, fix.P("--policy-arn", fix.Policy(worker))),
+	changes, err := Plan(t.Context(), fix.New("", fix.Call("iam", "attach-role-policy", role, fix.P("--policy-arn", fix.Policy(worker))),
 		fix.Call("iam", "update-assume-role-policy", role,
 			policy(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": fix.Text("ec2.amazonaws.com")},
 				"Action": fix.Text("sts:AssumeRole")})),
@@ -63,18 +63,18 @@ func TestRoles(t *testing.T) {
 		t.Errorf("%+v", changes)
 	}
 	if n, err := Apply(t.Context(), changes); n != 5 || err != nil {
-		t.Fatalf("%d were made: %v", n, err)
+		t.Fatalf("%d changes were made: %v", n, err)
 	}
 	made, err := account.Role("node")
 	if err != nil || !slices.Contains(made.Policies, worker) || !strings.Contains(made.TrustPolicy, "ec2.amazonaws.com") {
 		t.Errorf("the role is %+v, %v", made, err)
 	}
-	again, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "add-role-to-instance-profile", profile, role)), clients)
+	again, err := Plan(t.Context(), fix.New("", fix.Call("iam", "add-role-to-instance-profile", profile, role)), clients)
 	if err != nil || again[0].Before != "role: node\n" {
 		t.Errorf("%+v, %v", again, err)
 	}
 	if _, err := Plan(t.Context(),
-		fix.Of("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")),
+		fix.New("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")),
 			role)), clients); err == nil {
 		t.Error("a role was added to a missing profile")
 	}
@@ -112,9 +112,9 @@ func TestEntries(t *testing.T) {
 	remove := func(kind string, created time.Time) fix.Step {
 		return fix.Call("eks", "delete-access-entry", where("us-east-1")...).Expecting(kind, created)
 	}
-	made := func(steps ...fix.Step) []Change {
+	planAndApply := func(steps ...fix.Step) []Change {
 		t.Helper()
-		changes, err := Plan(t.Context(), fix.Of("", steps...), clients)
+		changes, err := Plan(t.Context(), fix.New("", steps...), clients)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestEntries(t *testing.T) {
 		}
 		return changes
 	}
-	first := made(create(fix.Text("STANDARD"), "us-east-1"))
+	first := planAndApply(create(fix.Text("STANDARD"), "us-east-1"))
 	if first[0].Before != "" || first[0].After != "principal: "+role+"\ntype: STANDARD\n" || first[0].What != "access entry of "+role {
 		t.Errorf("%+v", first[0])
 	}
@@ -131,23 +131,23 @@ func TestEntries(t *testing.T) {
 		"its type is STANDARD, and was EC2_LINUX": remove("EC2_LINUX", time.Time{}),
 		"the entry was recreated":                 remove("STANDARD", time.Now().Add(-time.Hour)),
 	} {
-		if _, err := Plan(t.Context(), fix.Of("", step), clients); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := Plan(t.Context(), fix.New("", step), clients); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("a changed entry: %v, want %s", err, why)
 		}
 	}
 	linux := create(fix.Text("EC2_LINUX"), "us-east-1")
-	both := made(remove("STANDARD", time.Time{}), linux)
+	both := planAndApply(remove("STANDARD", time.Time{}), linux)
 	if !strings.Contains(both[0].Before, "type: STANDARD") || both[0].After != "" || !strings.Contains(both[1].After, "type: EC2_LINUX") {
 		t.Errorf("%+v", both)
 	}
-	again, err := Plan(t.Context(), fix.Of("", linux), clients)
+	again, err := Plan(t.Context(), fix.New("", linux), clients)
 	if err != nil || !strings.Contains(again[0].Before, "type: EC2_LINUX") {
 		t.Fatalf("%+v, %v", again, err)
 	}
 	if n, err := Apply(t.Context(), again); n != 0 || err == nil {
-		t.Errorf("made twice: %d, %v", n, err)
+		t.Errorf("the entry was created twice: %d changes, %v", n, err)
 	}
-	if _, err := Plan(t.Context(), fix.Of("", create(fix.Text("EC2_LINUX"), "eu-west-1")), clients); err == nil ||
+	if _, err := Plan(t.Context(), fix.New("", create(fix.Text("EC2_LINUX"), "eu-west-1")), clients); err == nil ||
 		!strings.Contains(err.Error(), "the fix is for eu-west-1") {
 		t.Errorf("another region: %v", err)
 	}

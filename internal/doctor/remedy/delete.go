@@ -12,7 +12,7 @@ import (
 // planDelete makes a dry run of the deletion of each NodeClaim in k. It returns an error if a NodeClaim differs from
 // the one in the diagnosis, and skips a NodeClaim that no longer exists.
 func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error) {
-	var all []fix.Claim
+	var existing []fix.Claim
 	text := ""
 	for _, c := range k.Claims {
 		_, found, err := d.tryDelete(ctx, c)
@@ -20,12 +20,12 @@ func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, erro
 			return Change{}, err
 		}
 		if found {
-			all = append(all, c)
+			existing = append(existing, c)
 			text += "nodeclaim " + c.Name + "\n"
 		}
 	}
 	return Change{What: "nodeclaims, and the instances that were launched for them", Before: text, apply: func(ctx context.Context) error {
-		for _, c := range all {
+		for _, c := range existing {
 			deletion, found, err := d.tryDelete(ctx, c) // again, because the object may have changed while the user reviewed the fix
 			if err != nil {
 				return err

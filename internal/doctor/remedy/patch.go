@@ -21,7 +21,7 @@ func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, erro
 		what = p.Kind + " " + p.Namespace + "/" + p.Name
 	}
 	if p.Kind == "configmap" && p.Name == "aws-auth" {
-		if err := keepsRows(trial.Before.Data["mapRoles"], trial.After.Data["mapRoles"]); err != nil {
+		if err := checkRowsKept(trial.Before.Data["mapRoles"], trial.After.Data["mapRoles"]); err != nil {
 			return Change{}, err
 		}
 	}
@@ -29,16 +29,16 @@ func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, erro
 		apply: func(ctx context.Context) error { return d.Kube.Apply(ctx, p, trial) }}, nil
 }
 
-// keepsRows returns an error if a role with a row in aws-auth before a change would have no row after it: the patch was
-// then written for an earlier version of the ConfigMap.
-func keepsRows(before, after string) error {
-	old, changed := evidence.ReadAuthMap(before), evidence.ReadAuthMap(after)
-	if changed.Problem != "" {
-		return fmt.Errorf("change aws-auth: it could not be read afterwards: %s", changed.Problem)
+// checkRowsKept returns an error if a role with a row in aws-auth before a change would have no row after it: the patch
+// was then written for an earlier version of the ConfigMap.
+func checkRowsKept(before, after string) error {
+	oldMap, newMap := evidence.ReadAuthMap(before), evidence.ReadAuthMap(after)
+	if newMap.Problem != "" {
+		return fmt.Errorf("change aws-auth: it could not be read afterwards: %s", newMap.Problem)
 	}
-	for _, row := range old.Roles {
+	for _, row := range oldMap.Roles {
 		isKept := false
-		for _, other := range changed.Roles {
+		for _, other := range newMap.Roles {
 			isSame := other.ARN == row.ARN && other.Username == row.Username && slices.Equal(other.Groups, row.Groups)
 			isKept = isKept || isSame || nameOf(other.ARN) == nameOf(row.ARN)
 		}

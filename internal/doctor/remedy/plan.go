@@ -26,7 +26,8 @@ type Cluster interface {
 	Delete(ctx context.Context, d kubeclient.Deletion) error
 }
 
-// Clients are the clients for the objects that a fix can change. A change that needs a nil client is refused.
+// Clients are the clients for the objects that a fix can change. Plan returns an error for a change that needs a nil
+// client.
 type Clients struct {
 	Kube Cluster
 	AWS  *AWS
@@ -156,14 +157,15 @@ func (d Clients) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (C
 func Apply(ctx context.Context, changes []Change) (int, error) {
 	for i, c := range changes {
 		if err := c.apply(ctx); err != nil {
-			return i, undone(changes, i, err)
+			return i, partialError(changes, i, err)
 		}
 	}
 	return len(changes), nil
 }
 
-// undone returns the error of a fix that stopped at the change with index failed, with the commands that were not run.
-func undone(changes []Change, failed int, err error) error {
+// partialError returns the error of a fix that stopped at the change with index failed, with the commands that were not
+// run.
+func partialError(changes []Change, failed int, err error) error {
 	if failed == 0 {
 		return err
 	}
@@ -174,9 +176,9 @@ func undone(changes []Change, failed int, err error) error {
 	return fmt.Errorf("%w; %[3]d of %[2]d commands were run, these remain: %[4]s", err, len(changes), failed, strings.Join(remaining, "; "))
 }
 
-// permission returns an error that names the missing permission if err is that of a denied call, else err. caller is as
-// in NewAWS.
-func permission(service, caller string, err error) error {
+// permissionError returns an error that names the missing permission if err is the error of a denied call, else err.
+// caller is as in NewAWS.
+func permissionError(service, caller string, err error) error {
 	var aws *awserr.Error
 	if !errors.As(err, &aws) || aws.Kind != awserr.Denied || aws.Reason != "Unauthorized" {
 		return err

@@ -37,30 +37,30 @@ func (r *recorder) Delete(_ context.Context, d kubeclient.Deletion) error {
 	return nil
 }
 
-// TestPlanRefuses: a fix with a step that cannot be applied is not planned at all, nor with a missing client.
+// TestPlanRefuses: a fix is not planned at all if one of its steps cannot be applied, or needs a missing client.
 func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
 	closed := Clients{NoKube: "there is no kubeconfig", NoAWS: "there are no credentials"}
 	merge := fix.Merge(fix.NodePool("web"), fix.At(fix.Text("x"), "spec", "a"))
 	entry := fix.P("--principal-arn", fix.RoleARN("arn:aws:iam::111122223333:role/node"))
 	for want, f := range map[string]fix.Fix{
-		"only a user can do it: do it by hand: kubectl edit nodepool web   # loosen it": fix.Of("",
+		"only a user can do it: do it by hand: kubectl edit nodepool web   # loosen it": fix.New("",
 			fix.Edit(fix.NodePool("web")).With("loosen it"), merge),
-		"joiner cannot make this call": fix.Of("",
+		"joiner cannot make this call": fix.New("",
 			fix.Call("ec2", "terminate-instances", fix.P("--instance-ids", fix.Instance("i-1")))),
-		"reach AWS: there are no credentials": fix.Of("", fix.Call("eks", "create-access-entry", entry)),
-		"reach Kubernetes: there is no kubeconfig": fix.Of("",
+		"reach AWS: there are no credentials": fix.New("", fix.Call("eks", "create-access-entry", entry)),
+		"reach Kubernetes: there is no kubeconfig": fix.New("",
 			fix.DeleteClaims(fix.Claim{Name: "a"}, fix.Claim{Name: "b"})),
-		"joiner deletes only NodeClaims": fix.Of("", fix.Delete(fix.Node("a"))),
-		"joiner cannot run itself here": fix.Of("",
+		"joiner deletes only NodeClaims": fix.New("", fix.Delete(fix.Node("a"))),
+		"joiner cannot run itself here": fix.New("",
 			fix.Correct("a", fix.Text("--check"), fix.Check("TAINT-2"))),
-		"a placeholder must be replaced": fix.Of("",
-			fix.Call("kms", "enable-key", fix.P("--key-id", fix.Blank("KEY_ID")))),
-		"joiner cannot carry out any of its steps": fix.Of("", fix.Say("ask the owner")),
-		"it changes nothing":                       fix.Of("", fix.Show("describe", fix.NodeClaim("a"))),
-		"of the actions on Kubernetes, joiner carries out only patches": fix.Of("",
+		"a placeholder must be replaced": fix.New("",
+			fix.Call("kms", "enable-key", fix.P("--key-id", fix.Placeholder("KEY_ID")))),
+		"joiner cannot carry out any of its steps": fix.New("", fix.Say("ask the owner")),
+		"it changes nothing":                       fix.New("", fix.Show("describe", fix.NodeClaim("a"))),
+		"of the actions on Kubernetes, joiner carries out only patches": fix.New("",
 			fix.Scale(fix.Deployment("kube-system", "joiner"), 2)),
-		"the parameter --subnets is not supported": fix.Of("",
+		"the parameter --subnets is not supported": fix.New("",
 			fix.Call("eks", "create-access-entry", fix.P("--subnets", fix.Subnet("subnet-1"), fix.Subnet("subnet-2")))),
 	} {
 		changes, err := Plan(t.Context(), f, closed)
@@ -70,12 +70,12 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	var byHand *ByHand
 	if _, err := Plan(t.Context(), fix.Fix{}, closed); !errors.As(err, &byHand) {
-		t.Errorf("of no fix: %v", err)
+		t.Errorf("for the zero fix: %v", err)
 	}
 }
 
-// TestPlanPatches: a patch is made from the step's value, read-only steps are skipped, and the output of joiner is the patch if the step
-// requires it.
+// TestPlanPatches: a patch is made from the step's value, or from the output of joiner if the step requires it.
+// Read-only steps are skipped.
 func TestPlanPatches(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
@@ -84,7 +84,7 @@ func TestPlanPatches(t *testing.T) {
 		asked = append(asked, strings.Join(args, " "))
 		return `{"spec":{}}` + "\n", nil
 	}}
-	f := fix.Of("", fix.Show("describe", fix.NodeClaim("a")),
+	f := fix.New("", fix.Show("describe", fix.NodeClaim("a")),
 		fix.Merge(fix.DaemonSet("kube-system", "agent"), fix.At(fix.Text("it's $(true)"), "spec", "x")),
 		fix.Correct("web", fix.Text("--check"), fix.Check("TAINT-2")).With("line 3"))
 	changes, err := Plan(t.Context(), f, clients)
@@ -92,7 +92,7 @@ func TestPlanPatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := Apply(t.Context(), changes); n != 2 || err != nil {
-		t.Fatalf("%d were made: %v", n, err)
+		t.Fatalf("%d changes were made: %v", n, err)
 	}
 	const agent, web = `apps/daemonset kube-system/agent merge {"spec":{"x":"it's $(true)"}}`,
 		`karpenter.k8s.aws/ec2nodeclass /web merge {"spec":{}}`
@@ -101,7 +101,7 @@ func TestPlanPatches(t *testing.T) {
 	}
 	if len(asked) != 1 || asked[0] != "correct web --check TAINT-2" ||
 		changes[1].Command != `kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web --check TAINT-2)"` {
-		t.Errorf("asked %q, for %s", asked, changes[1].Command)
+		t.Errorf("the arguments are %q, for the command %s", asked, changes[1].Command)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 		{fix.Claim{Name: "new", Instance: "i-2"}, "not instance i-2"},
 	} {
 		r.calls = nil
-		changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(c.claim)), clients)
+		changes, err := Plan(t.Context(), fix.New("", fix.DeleteClaims(c.claim)), clients)
 		if err == nil {
 			_, err = Apply(t.Context(), changes)
 		}
@@ -135,18 +135,18 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 		}
 	}
 	// A NodeClaim whose node joins while the user reviews the fix is kept.
-	changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(fix.Claim{Name: "late", Instance: "i-2"})), clients)
+	changes, err := Plan(t.Context(), fix.New("", fix.DeleteClaims(fix.Claim{Name: "late", Instance: "i-2"})), clients)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.deletions["late"], r.calls = kubeclient.Deletion{ProviderID: "aws:///us-east-1a/i-2", Joined: true}, nil
 	if n, err := Apply(t.Context(), changes); n != 0 || err == nil || len(r.calls) > 0 {
-		t.Errorf("%d were made, %v: %v", n, err, r.calls)
+		t.Errorf("%d changes were made, %v: %v", n, err, r.calls)
 	}
 }
 
-// TestKeepsRows: a patch of aws-auth that was made for an earlier text removes no row of another role.
-func TestKeepsRows(t *testing.T) {
+// TestCheckRowsKept: a patch of aws-auth that was made for an earlier text removes no row of another role.
+func TestCheckRowsKept(t *testing.T) {
 	t.Parallel()
 	const admin = "- rolearn: arn:aws:iam::1:role/admin\n  username: admin\n  groups: [system:masters]\n"
 	const node = "- rolearn: arn:aws:iam::1:role/node\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:nodes]\n"
@@ -157,7 +157,7 @@ func TestKeepsRows(t *testing.T) {
 		"a row lost": {admin, node, "its row for arn:aws:iam::1:role/admin would be lost"},
 		"unreadable": {admin, "- rolearn: [", "could not be read afterwards"},
 	} {
-		err := keepsRows(c.before, c.after)
+		err := checkRowsKept(c.before, c.after)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
