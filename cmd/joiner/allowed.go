@@ -20,38 +20,38 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// lacks has what the controller cannot do because of missing optional permissions.
-type lacks struct {
+// missingRights has the consequences of missing optional permissions.
+type missingRights struct {
 	overlays bool // NodeOverlays cannot be watched
 	events   bool // no event can be written
 }
 
-// recorder returns the manager's event recorder. Without permission to write events it returns a silent one, because
-// the manager's would log an error for each event.
-func (l lacks) recorder(m ctrl.Manager) events.EventRecorder {
-	if l.events {
-		return silent{}
+// recorder returns the manager's event recorder. Without permission to write events, it returns a silentRecorder,
+// because the manager's recorder would log an error for each event.
+func (r missingRights) recorder(m ctrl.Manager) events.EventRecorder {
+	if r.events {
+		return silentRecorder{}
 	}
 	return m.GetEventRecorder("joiner")
 }
 
-// silent is an event recorder that does nothing.
-type silent struct{}
+// silentRecorder is an event recorder that does nothing.
+type silentRecorder struct{}
 
 // Eventf does nothing.
-func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
+func (silentRecorder) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// request is one permission that the controller needs, in one namespace.
-type request struct {
+// right is one permission that the controller needs, in one namespace or in the whole cluster.
+type right struct {
 	permissions.Request
 
 	namespace string           // empty: cluster-wide
 	rule      permissions.Rule // the rule that needs the permission
 }
 
-// String returns the permission as text: "patch nodeclaims/status.karpenter.sh", with name and namespace if it has
-// them.
-func (r request) String() string {
+// String returns the permission as text, for example "patch nodeclaims/status.karpenter.sh". The name and the namespace
+// follow if they are set.
+func (r right) String() string {
 	out := r.Verb + " " + r.Resource
 	if r.Group != "" {
 		out += "." + r.Group
@@ -65,42 +65,42 @@ func (r request) String() string {
 	return out
 }
 
-// Number of checks while required permissions are missing, and the pause between them: new roles and bindings become
-// effective after a delay.
+// If required permissions are missing, checkRights checks them rightsTries times, with rightsPause between two checks,
+// because new roles and bindings become effective after a delay.
 const (
 	rightsTries = 3
 	rightsPause = 2 * time.Second
 )
 
 // checkRights checks that the API server allows what the controller needs. It returns an error if required permissions
-// are missing. If only optional permissions are missing, it sets h.lacks and logs what the controller does not do. If
-// the permissions cannot be read, checkRights logs a warning and returns nil.
-func (h *home) checkRights(ctx context.Context, settings config.Settings, log *slog.Logger) error {
-	reviews, err := authorizationclient.NewForConfig(h.config)
+// are missing. If only optional permissions are missing, it sets k.missing and logs what the controller does not do. If
+// the API server forbids reading the permissions, checkRights logs a warning and returns nil.
+func (k *kubeSide) checkRights(ctx context.Context, settings config.Settings, log *slog.Logger) error {
+	reviews, err := authorizationclient.NewForConfig(k.config)
 	if err != nil {
-		return fmt.Errorf("reach the API server %s: %w", h.config.Host, err)
+		return fmt.Errorf("reach the API server %s: %w", k.config.Host, err)
 	}
 	wanted := wantedRights(settings)
 	for try := 1; ; try++ {
-		var missing []request
-		err := insist(ctx, log, "read the permissions of the controller", sortKube, func(ctx context.Context) error {
-			missing, err = lacking(ctx, reviews.SelfSubjectAccessReviews(), wanted)
+		var missing []right
+		err := retry(ctx, log, "read the permissions of the controller", judgeKube, func(ctx context.Context) error {
+			missing, err = findMissing(ctx, reviews.SelfSubjectAccessReviews(), wanted)
 			return err
 		})
-		if kubeclient.IsForbidden(err) { // the calls that lack a permission will report it
+		if kubeclient.IsForbidden(err) { // each later call without its permission returns an error, too
 			log.Warn("cannot read the permissions of the controller from the API server", "error", err.Error())
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		refused := refusal(missing, settings)
-		if refused == nil {
-			h.lacks = logLacks(missing, log)
+		requiredErr := requiredError(missing, settings)
+		if requiredErr == nil {
+			k.missing = logMissing(missing, log)
 			return nil
 		}
 		if try == rightsTries {
-			return refused
+			return requiredErr
 		}
 		select {
 		case <-ctx.Done():
@@ -112,8 +112,8 @@ func (h *home) checkRights(ctx context.Context, settings config.Settings, log *s
 
 // wantedRights returns the permissions that the controller uses with the settings, one for each verb, resource and
 // name.
-func wantedRights(settings config.Settings) []request {
-	var out []request
+func wantedRights(settings config.Settings) []right {
+	var out []right
 	for _, rule := range permissions.Rules() {
 		if !isWanted(rule, settings) {
 			continue
@@ -128,7 +128,7 @@ func wantedRights(settings config.Settings) []request {
 					if name == permissions.LeaseName {
 						name = settings.LeaderElectionName
 					}
-					out = append(out, request{
+					out = append(out, right{
 						Request:   permissions.Request{Verb: verb, Group: rule.Group, Resource: resource, Name: name, Where: rule.Where},
 						namespace: namespaceOf(rule, settings),
 						rule:      rule,
@@ -140,7 +140,8 @@ func wantedRights(settings config.Settings) []request {
 	return out
 }
 
-// isWanted reports whether the controller uses the rule with the settings, and startup checks it.
+// isWanted reports whether checkRights checks the rule: the controller uses it with the settings, and no other function
+// checks it.
 func isWanted(rule permissions.Rule, settings config.Settings) bool {
 	if slices.Contains(rule.Resources, "leases") {
 		return settings.LeaderElection
@@ -150,7 +151,7 @@ func isWanted(rule permissions.Rule, settings config.Settings) bool {
 		return settings.NodeOverlays
 	case permissions.WhenScheduler:
 		return settings.SchedulerConfig != ""
-	case permissions.WhenCRDs: // kinds.complete reports missing permissions for CRDs
+	case permissions.WhenCRDs: // crdInstaller.applyMissing reports missing permissions for CRDs
 		return false
 	}
 	return true
@@ -168,9 +169,9 @@ func namespaceOf(rule permissions.Rule, settings config.Settings) string {
 	return ""
 }
 
-// lacking checks each permission with the API server, and returns the missing ones.
-func lacking(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, wanted []request) ([]request, error) {
-	var out []request
+// findMissing checks each permission with the API server, and returns the missing ones.
+func findMissing(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, wanted []right) ([]right, error) {
+	var out []right
 	for _, r := range wanted {
 		resource, sub, _ := strings.Cut(r.Resource, "/")
 		review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -188,9 +189,9 @@ func lacking(ctx context.Context, reviews authorizationclient.SelfSubjectAccessR
 	return out, nil
 }
 
-// refusal returns an error about missing required permissions; nil if only optional ones are missing. Permissions for
-// NodeOverlays are required if the settings enable them.
-func refusal(missing []request, settings config.Settings) error {
+// requiredError returns an error about missing required permissions; nil if only optional ones are missing. Permissions
+// for NodeOverlays are required if the settings enable NodeOverlays.
+func requiredError(missing []right, settings config.Settings) error {
 	var required []string
 	for _, r := range missing {
 		if r.rule.Without == "" || settings.NodeOverlays && r.Resource == "nodeoverlays" {
@@ -200,14 +201,14 @@ func refusal(missing []request, settings config.Settings) error {
 	if len(required) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the controller's service account is not allowed to %s; give it the chart's roles (rbac.create=true), or their rules to your own: helm template shows them",
+	return fmt.Errorf("the controller's service account is not allowed to %s; give it the chart's roles (rbac.create=true), or add the rules of these roles to your own roles: helm template shows them",
 		strings.Join(required, ", "))
 }
 
-// logLacks logs what the controller does not do because of missing optional permissions: one line for adjacent
-// permissions with the same consequence.
-func logLacks(missing []request, log *slog.Logger) lacks {
-	var out lacks
+// logMissing logs what the controller does not do because of missing optional permissions: one line for adjacent
+// permissions with the same consequence. It returns these consequences.
+func logMissing(missing []right, log *slog.Logger) missingRights {
+	var out missingRights
 	for i := 0; i < len(missing); {
 		without, names := missing[i].rule.Without, []string(nil)
 		for ; i < len(missing) && missing[i].rule.Without == without; i++ {
@@ -216,7 +217,7 @@ func logLacks(missing []request, log *slog.Logger) lacks {
 			out.events = out.events || missing[i].Resource == "events"
 		}
 		log.Warn(without, "cause", "the controller's service account is not allowed to "+strings.Join(names, ", "),
-			"hint", "give it the chart's roles (rbac.create=true), or their rules to your own")
+			"hint", "give it the chart's roles (rbac.create=true), or add the rules of these roles to your own roles")
 	}
 	return out
 }

@@ -31,16 +31,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// away has the AWS clients, and the facts about the cluster from EKS and the settings. Its counterpart for Kubernetes
-// is home.
-type away struct {
+// awsSide has the AWS clients, and the facts about the cluster from EKS and the settings. Its counterpart for Kubernetes
+// is kubeSide.
+type awsSide struct {
 	identity ec2.Cluster
 	join     provisioner.JoinFacts // what nodes need to join the cluster
 	vpc      string                // ID of the cluster's VPC; empty if EKS did not return it
-	// authority is the result of hashedAuthority.
+	// authority is the certificate authority for drift hashes, from hashedAuthority.
 	authority string
 	arn       string    // ARN of the cluster; empty if EKS did not return it
-	proof     eks.Proof // that the EKS cluster is that of the API server
+	proof     eks.Proof // whether the EKS cluster is the cluster of the API server
 	table     catalog.Table
 
 	ec2     *ec2.Client
@@ -52,35 +52,35 @@ type away struct {
 	queue   *interruption.Client // nil without an interruption queue
 	shifts  *eks.ZonalShifts     // nil unless zonal shifts are enabled
 
-	plain aws.Config // configuration of all clients, without rate limit
-	// inquiry has the clients that diagnose why nodes do not join. They have their own rate limit.
-	inquiry collector.Clients
+	plain aws.Config // the AWS configuration without a rate limit
+	// diagnosis has the clients that diagnose why nodes do not join. They have their own rate limit.
+	diagnosis collector.Clients
 
-	calls *calls
+	calls *callMetrics
 }
 
 // openAWS creates the AWS clients, checks that EKS and EC2 answer, and reads the facts about the cluster.
-func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) (*away, error) {
-	a := &away{calls: &calls{}}
+func openAWS(ctx context.Context, settings config.Settings, k *kubeSide, log *slog.Logger) (*awsSide, error) {
+	a := &awsSide{calls: &callMetrics{}}
 	cfg, err := a.configure(ctx, settings, log)
 	if err != nil {
 		return nil, err
 	}
-	a.identity = ec2.Cluster{Name: settings.ClusterName, UID: h.uid, Region: cfg.Region}
+	a.identity = ec2.Cluster{Name: settings.ClusterName, UID: k.uid, Region: cfg.Region}
 	if a.table, err = catalog.Embedded(); err != nil {
 		return nil, err
 	}
 	if a.eks, err = eks.New(cfg, settings.ClusterName); err != nil {
 		return nil, err
 	}
-	a.iam = iam.New(cfg, iam.Cluster{Name: settings.ClusterName, UID: h.uid, Region: cfg.Region})
-	if err := a.learn(ctx, settings, h, log); err != nil {
-		return nil, fmt.Errorf("%w%s", err, knownRegion(cfg.Region, a.table.Regions()))
+	a.iam = iam.New(cfg, iam.Cluster{Name: settings.ClusterName, UID: k.uid, Region: cfg.Region})
+	if err := a.readFacts(ctx, settings, k, log); err != nil {
+		return nil, fmt.Errorf("%w%s", err, regionHint(cfg.Region, a.table.Regions()))
 	}
 	if a.ec2, err = ec2.New(cfg, a.identity); err != nil {
 		return nil, err
 	}
-	if err := insist(ctx, log, "reach EC2 in "+cfg.Region, sortAWS, a.ec2.Check); err != nil {
+	if err := retry(ctx, log, "reach EC2 in "+cfg.Region, judgeAWS, a.ec2.Check); err != nil {
 		return nil, err
 	}
 	a.network, a.images = vpc.New(cfg), ami.New(cfg)
@@ -93,7 +93,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 		}
 		a.shifts = eks.NewZonalShifts(cfg, a.arn)
 	}
-	if err := a.openInquiry(settings); err != nil {
+	if err := a.openDiagnosis(settings); err != nil {
 		return nil, err
 	}
 	a.prices = pricing.New(pricing.Config{AWS: cfg, Table: a.table, Isolated: settings.IsolatedVPC})
@@ -102,9 +102,9 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 
 // configure loads the AWS configuration, with region and credentials. The result has the rate limit that all clients
 // share; a.plain is the configuration without it.
-func (a *away) configure(ctx context.Context, settings config.Settings, log *slog.Logger) (aws.Config, error) {
-	giver := &tokenGiver{}
-	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(sdkLogger(log)), giver.option()}
+func (a *awsSide) configure(ctx context.Context, settings config.Settings, log *slog.Logger) (aws.Config, error) {
+	webIdentity := &webIdentityClient{}
+	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(sdkLogger(log)), webIdentity.option()}
 	if settings.Region != "" {
 		options = append(options, awsconfig.WithRegion(settings.Region))
 	}
@@ -124,7 +124,7 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 		}
 		cfg.Region = out.Region
 	}
-	giver.use(cfg)
+	webIdentity.use(cfg)
 	if _, err := cfg.Credentials.Retrieve(limited); err != nil {
 		return cfg, fmt.Errorf("find AWS credentials: %s%s", connection.CredentialsProblem(err), credentialsAdvice())
 	}
@@ -135,7 +135,8 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 		limits[action] = ratelimit.Rate(rate)
 	}
 	// All clients share one rate limit, because EC2's limits apply to the account.
-	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch, ratelimit.New(ratelimit.Published().With(limits), a.calls.attempted).Keep)
+	cfg.APIOptions = append(cfg.APIOptions, a.calls.addMiddleware,
+		ratelimit.New(ratelimit.Published().With(limits), a.calls.recordAttempt).AddTo)
 	return cfg, nil
 }
 
@@ -146,11 +147,11 @@ func sdkLogger(log *slog.Logger) logging.Logger {
 	})
 }
 
-// learn reads the facts about the cluster from EKS, and checks that the EKS cluster is that of the API server. If the
-// settings have the endpoint, EKS need not answer.
-func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) error {
+// readFacts reads the facts about the cluster from EKS, and checks that the EKS cluster is the cluster of the API server.
+// If the settings have the endpoint, an error of EKS is only logged, unless the cluster does not exist.
+func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, k *kubeSide, log *slog.Logger) error {
 	var facts eks.Facts
-	err := insist(ctx, log, "ask EKS about cluster "+settings.ClusterName, sortAWS, func(ctx context.Context) error {
+	err := retry(ctx, log, "ask EKS about cluster "+settings.ClusterName, judgeAWS, func(ctx context.Context) error {
 		var err error
 		facts, err = a.eks.Facts(ctx)
 		return err
@@ -162,7 +163,7 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	case err != nil && settings.ClusterEndpoint == "":
 		return err
 	case err != nil:
-		log.Warn("EKS does not describe the cluster: AL2023 nodes need its service CIDR, and it is not proven that the configured name is this cluster's",
+		log.Warn("EKS does not describe the cluster: AL2023 nodes need its service CIDR, and it is not proven that the EKS cluster of this name is the cluster of the API server",
 			"error", err.Error(), "hint", "allow eks:DescribeCluster")
 	}
 	ca := settings.ClusterCABundle
@@ -170,38 +171,38 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 		ca = facts.CA
 	}
 	if ca == "" {
-		ca = base64.StdEncoding.EncodeToString(authority(h.config))
+		ca = base64.StdEncoding.EncodeToString(authority(k.config))
 	}
 	endpoint := settings.ClusterEndpoint
 	if endpoint == "" {
 		endpoint = facts.Endpoint
 	}
-	if a.proof, err = a.prove(ctx, facts, h, log); err != nil {
+	if a.proof, err = a.prove(ctx, facts, k, log); err != nil {
 		return err
 	}
-	if err := belongs(settings, facts); err != nil {
+	if err := checkJoinSettings(settings, facts); err != nil {
 		return err
 	}
 	a.vpc = facts.VPC
 	a.arn = facts.ARN
-	a.authority = hashedAuthority(settings, h.config, ca)
+	a.authority = hashedAuthority(settings, k.config, ca)
 	a.join = provisioner.JoinFacts{
-		Name: settings.ClusterName, Endpoint: endpoint, CA: ca, ServiceCIDR: facts.ServiceCIDR, DNS: h.dns, IPv6: facts.IPv6,
+		Name: settings.ClusterName, Endpoint: endpoint, CA: ca, ServiceCIDR: facts.ServiceCIDR, DNS: k.dns, IPv6: facts.IPv6,
 	}
 	return nil
 }
 
-// hashedAuthority returns the certificate authority, in base64, for drift hashes: that of the settings, else that of
-// the client configuration, else given. Karpenter does the same, so both compute the same hashes. The user data of
-// nodes may have another encoding of the same certificates.
-func hashedAuthority(settings config.Settings, cfg *rest.Config, given string) string {
+// hashedAuthority returns the certificate authority, in base64, for drift hashes: from the settings, else from the client
+// configuration, else fallback. Karpenter does the same, so both compute the same hashes. The user data of nodes may have
+// another encoding of the same certificates.
+func hashedAuthority(settings config.Settings, cfg *rest.Config, fallback string) string {
 	if settings.ClusterCABundle != "" {
 		return settings.ClusterCABundle
 	}
 	if data := authority(cfg); len(data) > 0 {
 		return base64.StdEncoding.EncodeToString(data)
 	}
-	return given
+	return fallback
 }
 
 // authority returns the certificate authority of a client configuration, as PEM; nil if it has none.

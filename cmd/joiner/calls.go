@@ -19,29 +19,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// calls counts the calls to AWS, and stops the stopwatch of a launch at its CreateFleet call. Before stopwatch is
+// callMetrics counts the calls to AWS, and stops the stopwatch of a launch at its CreateFleet call. Before start is
 // called, it does neither. The methods may be called concurrently.
-type calls struct {
+type callMetrics struct {
 	metrics  atomic.Pointer[metrics.Metrics]
 	launches atomic.Pointer[provisioner.Stopwatch]
 }
 
-// stopwatch starts counting, and returns the stopwatch that CreateFleet calls stop.
-func (c *calls) stopwatch(m *metrics.Metrics) *provisioner.Stopwatch {
+// start starts the counting, and returns a stopwatch that measures launches. Calls of CreateFleet stop it.
+func (c *callMetrics) start(m *metrics.Metrics) *provisioner.Stopwatch {
 	w := &provisioner.Stopwatch{Metrics: m}
 	c.metrics.Store(m)
 	c.launches.Store(w)
 	return w
 }
 
-// watch adds a middleware that counts each call and measures its duration. Retries are part of the call.
-func (c *calls) watch(stack *middleware.Stack) error {
+// addMiddleware adds a middleware that counts each call and measures its duration. Retries are part of the call.
+func (c *callMetrics) addMiddleware(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("JoinerCalls", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 	) (middleware.InitializeOutput, middleware.Metadata, error) {
 		start := time.Now()
 		if fleet, ok := in.Parameters.(*awsec2.CreateFleetInput); ok {
-			c.launching(fleet, start)
+			c.stopStopwatch(fleet, start)
 		}
 		out, metadata, err := next.HandleInitialize(ctx, in)
 		if m := c.metrics.Load(); m != nil {
@@ -53,27 +53,27 @@ func (c *calls) watch(stack *middleware.Stack) error {
 	}), middleware.After)
 }
 
-// attempted records how long an attempt of an EC2 call waited for the rate limit, and counts it if EC2 throttled it.
-func (c *calls) attempted(a ratelimit.Attempt) {
+// recordAttempt records how long an attempt of an EC2 call waited for the rate limit, and counts it if EC2 throttled it.
+func (c *callMetrics) recordAttempt(a ratelimit.Attempt) {
 	m := c.metrics.Load()
 	if m == nil {
 		return
 	}
 	m.CallWait.WithLabelValues(a.Action).Observe(a.Waited.Seconds())
-	if a.Refused {
+	if a.Throttled {
 		m.CallsRefused.WithLabelValues(a.Action).Inc()
 	}
 }
 
-// launching stops the stopwatch of the NodeClaim in the tags of a fleet.
-func (c *calls) launching(fleet *awsec2.CreateFleetInput, now time.Time) {
+// stopStopwatch stops the stopwatch for the NodeClaim that the tags of a fleet name.
+func (c *callMetrics) stopStopwatch(fleet *awsec2.CreateFleetInput, now time.Time) {
 	w := c.launches.Load()
 	if w == nil || len(fleet.TagSpecifications) == 0 {
 		return
 	}
 	for _, tag := range fleet.TagSpecifications[0].Tags {
 		if aws.ToString(tag.Key) == ec2.TagNodeClaim {
-			w.Launching(aws.ToString(tag.Value), now)
+			w.NoteLaunch(aws.ToString(tag.Value), now)
 		}
 	}
 }

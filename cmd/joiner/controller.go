@@ -49,8 +49,8 @@ Settings:
 ` + config.Help(),
 		// Package config reads the flags and the environment, which have Karpenter's names.
 		DisableFlagParsing: true,
-		Annotations:        map[string]string{cli.OwnSignals: "true"},
-		ValidArgsFunction:  cli.Settings,
+		Annotations:        map[string]string{cli.HandlesSignals: "true"},
+		ValidArgsFunction:  cli.CompleteSettings,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, notes, err := config.FromProcess(args, os.Environ())
 			if errors.Is(err, config.ErrHelp) {
@@ -63,9 +63,9 @@ Settings:
 			for _, n := range notes {
 				log.Warn("this setting has no effect", "setting", n.Setting, "value", n.Value, "cause", n.Says)
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := signalContext(cmd.Context())
 			defer stop()
-			return stoppedOr(ctx, runController(ctx, settings, log))
+			return withSignalName(ctx, runController(ctx, settings, log))
 		},
 	}
 }
@@ -78,36 +78,38 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if err := tryPorts(ctx, settings); err != nil {
 		return err
 	}
-	usual, err := conversion.ReadUsualSpread(settings.SchedulerConfig)
+	defaultSpread, err := conversion.ReadDefaultSpread(settings.SchedulerConfig)
 	if err != nil {
 		return fmt.Errorf("setting --scheduler-config (SCHEDULER_CONFIG): %w", err)
 	}
-	home, err := openCluster(ctx, settings, log)
+	kube, err := openCluster(ctx, settings, log)
 	if err != nil {
 		return err
 	}
-	away, err := openAWS(ctx, settings, home, log)
+	aws, err := openAWS(ctx, settings, kube, log)
 	if err != nil {
 		return err
 	}
-	m, err := newManager(home, settings, log)
+	m, err := newManager(kube, settings, log)
 	if err != nil {
 		return err
 	}
-	numbers, err := metrics.New(ctrlmetrics.Registry, version(), commit())
+	joinerMetrics, err := metrics.New(ctrlmetrics.Registry, version(), commit())
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	away.setProofMetrics(numbers)
-	loops := wire(parts{settings: settings, usual: usual, home: home, away: away, manager: m, metrics: numbers, log: log})
+	aws.setProofMetrics(joinerMetrics)
+	loops := wire(parts{
+		settings: settings, defaultSpread: defaultSpread, kube: kube, aws: aws, manager: m, metrics: joinerMetrics, log: log,
+	})
 	if err := addProbes(m, loops.Progress); err != nil {
 		return err
 	}
 	if err := loops.Add(ctx, m); err != nil {
 		return fmt.Errorf("start the loops: %w", err)
 	}
-	log.Info("starting", "version", version(), "cluster", away.identity.String(), "endpoint", away.join.Endpoint,
-		"kubernetes", home.version, "leaderElection", settings.LeaderElection)
+	log.Info("starting", "version", version(), "cluster", aws.identity.String(), "endpoint", aws.join.Endpoint,
+		"kubernetes", kube.version, "leaderElection", settings.LeaderElection)
 	if err := m.Start(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run: %w", err)
 	}
@@ -115,11 +117,11 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	return nil
 }
 
-// addProbes makes /readyz fail while a loop makes no progress. The response names the loop, that of /readyz/LOOP also
-// the item that the loop works on. The process keeps running, because the other loops work, and a new process would
-// probably stall at the same item.
+// addProbes makes /readyz fail while a loop makes no progress. The response names the loop; the response of /readyz/LOOP
+// also names the item that the loop works on. The process keeps running, because the other loops work, and a new process
+// would probably stall at the same item.
 func addProbes(m ctrl.Manager, progress *loop.Progress) error {
-	for _, name := range loop.Names() {
+	for _, name := range loop.LoopNames() {
 		if err := m.AddReadyzCheck(name, progress.Check(name)); err != nil {
 			return fmt.Errorf("set up probes: %w", err)
 		}
@@ -129,34 +131,34 @@ func addProbes(m ctrl.Manager, progress *loop.Progress) error {
 
 // parts are the dependencies of the controllers.
 type parts struct {
-	settings config.Settings
-	usual    conversion.UsualSpread // kube-scheduler's default topology spread constraints
-	home     *home
-	away     *away
-	manager  ctrl.Manager
-	metrics  *metrics.Metrics
-	log      *slog.Logger
+	settings      config.Settings
+	defaultSpread conversion.DefaultSpread // kube-scheduler's default topology spread constraints
+	kube          *kubeSide
+	aws           *awsSide
+	manager       ctrl.Manager
+	metrics       *metrics.Metrics
+	log           *slog.Logger
 }
 
-// wire creates the controllers, except those of drift and diagnoses, and connects all of them with the clients and with
-// each other.
+// wire creates the controllers, and connects them with the clients and with each other. It creates those of drift and
+// diagnoses with the methods drift and diagnoses.
 func wire(p parts) controller.Controllers {
 	var (
 		cache  = p.manager.GetClient() // reads from the informers
 		ledger = &snapshot.Ledger{}
 		reader = &snapshot.Reader{
 			Cache: cache, Informers: p.manager.GetCache(), Live: p.manager.GetAPIReader(), Ledger: ledger,
-			Usual: p.usual, IgnorePreferences: p.settings.PreferencePolicy == "Ignore",
+			DefaultSpread: p.defaultSpread, IgnorePreferences: p.settings.PreferencePolicy == "Ignore",
 			RelaxMinValues: p.settings.MinValuesPolicy == "BestEffort",
 		}
-		writer           = &writer.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
-		recorder         = &kubeclient.Teller{Recorder: p.home.lacks.recorder(p.manager)}
+		writer           = &writer.Writer{Client: cache, Ledger: ledger, ClusterUID: p.kube.uid}
+		recorder         = &kubeclient.EventWriter{Recorder: p.kube.missing.recorder(p.manager)}
 		batch            = loop.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
 		launchBackoff    = &poolhealth.LaunchBackoff{Cache: cache}
 		podBackoff       = &poolhealth.PodBackoff{}
 		disruptionLock   = &nodestate.DisruptionLock{}
 		shortages        = &ec2.Shortages{First: p.settings.ShortageBackoff}
-		watch            = p.away.calls.stopwatch(p.metrics)
+		stopwatch        = p.aws.calls.start(p.metrics)
 		pods             = &nodestate.PodWatch{Batch: batch, Metrics: p.metrics}
 		plannedEvictions = &nodestate.PlannedEvictions{}
 		registrations    = &poolhealth.Registrations{}
@@ -167,7 +169,7 @@ func wire(p parts) controller.Controllers {
 		}, Log: p.log}
 	)
 	market := &offerings.Catalogs{
-		Region: p.away.identity.Region, EC2: p.away.ec2, Prices: p.away.prices, Table: p.away.table, Cache: cache,
+		Region: p.aws.identity.Region, EC2: p.aws.ec2, Prices: p.aws.prices, Table: p.aws.table, Cache: cache,
 		Shortages: shortages,
 		Measured: &offerings.Measured{
 			Store: kubeclient.MeasuredStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)},
@@ -179,7 +181,7 @@ func wire(p parts) controller.Controllers {
 		},
 		Batch: batch, Metrics: p.metrics, Log: p.log,
 	}
-	requestBuilder := &offerings.RequestBuilder{Market: market, Cluster: p.away.join, Shortages: shortages}
+	requestBuilder := &offerings.RequestBuilder{Market: market, Cluster: p.aws.join, Shortages: shortages}
 	var overlays *offerings.OverlayReconciler
 	if p.settings.NodeOverlays {
 		overlays = &offerings.OverlayReconciler{Cache: cache, Objects: writer, Market: market, Batch: batch, Metrics: p.metrics, Log: p.log}
@@ -189,23 +191,23 @@ func wire(p parts) controller.Controllers {
 		Market:   market,
 		Pods:     pods,
 		Provisioner: &provisioner.Provisioner{
-			Batch:      batch,
-			Cluster:    reader,
-			Market:     market,
-			Solve:      provisioner.Plan,
-			Claims:     writer,
-			Ledger:     ledger,
-			Holds:      launchBackoff,
-			PodBackoff: podBackoff,
-			Watch:      watch,
-			Departures: plannedEvictions,
-			Events:     loop.NewRateLimitedRecorder(recorder),
-			Metrics:    p.metrics,
-			Log:        p.log,
+			Batch:         batch,
+			Cluster:       reader,
+			Market:        market,
+			Solve:         provisioner.Plan,
+			Claims:        writer,
+			Ledger:        ledger,
+			LaunchBackoff: launchBackoff,
+			PodBackoff:    podBackoff,
+			Stopwatch:     stopwatch,
+			Departures:    plannedEvictions,
+			Events:        loop.NewRateLimitedRecorder(recorder),
+			Metrics:       p.metrics,
+			Log:           p.log,
 		},
 		Claims: &nodeclaim.Reconciler{
-			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Launcher: p.away.ec2, Machines: p.away.ec2,
-			Offers: requestBuilder, Ledger: ledger, Batch: batch, Holds: launchBackoff, PodBackoff: podBackoff,
+			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Launcher: p.aws.ec2, Instances: p.aws.ec2,
+			Offers: requestBuilder, Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff,
 			Events: recorder, Metrics: p.metrics, Log: p.log,
 			Registrations: registrations,
 			Replacements: &nodeclaim.Replacements{
@@ -213,108 +215,108 @@ func wire(p parts) controller.Controllers {
 			},
 		},
 		Orphans: &nodeclaim.OrphanReconciler{
-			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: p.away.ec2,
+			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Instances: p.aws.ec2,
 			Events: recorder, Metrics: p.metrics, Log: p.log,
 		},
 		NodeClasses: &nodeclass.Reconciler{
-			Cache: cache, Objects: writer, Networks: p.away.network, Images: p.away.images, Profiles: p.away.iam,
-			Templates: p.away.ec2, Versions: p.home, Offers: requestBuilder, VPC: p.away.vpc, Isolated: p.settings.IsolatedVPC,
-			Placements: p.away.ec2,
+			Cache: cache, Objects: writer, Networks: p.aws.network, Images: p.aws.images, Profiles: p.aws.iam,
+			Templates: p.aws.ec2, Versions: p.kube, Offers: requestBuilder, VPC: p.aws.vpc, Isolated: p.settings.IsolatedVPC,
+			Placements: p.aws.ec2,
 			Refresh:    min(p.settings.SubnetRefresh, p.settings.AMIRefresh),
 			Batch:      batch, Events: recorder, Metrics: p.metrics, Log: p.log,
 		},
 		Pools: &nodepool.Reconciler{
-			Cache: cache, Cluster: reader, Objects: writer, Holds: launchBackoff, Market: market, Registrations: registrations,
+			Cache: cache, Cluster: reader, Objects: writer, LaunchBackoff: launchBackoff, Market: market, Registrations: registrations,
 			Pauses: pauses, Batch: batch,
 			Metrics: p.metrics, Log: p.log,
 		},
 		Emptiness: &disruptor.Emptiness{
-			Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: provisioner.Bounded(provisioner.Plan), Objects: writer, Pods: pods,
-			Pauses: pauses, Staying: conditionWriter, Gate: disruptionLock, Ledger: ledger, Events: recorder, Metrics: p.metrics, Log: p.log,
+			Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: provisioner.BoundedSolver(provisioner.Plan), Objects: writer, Pods: pods,
+			Pauses: pauses, Staying: conditionWriter, Lock: disruptionLock, Ledger: ledger, Events: recorder, Metrics: p.metrics, Log: p.log,
 		},
 		Moves: &disruptor.Disruptor{
-			Cluster:    reader,
-			Reader:     reader,
-			Market:     market,
-			Types:      market,
-			Solve:      provisioner.Bounded(provisioner.Plan),
-			Claims:     writer,
-			Ledger:     ledger,
-			Holds:      launchBackoff,
-			Objects:    writer,
-			Pods:       pods,
-			Pauses:     pauses,
-			Gate:       disruptionLock,
-			Batch:      batch,
-			Events:     recorder,
-			Metrics:    p.metrics,
-			Log:        p.log,
-			SpotToSpot: p.settings.SpotToSpot,
-			Staying:    conditionWriter,
+			Cluster:       reader,
+			Reader:        reader,
+			Market:        market,
+			Types:         market,
+			Solve:         provisioner.BoundedSolver(provisioner.Plan),
+			Claims:        writer,
+			Ledger:        ledger,
+			LaunchBackoff: launchBackoff,
+			Objects:       writer,
+			Pods:          pods,
+			Pauses:        pauses,
+			Lock:          disruptionLock,
+			Batch:         batch,
+			Events:        recorder,
+			Metrics:       p.metrics,
+			Log:           p.log,
+			SpotToSpot:    p.settings.SpotToSpot,
+			Staying:       conditionWriter,
 			History: &disruptor.MoveHistory{
 				Store: kubeclient.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
 			},
 		},
 		Sweeper: &gc.Collector{
-			Cache:    cache,
-			Live:     p.manager.GetAPIReader(),
-			Cluster:  reader,
-			Name:     p.settings.ClusterName,
-			Fleet:    p.away.ec2,
-			Machines: p.away.ec2,
-			Objects:  writer,
-			Batch:    batch,
-			Breaker:  loop.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
-			Holds:    launchBackoff,
-			Market:   market,
-			Events:   recorder,
-			Metrics:  p.metrics,
-			Log:      p.log,
+			Cache:         cache,
+			Live:          p.manager.GetAPIReader(),
+			Cluster:       reader,
+			Name:          p.settings.ClusterName,
+			Fleet:         p.aws.ec2,
+			Instances:     p.aws.ec2,
+			Objects:       writer,
+			Batch:         batch,
+			Breaker:       loop.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
+			LaunchBackoff: launchBackoff,
+			Market:        market,
+			Events:        recorder,
+			Metrics:       p.metrics,
+			Log:           p.log,
 		},
 	}
 	loops.Progress = &loop.Progress{Metrics: p.metrics, Log: p.log}
-	loops.Honour = &nodeclass.IneffectiveFieldWarner{
-		Cache: cache, Unseen: p.home.lacks.overlays, Events: recorder, Log: p.log,
+	loops.IneffectiveFields = &nodeclass.IneffectiveFieldWarner{
+		Cache: cache, SkipOverlays: p.kube.missing.overlays, Events: recorder, Log: p.log,
 		Gates: nodeclass.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
 	}
 	if !p.settings.IsolatedVPC {
-		loops.Sweeper.Profiles = p.away.iam
+		loops.Sweeper.Profiles = p.aws.iam
 	}
 	if p.settings.StaticPools {
 		loops.Statics = &nodepool.StaticReconciler{
-			Cache:   cache,
-			Cluster: reader,
-			Claims:  writer,
-			Objects: writer,
-			Ledger:  ledger,
-			Holds:   launchBackoff,
-			Events:  recorder,
-			Metrics: p.metrics,
-			Log:     p.log,
+			Cache:         cache,
+			Cluster:       reader,
+			Claims:        writer,
+			Objects:       writer,
+			Ledger:        ledger,
+			LaunchBackoff: launchBackoff,
+			Events:        recorder,
+			Metrics:       p.metrics,
+			Log:           p.log,
 		}
 	}
 	if p.settings.NodeRepair {
 		loops.Claims.Repair = &nodeclaim.Repair{Cache: cache, Events: recorder}
 	}
 	if !p.settings.DisableDryRun {
-		loops.NodeClasses.Tester = p.away.ec2
+		loops.NodeClasses.Tester = p.aws.ec2
 	}
 	if p.settings.ReservedCapacity {
-		loops.NodeClasses.Reservations = p.away.ec2
+		loops.NodeClasses.Reservations = p.aws.ec2
 	}
 	loops.Interruption = &interruptions.Handler{
 		Cache:      cache,
 		Cluster:    reader,
 		Objects:    writer,
-		Machines:   p.away.ec2,
-		Troubles:   p.away.ec2,
+		Instances:  p.aws.ec2,
+		Troubles:   p.aws.ec2,
 		Shortages:  shortages,
 		Departures: plannedEvictions,
 		Ledger:     ledger,
 		Batch:      batch,
-		ClusterUID: p.home.uid,
-		Account:    accountOf(p.away.arn),
-		Region:     p.away.plain.Region,
+		ClusterUID: p.kube.uid,
+		Account:    accountOf(p.aws.arn),
+		Region:     p.aws.plain.Region,
 		Events:     recorder,
 		Metrics:    p.metrics,
 		Log:        p.log,
@@ -323,10 +325,10 @@ func wire(p parts) controller.Controllers {
 	loops.Diagnoses, loops.Claims.Diagnoses, loops.Moves.Diagnoses, loops.NodeClasses.Diagnoses = diagnoses, diagnoses, diagnoses, diagnoses
 	driftCheck := p.drift(loops)
 	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = driftCheck, driftCheck,
-		driftCheck, driftCheck, p.away.authority
-	if p.away.shifts != nil {
+		driftCheck, driftCheck, p.aws.authority
+	if p.aws.shifts != nil {
 		loops.Shifts = &offerings.ZonalShifts{
-			Client:  p.away.shifts,
+			Client:  p.aws.shifts,
 			Cache:   cache,
 			Market:  market,
 			Batch:   batch,
@@ -335,8 +337,8 @@ func wire(p parts) controller.Controllers {
 			Log:     p.log,
 		}
 	}
-	if p.away.queue != nil {
-		loops.Interruption.Queue = p.away.queue
+	if p.aws.queue != nil {
+		loops.Interruption.Queue = p.aws.queue
 	}
 	return loops
 }
@@ -344,16 +346,16 @@ func wire(p parts) controller.Controllers {
 // drift creates the loop that detects drifted nodes.
 func (p parts) drift(l controller.Controllers) *driftcheck.Reconciler {
 	return &driftcheck.Reconciler{
-		Cache:     p.manager.GetClient(),
-		Fleet:     p.away.ec2,
-		Market:    l.Market,
-		Objects:   &writer.Writer{Client: p.manager.GetClient()},
-		Authority: p.away.authority,
-		Reserves:  p.settings.ReservedCapacity,
-		Breaker:   loop.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
-		Events:    l.Claims.Events,
-		Metrics:   p.metrics,
-		Log:       p.log,
+		Cache:                p.manager.GetClient(),
+		Fleet:                p.aws.ec2,
+		Market:               l.Market,
+		Objects:              &writer.Writer{Client: p.manager.GetClient()},
+		Authority:            p.aws.authority,
+		ComparesReservations: p.settings.ReservedCapacity,
+		Breaker:              loop.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
+		Events:               l.Claims.Events,
+		Metrics:              p.metrics,
+		Log:                  p.log,
 	}
 }
 

@@ -17,38 +17,38 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
-// openInquiry creates the AWS clients that diagnose why nodes do not join. They have the credentials of the other
-// clients, but a rate limit of their own, so that launches never wait for a diagnosis.
-func (a *away) openInquiry(settings config.Settings) error {
+// openDiagnosis creates the AWS clients that diagnose why nodes do not join. They have the credentials of the other
+// clients, but their own rate limit, so that launches never wait for a diagnosis.
+func (a *awsSide) openDiagnosis(settings config.Settings) error {
 	cfg := a.plain.Copy()
-	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), a.calls.watch, ratelimit.NewOne(ratelimit.Diagnosis(), nil).Keep)
+	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), a.calls.addMiddleware, ratelimit.NewShared(ratelimit.DiagnosisRate(), nil).AddTo)
 	cfg.RetryMaxAttempts = 3
-	eksClient, err := eks.New(cfg, a.identity.Name)
-	ec2Client, err2 := ec2.New(cfg, a.identity)
-	if err := errors.Join(err, err2); err != nil {
+	eksClient, eksErr := eks.New(cfg, a.identity.Name)
+	ec2Client, ec2Err := ec2.New(cfg, a.identity)
+	if err := errors.Join(eksErr, ec2Err); err != nil {
 		return err
 	}
-	a.inquiry = collector.Clients{EKS: eksClient, EC2: ec2Client,
+	a.diagnosis = collector.Clients{EKS: eksClient, EC2: ec2Client,
 		IAM:    iam.New(cfg, iam.Cluster{Name: a.identity.Name, UID: a.identity.UID, Region: cfg.Region}),
 		Images: ami.New(cfg), Network: vpc.New(cfg), NoIAM: settings.IsolatedVPC,
-		Cluster: a.identity.Name, Region: cfg.Region, Patience: diagnoser.DiagnosisPatience}
+		Cluster: a.identity.Name, Region: cfg.Region, Patience: diagnoser.QueryTimeout}
 	return nil
 }
 
 // diagnoses creates the loop that diagnoses why nodes do not join.
 func (p parts) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
-	clients := p.away.inquiry
-	clients.Kube = evidence.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())
+	clients := p.aws.diagnosis
+	clients.Kube = evidence.NewCacheReader(p.manager.GetClient(), p.manager.GetAPIReader())
 	return &diagnoser.Diagnoser{
-		Clients: clients,
-		Cache:   p.manager.GetClient(),
-		Cluster: l.Claims.Cluster,
-		Holds:   l.Claims.Holds,
-		Batch:   l.Claims.Batch,
-		After:   p.settings.LateAfter,
-		Events:  l.Claims.Events,
-		Drip:    l.Provisioner.Events,
-		Metrics: p.metrics,
-		Log:     p.log,
+		Clients:       clients,
+		Cache:         p.manager.GetClient(),
+		Cluster:       l.Claims.Cluster,
+		LaunchBackoff: l.Claims.LaunchBackoff,
+		Batch:         l.Claims.Batch,
+		After:         p.settings.LateAfter,
+		Events:        l.Claims.Events,
+		LimitedEvents: l.Provisioner.Events,
+		Metrics:       p.metrics,
+		Log:           p.log,
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// offline matches documented commands that need neither a cluster nor AWS. The test runs them as documented.
+// offline matches documented commands that need neither a cluster nor AWS. TestDocumentedCommands runs them.
 var offline = regexp.MustCompile(`^bin/joiner (plan -f|catalog --region|render) |^joiner plan -f docs/examples/first$|^joiner version$`)
 
 // TestDocumentedCommands: every joiner command in the guides has valid flags, and the offline ones succeed.
@@ -59,7 +59,7 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 	}
 	if seen < 10 || ran < 5 {
-		t.Errorf("only %d commands were found, and %d run", seen, ran)
+		t.Errorf("the test found only %d commands and ran only %d", seen, ran)
 	}
 }
 
@@ -100,7 +100,7 @@ func commandsOf(t *testing.T, page string) [][]string {
 			}
 			var words []string
 			for _, w := range call.Args {
-				words = append(words, written(w))
+				words = append(words, withoutQuotes(w))
 			}
 			out = append(out, words)
 			return true
@@ -109,8 +109,8 @@ func commandsOf(t *testing.T, page string) [][]string {
 	return out
 }
 
-// written returns a word without its quotes.
-func written(w *syntax.Word) string {
+// withoutQuotes returns a word without its quotes.
+func withoutQuotes(w *syntax.Word) string {
 	var b strings.Builder
 	if err := syntax.NewPrinter().Print(&b, w); err != nil {
 		return ""
@@ -118,12 +118,12 @@ func written(w *syntax.Word) string {
 	return strings.NewReplacer(`"`, "", `'`, "").Replace(b.String())
 }
 
-// TestDocumentedSettings: the settings of the controller that pages mention exist.
+// TestDocumentedSettings: each environment variable that a guide sets is a setting of the controller, or of AWS or the lab.
 func TestDocumentedSettings(t *testing.T) {
 	t.Chdir("../..")
-	var flags []string
+	var names []string
 	for _, s := range slices.Concat(config.All(), config.Unsupported()) {
-		flags = append(flags, s.Flag, s.Variable)
+		names = append(names, s.Flag, s.Variable)
 	}
 	variable := regexp.MustCompile("`([A-Z]+(?:_[A-Z]+)+)=")
 	for _, page := range guides(t) {
@@ -132,7 +132,7 @@ func TestDocumentedSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range variable.FindAllStringSubmatch(string(text), -1) {
-			if !slices.Contains(flags, m[1]) && !strings.HasPrefix(m[1], "AWS_") && !strings.HasPrefix(m[1], "LAB_") {
+			if !slices.Contains(names, m[1]) && !strings.HasPrefix(m[1], "AWS_") && !strings.HasPrefix(m[1], "LAB_") {
 				t.Errorf("%s mentions %s, which is not a setting", page, m[1])
 			}
 		}

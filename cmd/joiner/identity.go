@@ -20,21 +20,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// prove compares the EKS cluster with the configured name to the cluster of the API server, and returns the result. If
-// a fact proves that the two differ, prove emits an event on the NodePools and returns an error, so that the process
-// stops before it changes AWS.
-func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Logger) (eks.Proof, error) {
-	proof := facts.Prove(eks.Local{CA: authority(h.config), Issuer: h.issuer(ctx), Endpoint: h.config.Host, Region: a.identity.Region})
+// prove compares the EKS cluster of the configured name with the cluster of the API server, and returns the result. If a
+// fact proves that they are different clusters, prove emits an event on the NodePools and returns an error, so that the
+// process stops before it changes AWS.
+func (a *awsSide) prove(ctx context.Context, facts eks.Facts, k *kubeSide, log *slog.Logger) (eks.Proof, error) {
+	proof := facts.Prove(eks.Local{CA: authority(k.config), Issuer: k.issuer(ctx), Endpoint: k.config.Host, Region: a.identity.Region})
 	if !proof.Refuted() {
 		if !proof.Proven() && facts.Name != "" {
-			log.Warn("it is not proven that the cluster's name is this cluster's: EKS and the cluster have no fact in common that could be compared", "cluster", a.identity.Name,
+			log.Warn("it is not proven that the EKS cluster of this name is the cluster of the API server: no fact is known from both that could be compared", "cluster", a.identity.Name,
 				"hint", "let the controller's service account read /.well-known/openid-configuration: ClusterRole system:service-account-issuer-discovery")
 		}
 		return proof, nil
 	}
 	err := fmt.Errorf("EKS cluster %q in %s is not the cluster at %s, so nothing is changed: %s; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
-		a.identity.Name, a.identity.Region, h.config.Host, proof)
-	if eventErr := h.announce(ctx, kubeclient.ReasonWrongCluster, err.Error()); eventErr != nil {
+		a.identity.Name, a.identity.Region, k.config.Host, proof)
+	if eventErr := k.announce(ctx, kubeclient.ReasonWrongCluster, err.Error()); eventErr != nil {
 		log.Warn("cannot write events to the NodePools about the wrong cluster name", "error", eventErr.Error())
 	}
 	return proof, err
@@ -42,17 +42,17 @@ func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Lo
 
 // issuer returns the issuer of service account tokens, from the API server or else from the controller's own token;
 // empty if unknown.
-func (h *home) issuer(ctx context.Context) string {
+func (k *kubeSide) issuer(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var discovered struct {
 		Issuer string `json:"issuer"`
 	}
-	text, err := h.discovery.RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx)
+	text, err := k.discovery.RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx)
 	if err == nil && json.Unmarshal(text, &discovered) == nil && discovered.Issuer != "" {
 		return discovered.Issuer
 	}
-	return issuerOf(h.config)
+	return issuerOf(k.config)
 }
 
 // issuerOf returns the issuer in the service account token of a client configuration; empty if there is no such token.
@@ -84,12 +84,12 @@ func bearer(cfg *rest.Config) string {
 }
 
 // announce emits an event on each NodePool, because users check the NodePools when no node is launched.
-func (h *home) announce(ctx context.Context, reason kubeclient.Reason, message string) error {
+func (k *kubeSide) announce(ctx context.Context, reason kubeclient.Reason, message string) error {
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		return err
 	}
-	live, err := client.New(h.config, client.Options{Scheme: scheme})
+	live, err := client.New(k.config, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
@@ -107,14 +107,14 @@ func (h *home) announce(ctx context.Context, reason kubeclient.Reason, message s
 	return nil
 }
 
-// setProofMetrics sets, for each fact that can prove the cluster's identity, the metric that shows whether the fact
-// agrees.
-func (a *away) setProofMetrics(numbers *metrics.Metrics) {
+// setProofMetrics sets the metric of each fact that can prove the cluster's identity: 1 if EKS and the cluster of the API
+// server have the same value, else 0.
+func (a *awsSide) setProofMetrics(m *metrics.Metrics) {
 	for _, mark := range eks.Marks() {
 		value := 0.0
 		if slices.Contains(a.proof.Same, mark) {
 			value = 1
 		}
-		numbers.Proven.WithLabelValues(string(mark)).Set(value)
+		m.Proven.WithLabelValues(string(mark)).Set(value)
 	}
 }

@@ -12,14 +12,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// belongs returns an error if the endpoint or certificate authority in the settings belongs to another cluster than the
-// one in facts, because nodes would try to join that other cluster. An endpoint that is not one of EKS is accepted.
-func belongs(settings config.Settings, facts eks.Facts) error {
+// checkJoinSettings returns an error if the endpoint or certificate authority in the settings belongs to another cluster
+// than the one in facts, because nodes could not join their cluster. It accepts each endpoint that is not a host name of
+// EKS.
+func checkJoinSettings(settings config.Settings, facts eks.Facts) error {
 	bundle, err := base64.StdEncoding.DecodeString(settings.ClusterCABundle)
 	if err == nil && len(bundle) > 0 && !sameAuthority(facts.CA, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: bundle}}) {
 		return fmt.Errorf("--cluster-ca-bundle (CLUSTER_CA_BUNDLE) is not that of EKS cluster %q: nodes would not trust the API server; leave it out, and the controller asks EKS", settings.ClusterName)
 	}
-	configured, actual := eks.ClusterOf(settings.ClusterEndpoint), eks.ClusterOf(facts.Endpoint)
+	configured, actual := eks.EndpointID(settings.ClusterEndpoint), eks.EndpointID(facts.Endpoint)
 	if configured != "" && actual != "" && configured != actual {
 		return fmt.Errorf("--cluster-endpoint (CLUSTER_ENDPOINT) is that of another cluster than EKS cluster %q (did you mean %s?); leave it out, and the controller asks EKS",
 			settings.ClusterName, facts.Endpoint)
@@ -27,9 +28,9 @@ func belongs(settings config.Settings, facts eks.Facts) error {
 	return nil
 }
 
-// knownRegion returns a hint if known does not contain the region but a similar one; empty otherwise. The region may
-// still exist, so the caller only adds the hint to an error.
-func knownRegion(name string, known []string) string {
+// regionHint returns a hint if known does not contain the region, but contains one with a similar name; empty otherwise.
+// The region may still exist, so the caller only adds the hint to an error.
+func regionHint(name string, known []string) string {
 	near := suggest.Nearest(name, known)
 	if slices.Contains(known, name) || near == "" {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestBelongs: an endpoint or certificate authority of another cluster is refused before any node gets it.
-func TestBelongs(t *testing.T) {
+// TestCheckJoinSettings: an endpoint or certificate authority of another cluster in the settings is an error.
+func TestCheckJoinSettings(t *testing.T) {
 	t.Parallel()
 	authority := func(name string) string {
 		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(name)}))
@@ -22,14 +22,14 @@ func TestBelongs(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings config.Settings
 		facts    eks.Facts
-		want     string // of the error; empty for none
+		want     string // part of the error; empty: no error
 	}{
-		"nothing given":                    {config.Settings{}, facts, ""},
+		"neither is set":                   {config.Settings{}, facts, ""},
 		"own endpoint and certificates":    {config.Settings{ClusterEndpoint: endpoint, ClusterCABundle: authority("a")}, facts, ""},
 		"own endpoint in another spelling": {config.Settings{ClusterEndpoint: strings.ToLower(endpoint) + ":443"}, facts, ""},
-		"its own, by the other name":       {config.Settings{ClusterEndpoint: "https://aaaa.eks-cluster.us-east-1.api.aws"}, facts, ""},
-		"a name of one's own":              {config.Settings{ClusterEndpoint: "https://api.example.com"}, facts, ""},
-		"EKS does not say": {config.Settings{ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com",
+		"own endpoint, dual-stack name":    {config.Settings{ClusterEndpoint: "https://aaaa.eks-cluster.us-east-1.api.aws"}, facts, ""},
+		"name outside of EKS":              {config.Settings{ClusterEndpoint: "https://api.example.com"}, facts, ""},
+		"no facts from EKS": {config.Settings{ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com",
 			ClusterCABundle: authority("b")}, eks.Facts{}, ""},
 		"endpoint of another cluster": {
 			config.Settings{ClusterName: "c", ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, facts,
@@ -38,7 +38,7 @@ func TestBelongs(t *testing.T) {
 		"certificates of another cluster": {config.Settings{ClusterCABundle: authority("b")}, facts, "CLUSTER_CA_BUNDLE) is not that of EKS cluster"},
 	} {
 		text := ""
-		if err := belongs(c.settings, c.facts); err != nil {
+		if err := checkJoinSettings(c.settings, c.facts); err != nil {
 			text = err.Error()
 		}
 		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) || strings.Contains(text, "\n") {
@@ -47,7 +47,7 @@ func TestBelongs(t *testing.T) {
 	}
 }
 
-func TestKnownRegion(t *testing.T) {
+func TestRegionHint(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -56,7 +56,7 @@ func TestKnownRegion(t *testing.T) {
 	for region, want := range map[string]string{
 		"us-east-1": "", "us-eest-1": "did you mean us-east-1?", "eu-wset-1": "did you mean eu-west-1?", "moon-base-900": "",
 	} {
-		if got := knownRegion(region, table.Regions()); (got == "") != (want == "") || !strings.Contains(got, want) {
+		if got := regionHint(region, table.Regions()); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", region, got, want)
 		}
 	}

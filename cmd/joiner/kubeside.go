@@ -33,48 +33,44 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// home has the configuration of the Kubernetes clients, and the facts about the cluster from the API server. Its
-// counterpart for AWS is away.
-type home struct {
+// kubeSide has the configuration of the Kubernetes clients, and the facts about the cluster from the API server. Its
+// counterpart for AWS is awsSide.
+type kubeSide struct {
 	config    *rest.Config
 	uid       string // UID of the namespace kube-system
 	dns       string // address of the Service kube-dns; empty if there is none
 	discovery *discovery.DiscoveryClient
-	kinds     *kinds // nil: the CRDs are managed by other tools
-	lacks     lacks
+	crds      *crdInstaller // nil: the CRDs are managed by other tools
+	missing   missingRights
 
-	mu      sync.Mutex // guards the fields below
-	version string     // "1.33"
-	asked   time.Time  // when version was read
+	mu            sync.Mutex // guards the fields below
+	version       string     // "1.33"
+	versionReadAt time.Time
 }
-
-// tries is the maximum number of attempts of a call during startup. insist pauses for 1, 2, 4 and 8 seconds between
-// them.
-const tries = 5
 
 // openCluster connects to the API server, installs missing CRDs if the settings allow it, reads the facts about the
 // cluster and checks the controller's permissions.
-func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger) (*home, error) {
+func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger) (*kubeSide, error) {
 	cfg, err := restConfig(settings)
 	if err != nil {
 		return nil, err
 	}
-	h := &home{config: cfg}
-	if h.discovery, err = discovery.NewDiscoveryClientForConfig(cfg); err != nil {
+	k := &kubeSide{config: cfg}
+	if k.discovery, err = discovery.NewDiscoveryClientForConfig(cfg); err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	err = insist(ctx, log, "reach the API server "+cfg.Host, sortKube, func(ctx context.Context) error {
-		_, err := h.Version(ctx)
+	err = retry(ctx, log, "reach the API server "+cfg.Host, judgeKube, func(ctx context.Context) error {
+		_, err := k.Version(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if settings.ApplyCRDs {
-		if h.kinds, err = newKinds(cfg, log); err != nil {
+		if k.crds, err = newCRDInstaller(cfg, log); err != nil {
 			return nil, err
 		}
-		if err := insist(ctx, log, "find the kinds of the API", sortKube, h.kinds.complete); err != nil {
+		if err := retry(ctx, log, "find the kinds of the API", judgeKube, k.crds.applyMissing); err != nil {
 			return nil, err
 		}
 	}
@@ -91,11 +87,11 @@ func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger
 			return nil, fmt.Errorf("find the kind NodeOverlay, which --feature-gates (FEATURE_GATES) switches on: %w; install its definition, or leave the gate out", err)
 		}
 	}
-	if err := insist(ctx, log, "read the facts of the cluster", sortKube,
-		func(ctx context.Context) error { return h.learn(ctx, live) }); err != nil {
+	if err := retry(ctx, log, "read the facts of the cluster", judgeKube,
+		func(ctx context.Context) error { return k.readFacts(ctx, live) }); err != nil {
 		return nil, err
 	}
-	return h, h.checkRights(ctx, settings, log)
+	return k, k.checkRights(ctx, settings, log)
 }
 
 // restConfig returns the client configuration: from the kubeconfig in the settings, else from the pod's service
@@ -105,7 +101,7 @@ func restConfig(settings config.Settings) (*rest.Config, error) {
 	if settings.Kubeconfig != "" {
 		rules.Precedence = filepath.SplitList(settings.Kubeconfig)
 	} else if cfg, err := rest.InClusterConfig(); err == nil {
-		return tuned(cfg, settings), nil
+		return tune(cfg, settings), nil
 	} else if !errors.Is(err, rest.ErrNotInCluster) {
 		return nil, fmt.Errorf("read the pod's service account: %w", err)
 	}
@@ -114,19 +110,19 @@ func restConfig(settings config.Settings) (*rest.Config, error) {
 		return nil, fmt.Errorf("find the API server: %w; set --kubeconfig (KUBECONFIG), or run in a pod with a service account",
 			connection.KubeconfigProblem(rules.Precedence, err))
 	}
-	return tuned(cfg, settings), nil
+	return tune(cfg, settings), nil
 }
 
-// tuned sets the rate limit and the user agent of cfg, and returns it.
-func tuned(cfg *rest.Config, settings config.Settings) *rest.Config {
+// tune sets the rate limit and the user agent of cfg, and returns it.
+func tune(cfg *rest.Config, settings config.Settings) *rest.Config {
 	cfg.QPS, cfg.Burst = float32(settings.KubeQPS), settings.KubeBurst
 	cfg.UserAgent = "joiner/" + version()
 	return cfg
 }
 
-// learn reads the facts about the cluster, and checks that the CRDs of NodePool, NodeClaim and EC2NodeClass are
+// readFacts reads the facts about the cluster, and checks that the CRDs of NodePool, NodeClaim and EC2NodeClass are
 // installed.
-func (h *home) learn(ctx context.Context, live client.Client) error {
+func (k *kubeSide) readFacts(ctx context.Context, live client.Client) error {
 	for _, kind := range []schema.GroupKind{
 		{Group: karpv1.Group, Kind: "NodePool"}, {Group: karpv1.Group, Kind: "NodeClaim"}, {Group: awsv1.Group, Kind: awsv1.Kind},
 	} {
@@ -138,10 +134,10 @@ func (h *home) learn(ctx context.Context, live client.Client) error {
 	if err := live.Get(ctx, client.ObjectKey{Name: "kube-system"}, &system); err != nil {
 		return fmt.Errorf("read namespace kube-system, whose UID identifies this cluster: %w", err)
 	}
-	h.uid = string(system.UID)
+	k.uid = string(system.UID)
 	var dns corev1.Service
 	if err := live.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, &dns); err == nil {
-		h.dns = dns.Spec.ClusterIP
+		k.dns = dns.Spec.ClusterIP
 	}
 	return nil
 }
@@ -150,41 +146,41 @@ func (h *home) learn(ctx context.Context, live client.Client) error {
 const versionLife = 5 * time.Minute
 
 // Version returns the Kubernetes version of the control plane, "1.33". It may be called concurrently.
-func (h *home) Version(ctx context.Context) (string, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.version != "" && time.Since(h.asked) < versionLife {
-		return h.version, nil
+func (k *kubeSide) Version(ctx context.Context) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.version != "" && time.Since(k.versionReadAt) < versionLife {
+		return k.version, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var info apiversion.Info
-	data, err := h.discovery.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	data, err := k.discovery.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
 	if err == nil {
 		err = json.Unmarshal(data, &info)
 	}
 	if err != nil {
 		return "", fmt.Errorf("ask for the Kubernetes version: %w", err)
 	}
-	h.version, h.asked = info.Major+"."+strings.TrimRight(info.Minor, "+"), time.Now()
-	return h.version, nil
+	k.version, k.versionReadAt = info.Major+"."+strings.TrimRight(info.Minor, "+"), time.Now()
+	return k.version, nil
 }
 
 // newManager creates the manager with informers, leader election, metrics server and probes.
-func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manager, error) {
+func newManager(k *kubeSide, settings config.Settings, log *slog.Logger) (ctrl.Manager, error) {
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
-	lock, err := newLease(h.config, settings, log)
+	lock, err := newLease(k.config, settings, log)
 	if err != nil {
 		return nil, err
 	}
-	if h.kinds != nil {
-		lock.onTake = h.kinds.renew
+	if k.crds != nil {
+		lock.onAcquire = k.crds.applyOutdated
 	}
-	stop := 20 * time.Second // less than the 30 s after which Kubernetes kills a pod by default
-	m, err := ctrl.NewManager(h.config, ctrl.Options{
+	shutdownTimeout := 20 * time.Second // less than the 30 s after which Kubernetes kills a pod by default
+	m, err := ctrl.NewManager(k.config, ctrl.Options{
 		Scheme: scheme,
 		Cache:  conversion.CacheOptions(),
 		Metrics: metricsserver.Options{
@@ -195,18 +191,18 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 		LeaderElection:                      settings.LeaderElection,
 		LeaderElectionResourceLockInterface: lock,
 		LeaderElectionReleaseOnCancel:       true,
-		GracefulShutdownTimeout:             &stop,
+		GracefulShutdownTimeout:             &shutdownTimeout,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up: %w", withHint(err))
 	}
-	lock.recordTo(h.lacks.recorder(m))
-	if h.kinds != nil {
-		if err := m.Add(h.kinds); err != nil {
+	lock.recordTo(k.missing.recorder(m))
+	if k.crds != nil {
+		if err := m.Add(k.crds); err != nil {
 			return nil, fmt.Errorf("set up: %w", err)
 		}
 	}
-	synced := func(r *http.Request) error {
+	checkInformers := func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
 		if !m.GetCache().WaitForCacheSync(ctx) {
@@ -214,7 +210,7 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 		}
 		return nil
 	}
-	if err := errors.Join(m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("informers", synced)); err != nil {
+	if err := errors.Join(m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("informers", checkInformers)); err != nil {
 		return nil, fmt.Errorf("set up probes: %w", err)
 	}
 	return m, nil

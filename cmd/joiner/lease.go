@@ -25,8 +25,8 @@ type lease struct {
 	log    *slog.Logger
 	holder string // identity in the last Lease that was read or written; empty: none
 
-	// onTake is called when this controller has acquired the Lease, before its loops start; nil disables it.
-	onTake func(context.Context)
+	// onAcquire is called when this controller has acquired the Lease, before its loops start; may be nil.
+	onAcquire func(context.Context)
 }
 
 // leaseTimeout is the timeout of one call about the Lease: half of the renew deadline of 10 seconds.
@@ -59,8 +59,8 @@ func leaseNamespace(settings config.Settings) string {
 	if settings.LeaderElectionNamespace != "" {
 		return settings.LeaderElectionNamespace
 	}
-	if own, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace"); err == nil {
-		return strings.TrimSpace(string(own))
+	if namespace, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace"); err == nil {
+		return strings.TrimSpace(string(namespace))
 	}
 	return metav1.NamespaceSystem
 }
@@ -68,7 +68,7 @@ func leaseNamespace(settings config.Settings) string {
 // recordTo makes l write an event when this controller acquires or loses the Lease.
 func (l *lease) recordTo(recorder events.EventRecorder) {
 	if lock, ok := l.Interface.(*resourcelock.LeaseLock); ok {
-		lock.LockConfig.EventRecorder = changes{recorder}
+		lock.LockConfig.EventRecorder = leaseRecorder{recorder}
 	}
 }
 
@@ -76,37 +76,37 @@ func (l *lease) recordTo(recorder events.EventRecorder) {
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
-		l.saw(record.HolderIdentity)
+		l.setHolder(record.HolderIdentity)
 	}
 	return record, raw, err
 }
 
 // Create creates the Lease with the holder of record.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.wrote(ctx, record, l.Interface.Create(ctx, record))
+	return l.handleWrite(ctx, record, l.Interface.Create(ctx, record))
 }
 
 // Update acquires, renews or releases the Lease.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.wrote(ctx, record, l.Interface.Update(ctx, record))
+	return l.handleWrite(ctx, record, l.Interface.Update(ctx, record))
 }
 
-// wrote handles the result of writing record: it logs a new holder, and calls onTake if this controller is the new
-// holder. It returns err.
-func (l *lease) wrote(ctx context.Context, record resourcelock.LeaderElectionRecord, err error) error {
+// handleWrite handles the result of writing record: it logs a new holder, and calls onAcquire if this controller is the
+// new holder. err is the error of the write; handleWrite returns it.
+func (l *lease) handleWrite(ctx context.Context, record resourcelock.LeaderElectionRecord, err error) error {
 	if err != nil {
 		return err
 	}
 	isAcquired := record.HolderIdentity == l.Identity() && l.holder != record.HolderIdentity
-	l.saw(record.HolderIdentity)
-	if isAcquired && l.onTake != nil {
-		l.onTake(ctx)
+	l.setHolder(record.HolderIdentity)
+	if isAcquired && l.onAcquire != nil {
+		l.onAcquire(ctx)
 	}
 	return nil
 }
 
-// saw logs the holder, unless it is the last known one.
-func (l *lease) saw(holder string) {
+// setHolder stores the holder, and logs it if it differs from the stored one.
+func (l *lease) setHolder(holder string) {
 	if holder == l.holder {
 		return
 	}
@@ -120,10 +120,10 @@ func (l *lease) saw(holder string) {
 	}
 }
 
-// changes adapts a recorder of events.k8s.io/v1 to the one that package resourcelock needs.
-type changes struct{ events.EventRecorder }
+// leaseRecorder adapts a recorder of events.k8s.io/v1 to the interface that package resourcelock needs.
+type leaseRecorder struct{ events.EventRecorder }
 
 // Eventf records an event about the Lease.
-func (c changes) Eventf(lease runtime.Object, kind, reason, message string, args ...any) {
-	c.EventRecorder.Eventf(lease, nil, kind, reason, reason, message, args...)
+func (r leaseRecorder) Eventf(lease runtime.Object, kind, reason, message string, args ...any) {
+	r.EventRecorder.Eventf(lease, nil, kind, reason, reason, message, args...)
 }

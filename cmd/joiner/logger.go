@@ -14,24 +14,25 @@ import (
 // newLogger returns a logger that writes lines of the level and above: as text if the writer is a terminal, else as
 // JSON. It also makes controller-runtime and klog write to the same writer, through quiet.
 func newLogger(to io.Writer, level string) *slog.Logger {
-	least := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is LevelInfo, the zero value
-	handler := newHandler(to, least, isTerminal(to))
+	minLevel := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is LevelInfo, the zero value
+	handler := newHandler(to, minLevel, isTerminal(to))
 	ctrl.SetLogger(logr.FromSlogHandler(quiet{handler}))
 	klog.SetSlogLogger(slog.New(quiet{handler}))
 	return slog.New(handler)
 }
 
-// newHandler returns a handler whose texts are shortened: for people, it writes text with the time of day, else JSON.
-func newHandler(to io.Writer, least slog.Level, forPeople bool) slog.Handler {
+// newHandler returns a handler that shortens the values of attributes. It writes text with the time of day if forPeople is
+// true, else JSON.
+func newHandler(to io.Writer, minLevel slog.Level, forPeople bool) slog.Handler {
 	if !forPeople {
 		return slog.NewJSONHandler(to,
-			&slog.HandlerOptions{Level: least, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { return shortened(a) }})
+			&slog.HandlerOptions{Level: minLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { return shorten(a) }})
 	}
-	return slog.NewTextHandler(to, &slog.HandlerOptions{Level: least, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	return slog.NewTextHandler(to, &slog.HandlerOptions{Level: minLevel, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey && len(groups) == 0 {
 			return slog.String(a.Key, a.Value.Time().Format(time.TimeOnly))
 		}
-		return shortened(a)
+		return shorten(a)
 	}})
 }
 

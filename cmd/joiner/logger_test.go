@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestLogIsForItsReader: the log is JSON for programs, and text with the time of day for a terminal.
-func TestLogIsForItsReader(t *testing.T) {
+// TestLogFormat: the log is JSON for programs, and text with the time of day for a terminal.
+func TestLogFormat(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	slog.New(newHandler(&out, slog.LevelInfo, false)).Info("a b", "c", "d e")
@@ -33,7 +33,7 @@ func TestLogIsForItsReader(t *testing.T) {
 	}
 }
 
-// TestLogLinesAreBounded: texts of users are shortened, in both formats.
+// TestLogLinesAreBounded: long values of attributes are shortened, in both formats.
 func TestLogLinesAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 250_000)
@@ -42,7 +42,7 @@ func TestLogLinesAreBounded(t *testing.T) {
 			"list": []string{"a", long}, "map": map[string]string{"a": long}} {
 			var out bytes.Buffer
 			slog.New(newHandler(&out, slog.LevelInfo, forPeople)).Info("a b", "c", value)
-			if out.Len() > 4*longestText || !utf8.Valid(out.Bytes()) || !strings.Contains(out.String(), " bytes)") {
+			if out.Len() > 4*maxText || !utf8.Valid(out.Bytes()) || !strings.Contains(out.String(), " bytes)") {
 				t.Errorf("%s, for people %t: a line of %d bytes: %.200s", name, forPeople, out.Len(), out.String())
 			}
 		}
@@ -67,13 +67,13 @@ func TestIsTerminal(t *testing.T) {
 	}
 }
 
-// TestLogIsHarmless: control characters in texts of tenants and of AWS are replaced, in both formats.
-func TestLogIsHarmless(t *testing.T) {
+// TestLogHasNoControlCharacters: control characters in texts of tenants and of AWS are escaped or replaced, in both formats.
+func TestLogHasNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	const hostile = "a\x1b[2Jb\u009b2Jc\u202ed\u2066e\x7ff"
 	for _, forPeople := range []bool{false, true} {
 		for name, value := range map[string]any{"text": hostile, "error": errors.New(hostile),
-			"long": errors.New(hostile + strings.Repeat("x", longestText)),
+			"long": errors.New(hostile + strings.Repeat("x", maxText)),
 			"list": []string{"a", hostile}, "struct": struct{ Name string }{hostile}} {
 			var out bytes.Buffer
 			slog.New(newHandler(&out, slog.LevelInfo, forPeople)).Info(hostile, "c", value)

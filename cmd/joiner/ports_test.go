@@ -19,7 +19,7 @@ func TestTryPorts(t *testing.T) {
 	taken := other.Addr().(*net.TCPAddr).Port
 	for name, c := range map[string]struct {
 		settings config.Settings
-		want     string // of the error; empty for none
+		want     string // part of the error; empty: no error
 	}{
 		"nothing to serve": {config.Settings{BindAddress: "127.0.0.1"}, ""},
 		"metrics":          {config.Settings{BindAddress: "127.0.0.1", MetricsPort: taken}, "serve metrics: another program has port "},

@@ -22,8 +22,8 @@ const commandsPage = "../../docs/reference/commands.md"
 func TestCommandsPage(t *testing.T) {
 	root := cli.Root("test", cli.Streams{}, commands()...)
 	var b strings.Builder
-	b.WriteString("# Commands\n\nOne binary. It works as a plugin of kubectl, too: called `kubectl-joiner` on the `PATH`, each command is `kubectl joiner …`.\n\n" +
-		"This page is made from the code by a test (`TestCommandsPage`), which fails when it is no longer true.\n")
+	b.WriteString("# Commands\n\nOne binary. It is also a plugin of kubectl: if it is named `kubectl-joiner` and is on the `PATH`, each command can be run as `kubectl joiner …`.\n\n" +
+		"A test (`TestCommandsPage`) generates this page from the code, and fails if the page differs from the code.\n")
 	describe(&b, root)
 	if *rewriteDocs {
 		if err := os.WriteFile(commandsPage, []byte(b.String()), 0o600); err != nil {
@@ -54,7 +54,7 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 	}
 	fmt.Fprintf(b, "\n## %s\n\n", cmd.CommandPath())
 	if cmd.Name() == "completion" { // cobra's command; its subcommands document their output
-		b.WriteString("Writes the script by which a shell completes commands, flags and the names of what is in the cluster. For kubectl, make `kubectl_complete-joiner` on\n" +
+		b.WriteString("Writes the script by which a shell completes commands, flags and the names of objects in the cluster. For kubectl, make `kubectl_complete-joiner` on\n" +
 			"the `PATH` a link to `kubectl-joiner`.\n")
 		for _, c := range cmd.Commands() {
 			fmt.Fprintf(b, "\n    %s --help", c.CommandPath())
@@ -66,13 +66,13 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 	if about == "" {
 		about = cmd.Short + "."
 	}
-	if cmd.DisableFlagParsing { // the settings at the end of its help have their own page
+	if cmd.DisableFlagParsing { // joiner controller: the settings at the end of its help have their own page
 		about, _, _ = strings.Cut(about, "\nSettings:\n")
 		about = strings.TrimSpace(about) + "\n\nIts settings: [settings.md](settings.md)."
 	}
 	fmt.Fprintf(b, "%s\n\n    %s\n", plainText(about), cmd.UseLine())
 	if cmd.Example != "" {
-		fmt.Fprintf(b, "\nExamples:\n\n```sh\n%s\n```\n", undented(cmd.Example))
+		fmt.Fprintf(b, "\nExamples:\n\n```sh\n%s\n```\n", removeIndent(cmd.Example))
 	}
 	if cmd.HasAvailableSubCommands() {
 		b.WriteString("\n| command | |\n|---|---|\n")
@@ -88,6 +88,7 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
+// describeFlags writes the table of a command's own flags; nothing if it has none.
 func describeFlags(b *strings.Builder, cmd *cobra.Command) {
 	rows := ""
 	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
@@ -95,18 +96,18 @@ func describeFlags(b *strings.Builder, cmd *cobra.Command) {
 			return
 		}
 		name, usage := pflag.UnquoteUsage(f)
-		flag := "--" + f.Name
+		column := "--" + f.Name
 		if f.Shorthand != "" {
-			flag = "-" + f.Shorthand + ", " + flag
+			column = "-" + f.Shorthand + ", " + column
 		}
 		if name != "" {
-			flag += " " + name
+			column += " " + name
 		}
 		preset := ""
 		if f.DefValue != "" && f.DefValue != "[]" && f.DefValue != "false" && f.DefValue != "0" {
 			preset = "`" + f.DefValue + "`"
 		}
-		rows += fmt.Sprintf("| `%s` | %s | %s |\n", flag, preset, strings.ReplaceAll(usage, "|", "\\|"))
+		rows += fmt.Sprintf("| `%s` | %s | %s |\n", column, preset, strings.ReplaceAll(usage, "|", "\\|"))
 	})
 	if rows != "" {
 		b.WriteString("\n| flag | default | meaning |\n|---|---|---|\n" + rows)
@@ -125,8 +126,8 @@ func plainText(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// undented removes the two blanks at the start of the lines of examples.
-func undented(text string) string {
+// removeIndent removes the two blanks at the start of the lines of examples.
+func removeIndent(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, "  ")

@@ -11,26 +11,31 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// verdict is how insist handles an error.
+// maxTries is the maximum number of attempts of a call during startup. retry pauses for 1, 2, 4 and 8 seconds between
+// them.
+const maxTries = 5
+
+// verdict defines how retry handles an error.
 type verdict struct {
-	retry bool   // a retry may help
+	retry bool   // another attempt may help
 	hint  string // for the user; empty if there is none
 }
 
-// sortKube returns the verdict on an error of the API server.
-func sortKube(err error) verdict {
+// judgeKube returns the verdict on an error of the API server.
+func judgeKube(err error) verdict {
 	return verdict{kubeclient.WhatNext(err) == kubeclient.Retry, kubeclient.Hint(err)}
 }
 
-// sortAWS returns the verdict on an error of AWS.
-func sortAWS(err error) verdict {
+// judgeAWS returns the verdict on an error of AWS.
+func judgeAWS(err error) verdict {
 	f := awserr.Of(err)
 	return verdict{f.Kind == awserr.Transient || f.Kind == awserr.Throttled, f.Hint}
 }
 
-// insist calls do up to tries times, with at most 30 seconds for each call, as long as sort returns that a retry may
-// help. what names the operation in messages. The error is one line, with the hint of sort if there is one.
-func insist(ctx context.Context, log *slog.Logger, what string, sort func(error) verdict, do func(context.Context) error) error {
+// retry calls do until it succeeds, up to maxTries times, with at most 30 seconds for each call. It stops at the first
+// error for which judge returns that another attempt does not help. what names the operation in messages. The returned
+// error is one line, with the hint of judge if there is one.
+func retry(ctx context.Context, log *slog.Logger, what string, judge func(error) verdict, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {
 		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -42,14 +47,14 @@ func insist(ctx context.Context, log *slog.Logger, what string, sort func(error)
 		if ctx.Err() != nil { // the call's own error says only that its context ended
 			return fmt.Errorf("%w while waiting to %s", context.Cause(ctx), what)
 		}
-		v := sort(err)
-		if !v.retry || try == tries {
-			if v.hint == "" || errors.As(err, new(*awserr.Error)) { // the text of such an error contains the hint
+		v := judge(err)
+		if !v.retry || try == maxTries {
+			if v.hint == "" || errors.As(err, new(*awserr.Error)) { // the text of an awserr.Error contains the hint
 				return fmt.Errorf("%s: %w", what, err)
 			}
 			return fmt.Errorf("%s: %w (%s)", what, err, v.hint)
 		}
-		log.Warn("cannot "+what+" yet", "error", err.Error(), "try", try, "of", tries)
+		log.Warn("cannot "+what+" yet", "error", err.Error(), "try", try, "of", maxTries)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w while waiting to %s: %w", context.Cause(ctx), what, err)

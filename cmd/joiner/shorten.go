@@ -7,13 +7,13 @@ import (
 	"unicode"
 )
 
-// longestText is the maximum length in bytes of the value of an attribute in a log line. Some values are from objects
-// that users write, and could be of any length.
-const longestText = 4096
+// maxText is the maximum length in bytes of the value of an attribute in a log line. Some values are from objects that
+// users write, and could be of any length.
+const maxText = 4096
 
-// shortened returns the attribute with at most longestText bytes of its text, and without the characters for which
-// isHidden is true. Attributes without text, such as numbers, are not changed.
-func shortened(a slog.Attr) slog.Attr {
+// shorten returns the attribute with at most maxText bytes of its text, and with the characters replaced for which isHidden
+// is true. It does not change attributes without text, such as numbers.
+func shorten(a slog.Attr) slog.Attr {
 	text := ""
 	switch a.Value.Kind() {
 	case slog.KindString:
@@ -29,22 +29,22 @@ func shortened(a slog.Attr) slog.Attr {
 		}
 	default:
 	}
-	isHarmless := !strings.ContainsFunc(text, isHidden)
+	hasHidden := strings.ContainsFunc(text, isHidden)
 	switch {
-	case len(text) <= longestText && isHarmless:
+	case len(text) <= maxText && !hasHidden:
 		return a
-	case len(text) <= longestText:
-		return slog.String(a.Key, harmless(text))
+	case len(text) <= maxText:
+		return slog.String(a.Key, replaceHidden(text))
 	}
-	return slog.String(a.Key, fmt.Sprintf("%s… (%d bytes)", harmless(strings.ToValidUTF8(text[:longestText], "")), len(text)))
+	return slog.String(a.Key, fmt.Sprintf("%s… (%d bytes)", replaceHidden(strings.ToValidUTF8(text[:maxText], "")), len(text)))
 }
 
-// isHidden reports whether the character is a control or invisible character that the JSON encoder does not escape. The
-// encoder escapes those of ASCII, except 0x7f.
+// isHidden reports whether the character is a control or invisible character that the JSON encoder does not escape. Of the
+// ASCII control characters, the encoder escapes all but 0x7f.
 func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) || r == 0x7f }
 
-// harmless replaces the characters for which isHidden is true.
-func harmless(text string) string {
+// replaceHidden replaces the characters for which isHidden is true.
+func replaceHidden(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isHidden(r) {
 			return unicode.ReplacementChar

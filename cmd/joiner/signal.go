@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// untilSignal returns a context that the first SIGINT or SIGTERM cancels, with a stopped as its cause, and a function
-// that ends the signal handling. A second signal terminates the process at once.
-func untilSignal(parent context.Context) (context.Context, func()) {
+// signalContext returns a context that the first SIGINT or SIGTERM cancels, with a signalError as its cause. The returned
+// function ends the signal handling. A second signal terminates the process at once.
+func signalContext(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	received := make(chan os.Signal, 1)
 	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
@@ -19,7 +19,7 @@ func untilSignal(parent context.Context) (context.Context, func()) {
 		select {
 		case s := <-received:
 			signal.Stop(received)
-			cancel(stopped{by: s})
+			cancel(signalError{signal: s})
 		case <-ctx.Done():
 		}
 	}()
@@ -29,21 +29,22 @@ func untilSignal(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// stopped is the cause of a context that a signal canceled.
-type stopped struct{ by os.Signal }
+// signalError is the cause of a context that a signal canceled.
+type signalError struct{ signal os.Signal }
 
 // Error names the signal.
-func (s stopped) Error() string {
-	if s.by == syscall.SIGTERM {
+func (e signalError) Error() string {
+	if e.signal == syscall.SIGTERM {
 		return "stopped by SIGTERM"
 	}
-	return "stopped by " + s.by.String()
+	return "stopped by " + e.signal.String()
 }
 
-// stoppedOr returns err, the error of a function that ran with ctx. If a signal canceled ctx, err may say only that the
-// context was canceled, so stoppedOr returns an error that names the signal instead. If err is nil, it returns nil.
-func stoppedOr(ctx context.Context, err error) error {
-	var bySignal stopped
+// withSignalName returns err, the error of a function that ran with ctx, unless a signal canceled ctx. Then err may say
+// only that the context was canceled, so withSignalName returns an error that names the signal. It returns nil if err is
+// nil.
+func withSignalName(ctx context.Context, err error) error {
+	var bySignal signalError
 	if err == nil || errors.As(err, &bySignal) || !errors.As(context.Cause(ctx), &bySignal) {
 		return err
 	}

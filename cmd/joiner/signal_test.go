@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// TestStoppedAtStart: the error of a signal during startup names the signal, and not a canceled context.
-func TestStoppedAtStart(t *testing.T) {
-	odd := errors.New("client rate limiter Wait returned an error: context canceled")
+// TestSignalDuringStart: if a signal stops the startup, the error names the signal and not a canceled context.
+func TestSignalDuringStart(t *testing.T) {
+	canceled := errors.New("client rate limiter Wait returned an error: context canceled")
 	for name, c := range map[string]struct {
 		signal syscall.Signal
-		during bool // during the call; false: during the pause after it
+		during bool // the signal arrives during the call; false: in the pause after it
 		want   string
 	}{
 		"during a call":     {syscall.SIGTERM, true, "stopped by SIGTERM while waiting to reach it"},
@@ -22,7 +22,7 @@ func TestStoppedAtStart(t *testing.T) {
 		"interrupt":         {syscall.SIGINT, true, "stopped by interrupt while waiting to reach it"},
 		"outside a call":    {syscall.SIGTERM, true, "stopped by SIGTERM during start-up"},
 	} {
-		ctx, stop := untilSignal(t.Context())
+		ctx, stop := signalContext(t.Context())
 		kill := func() {
 			if err := syscall.Kill(os.Getpid(), c.signal); err != nil {
 				t.Error(err)
@@ -34,34 +34,34 @@ func TestStoppedAtStart(t *testing.T) {
 			}
 			kill()
 			<-ctx.Done()
-			return odd
+			return canceled
 		}
-		// The error of the call is logged after the call and before the pause of one second.
-		log := slog.New(slog.NewTextHandler(writes(func() {
+		// retry logs the error of the call after the call and before the pause of one second.
+		log := slog.New(slog.NewTextHandler(onWrite(func() {
 			if !c.during {
 				kill()
 			}
 		}), nil))
-		got := insist(ctx, log, "reach it", func(error) verdict { return verdict{retry: true} }, do)
+		got := retry(ctx, log, "reach it", func(error) verdict { return verdict{retry: true} }, do)
 		if name == "outside a call" {
-			got = odd
+			got = canceled
 		}
-		if got = stoppedOr(ctx, got); got == nil || got.Error() != c.want {
+		if got = withSignalName(ctx, got); got == nil || got.Error() != c.want {
 			t.Errorf("%s: %v, want %s", name, got, c.want)
 		}
 		stop()
 	}
-	ctx, stop := untilSignal(t.Context())
+	ctx, stop := signalContext(t.Context())
 	defer stop()
-	if err := stoppedOr(ctx, odd); !errors.Is(err, odd) {
+	if err := withSignalName(ctx, canceled); !errors.Is(err, canceled) {
 		t.Errorf("without a signal: %v", err)
 	}
 }
 
-// writes is called for each line of a log.
-type writes func()
+// onWrite is called for each line of a log.
+type onWrite func()
 
-func (w writes) Write(line []byte) (int, error) {
+func (w onWrite) Write(line []byte) (int, error) {
 	w()
 	return len(line), nil
 }

@@ -34,11 +34,11 @@ func TestControllerRefusesToStart(t *testing.T) {
 			args: []string{"--cluster-name=c"}, env: map[string]string{"INTERUPTION_QUEUE": "q"},
 			want: "there is no variable INTERUPTION_QUEUE: did you mean INTERRUPTION_QUEUE (--interruption-queue)?",
 		},
-		"no way to cluster": {
+		"missing kubeconfig": {
 			args: []string{"--cluster-name=c"}, env: map[string]string{"KUBECONFIG": "/nowhere/at/all"},
 			want: "find the API server: there is no kubeconfig at /nowhere/at/all; set --kubeconfig (KUBECONFIG), ",
 		},
-		"no kubeconfig": {
+		"file that is no kubeconfig": {
 			args: []string{"--cluster-name=c", "--kubeconfig=start_test.go"}, want: "start_test.go is no kubeconfig: it ",
 		},
 	} {
@@ -65,17 +65,17 @@ func TestNoCredentials(t *testing.T) {
 	} {
 		t.Setenv(variable, value)
 	}
-	_, err := (&away{calls: &calls{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))
+	_, err := (&awsSide{calls: &callMetrics{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))
 	want := "find AWS credentials: there are none in the environment, the AWS configuration or the instance; give the controller's service account a role "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "IMDS") {
 		t.Errorf("%v, want %s…", err, want)
 	}
 }
 
-// TestNoEndpoint: the variable with an invalid endpoint is named before the first call.
-func TestNoEndpoint(t *testing.T) {
+// TestInvalidEndpoint: the error names the variable with an invalid endpoint before the first call.
+func TestInvalidEndpoint(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_SQS", "garbage")
-	_, err := (&away{calls: &calls{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))
+	_, err := (&awsSide{calls: &callMetrics{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.HasPrefix(err.Error(), `reach AWS: AWS_ENDPOINT_URL_SQS "garbage" is no address; `) {
 		t.Error(err)
 	}
@@ -91,7 +91,7 @@ func TestControllerHelp(t *testing.T) {
 	}
 }
 
-func TestInsist(t *testing.T) {
+func TestRetry(t *testing.T) {
 	t.Parallel()
 	transient := &awserr.Error{Op: "X", Kind: awserr.Transient, Message: "try later"}
 	denied := &awserr.Error{Op: "X", Kind: awserr.Denied, Message: "no", Hint: "ask for it"}
@@ -99,19 +99,19 @@ func TestInsist(t *testing.T) {
 		errs      []error
 		wantTries int
 		wantTook  time.Duration
-		want      string // of the error; empty for none
+		want      string // the error; empty: none
 	}{
 		"first attempt succeeds": {nil, 1, 0, ""},
 		"third attempt succeeds": {[]error{transient, transient}, 3, 3 * time.Second, ""},
-		"all attempts fail": {[]error{transient, transient, transient, transient, transient, transient}, tries,
+		"all attempts fail": {[]error{transient, transient, transient, transient, transient, transient}, maxTries,
 			15 * time.Second, "do it: X: try later"},
 		"error without retry":             {[]error{denied}, 1, 0, "do it: X: no (ask for it)"},
 		"retry, then error without retry": {[]error{transient, denied}, 2, time.Second, "do it: X: no (ask for it)"},
 		"unclassified error":              {[]error{errors.New("odd")}, 1, 0, "do it: odd"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			begun, tried := time.Now(), 0
-			err := insist(t.Context(), slog.New(slog.DiscardHandler), "do it", sortAWS, func(context.Context) error {
+			start, tried := time.Now(), 0
+			err := retry(t.Context(), slog.New(slog.DiscardHandler), "do it", judgeAWS, func(context.Context) error {
 				tried++
 				if tried <= len(c.errs) {
 					return c.errs[tried-1]
@@ -122,14 +122,15 @@ func TestInsist(t *testing.T) {
 			if err != nil {
 				text = err.Error()
 			}
-			if tried != c.wantTries || time.Since(begun) != c.wantTook || text != c.want {
-				t.Errorf("%s: %d tries in %s, %q; want %d in %s, %q", name, tried, time.Since(begun), text, c.wantTries, c.wantTook, c.want)
+			if tried != c.wantTries || time.Since(start) != c.wantTook || text != c.want {
+				t.Errorf("%s: %d tries in %s, %q; want %d in %s, %q", name, tried, time.Since(start), text, c.wantTries, c.wantTook, c.want)
 			}
 		})
 	}
 }
 
-// TestSameAuthority: a cluster that only has the same name is detected. An unknown certificate authority is accepted.
+// TestSameAuthority: another cluster with the same name is detected by its certificate authority. An unknown certificate
+// authority is accepted.
 func TestSameAuthority(t *testing.T) {
 	t.Parallel()
 	certificate := func(names ...string) []byte {
@@ -148,7 +149,7 @@ func TestSameAuthority(t *testing.T) {
 		"the same":           {encoded(certificate("a")), certificate("a"), true},
 		"one of several":     {encoded(certificate("a", "b")), certificate("b", "c"), true},
 		"another cluster's":  {encoded(certificate("a")), certificate("b"), false},
-		"EKS was not asked":  {"", certificate("b"), true},
+		"none from EKS":      {"", certificate("b"), true},
 		"none in kubeconfig": {encoded(certificate("a")), nil, true},
 		"not base64":         {"%%", certificate("b"), true},
 		"no certificates":    {encoded([]byte("hello")), certificate("b"), true},
@@ -159,7 +160,7 @@ func TestSameAuthority(t *testing.T) {
 	}
 }
 
-// TestQuiet: only warnings of libraries are logged, without stack traces; at level debug all lines are.
+// TestQuiet: of the lines of libraries, only warnings and errors are logged, at level debug all. Stack traces are removed.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[slog.Level]string{

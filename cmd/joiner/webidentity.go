@@ -11,27 +11,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// tokenGiver gets the credentials of a service account's role (IRSA) from STS. The SDK creates its own STS client for
-// that before it has read AWS_ENDPOINT_URL, so that client uses the default endpoint, which a private cluster may not
-// be able to resolve. tokenGiver creates the STS client from the complete configuration instead.
-type tokenGiver struct{ client *sts.Client }
+// webIdentityClient gets the credentials of a service account's role (IRSA) from STS. It creates its STS client from the
+// complete AWS configuration. The SDK would create one before it has read AWS_ENDPOINT_URL, so with the default endpoint,
+// which a private cluster may not be able to resolve.
+type webIdentityClient struct{ client *sts.Client }
 
-// option makes an AWS configuration get the credentials of IRSA through t.
-func (t *tokenGiver) option() func(*awsconfig.LoadOptions) error {
-	return awsconfig.WithWebIdentityRoleCredentialOptions(func(o *stscreds.WebIdentityRoleOptions) { o.Client = t })
+// option makes an AWS configuration get the credentials of IRSA through c.
+func (c *webIdentityClient) option() func(*awsconfig.LoadOptions) error {
+	return awsconfig.WithWebIdentityRoleCredentialOptions(func(o *stscreds.WebIdentityRoleOptions) { o.Client = c })
 }
 
-// use creates the client of t from a complete configuration.
-func (t *tokenGiver) use(cfg aws.Config) { t.client = sts.NewFromConfig(cfg) }
+// use creates the STS client of c from the complete configuration.
+func (c *webIdentityClient) use(cfg aws.Config) { c.client = sts.NewFromConfig(cfg) }
 
 // AssumeRoleWithWebIdentity calls STS. It returns an error if use was not called before.
-func (t *tokenGiver) AssumeRoleWithWebIdentity(
+func (c *webIdentityClient) AssumeRoleWithWebIdentity(
 	ctx context.Context, in *sts.AssumeRoleWithWebIdentityInput, options ...func(*sts.Options),
 ) (*sts.AssumeRoleWithWebIdentityOutput, error) {
-	if t.client == nil {
+	if c.client == nil {
 		return nil, errors.New("credentials are requested before the AWS configuration is read")
 	}
-	return t.client.AssumeRoleWithWebIdentity(ctx, in, options...)
+	return c.client.AssumeRoleWithWebIdentity(ctx, in, options...)
 }
 
 // credentialsAdvice returns the hint for missing credentials. The hint is empty with IRSA, because the error of STS has

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle. It
-// writes directly, without a change of the mode, to paths that are not regular files, such as pipes, and to files that
-// can be written but not replaced.
+// writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle.
+// Paths that are not regular files, such as pipes, and files that can be written but not replaced are written directly
+// and keep their mode.
 func writeBundle(path string, text []byte) error {
 	err := writerFor(&path)(path, text)
 	var pathErr *os.PathError
@@ -28,15 +28,16 @@ func writeBundle(path string, text []byte) error {
 	return fmt.Errorf("write bundle: %s: %w", path, err) // without the name of the temporary file, which the user does not know
 }
 
-// writerFor returns the function that writes to *path. If *path is a symbolic link, writerFor sets it to the target.
+// writerFor returns the function that writes to *path. If *path is a symbolic link, writerFor sets *path to the target
+// of the link.
 func writerFor(path *string) func(path string, text []byte) error {
 	switch clean := filepath.ToSlash(filepath.Clean(*path)); {
-	case clean == "/dev/stdout": // not opened again, because the two streams would overwrite each other
+	case clean == "/dev/stdout": // opening it again would give a second offset, and the two streams would overwrite each other
 		return func(_ string, text []byte) error { _, err := os.Stdout.Write(text); return err }
 	case clean == "/dev/stderr":
 		return func(_ string, text []byte) error { _, err := os.Stderr.Write(text); return err }
-	case strings.HasPrefix(clean, "/dev/"), strings.HasPrefix(clean, "/proc/"): // a link there refers to an open file and not to a path
-		return writeThrough
+	case strings.HasPrefix(clean, "/dev/"), strings.HasPrefix(clean, "/proc/"):
+		return writeThrough // links in these folders refer to open files, so they are not resolved to paths
 	}
 	if target, err := filepath.EvalSymlinks(*path); err == nil {
 		*path = target // replace the file, not the link
@@ -51,7 +52,8 @@ func writerFor(path *string) func(path string, text []byte) error {
 func writeThrough(path string, text []byte) error { return os.WriteFile(path, text, 0o600) }
 
 // replaceOrOverwrite replaces a file. If that is impossible because the file is a mount point or its folder is
-// read-only, it overwrites the file. If the file cannot be opened either, it returns the error of the replacement.
+// read-only, it overwrites the file. If the file cannot be opened for writing either, it returns the error of the
+// replacement.
 func replaceOrOverwrite(path string, text []byte) error {
 	err := replaceFile(path, text)
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EROFS) {

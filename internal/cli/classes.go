@@ -25,17 +25,17 @@ func (r *renderFlags) objects(ctx context.Context, s Streams) (manifest.Manifest
 	}
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
-		return manifest.Manifests{}, fmt.Errorf("know the kinds of objects: %w", err)
+		return manifest.Manifests{}, fmt.Errorf("register the kinds of objects: %w", err)
 	}
 	api, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
-		return manifest.Manifests{}, hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
+		return manifest.Manifests{}, withHint(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
 	}
 	var classes awsv1.EC2NodeClassList
 	var pools karpv1.NodePoolList
 	for _, list := range []client.ObjectList{&classes, &pools} {
 		if err := api.List(ctx, list); err != nil {
-			return manifest.Manifests{}, hinted(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
+			return manifest.Manifests{}, withHint(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
 		}
 	}
 	var m manifest.Manifests
@@ -48,8 +48,8 @@ func (r *renderFlags) objects(ctx context.Context, s Streams) (manifest.Manifest
 	return m, nil
 }
 
-// where returns, for error messages, the place in which objects searches.
-func (r *renderFlags) where() string {
+// searchedPlace returns, for error messages, the place where the method objects finds its objects.
+func (r *renderFlags) searchedPlace() string {
 	if len(r.files) > 0 {
 		return "among the manifests"
 	}

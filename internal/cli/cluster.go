@@ -36,8 +36,8 @@ func (c *clusterFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.context, "context", "", "the context of the kubeconfig")
 }
 
-// apiPatience is the timeout of one request to the API server.
-const apiPatience = 30 * time.Second
+// apiTimeout is the timeout of one request to the API server.
+const apiTimeout = 30 * time.Second
 
 // read returns the objects of the cluster.
 func (c *clusterFlags) read(ctx context.Context) (snapshot.Objects, error) {
@@ -47,7 +47,7 @@ func (c *clusterFlags) read(ctx context.Context) (snapshot.Objects, error) {
 	}
 	objects, err := (&snapshot.Reader{Cache: api}).Objects(ctx)
 	if err != nil {
-		return snapshot.Objects{}, hinted(fmt.Errorf("read the cluster at %s: %w", host, err))
+		return snapshot.Objects{}, withHint(fmt.Errorf("read the cluster at %s: %w", host, err))
 	}
 	return objects, nil
 }
@@ -60,11 +60,11 @@ func (c *clusterFlags) api() (client.Client, string, error) {
 	}
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
-		return nil, "", fmt.Errorf("know the kinds of objects: %w", err)
+		return nil, "", fmt.Errorf("register the kinds of objects: %w", err)
 	}
 	api, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, "", hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
+		return nil, "", withHint(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
 	}
 	return api, cfg.Host, nil
 }
@@ -84,50 +84,52 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 		return nil, fmt.Errorf("find the cluster: %w; %s", err, hint)
 	}
 	if data := cfg.CAData; len(data) > 0 && !x509.NewCertPool().AppendCertsFromPEM(data) {
-		at := ""
-		if chosen, ok := c.chosen(); ok {
-			at = " of cluster " + chosen.Cluster
+		ofCluster := ""
+		if selected, ok := c.selectedContext(); ok {
+			ofCluster = " of cluster " + selected.Cluster
 		}
 		return nil, fmt.Errorf("find the cluster: %s: certificate-authority-data%s holds no PEM certificate: %s",
-			strings.Join(rules.GetLoadingPrecedence(), " or "), at, connection.RewriteKubeconfig)
+			strings.Join(rules.GetLoadingPrecedence(), " or "), ofCluster, connection.RewriteKubeconfig)
 	}
-	cfg.Timeout = apiPatience
+	cfg.Timeout = apiTimeout
 	cfg.WarningHandler = rest.NoWarnings{}
 	cfg.UserAgent = "joiner"
 	return cfg, nil
 }
 
-// chosen returns the selected context of the kubeconfig, and whether there is one.
-func (c *clusterFlags) chosen() (*clientcmdapi.Context, bool) {
+// selectedContext returns the context of the kubeconfig that --context names, by default the current one, and whether
+// it exists.
+func (c *clusterFlags) selectedContext() (*clientcmdapi.Context, bool) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	raw, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).RawConfig()
 	if err != nil {
 		return nil, false
 	}
-	chosen, ok := raw.Contexts[cmp.Or(c.context, raw.CurrentContext)]
-	return chosen, ok
+	selected, ok := raw.Contexts[cmp.Or(c.context, raw.CurrentContext)]
+	return selected, ok
 }
 
-// eks returns the name and region of the EKS cluster in the selected context, from the cluster's name in the
-// kubeconfig: the AWS CLI writes the ARN, eksctl NAME.REGION.eksctl.io. Both results are empty for another name.
+// eks returns the name and region of the EKS cluster in the selected context. It parses the cluster's name in the
+// kubeconfig: the AWS CLI writes the ARN, eksctl NAME.REGION.eksctl.io. Both results are empty for a name of another
+// form.
 func (c *clusterFlags) eks() (name, region string) {
-	chosen, ok := c.chosen()
+	selected, ok := c.selectedContext()
 	if !ok {
 		return "", ""
 	}
-	if parts := strings.SplitN(chosen.Cluster, ":", 6); len(parts) == 6 && parts[0] == "arn" && parts[2] == "eks" {
+	if parts := strings.SplitN(selected.Cluster, ":", 6); len(parts) == 6 && parts[0] == "arn" && parts[2] == "eks" {
 		name, _ = strings.CutPrefix(parts[5], "cluster/")
 		return name, parts[3]
 	}
-	if rest, ok := strings.CutSuffix(chosen.Cluster, ".eksctl.io"); ok {
+	if rest, ok := strings.CutSuffix(selected.Cluster, ".eksctl.io"); ok {
 		name, region, _ = strings.Cut(rest, ".")
 	}
 	return name, region
 }
 
-// hinted returns an error of the API server with a hint, if there is one.
-func hinted(err error) error {
+// withHint appends the hint for an error of the API server to the error. Without a hint it returns err.
+func withHint(err error) error {
 	hint := kubeclient.Hint(err)
 	text, isWithoutText := strings.CutSuffix(err.Error(), ": ")
 	if kubeclient.IsUndiscovered(err) {

@@ -24,34 +24,34 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Limits of shell completion: the timeout of a request to the cluster, and the maximum number of names in it.
+// Limits of shell completion: the timeout of a request to the cluster, and the maximum number of names in the response.
 const (
-	completionPatience = 2 * time.Second
-	completionNames    = 500
+	completionTimeout  = 2 * time.Second
+	maxCompletionNames = 500
 )
 
-// nodePools returns the resource of NodePools, for the completion of their names.
-func nodePools() schema.GroupVersionResource {
+// nodePoolResource returns the resource of NodePools, for the completion of their names.
+func nodePoolResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodepools"}
 }
 
-// nodeClasses returns the resource of EC2NodeClasses.
-func nodeClasses() schema.GroupVersionResource {
+// nodeClassResource returns the resource of EC2NodeClasses.
+func nodeClassResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: awsv1.Group, Version: "v1", Resource: "ec2nodeclasses"}
 }
 
-// nodes returns the resource of Nodes.
-func nodes() schema.GroupVersionResource {
+// nodeResource returns the resource of Nodes.
+func nodeResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 }
 
-// nodeClaims returns the resource of NodeClaims.
-func nodeClaims() schema.GroupVersionResource {
+// nodeClaimResource returns the resource of NodeClaims.
+func nodeClaimResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodeclaims"}
 }
 
-// all merges the completions of the functions.
-func all(of ...cobra.CompletionFunc) cobra.CompletionFunc {
+// mergeCompletions returns a function with the completions of all the given functions.
+func mergeCompletions(of ...cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var out []cobra.Completion
 		for _, complete := range of {
@@ -62,29 +62,29 @@ func all(of ...cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// checkNames completes the ids of the checks of joiner doctor.
-func checkNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeChecks completes the ids of the checks of joiner doctor.
+func completeChecks(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
 	for _, c := range checks.Checks() {
 		names = append(names, c.ID)
 	}
-	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names completes the names of the cluster's objects of a kind. If the cluster cannot be read, the shell shows the
-// reason.
+// names returns a function that completes the names of the cluster's objects of a kind. If the cluster cannot be read,
+// the shell shows the reason.
 func (c *clusterFlags) names(kind schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		names, err := c.list(cmd.Context(), kind)
+		names, err := c.listNames(cmd.Context(), kind)
 		if err != nil {
 			return cobra.AppendActiveHelp(nil, "no names of "+kind.Resource+": "+message.OneLine(err.Error())), cobra.ShellCompDirectiveNoFileComp
 		}
-		return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(names, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// list returns the names of the cluster's objects of a kind, sorted.
-func (c *clusterFlags) list(ctx context.Context, kind schema.GroupVersionResource) ([]string, error) {
+// listNames returns the names of the cluster's objects of a kind, sorted.
+func (c *clusterFlags) listNames(ctx context.Context, kind schema.GroupVersionResource) ([]string, error) {
 	cfg, err := c.config()
 	if err != nil {
 		return nil, err
@@ -92,15 +92,15 @@ func (c *clusterFlags) list(ctx context.Context, kind schema.GroupVersionResourc
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	cfg = rest.CopyConfig(cfg)
-	cfg.Timeout = completionPatience
+	cfg.Timeout = completionTimeout
 	objects, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	list, err := objects.Resource(kind).List(ctx, metav1.ListOptions{Limit: completionNames})
+	list, err := objects.Resource(kind).List(ctx, metav1.ListOptions{Limit: maxCompletionNames})
 	if err != nil {
 		return nil, err
 	}
@@ -120,10 +120,11 @@ func (c *clusterFlags) contexts(_ *cobra.Command, _ []string, typed string) ([]c
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return beginning(slices.Sorted(maps.Keys(cfg.Contexts)), typed), cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(slices.Sorted(maps.Keys(cfg.Contexts)), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// ofManifests completes the names that pick returns for the manifests in files; without files it completes with live.
+// ofManifests returns a function that completes the names which pick returns for the manifests in files. Without files
+// it completes with live, the completion of the names in the cluster.
 func ofManifests(files *[]string, pick func(manifest.Manifests) []string, live cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(*files) == 0 {
@@ -135,14 +136,14 @@ func ofManifests(files *[]string, pick func(manifest.Manifests) []string, live c
 		m, _ := manifest.ReadFiles(*files, strings.NewReader("")) // the objects that could be read are returned with the error
 		names := pick(m)
 		slices.Sort(names)
-		return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(names, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// words completes one of the given words.
+// words returns a function that completes one of the given words.
 func words(of ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return beginning(of, typed), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(of, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -152,7 +153,7 @@ func regions(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, co
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return beginning(table.Regions(), typed), cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(table.Regions(), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
 // instanceTypes completes the instance types of the embedded table.
@@ -165,11 +166,12 @@ func instanceTypes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completi
 	for _, t := range table.Types() {
 		names = append(names, t.Name)
 	}
-	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// Settings completes the flags of the controller, which parses its flags itself.
-func Settings(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// CompleteSettings completes the flags of joiner controller. Cobra does not know them, because the controller parses
+// its flags itself.
+func CompleteSettings(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
 	for _, s := range config.All() {
 		if flag := "--" + s.Flag + "="; strings.HasPrefix(flag, typed) {
@@ -179,19 +181,19 @@ func Settings(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, c
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// beginning returns the names that begin with typed.
-func beginning(names []string, typed string) []cobra.Completion {
+// withPrefix returns the names that begin with typed.
+func withPrefix(names []string, typed string) []cobra.Completion {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, typed) })
 }
 
 // completeFlags registers, for cmd and the commands below it, the completion of the flags that have the same values in
-// every command. Commands register their other flags with completes. Arguments and flags without any completion
-// complete no file names, except flags with a path.
+// every command. Commands register the completion of their other flags with registerCompletions. Arguments and flags
+// without a completion would complete file names: completeFlags switches that off, except for flags that take a path.
 func completeFlags(cmd *cobra.Command) {
-	completes(cmd, map[string]cobra.CompletionFunc{
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{
 		"output": words(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),
 		"instance-type": instanceTypes, "capacity-type": words(catalog.OnDemand, catalog.Spot, catalog.Reserved),
-		"fix": checkNames, "check": checkNames, "min-values-policy": words(strictValues,
+		"fix": completeChecks, "check": completeChecks, "min-values-policy": words(strictValues,
 			relaxedValues), "partition": words("aws", "aws-cn", "aws-us-gov"),
 	})
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
@@ -203,15 +205,15 @@ func completeFlags(cmd *cobra.Command) {
 			withoutFiles[f.Name] = cobra.NoFileCompletions
 		}
 	})
-	completes(cmd, withoutFiles)
+	registerCompletions(cmd, withoutFiles)
 	for _, c := range cmd.Commands() {
 		completeFlags(c)
 	}
 }
 
-// completes registers the completion of a command's flags. It ignores flags that the command does not have, and those
-// that are registered already.
-func completes(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
+// registerCompletions registers the completions of a command's flags. It ignores flags that the command does not have,
+// and flags that have a completion already.
+func registerCompletions(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 	for name, complete := range flags {
 		if cmd.Flags().Lookup(name) == nil {
 			continue

@@ -26,7 +26,7 @@ type correctFlags struct {
 	name   string // --cluster-name
 	render renderFlags
 	checks []string           // ids of the checks whose problems are fixed; empty: all
-	named  reading.Correction // correction that the user names by flags; zero: none
+	named  reading.Correction // correction that --without-flag and the like name; zero: none
 	diff   bool
 	out    format
 }
@@ -44,9 +44,9 @@ data, which may contain secrets.
 
 It fixes: quotes, flags and taints of a call of bootstrap.sh; the name and the
 certificate authority of the cluster; Windows line endings; misspelt and unknown
-settings; text that the AMI family cannot parse. Causes that only the console
-output shows are named with --without-flag, --without-program, --forgive or
---max-pods.
+settings; text that the AMI family cannot parse. If only the console output of an
+instance shows a cause, name it with --without-flag, --without-program, --forgive
+or --max-pods.
 
 Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 		Example: `  joiner correct web --diff
@@ -58,12 +58,13 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 			c.class = args[0]
 			return c.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
 		},
-		ValidArgsFunction: c.render.live.names(nodeClasses()),
+		ValidArgsFunction: c.render.live.names(nodeClassResource()),
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.render.files, "filename", "f", nil,
 		"the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
-	flags.StringVar(&c.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it the controller's setting, CLUSTER_NAME, then the kubeconfig")
+	flags.StringVar(&c.name, "cluster-name", "",
+		"the `NAME` of the EKS cluster; without it the controller's setting, then the environment variable CLUSTER_NAME, then the kubeconfig")
 	flags.StringSliceVar(&c.checks, "check", nil, "fix only problems of this `CHECK`; may be repeated")
 	flags.StringVar(&c.named.Flag, "without-flag", "", "remove this `FLAG` of the kubelet, also from spec.kubelet")
 	flags.StringVar(&c.named.Program, "without-program", "", "remove the calls of this `PROGRAM`")
@@ -73,14 +74,14 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 	flags.BoolVar(&c.diff, "diff", false, "print the changed lines instead of the patch")
 	c.render.live.instead = manifestsGiven
 	c.render.live.flags(flags)
-	completes(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.contexts})
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.contexts})
 	return cmd
 }
 
 // run executes the command.
 func (c *correctFlags) run(ctx context.Context, s Streams) error {
 	// 1. Read.
-	if err := c.knowCluster(ctx); err != nil {
+	if err := c.findCluster(ctx); err != nil {
 		return err
 	}
 	class, err := c.read(ctx, s)
@@ -90,18 +91,18 @@ func (c *correctFlags) run(ctx context.Context, s Streams) error {
 
 	// 2. Correct.
 	patch := c.patch(class)
-	own := value(class.Spec.UserData)
-	if patch.isEmpty(own) {
+	userData := value(class.Spec.UserData)
+	if patch.isEmpty(userData) {
 		return fmt.Errorf("EC2NodeClass %s: no problem can be fixed automatically: joiner doctor lists the problems", class.Name)
 	}
 
 	// 3. Print.
 	if c.diff {
-		after := own
+		after := userData
 		if patch.data != nil {
 			after = *patch.data
 		}
-		lines := output.Difference(own, after)
+		lines := output.Difference(userData, after)
 		return c.out.write(s.Out, func() string { return strings.Join(lines, "\n") + "\n" }, func() any { return lines })
 	}
 	text, err := patch.json()
@@ -123,16 +124,16 @@ func value(text *string) string {
 	return *text
 }
 
-// knowCluster sets the facts about the cluster in c.render. Without manifests it reads its name and certificate
-// authority from the cluster, the environment and the kubeconfig.
-func (c *correctFlags) knowCluster(ctx context.Context) error {
+// findCluster sets the facts about the cluster in c.render. Without manifests it reads the name and the certificate
+// authority of the cluster from the cluster, the environment and the kubeconfig.
+func (c *correctFlags) findCluster(ctx context.Context) error {
 	c.render.cluster.Name = c.name
 	if len(c.render.files) == 0 {
 		d, clients := doctorFlags{cluster: c.render.live}, collector.Clients{Cluster: c.name}
 		d.openKube(ctx, &clients)
 		name, _ := c.render.live.eks()
 		c.render.cluster.Name = cmp.Or(clients.Cluster, os.Getenv("CLUSTER_NAME"), name)
-		c.render.trust(d.authority)
+		c.render.setAuthority(d.authority)
 	}
 	return c.render.completeCluster()
 }
@@ -150,7 +151,7 @@ func (c *correctFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass
 		}
 		names = append(names, class.Name)
 	}
-	return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s", c.class, c.render.where(), suggest.Hint(c.class, names))
+	return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s", c.class, c.render.searchedPlace(), suggest.Hint(c.class, names))
 }
 
 // correction is a change of an EC2NodeClass.
@@ -159,9 +160,9 @@ type correction struct {
 	kubelet string  // field of spec.kubelet to remove; empty: none
 }
 
-// isEmpty reports whether the correction leaves an EC2NodeClass with the user data own unchanged.
-func (c correction) isEmpty(own string) bool {
-	return c.kubelet == "" && (c.data == nil || *c.data == own)
+// isEmpty reports whether the correction changes nothing in an EC2NodeClass with this user data.
+func (c correction) isEmpty(userData string) bool {
+	return c.kubelet == "" && (c.data == nil || *c.data == userData)
 }
 
 // json returns the correction as a merge patch.
@@ -183,15 +184,15 @@ func (c correction) json() (string, error) {
 	return string(text), nil
 }
 
-// patch returns the correction of the EC2NodeClass: the one that the user names, else that of the problems of its user
-// data.
+// patch returns the correction of the EC2NodeClass: the one that the flags name. If they name none, it is the one that
+// fixes the problems of the user data.
 func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	in := c.render.input(class)
 	out := correction{kubelet: kubeletField(class, c.named.Flag)}
 	if c.named == (reading.Correction{}) {
-		in.Own = reading.Correct(in, c.render.judged(class), c.checks...)
+		in.Own = reading.Correct(in, c.render.userDataParser(class), c.checks...)
 	} else {
-		in.Own = reading.Grant(in, c.named)
+		in.Own = reading.ApplyCorrection(in, c.named)
 	}
 	if in.Own != value(class.Spec.UserData) {
 		out.data = &in.Own
@@ -199,8 +200,9 @@ func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	return out
 }
 
-// kubeletField returns the field of spec.kubelet whose name begins with that of the kubelet's flag, without regard to
-// hyphens and case (max-pods: maxPods), the first by name; empty if there is none.
+// kubeletField returns the field of spec.kubelet whose name begins with the name of the kubelet's flag, ignoring
+// hyphens and case: maxPods for max-pods. Of several fields it returns the first by name. Without such a field it
+// returns "".
 func kubeletField(class *awsv1.EC2NodeClass, flag string) string {
 	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "-", "")
 	if flag == "" || class.Spec.Kubelet == nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// crdsPatience is the timeout of the calls about all CRDs, or of reading all objects of Karpenter.
-const crdsPatience = time.Minute
+// crdsTimeout is the timeout of all calls of a joiner crds command together. joiner migrate uses it for reading all
+// objects of Karpenter.
+const crdsTimeout = time.Minute
 
 // newCRDs returns the command joiner crds.
 func newCRDs() *cobra.Command {
@@ -50,11 +51,11 @@ Exit status: 0 all are up to date, 1 a CRD of another program was left unchanged
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {
 				d.Force = force
-				seen, err := d.Bring(ctx, kubeclient.Every)
+				seen, err := d.Install(ctx, kubeclient.SelectAll)
 				if err != nil {
 					return err
 				}
-				return printDefinitions(&out, cmd.OutOrStdout(), seen, kubeclient.DefinitionSeen.Held)
+				return printDefinitions(&out, cmd.OutOrStdout(), seen, kubeclient.DefinitionComparison.NeedsUser)
 			})
 		},
 	}
@@ -79,11 +80,11 @@ Exit status: 0 all are up to date, 1 a CRD is missing, older, or of another prog
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {
-				seen, err := d.Look(ctx)
+				seen, err := d.Compare(ctx)
 				if err != nil {
 					return err
 				}
-				return printDefinitions(&out, cmd.OutOrStdout(), seen, func(s kubeclient.DefinitionSeen) bool {
+				return printDefinitions(&out, cmd.OutOrStdout(), seen, func(s kubeclient.DefinitionComparison) bool {
 					return s.State != kubeclient.DefinitionSame && s.State != kubeclient.DefinitionNewer
 				})
 			})
@@ -160,38 +161,39 @@ NodeClaim, NodeOverlay or EC2NodeClass exists, because the deletion would delete
 	return cmd
 }
 
-// withDefinitions calls do with a client for the CRDs of the cluster, and the timeout crdsPatience. Errors other than
+// withDefinitions calls do with a client for the CRDs of the cluster, and the timeout crdsTimeout. Errors other than
 // Findings get a hint.
 func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context.Context, *kubeclient.Definitions) error) error {
 	cfg, err := cluster.config()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, crdsPatience, fmt.Errorf("not done after %s", crdsPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, crdsTimeout, fmt.Errorf("not done after %s", crdsTimeout))
 	defer cancel()
 	definitions, err := kubeclient.NewDefinitions(cfg)
 	if err != nil {
-		return hinted(err)
+		return withHint(err)
 	}
 	if err := do(ctx, definitions); err != nil {
 		var found Findings
 		if errors.As(err, &found) {
 			return err
 		}
-		return hinted(err)
+		return withHint(err)
 	}
 	return nil
 }
 
 // printDefinitions prints a line for each CRD. It returns Findings if isWrong is true for at least one.
-func printDefinitions(format *format, out io.Writer, seen []kubeclient.DefinitionSeen, isWrong func(kubeclient.DefinitionSeen) bool) error {
+func printDefinitions(format *format, out io.Writer, seen []kubeclient.DefinitionComparison,
+	isWrong func(kubeclient.DefinitionComparison) bool) error {
 	count := 0
 	err := format.lines(out, func(w io.Writer) error {
 		for _, s := range seen {
 			if isWrong(s) {
 				count++
 			}
-			if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, s.Says()); err != nil {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, s.Summary()); err != nil {
 				return fmt.Errorf("write the output: %w", err)
 			}
 		}

@@ -39,7 +39,7 @@ type doctorFlags struct {
 	file       string // bundle to evaluate; empty: the evidence is collected
 	bundle     string // file to which the evidence is written; empty: none
 	mask       bool   // account IDs are replaced
-	name       string // of the EKS cluster
+	name       string // name of the EKS cluster
 	region     string
 	controller string // Deployment of the controller, as namespace/name; empty: searched in the cluster
 	fix        string // id of the check whose fix is applied; empty: none
@@ -107,7 +107,7 @@ not be read at all. Single missing permissions do not change the exit status.`,
 
 // run executes the command.
 func (d *doctorFlags) run(ctx context.Context, s Streams) error {
-	if err := d.check(); err != nil {
+	if err := d.validate(); err != nil {
 		return err
 	}
 	e, err := d.evidence(ctx, s)
@@ -119,7 +119,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 			return err
 		}
 	}
-	var bundleErr error // of writing the bundle; findings are printed nevertheless
+	var bundleErr error // error of writing the bundle; findings are printed nevertheless
 	if d.bundle != "" {
 		text, err := diagnosis.Write(e)
 		if err != nil {
@@ -146,7 +146,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 	if bundleErr != nil {
 		return bundleErr
 	}
-	if n := len(diagnosis.Worst(findings)); n > 0 {
+	if n := len(diagnosis.Actionable(findings)); n > 0 {
 		return Findings{Count: n}
 	}
 	return unseenError(unseen)
@@ -165,8 +165,8 @@ func unseenError(unseen []diagnosis.Unseen) error {
 	return out
 }
 
-// check validates the flags and their combinations.
-func (d *doctorFlags) check() error {
+// validate checks the flags and their combinations.
+func (d *doctorFlags) validate() error {
 	switch {
 	case d.controller != "" && !isObjectKey(d.controller):
 		return fmt.Errorf("--controller %s: want NAMESPACE/NAME of a Deployment, for example kube-system/joiner", strconv.Quote(d.controller))
@@ -179,7 +179,7 @@ func (d *doctorFlags) check() error {
 	case d.fix != "" && d.mask:
 		return errors.New("--fix needs the account ids that --mask-accounts removes: leave one of them out")
 	case d.fix != "":
-		_, err := knownCheck(d.fix)
+		_, err := checkID(d.fix)
 		return err
 	}
 	return nil
@@ -191,8 +191,8 @@ func isObjectKey(text string) bool {
 	return ok && len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
-// whyNot returns the reason why an item is absent; empty if it is not.
-func whyNot[T any](i diagnosis.Item[T]) string {
+// absenceReason returns the reason why an item is absent; empty if the item is present.
+func absenceReason[T any](i diagnosis.Item[T]) string {
 	if i.Why == "" {
 		return string(i.Absent)
 	}
@@ -260,28 +260,28 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	return collector.Collect(ctx, clients)
 }
 
-// openKube creates the client of Kubernetes, and returns the UID of the cluster. It also sets d.authority and, if
-// clients.Cluster is empty, sets that to the name in the controller's settings. If the cluster cannot be reached, it
-// sets clients.NoKube instead and returns "".
+// openKube creates the client of Kubernetes, and returns the UID of the cluster. It also sets d.authority. If
+// clients.Cluster is empty, openKube sets it to the name in the controller's settings. If the cluster cannot be
+// reached, openKube sets only clients.NoKube, and returns "".
 func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) (uid string) {
 	cfg, err := d.cluster.config()
 	if err != nil {
 		clients.NoKube = message.OneLine(err.Error())
 		return ""
 	}
-	w, err := evidence.NewWitness(cfg)
+	w, err := evidence.NewReader(cfg)
 	if err != nil {
-		clients.NoKube = message.OneLine(hinted(err).Error())
+		clients.NoKube = message.OneLine(withHint(err).Error())
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	const source = "namespace kube-system"
 	d.progress.Note(source, false)
 	defer d.progress.Note(source, true)
 	home, err := w.Home(ctx)
 	if err != nil && !kubeclient.IsForbidden(err) { // other objects may be readable
-		clients.NoKube = message.OneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
+		clients.NoKube = message.OneLine(withHint(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
 		return ""
 	}
 	clients.Kube, d.authority = w, inBase64(home.CA)
@@ -292,7 +292,7 @@ func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) 
 }
 
 // openAWS creates the AWS clients. Without credentials, region or cluster name it sets clients.NoAWS instead and
-// returns nil. An error is about an invalid AWS configuration.
+// returns nil. It returns an error only for an invalid AWS configuration.
 func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, uid string) error {
 	noLog := awsconfig.WithLogger(logging.Nop{})
 	options := []func(*awsconfig.LoadOptions) error{noLog}
@@ -327,7 +327,7 @@ func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, u
 	return openClients(clients, cfg, uid)
 }
 
-// openClients creates the AWS clients from a configuration with credentials. uid is that of the cluster; empty:
+// openClients creates the AWS clients from a configuration with credentials. uid is the UID of the cluster; empty:
 // unknown.
 func openClients(clients *collector.Clients, cfg aws.Config, uid string) error {
 	if uid == "" {
@@ -335,7 +335,7 @@ func openClients(clients *collector.Clients, cfg aws.Config, uid string) error {
 	}
 	cfg.Retryer = nil
 	cfg.RetryMaxAttempts = 3
-	cfg = awserr.Genuine(cfg)
+	cfg = awserr.ClientConfig(cfg)
 	eksClient, err := eks.New(cfg, clients.Cluster)
 	ec2Client, err2 := ec2.New(cfg, ec2.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})
 	if err := errors.Join(err, err2); err != nil {

@@ -21,14 +21,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// applyFix applies the fix of the check in d.fix, for each of its findings with a different fix. It prints the changes
-// of a fix and, without --yes, asks the user before it makes them. It returns Findings if the user refused a fix.
+// applyFix applies the fixes of the check in d.fix, each different fix once. It prints the changes of a fix and, without
+// --yes, asks the user before it makes them. It returns Findings if the user refused a fix.
 func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evidence, findings []diagnosis.Finding) error {
-	id, err := knownCheck(d.fix)
+	id, err := checkID(d.fix)
 	if err != nil {
 		return err
 	}
-	chosen, err := d.fixable(id, findings)
+	chosen, err := d.fixableFindings(id, findings)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 		_, err := fmt.Fprintf(s.Out, "%s is fine: nothing to fix\n", id)
 		return err
 	}
-	clients, refused := d.writers(e), 0
+	clients, refused := d.fixClients(e), 0
 	for _, f := range chosen {
 		changes, err := remedy.Plan(ctx, f.Fix, clients)
 		if err != nil {
@@ -45,7 +45,7 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 		if err := printChanges(s.Out, f, changes); err != nil {
 			return err
 		}
-		yes, err := d.consent(s, f)
+		yes, err := d.confirm(s, f)
 		if err != nil {
 			return err
 		}
@@ -66,9 +66,8 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 	return nil
 }
 
-// knownCheck returns the id of the check with this name, which may have another letter case. The error hints at a
-// similar id.
-func knownCheck(name string) (string, error) {
+// checkID returns the id of the check with this name, ignoring case. The error hints at a similar id.
+func checkID(name string) (string, error) {
 	var all []string
 	for _, c := range checks.Checks() {
 		if strings.EqualFold(c.ID, name) {
@@ -83,9 +82,10 @@ func knownCheck(name string) (string, error) {
 	return "", fmt.Errorf("--fix %s: there is no such check: %s", name, hint)
 }
 
-// fixable returns the findings of a check with different fixes; none if the check passed. It returns an error if the
-// check could not be made, or if the fix of one of its findings must not be applied without a decision of the user.
-func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagnosis.Finding, error) {
+// fixableFindings returns one finding of the check for each different fix; none if the check passed. It returns an
+// error if the check could not be made, or if the fix of one of its findings must not be applied without a decision of
+// the user.
+func (d *doctorFlags) fixableFindings(id string, findings []diagnosis.Finding) ([]diagnosis.Finding, error) {
 	var out []diagnosis.Finding
 	for _, f := range findings {
 		switch {
@@ -105,13 +105,13 @@ func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagno
 	return out, nil
 }
 
-// writers returns clients that apply changes with the permissions of the user.
-func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Clients {
-	out := remedy.Clients{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
+// fixClients returns clients that apply changes with the permissions of the user.
+func (d *doctorFlags) fixClients(e diagnosis.Evidence) remedy.Clients {
+	out := remedy.Clients{NoKube: absenceReason(e.Home), NoAWS: absenceReason(e.Cluster), Ask: d.runCorrect}
 	if cfg, err := d.cluster.config(); err != nil {
 		out.NoKube = message.OneLine(err.Error())
 	} else if p, err := kubeclient.NewPatcher(cfg); err != nil {
-		out.NoKube = message.OneLine(hinted(err).Error())
+		out.NoKube = message.OneLine(withHint(err).Error())
 	} else {
 		out.Kube = p
 	}
@@ -121,8 +121,8 @@ func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Clients {
 	return out
 }
 
-// ask runs joiner correct with the arguments after args[0] and the same kubeconfig, and returns its output.
-func (d *doctorFlags) ask(ctx context.Context, args []string) (string, error) {
+// runCorrect runs joiner correct with the arguments after args[0] and the same kubeconfig, and returns its output.
+func (d *doctorFlags) runCorrect(ctx context.Context, args []string) (string, error) {
 	cmd := newCorrect()
 	var out, notes bytes.Buffer
 	cmd.SetOut(&out)
@@ -158,9 +158,9 @@ func printChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) err
 	return err
 }
 
-// consent asks the user whether to apply the fix, and returns the answer. It returns true with --yes, and false without
+// confirm asks the user whether to apply the fix, and returns the answer. It returns true with --yes, and false without
 // a terminal.
-func (d *doctorFlags) consent(s Streams, f diagnosis.Finding) (bool, error) {
+func (d *doctorFlags) confirm(s Streams, f diagnosis.Finding) (bool, error) {
 	if d.yes {
 		return true, nil
 	}
@@ -192,6 +192,6 @@ func isTerminal(r io.Reader) bool {
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return false
 	}
-	nothing, err := os.Stat(os.DevNull) // also a character device
-	return err != nil || !os.SameFile(info, nothing)
+	nullDevice, err := os.Stat(os.DevNull) // also a character device
+	return err != nil || !os.SameFile(info, nullDevice)
 }

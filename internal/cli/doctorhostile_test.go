@@ -22,8 +22,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// sample reads an input of the security review.
-func sample(t *testing.T, file string, into any) {
+// readSample reads a hostile input from the samples of the security tests.
+func readSample(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile("../diagnosis/testdata/security/" + file)
 	if err != nil {
@@ -39,12 +39,12 @@ func sample(t *testing.T, file string, into any) {
 func TestDoctorHostile(t *testing.T) {
 	t.Parallel()
 	var failed, denial corev1.Event
-	sample(t, "event.yaml", &failed)
-	sample(t, "denial-event.yaml", &denial)
+	readSample(t, "event.yaml", &failed)
+	readSample(t, "denial-event.yaml", &denial)
 	pods := func(file string) func(*diagnosis.Evidence) {
 		var pod corev1.Pod
-		sample(t, file, &pod)
-		return func(e *diagnosis.Evidence) { // as in a bundle of an older joiner: without the API group of the owner
+		readSample(t, file, &pod)
+		return func(e *diagnosis.Evidence) { // without the API group of the owner, as in a bundle of an older version
 			owner := pod.OwnerReferences[0]
 			e.Pods.Value = []diagnosis.Pod{{Namespace: pod.Namespace, Name: pod.Name, Node: "node-1", Owner: owner.Kind + "/" + owner.Name,
 				Selector: pod.Spec.NodeSelector, Messages: []string{failed.Message}}}
@@ -79,7 +79,7 @@ func TestDoctorHostile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := tenanted()
+			e := tenantEvidence()
 			c.change(&e)
 			text, err := diagnosis.Write(e)
 			if err != nil {
@@ -90,10 +90,10 @@ func TestDoctorHostile(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, format := range []string{"table", "json", "yaml"} {
-				judgeOutput(t, bundle, format, c.check)
+				checkOutput(t, bundle, format, c.check)
 			}
 			for _, f := range checks.Diagnose(e) {
-				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Clients{Kube: untouched{t}, NoAWS: "closed"})
+				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Clients{Kube: readOnlyCluster{t}, NoAWS: "closed"})
 				var byHand *remedy.ByHand
 				if f.Check == c.check && f.Verdict != diagnosis.Fine && !errors.As(err, &byHand) {
 					t.Errorf("--fix %s would make %+v, %v", f.Check, changes, err)
@@ -103,8 +103,8 @@ func TestDoctorHostile(t *testing.T) {
 	}
 }
 
-// tenanted returns evidence of a cluster in which a tenant has a pod on a node.
-func tenanted() diagnosis.Evidence {
+// tenantEvidence returns evidence of a cluster in which a tenant has a pod on a node.
+func tenantEvidence() diagnosis.Evidence {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	return diagnosis.Evidence{Format: diagnosis.Format, At: at, Name: "prod", Region: "us-east-1",
 		Home:      diagnosis.Found("namespace kube-system", at, diagnosis.Home{UID: "uid-1", DNSReady: true}),
@@ -117,8 +117,9 @@ func tenanted() diagnosis.Evidence {
 		Events:    diagnosis.Found("events", at, []diagnosis.Event{})}
 }
 
-// judgeOutput runs doctor on a bundle.
-func judgeOutput(t *testing.T, bundle, format, check string) {
+// checkOutput runs doctor on a bundle and checks its output: it reports the check (empty: no problem), has no control
+// characters, and has no text of a tenant in a command.
+func checkOutput(t *testing.T, bundle, format, check string) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := newDoctor()
@@ -128,7 +129,7 @@ func judgeOutput(t *testing.T, bundle, format, check string) {
 	cmd.SetArgs([]string{"-f", bundle, "-o", format})
 	var found Findings
 	if err := cmd.ExecuteContext(t.Context()); errors.As(err, &found) != (check != "") {
-		t.Errorf("%s: it ends with %v", format, err)
+		t.Errorf("%s: doctor ends with %v", format, err)
 	}
 	if check == "" && strings.Contains(out.String(), "LAUNCH-4 ") {
 		t.Errorf("%s: an event of a tenant is reported as AWS's answer:\n%s", format, out.String())
@@ -160,23 +161,23 @@ func judgeOutput(t *testing.T, bundle, format, check string) {
 	}
 }
 
-// untouched is a cluster that fails the test on any change.
-type untouched struct{ t *testing.T }
+// readOnlyCluster is a cluster that fails the test on any change.
+type readOnlyCluster struct{ t *testing.T }
 
-func (u untouched) Try(_ context.Context, p kubeclient.Patch) (kubeclient.Trial, error) {
+func (c readOnlyCluster) Try(_ context.Context, p kubeclient.Patch) (kubeclient.Trial, error) {
 	return kubeclient.Trial{}, errors.New("not tried: " + p.Kind)
 }
 
-func (u untouched) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.Trial) error {
-	u.t.Errorf("%s %s is patched", p.Kind, p.Name)
+func (c readOnlyCluster) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.Trial) error {
+	c.t.Errorf("%s %s is patched", p.Kind, p.Name)
 	return nil
 }
 
-func (u untouched) TryDelete(context.Context, string, string) (kubeclient.Deletion, bool, error) {
+func (c readOnlyCluster) TryDelete(context.Context, string, string) (kubeclient.Deletion, bool, error) {
 	return kubeclient.Deletion{}, false, nil
 }
 
-func (u untouched) Delete(_ context.Context, d kubeclient.Deletion) error {
-	u.t.Errorf("%s %s is deleted", d.Kind, d.Name)
+func (c readOnlyCluster) Delete(_ context.Context, d kubeclient.Deletion) error {
+	c.t.Errorf("%s %s is deleted", d.Kind, d.Name)
 	return nil
 }

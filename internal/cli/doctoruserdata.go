@@ -21,12 +21,12 @@ import (
 )
 
 // userDataProblems returns a function that parses the user data of the cluster's EC2NodeClasses as their instances
-// would.
+// would, and returns the problems.
 func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]diagnosis.UserDataProblem, error) {
 	return func(ctx context.Context) ([]diagnosis.UserDataProblem, error) {
 		r := renderFlags{live: d.cluster}
 		r.cluster.Name = name
-		r.trust(d.authority)
+		r.setAuthority(d.authority)
 		if err := r.completeCluster(); err != nil {
 			return nil, err
 		}
@@ -42,8 +42,8 @@ func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]dia
 	}
 }
 
-// trust sets the cluster's certificate authority, as base64 of PEM. It ignores text that is not a certificate.
-func (r *renderFlags) trust(authority string) {
+// setAuthority sets the cluster's certificate authority, as base64 of PEM. It ignores text that is not a certificate.
+func (r *renderFlags) setAuthority(authority string) {
 	if isCertificate(authority) {
 		r.authority, r.cluster.CA = authority, authority
 	}
@@ -52,7 +52,7 @@ func (r *renderFlags) trust(authority string) {
 // problemsOf returns the problems of the user data of one EC2NodeClass, for both architectures, without duplicates.
 func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserDataProblem {
 	var out []diagnosis.UserDataProblem
-	problemsIn := r.judged(class)
+	problemsIn := r.userDataParser(class)
 	in := r.input(class)
 	problems, remaining := problemsIn(in.Own), map[string][]userdata.Problem{} // remaining: after the correction, by check
 	for _, p := range problems {
@@ -60,7 +60,7 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 		if _, isKnown := remaining[check]; !isKnown {
 			remaining[check] = problemsIn(reading.Correct(in, problemsIn, check))
 		}
-		evidence := evident(p)
+		evidence := evidenceOf(p)
 		evidence.Class = class.Name
 		evidence.Corrected = !slices.ContainsFunc(remaining[check],
 			func(r userdata.Problem) bool { return r.Kind == p.Kind && r.Cause == p.Cause })
@@ -74,29 +74,30 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 // input returns the user data of an EC2NodeClass, with its AMI family and the facts about the cluster.
 func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
 	in := userdata.Input{Family: class.Spec.ResolvedAMIFamily(), Own: value(class.Spec.UserData), CA: r.authority}
-	if !r.nameless {
+	if !r.isNamePlaceholder {
 		in.Cluster = r.cluster.Name
 	}
 	return in
 }
 
-// judged returns a function that parses user data as instances of the EC2NodeClass would, of each architecture for
-// which the class has an image (both if its status has no images), and returns the problems without duplicates.
-func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userdata.Problem {
+// userDataParser returns a function that parses user data as instances of the EC2NodeClass would, and returns the
+// problems without duplicates. It parses for each architecture for which the class has an image, or for both if the
+// status of the class has no images.
+func (r *renderFlags) userDataParser(class *awsv1.EC2NodeClass) func(userData string) []userdata.Problem {
 	class = class.DeepCopy()
 	system := corev1.Linux
 	if strings.HasPrefix(class.Spec.ResolvedAMIFamily(), "Windows") {
 		system = corev1.Windows
 	}
-	return func(own string) []userdata.Problem {
+	return func(userData string) []userdata.Problem {
 		var out []userdata.Problem
-		class.Spec.UserData = &own
+		class.Spec.UserData = &userData
 		for _, arch := range []string{karpv1.ArchitectureAMD64, karpv1.ArchitectureARM64} {
 			image, found := conversion.ImageFor(class, requirements.Labels{corev1.LabelArchStable: arch, corev1.LabelOSStable: string(system)})
 			if !found && len(class.Status.AMIs) > 0 {
 				continue // the class has no image for this architecture
 			}
-			for _, p := range r.judge(class, userdata.Input{Image: image.Name, Arch: arch, CA: r.authority}) {
+			for _, p := range r.parseUserData(class, userdata.Input{Image: image.Name, Arch: arch, CA: r.authority}) {
 				if !slices.Contains(out, p) {
 					out = append(out, p)
 				}
@@ -106,9 +107,9 @@ func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userd
 	}
 }
 
-// judge parses the user data of an EC2NodeClass as one of its instances would, and returns its problems. in has the
-// image and architecture of the instance.
-func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []userdata.Problem {
+// parseUserData parses the user data of an EC2NodeClass as one of its instances would, and returns its problems. in has
+// the image and architecture of the instance.
+func (r *renderFlags) parseUserData(class *awsv1.EC2NodeClass, in userdata.Input) []userdata.Problem {
 	unwritable := func(err error) []userdata.Problem {
 		return []userdata.Problem{{Kind: userdata.Unwritable, Certainty: userdata.Certain, Harm: userdata.NeverJoins, Cause: err.Error()}}
 	}
@@ -118,7 +119,7 @@ func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []user
 		return unwritable(err)
 	}
 	node.Cluster, node.ImageName = r.cluster, in.Image
-	_, read, err := r.reading(node, in)
+	_, read, err := r.renderAndParse(node, in)
 	if err == nil || len(read.Problems) > 0 {
 		return read.Problems
 	}
@@ -127,14 +128,14 @@ func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []user
 			Cause: fmt.Sprintf("its user data has %d bytes with the part that Joiner adds, and EC2 takes %d", n, bootstrap.MaxBytes)}}
 	}
 	in.Family, in.Own = node.Family, node.UserData
-	if foreign, ok := reading.Foreign(in); ok {
-		return []userdata.Problem{foreign}
+	if problem, ok := reading.MergeProblem(in); ok {
+		return []userdata.Problem{problem}
 	}
 	return unwritable(err)
 }
 
-// evident converts a problem to evidence, without the name of the EC2NodeClass.
-func evident(p userdata.Problem) diagnosis.UserDataProblem {
+// evidenceOf converts a problem to evidence, without the name of the EC2NodeClass.
+func evidenceOf(p userdata.Problem) diagnosis.UserDataProblem {
 	out := diagnosis.UserDataProblem{ID: p.Check(), Sentence: p.Cause, Certainty: diagnosis.Certainty(p.Certainty), Fix: p.Fix}
 	if p.Write != "" {
 		out.Fix = p.Write

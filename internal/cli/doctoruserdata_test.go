@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestUserDataOfDoctor: each problem of a class's user data is evidence of its check, once for both architectures.
-// Correct user data gives no evidence. The evidence repeats only names from the user data.
+// TestUserDataOfDoctor: each problem of a class's user data becomes evidence for its check, once and not per architecture.
+// Correct user data gives no evidence. The evidence contains no secrets of the user data.
 func TestUserDataOfDoctor(t *testing.T) {
 	t.Parallel()
 	const lost = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered=true:NoExecute\nexport TOKEN=verysecret\n"
@@ -33,12 +33,12 @@ func TestUserDataOfDoctor(t *testing.T) {
 			}
 			got := r.problemsOf(class)
 			if c.check == "" && len(got) > 0 {
-				t.Errorf("problems %v of correct user data", got)
+				t.Errorf("correct user data has the problems %v", got)
 			}
 			seen := map[diagnosis.UserDataProblem]bool{}
 			for _, p := range got {
 				if seen[p] || p.Class != "web" || strings.Contains(p.Sentence+p.Fix, "verysecret") {
-					t.Errorf("twice, of another class, or with a secret: %+v", p)
+					t.Errorf("reported twice, for another class, or with a secret: %+v", p)
 				}
 				seen[p] = true
 			}

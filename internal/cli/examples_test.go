@@ -27,7 +27,7 @@ type examplePlan struct {
 	Refusals []json.RawMessage `json:"refusals"`
 }
 
-// expectedPlan is what an example of docs/examples must plan.
+// expectedPlan has the expected properties of the plan for an example of docs/examples.
 type expectedPlan struct {
 	pods, nodes  int
 	price        float64  // $ per hour of all nodes, at the embedded prices

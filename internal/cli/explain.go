@@ -100,9 +100,9 @@ func blockersText(rows []output.Blocker) string {
 		}
 		fmt.Fprintf(&b, "%s %s\n", r.Kind, title)
 		if len(r.Workloads) > 0 {
-			fmt.Fprintf(&b, "  owners %s\n", some(r.Workloads))
+			fmt.Fprintf(&b, "  owners %s\n", firstNames(r.Workloads))
 		}
-		fmt.Fprintf(&b, "  pods   %d: %s\n  nodes  %d: %s\n", len(r.Pods), some(r.Pods), len(r.Nodes), some(r.Nodes))
+		fmt.Fprintf(&b, "  pods   %d: %s\n  nodes  %d: %s\n", len(r.Pods), firstNames(r.Pods), len(r.Nodes), firstNames(r.Nodes))
 		if r.Fix != "" {
 			fmt.Fprintf(&b, "  fix    %s\n", r.Fix)
 		}
@@ -110,13 +110,13 @@ func blockersText(rows []output.Blocker) string {
 	return b.String()
 }
 
-// mostNamed is the maximum number of names in a line.
-const mostNamed = 5
+// maxNamed is the maximum number of names in a line.
+const maxNamed = 5
 
-// some returns the first names, at most mostNamed, and the number of further names.
-func some(names []string) string {
-	if len(names) <= mostNamed {
+// firstNames returns the first names, at most maxNamed, and the number of further names.
+func firstNames(names []string) string {
+	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
 }

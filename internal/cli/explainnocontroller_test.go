@@ -44,8 +44,8 @@ func listServer(t *testing.T, items map[string]string, denied string) string {
 			root = "/api/v1"
 		} else {
 			group, _, _ := strings.Cut(version, "/")
-			one := map[string]string{"groupVersion": version, "version": strings.TrimPrefix(version, group+"/")}
-			groups = append(groups, map[string]any{"name": group, "versions": []any{one}, "preferredVersion": one})
+			groupVersion := map[string]string{"groupVersion": version, "version": strings.TrimPrefix(version, group+"/")}
+			groups = append(groups, map[string]any{"name": group, "versions": []any{groupVersion}, "preferredVersion": groupVersion})
 		}
 		for name, kind := range kinds {
 			resources = append(resources,
@@ -82,17 +82,19 @@ func listServer(t *testing.T, items map[string]string, denied string) string {
 	return file
 }
 
-// withoutNamespace returns the path of a list in all namespaces.
+// withoutNamespace converts the path of a list in one namespace into the path of the list in all namespaces. It returns
+// other paths unchanged.
 func withoutNamespace(path string) string {
 	before, rest, ok := strings.Cut(path, "/namespaces/")
-	_, resource, in := strings.Cut(rest, "/")
-	if !ok || !in {
+	_, resource, isList := strings.Cut(rest, "/")
+	if !ok || !isList {
 		return path
 	}
 	return before + "/" + resource
 }
 
-// TestNoControllerIsNoted: joiner explain node prints one note since when no controller is active, and none if that is unknown.
+// TestNoControllerIsNoted: joiner explain node prints one note with the time since which no controller has been active. It prints no
+// note if this time is unknown.
 func TestNoControllerIsNoted(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Second)
@@ -104,7 +106,7 @@ func TestNoControllerIsNoted(t *testing.T) {
 		return `{"metadata": {"namespace": "kube-system", "name": "karpenter-leader-election"}, "spec": {"holderIdentity": "joiner-0", "leaseDurationSeconds": 15, "renewTime": "` +
 			renewed.Format("2006-01-02T15:04:05.000000Z") + `"}}`
 	}
-	alone := `{"metadata": {"namespace": "kube-system", "name": "joiner"}, "spec": {"selector": {"matchLabels": {"app": "joiner"}}, "template": {"spec": {"containers": [{"name": "controller",
+	noElection := `{"metadata": {"namespace": "kube-system", "name": "joiner"}, "spec": {"selector": {"matchLabels": {"app": "joiner"}}, "template": {"spec": {"containers": [{"name": "controller",
 		"env": [{"name": "DISABLE_LEADER_ELECTION", "value": "true"}]}]}}}}`
 	ended := now.Add(-45 * time.Second)
 	const row = "NODE  NODEPOOL  CAUSE      WHY\nn1    web       Undecided  no reason is known"
@@ -112,14 +114,14 @@ func TestNoControllerIsNoted(t *testing.T) {
 		" (its lease has ended): the causes may be outdated\n"
 	for name, c := range map[string]struct {
 		leases, deployments, denied string
-		notes                       bool
+		wantsNote                   bool
 	}{
-		"killed":                 {leases: lease(now.Add(-time.Minute)), notes: true},
+		"killed":                 {leases: lease(now.Add(-time.Minute)), wantsNote: true},
 		"active":                 {leases: lease(now.Add(time.Hour))},
 		"no Lease":               {},
 		"Leases are denied":      {leases: lease(now.Add(-time.Minute)), denied: "leases"},
 		"Deployments are denied": {leases: lease(now.Add(-time.Minute)), denied: "deployments"},
-		"no leader election":     {leases: lease(now.Add(-time.Minute)), deployments: alone},
+		"no leader election":     {leases: lease(now.Add(-time.Minute)), deployments: noElection},
 	} {
 		for _, format := range []string{"wide", "json"} {
 			t.Run(name+" "+format, func(t *testing.T) {
@@ -133,16 +135,16 @@ func TestNoControllerIsNoted(t *testing.T) {
 				if err := cmd.ExecuteContext(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				said, wantNote := row+looksAgain+"\n", ""
-				if c.notes {
-					said, wantNote = row+"\n", note
+				wantOutput, wantNote := row+recheckNote+"\n", ""
+				if c.wantsNote {
+					wantOutput, wantNote = row+"\n", note
 				}
 				if notes.String() != wantNote {
-					t.Errorf("it notes %q, want %q", &notes, wantNote)
+					t.Errorf("standard error has %q, want %q", &notes, wantNote)
 				}
 				if format == "wide" {
-					if out.String() != said {
-						t.Errorf("it says\n%s\nwant\n%s", &out, said)
+					if out.String() != wantOutput {
+						t.Errorf("output\n%s\nwant\n%s", &out, wantOutput)
 					}
 					return
 				}
@@ -150,8 +152,8 @@ func TestNoControllerIsNoted(t *testing.T) {
 				if err := json.Unmarshal(out.Bytes(), &rows); err != nil || len(rows) != 1 {
 					t.Fatalf("%v: %s", err, &out)
 				}
-				if has := strings.Contains(out.String(), "noControllerSince"); has != c.notes || has && !rows[0].NoControllerSince.Equal(ended) {
-					t.Errorf("it says %s", &out)
+				if has := strings.Contains(out.String(), "noControllerSince"); has != c.wantsNote || has && !rows[0].NoControllerSince.Equal(ended) {
+					t.Errorf("output %s, want noControllerSince: %v", &out, c.wantsNote)
 				}
 			})
 		}

@@ -56,8 +56,8 @@ expired, a note gives the time.`,
 	cmd.Flags().BoolVar(&e.all, "all", false, "all nodes of NodePools")
 	e.cluster.flags(cmd.Flags())
 	e.out.flag(cmd.Flags())
-	cmd.ValidArgsFunction = all(e.cluster.names(nodes()), e.cluster.names(nodeClaims()))
-	completes(cmd, map[string]cobra.CompletionFunc{"context": e.cluster.contexts})
+	cmd.ValidArgsFunction = mergeCompletions(e.cluster.names(nodeResource()), e.cluster.names(nodeClaimResource()))
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": e.cluster.contexts})
 	return cmd
 }
 
@@ -71,29 +71,29 @@ func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) e
 	if err != nil {
 		return err
 	}
-	return e.print(s, rows, e.leaderless(ctx))
+	return e.print(s, rows, e.noControllerSince(ctx))
 }
 
-// leaderless returns since when no controller is active. The time is zero if a controller is active. It is also zero if
-// the Lease cannot be read, because the explanation of the nodes is useful without that time.
-func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
+// noControllerSince returns the time since which no controller has been active; zero if one is active. If the Lease
+// cannot be read, it returns zero and no error, because the explanation of the nodes is useful without that time.
+func (e *explainNodeFlags) noControllerSince(ctx context.Context) time.Time {
 	cfg, err := e.cluster.config()
 	if err != nil {
 		return time.Time{}
 	}
-	w, err := evidence.NewWitness(cfg)
+	w, err := evidence.NewReader(cfg)
 	if err != nil {
 		return time.Time{}
 	}
-	return leader.Leaderless(collector.Leader(ctx, w))
+	return leader.LeaderlessSince(collector.Leader(ctx, w))
 }
 
-// print prints the rows. If since is not zero, no controller has been active since that time: print then removes
-// looksAgain from the rows and prints a note.
+// print prints the rows. A since other than zero is the time since which no controller has been active: print then
+// removes recheckNote from the rows and prints a note.
 func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.Time) error {
 	for i := range rows {
 		if !since.IsZero() {
-			rows[i].NoControllerSince, rows[i].Why = since, strings.TrimSuffix(rows[i].Why, looksAgain)
+			rows[i].NoControllerSince, rows[i].Why = since, strings.TrimSuffix(rows[i].Why, recheckNote)
 		}
 	}
 	if err := e.out.write(s.Out, func() string { return output.NodeStays(rows, e.out.width(s.Out)) }, func() any { return rows }); err != nil {
@@ -106,22 +106,23 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.T
 	return nil
 }
 
-// nodeStays returns a row for each NodeClaim that has one of the names or whose Node has one; without names, a row for
-// each NodeClaim. Rows are sorted by the name of the Node. The error lists the names that no NodeClaim or its Node has.
+// nodeStays returns a row for each NodeClaim with one of the names, and for each NodeClaim whose Node has one of the
+// names. Without names, it returns a row for each NodeClaim. Rows are sorted by the name of the Node. The error lists
+// the names that match nothing.
 func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.NodeStay, error) {
 	rows, known := []output.NodeStay{}, []string{}
 	found := map[string]bool{}
 	holds := o.Holds(now)
 	for _, claim := range o.Claims {
-		own := []string{claim.Name}
+		claimNames := []string{claim.Name}
 		if claim.Status.NodeName != "" { // a NodeClaim has no Node until its instance has joined
-			own = append(own, claim.Status.NodeName)
+			claimNames = append(claimNames, claim.Status.NodeName)
 		}
-		known = append(known, own...)
-		if len(names) > 0 && !slices.ContainsFunc(own, func(name string) bool { return slices.Contains(names, name) }) {
+		known = append(known, claimNames...)
+		if len(names) > 0 && !slices.ContainsFunc(claimNames, func(name string) bool { return slices.Contains(names, name) }) {
 			continue
 		}
-		for _, name := range own {
+		for _, name := range claimNames {
 			found[name] = true
 		}
 		rows = append(rows, nodeStay(claim, holds))
@@ -130,7 +131,7 @@ func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.Node
 	for _, name := range names {
 		if !found[name] {
 			missing = append(missing,
-				fmt.Errorf("there is no Node of a NodePool, and no NodeClaim, of the name %s%s", name, suggest.Hint(name, known)))
+				fmt.Errorf("no Node of a NodePool and no NodeClaim has the name %s%s", name, suggest.Hint(name, known)))
 		}
 	}
 	slices.SortFunc(rows, func(a, b output.NodeStay) int {
@@ -139,8 +140,8 @@ func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.Node
 	return rows, errors.Join(missing...)
 }
 
-// looksAgain is added to the explanation of a node without a known reason.
-const looksAgain = "; the controller checks it again within seconds"
+// recheckNote is appended to the explanation of a node without a known reason.
+const recheckNote = "; the controller checks it again within seconds"
 
 // Causes as in the metric joiner_nodes_staying. They are values of disruption.Cause, which this package must not
 // import.
@@ -156,15 +157,15 @@ const (
 func nodeStay(claim *karpv1.NodeClaim, holds map[string]snapshot.Hold) output.NodeStay {
 	out := output.NodeStay{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
 	conditions := claim.StatusConditions()
-	disruption, isGoing := conditions.Find(karpv1.ConditionDisruptionReason)
+	disruption, isDisrupting := conditions.Find(karpv1.ConditionDisruptionReason)
 	stay, hasStay := conditions.Find(karpv1.ConditionDisruptable)
 	hold, isHeld := holds[claim.Status.NodeName]
 	switch {
-	case claim.DeletionTimestamp != nil && isGoing:
+	case claim.DeletionTimestamp != nil && isDisrupting:
 		out.Cause, out.Why = leaving, "it is being disrupted: "+disruption.Reason
 	case claim.DeletionTimestamp != nil:
 		out.Cause, out.Why = leaving, "its NodeClaim is being deleted"
-	case isGoing:
+	case isDisrupting:
 		out.Cause, out.Why = leaving, "its pods are about to be moved: "+disruption.Reason
 	case !conditions.IsTrue(karpv1.ConditionInitialized):
 		out.Cause, out.Why = notInitialized, "it is not ready for pods yet"
@@ -173,11 +174,11 @@ func nodeStay(claim *karpv1.NodeClaim, holds map[string]snapshot.Hold) output.No
 	case hasStay && isHeld: // the current blocker may differ from the one in the condition
 		out.Cause, out.Why = blocked, hold.String()
 	case isHeld: // the controller has written no cause yet, and does not count the node as blocked
-		out.Cause, out.Why = undecided, hold.String()+looksAgain
+		out.Cause, out.Why = undecided, hold.String()+recheckNote
 	case hasStay:
-		out.Cause, out.Why = undecided, "the last reason no longer applies ("+stay.Message+")"+looksAgain
+		out.Cause, out.Why = undecided, "the last reason no longer applies ("+stay.Message+")"+recheckNote
 	default:
-		out.Cause, out.Why = undecided, "no reason is known"+looksAgain
+		out.Cause, out.Why = undecided, "no reason is known"+recheckNote
 	}
 	if isHeld && hasStay && stay.Reason != blocked && out.Cause == stay.Reason {
 		out.Why += "; also, " + hold.String()

@@ -25,12 +25,12 @@ func TestNodesAreExplained(t *testing.T) {
 		}
 		return c
 	}
-	says := func(conditionType string, status metav1.ConditionStatus, reason, message string) func(*karpv1.NodeClaim) {
+	withCondition := func(conditionType string, status metav1.ConditionStatus, reason, message string) func(*karpv1.NodeClaim) {
 		return func(c *karpv1.NodeClaim) {
 			c.StatusConditions().Set(now, metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message})
 		}
 	}
-	holder := func(node string) *corev1.Pod {
+	blockingPod := func(node string) *corev1.Pod {
 		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", Annotations: map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}},
 			Spec:       corev1.PodSpec{NodeName: node},
@@ -38,25 +38,25 @@ func TestNodesAreExplained(t *testing.T) {
 	}
 	o := snapshot.Objects{
 		Claims: []*karpv1.NodeClaim{
-			claim("n1", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Budget", "as many leave as may")),
-			claim("n2", says(karpv1.ConditionDisruptionReason, metav1.ConditionTrue, "Drifted", "")),
+			claim("n1", withCondition(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Budget", "no disruption is allowed now")),
+			claim("n2", withCondition(karpv1.ConditionDisruptionReason, metav1.ConditionTrue, "Drifted", "")),
 			claim("n3", func(c *karpv1.NodeClaim) { c.DeletionTimestamp = &metav1.Time{Time: now} }),
 			claim("n4", nil), claim("n5", nil),
 			claim("n6", func(c *karpv1.NodeClaim) { c.Status.Conditions = nil }),
-			claim("n7", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Never", "consolidateAfter is Never")),
-			claim("n8", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked",
+			claim("n7", withCondition(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Never", "consolidateAfter is Never")),
+			claim("n8", withCondition(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked",
 				"pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)")),
-			claim("n9", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked",
+			claim("n9", withCondition(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked",
 				"pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)")),
 		},
-		Pods: []*corev1.Pod{holder("n5"), holder("n7"), holder("n9")},
+		Pods: []*corev1.Pod{blockingPod("n5"), blockingPod("n7"), blockingPod("n9")},
 	}
 	rows, err := nodeStays(o, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `NODE  NODEPOOL  CAUSE           WHY
-n1    web       Budget          as many leave as may
+n1    web       Budget          no disruption is allowed now
 n2    web       Leaving         its pods are about to be moved: Drifted
 n3    web       Leaving         its NodeClaim is being deleted
 n4    web       Undecided       no reason is known; the controller checks it again within seconds
@@ -67,7 +67,7 @@ n8    web       Undecided       the last reason no longer applies (pod a/y has n
 n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-disrupt
 `
 	if got := output.NodeStays(rows, 0); got != want {
-		t.Errorf("it says\n%s\nwant\n%s", got, want)
+		t.Errorf("rows\n%s\nwant\n%s", got, want)
 	}
 	if rows, err := nodeStays(o, []string{"claim-n1", "n4"}, now); err != nil || len(rows) != 2 || rows[0].Node != "n1" {
 		t.Errorf("by name: %+v, %v", rows, err)

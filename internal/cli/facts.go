@@ -9,21 +9,21 @@ import (
 	"net/url"
 )
 
-// completeCluster validates the flags about the cluster, and sets placeholders for missing ones. It sets nameless if
-// the name is one, and clusterIsMade if any is.
+// completeCluster validates the flags about the cluster, and sets placeholders for missing ones. It sets
+// isNamePlaceholder if the name is a placeholder, and hasPlaceholder if any of the facts is one.
 func (r *renderFlags) completeCluster() error {
 	c := &r.cluster
 	if err := r.clusterProblem(); err != nil {
 		return err
 	}
-	r.nameless = c.Name == ""
+	r.isNamePlaceholder = c.Name == ""
 	for _, fact := range []struct {
 		value       *string
 		placeholder string
 	}{
 		{&c.Name, "CLUSTER"}, {&c.Endpoint, "https://ENDPOINT"}, {&c.CA, "Q0E="}, {&c.ServiceCIDR, "10.100.0.0/16"}, {&c.DNS, "10.100.0.10"},
 	} {
-		r.clusterIsMade = r.clusterIsMade || *fact.value == ""
+		r.hasPlaceholder = r.hasPlaceholder || *fact.value == ""
 		*fact.value = cmp.Or(*fact.value, fact.placeholder)
 	}
 	if _, err := netip.ParsePrefix(c.ServiceCIDR); err != nil {
@@ -68,9 +68,9 @@ func isCertificate(text string) bool {
 
 // shortened returns a text of up to 20 bytes unchanged, else its first 20 bytes and an ellipsis.
 func shortened(text string) string {
-	const most = 20
-	if len(text) <= most {
+	const maxBytes = 20
+	if len(text) <= maxBytes {
 		return text
 	}
-	return text[:most] + "…"
+	return text[:maxBytes] + "…"
 }

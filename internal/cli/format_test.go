@@ -33,12 +33,13 @@ func TestEveryCommandTakesFormats(t *testing.T) {
 	visit(root)
 }
 
-// TestSignalsStopCommands: a command whose work cannot be interrupted ends at once when a signal comes, with the code that shells know.
+// TestSignalsStopCommands: when a signal arrives, a command whose work cannot be interrupted ends immediately, with the exit status
+// 128 plus the number of the signal.
 func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals are sent to the whole process
 	for _, c := range []struct {
 		signal syscall.Signal
 		code   int
-		says   string
+		stderr string
 	}{{syscall.SIGINT, 130, "joiner: stopped by SIGINT\n"}, {syscall.SIGTERM, 143, "joiner: stopped by SIGTERM\n"}} {
 		guard := make(chan os.Signal, 1) // so that the signal does not stop the test
 		signal.Notify(guard, c.signal)
@@ -56,8 +57,8 @@ func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals ar
 		}
 		select {
 		case code := <-ended:
-			if code != c.code || errs.String() != c.says {
-				t.Errorf("it ended with %d and %q, want %d and %q", code, errs.String(), c.code, c.says)
+			if code != c.code || errs.String() != c.stderr {
+				t.Errorf("the command ended with %d and %q, want %d and %q", code, errs.String(), c.code, c.stderr)
 			}
 		case <-time.After(time.Minute):
 			t.Fatal("the command does not end")

@@ -12,8 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// inFlight returns the pending pods of o that s does not plan, because nodes for them are being launched, and the
-// NodeClaims whose nodes are not initialized; nil if there are no such pods or no such NodeClaims.
+// inFlight returns the pending pods for which nodes are being launched, and the NodeClaims whose nodes are not
+// initialized. These pods are in o, but not in the snapshot s, so the plan leaves them out. It returns nil if there are
+// no such pods or no such NodeClaims.
 func inFlight(o snapshot.Objects, s cluster.Snapshot, now time.Time) *output.InFlight {
 	planned := map[string]bool{}
 	for i := range s.Pods {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestPodsInFlight: pods that need no new node, because NodeClaims are being launched, are listed with these NodeClaims.
+// TestPodsInFlight: pods for which NodeClaims are being launched already are listed with these NodeClaims.
 func TestPodsInFlight(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -37,16 +37,16 @@ func TestPodsInFlight(t *testing.T) {
 		Pods: []*corev1.Pod{pod("b"), pod("a"), pod("planned")},
 		Claims: []*karpv1.NodeClaim{
 			claim("web-new", 3*time.Second), claim("web-old", 45*time.Second, karpv1.ConditionLaunched),
-			claim("web-there", time.Hour, karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized),
+			claim("web-ready", time.Hour, karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized),
 		},
 	}
 	s := cluster.Snapshot{Pods: []cluster.Pod{{Namespace: "shop", Name: "planned"}}}
 	text := output.Summary(packing.Plan{}, 0, output.Context{InFlight: inFlight(o, s, now)}, 0)
 	if want := "2 pods wait for 2 NodeClaims on their way: web-old (Launched, 45s old), web-new (Created, 3s old).\n"; !strings.Contains(text, want) {
-		t.Errorf("it says\n%s\nwant\n%s", text, want)
+		t.Errorf("summary\n%s\nwant\n%s", text, want)
 	}
 	o.Claims = o.Claims[2:]
 	if got := inFlight(o, s, now); got != nil {
-		t.Errorf("without claims on their way: %+v", got)
+		t.Errorf("without NodeClaims that are being launched: %+v, want nil", got)
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// OwnSignals is the annotation of a cobra command that handles signals itself, because it must shut down gracefully.
-const OwnSignals = "own-signals"
+// HandlesSignals is the annotation of a cobra command that handles signals itself, because it must shut down
+// gracefully.
+const HandlesSignals = "own-signals"
 
 // Interrupted is the error of a command that a signal stopped.
 type Interrupted struct{ By os.Signal }
@@ -34,7 +35,7 @@ func (i Interrupted) exitCode() int {
 // execute runs the command until it is done or a signal arrives. After a signal it returns Interrupted without waiting
 // for the command, because some commands, such as a plan, cannot be interrupted: the caller must exit the process.
 func execute(ctx context.Context, root *cobra.Command, args []string) error {
-	if cmd, _, err := root.Find(args); err == nil && cmd.Annotations[OwnSignals] != "" {
+	if cmd, _, err := root.Find(args); err == nil && cmd.Annotations[HandlesSignals] != "" {
 		return root.ExecuteContext(ctx)
 	}
 	received := make(chan os.Signal, 1)

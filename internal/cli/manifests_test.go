@@ -13,13 +13,13 @@ import (
 // manifestFolder holds manifests as users write them for Karpenter.
 const manifestFolder = "../../bench/conformance/testdata/manifests"
 
-// said has the expected notes of a plan, by file. Other files have none.
-var said = map[string]string{
+// expectedNotes has the note that a plan of the file prints, by file. Plans of other files print none.
+var expectedNotes = map[string]string{
 	"node-overlay.yaml": "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: 3 NodeOverlays",
 	"static.yaml":       "left out: NodePool warm is kept at 6 nodes (spec.replicas) by the controller, whatever pods there are",
 }
 
-// TestManifestsOfKarpenter plans each file. Each plan must place all pods and print only the notes of said.
+// TestManifestsOfKarpenter plans each file. Each plan must place all pods and print only its note in expectedNotes.
 func TestManifestsOfKarpenter(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(manifestFolder + "/*.yaml")
@@ -35,17 +35,17 @@ func TestManifestsOfKarpenter(t *testing.T) {
 			code := cli.Run(t.Context(), root, []string{"plan", "--strict", "--region=us-east-1", "-f", file})
 			notes := strings.Split(strings.TrimSpace(errs.String()), "\n")
 			want := []string{""}
-			if said[name] != "" {
-				want = []string{"note: " + said[name]}
+			if expectedNotes[name] != "" {
+				want = []string{"note: " + expectedNotes[name]}
 			}
 			if code != cli.ExitOK || !slices.Equal(notes, want) {
 				t.Errorf("exit %d, notes %q; want %d, %q\n%s", code, notes, cli.ExitOK, want, out.String())
 			}
 		})
 	}
-	for name := range said {
+	for name := range expectedNotes {
 		if !slices.Contains(files, filepath.Join(manifestFolder, name)) {
-			t.Errorf("there is no %s any more", name)
+			t.Errorf("expectedNotes has %s, but this file does not exist", name)
 		}
 	}
 }

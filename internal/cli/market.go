@@ -33,28 +33,28 @@ const (
 	fromEmbedded = "embedded"
 )
 
-// usualRegion is the region if neither flags nor the AWS configuration name one.
-const usualRegion = "us-east-1"
+// defaultRegion is the region if neither flags nor the AWS configuration name one.
+const defaultRegion = "us-east-1"
 
-// usualSpotShare is the default estimate of a spot price, as a share of the on-demand price. EC2 offers spot at up to
+// defaultSpotShare is the default estimate of a spot price, as a share of the on-demand price. EC2 offers spot at up to
 // 90 % below the on-demand price, and most types at 50 to 67 % below.
-const usualSpotShare = 0.4
+const defaultSpotShare = 0.4
 
-// awsPatience is the timeout for reading instance types and prices from AWS: about forty pages, and retries.
-const awsPatience = 30 * time.Second
+// awsTimeout is the timeout for reading instance types and prices from AWS: about forty pages, and retries.
+const awsTimeout = 30 * time.Second
 
-// awsAttempts is the maximum number of attempts of a call to AWS, unless AWS_MAX_ATTEMPTS is set.
-const awsAttempts = 4
+// maxAWSAttempts is the maximum number of attempts of a call to AWS, unless AWS_MAX_ATTEMPTS is set.
+const maxAWSAttempts = 4
 
-// Hints for requests that AWS did not answer. checkAWS replaces a hint of package awserr.
+// Hints for requests that AWS did not answer. advised uses checkAWSHint in place of some hints of package awserr.
 const (
-	checkAWS  = "check the network, AWS_ENDPOINT_URL and the credentials"
-	doWithout = "--from embedded needs no AWS"
+	checkAWSHint   = "check the network, AWS_ENDPOINT_URL and the credentials"
+	withoutAWSHint = "--from embedded needs no AWS"
 )
 
 // marketFlags select the source of instance types and prices.
 type marketFlags struct {
-	region string // --region; empty: see its help
+	region string // --region; empty: AWS_REGION, the AWS configuration, then defaultRegion
 	from   string // fromAWS or fromEmbedded
 	file   string // --catalog; empty: none
 
@@ -62,16 +62,16 @@ type marketFlags struct {
 
 	prices *output.Prices // sources of the prices, set by open
 
-	patience time.Duration          // timeout for reading from AWS
-	given    func(flag string) bool // reports whether the user set the flag
+	timeout time.Duration          // timeout for reading from AWS
+	isSet   func(flag string) bool // reports whether the user set the flag
 }
 
 // flags adds the flags to a command; from is the default of --from.
 func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
-	m.patience, m.given = awsPatience, flags.Changed
-	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+usualRegion)
+	m.timeout, m.isSet = awsTimeout, flags.Changed
+	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+defaultRegion)
 	flags.StringVar(&m.from, "from", from, "where instance types and prices come from: aws, or the table embedded in this program")
-	flags.Float64Var(&m.spotShare, "spot-estimate", usualSpotShare,
+	flags.Float64Var(&m.spotShare, "spot-estimate", defaultSpotShare,
 		"with --from embedded: the `SHARE` of the on-demand price that spot is estimated to cost")
 	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json; instead of --region and --from")
 }
@@ -86,7 +86,7 @@ type classInput struct {
 // catalogBuilder builds the catalog for the settings of an EC2NodeClass.
 type catalogBuilder func(catalog.Settings) (catalog.Catalog, error)
 
-// market returns the catalog of each EC2NodeClass, by name. It writes notes to notes.
+// market returns the catalog of each EC2NodeClass, by name. Notes for the user are written to notes.
 func (m *marketFlags) market(ctx context.Context, classes map[string]classInput, notes io.Writer) (catalog.Market, error) {
 	build, err := m.open(ctx, notes)
 	if err != nil {
@@ -103,13 +103,13 @@ func (m *marketFlags) market(ctx context.Context, classes map[string]classInput,
 	return market, nil
 }
 
-// open opens the source that the flags select: a file, AWS or the embedded table. It sets m.prices, and writes notes to
-// notes.
+// open opens the source that the flags select: a file, AWS or the embedded table. It sets m.prices. Notes for the
+// user are written to notes.
 func (m *marketFlags) open(ctx context.Context, notes io.Writer) (catalogBuilder, error) {
 	switch {
 	case m.file != "":
 		return m.fromFile()
-	case m.given("catalog"):
+	case m.isSet("catalog"):
 		return nil, errors.New("--catalog: the path is empty; name a file, as written by joiner catalog -o json")
 	case m.from == fromAWS:
 		return m.fromAWS(ctx, notes)
@@ -124,7 +124,7 @@ func (m *marketFlags) open(ctx context.Context, notes io.Writer) (catalogBuilder
 // fromFile reads the file of --catalog.
 func (m *marketFlags) fromFile() (catalogBuilder, error) {
 	for _, other := range []string{"region", "from"} {
-		if m.given(other) {
+		if m.isSet(other) {
 			return nil, fmt.Errorf("--catalog and --%s exclude each other, because the file has offerings and region: omit one", other)
 		}
 	}
@@ -139,7 +139,7 @@ func (m *marketFlags) fromFile() (catalogBuilder, error) {
 	if len(types) == 0 {
 		return nil, fmt.Errorf("read the catalog %s: it lists no instance type; want what joiner catalog -o json writes", m.file)
 	}
-	c, err := output.CatalogFrom(cmp.Or(m.region, environmentRegion(), usualRegion), types)
+	c, err := output.CatalogFrom(cmp.Or(m.region, environmentRegion(), defaultRegion), types)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalog %s: %w", m.file, err)
 	}
@@ -154,7 +154,7 @@ func (m *marketFlags) fromTable() (catalogBuilder, error) {
 	if err != nil {
 		return nil, err
 	}
-	region := cmp.Or(m.region, environmentRegion(), usualRegion)
+	region := cmp.Or(m.region, environmentRegion(), defaultRegion)
 	m.prices = pricesOf(pricing.Embedded(table, region))
 	m.prices.Spot = fmt.Sprintf("estimated as %g %% of on demand (--spot-estimate, or --from aws for real prices)", 100*m.spotShare)
 	return func(s catalog.Settings) (catalog.Catalog, error) {
@@ -181,7 +181,7 @@ func environmentRegion() string {
 
 // fromAWS reads the instance types and prices of the region from AWS.
 func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (catalogBuilder, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.patience)
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
 	cfg, err := m.configure(ctx)
 	if err != nil {
@@ -195,9 +195,10 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (catalogBuil
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, fmt.Errorf("read the offerings of %s from AWS: no complete answer within %s; %s; %s", cfg.Region,
-			m.patience, checkAWS, doWithout)
+			m.timeout, checkAWSHint, withoutAWSHint)
 	case err != nil:
-		return nil, fmt.Errorf("read the offerings of %s from AWS: %w; %s", cfg.Region, advised(err, aws.ToString(cfg.BaseEndpoint)), doWithout)
+		return nil, fmt.Errorf("read the offerings of %s from AWS: %w; %s", cfg.Region,
+			advised(err, aws.ToString(cfg.BaseEndpoint)), withoutAWSHint)
 	}
 	priceClient := pricing.New(pricing.Config{AWS: cfg, Table: table})
 	if err := priceClient.Refresh(ctx); err != nil {
@@ -215,12 +216,12 @@ func pricesOf(book pricing.Book) *output.Prices {
 	return &output.Prices{OnDemand: onDemand, Spot: spot}
 }
 
-// advised returns err with one hint: its own, or checkAWS if it has none. If the user has set another endpoint and err
-// is about the network, the hint is checkAWS, too.
+// advised returns err with one hint: the hint of err, or checkAWSHint if err has none. checkAWSHint also replaces the
+// hint of an error of the network if the user has set an endpoint.
 func advised(err error, endpoint string) error {
 	f := *awserr.Of(err)
 	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
-		f.Hint = checkAWS
+		f.Hint = checkAWSHint
 	}
 	return &f
 }
@@ -230,7 +231,7 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 	// The SDK must not log: errors are printed once, by the command.
 	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(logging.Nop{})}
 	if os.Getenv("AWS_MAX_ATTEMPTS") == "" {
-		options = append(options, awsconfig.WithRetryMaxAttempts(awsAttempts))
+		options = append(options, awsconfig.WithRetryMaxAttempts(maxAWSAttempts))
 	}
 	if m.region != "" {
 		options = append(options, awsconfig.WithRegion(m.region))
@@ -243,7 +244,7 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 	if err := connection.EndpointProblem(cfg); err != nil {
 		return cfg, err
 	}
-	cfg.Region = cmp.Or(cfg.Region, usualRegion)
+	cfg.Region = cmp.Or(cfg.Region, defaultRegion)
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return cfg, fmt.Errorf("find AWS credentials: %s; log in, set AWS_PROFILE, or use --from embedded", connection.CredentialsProblem(err))
 	}

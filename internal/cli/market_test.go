@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestImpatience: if AWS never answers, reading the catalog ends after the timeout, with a one-line error that has a hint.
-func TestImpatience(t *testing.T) {
+// TestCatalogTimeout: if AWS never answers, reading the catalog ends after the timeout, with a one-line error that has a hint.
+func TestCatalogTimeout(t *testing.T) {
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the client closes the connection
 		<-r.Context().Done()
@@ -22,7 +22,7 @@ func TestImpatience(t *testing.T) {
 	} {
 		t.Setenv(key, value)
 	}
-	m := marketFlags{from: fromAWS, region: "us-east-1", patience: 200 * time.Millisecond, given: func(string) bool { return false }}
+	m := marketFlags{from: fromAWS, region: "us-east-1", timeout: 200 * time.Millisecond, isSet: func(string) bool { return false }}
 	start := time.Now()
 	_, err := m.open(t.Context(), io.Discard)
 	want := "read the offerings of us-east-1 from AWS: no complete answer within 200ms; check the network"
@@ -30,6 +30,6 @@ func TestImpatience(t *testing.T) {
 		t.Errorf("%v, want %s…", err, want)
 	}
 	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("asking took %s", took)
+		t.Errorf("reading took %s", took)
 	}
 }

@@ -22,7 +22,7 @@ type migrateFlags struct {
 	files    []string // manifests; none: the cluster is read
 	values   []string // values files of Karpenter's chart
 	policies []string // IAM policies of Karpenter's role; none: IAM is queried
-	name     string   // of the EKS cluster
+	name     string   // name of the EKS cluster
 	account  string   // ID of the AWS account
 	region   string
 	role     string // ARN of Karpenter's role
@@ -58,14 +58,14 @@ reads only the files. For each item that it could not read, it prints the missin
 permission.
 
 Exit status: 0 nothing blocks the migration, 1 something blocks it, 2 an item that may
-block it could not be read. AWS without credentials does not lead to 2.`,
+block it could not be read. Missing AWS credentials alone do not cause status 2.`,
 		Example: `  joiner migrate check                      the cluster of your kubeconfig
   kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml > objects.yaml
   joiner migrate check -f objects.yaml --values karpenter-values.yaml
   joiner migrate check -f objects.yaml --policy role.json --cluster-name prod --account 111122223333 --region eu-west-1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := m.check(cmd.Flags()); err != nil {
+			if err := m.validate(cmd.Flags()); err != nil {
 				return err
 			}
 			return m.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
@@ -76,7 +76,7 @@ block it could not be read. AWS without credentials does not lead to 2.`,
 	flags.StringArrayVar(&m.values, "values", nil, "a `FILE` with values that Karpenter's chart was given; may be repeated, the last one wins")
 	flags.StringArrayVar(&m.policies, "policy", nil, "a `FILE` with an IAM policy of Karpenter's role, as JSON; may be repeated. Without it IAM is asked")
 	flags.StringVar(&m.name, "cluster-name", "",
-		"the `NAME` of the EKS cluster; without it Karpenter's setting, CLUSTER_NAME, then the kubeconfig")
+		"the `NAME` of the EKS cluster; without it Karpenter's setting, then the environment variable CLUSTER_NAME, then the kubeconfig")
 	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it the account of Karpenter's role")
 	flags.StringVar(&m.region, "region", "", "AWS `REGION`; without it AWS_REGION, the kubeconfig, then your AWS configuration")
 	flags.StringVar(&m.role, "role", "", "the `ARN` of Karpenter's role; without it the role of its service account")
@@ -86,8 +86,8 @@ block it could not be read. AWS without credentials does not lead to 2.`,
 	return cmd
 }
 
-// check validates the flags, before anything is read.
-func (m *migrateFlags) check(flags *pflag.FlagSet) error {
+// validate checks the flags, before anything is read.
+func (m *migrateFlags) validate(flags *pflag.FlagSet) error {
 	if err := emptyFlag(flags, "cluster-name", "account", "region", "role"); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (m *migrateFlags) check(flags *pflag.FlagSet) error {
 	case m.name != "" && !clusterPattern.MatchString(m.name):
 		return fmt.Errorf("--cluster-name %q: want the name of one EKS cluster: letters, digits, - and _", m.name)
 	case m.account != "" && !accountPattern.MatchString(m.account):
-		return noAccount(m.account)
+		return invalidAccount(m.account)
 	case m.region != "" && !regionPattern.MatchString(m.region):
 		return fmt.Errorf("--region %q: want one region, for instance eu-west-1", m.region)
 	case m.role != "" && !roleARNPattern.MatchString(m.role):
@@ -114,15 +114,15 @@ func (m *migrateFlags) run(ctx context.Context, s Streams) error {
 	if err := m.out.write(s.Out, func() string { return screen.Migration(report) }, func() any { return report }); err != nil {
 		return err
 	}
-	stopping := 0
+	blocking := 0
 	for _, f := range report.Findings {
 		if f.Weight == migration.Stops {
-			stopping++
+			blocking++
 		}
 	}
 	switch {
-	case stopping > 0:
-		return Findings{stopping}
+	case blocking > 0:
+		return Findings{blocking}
 	case len(report.Hidden) > 0:
 		return Unseen{report.Hidden}
 	}
@@ -141,7 +141,7 @@ func (m *migrateFlags) installation(ctx context.Context, s Streams) (migration.I
 		return migration.Installation{}, err
 	}
 	seen.At, seen.Values, seen.UnknownValues = time.Now().UTC(), chart.Flat, helmvalues.UnknownValues(chart.Flat)
-	settings := helmvalues.SettingsOf(&seen, installed, chart)
+	settings := helmvalues.AddControllers(&seen, installed, chart)
 	name, region := m.cluster.eks()
 	if isOffline {
 		name, region = "", ""
@@ -149,7 +149,7 @@ func (m *migrateFlags) installation(ctx context.Context, s Streams) (migration.I
 	seen.Cluster = cmp.Or(m.name, settings.ClusterName, os.Getenv("CLUSTER_NAME"), name)
 	m.region = cmp.Or(m.region, os.Getenv("AWS_REGION"), settings.Region, region)
 	aws := migrationAWS{migrateFlags: m, settings: settings, seen: &seen}
-	err = aws.look(ctx, isOffline)
+	err = aws.read(ctx, isOffline)
 	return seen, err
 }
 
@@ -160,10 +160,10 @@ func (m *migrateFlags) objects(ctx context.Context, s Streams, isOffline bool) (
 		if err != nil {
 			return migration.Installation{}, nil, err
 		}
-		seen, installed, err := evidence.Migrants(all)
+		seen, installed, err := evidence.MigrationInput(all)
 		if err == nil && len(m.files) > 0 &&
 			len(seen.Definitions)+len(seen.Pools)+len(seen.Classes)+len(seen.Claims)+len(seen.Nodes)+len(installed) == 0 {
-			err = errors.New("the files have no object of Karpenter: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml writes it")
+			err = errors.New("the files have no object of Karpenter: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml writes them")
 		}
 		return seen, installed, err
 	}
@@ -171,17 +171,17 @@ func (m *migrateFlags) objects(ctx context.Context, s Streams, isOffline bool) (
 	if err != nil {
 		return migration.Installation{}, nil, err
 	}
-	w, err := evidence.NewWitness(cfg)
+	w, err := evidence.NewReader(cfg)
 	if err != nil {
-		return migration.Installation{}, nil, hinted(err)
+		return migration.Installation{}, nil, withHint(err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, crdsPatience, fmt.Errorf("not done after %s", crdsPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, crdsTimeout, fmt.Errorf("not done after %s", crdsTimeout))
 	defer cancel()
 	all, unseen, err := w.Karpenter(ctx)
 	if err != nil {
-		return migration.Installation{}, nil, hinted(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
+		return migration.Installation{}, nil, withHint(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
 	}
-	seen, installed, err := evidence.Migrants(all)
+	seen, installed, err := evidence.MigrationInput(all)
 	seen.Unseen = unseen
 	return seen, installed, err
 }

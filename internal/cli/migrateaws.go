@@ -21,14 +21,14 @@ import (
 // migrationAWS reads AWS for joiner migrate check: instances, and the permissions of Karpenter's role.
 type migrationAWS struct {
 	*migrateFlags
-	settings config.Settings         // of Karpenter's controller
-	seen     *migration.Installation // to which the results are added
+	settings config.Settings         // settings of Karpenter's controller
+	seen     *migration.Installation // the results are added to it
 	clients  collector.Clients       // nil clients if AWS is not read
 }
 
-// look adds the instances and permissions to seen. If isOffline is true, look calls no AWS API and reads only the
+// read adds the instances and permissions to seen. If isOffline is true, read calls no AWS API and reads only the
 // policy files.
-func (m *migrationAWS) look(ctx context.Context, isOffline bool) error {
+func (m *migrationAWS) read(ctx context.Context, isOffline bool) error {
 	policies, err := m.readPolicies()
 	if err != nil {
 		return err
@@ -38,9 +38,9 @@ func (m *migrationAWS) look(ctx context.Context, isOffline bool) error {
 	} else if err := m.open(ctx); err != nil {
 		return err
 	}
-	m.instances(ctx)
+	m.addInstances(ctx)
 	m.findRole(ctx)
-	return m.permissions(ctx, policies)
+	return m.addPermissions(ctx, policies)
 }
 
 // open creates the AWS clients, as joiner doctor does.
@@ -54,41 +54,41 @@ func (m *migrationAWS) open(ctx context.Context) error {
 	return nil
 }
 
-// unseen records data that were not requested, and the reason.
-func (m *migrationAWS) unseen(what, why string) {
+// recordUnrequested records that data were not requested, and why.
+func (m *migrationAWS) recordUnrequested(what, why string) {
 	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: message.OneLine(why)})
 }
 
-// refused records data that AWS was asked for and did not return, with the error.
-func (m *migrationAWS) refused(what string, err error) {
+// recordFailed records that AWS did not return requested data, and the error.
+func (m *migrationAWS) recordFailed(what string, err error) {
 	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: message.OneLine(err.Error()), Asked: true})
 }
 
-// instances adds the instances that have the cluster's tags, and those of strays.
-func (m *migrationAWS) instances(ctx context.Context) {
+// addInstances adds the instances with the cluster's tags, and the instances of NodeClaims without these tags.
+func (m *migrationAWS) addInstances(ctx context.Context) {
 	if m.clients.EC2 == nil {
-		m.unseen("instances", m.clients.NoAWS)
+		m.recordUnrequested("instances", m.clients.NoAWS)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	all, err := m.clients.EC2.Instances(ctx)
 	if err != nil {
-		m.refused("instances", err)
+		m.recordFailed("instances", err)
 		return
 	}
 	m.seen.Instances = []migration.Instance{}
 	for _, i := range all {
 		m.seen.Instances = append(m.seen.Instances, migration.Instance{ID: i.ID, Owner: ownerOf(i.Owner), Ended: i.State.Ended()})
 	}
-	m.strays(ctx)
+	m.addUntaggedInstances(ctx)
 }
 
 // ownerOf converts an ec2.Ownership to the owner that package migration knows.
 func ownerOf(o ec2.Ownership) migration.Owner {
 	switch o {
 	case ec2.Ours:
-		return migration.OurOwn
+		return migration.Ours
 	case ec2.Legacy:
 		return migration.Legacy
 	case ec2.SameName:
@@ -97,12 +97,13 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 		return migration.Untagged
 	case ec2.Foreign:
 	}
-	return migration.Stranger
+	return migration.OtherOwner
 }
 
-// strays adds the instances of NodeClaims that lack the tags by which Joiner finds instances. Instances that no longer
-// exist are left out. Of failed requests only the first is recorded, because they usually have the same cause.
-func (m *migrationAWS) strays(ctx context.Context) {
+// addUntaggedInstances adds the instances of NodeClaims that lack the tags by which Joiner finds instances.
+// Instances that no longer exist are left out. Of failed requests only the first is recorded, because they usually have
+// the same cause.
+func (m *migrationAWS) addUntaggedInstances(ctx context.Context) {
 	var firstErr error
 	for _, c := range m.seen.Claims {
 		id, ok := ec2.ParseProviderID(c.ProviderID)
@@ -118,7 +119,7 @@ func (m *migrationAWS) strays(ctx context.Context) {
 		}
 	}
 	if firstErr != nil {
-		m.refused("instances without the cluster's tags", firstErr)
+		m.recordFailed("instances without the cluster's tags", firstErr)
 	}
 }
 
@@ -140,8 +141,8 @@ func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
 	return out, nil
 }
 
-// findRole sets m.role, unless --role did: to the role that the service account of Karpenter names, else to that of its
-// EKS Pod Identity association.
+// findRole sets m.role if --role did not: to the role in the annotation of Karpenter's service account, or else to the
+// role in the EKS Pod Identity association of the service account.
 func (m *migrationAWS) findRole(ctx context.Context) {
 	for _, c := range m.seen.Controllers {
 		if c.Product != migration.Karpenter || m.role != "" {
@@ -153,7 +154,7 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 		}
 		role, err := m.clients.EKS.PodRole(ctx, c.Namespace, c.Account)
 		if err != nil {
-			m.refused("the role of Karpenter", err)
+			m.recordFailed("the role of Karpenter", err)
 			return
 		}
 		m.role = role
@@ -183,19 +184,19 @@ func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 	return s, ""
 }
 
-// permissions adds the permissions that Joiner needs, and whether the role has them: by the policies of --policy, or
+// addPermissions adds the permissions that Joiner needs, and whether the role has them: by the policies of --policy, or
 // else by IAM's policy simulator.
-func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Policy) error {
+func (m *migrationAWS) addPermissions(ctx context.Context, policies []iampolicy.Policy) error {
 	s, missing := m.scope()
 	switch {
 	case len(policies) == 0 && m.clients.EKS == nil:
-		m.unseen("permissions", "give the policies of Karpenter's role: --policy FILE")
+		m.recordUnrequested("permissions", "give the policies of Karpenter's role: --policy FILE")
 		return nil
 	case len(policies) == 0 && m.role == "":
-		m.unseen("permissions", "the role of Karpenter is not known: give --role ARN, or its policies with --policy FILE")
+		m.recordUnrequested("permissions", "the role of Karpenter is not known: give --role ARN, or its policies with --policy FILE")
 		return nil
 	case missing != "":
-		m.unseen("permissions", missing)
+		m.recordUnrequested("permissions", missing)
 		return nil
 	}
 	if problem := scopeProblem(s); problem != nil {
@@ -205,32 +206,33 @@ func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Pol
 	if err != nil {
 		return err
 	}
-	asks, err := permissions.Asks(s, needed)
+	examples, err := permissions.Examples(s, needed)
 	if err != nil {
 		return err
 	}
-	for _, ask := range asks {
-		denied := judgeAsk(policies, ask)
+	for _, example := range examples {
+		denied := deniedActions(policies, example)
 		if len(policies) == 0 {
-			if denied, err = m.clients.IAM.Forbidden(ctx, m.role, ask.Actions, ask.Resources, ask.Keys); err != nil {
-				m.refused("permissions", err)
+			if denied, err = m.clients.IAM.DeniedActions(ctx, m.role, example.Actions, example.Resources, example.Keys); err != nil {
+				m.recordFailed("permissions", err)
 				return nil
 			}
 		}
-		for _, action := range ask.Actions {
-			m.seen.Permissions = append(m.seen.Permissions, migration.Permission{Statement: ask.Sid, Policy: ask.Policy, Action: action,
-				Allowed: !slices.Contains(denied, action), Optional: m.isOptional(ask)})
+		for _, action := range example.Actions {
+			m.seen.Permissions = append(m.seen.Permissions, migration.Permission{Statement: example.Sid, Policy: example.Policy, Action: action,
+				Allowed: !slices.Contains(denied, action), Optional: m.isOptional(example)})
 		}
 	}
 	return nil
 }
 
-// judgeAsk returns the actions of ask that the policies do not allow, one for each such pair of action and resource.
-func judgeAsk(policies []iampolicy.Policy, ask permissions.Ask) []string {
+// deniedActions returns the actions of the example requests that the policies do not allow. An action is repeated for
+// each resource that it is denied for.
+func deniedActions(policies []iampolicy.Policy, example permissions.ExampleRequests) []string {
 	var out []string
-	for _, action := range ask.Actions {
-		for _, resource := range ask.Resources {
-			if !iampolicy.Judge(policies, iampolicy.Request{Action: action, Resource: resource, Keys: ask.Keys}).Allowed {
+	for _, action := range example.Actions {
+		for _, resource := range example.Resources {
+			if !iampolicy.Judge(policies, iampolicy.Request{Action: action, Resource: resource, Keys: example.Keys}).Allowed {
 				out = append(out, action)
 			}
 		}
@@ -239,11 +241,11 @@ func judgeAsk(policies []iampolicy.Policy, ask permissions.Ask) []string {
 }
 
 // isOptional reports whether a permission is needed only with a setting that is off.
-func (m *migrationAWS) isOptional(ask permissions.Ask) bool {
+func (m *migrationAWS) isOptional(example permissions.ExampleRequests) bool {
 	switch {
-	case ask.Policy == "interruption":
+	case example.Policy == "interruption":
 		return m.settings.InterruptionQueue == ""
-	case strings.HasPrefix(ask.Actions[0], "arc-zonal-shift:"):
+	case strings.HasPrefix(example.Actions[0], "arc-zonal-shift:"):
 		return !m.settings.ZonalShift
 	}
 	return false

@@ -32,7 +32,7 @@ func shellBlocks(t *testing.T, file string) [][]string {
 	return out
 }
 
-// TestMigrationGuide: the steps of the guide are those that the program prints for an installation by Karpenter's
+// TestMigrationGuide: the guide has the same steps that the program prints for an installation as in Karpenter's own
 // guide. The offline commands of the guide have the documented results.
 func TestMigrationGuide(t *testing.T) {
 	blocks := shellBlocks(t, migrationGuide)
@@ -59,10 +59,10 @@ func TestMigrationGuide(t *testing.T) {
 		if !isOurs || !strings.Contains(args, " -f ") && !strings.HasPrefix(args, "render ") {
 			continue
 		}
-		var out, complaints bytes.Buffer
-		root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &complaints})
+		var out, errs bytes.Buffer
+		root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 		if code := cli.Run(t.Context(), root, strings.Fields(args)); code != cli.ExitOK || out.Len() == 0 {
-			t.Errorf("%s ended with %d: %s%s", command, code, &out, &complaints)
+			t.Errorf("%s ended with %d: %s%s", command, code, &out, &errs)
 		}
 		ran++
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestStrays: an instance that EC2 does not return may block a migration; an instance that no longer exists does not.
-func TestStrays(t *testing.T) {
+// TestUntaggedInstances: if EC2 refuses to describe the instances of NodeClaims, they are recorded as unseen once, because they may
+// block a migration. Instances that no longer exist are not recorded.
+func TestUntaggedInstances(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		code   int
@@ -29,7 +30,7 @@ func TestStrays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("X-Amzn-Requestid", "r-1") // without it, the answer does not count as one of AWS
+				w.Header().Set("X-Amzn-Requestid", "r-1") // without this header, the answer does not count as an answer of AWS
 				w.WriteHeader(c.code)
 				_, _ = io.WriteString(w, c.answer)
 			}))
@@ -43,13 +44,13 @@ func TestStrays(t *testing.T) {
 			seen := migration.Installation{Claims: []migration.Claim{{Name: "a", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0"},
 				{Name: "b", ProviderID: "aws:///us-east-1a/i-0123456789abcdef1"}}}
 			m := migrationAWS{seen: &seen, clients: collector.Clients{EC2: awsClient}}
-			m.strays(t.Context())
+			m.addUntaggedInstances(t.Context())
 			if len(seen.Unseen) != c.unseen || len(seen.Instances) != 0 {
-				t.Fatalf("%+v, want %d", seen, c.unseen)
+				t.Fatalf("%+v, want %d unseen items and no instance", seen, c.unseen)
 			}
 			for _, u := range seen.Unseen {
 				if !u.Asked || u.What != "instances without the cluster's tags" {
-					t.Errorf("it is %+v", u)
+					t.Errorf("unseen item %+v", u)
 				}
 			}
 		})

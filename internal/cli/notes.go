@@ -18,19 +18,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// notesOn returns notes about the assumptions of a plan for these objects, which are from a cluster if isLive is true.
-// Otherwise they are from manifests, which may lack some objects.
+// notesOn returns notes about the assumptions of a plan for these objects. If isLive is true, the objects are from a
+// cluster. Otherwise they are from manifests, which may lack some objects.
 func notesOn(o snapshot.Objects, isLive bool) []string {
 	if isLive {
-		return slices.Concat(gated(o.Pods), schedulers(o.Pods, conversion.Provisionable), transientTaints(o.Pools))
+		return slices.Concat(gatedPodNotes(o.Pods), schedulerNotes(o.Pods, conversion.Provisionable), transientTaintNotes(o.Pools))
 	}
-	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o), static(o.Pools), transientTaints(o.Pools))
+	return slices.Concat(gatedPodNotes(o.Pods), schedulerNotes(o.Pods, isPlannable), missingVolumeNotes(o), staticPoolNotes(o.Pools),
+		transientTaintNotes(o.Pools))
 }
 
-// transientTaints returns notes about taints of NodePools that a component probably removes when a node is ready. Such
-// a taint belongs in startupTaints. In taints, it makes the plan and the controller launch no node of the pool for pods
-// that do not tolerate it.
-func transientTaints(pools []*karpv1.NodePool) []string {
+// transientTaintNotes returns notes about taints of NodePools that a component probably removes when a node is ready.
+// Such a taint belongs in startupTaints. In taints, it keeps pods that do not tolerate it off the pool: neither the
+// plan nor the controller launches nodes of the pool for them.
+func transientTaintNotes(pools []*karpv1.NodePool) []string {
 	var out []string
 	for _, p := range pools {
 		for _, t := range p.Spec.Template.Spec.Taints {
@@ -44,8 +45,8 @@ func transientTaints(pools []*karpv1.NodePool) []string {
 	return out
 }
 
-// static returns notes about static NodePools, whose number of nodes does not depend on pods.
-func static(pools []*karpv1.NodePool) []string {
+// staticPoolNotes returns notes about static NodePools, whose number of nodes does not depend on pods.
+func staticPoolNotes(pools []*karpv1.NodePool) []string {
 	var out []string
 	for _, p := range pools {
 		if n := p.Spec.Replicas; n != nil {
@@ -57,8 +58,8 @@ func static(pools []*karpv1.NodePool) []string {
 	return out
 }
 
-// gated returns notes about pods that are not planned because of their scheduling gates.
-func gated(pods []*corev1.Pod) []string {
+// gatedPodNotes returns notes about pods that are not planned because of their scheduling gates.
+func gatedPodNotes(pods []*corev1.Pod) []string {
 	byGate := map[string][]string{}
 	for _, p := range pods {
 		if len(p.Spec.SchedulingGates) > 0 && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !conversion.IsFinished(p) {
@@ -69,7 +70,7 @@ func gated(pods []*corev1.Pod) []string {
 	var out []string
 	for _, gate := range slices.Sorted(maps.Keys(byGate)) {
 		out = append(out, fmt.Sprintf("%s left out: held by scheduling gate %s (%s)",
-			output.Count(len(byGate[gate]), "pod"), gate, first(byGate[gate])))
+			output.Count(len(byGate[gate]), "pod"), gate, firstAndCount(byGate[gate])))
 	}
 	return out
 }
@@ -77,9 +78,9 @@ func gated(pods []*corev1.Pod) []string {
 // fargate is the scheduler of pods that run on Fargate. Snapshots do not include such pods.
 const fargate = "fargate-scheduler"
 
-// schedulers returns notes about the pods that name a scheduler other than kube-scheduler and for which isToPlan is
-// true.
-func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
+// schedulerNotes returns notes about pods that name a scheduler other than kube-scheduler. It considers only pods for
+// which isToPlan is true.
+func schedulerNotes(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
 	byScheduler := map[string][]string{}
 	for _, p := range pods {
 		if name := p.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName && isToPlan(p) {
@@ -88,18 +89,18 @@ func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
 	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(byScheduler)) {
-		named := fmt.Sprintf("%s (%s)", output.Count(len(byScheduler[name]), "pod"), first(byScheduler[name]))
+		podsText := fmt.Sprintf("%s (%s)", output.Count(len(byScheduler[name]), "pod"), firstAndCount(byScheduler[name]))
 		if name == fargate {
-			out = append(out, "left out, because Fargate runs them: "+named)
+			out = append(out, "left out, because Fargate runs them: "+podsText)
 			continue
 		}
-		out = append(out, fmt.Sprintf("planned as kube-scheduler would place them, though their schedulerName is %s: %s", name, named))
+		out = append(out, fmt.Sprintf("planned as kube-scheduler would place them, though their schedulerName is %s: %s", name, podsText))
 	}
 	return out
 }
 
-// missingVolumes returns a note about the PersistentVolumeClaims that planned pods use and the manifests lack.
-func missingVolumes(o snapshot.Objects) []string {
+// missingVolumeNotes returns a note about the PersistentVolumeClaims that planned pods use and the manifests lack.
+func missingVolumeNotes(o snapshot.Objects) []string {
 	given, missing := map[string]bool{}, map[string]bool{}
 	for _, c := range o.VolumeClaims {
 		given[c.Namespace+"/"+c.Name] = true
@@ -107,7 +108,7 @@ func missingVolumes(o snapshot.Objects) []string {
 	for _, p := range o.Pods {
 		for i := range p.Spec.Volumes {
 			source := p.Spec.Volumes[i].PersistentVolumeClaim
-			if source == nil || !waits(p) {
+			if source == nil || !isPlannable(p) {
 				continue
 			}
 			if id := p.Namespace + "/" + source.ClaimName; !given[id] {
@@ -120,12 +121,12 @@ func missingVolumes(o snapshot.Objects) []string {
 	}
 	names := slices.Sorted(maps.Keys(missing))
 	return []string{fmt.Sprintf("%s not among the manifests (%s); the plan assumes that such a volume can be in any zone",
-		output.Count(len(names), "volume claim"), first(names))}
+		output.Count(len(names), "volume claim"), firstAndCount(names))}
 }
 
-// reservedAll returns notes about EC2NodeClasses that reserve so much of a resource that no instance type has any left
-// for pods.
-func reservedAll(classes map[string]classInput, market catalog.Market) []string {
+// overReservedNotes returns notes about EC2NodeClasses that reserve so much of a resource that no instance type has any
+// left for pods.
+func overReservedNotes(classes map[string]classInput, market catalog.Market) []string {
 	var out []string
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
 		settings := classes[class].settings
@@ -150,13 +151,13 @@ func reservedAll(classes map[string]classInput, market catalog.Market) []string 
 	return out
 }
 
-// waits reports whether a plan includes a pod of a manifest: the pod is not bound, not gated and not finished.
-func waits(p *corev1.Pod) bool {
+// isPlannable reports whether a plan includes a pod of a manifest: the pod is not bound, not gated and not finished.
+func isPlannable(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && !conversion.IsFinished(p)
 }
 
-// first returns the first name in the alphabet, and the number of further names.
-func first(names []string) string {
+// firstAndCount returns the first name in alphabetical order, and the number of further names.
+func firstAndCount(names []string) string {
 	if len(names) == 1 {
 		return names[0]
 	}
@@ -166,11 +167,11 @@ func first(names []string) string {
 // overlayKind is the key of NodeOverlays in manifest.Manifests.Skipped.
 const overlayKind = "NodeOverlay.karpenter.sh"
 
-// skipped returns notes about the objects of the manifests that the plan ignores.
-func skipped(m manifest.Manifests) []string {
+// skippedObjectNotes returns notes about the objects of the manifests that the plan ignores.
+func skippedObjectNotes(m manifest.Manifests) []string {
 	var out []string
-	if len(m.Strange) > 0 {
-		out = append(out, "not understood; if any of them creates pods, those pods are NOT planned: "+byKind(m.Strange))
+	if len(m.Unknown) > 0 {
+		out = append(out, "not understood; if any of them creates pods, those pods are NOT planned: "+byKind(m.Unknown))
 	}
 	others := maps.Clone(m.Skipped)
 	if n := others[overlayKind]; n > 0 {

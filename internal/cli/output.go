@@ -54,11 +54,11 @@ func (o *format) Set(text string) error {
 // isText reports whether the format is text for people, not JSON or YAML.
 func (o *format) isText() bool { return *o == asTable || *o == asWide }
 
-// usualWidth is the width of tables, in characters, if the width of the terminal is unknown.
-const usualWidth = 100
+// defaultWidth is the width of tables, in characters, if the width of the terminal is unknown.
+const defaultWidth = 100
 
-// width returns the maximum width of tables on w, in characters: the variable COLUMNS, else the width of the terminal
-// that w is, else usualWidth. It returns 0 for asWide: no limit.
+// width returns the maximum width of tables on w, in characters: the variable COLUMNS, else the width of w if w is a
+// terminal, else defaultWidth. It returns 0 for asWide: no limit.
 func (o *format) width(w io.Writer) int {
 	if *o == asWide {
 		return 0
@@ -66,38 +66,38 @@ func (o *format) width(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if a, ok := w.(*answer); ok { // the writer of Run
-		w = a.w
+	if s, ok := w.(*stdoutWriter); ok { // the writer that Root sets
+		w = s.w
 	}
 	if f, ok := w.(*os.File); ok {
 		if n := terminalWidth(f); n > 0 {
 			return n
 		}
 	}
-	return usualWidth
+	return defaultWidth
 }
 
-// reported is one line of output about an object.
-type reported struct {
+// outputLine is one line of output about an object.
+type outputLine struct {
 	Object string `json:"object,omitempty"` // empty: the line is not about an object
 	Says   string `json:"says"`
 }
 
-// lines writes, in the format of -o, the lines that do writes: "OBJECT: result". If do returns an error, lines writes
-// the lines before the error, and returns the error.
+// lines calls do, and writes to w, in the format of -o, the lines that do writes: "OBJECT: result". If do returns an
+// error, lines writes the lines before the error, and returns the error.
 func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 	if o.isText() {
-		return do(harmlessWriter{w})
+		return do(safeWriter{w})
 	}
 	var text bytes.Buffer
 	err := do(&text)
-	all := []reported{}
+	all := []outputLine{}
 	for line := range strings.Lines(text.String()) {
 		object, says, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		if !ok || object == "note" {
 			object, says = "", strings.TrimSuffix(line, "\n")
 		}
-		all = append(all, reported{Object: object, Says: says})
+		all = append(all, outputLine{Object: object, Says: says})
 	}
 	if writeErr := o.write(w, nil, func() any { return all }); err == nil {
 		err = writeErr
@@ -109,14 +109,14 @@ func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 // text and escapes them in JSON and YAML. text may be nil if the format is not text.
 func (o *format) write(w io.Writer, text func() string, value func() any) error {
 	if o.isText() {
-		_, err := io.WriteString(w, harmless(text()))
+		_, err := io.WriteString(w, replaceControls(text()))
 		return err
 	}
 	data, err := json.MarshalIndent(value(), "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the output as JSON: %w", err)
 	}
-	data = escaped(data, *o == asYAML)
+	data = escapeControls(data, *o == asYAML)
 	data = append(data, '\n')
 	if *o == asYAML {
 		if data, err = yaml.JSONToYAML(data); err != nil {
@@ -127,19 +127,19 @@ func (o *format) write(w io.Writer, text func() string, value func() any) error 
 	return err
 }
 
-// harmlessWriter replaces control characters in what it writes.
-type harmlessWriter struct{ to io.Writer }
+// safeWriter replaces control characters in the text that it writes.
+type safeWriter struct{ to io.Writer }
 
 // Write writes the text with control characters replaced. It returns the length of the original text.
-func (w harmlessWriter) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(w.to, harmless(string(text))); err != nil {
+func (w safeWriter) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(w.to, replaceControls(string(text))); err != nil {
 		return 0, err
 	}
 	return len(text), nil
 }
 
-// harmless replaces the control characters of a text, except for newlines and tabs.
-func harmless(text string) string {
+// replaceControls replaces the control characters of a text, except for newlines and tabs.
+func replaceControls(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
 			return r
@@ -148,10 +148,10 @@ func harmless(text string) string {
 	}, text)
 }
 
-// escaped replaces the control and invisible characters in JSON with escapes such as \u202e, which a JSON parser
+// escapeControls replaces the control and invisible characters in JSON with escapes such as \u202e, which a JSON parser
 // converts back. The conversion to YAML would write the characters themselves, so for YAML the backslash is doubled:
 // the value then has the text \u202e.
-func escaped(data []byte, forYAML bool) []byte {
+func escapeControls(data []byte, forYAML bool) []byte {
 	var b bytes.Buffer
 	slash := `\`
 	if forYAML {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLinesAreHarmless: lines about objects contain no control characters.
-func TestLinesAreHarmless(t *testing.T) {
+// TestLinesHaveNoControls: lines about objects contain no control characters.
+func TestLinesHaveNoControls(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[format]string{
 		asTable: "NodePool a\uFFFD[2J\uFFFD: paused\n",

@@ -22,7 +22,7 @@ import (
 type pauseFlags struct {
 	namespace string
 	span      span
-	bounded   bool // the pause ends after span; otherwise it has no end
+	hasEnd    bool // the pause ends after span; otherwise joiner resume ends it
 	cluster   clusterFlags
 	out       format
 }
@@ -45,14 +45,14 @@ With --for the pause ends after that time.`,
   joiner pause --for 2h
   joiner pause batch web --for 30m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p.bounded = cmd.Flags().Changed("for")
+			p.hasEnd = cmd.Flags().Changed("for")
 			value, err := p.value(time.Now())
 			if err != nil {
 				return err
 			}
 			return p.out.lines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, value) })
 		},
-		ValidArgsFunction: p.cluster.names(nodePools()),
+		ValidArgsFunction: p.cluster.names(nodePoolResource()),
 	}
 	cmd.Flags().Var(&p.span, "for", "the pause ends after this `DURATION`, for instance 90m, 2h or 1d; without it joiner resume ends it")
 	p.flags(cmd)
@@ -73,7 +73,7 @@ which NodePools are still paused.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.out.lines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, "") })
 		},
-		ValidArgsFunction: p.cluster.names(nodePools()),
+		ValidArgsFunction: p.cluster.names(nodePoolResource()),
 	}
 	p.flags(cmd)
 	return cmd
@@ -84,15 +84,15 @@ func (p *pauseFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "the `NAMESPACE` of the controller; without it the namespace of its Deployment")
 	p.cluster.flags(cmd.Flags())
 	p.out.flag(cmd.Flags())
-	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
 }
 
 // value returns the text of a pause that starts now: "true", or the time when it ends.
 func (p *pauseFlags) value(now time.Time) (string, error) {
 	switch {
-	case p.bounded && time.Duration(p.span) < time.Second:
+	case p.hasEnd && time.Duration(p.span) < time.Second:
 		return "", fmt.Errorf("--for %s: want a second or more", time.Duration(p.span))
-	case !p.bounded:
+	case !p.hasEnd:
 		return "true", nil
 	}
 	return now.Add(time.Duration(p.span)).UTC().Format(time.RFC3339), nil
@@ -111,14 +111,14 @@ func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, val
 	if err := setPools(ctx, out, api, pools, value); err != nil || value != "" {
 		return err
 	}
-	return p.sayOfAll(ctx, out, api)
+	return p.noteAllPaused(ctx, out, api)
 }
 
 // setPools sets the annotation joiner.sh/paused on each of the NodePools, or on none if one of them does not exist.
 func setPools(ctx context.Context, out io.Writer, api client.Client, pools []string, value string) error {
 	var all karpv1.NodePoolList
 	if err := api.List(ctx, &all); err != nil {
-		return hinted(fmt.Errorf("list nodepools: %w", err))
+		return withHint(fmt.Errorf("list nodepools: %w", err))
 	}
 	exists := map[string]bool{}
 	var names []string
@@ -135,11 +135,11 @@ func setPools(ctx context.Context, out io.Writer, api client.Client, pools []str
 		return errors.Join(missing...) // before any NodePool is changed
 	}
 	for _, pool := range pools {
-		was, changed, err := kubeclient.SetPoolPause(ctx, api, pool, value)
+		previous, changed, err := kubeclient.SetPoolPause(ctx, api, pool, value)
 		if err != nil {
-			return hinted(err)
+			return withHint(err)
 		}
-		if err := printResult(out, "NodePool "+pool, value, was, changed); err != nil {
+		if err := printResult(out, "NodePool "+pool, value, previous, changed); err != nil {
 			return err
 		}
 	}
@@ -157,14 +157,14 @@ func quoteEmpty(name string) string {
 // setAll writes the pause of all NodePools to the ConfigMap. On resume it prints the NodePools that have a pause of
 // their own.
 func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Client, value string) error {
-	namespace, err := p.find(ctx, api)
+	namespace, err := p.findNamespace(ctx, api)
 	if err != nil {
 		return err
 	}
 	pauseSwitch := kubeclient.PauseSwitch{Live: api, Writer: api, Namespace: namespace}
 	before, err := pauseSwitch.Read(ctx)
 	if err != nil {
-		return hinted(err)
+		return withHint(err)
 	}
 	newValue := value
 	if newValue == "" {
@@ -172,7 +172,7 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 	}
 	if before != newValue {
 		if err := pauseSwitch.Write(ctx, newValue); err != nil {
-			return hinted(err)
+			return withHint(err)
 		}
 	}
 	if err := printResult(out, "all NodePools, by "+pauseSwitch.String(), value, before, before != newValue); err != nil {
@@ -183,7 +183,7 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 	}
 	var pools karpv1.NodePoolList
 	if err := api.List(ctx, &pools); err != nil {
-		return hinted(fmt.Errorf("list nodepools: %w", err))
+		return withHint(fmt.Errorf("list nodepools: %w", err))
 	}
 	for i := range pools.Items {
 		if pause, ok := pools.Items[i].Annotations[karpv1.AnnotationPaused]; ok && pause != "false" {
@@ -203,9 +203,10 @@ func (p *pauseFlags) warnUnread(ctx context.Context, out io.Writer, api client.R
 	}
 	found, err := evidence.PauseNamespaces(ctx, api)
 	if err != nil || slices.Contains(found, p.namespace) {
-		return nil // without permission to list Deployments, nothing is known about them
+		return nil // or the Deployments could not be listed, so it is not known whether a controller reads it
 	}
-	note := fmt.Sprintf("there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=%s", p.namespace)
+	note := fmt.Sprintf("there is no Deployment of Joiner: only a controller with LEADER_ELECTION_NAMESPACE=%s reads this ConfigMap",
+		p.namespace)
 	if len(found) > 0 {
 		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: use --namespace %[1]s, or leave it out",
 			found[0], kubeclient.PauseName)
@@ -216,10 +217,10 @@ func (p *pauseFlags) warnUnread(ctx context.Context, out io.Writer, api client.R
 	return nil
 }
 
-// sayOfAll prints a note if all NodePools are still paused after a resume of some. It prints nothing if the ConfigMap
-// cannot be found or read.
-func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Client) error {
-	namespace, err := p.find(ctx, api)
+// noteAllPaused prints a note if all NodePools are still paused after a resume of some. It prints nothing if the
+// ConfigMap cannot be found or read.
+func (p *pauseFlags) noteAllPaused(ctx context.Context, out io.Writer, api client.Client) error {
+	namespace, err := p.findNamespace(ctx, api)
 	if err != nil {
 		return nil // a pause of single NodePools does not depend on the controller's namespace
 	}
@@ -234,15 +235,15 @@ func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Cli
 	return nil
 }
 
-// find returns the namespace in which the controller reads the pause ConfigMap.
-func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error) {
+// findNamespace returns the namespace in which the controller reads the pause ConfigMap.
+func (p *pauseFlags) findNamespace(ctx context.Context, api client.Reader) (string, error) {
 	if p.namespace != "" {
 		return p.namespace, nil
 	}
 	found, err := evidence.PauseNamespaces(ctx, api)
 	switch {
 	case err != nil:
-		return "", hinted(fmt.Errorf("find the controller: %w", err))
+		return "", withHint(fmt.Errorf("find the controller: %w", err))
 	case len(found) == 0:
 		return "", errors.New("find the controller: there is no Deployment of Joiner; name its namespace with --namespace")
 	case len(found) > 1:
@@ -251,9 +252,9 @@ func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error
 	return found[0], nil
 }
 
-// printResult prints the result of setting value on what. was is the previous value; it is printed if it was a pause
-// that value replaces, because another user may have set it.
-func printResult(out io.Writer, what, value, was string, changed bool) error {
+// printResult prints the result of setting value on object. If value replaces a pause, printResult also prints the
+// previous value, because another user may have set it.
+func printResult(out io.Writer, object, value, previous string, changed bool) error {
 	text := "resumed"
 	switch {
 	case value == "" && !changed:
@@ -263,12 +264,12 @@ func printResult(out io.Writer, what, value, was string, changed bool) error {
 	case value != "":
 		text = "paused until " + value
 	}
-	if until, err := time.Parse(time.RFC3339, was); changed && value != "" && err == nil && until.After(time.Now()) {
-		text += " (before: until " + was + ")"
-	} else if changed && value != "" && was == "true" {
+	if until, err := time.Parse(time.RFC3339, previous); changed && value != "" && err == nil && until.After(time.Now()) {
+		text += " (before: until " + previous + ")"
+	} else if changed && value != "" && previous == "true" {
 		text += " (before: until joiner resume)"
 	}
-	if _, err := fmt.Fprintf(out, "%s: %s\n", what, text); err != nil {
+	if _, err := fmt.Fprintf(out, "%s: %s\n", object, text); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil

@@ -19,6 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
+// pauseCluster returns a client of a cluster with these objects. The service accounts of the Deployments can write the
+// status of NodeClaims, except for Deployments in the namespace tenant and Deployments named web.
 func pauseCluster(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme, err := kubeclient.Scheme()
@@ -37,7 +39,8 @@ func pauseCluster(t *testing.T, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, role, binding)...).Build()
 }
 
-func installed(namespace, name string) *appsv1.Deployment {
+// deployment returns a Deployment whose label says that it is of the product with this name.
+func deployment(namespace, name string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
 		Labels: map[string]string{"app.kubernetes.io/name": name}}}
 }
@@ -52,9 +55,9 @@ func pausedPool(name, value string) *karpv1.NodePool {
 
 func TestPauseAndResumeAll(t *testing.T) {
 	t.Parallel()
-	api := pauseCluster(t, installed("autoscaling", "joiner"), installed("karpenter", "karpenter"),
+	api := pauseCluster(t, deployment("autoscaling", "joiner"), deployment("karpenter", "karpenter"),
 		pausedPool("web", "true"), pausedPool("batch", ""))
-	lever := kubeclient.PauseSwitch{Live: api, Namespace: "autoscaling"}
+	pauseSwitch := kubeclient.PauseSwitch{Live: api, Namespace: "autoscaling"}
 	var p pauseFlags
 	for _, step := range []struct{ value, want, wantSwitch string }{
 		{"true", "all NodePools, by ConfigMap autoscaling/joiner: paused, until joiner resume\n", "true"},
@@ -67,36 +70,36 @@ func TestPauseAndResumeAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), step.want) {
-			t.Errorf("%q says %q, want %q", step.value, out.String(), step.want)
+			t.Errorf("%q: printed %q, want %q", step.value, out.String(), step.want)
 		}
-		if got, err := lever.Read(t.Context()); err != nil || got != step.wantSwitch {
-			t.Errorf("%q: the switch says %q, want %q (%v)", step.value, got, step.wantSwitch, err)
+		if got, err := pauseSwitch.Read(t.Context()); err != nil || got != step.wantSwitch {
+			t.Errorf("%q: the ConfigMap has %q, want %q (%v)", step.value, got, step.wantSwitch, err)
 		}
 	}
 }
 
 func TestPauseFindsTheController(t *testing.T) {
 	t.Parallel()
-	elsewhere := installed("autoscaling", "joiner")
-	elsewhere.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller",
+	otherNamespace := deployment("autoscaling", "joiner")
+	otherNamespace.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller",
 		Env: []corev1.EnvVar{{Name: "LEADER_ELECTION_NAMESPACE", Value: "leases"}}}}
 	for name, c := range map[string]struct {
 		namespace     string
 		objects       []client.Object
 		want, wantErr string
 	}{
-		"Joiner's Deployment":              {objects: []client.Object{installed("a", "joiner"), installed("b", "web")}, want: "a"},
-		"set by LEADER_ELECTION_NAMESPACE": {objects: []client.Object{elsewhere}, want: "leases"},
-		"Karpenter's chart":                {objects: []client.Object{installed("kube-system", "karpenter")}, want: "kube-system"},
-		"two Deployments": {objects: []client.Object{installed("a", "joiner"), installed("b", "joiner")},
+		"Joiner's Deployment":              {objects: []client.Object{deployment("a", "joiner"), deployment("b", "web")}, want: "a"},
+		"set by LEADER_ELECTION_NAMESPACE": {objects: []client.Object{otherNamespace}, want: "leases"},
+		"Karpenter's chart":                {objects: []client.Object{deployment("kube-system", "karpenter")}, want: "kube-system"},
+		"two Deployments": {objects: []client.Object{deployment("a", "joiner"), deployment("b", "joiner")},
 			wantErr: "namespaces a, b; choose one"},
-		"tenant's Deployment too":    {objects: []client.Object{installed("a", "joiner"), installed("tenant", "joiner")}, want: "a"},
-		"only a tenant's Deployment": {objects: []client.Object{installed("tenant", "joiner")}, wantErr: "there is no Deployment of Joiner"},
-		"none":                       {wantErr: "there is no Deployment of Joiner"},
-		"flag of the user":           {namespace: "x", want: "x"},
+		"tenant's Deployment too":    {objects: []client.Object{deployment("a", "joiner"), deployment("tenant", "joiner")}, want: "a"},
+		"only a tenant's Deployment": {objects: []client.Object{deployment("tenant", "joiner")}, wantErr: "there is no Deployment of Joiner"},
+		"no Deployment":              {wantErr: "there is no Deployment of Joiner"},
+		"--namespace":                {namespace: "x", want: "x"},
 	} {
 		p := pauseFlags{namespace: c.namespace}
-		got, err := p.find(t.Context(), pauseCluster(t, c.objects...))
+		got, err := p.findNamespace(t.Context(), pauseCluster(t, c.objects...))
 		if got != c.want || (err == nil) != (c.wantErr == "") || err != nil && !strings.Contains(err.Error(), c.wantErr) {
 			t.Errorf("%s: %q, %v; want %q, %q", name, got, err, c.want, c.wantErr)
 		}
@@ -106,7 +109,7 @@ func TestPauseFindsTheController(t *testing.T) {
 func TestPauseOfPools(t *testing.T) {
 	t.Parallel()
 	api := pauseCluster(t, pausedPool("web", ""), pausedPool("batch", "true"))
-	noteOf := func(name string) (string, bool) {
+	annotationOf := func(name string) (string, bool) {
 		pool := &karpv1.NodePool{}
 		if err := api.Get(t.Context(), client.ObjectKey{Name: name}, pool); err != nil {
 			t.Fatal(err)
@@ -119,25 +122,25 @@ func TestPauseOfPools(t *testing.T) {
 		!strings.Contains(err.Error(), "there is no NodePool bacth (did you mean batch?)") {
 		t.Errorf("a misspelt name: %v", err)
 	}
-	if _, ok := noteOf("web"); ok {
-		t.Error("something was written although a name was wrong")
+	if _, ok := annotationOf("web"); ok {
+		t.Error("web was paused although another name was misspelt")
 	}
 	if err := setPools(t.Context(), &out, api, []string{"web", "batch"}, "2026-03-01T14:00:00Z"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"web", "batch"} {
-		if got, _ := noteOf(name); got != "2026-03-01T14:00:00Z" {
+		if got, _ := annotationOf(name); got != "2026-03-01T14:00:00Z" {
 			t.Errorf("%s is paused with %q", name, got)
 		}
 	}
 	if err := setPools(t.Context(), &out, api, []string{"web"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := noteOf("web"); ok {
+	if got, ok := annotationOf("web"); ok {
 		t.Errorf("web is still paused with %q", got)
 	}
 	if want := "NodePool web: paused until 2026-03-01T14:00:00Z\nNodePool batch: paused until 2026-03-01T14:00:00Z (before: until joiner resume)\nNodePool web: resumed\n"; out.String() != want {
-		t.Errorf("it says %q, want %q", out.String(), want)
+		t.Errorf("printed %q, want %q", out.String(), want)
 	}
 }
 
@@ -149,11 +152,11 @@ func TestPauseWithoutReader(t *testing.T) {
 		objects   []client.Object
 		want      string
 	}{
-		"right namespace": {namespace: "a", objects: []client.Object{installed("a", "joiner")}},
-		"wrong namespace": {namespace: "b", objects: []client.Object{installed("a", "joiner")},
+		"right namespace": {namespace: "a", objects: []client.Object{deployment("a", "joiner")}},
+		"wrong namespace": {namespace: "b", objects: []client.Object{deployment("a", "joiner")},
 			want: "note: the controller reads ConfigMap a/joiner, not this one: use --namespace a, or leave it out\n"},
-		"unknown namespace": {namespace: "b", want: "note: there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=b\n"},
-		"no flag":           {objects: []client.Object{installed("a", "joiner")}},
+		"unknown namespace": {namespace: "b", want: "note: there is no Deployment of Joiner: only a controller with LEADER_ELECTION_NAMESPACE=b reads this ConfigMap\n"},
+		"no flag":           {objects: []client.Object{deployment("a", "joiner")}},
 	} {
 		for _, value := range []string{"true", ""} {
 			var out bytes.Buffer
@@ -162,14 +165,14 @@ func TestPauseWithoutReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, note, _ := strings.Cut(out.String(), "\n"); note != c.want {
-				t.Errorf("%s, %q: it adds %q, want %q", name, value, note, c.want)
+				t.Errorf("%s, %q: it prints the note %q, want %q", name, value, note, c.want)
 			}
 		}
 	}
 }
 
-// TestResumeOfAPausedFleet: resuming one NodePool prints that all NodePools are paused.
-func TestResumeOfAPausedFleet(t *testing.T) {
+// TestResumeWhileAllPaused: after the resume of one NodePool, a note says that all NodePools are still paused.
+func TestResumeWhileAllPaused(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for value, want := range map[string]string{
@@ -178,35 +181,35 @@ func TestResumeOfAPausedFleet(t *testing.T) {
 		now.Add(-time.Hour).Format(time.RFC3339): "",
 		"false":                                  "",
 	} {
-		api := pauseCluster(t, installed("a", "joiner"))
+		api := pauseCluster(t, deployment("a", "joiner"))
 		if err := (kubeclient.PauseSwitch{Live: api, Writer: api, Namespace: "a"}).Write(t.Context(), value); err != nil {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if err := new(pauseFlags).sayOfAll(t.Context(), &out, api); err != nil || out.String() != want {
-			t.Errorf("%q: it says %q, %v; want %q", value, out.String(), err, want)
+		if err := new(pauseFlags).noteAllPaused(t.Context(), &out, api); err != nil || out.String() != want {
+			t.Errorf("%q: printed %q, %v; want %q", value, out.String(), err, want)
 		}
 	}
 	var out bytes.Buffer
-	if err := new(pauseFlags).sayOfAll(t.Context(), &out, pauseCluster(t)); err != nil || out.Len() > 0 {
-		t.Errorf("without a controller it says %q, %v", out.String(), err)
+	if err := new(pauseFlags).noteAllPaused(t.Context(), &out, pauseCluster(t)); err != nil || out.Len() > 0 {
+		t.Errorf("without a controller: printed %q, %v", out.String(), err)
 	}
 }
 
-// TestPauseOverAPause: replacing another user's pause prints the previous value.
-func TestPauseOverAPause(t *testing.T) {
+// TestPauseReplacesPause: replacing another user's pause prints the previous value.
+func TestPauseReplacesPause(t *testing.T) {
 	t.Parallel()
-	long, over := time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339), time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
-	for was, want := range map[string]string{
-		"": "", "false": "", over: "", "true": " (before: until joiner resume)", long: " (before: until " + long +
+	future, past := time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339), time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	for previous, want := range map[string]string{
+		"": "", "false": "", past: "", "true": " (before: until joiner resume)", future: " (before: until " + future +
 			")", "2999-01-01T00:00:00Z": "",
 	} {
 		var out bytes.Buffer
-		if err := setPools(t.Context(), &out, pauseCluster(t, pausedPool("web", was)), []string{"web"}, "2999-01-01T00:00:00Z"); err != nil {
+		if err := setPools(t.Context(), &out, pauseCluster(t, pausedPool("web", previous)), []string{"web"}, "2999-01-01T00:00:00Z"); err != nil {
 			t.Fatal(err)
 		}
 		if got := out.String(); got != "NodePool web: paused until 2999-01-01T00:00:00Z"+want+"\n" {
-			t.Errorf("over %q it says %q", was, got)
+			t.Errorf("previous value %q: printed %q", previous, got)
 		}
 	}
 	err := setPools(t.Context(), &bytes.Buffer{}, pauseCluster(t, pausedPool("web", "")), []string{""}, "true")
@@ -222,14 +225,14 @@ func TestPauseValue(t *testing.T) {
 		t.Errorf("without --for: %q, %v", got, err)
 	}
 	for length, want := range map[time.Duration]string{0: "", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: "", time.Nanosecond: ""} {
-		p := pauseFlags{span: span(length), bounded: true}
+		p := pauseFlags{span: span(length), hasEnd: true}
 		if got, err := p.value(now); got != want || (err == nil) != (want != "") {
 			t.Errorf("for %s: %q, %v; want %q", length, got, err, want)
 		}
 	}
 }
 
-func TestBlockersAreTold(t *testing.T) {
+func TestBlockersArePrinted(t *testing.T) {
 	t.Parallel()
 	var b blockersFlags
 	b.out = asTable
@@ -251,13 +254,13 @@ AskedFor pods have the annotation karpenter.sh/do-not-disrupt
   nodes  1: m
 `
 	if out.String() != want {
-		t.Errorf("it says\n%s\nwant\n%s", out.String(), want)
+		t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
 	}
 	if found := (Findings{}); !errors.As(err, &found) || found.Count != 1 {
-		t.Errorf("it ends with %v, want one finding", err)
+		t.Errorf("print returns %v, want one finding", err)
 	}
 	out.Reset()
 	if err := b.print(&out, nil); err != nil || out.String() != "No pod or PodDisruptionBudget blocks the drain of a node.\n" {
-		t.Errorf("no NodePools: %q, %v", out.String(), err)
+		t.Errorf("no blockers: %q, %v", out.String(), err)
 	}
 }

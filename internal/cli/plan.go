@@ -55,7 +55,7 @@ pod is unschedulable; 2 an input cannot be read.`,
 		Example: `  joiner plan                                   the cluster of your kubeconfig
   joiner plan -f nodepool.yaml -f deployments/  offline
   helm template . | joiner plan -f nodepool.yaml -f - -o json`,
-		Args: manifestsByFlag,
+		Args: rejectArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(p.files) > 0 && !cmd.Flags().Changed("from") {
 				p.market.from = fromEmbedded
@@ -75,13 +75,13 @@ pod is unschedulable; 2 an input cannot be read.`,
 	flags.StringToIntVar(&p.instances, "reservation", nil,
 		"number of available instances of a capacity reservation, as `ID=COUNT`; may be repeated")
 	flags.BoolVar(&p.strict, "strict", false, "exit with status 1 if a pod is unschedulable")
-	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
 	return cmd
 }
 
-// manifestsByFlag returns an error if there are arguments. Manifests are named by -f; if the path after -f is a
-// pattern, the shell expands it, so that all paths but the first become arguments.
-func manifestsByFlag(_ *cobra.Command, args []string) error {
+// rejectArguments returns an error if there are arguments. Manifests are named by -f. If the path after -f is a
+// pattern, the shell expands it, and all paths but the first become arguments.
+func rejectArguments(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -110,17 +110,17 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	classes, unknown, err := p.classesOf(objects)
+	classes, reservationNotes, err := p.classesOf(objects)
 	if err != nil {
 		return err
 	}
-	notes = append(notes, unknown...)
+	notes = append(notes, reservationNotes...)
 	market, err := p.market.market(ctx, classes, s.Err)
 	if err != nil {
 		return err
 	}
 	dedicate(market, objects.Pools)
-	notes = append(notes, reservedAll(classes, market)...)
+	notes = append(notes, overReservedNotes(classes, market)...)
 	snapshot := objects.Snapshot(snapshot.View{
 		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: isRelaxed,
 	})
@@ -134,12 +134,12 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	for _, note := range notes {
 		fmt.Fprintln(s.Err, "note: "+message.OneLine(note))
 	}
-	more := output.Context{Prices: p.market.prices}
+	planContext := output.Context{Prices: p.market.prices}
 	if len(p.files) == 0 {
-		more.InFlight = inFlight(objects, snapshot, time.Now())
+		planContext.InFlight = inFlight(objects, snapshot, time.Now())
 	}
-	text := func() string { return output.Summary(plan, seconds, more, p.out.width(s.Out)) }
-	if err := p.out.write(s.Out, text, func() any { return output.PlanOf(plan, seconds, more) }); err != nil {
+	text := func() string { return output.Summary(plan, seconds, planContext, p.out.width(s.Out)) }
+	if err := p.out.write(s.Out, text, func() any { return output.PlanOf(plan, seconds, planContext) }); err != nil {
 		return err
 	}
 	if p.strict && len(plan.Refusals) > 0 {
@@ -162,7 +162,7 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (snapshot.Objects
 		return snapshot.Objects{}, nil, errors.New("the manifests have no NodePool, so no node can be launched: " +
 			"add one with -f (kubectl get nodepools,ec2nodeclasses -o yaml writes those of a cluster)")
 	}
-	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skipped(m)), nil
+	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skippedObjectNotes(m)), nil
 }
 
 // classesOf returns the inputs of the catalog of each EC2NodeClass, by name, and a note about the capacity reservations
@@ -178,24 +178,24 @@ func (p *planFlags) classesOf(o snapshot.Objects) (map[string]classInput, []stri
 		out[name] = classInput{settings: s}
 	}
 	for _, class := range o.Classes {
-		w, ok := out[class.Name]
+		input, ok := out[class.Name]
 		if !ok {
 			continue
 		}
 		for _, subnet := range class.Status.Subnets {
-			w.zones = append(w.zones, catalog.Zone{Name: subnet.Zone, ID: subnet.ZoneID})
+			input.zones = append(input.zones, catalog.Zone{Name: subnet.Zone, ID: subnet.ZoneID})
 		}
-		known, others := snapshot.Reservations(class, p.instances)
-		w.reserved = known
-		for _, id := range others {
+		known, unknownIDs := snapshot.Reservations(class, p.instances)
+		input.reserved = known
+		for _, id := range unknownIDs {
 			unknown[id] = true
 		}
-		out[class.Name] = w
+		out[class.Name] = input
 	}
 	if len(unknown) == 0 {
 		return out, nil, nil
 	}
 	ids := slices.Sorted(maps.Keys(unknown))
 	return out, []string{fmt.Sprintf("left out, because their number of available instances is not known (set --reservation ID=COUNT): %s (%s)",
-		output.Count(len(ids), "capacity reservation"), first(ids))}, nil
+		output.Count(len(ids), "capacity reservation"), firstAndCount(ids))}, nil
 }

@@ -9,12 +9,12 @@ import (
 )
 
 // bootNotes returns notes about the problems of the user data and kubelet settings of the EC2NodeClasses that NodePools
-// use. Because of some of these problems, the nodes of a plan would never join. Problems that are only possible are
+// use. Some of these problems would keep the nodes of a plan from joining. Problems with the certainty Possible are
 // left out.
 func bootNotes(o snapshot.Objects) []string {
 	used := map[string]bool{}
 	for _, p := range o.Pools {
-		used[usedBy(p)] = true
+		used[nodeClassOf(p)] = true
 	}
 	var out []string
 	for _, class := range o.Classes {
@@ -25,7 +25,7 @@ func bootNotes(o snapshot.Objects) []string {
 		if r.completeCluster() != nil {
 			return nil // impossible: no flag is set that could be invalid
 		}
-		for _, p := range r.judged(class)(value(class.Spec.UserData)) {
+		for _, p := range r.userDataParser(class)(value(class.Spec.UserData)) {
 			if note := bootNote(class.Name, p); note != "" && !slices.Contains(out, note) {
 				out = append(out, note)
 			}
@@ -34,8 +34,8 @@ func bootNotes(o snapshot.Objects) []string {
 	return out
 }
 
-// bootNote returns the note about one problem; empty if the problem is only possible, or is likely and would not
-// prevent joining.
+// bootNote returns the note about one problem. It returns "" for a problem with the certainty Possible, and for a
+// likely problem that would not prevent joining.
 func bootNote(class string, p userdata.Problem) string {
 	text := p.String()
 	if p.Kind == userdata.Unwritable {

@@ -43,21 +43,21 @@ func CalledAs(root *cobra.Command, program string, args []string) []string {
 }
 
 // renameInTexts replaces "joiner plan" with "kubectl joiner plan" in the help texts of a command and its subcommands.
-// own matches the commands as written there.
-func renameInTexts(cmd *cobra.Command, own *regexp.Regexp) {
-	renamed := func(text string) string { return own.ReplaceAllString(text, "kubectl ${0}") }
+// commands matches "joiner plan" and the like.
+func renameInTexts(cmd *cobra.Command, commands *regexp.Regexp) {
+	renamed := func(text string) string { return commands.ReplaceAllString(text, "kubectl ${0}") }
 	cmd.Short, cmd.Long, cmd.Example = renamed(cmd.Short), renamed(cmd.Long), renamed(cmd.Example)
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = renamed(f.Usage) })
 	for _, c := range cmd.Commands() {
-		renameInTexts(c, own)
+		renameInTexts(c, commands)
 	}
 }
 
-// refuseUnknown makes every command without a Run function print its help if it has no arguments, and return an error
-// for an unknown subcommand. Cobra would print the help in both cases, with exit status 0.
-func refuseUnknown(cmd *cobra.Command) {
+// rejectUnknownSubcommands makes every command without a Run function print its help if it has no arguments, and return
+// an error for an unknown subcommand. Cobra would print the help in both cases, with exit status 0.
+func rejectUnknownSubcommands(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
-		refuseUnknown(c)
+		rejectUnknownSubcommands(c)
 	}
 	if !cmd.HasSubCommands() || cmd.Runnable() {
 		return
@@ -87,9 +87,9 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q%s: %s", name, cmd.CommandPath(), suggest.Hint(name, names), list)
 }
 
-// strayHelp returns an error if the arguments ask for the help of an unknown command; nil otherwise. Cobra would show
-// the help of the parent command, with exit status 0.
-func strayHelp(root *cobra.Command, args []string) error {
+// checkHelpTopic returns an error if the arguments ask for the help of an unknown command, as joiner plam --help does.
+// Cobra would show the help of the parent command, with exit status 0.
+func checkHelpTopic(root *cobra.Command, args []string) error {
 	cmd, rest, err := root.Find(args)
 	if err != nil || !cmd.HasSubCommands() {
 		return nil
@@ -111,8 +111,8 @@ func strayHelp(root *cobra.Command, args []string) error {
 	return unknownCommand(cmd, name)
 }
 
-// refuseUnknownHelp makes the help command return an error for an unknown command.
-func refuseUnknownHelp(root *cobra.Command) {
+// rejectUnknownHelpTopics makes the help command return an error for an unknown command.
+func rejectUnknownHelpTopics(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
 	if err != nil || help == root {
@@ -127,17 +127,17 @@ func refuseUnknownHelp(root *cobra.Command) {
 		case len(rest) > 0 && cmd.HasSubCommands():
 			return unknownCommand(cmd, rest[0])
 		}
-		cmd.InitDefaultHelpFlag() // so that the help lists it
+		cmd.InitDefaultHelpFlag() // so that the help text lists --help
 		return cmd.Help()
 	}
 }
 
-// flagProblem returns a clearer error about the flags of cmd: with a similar name if the flag is unknown, and with the
-// valid values if the value is invalid. It returns other errors unchanged.
-func flagProblem(cmd *cobra.Command, err error) error {
+// clearerFlagError adds to err, an error about the flags of cmd, a similar name if the flag is unknown, or the valid
+// values if the value is invalid. It returns other errors unchanged.
+func clearerFlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
-		if want := valueOf(invalid.GetFlag(), invalid.GetValue()); want != "" {
+		if want := validValues(invalid.GetFlag(), invalid.GetValue()); want != "" {
 			return fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 		}
 		return err
@@ -151,13 +151,13 @@ func flagProblem(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, suggest.Hint(missing.GetSpecifiedName(), names))
 }
 
-// durationPattern matches well-formed durations. A flag refuses a matching text only if a time.Duration cannot be that
-// long.
+// durationPattern matches well-formed durations. If a flag refuses a matching text, the duration is too long for a
+// time.Duration.
 var durationPattern = regexp.MustCompile(`^-?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
-// valueOf describes the valid values of a flag that was given an invalid value; empty for flags whose own error
-// describes them.
-func valueOf(flag *pflag.Flag, value string) string {
+// validValues describes the valid values of a flag that has an invalid value. It returns "" for flags whose own error
+// describes the valid values.
+func validValues(flag *pflag.Flag, value string) string {
 	switch name, _ := pflag.UnquoteUsage(flag); {
 	case flag.Value.Type() == "bool":
 		return "true or false"

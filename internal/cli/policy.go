@@ -13,7 +13,7 @@ import (
 
 // policyFlags are the flags of joiner render iam-policy.
 type policyFlags struct {
-	scope permissions.Scope // what the policies allow
+	scope permissions.Scope // cluster, account and resources that the policies are limited to
 	names []string          // argument: the name of a policy; none: all policies
 	out   format
 }
@@ -47,8 +47,8 @@ same account and region. The command calls neither AWS nor the cluster.`,
 	flags.StringVar(&p.scope.Account, "account", "", "the `ID` of the AWS account, 12 digits")
 	flags.StringVar(&p.scope.Region, "region", "", "the `REGION` of the cluster")
 	flags.StringVar(&p.scope.Partition, "partition", "", "the `PARTITION`: aws, aws-cn or aws-us-gov (default: the partition of the region)")
-	flags.StringVar(&p.scope.UID, "cluster-uid", "", "the `UID` of the cluster's kube-system namespace, if the cluster is there already")
-	flags.StringArrayVar(&p.scope.NodeRoles, "node-role", nil, "the `NAME` of a role that nodes may have, its path before it; may be repeated (default KarpenterNodeRole-NAME of the cluster)")
+	flags.StringVar(&p.scope.UID, "cluster-uid", "", "the `UID` of the cluster's kube-system namespace, if the cluster exists already")
+	flags.StringArrayVar(&p.scope.NodeRoles, "node-role", nil, "the `NAME` of a role that nodes may have, with its path in front; may be repeated (default KarpenterNodeRole-CLUSTER)")
 	flags.StringVar(&p.scope.Queue, "interruption-queue", "",
 		"the `NAME` of the interruption queue (default: the queue with the cluster's name)")
 	flags.StringArrayVar(&p.scope.Parameters, "ssm-parameter", nil,

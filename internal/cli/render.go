@@ -34,14 +34,14 @@ type renderFlags struct {
 	out    format
 	live   clusterFlags // the cluster that is read if there are no manifests
 
-	class, pool   string // names; empty: the only EC2NodeClass or NodePool
-	instanceType  string
-	capacityType  string
-	cluster       bootstrap.Cluster // facts about the cluster, for the user data
-	reservedENIs  int64
-	clusterIsMade bool   // at least one fact in cluster is a placeholder
-	nameless      bool   // the cluster's name is a placeholder
-	authority     string // certificate authority read from the cluster, as base64 of PEM; empty: unknown
+	class, pool       string // names; empty: the only EC2NodeClass or NodePool
+	instanceType      string
+	capacityType      string
+	cluster           bootstrap.Cluster // facts about the cluster, for the user data
+	reservedENIs      int64
+	hasPlaceholder    bool   // at least one fact in cluster is a placeholder
+	isNamePlaceholder bool   // the cluster's name is a placeholder
+	authority         string // certificate authority read from the cluster, as base64 of PEM; empty: unknown
 }
 
 // newRender returns the command joiner render.
@@ -82,10 +82,10 @@ larger than EC2 accepts.`,
 		},
 	}
 	r.flags(cmd.Flags())
-	completes(cmd, map[string]cobra.CompletionFunc{
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{
 		"context":   r.live.contexts,
-		"nodepool":  ofManifests(&r.files, poolNames, r.live.names(nodePools())),
-		"nodeclass": ofManifests(&r.files, classNames, r.live.names(nodeClasses())),
+		"nodepool":  ofManifests(&r.files, poolNames, r.live.names(nodePoolResource())),
+		"nodeclass": ofManifests(&r.files, classNames, r.live.names(nodeClassResource())),
 	})
 	return cmd
 }
@@ -103,7 +103,7 @@ func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.cluster.Endpoint, "cluster-endpoint", "", "the `URL` of the cluster's API server")
 	flags.StringVar(&r.cluster.CA, "cluster-ca", "", "the cluster's certificate authority, as `BASE64` of PEM")
 	flags.StringVar(&r.cluster.ServiceCIDR, "service-cidr", "", "the `CIDR` of the cluster's services")
-	flags.StringVar(&r.cluster.DNS, "cluster-dns", "", "the `ADDRESS` of the cluster's DNS; that of an IPv6 cluster is an IPv6 address")
+	flags.StringVar(&r.cluster.DNS, "cluster-dns", "", "the `ADDRESS` of the cluster's DNS: an IPv6 address if the cluster is an IPv6 cluster")
 	flags.Int64Var(&r.reservedENIs, "reserved-enis", 0, "network interfaces that carry no pods, as RESERVED_ENIS of the controller")
 	r.market.flags(flags, fromEmbedded)
 	r.out.flag(flags)
@@ -116,13 +116,13 @@ type rendered struct {
 	InstanceType string             `json:"instanceType"`
 	CapacityType string             `json:"capacityType"`
 	AMIFamily    string             `json:"amiFamily"`
-	Image        string             `json:"image,omitempty"` // id
+	Image        string             `json:"image,omitempty"` // ID of the AMI
 	MaxPods      int64              `json:"maxPods"`
-	Bytes        int                `json:"bytes"` // of UserData; EC2 takes bootstrap.MaxBytes
+	Bytes        int                `json:"bytes"` // length of UserData; EC2 accepts at most bootstrap.MaxBytes
 	UserData     string             `json:"userData"`
 	Kubelet      userdata.Kubelet   `json:"kubelet"`
-	Taints       []userdata.Taint   `json:"taints,omitempty"`   // that the node registers with, and their origin
-	Labels       []userdata.Label   `json:"labels,omitempty"`   // likewise
+	Taints       []userdata.Taint   `json:"taints,omitempty"`   // taints that the node registers with, and their origin
+	Labels       []userdata.Label   `json:"labels,omitempty"`   // labels that the node registers with, and their origin
 	Problems     []userdata.Problem `json:"problems,omitempty"` // none of them fatal
 }
 
@@ -137,7 +137,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	if err := r.completeCluster(); err != nil {
 		return err
 	}
-	typ, err := r.typeUnder(ctx, class, s)
+	typ, err := r.nodeType(ctx, class, s)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 		node.ImageName = strings.ToLower(alias.Family) + "-v" + strings.TrimPrefix(alias.Version, "v")
 		found = true
 	}
-	data, read, err := r.reading(node, userdata.Input{Image: node.ImageName, Arch: typ.Labels[corev1.LabelArchStable]})
+	data, read, err := r.renderAndParse(node, userdata.Input{Image: node.ImageName, Arch: typ.Labels[corev1.LabelArchStable]})
 	if err != nil {
 		return err
 	}
@@ -178,17 +178,17 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	return r.out.write(s.Out, func() string { return text }, func() any { return result })
 }
 
-// reading renders the user data of a node, parses it as the instance will, and returns both. The error says why the
-// user data cannot be rendered, or why no instance with it can join. in has the image and architecture.
-func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, userdata.Reading, error) {
+// renderAndParse renders the user data of a node, parses it as the instance will, and returns both. The error says why
+// the user data cannot be rendered, or why no instance with it can join. in has the image and architecture.
+func (r *renderFlags) renderAndParse(node bootstrap.Node, in userdata.Input) ([]byte, userdata.Reading, error) {
 	in.Family, in.Own = node.Family, node.UserData
-	if !r.nameless {
+	if !r.isNamePlaceholder {
 		in.Cluster = r.cluster.Name
 	}
 	data, err := bootstrap.UserData(node)
 	if err != nil {
-		if foreign, ok := reading.Foreign(in); ok {
-			return nil, userdata.Reading{}, errors.New(foreign.String())
+		if problem, ok := reading.MergeProblem(in); ok {
+			return nil, userdata.Reading{}, errors.New(problem.String())
 		}
 		return nil, userdata.Reading{}, err
 	}
@@ -216,7 +216,8 @@ func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass,
 	if r.pool != "" {
 		i := slices.IndexFunc(m.Pools, func(p *karpv1.NodePool) bool { return p.Name == r.pool })
 		if i < 0 {
-			return nil, nil, fmt.Errorf("--nodepool %s: there is no such NodePool %s%s", r.pool, r.where(), suggest.Hint(r.pool, poolNames(m)))
+			return nil, nil, fmt.Errorf("--nodepool %s: there is no such NodePool %s%s", r.pool,
+				r.searchedPlace(), suggest.Hint(r.pool, poolNames(m)))
 		}
 		pool = m.Pools[i]
 	}
@@ -228,12 +229,12 @@ func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass,
 	return class, pool, err
 }
 
-// pickClass returns the EC2NodeClass that the pool uses or, if pool is nil, that of --nodeclass or the only one. The
-// error says why there is no such EC2NodeClass.
+// pickClass returns the EC2NodeClass that the pool uses. If pool is nil, it returns the EC2NodeClass that --nodeclass
+// names or, without --nodeclass, the only one. The error says why there is no such EC2NodeClass.
 func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.NodePool) (*awsv1.EC2NodeClass, error) {
 	name := r.class
 	if pool != nil {
-		used := usedBy(pool)
+		used := nodeClassOf(pool)
 		if name != "" && name != used {
 			return nil, fmt.Errorf("--nodepool %s uses EC2NodeClass %q, and not %s: leave --nodeclass out", pool.Name, used, name)
 		}
@@ -248,9 +249,9 @@ func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.Node
 	}
 	switch {
 	case name != "":
-		return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s: add its file with -f", name, r.where(), suggest.Hint(name, names))
+		return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s: add its file with -f", name, r.searchedPlace(), suggest.Hint(name, names))
 	case len(classes) == 0:
-		return nil, fmt.Errorf("there is no EC2NodeClass %s: add its file with -f", r.where())
+		return nil, fmt.Errorf("there is no EC2NodeClass %s: add its file with -f", r.searchedPlace())
 	case len(classes) > 1:
 		slices.Sort(names)
 		return nil, fmt.Errorf("there are several EC2NodeClasses: choose one with --nodeclass: %s", strings.Join(names, ", "))
@@ -263,7 +264,7 @@ func pickPool(pools []*karpv1.NodePool, class string) (*karpv1.NodePool, error) 
 	var names []string
 	var found *karpv1.NodePool
 	for _, p := range pools {
-		if usedBy(p) == class {
+		if nodeClassOf(p) == class {
 			names = append(names, p.Name)
 			found = p
 		}
@@ -275,16 +276,17 @@ func pickPool(pools []*karpv1.NodePool, class string) (*karpv1.NodePool, error) 
 	return found, nil
 }
 
-// usedBy returns the name of the EC2NodeClass that the pool uses; empty if its node class is of another kind.
-func usedBy(pool *karpv1.NodePool) string {
+// nodeClassOf returns the name of the EC2NodeClass that the pool uses; empty if its node class is of another kind.
+func nodeClassOf(pool *karpv1.NodePool) string {
 	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Kind == awsv1.Kind {
 		return ref.Name
 	}
 	return ""
 }
 
-// typeUnder returns the instance type of --instance-type as its nodes are under the EC2NodeClass.
-func (r *renderFlags) typeUnder(ctx context.Context, class *awsv1.EC2NodeClass, s Streams) (catalog.Type, error) {
+// nodeType returns the instance type of --instance-type. Its capacity is that of a node with the settings of the
+// EC2NodeClass.
+func (r *renderFlags) nodeType(ctx context.Context, class *awsv1.EC2NodeClass, s Streams) (catalog.Type, error) {
 	if !slices.Contains([]string{catalog.OnDemand, catalog.Spot, catalog.Reserved}, r.capacityType) {
 		return catalog.Type{}, fmt.Errorf("--capacity-type %s: want on-demand, spot or reserved%s", r.capacityType,
 			suggest.Hint(r.capacityType, []string{catalog.OnDemand, catalog.Spot, catalog.Reserved}))
@@ -316,11 +318,11 @@ func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, problems [
 	for _, p := range problems {
 		out = append(out, p.String())
 	}
-	if r.clusterIsMade {
+	if r.hasPlaceholder {
 		out = append(out, "placeholders stand for what was not given of --cluster-name, --cluster-endpoint, --cluster-ca, --service-cidr and --cluster-dns")
 	}
 	if !hasImage && class.Spec.ResolvedAMIFamily() == catalog.Bottlerocket && class.Spec.InstanceStorePolicy != nil {
-		out = append(out, "the EC2NodeClass has no image in its status: how the local disks are bound depends on its version")
+		out = append(out, "the EC2NodeClass has no image in its status: how the local disks are bound depends on the version of the image")
 	}
 	return out
 }
@@ -341,7 +343,7 @@ func (r rendered) text() (string, error) {
 		b.WriteString("\nKubelet arguments:\n\n" + strings.Join(r.Kubelet.Flags, "\n") + "\n")
 	}
 	if len(r.Kubelet.Config) == 0 {
-		return b.String() + r.registers(), nil
+		return b.String() + r.registrationText(), nil
 	}
 	data, err := json.Marshal(r.Kubelet.Config)
 	if err == nil {
@@ -351,12 +353,12 @@ func (r rendered) text() (string, error) {
 		return "", fmt.Errorf("write the kubelet's configuration: %w", err)
 	}
 	b.WriteString("\nKubelet configuration:\n\n" + string(data))
-	return b.String() + r.registers(), nil
+	return b.String() + r.registrationText(), nil
 }
 
-// registers returns a line for each taint and label that the node registers with, with its origin; empty if there are
-// none.
-func (r rendered) registers() string {
+// registrationText returns a line for each taint and label that the node registers with, with its origin; empty if
+// there are none.
+func (r rendered) registrationText() string {
 	var b strings.Builder
 	add := func(kind string, object fmt.Stringer, origin userdata.Spot) {
 		if b.Len() == 0 {

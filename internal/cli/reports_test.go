@@ -22,7 +22,7 @@ import (
 //	want PATTERN       the output of both streams matches
 //	not PATTERN        the output does not match
 //	file NAME          an input of a case that another test covers
-//	covered FILE TEST  that test
+//	covered FILE TEST  the other test: its file and name
 //
 // An input that no case names fails the test.
 func TestReports(t *testing.T) {
@@ -48,7 +48,7 @@ func TestReports(t *testing.T) {
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".case"), func(t *testing.T) {
 			t.Parallel()
-			judge(t, folder, lines)
+			runCase(t, folder, lines)
 		})
 	}
 	inputs, err := filepath.Glob(folder + "/*.yaml")
@@ -66,8 +66,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// judge runs the lines of a case.
-func judge(t *testing.T, folder string, lines []string) {
+// runCase runs the lines of a case.
+func runCase(t *testing.T, folder string, lines []string) {
 	t.Helper()
 	var args []string
 	var out string
@@ -96,7 +96,7 @@ func judge(t *testing.T, folder string, lines []string) {
 				t.Fatal(err)
 			}
 			if pattern.MatchString(out) != (word == "want") {
-				t.Errorf("joiner %s: %s %s, and it prints\n%s", strings.Join(args, " "), word, rest, out)
+				t.Errorf("joiner %s: %s %s; output:\n%s", strings.Join(args, " "), word, rest, out)
 			}
 		case "covered":
 			file, test, _ := strings.Cut(rest, " ")
@@ -104,7 +104,7 @@ func judge(t *testing.T, folder string, lines []string) {
 				t.Errorf("%s has no test %s: %v", file, test, err)
 			}
 		default:
-			t.Errorf("a case has no line %q", line)
+			t.Errorf("unknown line %q in a case", line)
 		}
 	}
 	finish()
@@ -124,6 +124,6 @@ func runReport(t *testing.T, folder string, args []string) (out string, code int
 		"AWS_SHARED_CREDENTIALS_FILE=" + home + "/none"}
 	var both bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &both, &both
-	_ = cmd.Run() // the exit status is checked below
+	_ = cmd.Run() // an error means an exit status, which is returned
 	return both.String(), cmd.ProcessState.ExitCode()
 }

@@ -48,15 +48,15 @@ SIGTERM stopped it.`,
 	}
 	root.SetVersionTemplate("joiner {{.Version}}\n")
 	root.SetIn(s.In)
-	root.SetOut(&answer{w: s.Out})
+	root.SetOut(&stdoutWriter{w: s.Out})
 	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(flagProblem)
+	root.SetFlagErrorFunc(clearerFlagError)
 	root.AddCommand(newPlan(), newDoctor(), newCorrect(), newExplain(), newPause(), newResume(), newMigrate(),
 		newCatalog(), newRender(), newCRDs(), newVersion(version))
 	root.AddCommand(more...)
 	root.InitDefaultCompletionCmd()
-	refuseUnknown(root)
-	refuseUnknownHelp(root)
+	rejectUnknownSubcommands(root)
+	rejectUnknownHelpTopics(root)
 	completeFlags(root)
 	return root
 }
@@ -65,11 +65,11 @@ SIGTERM stopped it.`,
 // each. Findings and Unseen are not printed, because the output of the command contains them.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
-	err := strayHelp(root, args)
+	err := checkHelpTopic(root, args)
 	if err == nil {
 		err = execute(ctx, root, args)
 	}
-	if out, ok := root.OutOrStdout().(*answer); ok && out.err != nil {
+	if out, ok := root.OutOrStdout().(*stdoutWriter); ok && out.err != nil {
 		err = fmt.Errorf("write the output: %w", message.Plain(out.err)) // cobra ignores errors of writing help texts
 	}
 	var found Findings
@@ -90,41 +90,40 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	return ExitFailed
 }
 
-// answer is standard output. It keeps the first error of a write.
-type answer struct {
+// stdoutWriter is standard output. It keeps the first error of a write.
+type stdoutWriter struct {
 	w   io.Writer
 	err error // first error of a write; nil: none
 }
 
 // Write writes to w.
-func (a *answer) Write(p []byte) (int, error) {
-	n, err := a.w.Write(p)
-	if a.err == nil {
-		a.err = err
+func (s *stdoutWriter) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if s.err == nil {
+		s.err = err
 	}
 	return n, err
 }
 
-// mostErrors is the maximum number of errors that are printed.
-const mostErrors = 10
+// maxErrors is the maximum number of errors that are printed.
+const maxErrors = 10
 
-// printErrors prints an error, or each of joined errors, up to mostErrors.
+// printErrors prints an error, or each of joined errors, up to maxErrors.
 func printErrors(w io.Writer, err error) {
 	errs := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		errs = joined.Unwrap()
 	}
 	for i, err := range errs {
-		if i == mostErrors {
-			fmt.Fprintf(w, "joiner: and %d more\n", len(errs)-mostErrors)
+		if i == maxErrors {
+			fmt.Fprintf(w, "joiner: and %d more\n", len(errs)-maxErrors)
 			return
 		}
 		fmt.Fprintln(w, "joiner: "+message.OneLine(err.Error()))
 	}
 }
 
-// Findings is the error of a command that printed its output and found
-// problems. Count is the number of problems.
+// Findings is the error of a command that printed its output and found problems. Count is the number of problems.
 type Findings struct{ Count int }
 
 // Error returns the number of problems.

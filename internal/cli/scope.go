@@ -24,14 +24,14 @@ var (
 	parameterPattern = regexp.MustCompile(`^/?([\w.-]+/)*[\w.-]+$`)
 )
 
-// scopeProblem returns an error about the first invalid value of a scope; nil if all are valid. The error names its
-// flag.
+// scopeProblem returns an error about the first invalid value of a scope; nil if all are valid. The error names the
+// flag of the value.
 func scopeProblem(s permissions.Scope) error {
 	switch {
 	case s.Cluster == "":
 		return errors.New("name the cluster: --cluster-name NAME")
 	case !accountPattern.MatchString(s.Account):
-		return noAccount(s.Account)
+		return invalidAccount(s.Account)
 	case s.Region == "":
 		return errors.New("name the region: --region REGION")
 	}
@@ -43,9 +43,9 @@ func scopeProblem(s permissions.Scope) error {
 	}{
 		{"cluster-name", []string{s.Cluster}, clusterPattern, "the name of one EKS cluster: letters, digits, - and _"},
 		{"region", []string{s.Region}, regionPattern, "one region, for instance eu-west-1"},
-		{"cluster-uid", given(s.UID), uidPattern, "the UID of one cluster: kubectl get namespace kube-system -o jsonpath={.metadata.uid}"},
-		{"node-role", s.NodeRoles, rolePattern, "the name of one role (no ARN, no wildcard), its path before it, for instance /nodes/prod"},
-		{"interruption-queue", given(s.Queue), queuePattern, "the name of one queue (no ARN, no URL, no wildcard): letters, digits, - and _"},
+		{"cluster-uid", asList(s.UID), uidPattern, "the UID of one cluster: kubectl get namespace kube-system -o jsonpath={.metadata.uid}"},
+		{"node-role", s.NodeRoles, rolePattern, "the name of one role (no ARN, no wildcard), with its path in front, for instance /nodes/prod"},
+		{"interruption-queue", asList(s.Queue), queuePattern, "the name of one queue (no ARN, no URL, no wildcard): letters, digits, - and _"},
 		{"ssm-parameter", s.Parameters, parameterPattern, "the name of one parameter (no ARN, no wildcard), for instance /images/nodes"},
 	} {
 		for _, value := range flag.values {
@@ -57,20 +57,20 @@ func scopeProblem(s permissions.Scope) error {
 	return partitionProblem(s)
 }
 
-// noAccount returns the error about an invalid account ID.
-func noAccount(id string) error {
+// invalidAccount returns the error about an invalid account ID.
+func invalidAccount(id string) error {
 	return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", id)
 }
 
-// given returns the value as a list; empty for an empty value.
-func given(value string) []string {
+// asList returns a list with the value; nil for an empty value.
+func asList(value string) []string {
 	if value == "" {
 		return nil
 	}
 	return []string{value}
 }
 
-// partitionProblem returns an error if the partition is not that of the region; nil if it is, or is empty.
+// partitionProblem returns an error if the partition is set and the region belongs to another one.
 func partitionProblem(s permissions.Scope) error {
 	actual := permissions.PartitionOf(s.Region)
 	switch {

@@ -29,18 +29,18 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"joiner": joiner, "kubectl-joiner": joiner, "kubectl_complete-joiner": joiner})
 }
 
-// TestScripts runs the command line as a user does. Each script has its own
-// folder and environment. AWS is the address of an emulated AWS, BROKEN of a server
-// that is broken as its path says, and STRANGER of a server with an untrusted certificate.
+// TestScripts runs the command line as a user does. Each script has its own folder and environment. The variable AWS has
+// the address of an emulated AWS, BROKEN that of a server that fails in the way its path names, and STRANGER that of a
+// server with an untrusted certificate.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	aws := httptest.NewServer(newAWS(t))
 	t.Cleanup(aws.Close)
-	broken := httptest.NewServer(http.HandlerFunc(answerBadly))
+	broken := httptest.NewServer(http.HandlerFunc(serveFailure))
 	t.Cleanup(broken.Close)
-	stranger := httptest.NewTLSServer(http.HandlerFunc(answerBadly))
-	stranger.Config.ErrorLog = log.New(io.Discard, "", 0) // its certificate is not trusted, as intended
-	t.Cleanup(stranger.Close)
+	untrusted := httptest.NewTLSServer(http.HandlerFunc(serveFailure))
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0) // no log of the TLS errors, which the test intends
+	t.Cleanup(untrusted.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits2": exitsTwo},
 		Setup: func(e *testscript.Env) error {
 			for key, value := range map[string]string{
-				"HOME": e.WorkDir, "AWS": aws.URL, "BROKEN": broken.URL, "STRANGER": stranger.URL,
+				"HOME": e.WorkDir, "AWS": aws.URL, "BROKEN": broken.URL, "STRANGER": untrusted.URL,
 				"AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1",
 				"AWS_CONFIG_FILE": e.WorkDir + "/none", "AWS_SHARED_CREDENTIALS_FILE": e.WorkDir + "/none",
 			} {
@@ -59,8 +59,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exitsTwo runs a command that must fail with status 2, print nothing on standard
-// output, and print one line on standard error, which is no stack trace.
+// exitsTwo runs a command that must fail with status 2, print nothing on standard output, and print one line, not a stack
+// trace, on standard error.
 func exitsTwo(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec(args[0], args[1:]...)
 	var exit *exec.ExitError
@@ -76,7 +76,7 @@ func exitsTwo(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// newAWS starts an emulated AWS that offers three instance types in us-east-1.
+// newAWS returns an emulated AWS that offers three instance types in us-east-1.
 func newAWS(t *testing.T) *emulator.Server {
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -101,13 +101,13 @@ func newAWS(t *testing.T) *emulator.Server {
 	return &emulator.Server{World: w}
 }
 
-// answerBadly is a service that is broken as its path says. Below /names it is an API server that only serves names of
+// serveFailure is a service that fails in the way its path names. Below /names it is an API server that only serves names of
 // objects. Below /walled it denies discovery even to authenticated users. Below /slow it does not answer until the
 // client disconnects.
-func answerBadly(w http.ResponseWriter, r *http.Request) {
+func serveFailure(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/names/"):
-		nameObjects(w, strings.TrimPrefix(r.URL.Path, "/names"))
+		serveNames(w, strings.TrimPrefix(r.URL.Path, "/names"))
 	case strings.HasPrefix(r.URL.Path, "/slow/"):
 		<-r.Context().Done()
 	case r.URL.Path == "/garbage/":
@@ -124,17 +124,17 @@ func answerBadly(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusInternalServerError)
 	case strings.HasPrefix(r.URL.Path, "/walled"):
-		forbid(w, "")
+		serveForbidden(w, "")
 	case strings.HasPrefix(r.URL.Path, "/forbidden"):
-		forbid(w, strings.TrimPrefix(r.URL.Path, "/forbidden"))
+		serveForbidden(w, strings.TrimPrefix(r.URL.Path, "/forbidden"))
 	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte("<Response><Errors><Error><Code>Unavailable</Code><Message>down</Message></Error></Errors></Response>"))
 	}
 }
 
-// forbid is an API server that authenticates Jane and allows her discovery, but nothing else.
-func forbid(w http.ResponseWriter, path string) {
+// serveForbidden is an API server that authenticates the user jane and allows only discovery.
+func serveForbidden(w http.ResponseWriter, path string) {
 	w.Header().Set("Content-Type", "application/json")
 	answer, ok := map[string]string{
 		"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
@@ -149,8 +149,8 @@ func forbid(w http.ResponseWriter, path string) {
 	_, _ = w.Write([]byte(answer))
 }
 
-// nameObjects is an API server that serves the names of objects.
-func nameObjects(w http.ResponseWriter, path string) {
+// serveNames is an API server that serves the names of objects.
+func serveNames(w http.ResponseWriter, path string) {
 	names, ok := map[string]string{
 		"/apis/karpenter.sh/v1/nodepools":           `{"metadata": {"name": "spot"}}, {"metadata": {"name": "general"}}, {"metadata": {"name": "gpu"}}`,
 		"/apis/karpenter.k8s.aws/v1/ec2nodeclasses": `{"metadata": {"name": "default"}}`,

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// authority returns a parser of PEM certificates in base64, which stores the base64 on one line, as the user data of
-// instances needs it. Package config does not check that the certificates are those of the cluster.
+// authority returns a parser of PEM certificates in base64. The parser stores the base64 on one line, as the user data
+// of instances needs it. It does not check that the certificates are those of the cluster.
 func authority(to *string) func(string) error {
 	return func(s string) error {
 		line := strings.Join(strings.Fields(s), "") // the command base64 breaks lines by default
@@ -25,7 +25,7 @@ func authority(to *string) func(string) error {
 		case err != nil:
 			return errors.New("want base64, as in certificateAuthority.data of aws eks describe-cluster")
 		}
-		if err := certificates(pemText); err != nil {
+		if err := checkCertificates(pemText); err != nil {
 			return err
 		}
 		*to = line
@@ -33,8 +33,8 @@ func authority(to *string) func(string) error {
 	}
 }
 
-// certificates returns an error unless the text has one or more PEM certificates and no other PEM blocks.
-func certificates(text []byte) error {
+// checkCertificates returns an error unless the text has one or more PEM certificates and no other PEM blocks.
+func checkCertificates(text []byte) error {
 	if inner, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(text)), "")); err == nil &&
 		strings.HasPrefix(string(inner), "-----BEGIN ") {
 		return errors.New("it is base64-encoded twice: want the PEM of a certificate in base64, once")

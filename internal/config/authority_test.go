@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// someAuthority is a certificate authority, PEM in base64, that belongs to no cluster.
+// someAuthority is the certificate authority of no real cluster, as PEM in base64.
 const someAuthority = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJjVENDQVJhZ0F3SUJBZ0lVVm1uMzVWaFcxam5Bc3RkWW95ZDFaZ3F6cm04d0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWdGdzB5TmpFeE1qSXhOREUxTWpCYUdBOHlNVEkyTVRBeQpPVEUwTVRVeU1Gb3dGVEVUTUJFR0ExVUVBd3dLYTNWaVpYSnVaWFJsY3pCWk1CTUdCeXFHU000OUFnRUdDQ3FHClNNNDlBd0VIQTBJQUJFZjZJdVY5TTFPMk9ScVk4c2Fzd1QraTExbjBlSDdUZkxvTENPSzIrMUh6YW5pK0lyOW4KekFRNUdiVGdqaUx3UWVYTEphS0NRSmNJN0JSZ2RzcEhEdktqUWpCQU1BOEdBMVVkRXdFQi93UUZNQU1CQWY4dwpEZ1lEVlIwUEFRSC9CQVFEQWdJRU1CMEdBMVVkRGdRV0JCUnkxdXlDeGYzSEFGeTJYVnlFUFhkM3Fwd3JoakFLCkJnZ3Foa2pPUFFRREFnTkpBREJHQWlFQTFyVUE2N0NuSEJYU3RVd3JQYnFnZnRSOXVQRlYrRUhCWEJSMFhNVEMKUElvQ0lRQzhrQktYeDZKcFJqVDBzYmZ1RGh0Z3NXUFJoVXN1TlBzWmRTWHZnVms1Y2c9PQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="
 
 // TestAuthority: certificates are accepted with any line breaks in base64. Other text is refused with a one-line error.
@@ -20,13 +20,13 @@ func TestAuthority(t *testing.T) {
 	for name, c := range map[string]struct{ value, wantError string }{
 		"as EKS returns it":    {someAuthority, ""},
 		"on several lines":     {someAuthority[:76] + "\n" + someAuthority[76:152] + "\r\n" + someAuthority[152:] + "\n", ""},
-		"none":                 {"", ""},
-		"another text":         {encoded("ca"), "this is base64 of something else"},
+		"empty":                {"", ""},
+		"other text":           {encoded("ca"), "this is base64 of something else"},
 		"a path":               {encoded("/etc/kubernetes/ca.crt"), "this is base64 of something else"},
 		"encoded twice":        {encoded(someAuthority), "it is base64-encoded twice"},
 		"not encoded":          {string(pem), "encode the PEM with base64 -w0"},
 		"cut off":              {encoded(string(pem[:200])), "something else"},
-		"the second cut off":   {encoded(string(pem) + string(pem[:200])), "certificate 2 is cut off"},
+		"second one cut off":   {encoded(string(pem) + string(pem[:200])), "certificate 2 is cut off"},
 		"a key":                {encoded("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "it contains a PRIVATE KEY"},
 		"an empty certificate": {encoded("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "certificate 1 cannot be read"},
 		"half of the base64":   {someAuthority[:101], "want base64"},

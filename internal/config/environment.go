@@ -10,11 +10,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// misspelt returns an error about the first variable, by name, that is probably a misspelled setting. If the setting
-// that the variable resembles has a value, the variable is ignored, because it may belong to another program; a
-// variable with the prefix JOINER_ or KARPENTER_ is an error in this case, too. misspelt returns nil if args are
-// invalid, because Load reports that.
-func misspelt(args []string, variables map[string]string) error {
+// misspeltVariable returns an error about the first variable, by name, that is probably a misspelled setting. A
+// variable may belong to another program: it is no error if the setting that it resembles has a value, unless the
+// variable has the prefix JOINER_ or KARPENTER_. misspeltVariable returns nil if args are invalid, because Load reports
+// that.
+func misspeltVariable(args []string, variables map[string]string) error {
 	flags := (&Settings{}).byFlag()
 	given, err := parse(args, flags)
 	if err != nil {
@@ -44,7 +44,7 @@ func misspelt(args []string, variables map[string]string) error {
 	return nil
 }
 
-// flagsByVariable returns the flags of settings by variable. It omits unsupported settings of which every value is
+// flagsByVariable returns the flags of settings by variable. It omits unsupported settings for which every value is
 // harmless, because misspelling them does no harm either.
 func flagsByVariable(flags map[string]setting) map[string]string {
 	out := map[string]string{}
@@ -59,7 +59,7 @@ func flagsByVariable(flags map[string]setting) map[string]string {
 	return out
 }
 
-// isIgnored reports whether a variable is that of a setting in unsupported.
+// isIgnored reports whether a variable belongs to a setting in unsupported.
 func isIgnored(variable string) bool {
 	_, ok := unsupported()[strings.ToLower(strings.ReplaceAll(variable, "_", "-"))]
 	return ok
@@ -68,8 +68,8 @@ func isIgnored(variable string) bool {
 // serviceLink matches the variables that the kubelet sets for the Services of the pod's namespace.
 var serviceLink = regexp.MustCompile(`_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// isServiceLink reports whether the kubelet set a variable for a Service. If the Service is named joiner, the prefix is
-// that of a misspelled setting: JOINER_PORT=tcp://10.0.0.1:8080.
+// isServiceLink reports whether the kubelet set a variable for a Service. Without this check, the variables of a
+// Service named joiner would count as misspelled settings: JOINER_PORT=tcp://10.0.0.1:8080.
 func isServiceLink(variable, value string) bool {
 	return serviceLink.MatchString(variable) || strings.HasSuffix(variable, "_PORT") && strings.Contains(value, "://")
 }
@@ -85,12 +85,12 @@ func withoutPrefix(variable string) (bare string, hasPrefix bool) {
 	return upper, false
 }
 
-// isNear reports whether two names differ by at most two edits, or one if a name has fewer than eight letters. It is
-// stricter than package suggest, because the controller does not start if misspelt returns an error.
+// isNear reports whether two names differ by at most two edits, or by one if a name has fewer than eight letters. It is
+// stricter than package suggest, because the controller does not start if misspeltVariable returns an error.
 func isNear(a, b string) bool {
-	most := 2
+	maxEdits := 2
 	if min(len(a), len(b)) < 8 {
-		most = 1
+		maxEdits = 1
 	}
-	return suggest.Distance(strings.ReplaceAll(a, "-", "_"), b) <= most
+	return suggest.Distance(strings.ReplaceAll(a, "-", "_"), b) <= maxEdits
 }

@@ -30,7 +30,7 @@ func durationHint(s string) string {
 	if days, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && days < 1000 {
 		return fmt.Sprintf(" (did you mean %dh?)", 24*days)
 	}
-	if m := wordyUnit.FindStringSubmatch(strings.ToLower(s)); m != nil {
+	if m := unitWord.FindStringSubmatch(strings.ToLower(s)); m != nil {
 		return " (did you mean " + m[1] + m[2] + "?)"
 	}
 	if _, err := time.ParseDuration(s + "s"); err == nil {
@@ -39,8 +39,8 @@ func durationHint(s string) string {
 	return ""
 }
 
-// wordyUnit matches a duration whose unit is a word, or follows a blank: 10 sec, 5min, 2 hours.
-var wordyUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([smh])(?:|ecs?|econds?|ins?|inutes?|rs?|ours?)$`)
+// unitWord matches a duration whose unit is a word, or follows a blank: 10 sec, 5min, 2 hours.
+var unitWord = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([smh])(?:|ecs?|econds?|ins?|inutes?|rs?|ours?)$`)
 
 // booleanHint returns a hint for booleans like yes and off.
 func booleanHint(s string) string {
@@ -53,7 +53,7 @@ func booleanHint(s string) string {
 	return suggest.Hint(s, []string{"true", "false"})
 }
 
-// wordHint returns a hint with the most similar word. For the log level warn it is info, which includes warnings.
+// wordHint returns a hint with the most similar word. The hint for the log level warn is info, which includes warnings.
 func wordHint(s string, words []string) string {
 	if strings.HasPrefix(strings.ToLower(s), "warn") && slices.Contains(words, "info") {
 		return " (did you mean info? it has the warnings)"
@@ -61,7 +61,7 @@ func wordHint(s string, words []string) string {
 	return suggest.Hint(s, words)
 }
 
-// gateHint returns a hint with the feature gate that was probably meant, also for NAME:STATE.
+// gateHint returns a hint with the feature gate that was probably meant. It also accepts NAME:STATE.
 func gateHint(name string, known []string) string {
 	plain, state, isSet := strings.Cut(name, ":")
 	near := suggest.Nearest(plain, known)
@@ -85,7 +85,7 @@ func addressHint(s string) string {
 	return ""
 }
 
-// originHint returns a hint with only the scheme and host of a URL; none if the host is a doubled scheme.
+// originHint returns a hint with only the scheme and host of a URL; none if the URL has its scheme twice.
 func originHint(u *url.URL) string {
 	host, err := url.Parse(u.Scheme + "://" + u.Host)
 	if err != nil || host.Hostname() == "https" || host.Hostname() == "http" {
@@ -94,7 +94,7 @@ func originHint(u *url.URL) string {
 	return fmt.Sprintf(" (did you mean %s://%s?)", u.Scheme, u.Host)
 }
 
-// mebibytesHint returns a hint with the number in bytes, if n is between 64 MiB and 1 TiB in mebibytes.
+// mebibytesHint returns a hint with n mebibytes in bytes, if they are between 64 MiB and 1 TiB.
 func mebibytesHint(n int64) string {
 	if n < 64 || n > 1<<20 {
 		return ""
@@ -103,12 +103,12 @@ func mebibytesHint(n int64) string {
 }
 
 // numberHint returns a hint with the whole number in the range that is nearest to s; none if s is no number.
-func numberHint(s string, least, most int) string {
+func numberHint(s string, minimum, maximum int) string {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) {
 		return ""
 	}
-	return fmt.Sprintf(" (did you mean %.0f?)", min(max(f, float64(least)), float64(most)))
+	return fmt.Sprintf(" (did you mean %.0f?)", min(max(f, float64(minimum)), float64(maximum)))
 }
 
 // bytesHint returns a hint with the number of bytes, for sizes with a unit: 1Gi, 512MiB, 2 GB.
@@ -194,8 +194,8 @@ func objectName(to *string) func(string) error {
 			return nil
 		}
 		hint := ""
-		if meant := strings.ReplaceAll(strings.ToLower(s), "_", "-"); name.MatchString(meant) {
-			hint = " (did you mean " + meant + "?)"
+		if corrected := strings.ReplaceAll(strings.ToLower(s), "_", "-"); name.MatchString(corrected) {
+			hint = " (did you mean " + corrected + "?)"
 		}
 		return fmt.Errorf("want a name of Kubernetes, which has lower-case letters, digits, hyphens and dots%s", hint)
 	}
@@ -218,7 +218,7 @@ var regionName = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-\d+$`)
 // regions.
 func region(to *string) func(string) error {
 	return func(s string) error {
-		switch plain := strings.TrimRight(strings.ToLower(strings.TrimSpace(s)), "abcdefghijklmnopqrstuvwxyz"); {
+		switch withoutZone := strings.TrimRight(strings.ToLower(strings.TrimSpace(s)), "abcdefghijklmnopqrstuvwxyz"); {
 		case s == "" || regionName.MatchString(s):
 			*to = s
 			return nil
@@ -226,8 +226,8 @@ func region(to *string) func(string) error {
 			return fmt.Errorf("want an AWS region, in lower case (did you mean %s?)", strings.ToLower(s))
 		case regionName.MatchString(strings.ReplaceAll(strings.ToLower(s), "_", "-")):
 			return fmt.Errorf("want an AWS region, with hyphens (did you mean %s?)", strings.ReplaceAll(strings.ToLower(s), "_", "-"))
-		case regionName.MatchString(plain):
-			return fmt.Errorf("want an AWS region, not a zone (did you mean %s?)", plain)
+		case regionName.MatchString(withoutZone):
+			return fmt.Errorf("want an AWS region, not a zone (did you mean %s?)", withoutZone)
 		}
 		return errors.New("want an AWS region, for instance us-east-1")
 	}

@@ -7,7 +7,7 @@ type Leftover struct {
 	Says string // what to set instead, or that there is no replacement
 }
 
-// Leftovers returns all leftovers, sorted by path. A path stands for all values below it, too.
+// Leftovers returns all leftovers, sorted by path. A path also stands for all values below it.
 func Leftovers() []Leftover {
 	const (
 		profile       = "set spec.instanceProfile of the EC2NodeClass"

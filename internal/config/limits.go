@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// ec2Actions returns the EC2 actions that Joiner calls; the user may set the rate limit of each.
+// ec2Actions returns the EC2 actions that Joiner calls. The user may set a rate limit for each.
 func ec2Actions() []string {
 	return []string{
 		"CreateFleet", "CreateLaunchTemplate", "CreateTags", "DeleteLaunchTemplate", "DeleteTags", "DescribeCapacityReservations",
@@ -34,8 +34,8 @@ func rates(to *map[string]Rate) func(string) error {
 				rate(&r.Burst)(burst) != nil || r.Burst < 1 || rate(&r.PerSecond)(perSecond) != nil {
 				return fmt.Errorf("want ACTION=BURST:PERSECOND in place of %q, for instance CreateFleet=100:20", limit)
 			}
-			isCalled := func(name string) bool { ok, _ := path.Match(action, name); return ok }
-			if !slices.ContainsFunc(ec2Actions(), isCalled) {
+			matches := func(name string) bool { ok, _ := path.Match(action, name); return ok }
+			if !slices.ContainsFunc(ec2Actions(), matches) {
 				return fmt.Errorf("no EC2 action of Joiner matches %s%s", action, suggest.Hint(action, ec2Actions()))
 			}
 			if before, isKnown := out[action]; isKnown && before != r {

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// TestActionsAreThoseGranted: every EC2 action of the IAM policies may have a limit.
-func TestActionsAreThoseGranted(t *testing.T) {
+// TestGrantedActionsMayHaveLimits: every EC2 action of the IAM policies may have a limit.
+func TestGrantedActionsMayHaveLimits(t *testing.T) {
 	t.Parallel()
 	policies, err := permissions.Policies(permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "c",
 		UID: "u", NodeRoles: []string{"n"}, Queue: "q"})
@@ -21,11 +21,11 @@ func TestActionsAreThoseGranted(t *testing.T) {
 		if name, isEC2 := strings.CutPrefix(action, "ec2:"); isEC2 {
 			n++
 			if !slices.Contains(ec2Actions(), name) {
-				t.Errorf("%s is granted, and can be given no limit", action)
+				t.Errorf("the IAM policies grant %s, but it cannot have a limit", action)
 			}
 		}
 	}
 	if n < 15 || !slices.IsSorted(ec2Actions()) {
-		t.Errorf("%d actions are granted; those with limits are sorted: %t", n, slices.IsSorted(ec2Actions()))
+		t.Errorf("the IAM policies grant %d EC2 actions, want at least 15; ec2Actions is sorted: %t", n, slices.IsSorted(ec2Actions()))
 	}
 }

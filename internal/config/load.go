@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Note reports a setting of Karpenter that was given and has no effect.
+// Note reports that a setting of Karpenter was given, but has no effect.
 type Note struct {
 	Setting string // "--feature-gates (FEATURE_GATES)"
 	Value   string // as configured
@@ -20,7 +20,7 @@ type Note struct {
 var ErrHelp = errors.New("the arguments ask for help")
 
 // FromProcess reads the settings as Load does, from the arguments and the environment ("NAME=value") of a process. A
-// variable that is probably a misspelled setting (see misspelt) is an error that names the setting.
+// variable that is probably a misspelled setting (see misspeltVariable) is an error that names the setting.
 func FromProcess(args, environ []string) (Settings, []Note, error) {
 	variables := map[string]string{}
 	for _, v := range environ {
@@ -28,7 +28,7 @@ func FromProcess(args, environ []string) (Settings, []Note, error) {
 			variables[name] = value
 		}
 	}
-	if err := misspelt(args, variables); err != nil {
+	if err := misspeltVariable(args, variables); err != nil {
 		return Settings{}, nil, err
 	}
 	return Load(args, func(name string) (string, bool) {
@@ -58,7 +58,7 @@ func Load(args []string, lookup func(variable string) (string, bool)) (Settings,
 			continue
 		}
 		if err := s.set(value); err != nil {
-			err = withoutMargin(s, value, err)
+			err = quotingError(s, value, err)
 			if strings.HasPrefix(value, "tcp://") && source == s.variable() {
 				err = fmt.Errorf("%w; Kubernetes writes such values for services: set enableServiceLinks: false, or --%s", err, s.flag)
 			}
@@ -90,8 +90,8 @@ func All() []Setting {
 }
 
 // Unsupported returns the settings of Karpenter that are accepted and have no effect, sorted by flag. Default is the
-// value for which no effect is needed. Help says what Joiner does instead for other values; it is empty if no value
-// needs an effect.
+// value that matches what Joiner does. Help says what Joiner does if another value is given; it is empty if every value
+// is harmless.
 func Unsupported() []Setting {
 	all := unsupported()
 	var out []Setting
@@ -150,8 +150,8 @@ func parse(args []string, known map[string]setting) (map[string]string, error) {
 	return given, nil
 }
 
-// withoutMargin returns a clearer error if the value is valid without the spaces or quotes around it, else err.
-func withoutMargin(s setting, value string, err error) error {
+// quotingError returns an error about spaces or quotes around the value if the value is valid without them, else err.
+func quotingError(s setting, value string, err error) error {
 	inner := strings.Trim(value, " \t\r\n\"'")
 	if inner == "" || inner == value || s.set(inner) != nil {
 		return err
@@ -169,17 +169,17 @@ func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 		if !ok {
 			value, ok = lookup(s.variable())
 		}
-		if u := all[name]; !ok || value == "" || u.says == "" || strings.EqualFold(value, u.harmless) || gatesOff(name, value) {
+		if u := all[name]; !ok || value == "" || u.says == "" || strings.EqualFold(value, u.harmless) || areGatesOff(name, value) {
 			continue
 		}
-		out = append(out, Note{Setting: s.named(), Value: value, Says: all[name].says})
+		out = append(out, Note{Setting: s.bothNames(), Value: value, Says: all[name].says})
 	}
 	gates := setting{flag: "feature-gates"}
 	value, ok := given[gates.flag]
 	if !ok {
 		value, _ = lookup(gates.variable())
 	}
-	return append(out, gateNotes(gates.named(), value)...)
+	return append(out, gateNotes(gates.bothNames(), value)...)
 }
 
 // gateNotes returns a note for each unsupported feature gate of Karpenter that value, the list of gates, turns on.
@@ -201,8 +201,8 @@ func gateNotes(setting, value string) []Note {
 	return out
 }
 
-// gatesOff reports whether the setting is a list of feature gates, and value turns none of them on.
-func gatesOff(name, value string) bool {
+// areGatesOff reports whether the setting is a list of feature gates, and value turns none of them on.
+func areGatesOff(name, value string) bool {
 	if !strings.HasSuffix(name, "feature-gates") {
 		return false
 	}

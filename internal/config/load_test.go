@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// load reads settings from flags and variables. CLUSTER_NAME is c, unless a variable sets it.
 func load(args string, variables ...string) (Settings, []Note, error) {
 	env := map[string]string{"CLUSTER_NAME": "c"}
 	for _, v := range variables {
@@ -33,7 +34,7 @@ func TestPrecedence(t *testing.T) {
 		"flag wins":            {"--batch-max-duration=30s", "BATCH_MAX_DURATION=20s", 30 * time.Second},
 		"flag in two words":    {"--batch-max-duration 40s", "", 40 * time.Second},
 		"flag with one hyphen": {"-batch-max-duration 50s", "", 50 * time.Second},
-		"after a lone switch":  {"--isolated-vpc --batch-max-duration 50s", "", 50 * time.Second},
+		"after a boolean flag": {"--isolated-vpc --batch-max-duration 50s", "", 50 * time.Second},
 	} {
 		got, _, err := load(c.args, c.env)
 		if err != nil || got.BatchMax != c.want {
@@ -109,17 +110,17 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 		"not base64":         {"", "CLUSTER_CA_BUNDLE=%%", []string{"CLUSTER_CA_BUNDLE", "base64"}},
 		"percent for share":  {"", "VM_MEMORY_OVERHEAD_PERCENT=7.5", []string{"VM_MEMORY_OVERHEAD_PERCENT", "0.075"}},
 		"port out of range":  {"--metrics-port 99999", "", []string{"--metrics-port", "65535"}},
-		"a name to bind to":  {"--bind-address=localhost", "", []string{"--bind-address", `"localhost"`, "127.0.0.1"}},
+		"name as address":    {"--bind-address=localhost", "", []string{"--bind-address", `"localhost"`, "127.0.0.1"}},
 		"one port for two":   {"--metrics-port 8081", "", []string{"--metrics-port", "--health-probe-port"}},
-		"a word for a truth": {"--isolated-vpc=maybe", "", []string{"--isolated-vpc", "true or false"}},
+		"no boolean":         {"--isolated-vpc=maybe", "", []string{"--isolated-vpc", "true or false"}},
 		"unknown level":      {"", "LOG_LEVEL=loud", []string{"LOG_LEVEL", "debug, info, error"}},
 		"unknown policy":     {"", "MIN_VALUES_POLICY=Lax", []string{"MIN_VALUES_POLICY", "Strict, BestEffort"}},
-		"gate half open":     {"", "FEATURE_GATES=NodeOverlay", []string{"FEATURE_GATES", "NodeOverlay=true"}},
+		"gate without state": {"", "FEATURE_GATES=NodeOverlay", []string{"FEATURE_GATES", "NodeOverlay=true"}},
 		"unknown flag":       {"--batch-max 3s", "", []string{"--batch-max", "did you mean --batch-max-duration", "--help"}},
 		"stray word":         {"now", "", []string{`"now"`}},
 		"no value":           {"--cluster-name", "", []string{"--cluster-name has no value"}},
 		"NaN":                {"", "VM_MEMORY_OVERHEAD_PERCENT=NaN", []string{"VM_MEMORY_OVERHEAD_PERCENT"}},
-		"no calls at all":    {"", "KUBE_CLIENT_QPS=0", []string{"KUBE_CLIENT_QPS", "200"}},
+		"no calls":           {"", "KUBE_CLIENT_QPS=0", []string{"KUBE_CLIENT_QPS", "200"}},
 	} {
 		_, _, err := load(c.args, c.env)
 		if err == nil {
@@ -131,7 +132,7 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 		}
 		for _, want := range c.want {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q does not say %q", name, err, want)
+				t.Errorf("%s: %q does not contain %q", name, err, want)
 			}
 		}
 	}
@@ -148,34 +149,34 @@ func TestFeatureGates(t *testing.T) {
 			t.Errorf("%s: %t, %v; want %t", value, got.NodeOverlays, err, want)
 		}
 		if want := strings.Contains(value, "NodeRepair=true"); got.NodeRepair != want {
-			t.Errorf("%s: nodes are repaired: %t; want %t", value, got.NodeRepair, want)
+			t.Errorf("%s: NodeRepair is %t; want %t", value, got.NodeRepair, want)
 		}
 	}
 	for value, want := range map[string]bool{"ReservedCapacity=false": false, "ReservedCapacity=true": true, "NodeOverlay=true": true} {
 		if got, _, err := load("", "FEATURE_GATES="+value); err != nil || got.ReservedCapacity != want {
-			t.Errorf("%s: reserved capacity counts: %t, %v; want %t", value, got.ReservedCapacity, err, want)
+			t.Errorf("%s: ReservedCapacity is %t, %v; want %t", value, got.ReservedCapacity, err, want)
 		}
 	}
 	if got, _, err := load(""); err != nil || got.NodeOverlays {
-		t.Errorf("by default: %t, %v; want it off, as in Karpenter", got.NodeOverlays, err)
+		t.Errorf("by default, NodeOverlays is %t, %v; want false, as in Karpenter", got.NodeOverlays, err)
 	}
 }
 
-func TestWhatIsNotDoneIsSaid(t *testing.T) {
+func TestNotesOnUnsupportedSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args, env string
 		want      string
 	}{
-		"queue":                {"", "INTERRUPTION_QUEUE=q", ""},
-		"by flag":              {"--ignore-dra-requests=false", "", "--ignore-dra-requests (IGNORE_DRA_REQUESTS)"},
-		"switched off":         {"", "IGNORE_DRA_REQUESTS=true", ""},
-		"zonal shift":          {"--enable-zonal-shift=true", "", ""},
-		"gates at default":     {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},
-		"a gate switched on":   {"", "FEATURE_GATES=CapacityBuffer=true", "--feature-gates (FEATURE_GATES)"},
-		"a gate that is built": {"", "FEATURE_GATES=NodeOverlay=true,NodeRepair=true,StaticCapacity=true", ""},
-		"no harm in leaving":   {"", "CPU_REQUESTS=2000", ""},
-		"the usual log paths":  {"", "LOG_OUTPUT_PATHS=stdout", ""},
+		"queue":               {"", "INTERRUPTION_QUEUE=q", ""},
+		"by flag":             {"--ignore-dra-requests=false", "", "--ignore-dra-requests (IGNORE_DRA_REQUESTS)"},
+		"switched off":        {"", "IGNORE_DRA_REQUESTS=true", ""},
+		"zonal shift":         {"--enable-zonal-shift=true", "", ""},
+		"gates at default":    {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},
+		"unsupported gate on": {"", "FEATURE_GATES=CapacityBuffer=true", "--feature-gates (FEATURE_GATES)"},
+		"supported gates on":  {"", "FEATURE_GATES=NodeOverlay=true,NodeRepair=true,StaticCapacity=true", ""},
+		"harmless setting":    {"", "CPU_REQUESTS=2000", ""},
+		"default log paths":   {"", "LOG_OUTPUT_PATHS=stdout", ""},
 	} {
 		_, notes, err := load(c.args, c.env)
 		got := ""
@@ -191,7 +192,7 @@ func TestWhatIsNotDoneIsSaid(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	if _, _, err := load("--help"); !errors.Is(err, ErrHelp) {
-		t.Errorf("--help gives %v", err)
+		t.Errorf("--help returns %v", err)
 	}
 	var c Settings
 	for _, s := range c.table() {

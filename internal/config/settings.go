@@ -28,7 +28,7 @@ type Settings struct {
 	BatchIdle, BatchMax time.Duration
 
 	// SchedulerConfig is YAML or JSON (not a path) with kube-scheduler's default topology spread constraints, for
-	// conversion.ReadUsualSpread.
+	// conversion.ReadDefaultSpread.
 	SchedulerConfig string
 	// PreferencePolicy is Respect or Ignore. With Ignore, preferences of pods do not affect plans.
 	PreferencePolicy string

@@ -21,8 +21,8 @@ type setting struct {
 	set      func(text string) error // parses and stores the value
 }
 
-// named returns both names of the setting.
-func (s setting) named() string { return fmt.Sprintf("--%s (%s)", s.flag, s.variable()) }
+// bothNames returns the flag and the variable of the setting: "--log-level (LOG_LEVEL)".
+func (s setting) bothNames() string { return fmt.Sprintf("--%s (%s)", s.flag, s.variable()) }
 
 // variable returns the name of the environment variable.
 func (s setting) variable() string {
@@ -39,7 +39,7 @@ func (c *Settings) table() []setting {
 			help: "the API server's certificate authority, PEM in base64; EKS is asked when empty",
 			set:  authority(&c.ClusterCABundle),
 		},
-		{flag: "kubeconfig", help: "file with the way to the API server; the pod's service account when empty", set: text(&c.Kubeconfig)},
+		{flag: "kubeconfig", help: "kubeconfig file; the pod's service account when empty", set: text(&c.Kubeconfig)},
 		{flag: "aws-region", help: "AWS region; found by the AWS SDK when empty", set: region(&c.Region)},
 
 		{
@@ -109,7 +109,7 @@ func (c *Settings) table() []setting {
 			set:      boolean(&c.DisableDryRun),
 		},
 		{flag: "shortage-backoff", fallback: "3m", help: "how long to skip an offering after an insufficient-capacity error; while the shortage lasts, one launch per interval probes it", set: period(&c.ShortageBackoff, time.Second)},
-		{flag: "late-after", fallback: "90s", help: "diagnose an instance that has not joined the cluster this long after its launch, and report the cause; after 15m it is terminated in any case", set: below(&c.LateAfter, time.Second, givenUp)},
+		{flag: "late-after", fallback: "90s", help: "diagnose an instance that has not joined the cluster this long after its launch, and report the cause; after 15m it is terminated in any case", set: below(&c.LateAfter, time.Second, registrationTimeout)},
 		{flag: "ec2-api-limits", help: "EC2 API limits of the account, if they differ from those that AWS publishes: ACTION=BURST:RATE_PER_SECOND, for example CreateFleet=100:20,Describe*=200:40", set: rates(&c.EC2Limits)},
 		{flag: "breaker-count", fallback: "10", help: "garbage-collect up to this many orphaned instances or NodeClaims at once, regardless of --breaker-share", set: count(&c.BreakerCount, 1, 1_000_000)},
 		{flag: "breaker-share", fallback: "0.25", help: "garbage-collect nothing if more than this fraction of all instances or NodeClaims would be removed at once; 1 for no limit", set: fraction(&c.BreakerShare)},
@@ -266,64 +266,64 @@ func ip(to *string) func(string) error {
 	}
 }
 
-// period returns a parser of a duration; least is the minimum.
-func period(to *time.Duration, least time.Duration) func(string) error {
+// period returns a parser of a duration of at least minimum.
+func period(to *time.Duration, minimum time.Duration) func(string) error {
 	return func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil {
 			return fmt.Errorf("want a duration with its unit, for instance 10s or 1m30s%s", durationHint(s))
 		}
-		if d < least || d < 0 {
-			return fmt.Errorf("want at least %s", least)
+		if d < minimum || d < 0 {
+			return fmt.Errorf("want at least %s", minimum)
 		}
 		*to = d
 		return nil
 	}
 }
 
-// givenUp is the time after the launch when an instance without a Node is terminated. It equals
+// registrationTimeout is the time after the launch when an instance without a Node is terminated. It equals
 // lifecycle.RegistrationTimeout.
-const givenUp = 15 * time.Minute
+const registrationTimeout = 15 * time.Minute
 
-// below returns a parser of a duration from least to below most.
-func below(to *time.Duration, least, most time.Duration) func(string) error {
+// below returns a parser of a duration of at least minimum and less than limit.
+func below(to *time.Duration, minimum, limit time.Duration) func(string) error {
 	return func(s string) error {
 		var d time.Duration
-		if err := period(&d, least)(s); err != nil {
+		if err := period(&d, minimum)(s); err != nil {
 			return err
 		}
-		if d >= most {
-			return fmt.Errorf("want less than %s, after which an instance that has not joined is terminated", most)
+		if d >= limit {
+			return fmt.Errorf("want less than %s, after which an instance that has not joined is terminated", limit)
 		}
 		*to = d
 		return nil
 	}
 }
 
-// count returns a parser of a whole number from least to most.
-func count(to *int, least, most int) func(string) error {
+// count returns a parser of a whole number from minimum to maximum.
+func count(to *int, minimum, maximum int) func(string) error {
 	return func(s string) error {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < least || n > most {
-			return fmt.Errorf("want a whole number from %d to %d%s", least, most, numberHint(s, least, most))
+		if err != nil || n < minimum || n > maximum {
+			return fmt.Errorf("want a whole number from %d to %d%s", minimum, maximum, numberHint(s, minimum, maximum))
 		}
 		*to = n
 		return nil
 	}
 }
 
-// leastMemory is the minimum memory limit in bytes. A smaller number is probably in another unit.
-const leastMemory = 64 << 20
+// minMemory is the minimum memory limit in bytes. A smaller number is probably in another unit.
+const minMemory = 64 << 20
 
-// bytes returns a parser of a number of bytes, at least leastMemory, or -1.
+// bytes returns a parser of a number of bytes, at least minMemory, or -1.
 func bytes(to *int64) func(string) error {
 	return func(s string) error {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < -1 {
 			return fmt.Errorf("want a number of bytes, or -1 for no limit%s", bytesHint(s))
 		}
-		if n != -1 && n < leastMemory {
-			return fmt.Errorf("want a number of bytes, at least %d (64 MiB), or -1 for no limit%s", leastMemory, mebibytesHint(n))
+		if n != -1 && n < minMemory {
+			return fmt.Errorf("want a number of bytes, at least %d (64 MiB), or -1 for no limit%s", minMemory, mebibytesHint(n))
 		}
 		*to = n
 		return nil
@@ -425,7 +425,7 @@ func parseGates(to map[string]*bool, accepted []string) func(string) error {
 	}
 }
 
-// oneOf returns a parser that accepts one of the words, in any case, and stores it as written here.
+// oneOf returns a parser that accepts one of the words in any case, and stores it in the case that it has in words.
 func oneOf(to *string, words ...string) func(string) error {
 	return func(s string) error {
 		for _, w := range words {

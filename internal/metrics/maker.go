@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maker creates and registers metrics.
+// maker creates and registers metrics. The methods with names in the plural create metrics with labels.
 type maker struct {
 	registry prometheus.Registerer
 	err      error // errors of all registrations, joined; nil if there were none
@@ -64,11 +64,12 @@ func (r *maker) summaries(name, help string, labels ...string) *prometheus.Summa
 	return m
 }
 
+// objectives returns the quantiles of summaries, each with the error that is tolerated.
 func objectives() map[float64]float64 {
 	return map[float64]float64{0: 0.01, 0.5: 0.01, 0.9: 0.01, 0.99: 0.01, 1: 0.01}
 }
 
-// durations returns buckets in seconds, from a fast call to a slow node.
+// durations returns buckets in seconds, from fast calls of an API to nodes that join slowly.
 func durations() []float64 {
 	return []float64{
 		0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60,
@@ -76,7 +77,7 @@ func durations() []float64 {
 	}
 }
 
-// stages returns buckets in seconds for the stages before CreateFleet; 0.3 is the objective.
+// stages returns buckets in seconds for the stages before CreateFleet. The objective is 0.3 s.
 func stages() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 1, 2, 5, 10, 30}
 }
@@ -84,10 +85,10 @@ func stages() []float64 {
 // scores returns buckets for the score of a move. Balanced requires 0.5, other policies 0.02.
 func scores() []float64 { return []float64{0.02, 0.05, 0.1, 0.25, 0.33, 0.5, 1, 2, 5, 10} }
 
-// powers returns the powers of 2 from 1 to most.
-func powers(most float64) []float64 {
+// powers returns the powers of 2 from 1 to maximum.
+func powers(maximum float64) []float64 {
 	var out []float64
-	for b := 1.0; b <= most; b *= 2 {
+	for b := 1.0; b <= maximum; b *= 2 {
 		out = append(out, b)
 	}
 	return out

@@ -22,7 +22,7 @@ type Metrics struct {
 	AWS
 	Interruptions
 	Moves
-	Own
+	Extra
 }
 
 // Scheduling has the metrics of plans.
@@ -77,12 +77,12 @@ type Pools struct {
 
 // Moves has the metrics of moves: nodes that are replaced, or removed without a replacement.
 type Moves struct {
-	Begun  *prometheus.CounterVec   // reason
-	Ended  *prometheus.CounterVec   // reason, outcome: done, undone
-	Took   *prometheus.HistogramVec // reason: seconds from the start to the first deletion
-	Saving *prometheus.CounterVec   // kind: promised, realised; dollars per hour
-	Search prometheus.Histogram     // seconds of one scan of all nodes
-	Active prometheus.Gauge         // moves that are in progress
+	Started      *prometheus.CounterVec   // reason
+	Ended        *prometheus.CounterVec   // reason, outcome: done, undone
+	MoveDuration *prometheus.HistogramVec // reason: seconds from the start to the first deletion
+	Saving       *prometheus.CounterVec   // kind: promised, realised; dollars per hour
+	ScanDuration prometheus.Histogram     // seconds of one scan of all nodes for moves that save money
+	Active       prometheus.Gauge         // moves that are in progress
 
 	Decisions     *prometheus.CounterVec   // decision (delete, replace), reason, consolidation_type (empty, single, multi; "" for drift)
 	PoolDecisions *prometheus.CounterVec   // nodepool, then the labels of Decisions
@@ -95,7 +95,7 @@ type Moves struct {
 	Score         *prometheus.HistogramVec // same labels as Weighed: share of the saving divided by share of the disruption
 
 	Staying   *prometheus.GaugeVec // cause: nodes that are not disrupted
-	Deadlocks *prometheus.GaugeVec // kind: PodDisruptionBudgets that prevent draining until a user changes something
+	Deadlocks *prometheus.GaugeVec // kind: PodDisruptionBudgets that block the drain of nodes until a user changes an object
 }
 
 // AWS has the metrics of calls to AWS.
@@ -117,13 +117,14 @@ type Interruptions struct {
 	// Dropped counts messages that were deleted without being processed, by cause: too_large, unreadable, no_subject, unknown_kind,
 	// other_account, other_region, capacity_type, no_nodeclaim. Karpenter has no such metric.
 	Dropped *prometheus.CounterVec
-	// Left counts messages that were returned to the queue because they are not about NodeClaims of this cluster, by owner of the instance:
-	// `namesake` (a cluster with the same name), `nobody` (no cluster), `ours` (no NodeClaim yet), `unknown`. Karpenter has no such metric.
+	// Left counts messages that were returned to the queue because they are not about NodeClaims of this cluster, by owner of the instance.
+	// Owners are `namesake` (a cluster with the same name), `nobody` (no cluster), `ours` (no NodeClaim yet) and `unknown`. Karpenter has no
+	// such metric.
 	Left *prometheus.CounterVec
 }
 
-// Own has the metrics that Karpenter does not have.
-type Own struct {
+// Extra has further metrics that Karpenter does not have.
+type Extra struct {
 	// Stage is the duration of a stage from a pending pod to CreateFleet in seconds, by stage; see the Stage constants.
 	Stage *prometheus.HistogramVec
 	// Join is the time from the creation of a NodeClaim to a step in seconds, by step (launched, registered, initialized) and nodepool.
@@ -139,7 +140,7 @@ type Own struct {
 	// StaleClaims counts planned NodeClaims that were not created because the cluster changed during planning, by cause:
 	// pods_gone, pods_changed, nodepool_changed, limit, node_came.
 	StaleClaims *prometheus.CounterVec
-	// LoopBusy is the number of seconds that a loop has worked on its current item, by loop; 0 while it is idle.
+	// LoopBusy is the number of seconds that a loop has worked on its current item, by loop; 0 while the loop is idle.
 	LoopBusy *prometheus.GaugeVec
 	// LoopStalled is 1 while a loop makes no progress, by loop.
 	LoopStalled *prometheus.GaugeVec
@@ -166,10 +167,12 @@ type Own struct {
 	NodeMismatches *prometheus.CounterVec
 	// Untagged is the number of instances of deleted NodeClaims that lost their tags, so that they are not terminated.
 	Untagged prometheus.Gauge
-	// Proven is 1 for each mark that proves that the EKS cluster with the configured name is this cluster, 0 for marks without proof, by mark.
+	// Proven has a value for each mark by which the controller checks that the EKS cluster with the configured name is its own cluster: 1
+	// if the mark proves it, 0 if not, by mark.
 	Proven *prometheus.GaugeVec
-	// Foreign counts instances of NodeClaims that neither Joiner nor AWS terminated, by nodepool and how: call, within, unknown.
-	Foreign *prometheus.CounterVec
+	// ForeignTerminations counts instances of NodeClaims that a third party terminated, neither Joiner nor AWS, by nodepool and how: call,
+	// within, unknown.
+	ForeignTerminations *prometheus.CounterVec
 	// Failures counts errors of the loops, by loop and next action: `retry`, or `tell` (report the error to the user).
 	Failures *prometheus.CounterVec
 	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry counts.
@@ -178,7 +181,7 @@ type Own struct {
 	CallsRefused *prometheus.CounterVec
 }
 
-// Stages from a pending pod to CreateFleet. StageBatch is an intended wait; StageBeyond is the time after it.
+// Stages from a pending pod to CreateFleet. StageBatch is an intended wait. StageBeyond is the sum of the stages after StageBatch.
 const (
 	StageBatch  = "batch"  // the first pod of a batch was seen → the batch was closed
 	StagePlan   = "plan"   // batch closed → plan made
@@ -188,12 +191,12 @@ const (
 )
 
 // New registers the metrics and returns them. version and commit are those of the binary. It returns an error if the
-// registry already has one of them.
+// registry already has one of the metrics.
 func New(registry prometheus.Registerer, version, commit string) (*Metrics, error) {
 	r := &maker{registry: registry}
 	m := &Metrics{
 		Scheduling: r.scheduling(), Claims: r.claims(), Nodes: r.nodes(), Pods: r.pods(),
-		Pools: r.pools(), AWS: r.aws(), Interruptions: r.interruptions(), Moves: r.moves(), Own: r.own(),
+		Pools: r.pools(), AWS: r.aws(), Interruptions: r.interruptions(), Moves: r.moves(), Extra: r.extra(),
 	}
 	r.gauges("karpenter_build_info", "Always 1; the labels have the versions of the running binary.", "version",
 		"goversion", "goarch", "commit").
@@ -295,12 +298,14 @@ func (r *maker) interruptions() Interruptions {
 
 func (r *maker) moves() Moves {
 	return Moves{
-		Begun: r.counters("joiner_moves_begun_total", "Started moves: nodes that are replaced or removed.", "reason"),
-		Ended: r.counters("joiner_moves_ended_total", "Ended moves: completed, or undone because they were blocked.", "reason", "outcome"),
-		Took:  r.histograms("joiner_move_duration_seconds", "From the start of a move to the deletion of its nodes.", durations(), "reason"),
+		Started: r.counters("joiner_moves_begun_total", "Started moves: nodes that are replaced or removed.", "reason"),
+		Ended:   r.counters("joiner_moves_ended_total", "Ended moves: completed, or undone because they were blocked.", "reason", "outcome"),
+		MoveDuration: r.histograms("joiner_move_duration_seconds",
+			"From the start of a move to the deletion of its nodes.", durations(), "reason"),
 		Saving: r.counters("joiner_moves_saving_dollars_per_hour_total",
 			"Saving of completed moves: planned, and actual by the prices of the launched instances.", "kind"),
-		Search: r.histogram("joiner_moves_search_duration_seconds", "Duration of one scan of all nodes for moves that save money.", durations()),
+		ScanDuration: r.histogram("joiner_moves_search_duration_seconds",
+			"Duration of one scan of all nodes for moves that save money.", durations()),
 		Active: r.gauge("joiner_moves_active", "Moves in progress."),
 
 		Decisions: r.counters("karpenter_voluntary_disruption_decisions_total", "Started moves.", "decision", "reason", "consolidation_type"),
@@ -309,7 +314,7 @@ func (r *maker) moves() Moves {
 			"nodepool", "decision", "reason", "consolidation_type"),
 		Failed: r.counters("karpenter_voluntary_disruption_queue_failures_total", "Moves that were undone.", "decision",
 			"reason", "consolidation_type"),
-		Eligible: r.gauges("karpenter_voluntary_disruption_eligible_nodes", "Nodes that may be disrupted, within budgets.", "reason"),
+		Eligible: r.gauges("karpenter_voluntary_disruption_eligible_nodes", "Nodes that may be disrupted, ignoring budgets.", "reason"),
 
 		Evaluation: r.histograms("karpenter_voluntary_disruption_decision_evaluation_duration_seconds",
 			"Duration of one scan for disruption candidates. A consolidation scan finds moves of one and of several nodes, and counts as multi.", durations(), "reason", "consolidation_type"),
@@ -329,8 +334,8 @@ func (r *maker) moves() Moves {
 	}
 }
 
-func (r *maker) own() Own {
-	return Own{
+func (r *maker) extra() Extra {
+	return Extra{
 		Stage: r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
 		Join:  r.histograms("joiner_join_duration_seconds", "From the creation of a NodeClaim until its instance is launched (launched), its Node has joined (registered) and is ready (initialized).", durations(), "step", "nodepool"),
 		JoinFailures: r.counters("joiner_join_failures_total",
@@ -358,9 +363,9 @@ func (r *maker) own() Own {
 		Untagged: r.gauge("joiner_untagged_instances",
 			"Instances of deleted NodeClaims that have lost their tags and are therefore not terminated."),
 		Proven: r.gauges("joiner_identity_proven", "1 if the EKS cluster with the configured name is proven to be the controller's own cluster, 0 if the proof is missing.", "mark"),
-		Foreign: r.counters("joiner_foreign_terminations_total",
+		ForeignTerminations: r.counters("joiner_foreign_terminations_total",
 			"Instances of NodeClaims terminated by neither Joiner nor AWS.", "nodepool", "how"),
-		Failures:     r.counters("joiner_loop_failures_total", "Errors of the loops, by what comes next.", "loop", "next"),
+		Failures:     r.counters("joiner_loop_failures_total", "Errors of the loops, by what the loop does next.", "loop", "next"),
 		CallWait:     r.histograms("joiner_ec2_call_wait_seconds", "How long calls to EC2 waited for their turn.", durations(), "action"),
 		CallsRefused: r.counters("joiner_ec2_calls_refused_total", "Calls that EC2 throttled.", "action"),
 	}

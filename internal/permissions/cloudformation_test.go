@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// cloudformation is the scope of the template: its pseudo parameters, its parameters, and the substitutions of each policy.
+// cloudformation is the scope of the template: its pseudo parameters, its parameters, and the substitutions of each
+// policy.
 var cloudformation = Scope{
 	Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}", Cluster: "${ClusterName}", UID: "${UID}",
 	NodeRoles: []string{roleMark}, Queue: "${NoticeQueue}", Parameters: []string{parameterMark},
@@ -28,8 +29,8 @@ var substitutes = map[string]string{
 	"OwnParameters": `!If [HasParameters, !Sub [',"${All}"', {All: !Join ['","', !Ref ImageParameterArns]}], ""]`,
 }
 
-// TestFilesOfCloudFormation compares the template's policies with those of this package. They are JSON texts, because CloudFormation
-// substitutes nothing in property names, where conditions have the cluster's name.
+// TestFilesOfCloudFormation compares the template's policies with those of this package. The template has the policies
+// as JSON texts: conditions have the cluster's name in property names, where CloudFormation substitutes nothing.
 func TestFilesOfCloudFormation(t *testing.T) {
 	const file = "../../deploy/cloudformation/joiner.yaml"
 	conditional := onlyWithUID(t)
@@ -37,13 +38,13 @@ func TestFilesOfCloudFormation(t *testing.T) {
 	for _, p := range policiesOf(t, cloudformation) {
 		writePolicyYAML(t, &b, p, conditional)
 	}
-	compare(t, file, around(t, file, templateBegin, b.String(), templateEnd))
+	compare(t, file, withPart(t, file, templateBegin, b.String(), templateEnd))
 }
 
 // writePolicyYAML writes a policy as a resource.
 func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map[string]bool) {
 	t.Helper()
-	always, sometimes := split(p.Statements, conditional)
+	unconditional, withUID := split(p.Statements, conditional)
 	fmt.Fprintf(b, "  %sPolicy:\n    Type: AWS::IAM::ManagedPolicy\n", strings.ToUpper(p.Name[:1])+p.Name[1:])
 	if p.Name == "interruption" {
 		b.WriteString("    Condition: UsesQueue\n")
@@ -52,9 +53,9 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 	for _, s := range p.Statements {
 		fmt.Fprintf(b, "      # %s: %s\n", s.Sid, s.Why)
 	}
-	body := documentText(t, Policy{Name: p.Name, Statements: always})
+	body := documentText(t, Policy{Name: p.Name, Statements: unconditional})
 	body = strings.ReplaceAll(body, "\n", "\n            ")
-	if len(sometimes) > 0 {
+	if len(withUID) > 0 {
 		cut := strings.LastIndex(body, "]") // the end of the list of statements
 		cut = strings.LastIndex(body[:cut], "\n")
 		body = body[:cut] + "\n              ${WithUID}" + body[cut:]
@@ -65,12 +66,12 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 			fmt.Fprintf(&more, "            %s: %s\n", name, substitutes[name])
 		}
 	}
-	if len(sometimes) > 0 {
+	if len(withUID) > 0 {
 		more.WriteString("            WithUID: !If\n              - KnowsUID\n              - !Sub\n                - |\n")
-		for _, s := range sometimes {
-			one := documentText(t, Policy{Name: p.Name, Statements: []Statement{s}})
-			one = one[strings.Index(one, "[")+1 : strings.LastIndex(one, "]")]
-			more.WriteString("                  ," + strings.ReplaceAll(strings.TrimSpace(one), "\n    ", "\n                  ") + "\n")
+		for _, s := range withUID {
+			statement := documentText(t, Policy{Name: p.Name, Statements: []Statement{s}})
+			statement = statement[strings.Index(statement, "[")+1 : strings.LastIndex(statement, "]")]
+			more.WriteString("                  ," + strings.ReplaceAll(strings.TrimSpace(statement), "\n    ", "\n                  ") + "\n")
 		}
 		more.WriteString("                - UID: !Ref ClusterUID\n              - \"\"\n")
 	}

@@ -1,7 +1,7 @@
 package permissions
 
-// Doctor returns the policy of joiner doctor, for a user or for the controller's role. It only allows reading, and no access to
-// contents: no S3 objects, no secrets, no user data.
+// Doctor returns the policy of joiner doctor, for a user or for the controller's role. It only allows reading, and no
+// access to contents: no S3 objects, no secrets, no user data.
 func Doctor(s Scope) ([]Policy, error) {
 	s, err := s.complete()
 	if err != nil {
@@ -14,7 +14,7 @@ func (s Scope) doctor() []Statement {
 	cluster := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
 	return []Statement{
 		{
-			Why:    "The cluster's networks, its images and its instances. EC2 cannot restrict these by resource.",
+			Why:    "The cluster's networks, images and instances. EC2 cannot restrict these actions to resources.",
 			Sid:    "LookAtRegion",
 			Effect: allow,
 			Action: []string{
@@ -25,13 +25,13 @@ func (s Scope) doctor() []Statement {
 			Resource: []string{"*"}, Condition: Conditions{"StringEquals": {"aws:RequestedRegion": {s.Region}}},
 		},
 		{
-			Why:    "What the cluster's own instances print while they boot.",
+			Why:    "The console output of the cluster's instances.",
 			Sid:    "ReadOwnConsoles",
 			Effect: allow, Action: []string{"ec2:GetConsoleOutput"},
 			Resource: s.ec2("instance"), Condition: s.nodes(),
 		},
 		{
-			Why:    "Who is let into the cluster, and what else of it runs where.",
+			Why:    "The cluster's settings, access entries, node groups, Fargate profiles and pod identity associations.",
 			Sid:    "LookAtCluster",
 			Effect: allow,
 			Action: []string{
@@ -45,7 +45,7 @@ func (s Scope) doctor() []Statement {
 			},
 		},
 		{
-			Why:    "Whom the roles of nodes, of Fargate and of the controller trust, which policies they have, and whether the controller may pass the nodes'.",
+			Why:    "The trust policies of the roles of nodes, of Fargate and of the controller, the names of their policies, and whether the controller may pass the node roles.",
 			Sid:    "LookAtRoles",
 			Effect: allow,
 			Action: []string{

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Ask has example requests that a statement must allow, so that other policies can be evaluated with them. Every action is
+// ExampleRequests are requests that a statement must allow. Other policies can be evaluated with them. Every action is
 // requested on every resource.
-type Ask struct {
+type ExampleRequests struct {
 	Policy    string              // "launch"
 	Sid       string              // of the statement
 	Actions   []string            // "ec2:CreateFleet"
@@ -15,23 +15,24 @@ type Ask struct {
 	Keys      map[string][]string // values of condition keys, by key
 }
 
-// Asks returns the example requests of each Allow statement of policies. The policies must be those that Policies returns for the scope.
-func Asks(s Scope, policies []Policy) ([]Ask, error) {
+// Examples returns the example requests of each Allow statement of policies. The policies must be those that Policies
+// returns for the scope.
+func Examples(s Scope, policies []Policy) ([]ExampleRequests, error) {
 	s, err := s.complete()
 	if err != nil {
 		return nil, err
 	}
-	var out []Ask
+	var out []ExampleRequests
 	for _, p := range policies {
 		for _, statement := range p.Statements {
 			if statement.Effect != allow {
 				continue
 			}
-			ask := Ask{Policy: p.Name, Sid: statement.Sid, Actions: statement.Action, Keys: s.keys(statement.Condition)}
+			requests := ExampleRequests{Policy: p.Name, Sid: statement.Sid, Actions: statement.Action, Keys: s.keys(statement.Condition)}
 			for _, pattern := range statement.Resource {
-				ask.Resources = append(ask.Resources, s.example(pattern))
+				requests.Resources = append(requests.Resources, s.example(pattern))
 			}
-			out = append(out, ask)
+			out = append(out, requests)
 		}
 	}
 	return out, nil
@@ -54,8 +55,8 @@ func (s Scope) example(pattern string) string {
 	return strings.Join(parts, ":")
 }
 
-// keys returns the condition keys of a request that meets the conditions: existing resources have all tags that the controller sets, and
-// new resources get them.
+// keys returns the condition keys of a request that meets the conditions: existing resources have all tags that the
+// controller sets, and new resources get them.
 func (s Scope) keys(c Conditions) map[string][]string {
 	tags := map[string]string{tagCluster + s.Cluster: "owned", tagName: s.Cluster, tagNodePool: "example",
 		tagNodeClass: "example", tagRegion: s.Region, tagUID: s.UID}
@@ -66,12 +67,12 @@ func (s Scope) keys(c Conditions) map[string][]string {
 	for key, value := range tags {
 		out[resourceTag+key] = []string{value}
 	}
-	makes := false
+	needsRequestTags := false
 	for operator, keys := range c {
 		for key, values := range keys {
 			switch {
 			case strings.HasPrefix(key, requestTag):
-				makes = makes || !strings.HasSuffix(operator, "IfExists")
+				needsRequestTags = needsRequestTags || !strings.HasSuffix(operator, "IfExists")
 			case strings.HasPrefix(key, resourceTag):
 			case strings.HasPrefix(operator, "ForAllValues:"):
 				out[key] = slices.Clone(values)
@@ -80,7 +81,7 @@ func (s Scope) keys(c Conditions) map[string][]string {
 			}
 		}
 	}
-	if makes {
+	if needsRequestTags {
 		for key, value := range tags {
 			out[requestTag+key] = []string{value}
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
-// refused lists the actions that policies deny of the controller's example requests, by statement.
-func refused(t *testing.T, s Scope, texts ...string) map[string][]string {
+// denied returns, by statement, those actions of the controller's example requests that the policies deny.
+func denied(t *testing.T, s Scope, texts ...string) map[string][]string {
 	t.Helper()
 	var policies []iampolicy.Policy
 	for _, text := range texts {
@@ -17,16 +17,16 @@ func refused(t *testing.T, s Scope, texts ...string) map[string][]string {
 		}
 		policies = append(policies, p)
 	}
-	asks, err := Asks(s, policiesOf(t, s))
+	examples, err := Examples(s, policiesOf(t, s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string][]string{}
-	for _, ask := range asks {
-		for _, action := range ask.Actions {
-			for _, resource := range ask.Resources {
-				if !iampolicy.Judge(policies, iampolicy.Request{Action: action, Resource: resource, Keys: ask.Keys}).Allowed {
-					out[ask.Sid] = append(out[ask.Sid], action+" "+resource)
+	for _, example := range examples {
+		for _, action := range example.Actions {
+			for _, resource := range example.Resources {
+				if !iampolicy.Judge(policies, iampolicy.Request{Action: action, Resource: resource, Keys: example.Keys}).Allowed {
+					out[example.Sid] = append(out[example.Sid], action+" "+resource)
 				}
 			}
 		}
@@ -34,8 +34,9 @@ func refused(t *testing.T, s Scope, texts ...string) map[string][]string {
 	return out
 }
 
-// TestAsksAreGranted: the policies allow all example requests, with and without a UID. A missing policy is noticed.
-func TestAsksAreGranted(t *testing.T) {
+// TestExamplesAreAllowed: the policies allow all example requests, with and without a UID. Without one policy, its
+// requests are denied.
+func TestExamplesAreAllowed(t *testing.T) {
 	t.Parallel()
 	anyCluster := demo
 	anyCluster.UID = ""
@@ -48,18 +49,18 @@ func TestAsksAreGranted(t *testing.T) {
 			}
 			texts = append(texts, string(text))
 		}
-		if left := refused(t, s, texts...); len(left) > 0 {
-			t.Errorf("with UID %q refused: %v", s.UID, left)
+		if got := denied(t, s, texts...); len(got) > 0 {
+			t.Errorf("with UID %q denied: %v", s.UID, got)
 		}
-		left := refused(t, s, texts[1:]...)
-		if len(left["MakeWhatIsTagged"]) == 0 || len(left["EndOwnInstances"]) == 0 || len(left["PassNodeRoles"]) > 0 {
-			t.Errorf("without the first policy refused: %v", left)
+		got := denied(t, s, texts[1:]...)
+		if len(got["MakeWhatIsTagged"]) == 0 || len(got["EndOwnInstances"]) == 0 || len(got["PassNodeRoles"]) > 0 {
+			t.Errorf("without the first policy denied: %v", got)
 		}
 	}
 }
 
-// TestAsksNameTheCluster: the policies of another cluster do not allow requests that are limited to this cluster.
-func TestAsksNameTheCluster(t *testing.T) {
+// TestExamplesNameTheCluster: the policies of another cluster do not allow requests that are limited to this cluster.
+func TestExamplesNameTheCluster(t *testing.T) {
 	t.Parallel()
 	other := demo
 	other.Cluster = "other"
@@ -67,8 +68,8 @@ func TestAsksNameTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := refused(t, demo, string(text))
-	if len(left["UseWhatOthersMade"]) > 0 || len(left["MakeWhatIsTagged"]) != 3*6 || len(left["NameOwnInstances"]) != 1 {
-		t.Errorf("refused: %v", left)
+	got := denied(t, demo, string(text))
+	if len(got["UseWhatOthersMade"]) > 0 || len(got["MakeWhatIsTagged"]) != 3*6 || len(got["NameOwnInstances"]) != 1 {
+		t.Errorf("denied: %v", got)
 	}
 }

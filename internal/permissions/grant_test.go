@@ -51,7 +51,7 @@ func TestFiles(t *testing.T) {
 			table.WriteString("| `" + p.Name + ".json` | `" + s.Sid + "` | " + s.Why + " |\n")
 		}
 	}
-	// Only with a UID.
+	// The policies of deploy/iam have no UID, so these statements come from demo.
 	for _, s := range policiesOf(t, demo)[0].Statements {
 		if s.Effect == deny {
 			table.WriteString("| `launch` | `" + s.Sid + "` | " + s.Why + " |\n")
@@ -85,22 +85,23 @@ func compare(t *testing.T, file, want string) {
 	}
 }
 
-// around returns the file's text with part as the text between begin and end.
-func around(t *testing.T, file, begin, part, end string) string {
+// withPart returns the file's text with part as the text between begin and end.
+func withPart(t *testing.T, file, begin, part, end string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, begun := strings.Cut(string(text), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !begun || !ended {
-		t.Fatalf("%s does not say where its part is that is written here: %q … %q", file, begin, end)
+	before, rest, hasBegin := strings.Cut(string(text), begin)
+	_, after, hasEnd := strings.Cut(rest, end)
+	if !hasBegin || !hasEnd {
+		t.Fatalf("%s lacks the lines before and after its generated part: %q … %q", file, begin, end)
 	}
 	return before + begin + part + end + after
 }
 
-// TestSizes: IAM accepts managed policies of 6,144 characters, not counting white space. Cluster names have up to 100 characters.
+// TestSizes: IAM accepts managed policies of 6,144 characters, not counting white space. Cluster names have up to 100
+// characters.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	long := Scope{
@@ -121,8 +122,8 @@ func TestSizes(t *testing.T) {
 		if size > 6144 {
 			t.Errorf("policy %s has %d characters, more than 6144", p.Name, size)
 		}
-		var spelled map[string]json.RawMessage
-		if err := json.Unmarshal(text, &spelled); err != nil || string(spelled["Version"]) != `"2012-10-17"` {
+		var document map[string]json.RawMessage
+		if err := json.Unmarshal(text, &document); err != nil || string(document["Version"]) != `"2012-10-17"` {
 			t.Errorf("policy %s: %v", p.Name, err)
 		}
 	}
@@ -133,7 +134,7 @@ func TestSizes(t *testing.T) {
 func TestChangesAreScoped(t *testing.T) {
 	t.Parallel()
 	harmless := map[string]string{
-		"UseWhatOthersMade": "images, subnets, security groups, reservations and placement groups are used, not changed; who they are for, EC2NodeClasses say",
+		"UseWhatOthersMade": "images, subnets, security groups, reservations and placement groups are used, not changed",
 		"PassNodeRoles":     "the roles are named",
 		"HeedInterruptions": "the queue is named",
 	}
@@ -163,7 +164,7 @@ func TestChangesAreScoped(t *testing.T) {
 		for _, p := range policiesOf(t, demo) {
 			for _, s := range p.Statements {
 				if s.Sid == sid && slices.Contains(s.Resource, "*") {
-					t.Errorf("%s is about everything", sid)
+					t.Errorf("%s allows every resource", sid)
 				}
 			}
 		}
@@ -204,24 +205,24 @@ func TestVerdicts(t *testing.T) {
 		role     = "arn:aws:iam::111122223333:role/KarpenterNodeRole-demo"
 	)
 	ours, theirs := tags(resourceTag, "demo", demo.UID), tags(resourceTag, "other", other)
-	namesake, made := tags(resourceTag, "demo", other), tags(requestTag, "demo", demo.UID)
-	launch := "ec2:CreateAction"
+	sameName, made := tags(resourceTag, "demo", other), tags(requestTag, "demo", demo.UID)
+	createAction := "ec2:CreateAction"
 	for _, c := range []struct {
-		action, resource string
-		keys             iampolicy.Keys
-		known, unknown   bool // allowed with a UID in the policy, and without
+		action, resource    string
+		keys                iampolicy.Keys
+		withUID, withoutUID bool // allowed with a UID in the policy, and without
 	}{
 		{"ec2:TerminateInstances", instance, ours, true, true},
-		{"ec2:TerminateInstances", instance, without(ours, resourceTag+tagUID), true, true}, // Karpenter's
+		{"ec2:TerminateInstances", instance, without(ours, resourceTag+tagUID), true, true}, // launched by Karpenter
 		{"ec2:TerminateInstances", instance, theirs, false, false},
-		{"ec2:TerminateInstances", instance, namesake, false, true},
+		{"ec2:TerminateInstances", instance, sameName, false, true},
 		{"ec2:TerminateInstances", instance, nil, false, false},
 		{"ec2:StopInstances", instance, ours, false, false},
 		{"ec2:DeleteLaunchTemplate", template, ours, true, true},
-		{"ec2:DeleteLaunchTemplate", template, with(ours, resourceTag+tagNodePool, ""), true, true}, // of a dry run
+		{"ec2:DeleteLaunchTemplate", template, with(ours, resourceTag+tagNodePool, ""), true, true}, // the launch template of a dry run
 		{"ec2:DeleteLaunchTemplate", template, theirs, false, false},
-		{"ec2:DeleteLaunchTemplate", template, namesake, false, true},
-		{"ec2:DeleteLaunchTemplate", template, without(ours, resourceTag+tagUID), false, false}, // Karpenter's
+		{"ec2:DeleteLaunchTemplate", template, sameName, false, true},
+		{"ec2:DeleteLaunchTemplate", template, without(ours, resourceTag+tagUID), false, false}, // created by Karpenter
 		{"ec2:CreateFleet", template, ours, true, true},
 		{"ec2:CreateFleet", template, theirs, false, false},
 		{"ec2:RunInstances", instance, made, true, true},
@@ -229,25 +230,25 @@ func TestVerdicts(t *testing.T) {
 		{"ec2:RunInstances", instance, nil, false, false},
 		{"ec2:RunInstances", "arn:aws:ec2:us-east-1::image/ami-1", nil, true, true},
 		{"ec2:RunInstances", "arn:aws:ec2:us-east-2::image/ami-1", nil, false, false},
-		{"ec2:CreateTags", instance, with(made, launch, "RunInstances"), true, true},
-		{"ec2:CreateTags", instance, with(made, launch, "CreateVolume"), false, false},
+		{"ec2:CreateTags", instance, with(made, createAction, "RunInstances"), true, true},
+		{"ec2:CreateTags", instance, with(made, createAction, "CreateVolume"), false, false},
 		{"ec2:CreateTags", instance, made, false, false}, // an existing instance
 		{"ec2:CreateTags", instance, maps.Collect(chain(made, theirs)), false, false},
 		{"ec2:CreateTags", instance, with(ours, "aws:TagKeys", "Name"), true, true},
-		{"ec2:CreateTags", instance, with(without(ours, resourceTag+tagUID), "aws:TagKeys", "Name"), true, true}, // Karpenter's
+		{"ec2:CreateTags", instance, with(without(ours, resourceTag+tagUID), "aws:TagKeys", "Name"), true, true}, // launched by Karpenter
 		{"ec2:CreateTags", instance, with(ours, "aws:TagKeys", tagUID), false, false},
 		{"ec2:CreateTags", instance, with(with(ours, "aws:TagKeys", tagName), requestTag+tagName, "other"), false, false},
 		{"ec2:CreateTags", instance, with(theirs, "aws:TagKeys", "Name"), false, false},
-		{"ec2:CreateTags", instance, with(namesake, "aws:TagKeys", "Name"), false, true},
+		{"ec2:CreateTags", instance, with(sameName, "aws:TagKeys", "Name"), false, true},
 		{"iam:CreateInstanceProfile", profile, made, true, true},
 		{"iam:TagInstanceProfile", profile, made, true, true},
 		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, ours)), true, true},
 		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, theirs)), false, false},
-		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, namesake)), false, true},
+		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, sameName)), false, true},
 		{"iam:TagInstanceProfile", profile, ours, false, false}, // without the cluster's tags in the request
 		{"iam:TagInstanceProfile", foreign, made, false, false},
 		{"ec2:GetConsoleOutput", instance, ours, true, true},
-		{"ec2:GetConsoleOutput", instance, without(ours, resourceTag+tagUID), true, true}, // Karpenter's
+		{"ec2:GetConsoleOutput", instance, without(ours, resourceTag+tagUID), true, true}, // launched by Karpenter
 		{"ec2:GetConsoleOutput", instance, theirs, false, false},
 		{"ec2:GetConsoleOutput", instance, nil, false, false},
 		{"ec2:GetConsoleOutput", instance, iampolicy.Keys{"aws:RequestedRegion": {"us-east-1"}}, false, false},
@@ -259,7 +260,7 @@ func TestVerdicts(t *testing.T) {
 		{"iam:CreateInstanceProfile", profile, nil, false, false},
 		{"iam:DeleteInstanceProfile", profile, ours, true, true},
 		{"iam:DeleteInstanceProfile", profile, theirs, false, false},
-		{"iam:DeleteInstanceProfile", profile, namesake, false, true},
+		{"iam:DeleteInstanceProfile", profile, sameName, false, true},
 		{"iam:DeleteInstanceProfile", foreign, theirs, false, false},
 		{"iam:RemoveRoleFromInstanceProfile", foreign, ours, false, false},
 		{"iam:GetInstanceProfile", foreign, nil, true, true},
@@ -276,13 +277,13 @@ func TestVerdicts(t *testing.T) {
 		{"ec2:DescribeInstances", "*", iampolicy.Keys{"aws:RequestedRegion": {"us-east-2"}}, false, false},
 	} {
 		r := iampolicy.Request{Action: c.action, Resource: c.resource, Keys: c.keys}
-		if got := iampolicy.Judge(read(t, demo), r); got.Allowed != c.known {
-			t.Errorf("%s on %s with %v: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.known)
+		if got := iampolicy.Judge(read(t, demo), r); got.Allowed != c.withUID {
+			t.Errorf("%s on %s with %v: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.withUID)
 		}
-		blind := demo
-		blind.UID = ""
-		if got := iampolicy.Judge(read(t, blind), r); got.Allowed != c.unknown {
-			t.Errorf("%s on %s with %v, the UID unknown: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.unknown)
+		noUID := demo
+		noUID.UID = ""
+		if got := iampolicy.Judge(read(t, noUID), r); got.Allowed != c.withoutUID {
+			t.Errorf("%s on %s with %v, the UID unknown: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.withoutUID)
 		}
 	}
 }
@@ -309,11 +310,11 @@ func read(t *testing.T, s Scope) []iampolicy.Policy {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, err := iampolicy.Read(text)
+		policy, err := iampolicy.Read(text)
 		if err != nil {
 			t.Fatalf("policy %s: %v", p.Name, err)
 		}
-		out = append(out, one)
+		out = append(out, policy)
 	}
 	return out
 }
@@ -337,10 +338,10 @@ func TestScopeIsChecked(t *testing.T) {
 		}
 	}
 	cn := demo
-	cn.Partition, cn.NodeRoles, cn.Parameters, cn.Queue = "aws-cn", []string{"/path/node"}, []string{"/own/image"}, "notices"
+	cn.Partition, cn.NodeRoles, cn.Parameters, cn.Queue = "aws-cn", []string{"/path/node"}, []string{"/own/image"}, "messages"
 	for _, want := range []string{
 		"arn:aws-cn:iam::111122223333:role/path/node", "ec2.amazonaws.com.cn", "arn:aws-cn:ssm:us-east-1:111122223333:parameter/own/image",
-		"arn:aws-cn:sqs:us-east-1:111122223333:notices",
+		"arn:aws-cn:sqs:us-east-1:111122223333:messages",
 	} {
 		var all strings.Builder
 		for _, p := range policiesOf(t, cn) {
@@ -351,7 +352,7 @@ func TestScopeIsChecked(t *testing.T) {
 			all.Write(text)
 		}
 		if !strings.Contains(all.String(), want) {
-			t.Errorf("there is no %s", want)
+			t.Errorf("no policy has %s", want)
 		}
 	}
 }

@@ -21,7 +21,8 @@ var guide = Scope{
 	Parameters: []string{"YOUR/PARAMETER"},
 }
 
-// TestFilesOfGuide compares the guide's sections with the statements: each has one, with its reason and its worst case.
+// TestFilesOfGuide compares the guide's sections with the statements. Each statement has a section, with its reason and
+// its worst case.
 func TestFilesOfGuide(t *testing.T) {
 	const file = "../../docs/guides/iam.md"
 	conditional := onlyWithUID(t)
@@ -30,12 +31,12 @@ func TestFilesOfGuide(t *testing.T) {
 		fmt.Fprintf(&b, "\n### Policy `%s`\n", p.Name)
 		for _, s := range p.Statements {
 			if s.Worst == "" {
-				t.Errorf("statement %s does not say what it can lead to at worst", s.Sid)
+				t.Errorf("statement %s has no worst case", s.Sid)
 			}
 			writeSection(&b, s, conditional[s.Sid])
 		}
 	}
-	compare(t, file, around(t, file, guideBegin, b.String()+"\n", guideEnd))
+	compare(t, file, withPart(t, file, guideBegin, b.String()+"\n", guideEnd))
 }
 
 // writeSection writes the section of a statement.
@@ -59,11 +60,12 @@ func writeSection(b *strings.Builder, s Statement, onlyWithUID bool) {
 		}
 	}
 	if onlyWithUID {
-		b.WriteString("* Is there only where the cluster's UID was given.\n")
+		b.WriteString("* Exists only if the cluster's UID was given.\n")
 	}
 	fmt.Fprintf(b, "* At worst: %s\n", s.Worst)
 }
 
+// code formats the texts as code, separated by commas.
 func code(texts []string) string { return "`" + strings.Join(texts, "`, `") + "`" }
 
 // condition returns a condition in words.
@@ -71,17 +73,17 @@ func condition(operator, key string, values []string) string {
 	key = "`" + key + "`"
 	switch {
 	case operator == "StringLike" && slices.Equal(values, []string{"*"}):
-		return key + " is there"
+		return key + " exists"
 	case operator == "Null" && slices.Equal(values, []string{"false"}):
-		return key + " is there"
+		return key + " exists"
 	case operator == "StringEquals", operator == "StringLike":
 		return key + " is " + strings.ReplaceAll(code(values), ", ", " or ")
 	case operator == "StringNotEquals":
 		return key + " is not " + code(values)
 	case operator == "StringEqualsIfExists":
-		return key + " is " + code(values) + ", or is not there"
+		return key + " is " + code(values) + ", or does not exist"
 	case operator == "ForAllValues:StringEquals":
-		return key + " are none but " + code(values)
+		return key + " are only " + code(values)
 	}
 	return "`" + operator + "` of " + key + " and " + code(values)
 }

@@ -16,7 +16,7 @@ type Policy struct {
 // Statement is one statement of a policy, as in IAM's JSON.
 type Statement struct {
 	Why       string     `json:"-"` // the reason, in a sentence
-	Worst     string     `json:"-"` // what the holder of stolen controller credentials can do with it, in a sentence
+	Worst     string     `json:"-"` // what the holder of stolen controller credentials can do with the statement
 	Sid       string     // unique in the policy
 	Effect    string     // "Allow"
 	Action    []string   // IAM actions

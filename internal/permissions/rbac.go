@@ -23,7 +23,8 @@ type Rule struct {
 	// settings.featureGates.nodeOverlay. Empty: the rule is always needed.
 	When string
 	Why  string // the reason, in one line
-	// Without says in one line what the controller does not do without the rule. Empty: the controller cannot run without it.
+	// Without says in one line what the controller does not do without the rule. Empty: the controller cannot run without
+	// it.
 	Without string
 }
 
@@ -49,13 +50,14 @@ const (
 	TripsName    = "joiner-moves"
 )
 
-// Rules returns all rules, grouped by scope. The caller owns them.
+// Rules returns all rules, grouped by scope. The caller may change the result.
 func Rules() []Rule {
-	return slices.Concat(seen(), done(), brought(), own())
+	return slices.Concat(readRules(), changeRules(), crdRules(), namespaceRules())
 }
 
-// seen returns the rules for reading. list is needed for API servers that cannot stream the initial state of a watch.
-func seen() []Rule {
+// readRules returns the rules for reading. list is needed for API servers that cannot stream the initial state of a
+// watch.
+func readRules() []Rule {
 	watch := []string{"list", "watch"}
 	return []Rule{
 		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: watch, Why: "NodePools define what may be launched"},
@@ -95,8 +97,8 @@ func seen() []Rule {
 	}
 }
 
-// done returns the rules for changes in all namespaces.
-func done() []Rule {
+// changeRules returns the rules for changes in all namespaces.
+func changeRules() []Rule {
 	return []Rule{
 		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "patch", "delete"}, Why: "a NodeClaim for each instance"},
 		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: []string{"patch"}, Why: "the hash that shows drift, and failed rollouts"},
@@ -138,16 +140,16 @@ func done() []Rule {
 	}
 }
 
-// brought returns the rules for CRDs.
-func brought() []Rule {
+// crdRules returns the rules for CRDs.
+func crdRules() []Rule {
 	return []Rule{{
 		Group: "apiextensions.k8s.io", Resources: []string{"customresourcedefinitions"}, Names: Definitions(),
 		Verbs: []string{"create", "get", "patch"}, When: WhenCRDs, Why: "the leader updates the CRDs",
 	}}
 }
 
-// own returns the rules for the controller's own namespace and for kube-system.
-func own() []Rule {
+// namespaceRules returns the rules for the controller's own namespace and for kube-system.
+func namespaceRules() []Rule {
 	return []Rule{
 		{
 			Where:     Own,

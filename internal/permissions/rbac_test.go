@@ -18,7 +18,7 @@ func TestChart(t *testing.T) {
 	want.WriteString("{{/* Written by go test ./internal/permissions -run TestChart -rewrite: change package permissions, not this file. */}}\n")
 	for _, where := range []Where{Cluster, Own, System} {
 		fmt.Fprintf(&want, "{{- define \"joiner.rights.%s\" }}\n", where)
-		for _, r := range At(where) {
+		for _, r := range RulesIn(where) {
 			want.WriteString(r.template())
 		}
 		want.WriteString("{{- end }}\n")
@@ -58,25 +58,25 @@ func (r Rule) template() string {
 // TestRulesAreNarrow: no rule has wildcards, none is a duplicate, and each has a reason.
 func TestRulesAreNarrow(t *testing.T) {
 	t.Parallel()
-	said := map[string]bool{}
+	granted := map[string]bool{}
 	for _, r := range Rules() {
 		if r.Why == "" || len(r.Resources) == 0 || len(r.Verbs) == 0 {
 			t.Errorf("%+v: a rule has resources, verbs and a reason", r)
 		}
 		for _, resource := range r.Resources {
 			for _, verb := range r.Verbs {
-				one := fmt.Sprint(r.where(), r.Group, resource, verb, r.Names)
-				if said[one] {
-					t.Errorf("%s is said twice", one)
+				permission := fmt.Sprint(r.where(), r.Group, resource, verb, r.Names)
+				if granted[permission] {
+					t.Errorf("%s is granted by two rules", permission)
 				}
-				said[one] = true
+				granted[permission] = true
 			}
 		}
 		if all := slices.Concat([]string{r.Group}, r.Resources, r.Verbs); slices.Contains(all, "*") || slices.Contains(r.Resources, "secrets") {
-			t.Errorf("%+v is about too much", r)
+			t.Errorf("%+v allows too much: no wildcards, no secrets", r)
 		}
 		if slices.Contains(r.Verbs, "create") && len(r.Names) > 0 && r.Resources[0] != "customresourcedefinitions" {
-			t.Errorf("%+v: what is created has no name yet when it is judged", r)
+			t.Errorf("%+v: resourceNames cannot restrict create, because the API server authorizes it before it knows the object's name", r)
 		}
 	}
 }
@@ -98,9 +98,9 @@ func TestAllows(t *testing.T) {
 		"a lease elsewhere":     {Request{"update", "coordination.k8s.io", "leases", LeaseName, Cluster}, false},
 		"kube-dns":              {Request{"get", "", "services", "kube-dns", System}, true},
 		"another service":       {Request{"get", "", "services", "metrics", System}, false},
-		"a definition of ours": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions",
+		"a CRD of ours": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions",
 			"nodepools.karpenter.sh", Cluster}, true},
-		"a definition of others": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions",
+		"a CRD of others": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions",
 			"certificates.cert-manager.io", Cluster}, false},
 	} {
 		if got := slices.ContainsFunc(Rules(), func(r Rule) bool { return r.Allows(c.request) }); got != c.want {

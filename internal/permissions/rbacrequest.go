@@ -11,7 +11,7 @@ type Request struct {
 	Where    Where  // scope of the request
 }
 
-// Allows reports whether the rule allows the request. A rule for the whole cluster holds in every namespace.
+// Allows reports whether the rule allows the request. A rule for the whole cluster applies in every namespace.
 func (r Rule) Allows(q Request) bool {
 	where := r.where()
 	return (where == Cluster || where == q.Where) && r.Group == q.Group &&
@@ -27,7 +27,7 @@ func (r Rule) where() Where {
 	return r.Where
 }
 
-// At returns the rules with the scope.
-func At(where Where) []Rule {
+// RulesIn returns the rules with the scope.
+func RulesIn(where Where) []Rule {
 	return slices.DeleteFunc(Rules(), func(r Rule) bool { return r.where() != where })
 }

@@ -21,9 +21,12 @@ type Scope struct {
 	Region    string // "us-east-1"
 	Cluster   string // name of the EKS cluster
 
-	// UID is the UID of the cluster's kube-system namespace: kubectl get namespace kube-system -o jsonpath={.metadata.uid}.
-	// With it, IAM denies changes to resources of another cluster with the same name, in the same account and region. Empty:
-	// unknown, for instance because the cluster does not exist yet; then only the controller prevents such changes.
+	// UID is the UID of the cluster's kube-system namespace:
+	//
+	//	kubectl get namespace kube-system -o jsonpath={.metadata.uid}
+	//
+	// With it, IAM denies changes to resources of another cluster with the same name, in the same account and region.
+	// Empty: unknown, for instance because the cluster does not exist yet. Then only the controller prevents such changes.
 	UID string
 
 	// NodeRoles are the names of the IAM roles of nodes, with their paths; * matches any characters.
@@ -67,7 +70,7 @@ func (s Scope) complete() (Scope, error) {
 
 // PartitionOf returns the AWS partition of a region, by the prefix of its name; "aws" for unknown prefixes.
 func PartitionOf(region string) string {
-	for _, p := range others() {
+	for _, p := range otherPartitions() {
 		if strings.HasPrefix(region, p.prefix) {
 			return p.name
 		}
@@ -78,7 +81,7 @@ func PartitionOf(region string) string {
 // Partitions returns the names of all partitions that PartitionOf knows.
 func Partitions() []string {
 	out := []string{"aws"}
-	for _, p := range others() {
+	for _, p := range otherPartitions() {
 		out = append(out, p.name)
 	}
 	return out
@@ -87,8 +90,8 @@ func Partitions() []string {
 // partition is an AWS partition with the prefix of its regions.
 type partition struct{ name, prefix string }
 
-// others returns all partitions except "aws".
-func others() []partition {
+// otherPartitions returns all partitions except "aws".
+func otherPartitions() []partition {
 	return []partition{
 		{"aws-cn", "cn-"}, {"aws-us-gov", "us-gov-"}, {"aws-iso", "us-iso-"}, {"aws-iso-b", "us-isob-"}, {"aws-iso-f", "us-isof-"},
 		{"aws-iso-e", "eu-isoe-"}, {"aws-eusc", "eusc-"},
@@ -100,8 +103,8 @@ func (s Scope) arn(service, region, account, resource string) string {
 	return "arn:" + s.Partition + ":" + service + ":" + region + ":" + account + ":" + resource
 }
 
-// ec2 returns ARN patterns of EC2 resources in the region, with any account: ARNs of images and snapshots have no account,
-// and subnets and capacity reservations may be shared by another account.
+// ec2 returns ARN patterns of EC2 resources in the region, with any account: ARNs of images and snapshots have no
+// account, and subnets and capacity reservations may be shared by another account.
 func (s Scope) ec2(kinds ...string) []string {
 	var out []string
 	for _, kind := range kinds {

@@ -2,7 +2,7 @@ package permissions
 
 import "strings"
 
-// Tags in conditions. They must be those of packages ec2 and access.
+// Tags in conditions. They must be those of the packages aws/ec2 and aws/iam.
 const (
 	tagCluster   = "kubernetes.io/cluster/" // + name = "owned"
 	tagName      = "eks:eks-cluster-name"
@@ -19,8 +19,9 @@ const (
 	resourceTag = "aws:ResourceTag/"
 )
 
-// marked returns conditions that require the tags of the controller's resources: in the request or on the resource, by prefix.
-func (s Scope) marked(prefix string) Conditions {
+// tagConditions returns conditions that require the tags of the controller's resources. prefix is requestTag for tags
+// in the request, and resourceTag for tags on the resource.
+func (s Scope) tagConditions(prefix string) Conditions {
 	return Conditions{
 		"StringEquals": {prefix + tagCluster + s.Cluster: {"owned"}, prefix + tagName: {s.Cluster}},
 		"StringLike":   {prefix + tagNodePool: {"*"}, prefix + tagUID: {s.UID}},
@@ -29,9 +30,9 @@ func (s Scope) marked(prefix string) Conditions {
 
 // launch returns the statements for launching and terminating instances.
 func (s Scope) launch() []Statement {
-	tagging := s.marked(requestTag)
+	tagging := s.tagConditions(requestTag)
 	tagging["StringEquals"]["ec2:CreateAction"] = []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}
-	made := s.ec2("fleet", "instance", "launch-template", "network-interface", "spot-instances-request", "volume")
+	newResources := s.ec2("fleet", "instance", "launch-template", "network-interface", "spot-instances-request", "volume")
 	out := []Statement{
 		{
 			Why:    "A launch uses an image, a subnet and security groups that other tools own; a launch does not change them. CreateFleet calls RunInstances on behalf of the controller, and a dry run of the controller calls it directly.",
@@ -45,25 +46,25 @@ func (s Scope) launch() []Statement {
 			Worst:  "Instances cost money, up to the account's quotas.",
 			Sid:    "UseOwnLaunchTemplates",
 			Effect: allow, Action: []string{"ec2:CreateFleet", "ec2:RunInstances"},
-			Resource: s.ec2("launch-template"), Condition: s.marked(resourceTag),
+			Resource: s.ec2("launch-template"), Condition: s.tagConditions(resourceTag),
 		},
 		{
 			Why:    "Every new resource has the cluster's tags from its creation on.",
 			Worst:  "Instances of any type and number that the account's quotas allow. They run any user data, so the holder can do what nodes can do.",
 			Sid:    "MakeWhatIsTagged",
 			Effect: allow, Action: []string{"ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:RunInstances"},
-			Resource: made, Condition: s.marked(requestTag),
+			Resource: newResources, Condition: s.tagConditions(requestTag),
 		},
 		{
 			Why:    "Tagging a resource during its creation needs a separate permission.",
 			Worst:  "New resources can have additional tags with any value. Existing resources cannot be tagged.",
 			Sid:    "TagWhatIsMade",
 			Effect: allow, Action: []string{"ec2:CreateTags"},
-			Resource: made, Condition: tagging,
+			Resource: newResources, Condition: tagging,
 		},
 		{
 			Why:    "An instance gets the name of its Node after the Node has joined. No other tags of existing instances can be changed.",
-			Worst:  "An instance of the cluster has a wrong Name or NodeClaim.",
+			Worst:  "The tags Name and karpenter.sh/nodeclaim of an instance of the cluster can get wrong values.",
 			Sid:    "NameOwnInstances",
 			Effect: allow, Action: []string{"ec2:CreateTags"},
 			Resource: s.ec2("instance"), Condition: Conditions{
@@ -85,7 +86,7 @@ func (s Scope) launch() []Statement {
 			Worst:  "Launches that use the template fail until the controller has created it again.",
 			Sid:    "DeleteOwnLaunchTemplates",
 			Effect: allow, Action: []string{"ec2:DeleteLaunchTemplate"},
-			Resource: s.ec2("launch-template"), Condition: s.marked(resourceTag),
+			Resource: s.ec2("launch-template"), Condition: s.tagConditions(resourceTag),
 		},
 	}
 	if s.UID != anyUID {
@@ -105,8 +106,8 @@ func (s Scope) launch() []Statement {
 
 // profiles returns the statements for instance profiles, which give instances their role.
 func (s Scope) profiles() []Statement {
-	own := []string{s.arn("iam", "", s.Account, "instance-profile/karpenter/"+s.Region+"/"+s.Cluster+"/*")}
-	marked := func(prefix string) Conditions {
+	ownProfiles := []string{s.arn("iam", "", s.Account, "instance-profile/karpenter/"+s.Region+"/"+s.Cluster+"/*")}
+	profileTags := func(prefix string) Conditions {
 		return Conditions{
 			"StringEquals": {
 				prefix + tagCluster + s.Cluster: {"owned"}, prefix + tagName: {s.Cluster}, prefix + tagRegion: {s.Region},
@@ -126,27 +127,28 @@ func (s Scope) profiles() []Statement {
 			Why:    "The controller creates an instance profile for the role of an EC2NodeClass, under the path of the cluster.",
 			Worst:  "The account's quota of instance profiles can be used up.",
 			Sid:    "MakeInstanceProfiles",
-			Effect: allow, Action: []string{"iam:CreateInstanceProfile"}, Resource: own,
-			Condition: marked(requestTag),
+			Effect: allow, Action: []string{"iam:CreateInstanceProfile"}, Resource: ownProfiles,
+			Condition: profileTags(requestTag),
 		},
 		{
 			Why:    "Tagging a profile during its creation needs a separate permission. Profiles with the tags of another cluster cannot be tagged.",
 			Worst:  "A profile under the cluster's path that has no cluster's tags can get the tags of this cluster.",
 			Sid:    "TagInstanceProfiles",
-			Effect: allow, Action: []string{"iam:TagInstanceProfile"}, Resource: own,
-			Condition: s.taggable(marked(requestTag)),
+			Effect: allow, Action: []string{"iam:TagInstanceProfile"}, Resource: ownProfiles,
+			Condition: s.taggable(profileTags(requestTag)),
 		},
 		{
 			Why:    "The controller adds the role to the profile. It removes the role and deletes the profile when no EC2NodeClass uses the profile.",
 			Worst:  "New instances of the cluster have no role and do not join until the controller has fixed the profile.",
 			Sid:    "ChangeOwnInstanceProfiles",
 			Effect: allow, Action: []string{"iam:AddRoleToInstanceProfile", "iam:DeleteInstanceProfile", "iam:RemoveRoleFromInstanceProfile"},
-			Resource: own, Condition: marked(resourceTag),
+			Resource: ownProfiles, Condition: profileTags(resourceTag),
 		},
 	}
 }
 
-// taggable adds conditions to c that require that the resource has the tags of this cluster or of no cluster. It changes and returns c.
+// taggable adds conditions to c that require that the resource has the tags of this cluster or of no cluster. It
+// changes and returns c.
 func (s Scope) taggable(c Conditions) Conditions {
 	c["StringEqualsIfExists"] = map[string][]string{resourceTag + tagCluster + s.Cluster: {"owned"},
 		resourceTag + tagName: {s.Cluster}, resourceTag + tagRegion: {s.Region}}
@@ -197,7 +199,7 @@ func (s Scope) reading() []Statement {
 			Effect: allow, Action: []string{"ssm:GetParameter"}, Resource: parameters,
 		},
 		{
-			Why:    "The controller reads on-demand prices. The Price List has no resources.",
+			Why:    "The controller reads on-demand prices. The Price List API has no resources to restrict the statement to.",
 			Worst:  "Nothing: prices are public.",
 			Sid:    "ReadPrices",
 			Effect: allow, Action: []string{"pricing:GetProducts"}, Resource: []string{"*"},
@@ -216,7 +218,7 @@ func (s Scope) reading() []Statement {
 			Condition: Conditions{"StringEquals": {"arc-zonal-shift:ResourceIdentifier": {s.arn("eks", s.Region, s.Account, "cluster/"+s.Cluster)}}},
 		},
 		{
-			Why:    "The controller checks whether the profile of an EC2NodeClass exists and has a role. IAM authorizes the read of a missing profile without its path.",
+			Why:    "The controller checks whether the profile of an EC2NodeClass exists and has a role. For a missing profile, IAM does not know the path, so the statement allows all paths.",
 			Worst:  "The holder can read the role of any profile whose name the holder knows.",
 			Sid:    "ReadInstanceProfiles",
 			Effect: allow, Action: []string{"iam:GetInstanceProfile"}, Resource: []string{s.arn("iam", "", s.Account, "instance-profile/*")},
@@ -230,8 +232,8 @@ func (s Scope) reading() []Statement {
 	}...)
 }
 
-// diagnosis returns the statements for explaining why nodes do not join. All are optional: without one, the diagnosis reports the missing
-// permission instead of the cause.
+// diagnosis returns the statements for explaining why nodes do not join. All are optional: without one, the diagnosis
+// reports the missing permission instead of the cause.
 func (s Scope) diagnosis() []Statement {
 	cluster := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
 	return []Statement{
@@ -261,7 +263,7 @@ func (s Scope) diagnosis() []Statement {
 		},
 		{
 			Why:    "Optional: the controller reads the trust policies of the node roles and the names of their policies when nodes with these roles do not join.",
-			Worst:  "The holder can read the trust policies of the node roles and the names of their policies, but no other role of the account.",
+			Worst:  "The holder can read the trust policies of the node roles and the names of their policies, but not those of other roles.",
 			Sid:    "LookAtNodeRoles",
 			Effect: allow, Action: []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:ListRolePolicies"},
 			Resource: s.nodeRoles(),

@@ -41,14 +41,14 @@ func TestFilesOfTerraform(t *testing.T) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		_, sometimes := split(p.Statements, conditional)
+		_, withUID := split(p.Statements, conditional)
 		fmt.Fprintf(&b, "    %s = {\n      Version = \"2012-10-17\"\n      Statement = ", p.Name)
-		if len(sometimes) == 0 {
+		if len(withUID) == 0 {
 			b.WriteString("[\n" + statementsHCL(p.Statements) + "      ]\n    }\n")
 			continue
 		}
 		var sids []string
-		for _, s := range sometimes {
+		for _, s := range withUID {
 			sids = append(sids, s.Sid)
 		}
 		b.WriteString("[for statement in [\n" + statementsHCL(p.Statements) +
@@ -58,7 +58,7 @@ func TestFilesOfTerraform(t *testing.T) {
 	compare(t, "../../deploy/terraform/joiner/policies.tf", b.String())
 }
 
-// onlyWithUID are the Sids of the statements that exist only with the cluster's UID.
+// onlyWithUID returns the Sids of the statements that exist only with the cluster's UID.
 func onlyWithUID(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -67,9 +67,9 @@ func onlyWithUID(t *testing.T) map[string]bool {
 			out[s.Sid] = true
 		}
 	}
-	blind := demo
-	blind.UID = ""
-	for _, p := range policiesOf(t, blind) {
+	noUID := demo
+	noUID.UID = ""
+	for _, p := range policiesOf(t, noUID) {
 		for _, s := range p.Statements {
 			delete(out, s.Sid)
 		}
@@ -78,15 +78,15 @@ func onlyWithUID(t *testing.T) map[string]bool {
 }
 
 // split separates the unconditional statements from the conditional ones.
-func split(statements []Statement, conditional map[string]bool) (always, sometimes []Statement) {
+func split(statements []Statement, conditional map[string]bool) (unconditional, withUID []Statement) {
 	for _, s := range statements {
 		if conditional[s.Sid] {
-			sometimes = append(sometimes, s)
+			withUID = append(withUID, s)
 		} else {
-			always = append(always, s)
+			unconditional = append(unconditional, s)
 		}
 	}
-	return always, sometimes
+	return unconditional, withUID
 }
 
 // statementsHCL returns statements in the format of terraform fmt.
@@ -98,9 +98,10 @@ func statementsHCL(statements []Statement) string {
 	return b.String()
 }
 
+// writeHCL writes one statement.
 func writeHCL(b *strings.Builder, s Statement) {
-	const in = "        "
-	fmt.Fprintf(b, "%s# %s\n%s{\n", in, s.Why, in)
+	const indent = "        "
+	fmt.Fprintf(b, "%s# %s\n%s{\n", indent, s.Why, indent)
 	items := []item{
 		{"Sid", []string{strconv.Quote(s.Sid)}}, {"Effect", []string{strconv.Quote(s.Effect)}},
 		{"Action", textsHCL(s.Action)}, {"Resource", textsHCL(s.Resource)},
@@ -115,14 +116,14 @@ func writeHCL(b *strings.Builder, s Statement) {
 			if strings.Contains(operator, ":") {
 				operator = strconv.Quote(operator)
 			}
-			operators = append(operators, item{operator, braced(keys)})
+			operators = append(operators, item{operator, inBraces(keys)})
 		}
-		items = append(items, item{"Condition", braced(operators)})
+		items = append(items, item{"Condition", inBraces(operators)})
 	}
-	for _, line := range aligned(items) {
-		b.WriteString(in + "  " + line + "\n")
+	for _, line := range alignLines(items) {
+		b.WriteString(indent + "  " + line + "\n")
 	}
-	b.WriteString(in + "},\n")
+	b.WriteString(indent + "},\n")
 }
 
 // item is a name and the lines of its value.
@@ -131,8 +132,8 @@ type item struct {
 	lines []string
 }
 
-// aligned returns items on separate lines. The = of consecutive one-line items are aligned.
-func aligned(items []item) []string {
+// alignLines returns items on separate lines, with the = of consecutive one-line items in one column.
+func alignLines(items []item) []string {
 	var out []string
 	for i := 0; i < len(items); {
 		end, width := i, 0
@@ -152,14 +153,16 @@ func aligned(items []item) []string {
 	return out
 }
 
-func braced(items []item) []string {
+// inBraces returns the lines of the items between braces.
+func inBraces(items []item) []string {
 	out := []string{"{"}
-	for _, line := range aligned(items) {
+	for _, line := range alignLines(items) {
 		out = append(out, "  "+line)
 	}
 	return append(out, "}")
 }
 
+// oneLine returns a list of strings on one line. A text that is one Terraform expression, "${…}", is not quoted.
 func oneLine(texts []string) string {
 	quoted := make([]string, 0, len(texts))
 	for _, text := range texts {
@@ -173,9 +176,9 @@ func oneLine(texts []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// textsHCL returns a list of strings. A placeholder in it is replaced with the list that it stands for.
+// textsHCL returns a list of strings. A placeholder is replaced with the Terraform expression of its list.
 func textsHCL(texts []string) []string {
-	var own, added []string
+	var plain, expressions []string
 	for _, text := range texts {
 		list := ""
 		for mark, expression := range lists {
@@ -184,21 +187,21 @@ func textsHCL(texts []string) []string {
 			}
 		}
 		if list == "" {
-			own = append(own, text)
+			plain = append(plain, text)
 		} else {
-			added = append(added, list)
+			expressions = append(expressions, list)
 		}
 	}
 	switch {
-	case len(added) > 0 && len(own) == 0:
-		return []string{strings.Join(added, ", ")}
-	case len(added) > 0:
-		return []string{"concat(" + oneLine(own) + ", " + strings.Join(added, ", ") + ")"}
-	case len(own) == 1:
-		return []string{oneLine(own)}
+	case len(expressions) > 0 && len(plain) == 0:
+		return []string{strings.Join(expressions, ", ")}
+	case len(expressions) > 0:
+		return []string{"concat(" + oneLine(plain) + ", " + strings.Join(expressions, ", ") + ")"}
+	case len(plain) == 1:
+		return []string{oneLine(plain)}
 	}
 	out := []string{"["}
-	for _, text := range own {
+	for _, text := range plain {
 		out = append(out, "  "+strconv.Quote(text)+",")
 	}
 	return append(out, "]")

@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// TestNothingIsLeft: the uninstallation guides delete every object that the controller may keep in its namespace.
-func TestNothingIsLeft(t *testing.T) {
+// TestUninstallationDeletesObjects: the uninstallation guides delete every object that the controller may keep in its
+// namespace.
+func TestUninstallationDeletesObjects(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"../../docs/guides/uninstall.md", "../../docs/installation.md"} {
 		text, err := os.ReadFile(page)
@@ -19,7 +20,7 @@ func TestNothingIsLeft(t *testing.T) {
 		for _, object := range []string{"configmap/" + permissions.MeasuredName, "configmap/" + permissions.TripsName,
 			"configmap/" + permissions.PauseName, "lease/" + permissions.LeaseName} {
 			if !strings.Contains(string(text), " "+object+" ") {
-				t.Errorf("%s does not take %s away", page, object)
+				t.Errorf("%s does not delete %s", page, object)
 			}
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// filledIn lists the files that insert text into a command for users without package internal/diagnosis/fix, with the
-// reason why that is safe. All other commands are values of that package, which validates the text.
-var filledIn = map[string]string{
+// insertingFiles lists the files that insert text into a command for users without package internal/diagnosis/fix, with the
+// reason why the text is safe. All other commands are values of that package, which validates the inserted text.
+var insertingFiles = map[string]string{
 	"internal/controller/driftcheck/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has validated, and a hash",
 	"internal/controller/nodeclaim/identity.go":    "the name of a Node, which the API server has validated",
 	"internal/controller/nodeclaim/quarantine.go":  "EC2 ids, settings that are validated at startup, and names that the API server has validated",
@@ -26,14 +26,14 @@ var filledIn = map[string]string{
 // commandForm matches a command with inserted text.
 var commandForm = regexp.MustCompile(`\b(kubectl (-|[a-z]+ )|aws [a-z0-9]+ [a-z]+-|helm [a-z]+ |joiner (plan|correct|render) )[^"]*%(\[\d\])?[sqv]`)
 
-// TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files in filledIn.
+// TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files in insertingFiles.
 // Otherwise a user who pastes a command could run text of other users.
 func TestCommandsAreValues(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	fset := token.NewFileSet()
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
-		if d.IsDir() && file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || ownModule(file)) {
+		if d.IsDir() && file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || isSeparateModule(file)) {
 			return filepath.SkipDir
 		}
 		if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
@@ -51,8 +51,8 @@ func TestCommandsAreValues(t *testing.T) {
 			text, _ := strconv.Unquote(literal.Value)
 			if name := filepath.ToSlash(file); commandForm.MatchString(text) {
 				seen[name] = true
-				if filledIn[name] == "" {
-					t.Errorf("%s: text is inserted into the command %q: build the command from values of internal/diagnosis/fix", fset.Position(literal.Pos()), text)
+				if insertingFiles[name] == "" {
+					t.Errorf("%s inserts text into the command %q: build the command from values of internal/diagnosis/fix", fset.Position(literal.Pos()), text)
 				}
 			}
 			return true
@@ -62,9 +62,9 @@ func TestCommandsAreValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range filledIn {
+	for name := range insertingFiles {
 		if !seen[name] {
-			t.Errorf("%s no longer inserts text into a command: remove it from filledIn", name)
+			t.Errorf("%s no longer inserts text into a command: remove it from insertingFiles", name)
 		}
 	}
 }

@@ -1,10 +1,10 @@
 package repocheck
 
-// Names in Karpenter 1.14 and its AWS provider. The page shows the remark after | if Joiner lacks the name or differs.
-// The names that Joiner has are read from its code.
+// This file has the names in Karpenter 1.14 and its AWS provider. The text after | is a remark, which the page shows: it
+// explains what Joiner does not have or does differently. Which of the names Joiner has is read from its code.
 
-// theirMetrics are Karpenter's metrics with their labels. A name has the prefix karpenter_ unless it begins with a dot.
-const theirMetrics = `
+// karpenterMetrics are Karpenter's metrics with their labels. A name has the prefix karpenter_ unless it begins with a dot.
+const karpenterMetrics = `
 build_info version goversion goarch commit
 cloudprovider_duration_seconds controller method provider
 cloudprovider_errors_total controller method provider error
@@ -89,8 +89,8 @@ voluntary_disruption_queue_failures_total decision reason consolidation_type
 .operator_ec2nodeclass_status_condition_count | kube-state-metrics can be configured to export it
 `
 
-// theirEvents are Karpenter's events: kind of object and reason.
-const theirEvents = `
+// karpenterEvents are Karpenter's events: kind of object and reason.
+const karpenterEvents = `
 Pod FailedScheduling
 Pod Nominated
 Pod Evicted
@@ -126,8 +126,8 @@ Node,NodeClaim TerminatingOnInterruption
 EC2NodeClass WaitingOnNodeClaimTermination
 `
 
-// theirConditions are Karpenter's conditions: kind of object and type.
-const theirConditions = `
+// karpenterConditions are Karpenter's conditions: kind of object and type.
+const karpenterConditions = `
 NodePool ValidationSucceeded
 NodePool NodeClassReady
 NodePool NodeRegistrationHealthy
@@ -153,8 +153,8 @@ EC2NodeClass CapacityReservationsReady
 EC2NodeClass Ready
 `
 
-// theirSettings are Karpenter's flags, each with a value that is not the default.
-const theirSettings = `
+// karpenterSettings are Karpenter's flags, each with a value that is not the default.
+const karpenterSettings = `
 ami-refresh-interval 5m
 aws-feature-gates NodeClassCEL=true
 batch-idle-duration 2s
@@ -193,8 +193,8 @@ subnet-refresh-interval 5m
 vm-memory-overhead-percent 0.1
 `
 
-// theirGates are Karpenter's feature gates of --feature-gates.
-const theirGates = `
+// karpenterGates are Karpenter's feature gates of --feature-gates.
+const karpenterGates = `
 CapacityBuffer
 NodeOverlay
 NodeRepair
@@ -203,8 +203,8 @@ SpotToSpotConsolidation
 StaticCapacity
 `
 
-// theirKeys are Karpenter's labels, annotations, taints, finalizers and tags.
-const theirKeys = `
+// karpenterKeys are Karpenter's labels, annotations, taints, finalizers and tags.
+const karpenterKeys = `
 label karpenter.sh/nodepool
 label karpenter.sh/capacity-type
 label karpenter.sh/registered

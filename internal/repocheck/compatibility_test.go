@@ -21,26 +21,28 @@ const compatibilityPage = "docs/compatibility.md"
 
 // Verdicts of the page.
 const (
-	asThere = "yes"
-	notYet  = "not yet"
+	supported = "yes"
+	notYet    = "not yet"
 )
 
-// `told` returns the verdict on a field that is accepted and has no effect, for which the controller logs a warning on
-// startup.
-func told(says string) string { return notYet + "; accepted, and logged at the start: " + says }
+// notYetLogged returns the verdict on a name that Joiner accepts without effect, and for which the controller logs the
+// warning on startup.
+func notYetLogged(warning string) string {
+	return notYet + "; accepted, and logged at the start: " + warning
+}
 
 // TestCompatibility compares docs/compatibility.md with the code: a name of Karpenter counts as supported if the code
-// uses it. It fails when a feature of the page was added or removed: then run it with -rewrite and review the
-// difference.
+// uses it. The test fails if the code has gained or lost a feature of the page: then run it with -rewrite and review
+// the difference.
 func TestCompatibility(t *testing.T) {
 	s := readSource(t)
 	page := compatibilityHead +
 		"\n## Settings\n\nFlags of the controller; the environment variable of `--batch-max-duration` is `BATCH_MAX_DURATION`.\n\n" + settingsTable(t) +
 		"\n## Feature gates\n\n" + gatesTable(t, s) +
 		"\n## Metrics\n\nNames without a prefix begin with `karpenter_`. Joiner's own metrics begin with `joiner_`.\n\n" + metricsTable(s) +
-		"\n## Events\n\nReasons of events.\n\n" + namesTable("object", "reason", theirEvents, s, nil) +
-		"\n## Conditions\n\n" + namesTable("object", "type", theirConditions, s, conditionPath) +
-		"\n## Labels, annotations, taints, finalizers and tags\n\n" + namesTable("kind", "key", theirKeys, s, keyPath) +
+		"\n## Events\n\nReasons of events.\n\n" + namesTable("object", "reason", karpenterEvents, s, nil) +
+		"\n## Conditions\n\n" + namesTable("object", "type", karpenterConditions, s, conditionPath) +
+		"\n## Labels, annotations, taints, finalizers and tags\n\n" + namesTable("kind", "key", karpenterKeys, s, keyPath) +
 		"\n## Fields\n\nAll fields of Karpenter's API are accepted, with the same defaults and validation. \"" + notYet +
 		"\" means that the field has no effect, " +
 		"and that the controller reports each object that sets the field, with one log line and an event `FieldNotHonoured`.\n\n" +
@@ -64,7 +66,7 @@ func TestCompatibility(t *testing.T) {
 			t.Errorf("%s differs from the code: it should have the line %s", compatibilityPage, line)
 		}
 	}
-	t.Errorf("go test ./internal/repocheck -run TestCompatibility -rewrite updates the page")
+	t.Errorf("run go test ./internal/repocheck -run TestCompatibility -rewrite, and review the difference")
 }
 
 const compatibilityHead = `# Joiner and Karpenter
@@ -74,8 +76,8 @@ Joiner supports. Joiner uses NodePools, NodeClaims, EC2NodeClasses and NodeOverl
 (` + "`TestCompatibility`" + `) compares this page with the code.
 `
 
-// rowsOf parses a table of facts: words, and a remark after |.
-func rowsOf(facts string) (rows [][]string, remarks []string) {
+// parseRows parses lines of facts. It returns the words of each line before |, and the remark after |.
+func parseRows(facts string) (rows [][]string, remarks []string) {
 	for line := range strings.Lines(facts) {
 		row, remark, _ := strings.Cut(strings.TrimSpace(line), "|")
 		if words := strings.Fields(row); len(words) > 0 {
@@ -85,7 +87,8 @@ func rowsOf(facts string) (rows [][]string, remarks []string) {
 	return rows, remarks
 }
 
-func head(columns ...string) string {
+// tableHead returns the first two lines of a Markdown table.
+func tableHead(columns ...string) string {
 	return "| " + strings.Join(columns, " | ") + " |\n|" + strings.Repeat("---|", len(columns)) + "\n"
 }
 
@@ -96,22 +99,22 @@ func settingsTable(t *testing.T) string {
 	load := func(args ...string) (config.Settings, []config.Note) {
 		s, notes, err := config.Load(args, func(name string) (string, bool) { return "demo", name == "CLUSTER_NAME" })
 		if err != nil {
-			t.Errorf("Karpenter's setting %v is refused: %v", args, err)
+			t.Errorf("package config rejects Karpenter's setting %v: %v", args, err)
 		}
 		return s, notes
 	}
 	defaults, _ := load()
 	var b strings.Builder
-	b.WriteString(head("flag", "Joiner"))
-	rows, _ := rowsOf(theirSettings)
+	b.WriteString(tableHead("flag", "Joiner"))
+	rows, _ := parseRows(karpenterSettings)
 	for _, row := range rows {
 		got, notes := load("--" + row[0] + "=" + row[1])
 		verdict := "accepted; has no effect"
 		switch {
 		case len(notes) > 0:
-			verdict = told(notes[0].Says)
+			verdict = notYetLogged(notes[0].Says)
 		case !reflect.DeepEqual(got, defaults):
-			verdict = asThere
+			verdict = supported
 		}
 		fmt.Fprintf(&b, "| `--%s` | %s |\n", row[0], verdict)
 	}
@@ -122,21 +125,21 @@ func settingsTable(t *testing.T) string {
 func gatesTable(t *testing.T, s source) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString(head("gate", "Joiner", "remark"))
-	rows, remarks := rowsOf(theirGates)
+	b.WriteString(tableHead("gate", "Joiner", "remark"))
+	rows, remarks := parseRows(karpenterGates)
 	for i, row := range rows {
 		_, notes, err := config.Load([]string{"--cluster-name=c", "--feature-gates=" + row[0] + "=true"},
 			func(string) (string, bool) { return "", false })
 		if err != nil {
 			t.Error(err)
 		}
-		verdict := asThere
+		verdict := supported
 		switch {
 		case len(notes) == 1:
-			verdict = told(notes[0].Says)
+			verdict = notYetLogged(notes[0].Says)
 		case len(notes) > 1:
-			t.Errorf("gate %s has %d log lines on startup, want one", row[0], len(notes))
-		case row[0] == "ReservedCapacity" && s.refused["spec.capacityReservationSelectorTerms"]:
+			t.Errorf("gate %s causes %d log lines on startup, want at most one", row[0], len(notes))
+		case row[0] == "ReservedCapacity" && s.rejected["spec.capacityReservationSelectorTerms"]:
 			verdict = notYet
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row[0], verdict, remarks[i])
@@ -144,21 +147,21 @@ func gatesTable(t *testing.T, s source) string {
 	return b.String()
 }
 
-// metricsTable compares names and labels.
+// metricsTable lists for each metric of Karpenter whether Joiner has it with the same labels, then Joiner's other metrics.
 func metricsTable(s source) string {
 	var b strings.Builder
-	b.WriteString(head("metric", "Joiner", "remark"))
-	rows, remarks := rowsOf(theirMetrics)
-	theirs := map[string]bool{}
+	b.WriteString(tableHead("metric", "Joiner", "remark"))
+	rows, remarks := parseRows(karpenterMetrics)
+	isKarpenters := map[string]bool{}
 	for i, row := range rows {
 		name, shown := "karpenter_"+row[0], row[0]
 		if other, ok := strings.CutPrefix(row[0], "."); ok {
 			name, shown = other, other
 		}
-		theirs[name] = true
+		isKarpenters[name] = true
 		verdict := notYet
 		if labels, ok := s.metrics[name]; ok {
-			verdict = asThere
+			verdict = supported
 			if missing := slices.DeleteFunc(slices.Clone(row[1:]), func(l string) bool { return slices.Contains(labels, l) }); len(missing) > 0 {
 				verdict += ", without label `" + strings.Join(missing, "`, `") + "`"
 			}
@@ -166,30 +169,30 @@ func metricsTable(s source) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", shown, verdict, remarks[i])
 	}
 	for _, name := range s.metricNames() {
-		if !theirs[name] {
+		if !isKarpenters[name] {
 			fmt.Fprintf(&b, "| `%s` | Joiner's own | %s |\n", name, s.metricHelp[name])
 		}
 	}
 	return b.String()
 }
 
-// Paths in the controller's warnings about conditions and keys without effect.
+// conditionPath and keyPath return the path that the controller's warning about a condition or key without effect has.
 func conditionPath(_, name string) string { return "status.conditions[" + name + "]" }
 func keyPath(kind, name string) string    { return "metadata." + kind + "s[" + name + "]" }
 
-// namesTable lists for each name whether the code uses it, and the warning of the controller for unused ones. path returns the path in
-// that warning; nil if there are no warnings.
+// namesTable lists for each name of facts whether the code uses it, and the controller's warning if the name has no effect.
+// path returns the path in that warning; nil if there are no warnings about such names.
 func namesTable(what, name, facts string, s source, path func(kind, name string) string) string {
 	var b strings.Builder
-	b.WriteString(head(what, name, "Joiner"))
-	rows, remarks := rowsOf(facts)
+	b.WriteString(tableHead(what, name, "Joiner"))
+	rows, remarks := parseRows(facts)
 	for i, row := range rows {
 		verdict := notYet
-		switch { // the code may read a field without effect to warn about it
-		case path != nil && s.lapses[path(row[0], row[1])] != "":
-			verdict = told(s.lapses[path(row[0], row[1])])
+		switch { // the warning comes first: the code may read a field without effect only to warn about it
+		case path != nil && s.warnings[path(row[0], row[1])] != "":
+			verdict = notYetLogged(s.warnings[path(row[0], row[1])])
 		case s.uses(row[1]):
-			verdict = asThere
+			verdict = supported
 		}
 		if remarks[i] != "" {
 			verdict += "; " + remarks[i]
@@ -208,9 +211,9 @@ func fieldsTable(t *testing.T, s source) string {
 	if err != nil {
 		t.Error(err)
 	}
-	static := len(notes) == 0
+	isStaticSupported := len(notes) == 0
 	var b strings.Builder
-	b.WriteString(head("object", "field", "Joiner"))
+	b.WriteString(tableHead("object", "field", "Joiner"))
 	for _, o := range []struct {
 		name string
 		spec reflect.Type
@@ -223,13 +226,13 @@ func fieldsTable(t *testing.T, s source) string {
 			top, _, _ := strings.Cut(strings.TrimPrefix(path, "spec."), ".")
 			verdict := notYet
 			switch {
-			case s.lapses[path] != "" && o.name != "NodeClaim":
-				verdict = told(s.lapses[path])
-			case s.refused["spec."+strings.TrimSuffix(top, "[]")]:
-				verdict += ": the object is not ready, and says so"
-			case path == "spec.replicas" && !static:
-			case s.reads[goName]:
-				verdict = asThere
+			case s.warnings[path] != "" && o.name != "NodeClaim":
+				verdict = notYetLogged(s.warnings[path])
+			case s.rejected["spec."+strings.TrimSuffix(top, "[]")]:
+				verdict += ": the object is not ready, and its condition has the reason"
+			case path == "spec.replicas" && !isStaticSupported: // not yet
+			case s.selectors[goName]:
+				verdict = supported
 			}
 			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", o.name, path, verdict)
 		})
@@ -252,7 +255,7 @@ func walkFields(typ reflect.Type, path string, visit func(path, goName string)) 
 			walkFields(f.Type, path, visit)
 			continue
 		}
-		if name == "-" || name == "" { // a field without a name is part of a value that is written as text
+		if name == "-" || name == "" { // a field without a JSON name is part of a value that is encoded as a string
 			continue
 		}
 		below := path + "." + name

@@ -26,7 +26,7 @@ api/aws/v1: api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
 api/crds/gen: api/aws/v1 api/karpenter/v1 | k8s.io/apiextensions-apiserver sigs.k8s.io/yaml
 api/crds: | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
 
-# suggest: the near name for a misspelt one.
+# suggest: the known name that a misspelled one probably means.
 internal/suggest:
 
 # model: what the cluster is, and what EC2 offers. Pure.
@@ -167,7 +167,8 @@ internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/ami internal/aws/awserr i
 cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/cli/connection internal/config internal/controller internal/controller/diagnoser internal/controller/disruptor internal/controller/driftcheck internal/controller/gc internal/controller/interruptions internal/controller/loop internal/controller/nodeclaim internal/controller/nodeclass internal/controller/nodepool internal/controller/nodestate internal/controller/offerings internal/controller/poolhealth internal/controller/provisioner internal/doctor/collector internal/kube/conversion internal/kube/evidence internal/kube/kubeclient internal/kube/snapshot internal/kube/writer internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/spf13 k8s.io sigs.k8s.io
 `
 
-// impure lists packages of the standard library that pure packages must not import.
+// impure lists packages of the standard library that pure packages must not import, and functions of package time that they
+// must not call.
 var impure = map[string]bool{
 	"context": true, "crypto/rand": true, "log": true, "log/slog": true,
 	"math/rand": true, "math/rand/v2": true, "net": true, "net/http": true,
@@ -175,19 +176,19 @@ var impure = map[string]bool{
 	"time.Now": true, "time.Since": true, "time.Until": true, "time.Sleep": true, "time.After": true,
 }
 
-// pure lists the packages of decisions and values, including packages below them; see impure.
+// pure lists the packages of decisions and values. The packages below them are pure, too. See impure.
 var pure = []string{
 	"internal/suggest", "internal/model", "internal/scheduling", "internal/disruption",
 	"internal/node/lifecycle", "internal/node/bootstrap", "internal/diagnosis",
 	"internal/migration", "internal/emulator/iampolicy", "internal/emulator/world", "internal/scenario", "internal/cli/output",
 }
 
-// goroutines is the only pure package that may start goroutines: docs/decisions/0010.
-const goroutines = "internal/scheduling/parallel"
+// parallelPackage is the only pure package that may start goroutines: docs/decisions/0010.
+const parallelPackage = "internal/scheduling/parallel"
 
 // isPure reports whether the package must be pure: without clock, client and goroutines.
 func isPure(pkg string) bool {
-	return pkg != goroutines && slices.ContainsFunc(pure, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
+	return pkg != parallelPackage && slices.ContainsFunc(pure, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
 }
 
 const module = "github.com/joiner-sh/joiner/"
@@ -195,10 +196,10 @@ const module = "github.com/joiner-sh/joiner/"
 // TestPolicy checks the imports of all packages against the policy. It reads the source files itself, not through the
 // go command, so that the test cache knows its inputs.
 func TestPolicy(t *testing.T) {
-	own, outside := parsePolicy(t)
+	internal, external := parsePolicy(t)
 	fset := token.NewFileSet()
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
-		if d.IsDir() && file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || ownModule(file)) {
+		if d.IsDir() && file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || isSeparateModule(file)) {
 			return filepath.SkipDir
 		}
 		pkg := filepath.ToSlash(filepath.Dir(file))
@@ -209,17 +210,17 @@ func TestPolicy(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if _, ok := own[pkg]; !ok {
+		if _, ok := internal[pkg]; !ok {
 			t.Errorf("%s: package %s has no line in the policy", file, pkg)
 		}
 		for _, spec := range f.Imports {
 			imp, _ := strconv.Unquote(spec.Path.Value)
-			dep, ours := strings.CutPrefix(imp, module)
+			dep, isOurs := strings.CutPrefix(imp, module)
 			first, _, _ := strings.Cut(imp, "/")
 			switch {
-			case ours && !slices.Contains(own[pkg], dep),
-				!ours && strings.Contains(first, ".") &&
-					!slices.ContainsFunc(outside[pkg], func(s string) bool { return imp == s || strings.HasPrefix(imp, s+"/") }),
+			case isOurs && !slices.Contains(internal[pkg], dep),
+				!isOurs && strings.Contains(first, ".") &&
+					!slices.ContainsFunc(external[pkg], func(s string) bool { return imp == s || strings.HasPrefix(imp, s+"/") }),
 				isPure(pkg) && impure[imp]:
 				t.Errorf("%s: package %s is not allowed to import %s", fset.Position(spec.Pos()), pkg, imp)
 			}
@@ -234,8 +235,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// ownModule reports whether a folder is a separate Go module, to which the policy does not apply.
-func ownModule(folder string) bool {
+// isSeparateModule reports whether a folder is a separate Go module, to which the policy does not apply.
+func isSeparateModule(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))
 	return err == nil
 }
@@ -255,10 +256,10 @@ func checkPure(t *testing.T, fset *token.FileSet, f *ast.File) {
 	})
 }
 
-// parsePolicy parses the policy and checks its order: imported packages are above their importers, and the packages of
-// a group are together.
-func parsePolicy(t *testing.T) (own, outside map[string][]string) {
-	own, outside = map[string][]string{}, map[string][]string{}
+// parsePolicy returns the allowed imports of each package: packages of this module, and packages of other modules. It checks
+// the order of the policy: imported packages are above their importers, and the packages of a group are together.
+func parsePolicy(t *testing.T) (internal, external map[string][]string) {
+	internal, external = map[string][]string{}, map[string][]string{}
 	section, sectionOf := 0, map[string]int{}
 	for line := range strings.Lines(policy) {
 		if strings.HasPrefix(line, "#") {
@@ -271,17 +272,17 @@ func parsePolicy(t *testing.T) (own, outside map[string][]string) {
 		}
 		in, out, _ := strings.Cut(rest, "|")
 		for _, dep := range strings.Fields(in) {
-			if _, above := own[dep]; !above {
+			if _, isAbove := internal[dep]; !isAbove {
 				t.Errorf("policy: %s imports %s, which is not listed above it", name, dep)
 			}
 		}
-		own[name], outside[name] = strings.Fields(in), strings.Fields(out)
+		internal[name], external[name] = strings.Fields(in), strings.Fields(out)
 		if known, ok := sectionOf[groupOf(name)]; ok && known != section {
 			t.Errorf("policy: %s is not listed with the other packages of %s", name, groupOf(name))
 		}
 		sectionOf[groupOf(name)] = section
 	}
-	return own, outside
+	return internal, external
 }
 
 // groupOf returns the group of a package: internal/aws for internal/aws/ec2, api for api/aws/v1.

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestPackageDocs: every package has a comment with the lines In, Out and Never, and
-// every file has at most 600 lines.
+// TestPackageDocs: every package has a comment with the lines In, Out and Never. A file has at most 600 lines, a test file at
+// most 800.
 func TestPackageDocs(t *testing.T) {
 	docs := map[string]string{}
 	fset := token.NewFileSet()
@@ -51,6 +51,7 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
+// packageDoc returns the package comment of a file; empty if it has none.
 func packageDoc(f *ast.File) string {
 	if f.Doc == nil {
 		return ""
@@ -58,8 +59,8 @@ func packageDoc(f *ast.File) string {
 	return f.Doc.Text()
 }
 
-// checkDoc requires the three lines In, Out and Never in the comment of every package. Exceptions are the root, which
-// has no code, the API types, which document their fields, and programs.
+// checkDoc checks that the comment of a package has the lines In, Out and Never. Exceptions are the root, which has no code,
+// the packages below api/, which document their fields, and programs.
 func checkDoc(t *testing.T, dir, doc string) {
 	if doc == "" {
 		t.Errorf("package %s has no comment", dir)

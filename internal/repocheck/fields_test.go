@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// fields is the folder or file whose exported fields without a comment are listed: go test ./internal/repocheck -v -run
-// TestFieldComments -fields internal/kube
+// fields is a folder or file. TestFieldComments lists its exported fields without a comment:
+//
+//	go test ./internal/repocheck -v -run TestFieldComments -fields internal/kube
 var fields = flag.String("fields", "", "list exported fields without a comment in this `FOLDER` or file; . lists all")
 
 // minFieldComments is the percentage of exported struct fields that must have a comment.
@@ -43,9 +44,9 @@ func TestFieldComments(t *testing.T) {
 			t.Fatal(err)
 		}
 		isListed := *fields == "." || *fields != "" && (file == *fields || strings.HasPrefix(file, *fields+"/"))
-		n, bare := exportedFields(t, file, text)
-		total, commented = total+n, commented+n-len(bare)
-		for _, field := range bare {
+		n, uncommented := exportedFields(t, file, text)
+		total, commented = total+n, commented+n-len(uncommented)
+		for _, field := range uncommented {
 			if isListed {
 				fmt.Println(field)
 			}
@@ -54,13 +55,13 @@ func TestFieldComments(t *testing.T) {
 	share := 100 * float64(commented) / float64(total)
 	t.Logf("%d of %d exported fields have a comment (%.1f %%)", commented, total, share)
 	if share < minFieldComments {
-		t.Errorf("%.1f %% of the exported fields have a comment, want at least %.1f %%: -fields . lists the fields without one", share, minFieldComments)
+		t.Errorf("%.1f %% of the exported fields have a comment, want at least %.1f %%: run this test with -v -fields . to list the fields without a comment", share, minFieldComments)
 	}
 }
 
 // exportedFields returns the number of exported fields of a file's exported structs, and the positions and names of
 // those without a comment.
-func exportedFields(t *testing.T, file string, text []byte) (total int, bare []string) {
+func exportedFields(t *testing.T, file string, text []byte) (total int, uncommented []string) {
 	t.Helper()
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -90,13 +91,13 @@ func exportedFields(t *testing.T, file string, text []byte) (total int, bare []s
 				}
 				total++
 				if !isGroupCommented && field.Comment == nil {
-					bare = append(bare, fmt.Sprintf("%s:%d: %s.%s", file, first, spec.Name.Name, name.Name))
+					uncommented = append(uncommented, fmt.Sprintf("%s:%d: %s.%s", file, first, spec.Name.Name, name.Name))
 				}
 			}
 		}
 		return true
 	})
-	return total, bare
+	return total, uncommented
 }
 
 // TestExportedFields: a comment above a field, at the end of its line or above its group documents the field. Unexported
@@ -118,8 +119,8 @@ type A struct {
 
 type h struct{ I int }
 `
-	total, bare := exportedFields(t, "p.go", []byte(text))
-	if total != 5 || len(bare) != 1 || bare[0] != "p.go:9: A.F" {
-		t.Errorf("%d fields, without comment: %v", total, bare)
+	total, uncommented := exportedFields(t, "p.go", []byte(text))
+	if total != 5 || len(uncommented) != 1 || uncommented[0] != "p.go:9: A.F" {
+		t.Errorf("%d fields, want 5; without a comment: %v, want A.F", total, uncommented)
 	}
 }

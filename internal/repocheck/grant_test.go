@@ -13,61 +13,61 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// beyond are calls of the AWS clients that need a permission with another name, or no permission.
-var beyond = map[string]string{
-	"sqs:DeleteMessageBatch": "takes sqs:DeleteMessage",
+// otherPermission are calls of the AWS clients that need a permission with another name, or no permission.
+var otherPermission = map[string]string{
+	"sqs:DeleteMessageBatch": "needs sqs:DeleteMessage",
 	"sts:GetCallerIdentity":  "needs no permission",
 }
 
-// implied are permissions that are needed without a call of the same name.
-var implied = map[string]string{
+// withoutCall are permissions that are needed without a call of the same name, with the reason.
+var withoutCall = map[string]string{
 	"iam:PassRole":           "a role is added to an instance profile, and instances get the profile",
 	"iam:TagInstanceProfile": "a profile is tagged at its creation",
 	"sqs:DeleteMessage":      "messages are deleted in batches",
 }
 
-// TestGrants compares the IAM policies with the calls in the code of the AWS clients: each call is allowed, and each allowed action is
-// called. The lab compares them with the real calls, including resources and conditions.
+// TestGrants compares the IAM policies with the calls in the code of the AWS clients: each call is allowed, and each allowed
+// action is called. The lab compares the policies with the real calls, including resources and conditions.
 func TestGrants(t *testing.T) {
 	scope := permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "demo"}
 	policies, err := permissions.Policies(scope)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reading, err := permissions.Doctor(scope) // calls of joiner doctor that the controller does not make
+	doctor, err := permissions.Doctor(scope) // for calls of joiner doctor that the controller does not make
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowed, called := permissions.Actions(append(policies, reading...)), callsOfClients(t)
+	actions, called := permissions.Actions(append(policies, doctor...)), callsOfClients(t)
 	if len(called) < 20 {
-		t.Fatalf("only %d calls were found: %v", len(called), called)
+		t.Fatalf("the test found only %d calls, want at least 20: %v", len(called), called)
 	}
 	for _, call := range slices.Sorted(maps.Keys(called)) {
-		if slices.Contains(allowed, call) == (beyond[call] != "") {
-			t.Errorf("%s: %s is called: add it to package permissions, or with the reason to beyond in this test (then: go test ./internal/permissions -run TestFiles -rewrite)", called[call], call)
+		if slices.Contains(actions, call) == (otherPermission[call] != "") {
+			t.Errorf("%s calls %s: the call must be either in package permissions (then run go test ./internal/permissions -run TestFiles -rewrite), or with a reason in otherPermission", called[call], call)
 		}
 	}
-	for _, action := range allowed {
-		if (called[action] == "") != (implied[action] != "") {
-			t.Errorf("package permissions allows %s, but no AWS client calls it: remove it, or add it with the reason to implied in this test", action)
+	for _, action := range actions {
+		if (called[action] == "") != (withoutCall[action] != "") {
+			t.Errorf("package permissions allows %s, and the code calls it: %t; withoutCall must list exactly the allowed actions that are not called", action, called[action] != "")
 		}
 	}
-	for call := range beyond {
+	for call := range otherPermission {
 		if called[call] == "" {
-			t.Errorf("beyond lists %s, which is no longer called", call)
+			t.Errorf("otherPermission lists %s, which is no longer called", call)
 		}
 	}
 }
 
-// callsOfClients returns the calls in the code of the AWS clients with their positions. It finds them by the types of
+// callsOfClients returns the calls in the code of the AWS clients, each with its file. It finds the calls by the types of
 // their requests.
 func callsOfClients(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, door := range []string{"internal/aws/iam", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption",
+	for _, folder := range []string{"internal/aws/iam", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption",
 		"internal/aws/vpc", "internal/aws/pricing", "internal/aws/eks", "cmd/joiner", "internal/controller"} {
-		for _, file := range sourcesBelow(t, door) {
+		for _, file := range sourcesBelow(t, folder) {
 			f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
@@ -88,8 +88,8 @@ func prefixOf(service string) string {
 	return service
 }
 
-// request matches the type of a request: DescribeImagesInput.
-var request = regexp.MustCompile(`^([A-Z]\w+)Input$`)
+// requestType matches the type of a request: DescribeImagesInput.
+var requestType = regexp.MustCompile(`^([A-Z]\w+)Input$`)
 
 // callsIn returns the requests to AWS in a file: "ec2:DescribeImages".
 func callsIn(f *ast.File) []string {
@@ -113,7 +113,7 @@ func callsIn(f *ast.File) []string {
 		}
 		if s, ok := literal.Type.(*ast.SelectorExpr); ok {
 			x, _ := s.X.(*ast.Ident)
-			if m := request.FindStringSubmatch(s.Sel.Name); m != nil && x != nil && services[x.Name] != "" {
+			if m := requestType.FindStringSubmatch(s.Sel.Name); m != nil && x != nil && services[x.Name] != "" {
 				out = append(out, services[x.Name]+":"+m[1])
 			}
 		}

@@ -14,57 +14,58 @@ import (
 	"testing"
 )
 
-// banned has the words that have a standard term in Kubernetes, EC2 or Karpenter, and that term. The pattern is matched with any case.
+// banned has the words for which Kubernetes, EC2 or Karpenter have a standard term, and that term. The patterns ignore case.
 var banned = []struct {
 	pattern *regexp.Regexp
 	instead string
 }{
-	{words(`ways? of paying`), "capacity type"},
-	{words(`wish(es|ed)?|would rather`), "preference, prefers"},
-	{words(`machines?`), "instance; planned NodeClaim"},
-	{words(`buy(s|ing)?|bought|sells?|selling|sold|giv(e|es|en|ing) back|gave back`), "launch, offer, terminate"},
-	{words(`lets? go|let go of|asked to leave|asks? to leave|sent away`), "evict, drain"},
-	{words(`by choice`), "voluntary disruption"},
-	{words(`told|tells?|tell of|says? so`), "reports, emits an event, logs, sets the condition"},
-	{words(`heed(s|ed|ing)?|unheeded`), "honor, process; ignored"},
-	{words(`mend(s|ed|ing)?|put right`), "fix, fixed"},
-	{words(`reckon(s|ed|ing)?`), "compute, count, estimate"},
-	{words(`(a|one|each|every|first|second|next|last|two|another) looks?|look(s|ed|ing)? (at )?again`), "scan, re-check, reconcile"},
-	{words(`begun|led on|led to its end|(comes?|came|coming) to nothing`), "started, continued, completed, aborted"},
-	{words(`at rest|calm`), "converged, idle"},
-	{words(`deals? out|dealt out|dealing out`), "schedules"},
-	{words(`nobody|somebody|whoever|everybody`), "the pod, the node, the user: by its name"},
-	{words(`(pods?|nodes?|claims?|instances?|NodeClaims?) who`), "the pod that, the node that"},
-	{words(`namesakes?`), "cluster with the same name"},
-	{words(`doors?`), "client"},
-	{words(`so many|as ever|for good|at last|yet to come`), "a number, or nothing"},
-	{words(`guests?`), "DaemonSet pod"},
-	{words(`(a|an|the|this|each|its|interruption|spot) notices?|notices of`), "interruption message"},
-	{words(`rest(s|ed|ing)? on`), "is based on"},
+	{wordPattern(`ways? of paying`), "capacity type"},
+	{wordPattern(`wish(es|ed)?|would rather`), "preference, prefers"},
+	{wordPattern(`machines?`), "instance; planned NodeClaim"},
+	{wordPattern(`buy(s|ing)?|bought|sells?|selling|sold|giv(e|es|en|ing) back|gave back`), "launch, offer, terminate"},
+	{wordPattern(`lets? go|let go of|asked to leave|asks? to leave|sent away`), "evict, drain"},
+	{wordPattern(`by choice`), "voluntary disruption"},
+	{wordPattern(`told|tells?|tell of|says? so`), "reports, emits an event, logs, sets the condition"},
+	{wordPattern(`heed(s|ed|ing)?|unheeded`), "honor, process; ignored"},
+	{wordPattern(`mend(s|ed|ing)?|put right`), "fix, fixed"},
+	{wordPattern(`reckon(s|ed|ing)?`), "compute, count, estimate"},
+	{wordPattern(`(a|one|each|every|first|second|next|last|two|another) looks?|look(s|ed|ing)? (at )?again`), "scan, re-check, reconcile"},
+	{wordPattern(`begun|led on|led to its end|(comes?|came|coming) to nothing`), "started, continued, completed, aborted"},
+	{wordPattern(`at rest|calm`), "converged, idle"},
+	{wordPattern(`deals? out|dealt out|dealing out`), "schedules"},
+	{wordPattern(`nobody|somebody|whoever|everybody`), "the pod, the node, the user: by its name"},
+	{wordPattern(`(pods?|nodes?|claims?|instances?|NodeClaims?) who`), "the pod that, the node that"},
+	{wordPattern(`namesakes?`), "cluster with the same name"},
+	{wordPattern(`doors?`), "client"},
+	{wordPattern(`so many|as ever|for good|at last|yet to come`), "a number, or nothing"},
+	{wordPattern(`guests?`), "DaemonSet pod"},
+	{wordPattern(`(a|an|the|this|each|its|interruption|spot) notices?|notices of`), "interruption message"},
+	{wordPattern(`rest(s|ed|ing)? on`), "is based on"},
 }
 
-// allowed are terms of the field that have a banned word in them.
-var allowed = words(`machine images?|machine-readable|virtual machines?|state machines?|machine learning|Amazon Machine Images?|spot instance interruption notices?`)
+// allowedTerms matches terms of the field that contain a banned word.
+var allowedTerms = wordPattern(`machine images?|machine-readable|virtual machines?|state machines?|machine learning|Amazon Machine Images?|spot instance interruption notices?`)
 
-// longestSentence is how many words a sentence of a document or a message may have.
-const longestSentence = 35
+// maxSentenceWords is how many words a sentence of a document or a message may have.
+const maxSentenceWords = 35
 
-func words(alternatives string) *regexp.Regexp {
+// wordPattern returns a pattern that matches the alternatives as whole words, in any case.
+func wordPattern(alternatives string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(` + alternatives + `)\b`)
 }
 
-// complaint is one finding: a banned word or a long sentence.
-type complaint struct {
+// finding is a banned word or a long sentence.
+type finding struct {
 	file string
 	line int
 	text string
 }
 
-// TestLanguage holds documents, messages and comments to plain English: standard terms, and sentences that can be read
-// once. No file is exempt.
+// TestLanguage checks that documents, messages and comments are plain English: without banned words and, except in comments,
+// without long sentences. Only this file is exempt.
 //
-// It reads Markdown and comments of Go files without code, texts of Go files that are not tests, and the descriptions
-// of the chart's values.
+// It reads Markdown files and the comments of Go files, both without the code in them. It also reads the texts of Go files
+// that are not tests, and the descriptions of the chart's values.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()
@@ -72,19 +73,20 @@ func TestLanguage(t *testing.T) {
 		t.Skipf("no git checkout: %v", err)
 	}
 	for file := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
-		for _, c := range complaintsAbout(t, file) {
+		for _, c := range findingsIn(t, file) {
 			t.Errorf("%s:%d: %s", c.file, c.line, c.text)
 		}
 	}
 }
 
-func complaintsAbout(t *testing.T, file string) []complaint {
+// findingsIn returns the findings in a file; none if it has no prose.
+func findingsIn(t *testing.T, file string) []finding {
 	t.Helper()
 	isGo := strings.HasSuffix(file, ".go") && !strings.Contains(file, "zz_generated") && file != "internal/repocheck/language_test.go"
-	isText := strings.HasSuffix(file, ".md") && !strings.Contains(file, "/testdata/")
+	isMarkdown := strings.HasSuffix(file, ".md") && !strings.Contains(file, "/testdata/")
 	isValues := strings.HasPrefix(file, "deploy/charts/") && !strings.Contains(file, "/testdata/") &&
 		(strings.HasSuffix(file, "values.yaml") || strings.HasSuffix(file, "values.schema.json") || strings.HasSuffix(file, "NOTES.txt"))
-	if !isGo && !isText && !isValues {
+	if !isGo && !isMarkdown && !isValues {
 		return nil
 	}
 	text, err := os.ReadFile(file)
@@ -94,27 +96,27 @@ func complaintsAbout(t *testing.T, file string) []complaint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []complaint
+	var out []finding
 	check := func(line int, prose string, isLimited bool) {
 		for _, b := range banned {
-			for _, found := range b.pattern.FindAllString(allowed.ReplaceAllString(prose, ""), -1) {
-				out = append(out, complaint{file, line, fmt.Sprintf("%q: write %s", found, b.instead)})
+			for _, found := range b.pattern.FindAllString(allowedTerms.ReplaceAllString(prose, ""), -1) {
+				out = append(out, finding{file, line, fmt.Sprintf("%q: write %s", found, b.instead)})
 			}
 		}
 		if !isLimited {
 			return
 		}
 		for _, sentence := range sentences(prose) {
-			if n := len(strings.Fields(sentence)); n > longestSentence {
-				out = append(out, complaint{file, line, fmt.Sprintf("a sentence of %d words: %.60s…", n, strings.TrimSpace(sentence))})
+			if n := len(strings.Fields(sentence)); n > maxSentenceWords {
+				out = append(out, finding{file, line, fmt.Sprintf("a sentence of %d words: %.60s…", n, strings.TrimSpace(sentence))})
 			}
 		}
 	}
 	switch {
 	case isGo:
-		goProse(t, file, text, check)
-	case isText:
-		markdownProse(string(text), check)
+		visitGoProse(t, file, text, check)
+	case isMarkdown:
+		visitMarkdownProse(string(text), check)
 	default:
 		for i, line := range strings.Split(string(text), "\n") {
 			check(i+1, line, false)
@@ -123,8 +125,8 @@ func complaintsAbout(t *testing.T, file string) []complaint {
 	return out
 }
 
-// goProse visits comments and, outside of tests, texts of two words or more.
-func goProse(t *testing.T, file string, text []byte, check func(line int, prose string, isLimited bool)) {
+// visitGoProse visits comments and, outside of tests, texts of two words or more.
+func visitGoProse(t *testing.T, file string, text []byte, check func(line int, prose string, isLimited bool)) {
 	t.Helper()
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -156,8 +158,8 @@ func goProse(t *testing.T, file string, text []byte, check func(line int, prose 
 	})
 }
 
-// markdownProse visits paragraphs, list items, headings and cells of tables, without code.
-func markdownProse(text string, check func(line int, prose string, isLimited bool)) {
+// visitMarkdownProse visits paragraphs, list items, headings and cells of tables, without code.
+func visitMarkdownProse(text string, check func(line int, prose string, isLimited bool)) {
 	isCode, paragraph, begin := false, "", 0
 	flush := func() {
 		if paragraph != "" {
@@ -194,6 +196,7 @@ func markdownProse(text string, check func(line int, prose string, isLimited boo
 	flush()
 }
 
+// isListItem reports whether a line begins an item of a list.
 func isListItem(line string) bool {
 	number, _, _ := strings.Cut(line, ". ")
 	_, err := strconv.Atoi(number)
@@ -204,21 +207,21 @@ var (
 	inlineCode   = regexp.MustCompile("`[^`]*`")
 	indentedCode = regexp.MustCompile(`(?m)^\t.*$`) // a code block of a Go comment
 	linkTarget   = regexp.MustCompile(`\]\([^)]*\)`)
-	sentenceAt   = regexp.MustCompile(`[.!?:;]["')*]*(\s+|$)|\n\n+|\n\s*[*-] `)
+	sentenceEnd  = regexp.MustCompile(`[.!?:;]["')*]*(\s+|$)|\n\n+|\n\s*[*-] `)
 )
 
-// withoutCode replaces code and the targets of links, so that names and commands are no prose.
+// withoutCode replaces code and removes the targets of links, because names and commands are not prose.
 func withoutCode(text string) string {
 	return linkTarget.ReplaceAllString(inlineCode.ReplaceAllString(text, "CODE"), "]")
 }
 
 // sentences splits prose at full stops, colons, semicolons, blank lines and list items.
-func sentences(prose string) []string { return sentenceAt.Split(prose, -1) }
+func sentences(prose string) []string { return sentenceEnd.Split(prose, -1) }
 
 // TestLanguageFinds: banned words and long sentences are found in each kind of text, and code is not read.
 func TestLanguageFinds(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("word ", longestSentence+1)
+	long := strings.Repeat("word ", maxSentenceWords+1)
 	for text, want := range map[string]int{
 		"Nobody is told.":                   2,
 		"`nobody` is fine":                  0,
@@ -230,12 +233,12 @@ func TestLanguageFinds(t *testing.T) {
 		"```\nnobody\n```":                  0,
 	} {
 		got := 0
-		markdownProse(text, func(_ int, prose string, _ bool) {
+		visitMarkdownProse(text, func(_ int, prose string, _ bool) {
 			for _, b := range banned {
-				got += len(b.pattern.FindAllString(allowed.ReplaceAllString(prose, ""), -1))
+				got += len(b.pattern.FindAllString(allowedTerms.ReplaceAllString(prose, ""), -1))
 			}
 			for _, sentence := range sentences(prose) {
-				if len(strings.Fields(sentence)) > longestSentence {
+				if len(strings.Fields(sentence)) > maxSentenceWords {
 					got++
 				}
 			}

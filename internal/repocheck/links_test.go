@@ -58,7 +58,7 @@ func documents(t *testing.T) []string {
 		return nil
 	})
 	if err != nil || len(out) < 10 {
-		t.Fatalf("documents %v, %v", out, err)
+		t.Fatalf("the repository has the documents %v (%v), want at least 10", out, err)
 	}
 	return out
 }
@@ -73,10 +73,10 @@ func anchors(t *testing.T, file string) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	fenced := false
+	isFenced := false
 	for line := range strings.Lines(string(text)) {
-		fenced = fenced != strings.HasPrefix(strings.TrimSpace(line), "```")
-		if title := strings.TrimLeft(line, "#"); !fenced && title != line && strings.HasPrefix(title, " ") {
+		isFenced = isFenced != strings.HasPrefix(strings.TrimSpace(line), "```")
+		if title := strings.TrimLeft(line, "#"); !isFenced && title != line && strings.HasPrefix(title, " ") {
 			out = append(out, strings.ReplaceAll(notInAnchors.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), ""), " ", "-"))
 		}
 	}

@@ -20,16 +20,16 @@ const (
 	packagesEnd      = "<!-- end of packages -->"
 )
 
-// TestPackageTable compares the package table of ARCHITECTURE.md with the import policy's order and the first sentences
-// of the package comments. With -rewrite it writes the table.
+// TestPackageTable compares the package table of ARCHITECTURE.md with the order of the import policy and with the first
+// sentences of the package comments. With -rewrite it writes the table.
 func TestPackageTable(t *testing.T) {
 	text, err := os.ReadFile(architecturePage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), packagesBegin)
-	_, after, also := strings.Cut(rest, packagesEnd)
-	if !ok || !also {
+	before, rest, hasBegin := strings.Cut(string(text), packagesBegin)
+	_, after, hasEnd := strings.Cut(rest, packagesEnd)
+	if !hasBegin || !hasEnd {
 		t.Fatalf("%s has no table between %q and %q", architecturePage, packagesBegin, packagesEnd)
 	}
 	want := before + packagesBegin + packageTable(t) + packagesEnd + after
@@ -50,8 +50,8 @@ func packageTable(t *testing.T) string {
 	var b strings.Builder
 	for line := range strings.Lines(policy) {
 		if heading, ok := strings.CutPrefix(line, "# "); ok {
-			name, says, _ := strings.Cut(strings.TrimSpace(heading), ": ")
-			fmt.Fprintf(&b, "\n**%s**: %s\n\n| package | what it does |\n|---|---|\n", name, says)
+			name, meaning, _ := strings.Cut(strings.TrimSpace(heading), ": ")
+			fmt.Fprintf(&b, "\n**%s**: %s\n\n| package | what it does |\n|---|---|\n", name, meaning)
 			continue
 		}
 		if pkg, _, ok := strings.Cut(line, ":"); ok {
@@ -62,7 +62,7 @@ func packageTable(t *testing.T) string {
 	return b.String()
 }
 
-// synopsis returns the first sentence of a package's comment, without the words "Package name".
+// synopsis returns the first sentence of a package's comment, in the form of cellText.
 func synopsis(t *testing.T, pkg string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(pkg, "*.go"))
@@ -78,16 +78,16 @@ func synopsis(t *testing.T, pkg string) string {
 			t.Fatal(err)
 		}
 		if packageDoc(f) != "" {
-			return sentenceOf(f)
+			return cellText(f)
 		}
 	}
 	t.Fatalf("package %s has no comment", pkg)
 	return ""
 }
 
-// sentenceOf returns the file's synopsis in the form of a table cell: without the words "Package name" and without a
-// full stop.
-func sentenceOf(f *ast.File) string {
+// cellText returns the first sentence of a file's package comment as the text of a table cell: without the words "Package
+// name" and without a full stop.
+func cellText(f *ast.File) string {
 	text := new(doc.Package).Synopsis(f.Doc.Text())
 	for _, prefix := range []string{"Package ", "Command "} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok {
@@ -97,11 +97,12 @@ func sentenceOf(f *ast.File) string {
 	return strings.TrimSuffix(strings.ReplaceAll(text, "|", `\|`), ".")
 }
 
-// pathInTable matches a path in a table of ARCHITECTURE.md. Names of symbols have no slash and no extension.
+// pathInTable matches a path in a table of ARCHITECTURE.md. It does not match exported names, which begin with a capital
+// letter, and commands, which have blanks.
 var pathInTable = regexp.MustCompile("`([a-z0-9_.*-]+(?:/[a-zA-Z0-9_.*-]+)*/?)`")
 
-// TestArchitecturePaths: each path in "Where to change what" is a folder or a file other than a test, relative to the
-// root or to internal.
+// TestArchitecturePaths: each path in "Where to change what" exists, relative to the root or to internal, and is not a test
+// file.
 func TestArchitecturePaths(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(architecturePage)
@@ -123,7 +124,8 @@ func TestArchitecturePaths(t *testing.T) {
 	}
 }
 
-// exists reports whether a path or pattern matches a folder or a file other than a test.
+// exists reports whether a path or pattern matches a folder, or a file other than a test. repocheck/deps_test.go counts, too,
+// because it has the import policy.
 func exists(pattern string) bool {
 	for _, root := range []string{".", "internal"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))

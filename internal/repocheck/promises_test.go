@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// silent are the rows of docs/compatibility.md with "not yet" for which the controller logs no warning on startup. The
-// value is the reason: no setting or object requests them. A section includes all of its rows.
-var silent = map[string]string{
+// withoutWarning are the rows of docs/compatibility.md with "not yet" for which the controller logs no warning on startup,
+// with the reason: no setting or object requests them. The title of a section stands for all of its rows.
+var withoutWarning = map[string]string{
 	"Metrics": "a query, not a setting, requests a metric",
 	"Events":  "no setting requests an event",
 	"`karpenter.sh/capacity-buffer-fake-pod`":  "Karpenter sets it only on virtual pods that are not in the API server",
@@ -36,19 +36,19 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 			continue
 		}
 		rows++
-		excused := slices.IndexFunc(append(cells, section), func(cell string) bool { return silent[strings.TrimSpace(cell)] != "" })
-		isTold := strings.Contains(line, "| "+told(""))
-		if excused >= 0 {
-			used[strings.TrimSpace(append(cells, section)[excused])] = true
+		exception := slices.IndexFunc(append(cells, section), func(cell string) bool { return withoutWarning[strings.TrimSpace(cell)] != "" })
+		isLogged := strings.Contains(line, "| "+notYetLogged(""))
+		if exception >= 0 {
+			used[strings.TrimSpace(append(cells, section)[exception])] = true
 		}
-		if isTold == (excused >= 0) {
-			t.Errorf("%s: logged on startup: %t; listed in silent: %t; want exactly one. Fields of objects without effect are listed in %s, settings in package config",
-				line, isTold, excused >= 0, lapseFile)
+		if isLogged == (exception >= 0) {
+			t.Errorf("%s: logged on startup: %t; listed in withoutWarning: %t; want exactly one. The warnings about fields of objects are in %s, those about settings in package config",
+				line, isLogged, exception >= 0, warningsFile)
 		}
 	}
-	for row := range silent {
+	for row := range withoutWarning {
 		if !used[row] {
-			t.Errorf("no row of %s needs the entry %q of silent", compatibilityPage, row)
+			t.Errorf("no row of %s needs the entry %q of withoutWarning", compatibilityPage, row)
 		}
 	}
 	if rows == 0 {
@@ -56,16 +56,16 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 	}
 }
 
-// TestLapsesAreOfThePage: every warning of the controller about a field without effect has a row on the page.
-func TestLapsesAreOfThePage(t *testing.T) {
+// TestWarningsAreOnPage: docs/compatibility.md has a row with each warning of the controller about a field without effect.
+func TestWarningsAreOnPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(compatibilityPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, says := range readSource(t).lapses {
-		if !strings.Contains(string(page), told(says)) {
-			t.Errorf("%s has for %s the warning %q, which no row of %s has: the field may be supported now", lapseFile, path, says, compatibilityPage)
+	for path, warning := range readSource(t).warnings {
+		if !strings.Contains(string(page), notYetLogged(warning)) {
+			t.Errorf("%s has for %s the warning %q, which no row of %s has: the field may be supported now", warningsFile, path, warning, compatibilityPage)
 		}
 	}
 }

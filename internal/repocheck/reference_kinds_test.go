@@ -85,6 +85,7 @@ type field struct {
 	isRequired                                    bool
 }
 
+// kindPage returns the content of the page of a kind.
 func kindPage(t *testing.T, definition *apiextensionsv1.CustomResourceDefinition) string {
 	t.Helper()
 	kind, version := definition.Spec.Names.Kind, definition.Spec.Versions[0]
@@ -100,7 +101,7 @@ func kindPage(t *testing.T, definition *apiextensionsv1.CustomResourceDefinition
 		if top, _, _ := strings.Cut(f.path, "."); top != section {
 			section = top
 			fmt.Fprintf(&b, "\n## %s\n\n", section)
-			b.WriteString(head("field", "type", "default", "validation", "description"))
+			b.WriteString(tableHead("field", "type", "default", "validation", "description"))
 		}
 		fallback := f.fallback
 		if f.isRequired && fallback == "" {
@@ -124,14 +125,15 @@ func fieldsOf(definition *apiextensionsv1.CustomResourceDefinition) []field {
 			continue
 		}
 		out = append(out, fieldOf(top, &props, slices.Contains(root.Required, top)))
-		out = append(out, below(top, &props)...)
+		out = append(out, fieldsBelow(top, &props)...)
 	}
 	return out
 }
 
-func below(path string, props *apiextensionsv1.JSONSchemaProps) []field {
+// fieldsBelow lists the fields below a path, parents first.
+func fieldsBelow(path string, props *apiextensionsv1.JSONSchemaProps) []field {
 	if props.Items != nil && props.Items.Schema != nil {
-		return below(path+"[]", props.Items.Schema)
+		return fieldsBelow(path+"[]", props.Items.Schema)
 	}
 	var out []field
 	if strings.HasSuffix(path, ".conditions[]") {
@@ -140,11 +142,12 @@ func below(path string, props *apiextensionsv1.JSONSchemaProps) []field {
 	for _, name := range slices.Sorted(maps.Keys(props.Properties)) {
 		child := props.Properties[name]
 		out = append(out, fieldOf(path+"."+name, &child, slices.Contains(props.Required, name)))
-		out = append(out, below(path+"."+name, &child)...)
+		out = append(out, fieldsBelow(path+"."+name, &child)...)
 	}
 	return out
 }
 
+// fieldOf returns the row of one field.
 func fieldOf(path string, props *apiextensionsv1.JSONSchemaProps, isRequired bool) field {
 	f := field{path: path, kind: typeOf(props), isRequired: isRequired, description: props.Description}
 	if props.Default != nil {

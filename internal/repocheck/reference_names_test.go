@@ -14,27 +14,28 @@ import (
 	"testing"
 )
 
-// conditionFiles are the files with the conditions of the API and their reasons. group is the API group that their
-// constants may contain.
+// conditionFiles are the files with the conditions of the API and their reasons. group is the value of the constant Group in
+// the file.
 var conditionFiles = []struct{ file, group string }{
 	{"api/karpenter/v1/condition.go", "karpenter.sh"},
 	{"api/aws/v1/status.go", "karpenter.k8s.aws"},
 	{"api/karpenter/v1alpha1/nodeoverlay.go", "karpenter.sh"},
 }
 
+// conditionsPage returns the content of conditions.md.
 func conditionsPage(t *testing.T, s source) string {
 	var b strings.Builder
 	b.WriteString(`# Conditions
 
-What ` + "`kubectl get -o yaml`" + ` shows under ` + "`status.conditions`" + `, and ` + "`kubectl wait --for=condition=Ready`" + ` waits for. Types and reasons are Karpenter's where the meaning is. The reason
-of a condition that is True is the condition's type; where AWS refused something, the reason is the kind of its error. The message names the cause and what to do.
+` + "`kubectl get -o yaml`" + ` shows conditions under ` + "`status.conditions`" + `, and ` + "`kubectl wait --for=condition=Ready`" + ` waits for one. Types and reasons with the same meaning as in Karpenter have Karpenter's names.
+If a condition is True, its reason is its type. If AWS rejected a request, the reason is the kind of AWS's error. The message names the cause and the fix.
 ` + fromCode)
 	last := ""
 	for _, f := range conditionFiles {
 		for _, c := range constantsOf(t, f.file, f.group, false) {
 			isType, isReason := strings.HasPrefix(c.name, "Condition"), strings.HasPrefix(c.name, "Reason")
 			if !isType && !isReason || !s.uses(c.value) && !strings.HasPrefix(c.block, "Reasons of any condition") {
-				continue // ConditionSet, a part of the API, sets the reasons of every condition
+				continue // not used; ConditionSet, which is part of the API, uses the reasons of any condition
 			}
 			block := c.block
 			if block == "" {
@@ -42,53 +43,54 @@ of a condition that is True is the condition's type; where AWS refused something
 			}
 			if block != last {
 				fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimSuffix(block, "."))
-				b.WriteString(head(map[bool]string{true: "type", false: "reason"}[isType], "meaning"))
+				b.WriteString(tableHead(map[bool]string{true: "type", false: "reason"}[isType], "meaning"))
 				last = block
 			}
-			if c.says == "" {
+			if c.comment == "" {
 				t.Errorf("%s: %s has no comment", f.file, c.name)
 			}
-			fmt.Fprintf(&b, "| `%s` | %s |\n", c.value, cell(c.says))
+			fmt.Fprintf(&b, "| `%s` | %s |\n", c.value, cell(c.comment))
 		}
 	}
 	return b.String()
 }
 
+// eventsPage returns the content of events.md.
 func eventsPage(t *testing.T) string {
 	const file = "internal/kube/kubeclient/event.go"
 	warns := namesIn(t, file, "isWarning")
-	told := usedReasons(t)
-	theirs := map[string]bool{}
-	rows, _ := rowsOf(theirEvents)
+	used := usedReasons(t)
+	isKarpenters := map[string]bool{}
+	rows, _ := parseRows(karpenterEvents)
 	for _, row := range rows {
-		theirs[row[1]] = true
+		isKarpenters[row[1]] = true
 	}
 	var b strings.Builder
 	b.WriteString(`# Events
 
-What ` + "`kubectl describe`" + ` and ` + "`kubectl get events`" + ` show, by reason. One message about one object is not repeated within two minutes (FailedScheduling: five, NodeRepairBlocked, NamesakeSeen, HeldBack: fifteen); one
-that has changed is emitted at once. Reasons are Karpenter's where the meaning is.
+` + "`kubectl describe`" + ` and ` + "`kubectl get events`" + ` show these events. The same message about an object is not repeated within two minutes (FailedScheduling: five; NodeRepairBlocked, NamesakeSeen and HeldBack: fifteen);
+a changed message is emitted at once. Reasons with the same meaning as in Karpenter have Karpenter's names.
 ` + fromCode)
 	last := ""
 	for _, c := range constantsOf(t, file, "", true) {
-		if !strings.HasPrefix(c.name, "Reason") || !told[c.name] {
+		if !strings.HasPrefix(c.name, "Reason") || !used[c.name] {
 			continue
 		}
 		if c.group != last {
-			fmt.Fprintf(&b, "\n## %s\n\n%s", c.group, head("reason", "type", "meaning", "in Karpenter"))
+			fmt.Fprintf(&b, "\n## %s\n\n%s", c.group, tableHead("reason", "type", "meaning", "in Karpenter"))
 			last = c.group
 		}
-		if c.says == "" {
+		if c.comment == "" {
 			t.Errorf("%s: %s has no comment at the end of its line", file, c.name)
 		}
-		kind, also := "Normal", "no"
+		kind, inKarpenter := "Normal", "no"
 		if warns[c.name] {
 			kind = "Warning"
 		}
-		if theirs[c.value] {
-			also = "yes"
+		if isKarpenters[c.value] {
+			inKarpenter = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.value, kind, cell(c.says), also)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.value, kind, cell(c.comment), inKarpenter)
 	}
 	return b.String()
 }
@@ -117,7 +119,7 @@ func namesIn(t *testing.T, file, function string) map[string]bool {
 	return names
 }
 
-// usedReasons returns the event reasons that packages other than kube use: kube.ReasonX.
+// usedReasons returns the event reasons of package kubeclient that the controller and cmd/joiner use: kubeclient.ReasonX.
 func usedReasons(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -148,11 +150,12 @@ func eachFile(t *testing.T, folder string, visit func(*ast.File)) {
 	}
 }
 
+// labelsPage returns the content of labels.md.
 func labelsPage(t *testing.T, s source) string {
 	var b strings.Builder
 	b.WriteString(`# Labels, annotations, taints, finalizers and tags
 
-What Joiner reads and writes on objects and in AWS. Names are Karpenter's where the meaning is; what only Joiner has begins with ` + "`joiner.sh/`" + `. Nodes have Kubernetes' own labels
+Joiner reads and writes these names on objects and in AWS. Those with the same meaning as in Karpenter have Karpenter's names; the others begin with ` + "`joiner.sh/`" + `. Nodes have Kubernetes' own labels
 (` + "`kubernetes.io/arch`, `node.kubernetes.io/instance-type`, `topology.kubernetes.io/zone`" + ` and so on), too.
 ` + fromCode)
 	for _, section := range []struct {
@@ -162,38 +165,38 @@ What Joiner reads and writes on objects and in AWS. Names are Karpenter's where 
 		{"Labels", []string{"Label"}}, {"Annotations", []string{"Annotation"}}, {"Taints", []string{"Taint"}},
 		{"Finalizers", []string{"Finalizer"}}, {"Tags in AWS", []string{"Tag"}},
 	} {
-		fmt.Fprintf(&b, "\n## %s\n\n%s", section.title, head("name", "meaning"))
+		fmt.Fprintf(&b, "\n## %s\n\n%s", section.title, tableHead("name", "meaning"))
 		for _, f := range []struct{ file, group string }{{"api/karpenter/v1/labels.go", "karpenter.sh"},
 			{"api/aws/v1/labels.go", "karpenter.k8s.aws"}} {
 			for _, c := range constantsOf(t, f.file, f.group, false) {
-				isOurs := slices.ContainsFunc(section.prefixes, func(p string) bool { return strings.HasPrefix(c.name, p) })
-				if !isOurs || !s.uses(c.value) || c.value == "owned" {
+				isInSection := slices.ContainsFunc(section.prefixes, func(p string) bool { return strings.HasPrefix(c.name, p) })
+				if !isInSection || !s.uses(c.value) || c.value == "owned" {
 					continue
 				}
-				if c.says == "" {
+				if c.comment == "" {
 					t.Errorf("%s: %s has no comment", f.file, c.name)
 				}
 				name := c.value
 				if strings.HasSuffix(name, "/") {
 					name += "NAME"
 				}
-				fmt.Fprintf(&b, "| `%s` | %s |\n", name, cell(c.says))
+				fmt.Fprintf(&b, "| `%s` | %s |\n", name, cell(c.comment))
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n## Joiner's own\n\n%s", head("name", "meaning"))
-	own := ownKeys(t)
-	for _, key := range slices.Sorted(maps.Keys(own)) {
-		if own[key] == "" {
-			t.Errorf("no constant %q has a comment", key)
+	fmt.Fprintf(&b, "\n## Joiner's own\n\n%s", tableHead("name", "meaning"))
+	meanings := joinerKeys(t)
+	for _, key := range slices.Sorted(maps.Keys(meanings)) {
+		if meanings[key] == "" {
+			t.Errorf("the constant with the value %q has no comment", key)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s |\n", key, cell(own[key]))
+		fmt.Fprintf(&b, "| `%s` | %s |\n", key, cell(meanings[key]))
 	}
 	return b.String()
 }
 
-// ownKeys returns the product's constants that begin with joiner.sh/, with their meanings.
-func ownKeys(t *testing.T) map[string]string {
+// joinerKeys returns the values of the product's constants that begin with joiner.sh/, with their meanings.
+func joinerKeys(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
@@ -201,7 +204,7 @@ func ownKeys(t *testing.T) map[string]string {
 			return err
 		}
 		if d.IsDir() {
-			if file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || ownModule(file)) {
+			if file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || isSeparateModule(file)) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -215,7 +218,7 @@ func ownKeys(t *testing.T) map[string]string {
 		}
 		for _, c := range constantsOf(t, file, "", false) {
 			if strings.HasPrefix(c.value, "joiner.sh/") && len(out[c.value]) == 0 {
-				out[c.value] = firstTwo(c.says)
+				out[c.value] = firstTwoSentences(c.comment)
 			}
 		}
 		return nil
@@ -226,8 +229,8 @@ func ownKeys(t *testing.T) map[string]string {
 	return out
 }
 
-// firstTwo returns the first two sentences. Later ones are for readers of the code.
-func firstTwo(text string) string {
+// firstTwoSentences returns the first two sentences of a comment. Later ones are for readers of the code.
+func firstTwoSentences(text string) string {
 	parts := strings.SplitAfterN(text, ". ", 3)
 	return strings.TrimSpace(strings.Join(parts[:min(2, len(parts))], ""))
 }

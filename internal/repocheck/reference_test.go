@@ -19,8 +19,8 @@ import (
 // cmd/joiner generates.
 const referenceFolder = "docs/reference"
 
-// TestReference compares docs/reference with the code. It fails when a setting, metric, condition, event or label was
-// added, removed or changed, or has no comment. Then run it with -rewrite and review the difference.
+// TestReference compares docs/reference with the code. It fails if the code has added, removed or changed a setting, metric,
+// condition, event or label. Then run it with -rewrite and review the difference. It also fails if one of them has no comment.
 func TestReference(t *testing.T) {
 	s := readSource(t)
 	for name, page := range map[string]string{
@@ -53,22 +53,24 @@ func TestReference(t *testing.T) {
 	}
 }
 
-const fromCode = "\nThis page is made from the code by a test (`TestReference`), which fails when it is no longer true.\n"
+// fromCode is the sentence of each page about its origin.
+const fromCode = "\nA test (`TestReference`) generates this page from the code, and fails if the page differs from the code.\n"
 
+// settingsPage returns the content of settings.md.
 func settingsPage() string {
 	var b strings.Builder
 	b.WriteString(`# Settings of the controller
 
-Each is a flag of ` + "`joiner controller`" + ` and an environment variable; the flag wins, and an empty variable counts as not set. Names are Karpenter's where
-the meaning is. A name or a value that is wrong keeps the controller from starting, with one line that names it and the nearest right one.
+Each is a flag of ` + "`joiner controller`" + ` and an environment variable; the flag wins, and an empty variable counts as not set. A setting with the same meaning
+as in Karpenter has Karpenter's name. With a wrong name or value, the controller does not start: one line names it and the nearest valid one.
 ` + fromCode + "\n")
-	b.WriteString(head("flag", "variable", "default", "meaning"))
+	b.WriteString(tableHead("flag", "variable", "default", "meaning"))
 	for _, s := range config.All() {
 		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s |\n", s.Flag, s.Variable, code(s.Default), cell(s.Help))
 	}
-	b.WriteString("\n## Karpenter's settings that change nothing here\n\nThey are accepted, so that you can migrate an installation without changing it. If a feature is missing, the log names it when " +
-		"they are given another value than this.\n\n")
-	b.WriteString(head("flag", "variable", "asks for nothing", "what is missing"))
+	b.WriteString("\n## Karpenter's settings without effect in Joiner\n\nJoiner accepts them, so that you can migrate an installation without changing it. If a feature is missing, and its setting " +
+		"has another value than in the third column, the controller logs what is missing.\n\n")
+	b.WriteString(tableHead("flag", "variable", "value without warning", "what is missing"))
 	for _, s := range config.Unsupported() {
 		missing := s.Help
 		if missing == "" {
@@ -81,7 +83,7 @@ the meaning is. A name or a value that is wrong keeps the controller from starti
 
 The AWS SDK reads its own variables and files: ` +
 		"`AWS_PROFILE`, `AWS_ENDPOINT_URL`, `AWS_ROLE_ARN` with `AWS_WEB_IDENTITY_TOKEN_FILE` (IRSA), " +
-		"`AWS_CONTAINER_CREDENTIALS_FULL_URI` (Pod Identity)" + ` and others. Without ` + "`--kubeconfig`" + ` the way to the cluster is that of the pod's service account, or ` + "`~/.kube/config`" + `.
+		"`AWS_CONTAINER_CREDENTIALS_FULL_URI` (Pod Identity)" + ` and others. Without ` + "`--kubeconfig`" + `, the controller connects to the cluster with the pod's service account, or outside of a pod with ` + "`~/.kube/config`" + `.
 `)
 	return b.String()
 }
@@ -99,15 +101,16 @@ func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
 }
 
+// metricsPage returns the content of metrics.md.
 func metricsPage(t *testing.T, s source) string {
 	var b strings.Builder
 	b.WriteString(`# Metrics
 
-` + "`/metrics`" + ` on ` + "`--metrics-port`" + ` (8080). Names are Karpenter's where the meaning is, so that dashboards and alerts go on working; what only Joiner has begins with ` + "`joiner_`" + `.
-` + "[deploy/dashboards/joiner.json](../../deploy/dashboards/joiner.json)" + ` is a dashboard of them for Grafana, ` + "[deploy/alerts/joiner.yaml](../../deploy/alerts/joiner.yaml)" + ` are alerts.
-Durations are in seconds. Beside these there are the usual metrics of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `) and of Go (` + "`go_*`, `process_*`" + `).
+` + "`/metrics`" + ` on ` + "`--metrics-port`" + ` (8080). A metric with the same meaning as in Karpenter has Karpenter's name, so that dashboards and alerts continue to work. The names of other metrics begin with ` + "`joiner_`" + `.
+` + "[deploy/dashboards/joiner.json](../../deploy/dashboards/joiner.json)" + ` is a Grafana dashboard of these metrics, ` + "[deploy/alerts/joiner.yaml](../../deploy/alerts/joiner.yaml)" + ` has alerts.
+Durations are in seconds. The controller also has the usual metrics of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `) and of Go (` + "`go_*`, `process_*`" + `).
 ` + fromCode + "\n")
-	b.WriteString(head("metric", "kind", "labels", "meaning"))
+	b.WriteString(tableHead("metric", "kind", "labels", "meaning"))
 	for _, name := range s.metricNames() {
 		if s.metricKind[name] == "" {
 			t.Errorf("metric %s: its kind is unknown", name)
@@ -129,19 +132,21 @@ type constant struct {
 	name, value string
 	block       string // first sentence of the block's comment
 	group       string // title of its group in the block, if the block has groups
-	says        string // its comment, without its name
+	comment     string // its comment, without its name
 }
 
-// constantsOf returns the string constants of a file. If grouped is true, a comment above a constant is the title of
-// the following constants, and the comment of a constant is at the end of its line.
-func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
+// constantsOf returns the string constants of a file. group is the value of the constant Group in the file. If isGrouped is
+// true, a comment above a constant is the title of the following constants, and the comment of a constant is at the end of
+// its line.
+func constantsOf(t *testing.T, file, group string, isGrouped bool) []constant {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []constant
-	values, elsewhere := map[string]string{}, map[string]string{"LabelNodePool": "karpenter.sh/nodepool"}
+	// values has the constants of the file by name, imported those of other packages.
+	values, imported := map[string]string{}, map[string]string{"LabelNodePool": "karpenter.sh/nodepool"}
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)
 		if !ok || g.Tok != token.CONST {
@@ -150,8 +155,8 @@ func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
 		title := ""
 		for _, spec := range g.Specs {
 			v := spec.(*ast.ValueSpec)
-			if grouped && v.Doc != nil {
-				title = strings.TrimSuffix(sentence(v.Doc.Text()), ".")
+			if isGrouped && v.Doc != nil {
+				title = strings.TrimSuffix(firstSentence(v.Doc.Text()), ".")
 			}
 			if len(v.Names) != 1 || len(v.Values) != 1 {
 				continue
@@ -161,25 +166,25 @@ func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
 			case *ast.Ident:
 				value, ok = values[other.Name], values[other.Name] != ""
 			case *ast.SelectorExpr:
-				value, ok = elsewhere[other.Sel.Name], elsewhere[other.Sel.Name] != ""
+				value, ok = imported[other.Sel.Name], imported[other.Sel.Name] != ""
 			}
 			if !ok {
 				continue
 			}
 			values[v.Names[0].Name] = value
-			c := constant{name: v.Names[0].Name, value: value, block: sentence(g.Doc.Text()), group: title, says: v.Comment.Text()}
-			if !grouped && v.Doc != nil {
-				c.says = v.Doc.Text()
+			c := constant{name: v.Names[0].Name, value: value, block: firstSentence(g.Doc.Text()), group: title, comment: v.Comment.Text()}
+			if !isGrouped && v.Doc != nil {
+				c.comment = v.Doc.Text()
 			}
 			if !g.Lparen.IsValid() {
-				c.says, c.block = g.Doc.Text(), ""
+				c.comment, c.block = g.Doc.Text(), ""
 			}
-			c.says = meaning(c.name, c.says)
+			c.comment = meaningOf(c.name, c.comment)
 			out = append(out, c)
 		}
 	}
 	for i := range out {
-		out[i].says = constantName.ReplaceAllStringFunc(out[i].says, func(name string) string {
+		out[i].comment = constantName.ReplaceAllStringFunc(out[i].comment, func(name string) string {
 			if value := values[name]; value != "" {
 				return code(value)
 			}
@@ -192,8 +197,8 @@ func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
 // constantName matches names of constants in comments. The pages show their values instead.
 var constantName = regexp.MustCompile(`\b(Label|Annotation|Tag|Taint|Condition|Reason)[A-Z]\w+\b`)
 
-// sentence returns the first sentence of a comment.
-func sentence(text string) string {
+// firstSentence returns the first sentence of a comment.
+func firstSentence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if first, _, ok := strings.Cut(text, ". "); ok {
 		return first + "."
@@ -201,8 +206,8 @@ func sentence(text string) string {
 	return text
 }
 
-// meaning returns a comment without the constant's name, and with a capital letter.
-func meaning(name, comment string) string {
+// meaningOf returns the comment of a constant without the constant's name, with a capital letter and a full stop.
+func meaningOf(name, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	text = strings.TrimPrefix(text, name+" ")
 	for _, begin := range []string{"says that ", "says ", "is "} {

@@ -13,34 +13,35 @@ import (
 	"testing"
 )
 
-// source has facts about the product's code, which is read without compiling it. It excludes tests, test tools, and
-// api/, which mirrors Karpenter's API.
+// source has facts about the product's code, which the tests parse without compiling it. Uses of names in tests, in test
+// tools, and in api/, which mirrors Karpenter's API, do not count.
 type source struct {
-	named      map[string][]string // value of a constant → its names
-	spelled    map[string]bool     // texts outside of constants
-	mentioned  map[string]bool     // names used outside of their declaration
-	reads      map[string]bool     // selected fields and constants: the B of a.B
-	refused    map[string]bool     // fields that this version rejects: "spec.placementGroupSelector"
-	lapses     map[string]string   // path without effect (lapseFile) → the warning
-	metrics    map[string][]string // name → labels
-	metricVar  map[string]string   // name → its field in package metrics
-	metricHelp map[string]string
-	metricKind map[string]string // name → counter, gauge, histogram, summary
+	constants   map[string][]string // value of a constant → names of the constants with this value
+	literals    map[string]bool     // texts outside of constants
+	identifiers map[string]bool     // names used outside of their declaration
+	selectors   map[string]bool     // selected fields and constants: the B of a.B
+	rejected    map[string]bool     // fields that this version rejects: "spec.placementGroupSelector"
+	warnings    map[string]string   // path of a field without effect (in warningsFile) → the warning
+	metrics     map[string][]string // name → labels
+	metricVar   map[string]string   // name → its field in package metrics
+	metricHelp  map[string]string   // name → help
+	metricKind  map[string]string   // name → counter, gauge, histogram, summary
 }
 
 // uses reports whether the code uses a name of Karpenter, as a text or as a constant with that value.
 func (s source) uses(name string) bool {
-	return s.spelled[name] || slices.ContainsFunc(s.named[name], func(constant string) bool { return s.mentioned[constant] })
+	return s.literals[name] || slices.ContainsFunc(s.constants[name], func(constant string) bool { return s.identifiers[constant] })
 }
 
+// metricNames returns the names of the metrics, sorted.
 func (s source) metricNames() []string { return slices.Sorted(maps.Keys(s.metrics)) }
 
 // readSource reads the product's packages.
 func readSource(t *testing.T) source {
 	t.Helper()
 	s := source{
-		named: map[string][]string{}, spelled: map[string]bool{}, mentioned: map[string]bool{}, reads: map[string]bool{},
-		refused: map[string]bool{}, lapses: map[string]string{}, metrics: map[string][]string{},
+		constants: map[string][]string{}, literals: map[string]bool{}, identifiers: map[string]bool{}, selectors: map[string]bool{},
+		rejected: map[string]bool{}, warnings: map[string]string{}, metrics: map[string][]string{},
 		metricVar: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
 	}
 	groups := map[string]string{"api/karpenter/v1": "karpenter.sh", "api/karpenter/v1alpha1": "karpenter.sh",
@@ -66,12 +67,12 @@ func readSource(t *testing.T) source {
 			return err
 		}
 		folder := filepath.ToSlash(filepath.Dir(file))
-		s.constants(f, groups[folder])
+		s.addConstants(f, groups[folder])
 		switch {
-		case filepath.ToSlash(file) == lapseFile:
-			s.readLapses(f)
+		case filepath.ToSlash(file) == warningsFile:
+			s.readWarnings(f)
 		case !strings.HasPrefix(folder, "api/") && folder != metricsFolder:
-			s.body(f)
+			s.addUses(f)
 		}
 		if folder == metricsFolder {
 			s.readMetrics(f)
@@ -82,8 +83,8 @@ func readSource(t *testing.T) source {
 		t.Fatal(err)
 	}
 	for name, field := range s.metricVar {
-		if !s.reads[field] {
-			t.Errorf("metric %s is registered and never set: no code uses %s", name, field)
+		if !s.selectors[field] {
+			t.Errorf("metric %s is registered but never set: no code uses the field %s", name, field)
 		}
 	}
 	return s
@@ -92,30 +93,30 @@ func readSource(t *testing.T) source {
 // metricsFolder is the folder of the package that registers metrics.
 const metricsFolder = "internal/metrics"
 
-// lapseFile contains the controller's warnings about fields of objects without effect. Reading a field there does not
-// count as support.
-const lapseFile = "internal/controller/nodeclass/ineffectivefields.go"
+// warningsFile contains the controller's warnings about fields of objects without effect. A field that is read only there does
+// not count as supported.
+const warningsFile = "internal/controller/nodeclass/ineffectivefields.go"
 
-// readLapses collects lapse{"path, path", "what happens instead"}.
-func (s source) readLapses(f *ast.File) {
+// readWarnings collects the literals {"path, path", "what happens instead"} of type ineffectiveField.
+func (s source) readWarnings(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		literal, ok := n.(*ast.CompositeLit)
 		if !ok || len(literal.Elts) != 2 {
 			return true
 		}
 		paths, ok := textOf(literal.Elts[0], "")
-		says, also := textOf(literal.Elts[1], "")
-		if ok && also {
+		warning, hasWarning := textOf(literal.Elts[1], "")
+		if ok && hasWarning {
 			for _, path := range strings.Split(paths, ", ") {
-				s.lapses[path] = says
+				s.warnings[path] = warning
 			}
 		}
 		return true
 	})
 }
 
-// constants collects string constants. Constants of the API often contain its group.
-func (s source) constants(f *ast.File, group string) {
+// addConstants collects string constants. group is the value of the identifier Group in the file.
+func (s source) addConstants(f *ast.File, group string) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)
 		if !ok || g.Tok != token.CONST {
@@ -125,14 +126,15 @@ func (s source) constants(f *ast.File, group string) {
 			v := spec.(*ast.ValueSpec)
 			for i, value := range v.Values {
 				if text, ok := textOf(value, group); ok {
-					s.named[text] = append(s.named[text], v.Names[i].Name)
+					s.constants[text] = append(s.constants[text], v.Names[i].Name)
 				}
 			}
 		}
 	}
 }
 
-// textOf returns the value of a string literal, of a concatenation, or of Group.
+// textOf returns the value of a string literal, of a concatenation, or of the constant Group, whose value is group. The
+// second result is false for other expressions.
 func textOf(e ast.Expr, group string) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -143,15 +145,15 @@ func textOf(e ast.Expr, group string) (string, bool) {
 	case *ast.SelectorExpr:
 		return "karpenter.sh", e.Sel.Name == "Group"
 	case *ast.BinaryExpr:
-		left, ok := textOf(e.X, group)
-		right, also := textOf(e.Y, group)
-		return left + right, ok && also && e.Op == token.ADD
+		left, isLeftText := textOf(e.X, group)
+		right, isRightText := textOf(e.Y, group)
+		return left + right, isLeftText && isRightText && e.Op == token.ADD
 	}
 	return "", false
 }
 
-// body records the names and texts that the code uses outside of constants.
-func (s source) body(f *ast.File) {
+// addUses collects the names and texts that the code uses outside of constants.
+func (s source) addUses(f *ast.File) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)
 		if ok && (g.Tok == token.CONST || g.Tok == token.IMPORT || g.Tok == token.TYPE) {
@@ -160,14 +162,14 @@ func (s source) body(f *ast.File) {
 		ast.Inspect(decl, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
-				s.reads[n.Sel.Name], s.mentioned[n.Sel.Name] = true, true
+				s.selectors[n.Sel.Name], s.identifiers[n.Sel.Name] = true, true
 			case *ast.Ident:
-				s.mentioned[n.Name] = true
+				s.identifiers[n.Name] = true
 			case *ast.BasicLit:
 				if text, ok := textOf(n, ""); ok {
-					s.spelled[text] = true
+					s.literals[text] = true
 					if _, field, ok := strings.Cut(text, ": remove spec."); ok && strings.HasPrefix(text, "this version cannot ") {
-						s.refused["spec."+field] = true
+						s.rejected["spec."+field] = true
 					}
 				}
 			}
@@ -176,7 +178,8 @@ func (s source) body(f *ast.File) {
 	}
 }
 
-// readMetrics collects r.counters("name", "help", …, "label"…): its texts are the name, the help and the labels.
+// readMetrics collects the calls r.counters("name", "help", …, "label"…) and the like. The texts among the arguments are the
+// name, the help and the labels.
 func (s source) readMetrics(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		pair, _ := n.(*ast.KeyValueExpr)
@@ -197,8 +200,8 @@ func (s source) readMetrics(f *ast.File) {
 			return true
 		}
 		s.metrics[texts[0]], s.metricHelp[texts[0]] = texts[2:], texts[1]
-		if made, ok := call.Fun.(*ast.SelectorExpr); ok {
-			s.metricKind[texts[0]] = strings.TrimSuffix(strings.Replace(made.Sel.Name, "ies", "ys", 1), "s")
+		if method, ok := call.Fun.(*ast.SelectorExpr); ok {
+			s.metricKind[texts[0]] = strings.TrimSuffix(strings.Replace(method.Sel.Name, "ies", "ys", 1), "s")
 		}
 		if pair != nil {
 			s.metricVar[texts[0]] = pair.Key.(*ast.Ident).Name

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// largestFile is the maximum size of a tracked file in bytes, because every clone keeps all versions.
-const largestFile = 1 << 20
+// maxFileSize is the maximum size of a tracked file in bytes, because every clone keeps all versions.
+const maxFileSize = 1 << 20
 
-// programs maps the first bytes of programs, libraries and archives to their kind. Such files cannot be reviewed.
-var programs = map[string]string{
+// binaryKinds maps the first bytes of programs, libraries and archives to their kind. Such files cannot be reviewed.
+var binaryKinds = map[string]string{
 	"\x7fELF": "an ELF binary", "MZ": "a Windows binary", "!<arch>\n": "an archive of objects", "\x00asm": "a WebAssembly module",
 	"\xfe\xed\xfa\xce": "a Mach-O binary", "\xfe\xed\xfa\xcf": "a Mach-O binary", "\xce\xfa\xed\xfe": "a Mach-O binary",
 	"\xcf\xfa\xed\xfe": "a Mach-O binary", "\xca\xfe\xba\xbe": "a universal binary or a Java class", "\xbe\xba\xfe\xca": "a universal binary",
@@ -21,9 +21,9 @@ var programs = map[string]string{
 	"BZh": "a bzip2 archive",
 }
 
-// refusedFile returns why a file must not be tracked, from its first bytes and its size; empty if it may be tracked.
-func refusedFile(head []byte, size int64) string {
-	for magic, kind := range programs {
+// rejectionReason returns why a file must not be tracked, from its first bytes and its size; empty if it may be tracked.
+func rejectionReason(head []byte, size int64) string {
+	for magic, kind := range binaryKinds {
 		if bytes.HasPrefix(head, []byte(magic)) {
 			return "is " + kind
 		}
@@ -31,7 +31,7 @@ func refusedFile(head []byte, size int64) string {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return "contains zero bytes, so it is not text"
 	}
-	if size > largestFile {
+	if size > maxFileSize {
 		return "is larger than 1 MiB"
 	}
 	return ""
@@ -46,7 +46,7 @@ func TestNoBinaries(t *testing.T) {
 	}
 	names := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
 	if len(names) < 500 {
-		t.Fatalf("only %d files are tracked", len(names))
+		t.Fatalf("git tracks only %d files, want at least 500", len(names))
 	}
 	for _, name := range names {
 		f, err := os.Open(name)
@@ -65,37 +65,37 @@ func TestNoBinaries(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = f.Close()
-		if why := refusedFile(head, info.Size()); why != "" {
+		if why := rejectionReason(head, info.Size()); why != "" {
 			t.Errorf("%s %s: build output belongs in bin/ or dist/, which git ignores", name, why)
 		}
 	}
 }
 
-// TestRefusedFiles: programs of any platform, archives, other binary data and large files are rejected; texts are not.
-func TestRefusedFiles(t *testing.T) {
+// TestRejectionReason: programs of any platform, archives, other binary data and large files are rejected; texts are not.
+func TestRejectionReason(t *testing.T) {
 	t.Parallel()
-	own, err := os.Executable()
+	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(own)
+	f, err := os.Open(program)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
 	head, err := io.ReadAll(io.LimitReader(f, 8000))
-	if err != nil || refusedFile(head, 1) == "" {
-		t.Errorf("refusedFile accepts this test's own program (%v)", err)
+	if err != nil || rejectionReason(head, 1) == "" {
+		t.Errorf("rejectionReason accepts this test's own program (%v)", err)
 	}
 	for text, size := range map[string]int64{"MZ\x90": 3, "\xcf\xfa\xed\xfe\x07": 5, "\x1f\x8b\x08": 3, "data\x00": 5,
-		"text": largestFile + 1} {
-		if refusedFile([]byte(text), size) == "" {
-			t.Errorf("refusedFile accepts %q of %d bytes", text, size)
+		"text": maxFileSize + 1} {
+		if rejectionReason([]byte(text), size) == "" {
+			t.Errorf("rejectionReason accepts %q of %d bytes", text, size)
 		}
 	}
 	for _, text := range []string{"", "package joiner\n", "Größe\n", "#!/usr/bin/env bash\n"} {
-		if why := refusedFile([]byte(text), int64(len(text))); why != "" {
-			t.Errorf("%q %s", text, why)
+		if why := rejectionReason([]byte(text), int64(len(text))); why != "" {
+			t.Errorf("rejectionReason rejects %q: it %s", text, why)
 		}
 	}
 }

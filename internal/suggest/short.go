@@ -8,54 +8,54 @@ import (
 )
 
 const (
-	// mostWord is the maximum length of one quoted word, in bytes.
-	mostWord = 200
-	// mostText is the maximum length of a message, in bytes.
-	mostText = 1000
+	// maxWord is the maximum length of one quoted word, in bytes.
+	maxWord = 200
+	// maxText is the maximum length of a message, in bytes.
+	maxText = 1000
 )
 
 // Short shortens a message that quotes text of a user: each word to 200 bytes (a field path can be that long), and the message to 1,000
 // bytes. Where it cuts, the result gives the full length of the word or the message.
 func Short(text string) string {
-	if len(text) <= mostWord {
+	if len(text) <= maxWord {
 		return text
 	}
 	var b strings.Builder
-	for rest := text; rest != "" && b.Len() <= mostText; {
+	for rest := text; rest != "" && b.Len() <= maxText; {
 		end := strings.IndexFunc(rest, unicode.IsSpace)
 		if end < 0 {
 			end = len(rest)
 		}
-		b.WriteString(cut(rest[:end], mostWord))
+		b.WriteString(cut(rest[:end], maxWord))
 		space := strings.IndexFunc(rest[end:], func(c rune) bool { return !unicode.IsSpace(c) })
 		if space < 0 {
 			space = len(rest) - end
 		}
-		b.WriteString(cut(rest[end:end+space], mostWord))
+		b.WriteString(cut(rest[end:end+space], maxWord))
 		rest = rest[end+space:]
 	}
-	if b.Len() <= mostText {
+	if b.Len() <= maxText {
 		return b.String()
 	}
-	head := whole(b.String(), mostText)
+	head := prefix(b.String(), maxText)
 	return fmt.Sprintf("%s… (%d bytes in all)", head, len(text))
 }
 
-// cut returns the first bytes of the text, followed by the full length of the text. At most this many bytes of the text are kept.
-func cut(text string, most int) string {
-	if len(text) <= most {
+// cut returns a text of up to limit bytes unchanged, and otherwise at most limit bytes of the text, followed by its full length.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return fmt.Sprintf("%s…(%d bytes)", whole(text, most), len(text))
+	return fmt.Sprintf("%s…(%d bytes)", prefix(text, limit), len(text))
 }
 
-// whole returns at most the first most bytes of the text. It never splits a UTF-8 character.
-func whole(text string, most int) string {
-	if len(text) <= most {
+// prefix returns at most the first limit bytes of the text. It never splits a UTF-8 character.
+func prefix(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
 	}
-	return text[:most]
+	return text[:limit]
 }

@@ -14,31 +14,31 @@ import (
 // third of the longer length. Otherwise it returns the shortest element that contains word. Case, spaces, hyphens, underscores and dots
 // are ignored. Of equally similar elements, the first by name is returned. If no element is similar, the result is "".
 func Nearest(word string, words []string) string {
-	plain := fold(word)
-	if plain == "" {
+	folded := fold(word)
+	if folded == "" {
 		return ""
 	}
-	best, least := "", 0
+	best, bestDistance := "", 0
 	for _, w := range slices.Sorted(slices.Values(words)) {
 		other := fold(w)
-		d := Distance(plain, other)
-		if d <= max(len(plain), len(other))/3 && (best == "" || d < least) {
-			best, least = w, d
+		d := Distance(folded, other)
+		if d <= max(len(folded), len(other))/3 && (best == "" || d < bestDistance) {
+			best, bestDistance = w, d
 		}
 	}
-	if best != "" || len(plain) < shortestPart {
+	if best != "" || len(folded) < minPart {
 		return best
 	}
 	for _, w := range slices.Sorted(slices.Values(words)) {
-		if strings.Contains(fold(w), plain) && (best == "" || len(w) < len(best)) {
+		if strings.Contains(fold(w), folded) && (best == "" || len(w) < len(best)) {
 			best = w
 		}
 	}
 	return best
 }
 
-// shortestPart is the minimum length, in bytes, of a word that Nearest looks for inside other words.
-const shortestPart = 3
+// minPart is the minimum length, in bytes, of a word that Nearest searches inside other words.
+const minPart = 3
 
 // Hint returns the nearest known word as a question in brackets, to be appended to an unknown word, or "" if no known word is similar.
 func Hint(word string, words []string) string {
@@ -58,10 +58,10 @@ func fold(word string) string {
 	}, strings.ToLower(word))
 }
 
-// Distance returns the edit distance of a and b (optimal string alignment): the number of bytes to insert, delete, change, or swap with
-// their neighbor to turn a into b. No byte is edited twice.
+// Distance returns the edit distance of a and b (optimal string alignment): the minimum number of edits that turn a into b. An edit
+// inserts, deletes or changes a byte, or swaps two neighboring bytes. No byte is edited twice.
 func Distance(a, b string) int {
-	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	twoAbove, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range above {
 		above[j] = j
 	}
@@ -74,10 +74,10 @@ func Distance(a, b string) int {
 			}
 			row[j] = min(above[j]+1, row[j-1]+1, changed)
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
+				row[j] = min(row[j], twoAbove[j-2]+1)
 			}
 		}
-		before, above, row = above, row, before
+		twoAbove, above, row = above, row, twoAbove
 	}
 	return above[len(b)]
 }

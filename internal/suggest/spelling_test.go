@@ -63,9 +63,9 @@ func TestDistanceProperties(t *testing.T) {
 			t.Fatalf("distance of %q and %q: %d, and %d with the arguments swapped", a, b, d, suggest.Distance(b, a))
 		}
 		words := rapid.SliceOf(word).Draw(t, "words")
-		turned := slices.Clone(words)
-		slices.Reverse(turned)
-		if x, y := suggest.Nearest(a, words), suggest.Nearest(a, turned); x != y {
+		reversed := slices.Clone(words)
+		slices.Reverse(reversed)
+		if x, y := suggest.Nearest(a, words), suggest.Nearest(a, reversed); x != y {
 			t.Fatalf("nearest to %q of %q: %q, and %q with the words in reverse order", a, words, x, y)
 		}
 	})

@@ -26,7 +26,7 @@ func CredentialsProblem(err error) string {
 	case errors.As(err, &call) && call.Operation() == "AssumeRoleWithWebIdentity":
 		return webIdentityProblem(call)
 	case errors.As(err, &call):
-		return awserr.Sort(call.Operation(), call).Error()
+		return awserr.Classify(call.Operation(), call).Error()
 	}
 	for _, layer := range []string{"failed to refresh cached credentials, ", "failed to retrieve credentials, "} {
 		text = strings.TrimPrefix(text, layer)

@@ -17,9 +17,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// KubeconfigProblem returns a one-line error about the kubeconfig files at paths: the first file that is invalid, that
-// none exists, that they name no cluster, or that a context does not exist. Otherwise it returns err, the error of
-// client-go.
+// KubeconfigProblem explains err, the error of client-go about the kubeconfig files at paths, in a one-line error. The
+// causes are: a file is invalid, no file exists, the files name no cluster, or a context does not exist. For other causes
+// it returns err.
 func KubeconfigProblem(paths []string, err error) error {
 	var existing []string
 	for _, path := range paths {
@@ -30,10 +30,10 @@ func KubeconfigProblem(paths []string, err error) error {
 		case errors.As(loadErr, new(*fs.PathError)):
 			return message.Plain(loadErr)
 		case loadErr != nil:
-			if field := undecodable(path); field != "" {
+			if field := invalidBase64Field(path); field != "" {
 				return fmt.Errorf("%s: %s is not base64: %s", path, field, RewriteKubeconfig)
 			}
-			return fmt.Errorf("%s is no kubeconfig: %s", path, unlike(loadErr))
+			return fmt.Errorf("%s is no kubeconfig: %s", path, notKubeconfigReason(loadErr))
 		}
 		existing = append(existing, path)
 	}
@@ -51,18 +51,18 @@ func KubeconfigProblem(paths []string, err error) error {
 // RewriteKubeconfig is the advice for a damaged kubeconfig.
 const RewriteKubeconfig = "write it again, for instance with aws eks update-kubeconfig --name CLUSTER"
 
-// mostContexts is the maximum number of contexts that an error lists.
-const mostContexts = 10
+// maxListedContexts is the maximum number of contexts that an error lists.
+const maxListedContexts = 10
 
-// missingContext returns err, the error about a context that does not exist, with the contexts in the files and a
-// similar name. If the files cannot be read together, it returns err alone.
+// missingContext adds the names of the contexts in the files, and a similar name, to err, the error about a context
+// that does not exist. If the files cannot be merged, it returns err.
 func missingContext(files []string, err error) error {
 	all, loadErr := (&clientcmd.ClientConfigLoadingRules{Precedence: files}).Load()
 	if loadErr != nil {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(all.Contexts))
-	listed, hint := strings.Join(names[:min(len(names), mostContexts)], ", "), ""
+	listed, hint := strings.Join(names[:min(len(names), maxListedContexts)], ", "), ""
 	if _, quoted, ok := strings.Cut(err.Error(), `"`); ok {
 		missing, _, _ := strings.Cut(quoted, `"`)
 		hint = suggest.Hint(missing, names)
@@ -70,22 +70,22 @@ func missingContext(files []string, err error) error {
 	switch {
 	case len(names) == 0:
 		listed = "no context at all"
-	case len(names) > mostContexts:
-		listed += fmt.Sprintf(" and %d more", len(names)-mostContexts)
+	case len(names) > maxListedContexts:
+		listed += fmt.Sprintf(" and %d more", len(names)-maxListedContexts)
 	}
 	return fmt.Errorf("%w in %s%s, which has %s", err, strings.Join(files, " or "), hint, listed)
 }
 
-// keyFields are the fields of a cluster or a user in a kubeconfig that hold base64 of PEM.
+// keyFields are the fields of a kubeconfig's cluster or user that contain the base64 of PEM.
 type keyFields struct {
 	Authority   string `json:"certificate-authority-data"`
 	Certificate string `json:"client-certificate-data"`
 	Key         string `json:"client-key-data"`
 }
 
-// undecodable returns the first field of a kubeconfig that is not valid base64; empty if there is none. The error of
-// client-go does not name the field.
-func undecodable(path string) string {
+// invalidBase64Field returns the first field of a kubeconfig that is not valid base64; empty if there is none. The
+// error of client-go does not name the field.
+func invalidBase64Field(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return ""
@@ -119,15 +119,15 @@ func undecodable(path string) string {
 	return ""
 }
 
-// isBase64 reports whether the text is valid base64; empty text is.
+// isBase64 reports whether the text is valid base64. Empty text is valid.
 func isBase64(text string) bool {
 	_, err := base64.StdEncoding.DecodeString(text)
 	return err == nil
 }
 
-// unlike returns the reason why a file is not a kubeconfig, without the Go types and source files that err, the error
-// of client-go, names.
-func unlike(err error) string {
+// notKubeconfigReason returns the reason why a file is not a kubeconfig. It omits the Go types and source files in err,
+// the error of client-go.
+func notKubeconfigReason(err error) string {
 	if _, problem, ok := strings.Cut(err.Error(), "yaml: "); ok {
 		return "it is not YAML: " + problem
 	}

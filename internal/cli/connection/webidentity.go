@@ -22,15 +22,15 @@ const (
 // webIdentityProblem returns one line on why STS does not accept the token of the service account, and how to fix it.
 // call is the error of the SDK.
 func webIdentityProblem(call *smithy.OperationError) string {
-	sorted := *awserr.Of(awserr.Sort(call.Operation(), call))
+	classified := *awserr.Of(awserr.Classify(call.Operation(), call))
 	token := readServiceToken(os.Getenv(tokenVariable))
-	if hint := token.hint(sorted.Code, sorted.Message, os.Getenv(roleVariable)); hint != "" {
-		sorted.Hint = hint
+	if hint := token.hint(classified.Code, classified.Message, os.Getenv(roleVariable)); hint != "" {
+		classified.Hint = hint
 	}
-	return sorted.Error()
+	return classified.Error()
 }
 
-// serviceToken has the claims of a service account's token. Its signature is not verified.
+// serviceToken has the claims of a service account's token. The signature of the token is not verified.
 type serviceToken struct {
 	file      string // path of the token
 	Issuer    string `json:"iss"` // "https://oidc.eks.us-east-1.amazonaws.com/id/…"
@@ -60,7 +60,7 @@ func readServiceToken(file string) serviceToken {
 // host returns the issuer as IAM writes it in condition keys and in the provider's ARN.
 func (t serviceToken) host() string { return strings.TrimPrefix(t.Issuer, "https://") }
 
-// audience returns the first audience of the token, and a placeholder if it has none.
+// audience returns the first audience of the token, or a placeholder if the token has none.
 func (t serviceToken) audience() string {
 	if list, ok := t.Audiences.([]any); ok && len(list) > 0 {
 		return fmt.Sprint(list[0])
@@ -68,7 +68,7 @@ func (t serviceToken) audience() string {
 	if text, ok := t.Audiences.(string); ok {
 		return text
 	}
-	return "nobody"
+	return "AUDIENCE"
 }
 
 // hint returns how to fix the error of STS with this code and message; empty if there is no hint for it. role is the

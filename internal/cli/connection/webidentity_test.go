@@ -10,8 +10,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// TestWebIdentityProblem: an error of IAM roles for service accounts is one line with a fix, which has the names of this service account
-// and this cluster.
+// TestWebIdentityProblem: an error of IAM roles for service accounts (IRSA) is one line with a fix. The fix names the service account
+// and the cluster's OIDC provider.
 func TestWebIdentityProblem(t *testing.T) {
 	claims := `{"iss":"https://oidc.example.com/id/A","sub":"system:serviceaccount:kube-system:joiner","aud":["sts.amazonaws.com"],"exp":1700000000}`
 	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
@@ -29,7 +29,7 @@ func TestWebIdentityProblem(t *testing.T) {
 		"no provider": {file, "InvalidIdentityToken",
 			"No OpenIDConnect provider found in your account for https://oidc.example.com/id/A", "--url https://oidc.example.com/id/A --client-id-list sts.amazonaws.com"},
 		"audience": {file, "InvalidIdentityToken", "Incorrect token audience", "the token is for the audience sts.amazonaws.com"},
-		"other keys": {file, "InvalidIdentityToken", "Couldn't retrieve verification key from your identity provider",
+		"provider of another cluster": {file, "InvalidIdentityToken", "Couldn't retrieve verification key from your identity provider",
 			"must be that of this cluster, oidc.example.com/id/A"},
 		"no token":    {"/none", "AccessDenied", "no", "AssumeRoleWithWebIdentity: AccessDenied: no"},
 		"other codes": {file, "ServiceUnavailable", "later", "AssumeRoleWithWebIdentity: ServiceUnavailable: later"},

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// rule is one value in the chart's rules.
+// rule is the schema of one value in values.rules.json.
 type rule struct {
 	Ref        string          `json:"$ref"`
 	Properties map[string]rule `json:"properties"`
@@ -93,7 +93,7 @@ func TestChartShapes(t *testing.T) {
 		}
 		kind, _ := r.Type.(string)
 		if several, ok := r.Type.([]any); ok {
-			kind, _ = several[0].(string) // null besides
+			kind, _ = several[0].(string) // the other type is null
 		}
 		if shape := names[kind]; shape != "" {
 			want[path] = shape
@@ -118,7 +118,7 @@ func TestChartShapes(t *testing.T) {
 	}
 	for name := range settings.Properties {
 		if !known[name] && !strings.HasSuffix(name, "eatureGates") {
-			t.Errorf("the chart's settings.%s is the name of no flag", name)
+			t.Errorf("the chart's settings.%s does not correspond to a flag", name)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestUnknownValues(t *testing.T) {
 		"replica": "2", "controller.resource.requests.cpu": "1", "controller.resource.requests.memory": "1Gi", "serviceMonitor.enable": "true",
 		"Tolerations": "x",
 		"clusterName": "prod", "flavour": "mint", "serviceAcount.annotations.eks.amazonaws.com/role-arn": "arn", "tag": "1.0",
-		// The chart has these.
+		// The chart has the following values.
 		"replicas": "2", "controller.resources.requests.cpu": "1", "nodeSelector.kubernetes.io/os": "linux", "podLabels.a.b/c": "x",
 		"settings.clusterName": "prod", "serviceAccount.annotations.eks.amazonaws.com/role-arn": "arn",
 		"affinity.nodeAffinity.x.y": "z", "webhook.enabled": "true", "tolerations": "x",

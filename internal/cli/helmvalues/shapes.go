@@ -55,8 +55,8 @@ func chartShapes() map[string]string {
 	return out
 }
 
-// misshapen returns a sentence about each value whose type the chart refuses, sorted by path.
-func misshapen(tree map[string]any) []string {
+// shapeProblems returns a sentence about each value whose type the chart refuses, sorted by path.
+func shapeProblems(tree map[string]any) []string {
 	shapes := chartShapes()
 	var out []string
 	var visit func(tree map[string]any, path string)
@@ -116,5 +116,5 @@ func chartName(flag string) string {
 	return b.String()
 }
 
-// abbreviations are the words that the charts' names write in capitals.
+// abbreviations are the words that names of the charts' values have in capitals.
 var abbreviations = map[string]string{"api": "API", "ca": "CA", "dra": "DRA", "enis": "ENIs", "vpc": "VPC"}

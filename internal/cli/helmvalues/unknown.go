@@ -54,8 +54,8 @@ func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	return out
 }
 
-// unknownValue returns the shortest part of a path that is not in known, and the path that was probably meant. Both are
-// empty if known has the path.
+// unknownValue returns the shortest prefix of a path that is not in known, and the path that was probably meant. Both
+// are empty if known has the path.
 func unknownValue(path string, known []string) (unknown, near string) {
 	parent := ""
 	for _, name := range strings.Split(path, ".") {
@@ -79,13 +79,13 @@ func unknownValue(path string, known []string) (unknown, near string) {
 		if meant := suggest.Nearest(name, siblings); meant != "" {
 			return parent + name, parent + meant
 		}
-		return parent + name, elsewhere(name, known)
+		return parent + name, pathEndingWith(name, known)
 	}
 	return "", ""
 }
 
-// elsewhere returns a path in known, or below settings, whose last part is name; empty if there is none.
-func elsewhere(name string, known []string) string {
+// pathEndingWith returns a path in known, or below settings, whose last part is name; empty if there is none.
+func pathEndingWith(name string, known []string) string {
 	for _, k := range known {
 		if k[strings.LastIndexByte(k, '.')+1:] == name {
 			return k

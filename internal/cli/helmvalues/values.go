@@ -36,7 +36,7 @@ func ReadValues(files []string) (ChartValues, error) {
 		return ChartValues{}, nil
 	}
 	out := ChartValues{Flat: map[string]string{}}
-	var misshaped []string
+	var wrongShapes []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -54,12 +54,12 @@ func ReadValues(files []string) (ChartValues, error) {
 			return out, fmt.Errorf("read values: %s is not a file of values but a manifest: give it with -f", file)
 		}
 		flatten(tree, "", out.Flat)
-		misshaped = append(misshaped, misshapen(tree)...)
+		wrongShapes = append(wrongShapes, shapeProblems(tree)...)
 	}
 	out.ignored = takeLeftovers(out.Flat)
 	out.environ, out.problem = environOf(out.Flat)
-	if len(misshaped) > 0 {
-		out.problem = "the chart refuses them: " + strings.Join(misshaped, "; ")
+	if len(wrongShapes) > 0 {
+		out.problem = "the chart refuses them: " + strings.Join(wrongShapes, "; ")
 	}
 	return out, nil
 }
@@ -79,7 +79,7 @@ func takeLeftovers(flat map[string]string) []migration.Ignored {
 			out = append(out, migration.Ignored{
 				Setting: path,
 				Value:   flat[path],
-				Says:    "a value of Karpenter's charts before 1.0, which its chart ignores, too: " + l.Says,
+				Says:    "a value of Karpenter's charts before 1.0, which Karpenter's current chart ignores, too: " + l.Says,
 			})
 			delete(flat, path)
 		}
@@ -87,8 +87,8 @@ func takeLeftovers(flat map[string]string) []migration.Ignored {
 	return out
 }
 
-// flatten adds the values of tree to into, by path. path is that of tree, with a dot at its end. A list becomes one
-// value: its items, joined with commas.
+// flatten adds the values of tree to into, by path. path is the path of tree itself, with a dot at its end. A list
+// becomes one value: its items, joined with commas.
 func flatten(tree map[string]any, path string, into map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		switch v := tree[name].(type) {
@@ -152,10 +152,10 @@ func (v ChartValues) installed() evidence.Installed {
 	return out
 }
 
-// SettingsOf adds the controllers to seen, with the settings that Joiner ignores: those that are installed and, if
-// there are values but no controller of Karpenter, the one that the chart renders. It returns Karpenter's settings; if
-// they are invalid, only the cluster name.
-func SettingsOf(seen *migration.Installation, installed []evidence.Installed, chart ChartValues) config.Settings {
+// AddControllers adds the installed controllers to seen, each with its settings that Joiner ignores. If there are
+// values but no controller of Karpenter is installed, it also adds the controller that the chart renders. It returns
+// Karpenter's settings; if they are invalid, only the cluster name.
+func AddControllers(seen *migration.Installation, installed []evidence.Installed, chart ChartValues) config.Settings {
 	isKarpenter := func(i evidence.Installed) bool { return i.Product == migration.Karpenter }
 	if chart.Flat != nil && !slices.ContainsFunc(installed, isKarpenter) {
 		installed = append(installed, chart.installed())

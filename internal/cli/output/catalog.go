@@ -15,7 +15,7 @@ import (
 // Type is a catalog.Type as JSON; a catalog is a list of them. Its fields are a stable interface.
 type Type struct {
 	InstanceType string            `json:"instanceType"`      // "m5.large"
-	Labels       map[string]string `json:"labels"`            // of its nodes
+	Labels       map[string]string `json:"labels"`            // labels of its nodes
 	Capacity     map[string]string `json:"capacity"`          // capacity of a node
 	Allocatable  map[string]string `json:"allocatable"`       // part of the capacity that pods may request
 	Volumes      int64             `json:"volumes,omitempty"` // number of volumes that can be attached for pods; 0: no limit
@@ -71,7 +71,7 @@ func CatalogFrom(region string, types []Type) (catalog.Catalog, error) {
 			return c, fmt.Errorf("entry %d has no instanceType", i+1)
 		}
 		if seen[t.InstanceType] {
-			return c, fmt.Errorf("type %s is there twice", t.InstanceType)
+			return c, fmt.Errorf("type %s is listed twice", t.InstanceType)
 		}
 		seen[t.InstanceType] = true
 		read, err := t.read()
@@ -84,7 +84,7 @@ func CatalogFrom(region string, types []Type) (catalog.Catalog, error) {
 	return c, nil
 }
 
-// read converts the type.
+// read converts the type to a catalog.Type. The error names the invalid field.
 func (t Type) read() (catalog.Type, error) {
 	out := catalog.Type{Name: t.InstanceType, Labels: maps.Clone(t.Labels), Volumes: t.Volumes}
 	if t.Volumes < 0 {
@@ -119,7 +119,7 @@ func (t Type) read() (catalog.Type, error) {
 	return out.WithOfferings(out.Offerings), nil
 }
 
-// read converts the offering.
+// read converts the offering to a catalog.Offering. The error says what is invalid.
 func (o TypeOffering) read() (catalog.Offering, error) {
 	price := o.PricePerHour * float64(catalog.Dollar)
 	if o.Zone == "" || o.CapacityType == "" || !(price >= 0 && price < math.MaxInt64/2) {

@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Context is what a plan is printed with: the sources of its prices, and the pods for which nodes are being launched.
+// Context has facts that are printed together with a plan: the sources of its prices, and the pods for which nodes are
+// being launched.
 type Context struct {
 	Prices   *Prices   `json:"prices,omitempty"`   // nil: not known
 	InFlight *InFlight `json:"inFlight,omitempty"` // nil: no pod waits for a NodeClaim
@@ -28,7 +29,7 @@ type InFlight struct {
 
 // Flight is a NodeClaim in InFlight.
 type Flight struct {
-	Name       string  `json:"name"`               // of the NodeClaim
+	Name       string  `json:"name"`               // name of the NodeClaim
 	NodePool   string  `json:"nodePool,omitempty"` // its NodePool
 	Step       string  `json:"step"`               // Created, Launched or Registered
 	AgeSeconds float64 `json:"ageSeconds"`         // since the NodeClaim was created
@@ -42,7 +43,7 @@ const largeGap = 0.10
 func (c Context) text(p packing.Plan) string {
 	var b strings.Builder
 	if p.LowerBound > 0 && p.Price.Dollars()/p.LowerBound.Dollars() > 1+largeGap {
-		b.WriteString("The gap is an upper limit: the bound counts fractions of instances, and not every rule that keeps pods apart.\n")
+		b.WriteString("The real gap may be smaller: the bound counts fractions of instances, and ignores some rules that keep pods apart.\n")
 	}
 	if c.Prices != nil {
 		fmt.Fprintf(&b, "On-demand prices: %s; spot prices: %s.\n", c.Prices.OnDemand, c.Prices.Spot)
@@ -56,24 +57,24 @@ func (c Context) text(p packing.Plan) string {
 			possessive = "its"
 		}
 		fmt.Fprintf(&b, "%s %s for %s on %s way: %s.\n", Count(len(f.Pods), "pod"), verb,
-			Count(len(f.NodeClaims), "NodeClaim"), possessive, flights(f.NodeClaims))
+			Count(len(f.NodeClaims), "NodeClaim"), possessive, flightsText(f.NodeClaims))
 	}
 	return b.String()
 }
 
-// mostFlights is the maximum number of NodeClaims in the text.
-const mostFlights = 5
+// maxFlights is the maximum number of NodeClaims in the text.
+const maxFlights = 5
 
-// flights returns the NodeClaims as text: name, step and age of each.
-func flights(all []Flight) string {
+// flightsText returns the NodeClaims as text: name, step and age of each.
+func flightsText(all []Flight) string {
 	var out []string
 	for i, f := range all {
-		if i == mostFlights {
+		if i == maxFlights {
 			out = append(out, fmt.Sprintf("and %d more", len(all)-i))
 			break
 		}
 		age := time.Duration(f.AgeSeconds * float64(time.Second)).Truncate(time.Second)
-		out = append(out, fmt.Sprintf("%s (%s, %s old)", visible(f.Name), f.Step, age))
+		out = append(out, fmt.Sprintf("%s (%s, %s old)", escapeInvisible(f.Name), f.Step, age))
 	}
 	return strings.Join(out, ", ")
 }

@@ -2,17 +2,17 @@ package output
 
 import "strings"
 
-// around is the number of unchanged lines shown before and after a change.
-const around = 2
+// contextLines is the number of unchanged lines shown before and after a change.
+const contextLines = 2
 
 // Difference returns the line-by-line difference of two texts: removed lines start with "- ", added ones with "+ ",
-// unchanged ones with two spaces. Unchanged lines that are not near a change are left out. If both texts have more than
-// about two thousand lines, all lines are shown as removed and added.
+// unchanged ones with two spaces. Unchanged lines farther than contextLines from a change are left out. If both texts
+// have more than about two thousand lines, all lines are shown as removed and added.
 func Difference(before, after string) []string {
 	a, b := lines(before), lines(after)
 	var all []string
 	i, j := 0, 0
-	for _, same := range append(common(a, b), [2]int{len(a), len(b)}) {
+	for _, same := range append(commonSubsequence(a, b), [2]int{len(a), len(b)}) {
 		for ; i < same[0]; i++ {
 			all = append(all, "- "+a[i])
 		}
@@ -24,7 +24,7 @@ func Difference(before, after string) []string {
 			i, j = i+1, j+1
 		}
 	}
-	return near(all)
+	return changedLines(all)
 }
 
 // lines returns the lines of a text, without their line ends.
@@ -35,14 +35,14 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// common returns a longest common subsequence of the lines, as pairs of an index in a and one in b; nil if the texts
-// are too long.
-func common(a, b []string) [][2]int {
-	const most = 4 << 20 // numbers in the table below: 32 MiB
-	if len(a)*len(b) > most {
+// commonSubsequence returns a longest common subsequence of the lines, as pairs of an index in a and one in b; nil if
+// the texts are too long.
+func commonSubsequence(a, b []string) [][2]int {
+	const maxCells = 4 << 20 // of the table length: 32 MiB
+	if len(a)*len(b) > maxCells {
 		return nil
 	}
-	length := make([][]int, len(a)+1) // length[i][j] is that of the subsequence of a[i:] and b[j:]
+	length := make([][]int, len(a)+1) // length[i][j] is the length of the subsequence of a[i:] and b[j:]
 	for i := range length {
 		length[i] = make([]int, len(b)+1)
 	}
@@ -70,15 +70,15 @@ func common(a, b []string) [][2]int {
 	return out
 }
 
-// near returns the changed lines and the lines around them, with an ellipsis after each group that is followed by other
-// lines.
-func near(all []string) []string {
+// changedLines returns the changed lines and contextLines lines before and after each. An ellipsis stands for omitted
+// lines after a group.
+func changedLines(all []string) []string {
 	keep := make([]bool, len(all))
 	for i, line := range all {
 		if strings.HasPrefix(line, "  ") {
 			continue
 		}
-		for k := max(0, i-around); k <= min(len(all)-1, i+around); k++ {
+		for k := max(0, i-contextLines); k <= min(len(all)-1, i+contextLines); k++ {
 			keep[k] = true
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestFit: no line exceeds the width. Texts are wrapped at blanks; names are split only if nothing else helps.
+// TestFit: no line exceeds the width. Texts are wrapped at blanks. Names are split only if wrapping is not enough.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	table := Table{Header: []string{"NODE", "COUNT", "WHY"}, Right: []int{1}, Rows: [][]string{
@@ -27,22 +27,22 @@ n1                                           5  it is not ready
 `,
 	} {
 		if got := table.Fit(width); got != want {
-			t.Errorf("in %d columns:\n%s\nwant\n%s", width, got, want)
+			t.Errorf("width %d:\n%s\nwant\n%s", width, got, want)
 		}
 	}
 	for _, width := range []int{40, 50, 60, 70, 100, 120} {
 		text := table.Fit(width)
 		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
-				t.Errorf("in %d columns a line has %d:\n%s", width, n, text)
+				t.Errorf("width %d: a line has %d characters:\n%s", width, n, text)
 			}
 		}
-		if bare := func(s string) string { return strings.Join(strings.Fields(s), "") }; width >= 70 &&
-			!strings.Contains(bare(text), "ip-10-0-1-17.eu-west-1.compute.internal") {
-			t.Errorf("in %d columns the name is lost:\n%s", width, text)
+		if withoutBlanks := func(s string) string { return strings.Join(strings.Fields(s), "") }; width >= 70 &&
+			!strings.Contains(withoutBlanks(text), "ip-10-0-1-17.eu-west-1.compute.internal") {
+			t.Errorf("width %d: the name is missing:\n%s", width, text)
 		}
 	}
 	if got := table.Fit(1); !strings.Contains(got, "n1") {
-		t.Errorf("in one column:\n%s", got)
+		t.Errorf("width 1:\n%s", got)
 	}
 }

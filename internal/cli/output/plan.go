@@ -14,7 +14,7 @@ type Plan struct {
 	// and spread rules of all pods exceed the limit of a plan.
 	Omissions []Omission `json:"omissions,omitempty"`
 
-	PricePerHour      float64 `json:"pricePerHour"`      // US dollars, of all planned nodes
+	PricePerHour      float64 `json:"pricePerHour"`      // US dollars; price of all planned nodes
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"` // US dollars; no plan can cost less
 	SolveSeconds      float64 `json:"solveSeconds"`      // duration of the planning
 	Pods              int     `json:"pods"`              // number of pods, unschedulable ones included
@@ -27,10 +27,10 @@ type Plan struct {
 type NodeClaim struct {
 	Name         string            `json:"name"`         // in this plan only: "general-1"
 	NodePool     string            `json:"nodePool"`     // its NodePool
-	PricePerHour float64           `json:"pricePerHour"` // of the cheapest offering
+	PricePerHour float64           `json:"pricePerHour"` // US dollars; price of the cheapest offering
 	Pods         []string          `json:"pods"`         // "namespace/name"
-	Requests     map[string]string `json:"requests"`     // of the pods and the DaemonSets
-	Labels       map[string]string `json:"labels"`       // of the node, without those of the instance type
+	Requests     map[string]string `json:"requests"`     // requests of the pods and the DaemonSet pods
+	Labels       map[string]string `json:"labels"`       // labels of the node, without the labels of the instance type
 	Offerings    []Offering        `json:"offerings"`    // cheapest first
 	// MinValuesRelaxed are the minValues of the NodePool that the planned node does not meet.
 	MinValuesRelaxed []Relaxation `json:"minValuesRelaxed,omitempty"`
@@ -80,11 +80,11 @@ type Reason struct {
 }
 
 // PlanOf returns the plan as written to JSON. seconds is how long the planning took.
-func PlanOf(p packing.Plan, seconds float64, more Context) Plan {
+func PlanOf(p packing.Plan, seconds float64, context Context) Plan {
 	out := Plan{
 		Machines: []NodeClaim{}, Placements: []Placement{}, Refusals: []Refusal{},
 		PricePerHour: p.Price.Dollars(), LowerBoundPerHour: p.LowerBound.Dollars(), SolveSeconds: seconds,
-		Pods: p.Pods, PodClasses: p.Classes, Context: more,
+		Pods: p.Pods, PodClasses: p.Classes, Context: context,
 	}
 	for _, planned := range p.PlannedNodes {
 		claim := NodeClaim{
@@ -102,8 +102,8 @@ func PlanOf(p packing.Plan, seconds float64, more Context) Plan {
 		}
 		out.Machines = append(out.Machines, claim)
 	}
-	for _, at := range p.Placements {
-		out.Placements = append(out.Placements, Placement{Pod: at.Pod, Node: at.Node})
+	for _, placed := range p.Placements {
+		out.Placements = append(out.Placements, Placement{Pod: placed.Pod, Node: placed.Node})
 	}
 	for _, r := range p.Refusals {
 		refusal := Refusal{Pod: r.Pod, Reasons: []Reason{}, Hint: r.Hint}

@@ -16,12 +16,12 @@ func Sentence(r packing.Refusal) string {
 	var parts, others []string
 	offerings := 0
 	for _, reason := range r.Reasons {
-		if text := whole(reason); text != "" {
+		if text := uncountedText(reason); text != "" {
 			others = append(others, text)
 			continue
 		}
 		offerings += reason.Count
-		parts = append(parts, counted(reason))
+		parts = append(parts, countedText(reason))
 	}
 	if len(parts) > 0 {
 		text := fmt.Sprintf("of %s: %s", Count(offerings, "offering"), strings.Join(parts, ", "))
@@ -33,8 +33,8 @@ func Sentence(r packing.Refusal) string {
 	return strings.Join(others, "; ")
 }
 
-// whole returns the text of a reason that is not about a number of offerings; empty for other reasons.
-func whole(r packing.Reason) string {
+// uncountedText returns the text of a reason that is not about a number of offerings; empty for other reasons.
+func uncountedText(r packing.Reason) string {
 	switch r.Code {
 	case packing.NoPool:
 		return "there is no NodePool"
@@ -53,8 +53,8 @@ func whole(r packing.Reason) string {
 	return ""
 }
 
-// counted returns the text of a reason with the number of offerings that it rules out.
-func counted(r packing.Reason) string {
+// countedText returns the text of a reason with the number of offerings that it rules out.
+func countedText(r packing.Reason) string {
 	n := number(r.Count)
 	switch r.Code {
 	case packing.TaintUntolerated:

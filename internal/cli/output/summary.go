@@ -17,20 +17,20 @@ const hoursPerMonth = 730
 // Summary returns a plan as text: its price, the unschedulable pods with reasons and hints, the nodes to launch, and
 // the pods that existing nodes have room for. seconds is how long the planning took. width is the maximum width of
 // tables in characters; 0 means no limit.
-func Summary(p packing.Plan, seconds float64, more Context, width int) string {
+func Summary(p packing.Plan, seconds float64, context Context, width int) string {
 	var b strings.Builder
 	b.WriteString(headline(p, seconds))
-	b.WriteString(more.text(p))
-	b.WriteString(omitted(p.Omissions))
+	b.WriteString(context.text(p))
+	b.WriteString(omissionNote(p.Omissions))
 	if len(p.Refusals) > 0 {
-		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusals(p.Refusals)))
+		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusalsText(p.Refusals)))
 	}
 	if len(p.PlannedNodes) > 0 {
-		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(NodeClaims(p).Fit(indented(width))))
+		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(NodeClaims(p).Fit(indentedWidth(width))))
 	}
-	b.WriteString(relaxed(p.PlannedNodes))
+	b.WriteString(relaxationsText(p.PlannedNodes))
 	if len(p.Placements) > 0 {
-		fmt.Fprintf(&b, "\nOnto existing nodes: %s\n%s", Count(len(p.Placements), "pod"), indent(nodes(p).Fit(indented(width))))
+		fmt.Fprintf(&b, "\nOnto existing nodes: %s\n%s", Count(len(p.Placements), "pod"), indent(placementTable(p).Fit(indentedWidth(width))))
 	}
 	return b.String()
 }
@@ -52,8 +52,8 @@ func headline(p packing.Plan, seconds float64) string {
 	return text + ".\n"
 }
 
-// omitted returns a note about the pods that were planned without some of their preferences.
-func omitted(all []packing.Omission) string {
+// omissionNote returns a note about the pods that were planned without some of their preferences.
+func omissionNote(all []packing.Omission) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -65,17 +65,17 @@ func omitted(all []packing.Omission) string {
 		Count(preferences, "preference"), Count(len(all), "pod"), all[0].Pod)
 }
 
-// indented returns the width for lines that indent indents by two blanks; 0 means no limit.
-func indented(width int) int {
+// indentedWidth returns the maximum width of lines before indent adds two blanks to them; 0 means no limit.
+func indentedWidth(width int) int {
 	if width == 0 {
 		return 0
 	}
 	return max(width-2, 1)
 }
 
-// relaxed returns a line for each of the minValues that planned nodes do not meet, after a heading; empty if there are
-// none.
-func relaxed(planned []packing.PlannedNode) string {
+// relaxationsText returns a heading and a line for each of the minValues that planned nodes do not meet; empty if all
+// are met.
+func relaxationsText(planned []packing.PlannedNode) string {
 	counts := map[packing.Relaxation]int{}
 	var order []packing.Relaxation
 	for _, m := range planned {
@@ -87,7 +87,7 @@ func relaxed(planned []packing.PlannedNode) string {
 	}
 	var b strings.Builder
 	for _, r := range order {
-		fmt.Fprintf(&b, "  %s: %d of %d values of %s\n", Count(counts[r], "node"), r.Have, r.Asked, visible(r.Key))
+		fmt.Fprintf(&b, "  %s: %d of %d values of %s\n", Count(counts[r], "node"), r.Have, r.Asked, escapeInvisible(r.Key))
 	}
 	if b.Len() == 0 {
 		return ""
@@ -109,10 +109,10 @@ func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 // NodeClaims returns the table of the nodes to launch. Nodes with the same NodePool, instance type, zone and capacity
 // type share a row. The rows with the highest price come first.
 func NodeClaims(p packing.Plan) Table {
-	groups := grouped(p.PlannedNodes)
-	slices.SortStableFunc(groups, func(a, b []packing.PlannedNode) int { return cmp.Compare(sum(b), sum(a)) })
+	groups := groupNodes(p.PlannedNodes)
+	slices.SortStableFunc(groups, func(a, b []packing.PlannedNode) int { return cmp.Compare(totalPrice(b), totalPrice(a)) })
 	t := Table{
-		Header: []string{"COUNT", "TYPE", "ZONE", "CAPACITY", "NODEPOOL", "PODS", "CPU", "MEMORY", "$/HOUR", "OR"},
+		Header: []string{"COUNT", "TYPE", "ZONE", "CAPACITY", "NODEPOOL", "PODS", "CPU", "MEMORY", "$/HOUR", "ALTERNATIVES"},
 		Right:  []int{0, 5, 6, 7, 8},
 	}
 	for _, g := range groups {
@@ -125,7 +125,7 @@ func NodeClaims(p packing.Plan) Table {
 		}
 		t.Rows = append(t.Rows, []string{
 			number(len(g)), first.InstanceType, first.Zone, capacityText(first), g[0].Pool, number(pods),
-			fmt.Sprintf("%.1f", float64(cpu)/1000), gibibytes(memory), dollars(sum(g)), alternatives(g[0]),
+			fmt.Sprintf("%.1f", float64(cpu)/1000), gibibytes(memory), dollars(totalPrice(g)), alternatives(g[0]),
 		})
 	}
 	return t
@@ -139,8 +139,9 @@ func capacityText(c packing.Choice) string {
 	return c.CapacityType + " " + c.Reservation
 }
 
-// grouped groups planned nodes by NodePool and by the instance type, zone and capacity type of their cheapest offering.
-func grouped(planned []packing.PlannedNode) [][]packing.PlannedNode {
+// groupNodes groups planned nodes by NodePool and by the instance type, zone and capacity type of their cheapest
+// offering.
+func groupNodes(planned []packing.PlannedNode) [][]packing.PlannedNode {
 	index := map[string]int{}
 	var out [][]packing.PlannedNode
 	for _, m := range planned {
@@ -157,8 +158,8 @@ func grouped(planned []packing.PlannedNode) [][]packing.PlannedNode {
 	return out
 }
 
-// sum returns the price of the planned nodes.
-func sum(planned []packing.PlannedNode) catalog.Price {
+// totalPrice returns the price of all the planned nodes together.
+func totalPrice(planned []packing.PlannedNode) catalog.Price {
 	var total catalog.Price
 	for _, m := range planned {
 		total += m.Price()
@@ -166,17 +167,18 @@ func sum(planned []packing.PlannedNode) catalog.Price {
 	return total
 }
 
-// alternatives returns the number of the other offerings that the node may be launched with, and of all its instance
-// types.
+// alternatives returns the number of offerings that the node may be launched with instead of its cheapest offering, and
+// the number of their instance types.
 func alternatives(m packing.PlannedNode) string {
+	others := m.Offerings[1:]
+	if len(others) == 0 {
+		return "none"
+	}
 	types := map[string]bool{}
-	for _, o := range m.Offerings {
+	for _, o := range others {
 		types[o.InstanceType] = true
 	}
-	if len(m.Offerings) == 1 {
-		return "nothing else"
-	}
-	return fmt.Sprintf("%s of %s", Count(len(m.Offerings)-1, "offering"), Count(len(types), "type"))
+	return fmt.Sprintf("%s, %s", Count(len(others), "offering"), Count(len(types), "type"))
 }
 
 // gibibytes returns an amount of memory in GiB, with one decimal unless it is a multiple of 1 GiB.
@@ -187,39 +189,39 @@ func gibibytes(bytes int64) string {
 	return fmt.Sprintf("%.1fGi", float64(bytes)/(1<<30))
 }
 
-// nodes returns the table of the existing nodes that get pods.
-func nodes(p packing.Plan) Table {
+// placementTable returns the table of the existing nodes that get pods.
+func placementTable(p packing.Plan) Table {
 	t := Table{Header: []string{"NODE", "PODS", "WHICH"}, Right: []int{1}}
 	index := map[string]int{}
 	var pods [][]string
-	for _, at := range p.Placements {
-		i, ok := index[at.Node]
+	for _, placed := range p.Placements {
+		i, ok := index[placed.Node]
 		if !ok {
 			i = len(t.Rows)
-			index[at.Node] = i
-			t.Rows = append(t.Rows, []string{at.Node, "", ""})
+			index[placed.Node] = i
+			t.Rows = append(t.Rows, []string{placed.Node, "", ""})
 			pods = append(pods, nil)
 		}
-		pods[i] = append(pods[i], at.Pod)
+		pods[i] = append(pods[i], placed.Pod)
 	}
 	for i := range t.Rows {
-		t.Rows[i][1], t.Rows[i][2] = number(len(pods[i])), some(pods[i])
+		t.Rows[i][1], t.Rows[i][2] = number(len(pods[i])), firstNames(pods[i])
 	}
 	slices.SortFunc(t.Rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
 	return t
 }
 
-// some returns the first three names, and the number of further names.
-func some(names []string) string {
-	const most = 3
-	if len(names) <= most {
+// firstNames returns the first three names, and the number of further names.
+func firstNames(names []string) string {
+	const maxNames = 3
+	if len(names) <= maxNames {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %s more", strings.Join(names[:most], ", "), number(len(names)-most))
+	return fmt.Sprintf("%s and %s more", strings.Join(names[:maxNames], ", "), number(len(names)-maxNames))
 }
 
-// refusals returns the unschedulable pods, grouped by sentence and hint, the group with the most pods first.
-func refusals(all []packing.Refusal) string {
+// refusalsText returns the unschedulable pods, grouped by sentence and hint, the group with the most pods first.
+func refusalsText(all []packing.Refusal) string {
 	type group struct {
 		refusal packing.Refusal
 		pods    []string
@@ -239,15 +241,15 @@ func refusals(all []packing.Refusal) string {
 	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(len(b.pods), len(a.pods)) })
 	var b strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&b, "%s: %s\n  %s\n", Count(len(g.pods), "pod"), visible(some(g.pods)), visible(Sentence(g.refusal)))
+		fmt.Fprintf(&b, "%s: %s\n  %s\n", Count(len(g.pods), "pod"), escapeInvisible(firstNames(g.pods)), escapeInvisible(Sentence(g.refusal)))
 		if g.refusal.Hint != "" && !repeats(g.refusal.Hint, Sentence(g.refusal)) {
-			fmt.Fprintf(&b, "  to do: %s\n", visible(g.refusal.Hint))
+			fmt.Fprintf(&b, "  to do: %s\n", escapeInvisible(g.refusal.Hint))
 		}
 	}
 	return b.String()
 }
 
-// repeats reports whether a hint is "fix …" with words that the sentence contains.
+// repeats reports whether a hint only repeats the sentence: whether it is "fix " and a part of the sentence.
 func repeats(hint, sentence string) bool {
 	what, ok := strings.CutPrefix(hint, "fix ")
 	return ok && strings.Contains(sentence, what)

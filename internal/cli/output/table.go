@@ -27,17 +27,18 @@ const gap = "  "
 // String returns the table with aligned columns. Each line ends with \n.
 func (t Table) String() string { return t.Fit(0) }
 
-// leastColumn is the width, in characters, down to which Fit splits words.
-const leastColumn = 12
+// minColumnWidth is the width, in characters, below which Fit does not narrow a column to split its words.
+const minColumnWidth = 12
 
-// Fit is String with lines of at most width characters, if possible. It wraps the cells of the widest columns at
-// blanks. If that is not enough, it also splits words, in columns wider than leastColumn. A width of 0 means no limit.
+// Fit returns the table like String, with lines of at most width characters if possible. It wraps the cells of the
+// widest columns at blanks. If that is not enough, it also splits words, in columns wider than minColumnWidth. A width
+// of 0 means no limit.
 func (t Table) Fit(width int) string {
 	widths, words := t.widths()
 	if width > 0 {
 		narrow(widths, words, width)
 		for i := range words {
-			words[i] = min(words[i], leastColumn)
+			words[i] = min(words[i], minColumnWidth)
 		}
 		narrow(widths, words, width)
 	}
@@ -45,7 +46,7 @@ func (t Table) Fit(width int) string {
 	for _, row := range append([][]string{t.Header}, t.Rows...) {
 		cells, height := make([][]string, len(row)), 1
 		for i, cell := range row {
-			cells[i] = wrapped(visible(cell), widths[i])
+			cells[i] = wrap(escapeInvisible(cell), widths[i])
 			height = max(height, len(cells[i]))
 		}
 		for line := range height {
@@ -55,8 +56,9 @@ func (t Table) Fit(width int) string {
 	return b.String()
 }
 
-// narrow reduces the widest of widths until a line has at most width characters, or each column has its width in least.
-func narrow(widths, least []int, width int) {
+// narrow reduces the largest of widths by one again and again, until a line has at most width characters, or until no
+// column is wider than its minimum.
+func narrow(widths, minimums []int, width int) {
 	total := len(gap) * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
@@ -64,7 +66,7 @@ func narrow(widths, least []int, width int) {
 	for ; total > width; total-- {
 		widest := -1
 		for i, w := range widths {
-			if w > least[i] && (widest < 0 || w > widths[widest]) {
+			if w > minimums[i] && (widest < 0 || w > widths[widest]) {
 				widest = i
 			}
 		}
@@ -80,7 +82,7 @@ func (t Table) widths() (cells, words []int) {
 	cells, words = make([]int, len(t.Header)), make([]int, len(t.Header))
 	for _, row := range append([][]string{t.Header}, t.Rows...) {
 		for i, cell := range row {
-			cell = visible(cell)
+			cell = escapeInvisible(cell)
 			cells[i] = max(cells[i], utf8.RuneCountInString(cell))
 			for word := range strings.FieldsSeq(cell) {
 				words[i] = max(words[i], utf8.RuneCountInString(word))
@@ -91,12 +93,12 @@ func (t Table) widths() (cells, words []int) {
 }
 
 // line returns the line with this index of a row. cells has the lines of each cell of the row.
-func (t Table) line(cells [][]string, widths []int, line int) string {
+func (t Table) line(cells [][]string, widths []int, index int) string {
 	var b strings.Builder
 	for i, lines := range cells {
 		cell := ""
-		if line < len(lines) {
-			cell = lines[line]
+		if index < len(lines) {
+			cell = lines[index]
 		}
 		pad := strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0))
 		if slices.Contains(t.Right, i) {
@@ -112,9 +114,9 @@ func (t Table) line(cells [][]string, widths []int, line int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// wrapped splits text into lines of at most width characters: at a blank, or else after one of "-./,:_" in the second
+// wrap splits text into lines of at most width characters: at a blank, or else after one of "-./,:_" in the second
 // half of the line, or else at width.
-func wrapped(text string, width int) []string {
+func wrap(text string, width int) []string {
 	var out []string
 	rest := []rune(text)
 	for len(rest) > width {
@@ -133,9 +135,9 @@ func wrapped(text string, width int) []string {
 	return append(out, string(rest))
 }
 
-// visible returns text with Go escapes in place of control and invisible characters, including newlines, because names
-// may come from untrusted files.
-func visible(text string) string {
+// escapeInvisible returns text with Go escapes in place of control and invisible characters, including newlines,
+// because names may come from untrusted files.
+func escapeInvisible(text string) string {
 	if !strings.ContainsFunc(text, unprintable) {
 		return text
 	}
@@ -151,7 +153,7 @@ func visible(text string) string {
 	return b.String()
 }
 
-// unprintable reports whether visible escapes the character.
+// unprintable reports whether escapeInvisible escapes the character.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // indent adds two blanks before each line.

@@ -20,12 +20,13 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files")
 
 const d = catalog.Dollar
 
+// plan returns a plan with planned nodes, placements and refusals.
 func plan() packing.Plan {
 	large := []packing.Choice{
 		{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: catalog.OnDemand, Price: 96 * d / 1000},
 		{InstanceType: "m5a.large", Zone: "us-east-1b", CapacityType: catalog.OnDemand, Price: 99 * d / 1000},
 	}
-	machine := func(name string, pods ...string) packing.PlannedNode {
+	plannedNode := func(name string, pods ...string) packing.PlannedNode {
 		return packing.PlannedNode{
 			Name: name, Pool: "general", NodeClass: "default", Pods: pods, Offerings: large,
 			Labels:   map[string]string{"karpenter.sh/nodepool": "general"},
@@ -33,7 +34,7 @@ func plan() packing.Plan {
 		}
 	}
 	return packing.Plan{
-		PlannedNodes: []packing.PlannedNode{machine("general-1", "default/web-1"), machine("general-2", "default/web-2", "default/web-3"), {
+		PlannedNodes: []packing.PlannedNode{plannedNode("general-1", "default/web-1"), plannedNode("general-2", "default/web-2", "default/web-3"), {
 			Name: "spot-1", Pool: "spot", Pods: []string{"default/db-1"}, Requests: resources.Amounts{CPU: 8000, Memory: 64 << 30, Pods: 1},
 			Offerings: []packing.Choice{{InstanceType: "r5.2xlarge", Zone: "us-east-1c", CapacityType: catalog.Spot, Price: 504 * d / 1000}},
 		}},
@@ -87,6 +88,7 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
+// golden compares got with a golden file, or writes the file with -rewrite.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := "testdata/" + name
@@ -148,28 +150,28 @@ func TestCauseIsPrintedOnce(t *testing.T) {
 	}
 }
 
-// TestSummaryIsHarmless: control characters in names do not reach the terminal.
-func TestSummaryIsHarmless(t *testing.T) {
+// TestSummaryHasNoControls: control characters in names do not reach the terminal.
+func TestSummaryHasNoControls(t *testing.T) {
 	t.Parallel()
-	named := func(name string) string {
+	summaryWith := func(name string) string {
 		p := plan()
 		p.PlannedNodes[0].Pool, p.PlannedNodes[0].Offerings[0].Zone = name, name
 		p.Placements[0].Pod, p.Placements[1].Node = name, name
 		p.Refusals[0].Pod, p.Refusals[0].Hint, p.Refusals[0].Reasons[0].Detail = name, name, name
 		return output.Summary(p, 0, output.Context{}, 0)
 	}
-	got := named("a\x1b[2J\nb\u202e\x00\u009b\xff")
+	got := summaryWith("a\x1b[2J\nb\u202e\x00\u009b\xff")
 	for _, r := range got {
 		if r != '\n' && !unicode.IsPrint(r) && r != '\uFFFD' {
 			t.Errorf("%q reaches the terminal", r)
 		}
 	}
-	if want, got := strings.Count(named("a"), "\n"), strings.Count(got, "\n"); got != want {
+	if want, got := strings.Count(summaryWith("a"), "\n"), strings.Count(got, "\n"); got != want {
 		t.Errorf("%d lines, want %d", got, want)
 	}
 }
 
-// TestSentence: every code has its own text.
+// TestSentence: every code of a reason has its own text.
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for code, c := range map[packing.Code]struct{ detail, want string }{
@@ -200,8 +202,8 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// TestSentenceOfDeferred: the sentence for a pod that a later plan places gives that reason, and counts no offerings.
-func TestSentenceOfDeferred(t *testing.T) {
+// TestSentenceOfLaterPlan: the sentence for a pod that a later plan places gives the reason, and counts no offerings.
+func TestSentenceOfLaterPlan(t *testing.T) {
 	t.Parallel()
 	r := packing.Refusal{Reasons: []packing.Reason{{Code: packing.EffortSpent, Count: 1, Detail: "it has too many rules"}}}
 	if got, want := output.Sentence(r), "a later plan places it: it has too many rules"; got != want {
@@ -209,7 +211,8 @@ func TestSentenceOfDeferred(t *testing.T) {
 	}
 }
 
-func TestCatalogThereAndBack(t *testing.T) {
+// TestCatalogRoundTrip: a catalog that is written and read again is unchanged.
+func TestCatalogRoundTrip(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -241,11 +244,12 @@ func TestCatalogThereAndBack(t *testing.T) {
 	}
 }
 
-func TestCatalogRefused(t *testing.T) {
+// TestInvalidCatalog: reading an invalid catalog is an error that names the entry.
+func TestInvalidCatalog(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`[{}]`: "entry 1 has no instanceType",
-		`[{"instanceType": "a"}, {"instanceType": "a"}]`:                   "type a is there twice",
+		`[{"instanceType": "a"}, {"instanceType": "a"}]`:                   "type a is listed twice",
 		`[{"instanceType": "a", "capacity": {"cpu": "lots"}}]`:             `type a: capacity: read quantity "lots" of cpu`,
 		`[{"instanceType": "a", "volumes": -1}]`:                           "type a: volumes: -1 is negative",
 		`[{"instanceType": "a", "offerings": [{"capacityType": "spot"}]}]`: "type a: an offering needs zone",

@@ -21,28 +21,28 @@ func TestProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-			p := NewProgress(&out, func() time.Time { return at })
+			now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+			p := NewProgress(&out, func() time.Time { return now })
 			p.isTerminal = c.isTerminal
 			p.Note("pods", false)
-			p.show() // nothing yet
-			at = at.Add(time.Second)
+			p.show() // prints nothing, because no second has passed
+			now = now.Add(time.Second)
 			p.show()
 			p.Note("pods", true)
-			p.show() // nothing is being read
+			p.show() // prints nothing, because nothing is being read
 			p.Note("eks:DescribeCluster prod", false)
-			at = at.Add(3 * time.Second)
+			now = now.Add(3 * time.Second)
 			p.Note("sts", false)
 			p.show()
-			at = at.Add(time.Second)
+			now = now.Add(time.Second)
 			p.Note("eks:DescribeCluster prod", true)
 			p.show()
 			if out.String() != c.want {
-				t.Errorf("it shows\n%q\nwant\n%q", out.String(), c.want)
+				t.Errorf("output\n%q\nwant\n%q", out.String(), c.want)
 			}
 		})
 	}
-	var none *Progress
-	none.Note("pods", false)
-	none.Watch()()
+	var nilProgress *Progress
+	nilProgress.Note("pods", false)
+	nilProgress.Watch()()
 }

@@ -19,7 +19,7 @@ func TestScreen(t *testing.T) {
 			f := diagnosis.Finding{Check: fmt.Sprintf("NET-%d", i), Verdict: diagnosis.Broken, Certainty: diagnosis.Likely,
 				Subject: "EC2NodeClass a", Page: "docs/checks/NET-1.md",
 				Cause: fmt.Sprintf("cause %d", i), Evidence: []string{long, "two\nlines", "three", "four"},
-				Fix: fix.Of("", fix.Say("one %d", i), fix.Say("two %d", i))}
+				Fix: fix.New("", fix.Say("one %d", i), fix.Say("two %d", i))}
 			if i%3 == 1 {
 				f.Follows = "NET-0"
 			}
@@ -31,26 +31,26 @@ func TestScreen(t *testing.T) {
 		all = append(all, diagnosis.Finding{Check: "ID-1", Verdict: diagnosis.Fine})
 		got := Findings(all, nil, nil)
 		lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
-		if most := screenLines + 4*mostCauses; len(lines) > most {
+		if limit := screenLines + 4*maxCauses; len(lines) > limit {
 			t.Errorf("%d findings take %d lines:\n%s", n, len(lines), got)
 		}
 		if n > 0 && !strings.Contains(strings.Join(lines[:min(3, len(lines))], "\n"), "cause 0") {
 			t.Errorf("%d findings: the first cause is not in the first lines:\n%s", n, got)
 		}
-		for i := range min(n, mostCauses) {
+		for i := range min(n, maxCauses) {
 			if i%3 != 1 && !strings.Contains(got, fmt.Sprintf("  fix   # one %d\n        # two %d\n", i, i)) {
-				t.Errorf("%d findings: the fix of cause %d is not there:\n%s", n, i, got)
+				t.Errorf("%d findings: the fix of cause %d is missing:\n%s", n, i, got)
 			}
 		}
-		if n > mostCauses && !strings.Contains(got, "more: -o json has them") {
-			t.Errorf("%d findings: some are lost:\n%s", n, got)
+		if n > maxCauses && !strings.Contains(got, "more: -o json has them") {
+			t.Errorf("%d findings: the number of omitted causes is missing:\n%s", n, got)
 		}
 		want := "1 check fine"
 		if n > 0 {
 			want += fmt.Sprintf(", %d could not run", n)
 		}
 		if lines[len(lines)-1] != want {
-			t.Errorf("it ends with %q", lines[len(lines)-1])
+			t.Errorf("the last line is %q, want %q", lines[len(lines)-1], want)
 		}
 	}
 }
@@ -59,28 +59,28 @@ func TestScreen(t *testing.T) {
 // lists are reported.
 func TestScreenCauses(t *testing.T) {
 	t.Parallel()
-	f := func(check, subject, cause string, say ...string) diagnosis.Finding {
+	finding := func(check, subject, cause string, advice ...string) diagnosis.Finding {
 		var steps []fix.Step
-		for _, s := range say {
+		for _, s := range advice {
 			steps = append(steps, fix.Say("%s", s))
 		}
 		return diagnosis.Finding{Check: check, Verdict: diagnosis.Broken, Certainty: diagnosis.Certain, Subject: subject,
-			Cause: cause, Fix: fix.Of(subject, steps...), Evidence: []string{"seen"}, Page: "page"}
+			Cause: cause, Fix: fix.New(subject, steps...), Evidence: []string{"seen"}, Page: "page"}
 	}
-	then := f("ARCH-6", "NodePool p", "it buys both")
-	then.Follows = "AUTH-2"
-	unused := f("AUTH-2", "EC2NodeClass old", "role x is not mapped", "map x")
+	consequence := finding("ARCH-6", "NodePool p", "it launches both architectures")
+	consequence.Follows = "AUTH-2"
+	unused := finding("AUTH-2", "EC2NodeClass old", "role x is not mapped", "map x")
 	unused.Unused = true
-	got := Findings([]diagnosis.Finding{f("AUTH-2", "EC2NodeClass a", "role r is not mapped", "map r"),
-		f("AUTH-2", "EC2NodeClass b", "role r is not mapped", "map r", "again b"), then, unused}, nil,
+	got := Findings([]diagnosis.Finding{finding("AUTH-2", "EC2NodeClass a", "role r is not mapped", "map r"),
+		finding("AUTH-2", "EC2NodeClass b", "role r is not mapped", "map r", "map r for b"), consequence, unused}, nil,
 		[]string{"events: only the first 5000 were read"})
 	want := `AUTH-2 broken, certain: EC2NodeClass a, b
   role r is not mapped
   seen  seen
   seen  seen
   fix   # map r
-        # again b
-  then  ARCH-6 broken, NodePool p: it buys both
+        # map r for b
+  then  ARCH-6 broken, NodePool p: it launches both architectures
   more  page
 
 AUTH-2 broken, certain: EC2NodeClass old (no NodePool uses it)
@@ -93,6 +93,6 @@ only a part was read: events: only the first 5000 were read
 0 checks fine
 `
 	if got != want {
-		t.Errorf("it is\n%s\nwant\n%s", got, want)
+		t.Errorf("output\n%s\nwant\n%s", got, want)
 	}
 }

@@ -21,10 +21,10 @@ import (
 // terminal. Fixes are always printed.
 const (
 	screenLines = 24
-	mostLines   = 2  // of evidence for one cause
-	mostCauses  = 20 // that are printed
-	mostNames   = 4  // of subjects in a line
-	mostUnknown = 3  // reasons why checks could not run
+	maxLines    = 2  // maximum number of lines of evidence for one cause
+	maxCauses   = 20 // maximum number of causes
+	maxNames    = 4  // maximum number of subjects of one kind in a line
+	maxReasons  = 3  // maximum number of reasons why checks could not run
 )
 
 // cause is a group of findings with the same check and sentence, and possibly different subjects.
@@ -33,7 +33,7 @@ type cause struct {
 	subjects []string
 	fix      []string            // steps that correct the cause, of all subjects
 	look     []string            // read-only steps
-	follows  []diagnosis.Finding // that follow from this cause
+	follows  []diagnosis.Finding // findings that follow from this cause
 }
 
 // causes groups findings by cause, in the order of their first findings. A finding that follows from a cause before it
@@ -69,7 +69,7 @@ func causes(worst []diagnosis.Finding) []*cause {
 	return out
 }
 
-// withSteps returns lines with the text of the steps that it does not have yet.
+// withSteps appends to lines the texts of the steps that are not in lines yet.
 func withSteps(lines []string, steps []fix.Step) []string {
 	for _, s := range steps {
 		if line := s.String(); !slices.Contains(lines, line) {
@@ -81,13 +81,13 @@ func withSteps(lines []string, steps []fix.Step) []string {
 
 // Findings returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence.
 // The worst cause comes first; causes of EC2NodeClasses that no NodePool uses come last. The last lines are those of
-// closing.
+// closingLines.
 func Findings(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) string {
-	all := causes(diagnosis.Worst(findings))
-	tail := closing(findings, unseen, truncated)
+	all := causes(diagnosis.Actionable(findings))
+	tail := closingLines(findings, unseen, truncated)
 	var out []string
 	for i, c := range all {
-		if i == mostCauses {
+		if i == maxCauses {
 			out = append(out, fmt.Sprintf("and %s more: -o json has them", output.Count(len(all)-i, "cause")))
 			break
 		}
@@ -105,18 +105,18 @@ func FindingInFull(f diagnosis.Finding) []string {
 	return append(causes([]diagnosis.Finding{f})[0].lines(true), "")
 }
 
-// lines returns the block of a cause. Only if isRoomy is true, it has evidence and the page of the documentation.
+// lines returns the block of a cause. If isRoomy is false, the block has no evidence and no page of the documentation.
 func (c *cause) lines(isRoomy bool) []string {
 	head := fmt.Sprintf("%s %s, %s", c.Check, c.Verdict, c.Certainty)
 	if len(c.subjects) > 0 {
-		head += ": " + joined(c.subjects)
+		head += ": " + subjectsText(c.subjects)
 	}
 	if c.Unused {
 		head += " (no NodePool uses it)"
 	}
 	out := []string{message.OneLine(head), "  " + message.OneLine(c.Cause)}
 	for i, line := range c.Evidence {
-		if i == mostLines && len(c.Evidence) > mostLines+1 || !isRoomy {
+		if i == maxLines && len(c.Evidence) > maxLines+1 || !isRoomy {
 			if isRoomy {
 				out = append(out, fmt.Sprintf("  seen  and %d more lines", len(c.Evidence)-i))
 			}
@@ -134,11 +134,11 @@ func (c *cause) lines(isRoomy bool) []string {
 		}
 	}
 	for i, f := range c.follows {
-		if i == mostLines && len(c.follows) > mostLines+1 {
+		if i == maxLines && len(c.follows) > maxLines+1 {
 			out = append(out, fmt.Sprintf("  then  and %d more findings follow", len(c.follows)-i))
 			break
 		}
-		out = append(out, "  then  "+inShort(f))
+		out = append(out, "  then  "+shortFinding(f))
 	}
 	if isRoomy {
 		out = append(out, "  more  "+c.Page)
@@ -146,8 +146,8 @@ func (c *cause) lines(isRoomy bool) []string {
 	return out
 }
 
-// joined returns the subjects, grouped by kind: "EC2NodeClass a, b; NodePool c".
-func joined(subjects []string) string {
+// subjectsText returns the subjects, grouped by kind: "EC2NodeClass a, b; NodePool c".
+func subjectsText(subjects []string) string {
 	var kinds []string
 	names := map[string][]string{}
 	for _, s := range subjects {
@@ -160,17 +160,17 @@ func joined(subjects []string) string {
 	var out []string
 	for _, kind := range kinds {
 		all := names[kind]
-		text := kind + " " + strings.Join(all[:min(len(all), mostNames)], ", ")
-		if len(all) > mostNames {
-			text += fmt.Sprintf(" and %d more", len(all)-mostNames)
+		text := kind + " " + strings.Join(all[:min(len(all), maxNames)], ", ")
+		if len(all) > maxNames {
+			text += fmt.Sprintf(" and %d more", len(all)-maxNames)
 		}
 		out = append(out, strings.TrimSpace(text))
 	}
 	return strings.Join(out, "; ")
 }
 
-// inShort returns a finding as one line.
-func inShort(f diagnosis.Finding) string {
+// shortFinding returns a finding as one line.
+func shortFinding(f diagnosis.Finding) string {
 	text := fmt.Sprintf("%s %s", f.Check, f.Verdict)
 	if f.Subject != "" {
 		text += ", " + f.Subject
@@ -178,10 +178,10 @@ func inShort(f diagnosis.Finding) string {
 	return message.OneLine(text + ": " + f.Cause)
 }
 
-// closing returns the last lines of the output: the checks that could not run, grouped by reason, the lists that were
-// read only in part, the number of passed checks, and the systems that could not be read.
-func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) []string {
-	fine, reasons := map[string]bool{}, map[string][]string{} // checks; checks by the reason why they could not run
+// closingLines returns the last lines of the output. They have the checks that could not run, by reason, the lists that
+// were read only in part, the number of passed checks, and the systems that could not be read.
+func closingLines(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) []string {
+	fine, reasons := map[string]bool{}, map[string][]string{} // passed checks; checks that could not run, by reason
 	notFine, unknown := map[string]bool{}, map[string]bool{}
 	for _, f := range findings {
 		switch f.Verdict {
@@ -207,11 +207,11 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 		return strings.Compare(a, b)
 	})
 	for i, why := range all {
-		if i == mostUnknown && len(all) > mostUnknown {
+		if i == maxReasons && len(all) > maxReasons {
 			out = append(out, fmt.Sprintf("and %d more reasons why checks could not run: -o json has them", len(all)-i))
 			break
 		}
-		out = append(out, message.OneLine(fmt.Sprintf("not judged: %s (%s)", why, listed(reasons[why]))))
+		out = append(out, message.OneLine(fmt.Sprintf("not judged: %s (%s)", why, checksText(reasons[why]))))
 	}
 	for _, cut := range truncated {
 		out = append(out, message.OneLine("only a part was read: "+cut))
@@ -233,11 +233,11 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 	return out
 }
 
-// listed returns up to four checks or, if there are more, the first three and the number of further checks.
-func listed(checks []string) string {
-	const most = 4
-	if len(checks) <= most {
+// checksText returns up to four checks or, if there are more, the first three and the number of further checks.
+func checksText(checks []string) string {
+	const maxChecks = 4
+	if len(checks) <= maxChecks {
 		return strings.Join(checks, ", ")
 	}
-	return fmt.Sprintf("%s and %d more checks", strings.Join(checks[:most-1], ", "), len(checks)-most+1)
+	return fmt.Sprintf("%s and %d more checks", strings.Join(checks[:maxChecks-1], ", "), len(checks)-maxChecks+1)
 }

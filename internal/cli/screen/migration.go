@@ -9,16 +9,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// Number of findings with the weight Stays that are printed: mostStays less the number of other findings, but at least
-// leastStays.
+// Limits of the findings with the weight Stays that are printed: maxStays minus the number of other findings, but at
+// least minStays.
 const (
-	mostStays  = 10
-	leastStays = 3
+	maxStays = 10
+	minStays = 3
 )
 
-// leastDiffers is the number of findings with the weight Differs for which there is always room, however many findings
-// stop the migration.
-const leastDiffers = 6
+// minDiffers is the minimum limit of the findings with the weight Differs: the limit shrinks with the number of
+// findings that stop the migration.
+const minDiffers = 6
 
 // Migration returns the text output: the findings by weight, limited to about one screen, then the commands.
 func Migration(r migration.Report) string {
@@ -26,21 +26,21 @@ func Migration(r migration.Report) string {
 	for _, f := range r.Findings {
 		byWeight[f.Weight] = append(byWeight[f.Weight], f)
 	}
-	out := []string{verdictOn(r, len(byWeight[migration.Stops]), len(byWeight[migration.Unknown])), ""}
-	out = append(out, found("stops", byWeight[migration.Stops], screenLines)...)
-	out = append(out, found("differs", byWeight[migration.Differs], max(leastDiffers, screenLines-2*len(byWeight[migration.Stops])))...)
-	out = append(out, found("unseen", byWeight[migration.Unknown], mostUnknown+len(r.Hidden))...)
+	out := []string{verdictLine(r, len(byWeight[migration.Stops]), len(byWeight[migration.Unknown])), ""}
+	out = append(out, findingLines("stops", byWeight[migration.Stops], screenLines)...)
+	out = append(out, findingLines("differs", byWeight[migration.Differs], max(minDiffers, screenLines-2*len(byWeight[migration.Stops])))...)
+	out = append(out, findingLines("unseen", byWeight[migration.Unknown], maxReasons+len(r.Hidden))...)
 	others := len(r.Findings) - len(byWeight[migration.Stays])
-	out = append(out, found("stays", byWeight[migration.Stays], max(leastStays, mostStays-others))...)
-	out = append(out, commands("hand over", r.Steps.Over)...)
-	out = append(out, commands("then see", r.Steps.Check)...)
-	out = append(out, commands("go back", r.Steps.Back)...)
+	out = append(out, findingLines("stays", byWeight[migration.Stays], max(minStays, maxStays-others))...)
+	out = append(out, commandLines("hand over", r.Steps.Over)...)
+	out = append(out, commandLines("then see", r.Steps.Check)...)
+	out = append(out, commandLines("go back", r.Steps.Back)...)
 	return strings.Join(out, "\n") + "\n"
 }
 
-// verdictOn returns the first line of the output: whether the migration can start. stopping and unseen are the numbers
-// of findings with the weights Stops and Unknown.
-func verdictOn(r migration.Report, stopping, unseen int) string {
+// verdictLine returns the first line of the output: whether the migration can start. stopping and unseen are the
+// numbers of findings with the weights Stops and Unknown.
+func verdictLine(r migration.Report, stopping, unseen int) string {
 	name := ""
 	if r.Cluster != "" {
 		name = " of " + r.Cluster
@@ -57,12 +57,12 @@ func verdictOn(r migration.Report, stopping, unseen int) string {
 	return message.OneLine(fmt.Sprintf("go: nothing blocks the migration%s", name))
 }
 
-// found returns the lines of findings of one weight: one for each finding and one for its fix. If there are more than
-// room findings, the last line has the number of those that are left out.
-func found(head string, all []migration.Finding, room int) []string {
+// findingLines returns the lines of findings of one weight: one for each finding and one for its fix. If there are more
+// than limit findings, the last line has the number of the findings that are left out.
+func findingLines(head string, all []migration.Finding, limit int) []string {
 	var out []string
 	for i, f := range all {
-		if i == room-1 && len(all) > room {
+		if i == limit-1 && len(all) > limit {
 			out = append(out, fmt.Sprintf("%-9s and %d more: -o json has them", head, len(all)-i))
 			break
 		}
@@ -78,8 +78,8 @@ func found(head string, all []migration.Finding, room int) []string {
 	return out
 }
 
-// commands returns the commands, indented below a heading.
-func commands(head string, all []string) []string {
+// commandLines returns the commands, indented below a heading.
+func commandLines(head string, all []string) []string {
 	out := []string{"", head + ":"}
 	for _, c := range all {
 		out = append(out, "  "+message.OneLine(c))

@@ -13,10 +13,10 @@ import (
 
 // Times of the progress display.
 const (
-	progressEvery = 250 * time.Millisecond // between two updates
-	progressAfter = time.Second            // before the first update
-	progressSlow  = 3 * time.Second        // before an item gets its own line, without a terminal
-	progressWidth = 78                     // maximum number of characters of the line on a terminal
+	progressInterval = 250 * time.Millisecond // time between two updates
+	progressDelay    = time.Second            // time before the first update
+	slowAfter        = 3 * time.Second        // reading time after which an item gets a line of its own, without a terminal
+	progressWidth    = 78                     // maximum number of characters of the line on a terminal
 )
 
 // Progress prints to w what is being read, and for how long. On a terminal it updates one line; elsewhere it prints a
@@ -26,20 +26,20 @@ type Progress struct {
 	isTerminal bool
 	now        func() time.Time
 
-	mu     sync.Mutex // guards the fields below and the writes to w
-	start  time.Time  // of the progress
-	active []item     // in the order of their start
-	shown  int        // length of the line on the terminal
+	mu         sync.Mutex // guards the fields below and the writes to w
+	start      time.Time  // when NewProgress was called
+	active     []item     // sources that are being read, in the order of their start
+	lineLength int        // length of the line on the terminal
 }
 
 // item is a source that is being read.
 type item struct {
 	source    string
 	start     time.Time
-	isPrinted bool // its line was printed, without a terminal
+	isPrinted bool // its line was printed; false on a terminal
 }
 
-// NewProgress returns a progress display on w, which starts now. Watch shows it.
+// NewProgress returns a progress display on w whose duration counts from now. Nothing is shown until Watch is called.
 func NewProgress(w io.Writer, now func() time.Time) *Progress {
 	file, ok := w.(*os.File)
 	p := &Progress{w: w, now: now, start: now()}
@@ -50,7 +50,7 @@ func NewProgress(w io.Writer, now func() time.Time) *Progress {
 	return p
 }
 
-// Note records that reading an item starts or is done. A nil progress does nothing.
+// Note records that the reading of a source starts or, if isDone is true, ends. A nil progress does nothing.
 func (p *Progress) Note(source string, isDone bool) {
 	if p == nil {
 		return
@@ -79,7 +79,7 @@ func (p *Progress) show() {
 	defer p.mu.Unlock()
 	now := p.now()
 	if p.isTerminal {
-		if len(p.active) > 0 && now.Sub(p.start) >= progressAfter {
+		if len(p.active) > 0 && now.Sub(p.start) >= progressDelay {
 			text := fmt.Sprintf("reading %s (%s)", message.OneLine(p.active[0].source), seconds(now.Sub(p.start)))
 			if more := len(p.active) - 1; more > 0 {
 				text = fmt.Sprintf("reading %s and %d more (%s)", message.OneLine(p.active[0].source), more, seconds(now.Sub(p.start)))
@@ -89,7 +89,7 @@ func (p *Progress) show() {
 		return
 	}
 	for i := range p.active {
-		if reading := &p.active[i]; !reading.isPrinted && now.Sub(reading.start) >= progressSlow {
+		if reading := &p.active[i]; !reading.isPrinted && now.Sub(reading.start) >= slowAfter {
 			reading.isPrinted = true
 			fmt.Fprintf(p.w, "still reading %s (%s)\n", message.OneLine(reading.source), seconds(now.Sub(reading.start)))
 		}
@@ -99,8 +99,8 @@ func (p *Progress) show() {
 // replace overwrites the line on the terminal.
 func (p *Progress) replace(text string) {
 	length := len([]rune(text))
-	fmt.Fprintf(p.w, "\r%s%s\r", text, strings.Repeat(" ", max(0, p.shown-length)))
-	p.shown = length
+	fmt.Fprintf(p.w, "\r%s%s\r", text, strings.Repeat(" ", max(0, p.lineLength-length)))
+	p.lineLength = length
 }
 
 // Watch shows the progress until the returned function is called, which clears the line. A nil progress does nothing.
@@ -108,7 +108,7 @@ func (p *Progress) Watch() (end func()) {
 	if p == nil {
 		return func() {}
 	}
-	ticker, done := time.NewTicker(progressEvery), make(chan struct{})
+	ticker, done := time.NewTicker(progressInterval), make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() {
 		for {
@@ -126,7 +126,7 @@ func (p *Progress) Watch() (end func()) {
 		group.Wait()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.shown > 0 {
+		if p.lineLength > 0 {
 			p.replace("")
 		}
 	}
