@@ -24,6 +24,7 @@ func Revision() int {
 	return number
 }
 
+// lastRevision returns the number and the digest in the last line of revisions.
 func lastRevision() (number int, digest string) {
 	for line := range strings.Lines(revisions) {
 		if strings.HasPrefix(line, "#") {

@@ -15,15 +15,15 @@ var rewrite = flag.Bool("rewrite", false, "add a revision if the definitions hav
 // with its own.
 func TestRevision(t *testing.T) {
 	number, digest := lastRevision()
-	now := digestOf(Manifests())
-	if *rewrite && digest != now {
-		text := revisions + fmt.Sprintf("%d %s\n", number+1, now)
+	current := digestOf(Manifests())
+	if *rewrite && digest != current {
+		text := revisions + fmt.Sprintf("%d %s\n", number+1, current)
 		if err := os.WriteFile("revisions.txt", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if digest != now {
+	if digest != current {
 		t.Errorf("the CRDs differ from revision %d: run go test ./api/crds -run TestRevision -rewrite", number)
 	}
 	want := 1

@@ -10,27 +10,27 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// boundOf returns a lower bound of the price of all plans that place as many pods as possible. hopeless is the number
-// of pods that no plan can place. loose describes why the bound may be too low, or is empty.
+// boundOf returns a lower bound of the price of all plans that place as many pods as possible. unplaceable is the number
+// of pods that no plan can place. scope describes the plans or pods that the bound is for; see Row.BoundScope.
 //
-// If the plan refuses only hopeless pods, boundOf returns the plan's own bound. Otherwise it returns the bound for the
-// pods without their constraints on each other, which is never higher.
+// If the plan refuses only unplaceable pods, boundOf returns the bound that the solver computed with the plan. Otherwise
+// it returns the bound for the pods without their constraints on each other, which may be too low.
 //
 // For a workload of kind Preferring, the bound is that of the plans in which the preferred anti-affinity by host is
-// required.
+// required, if such a plan places all pods.
 func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
-	plan packing.Plan) (price catalog.Price, hopeless int, loose string) {
+	plan packing.Plan) (price catalog.Price, unplaceable int, scope string) {
 	if kind == workload.Preferring {
-		strict := packing.Solve(requireHosts(s), market, packing.Usual)
+		strict := packing.Solve(requireHostAntiAffinity(s), market, packing.Usual)
 		if len(strict.Refusals) == 0 {
 			return strict.LowerBound, 0, "of plans in which no pod shares a host with pods that its preferred anti-affinity avoids"
 		}
 	}
 	if len(plan.Placements) > 0 {
-		loose = "of the pods that remain after Joiner's placements on existing nodes"
+		scope = "of the pods that remain after Joiner's placements on existing nodes"
 	}
 	if len(plan.Refusals) == 0 {
-		return plan.LowerBound, 0, loose
+		return plan.LowerBound, 0, scope
 	}
 	s.Pods = slices.Clone(s.Pods)
 	for i := range s.Pods {
@@ -41,22 +41,22 @@ func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 		p.Spread, p.Affinity, p.AntiAffinity = nil, nil, nil
 	}
 	relaxed := packing.Solve(s, market, packing.Usual)
-	hopeless = len(relaxed.Refusals)
-	if len(plan.Refusals) == hopeless {
-		return plan.LowerBound, hopeless, loose
+	unplaceable = len(relaxed.Refusals)
+	if len(plan.Refusals) == unplaceable {
+		return plan.LowerBound, unplaceable, scope
 	}
-	return relaxed.LowerBound, hopeless, "of the pods without their constraints on each other"
+	return relaxed.LowerBound, unplaceable, "of the pods without their constraints on each other"
 }
 
-// requireHosts returns the snapshot with preferred anti-affinity by host turned into required anti-affinity.
-func requireHosts(s cluster.Snapshot) cluster.Snapshot {
+// requireHostAntiAffinity returns the snapshot with preferred anti-affinity by host turned into required anti-affinity.
+func requireHostAntiAffinity(s cluster.Snapshot) cluster.Snapshot {
 	s.Pods = slices.Clone(s.Pods)
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		p.AntiAffinity = slices.Clone(p.AntiAffinity)
 		for n := range p.AntiAffinity {
 			if t := &p.AntiAffinity[n]; t.Key == hostname {
-				t.Weight = 0
+				t.Weight = 0 // required
 			}
 		}
 	}

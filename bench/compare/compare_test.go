@@ -47,7 +47,7 @@ func TestMeasure(t *testing.T) {
 // a skipped one.
 func rows() []Row {
 	good := Row{
-		Workload: workload.Workload{Name: "good", About: "a good one", Group: workload.Speed, Aim: workload.Aim{Ratio: 100}},
+		Workload: workload.Workload{Name: "good", About: "a good one", Group: workload.Speed, Target: workload.Target{Ratio: 100}},
 		Pods:     1000, Classes: 10, Bound: 100 * catalog.Dollar,
 		Ours:   Outcome{Pods: 1000, Sample: Sample{Seconds: 0.01}, Runs: 7, NewNodes: 5, Price: 101 * catalog.Dollar, Checked: true},
 		Theirs: &Outcome{Pods: 1000, Sample: Sample{Seconds: 2}, Runs: 3, Workers: 1, NewNodes: 2, Price: 150 * catalog.Dollar, Checked: true},
@@ -56,7 +56,7 @@ func rows() []Row {
 	bad.Workload.Name = "bad"
 	bad.Ours.Seconds, bad.Ours.Price, bad.Ours.Violations = 1, 200*catalog.Dollar, []string{"pod a|b is nowhere"}
 	refused := good
-	refused.Workload.Name, refused.Ours.Refused, refused.Ours.Why = "refused", 3, "TooSmall: cpu"
+	refused.Workload.Name, refused.Ours.Refused, refused.Ours.Reason = "refused", 3, "TooSmall: cpu"
 	return []Row{good, bad, refused, {Workload: workload.Workload{Name: "gone", Group: workload.Speed}, Skipped: "file does not exist"}}
 }
 
@@ -86,19 +86,20 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestGap: a plan without all pods has no gap, unless the missing pods are hopeless. The ratio is computed per pod.
+// TestGap: a plan that does not place all pods has no gap, unless the missing pods are unplaceable. The ratio is computed
+// per pod.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	all := rows()
 	if gap, ok := all[0].Gap(&all[0].Ours); !ok || gap < 0.99 || gap > 1.01 {
-		t.Errorf("1 %% above the bound is %.2f, %v", gap, ok)
+		t.Errorf("the gap of a price 1 %% above the bound is %.2f, %v", gap, ok)
 	}
 	if _, ok := all[2].Gap(&all[2].Ours); ok {
 		t.Error("a plan that refuses pods has a gap")
 	}
-	all[2].Hopeless = 3
+	all[2].Unplaceable = 3
 	if _, ok := all[2].Gap(&all[2].Ours); !ok {
-		t.Error("a plan that refuses only hopeless pods has no gap")
+		t.Error("a plan that refuses only unplaceable pods has no gap")
 	}
 	all[0].Theirs.Pods = 500
 	if _, ok := all[0].Gap(all[0].Theirs); ok {
@@ -109,8 +110,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestCheapestCounts: read keeps the cheapest of the plans that refuse the fewest pods.
-func TestCheapestCounts(t *testing.T) {
+// TestKeepBetter: keepBetter keeps the cheapest of the plans that refuse the fewest pods.
+func TestKeepBetter(t *testing.T) {
 	t.Parallel()
 	plan := func(price catalog.Price, refusals int) packing.Plan {
 		return packing.Plan{
@@ -120,7 +121,7 @@ func TestCheapestCounts(t *testing.T) {
 	}
 	var o Outcome
 	for _, p := range []packing.Plan{plan(50, 0), plan(40, 0), plan(60, 0), plan(10, 2)} {
-		o.read(p)
+		o.keepBetter(p)
 	}
 	if o.Price != 40 || o.Refused != 0 {
 		t.Errorf("price %d, %d refused; want 40 and 0", o.Price, o.Refused)
@@ -163,7 +164,7 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		for scheduler, o := range map[string]*Outcome{"joiner": &row.Ours, "upstream": row.Theirs} {
-			if o.Pods != 1000 || o.NewNodes == 0 || o.Refused > 0 || !o.Checked || len(o.Violations) > 0 || o.Late || o.Price < row.Bound {
+			if o.Pods != 1000 || o.NewNodes == 0 || o.Refused > 0 || !o.Checked || len(o.Violations) > 0 || o.Stopped || o.Price < row.Bound {
 				t.Errorf("%s: %+v, bound %v", scheduler, o, row.Bound)
 			}
 		}
@@ -178,7 +179,7 @@ func TestSkipped(t *testing.T) {
 		}
 		row, err := Quick.Run(w, func(cluster.Snapshot, catalog.Market, packing.Plan) []string { return nil })
 		if err != nil || row.Skipped == "" {
-			t.Errorf("without its file: %q, %v", row.Skipped, err)
+			t.Errorf("a workload without its file: skipped because of %q, error %v", row.Skipped, err)
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// sweeps are the lines of the plot. Each line has the rows whose names start with prefix: upstream's results if theirs
-// is set, Joiner's otherwise.
-var sweeps = []struct {
+// plotLines are the lines of the plot. A line shows the rows whose workload names start with prefix: upstream's results
+// if theirs is set, Joiner's otherwise.
+var plotLines = []struct {
 	prefix, name, color string
 	theirs              bool
 }{
@@ -17,27 +17,27 @@ var sweeps = []struct {
 	{"constrained-", "joiner, 500 deployments with mixed constraints", "#7d3c98", false},
 }
 
-// Growth plots time and memory against the number of pods.
+// Growth returns an SVG with two plots: time and memory by the number of pods.
 func Growth(rows []Row) string {
-	time := Plot{Title: "time of a plan", Below: "pods", Left: "seconds"}
-	memory := Plot{Title: "memory allocated for a plan", Below: "pods", Left: "MiB"}
-	for _, s := range sweeps {
-		outcomes := sweepOf(rows, s.prefix, s.theirs)
+	timePlot := Plot{Title: "time of a plan", Below: "pods", Left: "seconds"}
+	memoryPlot := Plot{Title: "memory allocated for a plan", Below: "pods", Left: "MiB"}
+	for _, s := range plotLines {
+		outcomes := completeOutcomes(rows, s.prefix, s.theirs)
 		if len(outcomes) == 0 {
 			continue
 		}
-		seconds, mib := Series{Name: s.name, Color: s.color}, Series{Name: s.name, Color: s.color}
+		time, memory := Series{Name: s.name, Color: s.color}, Series{Name: s.name, Color: s.color}
 		for _, o := range outcomes {
-			seconds.X, seconds.Y = append(seconds.X, float64(o.Pods)), append(seconds.Y, o.Seconds)
-			mib.X, mib.Y = append(mib.X, float64(o.Pods)), append(mib.Y, float64(o.Allocated)/(1<<20))
+			time.X, time.Y = append(time.X, float64(o.Pods)), append(time.Y, o.Seconds)
+			memory.X, memory.Y = append(memory.X, float64(o.Pods)), append(memory.Y, float64(o.Allocated)/(1<<20))
 		}
-		time.Series, memory.Series = append(time.Series, seconds), append(memory.Series, mib)
+		timePlot.Series, memoryPlot.Series = append(timePlot.Series, time), append(memoryPlot.Series, memory)
 	}
-	return SVG(time, memory)
+	return SVG(timePlot, memoryPlot)
 }
 
-// sweepOf returns the complete plans of one line, in the order of the rows.
-func sweepOf(rows []Row, prefix string, theirs bool) []*Outcome {
+// completeOutcomes returns the results of one line whose plans are complete, in the order of the rows.
+func completeOutcomes(rows []Row, prefix string, theirs bool) []*Outcome {
 	var out []*Outcome
 	for i := range rows {
 		r := &rows[i]
@@ -45,18 +45,18 @@ func sweepOf(rows []Row, prefix string, theirs bool) []*Outcome {
 		if theirs {
 			o = r.Theirs
 		}
-		if strings.HasPrefix(r.Workload.Name, prefix) && r.Skipped == "" && o != nil && !o.Late && o.Refused <= r.Hopeless {
+		if strings.HasPrefix(r.Workload.Name, prefix) && r.Skipped == "" && o != nil && !o.Stopped && o.Refused <= r.Unplaceable {
 			out = append(out, o)
 		}
 	}
 	return out
 }
 
-// growth describes how much more time and memory the largest workload of each line needs than the smallest.
-func growth(rows []Row) string {
+// growthNotes describes how much more time and memory the largest workload of each line needs than the smallest.
+func growthNotes(rows []Row) string {
 	var b strings.Builder
-	for _, s := range sweeps {
-		outcomes := sweepOf(rows, s.prefix, s.theirs)
+	for _, s := range plotLines {
+		outcomes := completeOutcomes(rows, s.prefix, s.theirs)
 		if len(outcomes) < 2 {
 			continue
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestOwnMixHasRoomForAll checks that plans for upstream's own mix refuse no pod. The spread constraints of the mix
-// only require that pods with the same label are evenly distributed. A round-robin placement on any number of nodes
-// meets this.
-func TestOwnMixHasRoomForAll(t *testing.T) {
+// TestKarpenterMixHasRoomForAll checks that plans for the pods of Karpenter's benchmark refuse no pod. The spread
+// constraints of these pods only require that pods with the same label are evenly distributed. A round-robin placement
+// on any number of nodes meets this.
+func TestKarpenterMixHasRoomForAll(t *testing.T) {
 	for _, w := range workload.All("") {
 		if !strings.HasPrefix(w.Name, "own-") || w.Name == "own-preferences" {
 			continue

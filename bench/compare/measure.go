@@ -13,7 +13,7 @@ import (
 type Sample struct {
 	Seconds   float64 // elapsed real time
 	CPU       float64 // seconds of CPU time, of all threads, garbage collection included
-	Allocated uint64  // bytes, in total
+	Allocated uint64  // allocated bytes, freed ones included
 	Objects   uint64  // number of allocations
 	Before    uint64  // memory of the process before the run, in bytes: mostly the input of the plan
 	Peak      uint64  // maximum memory of the process during the run, in bytes, input included; 0 if it was not measured
@@ -29,36 +29,36 @@ func measure(f func()) Sample {
 	return run(f)
 }
 
-// again runs f once more and reuses the memory of the previous run, like a long-running controller. It does not measure
-// Before and Peak.
-func again(f func()) Sample {
+// measureWarm runs f once more and reuses the memory of the previous run, like a long-running controller. It does not
+// measure Before and Peak.
+func measureWarm(f func()) Sample {
 	runtime.GC()
 	s := run(f)
 	s.Before, s.Peak = 0, 0
 	return s
 }
 
-// run runs f once, with the memory that the process has.
+// run runs f once and measures it.
 func run(f func()) Sample {
 	stop, peak := make(chan struct{}), make(chan uint64)
-	held := resident()
-	go watch(stop, peak)
+	initial := resident()
+	go samplePeak(stop, peak)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cpu, start := processor(), time.Now()
+	cpu, start := cpuSeconds(), time.Now()
 	f()
 	seconds := time.Since(start).Seconds()
-	cpu = processor() - cpu
+	cpu = cpuSeconds() - cpu
 	runtime.ReadMemStats(&after)
 	close(stop)
 	return Sample{
-		Seconds: seconds, CPU: cpu, Before: held, Peak: <-peak,
+		Seconds: seconds, CPU: cpu, Before: initial, Peak: <-peak,
 		Allocated: after.TotalAlloc - before.TotalAlloc, Objects: after.Mallocs - before.Mallocs,
 	}
 }
 
-// processor returns the CPU time of the process in seconds; 0 if the system does not report it.
-func processor() float64 {
+// cpuSeconds returns the CPU time of the process in seconds; 0 if the system does not report it.
+func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0
@@ -66,17 +66,17 @@ func processor() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// watch samples memory until stop is closed, and sends the maximum.
-func watch(stop <-chan struct{}, peak chan<- uint64) {
+// samplePeak samples the memory of the process until stop is closed, and sends the maximum.
+func samplePeak(stop <-chan struct{}, peak chan<- uint64) {
 	tick := time.NewTicker(samplingEvery)
 	defer tick.Stop()
-	most := resident()
+	highest := resident()
 	for {
 		select {
 		case <-tick.C:
-			most = max(most, resident())
+			highest = max(highest, resident())
 		case <-stop:
-			peak <- max(most, resident())
+			peak <- max(highest, resident())
 			return
 		}
 	}
@@ -89,21 +89,21 @@ func resident() uint64 {
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
 
-// median returns the median of each measurement, and the maximum of Peak.
+// median returns the median of each measurement, but the maximum of Before and of Peak.
 func median(samples []Sample) Sample {
 	var out Sample
 	for _, s := range samples {
 		out.Before, out.Peak = max(out.Before, s.Before), max(out.Peak, s.Peak)
 	}
-	out.Seconds = middle(samples, func(s Sample) float64 { return s.Seconds })
-	out.CPU = middle(samples, func(s Sample) float64 { return s.CPU })
-	out.Allocated = middle(samples, func(s Sample) uint64 { return s.Allocated })
-	out.Objects = middle(samples, func(s Sample) uint64 { return s.Objects })
+	out.Seconds = medianOf(samples, func(s Sample) float64 { return s.Seconds })
+	out.CPU = medianOf(samples, func(s Sample) float64 { return s.CPU })
+	out.Allocated = medianOf(samples, func(s Sample) uint64 { return s.Allocated })
+	out.Objects = medianOf(samples, func(s Sample) uint64 { return s.Objects })
 	return out
 }
 
-// middle returns the median of one measurement; 0 without samples.
-func middle[N float64 | uint64](samples []Sample, number func(Sample) N) N {
+// medianOf returns the median of one measurement; 0 without samples.
+func medianOf[N float64 | uint64](samples []Sample, number func(Sample) N) N {
 	all := make([]N, len(samples))
 	for i, s := range samples {
 		all[i] = number(s)

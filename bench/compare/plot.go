@@ -15,7 +15,7 @@ type Series struct {
 	Dashed bool      // draw a dashed line
 }
 
-// Plot is one panel.
+// Plot is one panel of a picture.
 type Plot struct {
 	Title, Below, Left string   // heading, and the labels of the x axis and the y axis
 	Series             []Series // the lines
@@ -46,8 +46,8 @@ func SVG(plots ...Plot) string {
 // axis maps the numbers from 10^low to 10^high to the pixels between from and to.
 type axis struct{ low, high, from, to float64 }
 
-// newAxis returns an axis for all values. With whole, or if the values are almost equal, it starts and ends at a power
-// of ten.
+// newAxis returns an axis for all values. The axis starts and ends at a power of ten if whole is true or the values are
+// almost equal.
 func newAxis(values []float64, whole bool, from, to float64) axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -62,7 +62,7 @@ func newAxis(values []float64, whole bool, from, to float64) axis {
 	return axis{low, high, from, to}
 }
 
-// ticks returns the powers of ten on the axis; with fine also their double and fivefold.
+// ticks returns the powers of ten on the axis; if fine is true, also twice and five times each of them.
 func (a axis) ticks(fine bool) []float64 {
 	var out []float64
 	for d := math.Floor(a.low); d <= a.high; d++ {
@@ -76,8 +76,8 @@ func (a axis) ticks(fine bool) []float64 {
 	return out
 }
 
-// at returns the pixel of a number.
-func (a axis) at(v float64) float64 {
+// pixel returns the pixel of a number.
+func (a axis) pixel(v float64) float64 {
 	return a.from + (math.Log10(v)-a.low)/(a.high-a.low)*(a.to-a.from)
 }
 
@@ -90,27 +90,27 @@ func (p Plot) draw(b *strings.Builder) {
 	right, foot := panelWidth-marginRight, panelHeight-marginFoot
 	x, y := newAxis(xs, false, marginLeft, right), newAxis(ys, true, foot, marginTop)
 
-	text := func(px, py float64, anchor, what string) {
-		fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", px, py, anchor, what)
+	text := func(px, py float64, anchor, content string) {
+		fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", px, py, anchor, content)
 	}
 	for _, v := range x.ticks(true) {
-		px := x.at(v)
+		px := x.pixel(v)
 		fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", px, marginTop, px, foot)
-		text(px, foot+16, "middle", label(v))
+		text(px, foot+16, "middle", tickLabel(v))
 	}
 	for _, v := range y.ticks(false) {
-		py := y.at(v)
+		py := y.pixel(v)
 		fmt.Fprintf(b, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", marginLeft, py, right, py)
-		text(marginLeft-6, py+4, "end", label(v))
+		text(marginLeft-6, py+4, "end", tickLabel(v))
 	}
 	text((marginLeft+right)/2, 20, "middle", p.Title)
 	text((marginLeft+right)/2, foot+34, "middle", p.Below)
 	fmt.Fprintf(b, "<text transform=\"translate(16 %.1f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", (marginTop+foot)/2, p.Left)
 	for i, s := range p.Series {
 		s.draw(b, x, y)
-		top := foot + 60 + 18*float64(i)
-		fmt.Fprintf(b, "<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"4\" fill=\"%s\"/>\n", marginLeft+10, top-6, s.Color)
-		text(marginLeft+30, top, "start", s.Name)
+		legendY := foot + 60 + 18*float64(i)
+		fmt.Fprintf(b, "<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"4\" fill=\"%s\"/>\n", marginLeft+10, legendY-6, s.Color)
+		text(marginLeft+30, legendY, "start", s.Name)
 	}
 }
 
@@ -118,7 +118,7 @@ func (p Plot) draw(b *strings.Builder) {
 func (s Series) draw(b *strings.Builder, x, y axis) {
 	var points []string
 	for i := range s.X {
-		px, py := x.at(s.X[i]), y.at(s.Y[i])
+		px, py := x.pixel(s.X[i]), y.pixel(s.Y[i])
 		points = append(points, fmt.Sprintf("%.1f,%.1f", px, py))
 		fmt.Fprintf(b, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", px, py, s.Color)
 	}
@@ -129,8 +129,8 @@ func (s Series) draw(b *strings.Builder, x, y axis) {
 	fmt.Fprintf(b, "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s/>\n", strings.Join(points, " "), s.Color, dash)
 }
 
-// label formats a tick: 0.01, 1, 20,000.
-func label(v float64) string {
+// tickLabel formats a tick: 0.01, 1, 20,000.
+func tickLabel(v float64) string {
 	if v < 1 {
 		return strconv.FormatFloat(v, 'g', 1, 64)
 	}

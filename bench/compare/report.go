@@ -15,24 +15,25 @@ func Report(rows []Row, plot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Benchmarks
 
-Joiner's solver beside the scheduler of sigs.k8s.io/karpenter %s: the same pods, nodes, pools, instance types and
-prices, in one process, one after the other. Written by %s on %d cores with %s.
+This page compares Joiner's solver with the scheduler of sigs.k8s.io/karpenter %s (*upstream*). Both plan the same pods,
+with the same nodes, NodePools, instance types and prices, in one process, one after the other. Written by %s on %d cores with %s.
 
 * **seconds** is the time of the plan alone: the median of several warm runs. Upstream runs with one worker, which is the
   default of its controller, and with five; the better result counts. Its controller ends a plan after 60 s; here the limit is five minutes.
 * **ratio** is the time that upstream needs per pod, divided by Joiner's.
 * **allocated** and **objects** count the allocations of the plan. **peak** is the memory of the process during the plan,
   its input included.
-* **bound**: no plan can cost less. **gap**: how far above it the plan is. Upstream's plans differ from run to run; its
-  price is that of its cheapest plan, each planned node at its cheapest offering.
-* **plan** is the verdict of our checker (internal/scheduling/packing/verify), which shares no code with the solver. The rules between
-  pods must hold whichever of its offerings each node becomes, in some order of binding. Where rules connect very many pods
-  it may miss that order: it may call a correct plan wrong, but never a wrong plan correct.
+* **bound**: no plan can cost less. **gap**: how far the price of the plan is above the bound. Upstream's plans differ from run
+  to run; its price is that of its cheapest plan, each planned node at its cheapest offering.
+* **plan** is the verdict of a checker (internal/scheduling/packing/verify) that shares no code with the solver. A plan holds if
+  there is an order in which its pods can be bound without breaking a rule between pods, for any choice among the offerings of each
+  node. If rules connect very many pods, the checker may not find such an order. So it may reject a correct plan, but it never
+  accepts a wrong one.
 
 ## Design goals
 
 `, version(), "`make bench`", runtime.GOMAXPROCS(0), runtime.Version())
-	b.WriteString(Aims(rows))
+	b.WriteString(TargetTable(rows))
 	for _, t := range titles {
 		var group []Row
 		for _, r := range rows {
@@ -48,7 +49,7 @@ prices, in one process, one after the other. Written by %s on %d cores with %s.
 			fmt.Fprintf(&b, "![time and memory by number of pods](%s)\n\n", plot)
 		}
 		if t.group == workload.Sizes {
-			b.WriteString(growth(group))
+			b.WriteString(growthNotes(group))
 		}
 		b.WriteString(Markdown(group))
 	}

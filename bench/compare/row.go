@@ -10,16 +10,16 @@ import (
 type Row struct {
 	Workload workload.Workload // the workload of this row
 	Skipped  string            // why the workload was not run; empty if it was run
-	NotRun   string            // why this report leaves upstream out; empty if upstream was run, or if Workload.OursOnly excludes it
+	NotRun   string            // why upstream was not run, if the workload itself does not exclude upstream; else empty
 
 	Pods    int           // pending pods
-	Classes int           // number of pod groups of Joiner's solver
+	Classes int           // number of classes (pods with equal requirements) of Joiner's solver
 	Bound   catalog.Price // lower bound of the price; see boundOf
-	// Hopeless is the number of pods that no plan can place.
-	Hopeless int
-	// Loose describes the plans or pods that the bound is for, if these are not all plans for the workload. The text
-	// completes the sentence "the bound is that …".
-	Loose string
+	// Unplaceable is the number of pods that no plan can place.
+	Unplaceable int
+	// BoundScope describes the plans or pods that the bound is for; empty if it is for all plans for the workload. The
+	// text completes the sentence "the bound is that …".
+	BoundScope string
 
 	Ours   Outcome  // Joiner's result
 	Theirs *Outcome // upstream's result; nil if upstream was not run
@@ -29,16 +29,16 @@ type Row struct {
 type Outcome struct {
 	Pods    int     // pending pods; fewer than the row's if upstream got a smaller workload
 	Prepare float64 // seconds of preparation in the controller before the plan
-	Sample          // median of the runs; of upstream's runs only those with Workers
+	Sample          // median of the runs; for upstream, of the runs with this number of Workers
 	Runs    int     // number of measured runs
 	Workers int     // upstream's number of workers; 0 for Joiner
-	Late    bool    // upstream was stopped; the numbers are those of a partial plan
+	Stopped bool    // upstream was stopped; the numbers are those of a partial plan
 
 	NewNodes   int           // planned nodes
 	Placed     int           // pods on existing nodes
 	Refused    int           // pods without a place
-	Why        string        // the most frequent reason for refusing pods
-	Price      catalog.Price // price of the cheapest plan of all runs
+	Reason     string        // the most frequent reason for refusing pods
+	Price      catalog.Price // price of the best plan of all runs; see keepBetter
 	Violations []string      // findings of the checker in all runs
 	Checked    bool          // the checker has seen the plan
 }
@@ -59,27 +59,28 @@ func (r *Row) Ratio() float64 {
 	return r.Ours.PodsPerSecond() / r.Theirs.PodsPerSecond()
 }
 
-// Gap returns how far the price is above the lower bound, in percent; false if the comparison is meaningless.
+// Gap returns how far the price is above the lower bound, in percent. It returns false if there is no bound, or if the
+// plan does not place all pods that can be placed.
 func (r *Row) Gap(o *Outcome) (float64, bool) {
-	if r.Bound <= 0 || o.Refused > r.Hopeless || o.Pods != r.Pods || o.Late {
+	if r.Bound <= 0 || o.Refused > r.Unplaceable || o.Pods != r.Pods || o.Stopped {
 		return 0, false
 	}
 	return 100 * (o.Price.Dollars()/r.Bound.Dollars() - 1), true
 }
 
-// read records a plan if it is better than the recorded one: it refuses fewer pods, or as many at a lower price.
-func (o *Outcome) read(plan packing.Plan) {
+// keepBetter records a plan if it is better than the recorded one: it refuses fewer pods, or as many at a lower price.
+func (o *Outcome) keepBetter(plan packing.Plan) {
 	better := o.NewNodes+o.Placed == 0 || len(plan.Refusals) < o.Refused ||
 		len(plan.Refusals) == o.Refused && plan.Price < o.Price
 	if !better {
 		return
 	}
 	o.NewNodes, o.Placed, o.Refused, o.Price = len(plan.PlannedNodes), len(plan.Placements), len(plan.Refusals), plan.Price
-	o.Why = mostFrequentReason(plan.Refusals)
+	o.Reason = mostFrequentReason(plan.Refusals)
 }
 
 // mostFrequentReason returns the most frequent of the refusals' first reasons. On a tie, it returns the reason that
-// reaches this number first.
+// reached this number first.
 func mostFrequentReason(refusals []packing.Refusal) string {
 	count, best := map[string]int{}, ""
 	for _, r := range refusals {

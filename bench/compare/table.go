@@ -13,8 +13,8 @@ var titles = []struct {
 	title string
 	about string
 }{
-	{workload.Speed, "Speed", "700 instance types in three zones, on demand and as spot, at round prices; the pool takes any of them."},
-	{workload.Own, "Upstream's own benchmark", "The pods and the 400 fictional instance types of the benchmark inside upstream's module."},
+	{workload.Speed, "Speed", "700 instance types in three zones, on demand and as spot, at round prices; the NodePool allows all of them."},
+	{workload.Karpenter, "Upstream's own benchmark", "The pods and the 400 fictional instance types of the benchmark inside upstream's module."},
 	{workload.Prices, "Price", "The instance types of us-east-1 at their real on-demand prices, for Intel and AMD unless stated otherwise."},
 	{workload.Traces, "Traces", "Tasks of a production cluster, with the offerings of the table above."},
 	{workload.Sizes, "Sizes", "The offerings of the first table. Upstream runs up to the size that it plans within five minutes."},
@@ -25,7 +25,7 @@ var header = []string{
 	"$/hour", "bound", "gap", "plan",
 }
 
-// rightAligned has the names of the right-aligned columns.
+// rightAligned has the names of the right-aligned columns, separated by spaces.
 const rightAligned = "pods classes seconds pods/s ratio allocated objects peak onto nodes refused $/hour bound gap"
 
 // Markdown returns a table of the rows of one group, two lines per row, with notes below.
@@ -47,9 +47,9 @@ func Markdown(rows []Row) string {
 			notes = append(notes, fmt.Sprintf("`%s` was skipped: %s.", r.Workload.Name, r.Skipped))
 			continue
 		}
-		line(&b, r, &r.Ours, "joiner")
+		writeLine(&b, r, &r.Ours, "joiner")
 		if r.Theirs != nil {
-			line(&b, r, r.Theirs, "upstream")
+			writeLine(&b, r, r.Theirs, "upstream")
 		}
 		notes = append(notes, r.notes()...)
 	}
@@ -59,9 +59,9 @@ func Markdown(rows []Row) string {
 	return b.String()
 }
 
-// line writes the line of one scheduler, whose name is by. Columns that apply to both schedulers have a value only in
-// Joiner's line.
-func line(b *strings.Builder, r *Row, o *Outcome, by string) {
+// writeLine writes the table line of one scheduler; by is its name. Columns whose value is the same for both schedulers
+// are empty in upstream's line.
+func writeLine(b *strings.Builder, r *Row, o *Outcome, by string) {
 	ours := o == &r.Ours
 	cells := []string{
 		"", thousands(o.Pods), "", by, seconds(o.Seconds), thousands(int(o.PodsPerSecond())), "",
@@ -70,7 +70,7 @@ func line(b *strings.Builder, r *Row, o *Outcome, by string) {
 	}
 	if ours {
 		cells[0], cells[2] = "`"+r.Workload.Name+"` "+r.Workload.About, thousands(r.Classes)
-		cells[14] = dollars(r.Bound.Dollars())
+		cells[14] = dollars(r.Bound.Dollars()) // the indexes are those of header
 		if ratio := r.Ratio(); ratio > 0 {
 			cells[6] = times(ratio)
 		}
@@ -78,7 +78,7 @@ func line(b *strings.Builder, r *Row, o *Outcome, by string) {
 	if gap, ok := r.Gap(o); ok {
 		cells[15] = fmt.Sprintf("%.1f %%", gap)
 	}
-	if o.Late {
+	if o.Stopped {
 		cells[4] = "> " + cells[4]
 	}
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
@@ -87,7 +87,7 @@ func line(b *strings.Builder, r *Row, o *Outcome, by string) {
 // verdict returns the result of the checker.
 func (o *Outcome) verdict() string {
 	switch {
-	case o.Late:
+	case o.Stopped:
 		return "stopped"
 	case !o.Checked:
 		return "not checked"
@@ -105,15 +105,15 @@ func (r *Row) notes() []string {
 	add := func(format string, args ...any) {
 		out = append(out, fmt.Sprintf("`%s`: ", r.Workload.Name)+fmt.Sprintf(format, args...)+".")
 	}
-	if r.Loose != "" {
-		add("the bound is that %s", r.Loose)
+	if r.BoundScope != "" {
+		add("the bound is that %s", r.BoundScope)
 	}
-	if r.Hopeless > 0 {
-		add("%s cannot be placed, whatever is launched", plural(r.Hopeless, "pod"))
+	if r.Unplaceable > 0 {
+		add("%s cannot be placed, whatever is launched", plural(r.Unplaceable, "pod"))
 	}
-	if r.Ours.Refused > r.Hopeless {
+	if r.Ours.Refused > r.Unplaceable {
 		add("joiner refuses %s, so its time and price cover only the other pods; most frequent reason: %s",
-			plural(r.Ours.Refused, "pod"), oneLine(r.Ours.Why))
+			plural(r.Ours.Refused, "pod"), oneLine(r.Ours.Reason))
 	}
 	if len(r.Ours.Violations) > 0 {
 		add("joiner's plan is wrong: %s", oneLine(r.Ours.Violations[0]))
@@ -128,11 +128,11 @@ func (r *Row) notes() []string {
 	if r.Workload.Smaller != nil {
 		add("upstream got %s; the ratio is of pods per second", r.Workload.SmallerAbout)
 	}
-	if t.Late {
+	if t.Stopped {
 		add("upstream was stopped after %s s, so its plan covers only some of the pods", seconds(t.Seconds))
 	}
-	if t.Refused > r.Hopeless {
-		add("upstream refuses %s; most frequent reason: %s", plural(t.Refused, "pod"), oneLine(t.Why))
+	if t.Refused > r.Unplaceable {
+		add("upstream refuses %s; most frequent reason: %s", plural(t.Refused, "pod"), oneLine(t.Reason))
 	}
 	if len(t.Violations) > 0 {
 		add("a violation in upstream's plans: %s", oneLine(t.Violations[0]))
@@ -179,7 +179,7 @@ func Line(r *Row) string {
 // brief describes the result of one scheduler, for Line.
 func (r *Row) brief(o *Outcome) string {
 	text := seconds(o.Seconds) + " s"
-	if o.Late {
+	if o.Stopped {
 		return "> " + text
 	}
 	text += ", " + bytes(o.Allocated) + ", $" + dollars(o.Price.Dollars())

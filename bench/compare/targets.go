@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// Aims returns a table of the design's targets for the rows, with the measured values.
-func Aims(rows []Row) string {
+// TargetTable returns a Markdown table of the design's targets for the rows, with the measured values.
+func TargetTable(rows []Row) string {
 	var b strings.Builder
 	b.WriteString("| workload | to reach | measured | |\n|---|---|---|---|\n")
 	add := func(r *Row, want, have string, reached bool) {
@@ -23,44 +23,44 @@ func Aims(rows []Row) string {
 	}
 	for i := range rows {
 		if rows[i].Skipped == "" {
-			aims(&rows[i], add)
+			addTargets(&rows[i], add)
 		}
 	}
 	return b.String()
 }
 
-// aims calls add for each target of the row.
-func aims(r *Row, add func(r *Row, want, have string, reached bool)) {
-	complete := r.Ours.Refused <= r.Hopeless
-	all := ""
+// addTargets calls add for each target of the row: want is the target, have the measured value.
+func addTargets(r *Row, add func(r *Row, want, have string, reached bool)) {
+	complete := r.Ours.Refused <= r.Unplaceable
+	refused := ""
 	if !complete {
-		all = ", but " + plural(r.Ours.Refused, "pod") + " refused"
+		refused = ", but " + plural(r.Ours.Refused, "pod") + " refused"
 	}
-	a := r.Workload.Aim
-	if a.Ratio > 0 {
-		add(r, fmt.Sprintf("1/%.0f of upstream's time", a.Ratio), "1/"+times(r.Ratio())+all, complete && r.Ratio() >= a.Ratio)
+	t := r.Workload.Target
+	if t.Ratio > 0 {
+		add(r, fmt.Sprintf("1/%.0f of upstream's time", t.Ratio), "1/"+times(r.Ratio())+refused, complete && r.Ratio() >= t.Ratio)
 	}
-	if a.Seconds > 0 {
-		add(r, fmt.Sprintf("at most %.0f s", a.Seconds), seconds(r.Ours.Seconds)+" s"+all, complete && r.Ours.Seconds <= a.Seconds)
+	if t.Seconds > 0 {
+		add(r, fmt.Sprintf("at most %.0f s", t.Seconds), seconds(r.Ours.Seconds)+" s"+refused, complete && r.Ours.Seconds <= t.Seconds)
 	}
-	if a.Bytes > 0 {
-		add(r, "at most "+bytes(a.Bytes), bytes(r.Ours.Peak)+all, complete && r.Ours.Peak <= a.Bytes)
+	if t.Bytes > 0 {
+		add(r, "at most "+bytes(t.Bytes), bytes(r.Ours.Peak)+refused, complete && r.Ours.Peak <= t.Bytes)
 	}
-	comparisons(r, complete, add)
+	addComparisons(r, complete, add)
 }
 
-// comparisons calls add for the targets that need upstream's plan, the lower bound or the verifier.
-func comparisons(r *Row, complete bool, add func(r *Row, want, have string, reached bool)) {
-	if t := r.Theirs; t != nil && complete && t.Refused <= r.Hopeless && t.Pods == r.Pods && !t.Late && r.Ours.Price > t.Price {
+// addComparisons calls add for the targets that need upstream's plan, the lower bound or the verifier.
+func addComparisons(r *Row, complete bool, add func(r *Row, want, have string, reached bool)) {
+	if t := r.Theirs; t != nil && complete && t.Refused <= r.Unplaceable && t.Pods == r.Pods && !t.Stopped && r.Ours.Price > t.Price {
 		add(r, "no dearer than upstream, "+dollars(t.Price.Dollars()), dollars(r.Ours.Price.Dollars()), false)
 	}
-	most := r.Workload.Kind.MostGap()
-	if gap, ok := r.Gap(&r.Ours); r.Pods >= 1000 && r.Bound > 0 && most > 0 {
+	maxGap := r.Workload.Kind.MaxGap()
+	if gap, ok := r.Gap(&r.Ours); r.Pods >= 1000 && r.Bound > 0 && maxGap > 0 {
 		have := fmt.Sprintf("%.1f %%", gap)
 		if !ok {
 			have = "no plan for all pods"
 		}
-		add(r, fmt.Sprintf("within %.0f %% of the bound", most), have, ok && gap <= most)
+		add(r, fmt.Sprintf("within %.0f %% of the bound", maxGap), have, ok && gap <= maxGap)
 	}
 	if len(r.Ours.Violations) > 0 {
 		add(r, "a plan that holds", "it "+r.Ours.verdict(), false)

@@ -32,7 +32,7 @@ type behaviour struct {
 	Name string `json:"name"`
 	// With is merged over the base (RFC 7386: null removes, lists are replaced) before the object is created.
 	With runtime.RawExtension `json:"with"`
-	// Then is merged over the created object, which is then updated. Empty: the object is only created.
+	// Then is merged over the created object, to update it. Empty: the object is only created.
 	Then runtime.RawExtension `json:"then"`
 	// Reject lists the fields with errors: of the update if Then is set, else of the creation. Empty: the object is
 	// accepted.
@@ -43,14 +43,14 @@ type behaviour struct {
 	Ours runtime.RawExtension `json:"ours"`
 }
 
-// answer is the server's result for a case.
-type answer struct {
+// result is the result of creating or updating an object with a definition.
+type result struct {
 	stored map[string]any
 	errs   field.ErrorList
 }
 
-// TestBehaviour creates and updates the manifests of testdata with both definitions. The same fields must be rejected,
-// the same object stored, and both as the case states.
+// TestBehaviour creates and updates the manifests of testdata with both definitions. Both must reject the same fields and
+// store the same object, and these must be the fields and the object that the case states.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	compiled := map[string][2]*Definition{}
@@ -81,47 +81,48 @@ func TestBehaviour(t *testing.T) {
 	}
 }
 
+// check compares the results of one case: with each other, and with what the case expects.
 func check(t *testing.T, definitions [2]*Definition, base runtime.RawExtension, test behaviour) {
-	ours := ask(t, definitions[0], base, test)
-	theirs := ask(t, definitions[1], base, test)
-	if diff := gocmp.Diff(kinds(theirs.errs), kinds(ours.errs)); diff != "" {
+	ours := runCase(t, definitions[0], base, test)
+	theirs := runCase(t, definitions[1], base, test)
+	if diff := gocmp.Diff(errorKinds(theirs.errs), errorKinds(ours.errs)); diff != "" {
 		t.Errorf("errors differ (-theirs +ours):\n%s", diff)
 	}
-	alike := theirs.stored
-	if more := decode(t, test.Ours.Raw); more != nil {
-		alike = merge(alike, more)
+	want := theirs.stored
+	if deviation := decode(t, test.Ours.Raw); deviation != nil {
+		want = merge(want, deviation)
 	}
-	if diff := gocmp.Diff(alike, ours.stored); diff != "" {
+	if diff := gocmp.Diff(want, ours.stored); diff != "" {
 		t.Errorf("objects differ (-theirs +ours):\n%s", diff)
 	}
 	if diff := gocmp.Diff(test.Reject, fields(theirs.errs)); diff != "" {
 		t.Errorf("fields with errors (-want +got):\n%s%v", diff, theirs.errs.ToAggregate())
 	}
-	if want := decode(t, test.Want.Raw); want != nil {
-		if diff := gocmp.Diff(merge(theirs.stored, want), theirs.stored); diff != "" {
+	if part := decode(t, test.Want.Raw); part != nil {
+		if diff := gocmp.Diff(merge(theirs.stored, part), theirs.stored); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
 	}
 }
 
-// ask creates an object with one definition, and updates it if the case has an update.
-func ask(t *testing.T, definition *Definition, base runtime.RawExtension, test behaviour) answer {
+// runCase creates the object of a case with one definition, and updates the object if the case has an update.
+func runCase(t *testing.T, definition *Definition, base runtime.RawExtension, test behaviour) result {
 	object := merge(decode(t, base.Raw), decode(t, test.With.Raw))
 	definition.Read(object)
 	errs := definition.Create(t.Context(), object)
 	then := decode(t, test.Then.Raw)
 	if then == nil {
-		return answer{stored: object, errs: errs}
+		return result{stored: object, errs: errs}
 	}
 	if len(errs) > 0 {
 		t.Fatalf("the object to update cannot be created: %v", errs.ToAggregate())
 	}
 	next := merge(object, then)
 	definition.Read(next)
-	return answer{stored: next, errs: definition.Update(t.Context(), next, object)}
+	return result{stored: next, errs: definition.Update(t.Context(), next, object)}
 }
 
-// merge returns an object with a merge patch applied. It changes neither.
+// merge returns a copy of an object with a merge patch applied.
 func merge(object, patch map[string]any) map[string]any {
 	merged := runtime.DeepCopyJSON(object)
 	if merged == nil {
@@ -151,14 +152,14 @@ func fields(errs field.ErrorList) []string {
 	return slices.Compact(names)
 }
 
-// kinds returns the errors without their texts, sorted.
-func kinds(errs field.ErrorList) []string {
-	var kinds []string
+// errorKinds returns the errors without their texts, sorted.
+func errorKinds(errs field.ErrorList) []string {
+	var out []string
 	for _, err := range errs {
-		kinds = append(kinds, fmt.Sprintf("%s: %s", err.Field, err.Type))
+		out = append(out, fmt.Sprintf("%s: %s", err.Field, err.Type))
 	}
-	slices.Sort(kinds)
-	return kinds
+	slices.Sort(out)
+	return out
 }
 
 func compile(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *Definition {

@@ -102,8 +102,8 @@ func compareLists(path string, ours, theirs []any) []Difference {
 	return found
 }
 
-// isProse reports whether a key is a description or a message. A property of a schema can also have these names, but
-// its value is an object.
+// isProse reports whether a key is a description or a message. A property of a schema can also have one of these names,
+// but the value of a property is an object.
 func isProse(key string, values ...any) bool {
 	if key != "description" && key != "message" {
 		return false
@@ -121,7 +121,7 @@ func isSet(key string) bool {
 	return slices.Contains([]string{"enum", "required", "categories", "shortNames"}, key)
 }
 
-// sorted returns a set of strings in order, and any other value unchanged.
+// sorted returns a list of strings sorted, and any other value unchanged.
 func sorted(value any) any {
 	list, ok := value.([]any)
 	if !ok || slices.ContainsFunc(list, func(v any) bool { _, ok := v.(string); return !ok }) {
@@ -136,7 +136,7 @@ func sorted(value any) any {
 	return list
 }
 
-// join returns the path of a key below a path: "spec.template".
+// join appends a key to a path: "spec.template".
 func join(path, key string) string {
 	if path == "" {
 		return key

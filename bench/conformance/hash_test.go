@@ -59,10 +59,10 @@ func TestHashesOfRandomObjects(t *testing.T) {
 	dice := rand.New(rand.NewPCG(7, 11))
 	for n := range 1500 {
 		var pool karpv1.NodePool
-		fill(reflect.ValueOf(&pool.Spec).Elem(), dice)
+		fillRandom(reflect.ValueOf(&pool.Spec).Elem(), dice)
 		samePoolHash(t, strconv.Itoa(n), marshal(t, pool))
 		var class awsv1.EC2NodeClass
-		fill(reflect.ValueOf(&class.Spec).Elem(), dice)
+		fillRandom(reflect.ValueOf(&class.Spec).Elem(), dice)
 		for i := range class.Spec.AMISelectorTerms { // Karpenter fails on an invalid alias
 			class.Spec.AMISelectorTerms[i].Alias = []string{"", "al2023@latest", "bottlerocket@v1.20.0", "windows2022@latest"}[dice.IntN(4)]
 		}
@@ -123,8 +123,8 @@ func unmarshal(t *testing.T, text []byte, into any) {
 	}
 }
 
-// fill gives each field a random value, or leaves it unchanged.
-func fill(v reflect.Value, dice *rand.Rand) {
+// fillRandom sets a value to a random one. It leaves about a third of the fields of a struct unchanged.
+func fillRandom(v reflect.Value, dice *rand.Rand) {
 	switch value := v.Addr().Interface().(type) {
 	case *awsv1.KubeletConfiguration:
 		fillKubelet(value, dice)
@@ -151,23 +151,23 @@ func fill(v reflect.Value, dice *rand.Rand) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() && dice.IntN(3) > 0 {
-				fill(v.Field(i), dice)
+				fillRandom(v.Field(i), dice)
 			}
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), dice)
+		fillRandom(v.Elem(), dice)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), dice.IntN(3), 3))
 		for i := range v.Len() {
-			fill(v.Index(i), dice)
+			fillRandom(v.Index(i), dice)
 		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		for range dice.IntN(4) {
 			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			fill(key, dice)
-			fill(value, dice)
+			fillRandom(key, dice)
+			fillRandom(value, dice)
 			v.SetMapIndex(key, value)
 		}
 	case reflect.String:
@@ -180,11 +180,11 @@ func fill(v reflect.Value, dice *rand.Rand) {
 	}
 }
 
-// fillKubelet sets the fields that Karpenter reads, with positive periods.
+// fillKubelet sets the fields that Karpenter reads to random values, and the grace periods to valid durations.
 func fillKubelet(kubelet *awsv1.KubeletConfiguration, dice *rand.Rand) {
-	type plain awsv1.KubeletConfiguration
+	type plain awsv1.KubeletConfiguration // for which fillRandom does not call fillKubelet
 	fields := plain(*kubelet)
-	fill(reflect.ValueOf(&fields).Elem(), dice)
+	fillRandom(reflect.ValueOf(&fields).Elem(), dice)
 	*kubelet = awsv1.KubeletConfiguration(fields)
 	kubelet.More = nil
 	for name := range kubelet.EvictionSoftGracePeriod {

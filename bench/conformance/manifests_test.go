@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// kindsOf maps kinds to definitions.
-var kindsOf = map[string]string{
+// definitionNames maps kinds to the names of their CustomResourceDefinitions.
+var definitionNames = map[string]string{
 	"NodePool": "nodepools.karpenter.sh", "NodeClaim": "nodeclaims.karpenter.sh", "NodeOverlay": "nodeoverlays.karpenter.sh",
 	"EC2NodeClass": "ec2nodeclasses.karpenter.k8s.aws",
 }
@@ -30,7 +30,7 @@ func TestManifests(t *testing.T) {
 	if err != nil || len(files) < 22 {
 		t.Fatalf("testdata has %d manifests (%v), want at least 22", len(files), err)
 	}
-	seen := agree(t, files, true, func(name string) string { return name })
+	seen := compareResults(t, files, true, func(name string) string { return name })
 	for _, kind := range []string{"NodePool", "NodeOverlay", "EC2NodeClass"} {
 		if seen[kind] == 0 {
 			t.Errorf("the manifests include no %s", kind)
@@ -50,7 +50,7 @@ func TestExamples(t *testing.T) {
 	if err != nil || len(files) < 15 {
 		t.Fatalf("found %d examples (%v), want at least 15", len(files), err)
 	}
-	agree(t, files, false, func(name string) string {
+	compareResults(t, files, false, func(name string) string {
 		switch name {
 		case "ALIAS_VERSION":
 			return "latest"
@@ -61,9 +61,10 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// agree tests both definitions with every object of the API in the files, with variables filled in, and returns the
-// number of objects by kind. With whole, the definitions must accept every object and drop no field.
-func agree(t *testing.T, files []string, whole bool, fill func(variable string) string) map[string]int {
+// compareResults checks that both definitions give the same result for every object of the API in the files, with
+// variables filled in, and returns the number of objects by kind. If mustAccept is true, the definitions must accept
+// every object and drop no field.
+func compareResults(t *testing.T, files []string, mustAccept bool, fill func(variable string) string) map[string]int {
 	t.Helper()
 	all, seen := pairs(t), map[string]int{}
 	compiled := map[string][2]*Definition{}
@@ -73,20 +74,20 @@ func agree(t *testing.T, files []string, whole bool, fill func(variable string) 
 	for _, file := range files {
 		for _, object := range objectsOf(t, file, fill) {
 			kind, _ := object["kind"].(string)
-			definitions, ok := compiled[kindsOf[kind]]
+			definitions, ok := compiled[definitionNames[kind]]
 			if !ok {
 				continue // another kind, for instance a workload
 			}
 			seen[kind]++
 			t.Run(filepath.Base(file)+"/"+kind, func(t *testing.T) {
-				ours, theirs := created(t, definitions[0], object), created(t, definitions[1], object)
-				if diff := gocmp.Diff(kinds(theirs.errs), kinds(ours.errs)); diff != "" {
+				ours, theirs := create(t, definitions[0], object), create(t, definitions[1], object)
+				if diff := gocmp.Diff(errorKinds(theirs.errs), errorKinds(ours.errs)); diff != "" {
 					t.Errorf("errors differ (-theirs +ours):\n%s", diff)
 				}
 				if diff := gocmp.Diff(theirs.stored, ours.stored); diff != "" {
 					t.Errorf("objects differ (-theirs +ours):\n%s", diff)
 				}
-				if diff := gocmp.Diff(merge(ours.stored, object), ours.stored); whole && (diff != "" || len(ours.errs) > 0) {
+				if diff := gocmp.Diff(merge(ours.stored, object), ours.stored); mustAccept && (diff != "" || len(ours.errs) > 0) {
 					t.Errorf("rejected (%v), or fields dropped (-written +stored):\n%s", ours.errs.ToAggregate(), diff)
 				}
 			})
@@ -98,15 +99,15 @@ func agree(t *testing.T, files []string, whole bool, fill func(variable string) 
 	return seen
 }
 
-// created returns a server's result for a new object.
-func created(t *testing.T, definition *Definition, object map[string]any) answer {
+// create returns the result of creating an object with a definition.
+func create(t *testing.T, definition *Definition, object map[string]any) result {
 	t.Helper()
 	out := runtime.DeepCopyJSON(object)
 	definition.Read(out)
-	return answer{stored: out, errs: definition.Create(t.Context(), out)}
+	return result{stored: out, errs: definition.Create(t.Context(), out)}
 }
 
-// objectsOf reads the documents of a file.
+// objectsOf returns the objects in a file, with variables filled in.
 func objectsOf(t *testing.T, file string, fill func(string) string) []map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -44,7 +44,7 @@ var deliberate = map[string]map[string]string{
 	},
 }
 
-// pair is one definition, Joiner's and Karpenter's.
+// pair has Joiner's and Karpenter's definition of the same name.
 type pair struct {
 	ours, theirs *apiextensionsv1.CustomResourceDefinition
 }
@@ -75,7 +75,8 @@ func pairs(t *testing.T) map[string]pair {
 	return byName
 }
 
-// TestStructure compares names, scopes, printer columns, subresources and whole schemas with their rules.
+// TestStructure compares names, scopes, printer columns, subresources, and schemas with their validation rules. Only the
+// deliberate differences are allowed.
 func TestStructure(t *testing.T) {
 	t.Parallel()
 	for name, pair := range pairs(t) {
@@ -103,7 +104,7 @@ func TestStructure(t *testing.T) {
 func TestStructureOfCore(t *testing.T) {
 	t.Parallel()
 	const keys = "requirements.items.properties.key.x-kubernetes-validations"
-	aws := map[string]bool{
+	awsRules := map[string]bool{
 		poolTemplate + "metadata.properties.labels.x-kubernetes-validations[3]": true,
 		poolTemplate + "spec.properties." + keys + "[3]":                        true,
 		schemaPath + keys + "[2]":                                               true,
@@ -121,7 +122,7 @@ func TestStructureOfCore(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, difference := range differences {
-			if _, ok := deliberate[theirs.Name][difference.Path]; !ok && !aws[difference.Path] {
+			if _, ok := deliberate[theirs.Name][difference.Path]; !ok && !awsRules[difference.Path] {
 				t.Errorf("%s: %s", theirs.Name, difference)
 			}
 		}
@@ -131,7 +132,7 @@ func TestStructureOfCore(t *testing.T) {
 	}
 }
 
-// TestCompare adds differences of each kind, to check that Compare finds them.
+// TestCompare checks that Compare finds a difference of each kind, and ignores prose.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	weight := func(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {

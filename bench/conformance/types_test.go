@@ -13,15 +13,14 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 )
 
-// respelled lists the cases whose text a Go value cannot represent, with the reasons. All others are written back
-// unchanged.
-var respelled = map[string]string{
+// unrepresentable lists the cases that Joiner's Go types cannot write back unchanged, with the reasons.
+var unrepresentable = map[string]string{
 	"nodeclaim.yaml/all fields":                        "a quantity that is a JSON number becomes a string, which the immutable spec rejects",
 	"ec2nodeclass.yaml/a volume size without a number": "the schema accepts the size Ti; as a quantity it is 0",
 }
 
-// TestTypes decodes every stored object of testdata into Joiner's Go types, encodes it, and updates it on the server: a
-// program that updates an object must not change other fields.
+// TestTypes decodes every stored object of testdata into Joiner's Go types, encodes the Go value, and updates the stored
+// object with the result: a program that updates an object must not change other fields.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	types := map[string]func() any{
@@ -45,14 +44,14 @@ func TestTypes(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				stored := ask(t, definition, suite.Base, test).stored
+				stored := runCase(t, definition, suite.Base, test).stored
 				first := types[suite.Definition]()
 				read(t, stored, first)
 				written := write(t, first)
 				definition.Read(written)
-				_, known := respelled[name]
-				if errs := definition.Update(t.Context(), written, stored); len(errs) > 0 != known {
-					t.Errorf("updating with the encoded object: %v; an error is expected: %t", errs.ToAggregate(), known)
+				_, wantErr := unrepresentable[name]
+				if errs := definition.Update(t.Context(), written, stored); len(errs) > 0 != wantErr {
+					t.Errorf("updating with the encoded object: %v; an error is expected: %t", errs.ToAggregate(), wantErr)
 				}
 				second := types[suite.Definition]()
 				read(t, written, second)

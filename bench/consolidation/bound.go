@@ -11,16 +11,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// bound returns a lower bound of the price of nodes for all current pods, pending ones included.
+// bound returns a lower bound of the price of nodes for all current pods, pending ones included. It plans all of them as
+// pending pods of a cluster without nodes.
 func bound(f *fleet.Fleet) catalog.Price {
 	s := f.Objects().Snapshot(f.View())
-	all := cluster.Snapshot{Taken: s.Taken, Pools: s.Pools, Daemons: s.Daemons}
+	pending := cluster.Snapshot{Taken: s.Taken, Pools: s.Pools, Daemons: s.Daemons}
 	seen := map[string]bool{} // a pod that is being moved may be listed on its old and its new node
 	add := func(pods []cluster.Pod) {
 		for _, p := range pods {
 			if id := p.ID(); !seen[id] {
 				seen[id], p.Node = true, ""
-				all.Pods = append(all.Pods, p)
+				pending.Pods = append(pending.Pods, p)
 			}
 		}
 	}
@@ -28,16 +29,16 @@ func bound(f *fleet.Fleet) catalog.Price {
 	for i := range s.Nodes {
 		add(s.Nodes[i].Pods)
 	}
-	slices.SortFunc(all.Pods, func(a, b cluster.Pod) int { return cmp.Compare(a.ID(), b.ID()) })
-	return packing.Solve(all, f.Market, packing.Usual).LowerBound
+	slices.SortFunc(pending.Pods, func(a, b cluster.Pod) int { return cmp.Compare(a.ID(), b.ID()) })
+	return packing.Solve(pending, f.Market, packing.Usual).LowerBound
 }
 
-// leastOf returns the lower bound over time of a fleet whose pods come and go. It advances the fleet without a
-// controller, because which pods exist does not depend on the controller. The bound is sampled at scanInterval.
-func leastOf(f *fleet.Fleet, lasts time.Duration) []fleet.Step {
+// boundOverTime returns the lower bound over time of a fleet whose pods come and go during churnTime, sampled at
+// scanInterval. It advances the fleet without a controller, because a controller does not change which pods exist.
+func boundOverTime(f *fleet.Fleet, churnTime time.Duration) []fleet.Step {
 	var out []fleet.Step
 	changes := -1
-	for at := time.Duration(0); at < lasts; at += scanInterval {
+	for at := time.Duration(0); at < churnTime; at += scanInterval {
 		if f.Advance(fleet.Start.Add(at)); f.Changes() != changes {
 			out, changes = append(out, fleet.Step{From: at, Price: bound(f)}), f.Changes()
 		}

@@ -17,14 +17,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestMeanwhile: the report states how far a fleet was above the lower bound while its pods came and went, and which
-// nodes caused this. It covers the time in which the side was run.
-func TestMeanwhile(t *testing.T) {
+// TestExplain: the report states how far a fleet was above the lower bound while its pods came and went, and which nodes
+// caused this. For each side, it covers only the time in which the side ran.
+func TestExplain(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	row := Row{
-		Waste: workload.Waste{Name: "some", Lasts: time.Hour},
-		Least: []fleet.Step{{From: 0, Price: 100 * cent}, {From: 30 * time.Minute, Price: 300 * cent}},
+		Fleet:  workload.WastefulFleet{Name: "some", ChurnTime: time.Hour},
+		Bounds: []fleet.Step{{From: 0, Price: 100 * cent}, {From: 30 * time.Minute, Price: 300 * cent}},
 		Ours: Outcome{
 			Ran: 2 * time.Hour, Price: 105 * cent, Bound: 100 * cent, // of the pods that stayed
 			Bill: []fleet.Step{
@@ -36,10 +36,10 @@ func TestMeanwhile(t *testing.T) {
 	}
 	var b strings.Builder
 	row.explain(&b)
-	const want = "\n* `some`, joiner: in the 1h0m0s in which pods came and went 25.0 % above the bound; of these, 10.0 are nodes that had not joined yet, " +
-		"5.0 nodes that were being removed, and 10.0 all other nodes.\n" +
-		"* `some`, upstream: in the 30m0s in which pods came and went 50.0 % above the bound; of these, 0.0 are nodes that had not joined yet, " +
-		"0.0 nodes that were being removed, and 50.0 all other nodes.\n"
+	const want = "\n* `some`, joiner: while pods came and went (1h0m0s), the price was 25.0 % above the bound: 10.0 % for nodes that had not joined yet, " +
+		"5.0 % for nodes that were being removed, and 10.0 % for all other nodes.\n" +
+		"* `some`, upstream: while pods came and went (30m0s), the price was 50.0 % above the bound: 0.0 % for nodes that had not joined yet, " +
+		"0.0 % for nodes that were being removed, and 50.0 % for all other nodes.\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
@@ -48,50 +48,53 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPace: the gap of a fleet whose pods come and go depends on how long pods run, relative to how long nodes need to
-// launch and terminate. If pods run sixteen times as long, the cost of nodes without pods is lower, and so is the
-// total.
-func TestPace(t *testing.T) {
+// TestLongerPodsCloserToBound: the gap of a fleet whose pods come and go depends on how long pods run, relative to how
+// long nodes need to launch and terminate. If pods run sixteen times as long, less is paid for nodes that are launching
+// or terminating, and the gap is smaller.
+func TestLongerPodsCloserToBound(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("simulates a fleet for half an hour")
 	}
-	const hurried, calm = 45 * time.Second, 12 * time.Minute
-	idle, gap := map[time.Duration]float64{}, map[time.Duration]float64{}
-	for _, stay := range []time.Duration{hurried, calm} {
-		const lasts = 30 * time.Minute
-		w := workload.Waste{Name: "crowd", Lasts: lasts, Build: func() (*fleet.Fleet, error) { return crowd(stay, lasts) }}
+	const short, long = 45 * time.Second, 12 * time.Minute                      // how long pods run
+	transition, gap := map[time.Duration]float64{}, map[time.Duration]float64{} // in percent of the bound
+	for _, stay := range []time.Duration{short, long} {
+		const churnTime = 30 * time.Minute
+		build := func() (*fleet.Fleet, error) { return churningFleet(stay, churnTime) }
+		w := workload.WastefulFleet{Name: "crowd", ChurnTime: churnTime, Build: build}
 		f, err := w.Build()
 		if err != nil {
 			t.Fatal(err)
 		}
-		row := Row{Waste: w, Least: leastOf(f, lasts)}
+		row := Row{Fleet: w, Bounds: boundOverTime(f, churnTime)}
 		if f, err = w.Build(); err != nil {
 			t.Fatal(err)
 		}
-		if row.Ours, err = (Patience{Horizon: time.Hour, Real: 10 * time.Minute}).ours(w, f); err != nil {
+		if row.Ours, err = (Options{Horizon: time.Hour, Real: 10 * time.Minute}).ours(w, f); err != nil {
 			t.Fatal(err)
 		}
-		joining, leaving := fleet.Idle(row.Ours.Bill, lasts)
-		least := fleet.Spent(row.Least, lasts)
-		idle[stay], gap[stay] = 100*(joining+leaving)/least, 100*(fleet.Spent(row.Ours.Bill, lasts)/least-1)
-		t.Logf("pods run for %s: %.1f %% above the bound, %.1f %% for nodes without pods", stay, gap[stay], idle[stay])
+		joining, leaving := fleet.SpentInTransition(row.Ours.Bill, churnTime)
+		least := fleet.Spent(row.Bounds, churnTime)
+		transition[stay], gap[stay] = 100*(joining+leaving)/least, 100*(fleet.Spent(row.Ours.Bill, churnTime)/least-1)
+		t.Logf("pods run for %s: %.1f %% above the bound, of which %.1f for launching and terminating nodes",
+			stay, gap[stay], transition[stay])
 	}
-	if idle[calm] <= 0 || idle[calm] > 0.8*idle[hurried] || gap[calm] <= idle[calm] || gap[calm] > gap[hurried] {
-		t.Errorf("percent above the bound: %v, percent for nodes without pods: %v", gap, idle)
+	if transition[long] <= 0 || transition[long] > 0.8*transition[short] || gap[long] <= transition[long] || gap[long] > gap[short] {
+		t.Errorf("percent above the bound: %v, of which for launching and terminating nodes: %v; want both lower if pods run longer",
+			gap, transition)
 	}
 }
 
-// crowd returns an empty cluster with about forty pods of few sizes. Each runs for about the given time, and others are
-// created one by one.
-func crowd(stay, lasts time.Duration) (*fleet.Fleet, error) {
-	like, err := workload.Wastes("")[0].Build()
+// churningFleet returns a cluster without nodes in which about forty pods of five sizes run at a time, until churnTime. A
+// pod runs for stay on average.
+func churningFleet(stay, churnTime time.Duration) (*fleet.Fleet, error) {
+	other, err := workload.WastefulFleets("")[0].Build()
 	if err != nil {
 		return nil, err
 	}
-	f, random := fleet.New(like.Pools, like.Market), rand.New(rand.NewPCG(3, 4))
+	f, random := fleet.New(other.Pools, other.Market), rand.New(rand.NewPCG(3, 4))
 	const atOnce = 40
-	for i, at := 0, time.Duration(0); at < lasts; i++ {
+	for i, at := 0, time.Duration(0); at < churnTime; i++ {
 		if i >= atOnce {
 			at += time.Duration(random.ExpFloat64() * float64(stay) / atOnce)
 		}

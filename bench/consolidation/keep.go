@@ -18,17 +18,17 @@ const (
 	Upstream Side = "upstream"
 )
 
-// Keep is the path of a folder with results, one file per fleet and side, so that a report can combine several runs.
-// The zero value stores nothing.
-type Keep string
+// ResultFolder is the path of a folder with results, one file per fleet and side, so that a report can combine several
+// runs. The zero value stores nothing.
+type ResultFolder string
 
 // load returns the stored result of a fleet and side; false if none is stored.
-func (k Keep) load(fleet string, by Side) (Outcome, bool, error) {
+func (r ResultFolder) load(fleet string, by Side) (Outcome, bool, error) {
 	var out Outcome
-	if k == "" {
+	if r == "" {
 		return out, false, nil
 	}
-	data, err := os.ReadFile(k.file(fleet, by))
+	data, err := os.ReadFile(r.file(fleet, by))
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, false, nil
 	}
@@ -42,16 +42,16 @@ func (k Keep) load(fleet string, by Side) (Outcome, bool, error) {
 }
 
 // save stores the result of a fleet and side.
-func (k Keep) save(fleet string, by Side, o Outcome) error {
-	if k == "" {
+func (r ResultFolder) save(fleet string, by Side, o Outcome) error {
+	if r == "" {
 		return nil
 	}
 	data, err := json.MarshalIndent(o, "", "\t")
 	if err == nil {
-		err = os.MkdirAll(string(k), 0o755)
+		err = os.MkdirAll(string(r), 0o755)
 	}
 	if err == nil {
-		err = os.WriteFile(k.file(fleet, by), data, 0o644)
+		err = os.WriteFile(r.file(fleet, by), data, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("store the result of %s for fleet %s: %w", by, fleet, err)
@@ -60,6 +60,6 @@ func (k Keep) save(fleet string, by Side, o Outcome) error {
 }
 
 // file returns the path of the stored result of one side for one fleet.
-func (k Keep) file(fleet string, by Side) string {
-	return filepath.Join(string(k), fmt.Sprintf("%s.%s.json", fleet, by))
+func (r ResultFolder) file(fleet string, by Side) string {
+	return filepath.Join(string(r), fmt.Sprintf("%s.%s.json", fleet, by))
 }

@@ -21,64 +21,66 @@ type ours struct {
 	reader     *snapshot.Reader // watches the fleet, as in the controller
 	spotToSpot bool
 
-	moves []*underway
-	seen  int // value of Changes at the last scan
+	moves []*activeMove
+	seen  int // value of fleet.Changes at the last scan; -1: no scan yet
 
-	steady consolidation.ChurnDetector
-	deep   bool // the last scan was a deep search
+	churn consolidation.ChurnDetector
+	// lowChurn: churn was low at the last scan, so the scan searched more deeply; see consolidation.Input.LowChurn.
+	lowChurn bool
 
 	record record
 }
 
-// underway is a move in progress: its replacement nodes are not all ready, or some of its pods have no place yet.
-type underway struct {
+// activeMove is a move in progress: its replacement nodes are not all ready, or some of its pods have no place yet.
+type activeMove struct {
 	nodes        []string  // nodes to remove
 	evictions    []string  // pods to evict one after the other; see EvictionOrder of consolidation.Move
 	replacements []string  // replacement nodes
-	since        time.Time // time since which pods of the move have no place; zero if that was never so
+	blockedSince time.Time // when pods of the move were first found to have no place; zero: not yet
 }
 
-// blockedFor is how long pods without a place block a move before it is undone.
-const blockedFor = 30 * time.Second
+// maxBlocked is how long pods without a place may block a move before the move is undone.
+const maxBlocked = 30 * time.Second
 
-// pass scans the cluster once, and acts. It skips the scan if nothing has changed since the last one. It returns true
-// if it did anything, if a move is in progress, or if a deep search is still due.
+// pass scans the cluster once, and carries out the decision. It skips the scan if nothing has changed since the last one.
+// It returns true if it did anything, or if more may follow: a move is in progress, or churn is not low yet, so that the
+// deeper search with low churn is still to come.
 func (o *ours) pass() (bool, error) {
-	if deep := o.steady.IsLow(o.fleet.Now()); o.fleet.Changes() == o.seen && deep == o.deep {
-		return len(o.moves) > 0 || !deep, nil
+	if lowChurn := o.churn.IsLow(o.fleet.Now()); o.fleet.Changes() == o.seen && lowChurn == o.lowChurn {
+		return len(o.moves) > 0 || !lowChurn, nil
 	}
 	o.seen = o.fleet.Changes()
 	var d decision
 	var err error
-	took := o.record.watch(func() { d, err = o.decide() })
+	took := o.record.measure(func() { d, err = o.decide() })
 	if err != nil {
 		return false, err
 	}
 	o.fleet.Advance(o.fleet.Now().Add(took))
 	err = o.act(d)
-	return len(d.launch)+len(d.empty)+len(d.moves)+len(o.moves) > 0 || !o.deep, err
+	return len(d.launch)+len(d.empty)+len(d.moves)+len(o.moves) > 0 || !o.lowChurn, err
 }
 
 // decision is the result of one scan.
 type decision struct {
 	launch []packing.PlannedNode // for pending pods
-	empty  []string              // nodes without pods
+	empty  []string              // nodes without pods, to remove
 	moves  []consolidation.Move
 }
 
 // decide takes a snapshot, plans for pending and evicted pods, and searches for moves. The duration of a scan is the
 // time of decide.
 func (o *ours) decide() (decision, error) {
-	snapshot, err := o.snapshot()
+	s, err := o.snapshot()
 	if err != nil {
 		return decision{}, err
 	}
-	o.steady.Observe(snapshot, o.fleet.Now())
-	o.deep = o.steady.IsLow(o.fleet.Now())
-	plan := packing.Solve(snapshot, o.fleet.Market, packing.Usual)
+	o.churn.Observe(s, o.fleet.Now())
+	o.lowChurn = o.churn.IsLow(o.fleet.Now())
+	plan := packing.Solve(s, o.fleet.Market, packing.Usual)
 	d := decision{launch: plan.PlannedNodes}
 	in := disruption.Input{
-		Snapshot: snapshot, Plan: plan, Policies: map[string]disruption.Policy{}, Records: map[string]disruption.Record{}, Now: o.fleet.Now(),
+		Snapshot: s, Plan: plan, Policies: map[string]disruption.Policy{}, Records: map[string]disruption.Record{}, Now: o.fleet.Now(),
 	}
 	for _, p := range o.fleet.Pools {
 		policy := disruption.Policy{After: p.Spec.Disruption.ConsolidateAfter.Duration}
@@ -87,7 +89,7 @@ func (o *ours) decide() (decision, error) {
 		}
 		in.Policies[p.Name] = policy
 	}
-	for _, n := range snapshot.Nodes {
+	for _, n := range s.Nodes {
 		in.Records[n.Name] = disruption.Record{Ready: true}
 	}
 	proposal := disruption.Propose(in)
@@ -96,40 +98,39 @@ func (o *ours) decide() (decision, error) {
 		d.empty = append(d.empty, m.Nodes...)
 		removing[m.Pool] += len(m.Nodes)
 	}
-	rooms := map[string]int{} // number of further nodes that the disruption budgets allow to remove, by NodePool
+	maxRemovals := map[string]int{} // number of further nodes that the disruption budgets allow to remove, by NodePool
 	for _, r := range proposal.Rooms {
-		rooms[r.Pool] = max(r.Nodes-removing[r.Pool], 0)
+		maxRemovals[r.Pool] = max(r.Nodes-removing[r.Pool], 0)
 	}
-	if o.isInTurn(snapshot) {
-		return d, nil // cordoning more nodes would take room from these pods
+	if o.evictsInTurn(s) {
+		return d, nil // the pods that are evicted one after the other need the room of the other nodes
 	}
-	d.moves = consolidation.Find(o.input(disruption.WithoutVacant(in), plan, rooms)).Moves
+	d.moves = consolidation.Find(o.input(disruption.WithoutVacant(in), plan, maxRemovals)).Moves
 	return d, nil
 }
 
-// isInTurn reports whether a removal that evicts its pods one after the other is in progress, or will follow from a
-// move in progress.
-func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
-	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.evictions) > 0 }) ||
-		slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
+// evictsInTurn reports whether pods are being evicted one after the other, or will be by a move in progress.
+func (o *ours) evictsInTurn(s cluster.Snapshot) bool {
+	return slices.ContainsFunc(o.moves, func(m *activeMove) bool { return len(m.evictions) > 0 }) ||
+		slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool {
 			m := o.fleet.Instance(n.Name)
 			return m != nil && m.Phase == fleet.Removing && len(n.Pods) > 0
 		})
 }
 
-// snapshot returns the cluster as seen by the controller's informers.
+// snapshot returns the cluster as Joiner's controller sees it through its informers.
 func (o *ours) snapshot() (cluster.Snapshot, error) {
 	return o.reader.Snapshot(context.Background(), o.fleet.Now(), o.fleet.Market)
 }
 
-// input returns the input of the search for moves. The candidates are nodes with pods that are not the target of a
-// planned pod.
-func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
+// input returns the input of the search for moves. The candidates are the ready nodes that have pods, except those on
+// which the plan places further pods.
+func (o *ours) input(s cluster.Snapshot, plan packing.Plan, maxRemovals map[string]int) consolidation.Input {
 	in := consolidation.Input{
-		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, MaxRemovals: rooms,
-		LowChurn: o.deep, HighChurn: o.steady.IsHigh(o.fleet.Now()), OneAtATime: true,
+		Snapshot: s, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, MaxRemovals: maxRemovals,
+		LowChurn: o.lowChurn, HighChurn: o.churn.IsHigh(o.fleet.Now()), OneAtATime: true,
 	}
-	for _, n := range snapshot.Nodes {
+	for _, n := range s.Nodes {
 		if m := o.fleet.Instance(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
 			in.Nodes[n.Name] = consolidation.Candidate{Price: m.Offering.Price, Cost: float64(len(n.Pods))}
 		}
@@ -156,19 +157,19 @@ func (o *ours) act(d decision) error {
 		}) {
 			continue
 		}
-		u := &underway{nodes: m.Nodes, evictions: m.EvictionOrder}
+		started := &activeMove{nodes: m.Nodes, evictions: m.EvictionOrder}
 		for _, planned := range m.PlannedNodes {
 			name, err := o.launch(planned)
 			if err != nil {
 				return err
 			}
-			u.replacements = append(u.replacements, name)
+			started.replacements = append(started.replacements, name)
 		}
 		for _, name := range m.Nodes {
 			o.fleet.Cordon(name, true)
 		}
-		o.fleet.Note() // each move gets its own step in the bill
-		o.moves = append(o.moves, u)
+		o.fleet.AddStep() // each move gets its own step in the bill
+		o.moves = append(o.moves, started)
 	}
 	return o.finish()
 }
@@ -182,69 +183,69 @@ func (o *ours) launch(planned packing.PlannedNode) (string, error) {
 	return o.fleet.Launch(order).Name, nil
 }
 
-// finish completes the moves whose replacement nodes are all ready, if the moves' pods have a place. It undoes a move
-// that is blocked for blockedFor. One plan covers all of these moves.
+// finish completes the moves whose replacement nodes are all ready and whose pods all have a place. It undoes a move that
+// has been blocked for maxBlocked. One plan decides about all these moves together.
 func (o *ours) finish() error {
-	ready := slices.DeleteFunc(slices.Clone(o.moves), func(u *underway) bool { return !o.isReady(u) })
+	ready := slices.DeleteFunc(slices.Clone(o.moves), func(m *activeMove) bool { return !o.isReady(m) })
 	if len(ready) == 0 {
 		return nil
 	}
 	var nodes, evictions []string
-	for _, u := range ready {
-		nodes, evictions = append(nodes, u.nodes...), append(evictions, u.evictions...)
+	for _, m := range ready {
+		nodes, evictions = append(nodes, m.nodes...), append(evictions, m.evictions...)
 	}
-	nowhere, err := o.nowhere(nodes, evictions)
+	blockedNodes, err := o.blockedNodes(nodes, evictions)
 	if err != nil {
 		return err
 	}
 	var removed []string
-	over := map[*underway]bool{} // completed or undone
-	for _, u := range ready {
-		blocked := slices.ContainsFunc(u.nodes, func(name string) bool { return nowhere[name] })
+	ended := map[*activeMove]bool{} // completed or undone
+	for _, m := range ready {
+		isBlocked := slices.ContainsFunc(m.nodes, func(name string) bool { return blockedNodes[name] })
 		switch {
-		case !blocked && len(u.evictions) > 0:
-			o.fleet.RemoveInTurn(u.evictions, u.nodes...)
-			over[u] = true
-		case !blocked:
-			removed, over[u] = append(removed, u.nodes...), true
-		case u.since.IsZero():
-			u.since = o.fleet.Now()
-		case o.fleet.Now().Sub(u.since) >= blockedFor:
-			over[u] = true
-			for _, name := range u.nodes {
+		case !isBlocked && len(m.evictions) > 0:
+			o.fleet.RemoveGradually(m.evictions, m.nodes...)
+			ended[m] = true
+		case !isBlocked:
+			removed, ended[m] = append(removed, m.nodes...), true
+		case m.blockedSince.IsZero():
+			m.blockedSince = o.fleet.Now()
+		case o.fleet.Now().Sub(m.blockedSince) >= maxBlocked:
+			ended[m] = true
+			for _, name := range m.nodes {
 				o.fleet.Cordon(name, false)
 			}
 		}
 	}
-	o.moves = slices.DeleteFunc(o.moves, func(u *underway) bool { return over[u] })
+	o.moves = slices.DeleteFunc(o.moves, func(m *activeMove) bool { return ended[m] })
 	o.fleet.Remove(removed...)
 	return nil
 }
 
-// isReady reports whether the replacement nodes of the move are ready or no longer exist.
-func (o *ours) isReady(u *underway) bool {
-	return !slices.ContainsFunc(u.replacements,
-		func(name string) bool { m := o.fleet.Instance(name); return m != nil && m.Phase != fleet.Ready })
+// isReady reports whether each replacement node of the move is ready or no longer exists.
+func (o *ours) isReady(m *activeMove) bool {
+	return !slices.ContainsFunc(m.replacements,
+		func(name string) bool { n := o.fleet.Instance(name); return n != nil && n.Phase != fleet.Ready })
 }
 
-// nowhere returns the nodes that have a pod without a place elsewhere, if the given nodes are removed and the given
-// pods are evicted one after the other.
-func (o *ours) nowhere(nodes, evictions []string) (map[string]bool, error) {
-	snapshot, err := o.snapshot()
+// blockedNodes returns which of the nodes have a pod that would have no place elsewhere if all these nodes were removed
+// and the pods in evictions were evicted one after the other.
+func (o *ours) blockedNodes(nodes, evictions []string) (map[string]bool, error) {
+	s, err := o.snapshot()
 	if err != nil {
 		return nil, err
 	}
-	on := map[string]string{}
-	for i := range snapshot.Nodes {
-		for k := range snapshot.Nodes[i].Pods {
-			if n := &snapshot.Nodes[i]; n.Leaving {
-				on[n.Pods[k].ID()] = n.Name
+	nodeOf := map[string]string{}
+	for i := range s.Nodes {
+		for k := range s.Nodes[i].Pods {
+			if n := &s.Nodes[i]; n.Leaving {
+				nodeOf[n.Pods[k].ID()] = n.Name
 			}
 		}
 	}
 	out := map[string]bool{}
-	for _, id := range consolidation.Unschedulable(snapshot, packing.Solve(snapshot, o.fleet.Market, packing.Usual), nodes, evictions) {
-		out[on[id]] = true
+	for _, id := range consolidation.Unschedulable(s, packing.Solve(s, o.fleet.Market, packing.Usual), nodes, evictions) {
+		out[nodeOf[id]] = true
 	}
 	return out, nil
 }

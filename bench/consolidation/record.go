@@ -13,25 +13,25 @@ import (
 type record struct {
 	seconds []float64 // CPU time or real time, whichever was less, so that other load on this computer does not count
 	before  uint64    // live memory before the first scan, in bytes: the fleet itself
-	limit   int64     // memory limit of the garbage collector, in bytes: the fleet's memory plus 90 % of mostBytes
+	limit   int64     // memory limit of the garbage collector, in bytes: the fleet's memory plus 90 % of maxBytes
 	peak    uint64    // maximum of the memory in use, uncollected garbage included, minus the field before; in bytes
 }
 
-// watch runs f, records its duration and peak memory, and returns the duration.
-func (r *record) watch(f func()) time.Duration {
+// measure runs f, records its duration and peak memory, and returns the duration.
+func (r *record) measure(f func()) time.Duration {
 	runtime.GC()
 	if r.before == 0 {
-		r.before, r.limit = inUse(), obtained()+mostBytes/10*9
+		r.before, r.limit = inUse(), obtained()+maxBytes/10*9
 	}
 	defer setMemoryLimit(r.limit)()
 	stop, peak := make(chan struct{}), make(chan uint64)
-	go follow(stop, peak)
-	from := work()
+	go samplePeak(stop, peak)
+	before := secondsWorked()
 	f()
-	took := work() - from
+	took := secondsWorked() - before
 	close(stop)
-	if most := <-peak; most > r.before {
-		r.peak = max(r.peak, most-r.before)
+	if highest := <-peak; highest > r.before {
+		r.peak = max(r.peak, highest-r.before)
 	}
 	r.seconds = append(r.seconds, took)
 	return time.Duration(took * float64(time.Second))
@@ -60,30 +60,31 @@ func (r *record) longest() float64 {
 	return slices.Max(r.seconds)
 }
 
-// began is the start of the program.
-var began = time.Now()
+// programStart is the start time of this program.
+var programStart = time.Now()
 
-// work returns how many seconds the program has worked since its start: CPU time or real time, whichever is less.
-func work() float64 {
+// secondsWorked returns how many seconds the program has worked since its start: CPU time or real time, whichever is
+// less.
+func secondsWorked() float64 {
 	var u syscall.Rusage
-	wall := time.Since(began).Seconds()
+	wall := time.Since(programStart).Seconds()
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return wall
 	}
 	return min(wall, time.Duration(u.Utime.Nano()+u.Stime.Nano()).Seconds())
 }
 
-// follow samples memory in use until stop is closed, and sends the maximum.
-func follow(stop <-chan struct{}, peak chan<- uint64) {
+// samplePeak samples the memory in use until stop is closed, and sends the maximum.
+func samplePeak(stop <-chan struct{}, peak chan<- uint64) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	most := inUse()
+	highest := inUse()
 	for {
 		select {
 		case <-tick.C:
-			most = max(most, inUse())
+			highest = max(highest, inUse())
 		case <-stop:
-			peak <- max(most, inUse())
+			peak <- max(highest, inUse())
 			return
 		}
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Patience limits a run.
-type Patience struct {
-	Horizon time.Duration // simulated time after Waste.Lasts
-	Real    time.Duration // real time per side of a row
+// Options are the limits and other settings of a run.
+type Options struct {
+	Horizon time.Duration // maximum simulated time after the ChurnTime of the fleet
+	Real    time.Duration // maximum real time per side of a row
 
-	Only Side // run only this side; empty: both
-	Keep Keep // stored results are not measured again; empty: no results are stored
+	Only    Side         // run only this side; empty: both
+	Results ResultFolder // results that are stored here are not measured again; empty: no results are stored
 }
 
 // Usual is for make bench, Quick for a smoke test.
 var (
-	Usual = Patience{Horizon: 2 * time.Hour, Real: 10 * time.Minute}
-	Quick = Patience{Horizon: 2 * time.Hour, Real: 20 * time.Second}
+	Usual = Options{Horizon: 2 * time.Hour, Real: 10 * time.Minute}
+	Quick = Options{Horizon: 2 * time.Hour, Real: 20 * time.Second}
 )
 
 // scanInterval is the time between two scans of Joiner. A fleet has converged if no action happens for idleTime.
@@ -35,18 +35,20 @@ const (
 
 // Row is one fleet, and the results of both sides.
 type Row struct {
-	Waste   workload.Waste // the fleet
-	Skipped string         // why the fleet was not run
+	Fleet   workload.WastefulFleet // the fleet that both sides make cheaper
+	Skipped string                 // why the fleet was not run; empty if it was run
 
 	Nodes, Pods  int           // initial numbers
 	Price        catalog.Price // initial price
-	Least        []fleet.Step  // lower bound over time; nil if Waste.Lasts is 0
+	Bounds       []fleet.Step  // lower bound over time; nil if Fleet.ChurnTime is 0
 	Ours, Theirs Outcome       // zero if the side was not run
 }
 
 // Outcome is the result of one side.
 type Outcome struct {
-	Rest    time.Duration // simulated time from the start to the last change of the price
+	// ConvergedAt is the simulated time from the start to the last change of the price. Stored results call it Rest.
+	ConvergedAt time.Duration `json:"Rest"`
+
 	Ran     time.Duration // simulated time from the start to the end of the run
 	Stopped string        // why the run was stopped; empty if the fleet converged
 	Price   catalog.Price // final price per hour
@@ -55,14 +57,14 @@ type Outcome struct {
 	Moved   int           // number of evicted pods
 	Waiting int           // pending pods
 	Bill    []fleet.Step  // price over time
-	Passes  int           // number of measured scans
+	Passes  int           // number of passes: scans of the cluster that were measured
 	Seconds float64       // duration of the longest pass
 	Peak    uint64        // maximum memory of a pass, in bytes; 0 if it was not measured
 }
 
 // Run runs both sides, each on its own fleet.
-func (p Patience) Run(w workload.Waste) (Row, error) {
-	row := Row{Waste: w}
+func (p Options) Run(w workload.WastefulFleet) (Row, error) {
+	row := Row{Fleet: w}
 	f, err := w.Build()
 	if errors.Is(err, workload.ErrMissing) {
 		row.Skipped = err.Error()
@@ -73,20 +75,21 @@ func (p Patience) Run(w workload.Waste) (Row, error) {
 	}
 	row.Nodes, row.Price = len(f.Instances()), f.Price()
 	for _, m := range f.Instances() {
-		row.Pods += m.Pods()
+		row.Pods += m.PodCount()
 	}
-	if w.Lasts > 0 {
-		row.Least = leastOf(f, w.Lasts)
+	if w.ChurnTime > 0 {
+		row.Bounds = boundOverTime(f, w.ChurnTime)
 	}
-	if row.Ours, err = p.side(Joiner, w, p.ours); err == nil {
-		row.Theirs, err = p.side(Upstream, w, p.theirs)
+	if row.Ours, err = p.runSide(Joiner, w, p.ours); err == nil {
+		row.Theirs, err = p.runSide(Upstream, w, p.theirs)
 	}
 	return row, err
 }
 
-// side runs one side on the fleet, unless a stored result exists or the side is excluded.
-func (p Patience) side(by Side, w workload.Waste, run func(workload.Waste, *fleet.Fleet) (Outcome, error)) (Outcome, error) {
-	out, known, err := p.Keep.load(w.Name, by)
+// runSide runs one side on the fleet, unless a stored result exists or the side is excluded.
+func (p Options) runSide(by Side, w workload.WastefulFleet,
+	run func(workload.WastefulFleet, *fleet.Fleet) (Outcome, error)) (Outcome, error) {
+	out, known, err := p.Results.load(w.Name, by)
 	if known || err != nil || p.Only != "" && p.Only != by {
 		return out, err
 	}
@@ -97,30 +100,30 @@ func (p Patience) side(by Side, w workload.Waste, run func(workload.Waste, *flee
 	if err != nil {
 		return out, fmt.Errorf("%s, %s: %w", w.Name, by, err)
 	}
-	return out, p.Keep.save(w.Name, by, out)
+	return out, p.Results.save(w.Name, by, out)
 }
 
 // ours runs Joiner on the fleet.
-func (p Patience) ours(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
+func (p Options) ours(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
 	f.LargeFirst = true // as package drain does
-	o := &ours{fleet: f, reader: watch(f), spotToSpot: w.SpotToSpot, seen: -1}
-	t := newTurn(p, w, f)
-	for t.goes() {
+	o := &ours{fleet: f, reader: newReader(f), spotToSpot: w.SpotToSpot, seen: -1}
+	run := newSideRun(p, w, f)
+	for run.continues() {
 		busy, err := o.pass()
 		if err != nil {
 			return Outcome{}, err
 		}
-		t.saw(busy)
+		run.recordPass(busy)
 		if err := o.wait(); err != nil {
 			return Outcome{}, err
 		}
 	}
-	out := t.outcome()
+	out := run.outcome()
 	out.Passes, out.Seconds, out.Peak = len(o.record.seconds), o.record.longest(), o.record.peak
 	return out, nil
 }
 
-// wait advances the time until the next scan, and completes moves as soon as possible.
+// wait advances the simulated time to the next scan, and meanwhile completes moves as soon as possible.
 func (o *ours) wait() error {
 	until := o.fleet.Now().Add(scanInterval)
 	for len(o.moves) > 0 {
@@ -137,26 +140,26 @@ func (o *ours) wait() error {
 	return o.finish()
 }
 
-// theirs runs upstream on the fleet. It skips scans of an unchanged cluster, until the next event or until upstream
-// would scan it again because five minutes have passed.
-func (p Patience) theirs(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
-	d, err := upstream.Disrupt(f, w.SpotToSpot, work)
+// theirs runs upstream on the fleet. While the cluster is unchanged it skips scans: until the next event, or until five
+// minutes have passed, after which upstream scans an unchanged cluster again.
+func (p Options) theirs(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
+	d, err := upstream.Disrupt(f, w.SpotToSpot, secondsWorked)
 	if err != nil {
 		return Outcome{}, err
 	}
-	t := newTurn(p, w, f)
+	run := newSideRun(p, w, f)
 	var r record
-	for t.goes() {
+	for run.continues() {
 		before := f.Changes()
-		var rest time.Duration
+		var delay time.Duration
 		from := f.Now()
-		if rest, err = d.Pass(); err != nil {
+		if delay, err = d.Pass(); err != nil {
 			return Outcome{}, err
 		}
 		r.seconds = append(r.seconds, d.WorkTime().Seconds())
 		busy := d.Busy() || f.Changes() != before
-		t.saw(busy)
-		d.Wait(rest)
+		run.recordPass(busy)
+		d.Wait(delay)
 		if !busy && f.Now().Sub(from) < time.Minute { // a scan of an unchanged cluster has the same result
 			next, ok := f.Next()
 			if due := from.Add(5*time.Minute + scanInterval); !ok || next.After(due) {
@@ -165,54 +168,54 @@ func (p Patience) theirs(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 			d.Wait(max(next.Sub(f.Now()), 0))
 		}
 	}
-	out := t.outcome()
+	out := run.outcome()
 	out.Passes, out.Seconds = len(r.seconds), r.longest()
 	return out, nil
 }
 
-// turn is the run of one side on a fleet.
-type turn struct {
-	patience Patience
-	waste    workload.Waste
-	fleet    *fleet.Fleet
-	began    time.Time
-	still    time.Duration // simulated time from the start to the last action
-	changes  int           // value of Fleet.Changes at the last action
-	stopped  string        // see Outcome.Stopped
-	over     bool          // the fleet has converged, or a time limit was reached
+// sideRun is the run of one side on a fleet.
+type sideRun struct {
+	options    Options
+	churnTime  time.Duration // see WastefulFleet.ChurnTime
+	fleet      *fleet.Fleet
+	started    time.Time     // real time
+	lastAction time.Duration // simulated time from the start to the last action
+	changes    int           // value of Fleet.Changes at the last action
+	stopped    string        // see Outcome.Stopped
+	ended      bool          // the fleet has converged, or a time limit was reached
 }
 
-// newTurn returns the turn of one side, which begins now.
-func newTurn(p Patience, w workload.Waste, f *fleet.Fleet) *turn {
-	return &turn{patience: p, waste: w, fleet: f, began: time.Now(), changes: -1}
+// newSideRun returns the run of one side, which starts now.
+func newSideRun(p Options, w workload.WastefulFleet, f *fleet.Fleet) *sideRun {
+	return &sideRun{options: p, churnTime: w.ChurnTime, fleet: f, started: time.Now(), changes: -1}
 }
 
-// goes reports whether the turn continues. It ends the turn at the limits of simulated and real time.
-func (t *turn) goes() bool {
+// continues reports whether the run continues. It ends the run at the limits of simulated and real time.
+func (r *sideRun) continues() bool {
 	switch {
-	case t.over:
-	case t.fleet.Since() >= t.waste.Lasts+t.patience.Horizon:
-		t.over, t.stopped = true, "after "+(t.waste.Lasts+t.patience.Horizon).String()
-	case time.Since(t.began) >= t.patience.Real:
-		t.over, t.stopped = true, fmt.Sprintf("after %s of real time", t.patience.Real)
+	case r.ended:
+	case r.fleet.Since() >= r.churnTime+r.options.Horizon:
+		r.ended, r.stopped = true, "after "+(r.churnTime+r.options.Horizon).String()
+	case time.Since(r.started) >= r.options.Real:
+		r.ended, r.stopped = true, fmt.Sprintf("after %s of real time", r.options.Real)
 	}
-	return !t.over
+	return !r.ended
 }
 
-// saw records whether the last pass did anything, and ends the turn after the duration idleTime without an action.
-func (t *turn) saw(busy bool) {
-	if busy || t.fleet.Changes() != t.changes {
-		t.still, t.changes = t.fleet.Since(), t.fleet.Changes()
+// recordPass records whether the last pass did anything, and ends the run after idleTime without an action.
+func (r *sideRun) recordPass(busy bool) {
+	if busy || r.fleet.Changes() != r.changes {
+		r.lastAction, r.changes = r.fleet.Since(), r.fleet.Changes()
 	}
-	t.over = t.over || t.fleet.Since()-max(t.still, t.waste.Lasts) >= idleTime
+	r.ended = r.ended || r.fleet.Since()-max(r.lastAction, r.churnTime) >= idleTime
 }
 
-// outcome returns the result of the turn, as far as the fleet shows it.
-func (t *turn) outcome() Outcome {
-	f := t.fleet
+// outcome returns the result of the run without the measurements of the passes, which the caller adds.
+func (r *sideRun) outcome() Outcome {
+	f := r.fleet
 	out := Outcome{
-		Rest: fleet.Rest(f.Bill()), Ran: f.Since(), Stopped: t.stopped, Price: f.Price(), Nodes: len(f.Instances()), Moved: f.Moved(),
-		Waiting: f.Waiting(), Bill: f.Bill(),
+		ConvergedAt: fleet.ConvergedAt(f.Bill()), Ran: f.Since(), Stopped: r.stopped, Price: f.Price(), Nodes: len(f.Instances()),
+		Moved: f.Moved(), Waiting: f.PendingPods(), Bill: f.Bill(),
 	}
 	out.Bound = bound(f)
 	return out

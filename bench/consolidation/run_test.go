@@ -11,11 +11,11 @@ import (
 // TestBoth runs both sides on a hundred half-empty nodes. Each side must reduce the price by a third, Joiner must leave
 // no pod pending, and the report must include the row.
 func TestBoth(t *testing.T) {
-	for _, w := range workload.Wastes("") {
+	for _, w := range workload.WastefulFleets("") {
 		if w.Name != "halved-100" {
 			continue
 		}
-		p := Patience{Horizon: 5 * time.Minute, Real: 10 * time.Minute}
+		p := Options{Horizon: 5 * time.Minute, Real: 10 * time.Minute}
 		row, err := p.Run(w)
 		if err != nil {
 			t.Fatal(err)

@@ -12,12 +12,12 @@ import (
 
 // Targets for Joiner.
 const (
-	mostGap     = 5.0       // percent above the lower bound of the running pods, at the end
-	mostSeconds = 5.0       // of a pass
-	mostBytes   = 500 << 20 // memory of a pass
+	maxGap     = 5.0       // percent above the lower bound of the running pods, at the end
+	maxSeconds = 5.0       // of a pass
+	maxBytes   = 500 << 20 // memory of a pass
 )
 
-// Title is the section's first line.
+// Title is the first line of the report's section on consolidation.
 const Title = "## Consolidation\n"
 
 // Report returns the section for docs/benchmarks.md.
@@ -25,22 +25,22 @@ func Report(rows []Row) string {
 	var b strings.Builder
 	b.WriteString(Title + `
 The same underused fleets, once with upstream's disruption controller (v1.14.1: its methods, validation, queue and provisioner) and
-once with Joiner's, in a cluster with simulated time. A launched node is ready after 45 s, a terminated one is paid for 30 s more, and
-pods that are evicted go where kube-scheduler's defaults would put them. Budgets are 10 %, ` + "`consolidateAfter`" + ` is 0. While a side computes, the
+once with Joiner's, in a cluster with simulated time. A launched node is ready after 45 s, a terminated one is paid for another 30 s, and
+evicted pods are scheduled as by kube-scheduler's defaults. Budgets are 10 %, ` + "`consolidateAfter`" + ` is 0. While a side computes, the
 cluster's time passes too: processor time or real time, whichever is less.
 
 * **converged** is when the price changed for the last time. A side that was stopped before it converged is marked.
 * **bound**: no plan for the pods at the end can cost less. **gap**: how far above the bound the final price is.
-* Where pods come and go, the result is that for the pods left at the end, when no further move is worth its disruption. The gap before
-  the end is below the table: the bound is computed every ten seconds for all pods, pending ones included.
+* For a fleet whose pods come and go, the price, bound and gap are those of the pods left at the end, when no further move is worth its
+  disruption. The gap before the end is below the table: the bound is computed every ten seconds for all pods, pending ones included.
 * **paid** is the price over time, for as long as both were watched.
-* Upstream computes for about as long as the cluster's time passes, and not every fleet could be watched until it converged. Its result
-  after it was stopped is **not known**; it can only have converged later and moved more pods. Its cost and its price
-  at that time are compared as they were: **reached so far**. A replacement is paid for beside the node that it replaces, so a side that
-  moves many pods has paid more after some minutes, and less later.
-* **a pass** is the longest scan of the whole cluster; Joiner's is from the Kubernetes objects to the moves. **memory** is its peak
-  beyond the cluster itself, garbage included. The memory limit of the Go runtime is nine tenths of 500 MiB, as the
-  controller sets it from its own limit.
+* Upstream computes for about as long as the cluster's time passes, so on some fleets it was stopped before it converged. Without the
+  stop, it could only have converged later and moved more pods. A target that this could change is **not known**. Costs and prices
+  are compared at the time of the stop: **reached so far**. A replacement is paid for beside the node that it replaces, so a side
+  that moves many pods has paid more after some minutes, and less later.
+* **a pass** is the longest scan of the whole cluster; Joiner's is from the Kubernetes objects to the moves. **memory** is the peak
+  memory of that scan without the cluster itself, garbage included. The memory limit of the Go runtime is nine tenths of 500 MiB,
+  as the controller sets it from its own limit.
 
 `)
 	b.WriteString("| fleet | pods | $/hour before | by | converged | $/hour after | bound | gap | nodes | pods moved | paid | passes | a pass | memory |\n")
@@ -56,26 +56,26 @@ cluster's time passes too: processor time or real time, whichever is less.
 	b.WriteString("\n| fleet | to reach | measured | |\n|---|---|---|---|\n")
 	for i := range rows {
 		if r := &rows[i]; r.Skipped == "" {
-			r.judge(&b)
+			r.writeTargets(&b)
 		}
 	}
 	return b.String()
 }
 
-// party is a side and its result.
-type party struct {
+// sideResult is a side and its result.
+type sideResult struct {
 	name    Side
 	outcome *Outcome
 }
 
 // sides returns the sides that were run.
-func (r *Row) sides() []party {
-	return slices.DeleteFunc([]party{{Joiner, &r.Ours}, {Upstream, &r.Theirs}}, func(p party) bool { return p.outcome.Ran == 0 })
+func (r *Row) sides() []sideResult {
+	return slices.DeleteFunc([]sideResult{{Joiner, &r.Ours}, {Upstream, &r.Theirs}}, func(p sideResult) bool { return p.outcome.Ran == 0 })
 }
 
 // write writes a line for each side.
 func (r *Row) write(b *strings.Builder) {
-	head := fmt.Sprintf("| `%s` %s | %d | %s |", r.Waste.Name, r.Waste.About, r.Pods, dollars(r.Price.Dollars()))
+	head := fmt.Sprintf("| `%s` %s | %d | %s |", r.Fleet.Name, r.Fleet.About, r.Pods, dollars(r.Price.Dollars()))
 	for _, side := range r.sides() {
 		fmt.Fprintf(b, "%s %s |", head, side.name)
 		r.line(b, side.outcome)
@@ -85,15 +85,15 @@ func (r *Row) write(b *strings.Builder) {
 
 // line writes the columns with the result of a side.
 func (r *Row) line(b *strings.Builder, o *Outcome) {
-	rest := o.Rest.Round(time.Second).String()
+	converged := o.ConvergedAt.Round(time.Second).String()
 	if o.Stopped != "" {
-		rest += ", stopped " + o.Stopped
+		converged += ", stopped " + o.Stopped
 	}
 	memory := ""
 	if o.Peak > 0 {
 		memory = fmt.Sprintf("%d MiB", o.Peak>>20)
 	}
-	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", rest, dollars(o.Price.Dollars()),
+	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", converged, dollars(o.Price.Dollars()),
 		dollars(o.Bound.Dollars()),
 		o.gap(), o.Nodes, o.Moved, dollars(fleet.Spent(o.Bill, r.window())), o.Passes, o.Seconds, memory)
 }
@@ -109,54 +109,55 @@ func (o *Outcome) gap() float64 {
 // explain writes how far the price of a fleet was above the lower bound while its pods came and went, and which part of
 // that is due to nodes that were joining or being removed.
 func (r *Row) explain(b *strings.Builder) {
-	if len(r.Least) == 0 {
+	if len(r.Bounds) == 0 {
 		return
 	}
 	b.WriteString("\n")
 	for _, side := range r.sides() {
 		o := side.outcome
-		meanwhile := min(o.Ran, r.Waste.Lasts)
-		least := fleet.Spent(r.Least, meanwhile)
-		joining, leaving := fleet.Idle(o.Bill, meanwhile)
-		share := func(dollars float64) float64 { return 100 * dollars / least }
-		over := share(fleet.Spent(o.Bill, meanwhile) - least)
-		fmt.Fprintf(b, "* `%s`, %s: in the %s in which pods came and went %.1f %% above the bound; of these, %.1f are nodes that had not joined yet, %.1f nodes that were being removed, and %.1f all other nodes.\n",
-			r.Waste.Name, side.name, meanwhile.Round(time.Minute), over, share(joining), share(leaving), over-share(joining+leaving))
+		meanwhile := min(o.Ran, r.Fleet.ChurnTime)
+		least := fleet.Spent(r.Bounds, meanwhile)
+		joining, leaving := fleet.SpentInTransition(o.Bill, meanwhile)
+		percent := func(dollars float64) float64 { return 100 * dollars / least }
+		aboveBound := percent(fleet.Spent(o.Bill, meanwhile) - least)
+		fmt.Fprintf(b, "* `%s`, %s: while pods came and went (%s), the price was %.1f %% above the bound: %.1f %% for nodes that had not joined yet, %.1f %% for nodes that were being removed, and %.1f %% for all other nodes.\n",
+			r.Fleet.Name, side.name, meanwhile.Round(time.Minute), aboveBound, percent(joining), percent(leaving), aboveBound-percent(joining+leaving))
 	}
 }
 
 // window returns the period for which payments are compared: the time in which both sides ran, extended to the later of
-// the two last price changes, but at most as long as upstream ran. A side that ended earlier pays its last price on.
+// the two last price changes, but at most as long as upstream ran. A side whose run ended before the end of this period
+// pays its last price until then.
 func (r *Row) window() time.Duration {
 	if r.Theirs.Ran == 0 {
 		return r.Ours.Ran
 	}
-	return max(min(r.Ours.Ran, r.Theirs.Ran), min(max(r.Ours.Rest, r.Theirs.Rest), r.Theirs.Ran))
+	return max(min(r.Ours.Ran, r.Theirs.Ran), min(max(r.Ours.ConvergedAt, r.Theirs.ConvergedAt), r.Theirs.Ran))
 }
 
-// mark is the result of a target.
+// mark is the result for a target.
 type mark string
 
 const (
-	reached mark = "reached"        // by a final result
-	soFar   mark = "reached so far" // reached at the time when upstream was stopped; its final result is unknown
-	unknown mark = "not known"      // upstream was stopped before the target could be decided
-	notYet  mark = "**not yet**"    // not reached by a final result
-	worse   mark = "**not so far**" // not reached at the time when upstream was stopped
+	reached  mark = "reached"        // by a final result
+	soFar    mark = "reached so far" // reached at the time when upstream was stopped; upstream's final result is unknown
+	unknown  mark = "not known"      // upstream was stopped before the target could be decided
+	notYet   mark = "**not yet**"    // not reached by a final result
+	notSoFar mark = "**not so far**" // not reached at the time when upstream was stopped
 )
 
-// judge writes a line for each target of the row.
-func (r *Row) judge(b *strings.Builder) {
+// writeTargets writes a line for each target of the row.
+func (r *Row) writeTargets(b *strings.Builder) {
 	add := func(want, have string, m mark) {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Waste.Name, want, have, m)
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Fleet.Name, want, have, m)
 	}
 	o, t := &r.Ours, &r.Theirs
 	if o.Ran == 0 {
 		return // Joiner was not run
 	}
-	add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.gap()), finalMark(o.gap() <= mostGap))
-	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", mostSeconds, mostBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
-		finalMark(o.Seconds <= mostSeconds && o.Peak <= mostBytes))
+	add(fmt.Sprintf("within %.0f %% of the bound", maxGap), fmt.Sprintf("%.1f %%", o.gap()), finalMark(o.gap() <= maxGap))
+	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", maxSeconds, maxBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
+		finalMark(o.Seconds <= maxSeconds && o.Peak <= maxBytes))
 	if t.Ran == 0 {
 		return
 	}
@@ -164,26 +165,26 @@ func (r *Row) judge(b *strings.Builder) {
 	if t.Stopped != "" {
 		stopped = " until it was stopped"
 	}
-	mine, theirs := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
-	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirs), r.window().Round(time.Second)),
-		dollars(mine), t.comparisonMark(mine <= theirs))
-	if t.Ran < r.Waste.Lasts {
-		return // the pods that ran when it was stopped are not comparable
+	ourCost, theirCost := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
+	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirCost), r.window().Round(time.Second)),
+		dollars(ourCost), t.comparisonMark(ourCost <= theirCost))
+	if t.Ran < r.Fleet.ChurnTime {
+		return // pods still came and went when upstream was stopped: the final numbers are not comparable
 	}
 	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(t.Price.Dollars()), stopped),
 		dollars(o.Price.Dollars()), t.comparisonMark(o.Price <= t.Price))
-	rest := finalMark(o.Stopped == "" && o.Rest <= t.Rest)
+	converged := finalMark(o.Stopped == "" && o.ConvergedAt <= t.ConvergedAt)
 	if t.Stopped != "" && o.Stopped == "" {
-		rest = lowerBoundMark(o.Rest <= t.Ran) // it would have converged later
+		converged = lowerBoundMark(o.ConvergedAt <= t.Ran) // upstream would have converged later
 	}
-	want := "converged no later than upstream, " + t.Rest.Round(time.Second).String()
+	want := "converged no later than upstream, " + t.ConvergedAt.Round(time.Second).String()
 	if t.Stopped != "" {
 		want = fmt.Sprintf("converged no later than upstream, which had not converged when it was stopped, at %s", t.Ran.Round(time.Second))
 	}
-	add(want, o.Rest.Round(time.Second).String(), rest)
+	add(want, o.ConvergedAt.Round(time.Second).String(), converged)
 	moved := finalMark(o.Moved <= t.Moved)
 	if t.Stopped != "" {
-		moved = lowerBoundMark(o.Moved <= t.Moved) // it would have moved more
+		moved = lowerBoundMark(o.Moved <= t.Moved) // upstream would have moved more
 	}
 	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), moved)
 	if low := t.lowest(); t.Stopped != "" && o.Price <= low {
@@ -201,7 +202,7 @@ func (o *Outcome) lowest() catalog.Price {
 	return out
 }
 
-// movedUntil returns how many pods had been moved when the settled price (see fleet.Step) was first at most the given
+// movedUntil returns how many pods had been moved when the settled price (fleet.Step.Settled) first was at most the given
 // price.
 func (o *Outcome) movedUntil(price catalog.Price) int {
 	for _, s := range o.Bill {
@@ -220,7 +221,8 @@ func finalMark(ok bool) mark {
 	return notYet
 }
 
-// lowerBoundMark returns the mark for a number that upstream could only have increased after it was stopped.
+// lowerBoundMark returns the mark for a comparison with a number of upstream that could only have grown if upstream had
+// not been stopped.
 func lowerBoundMark(ok bool) mark {
 	if ok {
 		return reached
@@ -228,7 +230,7 @@ func lowerBoundMark(ok bool) mark {
 	return unknown
 }
 
-// comparisonMark returns the mark for a comparison with upstream's result when it had converged or was stopped.
+// comparisonMark returns the mark for a comparison with upstream's outcome o, which is final unless upstream was stopped.
 func (o *Outcome) comparisonMark(ok bool) mark {
 	switch {
 	case o.Stopped == "":
@@ -236,7 +238,7 @@ func (o *Outcome) comparisonMark(ok bool) mark {
 	case ok:
 		return soFar
 	}
-	return worse
+	return notSoFar
 }
 
 func dollars(d float64) string { return fmt.Sprintf("%.2f", d) }
@@ -244,10 +246,11 @@ func dollars(d float64) string { return fmt.Sprintf("%.2f", d) }
 // Line describes a row in one line, as progress output.
 func Line(r *Row) string {
 	if r.Skipped != "" {
-		return fmt.Sprintf("%-14s skipped: %s", r.Waste.Name, r.Skipped)
+		return fmt.Sprintf("%-14s skipped: %s", r.Fleet.Name, r.Skipped)
 	}
-	return fmt.Sprintf("%-14s %s: ours %s after %s (%.1f %%, %d moved, %.2f s, %d MiB), upstream %s after %s (%.1f %%, %d moved, %.2f s) %s", r.Waste.Name,
-		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.Rest.Round(time.Second), r.Ours.gap(),
+	return fmt.Sprintf("%-14s %s: ours %s after %s (%.1f %%, %d moved, %.2f s, %d MiB), upstream %s after %s (%.1f %%, %d moved, %.2f s) %s", r.Fleet.Name,
+		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.ConvergedAt.Round(time.Second), r.Ours.gap(),
 		r.Ours.Moved, r.Ours.Seconds, r.Ours.Peak>>20,
-		dollars(r.Theirs.Price.Dollars()), r.Theirs.Rest.Round(time.Second), r.Theirs.gap(), r.Theirs.Moved, r.Theirs.Seconds, r.Theirs.Stopped)
+		dollars(r.Theirs.Price.Dollars()), r.Theirs.ConvergedAt.Round(time.Second), r.Theirs.gap(),
+		r.Theirs.Moved, r.Theirs.Seconds, r.Theirs.Stopped)
 }

@@ -11,44 +11,47 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestJudge: if upstream was stopped, its unknown final result counts neither for nor against a side.
-func TestJudge(t *testing.T) {
+// TestTargets checks the marks of the targets if both sides converged, one was stopped, or one was not run.
+func TestTargets(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	came := func(rest, ran time.Duration, price catalog.Price, moved int, stopped string) Outcome {
+	outcome := func(convergedAt, ran time.Duration, price catalog.Price, moved int, stopped string) Outcome {
 		return Outcome{
-			Rest: rest, Ran: ran, Price: price, Bound: 100 * cent, Moved: moved, Stopped: stopped, Passes: 1, Seconds: 1, Peak: 1 << 20,
-			Bill: []fleet.Step{{From: 0, Price: 200 * cent, Settled: 200 * cent}, {From: rest, Price: price, Settled: price, Moved: moved}},
+			ConvergedAt: convergedAt, Ran: ran, Price: price, Bound: 100 * cent, Moved: moved, Stopped: stopped,
+			Passes: 1, Seconds: 1, Peak: 1 << 20,
+			Bill: []fleet.Step{
+				{From: 0, Price: 200 * cent, Settled: 200 * cent}, {From: convergedAt, Price: price, Settled: price, Moved: moved},
+			},
 		}
 	}
-	ours := came(10*time.Minute, 16*time.Minute, 104*cent, 50, "")
+	ours := outcome(10*time.Minute, 16*time.Minute, 104*cent, 50, "")
 	for name, c := range map[string]struct {
 		ours, theirs Outcome
-		lasts        time.Duration
+		churnTime    time.Duration
 		want         []mark // bound, pass, paid, final price, time of convergence, pods moved, pods moved until upstream's lowest price
 	}{
-		"both converged": {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 0,
+		"both converged": {ours, outcome(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 0,
 			[]mark{reached, reached, reached, reached, reached, reached}},
-		"upstream was better": {ours, came(5*time.Minute, 11*time.Minute, 103*cent, 40, ""), 0,
+		"upstream was better": {ours, outcome(5*time.Minute, 11*time.Minute, 103*cent, 40, ""), 0,
 			[]mark{reached, reached, notYet, notYet, notYet, notYet}},
-		"upstream was stopped later": {ours, came(19*time.Minute, 20*time.Minute, 110*cent, 60, "x"), 0,
+		"upstream was stopped after joiner converged": {ours, outcome(19*time.Minute, 20*time.Minute, 110*cent, 60, "x"), 0,
 			[]mark{reached, reached, soFar, soFar, reached, reached, reached}},
-		"upstream was stopped sooner": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 0,
-			[]mark{reached, reached, worse, soFar, unknown, unknown, notYet}},
-		"joiner was stopped": {came(9*time.Minute, 10*time.Minute, 120*cent, 50, "x"),
-			came(8*time.Minute, 14*time.Minute, 130*cent, 60, ""), 0, []mark{notYet, reached, notYet, reached, notYet, reached}},
-		"pods came and went": {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 5 * time.Minute,
+		"upstream was stopped before joiner converged": {ours, outcome(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 0,
+			[]mark{reached, reached, notSoFar, soFar, unknown, unknown, notYet}},
+		"joiner was stopped": {outcome(9*time.Minute, 10*time.Minute, 120*cent, 50, "x"),
+			outcome(8*time.Minute, 14*time.Minute, 130*cent, 60, ""), 0, []mark{notYet, reached, notYet, reached, notYet, reached}},
+		"pods came and went": {ours, outcome(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 5 * time.Minute,
 			[]mark{reached, reached, reached, reached, reached, reached}},
-		"stopped while pods came and went": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute,
-			[]mark{reached, reached, worse}},
+		"stopped while pods came and went": {ours, outcome(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute,
+			[]mark{reached, reached, notSoFar}},
 		"upstream was not run": {ours, Outcome{}, 0, []mark{reached, reached}},
 		"joiner was not run":   {Outcome{}, ours, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			row := Row{Waste: workload.Waste{Name: "some", Lasts: c.lasts}, Ours: c.ours, Theirs: c.theirs}
+			row := Row{Fleet: workload.WastefulFleet{Name: "some", ChurnTime: c.churnTime}, Ours: c.ours, Theirs: c.theirs}
 			var b strings.Builder
-			row.judge(&b)
+			row.writeTargets(&b)
 			var got []mark
 			for line := range strings.Lines(b.String()) {
 				cells := strings.Split(strings.TrimSpace(line), " | ")
@@ -61,11 +64,11 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestKeep: a stored result is returned for the same side and fleet only.
-func TestKeep(t *testing.T) {
+// TestResultFolder: a stored result is returned for the same side and fleet only.
+func TestResultFolder(t *testing.T) {
 	t.Parallel()
-	k := Keep(t.TempDir())
-	want := Outcome{Rest: time.Minute, Ran: 2 * time.Minute, Stopped: "x", Price: 7, Bound: 6, Nodes: 5, Moved: 4,
+	k := ResultFolder(t.TempDir())
+	want := Outcome{ConvergedAt: time.Minute, Ran: 2 * time.Minute, Stopped: "x", Price: 7, Bound: 6, Nodes: 5, Moved: 4,
 		Bill: []fleet.Step{{From: time.Second, Price: 3}}, Seconds: 1.5}
 	if err := k.save("some", Upstream, want); err != nil {
 		t.Fatal(err)
@@ -75,13 +78,13 @@ func TestKeep(t *testing.T) {
 		!slices.Equal(got.Bill, want.Bill) || got.Stopped != want.Stopped {
 		t.Errorf("saved %+v, loaded %+v, %t, %v", want, got, known, err)
 	}
-	for _, none := range []struct {
-		keep  Keep
-		fleet string
-		by    Side
+	for _, other := range []struct {
+		folder ResultFolder
+		fleet  string
+		by     Side
 	}{{k, "some", Joiner}, {k, "another", Upstream}, {"", "some", Upstream}} {
-		if _, known, err := none.keep.load(none.fleet, none.by); known || err != nil {
-			t.Errorf("%+v: a result is stored (%t), %v", none, known, err)
+		if _, known, err := other.folder.load(other.fleet, other.by); known || err != nil {
+			t.Errorf("%+v: stored %t, error %v; want no stored result", other, known, err)
 		}
 	}
 }

@@ -26,8 +26,8 @@ type informers struct {
 	claims   map[string]*karpv1.NodeClaim
 }
 
-// watch returns a reader that follows the fleet.
-func watch(f *fleet.Fleet) *snapshot.Reader {
+// newReader returns a reader that follows the fleet.
+func newReader(f *fleet.Fleet) *snapshot.Reader {
 	w := &informers{
 		fleet: f, handlers: map[reflect.Type][]toolscache.ResourceEventHandler{},
 		nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{},
@@ -41,9 +41,9 @@ func watch(f *fleet.Fleet) *snapshot.Reader {
 	return &snapshot.Reader{Informers: w}
 }
 
-// GetInformer returns the informer of one kind.
-func (w *informers) GetInformer(_ context.Context, like client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	return &informer{all: w, like: like}, nil
+// GetInformer returns the informer of the object's kind.
+func (w *informers) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return &informer{informers: w, object: object}, nil
 }
 
 // Instance passes the instance's claim and node to the informers.
@@ -59,40 +59,40 @@ func (w *informers) Instance(m *fleet.Instance) {
 
 // Gone reports the instance's claim and node as deleted.
 func (w *informers) Gone(m *fleet.Instance) {
-	w.dropped(w.claims[m.Name])
+	w.sendDeletion(w.claims[m.Name])
 	if n := w.nodes[m.Name]; n != nil {
-		w.dropped(n)
+		w.sendDeletion(n)
 	}
 	delete(w.claims, m.Name)
 	delete(w.nodes, m.Name)
 }
 
-// Pod passes a pod to the informers, always as created.
+// Pod passes a new or bound pod to the informers, in both cases as created.
 func (w *informers) Pod(p *fleet.Pod) { send(w, nil, p.Object) }
 
-// PodGone passes on the deletion of a pod.
-func (w *informers) PodGone(p *fleet.Pod) { w.dropped(p.Object) }
+// PodGone passes the deletion of a pod to the informers.
+func (w *informers) PodGone(p *fleet.Pod) { w.sendDeletion(p.Object) }
 
-// Settled does nothing: every change has already been passed on.
-func (w *informers) Settled() {}
+// AfterEvent does nothing: every change has already been passed on.
+func (w *informers) AfterEvent() {}
 
-// send passes an object on as created, or as updated if before is not nil.
+// send passes an object to the handlers of its kind: as created if before is nil, else as updated.
 func send[T interface {
 	comparable
 	client.Object
-}](w *informers, before, now T) {
-	var none T
-	for _, h := range w.handlers[reflect.TypeOf(now)] {
-		if before == none {
-			h.OnAdd(now, false)
+}](w *informers, before, current T) {
+	var absent T
+	for _, h := range w.handlers[reflect.TypeOf(current)] {
+		if before == absent {
+			h.OnAdd(current, false)
 		} else {
-			h.OnUpdate(before, now)
+			h.OnUpdate(before, current)
 		}
 	}
 }
 
-// dropped passes the deletion of an object on.
-func (w *informers) dropped(o client.Object) {
+// sendDeletion passes the deletion of an object to the handlers of its kind.
+func (w *informers) sendDeletion(o client.Object) {
 	for _, h := range w.handlers[reflect.TypeOf(o)] {
 		h.OnDelete(o)
 	}
@@ -101,44 +101,44 @@ func (w *informers) dropped(o client.Object) {
 // informer is the informer of one kind. It has only the methods that snapshot.Reader calls.
 type informer struct {
 	cache.Informer
-	all  *informers
-	like client.Object
+	informers *informers
+	object    client.Object // any object of the kind
 }
 
 // AddEventHandler passes all existing objects to the handler, and every later change.
 func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	kind := reflect.TypeOf(i.like)
-	i.all.handlers[kind] = append(i.all.handlers[kind], h)
-	objects := i.all.fleet.Objects()
-	switch i.like.(type) {
+	kind := reflect.TypeOf(i.object)
+	i.informers.handlers[kind] = append(i.informers.handlers[kind], h)
+	objects := i.informers.fleet.Objects()
+	switch i.object.(type) {
 	case *corev1.Pod:
-		added(h, objects.Pods)
+		sendExisting(h, objects.Pods)
 	case *corev1.Node:
 		for _, n := range objects.Nodes {
-			i.all.nodes[n.Name] = n
+			i.informers.nodes[n.Name] = n
 		}
-		added(h, objects.Nodes)
+		sendExisting(h, objects.Nodes)
 	case *karpv1.NodeClaim:
 		for _, c := range objects.Claims {
-			i.all.claims[c.Name] = c
+			i.informers.claims[c.Name] = c
 		}
-		added(h, objects.Claims)
+		sendExisting(h, objects.Claims)
 	case *karpv1.NodePool:
-		added(h, objects.Pools)
+		sendExisting(h, objects.Pools)
 	case *awsv1.EC2NodeClass:
-		added(h, i.all.classes)
+		sendExisting(h, i.informers.classes)
 	}
 	return registered{}, nil
 }
 
-// added passes the objects to a handler as those of the initial list.
-func added[T client.Object](h toolscache.ResourceEventHandler, all []T) {
-	for _, o := range all {
+// sendExisting passes the objects to a handler as those of the initial list.
+func sendExisting[T client.Object](h toolscache.ResourceEventHandler, objects []T) {
+	for _, o := range objects {
 		h.OnAdd(o, true)
 	}
 }
 
-// registered is a handler that has received all existing objects.
+// registered is the registration of a handler that has received all existing objects.
 type registered struct{}
 
 func (registered) HasSynced() bool                          { return true }

@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestWatched: for ten minutes, after each scan, Joiner's reader returns the same snapshot as the fleet.
-func TestWatched(t *testing.T) {
-	for _, w := range workload.Wastes("") {
+// TestReaderFollowsFleet: for ten minutes, after each scan, Joiner's reader returns the same snapshot as the fleet.
+func TestReaderFollowsFleet(t *testing.T) {
+	for _, w := range workload.WastefulFleets("") {
 		if w.Name != "spot-100" {
 			continue
 		}
@@ -21,7 +21,7 @@ func TestWatched(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.LargeFirst = true
-		o := &ours{fleet: f, reader: watch(f), spotToSpot: w.SpotToSpot, seen: -1}
+		o := &ours{fleet: f, reader: newReader(f), spotToSpot: w.SpotToSpot, seen: -1}
 		scans := 0
 		for f.Since() < 10*time.Minute {
 			if _, err := o.pass(); err != nil {
@@ -30,25 +30,25 @@ func TestWatched(t *testing.T) {
 			if err := o.wait(); err != nil {
 				t.Fatal(err)
 			}
-			watched, err := o.reader.Snapshot(context.Background(), f.Now(), f.Market)
+			got, err := o.reader.Snapshot(context.Background(), f.Now(), f.Market)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if there := f.Objects().Snapshot(f.View()); !reflect.DeepEqual(plain(watched), plain(there)) {
+			if want := f.Objects().Snapshot(f.View()); !reflect.DeepEqual(plain(got), plain(want)) {
 				t.Fatalf("after %s the reader's snapshot (%d pending pods, %d nodes) differs from the fleet's (%d pending pods, %d nodes)", f.Since(),
-					len(watched.Pods), len(watched.Nodes), len(there.Pods), len(there.Nodes))
+					len(got.Pods), len(got.Nodes), len(want.Pods), len(want.Nodes))
 			}
 			scans++
 		}
 		if f.Moved() == 0 || scans < 20 {
-			t.Errorf("%d pods were moved in %d scans", f.Moved(), scans)
+			t.Errorf("%d pods were moved in %d scans, want at least one and 20", f.Moved(), scans)
 		}
 		return
 	}
 	t.Fatal("fleet spot-100 does not exist")
 }
 
-// plain returns the snapshot's nodes and pods without unexported state.
+// plain returns the values of the snapshot's nodes and pods that are compared: those without unexported state.
 func plain(s cluster.Snapshot) []any {
 	var out []any
 	for i := range s.Nodes {

@@ -11,7 +11,7 @@ import (
 // schedule binds pending pods to nodes with room.
 func (f *Fleet) schedule() {
 	f.pending = slices.DeleteFunc(f.pending, func(p *Pod) bool {
-		m := f.best(p)
+		m := f.bestNode(p)
 		if m == nil {
 			return false
 		}
@@ -20,17 +20,17 @@ func (f *Fleet) schedule() {
 	})
 }
 
-// best returns the node that kube-scheduler would choose: the node with the highest score among those that have room
+// bestNode returns the node that kube-scheduler would choose: the node with the highest score among those that have room
 // for the pod. On a tie it returns the first.
-func (f *Fleet) best(p *Pod) *Instance {
+func (f *Fleet) bestNode(p *Pod) *Instance {
 	var out *Instance
-	most := -1.0
+	highest := -1.0
 	for _, m := range f.ready {
-		if m.Cordoned || !p.ask.Fits(m.free) || !selects(p.Object.Spec.NodeSelector, m) {
+		if m.Cordoned || !p.requests.Fits(m.free) || !matches(p.Object.Spec.NodeSelector, m) {
 			continue
 		}
-		if s := score(p, m); s > most+1e-9 {
-			out, most = m, s
+		if s := score(p, m); s > highest+1e-9 {
+			out, highest = m, s
 		}
 	}
 	return out
@@ -39,14 +39,14 @@ func (f *Fleet) best(p *Pod) *Instance {
 // score returns the sum of kube-scheduler's scores NodeResourcesFit (LeastAllocated) and
 // NodeResourcesBalancedAllocation, between 0 and 2.
 func score(p *Pod, m *Instance) float64 {
-	all := m.Type.Allocatable
-	cpu := float64(m.free.CPU-p.ask.CPU) / float64(all.CPU)
-	memory := float64(m.free.Memory-p.ask.Memory) / float64(all.Memory)
+	allocatable := m.Type.Allocatable
+	cpu := float64(m.free.CPU-p.requests.CPU) / float64(allocatable.CPU)
+	memory := float64(m.free.Memory-p.requests.Memory) / float64(allocatable.Memory)
 	return (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
 }
 
-// selects reports whether the node has all labels of the selector.
-func selects(selector map[string]string, m *Instance) bool {
+// matches reports whether the node has all labels of the selector.
+func matches(selector map[string]string, m *Instance) bool {
 	for key, value := range selector {
 		if m.label(key) != value {
 			return false
@@ -55,7 +55,7 @@ func selects(selector map[string]string, m *Instance) bool {
 	return true
 }
 
-// label returns the value of a label of the node, from its type or its offering; it is empty for other labels.
+// label returns the value of a label that the node has from its instance type or its offering; empty for other labels.
 func (m *Instance) label(key string) string {
 	if value, ok := m.Type.Labels[key]; ok {
 		return value
@@ -71,10 +71,10 @@ func (f *Fleet) bindTo(p *Pod, m *Instance) {
 		Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: f.now},
 		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
 	}
-	p.Object, p.on = object, m
+	p.Object, p.node = object, m
 	f.changes++
 	m.pods[object.Name] = p
-	m.free = m.free.Sub(p.ask)
+	m.free = m.free.Sub(p.requests)
 	if f.Watch != nil {
 		f.Watch.Pod(p)
 	}

@@ -18,10 +18,10 @@ import (
 
 // Durations of the simulation.
 const (
-	Launching = 2 * time.Second  // from a launch until EC2 has an instance
-	Joining   = 45 * time.Second // from a launch until its node is ready
-	Draining  = 30 * time.Second // from the last eviction from a removed node until its price is no longer paid
-	Turning   = time.Second      // from one eviction to the next, if pods are evicted one after the other
+	Launching        = 2 * time.Second  // from a launch until the instance exists
+	Joining          = 45 * time.Second // from a launch until the node is ready
+	Draining         = 30 * time.Second // from the last eviction from a removed node until the node is no longer paid for
+	EvictionInterval = time.Second      // from one eviction to the next in RemoveGradually
 )
 
 // Fleet is a simulated cluster. It is not safe for concurrent use.
@@ -30,21 +30,22 @@ type Fleet struct {
 	Market catalog.Market     // offerings and prices
 	Watch  Watcher            // receives changes; nil disables it
 
-	// LargeFirst is the order of the evictions in one call of Remove. If true, each node's largest pods go first, and
-	// the nodes take turns. Otherwise pods are evicted in the order of their names, node after node.
+	// LargeFirst determines the order of the evictions in one call of Remove. If true, Remove evicts the largest pod of
+	// each node, then the second largest of each node, and so on. Otherwise it evicts the pods node after node, in the
+	// order of their names.
 	LargeFirst bool
 
 	now       time.Time
-	events    []event // the next one first
+	events    []event // sorted by time
 	instances map[string]*Instance
 	ready     []*Instance // sorted by name
 	pods      map[string]*Pod
 	pending   []*Pod // in the order of their creation
-	names     int    // number of generated names
+	names     int    // counter that makes generated names unique
 
 	bill    []Step // price over time
 	moved   int    // number of evicted pods
-	changes int    // number of changes
+	changes int    // see Changes
 }
 
 // Watcher receives changes.
@@ -53,10 +54,10 @@ type Watcher interface {
 	Gone(m *Instance)     // the instance was removed
 	Pod(p *Pod)           // the pod was added, or was bound
 	PodGone(p *Pod)       // the pod was deleted
-	Settled()             // an event of the simulation, with all its changes, is over
+	AfterEvent()          // all changes by an event of the simulation have been passed on
 }
 
-// Phase is the phase of a node.
+// Phase is a stage of a node's life.
 type Phase int
 
 // The phases.
@@ -74,29 +75,31 @@ type Instance struct {
 	Class    string           // name of its EC2NodeClass
 	Type     catalog.Type     // instance type
 	Offering catalog.Offering // zone, capacity type and price
-	Phase    Phase            // stage of the node's life
+	Phase    Phase            // from Requested to Removing
 	Cordoned bool             // no pod is bound to the node
 	Created  time.Time        // simulated time at which the claim was created
 	For      []string         // the pods that the node was launched for, as "namespace/name"
 
 	pods map[string]*Pod
 	free resources.Amounts
-	node *corev1.Node      // cached
-	own  *karpv1.NodeClaim // cached
+
+	// The objects in the current state; nil until Node or Claim is called after a change.
+	node      *corev1.Node
+	nodeClaim *karpv1.NodeClaim
 }
 
-// Pods returns the number of pods on the node.
-func (m *Instance) Pods() int { return len(m.pods) }
+// PodCount returns the number of pods on the node.
+func (m *Instance) PodCount() int { return len(m.pods) }
 
-// Provider returns the instance's provider ID.
-func (m *Instance) Provider() string { return "aws:///" + m.Offering.Zone + "/i-" + m.Name }
+// ProviderID returns the instance's provider ID.
+func (m *Instance) ProviderID() string { return "aws:///" + m.Offering.Zone + "/i-" + m.Name }
 
-// Pod is a pod with its parsed requests (ask) and its node (on).
+// Pod is a pod of the cluster.
 type Pod struct {
-	Object *corev1.Pod // immutable; replaced when the pod is bound
-	base   string      // the original name, without the number of the replacement
-	ask    resources.Amounts
-	on     *Instance // nil while the pod is pending
+	Object   *corev1.Pod // immutable; replaced when the pod is bound
+	base     string      // the original name, without the number of the replacement
+	requests resources.Amounts
+	node     *Instance // nil while the pod is pending
 }
 
 // Step is the price of all nodes from a point in time on.
@@ -108,11 +111,11 @@ type Step struct {
 	// removed.
 	Joining, Leaving catalog.Price
 
-	// The state after all removals and launches in progress are complete:
+	// The state when all launches in progress are complete, and all cordoned nodes are removed:
 	Settled catalog.Price // price per hour
 	Moved   int           // total number of evicted pods
 
-	kept bool // a later step of the same time does not replace this one; see Note
+	kept bool // a later step of the same time does not replace this one; see AddStep
 }
 
 // Start is the start time of every fleet.
@@ -132,7 +135,8 @@ func (f *Fleet) Since() time.Duration { return f.now.Sub(Start) }
 // Moved returns the number of evicted pods.
 func (f *Fleet) Moved() int { return f.moved }
 
-// Changes returns the number of changes so far. While it is the same, the cluster is unchanged.
+// Changes returns the number of changes of instances and pods so far. While this number is the same, the cluster is
+// unchanged.
 func (f *Fleet) Changes() int { return f.changes }
 
 // Bill returns the price over time.
@@ -146,8 +150,8 @@ func (f *Fleet) Instances() []*Instance {
 // Instance returns the instance with the name; nil if it does not exist.
 func (f *Fleet) Instance(name string) *Instance { return f.instances[name] }
 
-// Waiting returns the number of pending pods.
-func (f *Fleet) Waiting() int { return len(f.pending) }
+// PendingPods returns the number of pending pods.
+func (f *Fleet) PendingPods() int { return len(f.pending) }
 
 // Order describes a launch.
 type Order struct {
@@ -160,7 +164,7 @@ type Order struct {
 
 // Launch launches an instance, and returns it.
 func (f *Fleet) Launch(o Order) *Instance {
-	m := f.make(o)
+	m := f.addInstance(o)
 	f.notify(m)
 	f.after(Launching, func() {
 		m.Phase = Launched
@@ -173,19 +177,19 @@ func (f *Fleet) Launch(o Order) *Instance {
 
 // Place adds a ready instance that was created one day ago, with the pods bound to it.
 func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Instance {
-	m := f.make(o)
+	m := f.addInstance(o)
 	m.Created = f.now.AddDate(0, 0, -1)
 	f.join(m)
 	for _, object := range pods {
-		p := &Pod{Object: object, base: object.Name, ask: conversion.Requests(object)}
+		p := &Pod{Object: object, base: object.Name, requests: conversion.Requests(object)}
 		f.pods[object.Name] = p
 		f.bindTo(p, m)
 	}
 	return m
 }
 
-// make adds the instance of an order, in its first phase, and gives it a name if the order has none.
-func (f *Fleet) make(o Order) *Instance {
+// addInstance adds the instance of an order, in the phase Requested. It generates a name if the order has none.
+func (f *Fleet) addInstance(o Order) *Instance {
 	f.names++
 	if o.Name == "" {
 		o.Name = fmt.Sprintf("%s-%05d", o.Pool, f.names)
@@ -217,38 +221,39 @@ func (f *Fleet) Cordon(name string, cordoned bool) {
 	}
 }
 
-// Remove removes nodes. It evicts their pods, and binds the pods that replace them where there is room.
+// Remove removes nodes. It evicts their pods at once, and binds the pods that replace them if there is room.
 func (f *Fleet) Remove(names ...string) {
-	var leaving []turn
-	for _, m := range f.leave(names, 0) {
-		leaving = append(leaving, f.turns(m)...)
+	var order []rankedPod
+	for _, m := range f.startRemoval(names, 0) {
+		order = append(order, f.evictionOrder(m)...)
 	}
-	slices.SortStableFunc(leaving, func(a, b turn) int { return cmp.Compare(a.at, b.at) })
-	for _, t := range leaving {
-		f.evict(t.pod)
+	slices.SortStableFunc(order, func(a, b rankedPod) int { return cmp.Compare(a.rank, b.rank) })
+	for _, r := range order {
+		f.evict(r.pod)
 	}
 	f.schedule()
 	f.charge()
 }
 
-// RemoveInTurn removes nodes and evicts their pods, given as "namespace/name", one after the other.
-func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
+// RemoveGradually removes nodes. It evicts their pods, given as "namespace/name", one after the other: the first now,
+// and one more after each EvictionInterval.
+func (f *Fleet) RemoveGradually(pods []string, names ...string) {
 	for i, id := range pods {
 		_, name, _ := strings.Cut(id, "/")
-		f.after(time.Duration(i)*Turning, func() {
-			if p := f.pods[name]; p != nil && p.on != nil && p.on.Phase == Removing {
+		f.after(time.Duration(i)*EvictionInterval, func() {
+			if p := f.pods[name]; p != nil && p.node != nil && p.node.Phase == Removing {
 				f.evict(p)
 				f.schedule()
 			}
 		})
 	}
-	f.leave(names, time.Duration(len(pods))*Turning)
+	f.startRemoval(names, time.Duration(len(pods))*EvictionInterval)
 	f.charge()
 }
 
-// leave cordons the instances, and removes them after the delay, in which their pods are evicted, and Draining. It
-// returns the instances that were not being removed already, sorted by name.
-func (f *Fleet) leave(names []string, delay time.Duration) []*Instance {
+// startRemoval cordons the instances now, and removes them after delay plus Draining. The caller evicts their pods
+// during the delay. startRemoval skips instances that are already being removed, and returns the others, sorted by name.
+func (f *Fleet) startRemoval(names []string, delay time.Duration) []*Instance {
 	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		m := f.instances[name]
@@ -271,22 +276,22 @@ func (f *Fleet) leave(names []string, delay time.Duration) []*Instance {
 	return out
 }
 
-// turn is a pod and its rank in the order of evictions. Pods with the same rank keep their order.
-type turn struct {
-	at  int // from 0; always 0 without LargeFirst
-	pod *Pod
+// rankedPod is a pod with its rank in the order of evictions from several nodes. The lowest rank is evicted first.
+type rankedPod struct {
+	rank int // position among the pods of its node, from 0; always 0 without LargeFirst
+	pod  *Pod
 }
 
-// turns returns the pods of the instance, in the order in which they are evicted.
-func (f *Fleet) turns(m *Instance) []turn {
-	out := make([]turn, 0, len(m.pods))
-	for _, id := range slices.Sorted(maps.Keys(m.pods)) {
-		out = append(out, turn{pod: m.pods[id]})
+// evictionOrder returns the pods of the instance, in the order in which they are evicted.
+func (f *Fleet) evictionOrder(m *Instance) []rankedPod {
+	out := make([]rankedPod, 0, len(m.pods))
+	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
+		out = append(out, rankedPod{pod: m.pods[name]})
 	}
 	if f.LargeFirst {
-		slices.SortStableFunc(out, func(a, b turn) int { return cmp.Compare(b.pod.ask.Bulk(), a.pod.ask.Bulk()) })
+		slices.SortStableFunc(out, func(a, b rankedPod) int { return cmp.Compare(b.pod.requests.Bulk(), a.pod.requests.Bulk()) })
 		for i := range out {
-			out[i].at = i
+			out[i].rank = i
 		}
 	}
 	return out
@@ -299,7 +304,7 @@ func (f *Fleet) evict(p *Pod) {
 	object := p.Object.DeepCopy()
 	f.names++
 	object.Name = fmt.Sprintf("%s.%d", p.base, f.names)
-	object.UID = "uid-" + p.Object.UID[4:] + "." // unique: each eviction adds a dot
+	object.UID = p.Object.UID + "." // another UID after each eviction
 	f.add(object, p.base)
 }
 
@@ -316,7 +321,7 @@ func (f *Fleet) add(object *corev1.Pod, base string) {
 	object.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 	}}}
-	p := &Pod{Object: object, base: base, ask: conversion.Requests(object)}
+	p := &Pod{Object: object, base: base, requests: conversion.Requests(object)}
 	f.pods[object.Name] = p
 	f.pending = append(f.pending, p)
 	f.changes++
@@ -325,12 +330,12 @@ func (f *Fleet) add(object *corev1.Pod, base string) {
 	}
 }
 
-// Delete deletes the pod with the given original name, wherever it has been moved to.
+// Delete deletes the pod with the given original name, also after evictions have renamed it.
 func (f *Fleet) Delete(base string) {
 	for _, p := range f.pods {
 		if p.base == base {
 			f.drop(p)
-			f.pending = slices.DeleteFunc(f.pending, func(w *Pod) bool { return w == p })
+			f.pending = slices.DeleteFunc(f.pending, func(other *Pod) bool { return other == p })
 			f.schedule()
 			return
 		}
@@ -341,19 +346,19 @@ func (f *Fleet) Delete(base string) {
 func (f *Fleet) drop(p *Pod) {
 	delete(f.pods, p.Object.Name)
 	f.changes++
-	if p.on != nil {
-		delete(p.on.pods, p.Object.Name)
-		p.on.free = p.on.free.Add(p.ask)
+	if p.node != nil {
+		delete(p.node.pods, p.Object.Name)
+		p.node.free = p.node.free.Add(p.requests)
 	}
 	if f.Watch != nil {
 		f.Watch.PodGone(p)
 	}
-	p.on = nil
+	p.node = nil
 }
 
-// notify passes the instance's new state to the watcher.
+// notify drops the cached objects of an instance that has changed, and passes its new state to the watcher.
 func (f *Fleet) notify(m *Instance) {
-	m.node, m.own = nil, nil
+	m.node, m.nodeClaim = nil, nil
 	f.changes++
 	if f.Watch != nil {
 		f.Watch.Instance(m)

@@ -19,7 +19,7 @@ import (
 
 const cent = catalog.Dollar / 100
 
-// node returns an order of a node with the given number of cores, 4 GiB and one cent per core.
+// node returns an order of a node with the given number of cores. It has 4 GiB and costs one cent for each core.
 func node(name string, cores int64) Order {
 	full := resources.Amounts{CPU: 1000 * cores, Memory: 4 * cores << 30, Pods: 100}
 	return Order{
@@ -40,13 +40,13 @@ func pod(name string, milli int64) *corev1.Pod {
 	}
 }
 
-// where returns the names of the pods on each node, and of pending pods under "".
-func where(f *Fleet) map[string][]string {
+// podsByNode returns the original names of the pods on each node, and of pending pods under "".
+func podsByNode(f *Fleet) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range f.pods {
 		name := ""
-		if p.on != nil {
-			name = p.on.Name
+		if p.node != nil {
+			name = p.node.Name
 		}
 		out[name] = append(out[name], p.base)
 	}
@@ -56,14 +56,14 @@ func where(f *Fleet) map[string][]string {
 	return out
 }
 
-// TestEvicted: each evicted pod is bound to the node with the most room on which it is allowed, one pod after the
-// other.
+// TestEvicted: evicted pods are bound one after the other, each to the node with the most room among those that it is
+// allowed on.
 func TestEvicted(t *testing.T) {
 	t.Parallel()
-	want := func(pairs ...string) map[string][]string {
+	placed := func(nodesAndPods ...string) map[string][]string { // a node, its pod, a node, its pod, …
 		out := map[string][]string{}
-		for i := 0; i < len(pairs); i += 2 {
-			out[pairs[i]] = append(out[pairs[i]], pairs[i+1])
+		for i := 0; i < len(nodesAndPods); i += 2 {
+			out[nodesAndPods[i]] = append(out[nodesAndPods[i]], nodesAndPods[i+1])
 		}
 		return out
 	}
@@ -73,20 +73,20 @@ func TestEvicted(t *testing.T) {
 		want   map[string][]string
 	}{
 		"node with the most room": {
-			pods: []*corev1.Pod{pod("1", 1500), pod("2", 1000), pod("3", 1000)}, // b has 3 of 4 cores left, c 2
-			want: want("b", "1", "b", "3", "b", "b0", "c", "2", "c", "c0"),
+			pods: []*corev1.Pod{pod("1", 1500), pod("2", 1000), pod("3", 1000)}, // b has 3 of 4 cores left, c has 2
+			want: placed("b", "1", "b", "3", "b", "b0", "c", "2", "c", "c0"),
 		},
 		"cordoned node": {
-			pods: []*corev1.Pod{pod("1", 1500)}, change: func(f *Fleet) { f.Cordon("b", true) }, want: want("b", "b0", "c", "1", "c", "c0"),
+			pods: []*corev1.Pod{pod("1", 1500)}, change: func(f *Fleet) { f.Cordon("b", true) }, want: placed("b", "b0", "c", "1", "c", "c0"),
 		},
 		"no room": {
-			pods: []*corev1.Pod{pod("1", 2500), pod("2", 2500)}, want: want("", "2", "b", "1", "b", "b0", "c", "c0"),
+			pods: []*corev1.Pod{pod("1", 2500), pod("2", 2500)}, want: placed("", "2", "b", "1", "b", "b0", "c", "c0"),
 		},
 		"node selector": {
 			pods: []*corev1.Pod{pod("1", 500)}, change: func(f *Fleet) {
 				f.Instance("c").Offering.Zone = "c"
 				f.Instance("a").pods["1"].Object.Spec.NodeSelector = map[string]string{catalog.LabelZone: "c"}
-			}, want: want("b", "b0", "c", "1", "c", "c0"),
+			}, want: placed("b", "b0", "c", "1", "c", "c0"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,11 +99,11 @@ func TestEvicted(t *testing.T) {
 				c.change(f)
 			}
 			f.Remove("a", "unknown")
-			if got := where(f); !maps.EqualFunc(got, c.want, slices.Equal) {
+			if got := podsByNode(f); !maps.EqualFunc(got, c.want, slices.Equal) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
-			if f.Moved() != len(c.pods) || f.Waiting() != len(c.want[""]) {
-				t.Errorf("%d pods moved, %d pending", f.Moved(), f.Waiting())
+			if f.Moved() != len(c.pods) || f.PendingPods() != len(c.want[""]) {
+				t.Errorf("%d pods moved, want %d; %d pending, want %d", f.Moved(), len(c.pods), f.PendingPods(), len(c.want[""]))
 			}
 		})
 	}
@@ -113,34 +113,34 @@ func TestEvicted(t *testing.T) {
 // pod is first, all have room.
 func TestLargeFirst(t *testing.T) {
 	t.Parallel()
-	for large, waiting := range map[bool]int{false: 1, true: 0} {
+	for largeFirst, pending := range map[bool]int{false: 1, true: 0} {
 		f := New(nil, nil)
-		f.LargeFirst = large
+		f.LargeFirst = largeFirst
 		f.Place(node("b", 4), []*corev1.Pod{pod("b0", 1000)})
 		f.Place(node("c", 4), []*corev1.Pod{pod("c0", 1000)})
 		f.Place(node("a", 8), []*corev1.Pod{pod("1", 500), pod("2", 500), pod("3", 2800)})
 		f.Remove("a")
-		if f.Waiting() != waiting || f.Moved() != 3 {
-			t.Errorf("large first: %v: %d of %d pods are pending, want %d of 3", large, f.Waiting(), f.Moved(), waiting)
+		if f.PendingPods() != pending || f.Moved() != 3 {
+			t.Errorf("LargeFirst %v: %d of %d evicted pods are pending, want %d of 3", largeFirst, f.PendingPods(), f.Moved(), pending)
 		}
 	}
 }
 
-// TestPaid: an instance is paid for from its creation until the grace period of its pods is over. Pending pods are
-// bound to a node when it becomes ready.
+// TestPaid: an instance is paid for from the time at which it exists until the grace period of its pods is over.
+// Pending pods are bound to a node when it becomes ready.
 func TestPaid(t *testing.T) {
 	t.Parallel()
 	f := New(nil, nil)
 	f.Place(node("a", 4), []*corev1.Pod{pod("1", 1000)})
 	f.Advance(Start.Add(time.Minute))
-	f.Remove("a") // no node has room for its pod
+	f.Remove("a") // no other node exists yet
 	f.Launch(node("b", 2))
 	f.Advance(Start.Add(time.Minute + Joining - time.Second))
-	if f.Waiting() != 1 || f.Instance("b").Node() != nil {
-		t.Errorf("before the node is ready, %d pods are pending, want 1; the Node must not exist yet", f.Waiting())
+	if f.PendingPods() != 1 || f.Instance("b").Node() != nil {
+		t.Errorf("before the node is ready, %d pods are pending, want 1; the Node must not exist yet", f.PendingPods())
 	}
 	f.Advance(Start.Add(time.Hour))
-	if got := where(f); !slices.Equal(got["b"], []string{"1"}) || f.Instance("a") != nil {
+	if got := podsByNode(f); !slices.Equal(got["b"], []string{"1"}) || f.Instance("a") != nil {
 		t.Errorf("got %v", got)
 	}
 	want := []Step{
@@ -153,26 +153,26 @@ func TestPaid(t *testing.T) {
 	if !slices.Equal(f.Bill(), want) {
 		t.Errorf("the bill is %v, want %v", f.Bill(), want)
 	}
-	if got, want := Rest(f.Bill()), time.Minute+Draining; got != want {
+	if got, want := ConvergedAt(f.Bill()), time.Minute+Draining; got != want {
 		t.Errorf("the price last changed at %s, want %s", got, want)
 	}
-	const seconds = 4*62 + 6*28 + 2*(3600-90)
-	if got, want := fmt.Sprintf("%.6f", Spent(f.Bill(), time.Hour)), fmt.Sprintf("%.6f", 0.01*seconds/3600); got != want {
+	const centSeconds = 4*62 + 6*28 + 2*(3600-90) // cents per hour times seconds
+	if got, want := fmt.Sprintf("%.6f", Spent(f.Bill(), time.Hour)), fmt.Sprintf("%.6f", 0.01*centSeconds/3600); got != want {
 		t.Errorf("%s was paid, want %s", got, want)
 	}
-	joining, leaving := Idle(f.Bill(), time.Hour)
+	joining, leaving := SpentInTransition(f.Bill(), time.Hour)
 	if got, want := fmt.Sprintf("%.6f %.6f", joining, leaving), fmt.Sprintf("%.6f %.6f", 0.02*43/3600, 0.04*30/3600); got != want {
 		t.Errorf("%s was paid for instances that took no pods, want %s", got, want)
 	}
-	f.Cordon("b", true) // its pod will have to move
+	f.Cordon("b", true) // Step.Moved counts the pod of b in advance
 	f.Launch(node("c", 1))
 	f.Advance(Start.Add(2 * time.Hour))
 	if got, want := f.Bill()[len(f.Bill())-2], (Step{From: time.Hour + Launching, Price: 3 * cent, Joining: cent,
 		Settled: cent, Moved: 2}); got != want {
-		t.Errorf("the bill's last step but one is %v while b is cordoned, want %v", got, want)
+		t.Errorf("the bill's second to last step is %v while b is cordoned, want %v", got, want)
 	}
 	f.Delete("1")
-	if got := where(f); len(got) > 0 {
+	if got := podsByNode(f); len(got) > 0 {
 		t.Errorf("pods after the deletion: %v, want none", got)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Objects returns the cluster's objects for Joiner's controller. Callers must not change them. The fleet does not
-// either: it replaces an object that changes.
+// Objects returns the cluster's objects for Joiner's controller. Callers must not change them. They stay valid: the
+// fleet does not change an object, it replaces the object by another.
 func (f *Fleet) Objects() snapshot.Objects {
 	o := snapshot.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
 	for _, m := range f.instances {
@@ -32,7 +32,7 @@ func (f *Fleet) Objects() snapshot.Objects {
 	return o
 }
 
-// View returns the view of the cluster.
+// View returns the time and the offerings, the other input of a snapshot of Objects.
 func (f *Fleet) View() snapshot.View { return snapshot.View{Now: f.now, Market: f.Market} }
 
 // PodsOn returns the pods of the instance, sorted by name.
@@ -55,7 +55,7 @@ func (m *Instance) Labels() map[string]string {
 	return labels
 }
 
-// Node returns the instance's Node, nil until it is ready. Callers must not change it.
+// Node returns the instance's Node; nil until the phase is Ready. Callers must not change the Node.
 func (m *Instance) Node() *corev1.Node {
 	if m.Phase < Ready || m.node != nil {
 		return m.node
@@ -64,7 +64,7 @@ func (m *Instance) Node() *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.Name, UID: types.UID("uid-" + m.Name), Labels: m.Labels(), CreationTimestamp: metav1.NewTime(m.Created.Add(Joining)),
 		},
-		Spec: corev1.NodeSpec{ProviderID: m.Provider()},
+		Spec: corev1.NodeSpec{ProviderID: m.ProviderID()},
 		Status: corev1.NodeStatus{
 			Capacity: conversion.Quantities(m.Type.Capacity), Allocatable: conversion.Quantities(m.Type.Allocatable),
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -76,16 +76,16 @@ func (m *Instance) Node() *corev1.Node {
 	return m.node
 }
 
-// Claim returns the instance's NodeClaim. Callers must not change it.
+// Claim returns the instance's NodeClaim. Callers must not change the NodeClaim.
 func (m *Instance) Claim() *karpv1.NodeClaim {
-	if m.own == nil {
-		m.own = m.claim()
+	if m.nodeClaim == nil {
+		m.nodeClaim = m.newClaim()
 	}
-	return m.own
+	return m.nodeClaim
 }
 
-// claim returns the NodeClaim of the instance in its current phase.
-func (m *Instance) claim() *karpv1.NodeClaim {
+// newClaim returns the NodeClaim of the instance in its current phase.
+func (m *Instance) newClaim() *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.Name, UID: types.UID("uid-claim-" + m.Name), CreationTimestamp: metav1.NewTime(m.Created), Labels: m.Labels(),
@@ -101,19 +101,19 @@ func (m *Instance) claim() *karpv1.NodeClaim {
 		{Key: catalog.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Offering.CapacityType}},
 	}
 	if m.Phase >= Launched {
-		c.Status.ProviderID = m.Provider()
+		c.Status.ProviderID = m.ProviderID()
 		c.Status.Capacity, c.Status.Allocatable = conversion.Quantities(m.Type.Capacity), conversion.Quantities(m.Type.Allocatable)
 	}
-	at := metav1.NewTime(m.Created.Add(Joining))
+	joined := metav1.NewTime(m.Created.Add(Joining))
 	if m.Phase >= Ready {
 		c.Status.NodeName = m.Name
 		for _, kind := range []string{karpv1.ConditionRegistered, karpv1.ConditionInitialized} {
 			c.Status.Conditions = append(c.Status.Conditions,
-				metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: at, Reason: kind})
+				metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: joined, Reason: kind})
 		}
 	}
 	if m.Phase == Removing {
-		c.DeletionTimestamp = &metav1.Time{Time: at.Time} // not the time of the removal: Joiner reads only whether it is set
+		c.DeletionTimestamp = &metav1.Time{Time: joined.Time} // any time: Joiner reads only whether it is set
 	}
 	return c
 }

@@ -16,7 +16,7 @@ type event struct {
 // after schedules do after a delay.
 func (f *Fleet) after(d time.Duration, do func()) { f.At(f.now.Add(d), do) }
 
-// At schedules do at a time, after all other events of that time. A time in the past is now.
+// At schedules do at a time, after all events that are already scheduled for that time. A time in the past means now.
 func (f *Fleet) At(at time.Time, do func()) {
 	if at.Before(f.now) {
 		at = f.now
@@ -38,7 +38,7 @@ func (f *Fleet) Advance(to time.Time) {
 		}
 		e.do()
 		if f.Watch != nil {
-			f.Watch.Settled()
+			f.Watch.AfterEvent()
 		}
 	}
 	if to.After(f.now) {
@@ -54,7 +54,8 @@ func (f *Fleet) Next() (time.Time, bool) {
 	return f.events[0].at, true
 }
 
-// charge adds a step with the current price.
+// charge adds a step with the current price to the bill. It replaces the last step if both have the same time, unless
+// AddStep added the last step.
 func (f *Fleet) charge() {
 	if n := len(f.bill); n > 0 && f.bill[n-1].From == f.Since() && !f.bill[n-1].kept {
 		f.bill = f.bill[:n-1]
@@ -62,8 +63,8 @@ func (f *Fleet) charge() {
 	f.bill = append(f.bill, f.step())
 }
 
-// Note adds a step to the bill. Unlike other steps, a later step of the same time does not replace it.
-func (f *Fleet) Note() {
+// AddStep adds a step to the bill, which a later step of the same time does not replace.
+func (f *Fleet) AddStep() {
 	s := f.step()
 	s.kept = true
 	f.bill = append(f.bill, s)
@@ -102,18 +103,18 @@ func (f *Fleet) Price() catalog.Price {
 
 // Spent returns the cost of the bill from the start until the given time, in dollars.
 func Spent(bill []Step, until time.Duration) float64 {
-	return sum(bill, until, func(s Step) catalog.Price { return s.Price })
+	return integrate(bill, until, func(s Step) catalog.Price { return s.Price })
 }
 
-// Idle returns, in dollars, two parts of the cost that Spent returns: for nodes that were not ready yet, and for nodes
-// that were being removed.
-func Idle(bill []Step, until time.Duration) (joining, leaving float64) {
-	joining = sum(bill, until, func(s Step) catalog.Price { return s.Joining })
-	return joining, sum(bill, until, func(s Step) catalog.Price { return s.Leaving })
+// SpentInTransition returns, in dollars, two parts of the cost that Spent returns: for nodes that were not ready yet, and
+// for nodes that were being removed.
+func SpentInTransition(bill []Step, until time.Duration) (joining, leaving float64) {
+	joining = integrate(bill, until, func(s Step) catalog.Price { return s.Joining })
+	return joining, integrate(bill, until, func(s Step) catalog.Price { return s.Leaving })
 }
 
-// sum returns one of the prices of a step, integrated from the start until the given time, in dollars.
-func sum(bill []Step, until time.Duration, of func(Step) catalog.Price) float64 {
+// integrate returns the integral of a price of the steps, from the start until the given time, in dollars.
+func integrate(bill []Step, until time.Duration, price func(Step) catalog.Price) float64 {
 	sum := 0.0
 	for i, s := range bill {
 		end := until
@@ -121,14 +122,14 @@ func sum(bill []Step, until time.Duration, of func(Step) catalog.Price) float64 
 			end = min(end, bill[i+1].From)
 		}
 		if end > s.From {
-			sum += of(s).Dollars() * (end - s.From).Hours()
+			sum += price(s).Dollars() * (end - s.From).Hours()
 		}
 	}
 	return sum
 }
 
-// Rest returns the time from the start to the last change of the price.
-func Rest(bill []Step) time.Duration {
+// ConvergedAt returns the time from the start to the last change of the price.
+func ConvergedAt(bill []Step) time.Duration {
 	var at time.Duration
 	for i := 1; i < len(bill); i++ {
 		if bill[i].Price != bill[i-1].Price {

@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// stopclock is the clock of the simulated cluster for upstream. While upstream works, the simulated time passes as fast
-// as the work. When upstream waits, the simulated time jumps to the end of the wait.
-type stopclock struct {
+// simulatedClock is the clock of the simulated cluster for upstream. While upstream works, the simulated time passes at
+// the speed of the work. When upstream waits, the simulated time jumps to the end of the wait.
+type simulatedClock struct {
 	clock.Clock // nil: any other method, such as those for timers and tickers, panics
 
 	advance func(to time.Time) // advances the simulated time
@@ -19,27 +19,27 @@ type stopclock struct {
 	base    time.Time // the simulated time at the last start or stop
 	from    float64   // seconds of work at the last start
 	running bool
-	worked  time.Duration // duration of upstream's work since the field was last set to zero, until the last stop
+	worked  time.Duration // sum of the periods between start and stop; Disruptor.Pass sets it to zero before each pass
 }
 
-func (c *stopclock) Now() time.Time {
+func (c *simulatedClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now()
 }
 
 // now is Now for callers that hold mu.
-func (c *stopclock) now() time.Time {
+func (c *simulatedClock) now() time.Time {
 	if !c.running {
 		return c.base
 	}
 	return c.base.Add(time.Duration((c.work() - c.from) * float64(time.Second)))
 }
 
-func (c *stopclock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *simulatedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // After advances the simulated time by d, and returns a channel that is ready.
-func (c *stopclock) After(d time.Duration) <-chan time.Time {
+func (c *simulatedClock) After(d time.Duration) <-chan time.Time {
 	c.stop()
 	c.wait(d)
 	c.start()
@@ -49,35 +49,35 @@ func (c *stopclock) After(d time.Duration) <-chan time.Time {
 }
 
 // start makes the simulated time pass while upstream works.
-func (c *stopclock) start() {
+func (c *simulatedClock) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running, c.from = true, c.work()
 }
 
 // stop stops the simulated time, and runs the events that are due.
-func (c *stopclock) stop() {
+func (c *simulatedClock) stop() {
 	now := c.Now()
 	c.mu.Lock()
 	c.worked += now.Sub(c.base)
 	c.running = false
 	c.mu.Unlock()
-	c.reach(now)
+	c.advanceTo(now)
 }
 
 // wait advances the simulated time by d.
-func (c *stopclock) wait(d time.Duration) { c.reach(c.Now().Add(d)) }
+func (c *simulatedClock) wait(d time.Duration) { c.advanceTo(c.Now().Add(d)) }
 
-// reach advances the simulated time to the given time.
-func (c *stopclock) reach(to time.Time) {
+// advanceTo advances the simulated time to the given time.
+func (c *simulatedClock) advanceTo(to time.Time) {
 	c.advance(to)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.base = to
 }
 
-// at sets the simulated time to the time of an event of the fleet, unless upstream is working.
-func (c *stopclock) at(now time.Time) {
+// setTime sets the simulated time to the time of an event of the fleet. While upstream is working, it does nothing.
+func (c *simulatedClock) setTime(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.running {

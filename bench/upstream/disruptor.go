@@ -28,22 +28,23 @@ import (
 type Disruptor struct {
 	ctx         context.Context
 	fleet       *fleet.Fleet
-	live        *live
-	clock       *stopclock
+	api         *apiServer
+	clock       *simulatedClock
 	state       *state.Cluster
 	provisioner *provisioning.Provisioner
 	queue       *disruption.Queue
 	controller  *disruption.Controller
-	retry       bool  // a retry of the provisioner is scheduled
-	failed      error // the first error
+
+	provisionScheduled bool  // a call of provision is scheduled in the fleet
+	firstErr           error // returned by Pass
 }
 
 // Disrupt makes upstream the controller of the fleet. work returns the seconds that the process has worked so far.
 // While upstream works, the simulated time advances by the same number of seconds.
 func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, error) {
 	log.SetLogger(logging.NopLogger)
-	d := &Disruptor{fleet: f, live: newLive()}
-	d.clock = &stopclock{base: f.Now(), work: work, advance: f.Advance}
+	d := &Disruptor{fleet: f, api: newAPIServer()}
+	d.clock = &simulatedClock{base: f.Now(), work: work, advance: f.Advance}
 	d.ctx = options.ToContext(injection.WithControllerName(context.Background(), "disruption"), &options.Options{
 		CPURequests:       1000,
 		PreferencePolicy:  options.PreferencePolicyRespect,
@@ -63,72 +64,73 @@ func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, 
 		if !theirs.StatusConditions().Root().IsTrue() {
 			return nil, fmt.Errorf("pool %s is not ready for upstream", p.Name)
 		}
-		d.live.pools[p.Name] = theirs
+		d.api.pools[p.Name] = theirs
 		cp.types[p.Name] = instanceTypes(f.Market[p.Spec.Template.Spec.NodeClassRef.Name])
 	}
 	recorder := events.NewRecorder(&record.FakeRecorder{})
-	d.state = state.NewCluster(d.clock, d.live, cp)
-	d.provisioner = provisioning.NewProvisioner(d.live, recorder, cp, d.state, d.clock, nil, nil)
-	d.queue = disruption.NewQueue(d.live, recorder, d.state, d.clock, d.provisioner)
-	d.controller = disruption.NewController(d.clock, d.live, d.provisioner, cp, recorder, d.state, d.queue,
-		cost.NewClusterCost(d.ctx, cp, d.live))
+	d.state = state.NewCluster(d.clock, d.api, cp)
+	d.provisioner = provisioning.NewProvisioner(d.api, recorder, cp, d.state, d.clock, nil, nil)
+	d.queue = disruption.NewQueue(d.api, recorder, d.state, d.clock, d.provisioner)
+	d.controller = disruption.NewController(d.clock, d.api, d.provisioner, cp, recorder, d.state, d.queue,
+		cost.NewClusterCost(d.ctx, cp, d.api))
 	for _, m := range f.Instances() {
 		d.Instance(m)
 		for _, p := range m.PodsOn() {
-			d.live.setPod(p)
-			d.note(d.state.UpdatePod(d.ctx, p.DeepCopy()))
+			d.api.setPod(p)
+			d.keepError(d.state.UpdatePod(d.ctx, p.DeepCopy()))
 		}
 	}
 	f.Watch = d
-	return d, d.failed
+	return d, d.firstErr
 }
 
 // Pass runs one reconciliation, and returns the delay that upstream requests until the next one.
-func (d *Disruptor) Pass() (rest time.Duration, err error) {
+func (d *Disruptor) Pass() (delay time.Duration, err error) {
 	d.clock.worked = 0
 	d.clock.start()
 	result, err := d.controller.Reconcile(d.ctx)
 	d.clock.stop()
-	d.Settled()
-	return max(result.RequeueAfter, time.Millisecond), errors.Join(err, d.failed)
+	d.AfterEvent()
+	return max(result.RequeueAfter, time.Millisecond), errors.Join(err, d.firstErr)
 }
 
 // WorkTime returns how long upstream worked in the last pass, without its waits.
 func (d *Disruptor) WorkTime() time.Duration { return d.clock.worked }
 
-// Wait advances the simulated time.
-func (d *Disruptor) Wait(rest time.Duration) { d.clock.wait(rest) }
+// Wait advances the simulated time by the delay.
+func (d *Disruptor) Wait(delay time.Duration) { d.clock.wait(delay) }
 
 // Busy reports whether commands are in progress.
 func (d *Disruptor) Busy() bool { return !d.queue.IsEmpty() }
 
-// Settled applies upstream's writes to the fleet, advances its commands, and schedules its provisioner if pods are
+// AfterEvent applies upstream's writes to the fleet, advances its commands, and schedules its provisioner if pods are
 // pending.
-func (d *Disruptor) Settled() {
+func (d *Disruptor) AfterEvent() {
 	d.apply()
-	if d.progress() {
+	if d.reconcileReady() {
 		d.apply()
 	}
-	if d.fleet.Waiting() > 0 && !d.retry {
-		d.retry = true
+	if d.fleet.PendingPods() > 0 && !d.provisionScheduled {
+		d.provisionScheduled = true
 		d.fleet.At(d.fleet.Now().Add(time.Second), d.provision)
 	}
 }
 
-// apply cordons and uncordons nodes as upstream has tainted them, launches new NodeClaims, and removes deleted ones.
+// apply carries out upstream's writes in the fleet: it cordons or uncordons the nodes whose taints upstream has changed,
+// launches new NodeClaims, and removes the nodes of deleted NodeClaims.
 func (d *Disruptor) apply() {
-	d.clock.at(d.fleet.Now())
-	d.live.mu.Lock()
-	created, deleted, patched := d.live.created, d.live.deleted, d.live.patched
-	d.live.created, d.live.deleted, d.live.patched = nil, nil, map[string]bool{}
-	d.live.mu.Unlock()
+	d.clock.setTime(d.fleet.Now())
+	d.api.mu.Lock()
+	created, deleted, patched := d.api.created, d.api.deleted, d.api.patched
+	d.api.created, d.api.deleted, d.api.patched = nil, nil, map[string]bool{}
+	d.api.mu.Unlock()
 	slices.SortFunc(created, func(a, b *v1.NodeClaim) int { return cmp.Compare(a.Name, b.Name) })
 	for name := range patched {
 		d.syncCordon(name)
 	}
 	for _, c := range created {
 		order, err := orderOf(c, d.fleet.Market)
-		d.note(err)
+		d.keepError(err)
 		if err == nil {
 			d.fleet.Launch(order)
 		}
@@ -143,9 +145,9 @@ func (d *Disruptor) apply() {
 // syncCordon cordons a node that upstream has tainted as disrupted, uncordons any other node, and passes the node to
 // upstream's state.
 func (d *Disruptor) syncCordon(name string) {
-	d.live.mu.Lock()
-	n := d.live.nodes[name]
-	d.live.mu.Unlock()
+	d.api.mu.Lock()
+	n := d.api.nodes[name]
+	d.api.mu.Unlock()
 	if n == nil {
 		return
 	}
@@ -154,12 +156,12 @@ func (d *Disruptor) syncCordon(name string) {
 		tainted = tainted || t.MatchTaint(&v1.DisruptedNoScheduleTaint)
 	}
 	d.fleet.Cordon(name, tainted)
-	d.note(d.state.UpdateNode(d.ctx, n.DeepCopy()))
+	d.keepError(d.state.UpdateNode(d.ctx, n.DeepCopy()))
 }
 
-// progress reconciles the commands whose replacements are all ready, and reports whether there were any.
-func (d *Disruptor) progress() bool {
-	moved := false
+// reconcileReady reconciles the commands whose replacements are all ready, and reports whether there were any.
+func (d *Disruptor) reconcileReady() bool {
+	found := false
 	commands := d.queue.GetCommands()
 	slices.SortFunc(commands, func(a, b *disruption.Command) int {
 		return cmp.Compare(a.Candidates[0].NodeClaim.Name, b.Candidates[0].NodeClaim.Name)
@@ -172,38 +174,38 @@ func (d *Disruptor) progress() bool {
 		}
 		if ready {
 			result, err := d.queue.Reconcile(d.ctx, c.Candidates[0].NodeClaim)
-			d.note(err)
-			moved = true
+			d.keepError(err)
+			found = true
 			if result.RequeueAfter > 0 {
-				d.fleet.At(d.fleet.Now().Add(result.RequeueAfter), func() {}) // after every event, the fleet calls Settled
+				d.fleet.At(d.fleet.Now().Add(result.RequeueAfter), func() {}) // after every event, the fleet calls AfterEvent
 			}
 		}
 	}
-	return moved
+	return found
 }
 
 // provision runs the provisioner for pending pods, and schedules itself again ten seconds later. Without pending pods
 // it does neither.
 func (d *Disruptor) provision() {
-	d.retry = false
-	if d.fleet.Waiting() == 0 {
+	d.provisionScheduled = false
+	if d.fleet.PendingPods() == 0 {
 		return
 	}
 	if d.state.Synced(d.ctx) {
 		results, err := d.provisioner.Schedule(d.ctx)
-		d.note(err)
+		d.keepError(err)
 		if len(results.NewNodeClaims) > 0 {
 			_, err = d.provisioner.CreateNodeClaims(d.ctx, results.NewNodeClaims, provisioning.RecordPodNomination)
-			d.note(err)
+			d.keepError(err)
 		}
 	}
-	d.retry = true
+	d.provisionScheduled = true
 	d.fleet.At(d.fleet.Now().Add(10*time.Second), d.provision)
 }
 
-// note keeps the first error for Pass.
-func (d *Disruptor) note(err error) {
-	if err != nil && d.failed == nil {
-		d.failed = err
+// keepError keeps the first error for Pass.
+func (d *Disruptor) keepError(err error) {
+	if err != nil && d.firstErr == nil {
+		d.firstErr = err
 	}
 }

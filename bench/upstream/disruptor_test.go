@@ -29,8 +29,8 @@ func cores(n int64) catalog.Type {
 	return t.WithOfferings([]catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(n), Available: true}})
 }
 
-// halfEmpty returns a node of four cores with one pod of one core, an empty node, and a node of eight cores with a pod
-// of one core.
+// halfEmpty returns a cluster with three nodes: one of four cores with a pod of one core, one of four cores without pods,
+// and one of eight cores with a pod of one core.
 func halfEmpty() *fleet.Fleet {
 	p := &karpv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
@@ -71,36 +71,36 @@ func podOfOneCore(name string) *corev1.Pod {
 	}
 }
 
-// TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. Pods are moved only when
-// the replacement is ready, and by the fleet.
+// TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. The fleet moves the pods
+// only when the replacement is ready.
 func TestDisrupt(t *testing.T) {
 	t.Parallel()
 	f := halfEmpty()
-	d, err := Disrupt(f, false, func() float64 { return 0 }) // its work takes no time
+	d, err := Disrupt(f, false, func() float64 { return 0 }) // upstream's work takes no simulated time
 	if err != nil {
 		t.Fatal(err)
 	}
-	var path []catalog.Price
+	var prices []catalog.Price
 	for f.Since() < time.Hour {
-		rest, err := d.Pass()
+		delay, err := d.Pass()
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.Wait(max(rest, time.Second))
-		if f.Waiting() > 0 {
-			t.Fatalf("after %s %d pods are pending", f.Since(), f.Waiting())
+		d.Wait(max(delay, time.Second))
+		if f.PendingPods() > 0 {
+			t.Fatalf("after %s %d pods are pending", f.Since(), f.PendingPods())
 		}
-		if n := len(path); n == 0 || path[n-1] != f.Price() {
-			path = append(path, f.Price())
+		if n := len(prices); n == 0 || prices[n-1] != f.Price() {
+			prices = append(prices, f.Price())
 		}
 	}
 	if d.Busy() || f.Price() != 2*cent || len(f.Instances()) != 1 {
-		t.Errorf("after an hour %d nodes are left, for %s; busy: %t; prices until then: %v", len(f.Instances()), f.Price(), d.Busy(), path)
+		t.Errorf("after an hour %d nodes are left, for %s; busy: %t; prices until then: %v", len(f.Instances()), f.Price(), d.Busy(), prices)
 	}
 	if f.Moved() < 2 || f.Moved() > 4 {
 		t.Errorf("%d pods were moved, want 2 to 4", f.Moved())
 	}
-	if last := f.Instances()[0]; last.Pods() != 2 {
-		t.Errorf("the last node has %d pods, want 2", last.Pods())
+	if last := f.Instances()[0]; last.PodCount() != 2 {
+		t.Errorf("the last node has %d pods, want 2", last.PodCount())
 	}
 }

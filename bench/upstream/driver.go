@@ -53,7 +53,7 @@ func Load(o snapshot.Objects, market catalog.Market) (*Cluster, error) {
 		c.types[p.Name] = byClass[p.Spec.Template.Spec.NodeClassRef.Name]
 	}
 	nodepool.OrderByWeight(c.pools)
-	ctx := background()
+	ctx := planningContext()
 	for _, n := range o.Nodes {
 		if err := c.state.UpdateNode(ctx, n.DeepCopy()); err != nil {
 			return nil, fmt.Errorf("pass upstream the node %s: %w", n.Name, err)
@@ -87,8 +87,8 @@ func poolOf(p any) (*v1.NodePool, error) {
 	return &out, nil
 }
 
-// background returns the context for upstream's planning, with its default options.
-func background() context.Context {
+// planningContext returns the context for upstream's planning, with upstream's default options.
+func planningContext() context.Context {
 	return options.ToContext(injection.WithControllerName(context.Background(), "provisioner"), &options.Options{
 		PreferencePolicy:  options.PreferencePolicyRespect,
 		MinValuesPolicy:   options.MinValuesPolicyStrict,
@@ -106,9 +106,9 @@ type Run struct {
 }
 
 // Prepare copies the nodes, counts the existing pods by topology, and creates a scheduler with the given number of
-// workers. Upstream's controller does this for every plan too; it is not part of Solve.
+// workers. Upstream's controller prepares every plan in the same way. Solve does not include this preparation.
 func (c *Cluster) Prepare(workers int) (*Run, error) {
-	r := &Run{cluster: c, ctx: background(), pods: slices.Clone(c.pending)}
+	r := &Run{cluster: c, ctx: planningContext(), pods: slices.Clone(c.pending)}
 	opts := []scheduling.Options{
 		scheduling.DisableReservedCapacityFallback, scheduling.NumConcurrentReconciles(workers),
 		scheduling.MinValuesPolicy(options.MinValuesPolicyStrict),

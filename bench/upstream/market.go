@@ -42,7 +42,7 @@ func instanceType(t catalog.Type) *cloudprovider.InstanceType {
 		Capacity: conversion.Quantities(t.Capacity),
 		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: conversion.Quantities(t.Capacity.Sub(t.Allocatable))},
 	}
-	offered := map[string][]string{} // values of the offerings' labels, by label
+	offeringLabels := map[string][]string{} // values of the offerings' labels, by label
 	for _, o := range t.Offerings {
 		reqs := scheduling.NewRequirements(
 			scheduling.NewRequirement(cloudprovider.ReservationIDLabel, corev1.NodeSelectorOpDoesNotExist),
@@ -51,8 +51,8 @@ func instanceType(t catalog.Type) *cloudprovider.InstanceType {
 		)
 		for key, value := range o.Labels() {
 			reqs.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, value))
-			if !slices.Contains(offered[key], value) {
-				offered[key] = append(offered[key], value)
+			if !slices.Contains(offeringLabels[key], value) {
+				offeringLabels[key] = append(offeringLabels[key], value)
 			}
 		}
 		out.Offerings = append(out.Offerings, &cloudprovider.Offering{
@@ -65,8 +65,8 @@ func instanceType(t catalog.Type) *cloudprovider.InstanceType {
 		case key == v1.NodePoolLabelKey: // the NodePool sets this label, not the type
 		case labeled:
 			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, value))
-		case len(offered[key]) > 0:
-			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, offered[key]...))
+		case len(offeringLabels[key]) > 0:
+			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, offeringLabels[key]...))
 		default:
 			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpDoesNotExist))
 		}

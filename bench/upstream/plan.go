@@ -21,8 +21,8 @@ import (
 // maxOfferings is the maximum number of offerings of a node in a plan, the same as Joiner's.
 const maxOfferings = 60
 
-// ErrLate reports that upstream was stopped before it had a plan for all pods.
-var ErrLate = errors.New("stopped: it took too long")
+// ErrStopped reports that upstream was stopped before it had a plan for all pods.
+var ErrStopped = errors.New("upstream was stopped at the time limit")
 
 // Results is upstream's result with the data that is needed to convert it to a packing.Plan.
 type Results struct {
@@ -38,7 +38,7 @@ func (r *Run) Solve(limit time.Duration) (Results, error) {
 	results, err := r.scheduler.Solve(ctx, r.pods)
 	out := Results{Results: results, cluster: r.cluster, pods: len(r.cluster.pending)}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return out, ErrLate
+		return out, ErrStopped
 	}
 	return out, err
 }
@@ -46,7 +46,7 @@ func (r *Run) Solve(limit time.Duration) (Results, error) {
 // Plan returns the results as a packing.Plan, in which each new node has its cheapest offerings.
 func (r Results) Plan() (packing.Plan, error) {
 	plan := packing.Plan{Pods: r.pods}
-	truncated := r.TruncateInstanceTypes(background(), scheduling.MaxInstanceTypes)
+	truncated := r.TruncateInstanceTypes(planningContext(), scheduling.MaxInstanceTypes)
 	for i, claim := range truncated.NewNodeClaims {
 		m, err := plannedNode(claim, i+1)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// build returns the workload with the given number of its pending pods.
+// build returns the workload with at most the given number of its pending pods.
 func build(t *testing.T, name string, pods int) workload.Case {
 	t.Helper()
 	for _, w := range workload.All("") {
@@ -50,12 +50,12 @@ func build(t *testing.T, name string, pods int) workload.Case {
 func TestSameTypes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain-10000", "thousand", "own-1000"} {
-		for _, goods := range build(t, name, 1).Market {
-			theirs := instanceTypes(goods)
-			if len(theirs) != len(goods.Types) {
-				t.Fatalf("%s: %d types, want %d", name, len(theirs), len(goods.Types))
+		for _, offered := range build(t, name, 1).Market {
+			theirs := instanceTypes(offered)
+			if len(theirs) != len(offered.Types) {
+				t.Fatalf("%s: %d types, want %d", name, len(theirs), len(offered.Types))
 			}
-			for i, ours := range goods.Types {
+			for i, ours := range offered.Types {
 				if got := conversion.Amounts(theirs[i].Allocatable()); !got.Equal(ours.Allocatable) {
 					t.Fatalf("allocatable resources of %s: %+v, want %+v", ours.Name, got, ours.Allocatable)
 				}
@@ -89,15 +89,15 @@ func TestSameTypes(t *testing.T) {
 	}
 }
 
-// TestPlanHolds plans a plain workload, and one with nodes, DaemonSets, two NodePools, taints and constraints, with
-// upstream, and checks the plans: an error in the driver would break a rule.
-func TestPlanHolds(t *testing.T) {
+// TestPlanIsValid plans three workloads with upstream: a plain one, one with DaemonSets, and one with existing nodes,
+// DaemonSets, two NodePools, taints and constraints. It checks the plans: an error in the driver would break a rule.
+func TestPlanIsValid(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thousand", "daemonsets", "everything"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := build(t, name, 150)
-			before := text(t, c.Objects)
+			before := toJSON(t, c.Objects)
 			plan := solve(t, c, 1)
 			placed := len(plan.Placements)
 			for _, m := range plan.PlannedNodes {
@@ -106,18 +106,18 @@ func TestPlanHolds(t *testing.T) {
 			if placed != c.Pending || len(plan.Refusals) > 0 || plan.Pods != c.Pending {
 				t.Errorf("%d of %d pods have a place, %d are refused", placed, c.Pending, len(plan.Refusals))
 			}
-			for _, wrong := range verify.Check(c.Objects.Snapshot(c.View()), c.Market, plan) {
-				t.Error(wrong)
+			for _, violation := range verify.Check(c.Objects.Snapshot(c.View()), c.Market, plan) {
+				t.Error(violation)
 			}
-			if text(t, c.Objects) != before {
+			if toJSON(t, c.Objects) != before {
 				t.Error("the objects were changed")
 			}
 		})
 	}
 }
 
-// TestNodesAreSeen: upstream places pods on existing nodes, and launches nodes if these are full.
-func TestNodesAreSeen(t *testing.T) {
+// TestExistingNodes: upstream places pods on existing nodes, and launches nodes if the existing ones are full.
+func TestExistingNodes(t *testing.T) {
 	t.Parallel()
 	c := build(t, "onto-1000-plain", 50)
 	plan := solve(t, c, 5)
@@ -134,8 +134,8 @@ func TestStopped(t *testing.T) {
 	t.Parallel()
 	c := build(t, "plain", 5000)
 	run := prepare(t, c, 1)
-	if _, err := run.Solve(time.Millisecond); !errors.Is(err, ErrLate) {
-		t.Errorf("with a limit of 1 ms: %v, want %v", err, ErrLate)
+	if _, err := run.Solve(time.Millisecond); !errors.Is(err, ErrStopped) {
+		t.Errorf("with a limit of 1 ms: %v, want %v", err, ErrStopped)
 	}
 }
 
@@ -165,7 +165,7 @@ func prepare(t *testing.T, c workload.Case, workers int) *Run {
 	return run
 }
 
-func text(t *testing.T, o snapshot.Objects) string {
+func toJSON(t *testing.T, o snapshot.Objects) string {
 	t.Helper()
 	data, err := json.Marshal(o)
 	if err != nil {

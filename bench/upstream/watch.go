@@ -14,55 +14,55 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// Instance passes upstream the new state of an instance.
+// Instance passes the new state of an instance to upstream.
 func (d *Disruptor) Instance(m *fleet.Instance) {
 	claim := d.claimOf(m)
-	d.live.mu.Lock()
-	d.live.stamp(claim)
-	d.live.claims[m.Name] = claim
-	d.live.mu.Unlock()
+	d.api.mu.Lock()
+	d.api.stamp(claim)
+	d.api.claims[m.Name] = claim
+	d.api.mu.Unlock()
 	if n := m.Node(); n != nil && m.Phase == fleet.Ready {
-		d.live.mu.Lock()
-		known := d.live.nodes[m.Name]
+		d.api.mu.Lock()
+		known := d.api.nodes[m.Name]
 		if known == nil {
 			known = n.DeepCopy()
-			d.live.stamp(known)
-			d.live.nodes[m.Name] = known
+			d.api.stamp(known)
+			d.api.nodes[m.Name] = known
 		}
-		d.live.mu.Unlock()
-		d.note(d.state.UpdateNode(d.ctx, known.DeepCopy()))
+		d.api.mu.Unlock()
+		d.keepError(d.state.UpdateNode(d.ctx, known.DeepCopy()))
 	}
 	d.state.UpdateNodeClaim(claim.DeepCopy())
 }
 
 // Gone removes an instance's node and claim from upstream's state.
 func (d *Disruptor) Gone(m *fleet.Instance) {
-	d.live.mu.Lock()
-	delete(d.live.nodes, m.Name)
-	delete(d.live.claims, m.Name)
-	d.live.mu.Unlock()
+	d.api.mu.Lock()
+	delete(d.api.nodes, m.Name)
+	delete(d.api.claims, m.Name)
+	d.api.mu.Unlock()
 	d.state.DeleteNodeClaim(m.Name)
 	d.state.DeleteNode(m.Name)
 }
 
 // Pod updates a pod in upstream's state.
 func (d *Disruptor) Pod(p *fleet.Pod) {
-	d.live.setPod(p.Object)
-	d.note(d.state.UpdatePod(d.ctx, p.Object.DeepCopy()))
+	d.api.setPod(p.Object)
+	d.keepError(d.state.UpdatePod(d.ctx, p.Object.DeepCopy()))
 }
 
 // PodGone removes a pod from upstream's state.
 func (d *Disruptor) PodGone(p *fleet.Pod) {
-	d.live.dropPod(p.Object)
+	d.api.dropPod(p.Object)
 	d.state.DeletePod(client.ObjectKeyFromObject(p.Object))
 }
 
-// claimOf returns the instance's claim as upstream's other controllers would have left it in the instance's phase:
+// claimOf returns the instance's claim in the state that upstream's other controllers give it in the instance's phase:
 // launched, then registered, initialized and consolidatable, then with a deletion timestamp.
 func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
-	d.live.mu.Lock()
-	known := d.live.claims[m.Name]
-	d.live.mu.Unlock()
+	d.api.mu.Lock()
+	known := d.api.claims[m.Name]
+	d.api.mu.Unlock()
 	c := &v1.NodeClaim{}
 	if known != nil {
 		c = known.DeepCopy()
@@ -77,7 +77,7 @@ func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 	c.CreationTimestamp = metav1.NewTime(m.Created)
 	if m.Phase >= fleet.Launched {
 		c.Labels = m.Labels()
-		c.Status.ProviderID = m.Provider()
+		c.Status.ProviderID = m.ProviderID()
 		c.Status.Capacity, c.Status.Allocatable = conversion.Quantities(m.Type.Capacity), conversion.Quantities(m.Type.Allocatable)
 		setTrue(c, v1.ConditionTypeLaunched)
 	}

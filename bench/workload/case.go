@@ -21,7 +21,7 @@ type setup struct {
 
 	nodes   int          // number of existing nodes
 	running []deployment // the workload on the existing nodes; pods that do not fit are left out
-	apart   bool         // existing nodes have at most one pod of each deployment
+	apart   bool         // an existing node has at most one pod of each deployment
 
 	daemons []*appsv1.DaemonSet
 }
@@ -52,7 +52,7 @@ func shuffle[T any](r *rand.Rand, list []T) {
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// roundSetup has the market of n types at round prices, in three zones, and a NodePool that allows all of them.
+// roundSetup returns a case with n instance types at round prices in three zones, and a NodePool that allows all of them.
 func roundSetup(n int, pending []deployment) setup {
 	return setup{
 		market:  func() (catalog.Market, error) { return roundMarket(n) },
@@ -61,7 +61,7 @@ func roundSetup(n int, pending []deployment) setup {
 	}
 }
 
-// realSetup has the on-demand offerings of us-east-1, and a NodePool for amd64 (Intel and AMD).
+// realSetup returns a case with the on-demand offerings of us-east-1, and a NodePool for amd64 (Intel and AMD).
 func realSetup(pending []deployment) setup {
 	return setup{market: realMarket, pools: []*karpv1.NodePool{pool(poolName, amd64(), onDemand())}, pending: pending}
 }

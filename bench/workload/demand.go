@@ -5,23 +5,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// all applies a change to every deployment.
-func all(ds []deployment, change func(n int, d *deployment)) []deployment {
+// changeAll applies a change to every deployment, and returns the deployments. n is the deployment's index.
+func changeAll(ds []deployment, change func(n int, d *deployment)) []deployment {
 	for n := range ds {
 		change(n, &ds[n])
 	}
 	return ds
 }
 
-// siblings selects the pods of the deployment.
-func (d *deployment) siblings() *metav1.LabelSelector {
+// podSelector returns a selector of the deployment's pods.
+func (d *deployment) podSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{labelApp: d.name}}
 }
 
 // spread adds a topology spread constraint over the values of key.
 func (d *deployment) spread(key string, skew int32) {
 	d.template.TopologySpreadConstraints = append(d.template.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
-		MaxSkew: skew, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: d.siblings(),
+		MaxSkew: skew, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: d.podSelector(),
 	})
 }
 
@@ -29,7 +29,7 @@ func (d *deployment) spread(key string, skew int32) {
 func (d *deployment) apart(key string) {
 	a := d.affinity()
 	a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-		{TopologyKey: key, LabelSelector: d.siblings()},
+		{TopologyKey: key, LabelSelector: d.podSelector()},
 	}}
 }
 
@@ -37,7 +37,7 @@ func (d *deployment) apart(key string) {
 func (d *deployment) together(key string) {
 	a := d.affinity()
 	a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-		{TopologyKey: key, LabelSelector: d.siblings()},
+		{TopologyKey: key, LabelSelector: d.podSelector()},
 	}}
 }
 

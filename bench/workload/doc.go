@@ -22,17 +22,17 @@ type Case struct {
 // Now is the time at which every case is planned.
 var Now = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// View returns the view of a case.
+// View returns the time and the offerings of a case, the other input of a snapshot of its objects.
 func (c Case) View() snapshot.View { return snapshot.View{Now: Now, Market: c.Market} }
 
-// Kind determines the target of a workload's gap: how far a plan's price may be above the lower bound.
+// Kind determines the target for a workload's gap: how far a plan's price may be above the lower bound.
 type Kind int
 
 // The kinds.
 const (
 	Free        Kind = iota // pods without constraints on each other: within 3 % of the lower bound
 	Constrained             // with spread, affinity or anti-affinity: within 8 %
-	Preferring              // with preferred anti-affinity by host: within 8 % of the plans that satisfy the preference
+	Preferring              // with preferred anti-affinity by host: within 8 % of the lower bound of plans that satisfy it
 )
 
 // Workload is one row of the benchmark.
@@ -40,12 +40,12 @@ type Workload struct {
 	Name  string // as in -run
 	About string // short description
 	Group Group  // table of the report
-	Kind  Kind   // determines the target of the gap
+	Kind  Kind   // determines the target for the gap
 
 	// Build builds the case. Its only error is a missing file: see ErrMissing.
 	Build func() (Case, error)
 
-	// Smaller builds a smaller case for upstream, if upstream needs more than five minutes for the whole one. nil:
+	// Smaller builds a smaller case for upstream, if upstream needs more than five minutes for the case of Build. nil:
 	// upstream gets the same case. SmallerAbout describes the smaller case.
 	Smaller      func() (Case, error)
 	SmallerAbout string
@@ -53,18 +53,18 @@ type Workload struct {
 	// OursOnly excludes upstream.
 	OursOnly bool
 
-	Aim Aim // the design's targets
+	Target Target // the design's targets
 }
 
-// Aim is the design's target for a row, in addition to the gap of its kind. A zero field is no target.
-type Aim struct {
+// Target is the design's target for a row, in addition to the gap of its kind. A zero field is no target.
+type Target struct {
 	Ratio   float64 // upstream's time divided by Joiner's, at least
 	Seconds float64 // Joiner's time, at most
 	Bytes   uint64  // maximum memory of the process, at most
 }
 
-// MostGap is how far above the lower bound a plan may be, in percent.
-func (k Kind) MostGap() float64 {
+// MaxGap returns how far above the lower bound the price of a plan may be, in percent.
+func (k Kind) MaxGap() float64 {
 	switch k {
 	case Constrained, Preferring:
 		return 8
@@ -76,11 +76,11 @@ func (k Kind) MostGap() float64 {
 // Group is a table of the report.
 type Group string
 
-// The groups, in the order of the report.
+// The groups.
 const (
-	Speed  Group = "speed"  // 700 types × 3 zones × 2 capacity types, round prices
-	Prices Group = "prices" // us-east-1 at its real on-demand prices
-	Own    Group = "own"    // upstream's own benchmark
-	Traces Group = "traces" // recorded workloads of a production cluster
-	Sizes  Group = "sizes"  // one workload with growing numbers of pods
+	Speed     Group = "speed"  // 700 types × 3 zones × 2 capacity types, round prices
+	Prices    Group = "prices" // us-east-1 at its real on-demand prices
+	Karpenter Group = "own"    // Karpenter's own benchmark
+	Traces    Group = "traces" // recorded workloads of a production cluster
+	Sizes     Group = "sizes"  // the same kinds of pods in growing numbers
 )

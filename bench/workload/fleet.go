@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Waste is a fleet that is more expensive than necessary, as a row of the benchmark.
-type Waste struct {
+// WastefulFleet is a row of the consolidation benchmark: a fleet that is more expensive than necessary.
+type WastefulFleet struct {
 	Name  string // as in -run
 	About string // short description
 
@@ -23,32 +23,32 @@ type Waste struct {
 	Build func() (*fleet.Fleet, error)
 
 	SpotToSpot bool          // spot instances may be replaced by other spot instances
-	Lasts      time.Duration // how long pods come and go; the remaining ones then stay. 0: pods do not change
+	ChurnTime  time.Duration // how long pods come and go; the pods that are left then stay. 0: pods do not come or go
 }
 
-// Wastes returns the rows. The traces are in the given folder.
-func Wastes(traces string) []Waste {
-	var out []Waste
+// WastefulFleets returns the rows of the consolidation benchmark. traces is the folder with the traces.
+func WastefulFleets(traces string) []WastefulFleet {
+	var out []WastefulFleet
 	for _, n := range []int{100, 500, 2000} {
 		out = append(out,
-			Waste{
+			WastefulFleet{
 				Name:  fmt.Sprint("halved-", n),
 				About: fmt.Sprintf("%d nodes, after half of the pods have gone", n),
 				Build: func() (*fleet.Fleet, error) { return halved(n) },
 			},
-			Waste{
+			WastefulFleet{
 				Name:  fmt.Sprint("cheaper-", n),
 				About: fmt.Sprintf("%d full nodes, after AMD has become a third cheaper", n),
 				Build: func() (*fleet.Fleet, error) { return cheaper(n) },
 			},
-			Waste{
+			WastefulFleet{
 				Name: fmt.Sprint("spot-", n), About: fmt.Sprintf("%d nodes, half of them spot, after two fifths of the pods have gone", n),
 				Build: func() (*fleet.Fleet, error) { return halfSpot(n) }, SpotToSpot: true,
 			},
 		)
 	}
-	return append(out, Waste{
-		Name: "openb-all", About: "the last two hours of the trace's last 30 days at once, at their own pace", Lasts: replayFor,
+	return append(out, WastefulFleet{
+		Name: "openb-all", About: "the last two hours of the trace's last 30 days at once, at their own pace", ChurnTime: replayFor,
 		Build: func() (*fleet.Fleet, error) { return replay(traces) },
 	})
 }
@@ -56,7 +56,7 @@ func Wastes(traces string) []Waste {
 // fleetPool returns a NodePool for amd64 instances of at most 32 vCPUs, with consolidation and a disruption budget of
 // 10 %.
 func fleetPool(capacityTypes karpv1.Requirement) *karpv1.NodePool {
-	p := pool(poolName, amd64(), small(), capacityTypes)
+	p := pool(poolName, amd64(), atMost32CPUs(), capacityTypes)
 	p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
 	p.Spec.Disruption.ConsolidateAfter = karpv1.After(0)
 	p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "10%"}}
@@ -73,7 +73,7 @@ func halved(n int) (*fleet.Fleet, error) {
 		return nil, err
 	}
 	f := fleet.New([]*karpv1.NodePool{fleetPool(onDemand())}, market)
-	return f, stock{count: n, market: market, deleted: 50}.fill(f)
+	return f, nodeStock{count: n, market: market, deleted: 50}.fill(f)
 }
 
 // cheaper returns a fleet of n nodes that were launched when the price of AMD instances was 1.5 times the current
@@ -93,7 +93,7 @@ func cheaper(n int) (*fleet.Fleet, error) {
 	}
 	before[className] = offered
 	f := fleet.New([]*karpv1.NodePool{fleetPool(onDemand())}, market)
-	return f, stock{count: n, market: before, deleted: 5}.fill(f)
+	return f, nodeStock{count: n, market: before, deleted: 5}.fill(f)
 }
 
 // raisePrices returns the offerings at 1.5 times their prices.
@@ -105,7 +105,7 @@ func raisePrices(offerings []catalog.Offering) []catalog.Offering {
 	return out
 }
 
-// halfSpot returns a fleet of n nodes: half were launched while there was no spot capacity, half when there was.
+// halfSpot returns a fleet of n nodes: half were launched while there was no spot capacity, the others while there was.
 func halfSpot(n int) (*fleet.Fleet, error) {
 	types, err := regionTypes()
 	if err != nil {
@@ -117,27 +117,27 @@ func halfSpot(n int) (*fleet.Fleet, error) {
 	}
 	market := marketOf(types)
 	f := fleet.New([]*karpv1.NodePool{fleetPool(anyCapacityType())}, market)
-	if err := (stock{count: n / 2, market: onDemandMarket, deleted: 40, name: "steady"}).fill(f); err != nil {
+	if err := (nodeStock{count: n / 2, market: onDemandMarket, deleted: 40, name: "steady"}).fill(f); err != nil {
 		return nil, err
 	}
-	return f, stock{count: n - n/2, market: market, deleted: 40, name: "cheap"}.fill(f)
+	return f, nodeStock{count: n - n/2, market: market, deleted: 40, name: "cheap"}.fill(f)
 }
 
-// stock describes nodes for a fleet: they were launched for pods, and a percentage of the pods has been deleted.
-type stock struct {
+// nodeStock describes nodes for a fleet: they were launched for pods, and a percentage of the pods has been deleted.
+type nodeStock struct {
 	count   int            // number of nodes
 	market  catalog.Market // offerings and prices when the nodes were launched
 	deleted int            // percentage of the pods that have been deleted
 	name    string         // prefix of the pods' names; empty: none
 }
 
-// fill adds the nodes. It plans for more and more pods, until the plan has enough nodes. It adds the most expensive
-// nodes of this plan, because the cheapest ones are not full.
-func (s stock) fill(f *fleet.Fleet) error {
+// fill adds the nodes to the fleet. It plans for more and more pods until the plan has at least count nodes, and adds the
+// most expensive ones, because the cheapest nodes of a plan are not full.
+func (s nodeStock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
 		deployments := mixed(pods, max(pods/100, 20), 21)
 		for i := range deployments {
-			deployments[i] = renamed(deployments[i], s.name)
+			deployments[i] = withPrefix(deployments[i], s.name)
 		}
 		objects := podsOf(deployments)
 		o := snapshot.Objects{Pools: f.Pools, Pods: objects}
@@ -150,8 +150,8 @@ func (s stock) fill(f *fleet.Fleet) error {
 	return fmt.Errorf("make a fleet: no number of pods gives %d nodes", s.count)
 }
 
-// renamed returns the deployment with the prefix before its name.
-func renamed(d deployment, prefix string) deployment {
+// withPrefix returns the deployment with the prefix and a hyphen before its name; unchanged without a prefix.
+func withPrefix(d deployment, prefix string) deployment {
 	if prefix == "" {
 		return d
 	}
@@ -160,8 +160,8 @@ func renamed(d deployment, prefix string) deployment {
 	return out
 }
 
-// place adds the planned nodes with those of their pods that are not deleted.
-func (s stock) place(f *fleet.Fleet, planned []packing.PlannedNode, objects []*corev1.Pod) error {
+// place adds the planned nodes to the fleet, with those of their pods that are not deleted.
+func (s nodeStock) place(f *fleet.Fleet, planned []packing.PlannedNode, objects []*corev1.Pod) error {
 	byID := make(map[string]*corev1.Pod, len(objects))
 	for _, p := range objects {
 		byID[p.Namespace+"/"+p.Name] = p

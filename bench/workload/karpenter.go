@@ -12,10 +12,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// ownMarket returns the instance types of upstream's scheduler benchmark: 400 types, the n-th with n cores, 2n GiB and
-// room for 10n pods. The kubelet reserves a tenth of a core and 10 MiB. Spot is offered in two zones, on-demand in
-// three, all at the same price per hour: $0.1 per core plus $0.1 per 10^9 bytes of memory.
-func ownMarket() catalog.Market {
+// karpenterMarket returns the instance types of Karpenter's scheduler benchmark: 400 types, the n-th with n cores, 2n
+// GiB and room for 10n pods. The kubelet reserves a tenth of a core and 10 MiB. Spot is offered in two zones, on-demand
+// in three, all at the same price per hour: $0.1 per core plus $0.1 per 10^9 bytes of memory.
+func karpenterMarket() catalog.Market {
 	var out []catalog.Type
 	for n := int64(1); n <= 400; n++ {
 		name := fmt.Sprintf("fake-it-%03d", n)
@@ -40,27 +40,29 @@ func ownMarket() catalog.Market {
 	return marketOf(out)
 }
 
-// The requests from which upstream's benchmark draws.
+// The requests from which Karpenter's benchmark draws.
 var (
-	ownMillis = []int64{100, 250, 500, 1000, 1500}
-	ownMiB    = []int64{100, 256, 512, 1024, 2048, 4096}
+	karpenterMillis = []int64{100, 250, 500, 1000, 1500}
+	karpenterMiB    = []int64{100, 256, 512, 1024, 2048, 4096}
 )
 
-// ownMix returns the pods of upstream's benchmark: one fifth each without constraints, spread over zones, spread over
-// hosts, with affinity to equal labels by zone, and with anti-affinity to equal labels by host. Each pod draws its own
-// requests and its label, one of seven; spread pods draw once more for the label that they are spread with.
-func ownMix(count int) []*corev1.Pod {
-	d := dice(42)
-	letter := func() string { return string(rune('a' + d.IntN(7))) }
-	pick := func(from []int64) int64 { return from[d.IntN(len(from))] }
+// karpenterMix returns the pods of Karpenter's benchmark: one fifth each without constraints, spread over zones, spread
+// over hosts, with affinity by zone to pods with the same label, and with anti-affinity by host to each other.
+//
+// Each pod draws its requests, and one of seven values for its label; pods with anti-affinity have a fixed label instead.
+// The label that a spread constraint selects is drawn separately, so the pod itself may have another label.
+func karpenterMix(count int) []*corev1.Pod {
+	random := dice(42)
+	letter := func() string { return string(rune('a' + random.IntN(7))) }
+	pick := func(from []int64) int64 { return from[random.IntN(len(from))] }
 	fifth := count / 5
 	var out []*corev1.Pod
 	add := func(n int, kind string, change func(*deployment)) {
 		for i := range n {
-			one := newDeployment(fmt.Sprintf("%s-%05d", kind, i), 1, pick(ownMillis), pick(ownMiB))
-			one.labels = map[string]string{"my-label": letter()}
-			change(&one)
-			pod := one.pods()[0]
+			single := newDeployment(fmt.Sprintf("%s-%05d", kind, i), 1, pick(karpenterMillis), pick(karpenterMiB))
+			single.labels = map[string]string{"my-label": letter()}
+			change(&single)
+			pod := single.pods()[0]
 			pod.OwnerReferences = nil
 			out = append(out, pod)
 		}
@@ -93,14 +95,14 @@ func ownMix(count int) []*corev1.Pod {
 	return out
 }
 
-// ownPreferences returns the pods of upstream's benchmark of preferences. They are identical, and prefer one zone, a
-// host of their own and a zone of their own, but there are only three zones.
-func ownPreferences(count int) []*corev1.Pod {
+// karpenterPreferences returns the pods of Karpenter's benchmark of preferences. They are identical. Each prefers one
+// zone, and to share neither host nor zone with another of these pods, but there are only three zones.
+func karpenterPreferences(count int) []*corev1.Pod {
 	d := newDeployment("picky", count, 500, 1024)
 	d.prefer(1, corev1.LabelTopologyZone, "test-zone-1")
 	avoid := func(weight int32, key string) corev1.WeightedPodAffinityTerm {
 		return corev1.WeightedPodAffinityTerm{
-			Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: d.siblings()},
+			Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: d.podSelector()},
 		}
 	}
 	d.affinity().PodAntiAffinity = &corev1.PodAntiAffinity{

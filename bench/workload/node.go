@@ -20,23 +20,23 @@ import (
 // nodeTypes are the instance types of existing nodes.
 var nodeTypes = []string{"m5.4xlarge", "c5.4xlarge", "r5.4xlarge", "m6i.8xlarge", "m5.2xlarge"}
 
-// nodes returns n nodes that have been ready for a while, across all zones.
+// nodes returns n nodes of the types nodeTypes that have been ready for a day, spread over all zones.
 func nodes(n int, market catalog.Market) ([]*corev1.Node, error) {
-	var kinds []catalog.Type
+	var found []catalog.Type
 	for _, name := range nodeTypes {
 		for _, t := range market[className].Types {
 			if t.Name == name {
-				kinds = append(kinds, t)
+				found = append(found, t)
 			}
 		}
 	}
-	if len(kinds) != len(nodeTypes) {
+	if len(found) != len(nodeTypes) {
 		return nil, fmt.Errorf("make nodes: the market lacks one of %s", strings.Join(nodeTypes, ", "))
 	}
 	out := make([]*corev1.Node, n)
 	for i := range out {
-		t := kinds[i%len(kinds)]
-		out[i] = node(fmt.Sprintf("node-%04d", i), t, t.Offerings[i/len(kinds)%len(t.Offerings)])
+		t := found[i%len(found)]
+		out[i] = node(fmt.Sprintf("node-%04d", i), t, t.Offerings[i/len(found)%len(t.Offerings)])
 	}
 	return out, nil
 }
@@ -61,8 +61,8 @@ func node(name string, t catalog.Type, o catalog.Offering) *corev1.Node {
 	}
 }
 
-// bind binds the pods to nodes, each to the next one with room and, if apart is set, without another pod of its
-// deployment. It returns the bound pods.
+// bind binds each pod to the next node with room. If apart is true, the node must have no other pod of the same
+// deployment. bind returns the bound pods, and leaves out those for which no node has room.
 func bind(pods []*corev1.Pod, nodes []*corev1.Node, apart bool) []*corev1.Pod {
 	room := make([]resources.Amounts, len(nodes))
 	for i, n := range nodes {
@@ -99,12 +99,12 @@ func daemonSets() []*appsv1.DaemonSet {
 	}{
 		{"network", 50, 64}, {"proxy", 100, 64}, {"volumes", 30, 120}, {"metrics", 100, 180}, {"logs", 200, 400}, {"disks", 250, 512},
 	} {
-		template := newDeployment(d.name, 0, d.milli, d.mib)
+		source := newDeployment(d.name, 0, d.milli, d.mib)
 		set := &appsv1.DaemonSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: d.name, UID: types.UID("uid-" + d.name)},
 			Spec: appsv1.DaemonSetSpec{
-				Selector: template.siblings(),
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: template.labels}, Spec: template.template},
+				Selector: source.podSelector(),
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: source.labels}, Spec: source.template},
 			},
 		}
 		set.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

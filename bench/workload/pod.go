@@ -36,14 +36,14 @@ func newDeployment(name string, replicas int, milli, mib int64) deployment {
 		template: corev1.PodSpec{
 			SchedulerName: corev1.DefaultSchedulerName,
 			Containers: []corev1.Container{{
-				Name: "main", Image: "example.com/main:1", Resources: asks(milli, mib),
+				Name: "main", Image: "example.com/main:1", Resources: podRequests(milli, mib),
 			}},
 		},
 	}
 }
 
-// asks returns requests of CPU in millicores and memory in MiB.
-func asks(milli, mib int64) corev1.ResourceRequirements {
+// podRequests returns requests for CPU, given in millicores, and memory, given in MiB.
+func podRequests(milli, mib int64) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(milli, resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(mib<<20, resource.BinarySI),
@@ -113,15 +113,15 @@ func mixed(pods, deployments int, seed uint64) []deployment {
 			replicas++
 		}
 		milli := millis[d.IntN(len(millis))]
-		// Vary by a few MiB, so that there are as many pod groups as deployments.
+		// Up to 127 MiB more, so that nearly every deployment is a class of its own.
 		mib := max(milli*ratios[d.IntN(len(ratios))]/1000, 64) + int64(d.IntN(128))
 		out[n] = newDeployment(fmt.Sprintf("app-%04d", n), replicas, milli, mib)
 	}
 	return out
 }
 
-// broad returns deployments with the given total number of pods. Their pods request 50 millicores to three cores and 64
-// MiB to 6 GiB; those of about a third of the deployments request about a tenth of the CPU and an eighth of the memory.
+// broad returns deployments with the given total number of pods. They draw requests of 50 to 3,000 millicores and 64 to
+// 6,400 MiB. About a third of the deployments request only about a tenth of the drawn CPU and an eighth of the memory.
 func broad(pods, deployments int, seed uint64) []deployment {
 	d := dice(seed)
 	out := mixed(pods, deployments, seed)

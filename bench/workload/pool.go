@@ -39,16 +39,16 @@ func anyCapacityType() karpv1.Requirement {
 
 func onDemand() karpv1.Requirement { return in(catalog.LabelCapacityType, catalog.OnDemand) }
 
-// usual returns the requirements of the NodePool in Karpenter's getting started guide: instance families c, m and r,
-// above generation 2.
-func usual() []karpv1.Requirement {
+// guideRequirements returns the requirements of the NodePool in Karpenter's getting started guide: instance families c,
+// m and r, above generation 2.
+func guideRequirements() []karpv1.Requirement {
 	return []karpv1.Requirement{
 		in(catalog.LabelCategory, "c", "m", "r"),
 		{Key: catalog.LabelGeneration, Operator: corev1.NodeSelectorOpGt, Values: []string{"2"}},
 	}
 }
 
-// small limits instance types to 32 vCPUs.
-func small() karpv1.Requirement {
+// atMost32CPUs requires instance types of at most 32 vCPUs.
+func atMost32CPUs() karpv1.Requirement {
 	return karpv1.Requirement{Key: catalog.LabelCPU, Operator: corev1.NodeSelectorOpLt, Values: []string{"33"}}
 }

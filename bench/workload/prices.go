@@ -13,32 +13,32 @@ const pricedPods, pricedDeployments = 5000, 250
 // pricedMix returns the deployments of most rows with real prices.
 func pricedMix() []deployment { return mixed(pricedPods, pricedDeployments, 5) }
 
-// prices returns the rows on us-east-1 with real prices, on-demand.
+// prices returns the rows of the group Prices: us-east-1 with real on-demand prices.
 func prices() []Workload {
 	row := func(name, about string, kind Kind, s func() setup) Workload {
 		return Workload{Name: name, About: about, Group: Prices, Kind: kind, Build: func() (Case, error) { return s().build() }}
 	}
-	each := func(change func(int, *deployment)) func() setup {
-		return func() setup { return realSetup(all(pricedMix(), change)) }
+	changed := func(change func(int, *deployment)) func() setup {
+		return func() setup { return realSetup(changeAll(pricedMix(), change)) }
 	}
 	return []Workload{
 		row("thousand", "1,000 pods in 50 deployments, plain", Free, func() setup { return realSetup(mixed(1000, 50, 4)) }),
 		row("plain", "5,000 pods in 250 deployments, plain", Free, func() setup { return realSetup(pricedMix()) }),
 		row("usual-pool", "the same from families c, m, r above generation 2, as in Karpenter's guide", Free, func() setup {
 			s := realSetup(pricedMix())
-			s.pools = []*karpv1.NodePool{pool(poolName, append(usual(), amd64(), onDemand())...)}
+			s.pools = []*karpv1.NodePool{pool(poolName, append(guideRequirements(), amd64(), onDemand())...)}
 			return s
 		}),
 		row("small-machines", "the same on instances of at most 32 vCPUs", Free, func() setup {
 			s := realSetup(pricedMix())
-			s.pools = []*karpv1.NodePool{pool(poolName, amd64(), onDemand(), small())}
+			s.pools = []*karpv1.NodePool{pool(poolName, amd64(), onDemand(), atMost32CPUs())}
 			return s
 		}),
-		row("spread", "the same, each deployment spread over zones", Constrained, each(func(_ int, d *deployment) {
+		row("spread", "the same, each deployment spread over zones", Constrained, changed(func(_ int, d *deployment) {
 			d.spread(corev1.LabelTopologyZone, 1)
 		})),
-		row("anti-affinity", "the same, each with anti-affinity by host", Constrained, each(apartByHost)),
-		row("zone-affinity", "the same, each within one zone", Constrained, each(func(_ int, d *deployment) {
+		row("anti-affinity", "the same, each with anti-affinity by host", Constrained, changed(apartByHost)),
+		row("zone-affinity", "the same, each within one zone", Constrained, changed(func(_ int, d *deployment) {
 			d.together(corev1.LabelTopologyZone)
 		})),
 		row("architectures", "the same, a third each for amd64, arm64, either", Free, func() setup { return withArchs(pricedMix()) }),
@@ -56,9 +56,9 @@ func prices() []Workload {
 	}
 }
 
-// withArchs requires amd64 for a third of the deployments, arm64 for a third, and allows either for the others.
+// withArchs returns a case in which a third of the deployments require amd64, a third arm64, and the others neither.
 func withArchs(ds []deployment) setup {
-	s := realSetup(all(ds, func(n int, d *deployment) {
+	s := realSetup(changeAll(ds, func(n int, d *deployment) {
 		if n%3 < 2 {
 			d.onlyOn(corev1.LabelArchStable, []string{"amd64", "arm64"}[n%3])
 		}
@@ -67,11 +67,11 @@ func withArchs(ds []deployment) setup {
 	return s
 }
 
-// everything combines the other rows: constraints of all kinds, two architectures, DaemonSets, existing nodes, and a
-// NodePool with a taint for a tenth of the deployments.
+// everything returns a case that combines the other rows: constraints of all kinds, two architectures, DaemonSets,
+// existing nodes, and a NodePool with a taint for a tenth of the deployments.
 func everything() setup {
 	s := withArchs(nil)
-	s.pending = all(pricedMix(), func(n int, d *deployment) {
+	s.pending = changeAll(pricedMix(), func(n int, d *deployment) {
 		mixedDemands(n, d)
 		if n%10 == 7 {
 			d.tolerate("team", "data")

@@ -11,8 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/bench/fleet"
 )
 
-// The replay of the trace. The recorded cluster had about forty pods at a time, which need only seven nodes. So the
-// last two hours of 30 days are replayed at the same time in one cluster, at the recorded speed.
+// The replay of the trace. The recorded cluster had about forty pods at a time, which need only seven nodes. Therefore
+// the last two hours of each of 30 days are replayed at the same time in one cluster, at the recorded speed. A day has 24
+// hours, and the last day ends with the trace.
 const (
 	replayFor  = 2 * time.Hour
 	replayDays = 30
@@ -21,7 +22,7 @@ const (
 // replay returns an empty cluster to which the trace's pods are added, and from which they are deleted. Pods that run
 // when the replay starts are added at once; pods that run when it ends stay.
 func replay(traces string) (*fleet.Fleet, error) {
-	lives, err := openbLives(traces)
+	lifetimes, err := readTrace(traces)
 	if err != nil {
 		return nil, err
 	}
@@ -33,17 +34,17 @@ func replay(traces string) (*fleet.Fleet, error) {
 	p.Spec.Disruption = fleetPool(onDemand()).Spec.Disruption
 	f := fleet.New([]*karpv1.NodePool{p}, market)
 	var end time.Duration // of the trace
-	for _, l := range lives {
+	for _, l := range lifetimes {
 		end = max(end, l.from, l.until)
 	}
 	for day := range replayDays {
-		begins := end - time.Duration(day)*24*time.Hour - replayFor // time in the trace at which this day's two hours begin
-		for _, l := range lives {
-			from, until := l.from-begins, l.until-begins
+		start := end - time.Duration(day)*24*time.Hour - replayFor // of this day's two hours, in the trace
+		for _, l := range lifetimes {
+			from, until := l.from-start, l.until-start
 			if until <= max(from, 0) || from >= replayFor {
-				continue // the pod does not run in the replayed hours, or ends when it starts
+				continue // the pod does not run in the replayed hours, or for no time at all
 			}
-			pod := ofDay(l.pod, day)
+			pod := withDay(l.pod, day)
 			f.At(fleet.Start.Add(max(from, 0)), func() { f.Add(pod) })
 			if until < replayFor {
 				f.At(fleet.Start.Add(until), func() { f.Delete(pod.Name) })
@@ -53,8 +54,8 @@ func replay(traces string) (*fleet.Fleet, error) {
 	return f, nil
 }
 
-// ofDay returns the pod with a name for that day, to keep it apart from those of other days.
-func ofDay(pod *corev1.Pod, day int) *corev1.Pod {
+// withDay returns a copy of the pod whose name and UID contain the day, so that they differ from those of other days.
+func withDay(pod *corev1.Pod, day int) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Name = fmt.Sprintf("%s-day-%02d", pod.Name, day)
 	pod.UID = types.UID("uid-" + pod.Name)

@@ -34,28 +34,28 @@ func TestReplay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "openb_pod_list_default.csv"), []byte(rows), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wastes := workload.Wastes(folder)
-	w := wastes[slices.IndexFunc(wastes, func(w workload.Waste) bool { return w.Name == "openb-all" })]
+	fleets := workload.WastefulFleets(folder)
+	w := fleets[slices.IndexFunc(fleets, func(w workload.WastefulFleet) bool { return w.Name == "openb-all" })]
 	f, err := w.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Lasts != 2*time.Hour {
-		t.Fatalf("pods come and go for %s, want 2h", w.Lasts)
+	if w.ChurnTime != 2*time.Hour {
+		t.Fatalf("pods come and go for %s, want 2h", w.ChurnTime)
 	}
 	for _, c := range []struct {
 		at   time.Duration
 		want int
 	}{
-		{0, 3},                         // always, on three days
-		{time.Hour, 4},                 // late starts
-		{90 * time.Minute, 6},          // yesterday and overnight start
-		{110*time.Minute - 1, 6},       // just before the end of yesterday
-		{110 * time.Minute, 5},         // yesterday has ended; overnight stays, because it ran at the end of its day
-		{w.Lasts, 5}, {w.Lasts * 2, 5}, // pods that run at the end of the replay stay
+		{0, 3},                                 // "always", once for each of three days
+		{time.Hour, 4},                         // "late" starts
+		{90 * time.Minute, 6},                  // "yesterday" and "overnight" start
+		{110*time.Minute - 1, 6},               // just before "yesterday" ends
+		{110 * time.Minute, 5},                 // "yesterday" ends; "overnight" stays, because it runs at the end of its day
+		{w.ChurnTime, 5}, {w.ChurnTime * 2, 5}, // pods that run at the end of the replay stay
 	} {
 		f.Advance(fleet.Start.Add(c.at))
-		if got := f.Waiting(); got != c.want {
+		if got := f.PendingPods(); got != c.want {
 			t.Errorf("%d pods after %s, want %d", got, c.at, c.want)
 		}
 	}

@@ -16,22 +16,22 @@ func speed() []Workload {
 	}
 	return []Workload{
 		{
-			Name: "identical-50000", About: "50,000 identical pods", Group: Speed, Aim: Aim{Ratio: 500},
+			Name: "identical-50000", About: "50,000 identical pods", Group: Speed, Target: Target{Ratio: 500},
 			Build: build(func() []deployment { return identical(50_000) }),
 		},
 		{
-			Name: "plain-10000", About: "10,000 pods in 500 deployments, plain", Group: Speed, Aim: Aim{Ratio: 300},
+			Name: "plain-10000", About: "10,000 pods in 500 deployments, plain", Group: Speed, Target: Target{Ratio: 300},
 			Build: build(func() []deployment { return broad(10_000, 500, 1) }),
 		},
 		{
 			Name: "spread-10000", About: "10,000 pods in 500 deployments, each spread over zones and hosts", Group: Speed, Kind: Constrained,
-			Aim:   Aim{Ratio: 100},
-			Build: build(func() []deployment { return all(broad(10_000, 500, 1), zonesAndHosts) }),
+			Target: Target{Ratio: 100},
+			Build:  build(func() []deployment { return changeAll(broad(10_000, 500, 1), zonesAndHosts) }),
 		},
 		{
 			Name: "apart-10000", About: "10,000 pods in 500 deployments, each with anti-affinity by host", Group: Speed, Kind: Constrained,
-			Aim:   Aim{Ratio: 100},
-			Build: build(func() []deployment { return all(broad(10_000, 500, 1), apartByHost) }),
+			Target: Target{Ratio: 100},
+			Build:  build(func() []deployment { return changeAll(broad(10_000, 500, 1), apartByHost) }),
 		},
 		{
 			Name: "onto-1000-plain", About: "5,000 pods onto 1,000 nodes with 30,000 pods, plain", Group: Speed,
@@ -39,15 +39,17 @@ func speed() []Workload {
 		},
 		{
 			Name: "onto-1000-mixed", About: "5,000 pods onto 1,000 nodes with 30,000 pods, mixed constraints", Group: Speed, Kind: Constrained,
-			Aim:   Aim{Ratio: 50},
-			Build: func() (Case, error) { return onto(true).build() },
+			Target: Target{Ratio: 50},
+			Build:  func() (Case, error) { return onto(true).build() },
 		},
 		{
 			Name: "mixed-100000", About: "100,000 pods in 5,000 deployments, 1,000 types, mixed constraints", Group: Speed, Kind: Constrained,
-			Build:        func() (Case, error) { return roundSetup(1000, all(broad(100_000, 5000, 3), mixedDemands)).build() },
-			Smaller:      func() (Case, error) { return roundSetup(1000, all(broad(10_000, 500, 3), mixedDemands)).build() },
+			Build: func() (Case, error) {
+				return roundSetup(1000, changeAll(broad(100_000, 5000, 3), mixedDemands)).build()
+			},
+			Smaller:      func() (Case, error) { return roundSetup(1000, changeAll(broad(10_000, 500, 3), mixedDemands)).build() },
 			SmallerAbout: "10,000 pods in 500 deployments",
-			Aim:          Aim{Seconds: 5, Bytes: 1 << 30},
+			Target:       Target{Seconds: 5, Bytes: 1 << 30},
 		},
 	}
 }
@@ -66,7 +68,7 @@ func zonesAndHosts(_ int, d *deployment) {
 // apartByHost gives the pods of a deployment anti-affinity to each other by host.
 func apartByHost(_ int, d *deployment) { d.apart(corev1.LabelHostname) }
 
-// mixedDemands gives seven of ten deployments constraints: a kind for each last digit n of their number from 0 to 6.
+// mixedDemands gives seven of ten deployments constraints. The last digit of the deployment's number n selects the kind.
 func mixedDemands(n int, d *deployment) {
 	switch n % 10 {
 	case 0:
@@ -93,8 +95,8 @@ func onto(constrained bool) setup {
 	s.nodes, s.running = 1000, light(30_000, 1000, "old", 12)
 	if constrained {
 		s.apart = true
-		s.pending = all(s.pending, mixedDemands)
-		s.running = all(s.running, func(n int, d *deployment) {
+		s.pending = changeAll(s.pending, mixedDemands)
+		s.running = changeAll(s.running, func(n int, d *deployment) {
 			if n%10 == 2 {
 				apartByHost(n, d)
 			}
@@ -103,8 +105,8 @@ func onto(constrained bool) setup {
 	return s
 }
 
-// light returns deployments like those of mixed, but with at most 500 millicores, the first nine of millis. name is the
-// prefix of their names.
+// light returns deployments like those of mixed, but with at most 500 millicores: the first nine values of millis. name
+// is the prefix of the deployments' names.
 func light(pods, deployments int, name string, seed uint64) []deployment {
 	out := mixed(pods, deployments, seed)
 	d := dice(seed + 1)

@@ -7,20 +7,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// All returns all workloads, in the order of the report. Traces are read from the folder when they are built.
+// All returns all workloads, in the order of the report. traces is the folder with the traces, which are read when a
+// workload is built.
 func All(traces string) []Workload {
 	out := speed()
 	for _, n := range []int{1000, 5000, 10_000} {
 		out = append(out, Workload{
-			Name: fmt.Sprintf("own-%d", n), About: fmt.Sprintf("upstream's own mix, %s pods", thousands(n)), Group: Own, Kind: Constrained,
-			Build: func() (Case, error) { return own(n).build() },
+			Name: fmt.Sprintf("own-%d", n), About: fmt.Sprintf("upstream's own mix, %s pods", thousands(n)), Group: Karpenter, Kind: Constrained,
+			Build: func() (Case, error) { return karpenterSetup(n).build() },
 		})
 	}
 	out = append(out, Workload{
-		Name: "own-preferences", About: "upstream's 4,000 pods with a preference that cannot be met", Group: Own, Kind: Preferring,
+		Name: "own-preferences", About: "upstream's 4,000 pods with a preference that cannot be met", Group: Karpenter, Kind: Preferring,
 		Build: func() (Case, error) {
-			s := own(0)
-			s.pods = ownPreferences(4000)
+			s := karpenterSetup(0)
+			s.pods = karpenterPreferences(4000)
 			return s.build()
 		},
 	})
@@ -33,7 +34,7 @@ func All(traces string) []Workload {
 		out = append(out, Workload{
 			Name: t.name, About: t.about, Group: Traces,
 			Build: func() (Case, error) {
-				pods, err := openb(traces, t.gpus)
+				pods, err := tracePods(traces, t.gpus)
 				if err != nil {
 					return Case{}, err
 				}
@@ -46,44 +47,45 @@ func All(traces string) []Workload {
 	return append(out, sizes()...)
 }
 
-// own returns upstream's benchmark with the given number of pods.
-func own(pods int) setup {
+// karpenterSetup returns Karpenter's benchmark with the given number of pods.
+func karpenterSetup(pods int) setup {
 	return setup{
-		market: func() (catalog.Market, error) { return ownMarket(), nil },
+		market: func() (catalog.Market, error) { return karpenterMarket(), nil },
 		pools:  []*karpv1.NodePool{pool(poolName)},
-		pods:   ownMix(pods),
+		pods:   karpenterMix(pods),
 	}
 }
 
-// sweep lists the numbers of pods of the rows that sizes returns. Upstream is run on those of up to upstreamSweep pods.
-var sweep = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}
+// podCounts are the numbers of pods of the rows that sizes returns.
+var podCounts = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}
 
-// upstreamSweep is the largest size that upstream plans within five minutes.
-const upstreamSweep = 50_000
+// maxUpstreamPods is the largest number of plain pods that upstream plans within five minutes. Of the rows that sizes
+// returns, upstream runs only those with 500 deployments of plain pods, up to this number.
+const maxUpstreamPods = 50_000
 
 // sizes returns the rows with growing numbers of pods: plain pods in 500 deployments, plain pods in deployments of 20
 // pods (so that the number of pod groups grows too), and pods with mixed constraints in 500 deployments.
 func sizes() []Workload {
 	var out []Workload
-	for _, n := range sweep {
+	for _, n := range podCounts {
 		out = append(out, Workload{
 			Name: fmt.Sprintf("fixed-%d", n), About: fmt.Sprintf("%s pods in 500 deployments", thousands(n)), Group: Sizes,
 			Build:    func() (Case, error) { return roundSetup(roundTypes, broad(n, 500, 1)).build() },
-			OursOnly: n > upstreamSweep,
+			OursOnly: n > maxUpstreamPods,
 		})
 	}
-	for _, n := range sweep {
+	for _, n := range podCounts {
 		out = append(out, Workload{
 			Name: fmt.Sprintf("growing-%d", n), About: fmt.Sprintf("%s pods in %s deployments", thousands(n), thousands(n/20)), Group: Sizes,
 			Build:    func() (Case, error) { return roundSetup(roundTypes, broad(n, n/20, 1)).build() },
 			OursOnly: true,
 		})
 	}
-	for _, n := range sweep {
+	for _, n := range podCounts {
 		out = append(out, Workload{
 			Name: fmt.Sprintf("constrained-%d", n), About: fmt.Sprintf("%s pods in 500 deployments, mixed constraints", thousands(n)),
 			Group: Sizes, Kind: Constrained,
-			Build:    func() (Case, error) { return roundSetup(roundTypes, all(broad(n, 500, 1), mixedDemands)).build() },
+			Build:    func() (Case, error) { return roundSetup(roundTypes, changeAll(broad(n, 500, 1), mixedDemands)).build() },
 			OursOnly: true,
 		})
 	}

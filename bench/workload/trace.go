@@ -22,12 +22,12 @@ var ErrMissing = errors.New("file does not exist")
 // traceFile is Alibaba's trace of a production GPU cluster, 2023.
 const traceFile = "openb_pod_list_default.csv"
 
-// openb returns the pods of the trace in the folder: all of them if gpus is true, otherwise those that request no GPU.
-// A pod that shares a GPU with others requests a whole one.
-func openb(folder string, gpus bool) ([]*corev1.Pod, error) {
-	lives, err := openbLives(folder)
+// tracePods returns the pods of the trace in the folder: all of them if gpus is true, otherwise those that request no
+// GPU. A pod that shares a GPU in the trace requests a whole GPU here.
+func tracePods(folder string, gpus bool) ([]*corev1.Pod, error) {
+	lifetimes, err := readTrace(folder)
 	var out []*corev1.Pod
-	for _, l := range lives {
+	for _, l := range lifetimes {
 		if _, hasGPU := l.pod.Spec.Containers[0].Resources.Requests[catalog.ResourceNVIDIA]; gpus || !hasGPU {
 			out = append(out, l.pod)
 		}
@@ -35,14 +35,14 @@ func openb(folder string, gpus bool) ([]*corev1.Pod, error) {
 	return out, err
 }
 
-// life is a pod of the trace, with its start and end time since the start of the trace.
-type life struct {
+// podLifetime is a pod of the trace and when it runs, as times since the start of the trace.
+type podLifetime struct {
 	pod         *corev1.Pod
 	from, until time.Duration
 }
 
-// openbLives returns the pods of the trace in the order of its rows. Rows without times have zero times.
-func openbLives(folder string) ([]life, error) {
+// readTrace returns the pods of the trace in the order of its rows. Rows without times have zero times.
+func readTrace(folder string) ([]podLifetime, error) {
 	path := filepath.Join(folder, traceFile)
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,13 +56,13 @@ func openbLives(folder string) ([]life, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	var out []life
+	var out []podLifetime
 	for _, row := range rows[1:] {
 		pod, err := podOfRow(row)
 		if err != nil {
 			return nil, fmt.Errorf("read %s, %s: %w", path, row[0], err)
 		}
-		l := life{pod: pod}
+		l := podLifetime{pod: pod}
 		if len(row) < 10 {
 			out = append(out, l) // the row has no times
 			continue
@@ -79,9 +79,10 @@ func openbLives(folder string) ([]life, error) {
 	return out, nil
 }
 
-// podOfRow reads name, cpu_milli, memory_mib, num_gpu of a row; the other columns do not affect a plan.
+// podOfRow returns the pod of a row, from the columns name, cpu_milli, memory_mib and num_gpu. The other columns do not
+// affect a plan.
 func podOfRow(row []string) (*corev1.Pod, error) {
-	var n [3]int64
+	var n [3]int64 // millicores, MiB, GPUs
 	for i := range n {
 		var err error
 		if n[i], err = strconv.ParseInt(row[1+i], 10, 64); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-func named(t *testing.T, folder, name string) workload.Workload {
+func workloadNamed(t *testing.T, folder, name string) workload.Workload {
 	t.Helper()
 	for _, w := range workload.All(folder) {
 		if w.Name == name {
@@ -28,7 +28,7 @@ func named(t *testing.T, folder, name string) workload.Workload {
 
 func build(t *testing.T, name string) workload.Case {
 	t.Helper()
-	c, err := named(t, "", name).Build()
+	c, err := workloadNamed(t, "", name).Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,14 @@ func TestNames(t *testing.T) {
 func TestSameEveryTime(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thousand", "own-1000", "everything"} {
-		first, second := text(t, build(t, name)), text(t, build(t, name))
+		first, second := toJSON(t, build(t, name)), toJSON(t, build(t, name))
 		if first != second {
 			t.Errorf("two builds of %s differ", name)
 		}
 	}
 }
 
-func text(t *testing.T, c workload.Case) string {
+func toJSON(t *testing.T, c workload.Case) string {
 	t.Helper()
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -66,13 +66,13 @@ func text(t *testing.T, c workload.Case) string {
 	return string(data)
 }
 
-// TestNodesHold checks that the existing pods fit on their nodes and respect their constraints.
-func TestNodesHold(t *testing.T) {
+// TestExistingPodsFit checks the numbers of pods and nodes, and that the running pods fit on their nodes.
+func TestExistingPodsFit(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]struct{ pending, running, nodes int }{
+	for name, want := range map[string]struct{ pending, running, nodes int }{ // running is a minimum
 		"onto-1000-mixed": {5000, 30_000, 1000},
 		"onto-1000-plain": {5000, 30_000, 1000},
-		"existing-250":    {5000, 8000, 250}, // as far as they fit
+		"existing-250":    {5000, 8000, 250}, // only as many of the 16,000 pods as fit
 	} {
 		c := build(t, name)
 		room := map[string]resources.Amounts{}
@@ -102,7 +102,8 @@ func TestNodesHold(t *testing.T) {
 	}
 }
 
-func TestDeploymentsStandApart(t *testing.T) {
+// TestRunningPodsMeetAntiAffinity checks that no node has two pods with anti-affinity to each other.
+func TestRunningPodsMeetAntiAffinity(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, p := range build(t, "onto-1000-mixed").Objects.Pods {
@@ -127,11 +128,11 @@ func TestTrace(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "openb_pod_list_default.csv"), []byte(rows), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, err := named(t, folder, "openb-all").Build()
+	all, err := workloadNamed(t, folder, "openb-all").Build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cpu, err := named(t, folder, "openb-cpu").Build()
+	cpu, err := workloadNamed(t, folder, "openb-cpu").Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +148,13 @@ func TestTrace(t *testing.T) {
 			t.Errorf("pod b requests %+v, want %+v", got, want)
 		}
 	}
-	if _, err := named(t, t.TempDir(), "openb-all").Build(); !errors.Is(err, workload.ErrMissing) {
+	if _, err := workloadNamed(t, t.TempDir(), "openb-all").Build(); !errors.Is(err, workload.ErrMissing) {
 		t.Errorf("without the file: %v, want %v", err, workload.ErrMissing)
 	}
 }
 
-// TestOwnMix: the mix has the same number of pods with each kind of constraint.
-func TestOwnMix(t *testing.T) {
+// TestKarpenterMix: the pods of Karpenter's benchmark are divided equally among the kinds of constraints.
+func TestKarpenterMix(t *testing.T) {
 	t.Parallel()
 	got := map[string]int{}
 	for _, p := range build(t, "own-1000").Objects.Pods {

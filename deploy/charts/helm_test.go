@@ -27,7 +27,7 @@ func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	path := os.Getenv("HELM_BINARY")
 	if path == "" {
-		t.Skip("HELM_BINARY names no Helm: make chart builds one and runs this test")
+		t.Skip("HELM_BINARY is not set: make chart builds Helm and runs this test with it")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -40,12 +40,12 @@ func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-// combinations returns the values files of testdata, by name.
+// combinations returns the paths of the values files of testdata, by name without extension.
 func combinations(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.values.yaml")
 	if err != nil || len(files) < 5 {
-		t.Fatalf("there are %d values files: %v", len(files), err)
+		t.Fatalf("testdata has %d values files, want at least 5 (%v)", len(files), err)
 	}
 	out := map[string]string{}
 	for _, file := range files {

@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// TestLeftoverTable: the chart and package config, which migrate check uses, have the same table of values of Karpenter's older charts.
+// TestLeftoverTable: the chart and package config have the same table of values of Karpenter's older charts. joiner migrate
+// check uses the table of package config.
 func TestLeftoverTable(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(rulesFile)
@@ -32,7 +33,7 @@ func TestLeftoverTable(t *testing.T) {
 }
 
 // TestLeftovers: values of Karpenter's charts before 1.0 are ignored and reported with their replacements. Only the
-// cluster's name is used, if settings.clusterName is not set.
+// cluster's name is used, if settings.clusterName is not set. H4 and H8 are reports in internal/cli/testdata/reports.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -89,7 +90,8 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 	}
 }
 
-// TestReportedValues: values of public reports have the same effect as in Karpenter's chart, and none is reported as ignored.
+// TestReportedValues: the values of reports H3 and H6 have the same effect as in Karpenter's chart, and the chart ignores
+// none of them.
 func TestReportedValues(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
@@ -104,11 +106,11 @@ func TestReportedValues(t *testing.T) {
 		}
 		for _, text := range want {
 			if !strings.Contains(out, text) {
-				t.Errorf("%s: %s is missing", name, text)
+				t.Errorf("%s: the rendered objects do not contain %q", name, text)
 			}
 		}
 		if strings.Contains(out, " is ignored: ") {
-			t.Errorf("%s: a value is reported as ignored", name)
+			t.Errorf("%s: the chart reports that it ignores a value", name)
 		}
 	}
 }

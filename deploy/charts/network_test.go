@@ -14,9 +14,9 @@ func TestNetworkPolicyIsClosed(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	for name := range combinations(t) {
-		o := rendered(t, name)
+		o := goldenObjects(t, name)
 		if o.network == nil {
-			continue // switched off
+			continue // the values disable it
 		}
 		seen++
 		if len(o.network.Spec.PolicyTypes) != 2 || len(o.network.Spec.Egress) == 0 {
@@ -38,6 +38,7 @@ func TestNetworkPolicyIsClosed(t *testing.T) {
 	}
 }
 
+// checkIngress checks that each rule has peers, and opens only the metrics port.
 func checkIngress(t *testing.T, name string, rules []networkingv1.NetworkPolicyIngressRule) {
 	t.Helper()
 	for _, r := range rules {
@@ -45,11 +46,12 @@ func checkIngress(t *testing.T, name string, rules []networkingv1.NetworkPolicyI
 			t.Errorf("%s: every pod reaches the controller", name)
 		}
 		if len(r.Ports) != 1 || r.Ports[0].Port == nil || r.Ports[0].Port.String() != "8080" {
-			t.Errorf("%s: the ports %+v are open, want that of the metrics", name, r.Ports)
+			t.Errorf("%s: the ports %+v are open, want only the metrics port 8080", name, r.Ports)
 		}
 	}
 }
 
+// portsOf returns the ports of the rules, with a blank before and after each.
 func portsOf(rules []networkingv1.NetworkPolicyEgressRule) string {
 	out := " "
 	for _, r := range rules {

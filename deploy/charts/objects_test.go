@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// objects are the rendered objects of a values file, by kind. An unknown field fails the test.
+// objects are the rendered objects of a values file, by kind.
 type objects struct {
 	deployment appsv1.Deployment
 	service    corev1.Service
@@ -32,7 +32,8 @@ type objects struct {
 	monitor    bool
 }
 
-func rendered(t *testing.T, name string) objects {
+// goldenObjects returns the objects in the golden file of a values file. An unknown kind or field fails the test.
+func goldenObjects(t *testing.T, name string) objects {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name + ".golden.yaml")
 	if err != nil {
@@ -84,7 +85,7 @@ func rendered(t *testing.T, name string) objects {
 func TestPods(t *testing.T) {
 	t.Parallel()
 	for name := range combinations(t) {
-		o := rendered(t, name)
+		o := goldenObjects(t, name)
 		pod := o.deployment.Spec.Template
 		for _, want := range []corev1.Toleration{
 			{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists},
@@ -137,7 +138,7 @@ func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	for name := range combinations(t) {
-		o := rendered(t, name)
+		o := goldenObjects(t, name)
 		c := o.deployment.Spec.Template.Spec.Containers[0]
 		settings, _, err := config.Load(nil, environment(c))
 		if err != nil {
@@ -162,10 +163,10 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// environment returns the variables of a container that have plain values.
+// environment returns a lookup of the variables of a container that have plain values.
 func environment(c corev1.Container) func(string) (string, bool) {
 	return func(name string) (value string, ok bool) {
-		for _, e := range c.Env { // of two of a name, the kubelet takes the last
+		for _, e := range c.Env { // if a name occurs twice, the kubelet uses the last value
 			if e.Name == name && e.ValueFrom == nil {
 				value, ok = e.Value, true
 			}
@@ -180,7 +181,7 @@ func TestSettingsArrive(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		check func(config.Settings) bool
-		notes []string // of the settings that have no effect
+		notes []string // settings that are reported to have no effect
 	}{
 		"defaults": {func(s config.Settings) bool {
 			want, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
@@ -199,7 +200,7 @@ func TestSettingsArrive(t *testing.T) {
 				s.DisableDryRun && strings.Contains(s.SchedulerConfig, "maxSkew") && s.ClusterCABundle != "" && !s.ApplyCRDs && s.MetricsPort == 9090
 		}, []string{"--aws-feature-gates", "--log-output-paths"}},
 	} {
-		s, notes, err := config.Load(nil, environment(rendered(t, name).deployment.Spec.Template.Spec.Containers[0]))
+		s, notes, err := config.Load(nil, environment(goldenObjects(t, name).deployment.Spec.Template.Spec.Containers[0]))
 		if err != nil || !c.check(s) {
 			t.Errorf("%s: %v, %+v", name, err, s)
 		}
@@ -215,11 +216,12 @@ func TestSettingsArrive(t *testing.T) {
 	}
 }
 
-// TestRoles: each role is bound to the service account of the pods, and every role has a binding.
+// TestRoles: each binding binds a role to the service account of the pods. Each role has a binding, except those that
+// extend the roles admin and view for users.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	for name := range combinations(t) {
-		o := rendered(t, name)
+		o := goldenObjects(t, name)
 		account := o.deployment.Spec.Template.Spec.ServiceAccountName
 		if o.account != nil && o.account.Name != account {
 			t.Errorf("%s: the ServiceAccount is %s, but the pods use %s", name, o.account.Name, account)
@@ -235,11 +237,11 @@ func TestRoles(t *testing.T) {
 			isForPeople := r.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] != "" ||
 				r.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != ""
 			if bound[r.Namespace+"/"+r.Name] == isForPeople || len(r.Rules) == 0 {
-				t.Errorf("%s: role %s/%s is bound: %t, has %d rules", name, r.Namespace, r.Name, !isForPeople, len(r.Rules))
+				t.Errorf("%s: role %s/%s must be bound: %t, and must have rules: it has %d", name, r.Namespace, r.Name, !isForPeople, len(r.Rules))
 			}
 		}
 		if (len(o.roles) == 0) != (name == "minimal") || o.monitor != (name == "karpenter" || name == "everything") {
-			t.Errorf("%s: %d roles, a ServiceMonitor: %t", name, len(o.roles), o.monitor)
+			t.Errorf("%s: the chart renders %d roles and a ServiceMonitor: %t", name, len(o.roles), o.monitor)
 		}
 	}
 }
@@ -249,7 +251,7 @@ func TestRolesFollowSettings(t *testing.T) {
 	t.Parallel()
 	resources := func(name string) map[string]bool {
 		out := map[string]bool{}
-		for _, r := range rendered(t, name).roles {
+		for _, r := range goldenObjects(t, name).roles {
 			for _, rule := range r.Rules {
 				for _, resource := range rule.Resources {
 					if !strings.HasSuffix(r.Name, "-admin") && !strings.HasSuffix(r.Name, "-view") && r.Namespace == "" {
@@ -264,10 +266,10 @@ func TestRolesFollowSettings(t *testing.T) {
 	for resource, isExtra := range map[string]bool{"nodeoverlays/status": true, "nodeoverlays": false, "services": true,
 		"statefulsets": true, "things": true, "nodeclaims": false, "pods/eviction": false} {
 		if plain[resource] == isExtra || !all[resource] {
-			t.Errorf("%s: by default %t, with its setting %t", resource, plain[resource], all[resource])
+			t.Errorf("a role has %s by default: %t, with its setting: %t", resource, plain[resource], all[resource])
 		}
 	}
 	if !plain["customresourcedefinitions"] || all["customresourcedefinitions"] {
-		t.Error("the definitions may be written by whoever brings them, and by nobody else")
+		t.Error("the role must have permissions for CRDs by default, and must not have them if settings.applyCRDs is false")
 	}
 }

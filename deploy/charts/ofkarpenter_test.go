@@ -14,21 +14,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// moot are values of Karpenter's chart that do not show in the rendered objects, with the reason.
-var moot = map[string]string{
+// unsearched are values of Karpenter's chart that TestValuesOfKarpenter does not search in the rendered objects, with the
+// reason.
+var unsearched = map[string]string{
 	"webhook":                            "there is no webhook",
 	"postInstallHook":                    "there is no hook",
-	"serviceAccount.create":              "decides whether there is an object",
-	"serviceMonitor.enabled":             "decides whether there is an object",
-	"settings.featureGates":              "one variable has all gates; see gatesOf",
-	"podDisruptionBudget.maxUnavailable": "a number that is everywhere; see the golden files",
-	"replicas":                           "a number that is everywhere; see the golden files",
-	"dnsPolicy":                          "of the host's network another one is made",
-	"strategy.rollingUpdate":             "a number that is everywhere; see the golden files",
-	"revisionHistoryLimit":               "a number that is everywhere; see the golden files",
-	"affinity":                           "selectors are added to it; see the golden files",
-	"hostNetwork":                        "a truth that is everywhere; see the golden files",
-	"settings.vmMemoryOverheadPercent":   "written as a text",
+	"serviceAccount.create":              "defines only whether the object exists",
+	"serviceMonitor.enabled":             "defines only whether the object exists",
+	"settings.featureGates":              "one variable has all gates; see checkGates",
+	"podDisruptionBudget.maxUnavailable": "a number that occurs everywhere in the objects; see the golden files",
+	"replicas":                           "a number that occurs everywhere in the objects; see the golden files",
+	"dnsPolicy":                          "with hostNetwork, ClusterFirst becomes ClusterFirstWithHostNet",
+	"strategy.rollingUpdate":             "a number that occurs everywhere in the objects; see the golden files",
+	"revisionHistoryLimit":               "a number that occurs everywhere in the objects; see the golden files",
+	"affinity":                           "the chart adds selectors to it; see the golden files",
+	"hostNetwork":                        "a boolean that occurs everywhere in the objects; see the golden files",
+	"settings.vmMemoryOverheadPercent":   "the chart converts the number to a string",
 }
 
 // gates are the names of the feature gates, by chart value.
@@ -37,10 +38,10 @@ var gates = map[string]string{
 	"spotToSpotConsolidation": "SpotToSpotConsolidation", "capacityBuffer": "CapacityBuffer",
 }
 
-// TestValuesOfKarpenter renders the chart with unchanged values files of Karpenter's chart. The objects have the values, and the controller
-// accepts the resulting settings. It logs a warning for unsupported ones.
+// TestValuesOfKarpenter renders the chart with unchanged values files of Karpenter's chart. The objects contain the values,
+// and the controller accepts the resulting settings. It logs a warning for each unsupported setting.
 func TestValuesOfKarpenter(t *testing.T) {
-	notes := map[string]int{"1.8-gates": 1, "1.14-buffers": 3}
+	wantNotes := map[string]int{"1.8-gates": 1, "1.14-buffers": 3} // number of warnings, by values file
 	files, err := filepath.Glob("testdata/of-karpenter/*.yaml")
 	if err != nil || len(files) < 8 {
 		t.Fatalf("there are %d values files: %v; want at least 8", len(files), err)
@@ -64,25 +65,26 @@ func TestValuesOfKarpenter(t *testing.T) {
 				t.Fatal(err)
 			}
 			for path, want := range scalars("", values) {
-				if want != "" && !isMoot(path) && !strings.Contains(got, want) {
-					t.Errorf("%s is %q, and no object shows it", path, want)
+				if want != "" && !isUnsearched(path) && !strings.Contains(got, want) {
+					t.Errorf("%s is %q, but no rendered object contains this text", path, want)
 				}
 			}
 			environ := environOf(t, got)
-			settings, said, err := config.FromProcess(nil, environ)
-			if err != nil || len(said) != notes[name] {
-				t.Errorf("the controller reports %v, %v; want %d notes", said, err, notes[name])
+			settings, notes, err := config.FromProcess(nil, environ)
+			if err != nil || len(notes) != wantNotes[name] {
+				t.Errorf("the controller reports the notes %v, error %v; want %d notes", notes, err, wantNotes[name])
 			}
-			if want, _ := at(values, "settings.clusterName"); settings.ClusterName != want {
+			if want, _ := valueAt(values, "settings.clusterName"); settings.ClusterName != want {
 				t.Errorf("the controller would serve %q, want %q", settings.ClusterName, want)
 			}
-			gatesOf(t, values, environ)
+			checkGates(t, values, environ)
 		})
 	}
 }
 
-func isMoot(path string) bool {
-	for prefix := range moot {
+// isUnsearched reports whether unsearched has the path or a path above it.
+func isUnsearched(path string) bool {
+	for prefix := range unsearched {
 		if path == prefix || strings.HasPrefix(path, prefix+".") {
 			return true
 		}
@@ -141,20 +143,20 @@ func environOf(t *testing.T, manifests string) []string {
 	return nil
 }
 
-// gatesOf checks that the controller's settings have each feature gate of the values.
-func gatesOf(t *testing.T, values map[string]any, environ []string) {
+// checkGates checks that the controller's settings have each feature gate of the values.
+func checkGates(t *testing.T, values map[string]any, environ []string) {
 	t.Helper()
-	all, _ := at(values, "settings.featureGates")
-	given, _ := all.(map[string]any)
-	told := ""
+	value, _ := valueAt(values, "settings.featureGates")
+	configured, _ := value.(map[string]any)
+	actual := ""
 	for _, variable := range environ {
 		if list, ok := strings.CutPrefix(variable, "FEATURE_GATES="); ok {
-			told = list
+			actual = list
 		}
 	}
-	for value, on := range given {
-		if gates[value] == "" || !slices.Contains(strings.Split(told, ","), fmt.Sprintf("%s=%t", gates[value], on)) {
-			t.Errorf("settings.featureGates.%s is %t, but the controller gets %s", value, on, told)
+	for name, isOn := range configured {
+		if gates[name] == "" || !slices.Contains(strings.Split(actual, ","), fmt.Sprintf("%s=%t", gates[name], isOn)) {
+			t.Errorf("settings.featureGates.%s is %t, but the controller gets %s", name, isOn, actual)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type rule struct {
 	Type                 any
 }
 
+// rules reads values.rules.json.
 func rules(t *testing.T) rule {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
@@ -35,12 +36,13 @@ func rules(t *testing.T) rule {
 	return root
 }
 
-// TestRules: the rules have exactly the values of values.yaml, and refuse unknown values.
+// TestRules: the rules have exactly the keys of values.yaml, and reject unknown keys. A map that is documented as one value
+// may have other keys.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	says := map[string]bool{}
-	for _, v := range documented(t) {
-		says[v.path] = true
+	isDocumented := map[string]bool{}
+	for _, v := range documentedValues(t) {
+		isDocumented[v.path] = true
 	}
 	var compare func(path string, r rule, values map[string]any)
 	compare = func(path string, r rule, values map[string]any) {
@@ -53,47 +55,47 @@ func TestRules(t *testing.T) {
 			if !ok {
 				t.Errorf("the rules do not have %s", here)
 			}
-			if below, isMap := v.(map[string]any); isMap && !says[here] {
+			if below, isMap := v.(map[string]any); isMap && !isDocumented[here] {
 				compare(here, known, below)
 			}
 		}
 		for name := range r.Properties {
-			if _, ok := values[name]; !ok && path+name != "global" { // Helm's own
+			if _, ok := values[name]; !ok && path+name != "global" { // Helm itself adds global
 				t.Errorf("values.yaml does not have %s.%s", path, name)
 			}
 		}
 	}
-	compare("", rules(t), tree(t))
+	compare("", rules(t), defaultValues(t))
 }
 
-// described is one value in values.schema.json. It has no constraints, because Helm would report violations in its own words before the
-// templates can.
-type described struct {
-	Schema      string               `json:"$schema,omitempty"`
-	Title       string               `json:"title,omitempty"`
-	Description string               `json:"description,omitempty"`
-	Default     any                  `json:"default,omitempty"`
-	Examples    []string             `json:"examples,omitempty"`
-	Properties  map[string]described `json:"properties,omitempty"`
+// schemaNode is one value in values.schema.json. It has no constraints, because Helm would report a violation in its own
+// words before the templates can report it.
+type schemaNode struct {
+	Schema      string                `json:"$schema,omitempty"`
+	Title       string                `json:"title,omitempty"`
+	Description string                `json:"description,omitempty"`
+	Default     any                   `json:"default,omitempty"`
+	Examples    []string              `json:"examples,omitempty"`
+	Properties  map[string]schemaNode `json:"properties,omitempty"`
 }
 
 // TestSchema compares values.schema.json, which editors use for completion and help, with values.yaml and the rules.
 func TestSchema(t *testing.T) {
 	t.Parallel()
-	says := map[string]string{}
-	for _, v := range documented(t) {
-		says[v.path] = v.says
+	comments := map[string]string{}
+	for _, v := range documentedValues(t) {
+		comments[v.path] = v.comment
 	}
-	all := tree(t)
-	var describe func(path string, r rule) described
-	describe = func(path string, r rule) described {
-		out := described{Description: says[path], Examples: r.Enum}
-		if fallback, ok := at(all, path); ok && len(r.Properties) == 0 {
+	all := defaultValues(t)
+	var describe func(path string, r rule) schemaNode
+	describe = func(path string, r rule) schemaNode {
+		out := schemaNode{Description: comments[path], Examples: r.Enum}
+		if fallback, ok := valueAt(all, path); ok && len(r.Properties) == 0 {
 			out.Default = fallback
 		}
 		for name, below := range r.Properties {
 			if out.Properties == nil {
-				out.Properties = map[string]described{}
+				out.Properties = map[string]schemaNode{}
 			}
 			out.Properties[name] = describe(strings.TrimPrefix(path+"."+name, "."), below)
 		}

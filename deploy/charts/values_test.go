@@ -21,12 +21,13 @@ import (
 
 // value is one of the chart's values with its comment in values.yaml.
 type value struct {
-	path string // "settings.clusterName"
-	says string
+	path    string // "settings.clusterName"
+	comment string
 }
 
-// documented returns the values of values.yaml that have a comment: "# -- " and the lines that follow, before the value.
-func documented(t *testing.T) []value {
+// documentedValues returns the values of values.yaml that have a comment. A comment begins with "# -- ", has any number of
+// lines, and is before its value.
+func documentedValues(t *testing.T) []value {
 	t.Helper()
 	text, err := os.ReadFile(chart + "/values.yaml")
 	if err != nil {
@@ -34,37 +35,37 @@ func documented(t *testing.T) []value {
 	}
 	key := regexp.MustCompile(`^( *)([A-Za-z0-9]+):`)
 	var (
-		out   []value
-		path  []string
-		says  string
-		inDoc bool
+		out       []value
+		path      []string
+		comment   string // the comment before the current line
+		inComment bool
 	)
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\n")
-		if comment, ok := strings.CutPrefix(strings.TrimSpace(line), "#"); ok {
-			if first, ok := strings.CutPrefix(comment, " -- "); ok {
-				says, inDoc = first, true
-			} else if inDoc {
-				says += comment
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "#"); ok {
+			if first, ok := strings.CutPrefix(text, " -- "); ok {
+				comment, inComment = first, true
+			} else if inComment {
+				comment += text
 			}
 			continue
 		}
-		inDoc = false
+		inComment = false
 		m := key.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
 		path = append(path[:min(len(path), len(m[1])/2)], m[2])
-		if says != "" {
-			out = append(out, value{strings.Join(path, "."), says})
-			says = ""
+		if comment != "" {
+			out = append(out, value{strings.Join(path, "."), comment})
+			comment = ""
 		}
 	}
 	return out
 }
 
-// tree returns values.yaml as data.
-func tree(t *testing.T) map[string]any {
+// defaultValues returns the content of values.yaml.
+func defaultValues(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(chart + "/values.yaml")
 	if err != nil {
@@ -77,20 +78,22 @@ func tree(t *testing.T) map[string]any {
 	return out
 }
 
-func at(tree map[string]any, path string) (any, bool) {
-	var now any = tree
+// valueAt returns the value at a path such as settings.clusterName; false if there is none.
+func valueAt(tree map[string]any, path string) (any, bool) {
+	var current any = tree
 	for _, name := range strings.Split(path, ".") {
-		in, _ := now.(map[string]any)
-		next, ok := in[name]
+		parent, _ := current.(map[string]any)
+		child, ok := parent[name]
 		if !ok {
 			return nil, false
 		}
-		now = next
+		current = child
 	}
-	return now, true
+	return current, true
 }
 
-// leaves returns the paths of documented values, and of values that are no maps.
+// leaves returns the paths of the values below path that are documented or are no maps. It does not descend into documented
+// values.
 func leaves(tree map[string]any, isDocumented func(string) bool, path string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
@@ -108,29 +111,30 @@ func leaves(tree map[string]any, isDocumented func(string) bool, path string) []
 // TestValuesAreDocumented: each value has a comment, and each comment a value.
 func TestValuesAreDocumented(t *testing.T) {
 	t.Parallel()
-	all, says := tree(t), map[string]bool{}
-	for _, v := range documented(t) {
-		says[v.path] = true
-		if _, ok := at(all, v.path); !ok || !strings.HasSuffix(v.says, ".") {
-			t.Errorf("values.yaml says of %s %q: want a value and a sentence", v.path, v.says)
+	all, isDocumented := defaultValues(t), map[string]bool{}
+	for _, v := range documentedValues(t) {
+		isDocumented[v.path] = true
+		if _, ok := valueAt(all, v.path); !ok || !strings.HasSuffix(v.comment, ".") {
+			t.Errorf("values.yaml: the comment of %s is %q: want a sentence with a full stop, and a value", v.path, v.comment)
 		}
 	}
-	for _, path := range leaves(all, func(p string) bool { return says[p] }, "") {
-		if !says[path] {
-			t.Errorf("values.yaml does not say what %s is", path)
+	for _, path := range leaves(all, func(p string) bool { return isDocumented[p] }, "") {
+		if !isDocumented[path] {
+			t.Errorf("values.yaml has no comment for %s", path)
 		}
 	}
 }
 
-// unset are the settings without a value in the chart, with the reason. controller.env can set them.
-var unset = map[string]string{
+// settingsWithoutValue are the settings without a value in the chart, with the reason. controller.env can set them.
+var settingsWithoutValue = map[string]string{
 	"kubeconfig": "the pod's service account is used", "aws-region": "the AWS SDK finds it; Karpenter's values use controller.env, too",
-	"kube-client-qps": "rarely needed", "kube-client-burst": "rarely needed", "bind-address": "rarely needed", "enable-profiling": "for developers",
-	"disable-leader-election": "with two replicas, never", "leader-election-name": "the role names the lease",
-	"leader-election-namespace": "that of the release",
+	"kube-client-qps": "rarely needed", "kube-client-burst": "rarely needed", "bind-address": "rarely needed",
+	"enable-profiling":        "for developers",
+	"disable-leader-election": "the controller has two replicas", "leader-election-name": "the chart's role allows only the default name",
+	"leader-election-namespace": "the namespace of the release is used",
 }
 
-// TestEverySettingHasAValue: every setting has a value in the chart, or a reason in unset.
+// TestEverySettingHasAValue: every setting has a value in the chart, or a reason in settingsWithoutValue.
 func TestEverySettingHasAValue(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(chart + "/templates/_env.tpl")
@@ -144,14 +148,15 @@ func TestEverySettingHasAValue(t *testing.T) {
 	for _, flag := range flags {
 		variable := strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_"))
 		isSet := strings.Contains(string(text), `"`+variable+`"`) || strings.Contains(string(text), "name: "+variable+"\n")
-		if isSet == (unset[flag[1]] != "") {
-			t.Errorf("setting --%s is set by the chart: %t; say why not in unset, or take it out there", flag[1], isSet)
+		if isSet == (settingsWithoutValue[flag[1]] != "") {
+			t.Errorf("the chart has a value for setting --%s: %t; want a value, or a reason in settingsWithoutValue, but not both", flag[1], isSet)
 		}
 	}
 }
 
-// TestRightsNameWhatIsThere: package permissions has the names of the objects that other packages create.
-func TestRightsNameWhatIsThere(t *testing.T) {
+// TestObjectNames: package permissions has the same names of the Lease, the ConfigMaps and the CRDs as the packages that
+// create these objects.
+func TestObjectNames(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
 	if err != nil || s.LeaderElectionName != permissions.LeaseName || evidence.LeaseName != permissions.LeaseName ||
@@ -173,10 +178,10 @@ func TestRightsNameWhatIsThere(t *testing.T) {
 // TestReadme compares the table of the chart's README with values.yaml.
 func TestReadme(t *testing.T) {
 	const file, head = chart + "/README.md", "| value | default | |\n|---|---|---|\n"
-	all := tree(t)
+	all := defaultValues(t)
 	var table strings.Builder
-	for _, v := range documented(t) {
-		fallback, ok := at(all, v.path)
+	for _, v := range documentedValues(t) {
+		fallback, ok := valueAt(all, v.path)
 		if !ok {
 			t.Fatalf("there is no value %s", v.path)
 		}
@@ -188,7 +193,7 @@ func TestReadme(t *testing.T) {
 		if len(shown) > 60 {
 			shown = "see values.yaml"
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.path, shown, strings.ReplaceAll(v.says, "|", `\|`))
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.path, shown, strings.ReplaceAll(v.comment, "|", `\|`))
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// wrong are invalid values, in addition to a cluster name, with the line that refuses them.
-var wrong = map[string]string{
+// wrongValues maps invalid values, to which the test adds a cluster name, to the line with which the chart rejects them.
+var wrongValues = map[string]string{
 	// Unknown names.
 	"settings: {clusterNmae: demo}":                                "there is no value settings.clusterNmae (did you mean settings.clusterName?)",
 	"settings: {clustername: demo}":                                "there is no value settings.clustername (did you mean settings.clusterName?)",
@@ -34,7 +34,7 @@ var wrong = map[string]string{
 	"affinity: {podAntiAfinity: {}}":                               "there is no value affinity.podAntiAfinity (did you mean affinity.podAntiAffinity?)",
 	"topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone}]": "topologySpreadConstraints[0].whenUnsatisfiable is not set",
 
-	// Values of another kind: what YAML makes of what was written.
+	// Values of a wrong type, some because YAML reads them as another type than the user meant.
 	"settings: {clusterName: 1e11}":                              "settings.clusterName is 100000000000: want the name of an EKS cluster, which has letters, digits, hyphens and underscores (did you mean \"100000000000\", in quotes?)",
 	"serviceAccount: {annotations: {a.b/account: 111122223333}}": `serviceAccount.annotations["a.b/account"] is 111122223333: want a string (did you mean "111122223333", in quotes?)`,
 	"podAnnotations: {scrape: true}":                             `podAnnotations.scrape is true: want a string (did you mean "true", in quotes?)`,
@@ -86,8 +86,9 @@ var wrong = map[string]string{
 	"settings: {clusterName: null}":                                          "settings.clusterName is not set: give the name of the EKS cluster, --set settings.clusterName=NAME",
 }
 
-// refusal returns Helm's error about values, without the text that Helm adds to every failing template.
-func refusal(t *testing.T, values string) string {
+// chartError renders the chart with the values and a cluster name. It returns the chart's error, without the text that Helm
+// adds to every failing template; "accepted" if there is none.
+func chartError(t *testing.T, values string) string {
 	t.Helper()
 	merged := map[string]any{"settings": map[string]any{"clusterName": "demo"}}
 	var given map[string]any
@@ -95,12 +96,12 @@ func refusal(t *testing.T, values string) string {
 		t.Fatal(err)
 	}
 	for key, value := range given {
-		more, isMap := value.(map[string]any)
+		settings, isMap := value.(map[string]any)
 		if key != "settings" || !isMap {
 			merged[key] = value
 			continue
 		}
-		for name, v := range more {
+		for name, v := range settings {
 			merged[key].(map[string]any)[name] = v
 		}
 	}
@@ -122,40 +123,42 @@ func refusal(t *testing.T, values string) string {
 		return "accepted"
 	}
 	for line := range strings.Lines(errs) {
-		if _, says, ok := strings.Cut(line, "execution error at ("); ok {
-			_, says, _ = strings.Cut(says, "): ")
-			return strings.TrimSpace(says)
+		if _, message, ok := strings.Cut(line, "execution error at ("); ok {
+			_, message, _ = strings.Cut(message, "): ")
+			return strings.TrimSpace(message)
 		}
 	}
 	return errs
 }
 
-// TestWrongValues: an invalid value is refused before anything is installed, with one line that names it and the nearest valid one.
+// TestWrongValues: the chart rejects an invalid value before anything is installed, with one line that names this value and
+// the nearest valid one.
 func TestWrongValues(t *testing.T) {
 	t.Parallel()
-	for values, want := range wrong {
+	for values, want := range wrongValues {
 		t.Run(values, func(t *testing.T) {
 			t.Parallel()
-			if got := refusal(t, values); got != want {
-				t.Errorf("refused with\n%s\nwant\n%s", got, want)
+			if got := chartError(t, values); got != want {
+				t.Errorf("the chart's error is\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 }
 
-// TestMisspeltValues: for each value with two letters swapped, the chart gives the same hint as the controller for a setting.
+// TestMisspeltValues: if the last two letters of a value's name are swapped, the chart gives the same hint as package suggest,
+// which the controller uses.
 func TestMisspeltValues(t *testing.T) {
 	t.Parallel()
-	for _, v := range documented(t) {
-		at := strings.LastIndex(v.path, ".") + 1
-		parent, name := v.path[:at], v.path[at:]
-		bad := name[:len(name)-2] + name[len(name)-1:] + name[len(name)-2:len(name)-1]
-		if bad == name {
+	for _, v := range documentedValues(t) {
+		end := strings.LastIndex(v.path, ".") + 1
+		parent, name := v.path[:end], v.path[end:]
+		misspelt := name[:len(name)-2] + name[len(name)-1:] + name[len(name)-2:len(name)-1]
+		if misspelt == name {
 			continue
 		}
 		t.Run(v.path, func(t *testing.T) {
 			t.Parallel()
-			values, level := bad+": x", rules(t)
+			values, level := misspelt+": x", rules(t)
 			keys := strings.FieldsFunc(parent, func(r rune) bool { return r == '.' })
 			for _, key := range keys {
 				level = level.Properties[key]
@@ -164,18 +167,19 @@ func TestMisspeltValues(t *testing.T) {
 				values = key + ": {" + values + "}"
 			}
 			known := slices.Collect(maps.Keys(level.Properties))
-			want := fmt.Sprintf("there is no value %s%s (did you mean %s%s?)", parent, bad, parent, suggest.Nearest(bad, known))
-			if got := refusal(t, values); got != want {
-				t.Errorf("refused with\n%s\nwant\n%s", got, want)
+			want := fmt.Sprintf("there is no value %s%s (did you mean %s%s?)", parent, misspelt, parent, suggest.Nearest(misspelt, known))
+			if got := chartError(t, values); got != want {
+				t.Errorf("the chart's error is\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 }
 
-// TestNull: a null value is refused, or has the same effect as an omitted one. No object lacks a required field.
+// TestNull: the chart rejects a null value, or treats it like an omitted one. No rendered object contains an empty
+// placeholder.
 func TestNull(t *testing.T) {
 	t.Parallel()
-	for _, v := range documented(t) {
+	for _, v := range documentedValues(t) {
 		if v.path == "settings.clusterName" {
 			continue
 		}
@@ -199,7 +203,7 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestLint: a misspelled value is also an error of helm lint, which continues after a failing template.
+// TestLint: helm lint reports a misspelled value, too, although it continues after a failing template.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "lint", chart, "--set", "settings.clusterNmae=demo")
@@ -208,9 +212,9 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestVariableGoesBeforeValue: a setting in controller.env overrides its value, and exists once, because server-side
-// apply refuses duplicates.
-func TestVariableGoesBeforeValue(t *testing.T) {
+// TestEnvOverridesValue: a variable in controller.env overrides the chart's value of its setting. The container has the
+// variable only once, because server-side apply rejects duplicates.
+func TestEnvOverridesValue(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "template", release, chart, "--set-string", "settings.clusterName=demo,logLevel=debug,"+
 		"controller.env[0].name=LOG_LEVEL,controller.env[0].value=error,controller.env[1].name=MEMORY_LIMIT,controller.env[1].value=-1")
@@ -224,6 +228,6 @@ func TestVariableGoesBeforeValue(t *testing.T) {
 	}
 	settings, _, err := config.FromProcess(nil, environOf(t, out))
 	if err != nil || settings.LogLevel != "error" || count["LOG_LEVEL"] != 1 || count["MEMORY_LIMIT"] != 1 {
-		t.Errorf("%v, level %q of %d variables, %d memory limits", err, settings.LogLevel, count["LOG_LEVEL"], count["MEMORY_LIMIT"])
+		t.Errorf("error %v, log level %q; LOG_LEVEL occurs %d times, MEMORY_LIMIT %d times", err, settings.LogLevel, count["LOG_LEVEL"], count["MEMORY_LIMIT"])
 	}
 }

@@ -16,12 +16,13 @@ var gpuNames = map[string]string{
 	"NVIDIA Tesla V100":      "V100",
 }
 
-// gpuMemory is the memory of one GPU in MiB, by EC2's name, for GPUs of which EC2 reports the usable memory and the
-// records have the installed memory. Source: instance types reference of karpenter.sh, generated from the API.
+// gpuMemory is the usable memory of one GPU in MiB, by EC2's name. It contains the GPUs for which EC2 reports the
+// usable memory, but the records have the installed memory. Source: instance types reference of karpenter.sh, generated
+// from the API.
 var gpuMemory = map[string]int64{"A10G": 22888, "L4": 22888, "L40S": 45776}
 
-// neurons are the families with Inferentia or Trainium devices. The records have the number of devices in the field
-// GPU. Source: EC2 Instance Types guide, "Accelerated computing".
+// neurons maps the families with Inferentia or Trainium devices to one device. The records have the number of devices in
+// the field GPU. Source: EC2 Instance Types guide, "Accelerated computing".
 var neurons = map[string]catalog.Neuron{
 	"inf1":  {Name: "Inferentia", Cores: 4, CoreVersion: 1, MemoryMiB: 8192},
 	"inf2":  {Name: "Inferentia2", Cores: 2, CoreVersion: 2, MemoryMiB: 32768},
@@ -29,8 +30,8 @@ var neurons = map[string]catalog.Neuron{
 	"trn1n": {Name: "Trainium", Cores: 2, CoreVersion: 2, MemoryMiB: 32768},
 }
 
-// devices sets the accelerators of f: Neuron devices, GPUs or FPGAs.
-func devices(f *catalog.Facts, r record) {
+// setDevices sets the accelerators of f from a record: Neuron devices, GPUs or FPGAs.
+func setDevices(f *catalog.Facts, r record) {
 	family, _, _ := strings.Cut(r.Name, ".")
 	if n, ok := neurons[family]; ok {
 		n.Count = r.GPUs
@@ -48,7 +49,7 @@ func devices(f *catalog.Facts, r record) {
 	}
 }
 
-// gpu returns the GPUs of a record, with the memory of one of them.
+// gpu returns the GPUs of a record: their number, and the memory of each.
 func gpu(r record) catalog.Accelerator {
 	maker, model, _ := strings.Cut(r.GPUModel, " ")
 	a := catalog.Accelerator{Name: model, Manufacturer: maker, Count: r.GPUs, MemoryMiB: r.GPUMemory * 1024 / r.GPUs}

@@ -12,10 +12,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestRecordedAnswers compares the table with the API responses that the provider keeps for its own tests.
-func TestRecordedAnswers(t *testing.T) {
+// TestRecordedResponses compares the table with the responses of EC2's API that Karpenter's AWS provider keeps for its
+// own tests.
+func TestRecordedResponses(t *testing.T) {
 	t.Parallel()
-	answer, err := fake.NewEC2API().DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
+	response, err := fake.NewEC2API().DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,7 @@ func TestRecordedAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := 0
-	for _, want := range answer.InstanceTypes {
+	for _, want := range response.InstanceTypes {
 		f, ok := table.Facts(string(want.InstanceType))
 		if !ok {
 			t.Errorf("%s is not in the table", want.InstanceType)
@@ -32,8 +33,8 @@ func TestRecordedAnswers(t *testing.T) {
 		}
 		compared++
 		got := infoOf(f)
-		forget(&want, &got)
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(ignored()...), cmpopts.EquateEmpty()); diff != "" {
+		clearUncompared(&want, &got)
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(typesWithUnexported()...), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-API +table):\n%s", want.InstanceType, diff)
 		}
 	}
@@ -42,8 +43,8 @@ func TestRecordedAnswers(t *testing.T) {
 	}
 }
 
-// forget clears the fields that the recorded responses or Facts omit.
-func forget(infos ...*ec2types.InstanceTypeInfo) {
+// clearUncompared clears the fields that the recorded responses or Facts omit.
+func clearUncompared(infos ...*ec2types.InstanceTypeInfo) {
 	for _, i := range infos {
 		i.NetworkInfo.EnaSupport, i.NetworkInfo.EfaSupported = "", nil
 		i.EbsInfo.EncryptionSupport = ""
@@ -54,7 +55,8 @@ func forget(infos ...*ec2types.InstanceTypeInfo) {
 	}
 }
 
-func ignored() []any {
+// typesWithUnexported returns a value of each compared type that has unexported fields.
+func typesWithUnexported() []any {
 	return []any{
 		ec2types.InstanceTypeInfo{}, ec2types.NetworkInfo{}, ec2types.NetworkCardInfo{}, ec2types.EfaInfo{},
 		ec2types.EbsInfo{}, ec2types.EbsOptimizedInfo{}, ec2types.GpuInfo{}, ec2types.GpuDeviceInfo{},

@@ -21,7 +21,7 @@ import (
 // instancesModule contains the data of ec2instances.info as JSON.
 const instancesModule = "github.com/LeanerCloud/ec2-instances-info"
 
-// sources is the data of all modules, by instance type.
+// sources has the data of all sources, by instance type.
 type sources struct {
 	records   map[string]record                  // ec2-instances-info, May 2025
 	limits    map[string]*instancetype.VPCLimits // of network interfaces, from the VPC resource controller, May 2026
@@ -31,7 +31,8 @@ type sources struct {
 	clocks    map[string]int64                   // clock speed by family in MHz, from API responses recorded by the provider
 }
 
-// record has the used fields of one type in ec2-instances-info. The module's own Go type lacks half of them.
+// record has the fields of one instance type in ec2-instances-info that this program uses. The module's own Go type lacks
+// half of them.
 type record struct {
 	Name               string              `json:"instance_type"`
 	Arch               []string            `json:"arch"`
@@ -73,7 +74,7 @@ type record struct {
 	} `json:"pricing"`
 }
 
-// load reads the data of all modules. The modules must be in the module cache.
+// load reads the data of all sources. Their modules must be in the module cache.
 func load() (sources, error) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", instancesModule).Output()
 	if err != nil {

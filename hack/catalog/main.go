@@ -31,8 +31,8 @@ func run(out string) error {
 	if err != nil {
 		return err
 	}
-	book := merge(src)
-	files := book.files()
+	t := merge(src)
+	files := t.files()
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
@@ -44,22 +44,22 @@ func run(out string) error {
 	if err := removeStale(out, files); err != nil {
 		return err
 	}
-	fmt.Printf("%d types, %d regions, %d types left out:\n", len(book.types), len(book.regions), len(book.leftOut))
-	for _, l := range book.leftOut {
+	fmt.Printf("%d types, %d regions, %d types left out:\n", len(t.types), len(t.regions), len(t.leftOut))
+	for _, l := range t.leftOut {
 		fmt.Printf("  %s: %s\n", l.name, l.why)
 	}
 	return nil
 }
 
-// removeStale deletes the files of regions that the sources no longer contain.
+// removeStale deletes the .tsv files in the folder out that are not among files: regions that the sources no longer have.
 func removeStale(out string, files []file) error {
 	old, err := filepath.Glob(filepath.Join(out, "*.tsv"))
 	if err != nil {
 		return err
 	}
 	for _, path := range old {
-		kept := func(f file) bool { return f.name == filepath.Base(path) }
-		if slices.ContainsFunc(files, kept) {
+		hasName := func(f file) bool { return f.name == filepath.Base(path) }
+		if slices.ContainsFunc(files, hasName) {
 			continue
 		}
 		if err := os.Remove(path); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// book is the table in memory.
-type book struct {
+// table is the generated table in memory.
+type table struct {
 	types   []catalog.Facts // sorted by name
-	byName  map[string]bool // types that have no record: their vCPUs, memory and processor follow from the naming scheme
+	byName  map[string]bool // types without a record: their vCPUs, memory and processor follow from the naming scheme
 	regions []region
 	leftOut []omission
 }
@@ -23,9 +23,9 @@ type book struct {
 type omission struct{ name, why string }
 
 // merge combines the sources into one Facts for each type.
-func merge(src sources) book {
-	b := book{byName: map[string]bool{}}
-	scheme := learnScheme(src)
+func merge(src sources) table {
+	t := table{byName: map[string]bool{}}
+	scheme := newScheme(src)
 	names := map[string]bool{}
 	for name := range src.records {
 		names[name] = true
@@ -39,39 +39,39 @@ func merge(src sources) book {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		f, why := src.facts(name, scheme)
 		if why != "" {
-			b.leftOut = append(b.leftOut, omission{name, why})
+			t.leftOut = append(t.leftOut, omission{name, why})
 			continue
 		}
-		b.types = append(b.types, f)
+		t.types = append(t.types, f)
 		if _, recorded := src.records[name]; !recorded {
-			b.byName[name] = true
+			t.byName[name] = true
 		}
 	}
-	b.regions = regions(src, b.types)
-	b.dropUnoffered()
-	return b
+	t.regions = regions(src, t.types)
+	t.dropUnoffered()
+	return t
 }
 
-// dropUnoffered leaves out types that no region of the table offers.
-func (b *book) dropUnoffered() {
+// dropUnoffered moves types that no region of the table offers to leftOut.
+func (t *table) dropUnoffered() {
 	offered := map[string]bool{}
-	for _, r := range b.regions {
+	for _, r := range t.regions {
 		for _, row := range r.rows {
 			offered[row.typ] = true
 		}
 	}
-	b.types = slices.DeleteFunc(b.types, func(f catalog.Facts) bool {
+	t.types = slices.DeleteFunc(t.types, func(f catalog.Facts) bool {
 		if !offered[f.Name] {
-			b.leftOut = append(b.leftOut, omission{f.Name, "no price in any region of the table"})
-			delete(b.byName, f.Name)
+			t.leftOut = append(t.leftOut, omission{f.Name, "no price in any region of the table"})
+			delete(t.byName, f.Name)
 		}
 		return !offered[f.Name]
 	})
-	slices.SortFunc(b.leftOut, func(x, y omission) int { return cmp.Compare(x.name, y.name) })
+	slices.SortFunc(t.leftOut, func(x, y omission) int { return cmp.Compare(x.name, y.name) })
 }
 
-// facts combines the sources' data about a type. If the type cannot be in the table, facts returns the reason: the data
-// is incomplete, or Kubernetes does not run on the architecture.
+// facts combines the sources' data about a type. If the type cannot be in the table, facts returns the reason as text:
+// the data is incomplete, or Kubernetes does not run on the architecture.
 func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	limits, ok := s.limits[name]
 	if !ok {
@@ -90,8 +90,8 @@ func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	}
 	r, recorded := s.records[name]
 	if recorded {
-		describe(&f, r, s.clocks)
-	} else if why := scheme.describe(&f); why != "" {
+		describeFromRecord(&f, r, s.clocks)
+	} else if why := scheme.describeFromName(&f); why != "" {
 		return catalog.Facts{}, why
 	}
 	applyRules(&f, s.efa[name])
@@ -105,8 +105,8 @@ func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	return f, ""
 }
 
-// describe fills f from a record. The clock speed comes from clocks if the family is in it.
-func describe(f *catalog.Facts, r record, clocks map[string]int64) {
+// describeFromRecord fills f from a record. The clock speed comes from clocks if clocks has the family.
+func describeFromRecord(f *catalog.Facts, r record, clocks map[string]int64) {
 	family, _, _ := strings.Cut(r.Name, ".")
 	f.CurrentGeneration = r.Generation == "current"
 	f.Burstable = r.BasePerformance != nil
@@ -114,15 +114,15 @@ func describe(f *catalog.Facts, r record, clocks map[string]int64) {
 		f.UsageClasses = []string{"on-demand"}
 	}
 	if slices.Contains(r.Virtualization, "PV") {
-		// For the oldest types the record lists only PV. They also boot from HVM images: the API returns them for the
-		// filter hvm.
+		// PV is added to HVM: records of the oldest types list only PV, but these types also boot from HVM images. The
+		// API returns them for the filter hvm.
 		f.Virtualization = append(f.Virtualization, "paravirtual")
 	}
 	f.PlacementStrategies = placement(family, r.PlacementGroups)
 	f.Processor = catalog.Processor{
 		Architectures: r.Arch,
 		Manufacturer:  manufacturer(r.Processor),
-		ClockMHz:      cmp.Or(clocks[family], clock(r.Clock)),
+		ClockMHz:      cmp.Or(clocks[family], parseClock(r.Clock)),
 		VCPUs:         r.VCPU,
 	}
 	if f.Processor.ClockMHz == 0 {
@@ -133,7 +133,7 @@ func describe(f *catalog.Facts, r record, clocks map[string]int64) {
 	f.Network.IPv6 = r.IPv6
 	f.Storage = storage(r)
 	f.EBS = ebs(r, f)
-	devices(f, r)
+	setDevices(f, r)
 }
 
 // spotAnywhere reports whether the type has a spot price in any region.
@@ -146,7 +146,7 @@ func (r record) spotAnywhere() bool {
 	return false
 }
 
-// manufacturer returns the manufacturer in the name of a processor; empty if it is not known.
+// manufacturer returns the manufacturer that a processor's name contains; empty if the name contains none.
 func manufacturer(processor string) string {
 	for _, name := range []string{"Intel", "AMD", "AWS", "Apple"} {
 		if strings.Contains(processor, name) {
@@ -156,8 +156,8 @@ func manufacturer(processor string) string {
 	return ""
 }
 
-// clock converts "3.1 GHz" and "Up to 3.7 GHz" to MHz; 0 for any other text.
-func clock(text string) int64 {
+// parseClock converts "3.1 GHz" and "Up to 3.7 GHz" to MHz; 0 for any other text.
+func parseClock(text string) int64 {
 	number := strings.TrimSuffix(strings.TrimPrefix(text, "Up to "), " GHz")
 	ghz, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -166,7 +166,7 @@ func clock(text string) int64 {
 	return catalog.MHz(ghz)
 }
 
-// storage returns the instance storage of a record. Without disks it is empty.
+// storage returns the instance storage of a record; empty if there are no disks.
 func storage(r record) catalog.Storage {
 	if r.Storage == nil || r.Storage.Devices*r.Storage.SizeGB == 0 {
 		return catalog.Storage{}

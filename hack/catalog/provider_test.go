@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// setting is one NodeClass, as the provider's type and as Joiner's.
+// setting has the settings of one EC2NodeClass, as arguments for the provider, and as Joiner's type (ours).
 type setting struct {
 	family         string
 	volumes        []*v1.BlockDeviceMapping
@@ -79,8 +79,8 @@ func settings() map[string]setting {
 	return all
 }
 
-// TestProvider builds every type of the table with the provider's own code and with Joiner's, for many settings: labels, capacity and
-// allocatable must be equal.
+// TestProvider builds every type of the table with the code of Karpenter's AWS provider and with Joiner's, for many
+// settings. Labels, capacity and allocatable must be equal.
 func TestProvider(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
@@ -110,6 +110,7 @@ func TestProvider(t *testing.T) {
 	}
 }
 
+// build returns the type as the provider builds it.
 func (s setting) build(ctx context.Context, f catalog.Facts) *cloudprovider.InstanceType {
 	overhead := s.overhead
 	if overhead == 0 {
@@ -121,6 +122,7 @@ func (s setting) build(ctx context.Context, f catalog.Facts) *cloudprovider.Inst
 		nil, s.family, nil)
 }
 
+// compare returns the difference between the two types; empty if there is none.
 func compare(ours catalog.Type, f catalog.Facts, theirs *cloudprovider.InstanceType) string {
 	type node struct {
 		Labels                map[string]string
@@ -132,8 +134,9 @@ func compare(ours catalog.Type, f catalog.Facts, theirs *cloudprovider.InstanceT
 	)
 }
 
-// labelsOf returns the provider's requirements with a single value. Zone and capacity type belong to offerings. An unknown clock speed or
-// EBS bandwidth is 0 for the provider, and no label for Joiner.
+// labelsOf returns the provider's requirements with a single value, without zone and capacity type, which belong to
+// offerings. It drops the labels of an unknown clock speed or manufacturer: Joiner has no such labels, the provider has
+// them without a meaningful value.
 func labelsOf(it *cloudprovider.InstanceType, f catalog.Facts) map[string]string {
 	labels := map[string]string{}
 	for key, r := range it.Requirements {
@@ -153,7 +156,7 @@ func labelsOf(it *cloudprovider.InstanceType, f catalog.Facts) map[string]string
 	return labels
 }
 
-// withoutTenancy drops the label that has two values for the provider.
+// withoutTenancy returns the labels without the tenancy, which has two values in the provider's requirements.
 func withoutTenancy(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	delete(out, catalog.LabelTenancy)

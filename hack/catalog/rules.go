@@ -35,10 +35,10 @@ func efaTypes() map[string]bool {
 // optimization supported".
 var optimizedOnRequest = []string{"c1", "c3", "g2", "i2", "m1", "m2", "m3", "r3"}
 
-// plaintext are the Nitro families that do not encrypt traffic between instances: those of Nitro version 2. Later
-// versions encrypt the traffic. Families on Xen, which do not encrypt it either, are not listed. Source: EC2 Instance
+// unencrypted are the Nitro families that do not encrypt traffic between instances: those of Nitro version 2. Later
+// versions encrypt this traffic. Families on Xen do not encrypt it either, but are not listed. Source: EC2 Instance
 // Types guide, "Nitro-based instances", network features.
-var plaintext = []string{
+var unencrypted = []string{
 	"a1", "c5", "c5d", "c6g", "c6gd", "g5g", "i3", "m5", "m5a", "m5ad", "m5d", "m6g", "m6gd",
 	"r5", "r5a", "r5ad", "r5b", "r5d", "r6g", "r6gd", "t3", "t3a", "t4g", "x2gd", "z1d",
 }
@@ -46,17 +46,18 @@ var plaintext = []string{
 // xenENA are the Xen families with an Elastic Network Adapter. Source: EC2 User Guide, "Enhanced networking".
 var xenENA = []string{"f1", "g3", "g3s", "h1", "i3", "p2", "p3", "r4", "x1", "x1e"}
 
-// placement returns the placement group strategies of a family. clusters is the record's placement_group_support: it is
-// false for burstable types and for the previous generation. No flex family supports the strategy cluster. Source: EC2
-// User Guide, "Placement strategies".
-func placement(family string, clusters bool) []string {
-	if clusters && !strings.HasSuffix(family, "-flex") {
+// placement returns the placement group strategies of a family. supportsCluster is the record's placement_group_support,
+// which is false for burstable types and for the previous generation. No flex family supports the strategy cluster, even
+// if supportsCluster is true. Source: EC2 User Guide, "Placement strategies".
+func placement(family string, supportsCluster bool) []string {
+	if supportsCluster && !strings.HasSuffix(family, "-flex") {
 		return []string{"cluster", "partition", "spread"}
 	}
 	return []string{"partition", "spread"}
 }
 
-// network returns the network of a type with these limits and a baseline bandwidth in Mbps.
+// network returns the network properties of a type from the limits of its network interfaces and its baseline bandwidth
+// in Mbps.
 func network(limits *instancetype.VPCLimits, baseline int64) catalog.Network {
 	n := catalog.Network{
 		BaselineMbps:     baseline,
@@ -75,14 +76,14 @@ func network(limits *instancetype.VPCLimits, baseline int64) catalog.Network {
 	return n
 }
 
-// applyRules sets what EC2's documentation states for whole families. efa is true if the type supports EFA.
+// applyRules sets the facts that EC2's documentation states for whole families. efa is true if the type supports EFA.
 func applyRules(f *catalog.Facts, efa bool) {
 	family, _, _ := strings.Cut(f.Name, ".")
 	nitro := f.Hypervisor == "nitro" || f.BareMetal
 	if nitro {
 		f.EBS.NVMe, f.Network.ENA = "required", "required"
 		f.RootDevices = []string{"ebs"}
-		f.Network.EncryptionInTransit = !slices.Contains(plaintext, family)
+		f.Network.EncryptionInTransit = !slices.Contains(unencrypted, family)
 	} else {
 		f.EBS.NVMe, f.Network.ENA = "unsupported", "unsupported"
 		if slices.Contains(xenENA, family) || f.Name == "m4.16xlarge" {

@@ -11,7 +11,8 @@ import (
 
 // scheme derives data of types that are newer than the records from their names: the size gives the vCPUs, the letter
 // before the generation the memory per vCPU, and the letter after the generation the processor. Source: EC2 Instance
-// Types guide, "Naming conventions". The scheme is used only if every matching record follows it, see learnScheme.
+// Types guide, "Naming conventions". The scheme is used only if all records to which it applies follow it; see
+// newScheme.
 type scheme struct {
 	broken []string           // names of the records that contradict the scheme
 	price  map[string]float64 // dollars per hour in us-east-1, by type
@@ -22,21 +23,21 @@ type scheme struct {
 // "metal-", 7 the number of the size (48), 8 the unit of the size (xl).
 var schemeName = regexp.MustCompile(`^([cmrix])([0-9]+)([agi])([a-z]*)(-flex)?\.(metal-)?([0-9]*)(medium|large|xlarge|xl)$`)
 
-// kinds maps the letter before the generation to the memory in MiB per vCPU, and to the first generation with this
+// memoryRatios maps the letter before the generation to the memory in MiB per vCPU, and to the first generation with this
 // ratio.
-var kinds = map[string]struct{ perVCPU, since int64 }{
+var memoryRatios = map[string]struct{ perVCPU, since int64 }{
 	"c": {2048, 6}, "m": {4096, 6}, "r": {8192, 6}, "i": {8192, 7}, "x": {16384, 8},
 }
 
-// makers maps the letter after the generation to the processor's maker and architecture.
-var makers = map[string]catalog.Processor{
+// processors maps the letter after the generation to the processor's manufacturer and architecture.
+var processors = map[string]catalog.Processor{
 	"a": {Manufacturer: "AMD", Architectures: []string{"x86_64"}},
 	"g": {Manufacturer: "AWS", Architectures: []string{"arm64"}},
 	"i": {Manufacturer: "Intel", Architectures: []string{"x86_64"}},
 }
 
-// learnScheme checks the scheme against all records to which it applies.
-func learnScheme(src sources) scheme {
+// newScheme returns the scheme after checking it against all records to which it applies.
+func newScheme(src sources) scheme {
 	s := scheme{price: src.usEast1}
 	for _, name := range sortedNames(src.records) {
 		r := src.records[name]
@@ -52,8 +53,8 @@ func learnScheme(src sources) scheme {
 	return s
 }
 
-// describe fills f from its name. If that is not possible, describe returns the reason.
-func (s scheme) describe(f *catalog.Facts) string {
+// describeFromName fills f from the type's name. If that is not possible, it returns the reason as text.
+func (s scheme) describeFromName(f *catalog.Facts) string {
 	const unknown = "no source says its vCPUs and memory"
 	p, memory, ok := byName(f.Name)
 	if !ok {
@@ -85,11 +86,11 @@ func byName(name string) (catalog.Processor, int64, bool) {
 	if m == nil || m[1] == "x" && strings.Contains(m[4], "e") { // x…e: the memory per vCPU differs between generations
 		return catalog.Processor{}, 0, false
 	}
-	kind := kinds[m[1]]
-	if generation, err := strconv.ParseInt(m[2], 10, 64); err != nil || generation < kind.since {
+	ratio := memoryRatios[m[1]]
+	if generation, err := strconv.ParseInt(m[2], 10, 64); err != nil || generation < ratio.since {
 		return catalog.Processor{}, 0, false
 	}
-	p := makers[m[3]]
+	p := processors[m[3]]
 	switch { // an xlarge has 4 vCPUs, an 8xlarge 8 times as many
 	case m[8] == "medium":
 		p.VCPUs = 1
@@ -104,21 +105,21 @@ func byName(name string) (catalog.Processor, int64, bool) {
 		}
 		p.VCPUs = 4 * n
 	}
-	return p, p.VCPUs * kind.perVCPU, true
+	return p, p.VCPUs * ratio.perVCPU, true
 }
 
-// checkPrice compares a type's price per vCPU with that of its family's xlarge, which has 4 vCPUs. If they differ, or
-// if one of the prices is missing, checkPrice returns an error text: the size may have another number of vCPUs than the
-// scheme assumes. A price of 2 % below to 12 % above is accepted: bare metal types have the price of dedicated tenancy,
-// up to 10 % more.
+// checkPrice compares a type's price per vCPU with that of its family's xlarge, which has 4 vCPUs. If the prices differ,
+// the size may have another number of vCPUs than the scheme assumes, and checkPrice returns an error text. It also does
+// so if one of the prices is missing. Prices from 2 % below to 12 % above that of the xlarge are accepted: bare metal
+// types have the price of dedicated tenancy, up to 10 % more.
 func (s scheme) checkPrice(name string, vcpus int64) string {
 	family, _, _ := strings.Cut(name, ".")
-	usual, ok := s.price[family+".xlarge"]
-	price, priced := s.price[name]
-	if !ok || !priced {
+	xlarge, hasXlarge := s.price[family+".xlarge"]
+	price, hasPrice := s.price[name]
+	if !hasXlarge || !hasPrice {
 		return "its family has no price to check the naming scheme against"
 	}
-	if ratio := price / float64(vcpus) / (usual / 4); ratio < 0.98 || ratio > 1.12 {
+	if ratio := price / float64(vcpus) / (xlarge / 4); ratio < 0.98 || ratio > 1.12 {
 		return fmt.Sprintf("its price is %.2f times what its name leads to expect", ratio)
 	}
 	return ""

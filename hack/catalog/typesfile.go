@@ -25,24 +25,24 @@ var usual = catalog.Facts{
 
 // typesFile returns types.jsonl: the usual facts, then a line per type with its name and the facts that differ from the
 // usual ones.
-func (b book) typesFile() []byte {
+func (t table) typesFile() []byte {
 	var out bytes.Buffer
-	base := fields(usual)
+	base := jsonFields(usual)
 	delete(base, "name")
 	writeLine(&out, "", base)
-	for _, f := range b.types {
-		own := fields(f)
-		delete(own, "name")
-		writeLine(&out, f.Name, differing(base, own))
+	for _, f := range t.types {
+		fields := jsonFields(f)
+		delete(fields, "name")
+		writeLine(&out, f.Name, differing(base, fields))
 	}
 	return out.Bytes()
 }
 
-// fields returns the JSON object of the facts.
-func fields(f catalog.Facts) map[string]any {
+// jsonFields returns the facts as a JSON object.
+func jsonFields(f catalog.Facts) map[string]any {
 	data, err := json.Marshal(f)
 	if err != nil {
-		panic(err) // Facts are strings and numbers
+		panic(err) // impossible: JSON can represent all types of fields in Facts
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -53,11 +53,11 @@ func fields(f catalog.Facts) map[string]any {
 	return out
 }
 
-// differing returns the fields of own that differ from those of base, and zero values for the fields that only base
-// has.
-func differing(base, own map[string]any) map[string]any {
+// differing returns those of the fields that differ from the fields of base, and zero values for the fields that only
+// base has.
+func differing(base, fields map[string]any) map[string]any {
 	out := map[string]any{}
-	for name, value := range own {
+	for name, value := range fields {
 		inBase, isObject := base[name].(map[string]any)
 		switch {
 		case isObject:
@@ -69,14 +69,14 @@ func differing(base, own map[string]any) map[string]any {
 		}
 	}
 	for name, value := range base {
-		if _, ok := own[name]; !ok {
+		if _, ok := fields[name]; !ok {
 			out[name] = zeroOf(value)
 		}
 	}
 	return out
 }
 
-// zeroOf returns the zero value of the type of a JSON value. The zero value of a list is null.
+// zeroOf returns the zero value of a JSON value's type. The zero value of a list is null.
 func zeroOf(value any) any {
 	switch value := value.(type) {
 	case string:

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// home is the only region of the newer price source, the price list in Karpenter's AWS provider.
-const home = "us-east-1"
+// newerRegion is the only region of the newer price source, the price list in Karpenter's AWS provider.
+const newerRegion = "us-east-1"
 
 // region is the file of one region.
 type region struct {
@@ -26,12 +26,13 @@ type region struct {
 // characters of the IDs of its zones ("?" if they are not known).
 type row struct{ typ, onDemand, spot, zones string }
 
+// file is a file to write.
 type file struct {
 	name string
 	data []byte
 }
 
-// regions returns the regions of which the records contain zones, with the types that have a price there.
+// regions returns the regions for which the records have zones, each with the types that have a price there.
 func regions(src sources, types []catalog.Facts) []region {
 	zones := map[string]map[string]bool{}
 	for _, r := range src.records {
@@ -48,7 +49,7 @@ func regions(src sources, types []catalog.Facts) []region {
 	for _, name := range sortedNames(zones) {
 		r := region{name: name, zones: sortedNames(zones[name])}
 		for _, f := range types {
-			if row, ok := src.row(name, f.Name); ok {
+			if row, ok := src.rowOf(name, f.Name); ok {
 				r.rows = append(r.rows, row)
 			}
 		}
@@ -57,13 +58,13 @@ func regions(src sources, types []catalog.Facts) []region {
 	return out
 }
 
-// row returns a type's prices and zones in a region. It returns false if the type has no on-demand price there. In
-// us-east-1 the on-demand prices are those of the provider's price list, because it is a year newer than the records. A
-// type that this list no longer contains has no price there.
-func (s sources) row(region, typ string) (row, bool) {
+// rowOf returns a type's prices and zones in a region. It returns false if the type has no on-demand price in the region.
+// In us-east-1 the on-demand prices are those of the provider's price list, because it is a year newer than the records.
+// A type that this list does not contain has no price in us-east-1.
+func (s sources) rowOf(region, typ string) (row, bool) {
 	r := s.records[typ]
 	out := row{typ: typ, onDemand: r.Pricing[region].Linux.OnDemand, spot: "-", zones: "?"}
-	if region == home {
+	if region == newerRegion {
 		out.onDemand = ""
 		if price, ok := s.usEast1[typ]; ok {
 			out.onDemand = strconv.FormatFloat(price, 'f', -1, 64)
@@ -77,47 +78,47 @@ func (s sources) row(region, typ string) (row, bool) {
 		out.spot = mean
 	}
 	if ids := slices.Sorted(slices.Values(r.Zones[region])); len(ids) > 0 {
-		var marks strings.Builder
+		var suffixes strings.Builder
 		for _, id := range ids {
-			marks.WriteString(id[len(id)-1:])
+			suffixes.WriteString(id[len(id)-1:])
 		}
-		out.zones = marks.String()
+		out.zones = suffixes.String()
 	}
 	return out, true
 }
 
-// files returns the files of the catalog.
-func (b book) files() []file {
-	files := []file{{"types.jsonl", b.typesFile()}, {"left-out.txt", b.leftOutFile()}, {"by-name.txt", b.byNameFile()}}
-	for _, r := range b.regions {
+// files returns all files of the table.
+func (t table) files() []file {
+	files := []file{{"types.jsonl", t.typesFile()}, {"left-out.txt", t.leftOutFile()}, {"by-name.txt", t.byNameFile()}}
+	for _, r := range t.regions {
 		files = append(files, file{r.name + ".tsv", r.file()})
 	}
 	return files
 }
 
-// leftOutFile returns left-out.txt.
-func (b book) leftOutFile() []byte {
+// leftOutFile returns the content of left-out.txt.
+func (t table) leftOutFile() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog: types that are not in the table, and why.\n")
-	for _, l := range b.leftOut {
+	for _, l := range t.leftOut {
 		fmt.Fprintf(&out, "%s\t%s\n", l.name, l.why)
 	}
 	return out.Bytes()
 }
 
-// byNameFile returns by-name.txt.
-func (b book) byNameFile() []byte {
+// byNameFile returns the content of by-name.txt.
+func (t table) byNameFile() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog: types that are newer than the records. Their vCPUs, memory and\n" +
 		"# processor follow from the naming scheme, checked against their prices; what else is\n" +
 		"# missing is listed in their \"unknown\".\n")
-	for _, name := range sortedNames(b.byName) {
+	for _, name := range sortedNames(t.byName) {
 		out.WriteString(name + "\n")
 	}
 	return out.Bytes()
 }
 
-// file returns the region's table, REGION.tsv. It sorts the region's rows.
+// file returns the content of the region's file, REGION.tsv. It sorts the region's rows in place.
 func (r region) file() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog. Type, dollars per hour on demand (Linux), mean spot price of May 2025,\n" +

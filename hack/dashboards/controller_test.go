@@ -21,9 +21,9 @@ import (
 
 // controller is the data in Prometheus about a controller after an hour of scrapes.
 type controller struct {
-	seen   memory
-	engine *promql.Engine
-	at     time.Time
+	seen   memory         // the scraped series
+	engine *promql.Engine // runs queries
+	at     time.Time      // time of the queries
 }
 
 // scrapes is the number of scrapes, scrapeEvery their interval.
@@ -32,20 +32,20 @@ const (
 	scrapeEvery = time.Minute
 )
 
-// newController returns a healthy controller at work.
+// newController returns the data about a healthy controller at work.
 func newController(t *testing.T) controller {
 	t.Helper()
-	return after(t, func(m *metrics.Metrics, n float64) {
+	return scrapeHour(t, func(m *metrics.Metrics, n float64) {
 		work(m, n)
 		m.PricesAt.WithLabelValues("on-demand").Set(float64(scrapedAt(0).Unix()))
 		m.PricesAt.WithLabelValues("spot").Set(0) // never received from AWS
 	})
 }
 
-// newTroubled returns a controller with all the problems that have an alert.
+// newTroubled returns the data about a controller with all the problems that have an alert.
 func newTroubled(t *testing.T) controller {
 	t.Helper()
-	return after(t, func(m *metrics.Metrics, n float64) {
+	return scrapeHour(t, func(m *metrics.Metrics, n float64) {
 		work(m, n)
 		m.Disrupted.WithLabelValues("registration_timeout", "general", "spot", "", "graceful").Add(1)
 		m.Join.WithLabelValues("initialized", "general").Observe(590)
@@ -63,7 +63,7 @@ func newTroubled(t *testing.T) controller {
 		m.TerminateErrors.Add(2)
 		m.BreakerOpen.WithLabelValues("instance").Set(1)
 		m.SameName.Set(3)
-		m.Foreign.WithLabelValues("general", "call").Add(0.2)
+		m.ForeignTerminations.WithLabelValues("general", "call").Add(0.2)
 		m.Proven.WithLabelValues("issuer").Set(0)
 		m.Proven.WithLabelValues("authority").Set(0)
 		m.PricesAt.WithLabelValues("on-demand").Set(float64(scrapedAt(0).Unix() - 5*86400))
@@ -72,7 +72,7 @@ func newTroubled(t *testing.T) controller {
 	})
 }
 
-// newAbsent returns the data without a controller.
+// newAbsent returns the data in Prometheus if no controller exists.
 func newAbsent() controller { return controller{seen: memory{}, engine: newEngine(), at: end()} }
 
 // scrapedAt returns the time of the n-th scrape, long after 1970.
@@ -80,13 +80,15 @@ func scrapedAt(n int) time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(n) * scrapeEvery)
 }
 
+// end returns the time of the last scrape.
 func end() time.Time { return scrapedAt(scrapes - 1) }
 
 func newEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
 }
 
-// work counts what a controller does per minute when a few pods are created and nodes are removed, n minutes after its start.
+// work adds to the metrics what a controller does in one minute, n minutes after its start, when a few pods are created
+// and a few nodes are removed.
 func work(m *metrics.Metrics, n float64) {
 	m.Scheduling.Duration.WithLabelValues("provisioner").Observe(0.1)
 	m.Unschedulable.WithLabelValues("provisioner").Set(0)
@@ -137,8 +139,9 @@ func work(m *metrics.Metrics, n float64) {
 	m.Disrupted.WithLabelValues("registration_timeout", "general", "spot", "", "graceful").Add(0)
 }
 
-// after runs minute for every minute, scrapes the metrics as text, and stores them.
-func after(t *testing.T, minute func(m *metrics.Metrics, n float64)) controller {
+// scrapeHour calls eachMinute once per minute of an hour, scrapes the metrics as text after each call, and returns the
+// scraped data. n is the number of minutes since the start.
+func scrapeHour(t *testing.T, eachMinute func(m *metrics.Metrics, n float64)) controller {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	m, err := metrics.New(registry, "v1.2.3", "abc")
@@ -148,7 +151,7 @@ func after(t *testing.T, minute func(m *metrics.Metrics, n float64)) controller 
 	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	seen := memory{}
 	for n := range scrapes {
-		minute(m, float64(n))
+		eachMinute(m, float64(n))
 		seen.scrape(t, page(t, registry), scrapedAt(n))
 	}
 	return controller{seen: seen, engine: newEngine(), at: end()}
@@ -170,7 +173,7 @@ func page(t *testing.T, registry *prometheus.Registry) string {
 	return text.String()
 }
 
-// ask runs a query at the end of the hour.
+// ask runs a query at the time at. It drops results that are not a number.
 func (c controller) ask(t *testing.T, text string) promql.Vector {
 	t.Helper()
 	q, err := c.engine.NewInstantQuery(t.Context(), c.seen.queryable(), nil, text, c.at)
@@ -191,7 +194,7 @@ func (c controller) ask(t *testing.T, text string) promql.Vector {
 	return out
 }
 
-// knownLabels returns the labels of all metrics by name: those of package metrics, and those of the process.
+// knownLabels returns the names of the labels of each metric: the metrics of package metrics, and two of the process.
 func knownLabels(t *testing.T) map[string][]string {
 	t.Helper()
 	registry := &recorder{Registry: prometheus.NewRegistry(), labels: map[string][]string{
@@ -226,19 +229,19 @@ func (r *recorder) Register(c prometheus.Collector) error {
 		if _, rest, ok := strings.Cut(text, "variableLabels: {"); ok {
 			variable, _, _ = strings.Cut(rest, "}")
 		}
-		has := strings.FieldsFunc(variable, func(r rune) bool { return r == ',' || r == ' ' })
-		r.labels[name] = has
+		labels := strings.FieldsFunc(variable, func(r rune) bool { return r == ',' || r == ' ' })
+		r.labels[name] = labels
 		if strings.Contains(fmt.Sprintf("%T", c), "istogram") { // a Summary has the same methods
-			r.labels[name+"_bucket"] = append([]string{"le"}, has...)
+			r.labels[name+"_bucket"] = append([]string{"le"}, labels...)
 		}
 	}
 	return r.Registry.Register(c)
 }
 
-// TestQueriesAnswerInTheLab runs the queries on metrics that were scraped from a controller in the lab while pods ran on
-// its nodes, and after their removal (testdata/lab-*.txt, with nine buckets of each histogram). There are only these two
-// scrapes, so rates are 0; but every panel must find its series.
-func TestQueriesAnswerInTheLab(t *testing.T) {
+// TestQueriesFindSeriesOfLab runs the queries on metrics that were scraped twice from a controller in the lab: while pods
+// ran on its nodes, and after the pods were removed (testdata/lab-*.txt, with nine buckets of each histogram). The test
+// repeats the two scrapes, so rates are 0; but every panel must find its series.
+func TestQueriesFindSeriesOfLab(t *testing.T) {
 	t.Parallel()
 	c := controller{seen: memory{}, engine: newEngine(), at: end()}
 	for n := range scrapes {
@@ -252,17 +255,18 @@ func TestQueriesAnswerInTheLab(t *testing.T) {
 		}
 		c.seen.scrape(t, string(text), scrapedAt(n))
 	}
-	before := c
-	before.at = scrapedAt(scrapes / 2)
+	whileRunning := c
+	whileRunning.at = scrapedAt(scrapes / 2)
 	for _, q := range queries(t) {
 		isRare := slices.ContainsFunc(rare, func(r string) bool { return strings.Contains(q.text, r) })
-		if !q.isQuiet && !isRare && len(c.ask(t, q.text)) == 0 && len(before.ask(t, q.text)) == 0 {
+		if !q.isAlert && !isRare && len(c.ask(t, q.text)) == 0 && len(whileRunning.ask(t, q.text)) == 0 {
 			t.Errorf("%s has no result in the lab: %s", q.where, q.text)
 		}
 	}
 }
 
-// rare are metrics of events that do not occur in an ordinary run of the lab, and quantiles, which are NaN without data.
+// rare are parts of queries that have no result in an ordinary run of the lab: metrics of rare events, and quantiles,
+// which are NaN without data.
 var rare = []string{
 	"joiner_ec2_calls_refused_total", "joiner_interruption", "karpenter_interruption", "launch_failures",
 	"status_code!~", "joiner_loop_failures", "joiner_refused_pods", "histogram_quantile",

@@ -21,11 +21,11 @@ const (
 	alertsFile    = "../../deploy/alerts/joiner.yaml"
 )
 
-// query is a PromQL expression, and its location.
+// query is a PromQL expression of a panel or an alert.
 type query struct {
-	where, text string
-	legend      string // labels that the result must have: "{{nodepool}}"
-	isQuiet     bool   // alerts that must not fire on a healthy controller
+	where, text string // where: title of the panel, or name of the alert
+	legend      string // legend of the panel, with labels that the result must have: "{{nodepool}}"
+	isAlert     bool   // an alert must not fire for a healthy controller
 }
 
 // dashboard has the used fields of Grafana's dashboard model.
@@ -84,7 +84,7 @@ func readRules(t *testing.T) rules {
 	return r
 }
 
-// queries returns all expressions, with Grafana's variables replaced as Grafana does it.
+// queries returns the expressions of all panels and alerts, with values for Grafana's variables.
 func queries(t *testing.T) []query {
 	t.Helper()
 	var out []query
@@ -96,7 +96,7 @@ func queries(t *testing.T) []query {
 	}
 	for _, g := range readRules(t).Groups {
 		for _, r := range g.Rules {
-			out = append(out, query{where: r.Alert, text: r.Expr, isQuiet: true})
+			out = append(out, query{where: r.Alert, text: r.Expr, isAlert: true})
 		}
 	}
 	if len(out) < 40 {
@@ -105,12 +105,12 @@ func queries(t *testing.T) []query {
 	return out
 }
 
-// ambient are the labels that Prometheus adds.
-var ambient = []string{"cluster", "job", "instance", "namespace", "pod"}
+// scrapeLabels are the labels that Prometheus adds to every series.
+var scrapeLabels = []string{"cluster", "job", "instance", "namespace", "pod"}
 
-// TestQueriesNameWhatThereIs checks that every expression is valid PromQL, and every metric and label in it belongs to
-// package metrics or to the client library.
-func TestQueriesNameWhatThereIs(t *testing.T) {
+// TestQueriesUseKnownMetrics checks that every expression is valid PromQL, and that every metric and label in it
+// belongs to package metrics, to the metrics of the process, or to the labels that Prometheus adds.
+func TestQueriesUseKnownMetrics(t *testing.T) {
 	t.Parallel()
 	known := knownLabels(t)
 	for _, q := range queries(t) {
@@ -119,20 +119,20 @@ func TestQueriesNameWhatThereIs(t *testing.T) {
 			t.Errorf("%s: %s: %v", q.where, q.text, err)
 			continue
 		}
-		var inside []string // labels of the metrics of the expression
+		var inExpr []string // labels of the metrics of the expression
 		parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
 			s, ok := n.(*parser.VectorSelector)
 			if !ok {
 				return nil
 			}
-			has, ok := known[s.Name]
+			ofMetric, ok := known[s.Name]
 			if !ok {
 				t.Errorf("%s: no metric %s", q.where, s.Name)
 				return nil
 			}
-			inside = append(inside, has...)
+			inExpr = append(inExpr, ofMetric...)
 			for _, m := range s.LabelMatchers {
-				if m.Name != labels.MetricName && !slices.Contains(has, m.Name) && !slices.Contains(ambient, m.Name) {
+				if m.Name != labels.MetricName && !slices.Contains(ofMetric, m.Name) && !slices.Contains(scrapeLabels, m.Name) {
 					t.Errorf("%s: %s has no label %s", q.where, s.Name, m.Name)
 				}
 			}
@@ -141,7 +141,7 @@ func TestQueriesNameWhatThereIs(t *testing.T) {
 		parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
 			if a, ok := n.(*parser.AggregateExpr); ok {
 				for _, l := range a.Grouping {
-					if !slices.Contains(inside, l) && !slices.Contains(ambient, l) {
+					if !slices.Contains(inExpr, l) && !slices.Contains(scrapeLabels, l) {
 						t.Errorf("%s: no metric in %s has the label %s", q.where, q.text, l)
 					}
 				}
@@ -151,23 +151,24 @@ func TestQueriesNameWhatThereIs(t *testing.T) {
 	}
 }
 
-var braces = regexp.MustCompile(`\{\{(\w+)\}\}`)
+// legendLabel matches a label in a legend.
+var legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
 
-// TestQueriesAnswer runs every query on the metrics of a healthy controller: each panel has a result, with the labels of its legend, and no
-// alert fires.
-func TestQueriesAnswer(t *testing.T) {
+// TestHealthyController runs every query on the metrics of a healthy controller: each panel has a result with the labels
+// of its legend, and no alert fires.
+func TestHealthyController(t *testing.T) {
 	t.Parallel()
 	c := newController(t)
 	for _, q := range queries(t) {
 		result := c.ask(t, q.text)
 		switch {
-		case q.isQuiet && len(result) > 0:
+		case q.isAlert && len(result) > 0:
 			t.Errorf("%s fires for a healthy controller: %v", q.where, result)
-		case q.isQuiet:
+		case q.isAlert:
 		case len(result) == 0:
 			t.Errorf("%s has no result: %s", q.where, q.text)
 		default:
-			for _, m := range braces.FindAllStringSubmatch(q.legend, -1) {
+			for _, m := range legendLabel.FindAllStringSubmatch(q.legend, -1) {
 				if result[0].Metric.Get(m[1]) == "" {
 					t.Errorf("%s: the result of %s has no label %s for its legend: %v", q.where, q.text, m[1], result[0].Metric)
 				}
@@ -176,7 +177,8 @@ func TestQueriesAnswer(t *testing.T) {
 	}
 }
 
-// TestAlertsFire checks that each alert fires in its situation, and its texts can be rendered with the result.
+// TestAlertsFire checks that each alert fires for a controller with its problem, and that its annotations can be rendered
+// with the result.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	c := newTroubled(t)
@@ -193,44 +195,44 @@ func TestAlertsFire(t *testing.T) {
 				t.Errorf("%s does not fire: %s", r.Alert, r.Expr)
 				continue
 			}
-			checkTexts(t, r.Alert, r.Annotations, got[0])
+			checkAnnotations(t, r.Alert, r.Annotations, got[0])
 		}
 	}
 }
 
-// checkTexts renders the texts of an alert as Prometheus does.
-func checkTexts(t *testing.T, alert string, texts map[string]string, s promql.Sample) {
+// checkAnnotations renders the annotations of an alert as Prometheus does.
+func checkAnnotations(t *testing.T, alert string, annotations map[string]string, s promql.Sample) {
 	t.Helper()
 	data := struct {
 		Labels map[string]string
 		Value  float64
 	}{s.Metric.Map(), s.F}
-	same := func(f float64) string { return time.Duration(f * float64(time.Second)).String() }
-	for name, text := range texts {
+	humanize := func(f float64) string { return time.Duration(f * float64(time.Second)).String() }
+	for name, text := range annotations {
 		var b strings.Builder
 		tmpl, err := template.New(alert).Option("missingkey=error").
-			Funcs(template.FuncMap{"humanizeDuration": same, "humanizePercentage": same}).
+			Funcs(template.FuncMap{"humanizeDuration": humanize, "humanizePercentage": humanize}).
 			Parse("{{$labels := .Labels}}{{$value := .Value}}" + text)
 		if err == nil {
 			err = tmpl.Execute(&b, data)
 		}
 		if err != nil {
-			t.Errorf("%s: its %s: %v", alert, name, err)
+			t.Errorf("%s: annotation %s: %v", alert, name, err)
 		}
 		if b.Len() == 0 {
-			t.Errorf("%s has no %s", alert, name)
+			t.Errorf("%s: annotation %s is empty", alert, name)
 		}
 	}
 }
 
-// TestRulesAreWhole checks that alerts have all required annotations and labels.
-func TestRulesAreWhole(t *testing.T) {
+// TestRulesAreComplete checks that alerts have unique names, and all required annotations and labels.
+func TestRulesAreComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, g := range readRules(t).Groups {
 		for _, r := range g.Rules {
 			if seen[r.Alert] || !strings.HasPrefix(r.Alert, "Joiner") {
-				t.Errorf("%s: duplicate name, or without Joiner's prefix", r.Alert)
+				t.Errorf("%s: the name is used twice, or lacks the prefix Joiner", r.Alert)
 			}
 			seen[r.Alert] = true
 			if s := r.Labels["severity"]; s != "critical" && s != "warning" {
@@ -248,8 +250,8 @@ func TestRulesAreWhole(t *testing.T) {
 	}
 }
 
-// TestRunbook checks that each alert links to its own section of the runbook, with its meaning, diagnosis and fix; no
-// section is without an alert.
+// TestRunbook checks that each alert links to its own section of the runbook, that this section has the alert's meaning,
+// diagnosis and fix, and that no section is without an alert.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	const page, address = "../../docs/runbook.md", "https://github.com/joiner-sh/joiner/blob/main/docs/runbook.md#"
@@ -285,8 +287,9 @@ func TestRunbook(t *testing.T) {
 	}
 }
 
-// TestDashboardCovers checks that the dashboard shows the most important metrics, and can be limited to one cluster.
-func TestDashboardCovers(t *testing.T) {
+// TestDashboardMetrics checks that the dashboard shows the most important metrics, and that all its queries can be
+// limited to one cluster.
+func TestDashboardMetrics(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
 	var all strings.Builder
@@ -314,25 +317,25 @@ func TestDashboardCovers(t *testing.T) {
 	}
 }
 
-// TestDashboardIsWhole checks that panels have titles, unique ids, and do not overlap.
-func TestDashboardIsWhole(t *testing.T) {
+// TestDashboardLayout checks that panels have titles and unique ids, and do not overlap.
+func TestDashboardLayout(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
 	if d.Title != "Joiner" || d.UID != "joiner" {
 		t.Errorf("title %q, uid %q", d.Title, d.UID)
 	}
-	taken, ids := map[[2]int]string{}, map[int]bool{}
+	occupied, ids := map[[2]int]string{}, map[int]bool{}
 	for _, p := range d.Panels {
 		if ids[p.ID] || p.Title == "" || p.Type != "row" && len(p.Targets) == 0 {
-			t.Errorf("panel %d %q: id taken, no title or no query", p.ID, p.Title)
+			t.Errorf("panel %d %q: the id is used twice, or the panel has no title or no query", p.ID, p.Title)
 		}
 		ids[p.ID] = true
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
-				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Errorf("%q and %q overlap, or are outside the board", p.Title, other)
+				if other := occupied[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Errorf("panel %q overlaps panel %q, or is outside the dashboard", p.Title, other)
 				}
-				taken[[2]int{x, y}] = p.Title
+				occupied[[2]int{x, y}] = p.Title
 			}
 		}
 	}

@@ -16,15 +16,17 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// memory contains the scraped series by their text. Queries see all of it; the engine selects the series.
+// memory contains the scraped series by the text of their labels. A query gets the samples of all times; the engine
+// selects those that it needs.
 type memory map[string]*scraped
 
+// scraped is a series.
 type scraped struct {
 	labels labels.Labels
 	points []chunks.Sample
 }
 
-// scrape adds a page of metrics at a time, with the labels that Prometheus adds.
+// scrape adds the samples of a page of metrics, scraped at the given time, with the labels that Prometheus adds.
 func (m memory) scrape(t *testing.T, page string, at time.Time) {
 	t.Helper()
 	p := expfmt.NewTextParser(model.UTF8Validation)
@@ -41,11 +43,11 @@ func (m memory) scrape(t *testing.T, page string, at time.Time) {
 		t.Fatal(err)
 	}
 	for _, s := range vector {
-		names := map[string]string{"job": "joiner", "instance": "10.0.0.1:8080"}
+		byName := map[string]string{"job": "joiner", "instance": "10.0.0.1:8080"}
 		for name, value := range s.Metric {
-			names[string(name)] = string(value)
+			byName[string(name)] = string(value)
 		}
-		all := labels.FromMap(names)
+		all := labels.FromMap(byName)
 		if m[all.String()] == nil {
 			m[all.String()] = &scraped{labels: all}
 		}
@@ -57,13 +59,13 @@ func (m memory) scrape(t *testing.T, page string, at time.Time) {
 func (m memory) queryable() storage.Queryable {
 	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: func(_ bool,
 		_ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-		found := &set{at: -1}
+		found := &seriesSet{at: -1}
 		for _, s := range m {
-			fits := true
+			isSelected := true
 			for _, matcher := range matchers {
-				fits = fits && matcher.Matches(s.labels.Get(matcher.Name))
+				isSelected = isSelected && matcher.Matches(s.labels.Get(matcher.Name))
 			}
-			if fits {
+			if isSelected {
 				found.series = append(found.series, storage.NewListSeries(s.labels, s.points))
 			}
 		}
@@ -71,16 +73,16 @@ func (m memory) queryable() storage.Queryable {
 	}}}
 }
 
-// set is a list of series.
-type set struct {
+// seriesSet is a list of series with a cursor.
+type seriesSet struct {
 	series []storage.Series
-	at     int
+	at     int // index of the current series; -1 before the first call of Next
 }
 
-func (s *set) Next() bool                      { s.at++; return s.at < len(s.series) }
-func (s *set) At() storage.Series              { return s.series[s.at] }
-func (*set) Err() error                        { return nil }
-func (*set) Warnings() annotations.Annotations { return nil }
+func (s *seriesSet) Next() bool                      { s.at++; return s.at < len(s.series) }
+func (s *seriesSet) At() storage.Series              { return s.series[s.at] }
+func (*seriesSet) Err() error                        { return nil }
+func (*seriesSet) Warnings() annotations.Annotations { return nil }
 
 // point is a value at a time, in milliseconds since 1970.
 type point struct {

@@ -17,6 +17,7 @@ type pattern struct {
 	Detail     map[string][]string `json:"detail"`
 }
 
+// asPattern decodes an event pattern.
 func asPattern(t *testing.T, v any) pattern {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -30,6 +31,7 @@ func asPattern(t *testing.T, v any) pattern {
 	return out
 }
 
+// rulesOfStack returns the event patterns of a stack by rule, and checks that each rule sends to the queue.
 func rulesOfStack(t *testing.T, s *Stack) map[string]pattern {
 	t.Helper()
 	out := map[string]pattern{}
@@ -44,6 +46,7 @@ func rulesOfStack(t *testing.T, s *Stack) map[string]pattern {
 	return out
 }
 
+// rulesOfPlan returns the event patterns of a plan by rule, and checks that each rule sends to the queue.
 func rulesOfPlan(t *testing.T, p *Plan) map[string]pattern {
 	t.Helper()
 	out := map[string]pattern{}
@@ -59,8 +62,8 @@ func rulesOfPlan(t *testing.T, p *Plan) map[string]pattern {
 	return out
 }
 
-// sent reports whether a rule sends an event to the queue.
-func (p pattern) sent(e interruption.Event, detail map[string]string) bool {
+// matches reports whether the pattern matches an event with these details.
+func (p pattern) matches(e interruption.Event, detail map[string]string) bool {
 	if !slices.Contains(p.Source, e.Source) || !slices.Contains(p.DetailType, e.DetailType) {
 		return false
 	}
@@ -72,50 +75,51 @@ func (p pattern) sent(e interruption.Event, detail map[string]string) bool {
 	return true
 }
 
-// TestRules checks that exactly one rule sends each event that package interruption processes to the queue, and no rule
-// sends other events.
+// TestRules checks that each event that package interruption processes matches exactly one rule, and that the rules match
+// no other event.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string]map[string]pattern{
-		"Terraform": rulesOfPlan(t, planned(t, nil)), "CloudFormation": rulesOfStack(t, stacked(t, nil)),
+		"Terraform": rulesOfPlan(t, planJoiner(t, nil)), "CloudFormation": rulesOfStack(t, joinerStack(t, nil)),
 	} {
-		var known []interruption.Event
+		var unprocessed []interruption.Event
 		for _, p := range rules {
 			for _, source := range p.Source {
 				for _, kind := range p.DetailType {
-					known = append(known, interruption.Event{Source: source, DetailType: kind})
+					unprocessed = append(unprocessed, interruption.Event{Source: source, DetailType: kind})
 				}
 			}
 		}
 		for _, e := range interruption.Events() {
 			for _, detail := range details() {
-				times := 0
+				matches := 0
 				for _, p := range rules {
-					if p.sent(e, detail) {
-						times++
+					if p.matches(e, detail) {
+						matches++
 					}
 				}
 				want := 0
 				if isProcessed(t, e, detail) {
 					want = 1
 				}
-				if times != want {
-					t.Errorf("%s: %+v with %v is sent %d times, want %d", name, e, detail, times, want)
+				if matches != want {
+					t.Errorf("%s: %d rules match %+v with %v, want %d", name, matches, e, detail, want)
 					break
 				}
 			}
-			known = slices.DeleteFunc(known, func(k interruption.Event) bool { return k == e })
+			unprocessed = slices.DeleteFunc(unprocessed, func(k interruption.Event) bool { return k == e })
 		}
-		if len(known) > 0 {
-			t.Errorf("%s: the rules send events that package interruption does not process: %v", name, known)
+		if len(unprocessed) > 0 {
+			t.Errorf("%s: the rules send events that package interruption does not process: %v", name, unprocessed)
 		}
 		if len(rules) != 6 {
-			t.Errorf("%s has %d rules: %v", name, len(rules), rules)
+			t.Errorf("%s has %d rules, want 6: %v", name, len(rules), rules)
 		}
 	}
 }
 
-// details returns the varying fields of events: states of instances, services and categories of Health.
+// details returns the combinations of the fields of events that a pattern can test: the state of an instance, and the
+// service and the category of an AWS Health event.
 func details() []map[string]string {
 	var out []map[string]string
 	for _, state := range []string{"pending", "running", "stopping", "stopped", "shutting-down", "terminated"} {
@@ -132,12 +136,12 @@ func details() []map[string]string {
 func isProcessed(t *testing.T, e interruption.Event, detail map[string]string) bool {
 	t.Helper()
 	const id = "i-0123456789abcdef0"
-	whole := map[string]any{"instance-id": id, "capacity-reservation-id": "cr-0123456789abcdef0",
+	fields := map[string]any{"instance-id": id, "capacity-reservation-id": "cr-0123456789abcdef0",
 		"affectedEntities": []map[string]string{{"entityValue": id}}}
 	for k, v := range detail {
-		whole[k] = v
+		fields[k] = v
 	}
-	text, err := json.Marshal(whole)
+	text, err := json.Marshal(fields)
 	if err != nil {
 		t.Fatal(err)
 	}

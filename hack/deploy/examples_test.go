@@ -13,8 +13,8 @@ import (
 
 const examples = "../../deploy/terraform/examples"
 
-// others are the outputs of external modules that the examples use.
-func others() map[string]cty.Value {
+// externalOutputs returns the outputs of the external modules that the examples use, by the name of the call.
+func externalOutputs() map[string]cty.Value {
 	subnets := cty.ListVal([]cty.Value{cty.StringVal("subnet-1"), cty.StringVal("subnet-2"), cty.StringVal("subnet-3")})
 	return map[string]cty.Value{
 		"vpc": cty.ObjectVal(map[string]cty.Value{"vpc_id": cty.StringVal("vpc-1"), "private_subnets": subnets}),
@@ -29,13 +29,14 @@ func others() map[string]cty.Value {
 	}
 }
 
-func example(t *testing.T, name string, s settings) *Plan {
+// planExample plans an example.
+func planExample(t *testing.T, name string, s settings) *Plan {
 	t.Helper()
 	m, err := Read(filepath.Join(examples, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPlan(m, Inputs{Variables: s.values(t), Data: aws(), Modules: others()})
+	p, err := NewPlan(m, Inputs{Variables: s.values(t), Data: awsData(), Modules: externalOutputs()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,46 +45,46 @@ func example(t *testing.T, name string, s settings) *Plan {
 
 func TestManagedNodeGroup(t *testing.T) {
 	t.Parallel()
-	p := example(t, "managed-node-group", settings{"cluster_uid": uid})
+	p := planExample(t, "managed-node-group", settings{"cluster_uid": uid})
 	for _, address := range []string{"aws_eks_pod_identity_association.controller[0]", "aws_eks_access_entry.node[0]",
 		"helm_release.joiner[0]"} {
-		if !has(p, "module.joiner."+address) {
+		if !hasResource(p, "module.joiner."+address) {
 			t.Errorf("the plan has no %s", address)
 		}
 	}
-	if has(p, "module.joiner.aws_eks_fargate_profile.this[0]") {
+	if hasResource(p, "module.joiner.aws_eks_fargate_profile.this[0]") {
 		t.Error("the plan has a Fargate profile")
 	}
 	checkManifests(t, p)
 }
 
-// TestFargateOnly tests the part of case fargate before any pod exists. The execution role is authorized before the profile is created, and
-// the profile selects Joiner and CoreDNS, which run before the first node.
+// TestFargateOnly checks the example fargate-only. The pod execution role is authorized before the profile is created. The
+// profile selects Joiner and CoreDNS, which must run before the first node exists.
 func TestFargateOnly(t *testing.T) {
 	t.Parallel()
-	p := example(t, "fargate-only", nil)
+	p := planExample(t, "fargate-only", nil)
 	entry := p.properties(t, "module.joiner.aws_eks_access_entry.fargate[0]")
 	profile := p.properties(t, "module.joiner.aws_eks_fargate_profile.this[0]")
 	if entry["type"] != "FARGATE_LINUX" || entry["principal_arn"] != profile["pod_execution_role_arn"] ||
 		entry["cluster_name"] != "joiner-example" {
 		t.Errorf("access entry %v, profile %v", entry, profile)
 	}
-	same(t, "selectors", profile["selector"], `[{"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "joiner"}},
+	checkJSON(t, "selectors", profile["selector"], `[{"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "joiner"}},
 		{"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}}]`)
-	if has(p, "module.joiner.aws_eks_pod_identity_association.controller[0]") {
-		t.Error("Fargate has no Pod Identity")
+	if hasResource(p, "module.joiner.aws_eks_pod_identity_association.controller[0]") {
+		t.Error("the plan has a Pod Identity association, which has no effect on Fargate")
 	}
 	values := p.properties(t, "module.joiner.helm_release.joiner[0]")["values"].([]any)[0].(string)
 	if !strings.Contains(values, "eks.amazonaws.com/role-arn") || !strings.Contains(values, `"dnsPolicy": "Default"`) {
 		t.Errorf("the chart's values are\n%s", values)
 	}
-	if !slices.Contains(p.After["aws_eks_addon.coredns"], "module.joiner") {
-		t.Error("CoreDNS does not wait for the profile")
+	if !slices.Contains(p.DependsOn["aws_eks_addon.coredns"], "module.joiner") {
+		t.Error("the add-on CoreDNS does not depend on the module with the Fargate profile")
 	}
 	checkManifests(t, p)
 }
 
-// checkManifests: the EC2NodeClass of an example names the role that the cluster authorizes.
+// checkManifests checks that the EC2NodeClass of an example names the role that the cluster authorizes.
 func checkManifests(t *testing.T, p *Plan) {
 	t.Helper()
 	role := p.properties(t, "module.joiner.aws_iam_role.node[0]")
@@ -102,7 +103,7 @@ func checkManifests(t *testing.T, p *Plan) {
 		}
 		kinds = append(kinds, object.Kind)
 		if object.Kind == "EC2NodeClass" && object.Spec.Role != role["name"] {
-			t.Errorf("the EC2NodeClass has role %q, the cluster knows %v", object.Spec.Role, role["name"])
+			t.Errorf("the EC2NodeClass has role %q, but the cluster authorizes %v", object.Spec.Role, role["name"])
 		}
 	}
 	if !slices.Equal(kinds, []string{"EC2NodeClass", "NodePool"}) {
@@ -110,33 +111,33 @@ func checkManifests(t *testing.T, p *Plan) {
 	}
 }
 
-// TestFromKarpenter checks that in every step of the migration, the resources that Karpenter uses stay.
+// TestFromKarpenter checks that each step of the migration keeps the resources that Karpenter uses.
 func TestFromKarpenter(t *testing.T) {
 	t.Parallel()
-	set := settings{"cluster_name": "demo", "cluster_endpoint": "https://demo.eks", "cluster_certificate_authority_data": "Y2E="}
-	before := example(t, "from-karpenter", set)
-	if has(before, "module.karpenter.helm_release.joiner[0]") {
-		t.Error("Joiner is installed while Karpenter still is")
+	variables := settings{"cluster_name": "demo", "cluster_endpoint": "https://demo.eks", "cluster_certificate_authority_data": "Y2E="}
+	before := planExample(t, "from-karpenter", variables)
+	if hasResource(before, "module.karpenter.helm_release.joiner[0]") {
+		t.Error("Joiner is installed in the step in which Karpenter is still installed")
 	}
 	association := before.properties(t, "module.karpenter.aws_eks_pod_identity_association.controller[0]")
 	if association["service_account"] != "karpenter" || association["namespace"] != "kube-system" {
-		t.Errorf("the association would be replaced: %v", association)
+		t.Errorf("Terraform would replace the Pod Identity association: %v", association)
 	}
-	set["install"] = true
-	after := example(t, "from-karpenter", set)
+	variables["install"] = true
+	after := planExample(t, "from-karpenter", variables)
 	values := after.properties(t, "module.karpenter.helm_release.joiner[0]")["values"].([]any)
 	if len(values) != 2 || !strings.Contains(values[0].(string), `"name": "karpenter"`) ||
 		!strings.Contains(values[1].(string), `"create": false`) {
 		t.Errorf("the chart's values are %v", values)
 	}
-	for address, was := range before.Resources {
-		if now, ok := after.Resources[address]; !ok || !now.RawEquals(was) {
-			t.Errorf("installing changes %s", address)
+	for address, want := range before.Resources {
+		if got, ok := after.Resources[address]; !ok || !got.RawEquals(want) {
+			t.Errorf("the installation of Joiner changes %s", address)
 		}
 	}
 }
 
-// TestExamplesAreListed checks that the table lists every example, and no others.
+// TestExamplesAreListed checks that the README lists each example, and no others.
 func TestExamplesAreListed(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(examples, "../README.md"))

@@ -36,7 +36,7 @@ func functions() map[string]function.Function {
 		"regex":      stdlib.RegexFunc,
 		"reverse":    stdlib.ReverseListFunc,
 		"split":      stdlib.SplitFunc,
-		"strcontains": text("strcontains", func(s, part string) cty.Value {
+		"strcontains": stringPredicate("strcontains", func(s, part string) cty.Value {
 			return cty.BoolVal(strings.Contains(s, part))
 		}),
 		"toset":      stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
@@ -45,8 +45,8 @@ func functions() map[string]function.Function {
 	}
 }
 
-// text wraps f, a function of two strings that returns a Boolean, as a Terraform function. name is its description.
-func text(name string, f func(a, b string) cty.Value) function.Function {
+// stringPredicate returns f, which returns a Boolean for two strings, as a Terraform function. name is its description.
+func stringPredicate(name string, f func(a, b string) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Description: name,
 		Params:      []function.Parameter{{Name: "a", Type: cty.String}, {Name: "b", Type: cty.String}},

@@ -36,8 +36,8 @@ func attributes() map[string]map[string]string {
 	}
 }
 
-// pseudo returns CloudFormation's pseudo parameters.
-func pseudo() map[string]any {
+// pseudoParameters returns the values of CloudFormation's pseudo parameters.
+func pseudoParameters() map[string]any {
 	return map[string]any{
 		"AWS::Partition": "aws", "AWS::AccountId": account, "AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com",
 		"AWS::StackName": "joiner",
@@ -45,35 +45,35 @@ func pseudo() map[string]any {
 	}
 }
 
-// condition evaluates a named condition.
-func (s *Stack) condition(name string) (bool, error) {
-	c, ok := s.t.Conditions[name]
+// evalCondition evaluates a condition of the template by its name.
+func (s *Stack) evalCondition(name string) (bool, error) {
+	c, ok := s.template.Conditions[name]
 	if !ok {
 		return false, fmt.Errorf("there is no condition %s", name)
 	}
 	s.used[name] = true
-	return s.truth(c)
+	return s.evalBool(c)
 }
 
-// truth evaluates a condition expression.
-func (s *Stack) truth(v any) (bool, error) {
+// evalBool evaluates the expression of a condition.
+func (s *Stack) evalBool(v any) (bool, error) {
 	name, argument, ok := intrinsic(v)
 	if !ok {
 		return false, fmt.Errorf("%v is not a condition", v)
 	}
 	switch list, _ := argument.([]any); name {
 	case "Condition":
-		return s.condition(argument.(string))
+		return s.evalCondition(argument.(string))
 	case "Fn::Equals":
-		a, err := s.fill(list[0])
-		b, err2 := s.fill(list[1])
-		return a == b, errors.Join(err, err2)
+		a, errA := s.eval(list[0])
+		b, errB := s.eval(list[1])
+		return a == b, errors.Join(errA, errB)
 	case "Fn::Not":
-		b, err := s.truth(list[0])
+		b, err := s.evalBool(list[0])
 		return !b, err
 	case "Fn::And", "Fn::Or":
 		for _, inner := range list {
-			if b, err := s.truth(inner); err != nil || b == (name == "Fn::Or") {
+			if b, err := s.evalBool(inner); err != nil || b == (name == "Fn::Or") {
 				return b, err
 			}
 		}
@@ -100,8 +100,8 @@ func intrinsic(v any) (name string, argument any, ok bool) {
 	return "", nil, false
 }
 
-// fill evaluates the intrinsic functions in a value.
-func (s *Stack) fill(v any) (any, error) {
+// eval evaluates the intrinsic functions in a value. It leaves out properties with the value noValue.
+func (s *Stack) eval(v any) (any, error) {
 	if name, argument, ok := intrinsic(v); ok {
 		return s.call(name, argument)
 	}
@@ -109,23 +109,23 @@ func (s *Stack) fill(v any) (any, error) {
 	case map[string]any:
 		out := map[string]any{}
 		for name, inner := range v {
-			filled, err := s.fill(inner)
+			result, err := s.eval(inner)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			if filled != (any)(noValue{}) {
-				out[name] = filled
+			if result != (any)(noValue{}) {
+				out[name] = result
 			}
 		}
 		return out, nil
 	case []any:
 		var out []any
 		for _, inner := range v {
-			filled, err := s.fill(inner)
+			result, err := s.eval(inner)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, filled)
+			out = append(out, result)
 		}
 		return out, nil
 	}
@@ -141,21 +141,21 @@ func (s *Stack) call(name string, argument any) (any, error) {
 	case "Fn::GetAtt":
 		return s.attribute(list[0].(string), list[1].(string))
 	case "Fn::If":
-		holds, err := s.condition(list[0].(string))
+		isTrue, err := s.evalCondition(list[0].(string))
 		if err != nil {
 			return nil, err
 		}
-		if holds {
-			return s.fill(list[1])
+		if isTrue {
+			return s.eval(list[1])
 		}
-		return s.fill(list[2])
+		return s.eval(list[2])
 	case "Fn::Join":
-		filled, err := s.fill(list[1])
+		items, err := s.eval(list[1])
 		if err != nil {
 			return nil, err
 		}
 		var texts []string
-		for _, item := range filled.([]any) {
+		for _, item := range items.([]any) {
 			texts = append(texts, fmt.Sprint(item))
 		}
 		return strings.Join(texts, list[0].(string)), nil
@@ -170,7 +170,7 @@ func (s *Stack) call(name string, argument any) (any, error) {
 
 // ref returns the value of Ref for a pseudo parameter, a parameter or a resource.
 func (s *Stack) ref(name string) (any, error) {
-	if v, ok := pseudo()[name]; ok {
+	if v, ok := pseudoParameters()[name]; ok {
 		return v, nil
 	}
 	if v, ok := s.parameters[name]; ok {
@@ -189,9 +189,9 @@ func (s *Stack) attribute(resource, attribute string) (any, error) {
 	if !exists {
 		return nil, fmt.Errorf("resource %s is referenced but not created", resource)
 	}
-	pattern, ok := attributes()[s.t.Resources[resource].Type][attribute]
+	pattern, ok := attributes()[s.template.Resources[resource].Type][attribute]
 	if !ok {
-		return nil, fmt.Errorf("%s, a %s, has no %s", resource, s.t.Resources[resource].Type, attribute)
+		return nil, fmt.Errorf("%s, a %s, has no %s", resource, s.template.Resources[resource].Type, attribute)
 	}
 	return strings.ReplaceAll(pattern, "{name}", resource), nil
 }
@@ -199,22 +199,22 @@ func (s *Stack) attribute(resource, attribute string) (any, error) {
 // placeholder matches a placeholder of Fn::Sub. Its group is the name.
 var placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
 
-// sub replaces the placeholders ${…} of Fn::Sub: by the entries of given, by attributes of resources, or as Ref does.
-// An entry of given without a placeholder is an error.
-func (s *Stack) sub(text string, given map[string]any) (string, error) {
+// sub replaces the placeholders ${…} of Fn::Sub: by the entries of values, by attributes of resources, or as Ref does.
+// An entry of values without a placeholder is an error.
+func (s *Stack) sub(text string, values map[string]any) (string, error) {
 	var errs []error
 	unused := map[string]bool{}
-	for name := range given {
+	for name := range values {
 		unused[name] = true
 	}
 	out := placeholder.ReplaceAllStringFunc(text, func(match string) string {
 		name := match[2 : len(match)-1]
 		v, err := any(nil), error(nil)
-		switch resource, attribute, dotted := strings.Cut(name, "."); {
-		case given[name] != nil:
+		switch resource, attribute, hasDot := strings.Cut(name, "."); {
+		case values[name] != nil:
 			delete(unused, name)
-			v, err = s.fill(given[name])
-		case dotted:
+			v, err = s.eval(values[name])
+		case hasDot:
 			v, err = s.attribute(resource, attribute)
 		default:
 			v, err = s.ref(name)

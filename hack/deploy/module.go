@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,11 +27,11 @@ type Module struct {
 
 // Variable is an input.
 type Variable struct {
-	Name, Description string     // as in the source
-	Type              cty.Type   // parsed type
-	TypeText          string     // as written
+	Name, Description string // as in the source
+	Type              cty.Type
+	TypeText          string     // the type as in the source
 	Default           *cty.Value // nil: the variable is required
-	DefaultText       string     // as written; empty: the variable must be set
+	DefaultText       string     // the default as in the source; empty: the variable is required
 
 	defaults   *typeexpr.Defaults
 	validation []*hclsyntax.Block
@@ -47,15 +46,18 @@ type Output struct {
 // Read reads the .tf files of a folder.
 func Read(folder string) (*Module, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.tf"))
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("read module %s: there is no .tf file (%w)", folder, errors.Join(err))
+	if err != nil {
+		return nil, fmt.Errorf("read module %s: %w", folder, err)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("read module %s: there is no .tf file", folder)
 	}
 	m := &Module{
 		Folder: folder, Variables: map[string]*Variable{}, Outputs: map[string]*Output{}, Locals: map[string]hcl.Expression{},
 		Resources: map[string]*hclsyntax.Block{}, Calls: map[string]*hclsyntax.Block{},
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // the file is one of the folder's own
+		text, err := os.ReadFile(file) //nolint:gosec // a file of the caller's folder
 		if err != nil {
 			return nil, fmt.Errorf("read module %s: %w", folder, err)
 		}
@@ -129,7 +131,7 @@ func readVariable(block *hclsyntax.Block, text []byte) (*Variable, error) {
 		if diags.HasErrors() {
 			return nil, diags
 		}
-		value, err := v.converted(value)
+		value, err := v.convertValue(value)
 		if err != nil {
 			return nil, err
 		}
@@ -144,8 +146,8 @@ func readVariable(block *hclsyntax.Block, text []byte) (*Variable, error) {
 	return v, nil
 }
 
-// converted converts a value to the variable's type, with the defaults of optional attributes.
-func (v *Variable) converted(value cty.Value) (cty.Value, error) {
+// convertValue converts a value to the variable's type, with the defaults of optional attributes.
+func (v *Variable) convertValue(value cty.Value) (cty.Value, error) {
 	if v.defaults != nil && !value.IsNull() {
 		value = v.defaults.Apply(value)
 	}
@@ -170,26 +172,26 @@ func constant(body *hclsyntax.Body, name string) string {
 	return value.AsString()
 }
 
-// Used returns the names of the variables that the module uses outside of variable blocks, sorted.
-func (m *Module) Used() []string {
+// UsedVariables returns the names of the variables that the module uses outside of variable blocks, sorted.
+func (m *Module) UsedVariables() []string {
 	var out []string
-	note := func(e hcl.Expression) {
+	addFrom := func(e hcl.Expression) {
 		for _, t := range e.Variables() {
-			if attribute, ok := second(t); ok && t.RootName() == "var" {
-				out = append(out, attribute)
+			if name, ok := secondPart(t); ok && t.RootName() == "var" {
+				out = append(out, name)
 			}
 		}
 	}
 	for _, e := range m.Locals {
-		note(e)
+		addFrom(e)
 	}
 	for _, o := range m.Outputs {
-		note(o.Value)
+		addFrom(o.Value)
 	}
 	var walk func(*hclsyntax.Body)
 	walk = func(b *hclsyntax.Body) {
 		for _, a := range b.Attributes {
-			note(a.Expr)
+			addFrom(a.Expr)
 		}
 		for _, inner := range b.Blocks {
 			walk(inner.Body)
@@ -207,8 +209,8 @@ func (m *Module) Used() []string {
 	return slices.Compact(out)
 }
 
-// second returns the second part of a reference: b of a.b.c. It returns false if the reference has no such part.
-func second(t hcl.Traversal) (string, bool) {
+// secondPart returns the second part of a reference: b of a.b.c. It returns false if the reference has no such part.
+func secondPart(t hcl.Traversal) (string, bool) {
 	if len(t) < 2 {
 		return "", false
 	}

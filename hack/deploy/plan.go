@@ -25,33 +25,36 @@ type Plan struct {
 	Resources map[string]cty.Value // by address: aws_iam_role.node[0], aws_iam_policy.controller["launch"], module.joiner.…
 	Outputs   map[string]cty.Value // by name
 	Moved     map[string]string    // old address → new address, without instance keys
-	After     map[string][]string  // resource or data source → the resources in its depends_on
+	DependsOn map[string][]string  // resource or data source → the resources in its depends_on
 
-	by *planner
+	planner *planner
 }
 
 // NewPlan plans a module.
 func NewPlan(m *Module, in Inputs) (*Plan, error) {
 	p := &planner{
-		m: m, in: in, vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, made: map[string]cty.Value{}, busy: map[string]bool{},
-		plan: &Plan{Resources: map[string]cty.Value{}, Outputs: map[string]cty.Value{}, Moved: map[string]string{}, After: map[string][]string{}},
+		m: m, in: in, vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, evaluated: map[string]cty.Value{},
+		busy: map[string]bool{},
+		plan: &Plan{
+			Resources: map[string]cty.Value{}, Outputs: map[string]cty.Value{}, Moved: map[string]string{}, DependsOn: map[string][]string{},
+		},
 	}
-	p.plan.by = p
-	if err := p.variables(); err != nil {
+	p.plan.planner = p
+	if err := p.setVariables(); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Locals)) {
-		if err := p.local(name); err != nil {
+		if err := p.evalLocal(name); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Resources)) {
-		if err := p.resource(name); err != nil {
+		if err := p.evalResource(name); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Calls)) {
-		if err := p.call(name); err != nil {
+		if err := p.planModule(name); err != nil {
 			return nil, err
 		}
 	}
@@ -62,22 +65,22 @@ func NewPlan(m *Module, in Inputs) (*Plan, error) {
 		}
 		p.plan.Outputs[name] = value
 	}
-	return p.plan, p.others()
+	return p.plan, p.evalOthers()
 }
 
-// planner evaluates the values of a module on demand, each once.
+// planner evaluates the values of a module on demand, each value once.
 type planner struct {
-	m      *Module
-	in     Inputs
-	vars   map[string]cty.Value
-	locals map[string]cty.Value
-	made   map[string]cty.Value // resources, data sources and modules, with all their instances
-	busy   map[string]bool      // values that are being evaluated, to detect cycles
-	plan   *Plan
+	m         *Module
+	in        Inputs
+	vars      map[string]cty.Value // values of variables, by name
+	locals    map[string]cty.Value // evaluated local values, by name
+	evaluated map[string]cty.Value // evaluated resources, data sources and modules, by address, with all their instances
+	busy      map[string]bool      // values that are being evaluated, to detect cycles
+	plan      *Plan
 }
 
-// variables sets the variables to their inputs or defaults, and checks the validations.
-func (p *planner) variables() error {
+// setVariables sets the variables to their inputs or defaults, and checks the validations.
+func (p *planner) setVariables() error {
 	for name := range p.in.Variables {
 		if p.m.Variables[name] == nil {
 			return fmt.Errorf("unsupported argument: module %s has no variable %q", p.m.Folder, name)
@@ -89,7 +92,7 @@ func (p *planner) variables() error {
 		switch {
 		case ok:
 			var err error
-			if value, err = v.converted(value); err != nil {
+			if value, err = v.convertValue(value); err != nil {
 				return err
 			}
 		case v.Default != nil:
@@ -112,11 +115,11 @@ func (p *planner) variables() error {
 // check evaluates a validation, a precondition or a postcondition. If the condition is false, the error has the block's
 // error_message.
 func (p *planner) check(b *hclsyntax.Block, extra map[string]cty.Value) error {
-	holds, err := p.eval(b.Body.Attributes["condition"].Expr, extra)
+	isMet, err := p.eval(b.Body.Attributes["condition"].Expr, extra)
 	if err != nil {
 		return err
 	}
-	if holds.True() {
+	if isMet.True() {
 		return nil
 	}
 	message, err := p.eval(b.Body.Attributes["error_message"].Expr, extra)
@@ -133,7 +136,7 @@ func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value,
 		if _, ok := extra[t.RootName()]; ok {
 			continue
 		}
-		if err := p.refer(t); err != nil {
+		if err := p.resolve(t); err != nil {
 			return cty.NilVal, err
 		}
 	}
@@ -143,7 +146,7 @@ func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value,
 	}
 	groups := map[string]map[string]cty.Value{} // resources by type and name, and modules by "module" and name
 	data := map[string]map[string]cty.Value{}   // data sources by type and name
-	for address, value := range p.made {
+	for address, value := range p.evaluated {
 		parts := strings.Split(address, ".")
 		into := groups
 		if parts[0] == "data" {
@@ -170,9 +173,9 @@ func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value,
 	return value, nil
 }
 
-// refer evaluates the target of a reference.
-func (p *planner) refer(t hcl.Traversal) error {
-	name, _ := second(t)
+// resolve evaluates the target of a reference.
+func (p *planner) resolve(t hcl.Traversal) error {
+	name, _ := secondPart(t)
 	switch root := t.RootName(); root {
 	case "var":
 		if _, ok := p.vars[name]; !ok {
@@ -182,26 +185,26 @@ func (p *planner) refer(t hcl.Traversal) error {
 	case "path":
 		return nil
 	case "local":
-		return p.local(name)
+		return p.evalLocal(name)
 	case "module":
-		return p.call(name)
+		return p.planModule(name)
 	case "data":
 		third, ok := t[2].(hcl.TraverseAttr)
 		if !ok {
 			return fmt.Errorf("%s: the reference has no data source name", t.SourceRange())
 		}
-		return p.resource("data." + name + "." + third.Name)
+		return p.evalResource("data." + name + "." + third.Name)
 	default:
 		if p.m.Resources[root+"."+name] == nil {
 			return fmt.Errorf("%s: there is no resource %s.%s", t.SourceRange(), root, name)
 		}
-		return p.resource(root + "." + name)
+		return p.evalResource(root + "." + name)
 	}
 }
 
-// start marks a value as being evaluated. The returned function removes the mark. A value that is marked already
-// depends on itself, and start returns an error.
-func (p *planner) start(what string) (func(), error) {
+// enter marks a value as being evaluated. The returned function removes the mark. If the value is marked already, it
+// depends on itself, and enter returns an error.
+func (p *planner) enter(what string) (func(), error) {
 	if p.busy[what] {
 		return nil, fmt.Errorf("cycle: %s refers to itself", what)
 	}
@@ -209,8 +212,8 @@ func (p *planner) start(what string) (func(), error) {
 	return func() { delete(p.busy, what) }, nil
 }
 
-// local evaluates a local value.
-func (p *planner) local(name string) error {
+// evalLocal evaluates a local value.
+func (p *planner) evalLocal(name string) error {
 	if _, ok := p.locals[name]; ok {
 		return nil
 	}
@@ -218,7 +221,7 @@ func (p *planner) local(name string) error {
 	if !ok {
 		return fmt.Errorf("there is no local %q", name)
 	}
-	done, err := p.start("local." + name)
+	done, err := p.enter("local." + name)
 	if err != nil {
 		return err
 	}
@@ -231,16 +234,17 @@ func (p *planner) local(name string) error {
 	return nil
 }
 
-// call plans a module whose source is a folder. Of any other module it takes the outputs from Inputs.Modules.
-func (p *planner) call(name string) error {
-	if _, ok := p.made["module."+name]; ok {
+// planModule evaluates a module block. If the source of the module is a folder, it plans that module. Otherwise it takes the
+// outputs of the module from Inputs.Modules.
+func (p *planner) planModule(name string) error {
+	if _, ok := p.evaluated["module."+name]; ok {
 		return nil
 	}
 	block := p.m.Calls[name]
 	if block == nil {
 		return fmt.Errorf("there is no module %q", name)
 	}
-	done, err := p.start("module." + name)
+	done, err := p.enter("module." + name)
 	if err != nil {
 		return err
 	}
@@ -260,7 +264,7 @@ func (p *planner) call(name string) error {
 		if !ok {
 			return fmt.Errorf("module %s: the outputs of %s are not declared", name, source)
 		}
-		p.made["module."+name] = outputs
+		p.evaluated["module."+name] = outputs
 		return nil
 	}
 	m, err := Read(filepath.Join(p.m.Folder, source))
@@ -274,20 +278,20 @@ func (p *planner) call(name string) error {
 	for address, value := range plan.Resources {
 		p.plan.Resources["module."+name+"."+address] = value
 	}
-	p.made["module."+name] = cty.ObjectVal(plan.Outputs)
+	p.evaluated["module."+name] = cty.ObjectVal(plan.Outputs)
 	return nil
 }
 
-// others evaluates provider blocks, to find errors in them, and records moved blocks.
-func (p *planner) others() error {
+// evalOthers evaluates provider blocks, to find errors in them, and records moved blocks.
+func (p *planner) evalOthers() error {
 	for _, b := range p.m.Others {
 		switch b.Type {
 		case "provider":
-			if _, err := p.body(b.Body, nil); err != nil {
+			if _, err := p.evalBody(b.Body, nil); err != nil {
 				return fmt.Errorf("provider %s: %w", b.Labels[0], err)
 			}
 		case "moved":
-			from, to := traversal(b.Body.Attributes["from"].Expr), traversal(b.Body.Attributes["to"].Expr)
+			from, to := addressOf(b.Body.Attributes["from"].Expr), addressOf(b.Body.Attributes["to"].Expr)
 			if p.m.Resources[to] == nil || p.m.Resources[from] != nil {
 				return fmt.Errorf("moved: resource %s must exist, and resource %s must not exist", to, from)
 			}
@@ -297,13 +301,13 @@ func (p *planner) others() error {
 	return nil
 }
 
-// traversal returns the first two parts of a reference: aws_iam_role.node.
-func traversal(e hcl.Expression) string {
+// addressOf returns the first two parts of a reference, for example aws_iam_role.node; empty if e is not a reference.
+func addressOf(e hcl.Expression) string {
 	t, diags := hcl.AbsTraversalForExpr(e)
 	if diags.HasErrors() {
 		return ""
 	}
-	name, _ := second(t)
+	name, _ := secondPart(t)
 	return t.RootName() + "." + name
 }
 

@@ -18,8 +18,8 @@ const (
 	uid    = "11111111-2222-3333-4444-555555555555"
 )
 
-// aws returns the results of data sources in the tests' account.
-func aws() map[string]cty.Value {
+// awsData returns the results of data sources in the tests' account.
+func awsData() map[string]cty.Value {
 	object := func(pairs ...string) cty.Value {
 		m := map[string]cty.Value{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -34,9 +34,10 @@ func aws() map[string]cty.Value {
 	}
 }
 
-// settings are variables as Go values: strings, booleans, lists and maps of strings.
+// settings are the variables of a module as Go values that can be encoded as JSON.
 type settings map[string]any
 
+// values converts the settings to values of Terraform.
 func (s settings) values(t *testing.T) map[string]cty.Value {
 	t.Helper()
 	out := map[string]cty.Value{}
@@ -56,8 +57,8 @@ func (s settings) values(t *testing.T) map[string]cty.Value {
 	return out
 }
 
-// planned plans the module for a cluster "demo" with additional variables.
-func planned(t *testing.T, s settings) *Plan {
+// planJoiner plans the module joiner for a cluster "demo" with additional variables. An error fails the test.
+func planJoiner(t *testing.T, s settings) *Plan {
 	t.Helper()
 	p, err := tryPlan(t, s)
 	if err != nil {
@@ -66,6 +67,7 @@ func planned(t *testing.T, s settings) *Plan {
 	return p
 }
 
+// tryPlan is planJoiner, but returns the error of the plan.
 func tryPlan(t *testing.T, s settings) (*Plan, error) {
 	t.Helper()
 	m, err := Read(joiner)
@@ -74,7 +76,7 @@ func tryPlan(t *testing.T, s settings) (*Plan, error) {
 	}
 	all := settings{"cluster_name": "demo"}
 	maps.Copy(all, s)
-	return NewPlan(m, Inputs{Variables: all.values(t), Data: aws()})
+	return NewPlan(m, Inputs{Variables: all.values(t), Data: awsData()})
 }
 
 // properties returns the properties of a resource as JSON values; JSON in strings is parsed.
@@ -84,10 +86,11 @@ func (p *Plan) properties(t *testing.T, address string) map[string]any {
 	if !ok {
 		t.Fatalf("the plan has no %s: %v", address, slices.Sorted(maps.Keys(p.Resources)))
 	}
-	return plain(t, v).(map[string]any)
+	return jsonValue(t, v).(map[string]any)
 }
 
-func plain(t *testing.T, v cty.Value) any {
+// jsonValue converts a value to maps, lists and scalars as JSON has them. It parses strings that contain JSON.
+func jsonValue(t *testing.T, v cty.Value) any {
 	t.Helper()
 	text, err := ctyjson.SimpleJSONValue{Value: v}.MarshalJSON()
 	if err != nil {
@@ -97,31 +100,31 @@ func plain(t *testing.T, v cty.Value) any {
 	if err := json.Unmarshal(text, &out); err != nil {
 		t.Fatal(err)
 	}
-	return unfold(out)
+	return parseStrings(out)
 }
 
-// unfold parses strings that contain JSON.
-func unfold(v any) any {
+// parseStrings parses the strings in v that contain JSON objects.
+func parseStrings(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
-			v[name] = unfold(inner)
+			v[name] = parseStrings(inner)
 		}
 	case []any:
 		for i, inner := range v {
-			v[i] = unfold(inner)
+			v[i] = parseStrings(inner)
 		}
 	case string:
 		var inner map[string]any
 		if strings.HasPrefix(v, "{") && json.Unmarshal([]byte(v), &inner) == nil {
-			return unfold(inner)
+			return parseStrings(inner)
 		}
 	}
 	return v
 }
 
-// same compares a planned value with JSON.
-func same(t *testing.T, what string, got any, want string) {
+// checkJSON compares a planned value with JSON.
+func checkJSON(t *testing.T, what string, got any, want string) {
 	t.Helper()
 	var wanted any
 	if err := json.Unmarshal([]byte(want), &wanted); err != nil {
@@ -140,24 +143,24 @@ func TestPolicies(t *testing.T) {
 	t.Parallel()
 	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo",
 		NodeRoles: []string{"Karpenter-demo-2026"}, Queue: "Karpenter-demo"}
-	known := scope
-	known.UID = uid
-	own := known
-	own.NodeRoles, own.Queue, own.Parameters = []string{"path/mine", "other"}, "notices", []string{"images/mine"}
+	withUID := scope
+	withUID.UID = uid
+	custom := withUID
+	custom.NodeRoles, custom.Queue, custom.Parameters = []string{"path/mine", "other"}, "notices", []string{"images/mine"}
 	for name, c := range map[string]struct {
-		set   settings
-		scope permissions.Scope
+		variables settings
+		scope     permissions.Scope
 	}{
 		"nothing set": {nil, scope},
-		"UID":         {settings{"cluster_uid": uid}, known},
+		"UID":         {settings{"cluster_uid": uid}, withUID},
 		"roles of nodes": {settings{
 			"cluster_uid": uid, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::" + account +
 				":role/path/mine", "queue_name": "notices",
 			"additional_node_iam_role_arns": []string{"arn:aws:iam::" + account + ":role/other"},
 			"ami_id_ssm_parameter_arns":     []string{"arn:aws:ssm:us-east-1:" + account + ":parameter/images/mine"},
-		}, own},
+		}, custom},
 	} {
-		p := planned(t, c.set)
+		p := planJoiner(t, c.variables)
 		policies, err := permissions.Policies(c.scope)
 		if err != nil {
 			t.Fatal(err)
@@ -167,16 +170,16 @@ func TestPolicies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, name+": policy "+policy.Name, p.properties(t, `aws_iam_policy.controller["`+policy.Name+`"]`)["policy"], string(want))
-			attached := p.properties(t, `aws_iam_role_policy_attachment.controller["`+policy.Name+`"]`)
-			if attached["role"] != "KarpenterController-2026" || !strings.Contains(attached["policy_arn"].(string), policy.Name) {
-				t.Errorf("%s: policy %s has the attachments %v", name, policy.Name, attached)
+			checkJSON(t, name+": policy "+policy.Name, p.properties(t, `aws_iam_policy.controller["`+policy.Name+`"]`)["policy"], string(want))
+			attachment := p.properties(t, `aws_iam_role_policy_attachment.controller["`+policy.Name+`"]`)
+			if attachment["role"] != "KarpenterController-2026" || !strings.Contains(attachment["policy_arn"].(string), policy.Name) {
+				t.Errorf("%s: policy %s has the attachment %v", name, policy.Name, attachment)
 			}
 		}
 	}
-	if p := planned(t, settings{"enable_spot_termination": false}); len(p.Resources) == 0 ||
-		has(p, `aws_iam_policy.controller["interruption"]`) {
-		t.Error("the plan has a policy for a queue that it does not have")
+	if p := planJoiner(t, settings{"enable_spot_termination": false}); len(p.Resources) == 0 ||
+		hasResource(p, `aws_iam_policy.controller["interruption"]`) {
+		t.Error("without spot termination, the plan is empty or has a policy for the missing queue")
 	}
 }
 
@@ -185,21 +188,21 @@ func TestTrust(t *testing.T) {
 	t.Parallel()
 	const provider = "arn:aws:iam::" + account + ":oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/ABC"
 	trust := func(s settings) any {
-		return planned(t, s).properties(t, "aws_iam_role.controller[0]")["assume_role_policy"]
+		return planJoiner(t, s).properties(t, "aws_iam_role.controller[0]")["assume_role_policy"]
 	}
-	same(t, "Pod Identity", trust(nil), `{"Version": "2012-10-17", "Statement": [{
+	checkJSON(t, "Pod Identity", trust(nil), `{"Version": "2012-10-17", "Statement": [{
 		"Sid": "PodIdentity", "Effect": "Allow", "Action": ["sts:AssumeRole", "sts:TagSession"], "Principal": {"Service": "pods.eks.amazonaws.com"},
 		"Condition": {"StringEquals": {
 			"aws:RequestTag/eks-cluster-arn": "arn:aws:eks:us-east-1:111122223333:cluster/demo",
 			"aws:RequestTag/kubernetes-namespace": "kube-system", "aws:RequestTag/kubernetes-service-account": "joiner"}}}]}`)
 	irsa := settings{"enable_pod_identity": false, "create_pod_identity_association": false, "enable_irsa": true,
 		"irsa_oidc_provider_arn": provider}
-	same(t, "IRSA", trust(irsa), `{"Version": "2012-10-17", "Statement": [{
+	checkJSON(t, "IRSA", trust(irsa), `{"Version": "2012-10-17", "Statement": [{
 		"Sid": "ServiceAccount", "Effect": "Allow", "Action": ["sts:AssumeRoleWithWebIdentity"], "Principal": {"Federated": "`+provider+`"},
 		"Condition": {"StringEquals": {
 			"oidc.eks.us-east-1.amazonaws.com/id/ABC:aud": "sts.amazonaws.com",
 			"oidc.eks.us-east-1.amazonaws.com/id/ABC:sub": ["system:serviceaccount:kube-system:joiner"]}}}]}`)
-	values := plain(t, planned(t, irsa).Outputs["chart_values"]).(string)
+	values := jsonValue(t, planJoiner(t, irsa).Outputs["chart_values"]).(string)
 	for _, want := range []string{`"eks.amazonaws.com/role-arn": "arn:aws:iam::` + account +
 		`:role/KarpenterController-2026"`, `"AWS_REGION"`, `"dnsPolicy": "Default"`} {
 		if !strings.Contains(values, want) {
@@ -208,8 +211,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestFargate checks that the profile's pods can run, because the execution role is authorized before the profile
-// exists.
+// TestFargate checks that pods of the Fargate profile can run: the pod execution role is authorized before the profile is
+// created.
 func TestFargate(t *testing.T) {
 	t.Parallel()
 	fargate := settings{
@@ -217,9 +220,9 @@ func TestFargate(t *testing.T) {
 		"enable_irsa": true, "create_pod_identity_association": false,
 		"irsa_oidc_provider_arn": "arn:aws:iam::" + account + ":oidc-provider/issuer", "create_helm_release": true,
 	}
-	p := planned(t, fargate)
+	p := planJoiner(t, fargate)
 	role := p.properties(t, "aws_iam_role.fargate[0]")
-	same(t, "trust", role["assume_role_policy"], `{"Version": "2012-10-17", "Statement": [{"Sid": "FargatePods", "Effect": "Allow", "Action": "sts:AssumeRole",
+	checkJSON(t, "trust", role["assume_role_policy"], `{"Version": "2012-10-17", "Statement": [{"Sid": "FargatePods", "Effect": "Allow", "Action": "sts:AssumeRole",
 		"Principal": {"Service": "eks-fargate-pods.amazonaws.com"},
 		"Condition": {"ArnLike": {"aws:SourceArn": "arn:aws:eks:us-east-1:111122223333:fargateprofile/demo/*"}}}]}`)
 	entry, profile := p.properties(t, "aws_eks_access_entry.fargate[0]"), p.properties(t, "aws_eks_fargate_profile.this[0]")
@@ -227,22 +230,22 @@ func TestFargate(t *testing.T) {
 		t.Errorf("role %v, entry %v, profile %v", role["arn"], entry, profile)
 	}
 	if role["arn"] == p.properties(t, "aws_iam_role.node[0]")["arn"] {
-		t.Error("Fargate has the role of nodes")
+		t.Error("the Fargate profile has the role of the nodes")
 	}
-	same(t, "selectors", profile["selector"], `[{"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "joiner"}}]`)
-	if !slices.Contains(p.After["aws_eks_fargate_profile.this"], "aws_eks_access_entry.fargate") {
-		t.Error("the profile does not wait for the entry")
+	checkJSON(t, "selectors", profile["selector"], `[{"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "joiner"}}]`)
+	if !slices.Contains(p.DependsOn["aws_eks_fargate_profile.this"], "aws_eks_access_entry.fargate") {
+		t.Error("the Fargate profile does not depend on the access entry")
 	}
-	if !slices.Contains(p.After["helm_release.joiner"], "aws_eks_fargate_profile.this") {
-		t.Error("the pods do not wait for the profile")
+	if !slices.Contains(p.DependsOn["helm_release.joiner"], "aws_eks_fargate_profile.this") {
+		t.Error("the Helm release does not depend on the Fargate profile")
 	}
-	attached := p.properties(t, "aws_iam_role_policy_attachment.fargate[0]")
-	if attached["role"] != role["name"] || attached["policy_arn"] != "arn:aws:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy" {
-		t.Errorf("the role's attachments are %v", attached)
+	attachment := p.properties(t, "aws_iam_role_policy_attachment.fargate[0]")
+	if attachment["role"] != role["name"] || attachment["policy_arn"] != "arn:aws:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy" {
+		t.Errorf("the role's attachment is %v", attachment)
 	}
-	for _, item := range plain(t, p.Outputs["aws_auth_roles"]).([]any) {
+	for _, item := range jsonValue(t, p.Outputs["aws_auth_roles"]).([]any) {
 		if row := item.(map[string]any); strings.HasSuffix(row["rolearn"].(string), "/"+role["name"].(string)) {
-			same(t, "the row of aws-auth", []any{row["username"], row["groups"]},
+			checkJSON(t, "the row of aws-auth", []any{row["username"], row["groups"]},
 				`["system:node:{{SessionName}}", ["system:bootstrappers", "system:nodes", "system:node-proxier"]]`)
 			return
 		}
@@ -250,8 +253,8 @@ func TestFargate(t *testing.T) {
 	t.Error("aws_auth_roles has no row for Fargate")
 }
 
-// TestFargateRefuses checks that settings that do not work on Fargate are rejected before anything is created.
-func TestFargateRefuses(t *testing.T) {
+// TestFargateRejects checks that settings that do not work on Fargate are rejected before anything is created.
+func TestFargateRejects(t *testing.T) {
 	t.Parallel()
 	fargate := settings{
 		"create_fargate_profile": true, "fargate_subnet_ids": []string{"subnet-1", "subnet-2"},
@@ -276,12 +279,12 @@ func TestFargateRefuses(t *testing.T) {
 	}
 }
 
-// TestTakesThePlace checks that if only the module's source is changed, the resources of Karpenter's submodule stay,
-// with the same addresses and names.
-func TestTakesThePlace(t *testing.T) {
+// TestReplacesKarpenterModule checks that the module has the variables and outputs of Karpenter's submodule, and creates the
+// same resources with the same addresses and names. So a user can change only the source of the module.
+func TestReplacesKarpenterModule(t *testing.T) {
 	t.Parallel()
-	p := planned(t, nil)
-	for address, named := range map[string]map[string]string{
+	p := planJoiner(t, nil)
+	for address, wanted := range map[string]map[string]string{
 		"aws_iam_role.controller[0]":   {"name_prefix": "KarpenterController-"},
 		"aws_iam_role.node[0]":         {"name_prefix": "Karpenter-demo-"},
 		"aws_sqs_queue.this[0]":        {"name": "Karpenter-demo"},
@@ -298,14 +301,14 @@ func TestTakesThePlace(t *testing.T) {
 		"aws_eks_pod_identity_association.controller[0]":                            {"cluster_name": "demo", "namespace": "kube-system"},
 	} {
 		got := p.properties(t, address)
-		for property, want := range named {
+		for property, want := range wanted {
 			if got[property] != want {
-				t.Errorf("%s: %s is %v, want %s: it would be replaced", address, property, got[property], want)
+				t.Errorf("%s: %s is %v, want %s: Terraform would replace the resource", address, property, got[property], want)
 			}
 		}
 	}
 	if p.Moved["aws_eks_pod_identity_association.karpenter"] != "aws_eks_pod_identity_association.controller" {
-		t.Errorf("moved: %v", p.Moved)
+		t.Errorf("the moved blocks are %v", p.Moved)
 	}
 	m, err := Read(joiner)
 	if err != nil {
@@ -320,14 +323,14 @@ func TestTakesThePlace(t *testing.T) {
 		node_iam_role_tags node_iam_role_use_name_prefix queue_kms_data_key_reuse_period_seconds queue_kms_master_key_id queue_managed_sse_enabled
 		queue_name region rule_name_prefix service_account tags`) {
 		if m.Variables[name] == nil {
-			t.Errorf("no variable %s, which Karpenter's submodule has", name)
+			t.Errorf("the module has no variable %s, which Karpenter's submodule has", name)
 		}
 	}
 	for _, name := range strings.Fields(`event_rules iam_role_arn iam_role_name iam_role_unique_id instance_profile_arn instance_profile_id instance_profile_name
 		instance_profile_unique namespace node_access_entry_arn node_iam_role_arn node_iam_role_name node_iam_role_unique_id queue_arn queue_name queue_url
 		service_account`) {
 		if m.Outputs[name] == nil {
-			t.Errorf("no output %s, which Karpenter's submodule has", name)
+			t.Errorf("the module has no output %s, which Karpenter's submodule has", name)
 		}
 	}
 }
@@ -335,23 +338,23 @@ func TestTakesThePlace(t *testing.T) {
 // TestSettings checks that disabled resources are not created, and invalid values are rejected with the fix.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	if p := planned(t, settings{"create": false}); len(p.Resources) > 0 {
+	if p := planJoiner(t, settings{"create": false}); len(p.Resources) > 0 {
 		t.Errorf("create = false creates %v", slices.Sorted(maps.Keys(p.Resources)))
 	}
-	p := planned(t, settings{"create_access_entry": false, "node_iam_role_path": "/nodes/",
+	p := planJoiner(t, settings{"create_access_entry": false, "node_iam_role_path": "/nodes/",
 		"access_entry_type": "EC2_WINDOWS", "cluster_ip_family": "ipv6"})
-	same(t, "aws_auth_roles", plain(t, p.Outputs["aws_auth_roles"]), `[{"groups": ["system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"],
+	checkJSON(t, "aws_auth_roles", jsonValue(t, p.Outputs["aws_auth_roles"]), `[{"groups": ["system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"],
 		"rolearn": "arn:aws:iam::111122223333:role/Karpenter-demo-2026", "username": "system:node:{{EC2PrivateDNSName}}"}]`)
-	if has(p, "aws_eks_access_entry.node[0]") || !has(p, `aws_iam_role_policy_attachment.node["AmazonEKS_CNI_IPv6_Policy"]`) {
-		t.Error("an access entry is planned, or IPv6 is ignored")
+	if hasResource(p, "aws_eks_access_entry.node[0]") || !hasResource(p, `aws_iam_role_policy_attachment.node["AmazonEKS_CNI_IPv6_Policy"]`) {
+		t.Error("the plan has an access entry, or does not have the CNI policy for IPv6")
 	}
 	profile := settings{"create_instance_profile": true, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::1:role/a/mine"}
-	if got := planned(t, profile).properties(t, "aws_iam_instance_profile.this[0]")["role"]; got != "mine" {
+	if got := planJoiner(t, profile).properties(t, "aws_iam_instance_profile.this[0]")["role"]; got != "mine" {
 		t.Errorf("the instance profile has role %v", got)
 	}
 	for name, c := range map[string]struct {
-		set  settings
-		want string
+		variables settings
+		want      string
 	}{
 		"cluster name": {settings{"cluster_name": "a b"}, "1 to 100 letters"},
 		"UID":          {settings{"cluster_uid": "demo"}, "kubectl get namespace kube-system"},
@@ -363,13 +366,14 @@ func TestSettings(t *testing.T) {
 			"irsa_oidc_provider_arn": "arn:aws:iam::1:oidc-provider/x"}, "has no effect"},
 		"misspelled variable": {settings{"enable_spot_terminations": true}, `no variable "enable_spot_terminations"`},
 	} {
-		if _, err := tryPlan(t, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := tryPlan(t, c.variables); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
 
-func has(p *Plan, address string) bool {
+// hasResource reports whether the plan has a resource with the address.
+func hasResource(p *Plan, address string) bool {
 	_, ok := p.Resources[address]
 	return ok
 }

@@ -18,8 +18,8 @@ type schema struct {
 // account is the AWS account in the identifiers that AWS would assign.
 const account = "111122223333"
 
-// schemas returns the schemas by resource type, of the types that the modules use. In computed attributes, {name}
-// stands for the resource's name, {path} for its path and {address} for its Terraform address.
+// schemas returns the schemas of the resource types that the modules use, by type. In computed attributes, {name} stands
+// for the resource's name, {path} for its path and {address} for its Terraform address.
 func schemas() map[string]schema {
 	iam := func(kind string) string { return "arn:aws:iam::" + account + ":" + kind + "{path}{name}" }
 	const entry = "arn:aws:eks:us-east-1:" + account + ":access-entry/{address}"
@@ -76,29 +76,30 @@ func schemas() map[string]schema {
 	}
 }
 
-// completed checks the arguments of a resource, and adds the computed attributes to written.
-func completed(typ, address string, written map[string]cty.Value) (cty.Value, error) {
+// newResource checks the arguments of a resource, and returns the resource: its arguments and the computed attributes. It
+// adds the computed attributes to arguments.
+func newResource(typ, address string, arguments map[string]cty.Value) (cty.Value, error) {
 	s, ok := schemas()[typ]
 	if !ok {
 		return cty.NilVal, fmt.Errorf("hack/deploy/provider.go has no schema for type %s", typ)
 	}
 	required := strings.Fields(s.required)
 	known := append(strings.Fields(s.optional), required...)
-	for name := range written {
+	for name := range arguments {
 		if !slices.Contains(known, name) {
 			return cty.NilVal, fmt.Errorf("an argument named %q is not expected", name)
 		}
 	}
 	for _, name := range required {
-		if v, ok := written[name]; !ok || v.IsNull() {
+		if v, ok := arguments[name]; !ok || v.IsNull() {
 			return cty.NilVal, fmt.Errorf("the argument %q is required", name)
 		}
 	}
-	text := func(name, otherwise string) string {
-		if v, ok := written[name]; ok && !v.IsNull() && v.Type() == cty.String {
+	text := func(name, fallback string) string {
+		if v, ok := arguments[name]; ok && !v.IsNull() && v.Type() == cty.String {
 			return v.AsString()
 		}
-		return otherwise
+		return fallback
 	}
 	if slices.Contains(known, "name_prefix") {
 		name, prefix := text("name", ""), text("name_prefix", "")
@@ -106,12 +107,12 @@ func completed(typ, address string, written map[string]cty.Value) (cty.Value, er
 			return cty.NilVal, fmt.Errorf("name %q and name_prefix %q: set exactly one of them", name, prefix)
 		}
 		if name == "" {
-			written["name"] = cty.StringVal(prefix + "2026") // the provider appends a time and a number
+			arguments["name"] = cty.StringVal(prefix + "2026") // the provider appends a time and a number
 		}
 	}
 	replace := strings.NewReplacer("{name}", text("name", ""), "{path}", text("path", "/"), "{address}", address)
 	for name, pattern := range s.computed {
-		written[name] = cty.StringVal(replace.Replace(pattern))
+		arguments[name] = cty.StringVal(replace.Replace(pattern))
 	}
-	return cty.ObjectVal(written), nil
+	return cty.ObjectVal(arguments), nil
 }

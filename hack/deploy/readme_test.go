@@ -28,7 +28,7 @@ func TestReadme(t *testing.T) {
 	b.WriteString("\n## Inputs\n\n| name | type | default | |\n|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(m.Variables)) {
 		v := m.Variables[name]
-		explained(t, "variable "+name, v.Description)
+		checkDescription(t, "variable "+name, v.Description)
 		value := "must be set"
 		if v.DefaultText != "" {
 			value = "`" + v.DefaultText + "`"
@@ -37,10 +37,10 @@ func TestReadme(t *testing.T) {
 	}
 	b.WriteString("\n## Outputs\n\n| name | |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
-		explained(t, "output "+name, m.Outputs[name].Description)
+		checkDescription(t, "output "+name, m.Outputs[name].Description)
 		fmt.Fprintf(&b, "| `%s` | %s |\n", name, cell(m.Outputs[name].Description))
 	}
-	table(t, filepath.Join(joiner, "README.md"), b.String())
+	checkTables(t, filepath.Join(joiner, "README.md"), b.String())
 }
 
 // TestReadmeOfTemplate checks that the template's README lists its parameters and outputs.
@@ -53,7 +53,7 @@ func TestReadmeOfTemplate(t *testing.T) {
 	b.WriteString("\n## Parameters\n\n| name | default | |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(template.Parameters)) {
 		p := template.Parameters[name]
-		explained(t, "parameter "+name, p.Description)
+		checkDescription(t, "parameter "+name, p.Description)
 		value := "must be set"
 		if p.Default != nil {
 			value = "`" + *p.Default + "`"
@@ -66,24 +66,24 @@ func TestReadmeOfTemplate(t *testing.T) {
 	b.WriteString("\n## Outputs\n\n| name | |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(template.Outputs)) {
 		description, _ := template.Outputs[name]["Description"].(string)
-		explained(t, "output "+name, description)
+		checkDescription(t, "output "+name, description)
 		fmt.Fprintf(&b, "| `%s` | %s |\n", name, cell(description))
 	}
-	table(t, filepath.Join(filepath.Dir(cloudformation), "README.md"), b.String())
+	checkTables(t, filepath.Join(filepath.Dir(cloudformation), "README.md"), b.String())
 }
 
-// table compares the tables of a README with the expected ones, or rewrites them.
-func table(t *testing.T, file, tables string) {
+// checkTables compares the tables of a README with the expected ones, or rewrites them.
+func checkTables(t *testing.T, file, tables string) {
 	t.Helper()
 	text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
 	if err != nil {
 		t.Fatal(err)
 	}
 	const begin, end = "-run TestReadme -rewrite -->\n", "\n<!-- end -->"
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, also := strings.Cut("\n"+rest, end)
-	if !ok || !also {
-		t.Fatalf("%s lacks the marks of its tables", file)
+	before, rest, hasBegin := strings.Cut(string(text), begin)
+	_, after, hasEnd := strings.Cut("\n"+rest, end)
+	if !hasBegin || !hasEnd {
+		t.Fatalf("%s does not have the comments before and after its tables", file)
 	}
 	want := before + begin + tables + end + after
 	if *rewrite {
@@ -97,7 +97,8 @@ func table(t *testing.T, file, tables string) {
 	}
 }
 
-func explained(t *testing.T, what, description string) {
+// checkDescription checks that a description is a sentence.
+func checkDescription(t *testing.T, what, description string) {
 	t.Helper()
 	if !strings.HasSuffix(description, ".") {
 		t.Errorf("the description of %s is not a sentence: %q", what, description)
@@ -109,7 +110,7 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
 }
 
-// TestVariablesAreUsed checks that every variable is used.
+// TestVariablesAreUsed checks that each module uses its variables, and no undeclared ones.
 func TestVariablesAreUsed(t *testing.T) {
 	t.Parallel()
 	for _, folder := range folders(t) {
@@ -117,8 +118,8 @@ func TestVariablesAreUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if known := slices.Sorted(maps.Keys(m.Variables)); !slices.Equal(known, m.Used()) {
-			t.Errorf("%s has variables %v\nand uses %v", folder, known, m.Used())
+		if known := slices.Sorted(maps.Keys(m.Variables)); !slices.Equal(known, m.UsedVariables()) {
+			t.Errorf("%s has variables %v\nand uses %v", folder, known, m.UsedVariables())
 		}
 	}
 }
@@ -137,7 +138,7 @@ func folders(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	if out = slices.Compact(out); len(out) < 4 {
-		t.Fatalf("Terraform files only in %v", out)
+		t.Fatalf("only the folders %v have Terraform files, want at least 4", out)
 	}
 	return out
 }
@@ -170,24 +171,24 @@ func TestChartValues(t *testing.T) {
 	if os.IsNotExist(err) {
 		t.Skip("no chart")
 	}
-	var chart, set map[string]any
+	var chart, values map[string]any
 	if err != nil || yaml.Unmarshal(text, &chart) != nil {
 		t.Fatalf("read %s: %v", file, err)
 	}
-	if err := yaml.Unmarshal([]byte(planned(t, nil).Outputs["chart_values"].AsString()), &set); err != nil {
+	if err := yaml.Unmarshal([]byte(planJoiner(t, nil).Outputs["chart_values"].AsString()), &values); err != nil {
 		t.Fatal(err)
 	}
-	var compare func(path string, set, chart map[string]any)
-	compare = func(path string, set, chart map[string]any) {
-		for name, v := range set {
-			known, ok := chart[name]
+	var compare func(path string, values, defaults map[string]any)
+	compare = func(path string, values, defaults map[string]any) {
+		for name, value := range values {
+			fallback, ok := defaults[name]
 			if !ok {
 				t.Errorf("the chart has no value %s%s", path, name)
 			}
-			inner, _ := v.(map[string]any)
-			outer, _ := known.(map[string]any)
-			compare(path+name+".", inner, outer)
+			innerValues, _ := value.(map[string]any)
+			innerDefaults, _ := fallback.(map[string]any)
+			compare(path+name+".", innerValues, innerDefaults)
 		}
 	}
-	compare("", set, chart)
+	compare("", values, chart)
 }

@@ -15,15 +15,16 @@ import (
 // Template is a parsed CloudFormation template. A call of an intrinsic function is an object with the function's long
 // name: {"Fn::If": […]}.
 type Template struct {
-	Parameters map[string]parameter      `yaml:"Parameters"` // by name
-	Rules      map[string]map[string]any `yaml:"-"`          // by name; unevaluated
-	Conditions map[string]any            `yaml:"-"`          // by name; unevaluated
-	Resources  map[string]templated      `yaml:"-"`          // by logical name; unevaluated
-	Outputs    map[string]map[string]any `yaml:"-"`          // by name; unevaluated
+	Parameters map[string]parameter        `yaml:"Parameters"` // by name
+	Rules      map[string]map[string]any   `yaml:"-"`          // by name; unevaluated
+	Conditions map[string]any              `yaml:"-"`          // by name; unevaluated
+	Resources  map[string]templateResource `yaml:"-"`          // by logical name; unevaluated
+	Outputs    map[string]map[string]any   `yaml:"-"`          // by name; unevaluated
 
-	whole map[string]any // the whole template
+	root map[string]any // the whole template
 }
 
+// parameter is the declaration of a parameter.
 type parameter struct {
 	Type           string   `yaml:"Type"`
 	Default        *string  `yaml:"Default"`
@@ -33,8 +34,8 @@ type parameter struct {
 	Constraint     string   `yaml:"ConstraintDescription"`
 }
 
-// templated is a resource of a template.
-type templated struct {
+// templateResource is a resource of a template.
+type templateResource struct {
 	Type, Condition string
 	Properties      map[string]any
 }
@@ -46,24 +47,24 @@ func ReadTemplate(file string) (*Template, error) {
 		return nil, fmt.Errorf("read template: %w", err)
 	}
 	t := &Template{}
-	var root yaml.Node
-	if err := errors.Join(yaml.Unmarshal(text, t), yaml.Unmarshal(text, &root)); err != nil {
+	var document yaml.Node
+	if err := errors.Join(yaml.Unmarshal(text, t), yaml.Unmarshal(text, &document)); err != nil {
 		return nil, fmt.Errorf("read template %s: %w", file, err)
 	}
-	whole, err := value(root.Content[0])
+	root, err := decode(document.Content[0])
 	if err != nil {
 		return nil, fmt.Errorf("read template %s: %w", file, err)
 	}
-	t.whole = whole.(map[string]any)
-	t.Conditions, _ = t.whole["Conditions"].(map[string]any)
-	t.Rules, t.Outputs = objects(t.whole["Rules"]), objects(t.whole["Outputs"])
-	t.Resources = map[string]templated{}
-	for name, r := range objects(t.whole["Resources"]) {
-		one := templated{}
-		one.Type, _ = r["Type"].(string)
-		one.Condition, _ = r["Condition"].(string)
-		one.Properties, _ = r["Properties"].(map[string]any)
-		t.Resources[name] = one
+	t.root = root.(map[string]any)
+	t.Conditions, _ = t.root["Conditions"].(map[string]any)
+	t.Rules, t.Outputs = objects(t.root["Rules"]), objects(t.root["Outputs"])
+	t.Resources = map[string]templateResource{}
+	for name, r := range objects(t.root["Resources"]) {
+		resource := templateResource{}
+		resource.Type, _ = r["Type"].(string)
+		resource.Condition, _ = r["Condition"].(string)
+		resource.Properties, _ = r["Properties"].(map[string]any)
+		t.Resources[name] = resource
 	}
 	return t, nil
 }
@@ -72,22 +73,22 @@ func ReadTemplate(file string) (*Template, error) {
 func objects(v any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	all, _ := v.(map[string]any)
-	for name, one := range all {
-		out[name], _ = one.(map[string]any)
+	for name, object := range all {
+		out[name], _ = object.(map[string]any)
 	}
 	return out
 }
 
-// value converts YAML to plain values. It converts the short form of an intrinsic function to the long one: !Ref X to
-// {"Ref": "X"}.
-func value(n *yaml.Node) (any, error) {
+// decode converts a YAML node to maps, lists and scalars. It converts the short form of an intrinsic function to the long
+// one: !Ref X to {"Ref": "X"}.
+func decode(n *yaml.Node) (any, error) {
 	if name, ok := strings.CutPrefix(n.Tag, "!"); ok && !strings.HasPrefix(n.Tag, "!!") {
-		bare := *n
-		bare.Tag = ""
-		if bare.Kind == yaml.ScalarNode {
-			bare.Tag = "!!str"
+		untagged := *n
+		untagged.Tag = ""
+		if untagged.Kind == yaml.ScalarNode {
+			untagged.Tag = "!!str"
 		}
-		inner, err := value(&bare)
+		inner, err := decode(&untagged)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +105,7 @@ func value(n *yaml.Node) (any, error) {
 	case yaml.MappingNode:
 		out := map[string]any{}
 		for i := 0; i < len(n.Content); i += 2 {
-			v, err := value(n.Content[i+1])
+			v, err := decode(n.Content[i+1])
 			if err != nil {
 				return nil, err
 			}
@@ -114,7 +115,7 @@ func value(n *yaml.Node) (any, error) {
 	case yaml.SequenceNode:
 		out := []any{}
 		for _, c := range n.Content {
-			v, err := value(c)
+			v, err := decode(c)
 			if err != nil {
 				return nil, err
 			}
@@ -131,21 +132,24 @@ func value(n *yaml.Node) (any, error) {
 
 // Stack lists what a template creates.
 type Stack struct {
-	Resources map[string]templated // by logical name; evaluated
-	Outputs   map[string]any       // by name; evaluated
+	Resources map[string]templateResource // by logical name; evaluated
+	Outputs   map[string]any              // by name; evaluated
 
-	t          *Template
+	template   *Template
 	parameters map[string]any
 	used       map[string]bool // names of the parameters and conditions that the template uses
 }
 
 // NewStack evaluates a template. Parameters are strings; lists are separated by commas.
 func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
-	s := &Stack{t: t, parameters: map[string]any{}, Resources: map[string]templated{}, Outputs: map[string]any{}, used: map[string]bool{}}
+	s := &Stack{
+		template: t, parameters: map[string]any{}, used: map[string]bool{},
+		Resources: map[string]templateResource{}, Outputs: map[string]any{},
+	}
 	if err := s.setParameters(parameters); err != nil {
 		return nil, err
 	}
-	if err := s.assert(); err != nil {
+	if err := s.checkRules(); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Resources)) {
@@ -157,7 +161,7 @@ func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 			}
 			continue
 		}
-		properties, err := s.fill(r.Properties)
+		properties, err := s.eval(r.Properties)
 		if err != nil {
 			return nil, fmt.Errorf("resource %s: %w", name, err)
 		}
@@ -166,14 +170,14 @@ func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 	}
 	for name, o := range t.Outputs {
 		if condition, ok := o["Condition"].(string); ok {
-			if holds, err := s.condition(condition); err != nil || !holds {
+			if isTrue, err := s.evalCondition(condition); err != nil || !isTrue {
 				if err != nil {
 					return nil, err
 				}
 				continue
 			}
 		}
-		v, err := s.fill(o["Value"])
+		v, err := s.eval(o["Value"])
 		if err != nil {
 			return nil, fmt.Errorf("output %s: %w", name, err)
 		}
@@ -182,15 +186,15 @@ func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 	return s, nil
 }
 
-// setParameters sets the parameters and their defaults. A value that contradicts the declaration in the template is an
-// error.
+// setParameters sets the parameters: to their given values, else to their defaults. A value that contradicts the
+// declaration in the template is an error.
 func (s *Stack) setParameters(given map[string]string) error {
 	for name := range given {
-		if _, ok := s.t.Parameters[name]; !ok {
+		if _, ok := s.template.Parameters[name]; !ok {
 			return fmt.Errorf("parameter %s does not exist in the template", name)
 		}
 	}
-	for name, p := range s.t.Parameters {
+	for name, p := range s.template.Parameters {
 		text, ok := given[name]
 		switch {
 		case !ok && p.Default == nil:
@@ -222,10 +226,10 @@ func (s *Stack) setParameters(given map[string]string) error {
 	return nil
 }
 
-// assert checks the rules of the template. Each rule must have a RuleCondition.
-func (s *Stack) assert() error {
-	for name, rule := range s.t.Rules {
-		applies, err := s.truth(rule["RuleCondition"])
+// checkRules checks the rules of the template. A rule without a RuleCondition is an error.
+func (s *Stack) checkRules() error {
+	for name, rule := range s.template.Rules {
+		applies, err := s.evalBool(rule["RuleCondition"])
 		if err != nil || !applies {
 			if err != nil {
 				return fmt.Errorf("rule %s: %w", name, err)
@@ -235,11 +239,11 @@ func (s *Stack) assert() error {
 		assertions, _ := rule["Assertions"].([]any)
 		for _, a := range assertions {
 			a := a.(map[string]any)
-			holds, err := s.truth(a["Assert"])
+			isTrue, err := s.evalBool(a["Assert"])
 			if err != nil {
 				return fmt.Errorf("rule %s: %w", name, err)
 			}
-			if !holds {
+			if !isTrue {
 				return fmt.Errorf("rule %s: %s", name, a["AssertDescription"])
 			}
 		}
@@ -249,12 +253,12 @@ func (s *Stack) assert() error {
 
 // exists reports whether the stack creates a resource. A resource that is not in the template is an error.
 func (s *Stack) exists(name string) (bool, error) {
-	r, ok := s.t.Resources[name]
+	r, ok := s.template.Resources[name]
 	if !ok {
 		return false, fmt.Errorf("there is no resource %s", name)
 	}
 	if r.Condition == "" {
 		return true, nil
 	}
-	return s.condition(r.Condition)
+	return s.evalCondition(r.Condition)
 }

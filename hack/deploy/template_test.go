@@ -13,24 +13,25 @@ import (
 
 const cloudformation = "../../deploy/cloudformation/joiner.yaml"
 
-// stacked evaluates the template for a cluster "demo".
-func stacked(t *testing.T, more map[string]string) *Stack {
+// joinerStack evaluates the template for a cluster "demo" with additional parameters. An error fails the test.
+func joinerStack(t *testing.T, parameters map[string]string) *Stack {
 	t.Helper()
-	s, err := tryStack(t, more)
+	s, err := tryStack(t, parameters)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func tryStack(t *testing.T, more map[string]string) (*Stack, error) {
+// tryStack is joinerStack, but returns the error of the evaluation.
+func tryStack(t *testing.T, parameters map[string]string) (*Stack, error) {
 	t.Helper()
 	template, err := ReadTemplate(cloudformation)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]string{"ClusterName": "demo"}
-	maps.Copy(all, more)
+	maps.Copy(all, parameters)
 	return NewStack(template, all)
 }
 
@@ -38,26 +39,26 @@ func tryStack(t *testing.T, more map[string]string) (*Stack, error) {
 func TestTemplatePolicies(t *testing.T) {
 	t.Parallel()
 	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"NodeRole"}}
-	known := scope
-	known.UID = uid
-	own := known
-	own.NodeRoles, own.Parameters = []string{"path/mine", "other"}, []string{"images/mine", "images/yours"}
-	others := known
-	others.Queue = "notices"
+	withUID := scope
+	withUID.UID = uid
+	custom := withUID
+	custom.NodeRoles, custom.Parameters = []string{"path/mine", "other"}, []string{"images/mine", "images/yours"}
+	withQueue := withUID
+	withQueue.Queue = "notices"
 	role, parameter := "arn:aws:iam::"+account+":role/", "arn:aws:ssm:us-east-1:"+account+":parameter/"
 	for name, c := range map[string]struct {
-		set   map[string]string
-		scope permissions.Scope
+		parameters map[string]string
+		scope      permissions.Scope
 	}{
-		"nothing set":           {nil, scope},
-		"UID":                   {map[string]string{"ClusterUID": uid}, known},
-		"a queue that is there": {map[string]string{"ClusterUID": uid, "InterruptionQueue": "false", "QueueName": "notices"}, others},
+		"nothing set":    {nil, scope},
+		"UID":            {map[string]string{"ClusterUID": uid}, withUID},
+		"existing queue": {map[string]string{"ClusterUID": uid, "InterruptionQueue": "false", "QueueName": "notices"}, withQueue},
 		"lists": {map[string]string{
 			"ClusterUID": uid, "NodeRoleArns": role + "path/mine," + role + "other", "ImageParameterArns": parameter +
 				"images/mine," + parameter + "images/yours",
-		}, own},
+		}, custom},
 	} {
-		s := stacked(t, c.set)
+		s := joinerStack(t, c.parameters)
 		policies, err := permissions.Policies(c.scope)
 		if err != nil {
 			t.Fatal(err)
@@ -71,12 +72,12 @@ func TestTemplatePolicies(t *testing.T) {
 			if roles, _ := resource.Properties["Roles"].([]any); len(roles) != 1 || roles[0] != "ControllerRole" {
 				t.Errorf("%s: policy %s is attached to %v", name, policy.Name, roles)
 			}
-			same(t, name+": policy "+policy.Name, unfold(resource.Properties["PolicyDocument"]), string(want))
+			checkJSON(t, name+": policy "+policy.Name, parseStrings(resource.Properties["PolicyDocument"]), string(want))
 		}
 	}
 }
 
-// TestTemplateParameters checks that every parameter is used, has a description, and is checked.
+// TestTemplateParameters checks that each parameter is used and has a description, and that invalid parameters are rejected.
 func TestTemplateParameters(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -85,17 +86,17 @@ func TestTemplateParameters(t *testing.T) {
 	fargate["FargateSubnetIds"] = "subnet-1,subnet-2"
 	names := map[string]string{"NodeRoleName": "n", "QueueName": "q", "ImageParameterArns": "arn", "ClusterUID": uid}
 	var last *Stack
-	for _, set := range []map[string]string{nil, irsa, fargate, names,
+	for _, parameters := range []map[string]string{nil, irsa, fargate, names,
 		{"NodeRoleArns": "arn:aws:iam::1:role/r", "AccessEntries": "false", "InterruptionQueue": "false"}} {
-		last = stacked(t, set)
+		last = joinerStack(t, parameters)
 		maps.Copy(used, last.used)
 	}
-	for name, p := range last.t.Parameters {
+	for name, p := range last.template.Parameters {
 		if p.Description == "" || p.AllowedPattern != "" && p.Constraint == "" || !used[name] {
-			t.Errorf("parameter %s has no description, or is unused", name)
+			t.Errorf("parameter %s has no description, is unused, or has an AllowedPattern without ConstraintDescription", name)
 		}
 	}
-	for name := range last.t.Conditions {
+	for name := range last.template.Conditions {
 		if !used[name] {
 			t.Errorf("condition %s is unused", name)
 		}
@@ -107,8 +108,8 @@ func TestTemplateParameters(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		set  map[string]string
-		want string
+		parameters map[string]string
+		want       string
 	}{
 		"cluster":     {map[string]string{"ClusterName": "a b"}, "name of an EKS cluster"},
 		"UID":         {map[string]string{"ClusterUID": "x"}, "Must be a UID"},
@@ -118,7 +119,7 @@ func TestTemplateParameters(t *testing.T) {
 		"a typo":      {map[string]string{"QueueNames": "q"}, "does not exist"},
 		"not allowed": {map[string]string{"Identity": "Pods"}, "must be one of"},
 	} {
-		if _, err := tryStack(t, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := tryStack(t, c.parameters); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -129,56 +130,56 @@ func TestTemplateParameters(t *testing.T) {
 func TestTemplateLikeModule(t *testing.T) {
 	t.Parallel()
 	const issuer = "oidc.eks.us-east-1.amazonaws.com/id/ABC"
-	s := stacked(t, map[string]string{"Identity": "IRSA", "OIDCProvider": issuer, "FargateSubnetIds": "subnet-1,subnet-2"})
-	p := planned(t, settings{
+	s := joinerStack(t, map[string]string{"Identity": "IRSA", "OIDCProvider": issuer, "FargateSubnetIds": "subnet-1,subnet-2"})
+	p := planJoiner(t, settings{
 		"create_fargate_profile": true, "fargate_subnet_ids": []string{"subnet-1", "subnet-2"}, "enable_irsa": true, "enable_pod_identity": false,
 		"create_pod_identity_association": false, "irsa_oidc_provider_arn": "arn:aws:iam::" + account + ":oidc-provider/" + issuer,
 	})
 	for resource, address := range map[string]string{
 		"ControllerRole": "aws_iam_role.controller[0]", "NodeRole": "aws_iam_role.node[0]", "FargateExecutionRole": "aws_iam_role.fargate[0]",
 	} {
-		ours := bare(unfold(s.Resources[resource].Properties["AssumeRolePolicyDocument"]))
-		theirs := bare(p.properties(t, address)["assume_role_policy"])
-		text, err := json.Marshal(theirs)
+		fromTemplate := normalize(parseStrings(s.Resources[resource].Properties["AssumeRolePolicyDocument"]))
+		fromModule := normalize(p.properties(t, address)["assume_role_policy"])
+		text, err := json.Marshal(fromModule)
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, resource, ours, string(text))
+		checkJSON(t, resource, fromTemplate, string(text))
 	}
-	pods := stacked(t, nil)
-	theirs, err := json.Marshal(bare(planned(t, nil).properties(t, "aws_iam_role.controller[0]")["assume_role_policy"]))
+	defaults := joinerStack(t, nil)
+	fromModule, err := json.Marshal(normalize(planJoiner(t, nil).properties(t, "aws_iam_role.controller[0]")["assume_role_policy"]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "Pod Identity", bare(unfold(pods.Resources["ControllerRole"].Properties["AssumeRolePolicyDocument"])), string(theirs))
+	checkJSON(t, "Pod Identity", normalize(parseStrings(defaults.Resources["ControllerRole"].Properties["AssumeRolePolicyDocument"])), string(fromModule))
 	if got := s.Resources["NodeAccessEntry"].Properties; got["Type"] != "EC2_LINUX" ||
 		!strings.HasSuffix(got["PrincipalArn"].(string), ":role/NodeRole") {
-		t.Errorf("entry of nodes: %v", got)
+		t.Errorf("the access entry of nodes is %v", got)
 	}
 	if got := s.Resources["FargateAccessEntry"].Properties; got["Type"] != "FARGATE_LINUX" ||
 		!strings.HasSuffix(got["PrincipalArn"].(string), ":role/FargateExecutionRole") {
-		t.Errorf("entry of Fargate: %v", got)
+		t.Errorf("the access entry of Fargate is %v", got)
 	}
 	profile := s.Resources["FargateProfile"].Properties
 	if tags, _ := json.Marshal(profile["Tags"]); !strings.Contains(string(tags), "access-entry/FargateAccessEntry") {
-		t.Errorf("the profile does not wait for the entry: %s", tags)
+		t.Errorf("the Fargate profile does not depend on the access entry: its tags are %s", tags)
 	}
-	same(t, "selectors", profile["Selectors"],
+	checkJSON(t, "selectors", profile["Selectors"],
 		`[{"Namespace": "kube-system", "Labels": [{"Key": "app.kubernetes.io/name", "Value": "joiner"}]}]`)
-	arns := p.properties(t, "aws_sqs_queue_policy.this[0]")["policy"].(map[string]any)["Statement"].([]any)[0].(map[string]any)["Condition"]
-	if text, _ := json.Marshal(arns); strings.Count(string(text), "arn:aws:events:") != len(rulesOfStack(t, s)) {
-		t.Errorf("the module's queue takes events of %s", text)
+	condition := p.properties(t, "aws_sqs_queue_policy.this[0]")["policy"].(map[string]any)["Statement"].([]any)[0].(map[string]any)["Condition"]
+	if text, _ := json.Marshal(condition); strings.Count(string(text), "arn:aws:events:") != len(rulesOfStack(t, s)) {
+		t.Errorf("the module's queue accepts events of the rules %s, but the template has another number of rules", text)
 	}
-	taken, _ := json.Marshal(s.Resources["QueuePolicy"].Properties)
+	queuePolicy, _ := json.Marshal(s.Resources["QueuePolicy"].Properties)
 	for _, name := range slices.Sorted(maps.Keys(rulesOfStack(t, s))) {
-		if !strings.Contains(string(taken), ":rule/"+name+`"`) {
-			t.Errorf("the queue does not accept events of rule %s", name)
+		if !strings.Contains(string(queuePolicy), ":rule/"+name+`"`) {
+			t.Errorf("the template's queue does not accept events of rule %s", name)
 		}
 	}
 }
 
-// bare returns a policy without Sids, which have no effect in a trust policy, and with single items as lists.
-func bare(v any) any {
+// normalize returns a policy without Sids, which have no effect in a trust policy. It replaces single strings by lists.
+func normalize(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
@@ -189,13 +190,13 @@ func bare(v any) any {
 			if text, ok := inner.(string); ok && name != "Version" && name != "Effect" {
 				inner = []any{text}
 			}
-			out[name] = bare(inner)
+			out[name] = normalize(inner)
 		}
 		return out
 	case []any:
 		var out []any
 		for _, inner := range v {
-			out = append(out, bare(inner))
+			out = append(out, normalize(inner))
 		}
 		return out
 	}

@@ -26,8 +26,8 @@ func terraform(ctx context.Context, folder string, args ...string) ([]byte, erro
 }
 
 // TestTerraformAgrees compares this package's plans with the values that Terraform computes, if Terraform is installed.
-// Terraform's providers are not available everywhere. So references to resources are replaced by locals with the planned
-// values, and each argument of a resource becomes an output.
+// Terraform's providers are not available everywhere. So the test replaces references to resources by locals with the
+// planned values, and makes each argument of a resource an output.
 func TestTerraformAgrees(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("terraform"); err != nil {
@@ -52,22 +52,23 @@ func TestTerraformAgrees(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agrees(t, s)
+			compareWithTerraform(t, s)
 		})
 	}
 }
 
-func agrees(t *testing.T, s settings) {
+// compareWithTerraform compares one plan with the values that Terraform computes.
+func compareWithTerraform(t *testing.T, s settings) {
 	t.Helper()
-	p := planned(t, s)
+	p := planJoiner(t, s)
 	folder := t.TempDir()
 	text, want := withoutProviders(t, p)
 	variables, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string][]byte{"main.tf": text, "terraform.tfvars.json": variables} {
-		if err := os.WriteFile(filepath.Join(folder, file), text, 0o600); err != nil {
+	for file, content := range map[string][]byte{"main.tf": text, "terraform.tfvars.json": variables} {
+		if err := os.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,14 +83,14 @@ func agrees(t *testing.T, s settings) {
 		t.Fatalf("terraform output: %v\n%s", err, text)
 	}
 	if len(want) < 40 {
-		t.Errorf("only %d values are compared", len(want))
+		t.Errorf("the test compares only %d values, want at least 40", len(want))
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		wanted, err := json.Marshal(plain(t, want[name]))
+		wanted, err := json.Marshal(jsonValue(t, want[name]))
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, name, unfold(got[name].Value), string(wanted))
+		checkJSON(t, name, parseStrings(got[name].Value), string(wanted))
 	}
 }
 
@@ -128,7 +129,7 @@ func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 						continue
 					}
 					output := strings.ReplaceAll(address, ".", "-") + "-" + name
-					value, err := p.by.eval(p.by.m.Resources[address].Body.Attributes[name].Expr, nil)
+					value, err := p.planner.eval(p.planner.m.Resources[address].Body.Attributes[name].Expr, nil)
 					if err != nil {
 						t.Fatalf("%s: %v", output, err)
 					}
@@ -139,23 +140,23 @@ func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 		}
 	}
 	text := reference.ReplaceAllStringFunc(b.String(), func(address string) string {
-		if p.by.m.Resources[address] == nil {
+		if p.planner.m.Resources[address] == nil {
 			return address
 		}
 		return `local.planned["` + address + `"]`
 	})
-	text += "locals {\n  planned = " + string(hclwrite.TokensForValue(cty.ObjectVal(p.by.made)).Bytes()) + "\n}\n"
+	text += "locals {\n  planned = " + string(hclwrite.TokensForValue(cty.ObjectVal(p.planner.evaluated)).Bytes()) + "\n}\n"
 	return []byte(text), want
 }
 
-// hasInstances reports whether the plan has an instance of the resource; without count and for_each there is always one.
+// hasInstances reports whether the plan has an instance of the resource. A resource without count and for_each always has one.
 func hasInstances(p *Plan, address string) bool {
-	made := p.by.made[address]
-	return !made.CanIterateElements() || made.LengthInt() > 0
+	value := p.planner.evaluated[address]
+	return !value.CanIterateElements() || value.LengthInt() > 0
 }
 
-// TestValidate validates the module and the examples with the providers' own schemas, if TERRAFORM_PROVIDERS=1: the download is some
-// hundred megabytes.
+// TestValidate validates the module and the examples with the providers' own schemas. It runs only with
+// TERRAFORM_PROVIDERS=1, because the download has hundreds of megabytes.
 func TestValidate(t *testing.T) {
 	if os.Getenv("TERRAFORM_PROVIDERS") == "" {
 		t.Skip("TERRAFORM_PROVIDERS=1 downloads the providers from their registry")

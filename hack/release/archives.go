@@ -17,9 +17,9 @@ import (
 // krewTemplate is the file with the template of krew's manifest. Its placeholders are the version and the checksums.
 const krewTemplate = "deploy/krew/joiner.yaml"
 
-// archives writes an archive of the command line for each platform, the checksums of the archives (SHA256SUMS), and
+// writeArchives writes an archive of the command line for each platform, the checksums of the archives (SHA256SUMS), and
 // krew's manifest.
-func (o *options) archives(ctx context.Context) error {
+func (o *options) writeArchives(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return err
@@ -44,12 +44,12 @@ func (o *options) archives(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		others, err := o.licensesOf(ctx, o.root, binary, p)
+		thirdParty, err := o.licensesOf(ctx, o.root, binary, p)
 		if err != nil {
 			return err
 		}
 		data, err := pack([]entry{
-			{name: "LICENSE", data: licence}, {name: licensesFile, data: others}, {name: "joiner", data: program, mode: 0o755},
+			{name: "LICENSE", data: licence}, {name: licensesFile, data: thirdParty}, {name: "joiner", data: program, mode: 0o755},
 			{name: "sbom.cdx.json", data: bom},
 		})
 		if err != nil {
@@ -67,7 +67,7 @@ func (o *options) archives(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(o.out, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644); err != nil {
 		return err
 	}
-	manifest, err := krew(filepath.Join(o.root, krewTemplate), o.release, sums)
+	manifest, err := krewManifest(filepath.Join(o.root, krewTemplate), o.release, sums)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func pack(entries []entry) ([]byte, error) {
 	z := gzip.NewWriter(&out)
 	w := tar.NewWriter(z)
 	for _, e := range entries {
-		if err := put(w, e); err != nil {
+		if err := writeEntry(w, e); err != nil {
 			return nil, err
 		}
 	}
@@ -95,8 +95,9 @@ func pack(entries []entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// krew fills the version and the archives' checksums into krew's manifest. A platform without an archive is an error.
-func krew(path, release string, sums map[platform]string) ([]byte, error) {
+// krewManifest returns krew's manifest, from the template at path, with the version and the checksums of the archives. A
+// platform of the template without an archive is an error.
+func krewManifest(path, release string, sums map[platform]string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -63,15 +63,15 @@ func billOf(binary, release string) ([]byte, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	own := componentOf("application", &debug.Module{Path: info.Main.Path, Version: release})
-	own.Hashes = []hash{{"SHA-256", fmt.Sprintf("%x", sum)}}
+	program := componentOf("application", &debug.Module{Path: info.Main.Path, Version: release})
+	program.Hashes = []hash{{"SHA-256", fmt.Sprintf("%x", sum)}}
 	for _, s := range info.Settings {
 		if s.Key == "GOOS" || s.Key == "GOARCH" || s.Key == "CGO_ENABLED" {
-			own.Properties = append(own.Properties, property{"go:" + s.Key, s.Value})
+			program.Properties = append(program.Properties, property{"go:" + s.Key, s.Value})
 		}
 	}
 	b := bill{
-		Format: "CycloneDX", SpecVersion: "1.5", Version: 1, SerialNumber: serial(sum), Metadata: billMetadata{own},
+		Format: "CycloneDX", SpecVersion: "1.5", Version: 1, SerialNumber: serial(sum), Metadata: billMetadata{program},
 		Components: []component{componentOf("library", &debug.Module{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")})},
 	}
 	for _, m := range info.Deps {
@@ -80,16 +80,16 @@ func billOf(binary, release string) ([]byte, error) {
 		}
 		c := componentOf("library", m)
 		if m.Sum != "" {
-			c.Properties = []property{{"go:sum", m.Sum}} // not a Hash of the component: the sum is that of a list of files
+			c.Properties = []property{{"go:sum", m.Sum}} // not in Hashes: go:sum is the hash of a list of files
 		}
 		b.Components = append(b.Components, c)
 	}
 	slices.SortFunc(b.Components, func(a, b component) int { return strings.Compare(a.Ref, b.Ref) })
-	all := dependency{Ref: own.Ref}
+	root := dependency{Ref: program.Ref}
 	for _, c := range b.Components {
-		all.DependsOn = append(all.DependsOn, c.Ref)
+		root.DependsOn = append(root.DependsOn, c.Ref)
 	}
-	b.Dependencies = []dependency{all}
+	b.Dependencies = []dependency{root}
 	text, err := json.MarshalIndent(b, "", "  ")
 	return append(text, '\n'), err
 }

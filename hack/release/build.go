@@ -42,7 +42,7 @@ func (o *options) build(ctx context.Context, root, folder string, p platform) (s
 }
 
 // buildEnv returns the environment of every go command for a release. The toolchain line in the checkout's go.mod
-// determines the compiler. The installed Go and GOTOOLCHAIN have no effect.
+// determines the compiler: the version of the installed Go, and the caller's GOTOOLCHAIN, have no effect.
 func buildEnv(root string, p platform) ([]string, error) {
 	toolchain, err := toolchainOf(filepath.Join(root, "go.mod"))
 	if err != nil {

@@ -14,18 +14,18 @@ import (
 // chartFolder is where the chart is in a checkout.
 const chartFolder = "deploy/charts/joiner"
 
-// chart packs the Helm chart of the release to out/joiner-VERSION.tgz, as `helm package` does; the same sources result
+// writeChart packs the Helm chart of the release to out/joiner-VERSION.tgz, as `helm package` does. The same sources result
 // in the same bytes. The chart's version is the release without the "v", and its appVersion is the release.
-func (o *options) chart() error {
+func (o *options) writeChart() error {
 	version := strings.TrimPrefix(o.release, "v")
-	head, err := os.ReadFile(filepath.Join(o.root, chartFolder, "Chart.yaml"))
+	chartYAML, err := os.ReadFile(filepath.Join(o.root, chartFolder, "Chart.yaml"))
 	if err != nil {
 		return err
 	}
-	if head, err = released(head, version, o.release); err != nil {
+	if chartYAML, err = withVersion(chartYAML, version, o.release); err != nil {
 		return err
 	}
-	data, err := o.packChart(head)
+	data, err := o.packChart(chartYAML)
 	if err != nil {
 		return err
 	}
@@ -37,29 +37,29 @@ func (o *options) chart() error {
 	return nil
 }
 
-// released returns Chart.yaml with the version of the release. A file without exactly one version line and one
+// withVersion returns Chart.yaml with the version of the release. A file without exactly one version line and one
 // appVersion line is an error.
-func released(head []byte, version, appVersion string) ([]byte, error) {
+func withVersion(chartYAML []byte, version, appVersion string) ([]byte, error) {
 	for key, value := range map[string]string{"version": version, "appVersion": appVersion} {
 		line := regexp.MustCompile(`(?m)^` + key + `: .*$`)
-		if len(line.FindAll(head, -1)) != 1 {
+		if len(line.FindAll(chartYAML, -1)) != 1 {
 			return nil, fmt.Errorf("Chart.yaml must have exactly one line %q", key+":")
 		}
-		head = line.ReplaceAllLiteral(head, []byte(key+": "+value))
+		chartYAML = line.ReplaceAllLiteral(chartYAML, []byte(key+": "+value))
 	}
-	return head, nil
+	return chartYAML, nil
 }
 
-// packChart packs the chart's files below the folder "joiner", sorted by name after Chart.yaml, which has the text
-// head. It leaves out the files that match a pattern in .helmignore.
-func (o *options) packChart(head []byte) ([]byte, error) {
+// packChart packs the chart's files into the folder "joiner" of an archive: first Chart.yaml, with the content chartYAML,
+// then the others, sorted by name. It leaves out the files that match a pattern in .helmignore.
+func (o *options) packChart(chartYAML []byte) ([]byte, error) {
 	root := filepath.Join(o.root, chartFolder)
 	ignored, err := os.ReadFile(filepath.Join(root, ".helmignore"))
 	if err != nil {
 		return nil, err
 	}
 	patterns := strings.Fields(string(ignored))
-	entries := []entry{{name: "joiner/Chart.yaml", data: head}}
+	entries := []entry{{name: "joiner/Chart.yaml", data: chartYAML}}
 	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChart checks that the chart of a release contains all files of the checkout's chart, the version, and the tag of
-// the image. The release workflow pushes and publishes it.
+// TestChart checks that the chart of a release contains the files of the checkout's chart, the version, and the tag of the
+// image, and that the release workflow pushes and publishes the chart.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	o := options{root: "../..", out: t.TempDir(), release: "v1.2.3-rc.1"}
-	if err := o.chart(); err != nil {
+	if err := o.writeChart(); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(o.out, "joiner-1.2.3-rc.1.tgz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.chart(); err != nil {
+	if err := o.writeChart(); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := os.ReadFile(filepath.Join(o.out, "joiner-1.2.3-rc.1.tgz")); err != nil || !bytes.Equal(data, again) {
@@ -44,21 +44,21 @@ func TestChart(t *testing.T) {
 			t.Errorf("%s differs from the checkout: %v", name, err)
 		}
 	}
-	var head struct{ Name, Version, AppVersion, APIVersion string }
-	if err := yaml.Unmarshal(content["joiner/Chart.yaml"], &head); err != nil {
+	var metadata struct{ Name, Version, AppVersion, APIVersion string }
+	if err := yaml.Unmarshal(content["joiner/Chart.yaml"], &metadata); err != nil {
 		t.Fatal(err)
 	}
-	if head.Name != "joiner" || head.Version != "1.2.3-rc.1" || head.AppVersion != o.release || head.APIVersion != "v2" {
-		t.Errorf("Chart.yaml has %+v", head)
+	if metadata.Name != "joiner" || metadata.Version != "1.2.3-rc.1" || metadata.AppVersion != o.release || metadata.APIVersion != "v2" {
+		t.Errorf("Chart.yaml has %+v", metadata)
 	}
-	flow, err := os.ReadFile("../../.github/workflows/release.yml")
+	workflowText, err := os.ReadFile("../../.github/workflows/release.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"helm push dist/joiner-*.tgz",
 		"gh release create \"$TAG\" --verify-tag --generate-notes dist/*.tar.gz dist/*.tgz"} {
-		if !strings.Contains(string(flow), want) {
-			t.Errorf("the release workflow lacks %q", want)
+		if !strings.Contains(string(workflowText), want) {
+			t.Errorf("the release workflow does not contain %q", want)
 		}
 	}
 }
@@ -66,37 +66,37 @@ func TestChart(t *testing.T) {
 // TestChartWithoutVersion checks that a Chart.yaml without the version line is an error.
 func TestChartWithoutVersion(t *testing.T) {
 	t.Parallel()
-	if _, err := released([]byte("name: joiner\nappVersion: 1\n"), "1.2.3", "v1.2.3"); err == nil {
-		t.Error("a chart without a version is packed without an error")
+	if _, err := withVersion([]byte("name: joiner\nappVersion: 1\n"), "1.2.3", "v1.2.3"); err == nil {
+		t.Error("a Chart.yaml without a version line is accepted")
 	}
 }
 
-// TestChartFromRegistry checks that the guide installs the chart from the address to which the release workflow pushes
-// it, and verifies only what is attested there.
+// TestChartFromRegistry checks that the guide installs the chart from the address to which the release workflow pushes it,
+// and that the workflow attests what the guide verifies.
 func TestChartFromRegistry(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/installation.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	flow, err := os.ReadFile("../../.github/workflows/release.yml")
+	workflowText, err := os.ReadFile("../../.github/workflows/release.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	charts := regexp.MustCompile(`(?m)^ +CHARTS: (oci://\S+?)/?\$\{\{ github\.repository_owner \}\}(\S*)$`).FindSubmatch(flow)
+	charts := regexp.MustCompile(`(?m)^ +CHARTS: (oci://\S+?)/?\$\{\{ github\.repository_owner \}\}(\S*)$`).FindSubmatch(workflowText)
 	if charts == nil {
-		t.Fatal("no command in the workflow pushes the chart")
+		t.Fatal("the workflow does not set CHARTS to the address of a registry")
 	}
 	address := string(charts[1]) + "/joiner-sh" + string(charts[2]) + "/joiner"
 	for _, want := range []string{"--install joiner " + address + " --version VERSION", "helm show values " + address,
 		"oci://ghcr.io/joiner-sh/joiner:vVERSION --repo joiner-sh/joiner"} {
 		if !strings.Contains(string(guide), want) {
-			t.Errorf("the guide lacks %q", want)
+			t.Errorf("the guide does not contain %q", want)
 		}
 	}
 	for _, want := range []string{"subject-name: ghcr.io/${{ github.repository }}", "dist/*.tgz", "push-to-registry: true"} {
-		if !strings.Contains(string(flow), want) {
-			t.Errorf("the workflow lacks %q, which the guide verifies", want)
+		if !strings.Contains(string(workflowText), want) {
+			t.Errorf("the workflow does not contain %q, so it does not attest what the guide verifies", want)
 		}
 	}
 }

@@ -27,15 +27,15 @@ import (
 // write to the image's file system.
 const nonrootUser = "65532:65532"
 
-// image writes the image as an OCI layout to out/image, its digest to out/image.digest, and a bill of materials for
+// writeImage writes the image as an OCI layout to out/image, its digest to out/image.digest, and a bill of materials for
 // each architecture to out.
-func (o *options) image(ctx context.Context) error {
+func (o *options) writeImage(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	index, err := o.index(ctx, o.root, folder, o.out)
+	index, err := o.buildIndex(ctx, o.root, folder, o.out)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (o *options) pushImage(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read image.digest: %w", err)
 	}
-	all, err := layout.ImageIndexFromPath(filepath.Join(o.out, "image"))
+	images, err := layout.ImageIndexFromPath(filepath.Join(o.out, "image"))
 	if err != nil {
 		return err
 	}
-	index, err := all.ImageIndex(digest)
+	index, err := images.ImageIndex(digest)
 	if err != nil {
 		return fmt.Errorf("read the image %s: %w", digest, err)
 	}
@@ -103,7 +103,7 @@ func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
 	if err := copySources(o.root, sources); err != nil {
 		return err
 	}
-	index, err := o.index(ctx, sources, folder, folder)
+	index, err := o.buildIndex(ctx, sources, folder, folder)
 	if err != nil {
 		return err
 	}
@@ -118,12 +118,12 @@ func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
 	return nil
 }
 
-// index builds the binaries of the checkout at root, and returns the image of all architectures. It writes the binaries
-// to the folder, and the bills of materials to the folder bills.
-func (o *options) index(ctx context.Context, root, folder, bills string) (v1.ImageIndex, error) {
+// buildIndex builds the binaries of the checkout at root, and returns the image of all architectures. It writes the binaries
+// to the folder binaries, and the bills of materials to the folder bills.
+func (o *options) buildIndex(ctx context.Context, root, binaries, bills string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range imagePlatforms() {
-		binary, err := o.build(ctx, root, folder, p)
+		binary, err := o.build(ctx, root, binaries, p)
 		if err != nil {
 			return nil, err
 		}
@@ -134,17 +134,17 @@ func (o *options) index(ctx context.Context, root, folder, bills string) (v1.Ima
 		if err := os.WriteFile(filepath.Join(bills, "joiner-"+p.os+"-"+p.arch+".cdx.json"), bom, 0o644); err != nil {
 			return nil, err
 		}
-		licenses, err := o.licensesOf(ctx, root, binary, p)
+		thirdParty, err := o.licensesOf(ctx, root, binary, p)
 		if err != nil {
 			return nil, err
 		}
-		own, err := os.ReadFile(filepath.Join(root, "LICENSE"))
+		license, err := os.ReadFile(filepath.Join(root, "LICENSE"))
 		if err != nil {
 			return nil, err
 		}
 		img, err := o.imageOf(p, binary, []entry{
-			{name: "usr/share/joiner/LICENSE", data: own},
-			{name: "usr/share/joiner/" + licensesFile, data: licenses},
+			{name: "usr/share/joiner/LICENSE", data: license},
+			{name: "usr/share/joiner/" + licensesFile, data: thirdParty},
 			{name: "usr/share/joiner/sbom.cdx.json", data: bom},
 		})
 		if err != nil {
@@ -154,11 +154,11 @@ func (o *options) index(ctx context.Context, root, folder, bills string) (v1.Ima
 			Add: img, Descriptor: v1.Descriptor{MediaType: types.OCIManifestSchema1, Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
 		})
 	}
-	labelled, ok := mutate.Annotations(index, o.labels()).(v1.ImageIndex)
+	annotated, ok := mutate.Annotations(index, o.labels()).(v1.ImageIndex)
 	if !ok {
 		return nil, fmt.Errorf("annotate the image: the result is not an index")
 	}
-	return labelled, nil
+	return annotated, nil
 }
 
 // labels returns the labels of the image, which are also the annotations of its index.
@@ -173,8 +173,8 @@ func (o *options) labels() map[string]string {
 	}
 }
 
-// imageOf returns the image of one architecture. It has two layers: certificates, users and /tmp, which seldom change;
-// the program and its documents.
+// imageOf returns the image of one architecture. It has two layers. The first has certificates, users and /tmp, which seldom
+// change. The second has the program and its documents.
 func (o *options) imageOf(p platform, binary string, documents []entry) (v1.Image, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
@@ -183,19 +183,19 @@ func (o *options) imageOf(p platform, binary string, documents []entry) (v1.Imag
 	base, err := layerOf([]entry{
 		{name: "etc/group", data: []byte("root:x:0:\nnonroot:x:65532:\n")},
 		{name: "etc/passwd", data: []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin\n")},
-		{name: "etc/ssl/certs/ca-certificates.crt", data: authorities()},
+		{name: "etc/ssl/certs/ca-certificates.crt", data: rootCertificates()},
 		{name: "tmp/", mode: 0o1777},
 	})
 	if err != nil {
 		return nil, err
 	}
-	own, err := layerOf(append([]entry{{name: "joiner", data: program, mode: 0o755}}, documents...))
+	programLayer, err := layerOf(append([]entry{{name: "joiner", data: program, mode: 0o755}}, documents...))
 	if err != nil {
 		return nil, err
 	}
 	img := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	img = mutate.ConfigMediaType(img, types.OCIConfigJSON)
-	if img, err = mutate.AppendLayers(img, base, own); err != nil {
+	if img, err = mutate.AppendLayers(img, base, programLayer); err != nil {
 		return nil, err
 	}
 	config, err := img.ConfigFile()
@@ -211,8 +211,8 @@ func (o *options) imageOf(p platform, binary string, documents []entry) (v1.Imag
 	return mutate.ConfigFile(img, config)
 }
 
-// authorities returns Mozilla's root certificates as PEM, at the version in go.mod.
-func authorities() []byte {
+// rootCertificates returns Mozilla's root certificates as PEM, at the version in go.mod.
+func rootCertificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil { // a PEM file cannot express name constraints
@@ -222,7 +222,7 @@ func authorities() []byte {
 	return out.Bytes()
 }
 
-// entry is a file, or a folder if the name ends with a slash.
+// entry is a file in an archive or a layer, or a folder if the name ends with a slash.
 type entry struct {
 	name string
 	data []byte
@@ -234,17 +234,17 @@ type entry struct {
 func layerOf(entries []entry) (v1.Layer, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	made := map[string]bool{}
+	written := map[string]bool{}
 	for _, e := range entries {
 		for i := range e.name {
-			if parent := e.name[:i+1]; e.name[i] == '/' && i+1 < len(e.name) && !made[parent] {
-				made[parent] = true
-				if err := put(w, entry{name: parent, mode: 0o755}); err != nil {
+			if parent := e.name[:i+1]; e.name[i] == '/' && i+1 < len(e.name) && !written[parent] {
+				written[parent] = true
+				if err := writeEntry(w, entry{name: parent, mode: 0o755}); err != nil {
 					return nil, err
 				}
 			}
 		}
-		if err := put(w, e); err != nil {
+		if err := writeEntry(w, e); err != nil {
 			return nil, err
 		}
 	}
@@ -255,8 +255,8 @@ func layerOf(entries []entry) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
-// put writes an entry to the archive.
-func put(w *tar.Writer, e entry) error {
+// writeEntry writes an entry to the archive.
+func writeEntry(w *tar.Writer, e entry) error {
 	h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
 	if e.name[len(e.name)-1] == '/' {
 		h.Typeflag = tar.TypeDir

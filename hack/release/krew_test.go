@@ -39,7 +39,7 @@ func TestKrewManifest(t *testing.T) {
 	for i, p := range archivePlatforms() {
 		sums[p] = strings.Repeat(string(rune('a'+i)), 64)
 	}
-	text, err := krew(filepath.Join("../..", krewTemplate), "v1.2.3", sums)
+	text, err := krewManifest(filepath.Join("../..", krewTemplate), "v1.2.3", sums)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,28 +49,29 @@ func TestKrewManifest(t *testing.T) {
 	}
 	if p.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || p.Kind != "Plugin" ||
 		p.Metadata.Name != "joiner" || p.Spec.Version != "v1.2.3" {
-		t.Errorf("head %+v", p)
+		t.Errorf("apiVersion, kind, name or version is wrong: %+v", p)
 	}
 	if s := p.Spec.ShortDescription; s == "" || len(s) > 50 || strings.HasSuffix(s, ".") || strings.Contains(s, "\n") {
-		t.Errorf("krew lists each plugin in one line, and this is too long or not a title: %q", s)
+		t.Errorf("shortDescription %q is too long or not a title: krew lists each plugin on one line", s)
 	}
 	for _, line := range strings.Split(p.Spec.Description+p.Spec.Caveats, "\n") {
 		if len(line) > 80 {
-			t.Errorf("longer than 80 characters: %q", line)
+			t.Errorf("a line of description and caveats has more than 80 characters: %q", line)
 		}
 	}
 	seen := map[platform]bool{}
-	for _, q := range p.Spec.Platforms {
-		on := platform{q.Selector.MatchLabels["os"], q.Selector.MatchLabels["arch"]}
-		seen[on] = true
-		if q.Sha256 != sums[on] || q.Bin != "joiner" || q.URI != p.Spec.Homepage+"/releases/download/v1.2.3/"+archiveName(on) {
-			t.Errorf("%s: %+v", on, q)
+	for _, archive := range p.Spec.Platforms {
+		target := platform{archive.Selector.MatchLabels["os"], archive.Selector.MatchLabels["arch"]}
+		seen[target] = true
+		if archive.Sha256 != sums[target] || archive.Bin != "joiner" ||
+			archive.URI != p.Spec.Homepage+"/releases/download/v1.2.3/"+archiveName(target) {
+			t.Errorf("%s: checksum, program or URI is wrong: %+v", target, archive)
 		}
 	}
 	if len(seen) != len(sums) || len(p.Spec.Platforms) != len(sums) {
 		t.Errorf("platforms %v, want %v", seen, archivePlatforms())
 	}
-	if _, err := krew(filepath.Join("../..", krewTemplate), "v1.2.3", map[platform]string{{"linux", "amd64"}: "a"}); err == nil {
-		t.Error("a manifest without all of the archives is written without an error")
+	if _, err := krewManifest(filepath.Join("../..", krewTemplate), "v1.2.3", map[platform]string{{"linux", "amd64"}: "a"}); err == nil {
+		t.Error("a missing archive is not an error")
 	}
 }

@@ -26,12 +26,12 @@ var (
 
 // licenseText is the text of a license and the files that contain it.
 type licenseText struct {
-	text string
-	of   []string // "module version: file"
+	text  string
+	files []string // "module version: file"
 }
 
-// linked is a module that is linked into a program, with the folders of its linked packages.
-type linked struct {
+// linkedModule is a module that is linked into a program, with the folders of its linked packages.
+type linkedModule struct {
 	path, version, folder string
 	packages              []string
 }
@@ -57,7 +57,7 @@ func (o *options) licensesOf(ctx context.Context, root, binary string, p platfor
 	if err != nil {
 		return nil, err
 	}
-	modules["Go"] = &linked{path: "Go", version: strings.TrimPrefix(info.GoVersion, "go"), folder: strings.TrimSpace(goRoot)}
+	modules["Go"] = &linkedModule{path: "Go", version: strings.TrimPrefix(info.GoVersion, "go"), folder: strings.TrimSpace(goRoot)}
 	texts := map[string]*licenseText{}
 	for _, path := range slices.Sorted(maps.Keys(modules)) {
 		if err := modules[path].collect(texts); err != nil {
@@ -67,15 +67,15 @@ func (o *options) licensesOf(ctx context.Context, root, binary string, p platfor
 	return writeLicenses(texts), nil
 }
 
-// linkedModules returns the modules of the program's packages, by path, without the checkout's own module. They are
-// those that go list prints.
-func linkedModules(ctx context.Context, root string, p platform) (map[string]*linked, error) {
+// linkedModules returns the modules of the program's packages, by path, as go list prints them. The checkout's own module is
+// not among them.
+func linkedModules(ctx context.Context, root string, p platform) (map[string]*linkedModule, error) {
 	const format = `{{if not .Standard}}{{with .Module}}{{if not .Main}}{{.Path}}|{{.Version}}|{{.Dir}}|{{end}}{{end}}{{.Dir}}{{end}}`
 	text, err := goOutput(ctx, root, p, "list", "-deps", "-f", format, "./cmd/joiner")
 	if err != nil {
 		return nil, err
 	}
-	modules := map[string]*linked{}
+	modules := map[string]*linkedModule{}
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		fields := strings.Split(line, "|")
 		if len(fields) != 4 {
@@ -83,7 +83,7 @@ func linkedModules(ctx context.Context, root string, p platform) (map[string]*li
 		}
 		m := modules[fields[0]]
 		if m == nil {
-			m = &linked{path: fields[0], version: fields[1], folder: fields[2]}
+			m = &linkedModule{path: fields[0], version: fields[1], folder: fields[2]}
 			modules[m.path] = m
 		}
 		m.packages = append(m.packages, fields[3])
@@ -93,7 +93,7 @@ func linkedModules(ctx context.Context, root string, p platform) (map[string]*li
 
 // collect adds the module's license files to texts: those in the module's folder, in the folders of the linked
 // packages, and in the folders between. A module without a license file in its own folder is an error.
-func (m *linked) collect(texts map[string]*licenseText) error {
+func (m *linkedModule) collect(texts map[string]*licenseText) error {
 	folders := map[string]bool{m.folder: true}
 	for _, folder := range m.packages {
 		for f := folder; len(f) > len(m.folder); f = filepath.Dir(f) {
@@ -124,7 +124,7 @@ func (m *linked) collect(texts map[string]*licenseText) error {
 			if texts[text] == nil {
 				texts[text] = &licenseText{text: text}
 			}
-			texts[text].of = append(texts[text].of, m.path+" "+m.version+": "+filepath.ToSlash(name))
+			texts[text].files = append(texts[text].files, m.path+" "+m.version+": "+filepath.ToSlash(name))
 		}
 	}
 	if !hasLicense {
@@ -135,11 +135,11 @@ func (m *linked) collect(texts map[string]*licenseText) error {
 
 // writeLicenses writes each text once, after the list of files that contain it.
 func writeLicenses(texts map[string]*licenseText) []byte {
-	sorted := slices.SortedFunc(maps.Values(texts), func(a, b *licenseText) int { return cmp.Compare(a.of[0], b.of[0]) })
+	sorted := slices.SortedFunc(maps.Values(texts), func(a, b *licenseText) int { return cmp.Compare(a.files[0], b.files[0]) })
 	var out bytes.Buffer
 	out.WriteString("Joiner is licensed under the Apache License 2.0. The program contains the software below, under these licenses.\n")
 	for _, t := range sorted {
-		out.WriteString("\n" + strings.Repeat("=", 80) + "\n" + strings.Join(t.of, "\n") + "\n" + strings.Repeat("-", 80) +
+		out.WriteString("\n" + strings.Repeat("=", 80) + "\n" + strings.Join(t.files, "\n") + "\n" + strings.Repeat("-", 80) +
 			"\n\n" + t.text + "\n")
 	}
 	return out.Bytes()

@@ -25,7 +25,7 @@ func TestLicenses(t *testing.T) {
 	}
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil || len(info.Deps) < 50 {
-		t.Fatalf("%d modules, %v", len(info.Deps), err)
+		t.Fatalf("the binary has %d modules (%v), want at least 50", len(info.Deps), err)
 	}
 	if want, err := toolchainOf("../../go.mod"); err != nil || info.GoVersion != want {
 		t.Errorf("the release is built with %s, %v; want %s", info.GoVersion, err, want)
@@ -35,20 +35,20 @@ func TestLicenses(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(data)
-	small := strings.ToLower(text) // some modules call the file license.md
+	lower := strings.ToLower(text) // some modules call the file license.md
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		if name := strings.ToLower("\n" + m.Path + " " + m.Version + ": "); !strings.Contains(small, name+"lic") &&
-			!strings.Contains(small, name+"copying") {
+		if name := strings.ToLower("\n" + m.Path + " " + m.Version + ": "); !strings.Contains(lower, name+"lic") &&
+			!strings.Contains(lower, name+"copying") {
 			t.Errorf("the license of %s %s is missing", m.Path, m.Version)
 		}
 	}
 	for _, want := range []string{"\nGo " + strings.TrimPrefix(info.GoVersion, "go") + ": LICENSE\n", "Apache License",
 		": third_party/forked/", "Redistribution and use"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the licenses lack %q", want)
+			t.Errorf("the licenses do not contain %q", want)
 		}
 	}
 	if again, err := o.licensesOf(t.Context(), o.root, binary, p); err != nil || string(again) != text {
@@ -56,10 +56,10 @@ func TestLicenses(t *testing.T) {
 	}
 }
 
-// TestNoLicense checks that a release with a module without a license is an error.
+// TestNoLicense checks that a linked module without a license is an error.
 func TestNoLicense(t *testing.T) {
 	t.Parallel()
-	o := small(t)
+	o := smallCheckout(t)
 	for name, text := range map[string]string{
 		"go.mod": "module example.com/small\n\ngo 1.26.0\n\ntoolchain " + toolchain(t) +
 			"\n\nrequire example.com/other v0.0.0\n\nreplace example.com/other => ./other\n",
@@ -75,24 +75,25 @@ func TestNoLicense(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := o.archives(t.Context()); err == nil ||
+	if err := o.writeArchives(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "example.com/other v0.0.0 is linked into the program but has no license file") {
-		t.Errorf("archives: %v", err)
+		t.Errorf("a module without a license: error %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(o.root, "other/COPYING"), []byte("all of it\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.archives(t.Context()); err != nil {
-		t.Errorf("with a license: %v", err)
+	if err := o.writeArchives(t.Context()); err != nil {
+		t.Errorf("a module with a license: error %v", err)
 	}
 	data, err := exec.CommandContext(t.Context(), "tar", "-xOzf", filepath.Join(o.out, archiveName(archivePlatforms()[0])),
 		licensesFile).Output()
 	if err != nil || !strings.Contains(string(data), "\nexample.com/other v0.0.0: COPYING\n") ||
 		!strings.Contains(string(data), "\nall of it\n") {
-		t.Errorf("the archive has the licenses %v\n%.500s", err, data)
+		t.Errorf("the archive has the licenses\n%.500s\n(%v)", data, err)
 	}
 }
 
+// toolchain returns the toolchain in the go.mod of the checkout.
 func toolchain(t *testing.T) string {
 	t.Helper()
 	out, err := toolchainOf("../../go.mod")

@@ -75,9 +75,9 @@ func run(ctx context.Context, args []string) error {
 		name string
 		make func() error
 	}{
-		{"image", func() error { return o.image(ctx) }},
-		{"archives", func() error { return o.archives(ctx) }},
-		{"chart", o.chart},
+		{"image", func() error { return o.writeImage(ctx) }},
+		{"archives", func() error { return o.writeArchives(ctx) }},
+		{"chart", o.writeChart},
 	} {
 		if o.only != "" && o.only != part.name {
 			continue

@@ -24,8 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// small returns the checkout of a small program, with all files that a release needs.
-func small(t *testing.T) options {
+// smallCheckout returns options for the checkout of a small program, with all files that a release needs.
+func smallCheckout(t *testing.T) options {
 	t.Helper()
 	root := t.TempDir()
 	manifest, err := os.ReadFile(filepath.Join("../..", krewTemplate))
@@ -49,12 +49,12 @@ func small(t *testing.T) options {
 	return options{root: root, out: t.TempDir(), release: "v1.2.3", revision: "abc", twice: true}
 }
 
-// TestImage checks that two builds of the same sources result in the same image. It runs as an unprivileged user, and
+// TestImage checks that two builds of the same sources result in the same image. The image runs as an unprivileged user. It
 // contains the program, its bill of materials, certificates, and a folder for temporary files.
 func TestImage(t *testing.T) {
 	t.Parallel()
-	o := small(t)
-	if err := o.image(t.Context()); err != nil {
+	o := smallCheckout(t)
+	if err := o.writeImage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	index, err := layout.ImageIndexFromPath(filepath.Join(o.out, "image"))
@@ -93,10 +93,11 @@ func TestImage(t *testing.T) {
 		t.Errorf("the image is for %v", got)
 	}
 	if manifest.Annotations["org.opencontainers.image.version"] != "v1.2.3" {
-		t.Errorf("annotations %v", manifest.Annotations)
+		t.Errorf("the annotations are %v", manifest.Annotations)
 	}
 }
 
+// checkImage checks the image of one architecture.
 func checkImage(t *testing.T, img v1.Image, arch string) {
 	t.Helper()
 	config, err := img.ConfigFile()
@@ -106,7 +107,7 @@ func checkImage(t *testing.T, img v1.Image, arch string) {
 	if c := config.Config; config.Architecture != arch || config.OS != "linux" || c.User != nonrootUser ||
 		!slices.Equal(c.Entrypoint, []string{"/joiner"}) ||
 		!slices.Equal(c.Cmd, []string{"controller"}) || !config.Created.IsZero() {
-		t.Errorf("%s: config %+v", arch, config)
+		t.Errorf("%s: the config is wrong: %+v", arch, config)
 	}
 	files := map[string]*tar.Header{}
 	content := map[string][]byte{}
@@ -126,14 +127,14 @@ func checkImage(t *testing.T, img v1.Image, arch string) {
 		"usr/share/joiner/LICENSE":       0o644, "usr/share/joiner/THIRD_PARTY_LICENSES": 0o644,
 	} {
 		if h := files[name]; h == nil || h.Mode != mode || h.Uid != 0 || !h.ModTime.IsZero() && h.ModTime.Unix() != 0 {
-			t.Errorf("%s: %s is %+v, want mode %o of 1970", arch, name, h, mode)
+			t.Errorf("%s: %s is %+v, want mode %o, owner root and the time 1970", arch, name, h, mode)
 		}
 	}
 	if pool := x509.NewCertPool(); !pool.AppendCertsFromPEM(content["etc/ssl/certs/ca-certificates.crt"]) {
 		t.Errorf("%s: no certificate can be read", arch)
 	}
 	if n := bytes.Count(content["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN CERTIFICATE")); n < 100 {
-		t.Errorf("%s: only %d certificates", arch, n)
+		t.Errorf("%s: the image has only %d certificates, want at least 100", arch, n)
 	}
 	if arch == runtime.GOARCH && runtime.GOOS == "linux" {
 		program := filepath.Join(t.TempDir(), "joiner")
@@ -146,6 +147,7 @@ func checkImage(t *testing.T, img v1.Image, arch string) {
 	}
 }
 
+// readTar adds the headers and contents of an archive to files and content, by name.
 func readTar(t *testing.T, r io.Reader, files map[string]*tar.Header, content map[string][]byte) {
 	t.Helper()
 	for tr := tar.NewReader(r); ; {
@@ -166,8 +168,8 @@ func readTar(t *testing.T, r io.Reader, files map[string]*tar.Header, content ma
 // TestDifferentSourcesDiffer checks that the comparison of two builds detects a difference.
 func TestDifferentSourcesDiffer(t *testing.T) {
 	t.Parallel()
-	o := small(t)
-	first, err := o.index(t.Context(), o.root, t.TempDir(), t.TempDir())
+	o := smallCheckout(t)
+	first, err := o.buildIndex(t.Context(), o.root, t.TempDir(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +183,7 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := o.rebuild(t.Context(), want); err == nil || !strings.Contains(err.Error(), "two builds of the same sources differ") {
-		t.Errorf("other sources: %v", err)
+		t.Errorf("changed sources: error %v", err)
 	}
 }
 
@@ -189,8 +191,8 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 // contains the files that krew needs.
 func TestArchives(t *testing.T) {
 	t.Parallel()
-	o := small(t)
-	if err := o.archives(t.Context()); err != nil {
+	o := smallCheckout(t)
+	if err := o.writeArchives(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	sums, err := os.ReadFile(filepath.Join(o.out, "SHA256SUMS"))
@@ -208,7 +210,7 @@ func TestArchives(t *testing.T) {
 		}
 		sum := fmt.Sprintf("%x", sha256.Sum256(data))
 		if !strings.Contains(string(sums), sum+"  "+archiveName(p)+"\n") || !strings.Contains(string(manifest), sum) {
-			t.Errorf("%s: SHA256SUMS or krew.yaml lacks its checksum %s", p, sum)
+			t.Errorf("%s: SHA256SUMS or krew.yaml does not contain its checksum %s", p, sum)
 		}
 		z, err := gzip.NewReader(bytes.NewReader(data))
 		if err != nil {
@@ -218,7 +220,7 @@ func TestArchives(t *testing.T) {
 		readTar(t, z, files, map[string][]byte{})
 		if files["joiner"] == nil || files["joiner"].Mode != 0o755 || files["LICENSE"] == nil || files[licensesFile] == nil ||
 			files["sbom.cdx.json"] == nil {
-			t.Errorf("%s: the archive holds %v", p, files)
+			t.Errorf("%s: a file is missing, or joiner is not executable: the archive has %v", p, files)
 		}
 	}
 }
@@ -226,15 +228,15 @@ func TestArchives(t *testing.T) {
 // TestBill checks that the bill of materials lists each module of a binary once, with its version, and is reproducible.
 func TestBill(t *testing.T) {
 	t.Parallel()
-	own, err := os.Executable()
+	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := billOf(own, "v1.2.3")
+	text, err := billOf(binary, "v1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := billOf(own, "v1.2.3")
+	again, err := billOf(binary, "v1.2.3")
 	if err != nil || !bytes.Equal(text, again) {
 		t.Errorf("a second bill of the same binary differs: %v", err)
 	}
@@ -244,21 +246,21 @@ func TestBill(t *testing.T) {
 	}
 	if b.Format != "CycloneDX" || b.SpecVersion != "1.5" ||
 		!regexp.MustCompile(`^urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(b.SerialNumber) {
-		t.Errorf("head %s %s %s", b.Format, b.SpecVersion, b.SerialNumber)
+		t.Errorf("format %q, version %q or serial number %q is wrong", b.Format, b.SpecVersion, b.SerialNumber)
 	}
 	seen := map[string]bool{}
 	for _, c := range b.Components {
 		if seen[c.Ref] || c.Version == "" || !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") {
-			t.Errorf("component %+v", c)
+			t.Errorf("a component occurs twice, has no version, or has another PURL: %+v", c)
 		}
 		seen[c.Ref] = true
 	}
 	for _, want := range []string{"github.com/google/go-containerregistry", "std"} {
 		if !slices.ContainsFunc(b.Components, func(c component) bool { return c.Name == want }) {
-			t.Errorf("the bill lacks %s", want)
+			t.Errorf("the bill does not contain %s", want)
 		}
 	}
 	if len(b.Dependencies) != 1 || len(b.Dependencies[0].DependsOn) != len(b.Components) {
-		t.Errorf("dependencies %+v", b.Dependencies)
+		t.Errorf("the program does not depend on exactly the components: %+v", b.Dependencies)
 	}
 }

@@ -44,7 +44,7 @@ func readWorkflows(t *testing.T) []workflow {
 	t.Helper()
 	files, err := filepath.Glob("../../.github/workflows/*.y*ml")
 	if err != nil || len(files) != 2 {
-		t.Fatalf("workflows %v, %v", files, err)
+		t.Fatalf("the workflows are %v (%v), want 2", files, err)
 	}
 	out := make([]workflow, 0, len(files))
 	for _, file := range files {
@@ -65,7 +65,7 @@ func readWorkflows(t *testing.T) []workflow {
 // exist.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
-	ours := regexp.MustCompile(`(?:^|\s)(\.ci/\S+|hack/[\w-]+|deploy/\S+)`)
+	repositoryFile := regexp.MustCompile(`(?:^|\s)(\.ci/\S+|hack/[\w-]+|deploy/\S+)`)
 	for _, w := range readWorkflows(t) {
 		for name, job := range w.Jobs {
 			if job.Timeout == 0 || job.RunsOn == "" {
@@ -75,7 +75,7 @@ func TestWorkflows(t *testing.T) {
 				if strings.Contains(step.Run, "${{") {
 					t.Errorf("%s: %q contains an expression: pass it in env", w.file, step.Run)
 				}
-				for _, m := range ours.FindAllStringSubmatch(step.Run, -1) {
+				for _, m := range repositoryFile.FindAllStringSubmatch(step.Run, -1) {
 					if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
 						t.Errorf("%s: %q runs a file that does not exist: %v", w.file, step.Run, err)
 					}
@@ -103,7 +103,7 @@ func TestActionsArePinned(t *testing.T) {
 		}
 		lines := line.FindAllStringSubmatch(w.text, -1)
 		if len(lines) != steps {
-			t.Errorf("%s: %d lines use actions, and %d steps do", w.file, len(lines), steps)
+			t.Errorf("%s: %d lines have uses, but %d steps have uses", w.file, len(lines), steps)
 		}
 		for _, l := range lines {
 			m := pinned.FindStringSubmatch(l[1])
@@ -119,8 +119,8 @@ func TestActionsArePinned(t *testing.T) {
 	}
 }
 
-// needed returns exactly the permissions that a job's steps need.
-func needed(j job) map[string]string {
+// neededPermissions returns exactly the permissions that a job's steps need.
+func neededPermissions(j job) map[string]string {
 	out := map[string]string{}
 	for _, s := range j.Steps {
 		action, _, _ := strings.Cut(s.Uses, "@")
@@ -140,8 +140,8 @@ func needed(j job) map[string]string {
 	return out
 }
 
-// TestLeastPermissions checks that a workflow has no permissions, and each job exactly those that its steps need. A job
-// that may write to the repository runs no code of the checkout and keeps no credentials in it. No job of a release
+// TestLeastPermissions checks that a workflow grants no permissions, and each job exactly the permissions that its steps
+// need. A job that may write to the repository does not check it out, and no checkout keeps credentials. No job of a release
 // uses a cache.
 func TestLeastPermissions(t *testing.T) {
 	t.Parallel()
@@ -150,8 +150,8 @@ func TestLeastPermissions(t *testing.T) {
 			t.Errorf("%s: permissions %v, want {}: each job has its own", w.file, w.Permissions)
 		}
 		for name, j := range w.Jobs {
-			if want := needed(j); !maps.Equal(j.Permissions, want) {
-				t.Errorf("%s: job %s has the permissions %v, and needs %v", w.file, name, j.Permissions, want)
+			if want := neededPermissions(j); !maps.Equal(j.Permissions, want) {
+				t.Errorf("%s: job %s has the permissions %v, but needs %v", w.file, name, j.Permissions, want)
 			}
 			for _, s := range j.Steps {
 				action, _, _ := strings.Cut(s.Uses, "@")
@@ -177,7 +177,7 @@ func TestOneToolchain(t *testing.T) {
 		"--exclude-standard", "*go.mod").Output()
 	modules := strings.Fields(string(out))
 	if err != nil || len(modules) < 10 {
-		t.Fatalf("modules %v, %v", modules, err)
+		t.Fatalf("git lists the modules %v (%v), want at least 10", modules, err)
 	}
 	for _, m := range modules {
 		if got, err := toolchainOf(filepath.Join("../..", m)); err != nil || got != want {
@@ -211,20 +211,20 @@ func TestOneToolchain(t *testing.T) {
 	}
 }
 
-// TestEverythingIsAttested checks that each file of a release is attested and published, and so are the image and the
-// chart in the registry.
+// TestEverythingIsAttested checks that each file of a release is attested and published, and that the image and the chart
+// in the registry are attested.
 func TestEverythingIsAttested(t *testing.T) {
 	t.Parallel()
-	o := small(t)
+	o := smallCheckout(t)
 	o.twice = false
-	if err := o.image(t.Context()); err != nil {
+	if err := o.writeImage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.archives(t.Context()); err != nil {
+	if err := o.writeArchives(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	chart := options{root: "../..", out: o.out, release: o.release}
-	if err := chart.chart(); err != nil {
+	if err := chart.writeChart(); err != nil {
 		t.Fatal(err)
 	}
 	var subjects, images, published []string
@@ -246,7 +246,7 @@ func TestEverythingIsAttested(t *testing.T) {
 	}
 	files, err := os.ReadDir(o.out)
 	if err != nil || len(files) < 8 {
-		t.Fatalf("the release has %v, %v", files, err)
+		t.Fatalf("the release has the files %v (%v), want at least 8", files, err)
 	}
 	for _, f := range files {
 		matches := func(pattern string) bool {
@@ -266,6 +266,6 @@ func TestEverythingIsAttested(t *testing.T) {
 	slices.Sort(images)
 	if want := []string{"ghcr.io/${{ github.repository }}",
 		"ghcr.io/${{ github.repository_owner }}/charts/joiner"}; !slices.Equal(images, want) {
-		t.Errorf("attested in the registry: %v, want %v", images, want)
+		t.Errorf("the attested names in the registry are %v, want %v", images, want)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // databaseModule is the module with the entries of the Go vulnerability database, below data/osv.
 const databaseModule = "golang.org/x/vulndb"
 
-// entry is the part of a database entry that the indexes need. The file of the whole entry is copied unchanged.
+// entry has the fields of a database entry that the indexes need. The file of the entry is copied unchanged.
 type entry struct {
 	ID       string    `json:"id"`
 	Modified time.Time `json:"modified"`
@@ -61,8 +61,8 @@ func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 	return m.Dir, m.Version, nil
 }
 
-// layOut writes the entries of a folder, which are files ID.json, to another folder in the format of a Go vulnerability
-// database: index/db.json, index/modules.json, index/vulns.json and ID/*.json
+// layOut copies the entries in the folder from, which are files ID.json, to the folder to, in the format of a Go
+// vulnerability database: index/db.json, index/modules.json, index/vulns.json and ID/*.json
 // (https://go.dev/security/vuln/database#api).
 func layOut(from, to string) error {
 	entries, err := filepath.Glob(filepath.Join(from, "*.json"))
@@ -143,7 +143,7 @@ func database(ctx context.Context, cache string) (string, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
 	}
-	// The folder is renamed when it is complete, so that an incomplete one is never used.
+	// The folder gets its final name when it is complete, so that an incomplete database is never used.
 	unfinished, err := os.MkdirTemp(cache, "vulndb-")
 	if err != nil {
 		return "", err

@@ -47,6 +47,7 @@ var accepted = map[string]map[string]bool{
 	"bin/lab": {"GO-2025-3521": true, "GO-2025-3547": true},
 }
 
+// run runs the checks that the arguments select, and returns an error if a vulnerability is reachable.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("vuln", flag.ContinueOnError)
 	root := flags.String("root", "../..", "the `FOLDER` of the checkout: other paths are relative to this folder")
@@ -55,7 +56,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if flags.NArg() == 0 {
-		return errors.New("name a binary, or -source and packages")
+		return errors.New("no arguments: give the path of a binary, or -source and packages")
 	}
 	base, err := filepath.Abs(*root)
 	if err != nil {
@@ -129,6 +130,7 @@ type finding struct {
 	Trace []frame `json:"trace"` // the vulnerable function first
 }
 
+// frame is a function in the trace of a finding.
 type frame struct {
 	Module   string `json:"module"`
 	Version  string `json:"version"`
@@ -138,16 +140,17 @@ type frame struct {
 }
 
 func (f finding) String() string {
-	at := f.Trace[0]
+	vulnerable := f.Trace[0]
 	fixed := "no fixed version"
 	if f.Fixed != "" {
 		fixed = "fixed in " + f.Fixed
 	}
-	name := at.Function
-	if at.Receiver != "" {
-		name = strings.TrimPrefix(at.Receiver, "*") + "." + name
+	name := vulnerable.Function
+	if vulnerable.Receiver != "" {
+		name = strings.TrimPrefix(vulnerable.Receiver, "*") + "." + name
 	}
-	text := fmt.Sprintf("https://pkg.go.dev/vuln/%s: %s@%s, %s: %s.%s", f.ID, at.Module, at.Version, fixed, at.Package, name)
+	text := fmt.Sprintf("https://pkg.go.dev/vuln/%s: %s@%s, %s: %s.%s",
+		f.ID, vulnerable.Module, vulnerable.Version, fixed, vulnerable.Package, name)
 	if n := len(f.Trace); n > 1 {
 		text += ", called by " + f.Trace[n-1].Package + "." + f.Trace[n-1].Function
 	}
@@ -156,8 +159,7 @@ func (f finding) String() string {
 
 // reachableOf reads govulncheck's messages, and returns the findings with a function, one per vulnerability, sorted by
 // ID. It drops findings without a function: they are about modules and packages whose vulnerable functions are not
-// linked. A stream without govulncheck's first message is an error, because an empty stream does not mean that there
-// are no findings.
+// linked. Without govulncheck's first message, config, it returns an error: then the lack of findings proves nothing.
 func reachableOf(r io.Reader) ([]finding, error) {
 	byID := map[string]finding{}
 	started := false

@@ -22,8 +22,8 @@ func build(t *testing.T, module string, flags ...string) string {
 	return out
 }
 
-// within returns a path relative to the checkout, for run.
-func within(t *testing.T, path string) string {
+// fromRoot returns a path relative to the root of the checkout, as run expects it.
+func fromRoot(t *testing.T, path string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -36,14 +36,14 @@ func within(t *testing.T, path string) string {
 	return rel
 }
 
-// TestReachableFails checks that a program that links a vulnerable function fails, from its binary, from a binary
-// without symbols, and from its sources. The output names the vulnerability, the module, the version that fixes it, and
-// the function.
+// TestReachableFails checks that run fails for a program that links a vulnerable function: for its binary, its binary
+// without symbols, and its sources. The output names the vulnerability, the module, the version with the fix, and the
+// package of the function.
 func TestReachableFails(t *testing.T) {
 	t.Setenv("VULNDB", "")
 	for name, args := range map[string][]string{
-		"binary":   {within(t, build(t, "vulnerable"))},
-		"stripped": {within(t, build(t, "vulnerable", "-ldflags", "-s -w"))},
+		"binary":   {fromRoot(t, build(t, "vulnerable"))},
+		"stripped": {fromRoot(t, build(t, "vulnerable", "-ldflags", "-s -w"))},
 		"source":   {"-source", "hack/vuln/testdata/vulnerable", "."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,11 +61,12 @@ func TestReachableFails(t *testing.T) {
 	}
 }
 
-// TestUnreachedPasses checks that a vulnerable module without a linked vulnerable function does not count.
+// TestUnreachedPasses checks that run passes for a program that uses a vulnerable module, but links no vulnerable
+// function.
 func TestUnreachedPasses(t *testing.T) {
 	t.Setenv("VULNDB", "")
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{within(t, build(t, "unreached"))}, &out); err != nil {
+	if err := run(t.Context(), []string{fromRoot(t, build(t, "unreached"))}, &out); err != nil {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	if !strings.HasSuffix(out.String(), "unreached: 0 reachable\n") {
@@ -73,23 +74,23 @@ func TestUnreachedPasses(t *testing.T) {
 	}
 }
 
-// TestFailuresAreNotPasses checks that a check that cannot be completed fails.
-func TestFailuresAreNotPasses(t *testing.T) {
+// TestIncompleteCheckFails checks that run fails if a check cannot be completed.
+func TestIncompleteCheckFails(t *testing.T) {
 	for name, args := range map[string][]string{"no file": {"bin/none"}, "no program": {"go.mod"}, "nothing": {}} {
 		t.Setenv("VULNDB", "")
 		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
-			t.Errorf("%s: passes", name)
+			t.Errorf("%s: the check passes", name)
 		}
 	}
 	t.Setenv("VULNDB", "file:///nowhere")
-	if err := run(t.Context(), []string{within(t, build(t, "unreached"))}, &bytes.Buffer{}); err == nil {
-		t.Error("no database: passes")
+	if err := run(t.Context(), []string{fromRoot(t, build(t, "unreached"))}, &bytes.Buffer{}); err == nil {
+		t.Error("no database: the check passes")
 	}
 	if _, err := reachableOf(strings.NewReader("")); err == nil {
-		t.Error("no output: passes")
+		t.Error("no output: the check passes")
 	}
 	if _, err := reachableOf(strings.NewReader(`{"config": {}} {"fin`)); err == nil {
-		t.Error("incomplete output: passes")
+		t.Error("incomplete output: the check passes")
 	}
 }
 
@@ -107,11 +108,11 @@ func TestDatabase(t *testing.T) {
 	}
 	want, err := filepath.Glob(filepath.Join(module, "data", "osv", "*.json"))
 	if err != nil || len(want) < 4000 {
-		t.Fatalf("%d entries, %v", len(want), err)
+		t.Fatalf("the module has %d entries (%v), want at least 4000", len(want), err)
 	}
 	got, err := filepath.Glob(filepath.Join(to, "ID", "GO-*.json"))
 	if err != nil || len(got) != len(want) {
-		t.Errorf("%d entries of %d, %v", len(got), len(want), err)
+		t.Errorf("the database has %d of %d entries (%v)", len(got), len(want), err)
 	}
 	var modules []moduleIndex
 	var vulns []vulnIndex
@@ -125,13 +126,13 @@ func TestDatabase(t *testing.T) {
 		}
 	}
 	if len(vulns) != len(want) {
-		t.Errorf("the index has %d of %d entries", len(vulns), len(want))
+		t.Errorf("index/vulns.json has %d of %d entries", len(vulns), len(want))
 	}
 	for _, m := range modules {
 		seen := map[string]bool{}
 		for _, v := range m.Vulns {
 			if seen[v.ID] {
-				t.Errorf("%s has %s twice", m.Path, v.ID)
+				t.Errorf("index/modules.json lists %s twice for %s", v.ID, m.Path)
 			}
 			seen[v.ID] = true
 		}

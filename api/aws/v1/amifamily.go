@@ -17,7 +17,7 @@ const (
 	AMIFamilyWindows2025  = "Windows2025"
 )
 
-// AliasVersionLatest is the version of an alias that follows each release.
+// AliasVersionLatest is the version of an alias that always names the newest AMI of its family.
 const AliasVersionLatest = "latest"
 
 // errAlias describes the valid form of an alias.
@@ -45,6 +45,7 @@ func ParseAlias(text string) (Alias, error) {
 	return Alias{Family: family, Version: version}, nil
 }
 
+// aliasFamily returns the AMI family that an alias names; false if there is no such family.
 func aliasFamily(name string) (string, bool) {
 	switch name {
 	case "al2":

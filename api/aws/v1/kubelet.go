@@ -73,12 +73,12 @@ type KubeletConfiguration struct {
 	More map[string]runtime.RawExtension `json:"-" hash:"ignore"`
 }
 
-// known is KubeletConfiguration without the methods below, so that they can call encoding/json without recursion.
-type known KubeletConfiguration
+// methodless is KubeletConfiguration without the methods below, which call encoding/json with it to avoid recursion.
+type methodless KubeletConfiguration
 
 // UnmarshalJSON puts settings that have no field into More.
 func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
-	var out known
+	var out methodless
 	if err := json.Unmarshal(data, &out); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields and the entries of More into one object.
 func (k KubeletConfiguration) MarshalJSON() ([]byte, error) {
-	data, err := json.Marshal(known(k))
+	data, err := json.Marshal(methodless(k))
 	if err != nil || len(k.More) == 0 {
 		return data, err
 	}

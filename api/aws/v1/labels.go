@@ -98,7 +98,7 @@ const FinalizerTermination = Group + "/termination"
 const (
 	// TagClusterPrefix marks a resource of the cluster. The cluster's name follows the prefix; the value is TagClusterOwned.
 	TagClusterPrefix = "kubernetes.io/cluster/"
-	// TagClusterOwned is the value for resources whose lifecycle is that of this cluster.
+	// TagClusterOwned is the value of this tag on resources that exist only for the cluster.
 	TagClusterOwned = "owned"
 	// TagEKSClusterName holds the cluster's name.
 	TagEKSClusterName = "eks:eks-cluster-name"

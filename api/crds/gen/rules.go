@@ -19,7 +19,7 @@ const (
 	ec2NodeClasses = "karpenter.k8s.aws_ec2nodeclasses.yaml"
 )
 
-// Patterns that several rules share. Each is the pattern that Kubernetes itself requires for such a value.
+// Patterns that several rules share: Kubernetes requires the same form of such values.
 const (
 	qualifiedName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?` +
 		`([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
@@ -35,6 +35,7 @@ type rule struct {
 	edit func(*apiextensionsv1.JSONSchemaProps)
 }
 
+// files returns the names of the YAML files of the definitions.
 func files() []string { return []string{nodePools, nodeClaims, nodeOverlays, ec2NodeClasses} }
 
 // rules returns the rules for a file. They validate types of Kubernetes (Taint, Condition), the values of maps, and
@@ -70,6 +71,7 @@ func rules(file string) []rule {
 	return nil
 }
 
+// taintRules returns the rules for the taints and startup taints below spec, the path of a spec with a dot at its end.
 func taintRules(spec string) []rule {
 	var rules []rule
 	for _, list := range []string{"taints", "startupTaints"} {
@@ -89,6 +91,7 @@ func taintRules(spec string) []rule {
 	return rules
 }
 
+// pattern returns a change of a schema that sets its pattern.
 func pattern(p string) func(*apiextensionsv1.JSONSchemaProps) {
 	return func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = p }
 }
@@ -108,29 +111,29 @@ func allowEmptyReason(s *apiextensionsv1.JSONSchemaProps) {
 // restrictLabels rejects labels in a NodePool's template that users may not set.
 func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
 	s.XValidations = append(s.XValidations,
-		forAll(withinDomain("x", karpv1.Group, coreLabels())),
-		forAll(without("x", karpv1.LabelNodePool)),
-		forAll(without("x", "kubernetes.io/hostname")),
-		forAll(withinDomain("x", awsv1.Group, awsv1.UsableLabels())),
+		forAll(rejectDomain("x", karpv1.Group, coreLabels())),
+		forAll(rejectKey("x", karpv1.LabelNodePool)),
+		forAll(rejectKey("x", "kubernetes.io/hostname")),
+		forAll(rejectDomain("x", awsv1.Group, awsv1.UsableLabels())),
 	)
 }
 
 // restrictPoolKey rejects keys in a NodePool's requirements that users may not use.
 func restrictPoolKey(s *apiextensionsv1.JSONSchemaProps) {
 	s.XValidations = append(s.XValidations,
-		withinDomain("self", karpv1.Group, coreLabels()),
-		without("self", karpv1.LabelNodePool),
-		without("self", "kubernetes.io/hostname"),
-		withinDomain("self", awsv1.Group, awsv1.UsableLabels()),
+		rejectDomain("self", karpv1.Group, coreLabels()),
+		rejectKey("self", karpv1.LabelNodePool),
+		rejectKey("self", "kubernetes.io/hostname"),
+		rejectDomain("self", awsv1.Group, awsv1.UsableLabels()),
 	)
 }
 
 // restrictClaimKey is restrictPoolKey for a NodeClaim, which may also require the label of its NodePool.
 func restrictClaimKey(s *apiextensionsv1.JSONSchemaProps) {
 	s.XValidations = append(s.XValidations,
-		withinDomain("self", karpv1.Group, coreLabels()),
-		without("self", "kubernetes.io/hostname"),
-		withinDomain("self", awsv1.Group, awsv1.UsableLabels()),
+		rejectDomain("self", karpv1.Group, coreLabels()),
+		rejectKey("self", "kubernetes.io/hostname"),
+		rejectDomain("self", awsv1.Group, awsv1.UsableLabels()),
 	)
 }
 
@@ -144,19 +147,19 @@ func restrictOverlayKey(s *apiextensionsv1.JSONSchemaProps) {
 		}, label)
 	})
 	s.XValidations = append(s.XValidations,
-		withinDomain("self", karpv1.Group, coreLabels()),
-		without("self", "kubernetes.io/hostname"),
-		withinDomain("self", awsv1.Group, usable),
+		rejectDomain("self", karpv1.Group, coreLabels()),
+		rejectKey("self", "kubernetes.io/hostname"),
+		rejectDomain("self", awsv1.Group, usable),
 	)
 }
 
-// coreLabels returns the labels under karpenter.sh that withinDomain accepts. Rules made by without reject
-// LabelNodePool where it is not allowed.
+// coreLabels returns the labels under karpenter.sh that the rules of rejectDomain allow. Where LabelNodePool is not allowed,
+// a rule of rejectKey rejects it.
 func coreLabels() []string { return []string{karpv1.LabelCapacityType, karpv1.LabelNodePool} }
 
-// withinDomain rejects the keys of a domain except the allowed ones. As in Karpenter, a key belongs to the domain if
-// its prefix ends with the domain.
-func withinDomain(key, domain string, allowed []string) apiextensionsv1.ValidationRule {
+// rejectDomain returns a rule that rejects the keys of a domain except the allowed ones. key is the CEL expression of the
+// checked key. As in Karpenter, a key belongs to the domain if its prefix ends with the domain.
+func rejectDomain(key, domain string, allowed []string) apiextensionsv1.ValidationRule {
 	quoted := make([]string, 0, len(allowed))
 	for _, label := range allowed {
 		quoted = append(quoted, strconv.Quote(label))
@@ -168,8 +171,8 @@ func withinDomain(key, domain string, allowed []string) apiextensionsv1.Validati
 	}
 }
 
-// without rejects one key.
-func without(key, label string) apiextensionsv1.ValidationRule {
+// rejectKey returns a rule that rejects the label. key is the CEL expression of the checked key.
+func rejectKey(key, label string) apiextensionsv1.ValidationRule {
 	return apiextensionsv1.ValidationRule{
 		Rule:    fmt.Sprintf(`%s != %q`, key, label),
 		Message: fmt.Sprintf("the label %s is set for you; leave it out", label),

@@ -15,11 +15,10 @@ const maxMessage = 32768
 // ConditionSet reads and writes the conditions of one object in memory. It derives Ready from other conditions, which
 // Karpenter calls the dependents of Ready:
 //
-//   - Ready is True if every dependent is True for the object's current generation, False if one is False for it, and
-//     Unknown otherwise. Its message names the dependents that are not True.
-//   - A new dependent or Ready that is Unknown gets the object's creation time as transition time, so its age counts from
-//     the creation.
-//   - The transition time changes only with the status.
+//   - Ready is True if every dependent is True for the object's current generation, False if one is False for that
+//     generation, and Unknown otherwise. The message of Ready names the dependents that are not True.
+//   - If Ready or a dependent is added with status Unknown, its transition time is the creation time of the object.
+//   - The transition time of a condition changes only with its status.
 //
 // The list has the dependents in their order, then the other conditions by type, then Ready.
 //
@@ -44,7 +43,7 @@ func (s ConditionSet) Find(conditionType string) (metav1.Condition, bool) {
 	return (*s.list)[i], true
 }
 
-// IsTrue reports whether every one of the conditions is True, for any generation.
+// IsTrue reports whether each of the conditions is True, regardless of the generation that it was observed for.
 func (s ConditionSet) IsTrue(conditionTypes ...string) bool {
 	for _, t := range conditionTypes {
 		if c, _ := s.Find(t); c.Status != metav1.ConditionTrue {
@@ -54,7 +53,7 @@ func (s ConditionSet) IsTrue(conditionTypes ...string) bool {
 	return true
 }
 
-// IsReady reports whether Ready is True for the object's present generation.
+// IsReady reports whether Ready is True for the object's current generation.
 func (s ConditionSet) IsReady() bool {
 	c, ok := s.Find(ConditionReady)
 	return ok && s.isHealthy(c)
@@ -97,7 +96,7 @@ func (s ConditionSet) SetUnknown(now time.Time, conditionType, reason, message s
 func (s ConditionSet) Set(now time.Time, c metav1.Condition) bool {
 	changed := s.put(now, c)
 	if c.Type != ConditionReady {
-		changed = s.put(now, s.ready()) || changed
+		changed = s.put(now, s.computeReady()) || changed
 	}
 	return changed
 }
@@ -112,9 +111,10 @@ func (s ConditionSet) Remove(conditionType string) bool {
 	return true
 }
 
+// put writes one condition and reports whether that changed anything.
 func (s ConditionSet) put(now time.Time, c metav1.Condition) bool {
 	c.ObservedGeneration = s.object.GetGeneration()
-	c.Message = cut(c.Message)
+	c.Message = truncate(c.Message)
 	c.LastTransitionTime = metav1.NewTime(now)
 	if c.Status == metav1.ConditionUnknown && s.isPermanent(c.Type) {
 		c.LastTransitionTime = s.object.GetCreationTimestamp()
@@ -148,8 +148,8 @@ func (s ConditionSet) put(now time.Time, c metav1.Condition) bool {
 	return true
 }
 
-// ready computes the condition Ready from the dependents.
-func (s ConditionSet) ready() metav1.Condition {
+// computeReady computes the condition Ready from the dependents.
+func (s ConditionSet) computeReady() metav1.Condition {
 	status := metav1.ConditionUnknown
 	var unhealthy []string
 	for _, t := range s.dependents {
@@ -180,10 +180,12 @@ func (s ConditionSet) ready() metav1.Condition {
 	}
 }
 
+// isHealthy reports whether the condition is True for the object's current generation.
 func (s ConditionSet) isHealthy(c metav1.Condition) bool {
 	return c.Status == metav1.ConditionTrue && c.ObservedGeneration == s.object.GetGeneration()
 }
 
+// isPermanent reports whether the condition is Ready or a dependent, which Remove does not delete.
 func (s ConditionSet) isPermanent(conditionType string) bool {
 	return conditionType == ConditionReady || slices.Contains(s.dependents, conditionType)
 }
@@ -192,7 +194,7 @@ func (s ConditionSet) index(conditionType string) int {
 	return slices.IndexFunc(*s.list, func(c metav1.Condition) bool { return c.Type == conditionType })
 }
 
-// rank puts the dependents first, in their order, and Ready last.
+// rank returns the sort key of a condition: the dependents come first, in their order, and Ready comes last.
 func (s ConditionSet) rank(conditionType string) int {
 	if conditionType == ConditionReady {
 		return len(s.dependents) + 1
@@ -203,7 +205,8 @@ func (s ConditionSet) rank(conditionType string) int {
 	return len(s.dependents)
 }
 
-func cut(message string) string {
+// truncate cuts a message after maxMessage characters.
+func truncate(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}

@@ -11,25 +11,25 @@ import (
 )
 
 var (
-	created = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-	later   = created.Add(time.Minute)
-	last    = created.Add(time.Hour)
+	creation    = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	minuteLater = creation.Add(time.Minute)
+	hourLater   = creation.Add(time.Hour)
 )
 
-// claim is a NodeClaim of generation 1 whose conditions are not reconciled yet.
+// claim returns a NodeClaim of generation 1 whose conditions are not reconciled yet.
 func claim() *NodeClaim {
-	c := &NodeClaim{ObjectMeta: metav1.ObjectMeta{Generation: 1, CreationTimestamp: metav1.NewTime(created)}}
-	c.StatusConditions().Start(later)
+	c := &NodeClaim{ObjectMeta: metav1.ObjectMeta{Generation: 1, CreationTimestamp: metav1.NewTime(creation)}}
+	c.StatusConditions().Start(minuteLater)
 	return c
 }
 
-// rows returns a line for each condition: type, status, reason, message, generation, time since created.
+// rows returns a line for each condition: type, status, reason, message, generation, time since creation.
 func rows(c *NodeClaim) []string {
 	var out []string
 	for _, cond := range c.Status.Conditions {
 		fields := []string{
 			cond.Type, string(cond.Status), cond.Reason, cond.Message,
-			string(rune('0' + cond.ObservedGeneration)), cond.LastTransitionTime.Sub(created).String(),
+			string(rune('0' + cond.ObservedGeneration)), cond.LastTransitionTime.Sub(creation).String(),
 		}
 		out = append(out, strings.Join(fields, " | "))
 	}
@@ -51,7 +51,7 @@ func TestConditionSet(t *testing.T) {
 			},
 		},
 		"one True dependent keeps Ready Unknown": {
-			do: func(c *NodeClaim) { c.StatusConditions().SetTrue(later, ConditionLaunched) },
+			do: func(c *NodeClaim) { c.StatusConditions().SetTrue(minuteLater, ConditionLaunched) },
 			want: []string{
 				"Launched | True | Launched |  | 1 | 1m0s", "Registered" + waiting, "Initialized" + waiting,
 				"Ready | Unknown | ReconcilingDependents | Registered=Unknown, Initialized=Unknown | 1 | 0s",
@@ -59,7 +59,7 @@ func TestConditionSet(t *testing.T) {
 		},
 		"one False dependent makes Ready False": {
 			do: func(c *NodeClaim) {
-				c.StatusConditions().SetFalse(later, ConditionRegistered, ReasonMultipleNodesFound, "two")
+				c.StatusConditions().SetFalse(minuteLater, ConditionRegistered, ReasonMultipleNodesFound, "two")
 			},
 			want: []string{
 				"Launched" + waiting, "Registered | False | MultipleNodesFound | two | 1 | 1m0s", "Initialized" + waiting,
@@ -69,7 +69,7 @@ func TestConditionSet(t *testing.T) {
 		"all dependents True make Ready True": {
 			do: func(c *NodeClaim) {
 				for _, t := range []string{ConditionInitialized, ConditionRegistered, ConditionLaunched} {
-					c.StatusConditions().SetTrue(later, t)
+					c.StatusConditions().SetTrue(minuteLater, t)
 				}
 			},
 			want: []string{
@@ -79,10 +79,10 @@ func TestConditionSet(t *testing.T) {
 		},
 		"conditions of an older generation make Ready Unknown": {
 			do: func(c *NodeClaim) {
-				c.StatusConditions().SetTrue(later, ConditionLaunched)
-				c.StatusConditions().SetFalse(later, ConditionRegistered, "Broken", "")
+				c.StatusConditions().SetTrue(minuteLater, ConditionLaunched)
+				c.StatusConditions().SetFalse(minuteLater, ConditionRegistered, "Broken", "")
 				c.Generation = 2
-				c.StatusConditions().SetTrue(last, ConditionInitialized)
+				c.StatusConditions().SetTrue(hourLater, ConditionInitialized)
 			},
 			want: []string{
 				"Launched | True | Launched |  | 1 | 1m0s", "Registered | False | Broken |  | 1 | 1m0s",
@@ -92,17 +92,17 @@ func TestConditionSet(t *testing.T) {
 		},
 		"a new reason keeps the transition time": {
 			do: func(c *NodeClaim) {
-				c.StatusConditions().SetUnknown(last, ConditionLaunched, ReasonLaunchFailed, "no capacity")
+				c.StatusConditions().SetUnknown(hourLater, ConditionLaunched, ReasonLaunchFailed, "no capacity")
 			},
 			want: []string{
 				"Launched | Unknown | LaunchFailed | no capacity | 1 | 0s", "Registered" + waiting, "Initialized" + waiting,
 				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
-		"other conditions are sorted by type before Ready, with their time of writing": {
+		"other conditions are sorted by type before Ready; their transition time is that of the write": {
 			do: func(c *NodeClaim) {
-				c.StatusConditions().SetTrue(later, ConditionDrifted)
-				c.StatusConditions().SetUnknown(last, ConditionDrained, ReasonDraining, "")
+				c.StatusConditions().SetTrue(minuteLater, ConditionDrifted)
+				c.StatusConditions().SetUnknown(hourLater, ConditionDrained, ReasonDraining, "")
 			},
 			want: []string{
 				"Launched" + waiting, "Registered" + waiting, "Initialized" + waiting,
@@ -112,12 +112,12 @@ func TestConditionSet(t *testing.T) {
 		},
 		"deletion updates the generation of all conditions": {
 			do: func(c *NodeClaim) {
-				c.StatusConditions().SetTrue(later, ConditionLaunched)
-				c.StatusConditions().SetTrue(later, ConditionRegistered)
-				c.StatusConditions().SetTrue(later, ConditionInitialized)
+				c.StatusConditions().SetTrue(minuteLater, ConditionLaunched)
+				c.StatusConditions().SetTrue(minuteLater, ConditionRegistered)
+				c.StatusConditions().SetTrue(minuteLater, ConditionInitialized)
 				c.Generation = 2
-				c.DeletionTimestamp = new(metav1.NewTime(last))
-				c.StatusConditions().SetTrue(last, ConditionInstanceTerminating)
+				c.DeletionTimestamp = new(metav1.NewTime(hourLater))
+				c.StatusConditions().SetTrue(hourLater, ConditionInstanceTerminating)
 			},
 			want: []string{
 				"Launched | True | Launched |  | 2 | 1m0s", "Registered | True | Registered |  | 2 | 1m0s",
@@ -127,7 +127,7 @@ func TestConditionSet(t *testing.T) {
 		},
 		"dependents and Ready cannot be removed": {
 			do: func(c *NodeClaim) {
-				c.StatusConditions().SetTrue(later, ConditionDrifted)
+				c.StatusConditions().SetTrue(minuteLater, ConditionDrifted)
 				for _, t := range []string{ConditionDrifted, ConditionLaunched, ConditionReady} {
 					c.StatusConditions().Remove(t)
 				}
@@ -154,11 +154,11 @@ func TestConditionSet(t *testing.T) {
 func TestConditionSetWithoutChange(t *testing.T) {
 	t.Parallel()
 	c := claim()
-	if !c.StatusConditions().SetTrue(later, ConditionLaunched) {
+	if !c.StatusConditions().SetTrue(minuteLater, ConditionLaunched) {
 		t.Error("the first write changed nothing")
 	}
 	before := c.DeepCopy()
-	if c.StatusConditions().SetTrue(last, ConditionLaunched) || c.StatusConditions().Start(last) {
+	if c.StatusConditions().SetTrue(hourLater, ConditionLaunched) || c.StatusConditions().Start(hourLater) {
 		t.Error("repeating the write changed something")
 	}
 	if diff := cmp.Diff(before, c); diff != "" {
@@ -173,8 +173,8 @@ func TestConditionSetKeepsShallowCopies(t *testing.T) {
 	c := claim()
 	shallow := *c
 	want := c.DeepCopy()
-	c.StatusConditions().SetTrue(later, ConditionRegistered)
-	c.StatusConditions().SetTrue(later, ConditionDrifted)
+	c.StatusConditions().SetTrue(minuteLater, ConditionRegistered)
+	c.StatusConditions().SetTrue(minuteLater, ConditionDrifted)
 	c.StatusConditions().Remove(ConditionDrifted)
 	if diff := cmp.Diff(want, &shallow); diff != "" {
 		t.Errorf("the copy changed:\n%s", diff)
@@ -185,15 +185,15 @@ func TestConditionSetIsTrueAndIsReady(t *testing.T) {
 	t.Parallel()
 	c := claim()
 	s := c.StatusConditions()
-	s.SetTrue(later, ConditionLaunched)
-	s.SetTrue(later, ConditionRegistered)
+	s.SetTrue(minuteLater, ConditionLaunched)
+	s.SetTrue(minuteLater, ConditionRegistered)
 	if !s.IsTrue(ConditionLaunched, ConditionRegistered) || s.IsTrue(ConditionLaunched, ConditionInitialized) {
 		t.Error("IsTrue: want true for two True conditions, and false if one is Unknown")
 	}
 	if s.IsTrue(ConditionDrifted) {
 		t.Error("IsTrue: true for an absent condition")
 	}
-	s.SetTrue(later, ConditionInitialized)
+	s.SetTrue(minuteLater, ConditionInitialized)
 	if !s.IsReady() {
 		t.Error("IsReady: want true when all dependents are True")
 	}
@@ -206,7 +206,7 @@ func TestConditionSetIsTrueAndIsReady(t *testing.T) {
 func TestConditionSetCutsMessages(t *testing.T) {
 	t.Parallel()
 	c := claim()
-	c.StatusConditions().SetFalse(later, ConditionLaunched, ReasonLaunchFailed, strings.Repeat("ü", 40000))
+	c.StatusConditions().SetFalse(minuteLater, ConditionLaunched, ReasonLaunchFailed, strings.Repeat("ü", 40000))
 	got, _ := c.StatusConditions().Find(ConditionLaunched)
 	if n := utf8.RuneCountInString(got.Message); n != 32768 {
 		t.Errorf("message of %d characters, want the 32768 that the CRDs allow", n)

@@ -11,15 +11,15 @@ import (
 // Never is the text of an infinite duration.
 const Never = "Never"
 
-// Longest replaces durations that exceed time.Duration, such as 9999999h. The schema of the API accepts such durations,
-// and one object that cannot be decoded would make listing all objects of its kind fail.
+// Longest is the result of decoding a duration that exceeds time.Duration, such as 9999999h. The schema of the API accepts
+// such durations, and one object that cannot be decoded would make listing all objects of its kind fail.
 const Longest = 100 * 365 * 24 * time.Hour
 
 // schemaPattern matches the durations that the schema of the API accepts.
 var schemaPattern = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
 
-// parse reads a duration in Go's notation. It returns Longest for a duration that exceeds time.Duration.
-func parse(text string) (time.Duration, error) {
+// parseDuration reads a duration in Go's notation. It returns Longest for a duration that exceeds time.Duration.
+func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil && schemaPattern.MatchString(text) {
 		return Longest, nil
@@ -39,7 +39,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
 	err := json.Unmarshal(data, &text)
 	if err == nil {
-		d.Duration, err = parse(text)
+		d.Duration, err = parseDuration(text)
 	}
 	if err != nil {
 		return fmt.Errorf("read duration: want a text such as \"30m\": %w", err)
@@ -109,7 +109,7 @@ func (d *NillableDuration) UnmarshalJSON(data []byte) error {
 		*d = NillableDuration{}
 		return nil
 	}
-	parsed, err := parse(text)
+	parsed, err := parseDuration(text)
 	if err != nil {
 		return fmt.Errorf("read duration: want a text such as \"30m\" or %q: %w", Never, err)
 	}

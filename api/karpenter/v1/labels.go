@@ -75,7 +75,7 @@ const FinalizerTermination = Group + "/termination"
 const (
 	// TaintDisrupted (NoSchedule) keeps new pods off a Node that is being drained.
 	TaintDisrupted = Group + "/disrupted"
-	// TaintUnregistered (NoExecute) keeps pods off a Node until its labels and taints are in place. Its bootstrap sets it.
+	// TaintUnregistered (NoExecute) keeps pods off a Node until its labels and taints are in place. The Node's bootstrap sets this taint.
 	TaintUnregistered = Group + "/unregistered"
 )
 
@@ -85,7 +85,7 @@ func DisruptedTaint() corev1.Taint {
 }
 
 // UnregisteredTaint returns the taint that keeps pods off a Node until its labels and taints are in place. The kubelet
-// registers the Node with this taint, because the bootstrap configures it.
+// registers the Node with this taint, because the user data puts it into the kubelet's configuration.
 func UnregisteredTaint() corev1.Taint {
 	return corev1.Taint{Key: TaintUnregistered, Effect: corev1.TaintEffectNoExecute}
 }

@@ -3,8 +3,8 @@ package v1
 // Annotations of a NodePool that extend spec.disruption. They are Joiner's own; Karpenter ignores them. An invalid value is
 // reported in the NodePool's condition DisruptionPolicyValid, and blocks the disruption that it would control.
 const (
-	// AnnotationPaused pauses voluntary disruption of the NodePool's nodes: "true", or until a time in RFC 3339.
-	// "false" has no effect. Any other value counts as "true".
+	// AnnotationPaused pauses voluntary disruption of the NodePool's nodes, if it is "true", or until the time that it has
+	// (RFC 3339). "false" has no effect. Any other value counts as "true".
 	AnnotationPaused = "joiner.sh/paused"
 	// AnnotationMinimumSaving is the minimum saving of a move: "$0.05" per hour, or "10%" of the price of its nodes.
 	AnnotationMinimumSaving = "joiner.sh/minimum-saving"
@@ -20,7 +20,7 @@ const (
 	AnnotationDriftIgnore = "joiner.sh/drift-ignore"
 	// AnnotationDriftCanary is how many drifted nodes are replaced before the others. Default: "1".
 	AnnotationDriftCanary = "joiner.sh/drift-canary"
-	// AnnotationDriftWave is how many drifted nodes are replaced at once after that: "3", or "10%" of the NodePool's nodes.
+	// AnnotationDriftWave is how many drifted nodes are replaced at once after the canary nodes: "3", or "10%" of the NodePool's nodes.
 	AnnotationDriftWave = "joiner.sh/drift-wave"
 )
 

@@ -1,4 +1,5 @@
-// Command bench plans workloads with upstream's scheduler and with Joiner's, and writes a report that compares them.
+// Command bench compares Joiner with upstream, which is Karpenter. It plans workloads with both schedulers, or with -back
+// runs both consolidations on the same fleets, and writes a report.
 package main
 
 import (
@@ -31,8 +32,9 @@ type flags struct {
 	list   bool
 	out    string
 	traces string
-	folder string // for CPU profiles
 	budget time.Duration
+
+	profileFolder string
 }
 
 func main() {
@@ -55,7 +57,7 @@ func parse(args []string) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	pattern := set.String("run", "", "only workloads whose name matches this `REGEXP`")
-	set.BoolVar(&f.quick, "quick", false, "smoke test: one run per workload, at most 20 seconds for upstream")
+	set.BoolVar(&f.quick, "quick", false, "smoke test: upstream runs once per workload, for at most 20 seconds")
 	set.BoolVar(&f.back, "back", false, "run the consolidation benchmark instead: Joiner and upstream make the same wasteful fleets cheaper; writes that section of the report")
 	set.DurationVar(&f.real, "real", 0, "with -back: maximum real `TIME` of one side for one fleet; 0: ten minutes, or 20 seconds with -quick")
 	set.StringVar(&f.only, "only", "", "with -back: run only this `SIDE`, joiner or upstream; empty: both")
@@ -63,7 +65,7 @@ func parse(args []string) (flags, error) {
 	set.BoolVar(&f.list, "list", false, "print the workloads and exit")
 	set.StringVar(&f.out, "o", "", "write the report to this `FILE` (Markdown), and plots beside it; empty: standard output")
 	set.StringVar(&f.traces, "traces", "../shared/traces", "`FOLDER` with recorded workloads; a workload without its file is skipped")
-	set.StringVar(&f.folder, "profile", "", "write a CPU profile of Joiner's runs of each workload to this `FOLDER`; empty: no profiles")
+	set.StringVar(&f.profileFolder, "profile", "", "write a CPU profile of Joiner's runs of each workload to this `FOLDER`; empty: no profiles")
 	set.DurationVar(&f.budget, "budget", 20*time.Minute, "approximate total `TIME`: after half of it, upstream runs once per workload; after all of it, upstream does not run")
 	if err := set.Parse(args); err != nil {
 		return f, flag.ErrHelp
@@ -85,12 +87,12 @@ func (f flags) bench(out, progress io.Writer) error {
 		return f.consolidate(out, progress)
 	}
 	var rows []compare.Row
-	patience := compare.Usual
+	limits := compare.Usual
 	if f.quick {
-		patience = compare.Quick
+		limits = compare.Quick
 	}
-	if f.folder != "" {
-		patience.Watch = f.profile
+	if f.profileFolder != "" {
+		limits.StartProfile = f.startProfile
 	}
 	start := time.Now()
 	for _, w := range workload.All(f.traces) {
@@ -103,15 +105,15 @@ func (f flags) bench(out, progress io.Writer) error {
 		}
 		spent := time.Since(start)
 		if spent > f.budget/2 {
-			patience.TheirRuns = 1
+			limits.TheirRuns = 1
 		}
-		late := spent > f.budget && !w.OursOnly
-		w.OursOnly = w.OursOnly || late
-		row, err := patience.Run(w, verify.Check)
+		overBudget := spent > f.budget && !w.OursOnly
+		w.OursOnly = w.OursOnly || overBudget
+		row, err := limits.Run(w, verify.Check)
 		if err != nil {
 			return err
 		}
-		if late {
+		if overBudget {
 			row.NotRun = fmt.Sprintf("the time budget of %s was used up", f.budget)
 		}
 		fmt.Fprintln(progress, compare.Line(&row))
@@ -125,16 +127,16 @@ func (f flags) bench(out, progress io.Writer) error {
 
 // consolidate runs the consolidation benchmark, and writes its section of the report.
 func (f flags) consolidate(out, progress io.Writer) error {
-	patience := consolidation.Usual
+	options := consolidation.Usual
 	if f.quick {
-		patience = consolidation.Quick
+		options = consolidation.Quick
 	}
 	if f.real > 0 {
-		patience.Real = f.real
+		options.Real = f.real
 	}
-	patience.Only, patience.Keep = consolidation.Side(f.only), consolidation.Keep(f.keep)
+	options.Only, options.Results = consolidation.Side(f.only), consolidation.ResultFolder(f.keep)
 	var rows []consolidation.Row
-	for _, w := range workload.Wastes(f.traces) {
+	for _, w := range workload.WastefulFleets(f.traces) {
 		if !f.run.MatchString(w.Name) {
 			continue
 		}
@@ -142,7 +144,7 @@ func (f flags) consolidate(out, progress io.Writer) error {
 			fmt.Fprintf(out, "%-20s %s\n", w.Name, w.About)
 			continue
 		}
-		row, err := patience.Run(w)
+		row, err := options.Run(w)
 		if err != nil {
 			return err
 		}
@@ -160,7 +162,7 @@ func (f flags) consolidate(out, progress io.Writer) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the report: %w", err)
 	}
-	rest := strings.TrimSuffix(string(page), f.section())
+	rest := strings.TrimSuffix(string(page), f.consolidationSection())
 	if rest != "" {
 		rest += "\n"
 	}
@@ -170,9 +172,9 @@ func (f flags) consolidate(out, progress io.Writer) error {
 	return nil
 }
 
-// section returns the report's section on consolidation, the last of the page. It is written by a run with -back. It is
-// empty if the page has no such section.
-func (f flags) section() string {
+// consolidationSection returns the last section of the stored report, which runs with -back write; empty if the report
+// does not have this section.
+func (f flags) consolidationSection() string {
 	page, err := os.ReadFile(f.out)
 	if err != nil {
 		return ""
@@ -184,7 +186,8 @@ func (f flags) section() string {
 	return string(page[at:])
 }
 
-// write writes the report, and the plot if the report goes to a file.
+// write writes the report. If the report goes to a file, write also writes the plot, and keeps the section on
+// consolidation that the file already has.
 func (f flags) write(out io.Writer, rows []compare.Row) error {
 	if f.out == "" {
 		_, err := io.WriteString(out, compare.Report(rows, ""))
@@ -194,20 +197,20 @@ func (f flags) write(out io.Writer, rows []compare.Row) error {
 	if err := os.WriteFile(plot, []byte(compare.Growth(rows)), 0o644); err != nil {
 		return fmt.Errorf("write the plot: %w", err)
 	}
-	if err := os.WriteFile(f.out, []byte(compare.Report(rows, filepath.Base(plot))+f.section()), 0o644); err != nil {
+	if err := os.WriteFile(f.out, []byte(compare.Report(rows, filepath.Base(plot))+f.consolidationSection()), 0o644); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
 
-// profile starts a CPU profile. The returned function stops it.
-func (f flags) profile(workload string) (func(), error) {
-	file, err := os.Create(filepath.Join(f.folder, workload+".pprof"))
+// startProfile starts a CPU profile of the runs of a workload. The returned function stops the profile.
+func (f flags) startProfile(name string) (stop func(), err error) {
+	file, err := os.Create(filepath.Join(f.profileFolder, name+".pprof"))
 	if err != nil {
 		return nil, fmt.Errorf("write the profile: %w", err)
 	}
 	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, fmt.Errorf("sample the processor: %w", err)
+		return nil, fmt.Errorf("start the CPU profile: %w", err)
 	}
 	return func() {
 		pprof.StopCPUProfile()

@@ -344,7 +344,7 @@ locals {
           Action   = ["ssm:GetParameter"]
           Resource = concat(["arn:${local.partition}:ssm:${local.region}::parameter/aws/service/*"], var.ami_id_ssm_parameter_arns)
         },
-        # The controller reads on-demand prices. The Price List has no resources.
+        # The controller reads on-demand prices. The Price List API has no resources to restrict the statement to.
         {
           Sid      = "ReadPrices"
           Effect   = "Allow"
@@ -370,7 +370,7 @@ locals {
             }
           }
         },
-        # The controller checks whether the profile of an EC2NodeClass exists and has a role. IAM authorizes the read of a missing profile without its path.
+        # The controller checks whether the profile of an EC2NodeClass exists and has a role. For a missing profile, IAM does not know the path, so the statement allows all paths.
         {
           Sid      = "ReadInstanceProfiles"
           Effect   = "Allow"

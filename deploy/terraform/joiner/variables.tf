@@ -175,7 +175,7 @@ variable "irsa_oidc_provider_arn" {
 }
 
 variable "irsa_namespace_service_accounts" {
-  description = "Service accounts that may assume the role, as namespace:name. By default, the one of namespace and service_account."
+  description = "Service accounts that may assume the role, as namespace:name. By default, only the service account of Joiner's pods."
   type        = list(string)
   default     = null
 }
@@ -347,7 +347,7 @@ variable "fargate_subnet_ids" {
 }
 
 variable "fargate_selectors" {
-  description = "Which pods the profile runs. By default, those in namespace with the label app.kubernetes.io/name: joiner."
+  description = "Which pods the profile runs. By default, the pods in Joiner's namespace that have the label app.kubernetes.io/name: joiner."
   type = list(object({
     namespace = string
     labels    = optional(map(string))
