@@ -55,8 +55,11 @@ func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", databaseModule)
 	out, err := cmd.Output()
 	var m struct{ Dir, Version, Error string }
-	if jsonErr := json.Unmarshal(out, &m); err != nil || jsonErr != nil || m.Dir == "" {
+	if jsonErr := json.Unmarshal(out, &m); err != nil || jsonErr != nil {
 		return "", "", fmt.Errorf("download %s: %w %s", databaseModule, errors.Join(err, jsonErr), m.Error)
+	}
+	if m.Dir == "" {
+		return "", "", fmt.Errorf("download %s: the go command names no folder %s", databaseModule, m.Error)
 	}
 	return m.Dir, m.Version, nil
 }
@@ -66,8 +69,11 @@ func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 // (https://go.dev/security/vuln/database#api).
 func layOut(from, to string) error {
 	entries, err := filepath.Glob(filepath.Join(from, "*.json"))
-	if err != nil || len(entries) == 0 {
-		return fmt.Errorf("%s has no entries of a vulnerability database: %w", from, err)
+	if err != nil {
+		return fmt.Errorf("list the vulnerability database: %w", err)
+	}
+	if len(entries) == 0 {
+		return fmt.Errorf("%s has no entries of a vulnerability database", from)
 	}
 	for _, folder := range []string{"ID", "index"} {
 		if err := os.MkdirAll(filepath.Join(to, folder), 0o755); err != nil {

@@ -139,8 +139,6 @@ func gatesTable(t *testing.T, s source) string {
 			verdict = notYetLogged(notes[0].Says)
 		case len(notes) > 1:
 			t.Errorf("gate %s causes %d log lines on startup, want at most one", row[0], len(notes))
-		case row[0] == "ReservedCapacity" && s.rejected["spec.capacityReservationSelectorTerms"]:
-			verdict = notYet
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row[0], verdict, remarks[i])
 	}
@@ -203,7 +201,7 @@ func namesTable(what, name, facts string, s source, path func(kind, name string)
 }
 
 // fieldsTable lists the fields of the specs, and whether the code reads them. It compares names, so a name that two
-// fields share counts for both. A field that is only read to be rejected is not supported.
+// fields share counts for both.
 func fieldsTable(t *testing.T, s source) string {
 	t.Helper()
 	_, notes, err := config.Load([]string{"--cluster-name=c", "--feature-gates=StaticCapacity=true"},
@@ -223,13 +221,10 @@ func fieldsTable(t *testing.T, s source) string {
 		{"EC2NodeClass", reflect.TypeFor[awsv1.EC2NodeClassSpec]()},
 	} {
 		walkFields(o.spec, "spec", func(path, goName string) {
-			top, _, _ := strings.Cut(strings.TrimPrefix(path, "spec."), ".")
 			verdict := notYet
 			switch {
 			case s.warnings[path] != "" && o.name != "NodeClaim":
 				verdict = notYetLogged(s.warnings[path])
-			case s.rejected["spec."+strings.TrimSuffix(top, "[]")]:
-				verdict += ": the object is not ready, and its condition has the reason"
 			case path == "spec.replicas" && !isStaticSupported: // not yet
 			case s.selectors[goName]:
 				verdict = supported

@@ -20,7 +20,6 @@ type source struct {
 	literals    map[string]bool     // texts outside of constants
 	identifiers map[string]bool     // names used outside of their declaration
 	selectors   map[string]bool     // selected fields and constants: the B of a.B
-	rejected    map[string]bool     // fields that this version rejects: "spec.placementGroupSelector"
 	warnings    map[string]string   // path of a field without effect (in warningsFile) → the warning
 	metrics     map[string][]string // name → labels
 	metricVar   map[string]string   // name → its field in package metrics
@@ -41,7 +40,7 @@ func readSource(t *testing.T) source {
 	t.Helper()
 	s := source{
 		constants: map[string][]string{}, literals: map[string]bool{}, identifiers: map[string]bool{}, selectors: map[string]bool{},
-		rejected: map[string]bool{}, warnings: map[string]string{}, metrics: map[string][]string{},
+		warnings: map[string]string{}, metrics: map[string][]string{},
 		metricVar: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
 	}
 	groups := map[string]string{"api/karpenter/v1": "karpenter.sh", "api/karpenter/v1alpha1": "karpenter.sh",
@@ -168,9 +167,6 @@ func (s source) addUses(f *ast.File) {
 			case *ast.BasicLit:
 				if text, ok := textOf(n, ""); ok {
 					s.literals[text] = true
-					if _, field, ok := strings.Cut(text, ": remove spec."); ok && strings.HasPrefix(text, "this version cannot ") {
-						s.rejected["spec."+field] = true
-					}
 				}
 			}
 			return true

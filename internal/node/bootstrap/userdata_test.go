@@ -327,7 +327,7 @@ func TestUserDataErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
 		}
-		if strings.HasPrefix(name, "long") && !errors.Is(err, bootstrap.ErrTooLong) {
+		if strings.HasSuffix(name, "long") && !errors.Is(err, bootstrap.ErrTooLong) {
 			t.Errorf("%s: %v is not ErrTooLong", name, err)
 		}
 	}
