@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// ControllerAccount is the service account in kube-system that RunController uses, and the name of its roles. The chart
-// creates others.
+// ControllerAccount is the name of the service account in kube-system that RunController uses, and of its roles. The
+// Helm chart creates a service account and roles of its own.
 const ControllerAccount = "lab-controller"
 
 // user returns the API server's user name of a service account.
@@ -66,16 +66,16 @@ func (s *ServiceAccounts) allowController(ctx context.Context) error {
 // policyRules returns the RBAC rules of package permissions for a place: the cluster or a namespace.
 func policyRules(where permissions.Where) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
-	for _, r := range permissions.At(where) {
+	for _, r := range permissions.RulesIn(where) {
 		out = append(out, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: r.Resources, ResourceNames: r.Names, Verbs: r.Verbs})
 	}
 	return out
 }
 
-// Kubeconfig writes a kubeconfig for a service account, with a token like the one in its pods, and returns the path.
+// Kubeconfig writes a kubeconfig for a service account, with a token like those of its pods, and returns the path.
 func (s *ServiceAccounts) Kubeconfig(ctx context.Context, namespace, name string) (string, error) {
-	life := int64(24 * 60 * 60)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
+	seconds := int64(24 * 60 * 60)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	token, err := s.lab.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("create a token of service account %s/%s: %w", namespace, name, err)
@@ -93,25 +93,25 @@ func (s *ServiceAccounts) Kubeconfig(ctx context.Context, namespace, name string
 	return path, nil
 }
 
-// Asked is one kind of request that the controller sent to the API server.
-type Asked struct {
+// APIRequest is one kind of request that the controller sent to the API server.
+type APIRequest struct {
 	permissions.Request
 	Namespace string // empty: cluster-scoped, or all namespaces
 	Refused   bool   // denied by RBAC
 	Listed    bool   // package permissions allows the request; a denial then means that the API server is starting or a role is not bound yet
 }
 
-// decision is the audit annotation with the decision of the authorizer. A response 403 alone does not prove a missing
-// permission: creating anything, evictions included, in a namespace that is being deleted also returns 403.
-const decision = "authorization.k8s.io/decision"
+// decisionAnnotation is the audit annotation with the decision of the authorizer. A response 403 alone does not prove a
+// missing permission: creating anything, evictions included, in a namespace that is being deleted also returns 403.
+const decisionAnnotation = "authorization.k8s.io/decision"
 
-// Asked returns each kind of request of the service account, with its count, from the audit log.
-func (s *ServiceAccounts) Asked(namespace, account string) (map[Asked]int, error) {
+// Requests returns each kind of request that the service account sent, with its count, from the audit log.
+func (s *ServiceAccounts) Requests(namespace, account string) (map[APIRequest]int, error) {
 	data, err := os.ReadFile(s.lab.plane.AuditLog())
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	out := map[Asked]int{}
+	out := map[APIRequest]int{}
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -130,26 +130,26 @@ func (s *ServiceAccounts) Asked(namespace, account string) (map[Asked]int, error
 			continue // a discovery request, which every user is allowed to send
 		}
 		o := event.ObjectRef
-		asked := Asked{Namespace: o.Namespace, Refused: event.Annotations[decision] == "forbid"}
-		asked.Request = permissions.Request{
+		request := APIRequest{Namespace: o.Namespace, Refused: event.Annotations[decisionAnnotation] == "forbid"}
+		request.Request = permissions.Request{
 			Verb:     event.Verb,
 			Group:    o.APIGroup,
 			Resource: strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"),
 			Name:     o.Name,
 			Where:    permissions.Cluster,
 		}
-		out[asked.brief(namespace)]++
+		out[request.kind(namespace)]++
 	}
 	return out, lines.Err()
 }
 
-// brief returns the request without its namespace, and without the object's name unless the RBAC rule that allows the
-// request lists names. A request that no rule allows is returned unchanged. own is the namespace of the service
-// account.
-func (a Asked) brief(own string) Asked {
+// kind returns the request without its namespace, and without the object's name unless the RBAC rule that allows the
+// request lists names. A request that no rule allows is returned unchanged. accountNamespace is the namespace of the
+// service account.
+func (a APIRequest) kind(accountNamespace string) APIRequest {
 	for _, r := range permissions.Rules() {
 		for _, where := range []permissions.Where{permissions.Cluster, permissions.Own, permissions.System} {
-			applies := where == permissions.Cluster || where == permissions.Own && a.Namespace == own ||
+			applies := where == permissions.Cluster || where == permissions.Own && a.Namespace == accountNamespace ||
 				where == permissions.System && a.Namespace == metav1.NamespaceSystem
 			q := a.Request
 			q.Where = where
@@ -157,7 +157,7 @@ func (a Asked) brief(own string) Asked {
 				if len(r.Names) == 0 {
 					q.Name = ""
 				}
-				return Asked{Request: q, Refused: a.Refused, Listed: true}
+				return APIRequest{Request: q, Refused: a.Refused, Listed: true}
 			}
 		}
 	}

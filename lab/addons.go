@@ -20,13 +20,14 @@ import (
 	"github.com/joiner-sh/joiner/lab/fargate"
 )
 
-// networkPod is the label k8s-app of the VPC CNI's DaemonSet, which brings up the network of a node.
+// networkPod is the value of the label k8s-app of the VPC CNI's DaemonSet, which brings up the network of a node.
 const networkPod = "aws-node"
 
-// proxyPod is the label k8s-app of the kube-proxy DaemonSet, which makes the addresses of Services reachable.
+// proxyPod is the value of the label k8s-app of the kube-proxy DaemonSet, which makes the addresses of Services
+// reachable.
 const proxyPod = "kube-proxy"
 
-// ClusterDNS returns the address of cluster DNS, as on EKS the tenth address of the Service range.
+// ClusterDNS returns the address of cluster DNS: the tenth address of the Service range, as on EKS.
 func (l *Lab) ClusterDNS() string {
 	if l.IPv6 {
 		return "fd30:1c53:5f8a::a"
@@ -34,7 +35,8 @@ func (l *Lab) ClusterDNS() string {
 	return "172.20.0.10"
 }
 
-// install creates what EKS installs in a new cluster, and the CRDs.
+// install creates the add-ons that EKS installs in a new cluster, maps the node role, and, unless Options.Bare is set,
+// installs the CRDs.
 func (a *AddOns) install(ctx context.Context) error {
 	for _, name := range []string{"vpc-cni", "kube-proxy"} {
 		if err := a.apply(ctx, name); err != nil {
@@ -42,7 +44,7 @@ func (a *AddOns) install(ctx context.Context) error {
 		}
 	}
 	if a.lab.Beside == nil { // a second cluster with the same name is not an EKS cluster, so EKS does not manage its add-ons
-		go a.keep(a.lab.ctx)
+		go a.installCreated(a.lab.ctx)
 	}
 	if _, err := a.lab.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(a.lab.ClusterDNS()),
 		metav1.CreateOptions{}); err != nil {
@@ -57,8 +59,8 @@ func (a *AddOns) install(ctx context.Context) error {
 	return a.installCRDs(ctx)
 }
 
-// addon returns a DaemonSet like those of EKS add-ons: host network, every EC2 node, all taints tolerated.
-func addon(name, cpu, image string) *appsv1.DaemonSet {
+// addOnDaemonSet returns a DaemonSet like those of EKS add-ons: host network, every EC2 node, all taints tolerated.
+func addOnDaemonSet(name, cpu, image string) *appsv1.DaemonSet {
 	labels := map[string]string{"k8s-app": name}
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem, Labels: labels},
@@ -85,19 +87,19 @@ func addon(name, cpu, image string) *appsv1.DaemonSet {
 	}
 }
 
-// notOnFargate keeps pods off Fargate nodes, each of which runs one pod only.
+// notOnFargate returns an affinity that keeps pods off Fargate nodes, because each of those runs only one pod.
 func notOnFargate() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: fargate.ComputeType, Operator: corev1.NodeSelectorOpNotIn, Values: []string{fargate.Value},
+				Key: fargate.ComputeType, Operator: corev1.NodeSelectorOpNotIn, Values: []string{fargate.ComputeTypeFargate},
 			}},
 		}}},
 	}}
 }
 
-// dnsService returns the Service of cluster DNS. The Service has no pods, because they would be pending in a cluster
-// without nodes.
+// dnsService returns the Service of cluster DNS. The lab creates no pods for the Service, because they would be Pending
+// in a cluster without nodes.
 func dnsService(address string) *corev1.Service {
 	labels := map[string]string{"k8s-app": "kube-dns"}
 	return &corev1.Service{
@@ -161,7 +163,7 @@ func (a *AddOns) installCRDs(ctx context.Context) error {
 	for _, d := range definitions {
 		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 			got, err := api.Get(ctx, d.Name, metav1.GetOptions{})
-			return err == nil && established(got), err
+			return err == nil && isEstablished(got), err
 		})
 		if err != nil {
 			return fmt.Errorf("wait for definition %s: %w", d.Name, err)
@@ -170,8 +172,8 @@ func (a *AddOns) installCRDs(ctx context.Context) error {
 	return nil
 }
 
-// established reports whether the API server serves the CRD.
-func established(d *apiextensionsv1.CustomResourceDefinition) bool {
+// isEstablished reports whether the API server serves the CRD.
+func isEstablished(d *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, c := range d.Status.Conditions {
 		if c.Type == apiextensionsv1.Established {
 			return c.Status == apiextensionsv1.ConditionTrue

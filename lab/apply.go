@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/controlplane"
 )
 
-// Apply creates the objects of a manifest of one or more documents.
+// Apply creates the objects of a manifest with one or more YAML documents.
 func (l *Lab) Apply(ctx context.Context, manifest string) error {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(manifest)), 4096)
 	for {

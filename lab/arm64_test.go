@@ -32,12 +32,12 @@ type armFault struct {
 // armFaults returns the faults that TestCaseARM64 injects one after the other in one lab. Doctor must find each fault
 // before anything is launched, and its fix must work.
 func armFaults() []armFault {
-	const own = "amiSelectorTerms: [{alias: al2023@latest}]"
+	const al2023Terms = "amiSelectorTerms: [{alias: al2023@latest}]"
 	return []armFault{
 		{"arm-label", "ARCH-4", "the pod selects nodes with pod-type=armapp, and no NodePool gives its nodes that label",
-			"t4g", "arm64", own, "pod-type: armapp"},
+			"t4g", "arm64", al2023Terms, "pod-type: armapp"},
 		{"arm-empty", "ARCH-1", "no instance type is left after the requirement kubernetes.io/arch In [amd64]", "t4g",
-			"amd64", own, "test: arm-empty"},
+			"amd64", al2023Terms, "test: arm-empty"},
 		{"arm-image", "ARCH-2", "its pools launch arm64 instances, and none of its images is for them", "t4g", "arm64",
 			"amiFamily: AL2023\n  amiSelectorTerms: [{id: %s}]", "test: arm-image"},
 	}
@@ -46,44 +46,44 @@ func armFaults() []armFault {
 // TestCaseARM64 reproduces the user report case-2: pools of t4g whose nodes never join. A pool of both architectures
 // works.
 //
-// The controller reports before a launch: a label that no pool offers, a requirement that leaves no type, and an image
-// of the other architecture. The printed fix of each works. The controller warns of a program of the other architecture
-// in user data, and finds in the console output that the program keeps the node from joining. It reports pods whose
-// image is for the other architecture, and the fix moves them to other nodes.
+// Doctor reports before a launch: a label that no pool offers, a requirement that leaves no type, and an image of the
+// other architecture. The printed fix of each report works. The controller warns of user data that names a program of
+// the other architecture, and finds in the console output that such a program keeps the node from joining. Doctor also
+// reports pods whose image is for the other architecture, and the fix moves them to other nodes.
 func TestCaseARM64(t *testing.T) {
-	l := beside(t, lab.Options{})
+	l := parallelLab(t, lab.Options{})
 	joiner := program(t)
-	restart(t, l)
+	restartController(t, l)
 	mixedPool(t, l)
 	for _, f := range armFaults() {
 		if !t.Run(f.name, func(t *testing.T) { f.play(t, l, joiner) }) {
-			return // doctor would report the fault again in the next subtest
+			return // the fault remains, and doctor would report it in the next subtest too
 		}
 	}
-	t.Run("arm-program", func(t *testing.T) { programOfOther(t, l) })
-	t.Run("arm-pods", func(t *testing.T) { podsOfOther(t, l, joiner) })
-	t.Run("arm-console", func(t *testing.T) { programOnConsole(t, l, joiner) })
+	t.Run("arm-program", func(t *testing.T) { amd64ProgramInUserData(t, l) })
+	t.Run("arm-pods", func(t *testing.T) { amd64Pods(t, l, joiner) })
+	t.Run("arm-console", func(t *testing.T) { amd64ProgramOnConsole(t, l, joiner) })
 }
 
-// podsOfOther creates pods whose image is for amd64 only, in a pool of both architectures whose ARM instances are cheaper. The pods are
-// bound to an ARM node and do not start there; after the fix they start.
-func podsOfOther(t *testing.T, l *lab.Lab, joiner string) {
+// amd64Pods creates a pod whose image is for amd64 only, in a pool of both architectures whose ARM instances are
+// cheaper. The pod is bound to an ARM node and does not start there. After the fix the pod starts.
+func amd64Pods(t *testing.T, l *lab.Lab, joiner string) {
 	const name = "arm-pods"
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5, t4g]}",
 			"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 		strings.Replace(deployment("default", name, 1, "500m", "256Mi", "test: "+name), "image: pause", "image: example.com/app:1.4-amd64", 1))
-	isFirst(t, l, joiner, "ARCH-5", "an image of Deployment/"+name+" has no variant for arm64")
+	awaitFirstFinding(t, l, joiner, "ARCH-5", "an image of Deployment/"+name+" has no variant for arm64")
 	applyLikelyFix(t, l, joiner, "ARCH-5")
-	podRuns(t, l, name)
+	awaitPod(t, l, name)
 }
 
-// programOnConsole uses a custom image whose user data downloads a program for amd64, which fails. The controller reads
-// the console of the late instance and sets the cause on the NodeClaim. Doctor applies the fix when the user answers
-// yes in a terminal.
-func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
+// amd64ProgramOnConsole uses a custom image whose user data downloads a program for amd64, which fails. The controller
+// reads the console of the late instance and writes the cause to the NodeClaim. Doctor applies the fix when the user
+// answers yes in a terminal.
+func amd64ProgramOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 	const name = "arm-console"
-	restart(t, l, "LATE_AFTER=5s")
+	restartController(t, l, "LATE_AFTER=5s")
 	id := ""
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
 		id = l.Estate.Region.Images.Register(world.Image{
@@ -93,7 +93,8 @@ func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 		}).ID
 	})
 	apply(t, l, class(l, name, "amiFamily: Custom\n  amiSelectorTerms: [{id: "+id+"}]\n  userData: |\n    #!/bin/bash\n    set -ex\n"+
-		"    curl -sSLo /usr/local/bin/agent https://example.com/agent-linux-amd64\n    chmod +x /usr/local/bin/agent\n    /usr/local/bin/agent --join\n"+
+		"    curl -sSLo /usr/local/bin/agent https://example.com/agent-linux-amd64\n    chmod +x /usr/local/bin/agent\n"+
+		"    /usr/local/bin/agent --join\n"+
 		"    /etc/eks/bootstrap.sh "+l.Cluster+" --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"),
 		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [t4g]}",
 			"{key: kubernetes.io/arch, operator: In, values: [arm64]}"),
@@ -113,8 +114,8 @@ func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 	if l.Emulator.Permissions(lab.ControllerRole)["ec2:GetConsoleOutput"] == 0 {
 		t.Error("the controller has not called GetConsoleOutput")
 	}
-	isFirst(t, l, joiner, "ARCH-3", cause)
-	if printed, code := ownersDoctor(t, l, joiner, "--fix", "ARCH-3", "--yes"); code != 2 ||
+	awaitFirstFinding(t, l, joiner, "ARCH-3", cause)
+	if printed, code := doctorAsOwner(t, l, joiner, "--fix", "ARCH-3", "--yes"); code != 2 ||
 		!strings.Contains(printed, "it is likely and not certain") {
 		t.Errorf("--yes must not apply a likely fix; exit status %d:\n%s", code, printed)
 	}
@@ -127,11 +128,11 @@ func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 		t.Fatalf("after the answer yes: exit status %d:\n%s", code, printed)
 	}
 	t.Log("\n" + printed)
-	podRuns(t, l, name)
+	awaitPod(t, l, name)
 }
 
-// isFirst waits until doctor's first finding has the verdict broken, the check and the cause.
-func isFirst(t *testing.T, l *lab.Lab, joiner, check, cause string) {
+// awaitFirstFinding waits until doctor's first finding has the verdict broken, the check and the cause.
+func awaitFirstFinding(t *testing.T, l *lab.Lab, joiner, check, cause string) {
 	t.Helper()
 	within(t, l, time.Minute, "the first finding to be "+check, func(ctx context.Context) (bool, error) {
 		first, err := firstFinding(ctx, l, joiner)
@@ -142,11 +143,12 @@ func isFirst(t *testing.T, l *lab.Lab, joiner, check, cause string) {
 	})
 }
 
-// programOfOther sets user data that downloads a program for amd64 only. The EC2NodeClass must get a warning before
-// anything is launched.
-func programOfOther(t *testing.T, l *lab.Lab) {
+// amd64ProgramInUserData sets user data that downloads a program for amd64 only. The EC2NodeClass must get a warning
+// before anything is launched.
+func amd64ProgramInUserData(t *testing.T, l *lab.Lab) {
 	const name = "arm-program"
-	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]\n  userData: |\n    #!/bin/bash\n    echo would fetch https://example.com/agent-linux-amd64"))
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]\n  userData: |\n    #!/bin/bash\n"+
+		"    echo would fetch https://example.com/agent-linux-amd64"))
 	within(t, l, time.Minute, "the EC2NodeClass to warn of its user data", func(ctx context.Context) (bool, error) {
 		c := &awsv1.EC2NodeClass{}
 		if err := l.Client.Get(ctx, client.ObjectKey{Name: name}, c); err != nil {
@@ -159,7 +161,7 @@ func programOfOther(t *testing.T, l *lab.Lab) {
 		}
 		return c.StatusConditions().IsReady(), nil
 	})
-	// doctor --fix asks about each class that needs a fix.
+	// Delete the class, because doctor --fix in the next subtests would also ask about its fix.
 	if err := l.Client.Delete(t.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
@@ -179,19 +181,20 @@ func mixedPool(t *testing.T, l *lab.Lab) {
 			"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 		deployment("default", "mixed-amd64", 1, "500m", "256Mi", "test: mixed, kubernetes.io/arch: amd64"),
 		deployment("default", "mixed-arm64", 1, "500m", "256Mi", "test: mixed, kubernetes.io/arch: arm64"))
-	podRuns(t, l, "mixed-amd64")
-	podRuns(t, l, "mixed-arm64")
+	awaitPod(t, l, "mixed-amd64")
+	awaitPod(t, l, "mixed-arm64")
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
 		for _, i := range w.Region(l.Account, l.Region).Instances.All() {
 			image, _ := w.Region(l.Account, l.Region).Images.ByID(i.ImageID)
 			isARM := strings.HasPrefix(i.Type, "t4g.")
 			if isARM != (image.Architecture == "arm64") {
-				t.Errorf("%s got an image for %s", i.Type, image.Architecture)
+				t.Errorf("an instance of type %s has an image for %s", i.Type, image.Architecture)
 			}
 		}
 	})
 }
 
+// play applies the fault, checks doctor's first finding, applies its fix, and waits until the pod runs.
 func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 	images := f.images
 	if strings.Contains(images, "%s") {
@@ -201,7 +204,7 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 		pool(f.name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: ["+f.family+"]}",
 			"{key: kubernetes.io/arch, operator: In, values: ["+f.arch+"]}"),
 		deployment("default", f.name, 1, "500m", "256Mi", f.label))
-	isFirst(t, l, joiner, f.check, f.cause)
+	awaitFirstFinding(t, l, joiner, f.check, f.cause)
 	printed, _, err := l.Doctor(t.Context(), joiner)
 	if err != nil {
 		t.Fatal(err)
@@ -211,27 +214,27 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 	if f.check == "ARCH-4" { // the label can also be a mistake in the pod
 		certainty = "likely"
 	}
-	firstLines(t, printed, f.check+" broken, "+certainty, f.cause)
+	checkFirstLines(t, printed, f.check+" broken, "+certainty, f.cause)
 	var claims karpenterv1.NodeClaimList
 	if err := l.Client.List(t.Context(), &claims, client.MatchingLabels{karpenterv1.LabelNodePool: f.name}); err != nil {
 		t.Fatal(err)
 	}
 	if all := instancesOf(l, f.name); len(all) > 0 || len(claims.Items) > 0 {
-		t.Errorf("before the report: %d NodeClaims and the instances %v, want none", len(claims.Items), all)
+		t.Errorf("before the fix there are %d NodeClaims and the instances %v, want none", len(claims.Items), all)
 	}
-	if certainty != "certain" {
+	if certainty == "likely" {
 		applyLikelyFix(t, l, joiner, f.check)
-	} else if printed, code := ownersDoctor(t, l, joiner, "--fix", f.check, "--yes"); code != 0 || !strings.HasSuffix(printed, "done\n") {
+	} else if printed, code := doctorAsOwner(t, l, joiner, "--fix", f.check, "--yes"); code != 0 || !strings.HasSuffix(printed, "done\n") {
 		t.Fatalf("the fix has exit status %d:\n%s", code, printed)
 	}
-	podRuns(t, l, f.name)
+	awaitPod(t, l, f.name)
 }
 
 // applyLikelyFix applies a fix with the certainty "likely". The flag --yes must not apply such a fix; the answer yes in
 // a terminal must apply it.
 func applyLikelyFix(t *testing.T, l *lab.Lab, joiner, check string) {
 	t.Helper()
-	if printed, code := ownersDoctor(t, l, joiner, "--fix", check, "--yes"); code != 2 ||
+	if printed, code := doctorAsOwner(t, l, joiner, "--fix", check, "--yes"); code != 2 ||
 		!strings.Contains(printed, "it is likely and not certain") {
 		t.Errorf("--yes must not apply a likely fix; exit status %d:\n%s", code, printed)
 	}
@@ -241,8 +244,8 @@ func applyLikelyFix(t *testing.T, l *lab.Lab, joiner, check string) {
 	}
 }
 
-// podRuns waits until the one pod of a deployment in the namespace default runs.
-func podRuns(t *testing.T, l *lab.Lab, app string) {
+// awaitPod waits until the only pod of a Deployment in the namespace default runs.
+func awaitPod(t *testing.T, l *lab.Lab, app string) {
 	t.Helper()
 	within(t, l, time.Minute, "the pod of "+app+" to run", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
@@ -250,14 +253,14 @@ func podRuns(t *testing.T, l *lab.Lab, app string) {
 	})
 }
 
-// firstLines checks that the printed text has at most 24 lines, and that the first three lines contain the words.
-func firstLines(t *testing.T, printed string, words ...string) {
+// checkFirstLines checks that the printed text has at most 24 lines, and that its first three lines contain the words.
+func checkFirstLines(t *testing.T, printed string, words ...string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	head := strings.Join(lines[:min(3, len(lines))], "\n")
 	for _, w := range words {
 		if len(lines) > 24 || !strings.Contains(head, w) {
-			t.Errorf("the first three of %d lines do not contain %q", len(lines), w)
+			t.Errorf("want at most 24 lines, the first three with %q; got %d lines:\n%s", w, len(lines), printed)
 		}
 	}
 }

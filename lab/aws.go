@@ -56,11 +56,11 @@ func (l *Lab) startAWS() error {
 	if err != nil {
 		return fmt.Errorf("open log of AWS: %w", err)
 	}
-	l.boots, l.cloud = newInstances(l), newCloudController(l)
+	l.instances, l.cloud = newInstances(l), newCloudController(l)
 	l.Emulator = &emulator.Server{
 		World:      w,
 		Now:        l.awsNow,
-		OnInstance: l.boots.changed,
+		OnInstance: l.instances.onStateChange,
 		Log:        slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,13 +74,13 @@ func (l *Lab) startAWS() error {
 	return nil
 }
 
-// create creates the roles of nodes and controller, and an Amazon Linux 2 image: EKS publishes no such image for
-// current Kubernetes versions, so users build their own.
+// create creates the node role, the controller's role, and an Amazon Linux 2 image. The account owns the image, because
+// EKS publishes none for current Kubernetes versions and users build their own.
 func (r *Roles) create(now time.Time, w *world.World) error {
-	for _, role := range []struct{ name, trusts string }{
+	for _, role := range []struct{ name, service string }{
 		{NodeRole, "ec2.amazonaws.com"}, {ControllerRole, "pods.eks.amazonaws.com"},
 	} {
-		if err := addRole(now, w.Account(r.lab.Account), role.name, role.trusts); err != nil {
+		if err := addRole(now, w.Account(r.lab.Account), role.name, role.service); err != nil {
 			return err
 		}
 	}
@@ -93,8 +93,8 @@ func (r *Roles) create(now time.Time, w *world.World) error {
 	return nil
 }
 
-// AddNode creates a node role that the controller may pass to instances. The cluster does not map the role yet.
-func (r *Roles) AddNode(name string) error {
+// AddNodeRole creates a node role that the controller may pass to instances. The cluster does not map the role yet.
+func (r *Roles) AddNodeRole(name string) error {
 	var err error
 	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		err = addRole(now, w.Account(r.lab.Account), name, "ec2.amazonaws.com")
@@ -102,24 +102,24 @@ func (r *Roles) AddNode(name string) error {
 	if err != nil {
 		return err
 	}
-	return r.permit(func(s *permissions.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
+	return r.updateScope(func(s *permissions.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
 }
 
-// RemoveNode revokes the permission to pass a role that AddNode gave the controller. The role still exists. A role that
+// RevokeNodeRole revokes the controller's permission to pass a role of AddNodeRole. The role still exists. A role that
 // was not added is not an error.
-func (r *Roles) RemoveNode(name string) error {
-	return r.permit(func(s *permissions.Scope) {
+func (r *Roles) RevokeNodeRole(name string) error {
+	return r.updateScope(func(s *permissions.Scope) {
 		s.NodeRoles = slices.DeleteFunc(s.NodeRoles, func(n string) bool { return n == name })
 	})
 }
 
-// addRole creates a role that a service, trusts, may assume. A role for EC2 gets the policies of nodes.
-func addRole(now time.Time, account *world.Account, name, trusts string) error {
-	trust := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + trusts + `"},"Action":"sts:AssumeRole"}]}`
+// addRole creates a role that an AWS service may assume. A role for EC2 gets the policies of nodes.
+func addRole(now time.Time, account *world.Account, name, service string) error {
+	trust := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + service + `"},"Action":"sts:AssumeRole"}]}`
 	if _, err := account.CreateRole(now, identity.Role{Name: name, TrustPolicy: trust}); err != nil {
 		return fmt.Errorf("make role %s: %w", name, err)
 	}
-	if trusts != "ec2.amazonaws.com" {
+	if service != "ec2.amazonaws.com" {
 		return nil
 	}
 	for _, policy := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy",

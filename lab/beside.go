@@ -14,7 +14,7 @@ import (
 // controller's role.
 func (l *Lab) shareAWS(other *Lab) error {
 	l.Emulator, l.Endpoint, l.Estate, l.AL2Image = other.Emulator, other.Endpoint, other.Estate, other.AL2Image
-	l.boots, l.cloud = other.boots, newCloudController(l)
+	l.instances, l.cloud = other.instances, newCloudController(l)
 	l.Role = ControllerRole + "Beside"
 	var err error
 	l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -23,9 +23,9 @@ func (l *Lab) shareAWS(other *Lab) error {
 	return err
 }
 
-// unknownToEKS returns the settings, as NAME=value, that a controller needs if its cluster is not registered with EKS.
-// It returns nil for an EKS cluster.
-func (l *Lab) unknownToEKS() []string {
+// selfManagedSettings returns the settings, as NAME=value, that a controller needs if its cluster is not registered
+// with EKS. It returns nil for an EKS cluster.
+func (l *Lab) selfManagedSettings() []string {
 	if l.Beside == nil {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (m *instances) unserve(l *Lab) {
 }
 
 // fleetOf returns the kubelets of the cluster whose API server the instance's user data names. For any other address it
-// returns those of the lab's own cluster, whose connections then fail.
+// returns the kubelets of the first lab's cluster, whose connections to the address then fail.
 func (m *instances) fleetOf(server string) *kubelet.Fleet {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,37 +23,37 @@ import (
 	"github.com/joiner-sh/joiner/lab/fargate"
 )
 
-// The names of the pod execution role, the Fargate profile, and the namespace of the controller.
+// The names of the pod execution role and of the Fargate profile, and the namespace of the controller.
 const (
-	executionRole  = "JoinerPodExecution"
-	fargateProfile = "joiner"
-	fargateHome    = "kube-system"
+	executionRole    = "JoinerPodExecution"
+	fargateProfile   = "joiner"
+	fargateNamespace = "kube-system"
 )
 
 // notInAuth is EKS's message for a pod execution role that is not mapped or lacks permissions.
-const notInAuth = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found in auth config " +
-	"or does not have all required permissions for launching fargate pods."
+const notInAuth = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found " +
+	"in auth config or does not have all required permissions for launching fargate pods."
 
 // serverless is a cluster without nodes, whose system pods run on Fargate.
 type serverless struct {
 	*installation
-	joiner string // program
+	joiner string // path of the program
 }
 
 // TestCaseFargate reproduces the user report case-5: the controller's own pods stay Pending in a cluster whose system
 // pods run on Fargate.
 //
-// It reproduces each of the reported causes. joiner doctor, outside of the cluster, names the right cause in its first
-// lines, and the pods run after its printed fix. Then the test installs the chart on Fargate with all of its documented
-// values.
+// It reproduces each of the reported causes. joiner doctor runs outside of the cluster and names the right cause in its
+// first lines, and the pods run after its printed fix. Then the test installs the chart on Fargate with all of its
+// documented values.
 func TestCaseFargate(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
-		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
-	l := beside(t, lab.Options{Fargate: true, AuthMode: ekscluster.AuthBoth})
+	l := parallelLab(t, lab.Options{Fargate: true, AuthMode: ekscluster.AuthBoth})
 	joiner := program(t)
-	if err := l.Roles.AddExecution(executionRole); err != nil {
+	if err := l.Roles.AddExecutionRole(executionRole); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []struct {
@@ -65,13 +65,13 @@ func TestCaseFargate(t *testing.T) {
 		{"permissions lost", (*serverless).permissionsLost},
 		{"toleration lost", (*serverless).tolerationLost},
 		{"missed by the webhook", (*serverless).missedByWebhook},
-		{"chart", (*serverless).everyValue},
+		{"chart", (*serverless).everyValuesFile},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
 			part.test(&serverless{installation: &installation{t: t, l: l, helm: helm}, joiner: joiner})
 		})
 		if !ok {
-			return // doctor would report the same fault in the next subtest
+			return // the fault remains, and doctor would report it in the next subtest too
 		}
 	}
 }
@@ -79,10 +79,10 @@ func TestCaseFargate(t *testing.T) {
 // podsBeforeProfile creates the pods before the profile. EKS processes pods only when they are created, so it does not
 // assign these pods to Fargate.
 func (s *serverless) podsBeforeProfile() {
-	s.run("install", "joiner", chartFolder(s.t), "-n", fargateHome, "--set", "settings.clusterName="+s.l.Cluster)
-	s.pending("no nodes available to schedule pods", "default-scheduler")
-	s.makeProfile(fargateProfile, fargateHome, map[string]string{"app.kubernetes.io/name": "joiner"})
-	s.fixes("FG-2", "was created before Fargate profile "+fargateProfile+" was active")
+	s.run("install", "joiner", chartFolder(s.t), "-n", fargateNamespace, "--set", "settings.clusterName="+s.l.Cluster)
+	s.awaitPending("no nodes available to schedule pods", "default-scheduler")
+	s.makeProfile(fargateProfile, fargateNamespace, map[string]string{"app.kubernetes.io/name": "joiner"})
+	s.checkFix("FG-2", "was created before Fargate profile "+fargateProfile+" was active")
 }
 
 // mappingLost deletes the access entry that EKS created with the profile, as a tool that manages all mappings does. The
@@ -94,8 +94,8 @@ func (s *serverless) mappingLost() {
 		s.t.Fatal(err)
 	}
 	s.deletePods()
-	s.pending(fmt.Sprintf(notInAuth, fargateProfile), fargate.Scheduler)
-	s.fixes("FG-3", "pod execution role "+executionRole+" of Fargate profile "+fargateProfile+" is not mapped")
+	s.awaitPending(fmt.Sprintf(notInAuth, fargateProfile), fargate.Scheduler)
+	s.checkFix("FG-3", "pod execution role "+executionRole+" of Fargate profile "+fargateProfile+" is not mapped")
 }
 
 // permissionsLost detaches the policy of the pod execution role, which causes the same event as mappingLost.
@@ -106,29 +106,29 @@ func (s *serverless) permissionsLost() {
 		s.t.Fatal(err)
 	}
 	s.deletePods()
-	s.pending(fmt.Sprintf(notInAuth, fargateProfile), fargate.Scheduler)
-	s.fixes("FG-3", "pod execution role "+executionRole+" lacks "+fargate.ExecutionPolicy)
+	s.awaitPending(fmt.Sprintf(notInAuth, fargateProfile), fargate.Scheduler)
+	s.checkFix("FG-3", "pod execution role "+executionRole+" lacks "+fargate.ExecutionPolicy)
 }
 
 // tolerationLost replaces the tolerations of the chart. The profile is older than the pods, but EKS's webhook did not
-// process the pods. The event of kube-scheduler names the taint of the existing nodes.
+// process the pods. The event of kube-scheduler reports a taint of the existing nodes.
 func (s *serverless) tolerationLost() {
-	s.age()
+	s.ageProfile()
 	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"spec":{"tolerations":[{"key":"CriticalAddonsOnly","operator":"Exists"}]}}}}`)
-	s.pending("had untolerated taint", "default-scheduler") // current versions of kube-scheduler do not name the taint
+	s.awaitPending("had untolerated taint", "default-scheduler") // without the name of the taint: current kube-schedulers omit it
 	s.l.Serverless.SetDown(false)
-	s.fixes("FG-8", "do not tolerate the taint eks.amazonaws.com/compute-type")
+	s.checkFix("FG-8", "do not tolerate the taint eks.amazonaws.com/compute-type")
 }
 
-// missedByWebhook creates pods with the toleration that EKS's webhook does not process. A Fargate node accepts only one
-// pod, so the pods stay Pending.
+// missedByWebhook creates pods that have the toleration but were not processed by EKS's webhook. A Fargate node accepts
+// only one pod, so the pods stay Pending.
 func (s *serverless) missedByWebhook() {
 	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"metadata":{"annotations":{"restart":"1"}}}}}`)
-	s.pending("Too many pods", "default-scheduler")
+	s.awaitPending("Too many pods", "default-scheduler")
 	s.l.Serverless.SetDown(false)
-	s.fixes("FG-2", "was not assigned to Fargate when it was created")
+	s.checkFix("FG-2", "was not assigned to Fargate when it was created")
 }
 
 // makeProfile creates a Fargate profile and waits until it is active.
@@ -152,8 +152,8 @@ func (s *serverless) makeProfile(name, namespace string, labels map[string]strin
 	})
 }
 
-// age makes the profile one hour old.
-func (s *serverless) age() {
+// ageProfile makes the profile one hour old.
+func (s *serverless) ageProfile() {
 	s.t.Helper()
 	s.l.Emulator.Do(func(w *world.World, now time.Time) {
 		p, err := w.Region(s.l.Account, s.l.Region).EKS.FargateProfile(s.l.Cluster, fargateProfile)
@@ -167,7 +167,7 @@ func (s *serverless) age() {
 
 // pods returns the controller's pods.
 func (s *serverless) pods(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := s.l.Kube.CoreV1().Pods(fargateHome).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
+	list, err := s.l.Kube.CoreV1().Pods(fargateNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s *serverless) pods(ctx context.Context) ([]corev1.Pod, error) {
 
 func (s *serverless) deletePods() {
 	s.t.Helper()
-	err := s.l.Kube.CoreV1().Pods(fargateHome).DeleteCollection(s.t.Context(), metav1.DeleteOptions{},
+	err := s.l.Kube.CoreV1().Pods(fargateNamespace).DeleteCollection(s.t.Context(), metav1.DeleteOptions{},
 		metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
 	if err != nil {
 		s.t.Fatal(err)
@@ -185,46 +185,48 @@ func (s *serverless) deletePods() {
 
 func (s *serverless) patch(patch string) {
 	s.t.Helper()
-	if _, err := s.l.Kube.AppsV1().Deployments(fargateHome).Patch(s.t.Context(), "joiner", types.MergePatchType,
+	if _, err := s.l.Kube.AppsV1().Deployments(fargateNamespace).Patch(s.t.Context(), "joiner", types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// pending waits until two pods of the controller have the scheduler, no node, and an event with the reason.
-func (s *serverless) pending(why, scheduler string) {
+// awaitPending waits until two pods of the controller have no node, use the scheduler, and have an event
+// FailedScheduling with the text.
+func (s *serverless) awaitPending(text, scheduler string) {
 	s.t.Helper()
-	within(s.t, s.l, 20*time.Second, "events of two pods with: "+why, func(ctx context.Context) (bool, error) {
+	within(s.t, s.l, 20*time.Second, "events of two pods with: "+text, func(ctx context.Context) (bool, error) {
 		pods, err := s.pods(ctx)
 		if err != nil {
 			return false, err
 		}
-		events, err := s.l.Kube.CoreV1().Events(fargateHome).List(ctx, metav1.ListOptions{})
+		events, err := s.l.Kube.CoreV1().Events(fargateNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
 		reported := 0
 		for _, p := range pods {
-			if p.Spec.SchedulerName == scheduler && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && isReported(p, events.Items, why) {
+			if p.Spec.SchedulerName == scheduler && p.Spec.NodeName == "" && p.DeletionTimestamp == nil &&
+				hasFailedScheduling(p, events.Items, text) {
 				reported++
 			}
 		}
 		if reported != 2 {
-			err = fmt.Errorf("%d pods have such an event", reported)
+			err = fmt.Errorf("%d pods have such an event, want 2", reported)
 		}
 		return reported == 2, err
 	})
 }
 
-func isReported(p corev1.Pod, events []corev1.Event, why string) bool {
+func hasFailedScheduling(p corev1.Pod, events []corev1.Event, text string) bool {
 	return slices.ContainsFunc(events, func(e corev1.Event) bool {
-		return e.InvolvedObject.UID == p.UID && e.Reason == "FailedScheduling" && strings.Contains(e.Message, why)
+		return e.InvolvedObject.UID == p.UID && e.Reason == "FailedScheduling" && strings.Contains(e.Message, text)
 	})
 }
 
-// fixes checks that joiner doctor reports a check and a cause first, applies the printed fix, and waits until the pods
-// run and doctor reports no problem.
-func (s *serverless) fixes(check, cause string) {
+// checkFix checks that joiner doctor reports a check and a cause first. It applies the printed fix, and waits until the
+// pods run and doctor reports no problem.
+func (s *serverless) checkFix(check, cause string) {
 	t, l := s.t, s.l
 	t.Helper()
 	printed, code, err := l.Doctor(t.Context(), s.joiner)
@@ -234,21 +236,21 @@ func (s *serverless) fixes(check, cause string) {
 	t.Log("\n" + printed)
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	if len(lines) > 24 || !strings.HasPrefix(printed, check+" broken") || !strings.Contains(strings.Join(lines[:3], "\n"), cause) {
-		t.Errorf("the first three of %d lines do not contain %s: %s", len(lines), check, cause)
+		t.Errorf("want at most 24 lines, the first three with %s and %q; got %d lines", check, cause, len(lines))
 	}
 	applyFix(t, l, fixIn(t, printed))
-	s.onFargate(fargateHome, "joiner")
+	s.awaitOnFargate(fargateNamespace, "joiner")
 	within(t, l, 20*time.Second, "joiner doctor to report no problem", func(ctx context.Context) (bool, error) {
 		printed, code, err := l.Doctor(ctx, s.joiner)
 		if err == nil && code != 0 {
-			err = fmt.Errorf("it prints:\n%s", printed)
+			err = fmt.Errorf("joiner doctor prints:\n%s", printed)
 		}
 		return code == 0, err
 	})
 }
 
-// onFargate waits until a Deployment is ready, and checks that each of its pods has its own Fargate node.
-func (s *serverless) onFargate(namespace, name string) {
+// awaitOnFargate waits until a Deployment is ready, and checks that each of its pods has its own Fargate node.
+func (s *serverless) awaitOnFargate(namespace, name string) {
 	t, l := s.t, s.l
 	t.Helper()
 	var d *appsv1.Deployment
@@ -256,9 +258,10 @@ func (s *serverless) onFargate(namespace, name string) {
 		if d, err = l.Kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return false, err
 		}
-		want, now := *d.Spec.Replicas, d.Status
-		if now.ObservedGeneration != d.Generation || now.Replicas != want || now.UpdatedReplicas != want || now.ReadyReplicas != want {
-			return false, fmt.Errorf("its status is %+v", now)
+		want, status := *d.Spec.Replicas, d.Status
+		if status.ObservedGeneration != d.Generation || status.Replicas != want || status.UpdatedReplicas != want ||
+			status.ReadyReplicas != want {
+			return false, fmt.Errorf("the Deployment has the status %+v", status)
 		}
 		return true, nil
 	})

@@ -27,56 +27,56 @@ import (
 // if it is not set.
 const helmVariable = "HELM_BINARY"
 
-// chartHome is the namespace that the chart is installed into.
-const chartHome = "node-autoscaler"
+// chartNamespace is the namespace that the chart is installed into.
+const chartNamespace = "node-autoscaler"
 
 // installation is a chart that is installed in a lab, and the controllers that its pods would run.
 type installation struct {
 	t    *testing.T
 	l    *lab.Lab
 	d    definitions
-	helm string // program
+	helm string // path of Helm
 	runs []*lab.Controller
 }
 
 // TestChart installs, upgrades and uninstalls the chart with real Helm, in a namespace with the restricted Pod Security
 // Standard. It installs the previous version with its CRDs, and runs the controllers with the environment and the
 // service account of the chart's pods. 50 pods get nodes. The upgrade to this version installs newer CRDs, and no node
-// drifts or is replaced. After the uninstallation by the guide, nothing remains in the cluster or in AWS. (TestSealed
-// also kills the controllers.)
+// drifts or is replaced. After the commands of the uninstallation guide, nothing remains in the cluster or in AWS.
+// (TestSealed also kills the controllers.)
 func TestChart(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
-		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
-	l := beside(t, lab.Options{Bare: true})
+	l := parallelLab(t, lab.Options{Bare: true})
 	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
-	t.Cleanup(func() { noteAsked(l, chartHome, "joiner") })
+	t.Cleanup(func() { recordRequests(l, chartNamespace, "joiner") })
 	system := in.systemNodes()
 	in.makeNamespace()
-	in.settled(len(system))
+	in.awaitCompleteNodes(len(system))
 	before := in.inventory()
 
-	in.bringOlder()
-	in.run("install", "joiner", in.version("0.0.1"), "-n", chartHome, "--wait", "--timeout", "90s",
+	in.installOlderDefinitions()
+	in.run("install", "joiner", in.chartWithVersion("0.0.1"), "-n", chartNamespace, "--wait", "--timeout", "90s",
 		"--set", "settings.clusterName="+l.Cluster, "--set", "crds.apply=false")
-	in.spread(system)
+	in.checkSpread(system)
 	in.start()
-	name := namespaced(t, l)
+	name := newTestNamespace(t, l)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.xlarge]}"),
 		deployment(name, "web", 50, "500m", "256Mi", "test: "+name),
 	)
-	allRun(t, l, name, 50, time.Minute)
+	awaitRunning(t, l, name, 50, time.Minute)
 	in.upgrade(name)
 	scale(t, l, name, "web", 60)
-	allRun(t, l, name, 60, time.Minute)
+	awaitRunning(t, l, name, 60, time.Minute)
 
-	leave(t, l, name)
-	in.leaveAsTheGuideSays()
-	in.nothingMoreThan(before)
-	noRefusals(t, l, chartHome, "joiner")
+	deleteNamespace(t, l, name)
+	in.followUninstallGuide()
+	in.awaitNothingNew(before)
+	noRefusals(t, l, chartNamespace, "joiner")
 }
 
 func chartFolder(t *testing.T) string {
@@ -102,8 +102,8 @@ func (in *installation) run(args ...string) {
 	}
 }
 
-// version returns the folder of a copy of the chart with another version.
-func (in *installation) version(version string) string {
+// chartWithVersion copies the chart, sets the version of the copy, and returns its folder.
+func (in *installation) chartWithVersion(version string) string {
 	in.t.Helper()
 	to := filepath.Join(in.t.TempDir(), "joiner")
 	if err := os.CopyFS(to, os.DirFS(chartFolder(in.t))); err != nil {
@@ -145,7 +145,7 @@ func (in *installation) systemNodes() map[string]bool {
 		if !ok {
 			continue
 		}
-		readyNode(in.t, in.l, i)
+		awaitReadyNode(in.t, in.l, i)
 		zones[i.Zone] = true
 		var node corev1.Node
 		if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Name: i.PrivateDNSName}, &node); err != nil {
@@ -163,51 +163,51 @@ func (in *installation) systemNodes() map[string]bool {
 // makeNamespace creates the namespace of the chart, which enforces the restricted Pod Security Standard.
 func (in *installation) makeNamespace() {
 	in.t.Helper()
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartHome,
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartNamespace,
 		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 	if err := in.l.Client.Create(in.t.Context(), space); err != nil {
 		in.t.Fatal(err)
 	}
 }
 
-// spread checks that the two pods run in different zones.
-func (in *installation) spread(zones map[string]bool) {
+// checkSpread checks that the chart has two pods, and that each of the zones has one of them.
+func (in *installation) checkSpread(zones map[string]bool) {
 	in.t.Helper()
 	var pods corev1.PodList
-	if err := in.l.Client.List(in.t.Context(), &pods, client.InNamespace(chartHome)); err != nil {
+	if err := in.l.Client.List(in.t.Context(), &pods, client.InNamespace(chartNamespace)); err != nil {
 		in.t.Fatal(err)
 	}
-	left := len(zones)
+	emptyZones := len(zones)
 	for _, p := range pods.Items {
 		var node corev1.Node
 		if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Name: p.Spec.NodeName}, &node); err != nil {
 			in.t.Fatal(err)
 		}
 		if zone := node.Labels[corev1.LabelTopologyZone]; zones[zone] {
-			left--
+			emptyZones--
 			zones[zone] = false
 		}
 	}
-	if len(pods.Items) != 2 || left != 0 {
-		in.t.Errorf("%d pods leave %d zones empty", len(pods.Items), left)
+	if len(pods.Items) != 2 || emptyZones != 0 {
+		in.t.Errorf("the chart has %d pods, want 2; %d zones have none of them, want 0", len(pods.Items), emptyZones)
 	}
 }
 
-// start runs two controllers: the number of replicas of the Deployment.
+// start runs two controllers, because the Deployment has two replicas.
 func (in *installation) start() {
 	in.t.Helper()
-	in.runs = []*lab.Controller{in.one(), in.one()}
+	in.runs = []*lab.Controller{in.runController(), in.runController()}
 }
 
-// one runs a controller like a pod of the Deployment.
-func (in *installation) one() *lab.Controller {
+// runController runs a controller like a pod of the Deployment.
+func (in *installation) runController() *lab.Controller {
 	in.t.Helper()
-	return asPod(in.t, in.l, in.d.path, chartHome)
+	return runAsPod(in.t, in.l, in.d.path, chartNamespace)
 }
 
-// asPod runs the program at path with the environment and the service account of the chart's pods in a namespace, and
-// with more settings.
-func asPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) *lab.Controller {
+// runAsPod runs the program at path like a pod of the chart in the namespace: with the pod's environment and service
+// account. more are further settings, as NAME=value.
+func runAsPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) *lab.Controller {
 	t.Helper()
 	var d appsv1.Deployment
 	if err := l.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "joiner"}, &d); err != nil {
@@ -227,7 +227,7 @@ func asPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) *la
 		}
 	}
 	if args := pod.Containers[0].Args; !slices.Equal(args, []string{"controller"}) {
-		t.Fatalf("the pods run joiner %v", args)
+		t.Fatalf("the pods run joiner %v, want joiner controller", args)
 	}
 	c, err := l.RunController(t.Context(), path, append(settings, more...)...)
 	if err != nil {

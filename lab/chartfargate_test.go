@@ -25,7 +25,7 @@ func (s *serverless) forFargate(file string) string {
 	if err := yaml.Unmarshal(text, &values); err != nil {
 		s.t.Fatalf("read %s: %v", file, err)
 	}
-	if values["nodeSelector"] != nil { // null is a documented value
+	if values["nodeSelector"] != nil { // keep null, which is a documented value
 		delete(values, "nodeSelector")
 	}
 	delete(values, "hostNetwork")
@@ -40,27 +40,28 @@ func (s *serverless) forFargate(file string) string {
 	return out
 }
 
-// everyValue installs the chart with each of its documented values files, and waits until all releases run on Fargate.
-func (s *serverless) everyValue() {
+// everyValuesFile installs the chart with each of its documented values files, and waits until all releases run on
+// Fargate.
+func (s *serverless) everyValuesFile() {
 	t := s.t
 	t.Helper()
 	s.makeProfile("charts", "chart-*", nil)
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(chartFolder(t)), "testdata", "*.values.yaml"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("files of values: %v, %v", files, err)
+		t.Fatalf("values files: %v, %v", files, err)
 	}
-	homes := map[string]string{} // namespace by release name
+	namespaces := map[string]string{} // by release name
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".values.yaml")
-		homes[name] = s.home("chart-" + name)
-		s.run("install", name, chartFolder(t), "-n", homes[name], "-f", s.forFargate(file))
+		namespaces[name] = s.newNamespace("chart-" + name)
+		s.run("install", name, chartFolder(t), "-n", namespaces[name], "-f", s.forFargate(file))
 	}
-	for name, home := range homes {
-		s.onFargate(home, s.deploymentOf(home, name))
+	for name, namespace := range namespaces {
+		s.awaitOnFargate(namespace, s.deploymentOf(namespace, name))
 	}
 
 	// Fargate does not support hostNetwork, and the pod's event must report this.
-	refused := s.home("chart-refused")
+	refused := s.newNamespace("chart-refused")
 	s.run("install", "refused", chartFolder(t), "-n", refused, "--set", "settings.clusterName=demo,hostNetwork=true")
 	within(t, s.l, 20*time.Second, "the pod on the host's network to be refused", func(ctx context.Context) (bool, error) {
 		events, err := s.l.Kube.CoreV1().Events(refused).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
@@ -72,12 +73,12 @@ func (s *serverless) everyValue() {
 				return true, nil
 			}
 		}
-		return false, fmt.Errorf("there are %d other events", len(events.Items))
+		return false, fmt.Errorf("no event reports HostNetwork; there are %d other events", len(events.Items))
 	})
 }
 
-// home creates a namespace with the existing service account that one of the values files names.
-func (s *serverless) home(name string) string {
+// newNamespace creates a namespace with the service account that one of the values files expects to exist.
+func (s *serverless) newNamespace(name string) string {
 	s.t.Helper()
 	if _, err := s.l.Kube.CoreV1().Namespaces().Create(s.t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
@@ -90,7 +91,7 @@ func (s *serverless) home(name string) string {
 	return name
 }
 
-// deploymentOf returns the name of the only Deployment of a namespace.
+// deploymentOf returns the name of the release's Deployment, the only one in its namespace.
 func (s *serverless) deploymentOf(namespace, release string) string {
 	s.t.Helper()
 	list, err := s.l.Kube.AppsV1().Deployments(namespace).List(s.t.Context(), metav1.ListOptions{})

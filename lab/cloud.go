@@ -24,7 +24,8 @@ import (
 // uninitialized is the taint of a node that the cloud controller has not initialized yet.
 const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// providedIP is the annotation with the kubelet's --node-ip. The cloud controller keeps that address.
+// providedIP is the annotation with the kubelet's --node-ip. The cloud controller initializes the node only if the
+// instance has this address.
 const providedIP = "alpha.kubernetes.io/provided-node-ip"
 
 // cloudController stands in for the cloud controller manager of EKS: it initializes new nodes, and deletes the Nodes of
@@ -58,7 +59,7 @@ func (c *cloudController) start(ctx context.Context) error {
 		AddFunc: enqueue, UpdateFunc: func(_, object any) {
 			enqueue(object)
 			if node, ok := object.(*corev1.Node); ok && isSilent(node) {
-				c.lab.fleet.Doubted(node.Name)
+				c.lab.fleet.ReportNow(node.Name)
 			}
 		},
 	})
@@ -98,7 +99,7 @@ func (c *cloudController) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.describe(ctx, name) })
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.initialize(ctx, name) })
 		if err != nil && !apierrors.IsNotFound(err) {
 			c.queue.AddRateLimited(name)
 		} else {
@@ -108,8 +109,8 @@ func (c *cloudController) work(ctx context.Context) {
 	}
 }
 
-// describe writes EC2's data about the instance to the node, and removes the taint uninitialized.
-func (c *cloudController) describe(ctx context.Context, name string) error {
+// initialize writes EC2's data about the node's instance to the node, and removes the taint uninitialized.
+func (c *cloudController) initialize(ctx context.Context, name string) error {
 	nodes := c.lab.Kube.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 	if err != nil || !isUninitialized(node) {
@@ -149,8 +150,8 @@ func (c *cloudController) describe(ctx context.Context, name string) error {
 	return err
 }
 
-// instanceOf returns a node's instance by the node's provider id, or, if it has none, by the node's name; false if
-// there is no such instance.
+// instanceOf returns the instance with the node's provider ID. For a node without provider ID it returns the running or
+// pending instance with the node's name. It returns false if there is no such instance.
 func (c *cloudController) instanceOf(node *corev1.Node) (world.Instance, bool) {
 	var found world.Instance
 	ok := false
@@ -168,8 +169,9 @@ func (c *cloudController) instanceOf(node *corev1.Node) (world.Instance, bool) {
 	return found, ok
 }
 
-// terminated deletes the Node of a terminated instance, after the time that the cloud controller needs to detect it.
-func (c *cloudController) terminated(i world.Instance) {
+// deleteNode deletes the Node of a terminated instance, after the time that the cloud controller needs to detect the
+// termination. It returns at once.
+func (c *cloudController) deleteNode(i world.Instance) {
 	go func() {
 		select {
 		case <-time.After(c.lab.Pace.NodeGone):
@@ -177,7 +179,7 @@ func (c *cloudController) terminated(i world.Instance) {
 			return
 		}
 		select {
-		case <-c.lab.boots.ready: // the node informer has then synced too
+		case <-c.lab.instances.ready: // the node informer has then synced too
 		case <-c.lab.ctx.Done():
 			return
 		}
@@ -191,8 +193,8 @@ func (c *cloudController) terminated(i world.Instance) {
 	}()
 }
 
-// nodeOf returns an instance's node; nil if it has none. It compares provider ids, because EC2 drops the names and
-// addresses of terminated instances.
+// nodeOf returns an instance's node, or nil if the instance has none. It compares provider IDs, because EC2 drops the
+// names and addresses of terminated instances.
 func (c *cloudController) nodeOf(i world.Instance) *corev1.Node {
 	nodes, err := c.nodes.List(labels.Everything())
 	if err != nil {

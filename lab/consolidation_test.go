@@ -21,34 +21,33 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// usualLoose is the default number of nodes. make soak uses 200.
 const (
-	usualLoose  = 20
-	looseBudget = 0.2 // share of the nodes that the disruption budget allows to be disrupted at once
-	longestWait = 10 * time.Second
-	movesEach   = 2 // per pod and hour: the default limit
+	defaultLooseNodes = 20               // make soak uses 200
+	budgetShare       = 0.2              // share of the nodes that the disruption budget allows to be disrupted at once
+	maxPending        = 10 * time.Second // maximum time for which a pod may be pending
+	maxMovesPerPod    = 2                // per hour, the controller's default
 )
 
 // TestConsolidation halves the replicas of all apps, which leaves nodes half empty, with the real kube-scheduler. The
 // pods must end up on at most 5 % more nodes than they need. No PodDisruptionBudget and no disruption budget may be
-// exceeded at any time, and no pod may be pending for longer than longestWait. Afterwards no node may change.
+// exceeded at any time, and no pod may be pending for longer than maxPending. Afterwards no node may change.
 func TestConsolidation(t *testing.T) {
-	nodes := int(numberFrom(t, "LAB_LOOSE", usualLoose))
-	l := beside(t, lab.Options{Cluster: "loose"})
-	controller(t, l)
-	name := namespaced(t, l)
+	nodes := int(numberFrom(t, "LAB_LOOSE", defaultLooseNodes))
+	l := parallelLab(t, lab.Options{Cluster: "loose"})
+	ensureController(t, l)
+	name := newTestNamespace(t, l)
 	p := pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
 	manifests := []string{
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		strings.Replace(p, "consolidationPolicy: WhenEmpty, consolidateAfter: 1s, budgets: [{nodes: 100%}]",
-			fmt.Sprintf("consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 20s, budgets: [{nodes: %.0f%%}]", looseBudget*100), 1),
+			fmt.Sprintf("consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 20s, budgets: [{nodes: %.0f%%}]", budgetShare*100), 1),
 	}
 	for i := range nodes {
-		manifests = append(manifests, loose(name, fmt.Sprintf("app-%03d", i)))
+		manifests = append(manifests, appWithPDB(name, fmt.Sprintf("app-%03d", i)))
 	}
 	apply(t, l, manifests...)
 	pods := nodes * replicasEach
-	allRun(t, l, name, pods, 5*time.Minute)
+	awaitRunning(t, l, name, pods, 5*time.Minute)
 	// Of 1930m CPU, DaemonSet pods request 150m and each pod 400m: four pods fit on a node.
 	before := len(claimNames(t, l, name))
 	if before != nodes {
@@ -72,35 +71,36 @@ func TestConsolidation(t *testing.T) {
 			return true, nil
 		})
 	took := time.Since(began)
-	// Consolidation may still remove nodes. Any other change of the nodes is an error.
-	rested := claimNames(t, l, name)
+	// Consolidation may remove further nodes, which restarts the 30 seconds. Any other change of the nodes is an error.
+	remaining := claimNames(t, l, name)
 	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); <-time.After(time.Second) {
-		now := claimNames(t, l, name)
-		if len(now) < len(rested) {
-			rested, until = now, time.Now().Add(30*time.Second)
+		current := claimNames(t, l, name)
+		if len(current) < len(remaining) {
+			remaining, until = current, time.Now().Add(30*time.Second)
 		}
-		if strings.Join(now, " ") != strings.Join(rested, " ") {
-			t.Fatalf("nodes changed after consolidation: from %v to %v", rested, now)
+		if strings.Join(current, " ") != strings.Join(remaining, " ") {
+			t.Fatalf("nodes changed after consolidation: from %v to %v", remaining, current)
 		}
 	}
 	o.judge(t)
-	paid, floor := priced(t, l, name)
-	if float64(paid) > 1.05*float64(floor) {
-		t.Errorf("the remaining nodes cost $%s/h, the lower bound for the running pods is $%s/h", paid, floor)
+	paid, bound := priceAndBound(t, l, name)
+	if float64(paid) > 1.05*float64(bound) {
+		t.Errorf("the remaining nodes cost $%s/h, the lower bound for the running pods is $%s/h", paid, bound)
 	}
-	t.Logf("%d nodes became %d in %.0f s, price $%s/h, lower bound $%s/h; %d pods moved, the longest was pending for %.1f s; at most %d nodes were disrupted at once, in %d scans",
-		before, len(rested), took.Seconds(), paid, floor, o.moved, o.longest.Seconds(), o.most, o.scans)
+	t.Logf("%d nodes became %d in %.0f s, price $%s/h, lower bound $%s/h; %d pods moved, the longest was pending for %.1f s; "+
+		"at most %d nodes were disrupted at once, in %d scans",
+		before, len(remaining), took.Seconds(), paid, bound, o.moved, o.longestPending.Seconds(), o.mostDisrupted, o.scans)
 }
 
-// priced returns the hourly price of the pool's instances, and a lower bound of the price of any set of instances of
-// their type for the pods of the namespace.
-func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
+// priceAndBound returns the hourly price of the pool's instances and a lower bound: no set of instances of their type
+// with room for the pods of the namespace costs less.
+func priceAndBound(t *testing.T, l *lab.Lab, name string) (paid, bound catalog.Price) {
 	t.Helper()
-	var one catalog.Price
+	var each catalog.Price // all instances have the same type
 	for _, i := range instancesOf(l, name) {
 		if i.State == world.Running || i.State == world.Pending {
-			one = l.Price(i)
-			paid += one
+			each = l.Price(i)
+			paid += each
 		}
 	}
 	nodes, err := l.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: karpenterv1.LabelNodePool + "=" + name})
@@ -123,19 +123,19 @@ func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
 		switch {
 		case pod.Namespace == name:
 			p.Demands = append(p.Demands, lowerbound.Demand{Count: 1, Ask: asks})
-		case pod.Spec.NodeName == nodes.Items[0].Name: // of a DaemonSet
+		case pod.Spec.NodeName == nodes.Items[0].Name: // a DaemonSet pod
 			room[0], room[1] = room[0]-asks[0], room[1]-asks[1]
 		}
 	}
-	p.Offers = []lowerbound.Offer{{Price: one, Room: room}}
+	p.Offers = []lowerbound.Offer{{Price: each, Room: room}}
 	return paid, lowerbound.Compute(p).Price
 }
 
 // sizeOf returns the CPU in millicores and the memory in bytes.
 func sizeOf(l corev1.ResourceList) []int64 { return []int64{l.Cpu().MilliValue(), l.Memory().Value()} }
 
-// loose returns the manifest of a Deployment and a PodDisruptionBudget with maxUnavailable 1.
-func loose(namespace, app string) string {
+// appWithPDB returns the manifests of a Deployment and of its PodDisruptionBudget with maxUnavailable 1.
+func appWithPDB(namespace, app string) string {
 	return deployment(namespace, app, replicasEach, "400m", "256Mi", "test: "+namespace) + fmt.Sprintf(`
 apiVersion: policy/v1
 kind: PodDisruptionBudget
@@ -160,29 +160,29 @@ func scaleAll(t *testing.T, l *lab.Lab, namespace string, replicas int) {
 	}
 }
 
-// observer scans a pool ten times a second.
+// observer watches the pods of a namespace, and scans the nodes of the pool with the same name ten times a second.
 type observer struct {
 	replicas int // of each app
 
-	mu      sync.Mutex
-	serving map[string]map[string]bool // by app: pods that are Ready and not being deleted
-	began   map[string]time.Time       // pending pods, with the time since which they are pending
-	longest time.Duration              // longest time that a pod was pending
-	moved   int                        // pods that were created after the first scan
-	movedOf map[string]int             // moved, by app
-	scans   int                        // number of scans of the nodes
-	since   time.Time                  // time of the first scan
-	out     int                        // nodes that were disrupted or not ready at the last scan
-	most    int                        // maximum of out
-	broken  []string
+	mu             sync.Mutex
+	serving        map[string]map[string]bool // by app: pods that are Ready and not being deleted
+	pendingSince   map[string]time.Time       // by name of a pending pod
+	longestPending time.Duration              // longest time for which a pod was pending
+	moved          int                        // pods that were seen pending
+	movedOf        map[string]int             // moved, by app
+	scans          int                        // number of scans of the nodes
+	start          time.Time                  // when the scans started
+	disrupted      int                        // nodes that were terminating or not ready at the last scan
+	mostDisrupted  int                        // maximum of disrupted
+	violations     []string
 }
 
 // observe starts an observer that scans until the test ends.
 func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	t.Helper()
-	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, began: map[string]time.Time{},
-		movedOf: map[string]int{}, since: time.Now()}
-	watchPods(t, l, name, o.pod)
+	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, pendingSince: map[string]time.Time{},
+		movedOf: map[string]int{}, start: time.Now()}
+	watchPods(t, l, name, o.recordPod)
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -202,8 +202,8 @@ func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	return o
 }
 
-// pod records a change of a pod, and a violation of an app's PodDisruptionBudget.
-func (o *observer) pod(object any, isFirst, isGone bool) {
+// recordPod records a change of a pod, and a violation of its app's PodDisruptionBudget.
+func (o *observer) recordPod(object any, isFirst, isGone bool) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}
@@ -217,15 +217,15 @@ func (o *observer) pod(object any, isFirst, isGone bool) {
 	if o.serving[app] == nil {
 		o.serving[app] = map[string]bool{}
 	}
-	since, waits := o.began[pod.Name]
+	since, isPending := o.pendingSince[pod.Name]
 	switch {
-	case pod.Spec.NodeName == "" && !isGone && !waits:
-		o.began[pod.Name] = time.Now()
+	case pod.Spec.NodeName == "" && !isGone && !isPending:
+		o.pendingSince[pod.Name] = time.Now()
 		o.moved++
 		o.movedOf[app]++
-	case pod.Spec.NodeName != "" && waits:
-		o.longest = max(o.longest, time.Since(since))
-		delete(o.began, pod.Name)
+	case pod.Spec.NodeName != "" && isPending:
+		o.longestPending = max(o.longestPending, time.Since(since))
+		delete(o.pendingSince, pod.Name)
 	}
 	before := len(o.serving[app])
 	if isReadyPod(pod) && pod.DeletionTimestamp == nil && !isGone {
@@ -233,8 +233,9 @@ func (o *observer) pod(object any, isFirst, isGone bool) {
 	} else {
 		delete(o.serving[app], pod.Name)
 	}
-	if now := len(o.serving[app]); !isFirst && now < before && now < o.replicas-1 {
-		o.broken = append(o.broken, fmt.Sprintf("%s: only %d pods of %s are ready after pod %s was deleted", time.Now().Format(time.TimeOnly), now, app, pod.Name))
+	if after := len(o.serving[app]); !isFirst && after < before && after < o.replicas-1 {
+		o.violations = append(o.violations, fmt.Sprintf("%s: only %d pods of %s are ready after pod %s was deleted",
+			time.Now().Format(time.TimeOnly), after, app, pod.Name))
 	}
 }
 
@@ -246,63 +247,63 @@ func (o *observer) scan(ctx context.Context, l *lab.Lab, name string) {
 	if l.Client.List(ctx, &claims, pool) != nil || l.Client.List(ctx, &nodes, pool) != nil {
 		return
 	}
-	gone := map[string]bool{}
+	isDeleting := map[string]bool{} // by provider ID
 	for _, c := range claims.Items {
-		gone[c.Status.ProviderID] = c.DeletionTimestamp != nil
+		isDeleting[c.Status.ProviderID] = c.DeletionTimestamp != nil
 	}
-	total, out := 0, 0
+	total, disrupted := 0, 0
 	for _, n := range nodes.Items {
 		if n.Labels[karpenterv1.LabelInitialized] != "true" {
 			continue
 		}
 		total++
-		isReady, isClosed := false, false
+		isReady, isTainted := false, false
 		for _, c := range n.Status.Conditions {
 			isReady = isReady || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		}
 		for _, taint := range n.Spec.Taints {
-			isClosed = isClosed || taint.Key == karpenterv1.TaintDisrupted
+			isTainted = isTainted || taint.Key == karpenterv1.TaintDisrupted
 		}
-		if !isReady || isClosed || gone[n.Spec.ProviderID] {
-			out++
+		if !isReady || isTainted || isDeleting[n.Spec.ProviderID] {
+			disrupted++
 		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if allowed := int(math.Ceil(looseBudget * float64(total))); out > o.out && out > allowed {
-		o.broken = append(o.broken, fmt.Sprintf("%s: %d of %d nodes are terminating or not ready, at most %d are allowed",
-			time.Now().Format(time.TimeOnly), out, total, allowed))
+	if allowed := int(math.Ceil(budgetShare * float64(total))); disrupted > o.disrupted && disrupted > allowed {
+		o.violations = append(o.violations, fmt.Sprintf("%s: %d of %d nodes are terminating or not ready, at most %d are allowed",
+			time.Now().Format(time.TimeOnly), disrupted, total, allowed))
 	}
-	o.scans, o.out, o.most = o.scans+1, out, max(o.most, out)
+	o.scans, o.disrupted, o.mostDisrupted = o.scans+1, disrupted, max(o.mostDisrupted, disrupted)
 }
 
-// isIdle reports whether no node is terminating and no pod is pending.
+// isIdle reports whether no node is terminating or not ready, and no pod is pending.
 func (o *observer) isIdle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.out == 0 && len(o.began) == 0
+	return o.disrupted == 0 && len(o.pendingSince) == 0
 }
 
-// judge fails the test for each recorded violation.
+// judge fails the test for each recorded violation, and if pods were pending or moved too much.
 func (o *observer) judge(t *testing.T) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, b := range o.broken {
-		t.Error(b)
+	for _, v := range o.violations {
+		t.Error(v)
 	}
-	if o.longest > longestWait {
-		t.Errorf("a pod was pending for %s", o.longest)
+	if o.longestPending > maxPending {
+		t.Errorf("a pod was pending for %s, want at most %s", o.longestPending, maxPending)
 	}
 	if o.moved >= o.replicas*len(o.serving) {
 		t.Errorf("%d pods moved, want fewer than all %d", o.moved, o.replicas*len(o.serving))
 	}
 	for app, n := range o.movedOf { // the test takes less than an hour
-		if n > movesEach*o.replicas {
-			t.Errorf("the pods of %s moved %d times, but there are %d pods, each of which may move %d times per hour", app, n, o.replicas, movesEach)
+		if n > maxMovesPerPod*o.replicas {
+			t.Errorf("the %d pods of %s moved %d times together, want at most %d times each", o.replicas, app, n, maxMovesPerPod)
 		}
 	}
-	if least := int(2 * time.Since(o.since).Seconds()); o.scans < least {
+	if least := int(2 * time.Since(o.start).Seconds()); o.scans < least {
 		t.Errorf("the nodes were scanned only %d times, want at least %d", o.scans, least)
 	}
 }

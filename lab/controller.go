@@ -51,7 +51,7 @@ func BuildJoiner(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// moduleRoot walks up to the folder of the module that contains cmd/joiner.
+// moduleRoot returns the folder of the module that contains cmd/joiner: the working folder or a folder above it.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -72,8 +72,8 @@ func moduleRoot() (string, error) {
 
 // RunController starts `joiner controller` from the program at path and returns once the controller is healthy. The
 // controller has the account's controller role with the policies of package permissions. It runs as the service account
-// ControllerAccount with the RBAC rules of the same package. settings are more environment variables of the controller,
-// as NAME=value.
+// ControllerAccount with the RBAC rules of the same package. settings are further environment variables of the
+// controller, as NAME=value.
 func (l *Lab) RunController(ctx context.Context, path string, settings ...string) (*Controller, error) {
 	metrics, err := freePort()
 	if err != nil {
@@ -107,14 +107,14 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 	return c, nil
 }
 
-// controllerEnv returns the environment of a controller in a pod with its role. It contains none of the caller's own
-// AWS settings.
+// controllerEnv returns the environment that a controller has in a pod, with the controller's IAM role. It contains
+// none of the AWS settings of this process.
 func (l *Lab) controllerEnv() ([]string, error) {
-	return l.envOf(l.Role, append(l.unknownToEKS(), "LEADER_ELECTION_NAMESPACE=kube-system",
+	return l.envOf(l.Role, append(l.selfManagedSettings(), "LEADER_ELECTION_NAMESPACE=kube-system",
 		"KUBECONFIG="+l.ServiceAccounts.controllerConfig)...)
 }
 
-// envOf returns the environment of a program with a role, and more variables as NAME=value.
+// envOf returns the environment of a program that uses an IAM role. more are further variables, as NAME=value.
 func (l *Lab) envOf(role string, more ...string) ([]string, error) {
 	session, err := l.Roles.assume(role)
 	if err != nil {

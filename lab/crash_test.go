@@ -19,9 +19,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// fullCrash is the environment variable that `make crash` sets. With it, the controller is killed until the end of the
-// test, and not only until the first node is ready.
-const fullCrash = "CRASH_FULL"
+// fullCrashVariable is the environment variable that `make crash` sets. If it is set, the controller is killed after
+// every write until the end of the test. Otherwise the kills stop when the first node is ready.
+const fullCrashVariable = "CRASH_FULL"
 
 // TestKilledAfterEveryWrite kills the controller with SIGKILL after every single write to the API server or to AWS,
 // before the controller gets the response.
@@ -30,8 +30,8 @@ const fullCrash = "CRASH_FULL"
 // pool and class are deleted. After each step exactly the expected objects exist, and the controller never launches an
 // additional instance.
 func TestKilledAfterEveryWrite(t *testing.T) {
-	l := beside(t, lab.Options{})
-	name := namespaced(t, l)
+	l := parallelLab(t, lab.Options{})
+	name := newTestNamespace(t, l)
 	s := newSuccession(t, l, name)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
@@ -39,18 +39,18 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 			"{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5a.large]}"), "[on-demand]", "[spot]"),
 		deployment(name, "web", 1, "250m", "256Mi", "test: "+name),
 	)
-	s.until("the pod to run on a node", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 1) })
-	s.has("iam:CreateInstanceProfile", "iam:AddRoleToInstanceProfile", "patch ec2nodeclasses", "create nodeclaims",
+	s.until("the pod to run on a node", func(ctx context.Context) (bool, error) { return s.hasConverged(ctx, 1) })
+	s.checkKilledAfter("iam:CreateInstanceProfile", "iam:AddRoleToInstanceProfile", "patch ec2nodeclasses", "create nodeclaims",
 		"ec2:CreateLaunchTemplate", "ec2:CreateFleet", "patch nodeclaims/status", "patch nodes")
-	if os.Getenv(fullCrash) == "" {
-		s.gate.leaveOpen()
+	if os.Getenv(fullCrashVariable) == "" {
+		s.gate.stopClosing()
 	}
 
 	claims, _ := claimsOf(t, l, name)
 	if err := l.Kube.CoreV1().Nodes().Delete(t.Context(), claims[0].Status.NodeName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until("a replacement of the deleted node", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 2) })
+	s.until("a replacement of the deleted node", func(ctx context.Context) (bool, error) { return s.hasConverged(ctx, 2) })
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		for _, i := range w.Region(l.Account, l.Region).Instances.All() {
 			if i.Alive() && i.Tags[karpenterv1.LabelNodePool] == name && !w.Interrupt(now, i.ID) {
@@ -58,29 +58,29 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 			}
 		}
 	})
-	s.until("a replacement of the interrupted node", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 3) })
+	s.until("a replacement of the interrupted node", func(ctx context.Context) (bool, error) { return s.hasConverged(ctx, 3) })
 	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	s.until("the last node to be deleted", func(ctx context.Context) (bool, error) {
-		left, err := remains(ctx, l, name)
+		left, err := nodeObjects(ctx, l, name)
 		return len(left) == 0, err
 	})
 	s.delete(&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	s.until("launch templates and profiles to be deleted with their class, and all messages to be read", func(ctx context.Context) (bool, error) {
+	s.until("launch templates, profiles and class to be deleted, and the queue to be empty", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &awsv1.EC2NodeClass{})
-		left := leftovers(l, name)
+		left := classResources(l, name)
 		return client.IgnoreNotFound(err) == nil && err != nil && len(left) == 0 && s.messages() == 0, nil
 	})
 	if n := len(instancesOf(l, name)); n != 3 {
 		t.Errorf("%d instances were launched, want 3", n)
 	}
-	if os.Getenv(fullCrash) != "" {
-		s.has("create pods/eviction", "ec2:TerminateInstances", "sqs:DeleteMessageBatch", "delete nodeclaims",
+	if os.Getenv(fullCrashVariable) != "" {
+		s.checkKilledAfter("create pods/eviction", "ec2:TerminateInstances", "sqs:DeleteMessageBatch", "delete nodeclaims",
 			"iam:RemoveRoleFromInstanceProfile", "iam:DeleteInstanceProfile")
 	}
 	t.Logf("killed after each of %d writes:\n%s", len(s.gate.writes()), strings.Join(s.gate.writes(), "\n"))
 }
 
-// succession runs one controller after another.
+// succession runs controllers one after another: it kills each after one write, and starts the next.
 type succession struct {
 	t        *testing.T
 	lab      *lab.Lab
@@ -102,18 +102,18 @@ func newSuccession(t *testing.T, l *lab.Lab, name string) *succession {
 	})
 	t.Cleanup(func() {
 		l.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(l.Account, l.Region).EventQueues = nil })
-		killController(l) // the gate of this controller is closed
+		killController(l) // it cannot be used by other tests, because it connects through the gate
 	})
 	s.settings = append(s.gate.settings, "INTERRUPTION_QUEUE="+name, "BATCH_IDLE_DURATION=100ms", "BATCH_MAX_DURATION=1s")
-	restart(t, l, s.settings...)
+	restartController(t, l, s.settings...)
 	return s
 }
 
 // The timeout of one step, and the maximum number of writes of all steps. A controller that repeats the same write
 // after each restart exceeds the maximum.
 const (
-	crashScene = 6 * time.Minute
-	mostWrites = 200
+	crashStepTimeout = 6 * time.Minute
+	maxCrashWrites   = 200
 )
 
 // until waits until ok returns true. Whenever the gate closes after a write, until kills the controller and starts
@@ -121,15 +121,15 @@ const (
 func (s *succession) until(what string, ok func(context.Context) (bool, error)) {
 	s.t.Helper()
 	began, before := time.Now(), len(s.gate.writes())
-	within(s.t, s.lab, crashScene, what, func(ctx context.Context) (bool, error) {
+	within(s.t, s.lab, crashStepTimeout, what, func(ctx context.Context) (bool, error) {
 		select {
 		case <-s.gate.closed:
 			killController(s.lab)
 			s.gate.open()
-			if len(s.gate.writes()) > mostWrites {
-				s.t.Fatalf("more than %d writes; the last are %v", len(s.gate.writes()), s.gate.writes()[mostWrites-20:])
+			if len(s.gate.writes()) > maxCrashWrites {
+				s.t.Fatalf("%d writes, want at most %d; the last are %v", len(s.gate.writes()), maxCrashWrites, s.gate.writes()[maxCrashWrites-20:])
 			}
-			restart(s.t, s.lab, s.settings...)
+			restartController(s.t, s.lab, s.settings...)
 			return false, nil
 		default:
 			return ok(ctx)
@@ -138,16 +138,16 @@ func (s *succession) until(what string, ok func(context.Context) (bool, error)) 
 	s.t.Logf("%s took %.1f s and %d kills", what, time.Since(began).Seconds(), len(s.gate.writes())-before)
 }
 
-// isWhole reports whether the pod runs on the only node, which is ready and complete, after the given number of
-// launched instances.
-func (s *succession) isWhole(ctx context.Context, instances int) (bool, error) {
+// hasConverged reports whether the pool has one instance, NodeClaim and Node, which are complete, and the pod runs on
+// the Node. launched is the total number of instances that must have been launched so far.
+func (s *succession) hasConverged(ctx context.Context, launched int) (bool, error) {
 	all := instancesOf(s.lab, s.name)
-	if len(all) > instances {
-		s.t.Fatalf("%d instances were launched, want %d\n%s", len(all), instances, s.lab.Evidence(ctx))
+	if len(all) > launched {
+		s.t.Fatalf("%d instances were launched, want %d\n%s", len(all), launched, s.lab.Evidence(ctx))
 	}
 	alive := slices.DeleteFunc(slices.Clone(all), func(i world.Instance) bool { return !i.Alive() })
 	claims, providerIDs := claimsOf(s.t, s.lab, s.name)
-	if len(claims) != 1 || len(alive) != 1 || len(all) != instances || !providerIDs["aws:///"+alive[0].Zone+"/"+alive[0].ID] {
+	if len(claims) != 1 || len(alive) != 1 || len(all) != launched || !providerIDs["aws:///"+alive[0].Zone+"/"+alive[0].ID] {
 		return false, fmt.Errorf("%d claims, %d of %d instances alive", len(claims), len(alive), len(all))
 	}
 	var nodes corev1.NodeList
@@ -162,15 +162,15 @@ func (s *succession) isWhole(ctx context.Context, instances int) (bool, error) {
 	isReady := slices.ContainsFunc(claim.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == karpenterv1.ConditionReady && c.Status == metav1.ConditionTrue
 	})
-	isOpen := !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "karpenter.sh/") })
-	return isReady && isOpen && claim.DeletionTimestamp == nil && node.DeletionTimestamp == nil &&
+	isTainted := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "karpenter.sh/") })
+	return isReady && !isTainted && claim.DeletionTimestamp == nil && node.DeletionTimestamp == nil &&
 		slices.Contains(claim.Finalizers, karpenterv1.FinalizerTermination) &&
 		slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
 		pod.Status.Phase == corev1.PodRunning && pod.Spec.NodeName == node.Name, nil
 }
 
-// has fails the test if the controller was not killed after each of these writes.
-func (s *succession) has(writes ...string) {
+// checkKilledAfter fails the test if the controller was not killed after each of these writes.
+func (s *succession) checkKilledAfter(writes ...string) {
 	s.t.Helper()
 	for _, name := range writes {
 		if !slices.Contains(s.gate.writes(), name) {

@@ -20,16 +20,16 @@ import (
 // TestDefinitionsAreInstalled checks that the controller installs missing CRDs, replaces CRDs with a lower revision,
 // and leaves CRDs with a higher revision unchanged.
 func TestDefinitionsAreInstalled(t *testing.T) {
-	l := beside(t, lab.Options{Bare: true})
+	l := parallelLab(t, lab.Options{Bare: true})
 	d := definitionsOf(t, l)
-	first := restart(t, l, "DISABLE_LEADER_ELECTION=false")
+	first := restartController(t, l, "DISABLE_LEADER_ELECTION=false")
 	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh",
 		"ec2nodeclasses.karpenter.k8s.aws"} {
 		if got := d.get(name).Annotations[crds.KeyRevision]; got != strconv.Itoa(crds.Revision()) {
-			t.Errorf("definition %s is of revision %q, want %d", name, got, crds.Revision())
+			t.Errorf("definition %s has revision %q, want %d", name, got, crds.Revision())
 		}
 	}
-	d.cli(0, "nodepools.karpenter.sh: has revision", "crds", "check")
+	d.runJoiner(0, "nodepools.karpenter.sh: has revision", "crds", "check")
 	first.Kill()
 
 	// A CRD of an older Karpenter chart: without Joiner's annotation, and without the last printer column.
@@ -39,8 +39,8 @@ func TestDefinitionsAreInstalled(t *testing.T) {
 		delete(c.Annotations, crds.KeyRevision)
 		c.Spec.Versions[0].AdditionalPrinterColumns = c.Spec.Versions[0].AdditionalPrinterColumns[:columns-1]
 	})
-	d.cli(1, "was not installed by joiner; it would be taken over", "crds", "check")
-	second := restart(t, l, "DISABLE_LEADER_ELECTION=false")
+	d.runJoiner(1, "was not installed by joiner; it would be taken over", "crds", "check")
+	second := restartController(t, l, "DISABLE_LEADER_ELECTION=false")
 	d.until("the definition to be taken over", pools, func(c *apiextensionsv1.CustomResourceDefinition) bool {
 		return len(c.Spec.Versions[0].AdditionalPrinterColumns) == columns && c.Annotations[crds.KeyRevision] != ""
 	})
@@ -53,31 +53,31 @@ func TestDefinitionsAreInstalled(t *testing.T) {
 		specOf(c).Properties["flux"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	})
 	before := d.get(pools).ResourceVersion
-	third := restart(t, l) // without leader election
-	d.said("nodepools.karpenter.sh", "is newer than this program's")
-	d.cli(0, "left as it is: its revision "+strconv.Itoa(newer)+" is newer", "crds", "apply")
+	third := restartController(t, l) // without leader election
+	d.awaitLog("nodepools.karpenter.sh", "is newer than this program's")
+	d.runJoiner(0, "left as it is: its revision "+strconv.Itoa(newer)+" is newer", "crds", "apply")
 	if got := d.get(pools).ResourceVersion; got != before {
-		t.Errorf("a newer definition was written: %s, then %s", before, got)
+		t.Errorf("the newer definition was changed: its resource version was %s and is %s", before, got)
 	}
 	third.Kill()
 
 	// A newer CRD that another tool manages is replaced only with --force.
 	d.change(pools, func(c *apiextensionsv1.CustomResourceDefinition) { delete(c.Annotations, crds.KeyRevision) })
-	d.cli(1, "it has fields that this program does not know: spec.flux", "crds", "apply")
-	d.cli(0, "which removed these fields: spec.flux", "crds", "apply", "--force")
+	d.runJoiner(1, "it has fields that this program does not know: spec.flux", "crds", "apply")
+	d.runJoiner(0, "which removed these fields: spec.flux", "crds", "apply", "--force")
 	if _, ok := specOf(d.get(pools)).Properties["flux"]; ok {
-		t.Error("the field is still there")
+		t.Error("joiner crds apply --force did not remove the field spec.flux")
 	}
 
 	apply(t, l, class(l, "kept", "amiSelectorTerms: [{alias: al2023@latest}]"))
-	d.cli(2, "there still are 1 objects (ec2nodeclass kept)", "crds", "delete")
+	d.runJoiner(2, "there still are 1 objects (ec2nodeclass kept)", "crds", "delete")
 	d.deleteClass("kept")
-	d.cli(0, "nodeclaims.karpenter.sh: deleted", "crds", "delete")
-	d.cli(1, "is missing; it would be created", "crds", "check")
+	d.runJoiner(0, "nodeclaims.karpenter.sh: deleted", "crds", "delete")
+	d.runJoiner(1, "is missing; it would be created", "crds", "check")
 	noRefusals(t, l, "kube-system", lab.ControllerAccount)
 }
 
-// definitions changes and reads the definitions of a lab.
+// definitions reads and changes the CRDs in the cluster of a lab.
 type definitions struct {
 	t      *testing.T
 	l      *lab.Lab
@@ -120,8 +120,8 @@ func (d definitions) until(what, name string, ok func(*apiextensionsv1.CustomRes
 	eventually(d.t, d.l, 30*time.Second, what, func() bool { return ok(d.get(name)) })
 }
 
-// said waits until one line of the controller's log contains all texts.
-func (d definitions) said(texts ...string) {
+// awaitLog waits until one line of the controller's log contains all texts.
+func (d definitions) awaitLog(texts ...string) {
 	d.t.Helper()
 	eventually(d.t, d.l, 30*time.Second, "a line of the log with "+strings.Join(texts, " and "), func() bool {
 		log, err := os.ReadFile(d.l.Logs("joiner"))
@@ -141,8 +141,8 @@ func (d definitions) said(texts ...string) {
 	})
 }
 
-// cli runs joiner as the administrator, and checks its exit code and a text in its output.
-func (d definitions) cli(code int, want string, args ...string) {
+// runJoiner runs joiner as the administrator, and checks its exit code and a text in its output.
+func (d definitions) runJoiner(code int, want string, args ...string) {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), d.path, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.l.Kubeconfig)

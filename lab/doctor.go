@@ -16,13 +16,14 @@ import (
 // DoctorRole is a role with exactly the permissions of joiner doctor.
 const DoctorRole = "JoinerDoctor"
 
-// Doctor runs `joiner doctor` from the program at path with read-only permissions, in AWS those of deploy/iam/doctor.json. It returns the
-// command's output and exit code. If the command could not complete its checks, the error contains its standard error.
+// Doctor runs `joiner doctor` from the program at path. The command has the administrator's kubeconfig, and in AWS the
+// read-only permissions of deploy/iam/doctor.json. Doctor returns the command's output and exit code. If the command
+// could not complete its checks, the error contains its standard error.
 func (l *Lab) Doctor(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
 	return l.runReadOnly(ctx, path, append([]string{"doctor"}, args...)...)
 }
 
-// MigrateCheck runs `joiner migrate check` with the same permissions and results as Doctor.
+// MigrateCheck is like Doctor for the command `joiner migrate check`.
 func (l *Lab) MigrateCheck(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
 	return l.runReadOnly(ctx, path, append([]string{"migrate", "check"}, args...)...)
 }
@@ -38,20 +39,20 @@ func (l *Lab) runReadOnly(ctx context.Context, path string, args ...string) (pri
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), env...)
-	var out, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaint
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return out.String(), 0, nil
-	case errors.As(err, &exit) && complaint.Len() == 0:
-		return out.String(), exit.ExitCode(), nil
+		return stdout.String(), 0, nil
+	case errors.As(err, &exit) && stderr.Len() == 0:
+		return stdout.String(), exit.ExitCode(), nil
 	}
-	return out.String(), 0, fmt.Errorf("run joiner %s: %w: %s", args[0], err, complaint.String())
+	return stdout.String(), 0, fmt.Errorf("run joiner %s: %w: %s", args[0], err, stderr.String())
 }
 
-// permitDoctor creates the role with its policy, if it does not exist.
+// permitDoctor creates DoctorRole with its policies, unless the role exists.
 func (r *Roles) permitDoctor() error {
 	policies, err := permissions.Doctor(permissions.Scope{Account: r.lab.Account, Region: r.lab.Region, Cluster: r.lab.Cluster})
 	if err != nil {
@@ -59,7 +60,7 @@ func (r *Roles) permitDoctor() error {
 	}
 	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		account := w.Account(r.lab.Account)
-		if _, missing := account.Role(DoctorRole); missing == nil {
+		if _, notFound := account.Role(DoctorRole); notFound == nil {
 			return
 		}
 		if err = addRole(now, account, DoctorRole, "pods.eks.amazonaws.com"); err != nil {

@@ -10,15 +10,16 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// TestFaults injects one fault of each layer in a lab: joiner doctor must find it first, and its printed fix must work.
-// LAB_FAULTS names other faults, separated by commas; "all" plays all of them, as make diagnosis-report does.
+// TestFaults injects one fault of each layer in a lab. The fault must be joiner doctor's first finding, and the printed
+// fix must work. LAB_FAULTS selects other faults by name, separated by commas; "all" selects all, as make
+// diagnosis-report does.
 func TestFaults(t *testing.T) {
-	if err := faults.Tools(t.Context()); err != nil {
+	if err := faults.CheckTools(t.Context()); err != nil {
 		t.Skip(err)
 	}
-	l := beside(t, lab.Options{})
+	l := parallelLab(t, lab.Options{})
 	joiner := program(t)
-	restart(t, l, faults.Settings()...)
+	restartController(t, l, faults.Settings()...)
 	stage, err := faults.NewStage(t.Context(), l, joiner)
 	if err != nil {
 		t.Fatal(err)
@@ -34,15 +35,16 @@ func TestFaults(t *testing.T) {
 			if r.Err != nil {
 				t.Error(r.Err)
 			}
-			if len(r.Wrong) > 0 {
-				t.Errorf("before the cause doctor reported: %s", strings.Join(r.Wrong, "; "))
+			if len(r.WrongFirst) > 0 {
+				t.Errorf("doctor reported other findings before the cause: %s", strings.Join(r.WrongFirst, "; "))
 			}
 		})
 	}
 }
 
-// TestFaultsAreWhole checks that each fault has a unique name, and that each check has a fault or a reason in Untried.
-func TestFaultsAreWhole(t *testing.T) {
+// TestFaultsAreComplete checks that each fault has a unique name, and that each check has a fault or a reason in
+// ChecksWithoutFault.
+func TestFaultsAreComplete(t *testing.T) {
 	t.Parallel()
 	if problems := faults.Problems(); len(problems) > 0 {
 		t.Error(strings.Join(problems, "\n"))

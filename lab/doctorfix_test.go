@@ -26,23 +26,26 @@ import (
 func TestDoctorFixes(t *testing.T) {
 	t.Parallel()
 	for mode, check := range map[string]string{ekscluster.AuthAPI: "AUTH-1", ekscluster.AuthConfigMap: "AUTH-3"} {
-		t.Run(mode, func(t *testing.T) { doctorFixes(t, beside(t, lab.Options{AuthMode: mode}), check) })
+		t.Run(mode, func(t *testing.T) { testDoctorFix(t, parallelLab(t, lab.Options{AuthMode: mode}), check) })
 	}
 }
 
-func doctorFixes(t *testing.T, l *lab.Lab, check string) {
+// testDoctorFix runs TestDoctorFixes for the variant that the check reports.
+func testDoctorFix(t *testing.T, l *lab.Lab, check string) {
 	joiner := program(t)
-	const name, others = "mends", "# people of the platform team\n- groups: [system:masters] # never take this away\n  rolearn: arn:aws:iam::111122223333:role/Admins\n  username: admin\n"
-	row := others
+	const name = "doctor-fix"
+	const otherRows = "# people of the platform team\n- groups: [system:masters] # never take this away\n" +
+		"  rolearn: arn:aws:iam::111122223333:role/Admins\n  username: admin\n"
+	mapRoles := otherRows
 	if check == "AUTH-1" {
-		row += "- rolearn: " + l.Roles.ARN(name) +
+		mapRoles += "- rolearn: " + l.Roles.ARN(name) +
 			"\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
 	}
-	if err := l.Roles.AddNode(name); err != nil {
+	if err := l.Roles.AddNodeRole(name); err != nil {
 		t.Fatal(err)
 	}
-	writeAuthMap(t, l, row)
-	restart(t, l)
+	writeAuthMap(t, l, mapRoles)
+	restartController(t, l)
 	apply(t, l, strings.Replace(class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), "role: "+lab.NodeRole, "role: "+name, 1),
 		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"), deployment("default", name, 1, "500m",
 			"256Mi", "test: "+name))
@@ -52,7 +55,8 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 	})
 
 	printed, code, err := l.Doctor(t.Context(), joiner, "--fix", check)
-	if err != nil || code != 1 || !strings.Contains(printed, "nothing was changed: standard input is not a terminal") || !strings.Contains(printed, "+ ") {
+	if err != nil || code != 1 || !strings.Contains(printed, "+ ") ||
+		!strings.Contains(printed, "nothing was changed: standard input is not a terminal") {
 		t.Fatalf("without a terminal: exit status %d, %v:\n%s", code, err, printed)
 	}
 	t.Log("\n" + printed)
@@ -62,7 +66,7 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 			t.Errorf("without the permission: %v", err)
 		}
 	}
-	printed, code = ownersDoctor(t, l, joiner, "--fix", check, "--yes")
+	printed, code = doctorAsOwner(t, l, joiner, "--fix", check, "--yes")
 	if code != 0 || !strings.HasSuffix(printed, "done\n") {
 		t.Fatalf("with all permissions: exit status %d:\n%s", code, printed)
 	}
@@ -74,10 +78,10 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := auth.Data["mapRoles"]; !strings.HasPrefix(text, others) || check == "AUTH-3" && strings.Count(text, "rolearn: ") != 2 {
+	if text := auth.Data["mapRoles"]; !strings.HasPrefix(text, otherRows) || check == "AUTH-3" && strings.Count(text, "rolearn: ") != 2 {
 		t.Errorf("aws-auth is now:\n%s", text)
 	}
-	if printed, code := ownersDoctor(t, l, joiner, "--fix", check); code != 0 || printed != check+" is fine: nothing to fix\n" {
+	if printed, code := doctorAsOwner(t, l, joiner, "--fix", check); code != 0 || printed != check+" is fine: nothing to fix\n" {
 		t.Errorf("second run: exit status %d:\n%s", code, printed)
 	}
 }
@@ -95,8 +99,8 @@ func writeAuthMap(t *testing.T, l *lab.Lab, mapRoles string) {
 	}
 }
 
-// ownersDoctor runs joiner doctor as the owner of the account and of the cluster.
-func ownersDoctor(t *testing.T, l *lab.Lab, joiner string, args ...string) (printed string, code int) {
+// doctorAsOwner runs joiner doctor as the owner of the account and of the cluster.
+func doctorAsOwner(t *testing.T, l *lab.Lab, joiner string, args ...string) (printed string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), joiner, append([]string{"doctor"}, args...)...)
 	cmd.Env = append(append(os.Environ(), l.Environment()...), "CLUSTER_NAME="+l.Cluster, "AWS_SESSION_TOKEN=")

@@ -21,31 +21,31 @@ import (
 )
 
 const (
-	drainedApps  = 40
-	replicasEach = 4
-	fewDrains    = 80 // default number of drained nodes
+	drainedApps   = 40
+	replicasEach  = 4  // replicas of each app
+	defaultDrains = 80 // number of drained nodes, unless LAB_DRAINS is set
 )
 
-// TestDrains deletes the NodeClaims of all nodes at once, again and again until LAB_DRAINS nodes have been drained
-// (make soak: five hundred), under workloads with PodDisruptionBudgets of maxUnavailable 1. No PodDisruptionBudget may
-// be exceeded at any time.
+// TestDrains deletes the NodeClaims of all nodes at once, and repeats this until LAB_DRAINS nodes have been drained
+// (make soak: five hundred). Each app has a PodDisruptionBudget with maxUnavailable 1, which may not be exceeded at any
+// time.
 func TestDrains(t *testing.T) {
-	drains := int(numberFrom(t, "LAB_DRAINS", fewDrains))
-	l := shared(t)
-	controller(t, l)
-	name := namespaced(t, l)
+	drains := int(numberFrom(t, "LAB_DRAINS", defaultDrains))
+	l := sharedLab(t)
+	ensureController(t, l)
+	name := newTestNamespace(t, l)
 	manifests := []string{
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
 	}
 	for i := range drainedApps {
-		manifests = append(manifests, guarded(name, fmt.Sprintf("app-%02d", i)))
+		manifests = append(manifests, spreadAppWithPDB(name, fmt.Sprintf("app-%02d", i)))
 	}
 	apply(t, l, manifests...)
 	pods := drainedApps * replicasEach
-	watch := guard(t, l, name)
-	allRun(t, l, name, pods, 3*time.Minute)
-	within(t, l, time.Minute, "all replicas of every app to be ready", func(context.Context) (bool, error) { return watch.areWhole() })
+	watch := watchBudgets(t, l, name)
+	awaitRunning(t, l, name, pods, 3*time.Minute)
+	within(t, l, time.Minute, "all replicas of every app to be ready", func(context.Context) (bool, error) { return watch.areComplete() })
 	began, done, rounds := time.Now(), 0, 0
 	for done < drains {
 		claims := claimNames(t, l, name)
@@ -57,8 +57,8 @@ func TestDrains(t *testing.T) {
 		}
 		within(t, l, 4*time.Minute, fmt.Sprintf("%d nodes to be drained", len(claims)), func(ctx context.Context) (bool, error) {
 			left := 0
-			for _, now := range claimNames(t, l, name) {
-				if slices.Contains(claims, now) {
+			for _, claim := range claimNames(t, l, name) {
+				if slices.Contains(claims, claim) {
 					left++
 				}
 			}
@@ -67,31 +67,34 @@ func TestDrains(t *testing.T) {
 			}
 			return true, nil
 		})
-		within(t, l, time.Minute, "all replicas of every app to be ready again", func(context.Context) (bool, error) { return watch.areWhole() })
+		within(t, l, time.Minute, "all replicas of every app to be ready again",
+			func(context.Context) (bool, error) { return watch.areComplete() })
 		done, rounds = done+len(claims), rounds+1
 		t.Logf("round %d: %d nodes drained after %.0f s", rounds, done, time.Since(began).Seconds())
 	}
-	broken, seen := watch.verdict()
-	for _, b := range broken {
-		t.Error(b)
+	violations, deleted := watch.results()
+	for _, v := range violations {
+		t.Error(v)
 	}
-	if most := done * 4; seen < pods*rounds || seen > most {
-		t.Errorf("%d pods were deleted in %d drains: not every pod moved in each round, or pods moved too often", seen, done)
+	if least, most := pods*rounds, done*4; deleted < least || deleted > most {
+		t.Errorf("%d pods were deleted in %d drains, want at least %d (each pod once per round) and at most %d", deleted, done, least, most)
 	}
-	t.Logf("%d nodes drained, %d pods moved, %d budgets broken, in %.0f s", done, seen, len(broken), time.Since(began).Seconds())
-	nothingLeft(t, l, name)
+	t.Logf("%d nodes drained, %d pods deleted, %d violations of budgets, in %.0f s",
+		done, deleted, len(violations), time.Since(began).Seconds())
+	cleanUp(t, l, name)
 }
 
-// guarded returns a Deployment with at most one replica per node, and a PodDisruptionBudget with maxUnavailable 1.
-func guarded(namespace, app string) string {
+// spreadAppWithPDB returns the manifests of a Deployment with at most one replica per node, and of its
+// PodDisruptionBudget with maxUnavailable 1.
+func spreadAppWithPDB(namespace, app string) string {
 	d := deployment(namespace, app, replicasEach, "800m", "512Mi", "test: "+namespace)
-	apart := fmt.Sprintf(`      affinity:
+	antiAffinity := fmt.Sprintf(`      affinity:
         podAntiAffinity:
           requiredDuringSchedulingIgnoredDuringExecution:
           - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: %s}}}
       containers:
 `, app)
-	return strings.Replace(d, "      containers:\n", apart, 1) + fmt.Sprintf(`
+	return strings.Replace(d, "      containers:\n", antiAffinity, 1) + fmt.Sprintf(`
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {name: %s, namespace: %s}
@@ -114,23 +117,24 @@ func claimNames(t *testing.T, l *lab.Lab, pool string) []string {
 	return out
 }
 
-// guardian watches the pods of a namespace, and counts the ready pods of each app.
-type guardian struct {
-	mu      sync.Mutex
-	serving map[string]map[string]bool // by app: names of pods that are Ready and not being deleted
-	whole   map[string]bool            // apps that have had all their replicas
-	gone    int                        // number of deleted pods
-	broken  []string
+// budgetWatch watches the pods of a namespace, and records violations of PodDisruptionBudgets.
+type budgetWatch struct {
+	mu          sync.Mutex
+	serving     map[string]map[string]bool // by app: names of pods that are Ready and not being deleted
+	wasComplete map[string]bool            // apps that have had all their replicas
+	deleted     int                        // number of deleted pods
+	violations  []string
 }
 
-func guard(t *testing.T, l *lab.Lab, namespace string) *guardian {
+func watchBudgets(t *testing.T, l *lab.Lab, namespace string) *budgetWatch {
 	t.Helper()
-	g := &guardian{serving: map[string]map[string]bool{}, whole: map[string]bool{}}
-	watchPods(t, l, namespace, func(o any, _, isGone bool) { g.see(o, isGone) })
-	return g
+	w := &budgetWatch{serving: map[string]map[string]bool{}, wasComplete: map[string]bool{}}
+	watchPods(t, l, namespace, func(o any, _, isGone bool) { w.record(o, isGone) })
+	return w
 }
 
-// watchPods calls see for each change of a pod of the namespace, in order, until the test ends. It starts with the pods that exist.
+// watchPods calls see for each pod of the namespace that exists, with isFirst, and then for each change of a pod, in
+// order, until the test ends. isGone is true for a deleted pod.
 func watchPods(t *testing.T, l *lab.Lab, namespace string, see func(o any, isFirst, isGone bool)) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
@@ -146,8 +150,8 @@ func watchPods(t *testing.T, l *lab.Lab, namespace string, see func(o any, isFir
 	factory.WaitForCacheSync(t.Context().Done())
 }
 
-// see records a change of a pod, and a violation of an app's PodDisruptionBudget.
-func (g *guardian) see(o any, isGone bool) {
+// record records a change of a pod, and a violation of its app's PodDisruptionBudget.
+func (w *budgetWatch) record(o any, isGone bool) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
@@ -155,26 +159,26 @@ func (g *guardian) see(o any, isGone bool) {
 	if !ok {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	app := pod.Labels["app"]
-	if g.serving[app] == nil {
-		g.serving[app] = map[string]bool{}
+	if w.serving[app] == nil {
+		w.serving[app] = map[string]bool{}
 	}
-	before := len(g.serving[app])
+	before := len(w.serving[app])
 	if isGone {
-		g.gone++
+		w.deleted++
 	}
 	if isReadyPod(pod) && pod.DeletionTimestamp == nil && !isGone {
-		g.serving[app][pod.Name] = true
+		w.serving[app][pod.Name] = true
 	} else {
-		delete(g.serving[app], pod.Name)
+		delete(w.serving[app], pod.Name)
 	}
-	now := len(g.serving[app])
-	g.whole[app] = g.whole[app] || now == replicasEach
-	if g.whole[app] && now < before && now < replicasEach-1 {
-		g.broken = append(g.broken, fmt.Sprintf("%s: only %d pods of %s are ready after pod %s on %s was deleted (%s)",
-			time.Now().Format(time.TimeOnly), now, app, pod.Name, pod.Spec.NodeName, pod.Status.Reason))
+	after := len(w.serving[app])
+	w.wasComplete[app] = w.wasComplete[app] || after == replicasEach
+	if w.wasComplete[app] && after < before && after < replicasEach-1 {
+		w.violations = append(w.violations, fmt.Sprintf("%s: only %d pods of %s are ready after pod %s on %s was deleted (%s)",
+			time.Now().Format(time.TimeOnly), after, app, pod.Name, pod.Spec.NodeName, pod.Status.Reason))
 	}
 }
 
@@ -184,24 +188,24 @@ func isReadyPod(pod *corev1.Pod) bool {
 	})
 }
 
-// areWhole reports whether all replicas of every app are ready.
-func (g *guardian) areWhole() (bool, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.serving) < drainedApps {
-		return false, fmt.Errorf("%d apps have pods", len(g.serving))
+// areComplete reports whether all replicas of every app are ready.
+func (w *budgetWatch) areComplete() (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.serving) < drainedApps {
+		return false, fmt.Errorf("%d apps have pods, want all", len(w.serving))
 	}
-	for _, app := range slices.Sorted(maps.Keys(g.serving)) {
-		if n := len(g.serving[app]); n != replicasEach {
-			return false, fmt.Errorf("%d replicas of %s are ready", n, app)
+	for _, app := range slices.Sorted(maps.Keys(w.serving)) {
+		if n := len(w.serving[app]); n != replicasEach {
+			return false, fmt.Errorf("%d replicas of %s are ready, want all", n, app)
 		}
 	}
 	return true, nil
 }
 
-// verdict returns the violations of PodDisruptionBudgets, and the number of deleted pods.
-func (g *guardian) verdict() (broken []string, gone int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.broken, g.gone
+// results returns the violations of PodDisruptionBudgets, and the number of deleted pods.
+func (w *budgetWatch) results() (violations []string, deleted int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.violations, w.deleted
 }

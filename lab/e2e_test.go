@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -52,37 +53,37 @@ func program(t *testing.T) string {
 	return built.path
 }
 
-// controllers are the running controllers, by lab.
+// controllers are the controllers that tests have started, by lab.
 var controllers struct {
 	sync.Mutex
-	now map[*lab.Lab]*lab.Controller
+	byLab map[*lab.Lab]*lab.Controller
 }
 
-// running returns the lab's controller, or nil.
-func running(l *lab.Lab) *lab.Controller {
+// runningController returns the controller that was started last in the lab, or nil.
+func runningController(l *lab.Lab) *lab.Controller {
 	controllers.Lock()
 	defer controllers.Unlock()
-	return controllers.now[l]
+	return controllers.byLab[l]
 }
 
 // killController kills the lab's controller, if one runs.
 func killController(l *lab.Lab) {
-	if c := running(l); c != nil {
+	if c := runningController(l); c != nil {
 		c.Kill()
 	}
 }
 
-// controller returns the lab's running controller. It starts a controller if none runs.
-func controller(t *testing.T, l *lab.Lab) *lab.Controller {
+// ensureController returns the lab's running controller. It starts a controller if none runs.
+func ensureController(t *testing.T, l *lab.Lab) *lab.Controller {
 	t.Helper()
-	if c := running(l); c != nil && c.Err() == nil {
+	if c := runningController(l); c != nil && c.Err() == nil {
 		return c
 	}
-	return restart(t, l)
+	return restartController(t, l)
 }
 
-// restart kills the lab's controller, if one runs, and starts a new one.
-func restart(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
+// restartController kills the lab's controller, if one runs, and starts a new one.
+func restartController(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
 	t.Helper()
 	killController(l)
 	c, err := l.RunController(t.Context(), program(t), append([]string{"DISABLE_LEADER_ELECTION=true"}, settings...)...)
@@ -91,14 +92,15 @@ func restart(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
 	}
 	controllers.Lock()
 	defer controllers.Unlock()
-	if controllers.now == nil {
-		controllers.now = map[*lab.Lab]*lab.Controller{}
+	if controllers.byLab == nil {
+		controllers.byLab = map[*lab.Lab]*lab.Controller{}
 	}
-	controllers.now[l] = c
+	controllers.byLab[l] = c
 	return c
 }
 
-// class returns the manifest of an EC2NodeClass. images are the lines of the spec that select AMIs.
+// class returns the manifest of an EC2NodeClass. images are the lines of the spec that select AMIs, and any further
+// lines of the spec.
 func class(l *lab.Lab, name, images string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1
@@ -113,7 +115,8 @@ spec:
 `, name, lab.NodeRole, images, l.Cluster, l.Cluster)
 }
 
-// pool returns the manifest of a NodePool that sets the label "test" of its nodes to the pool's name.
+// pool returns the manifest of a NodePool that sets the label "test" of its nodes to the pool's name. more are further
+// lines of the spec.
 func pool(name, more string, requirements ...string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.sh/v1
@@ -163,7 +166,8 @@ func apply(t *testing.T, l *lab.Lab, manifests ...string) {
 	}
 }
 
-func namespaced(t *testing.T, l *lab.Lab) string {
+// newTestNamespace creates a namespace for the test, and returns its name.
+func newTestNamespace(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	name := strings.ToLower(nameOf(t))
 	err := l.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -173,9 +177,9 @@ func namespaced(t *testing.T, l *lab.Lab) string {
 	return name
 }
 
-// allRun waits until the namespace has want pods and all of them run. It watches the pods, because listing 500 pods
-// repeatedly would slow down the measured controller.
-func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Duration) {
+// awaitRunning waits until the namespace has exactly want pods and all of them run. It watches the pods, because
+// listing 500 pods repeatedly would slow down the measured controller.
+func awaitRunning(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Duration) {
 	t.Helper()
 	began := time.Now()
 	ctx, stop := context.WithCancel(t.Context())
@@ -197,33 +201,34 @@ func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Dur
 	t.Logf("%d pods run after %.1f s", want, time.Since(began).Seconds())
 }
 
-// nothingLeft deletes the namespace name with the test's workloads, then the pools and classes, and waits until their
-// objects and AWS resources are deleted. Without pools, it deletes the pool with the same name as the namespace.
-func nothingLeft(t *testing.T, l *lab.Lab, name string, pools ...string) {
+// cleanUp deletes the test's namespace with its workloads, and then the pools as deletePools does. Without pools, it
+// deletes the pool with the same name as the namespace.
+func cleanUp(t *testing.T, l *lab.Lab, name string, pools ...string) {
 	t.Helper()
-	leave(t, l, name)
+	deleteNamespace(t, l, name)
 	if len(pools) == 0 {
 		pools = []string{name}
 	}
-	allGone(t, l, pools...)
+	deletePools(t, l, pools...)
 }
 
-// leave deletes the namespace of a test with its workloads.
-func leave(t *testing.T, l *lab.Lab, name string) {
+// deleteNamespace deletes the namespace of a test with its workloads.
+func deleteNamespace(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	if err := l.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// allGone is nothingLeft without the deletion of the workloads.
-func allGone(t *testing.T, l *lab.Lab, pools ...string) {
+// deletePools waits until the pools have no nodes, because their workloads were deleted. Then it deletes the pools and
+// the classes with the same names, and waits until the classes' AWS resources are deleted.
+func deletePools(t *testing.T, l *lab.Lab, pools ...string) {
 	t.Helper()
 	ctx := t.Context()
 	began := time.Now()
 	for _, pool := range pools {
 		within(t, l, 90*time.Second, "the nodes to be deleted", func(ctx context.Context) (bool, error) {
-			left, err := remains(ctx, l, pool)
+			left, err := nodeObjects(ctx, l, pool)
 			if err == nil && len(left) > 0 {
 				err = fmt.Errorf("%d objects and instances still exist: %v", len(left), left[:min(5, len(left))])
 			}
@@ -241,8 +246,8 @@ func allGone(t *testing.T, l *lab.Lab, pools ...string) {
 		}
 	}
 	for _, pool := range pools {
-		within(t, l, 90*time.Second, "launch templates and instance profiles to be deleted with their class", func(context.Context) (bool, error) {
-			left := leftovers(l, pool)
+		within(t, l, 90*time.Second, "launch templates and profiles to be deleted with class "+pool, func(context.Context) (bool, error) {
+			left := classResources(l, pool)
 			if len(left) > 0 {
 				return false, fmt.Errorf("these still exist: %v", left)
 			}
@@ -251,8 +256,8 @@ func allGone(t *testing.T, l *lab.Lab, pools ...string) {
 	}
 }
 
-// remains lists the NodeClaims, Nodes and running instances of a pool.
-func remains(ctx context.Context, l *lab.Lab, name string) ([]string, error) {
+// nodeObjects lists the NodeClaims, Nodes, and pending or running instances of a pool.
+func nodeObjects(ctx context.Context, l *lab.Lab, name string) ([]string, error) {
 	var left []string
 	var claims karpenterv1.NodeClaimList
 	var nodes corev1.NodeList
@@ -280,8 +285,8 @@ func instancesOf(l *lab.Lab, pool string) []world.Instance {
 	return slices.DeleteFunc(l.Instances(), func(i world.Instance) bool { return i.Tags[karpenterv1.LabelNodePool] != pool })
 }
 
-// leftovers lists the launch templates and instance profiles of a class.
-func leftovers(l *lab.Lab, class string) []string {
+// classResources lists the launch templates and instance profiles of a class.
+func classResources(l *lab.Lab, class string) []string {
 	const tag = "karpenter.k8s.aws/ec2nodeclass"
 	var left []string
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
@@ -301,9 +306,9 @@ func leftovers(l *lab.Lab, class string) []string {
 
 // TestCaseOne reproduces the user report case-1 with a correct role mapping.
 func TestCaseOne(t *testing.T) {
-	l := shared(t)
-	controller(t, l)
-	name := namespaced(t, l)
+	l := sharedLab(t)
+	ensureController(t, l)
+	name := newTestNamespace(t, l)
 	apply(t, l,
 		class(l, name, "amiFamily: AL2\n  amiSelectorTerms: [{id: "+l.AL2Image+"}]"),
 		strings.ReplaceAll(pool(name, "limits: {cpu: 4}",
@@ -311,20 +316,20 @@ func TestCaseOne(t *testing.T) {
 			"{key: kubernetes.io/arch, operator: In, values: [amd64]}"), "labels: {", "labels: {nodegroup: karpenter, "),
 		deployment(name, "inflate", 3, "500m", "256Mi", "nodegroup: karpenter"),
 	)
-	allRun(t, l, name, 3, time.Minute)
+	awaitRunning(t, l, name, 3, time.Minute)
 	for _, i := range instancesOf(l, name) {
 		if i.Type != "t2.small" && i.Type != "t2.medium" {
-			t.Errorf("%s is a %s", i.ID, i.Type)
+			t.Errorf("instance %s has type %s, want t2.small or t2.medium", i.ID, i.Type)
 		}
 	}
-	nothingLeft(t, l, name)
+	cleanUp(t, l, name)
 }
 
 // TestBothArchitectures runs 100 pods on AL2023, half of them on each architecture, and scales to zero.
 func TestBothArchitectures(t *testing.T) {
-	l := shared(t)
-	controller(t, l)
-	name := namespaced(t, l)
+	l := sharedLab(t)
+	ensureController(t, l)
+	name := newTestNamespace(t, l)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
@@ -332,21 +337,20 @@ func TestBothArchitectures(t *testing.T) {
 		deployment(name, "intel", 50, "500m", "1Gi", "test: "+name+", kubernetes.io/arch: amd64"),
 		deployment(name, "arm", 50, "500m", "1Gi", "test: "+name+", kubernetes.io/arch: arm64"),
 	)
-	allRun(t, l, name, 100, 2*time.Minute)
+	awaitRunning(t, l, name, 100, 2*time.Minute)
 	seen := map[string]bool{}
 	for _, i := range instancesOf(l, name) {
 		seen[i.Architecture] = true
 	}
 	if !seen["x86_64"] || !seen["arm64"] {
-		t.Errorf("launched only %v", seen)
+		t.Errorf("instances were launched only with the architectures %v, want x86_64 and arm64", slices.Sorted(maps.Keys(seen)))
 	}
-	nothingLeft(t, l, name)
+	cleanUp(t, l, name)
 }
 
-// TestKilledController kills the controller with SIGKILL at ten random moments
-// while it launches a hundred nodes.
+// TestKilledController kills the controller with SIGKILL at ten random moments while it launches a hundred nodes.
 func TestKilledController(t *testing.T) {
-	l := beside(t, lab.Options{})
+	l := parallelLab(t, lab.Options{})
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("LAB_SEED"); text != "" {
 		var err error
@@ -357,8 +361,8 @@ func TestKilledController(t *testing.T) {
 	t.Logf("to repeat the same random numbers: LAB_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	// Short batch windows make it likely that a kill hits a launch.
-	restart(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
-	name := namespaced(t, l)
+	restartController(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
+	name := newTestNamespace(t, l)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
@@ -367,43 +371,43 @@ func TestKilledController(t *testing.T) {
 	for kill := 1; kill <= 10; kill++ {
 		scale(t, l, name, "one-per-node", 10*kill)
 		calls := 1 + random.IntN(70)
-		after := untilCalls(t, l, calls)
+		after := awaitCalls(t, l, calls)
 		killController(l)
-		claims, named := claimsOf(t, l, name)
+		claims, providerIDs := claimsOf(t, l, name)
 		t.Logf("kill %2d: %4d ms after adding 10 pods, at most %2d calls to AWS; %3d NodeClaims, %3d of them with an instance; %3d instances",
-			kill, after.Milliseconds(), calls, len(claims), len(named), len(instancesOf(l, name)))
-		restart(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
+			kill, after.Milliseconds(), calls, len(claims), len(providerIDs), len(instancesOf(l, name)))
+		restartController(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
 	}
-	allRun(t, l, name, 100, 3*time.Minute)
-	claims, wanted := claimsOf(t, l, name)
+	awaitRunning(t, l, name, 100, 3*time.Minute)
+	claims, providerIDs := claimsOf(t, l, name)
 	all := instancesOf(l, name)
 	for _, i := range all {
-		if id := "aws:///" + i.Zone + "/" + i.ID; !wanted[id] {
+		if id := "aws:///" + i.Zone + "/" + i.ID; !providerIDs[id] {
 			t.Errorf("instance %s (%s) has no NodeClaim", i.ID, i.State)
 		}
 	}
 	if len(all) != 100 || len(claims) != 100 {
 		t.Errorf("%d instances were launched for %d claims, want 100 for 100", len(all), len(claims))
 	}
-	nothingLeft(t, l, name)
+	cleanUp(t, l, name)
 }
 
-// untilCalls waits until the controller has made the given number of calls to AWS, but at most four seconds. The caller
-// can then kill the controller between two calls.
-func untilCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
+// awaitCalls waits until the controller has made the given number of calls to AWS, but at most four seconds, and
+// returns the time that it waited. The caller can then kill the controller between two calls.
+func awaitCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 	t.Helper()
 	began := time.Now()
 	first, _ := l.AWSCalls()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for time.Since(began) < 4*time.Second {
-		if now, _ := l.AWSCalls(); now-first >= calls {
+		if made, _ := l.AWSCalls(); made-first >= calls {
 			break
 		}
 		select {
 		case <-tick.C:
-		case <-running(l).Done():
-			t.Fatalf("the controller ended unexpectedly: %v", running(l).Err())
+		case <-runningController(l).Done():
+			t.Fatalf("the controller ended unexpectedly: %v", runningController(l).Err())
 		}
 	}
 	return time.Since(began)
@@ -434,44 +438,44 @@ func scale(t *testing.T, l *lab.Lab, namespace, name string, replicas int) {
 	}
 }
 
-// timed is the environment variable that makes TestFiveHundredPods fail if the controller is slow. `make bench` sets
-// it. Otherwise the test only logs the times, because they depend on the load of the host.
-const timed = "LAB_TIMED"
+// timedVariable is the environment variable that makes TestFiveHundredPods fail if the controller is slow. `make bench`
+// sets it. Otherwise the test only logs the times, because they depend on the load of the host.
+const timedVariable = "LAB_TIMED"
 
-// TestFiveHundredPods creates 500 pods as fast as possible. It measures the controller's memory, and the time from the
-// end of a batch to the request to EC2 for each of its instances.
+// TestFiveHundredPods creates 500 pods as fast as possible. It measures the controller's memory, and how long after the
+// end of a batch the controller requests each instance of the batch from EC2.
 func TestFiveHundredPods(t *testing.T) {
-	l := shared(t)
-	name := namespaced(t, l)
+	l := sharedLab(t)
+	name := newTestNamespace(t, l)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
 			"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 	)
-	c := restart(t, l) // a new controller, whose metrics contain only this test
-	poolReady(t, l, name)
+	c := restartController(t, l) // a new controller, whose metrics contain only this test
+	awaitPoolReady(t, l, name)
 	makePods(t, l, name, 500)
-	adopt(t, l, name, 500)
-	allRun(t, l, name, 500, 3*time.Minute)
+	adoptPods(t, l, name, 500)
+	awaitRunning(t, l, name, 500, 3*time.Minute)
 	for _, stage := range []string{"batch", "plan", "claim", "launch", "beyond"} {
-		t.Logf("stage %-6s %s", stage, histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="`+stage+`"`))
+		t.Logf("stage %-6s %s", stage, readHistogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="`+stage+`"`))
 	}
 	peak := peakMemory(t, c.PID())
 	t.Logf("peak memory of the controller: %d MiB", peak>>20)
 	if peak > 300<<20 {
 		t.Errorf("the controller used more than 300 MiB")
 	}
-	beyond := histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="beyond"`)
+	beyond := readHistogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="beyond"`)
 	switch {
 	case beyond.count == 0:
 		t.Error("no launch was measured")
-	case beyond.under["0.3"] < beyond.count && os.Getenv(timed) != "":
-		t.Errorf("beyond the batch window: %s; want all of them under 0.3 s", beyond)
+	case beyond.under["0.3"] < beyond.count && os.Getenv(timedVariable) != "":
+		t.Errorf("launches after the end of the batch window: %s; want all under 0.3 s", beyond)
 	}
-	nothingLeft(t, l, name)
+	cleanUp(t, l, name)
 }
 
-func poolReady(t *testing.T, l *lab.Lab, name string) {
+func awaitPoolReady(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	within(t, l, 30*time.Second, "the pool to be ready", func(ctx context.Context) (bool, error) {
 		var p karpenterv1.NodePool
@@ -504,9 +508,9 @@ func sizedPod(test string, i int) corev1.PodTemplateSpec {
 	}
 }
 
-// adopt creates a ReplicaSet for the pods of each size of makePods. If kube-scheduler preempts a pod for a critical
-// DaemonSet pod, its ReplicaSet creates a new pod.
-func adopt(t *testing.T, l *lab.Lab, name string, n int) {
+// adoptPods creates a ReplicaSet for the pods of each size of makePods. If kube-scheduler preempts one of these pods
+// for a critical DaemonSet pod, the ReplicaSet replaces it.
+func adoptPods(t *testing.T, l *lab.Lab, name string, n int) {
 	t.Helper()
 	for i := range podSizes() {
 		replicas, template := int32(n/len(podSizes())), sizedPod(name, i)
@@ -522,7 +526,7 @@ func adopt(t *testing.T, l *lab.Lab, name string, n int) {
 	}
 }
 
-// makePods creates pods of five sizes from many goroutines.
+// makePods creates n pods of five sizes, from many goroutines at once.
 func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 	t.Helper()
 	todo := make(chan int, n)
@@ -549,38 +553,38 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 	t.Logf("%d pods were created in %.1f s", n, time.Since(began).Seconds())
 }
 
-// numbers are the values of a histogram.
-type numbers struct {
+// histogram has the values of a histogram metric.
+type histogram struct {
 	count int
 	sum   float64
 	under map[string]int // cumulative count by the upper bound of the bucket, in seconds
 }
 
 // String returns the count, the mean, and the upper bound of the slowest observation.
-func (n numbers) String() string {
-	if n.count == 0 {
+func (h histogram) String() string {
+	if h.count == 0 {
 		return "never"
 	}
 	worst := "+Inf"
-	for bound, c := range n.under {
-		was, err := strconv.ParseFloat(worst, 64)
-		is, err2 := strconv.ParseFloat(bound, 64)
-		if err == nil && err2 == nil && c == n.count && is < was {
+	for bound, c := range h.under {
+		lowest, err := strconv.ParseFloat(worst, 64)
+		seconds, err2 := strconv.ParseFloat(bound, 64)
+		if err == nil && err2 == nil && c == h.count && seconds < lowest {
 			worst = bound
 		}
 	}
-	return fmt.Sprintf("%d times, mean %.0f ms, all under %s s", n.count, 1000*n.sum/float64(n.count), worst)
+	return fmt.Sprintf("%d times, mean %.0f ms, all under %s s", h.count, 1000*h.sum/float64(h.count), worst)
 }
 
-// histogram reads a histogram from the metrics page at url.
-func histogram(t *testing.T, url, name, label string) numbers {
+// readHistogram reads the series of a histogram that have a label, from the metrics page at url.
+func readHistogram(t *testing.T, url, name, label string) histogram {
 	t.Helper()
 	response, err := http.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	n := numbers{under: map[string]int{}}
+	h := histogram{under: map[string]int{}}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -594,16 +598,16 @@ func histogram(t *testing.T, url, name, label string) numbers {
 		}
 		switch {
 		case strings.HasPrefix(line, name+"_sum"):
-			n.sum = value
+			h.sum = value
 		case strings.HasPrefix(line, name+"_count"):
-			n.count = int(value)
+			h.count = int(value)
 		case strings.HasPrefix(line, name+"_bucket"):
 			_, bound, _ := strings.Cut(line, `le="`)
 			bound, _, _ = strings.Cut(bound, `"`)
-			n.under[bound] = int(value)
+			h.under[bound] = int(value)
 		}
 	}
-	return n
+	return h
 }
 
 // peakMemory returns the maximum resident memory of a process, in bytes.

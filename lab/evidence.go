@@ -42,11 +42,10 @@ func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 		fmt.Fprintf(b, "\npods: %v\n", err)
 		return
 	}
-	running, shown := 0, 0
+	shown := 0
 	fmt.Fprintf(b, "\npods that do not run, of %d:\n", len(pods.Items))
 	for _, p := range pods.Items {
 		if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
-			running++
 			continue
 		}
 		if shown++; shown > 15 {
@@ -66,8 +65,8 @@ func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 	}
 }
 
-// writeClaims writes the conditions of all EC2NodeClasses and NodePools, of all NodeClaims that are not healthy, and of
-// the first healthy ones, see maxHealthy.
+// writeClaims writes the conditions of all EC2NodeClasses and NodePools, of all NodeClaims with a problem, and of the
+// first maxEntries NodeClaims without a problem.
 func (e *evidence) writeClaims(ctx context.Context, b *strings.Builder) {
 	var claims karpenterv1.NodeClaimList
 	var classes awsv1.EC2NodeClassList
@@ -85,17 +84,17 @@ func (e *evidence) writeClaims(ctx context.Context, b *strings.Builder) {
 	for _, p := range pools.Items {
 		fmt.Fprintf(b, "    NodePool %s%s\n", p.Name, conditionsOf(p.Status.Conditions))
 	}
-	var healthy few
+	var healthy entryLimit
 	for _, c := range claims.Items {
 		conditions := conditionsOf(c.Status.Conditions)
-		if conditions != allTrue || c.DeletionTimestamp != nil || healthy.next() {
+		if conditions != allTrue || c.DeletionTimestamp != nil || healthy.admit() {
 			fmt.Fprintf(b, "    NodeClaim %s %s deleted=%t%s\n", c.Name, c.Status.ProviderID, c.DeletionTimestamp != nil, conditions)
 		}
 	}
-	healthy.end(b)
+	healthy.writeRest(b)
 }
 
-// conditionsOf returns the conditions that are not True, as text; allTrue if there are none.
+// conditionsOf returns the conditions that are not True, as text, or allTrue if all are True.
 func conditionsOf(conditions []metav1.Condition) string {
 	var b strings.Builder
 	for _, c := range conditions {
@@ -106,29 +105,30 @@ func conditionsOf(conditions []metav1.Condition) string {
 	return cmp.Or(b.String(), allTrue)
 }
 
-// allTrue is what conditionsOf returns if all conditions are true.
+// allTrue is the text of conditionsOf for conditions that are all True.
 const allTrue = " all conditions True"
 
-// few limits how many entries of a list are written.
-type few struct{ seen int }
+// entryLimit admits the first maxEntries entries of a list.
+type entryLimit struct{ seen int }
 
-// maxHealthy is the maximum number of entries without a problem that are written.
-const maxHealthy = 25
+// maxEntries is the number of entries that an entryLimit admits.
+const maxEntries = 25
 
-// next counts an entry, and reports whether it is one of the first maxHealthy.
-func (f *few) next() bool {
-	f.seen++
-	return f.seen <= maxHealthy
+// admit counts an entry, and reports whether the caller writes it.
+func (e *entryLimit) admit() bool {
+	e.seen++
+	return e.seen <= maxEntries
 }
 
-// end writes how many entries were not written.
-func (f *few) end(b *strings.Builder) {
-	if f.seen > maxHealthy {
-		fmt.Fprintf(b, "    and %d more without a problem\n", f.seen-maxHealthy)
+// writeRest writes the number of entries that were not admitted. All entries must be without a problem.
+func (e *entryLimit) writeRest(b *strings.Builder) {
+	if e.seen > maxEntries {
+		fmt.Fprintf(b, "    and %d more without a problem\n", e.seen-maxEntries)
 	}
 }
 
-// writeNodes writes the nodes, and returns the provider IDs of all.
+// writeNodes writes the nodes, and returns the provider IDs of all nodes. It writes only the first maxEntries of the
+// nodes without a problem.
 func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined map[string]bool) {
 	joined = map[string]bool{}
 	nodes, err := e.lab.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -137,48 +137,49 @@ func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined m
 		return joined
 	}
 	fmt.Fprintf(b, "\nnodes:\n")
-	var healthy few
+	var healthy entryLimit
 	for _, n := range nodes.Items {
 		joined[n.Spec.ProviderID] = true
-		if ready(&n) && n.DeletionTimestamp == nil && len(n.Spec.Taints) == 0 && !healthy.next() {
+		if isReady(&n) && n.DeletionTimestamp == nil && len(n.Spec.Taints) == 0 && !healthy.admit() {
 			continue
 		}
 		var taints []string
 		for _, t := range n.Spec.Taints {
 			taints = append(taints, t.ToString())
 		}
-		fmt.Fprintf(b, "    %s %s ready=%t deleted=%t taints=%v\n", n.Name, n.Spec.ProviderID, ready(&n), n.DeletionTimestamp != nil, taints)
+		fmt.Fprintf(b, "    %s %s ready=%t deleted=%t taints=%v\n", n.Name, n.Spec.ProviderID, isReady(&n), n.DeletionTimestamp != nil, taints)
 	}
-	healthy.end(b)
+	healthy.writeRest(b)
 	return joined
 }
 
-// ready reports whether a Node is Ready.
-func ready(n *corev1.Node) bool {
+// isReady reports whether a Node is Ready.
+func isReady(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// writeInstances writes the instances, and the ends of the consoles of those that are alive and have no node. joined
-// has the provider IDs of all nodes.
+// writeInstances writes the instances, and the ends of the consoles of the instances that are alive and have no node.
+// joined has the provider IDs of all nodes. Of the instances with a node, and of the consoles, only the first
+// maxEntries are written.
 func (e *evidence) writeInstances(joined map[string]bool, b *strings.Builder) {
 	fmt.Fprintf(b, "\ninstances:\n")
-	var healthy, consoles few
+	var healthy, consoles entryLimit
 	for _, i := range e.lab.Instances() {
-		if i.Alive() && joined[providerID(i)] && !healthy.next() {
+		if i.Alive() && joined[providerID(i)] && !healthy.admit() {
 			continue
 		}
 		fmt.Fprintf(b, "    %s %s %s %s %s %s\n", i.ID, i.State, i.Type, i.Zone, i.RoleARN, i.Tags[karpenterv1.LabelNodePool])
-		if !i.Alive() || joined[providerID(i)] || !consoles.next() {
+		if !i.Alive() || joined[providerID(i)] || !consoles.admit() {
 			continue
 		}
 		fmt.Fprintf(b, "      its console ends:\n        %s\n", strings.Join(lastLines(e.lab.Console(i.ID), 12), "\n        "))
 	}
-	healthy.end(b)
+	healthy.writeRest(b)
 }
 
-// writeEvents writes the newest warning of each reason and kind of object, at most 15.
+// writeEvents writes the newest warning for each combination of reason and kind of object, at most 15 warnings.
 func (e *evidence) writeEvents(ctx context.Context, b *strings.Builder) {
 	events, err := e.lab.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
 	if err != nil {

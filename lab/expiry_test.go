@@ -14,14 +14,15 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestExpiry lets a node expire in the real cluster. The controller launches a replacement, which is ready before the old NodeClaim is
-// deleted; no pod is evicted before that. A PodDisruptionBudget holds during the eviction, and in the end all pods run again.
+// TestExpiry lets a node expire in the real cluster. The controller launches a replacement, which is ready before the
+// old NodeClaim is deleted. No pod is evicted before the deletion. Finally all pods run again on the replacement. Their
+// eviction is subject to a PodDisruptionBudget.
 func TestExpiry(t *testing.T) {
-	l := beside(t, lab.Options{})
-	controller(t, l)
-	name := namespaced(t, l)
+	l := parallelLab(t, lab.Options{})
+	ensureController(t, l)
+	name := newTestNamespace(t, l)
 	const life = 40 * time.Second
-	// A change of expireAfter makes nodes drift. The annotation prevents that the drifted node is replaced.
+	// The test changes expireAfter, which makes nodes drift. The annotation prevents the replacement of the drifted node.
 	manifest := strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
 		"metadata: {name: "+name+"}", "metadata: {name: "+name+", annotations: {joiner.sh/drift: observe}}", 1)
 	apply(t, l,
@@ -35,10 +36,10 @@ metadata: {name: web, namespace: %s}
 spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
 ---
 `, name))
-	allRun(t, l, name, 3, life-5*time.Second)
+	awaitRunning(t, l, name, 3, life-5*time.Second)
 	claims, _ := claimsOf(t, l, name)
 	if len(claims) != 1 {
-		t.Fatalf("%d claims for three small pods", len(claims))
+		t.Fatalf("%d claims for three small pods, want 1", len(claims))
 	}
 	old := claims[0]
 	p := &karpenterv1.NodePool{}
@@ -70,18 +71,18 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
 	if i < 0 {
 		t.Fatalf("the NodeClaim was deleted without a replacement\n%s", l.Evidence(context.Background()))
 	}
-	ready, _ := claims[i].StatusConditions().Find(karpenterv1.ConditionInitialized)
-	if ready.Status != "True" || ready.LastTransitionTime.After(old.DeletionTimestamp.Time) {
-		t.Errorf("the NodeClaim was deleted at %s, before its replacement was ready: %+v", old.DeletionTimestamp, ready)
+	initialized, _ := claims[i].StatusConditions().Find(karpenterv1.ConditionInitialized)
+	if initialized.Status != "True" || initialized.LastTransitionTime.After(old.DeletionTimestamp.Time) {
+		t.Errorf("the NodeClaim was deleted at %s, before its replacement was ready: %+v", old.DeletionTimestamp, initialized)
 	}
 	within(t, l, time.Minute, "the old node to be deleted", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKeyFromObject(&old), &karpenterv1.NodeClaim{})
 		return err != nil, client.IgnoreNotFound(err)
 	})
-	allRun(t, l, name, 3, time.Minute)
+	awaitRunning(t, l, name, 3, time.Minute)
 	want := []string{"claim added", "old claim deleted", "pod deleted", "pod deleted", "pod deleted"}
 	if happened := history(); !slices.Equal(happened, want) {
 		t.Errorf("events: %v\nwant:   %v", happened, want)
 	}
-	nothingLeft(t, l, name)
+	cleanUp(t, l, name)
 }

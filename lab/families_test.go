@@ -29,7 +29,7 @@ import (
 
 // family is the configuration of an AMI family in an EC2NodeClass, and the expected node.
 type family struct {
-	images   string // lines of the spec
+	images   string // lines of the spec that select AMIs
 	userData string // spec.userData; empty: not set
 
 	// The expected results.
@@ -41,8 +41,8 @@ type family struct {
 	wantConsole []string // texts of the console, in this order
 }
 
-// families are the configurations of TestFamiliesJoin. ARCH is replaced by EC2's name of the architecture, and CLUSTER,
-// ENDPOINT, AUTHORITY and CIDR by the values of the cluster.
+// families are the configurations of TestFamiliesJoin. ARCH is replaced by EC2's name of the architecture, KERNEL_ARCH
+// by the kernel's name of the architecture, and CLUSTER, ENDPOINT, AUTHORITY and CIDR by the values of the cluster.
 var families = map[string]family{
 	"al2023": {
 		images:    "amiSelectorTerms: [{alias: al2023@latest}]",
@@ -157,84 +157,84 @@ spec:
 	},
 }
 
-// joining is a row of TestFamiliesJoin: a family on an architecture.
-type joining struct {
+// familyCase is a case of TestFamiliesJoin: a family on an architecture.
+type familyCase struct {
 	family
 	name         string // name of the class, the pool and the pods
-	arch         string // "amd64"
+	arch         string // name in Kubernetes: "amd64"
 	instanceType string // "m5.large"
-	image        string // EC2's name of the architecture: "x86_64"
+	ec2Arch      string // name in EC2: "x86_64"
 }
 
 // TestFamiliesJoin checks that nodes of every Linux family join, on both architectures, with and without the user's own
 // user data, and that the user data takes effect. The output of `joiner render userdata` must be equal to the
 // instance's user data.
 func TestFamiliesJoin(t *testing.T) {
-	l := beside(t, lab.Options{})
-	controller(t, l)
-	cluster := describe(t, l)
-	goldenImages(l)
-	namespace := namespaced(t, l)
-	var rows []joining
+	l := parallelLab(t, lab.Options{})
+	ensureController(t, l)
+	cluster := describeCluster(t, l)
+	registerGoldenImages(l)
+	namespace := newTestNamespace(t, l)
+	var cases []familyCase
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(families)) {
-		for _, kind := range []joining{{arch: "amd64", instanceType: "m5.large", image: "x86_64"},
-			{arch: "arm64", instanceType: "m6g.large", image: "arm64"}} {
-			kind.family, kind.name = families[name], namespace+"-"+name+"-"+kind.arch
-			kind.fill(cluster)
+		for _, c := range []familyCase{{arch: "amd64", instanceType: "m5.large", ec2Arch: "x86_64"},
+			{arch: "arm64", instanceType: "m6g.large", ec2Arch: "arm64"}} {
+			c.family, c.name = families[name], namespace+"-"+name+"-"+c.arch
+			c.fillPlaceholders(cluster)
 			apply(t, l,
-				class(l, kind.name, kind.images+kind.ownData()),
-				pool(kind.name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m6g.large]}",
+				class(l, c.name, c.images+c.userDataYAML()),
+				pool(c.name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m6g.large]}",
 					"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
-				deployment(namespace, kind.name, 1, "500m", "256Mi", "test: "+kind.name+", kubernetes.io/arch: "+kind.arch))
-			rows, names = append(rows, kind), append(names, kind.name)
+				deployment(namespace, c.name, 1, "500m", "256Mi", "test: "+c.name+", kubernetes.io/arch: "+c.arch))
+			cases, names = append(cases, c), append(names, c.name)
 		}
 	}
-	allRun(t, l, namespace, len(rows), 2*time.Minute)
-	for _, row := range rows {
-		t.Run(strings.TrimPrefix(row.name, namespace+"-"), func(t *testing.T) {
-			i := row.joined(t, l, namespace)
-			preflightSays(t, l, row.name, metav1.ConditionTrue) // no false alarm
-			if got := rendered(t, l, row, cluster); got != i.UserData {
+	awaitRunning(t, l, namespace, len(cases), 2*time.Minute)
+	for _, c := range cases {
+		t.Run(strings.TrimPrefix(c.name, namespace+"-"), func(t *testing.T) {
+			i := c.checkNode(t, l, namespace)
+			awaitPreflight(t, l, c.name, metav1.ConditionTrue) // no false alarm
+			if got := renderUserData(t, l, c, cluster); got != i.UserData {
 				t.Errorf("user data (-joiner render userdata +instance):\n%s", gocmp.Diff(got, i.UserData))
 			}
 		})
 	}
-	nothingLeft(t, l, namespace, names...)
+	cleanUp(t, l, namespace, names...)
 }
 
-// isHeldBack reports whether the node has the taint node.kubernetes.io/not-ready. The node lifecycle controller can set
-// this taint from stale data on a node that has just become ready, and removes it within five seconds.
-func isHeldBack(node *corev1.Node) bool {
+// isMarkedNotReady reports whether the node has the taint node.kubernetes.io/not-ready. The node lifecycle controller
+// can set this taint from stale data on a node that has just become ready, and removes it within five seconds.
+func isMarkedNotReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
 }
 
-// fill replaces the placeholders of the configuration and of the expected texts.
-func (j *joining) fill(cluster *ekstypes.Cluster) {
-	kernelArch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[j.arch]
-	words := strings.NewReplacer("ARCH", j.image, "KERNEL_ARCH", kernelArch, "CLUSTER", *cluster.Name, "ENDPOINT", *cluster.Endpoint,
+// fillPlaceholders replaces the placeholders of the configuration and of the expected texts.
+func (f *familyCase) fillPlaceholders(cluster *ekstypes.Cluster) {
+	kernelArch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[f.arch]
+	words := strings.NewReplacer("ARCH", f.ec2Arch, "KERNEL_ARCH", kernelArch, "CLUSTER", *cluster.Name, "ENDPOINT", *cluster.Endpoint,
 		"AUTHORITY", *cluster.CertificateAuthority.Data, "CIDR", *cluster.KubernetesNetworkConfig.ServiceIpv4Cidr)
-	for _, text := range []*string{&j.images, &j.userData, &j.wantImage} {
+	for _, text := range []*string{&f.images, &f.userData, &f.wantImage} {
 		*text = words.Replace(*text)
 	}
-	j.wantConsole = slices.Clone(j.wantConsole)
-	for i := range j.wantConsole {
-		j.wantConsole[i] = words.Replace(j.wantConsole[i])
+	f.wantConsole = slices.Clone(f.wantConsole)
+	for i := range f.wantConsole {
+		f.wantConsole[i] = words.Replace(f.wantConsole[i])
 	}
 }
 
-// ownData returns spec.userData as YAML.
-func (j *joining) ownData() string {
-	if j.userData == "" {
+// userDataYAML returns the lines of spec.userData, or nothing without user data.
+func (f *familyCase) userDataYAML() string {
+	if f.userData == "" {
 		return ""
 	}
-	return "\n  userData: |\n    " + strings.ReplaceAll(strings.TrimSuffix(j.userData, "\n"), "\n", "\n    ")
+	return "\n  userData: |\n    " + strings.ReplaceAll(strings.TrimSuffix(f.userData, "\n"), "\n", "\n    ")
 }
 
-// joined checks the node on which the row's pod runs, and returns its instance.
-func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Instance {
+// checkNode checks the node on which the pod runs, and returns the node's instance.
+func (f *familyCase) checkNode(t *testing.T, l *lab.Lab, namespace string) world.Instance {
 	t.Helper()
-	pods, err := l.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + j.name})
+	pods, err := l.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + f.name})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatalf("%d pods, %v; want 1", len(pods.Items), err)
 	}
@@ -242,10 +242,10 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 	within(t, l, time.Minute, "the node to be initialized, without the taint not-ready", func(ctx context.Context) (bool, error) {
 		var err error
 		node, err = l.Kube.CoreV1().Nodes().Get(ctx, pods.Items[0].Spec.NodeName, metav1.GetOptions{})
-		return err == nil && node.Labels[karpenterv1.LabelInitialized] == "true" && !isHeldBack(node), err
+		return err == nil && node.Labels[karpenterv1.LabelInitialized] == "true" && !isMarkedNotReady(node), err
 	})
 	var image world.Image
-	all := instancesOf(l, j.name)
+	all := instancesOf(l, f.name)
 	if len(all) != 1 {
 		t.Fatalf("%d instances were launched, want 1", len(all))
 	}
@@ -256,23 +256,23 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 	})
 	got := map[string]any{
 		"ready": ready, "taints": fmt.Sprint(node.Spec.Taints), "instance": node.Spec.ProviderID, "type": i.Type, "architecture": i.Architecture,
-		"image": strings.Contains(image.Name, j.wantImage), "family": image.Family, "image's architecture": image.Architecture,
-		"system": strings.HasPrefix(node.Status.NodeInfo.OSImage, j.wantSystem), "node's architecture": node.Status.NodeInfo.Architecture,
+		"image": strings.Contains(image.Name, f.wantImage), "family": image.Family, "image's architecture": image.Architecture,
+		"system": strings.HasPrefix(node.Status.NodeInfo.OSImage, f.wantSystem), "node's architecture": node.Status.NodeInfo.Architecture,
 		"label": node.Labels[corev1.LabelArchStable], "own label": node.Labels["own"], "cpu": node.Status.Allocatable.Cpu().String(),
 	}
 	want := map[string]any{
-		"ready": true, "taints": "[]", "instance": "aws:///" + i.Zone + "/" + i.ID, "type": j.instanceType, "architecture": j.image,
-		"image": true, "family": j.wantFamily, "image's architecture": j.image,
-		"system": true, "node's architecture": j.arch,
-		"label": j.arch, "own label": j.wantLabel, "cpu": cmp.Or(j.wantCPU, "1930m"),
+		"ready": true, "taints": "[]", "instance": "aws:///" + i.Zone + "/" + i.ID, "type": f.instanceType, "architecture": f.ec2Arch,
+		"image": true, "family": f.wantFamily, "image's architecture": f.ec2Arch,
+		"system": true, "node's architecture": f.arch,
+		"label": f.arch, "own label": f.wantLabel, "cpu": cmp.Or(f.wantCPU, "1930m"),
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s\nimage %q, want %q; system %q, want %q…", diff, image.Name, j.wantImage,
-			node.Status.NodeInfo.OSImage, j.wantSystem)
+		t.Errorf("(-want +got):\n%s\nimage %q, want %q; system %q, want %q…", diff, image.Name, f.wantImage,
+			node.Status.NodeInfo.OSImage, f.wantSystem)
 	}
 	console := l.Console(i.ID)
 	rest := console
-	for _, want := range j.wantConsole {
+	for _, want := range f.wantConsole {
 		_, after, ok := strings.Cut(rest, want)
 		if !ok {
 			t.Errorf("the console does not contain %q in the expected order:\n%s", want, console)
@@ -283,19 +283,19 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 	return i
 }
 
-// rendered returns the user data that `joiner render userdata` prints for the class and the pool of a row.
-func rendered(t *testing.T, l *lab.Lab, row joining, cluster *ekstypes.Cluster) string {
+// renderUserData returns the user data that `joiner render userdata` prints for the class and the pool of a case.
+func renderUserData(t *testing.T, l *lab.Lab, c familyCase, cluster *ekstypes.Cluster) string {
 	t.Helper()
-	c, p := &awsv1.EC2NodeClass{}, &karpenterv1.NodePool{}
+	nodeClass, nodePool := &awsv1.EC2NodeClass{}, &karpenterv1.NodePool{}
 	var manifests bytes.Buffer
-	for _, object := range []client.Object{c, p} {
-		if err := l.Client.Get(t.Context(), client.ObjectKey{Name: row.name}, object); err != nil {
+	for _, object := range []client.Object{nodeClass, nodePool} {
+		if err := l.Client.Get(t.Context(), client.ObjectKey{Name: c.name}, object); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.TypeMeta = metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind}
-	p.TypeMeta = metav1.TypeMeta{APIVersion: karpenterv1.GroupVersion.String(), Kind: "NodePool"}
-	for _, object := range []client.Object{c, p} {
+	nodeClass.TypeMeta = metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind}
+	nodePool.TypeMeta = metav1.TypeMeta{APIVersion: karpenterv1.GroupVersion.String(), Kind: "NodePool"}
+	for _, object := range []client.Object{nodeClass, nodePool} {
 		text, err := yaml.Marshal(object)
 		if err != nil {
 			t.Fatal(err)
@@ -307,7 +307,7 @@ func rendered(t *testing.T, l *lab.Lab, row joining, cluster *ekstypes.Cluster) 
 		t.Fatal(err)
 	}
 	render := exec.CommandContext(t.Context(), program(t), "render", "userdata", "-f", "-", "-o", "json",
-		"--instance-type", row.instanceType, "--region", l.Region, "--cluster-name", *cluster.Name, "--cluster-endpoint", *cluster.Endpoint,
+		"--instance-type", c.instanceType, "--region", l.Region, "--cluster-name", *cluster.Name, "--cluster-endpoint", *cluster.Endpoint,
 		"--cluster-ca", *cluster.CertificateAuthority.Data, "--service-cidr", *cluster.KubernetesNetworkConfig.ServiceIpv4Cidr,
 		"--cluster-dns", service.Spec.ClusterIP)
 	var stderr bytes.Buffer
@@ -323,8 +323,8 @@ func rendered(t *testing.T, l *lab.Lab, row joining, cluster *ekstypes.Cluster) 
 	return answer.UserData
 }
 
-// describe returns EKS's description of the lab's cluster.
-func describe(t *testing.T, l *lab.Lab) *ekstypes.Cluster {
+// describeCluster returns EKS's description of the lab's cluster.
+func describeCluster(t *testing.T, l *lab.Lab) *ekstypes.Cluster {
 	t.Helper()
 	out, err := eks.NewFromConfig(l.AWS()).DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: &l.Cluster})
 	if err != nil {
@@ -333,9 +333,9 @@ func describe(t *testing.T, l *lab.Lab) *ekstypes.Cluster {
 	return out.Cluster
 }
 
-// goldenImages registers images of the account. EKS does not publish Amazon Linux 2 images any more, and Custom images
-// always belong to the account.
-func goldenImages(l *lab.Lab) {
+// registerGoldenImages registers images of the account, for the family AL2, for which EKS publishes no images any more,
+// and for the family Custom.
+func registerGoldenImages(l *lab.Lab) {
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
 		for _, kind := range []string{"AL2", "Custom"} {
 			for _, architecture := range []string{"x86_64", "arm64"} {

@@ -37,7 +37,7 @@ func (l *Lab) startFargate(ctx context.Context) error {
 		return err
 	}
 	const name = "0500-amazon-eks-fargate-mutation.amazonaws.com"
-	ignore, none, url, most := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone,
+	ignore, none, url, timeoutSeconds := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone,
 		"https://"+address+"/mutate", int32(5)
 	_, err = l.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx,
 		&admissionregistrationv1.MutatingWebhookConfiguration{
@@ -48,7 +48,7 @@ func (l *Lab) startFargate(ctx context.Context) error {
 					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
 				}},
-				FailurePolicy: &ignore, SideEffects: &none, TimeoutSeconds: &most, AdmissionReviewVersions: []string{"v1"},
+				FailurePolicy: &ignore, SideEffects: &none, TimeoutSeconds: &timeoutSeconds, AdmissionReviewVersions: []string{"v1"},
 			}},
 		}, metav1.CreateOptions{})
 	if err != nil {
@@ -57,7 +57,7 @@ func (l *Lab) startFargate(ctx context.Context) error {
 	return nil
 }
 
-// serveAdmission serves a webhook to the API server and returns its address.
+// serveAdmission serves a webhook to the API server and returns the address of the webhook.
 func (l *Lab) serveAdmission(webhook http.Handler) (string, error) {
 	certificate, err := serverCertificate(l.authority, "fargate")
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *Lab) serveAdmission(webhook http.Handler) (string, error) {
 
 // serverCertificate returns a certificate for a server on this computer.
 func serverCertificate(authority *pki.Authority, name string) (tls.Certificate, error) {
-	pair, err := authority.Server(name, "127.0.0.1")
+	pair, err := authority.IssueServer(name, "127.0.0.1")
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -88,8 +88,8 @@ func serverCertificate(authority *pki.Authority, name string) (tls.Certificate, 
 	return certificate, nil
 }
 
-// AddExecution creates a role for Fargate profiles.
-func (r *Roles) AddExecution(name string) error {
+// AddExecutionRole creates a pod execution role for Fargate profiles.
+func (r *Roles) AddExecutionRole(name string) error {
 	var err error
 	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		account := w.Account(r.lab.Account)

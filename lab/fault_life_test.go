@@ -32,15 +32,15 @@ func onePerNode(l *lab.Lab, name string, replicas int) []string {
 	}
 }
 
-// eachHasOne checks that want instances were launched for the pool, that all are running, and that each has one
-// NodeClaim and one Node.
-func eachHasOne(t *testing.T, l *lab.Lab, name string, want int) {
+// checkOneEach checks that want instances were launched for the pool, that all of them are alive, and that each
+// has one NodeClaim and one Node.
+func checkOneEach(t *testing.T, l *lab.Lab, name string, want int) {
 	t.Helper()
-	claims, wanted := claimsOf(t, l, name)
+	claims, providerIDs := claimsOf(t, l, name)
 	all := instancesOf(l, name)
 	for _, i := range all {
-		if id := "aws:///" + i.Zone + "/" + i.ID; !i.Alive() || !wanted[id] {
-			t.Errorf("instance %s is %s, has a NodeClaim: %t", i.ID, i.State, wanted[id])
+		if id := "aws:///" + i.Zone + "/" + i.ID; !i.Alive() || !providerIDs[id] {
+			t.Errorf("instance %s is %s, has a NodeClaim: %t", i.ID, i.State, providerIDs[id])
 		}
 	}
 	nodes := nodesOf(t, l, all)
@@ -50,7 +50,7 @@ func eachHasOne(t *testing.T, l *lab.Lab, name string, want int) {
 	}
 }
 
-// nodesOf returns the Nodes of the instances, by provider ID.
+// nodesOf returns the Nodes that have the provider ID of one of the instances.
 func nodesOf(t *testing.T, l *lab.Lab, instances []world.Instance) []corev1.Node {
 	t.Helper()
 	var nodes corev1.NodeList
@@ -62,8 +62,8 @@ func nodesOf(t *testing.T, l *lab.Lab, instances []world.Instance) []corev1.Node
 	})
 }
 
-// refused returns the number of calls that AWS has refused with one of the codes.
-func refused(t *testing.T, l *lab.Lab, codes ...string) int {
+// refusedCalls returns the number of calls that AWS has refused with one of the codes.
+func refusedCalls(t *testing.T, l *lab.Lab, codes ...string) int {
 	t.Helper()
 	log, err := os.ReadFile(l.Logs("aws"))
 	if err != nil {
@@ -79,79 +79,78 @@ func refused(t *testing.T, l *lab.Lab, codes ...string) int {
 }
 
 // TestClockSkew runs with an AWS clock that differs from the clock of the controller and the cluster. First the AWS
-// clock is five minutes behind, so launch times are in the past. Then it is five minutes ahead, so launch times are in
-// the future. At the end AWS expires credentials long before the controller considers them expired. The AWS clock is
-// never set back.
+// clock is more than five minutes behind, so launch times are in the past. Then it is more than five minutes ahead, so
+// launch times are in the future. Finally AWS rejects credentials as expired long before they expire by the
+// controller's clock. During the test the AWS clock is never set back.
 func TestClockSkew(t *testing.T) {
-	l := beside(t, lab.Options{})
+	l := parallelLab(t, lab.Options{})
 	t.Cleanup(func() {
 		l.SetClock(0)
 		killController(l) // its credentials are valid only in this test
 	})
 	apart := 5*time.Minute + 10*time.Second // most services reject a skew of more than five minutes
 	skewed := []string{"SignatureDoesNotMatch", "InvalidSignatureException"}
-	ended := []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
-	name := namespaced(t, l)
+	expired := []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+	name := newTestNamespace(t, l)
 
 	l.SetClock(-apart)
-	before := refused(t, l, skewed...)
-	restart(t, l)
+	before := refusedCalls(t, l, skewed...)
+	restartController(t, l)
 	apply(t, l, onePerNode(l, name, 1)...)
-	allRun(t, l, name, 1, time.Minute)
-	behind := refused(t, l, skewed...)
+	awaitRunning(t, l, name, 1, time.Minute)
+	behind := refusedCalls(t, l, skewed...)
 
 	l.SetClock(apart)
 	scale(t, l, name, "one-per-node", 2)
-	allRun(t, l, name, 2, time.Minute)
-	restart(t, l)
+	awaitRunning(t, l, name, 2, time.Minute)
+	restartController(t, l)
 	within(t, l, time.Minute, "AWS to reject requests because of the clock skew", func(context.Context) (bool, error) {
-		return refused(t, l, skewed...) > behind && behind > before, nil
+		return refusedCalls(t, l, skewed...) > behind && behind > before, nil
 	})
 
-	// The SDK renews credentials of this kind five minutes before their end, by the controller's clock.
+	// The SDK renews the credentials of Pod Identity five minutes before their end, by the controller's clock.
 	l.SetClock(10 * time.Minute)
 	agent := &lab.PodIdentity{Lab: l, Life: 8 * time.Second}
 	srv := httptest.NewServer(agent)
 	t.Cleanup(srv.Close)
-	before = refused(t, l, ended...)
-	restart(t, l, agent.Settings(srv.URL)...)
-	began, handed := time.Now(), agent.Handed.Load()
+	before = refusedCalls(t, l, expired...)
+	restartController(t, l, agent.Settings(srv.URL)...)
+	began, requestsBefore := time.Now(), agent.Requests.Load()
 	within(t, l, time.Minute, "the credentials to expire", func(context.Context) (bool, error) { return time.Since(began) > agent.Life, nil })
 	scale(t, l, name, "one-per-node", 3)
-	allRun(t, l, name, 3, time.Minute)
-	if refused(t, l, ended...) == before || agent.Handed.Load() <= handed {
-		t.Errorf("AWS refused %d calls with expired credentials; credentials were requested %d times before, and %d times now",
-			refused(t, l, ended...)-before, handed, agent.Handed.Load())
+	awaitRunning(t, l, name, 3, time.Minute)
+	if refusedCalls(t, l, expired...) == before || agent.Requests.Load() <= requestsBefore {
+		t.Errorf("AWS refused %d calls with expired credentials; credentials were requested %d times before they expired, and %d times in total",
+			refusedCalls(t, l, expired...)-before, requestsBefore, agent.Requests.Load())
 	}
-	eachHasOne(t, l, name, 3)
-	nothingLeft(t, l, name)
+	checkOneEach(t, l, name, 3)
+	cleanUp(t, l, name)
 }
 
-// outage is the environment variable with the duration of the API server's outage. The default is longer than the
-// duration of a Lease.
-const outage = "LAB_OUTAGE"
+// outageVariable is the environment variable with the duration of the API server's outage. The default duration is
+// longer than that of the controller's Lease.
+const outageVariable = "LAB_OUTAGE"
 
 // TestAPIServerGone stops the API server while instances are being launched.
 func TestAPIServerGone(t *testing.T) {
-	l := shared(t)
-	long := 16 * time.Second
-	if text := os.Getenv(outage); text != "" {
+	l := sharedLab(t)
+	duration := 16 * time.Second
+	if text := os.Getenv(outageVariable); text != "" {
 		var err error
-		if long, err = time.ParseDuration(text); err != nil {
+		if duration, err = time.ParseDuration(text); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ends := keepController(t, l, "DISABLE_LEADER_ELECTION=false", "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
-	name := namespaced(t, l)
+	name := newTestNamespace(t, l)
 	apply(t, l, onePerNode(l, name, 2)...)
-	allRun(t, l, name, 2, time.Minute)
+	awaitRunning(t, l, name, 2, time.Minute)
 	scale(t, l, name, "one-per-node", 6)
 	within(t, l, time.Minute, "an instance to be launched", func(context.Context) (bool, error) { return len(instancesOf(l, name)) > 2, nil })
 	l.StopAPIServer()
 	began := time.Now()
-	within(t, l, long+time.Minute, "the controller to lose its lease", func(context.Context) (bool, error) {
-		return ends.Load() > 0 && time.Since(began) >= long, nil
-	})
+	within(t, l, duration+time.Minute, "the controller to lose its Lease and end, and the end of the outage",
+		func(context.Context) (bool, error) { return ends.Load() > 0 && time.Since(began) >= duration, nil })
 	t.Logf("the API server was stopped for %.1f s; %d instances were launched, and the controller ended %d times",
 		time.Since(began).Seconds(), len(instancesOf(l, name)), ends.Load())
 	if n := len(instancesOf(l, name)); n > 6 {
@@ -160,82 +159,82 @@ func TestAPIServerGone(t *testing.T) {
 	if err := l.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	allRun(t, l, name, 6, 3*time.Minute)
-	eachHasOne(t, l, name, 6)
-	nothingLeft(t, l, name)
+	awaitRunning(t, l, name, 6, 3*time.Minute)
+	checkOneEach(t, l, name, 6)
+	cleanUp(t, l, name)
 }
 
-// keepController runs a controller until the end of the test, and restarts it whenever it ends, as a
-// Deployment does. It returns a counter of its ends.
+// keepController runs a controller until the end of the test, and starts a new one whenever the controller ends, as a
+// Deployment does. It returns a counter of the controllers that ended or did not start.
 func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 {
 	t.Helper()
-	now, ends := restart(t, l, settings...), &atomic.Int32{}
+	current, ends := restartController(t, l, settings...), &atomic.Int32{}
 	path := program(t)
 	ctx, stop := context.WithCancel(t.Context())
-	var keeping sync.WaitGroup
-	keeping.Go(func() {
+	var keeper sync.WaitGroup
+	keeper.Go(func() {
 		for ctx.Err() == nil {
 			select {
-			case <-now.Done():
+			case <-current.Done():
 				ends.Add(1)
 			case <-ctx.Done():
-				now.Kill()
+				current.Kill()
 				return
 			}
 			for ctx.Err() == nil {
 				next, err := l.RunController(ctx, path, append([]string{}, settings...)...)
 				if err == nil {
-					now = next
+					current = next
 					break
 				}
 				ends.Add(1)
 				select {
-				case <-time.After(time.Second): // like the restart back-off of a kubelet, which is ten seconds
+				case <-time.After(time.Second): // a kubelet waits ten seconds, its restart back-off
 				case <-ctx.Done():
 				}
 			}
 		}
-		now.Kill()
+		current.Kill()
 	})
 	t.Cleanup(func() {
 		stop()
-		keeping.Wait()
+		keeper.Wait()
 	})
 	return ends
 }
 
-// TestNodeRegistersTwice creates a second Node for an instance before its kubelet registers. Later it deletes the
-// kubelet's Node, so that the kubelet registers again. At the end there are one NodeClaim, one Node and one instance,
-// and the pod runs.
+// TestNodeRegistersTwice creates a Node with the provider ID of an instance before the instance's kubelet registers,
+// and again after it has registered. In between it deletes the kubelet's Node, so that the kubelet registers again.
+// Finally there are one NodeClaim, one Node and one instance, and the pod runs.
 func TestNodeRegistersTwice(t *testing.T) {
-	l := beside(t, lab.Options{})
-	controller(t, l)
-	name := namespaced(t, l)
+	l := parallelLab(t, lab.Options{})
+	ensureController(t, l)
+	name := newTestNamespace(t, l)
 	l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Boots = []*world.Boot{{Count: 1, Delay: 2 * time.Second}} })
 	t.Cleanup(func() { l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Boots = nil }) })
 	apply(t, l, onePerNode(l, name, 1)...)
 	within(t, l, time.Minute, "an instance to be launched", func(context.Context) (bool, error) { return len(instancesOf(l, name)) > 0, nil })
 	i := instancesOf(l, name)[0]
-	twin := silentTwin(t, l, i)
-	allRun(t, l, name, 1, time.Minute)
-	twinIsReported(t, l, twin)
-	eachHasOne(t, l, name, 1)
+	twin := createTwin(t, l, i)
+	awaitRunning(t, l, name, 1, time.Minute)
+	awaitTwinReport(t, l, twin)
+	checkOneEach(t, l, name, 1)
 
-	first := prepared(t, l, name, i, "")
-	tearOut(t, l, first)
+	first := awaitPreparedNode(t, l, name, i, "")
+	deleteWithoutFinalizers(t, l, first)
 	l.RestartKubelet(i.ID)
-	second := prepared(t, l, name, i, first.UID)
+	second := awaitPreparedNode(t, l, name, i, first.UID)
 	if second.Name != first.Name {
-		t.Errorf("the node was %s and is %s", first.Name, second.Name)
+		t.Errorf("the kubelet registered again as Node %s, want %s", second.Name, first.Name)
 	}
-	allRun(t, l, name, 1, time.Minute)
-	twinIsReported(t, l, silentTwin(t, l, i)) // a second time, when the NodeClaim has its nodeName
-	eachHasOne(t, l, name, 1)
-	nothingLeft(t, l, name)
+	awaitRunning(t, l, name, 1, time.Minute)
+	awaitTwinReport(t, l, createTwin(t, l, i)) // this time the NodeClaim already has its nodeName
+	checkOneEach(t, l, name, 1)
+	cleanUp(t, l, name)
 }
 
-// twinIsReported waits until an event reports that the Node does not belong to the instance, and deletes the Node.
-func twinIsReported(t *testing.T, l *lab.Lab, twin *corev1.Node) {
+// awaitTwinReport waits until an event reports that the twin does not belong to the instance, and deletes the twin.
+func awaitTwinReport(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	t.Helper()
 	within(t, l, time.Minute, twin.Name+" to be reported", func(ctx context.Context) (bool, error) {
 		events, err := l.Kube.CoreV1().Events("").List(ctx,
@@ -253,9 +252,9 @@ func twinIsReported(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	}
 }
 
-// silentTwin creates a second Node for an instance, with the status Unknown that the node lifecycle controller sets if
-// no kubelet reports.
-func silentTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
+// createTwin creates a second Node for an instance. Its condition Ready is Unknown, as the node lifecycle controller
+// sets it if no kubelet reports.
+func createTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	t.Helper()
 	twin := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "twin-of-" + i.ID + "-"},
@@ -267,30 +266,32 @@ func silentTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	if err := l.Client.Create(t.Context(), twin); err != nil {
 		t.Fatal(err)
 	}
-	silent := []byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}}`)
+	silent := []byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown",` +
+		`"message":"Kubelet stopped posting node status."}]}}`)
 	if _, err := l.Kube.CoreV1().Nodes().PatchStatus(t.Context(), twin.Name, silent); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	return twin
 }
 
-// prepared waits until an instance has exactly one Node, which is ready for pods and whose UID differs from not.
-func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types.UID) corev1.Node {
+// awaitPreparedNode waits until an instance has exactly one Node, which the controller has prepared for pods, and whose
+// UID is not oldUID.
+func awaitPreparedNode(t *testing.T, l *lab.Lab, name string, i world.Instance, oldUID types.UID) corev1.Node {
 	t.Helper()
 	var node corev1.Node
 	within(t, l, time.Minute, "the Node of "+i.ID+" to be prepared", func(ctx context.Context) (bool, error) {
 		nodes := nodesOf(t, l, []world.Instance{i})
-		if len(nodes) != 1 || nodes[0].UID == not {
-			return false, fmt.Errorf("the instance has %d Nodes, or only the old one", len(nodes))
+		if len(nodes) != 1 || nodes[0].UID == oldUID {
+			return false, fmt.Errorf("the instance has %d Nodes, want 1 and not the old one", len(nodes))
 		}
 		node = nodes[0]
 		claims, _ := claimsOf(t, l, name)
 		if len(claims) != 1 {
 			return false, fmt.Errorf("the pool has %d NodeClaims", len(claims))
 		}
-		isFit := node.Labels[karpenterv1.LabelInitialized] == "true" && slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
+		isPrepared := node.Labels[karpenterv1.LabelInitialized] == "true" && slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
 			len(node.Spec.Taints) == 0 && claims[0].Status.NodeName == node.Name && claims[0].DeletionTimestamp == nil
-		if !isFit {
+		if !isPrepared {
 			return false, fmt.Errorf("labels %v, finalizers %v, taints %v; the NodeClaim has the nodeName %q", node.Labels, node.Finalizers,
 				node.Spec.Taints, claims[0].Status.NodeName)
 		}
@@ -299,17 +300,17 @@ func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types
 	return node
 }
 
-// tearOut deletes a Node immediately, without its finalizers. The controller restores the finalizer within seconds. The
-// precondition makes the deletion fail if that happens first.
-func tearOut(t *testing.T, l *lab.Lab, node corev1.Node) {
+// deleteWithoutFinalizers removes the finalizers of a Node and deletes it at once. The controller restores its
+// finalizer within seconds. If it does so before the deletion, the precondition fails, and the function tries again.
+func deleteWithoutFinalizers(t *testing.T, l *lab.Lab, node corev1.Node) {
 	t.Helper()
 	nodes := l.Kube.CoreV1().Nodes()
 	within(t, l, time.Minute, "Node "+node.Name+" to be deleted without finalizers", func(ctx context.Context) (bool, error) {
-		bare, err := nodes.Patch(ctx, node.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		patched, err := nodes.Patch(ctx, node.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		if err != nil {
 			return false, err
 		}
-		unchanged := &metav1.Preconditions{UID: &bare.UID, ResourceVersion: &bare.ResourceVersion}
+		unchanged := &metav1.Preconditions{UID: &patched.UID, ResourceVersion: &patched.ResourceVersion}
 		err = nodes.Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: unchanged})
 		return err == nil, err
 	})

@@ -20,11 +20,11 @@ import (
 // NodeOverlays, the controller logs the disabled function in one line, is ready and works. Without a required
 // permission, the controller does not start, and the error names the permission.
 func TestFewerPermissions(t *testing.T) {
-	l := beside(t, lab.Options{})
-	few := accountWith(t, l, "few", func(resource, _ string) bool {
+	l := parallelLab(t, lab.Options{})
+	minimal := accountWith(t, l, "minimal", func(resource, _ string) bool {
 		return !slices.Contains([]string{"nodeoverlays", "nodeoverlays/status", "events"}, resource)
 	})
-	c := restart(t, l, "KUBECONFIG="+few)
+	c := restartController(t, l, "KUBECONFIG="+minimal)
 	within(t, l, 30*time.Second, "the controller to be ready", func(context.Context) (bool, error) {
 		r, err := http.Get(c.Probes + "/readyz")
 		if err != nil {
@@ -41,12 +41,12 @@ func TestFewerPermissions(t *testing.T) {
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
 	})
 	log := c.Tail(1000)
-	for line, resource := range map[string]string{
+	for line, missing := range map[string]string{
 		"a NodeOverlay without effect is not reported": "is not allowed to list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
 		"no events are emitted":                        "is not allowed to create events.events.k8s.io, patch events.events.k8s.io",
 	} {
-		if strings.Count(log, line) != 1 || !strings.Contains(log, resource) {
-			t.Errorf("the log does not contain %q exactly once, and %q:\n%s", line, resource, log)
+		if strings.Count(log, line) != 1 || !strings.Contains(log, missing) {
+			t.Errorf("the log must contain %q exactly once, and also %q:\n%s", line, missing, log)
 		}
 	}
 
@@ -54,12 +54,14 @@ func TestFewerPermissions(t *testing.T) {
 		t.Errorf("the controller sends events without the permission:\n%s", log)
 	}
 
-	none := accountWith(t, l, "none", func(resource, verb string) bool {
+	insufficient := accountWith(t, l, "insufficient", func(resource, verb string) bool {
 		return resource != "csinodes" && (resource != "nodeclaims" || verb != "patch")
 	})
 	for want, settings := range map[string][]string{
-		"is not allowed to list csinodes.storage.k8s.io, watch csinodes.storage.k8s.io, patch nodeclaims.karpenter.sh; give it the chart's roles": {"KUBECONFIG=" + none},
-		"list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh; give it the chart's roles":                                              {"KUBECONFIG=" + few, "FEATURE_GATES=NodeOverlay=true"},
+		"is not allowed to list csinodes.storage.k8s.io, watch csinodes.storage.k8s.io, " +
+			"patch nodeclaims.karpenter.sh; give it the chart's roles": {"KUBECONFIG=" + insufficient},
+		"list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh; " +
+			"give it the chart's roles": {"KUBECONFIG=" + minimal, "FEATURE_GATES=NodeOverlay=true"},
 	} {
 		refused, err := l.RunController(t.Context(), program(t), append(settings, "DISABLE_LEADER_ELECTION=true")...)
 		if err == nil {
@@ -71,8 +73,8 @@ func TestFewerPermissions(t *testing.T) {
 	}
 }
 
-// accountWith creates a service account with the controller's permissions for which keep returns true, and returns its
-// kubeconfig.
+// accountWith creates a service account with those of the controller's permissions for which keep returns true. It
+// returns the path of the account's kubeconfig.
 func accountWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb string) bool) string {
 	t.Helper()
 	ctx, system := t.Context(), metav1.NamespaceSystem

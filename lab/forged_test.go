@@ -33,16 +33,16 @@ import (
 // secretTier is a label of the pool. NodeRestriction does not allow a kubelet to set this label.
 const secretTier = "node-restriction.kubernetes.io/tier"
 
-// TestForgedNodes: kubelets of other instances create Nodes with the provider ID of an instance that was just launched
-// for a NodePool whose label keeps pods apart. The controller changes nothing on these Nodes and the NodeClaim reports
-// why. The instance's own Node then joins and runs the pod.
+// TestForgedNodes checks that a kubelet cannot get the labels of another instance's NodePool, and so not its pods.
+// While an instance boots, kubelets of other instances create Nodes with its provider ID. The controller does not
+// change these Nodes, and the NodeClaim reports why. The instance's own Node then joins and runs the pod.
 func TestForgedNodes(t *testing.T) {
-	l := beside(t, lab.Options{})
-	c := controller(t, l)
-	name := namespaced(t, l)
+	l := parallelLab(t, lab.Options{})
+	c := ensureController(t, l)
+	name := newTestNamespace(t, l)
 	// The API server refuses the instance's own kubelet until the role is mapped, so the forged Nodes always come first.
 	const role = "node-of-secure"
-	if err := l.Roles.AddNode(role); err != nil {
+	if err := l.Roles.AddNodeRole(role); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, l,
@@ -51,7 +51,7 @@ func TestForgedNodes(t *testing.T) {
 		strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
 			"labels: {", "labels: {"+secretTier+": secret, ", 1),
 		deployment(name, name, 1, "500m", "256Mi", secretTier+": secret"))
-	i := instanceOfPool(t, l, name)
+	i := awaitInstance(t, l, name)
 
 	forged := []*forgedNode{
 		newForgedNode(t, l, "ip-6-6-6-6.ec2.internal", i),
@@ -64,8 +64,8 @@ func TestForgedNodes(t *testing.T) {
 	for _, f := range forged {
 		f.join(t, l)
 	}
-	mismatchReported(t, l, name, i, forged)
-	if n := total(t, c.Metrics, "joiner_node_mismatches_total", `nodepool="`+name+`"`); n != float64(len(forged)) {
+	awaitMismatch(t, l, name, i, forged)
+	if n := metricSum(t, c.Metrics, "joiner_node_mismatches_total", `nodepool="`+name+`"`); n != float64(len(forged)) {
 		t.Errorf("joiner_node_mismatches_total is %.0f, want %d", n, len(forged))
 	}
 
@@ -74,9 +74,9 @@ func TestForgedNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ownNodeRuns(t, l, name, i)
+	awaitOwnNode(t, l, name, i)
 	for _, f := range forged {
-		f.expectUnchanged(t, l)
+		f.checkUnchanged(t, l)
 		if err := l.Kube.CoreV1().Nodes().Delete(t.Context(), f.name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -85,23 +85,23 @@ func TestForgedNodes(t *testing.T) {
 			return apierrors.IsNotFound(err), nil
 		})
 	}
-	ownNodeRuns(t, l, name, i) // the forged Nodes did not affect it
+	awaitOwnNode(t, l, name, i) // the deletion of the forged Nodes does not affect it
 	if all := instancesOf(l, name); len(all) != 1 {
 		t.Errorf("%d instances were launched, want 1: %v", len(all), all)
 	}
-	nothingLeft(t, l, name)
+	cleanUp(t, l, name)
 	for _, change := range changes() {
 		t.Error(change)
 	}
 }
 
-// instanceOfPool waits until a NodeClaim of the pool has an instance that runs, and returns the instance.
-func instanceOfPool(t *testing.T, l *lab.Lab, pool string) (out world.Instance) {
+// awaitInstance waits until a NodeClaim of the pool has a running instance, and returns the instance.
+func awaitInstance(t *testing.T, l *lab.Lab, pool string) (out world.Instance) {
 	t.Helper()
 	within(t, l, time.Minute, "an instance of NodePool "+pool, func(context.Context) (bool, error) {
-		_, known := claimsOf(t, l, pool)
+		_, providerIDs := claimsOf(t, l, pool)
 		for _, i := range instancesOf(l, pool) {
-			if out = i; i.State == world.Running && known["aws:///"+i.Zone+"/"+i.ID] {
+			if out = i; i.State == world.Running && providerIDs["aws:///"+i.Zone+"/"+i.ID] {
 				return true, nil
 			}
 		}
@@ -113,15 +113,15 @@ func instanceOfPool(t *testing.T, l *lab.Lab, pool string) (out world.Instance) 
 // forgedNode is a Node that the kubelet of another instance creates.
 type forgedNode struct {
 	name    string
-	kube    *kubernetes.Clientset // client with the permissions of that kubelet
+	kube    *kubernetes.Clientset // client with the permissions of that other kubelet
 	address string
 	labels  map[string]string
 	taints  []corev1.Taint
-	victim  world.Instance
+	victim  world.Instance // instance whose provider ID the Node has
 }
 
-// newForgedNode returns a Node with the provider ID of the victim's instance. Its client has the permissions of a
-// kubelet whose credentials are for the Node's name.
+// newForgedNode returns a Node with the provider ID of the instance victim. The Node does not exist before join. Its
+// client has the permissions of the kubelet whose Node has the name.
 func newForgedNode(t *testing.T, l *lab.Lab, name string, victim world.Instance) *forgedNode {
 	t.Helper()
 	cfg := rest.CopyConfig(l.Config)
@@ -133,7 +133,8 @@ func newForgedNode(t *testing.T, l *lab.Lab, name string, victim world.Instance)
 	return &forgedNode{name: name, kube: kube, victim: victim}
 }
 
-// join creates the Node and reports it as ready, with room for many pods. The label that NodeRestriction protects is refused.
+// join creates the Node and reports it as ready, with room for many pods. It checks that the API server refuses the
+// label that NodeRestriction protects.
 func (f *forgedNode) join(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	nodes := f.kube.CoreV1().Nodes()
@@ -175,18 +176,18 @@ func (f *forgedNode) get(t *testing.T, l *lab.Lab) *corev1.Node {
 	return node
 }
 
-// problem returns a change that the controller made to the Node. It is empty if the Node is unchanged.
-func (f *forgedNode) problem(n *corev1.Node) string {
-	own := slices.Concat(slices.Collect(maps.Keys(f.labels)), []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable,
+// change describes a change that the controller made to the Node n. It returns an empty text if n is unchanged.
+func (f *forgedNode) change(n *corev1.Node) string {
+	expected := slices.Concat(slices.Collect(maps.Keys(f.labels)), []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable,
 		"beta.kubernetes.io/os", "beta.kubernetes.io/arch"})
 	for key, value := range n.Labels {
-		if !slices.Contains(own, key) {
+		if !slices.Contains(expected, key) {
 			return fmt.Sprintf("Node %s got the label %s=%s", n.Name, key, value)
 		}
 	}
-	for _, own := range f.taints {
-		if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&own) }) {
-			return fmt.Sprintf("Node %s lost its taint %s: %v", n.Name, own.Key, n.Spec.Taints)
+	for _, added := range f.taints {
+		if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&added) }) {
+			return fmt.Sprintf("Node %s lost its taint %s: %v", n.Name, added.Key, n.Spec.Taints)
 		}
 	}
 	switch {
@@ -200,16 +201,16 @@ func (f *forgedNode) problem(n *corev1.Node) string {
 	return ""
 }
 
-func (f *forgedNode) expectUnchanged(t *testing.T, l *lab.Lab) {
+func (f *forgedNode) checkUnchanged(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	n := f.get(t, l)
-	if problem := f.problem(n); problem != "" || n.DeletionTimestamp != nil {
-		t.Errorf("%s; deleted at %v", problem, n.DeletionTimestamp)
+	if change := f.change(n); change != "" || n.DeletionTimestamp != nil {
+		t.Errorf("Node %s must be unchanged: %s; deleted at %v", n.Name, change, n.DeletionTimestamp)
 	}
 }
 
 // watchForged watches the forged Nodes and the namespace's pods. The returned function lists the changes that the
-// controller made to these Nodes, and the pods that were bound to them.
+// controller made to the forged Nodes, and the pods that were bound to these Nodes.
 func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNode) func() []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -220,7 +221,7 @@ func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNod
 			switch o := object.(type) {
 			case *corev1.Node:
 				if o.Name == f.name {
-					problem = f.problem(o)
+					problem = f.change(o)
 				}
 			case *corev1.Pod:
 				if o.Spec.NodeName == f.name {
@@ -235,16 +236,18 @@ func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNod
 		}
 	}
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }}
-	factory := informers.NewSharedInformerFactory(l.Kube, 0)
-	ofNamespace := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
-	for _, informer := range []cache.SharedIndexInformer{factory.Core().V1().Nodes().Informer(), ofNamespace.Core().V1().Pods().Informer()} {
+	nodeFactory := informers.NewSharedInformerFactory(l.Kube, 0)
+	podFactory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
+	for _, informer := range []cache.SharedIndexInformer{
+		nodeFactory.Core().V1().Nodes().Informer(), podFactory.Core().V1().Pods().Informer(),
+	} {
 		if _, err := informer.AddEventHandler(handler); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range []informers.SharedInformerFactory{factory, ofNamespace} {
-		f.Start(t.Context().Done())
-		f.WaitForCacheSync(t.Context().Done())
+	for _, factory := range []informers.SharedInformerFactory{nodeFactory, podFactory} {
+		factory.Start(t.Context().Done())
+		factory.WaitForCacheSync(t.Context().Done())
 	}
 	return func() []string {
 		mu.Lock()
@@ -253,8 +256,9 @@ func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNod
 	}
 }
 
-// mismatchReported waits until the NodeClaim and each forged Node report why the Node is not registered.
-func mismatchReported(t *testing.T, l *lab.Lab, pool string, i world.Instance, forged []*forgedNode) {
+// awaitMismatch waits until the NodeClaim's condition, and an event of each forged Node, report why the Node is not
+// registered.
+func awaitMismatch(t *testing.T, l *lab.Lab, pool string, i world.Instance, forged []*forgedNode) {
 	t.Helper()
 	why := fmt.Sprintf("EC2 says that the private DNS name of instance %s is %s", i.ID, i.PrivateDNSName)
 	within(t, l, 30*time.Second, "the NodeClaim to report the forged Node", func(context.Context) (bool, error) {
@@ -263,8 +267,8 @@ func mismatchReported(t *testing.T, l *lab.Lab, pool string, i world.Instance, f
 			return false, fmt.Errorf("%d NodeClaims", len(claims))
 		}
 		c, _ := claims[0].StatusConditions().Find(karpenterv1.ConditionRegistered)
-		isSentence := strings.HasPrefix(c.Message, "Node ip-6-6-6-") && !strings.Contains(strings.TrimSuffix(c.Message, "."), ". ")
-		if c.Status == metav1.ConditionTrue || c.Reason != "NodeMismatch" || !isSentence || !strings.Contains(c.Message, why) {
+		isOneSentence := strings.HasPrefix(c.Message, "Node ip-6-6-6-") && !strings.Contains(strings.TrimSuffix(c.Message, "."), ". ")
+		if c.Status == metav1.ConditionTrue || c.Reason != "NodeMismatch" || !isOneSentence || !strings.Contains(c.Message, why) {
 			return false, fmt.Errorf("Registered is %s, %s: %s", c.Status, c.Reason, c.Message)
 		}
 		return true, nil
@@ -275,13 +279,13 @@ func mismatchReported(t *testing.T, l *lab.Lab, pool string, i world.Instance, f
 				metav1.ListOptions{FieldSelector: "reason=NodeMismatch,involvedObject.kind=Node,involvedObject.name=" + f.name})
 			return err == nil && len(events.Items) > 0 && strings.Contains(events.Items[0].Message, why), err
 		})
-		f.expectUnchanged(t, l)
+		f.checkUnchanged(t, l)
 	}
 }
 
-// ownNodeRuns waits until the NodeClaim has the instance's own Node, and this Node has the pool's labels and runs the
+// awaitOwnNode waits until the NodeClaim has the instance's own Node, and this Node has the pool's labels and runs the
 // pod.
-func ownNodeRuns(t *testing.T, l *lab.Lab, pool string, i world.Instance) {
+func awaitOwnNode(t *testing.T, l *lab.Lab, pool string, i world.Instance) {
 	t.Helper()
 	within(t, l, time.Minute, "the instance's own Node to be initialized", func(ctx context.Context) (bool, error) {
 		claims, _ := claimsOf(t, l, pool)

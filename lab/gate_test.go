@@ -23,17 +23,17 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// gate is a proxy between a controller and the API server and AWS. After it has forwarded a write, the gate withholds
-// the response and closes. It forwards no other write until it is opened for the next controller.
+// gate is a proxy through which a controller connects to the API server and to AWS. After the gate has forwarded a
+// write, it withholds the response and closes. It forwards no other write until it is opened for the next controller.
 type gate struct {
 	settings []string      // settings of a controller that connects through the gate
-	closed   chan struct{} // holds a token when the gate has closed, so that the test kills the controller
+	closed   chan struct{} // receives a token when the gate closes, so that the test kills the controller
 
-	mu     sync.Mutex // held while a write is forwarded
-	isShut bool
-	isOpen bool // the gate never closes
-	known  map[[sha256.Size]byte]bool
-	names  []string // names of the writes after which the gate closed
+	mu          sync.Mutex // held while a write is forwarded
+	isClosed    bool
+	neverCloses bool                       // set by stopClosing
+	known       map[[sha256.Size]byte]bool // hashes of the writes after which the gate closed
+	names       []string                   // names of these writes
 }
 
 // newGate starts a gate for the lab's API server and AWS.
@@ -44,7 +44,7 @@ func newGate(t *testing.T, l *lab.Lab) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve := func(to string, transport http.RoundTripper, keepHost bool, nameOf func(*http.Request, []byte) string) string {
+	serve := func(to string, transport http.RoundTripper, keepHost bool, writeName func(*http.Request, []byte) string) string {
 		target, err := url.Parse(to)
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func newGate(t *testing.T, l *lab.Lab) *gate {
 			Transport: transport, FlushInterval: -1, // flush immediately, for watches
 			ErrorLog: log.New(io.Discard, "", 0), // discard errors of killed clients
 		}
-		srv := httptest.NewServer(g.before(proxy, nameOf))
+		srv := httptest.NewServer(g.handler(proxy, writeName))
 		t.Cleanup(srv.Close)
 		t.Cleanup(srv.CloseClientConnections)
 		return srv.URL
@@ -80,9 +80,9 @@ current-context: gate
 	return g
 }
 
-// before returns a handler that forwards requests through the gate to a server. nameOf returns the name of a write, and
-// an empty name for a read.
-func (g *gate) before(server http.Handler, nameOf func(*http.Request, []byte) string) http.Handler {
+// handler returns a handler that forwards requests through the gate to a server. writeName returns the name of a write,
+// and an empty name for a read.
+func (g *gate) handler(server http.Handler, writeName func(*http.Request, []byte) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method == http.MethodGet {
 			server.ServeHTTP(w, q)
@@ -93,13 +93,13 @@ func (g *gate) before(server http.Handler, nameOf func(*http.Request, []byte) st
 			panic(http.ErrAbortHandler) // the controller was killed while it sent the request
 		}
 		q.Body = io.NopCloser(bytes.NewReader(body))
-		name := nameOf(q, body)
+		name := writeName(q, body)
 		if name == "" {
 			server.ServeHTTP(w, q)
 			return
 		}
-		response, isLast := g.pass(server, q, name, body)
-		if isLast {
+		response, hasClosed := g.pass(server, q, name, body)
+		if hasClosed {
 			g.closed <- struct{}{}
 		}
 		if response == nil {
@@ -112,10 +112,10 @@ func (g *gate) before(server http.Handler, nameOf func(*http.Request, []byte) st
 	})
 }
 
-// pass forwards a write, unless the gate is closed. A nil response must be withheld from the controller. The second
-// result is true if the write has closed the gate. A write without effect, and an exact repetition of an earlier write,
-// do not close the gate, because the next controller repeats the requests whose responses were withheld.
-func (g *gate) pass(server http.Handler, q *http.Request, name string, body []byte) (*httptest.ResponseRecorder, bool) {
+// pass forwards a write, unless the gate is closed. If the result is nil, the controller gets no response. hasClosed
+// reports whether the write has closed the gate. A write without effect does not close the gate. An exact repetition of
+// a write whose response was withheld does not either, because each next controller repeats it.
+func (g *gate) pass(server http.Handler, q *http.Request, name string, body []byte) (result *httptest.ResponseRecorder, hasClosed bool) {
 	response := httptest.NewRecorder()
 	isPoll := name == "sqs:ReceiveMessage" // it can block for long, and is a write only if it returns messages
 	if isPoll {
@@ -123,7 +123,7 @@ func (g *gate) pass(server http.Handler, q *http.Request, name string, body []by
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.isShut || q.Context().Err() != nil {
+	if g.isClosed || q.Context().Err() != nil {
 		return nil, false
 	}
 	if !isPoll {
@@ -131,10 +131,10 @@ func (g *gate) pass(server http.Handler, q *http.Request, name string, body []by
 	}
 	write := sha256.Sum256(slices.Concat([]byte(q.Method+" "+q.URL.String()+" "+q.Header.Get("X-Amz-Target")+" "), body))
 	isWithoutEffect := response.Code >= 300 || isPoll && !bytes.Contains(response.Body.Bytes(), []byte("MessageId"))
-	if g.isOpen || isWithoutEffect || g.known[write] {
+	if g.neverCloses || isWithoutEffect || g.known[write] {
 		return response, false
 	}
-	g.isShut, g.known[write] = true, true
+	g.isClosed, g.known[write] = true, true
 	g.names = append(g.names, name)
 	return nil, true
 }
@@ -143,14 +143,14 @@ func (g *gate) pass(server http.Handler, q *http.Request, name string, body []by
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.isShut = false
+	g.isClosed = false
 }
 
-// leaveOpen makes the gate forward all writes without closing.
-func (g *gate) leaveOpen() {
+// stopClosing makes the gate forward all further writes without closing.
+func (g *gate) stopClosing() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.isOpen = true
+	g.neverCloses = true
 }
 
 // writes returns the names of the writes after which the gate closed.
@@ -160,8 +160,8 @@ func (g *gate) writes() []string {
 	return slices.Clone(g.names)
 }
 
-// kubernetesWrite names a write to the API server: "create nodeclaims", "patch nodeclaims/status". It is empty for
-// events, which do not affect decisions, for reviews, and for dry runs.
+// kubernetesWrite returns the name of a write to the API server: "create nodeclaims", "patch nodeclaims/status". The
+// name is empty for dry runs, for reviews, and for events, which do not affect decisions.
 func kubernetesWrite(q *http.Request, _ []byte) string {
 	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
 		http.MethodDelete: "delete"}[q.Method]
@@ -183,7 +183,7 @@ func kubernetesWrite(q *http.Request, _ []byte) string {
 	return verb + " " + parts[0]
 }
 
-// awsWrite returns the name of a call that can change AWS: "ec2:CreateFleet". It is empty for other calls.
+// awsWrite returns the name of a call that can change AWS: "ec2:CreateFleet". The name is empty for other calls.
 func awsWrite(q *http.Request, body []byte) string {
 	_, action, isJSON := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
 	if !isJSON {

@@ -24,9 +24,10 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
+// gettingStarted is the path of the guide.
 const gettingStarted = "../docs/getting-started.md"
 
-// labSection is the section of the guide about the lab.
+// labSection is the heading of the guide's section about the lab.
 const labSection = "In the lab"
 
 // The roles of the guide.
@@ -35,35 +36,35 @@ const (
 	guideControllerRole = "JoinerController-prod"
 )
 
-// idle is the controller's batch idle duration. On a busy host kube-controller-manager can need more than a second
-// between two Deployments, and asPlanned needs a single plan with all pods.
-const idle = 4 * time.Second
+// batchIdle is the controller's batch idle duration. On a busy host kube-controller-manager can need more than a second
+// between two Deployments, and checkFirstPlan needs a single plan with all pods.
+const batchIdle = 4 * time.Second
 
 // TestGettingStarted runs the commands of the guide like a reader with a cluster. It runs each command unchanged in one
 // shell, with the AWS command line, kubectl, Helm and joiner, and compares the results with the guide.
 //
-// It runs the programs of the chart's pods, with the role from the guide's commands. At the end the example's pods run,
-// except the pod that fits no instance. Then the test runs the commands of the README.
+// It runs the programs of the chart's pods, with the role that the guide's commands create. Finally the example's pods
+// run, except the pod that fits no instance. Then the test runs the commands of the README.
 func TestGettingStarted(t *testing.T) {
 	g := newGuideWalk(t)
-	g.mustBeThere()
+	g.createPrerequisites()
 	g.steps = slices.DeleteFunc(stepsOf(t, gettingStarted), func(s guideStep) bool { return s.section == labSection })
 	g.after("helm install joiner", g.startPods)
-	g.after("kubectl --namespace lab describe pod", func(said string) {
-		if !strings.Contains(said, "FailedScheduling") || !strings.Contains(said, "nvidia.com/gpu") {
-			t.Errorf("the event does not contain the reason why the pod is not scheduled:\n%s", said)
+	g.after("kubectl --namespace lab describe pod", func(output string) {
+		if !strings.Contains(output, "FailedScheduling") || !strings.Contains(output, "nvidia.com/gpu") {
+			t.Errorf("the event does not contain the reason why the pod is not scheduled:\n%s", output)
 		}
 	})
-	g.after("kubectl --namespace kube-system logs", g.says("prod"))
-	g.after("aws eks describe-addon", g.says(`"status": "ACTIVE"`))
-	g.after("aws eks list-access-entries", g.says(guideNodeRole))
-	g.after("joiner version", g.says("joiner"))
+	g.after("kubectl --namespace kube-system logs", g.mustContain("prod"))
+	g.after("aws eks describe-addon", g.mustContain(`"status": "ACTIVE"`))
+	g.after("aws eks list-access-entries", g.mustContain(guideNodeRole))
+	g.after("joiner version", g.mustContain("joiner"))
 	g.after("joiner plan", g.notePlan)
-	g.after("kubectl joiner plan", g.says("$"))
+	g.after("kubectl joiner plan", g.mustContain("$"))
 	g.until("kubectl get nodeclaims --watch", g.exampleRuns)
 	g.walk()
-	g.asPlanned()
-	g.readme()
+	g.checkFirstPlan()
+	g.runReadme()
 	noRefusals(t, g.l, metav1.NamespaceSystem, "joiner")
 	if used := g.l.Emulator.Permissions(guideControllerRole); used["ec2:CreateFleet"] == 0 {
 		t.Errorf("the controller launched nothing as %s, it used %v", guideControllerRole, used)
@@ -77,30 +78,30 @@ type guideWalk struct {
 	env     []string // environment of the shell
 	shell   *guideShell
 	steps   []guideStep
-	then    map[string]func(said string)      // called after the command with this prefix
-	endless map[string]func(said string) bool // returns true when the endless command with this prefix can be interrupted
-	planned int                               // instances that the plan of the example launches
+	checks  map[string]func(output string)      // by prefix of a command: called with the command's output
+	enough  map[string]func(output string) bool // by prefix of an endless command: reports whether to interrupt the command
+	planned int                                 // number of nodes that the plan of the example launches
 }
 
 var plannedNodes = regexp.MustCompile(`: (\d+) nodes? to launch for \$`)
 
 // notePlan stores the number of nodes that the plan of the example launches.
-func (g *guideWalk) notePlan(said string) {
+func (g *guideWalk) notePlan(output string) {
 	g.t.Helper()
-	found := plannedNodes.FindStringSubmatch(said)
+	found := plannedNodes.FindStringSubmatch(output)
 	if found == nil {
-		g.t.Errorf("the plan has no number of nodes to launch:\n%s", said)
+		g.t.Errorf("the plan has no number of nodes to launch:\n%s", output)
 		return
 	}
 	g.planned, _ = strconv.Atoi(found[1])
 }
 
-// asPlanned checks that the controller's first plan created as many NodeClaims as `joiner plan` has nodes for the
-// example. They are equal in a cluster without other NodePools.
+// checkFirstPlan checks that the controller's first plan created as many NodeClaims as `joiner plan` has nodes for the
+// example. The two numbers are equal in a cluster without other NodePools.
 //
-// Later plans can add NodeClaims, because kube-scheduler can bind a pod to another node than planned. These are created
-// at least idle after the first NodeClaims.
-func (g *guideWalk) asPlanned() {
+// Later plans can add NodeClaims, because kube-scheduler can bind a pod to another node than planned. The controller
+// creates the NodeClaims of later plans at least batchIdle after the first NodeClaims.
+func (g *guideWalk) checkFirstPlan() {
 	g.t.Helper()
 	claims, _ := claimsOf(g.t, g.l, "general")
 	start := time.Now()
@@ -111,12 +112,12 @@ func (g *guideWalk) asPlanned() {
 	}
 	first := 0
 	for _, c := range claims {
-		if c.CreationTimestamp.Sub(start) < idle/2 {
+		if c.CreationTimestamp.Sub(start) < batchIdle/2 {
 			first++
 		}
 	}
 	if first != g.planned {
-		g.t.Errorf("the first plan created %d NodeClaims for the example, and joiner plan launches %d instances", first, g.planned)
+		g.t.Errorf("the first plan created %d NodeClaims for the example, want %d as in joiner plan", first, g.planned)
 	}
 	if len(claims) > first {
 		g.t.Logf("%d NodeClaims were added later: kube-scheduler did not follow the plan", len(claims)-first)
@@ -128,7 +129,7 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	tools := map[string]string{}
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
-		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
 	for _, name := range []string{"aws", "kubectl", "make"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -145,84 +146,84 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	}
 	tools["helm"] = `exec ` + helm + ` "$@"`
 	tools["aws"] = `exec ` + awsCLI + ` --endpoint-url "$AWS_ENDPOINT_URL" "$@"` // older versions do not read the variable
-	l := beside(t, lab.Options{Bare: true, Cluster: "prod", Region: "eu-west-1"})
-	t.Cleanup(func() { noteAsked(l, metav1.NamespaceSystem, "joiner") })
+	l := parallelLab(t, lab.Options{Bare: true, Cluster: "prod", Region: "eu-west-1"})
+	t.Cleanup(func() { recordRequests(l, metav1.NamespaceSystem, "joiner") })
 	env := slices.DeleteFunc(l.Environment(), func(v string) bool {
 		return strings.HasPrefix(v, "AWS_REGION=") || strings.HasPrefix(v, "AWS_DEFAULT_REGION=")
 	}) // the commands of the guide set the region
 	env = append(env, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_PAGER=")
 	env = readerEnv(t, tools, env...)
 	return &guideWalk{
-		t: t, l: l, env: env, shell: newGuideShell(t, gettingStarted, checkoutLike(t), env),
-		then: map[string]func(string){}, endless: map[string]func(string) bool{},
+		t: t, l: l, env: env, shell: newGuideShell(t, gettingStarted, linkCheckout(t), env),
+		checks: map[string]func(string){}, enough: map[string]func(string) bool{},
 	}
 }
 
-// after calls do with the output of the command with the given prefix.
-func (g *guideWalk) after(begins string, do func(said string)) { g.then[begins] = do }
+// after lets walk call check with the output of the command with the given prefix.
+func (g *guideWalk) after(prefix string, check func(output string)) { g.checks[prefix] = check }
 
-// until sets when to interrupt the endless command with the given prefix.
-func (g *guideWalk) until(begins string, enough func(said string) bool) { g.endless[begins] = enough }
+// until lets walk interrupt the endless command with the given prefix when enough returns true.
+func (g *guideWalk) until(prefix string, enough func(output string) bool) { g.enough[prefix] = enough }
 
-// says returns a function that checks that the output contains the text.
-func (g *guideWalk) says(text string) func(string) {
-	return func(said string) {
+// mustContain returns a function that checks that the output contains the text.
+func (g *guideWalk) mustContain(text string) func(string) {
+	return func(output string) {
 		g.t.Helper()
-		if !strings.Contains(said, text) {
-			g.t.Errorf("the output does not contain %q:\n%s", text, said)
+		if !strings.Contains(output, text) {
+			g.t.Errorf("the output does not contain %q:\n%s", text, output)
 		}
 	}
 }
 
-// walk runs all steps. It reports an error for each prefix of then and endless that no command of the guide has.
+// walk runs all steps. It reports an error for each prefix of checks and enough that no command of the guide has.
 func (g *guideWalk) walk() {
 	g.t.Helper()
-	met := map[string]bool{}
+	met := map[string]bool{} // prefixes that a command has
 	for _, step := range g.steps {
-		var said string
-		if enough, begins := beginsWith(step, g.endless); enough != nil {
-			met[begins] = true
-			said = g.shell.interrupt(step, 3*time.Minute, enough)
+		var output string
+		if enough, prefix := findByPrefix(step, g.enough); enough != nil {
+			met[prefix] = true
+			output = g.shell.interrupt(step, 3*time.Minute, enough)
 		} else {
-			said = g.shell.run(step, 15*time.Minute) // the first command can include a build
+			output = g.shell.run(step, 15*time.Minute) // the first command can include a build
 		}
-		if do, begins := beginsWith(step, g.then); do != nil {
-			met[begins] = true
-			do(said)
-		}
-	}
-	for begins := range g.then {
-		if !met[begins] {
-			g.t.Errorf("the guide has no command %q", begins)
+		if check, prefix := findByPrefix(step, g.checks); check != nil {
+			met[prefix] = true
+			check(output)
 		}
 	}
-	for begins := range g.endless {
-		if !met[begins] {
-			g.t.Errorf("the guide has no command %q", begins)
+	for prefix := range g.checks {
+		if !met[prefix] {
+			g.t.Errorf("the guide has no command %q", prefix)
+		}
+	}
+	for prefix := range g.enough {
+		if !met[prefix] {
+			g.t.Errorf("the guide has no command %q", prefix)
 		}
 	}
 }
 
-// beginsWith returns the function whose key is a prefix of the step's command.
-func beginsWith[F any](step guideStep, all map[string]F) (found F, begins string) {
-	for begins, f := range all {
-		if strings.HasPrefix(step.text, begins) {
-			return f, begins
+// findByPrefix returns the function whose key is a prefix of the step's command, and the key.
+func findByPrefix[F any](step guideStep, all map[string]F) (found F, prefix string) {
+	for prefix, f := range all {
+		if strings.HasPrefix(step.text, prefix) {
+			return f, prefix
 		}
 	}
 	return found, ""
 }
 
-// mustBeThere creates the prerequisites of the guide: the EKS Pod Identity agent, nodes for the controller, and the
-// node role with its access entry. Subnets and security groups already have their tags.
-func (g *guideWalk) mustBeThere() {
+// createPrerequisites creates the prerequisites of the guide: the EKS Pod Identity agent, nodes for the controller, and
+// the node role with its access entry. Subnets and security groups already have their tags.
+func (g *guideWalk) createPrerequisites() {
 	g.t.Helper()
 	calls := eks.NewFromConfig(g.l.AWS())
-	addon := &eks.CreateAddonInput{ClusterName: &g.l.Cluster, AddonName: aws.String("eks-pod-identity-agent")}
-	if _, err := calls.CreateAddon(g.t.Context(), addon); err != nil {
+	agent := &eks.CreateAddonInput{ClusterName: &g.l.Cluster, AddonName: aws.String("eks-pod-identity-agent")}
+	if _, err := calls.CreateAddon(g.t.Context(), agent); err != nil {
 		g.t.Fatal(err)
 	}
-	if err := g.l.Roles.AddNode(guideNodeRole); err != nil {
+	if err := g.l.Roles.AddNodeRole(guideNodeRole); err != nil {
 		g.t.Fatal(err)
 	}
 	entry := &eks.CreateAccessEntryInput{ClusterName: &g.l.Cluster, PrincipalArn: aws.String(g.l.Roles.ARN(guideNodeRole)),
@@ -233,8 +234,8 @@ func (g *guideWalk) mustBeThere() {
 	(&installation{t: g.t, l: g.l}).systemNodes()
 }
 
-// startPods runs the programs of the chart's pods, when both pods exist, with the role that Pod Identity associates
-// with their service account.
+// startPods waits until both pods of the chart exist, and runs their programs with the role that Pod Identity
+// associates with their service account.
 func (g *guideWalk) startPods(string) {
 	g.t.Helper()
 	role := ""
@@ -249,7 +250,7 @@ func (g *guideWalk) startPods(string) {
 		}
 	})
 	if role != g.l.Roles.ARN(guideControllerRole) {
-		g.t.Fatalf("the controller's service account has the role %q, not the role of the guide", role)
+		g.t.Fatalf("the controller's service account has the role %q, want the role of the guide", role)
 	}
 	agent := httptest.NewServer(&lab.PodIdentity{Lab: g.l, Role: guideControllerRole, Life: time.Hour})
 	g.t.Cleanup(agent.Close)
@@ -262,8 +263,8 @@ func (g *guideWalk) startPods(string) {
 	})
 	for _, pod := range pods.Items {
 		g.l.ShowLog(pod.Namespace, pod.Name, "joiner")
-		settings := append((&lab.PodIdentity{}).Settings(agent.URL), "BATCH_IDLE_DURATION="+idle.String())
-		c := asPod(g.t, g.l, path, metav1.NamespaceSystem, settings...)
+		settings := append((&lab.PodIdentity{}).Settings(agent.URL), "BATCH_IDLE_DURATION="+batchIdle.String())
+		c := runAsPod(g.t, g.l, path, metav1.NamespaceSystem, settings...)
 		within(g.t, g.l, time.Minute, "the controller to be ready", func(ctx context.Context) (bool, error) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Probes+"/readyz", nil)
 			if err != nil {
@@ -279,23 +280,24 @@ func (g *guideWalk) startPods(string) {
 	}
 }
 
-// exampleRuns reports whether all schedulable pods of the example run, and the output contains their NodeClaims.
-func (g *guideWalk) exampleRuns(said string) bool {
+// exampleRuns reports whether all schedulable pods of the example run, and the output shows a NodeClaim of theirs that
+// is ready.
+func (g *guideWalk) exampleRuns(output string) bool {
 	pods, err := g.l.Kube.CoreV1().Pods("shop").List(g.t.Context(), metav1.ListOptions{})
-	if err != nil || len(pods.Items) != 15 || !strings.Contains(said, "general-") || !strings.Contains(said, "True") {
+	if err != nil || len(pods.Items) != 15 || !strings.Contains(output, "general-") || !strings.Contains(output, "True") {
 		return false
 	}
 	return !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
 
-// elsewhere are commands of the README that other tests run.
-var elsewhere = map[string]string{
+// testedElsewhere maps commands of the README that other tests run to these tests.
+var testedElsewhere = map[string]string{
 	"make demo": "TestGettingStartedLab",
 }
 
-// readme runs the commands of the README in the checkout itself, where go run uses the build cache. These commands do
-// not write files.
-func (g *guideWalk) readme() {
+// runReadme runs the commands of the README in the checkout itself, where go run uses the build cache. These commands
+// do not write files.
+func (g *guideWalk) runReadme() {
 	g.t.Helper()
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -303,19 +305,20 @@ func (g *guideWalk) readme() {
 	}
 	page := filepath.Join(root, "README.md")
 	shell := newGuideShell(g.t, page, root, append(g.env, "CLUSTER_NAME="+g.l.Cluster, "AWS_REGION="+g.l.Region))
-	ran, left := 0, map[string]bool{}
+	ran, skipped := 0, map[string]bool{}
 	for _, step := range stepsOf(g.t, page) {
-		if elsewhere[step.text] != "" {
-			left[step.text] = true
+		if testedElsewhere[step.text] != "" {
+			skipped[step.text] = true
 			continue
 		}
-		if said := shell.run(step, 15*time.Minute); said == "" {
+		if output := shell.run(step, 15*time.Minute); output == "" {
 			g.t.Errorf("%s:%d: %s printed nothing", page, step.line, step.text)
 		}
 		ran++
 	}
-	if ran < 1 || len(left) != len(elsewhere) {
-		g.t.Errorf("%s: %d commands ran; of the %d commands that other tests run, the page has %d", page, ran, len(elsewhere), len(left))
+	if ran < 1 || len(skipped) != len(testedElsewhere) {
+		g.t.Errorf("%s: %d commands ran, want at least 1; the page has %d of the %d commands in testedElsewhere",
+			page, ran, len(skipped), len(testedElsewhere))
 	}
 }
 
@@ -329,20 +332,20 @@ func TestGettingStartedLab(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("make is not installed")
 	}
-	shell := newGuideShell(t, gettingStarted, checkoutLike(t), readerEnv(t, nil))
+	shell := newGuideShell(t, gettingStarted, linkCheckout(t), readerEnv(t, nil))
 	demos := 0
 	for _, step := range stepsOf(t, gettingStarted) {
 		switch {
 		case step.section != labSection:
 			continue
 		case strings.Contains(step.text, "KEEP=1"):
-			shell.interrupt(step, 5*time.Minute, func(said string) bool { return strings.Contains(said, "KUBECONFIG") })
+			shell.interrupt(step, 5*time.Minute, func(output string) bool { return strings.Contains(output, "KUBECONFIG") })
 		case strings.HasPrefix(step.text, "make demo"):
-			if said := shell.run(step, 20*time.Minute); !strings.Contains(said, "running") {
-				t.Errorf("%s shows no running pod:\n%s", step.text, said)
+			if output := shell.run(step, 20*time.Minute); !strings.Contains(output, "running") {
+				t.Errorf("%s shows no running pod:\n%s", step.text, output)
 			}
 		default:
-			if said := shell.run(step, 5*time.Minute); said == "" {
+			if output := shell.run(step, 5*time.Minute); output == "" {
 				t.Errorf("%s:%d: %s printed nothing", gettingStarted, step.line, step.text)
 			}
 			continue

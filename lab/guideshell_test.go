@@ -16,20 +16,19 @@ import (
 )
 
 // guideShell is a bash that runs the commands of a guide one after another, so that later commands have the exported
-// variables of earlier ones. Its working folder is a copy of the checkout's root, so that commands do not write into
-// the checkout.
+// variables of earlier ones.
 type guideShell struct {
 	t      *testing.T
 	folder string // working folder
-	page   string
+	page   string // file with the commands, for messages
 	cmd    *exec.Cmd
-	keys   *os.File      // receives commands
+	input  *os.File      // pipe from which the shell reads the commands
 	codes  *bufio.Reader // exit codes of the commands
 	out    string        // file with the output of the current command
 }
 
-// guideLoop reads commands that end with a zero byte, and prints their exit codes. It does not run them in subshells,
-// so that later commands have their variables.
+// guideLoop reads commands that end with a zero byte from file descriptor 3, and writes their exit codes to 4. It does
+// not run the commands in subshells, so that later commands have the variables of earlier ones.
 const guideLoop = `while IFS= read -r -d '' __step <&3; do eval "$__step" >"$__out" 2>&1 </dev/null 3<&- 4>&-; echo $? >&4; done`
 
 // newGuideShell starts a shell in a folder, with exactly the given environment.
@@ -47,7 +46,7 @@ func newGuideShell(t *testing.T, page, folder string, env []string) *guideShell 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &guideShell{t: t, page: page, folder: folder, keys: in, codes: bufio.NewReader(codes), out: filepath.Join(t.TempDir(), "out")}
+	s := &guideShell{t: t, page: page, folder: folder, input: in, codes: bufio.NewReader(codes), out: filepath.Join(t.TempDir(), "out")}
 	s.cmd = exec.Command(bash, "--noprofile", "--norc", "-c", guideLoop)
 	s.cmd.Dir, s.cmd.Env = folder, append(env, "__out="+s.out)
 	s.cmd.ExtraFiles = []*os.File{steps, ends}
@@ -69,30 +68,32 @@ func newGuideShell(t *testing.T, page, folder string, env []string) *guideShell 
 // run runs a step and returns its output. A step that fails, or takes longer than limit, fails the test.
 func (s *guideShell) run(step guideStep, limit time.Duration) string {
 	s.t.Helper()
-	said, code := s.typed(step, limit, nil)
+	output, code := s.execute(step, limit, nil)
 	if code != 0 {
-		s.t.Fatalf("%s:%d: %s\nexit code %d:\n%s", s.page, step.line, step.text, code, said)
+		s.t.Fatalf("%s:%d: %s\nexit code %d:\n%s", s.page, step.line, step.text, code, output)
 	}
-	return said
+	return output
 }
 
-// interrupt runs an endless step, and sends Ctrl-C as soon as enough returns true for the output.
-func (s *guideShell) interrupt(step guideStep, limit time.Duration, enough func(said string) bool) string {
+// interrupt runs an endless step, sends Ctrl-C as soon as enough returns true for the output, and returns the output.
+func (s *guideShell) interrupt(step guideStep, limit time.Duration, enough func(output string) bool) string {
 	s.t.Helper()
-	said, _ := s.typed(step, limit, enough)
-	if !enough(said) {
-		s.t.Fatalf("%s:%d: %s\nended before the expected output:\n%s", s.page, step.line, step.text, said)
+	output, _ := s.execute(step, limit, enough)
+	if !enough(output) {
+		s.t.Fatalf("%s:%d: %s\nended before the expected output:\n%s", s.page, step.line, step.text, output)
 	}
-	return said
+	return output
 }
 
-func (s *guideShell) typed(step guideStep, limit time.Duration, enough func(string) bool) (said string, code int) {
+// execute runs a step, and sends Ctrl-C once if enough returns true for the output so far. It returns the output and
+// the exit code.
+func (s *guideShell) execute(step guideStep, limit time.Duration, enough func(string) bool) (output string, code int) {
 	s.t.Helper()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
 	defer cancel()
-	if _, err := s.keys.WriteString(step.text + "\x00"); err != nil {
-		s.t.Fatalf("%s:%d: type %s: %v", s.page, step.line, step.text, err)
+	if _, err := s.input.WriteString(step.text + "\x00"); err != nil {
+		s.t.Fatalf("%s:%d: send %s to the shell: %v", s.page, step.line, step.text, err)
 	}
 	ended := make(chan string, 1)
 	go func() {
@@ -106,23 +107,23 @@ func (s *guideShell) typed(step guideStep, limit time.Duration, enough func(stri
 		case line := <-ended:
 			n, err := strconv.Atoi(line)
 			if err != nil {
-				s.t.Fatalf("%s:%d: %s\nended the shell:\n%s", s.page, step.line, step.text, s.said())
+				s.t.Fatalf("%s:%d: %s\nended the shell:\n%s", s.page, step.line, step.text, s.output())
 			}
 			s.t.Logf("%5.1f s  %s", time.Since(began).Seconds(), firstLine(step.text))
-			return s.said(), n
+			return s.output(), n
 		case <-ctx.Done():
-			s.t.Fatalf("%s:%d: %s\nhas not ended after %s:\n%s", s.page, step.line, step.text, limit, s.said())
+			s.t.Fatalf("%s:%d: %s\nhas not ended after %s:\n%s", s.page, step.line, step.text, limit, s.output())
 		case <-poll.C:
-			if enough != nil && enough(s.said()) {
-				s.press()
+			if enough != nil && enough(s.output()) {
+				s.pressCtrlC()
 				enough = nil // send Ctrl-C only once
 			}
 		}
 	}
 }
 
-// said returns the current command's output so far.
-func (s *guideShell) said() string {
+// output returns the current command's output so far.
+func (s *guideShell) output() string {
 	text, err := os.ReadFile(s.out)
 	if err != nil {
 		return ""
@@ -130,8 +131,8 @@ func (s *guideShell) said() string {
 	return string(text)
 }
 
-// press sends SIGINT to all processes that the shell has started, but not to the shell.
-func (s *guideShell) press() {
+// pressCtrlC sends SIGINT to all processes that the shell has started, but not to the shell.
+func (s *guideShell) pressCtrlC() {
 	for _, pid := range descendants(s.cmd.Process.Pid) {
 		_ = syscall.Kill(pid, syscall.SIGINT) // the process may have ended
 	}
@@ -160,9 +161,9 @@ func firstLine(text string) string {
 	return line
 }
 
-// checkoutLike creates a folder with links to the entries of the checkout's root, except build output. Commands that
+// linkCheckout creates a folder with links to the entries of the checkout's root, except build output. Commands that
 // create files in the folder do not change the checkout.
-func checkoutLike(t *testing.T) string {
+func linkCheckout(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -185,7 +186,7 @@ func checkoutLike(t *testing.T) string {
 }
 
 // readerEnv returns the environment of this process without variables about clouds and clusters, with a new home, and
-// with the variables in more. PATH starts with a folder of the scripts in tools.
+// with the variables in more. PATH starts with a folder that has the scripts of tools, by name.
 func readerEnv(t *testing.T, tools map[string]string, more ...string) []string {
 	t.Helper()
 	home, folder := t.TempDir(), t.TempDir()

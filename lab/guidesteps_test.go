@@ -17,8 +17,8 @@ type guideStep struct {
 	text    string // unchanged text
 }
 
-// guidePrograms are the programs of commands in prose: a code span with one of these programs and arguments is a
-// command.
+// guidePrograms are the programs of commands in prose: a code span is a command if it begins with one of these programs
+// and has arguments.
 var guidePrograms = []string{"aws", "bin/joiner", "bin/lab", "go", "helm", "joiner", "kubectl", "make", "terraform"}
 
 // otherFences maps the languages of blocks without commands to the reason why they are not run.
@@ -41,12 +41,12 @@ func stepsOf(t *testing.T, page string) []guideStep {
 	section, fence, block, begin := "", "", "", 0
 	inside := false
 	for i, line := range strings.Split(string(text), "\n") {
-		opens, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		language, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
 		switch {
 		case isFence && !inside:
-			inside, fence, block, begin = true, opens, "", i+2
+			inside, fence, block, begin = true, language, "", i+2
 			if _, ok := otherFences[fence]; fence != "sh" && !ok {
-				t.Errorf("%s:%d: no test runs blocks of %q", page, i+1, fence)
+				t.Errorf("%s:%d: a block of language %q: only sh blocks are run, and otherFences does not have the language", page, i+1, fence)
 			}
 		case isFence:
 			if fence == "sh" {
@@ -64,7 +64,7 @@ func stepsOf(t *testing.T, page string) []guideStep {
 	return out
 }
 
-// statementsOf returns the commands of a shell block. first has the line of the block and its section.
+// statementsOf returns the commands of a shell block. first has the line and the section of the block.
 func statementsOf(t *testing.T, page, block string, first guideStep) []guideStep {
 	t.Helper()
 	script, err := syntax.NewParser().Parse(strings.NewReader(block), page)
@@ -82,17 +82,17 @@ func statementsOf(t *testing.T, page, block string, first guideStep) []guideStep
 	return out
 }
 
-// spansOf returns the commands in a line of prose.
-func spansOf(t *testing.T, page, line string, at guideStep) []guideStep {
+// spansOf returns the commands in a line of prose. step has the number of the line and its section.
+func spansOf(t *testing.T, page, line string, step guideStep) []guideStep {
 	t.Helper()
 	if strings.Count(line, "`")%2 != 0 {
-		t.Errorf("%s:%d: a code span continues on another line; keep commands on one line", page, at.line)
+		t.Errorf("%s:%d: a code span continues on another line; keep commands on one line", page, step.line)
 	}
 	var out []guideStep
 	for _, m := range codeSpan.FindAllStringSubmatch(line, -1) {
 		if words := strings.Fields(m[1]); len(words) > 1 && slices.Contains(guidePrograms, words[0]) {
-			at.text = m[1]
-			out = append(out, at)
+			step.text = m[1]
+			out = append(out, step)
 		}
 	}
 	return out
@@ -102,7 +102,8 @@ func spansOf(t *testing.T, page, line string, at guideStep) []guideStep {
 func TestStepsOfPages(t *testing.T) {
 	t.Parallel()
 	page := t.TempDir() + "/page.md"
-	text := "# A\n\n`kubectl get nodes` or `kubectl`\n\n## B\n\n```sh\na=1 b \\\n  c   # why\nfor x in 1 2; do\n  echo $x\ndone\n```\n\n```hcl\nx = 1\n```\n| `make a` | `b` |\n"
+	text := "# A\n\n`kubectl get nodes` or `kubectl`\n\n## B\n\n```sh\na=1 b \\\n  c   # why\nfor x in 1 2; do\n  echo $x\ndone\n```\n\n" +
+		"```hcl\nx = 1\n```\n| `make a` | `b` |\n"
 	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -21,19 +21,21 @@ import (
 const (
 	// chartMemory is the chart's memory limit.
 	chartMemory = 1 << 30
-	// usualHostile is the default number of pending pods of the hostile tenant, and usualOrdinary the default number of
-	// pods of the other tenant. make soak uses 400 and 20.
-	usualHostile, usualOrdinary = 40, 3
-	// mostPlans is the maximum number of plans from the time when kube-scheduler cannot schedule an ordinary pod until
-	// a plan contains the pod. One plan may already be running, and others re-check the pending pods.
-	mostPlans = 5
+	// defaultHostile is the default number of pending pods of the hostile tenant, and defaultOrdinary the default number
+	// of pods of the other tenant. make soak uses 400 and 20.
+	defaultHostile, defaultOrdinary = 40, 3
+	// maxPlans is the maximum number of plans from the time when kube-scheduler fails to schedule an ordinary pod until a
+	// plan contains the pod. One plan may already be running, and others re-check the pending pods.
+	maxPlans = 5
 )
 
-// hostiles change a pod so that it costs the solver much time, by the name of the overused field.
-var hostiles = map[string]func(pod *corev1.Pod, i int){
+// makeHostile has functions that change a pod so that it costs the solver much time, by the name of the overused field.
+// i is the number of the pod.
+var makeHostile = map[string]func(pod *corev1.Pod, i int){
 	"preferred-anti-affinity": func(pod *corev1.Pod, i int) {
 		for j, term := range hostileTerms(i) {
-			pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
+			anti := pod.Spec.Affinity.PodAntiAffinity
+			anti.PreferredDuringSchedulingIgnoredDuringExecution = append(anti.PreferredDuringSchedulingIgnoredDuringExecution,
 				corev1.WeightedPodAffinityTerm{Weight: int32(1 + j%100), PodAffinityTerm: term})
 		}
 	},
@@ -69,6 +71,7 @@ var hostiles = map[string]func(pod *corev1.Pod, i int){
 	},
 }
 
+// hostileTerms returns 50 affinity terms that no other pod has.
 func hostileTerms(i int) []corev1.PodAffinityTerm {
 	var out []corev1.PodAffinityTerm
 	for x := range 50 {
@@ -83,18 +86,18 @@ func hostileTerms(i int) []corev1.PodAffinityTerm {
 	return out
 }
 
-// TestHostileTenant checks that many pending pods with expensive scheduling rules of one tenant do not delay the pods
-// of another tenant. The controller must stay within the chart's memory limit. At the end each pod of the hostile
-// tenant must be bound, nominated, or have an event with the reason.
+// TestHostileTenant checks that one tenant's many pending pods with expensive scheduling rules do not delay the pods of
+// another tenant. The controller must stay within the chart's memory limit. Finally each pod of the hostile tenant must
+// be bound, be nominated for a node, or have an event with the reason why it has none.
 func TestHostileTenant(t *testing.T) {
-	many, others := int(numberFrom(t, "LAB_HOSTILE", usualHostile)), int(numberFrom(t, "LAB_ORDINARY", usualOrdinary))
-	l := own(t, lab.Options{Cluster: "hostile"})
-	lighten(t, l)
-	c := restart(t, l)
+	many, others := int(numberFrom(t, "LAB_HOSTILE", defaultHostile)), int(numberFrom(t, "LAB_ORDINARY", defaultOrdinary))
+	l := newLab(t, lab.Options{Cluster: "hostile"})
+	disableSchedulerEvents(t, l)
+	c := restartController(t, l)
 	for _, kind := range []string{"preferred-anti-affinity", "required-anti-affinity", "host-ports", "own-resources",
 		"topology-constraints", "long-selectors"} {
 		t.Run(kind, func(t *testing.T) {
-			tenant := namespaced(t, l)
+			tenant := newTestNamespace(t, l)
 			other := tenant + "-other"
 			if err := l.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other}}); err != nil {
 				t.Fatal(err)
@@ -102,39 +105,39 @@ func TestHostileTenant(t *testing.T) {
 			for _, name := range []string{tenant, other} {
 				apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 					pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
-				account(t, l, name)
+				awaitServiceAccount(t, l, name)
 				within(t, l, time.Minute, "NodePool "+name+" to be ready", func(ctx context.Context) (bool, error) {
 					var p karpenterv1.NodePool
 					err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &p)
 					return err == nil && p.StatusConditions().IsReady(), err
 				})
 			}
-			besiege(t, l, tenant, many, hostiles[kind])
-			var took, ours []time.Duration
+			createHostilePods(t, l, tenant, many, makeHostile[kind])
+			var totals, afterFailures []time.Duration
 			for i := range others {
-				all, seen := planOne(t, l, c, other, i)
-				took = append(took, all)
-				if seen > 0 {
-					ours = append(ours, seen)
+				total, afterFailure := createOrdinaryPod(t, l, c, other, i)
+				totals = append(totals, total)
+				if afterFailure > 0 {
+					afterFailures = append(afterFailures, afterFailure)
 				}
 			}
-			slices.Sort(took)
-			slices.Sort(ours)
-			t.Logf("%d pods of the other tenant had a NodeClaim or a Node after %.1f s (median), at most %.1f s", len(took),
-				took[len(took)/2].Seconds(), took[len(took)-1].Seconds())
-			if len(ours) > 0 {
-				t.Logf("%d of them %.1f s (median) after kube-scheduler had failed to schedule them, at most %.1f s", len(ours),
-					ours[len(ours)/2].Seconds(), ours[len(ours)-1].Seconds())
+			slices.Sort(totals)
+			slices.Sort(afterFailures)
+			t.Logf("%d pods of the other tenant had a NodeClaim or a Node after %.1f s (median), at most %.1f s", len(totals),
+				totals[len(totals)/2].Seconds(), totals[len(totals)-1].Seconds())
+			if len(afterFailures) > 0 {
+				t.Logf("%d of these pods, which kube-scheduler first failed to schedule: %.1f s (median) after that, at most %.1f s",
+					len(afterFailures), afterFailures[len(afterFailures)/2].Seconds(), afterFailures[len(afterFailures)-1].Seconds())
 			}
-			allAnswered(t, l, tenant, many)
+			awaitResults(t, l, tenant, many)
 			peak := peakMemory(t, c.PID())
 			t.Logf("peak memory of the controller: %d MiB", peak>>20)
 			if peak > chartMemory {
 				t.Errorf("peak memory of the controller: %d MiB, want at most %d", peak>>20, chartMemory>>20)
 			}
-			now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+			atOnce := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 			for _, name := range []string{tenant, other} {
-				if err := l.Kube.CoreV1().Pods(name).DeleteCollection(t.Context(), now, metav1.ListOptions{}); err != nil {
+				if err := l.Kube.CoreV1().Pods(name).DeleteCollection(t.Context(), atOnce, metav1.ListOptions{}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -142,8 +145,8 @@ func TestHostileTenant(t *testing.T) {
 	}
 }
 
-// account waits for the service account that pods of the namespace need.
-func account(t *testing.T, l *lab.Lab, name string) {
+// awaitServiceAccount waits for the service account that pods of the namespace need.
+func awaitServiceAccount(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	within(t, l, time.Minute, "a service account", func(ctx context.Context) (bool, error) {
 		_, err := l.Kube.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
@@ -151,7 +154,7 @@ func account(t *testing.T, l *lab.Lab, name string) {
 	})
 }
 
-// labPod returns a pod for the nodes of the pool with the name of the namespace.
+// labPod returns a pod for the nodes of the pool that has the same name as the namespace.
 func labPod(namespace, name, cpu string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -164,13 +167,13 @@ func labPod(namespace, name, cpu string) *corev1.Pod {
 	}
 }
 
-// besiege creates n hostile pods.
-func besiege(t *testing.T, l *lab.Lab, tenant string, n int, ask func(*corev1.Pod, int)) {
+// createHostilePods creates n pods, changed by the function change.
+func createHostilePods(t *testing.T, l *lab.Lab, tenant string, n int, change func(*corev1.Pod, int)) {
 	t.Helper()
-	var makers sync.WaitGroup
+	var creators sync.WaitGroup
 	const parallel = 4
 	for k := range parallel {
-		makers.Go(func() {
+		creators.Go(func() {
 			for i := k; i < n; i += parallel {
 				pod := labPod(tenant, fmt.Sprintf("h-%04d", i), "10m")
 				pod.Labels = map[string]string{}
@@ -179,7 +182,7 @@ func besiege(t *testing.T, l *lab.Lab, tenant string, n int, ask func(*corev1.Po
 				}
 				pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}, NodeAffinity: &corev1.NodeAffinity{
 					RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
-				ask(pod, i)
+				change(pod, i)
 				if len(pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) == 0 {
 					pod.Spec.Affinity.NodeAffinity = nil
 				}
@@ -189,19 +192,19 @@ func besiege(t *testing.T, l *lab.Lab, tenant string, n int, ask func(*corev1.Po
 			}
 		})
 	}
-	makers.Wait()
+	creators.Wait()
 }
 
-// planOne creates an ordinary pod that needs its own node. took is the time until the pod had a NodeClaim or a Node.
-// ours is the part of it after kube-scheduler had failed to schedule the pod, or 0 if kube-scheduler bound the pod at
-// the first attempt.
-func planOne(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i int) (took, ours time.Duration) {
+// createOrdinaryPod creates an ordinary pod that needs its own node, and waits until the pod has a NodeClaim or a Node.
+// total is the time from the creation until then. afterFailure is the part of total after kube-scheduler had failed to
+// schedule the pod. It is 0 if kube-scheduler bound the pod at the first attempt.
+func createOrdinaryPod(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i int) (total, afterFailure time.Duration) {
 	t.Helper()
 	plans := func() float64 {
-		return total(t, c.Metrics, "karpenter_scheduler_scheduling_duration_seconds_count", `controller="provisioner"`)
+		return metricSum(t, c.Metrics, "karpenter_scheduler_scheduling_duration_seconds_count", `controller="provisioner"`)
 	}
 	pod := labPod(namespace, fmt.Sprintf("ordinary-%d", i), "1500m")
-	before, began, seen := plans(), time.Now(), time.Time{}
+	plansBefore, began, failed := plans(), time.Now(), time.Time{}
 	if err := l.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
@@ -211,67 +214,68 @@ func planOne(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i in
 			return false, err
 		}
 		// kube-scheduler can bind the pod to the node of the previous pod.
-		now, err := l.Kube.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		if err != nil || now.Spec.NodeName != "" {
+		current, err := l.Kube.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil || current.Spec.NodeName != "" {
 			return err == nil, err
 		}
-		if seen.IsZero() && tried(now) != "" {
-			before, seen = plans(), time.Now()
+		if failed.IsZero() && whyUnschedulable(current) != "" {
+			plansBefore, failed = plans(), time.Now()
 		}
 		return slices.ContainsFunc(claims.Items, func(n karpenterv1.NodeClaim) bool {
 			return slices.Contains(strings.Split(n.Annotations["joiner.sh/pods"], ","), namespace+"/"+pod.Name)
 		}), nil
 	})
-	took = time.Since(began)
-	if seen.IsZero() {
-		return took, 0 // earlier plans did not count the pod: the controller waits for kube-scheduler
+	total = time.Since(began)
+	if failed.IsZero() {
+		return total, 0 // earlier plans did not count the pod: the controller waits for kube-scheduler
 	}
-	ours = time.Since(seen)
-	t.Logf("%s had a NodeClaim after %.1f s, %.1f s after kube-scheduler had failed to schedule it", pod.Name, took.Seconds(), ours.Seconds())
-	if n := plans() - before; n > mostPlans {
-		t.Errorf("%.0f plans until one contained %s, want at most %d", n, pod.Name, mostPlans)
+	afterFailure = time.Since(failed)
+	t.Logf("%s had a NodeClaim after %.1f s, %.1f s after kube-scheduler had failed to schedule it",
+		pod.Name, total.Seconds(), afterFailure.Seconds())
+	if n := plans() - plansBefore; n > maxPlans {
+		t.Errorf("%.0f plans until one contained %s, want at most %d", n, pod.Name, maxPlans)
 	}
-	return took, ours
+	return total, afterFailure
 }
 
-// allAnswered waits until each pod of the tenant is bound, is nominated for a node, or has the controller's event with
-// the reason.
-func allAnswered(t *testing.T, l *lab.Lab, tenant string, n int) {
+// awaitResults waits until each of the tenant's n pods has a result: the pod is bound, is nominated for a node, or has
+// the controller's event with the reason why it has no node.
+func awaitResults(t *testing.T, l *lab.Lab, tenant string, n int) {
 	t.Helper()
 	began := time.Now()
 	within(t, l, 10*time.Minute, "a result for each hostile pod", func(ctx context.Context) (bool, error) {
-		answered := map[string]string{}
+		results := map[string]string{} // by name of the pod
 		events, err := l.Kube.EventsV1().Events(tenant).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
 		for i := range events.Items {
 			if e := &events.Items[i]; e.ReportingController == "joiner" && (e.Reason == "FailedScheduling" || e.Reason == "Nominated") {
-				answered[e.Regarding.Name] = e.Reason
+				results[e.Regarding.Name] = e.Reason
 			}
 		}
 		pods, err := l.Kube.CoreV1().Pods(tenant).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return false, err
 		}
-		var open []string
+		var missing []string
 		for i := range pods.Items {
 			p := &pods.Items[i]
 			if p.Spec.NodeName != "" {
-				answered[p.Name] = "bound"
+				results[p.Name] = "bound"
 			}
-			if answered[p.Name] == "" {
-				open = append(open, p.Name)
+			if results[p.Name] == "" {
+				missing = append(missing, p.Name)
 			}
 		}
-		if len(open) > 0 || len(pods.Items) != n {
-			return false, fmt.Errorf("%d of %d pods have no result, the first is %s", len(open), len(pods.Items), open[:min(1, len(open))])
+		if len(missing) > 0 || len(pods.Items) != n {
+			return false, fmt.Errorf("%d of %d pods have no result, the first is %s", len(missing), len(pods.Items), missing[:min(1, len(missing))])
 		}
 		counts := map[string]int{}
-		for _, how := range answered {
-			counts[how]++
+		for _, result := range results {
+			counts[result]++
 		}
-		t.Logf("each of %d hostile pods has a result after %.1f s more: %v", n, time.Since(began).Seconds(), counts)
+		t.Logf("each of the %d hostile pods has a result %.1f s after the last ordinary pod: %v", n, time.Since(began).Seconds(), counts)
 		return true, nil
 	})
 }

@@ -19,11 +19,11 @@ import (
 // addonPoll is the interval between two checks for new EKS add-ons.
 const addonPoll = 200 * time.Millisecond
 
-// daemonSet returns the DaemonSet of an EKS add-on; nil if the lab does not emulate the add-on.
+// daemonSet returns the DaemonSet of an EKS add-on, or nil if the lab does not emulate the add-on.
 func (a *AddOns) daemonSet(name string) *appsv1.DaemonSet {
 	switch name {
 	case "vpc-cni":
-		cni := addon(networkPod, "50m", "amazon-k8s-cni:v1.20.4")
+		cni := addOnDaemonSet(networkPod, "50m", "amazon-k8s-cni:v1.20.4")
 		if a.lab.IPv6 {
 			cni.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{
 				{Name: instance.EnvIPv6, Value: "true"}, {Name: instance.EnvPrefixes, Value: "true"},
@@ -31,12 +31,12 @@ func (a *AddOns) daemonSet(name string) *appsv1.DaemonSet {
 		}
 		return cni
 	case "kube-proxy":
-		return addon(proxyPod, "100m", "eks/kube-proxy:v1.36.3-minimal-eksbuild.1")
+		return addOnDaemonSet(proxyPod, "100m", "eks/kube-proxy:v1.36.3-minimal-eksbuild.1")
 	}
 	return nil
 }
 
-// apply creates an add-on's DaemonSet, unless it exists.
+// apply creates the DaemonSet of an add-on, unless the DaemonSet exists or the lab does not emulate the add-on.
 func (a *AddOns) apply(ctx context.Context, name string) error {
 	daemon := a.daemonSet(name)
 	if daemon == nil {
@@ -49,10 +49,10 @@ func (a *AddOns) apply(ctx context.Context, name string) error {
 	return nil
 }
 
-// keep installs the DaemonSet of each add-on that a user creates in the emulated EKS, until the context ends. As on
-// EKS, eks:CreateAddon returns before the DaemonSet exists.
-func (a *AddOns) keep(ctx context.Context) {
-	done := map[string]bool{} // by ARN
+// installCreated installs the DaemonSet of each add-on that a user creates in the emulated EKS, until the context ends.
+// As on EKS, eks:CreateAddon returns before the DaemonSet exists.
+func (a *AddOns) installCreated(ctx context.Context) {
+	installed := map[string]bool{} // by ARN of the add-on
 	_ = wait.PollUntilContextCancel(ctx, addonPoll, false, func(ctx context.Context) (bool, error) {
 		var all []ekscluster.Addon
 		a.lab.Emulator.Do(func(*world.World, time.Time) {
@@ -65,8 +65,8 @@ func (a *AddOns) keep(ctx context.Context) {
 			}
 		})
 		for _, addon := range all {
-			if !done[addon.ARN] {
-				done[addon.ARN] = a.apply(ctx, addon.Name) == nil
+			if !installed[addon.ARN] {
+				installed[addon.ARN] = a.apply(ctx, addon.Name) == nil
 			}
 		}
 		return false, nil

@@ -30,8 +30,8 @@ type instances struct {
 	mu       sync.Mutex
 	clusters []*Lab             // clusters that the instances can join; the lab's own cluster is the first
 	running  map[string]running // by instance ID
-	// kubelets are the settings of all kubelets that were started, by instance ID. Settings of terminated instances
-	// stay.
+	// kubelets are the settings of all kubelets that were started, by instance ID, including those of terminated
+	// instances.
 	kubelets map[string]kubelet.Settings
 }
 
@@ -52,14 +52,14 @@ func newInstances(l *Lab) *instances {
 	}
 }
 
-// open starts the boot of instances, also of those that EC2 launched earlier.
+// open lets instances boot, including those that EC2 launched earlier.
 func (m *instances) open() { close(m.ready) }
 
 // wait waits until all instances have stopped. The caller has ended the lab's context, which stops them.
 func (m *instances) wait() { m.done.Wait() }
 
-// changed is called by the emulator for each instance that changes state. It never blocks.
-func (m *instances) changed(i world.Instance) {
+// onStateChange is called by the emulator for each instance that changes its state. It never blocks.
+func (m *instances) onStateChange(i world.Instance) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch i.State {
@@ -79,7 +79,7 @@ func (m *instances) changed(i world.Instance) {
 		}
 		if i.State == world.Terminated {
 			for _, l := range m.clusters {
-				l.cloud.terminated(i)
+				l.cloud.deleteNode(i)
 			}
 		}
 	}
@@ -87,17 +87,17 @@ func (m *instances) changed(i world.Instance) {
 
 // Kubelet returns the settings of an instance's kubelet. The second result is false if no kubelet was started.
 func (l *Lab) Kubelet(id string) (kubelet.Settings, bool) {
-	l.boots.mu.Lock()
-	defer l.boots.mu.Unlock()
-	s, ok := l.boots.kubelets[id]
+	l.instances.mu.Lock()
+	defer l.instances.mu.Unlock()
+	s, ok := l.instances.kubelets[id]
 	return s, ok
 }
 
-// RestartKubelet restarts the kubelet of an instance, as systemd does. It does nothing if the instance does not run.
+// RestartKubelet restarts the kubelet of an instance, as systemd does. If the instance does not run, it does nothing.
 func (l *Lab) RestartKubelet(id string) {
-	l.boots.mu.Lock()
-	defer l.boots.mu.Unlock()
-	if up, ok := l.boots.running[id]; ok {
+	l.instances.mu.Lock()
+	defer l.instances.mu.Unlock()
+	if up, ok := l.instances.running[id]; ok {
 		select {
 		case up.restart <- struct{}{}:
 		default: // a restart is already pending
@@ -105,7 +105,7 @@ func (l *Lab) RestartKubelet(id string) {
 	}
 }
 
-// run boots one instance and runs its kubelet until the instance ends.
+// run boots one instance, and runs its kubelet until the instance ends.
 func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan struct{}) {
 	defer m.done.Done()
 	select {
@@ -224,82 +224,82 @@ func podVolume(i world.Instance, family string) int64 {
 	return size
 }
 
-// tokenOf returns a function that creates tokens for an instance's kubelet. It caches a token for 14 minutes, the
-// expiration time that `aws eks get-token` returns.
+// tokenOf returns a function that creates tokens for an instance's kubelet. The function returns the same token for 14
+// minutes, which is how long `aws eks get-token` declares a token to be valid.
 func (m *instances) tokenOf(ctx context.Context, i world.Instance) func() (string, error) {
 	var mu sync.Mutex
 	var token string
-	var made time.Time
+	var created time.Time
 	return func() (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if token != "" && time.Since(made) < authn.TokenLife-time.Minute {
+		if token != "" && time.Since(created) < authn.TokenLife-time.Minute {
 			return token, nil
 		}
 		next, err := m.lab.token(ctx, i.ID)
 		if err != nil {
 			return "", err
 		}
-		token, made = next, time.Now()
+		token, created = next, time.Now()
 		return token, nil
 	}
 }
 
-// reachOf returns a function that returns an error if the network blocks an instance's connection to the API server. It
-// evaluates the network at most once per second.
+// reachOf returns a function that returns an error if the network blocks an instance's connection to the API server.
+// The function evaluates the network at most once per second.
 func (m *instances) reachOf(i world.Instance) func() error {
 	var mu sync.Mutex
 	var result error
-	var asked time.Time
+	var evaluated time.Time
 	return func() error {
 		mu.Lock()
 		defer mu.Unlock()
-		if time.Since(asked) > time.Second {
-			m.lab.Emulator.Do(func(w *world.World, _ time.Time) { result = blocked(w.Region(i.Account, i.Region), m.lab.Cluster, i) })
-			asked = time.Now()
+		if time.Since(evaluated) > time.Second {
+			m.lab.Emulator.Do(func(w *world.World, _ time.Time) { result = connect(w.Region(i.Account, i.Region), m.lab.Cluster, i) })
+			evaluated = time.Now()
 		}
 		return result
 	}
 }
 
-// blocked returns the error of a connection from an instance to the API server, or nil if the network allows the
+// connect returns the error of a connection from an instance to the API server, or nil if the network allows the
 // connection. Security groups, network ACLs, missing routes and the endpoint's access settings cause the same error: a
 // timeout.
-func blocked(r *world.Region, cluster string, i world.Instance) error {
+func connect(r *world.Region, cluster string, i world.Instance) error {
 	c, err := r.EKS.Cluster(cluster)
 	if err != nil {
 		return nil // the cluster is not registered with this EKS, so the lab does not emulate its network
 	}
-	if err := unresolved(r, c); err != nil {
+	if err := checkEndpointName(r, c); err != nil {
 		return err
 	}
-	open := false
+	hasEgress := false
 	for _, id := range i.SecurityGroupIDs {
-		if g := r.Network.SecurityGroup(id); g != nil && letsOut(g, 443) {
-			open = true
+		if g := r.Network.SecurityGroup(id); g != nil && allowsEgress(g, 443) {
+			hasEgress = true
 		}
 	}
-	if !open || !routed(r, i) || !passed(r, i) || !admitted(r, c, i) {
+	if !hasEgress || !hasRoute(r, i) || !aclAllows(r, i) || !isAdmitted(r, c, i) {
 		return errors.New("dial tcp: i/o timeout")
 	}
 	return nil
 }
 
-// passed reports whether the network ACL of the instance's subnet allows requests to the API server and their
+// aclAllows reports whether the network ACL of the instance's subnet allows requests to the API server and their
 // responses.
-func passed(r *world.Region, i world.Instance) bool {
+func aclAllows(r *world.Region, i world.Instance) bool {
 	s := r.Network.Subnet(i.SubnetID)
 	if s == nil {
 		return true
 	}
 	const clientPort = 40000 // an ephemeral port of Linux
 	n := r.Network.NetworkACL(s)
-	return n == nil || n.Lets(true, 443) && n.Lets(false, clientPort)
+	return n == nil || n.Allows(true, 443) && n.Allows(false, clientPort)
 }
 
-// letsOut reports whether a security group allows outbound TCP connections to a port. It ignores the destinations of
-// the group's rules.
-func letsOut(g *network.SecurityGroup, port int64) bool {
+// allowsEgress reports whether a security group allows outbound TCP connections to a port. It ignores the destinations
+// of the group's rules.
+func allowsEgress(g *network.SecurityGroup, port int64) bool {
 	for _, rule := range g.Egress {
 		if rule.Protocol == "-1" || rule.Protocol == "tcp" && rule.From <= port && port <= rule.To {
 			return true
@@ -308,9 +308,9 @@ func letsOut(g *network.SecurityGroup, port int64) bool {
 	return false
 }
 
-// routed reports whether the default route of the instance's route table works for the instance. The table is that of
-// the instance's subnet, or else the VPC's main table. Without any table the result is true.
-func routed(r *world.Region, i world.Instance) bool {
+// hasRoute reports whether the default route of the instance's route table works for the instance. The route table is
+// that of the instance's subnet, or else the VPC's main table. Without a route table the result is true.
+func hasRoute(r *world.Region, i world.Instance) bool {
 	var table *network.RouteTable
 	for _, t := range r.Network.RouteTables() {
 		if t.VPCID != i.VPCID {

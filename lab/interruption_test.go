@@ -21,12 +21,15 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSpotInterruption interrupts a spot node in the real cluster. The claim of its replacement exists before the old
-// claim is deleted, no pod is evicted before that, and in the end all pods run on a node of another offering. SQS
-// delivers each message twice, even when it was deleted in between, and the newest first: each step happens only once.
+// TestSpotInterruption interrupts a spot node in the real cluster. The NodeClaim of its replacement exists before the
+// old NodeClaim is deleted, and no pod is evicted before this deletion. Finally all pods run on a node of another
+// offering.
+//
+// SQS delivers each message twice, even if it was deleted in between, and the newest first. Nevertheless each step
+// happens only once.
 func TestSpotInterruption(t *testing.T) {
-	l := beside(t, lab.Options{})
-	name := namespaced(t, l)
+	l := parallelLab(t, lab.Options{})
+	name := newTestNamespace(t, l)
 	queue := name
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		region := w.Region(l.Account, l.Region)
@@ -43,33 +46,33 @@ func TestSpotInterruption(t *testing.T) {
 		})
 		killController(l) // its settings are for this test only
 	})
-	c := restart(t, l, "INTERRUPTION_QUEUE="+queue)
+	c := restartController(t, l, "INTERRUPTION_QUEUE="+queue)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		strings.ReplaceAll(pool(name, "",
 			"{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5a.large]}"), "[on-demand]", "[spot]"),
 		deployment(name, "web", 3, "250m", "256Mi", "test: "+name),
 	)
-	allRun(t, l, name, 3, time.Minute)
+	awaitRunning(t, l, name, 3, time.Minute)
 	claims, _ := claimsOf(t, l, name)
 	if len(claims) != 1 {
-		t.Fatalf("%d claims for three small pods", len(claims))
+		t.Fatalf("%d claims for three small pods, want 1", len(claims))
 	}
 	old := instancesOf(l, name)[0]
 
 	history := watchHistory(t, l, name, claims[0])
 	began := time.Now()
 	l.Emulator.Do(func(w *world.World, now time.Time) {
-		if !w.Recommend(now, old.ID) || !w.Interrupt(now, old.ID) {
+		if !w.RecommendRebalance(now, old.ID) || !w.Interrupt(now, old.ID) {
 			t.Fatalf("%+v is not a spot instance", old)
 		}
 	})
 	within(t, l, time.Minute, "the instance to be terminated", func(context.Context) (bool, error) {
-		i := instancesOf(l, name)
-		return !slices.ContainsFunc(i, func(i world.Instance) bool { return i.ID == old.ID && i.Alive() }), nil
+		return !slices.ContainsFunc(instancesOf(l, name), func(i world.Instance) bool { return i.ID == old.ID && i.Alive() }), nil
 	})
-	t.Logf("the instance was terminated %.1f s after the interruption message, 120 s before EC2 takes it", time.Since(began).Seconds())
-	allRun(t, l, name, 3, time.Minute)
+	t.Logf("the instance was terminated %.1f s after the interruption message; EC2 would terminate it after 120 s",
+		time.Since(began).Seconds())
+	awaitRunning(t, l, name, 3, time.Minute)
 
 	want := []string{"claim added", "old claim deleted", "pod deleted", "pod deleted", "pod deleted"}
 	if happened := history(); !slices.Equal(happened, want) {
@@ -77,12 +80,12 @@ func TestSpotInterruption(t *testing.T) {
 	}
 	all := instancesOf(l, name)
 	if len(all) != 2 || all[1].Type == old.Type && all[1].Zone == old.Zone {
-		t.Errorf("launched %d instances, want one more than before and of another offering", len(all))
+		t.Errorf("%d instances were launched, want 2, the second of another offering: %v", len(all), all)
 	}
-	if n := total(t, c.Metrics, "karpenter_nodeclaims_disrupted_total", `nodepool="`+name+`"`); n != 1 {
-		t.Errorf("%v claims were disrupted", n)
+	if n := metricSum(t, c.Metrics, "karpenter_nodeclaims_disrupted_total", `nodepool="`+name+`"`); n != 1 {
+		t.Errorf("%v claims were disrupted, want 1", n)
 	}
-	if n := total(t, c.Metrics, "karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`); n != 2 {
+	if n := metricSum(t, c.Metrics, "karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`); n != 2 {
 		t.Errorf("the interruption message was received %v times, want 2", n)
 	}
 	within(t, l, 45*time.Second, "the queue to be empty", func(context.Context) (bool, error) {
@@ -94,11 +97,11 @@ func TestSpotInterruption(t *testing.T) {
 		})
 		return visible+hidden == 0, nil
 	})
-	nothingLeft(t, l, name)
+	cleanUp(t, l, name)
 }
 
-// total returns the sum of a metric's values with a label on a page of metrics.
-func total(t *testing.T, url, name, label string) float64 {
+// metricSum returns the sum of the values of a metric's series with a label, from the metrics page at url.
+func metricSum(t *testing.T, url, name, label string) float64 {
 	t.Helper()
 	response, err := http.Get(url)
 	if err != nil {
@@ -124,7 +127,8 @@ func total(t *testing.T, url, name, label string) float64 {
 }
 
 // watchHistory starts to watch the claims of a pool and the pods of the namespace with the same name. The returned
-// function stops that, and returns the changes in the order of the API server's revisions.
+// function stops the watches, and returns the changes as texts, in the order of the API server's revisions. old is the
+// claim that exists at the start.
 func watchHistory(t *testing.T, l *lab.Lab, name string, old karpenterv1.NodeClaim) func() []string {
 	t.Helper()
 	type entry struct {
@@ -161,12 +165,12 @@ func watchHistory(t *testing.T, l *lab.Lab, name string, old karpenterv1.NodeCla
 	var done sync.WaitGroup
 	var stops []func()
 	for _, w := range []struct {
-		list  client.ObjectList
-		among client.ListOption
+		list   client.ObjectList
+		filter client.ListOption
 	}{
 		{&karpenterv1.NodeClaimList{}, client.MatchingLabels{karpenterv1.LabelNodePool: name}}, {&corev1.PodList{}, client.InNamespace(name)},
 	} {
-		watching, err := l.Client.Watch(t.Context(), w.list, w.among)
+		watching, err := l.Client.Watch(t.Context(), w.list, w.filter)
 		if err != nil {
 			t.Fatal(err)
 		}

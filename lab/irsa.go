@@ -16,8 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// Names of IAM roles for service accounts (IRSA): annotations of service accounts, and the values that EKS's webhook
-// adds to a pod. https://docs.aws.amazon.com/eks/latest/userguide/iam-roles-for-service-accounts.html
+// Names that the feature IAM roles for service accounts (IRSA) uses: annotations of service accounts, and the values
+// that EKS's webhook adds to a pod.
+// https://docs.aws.amazon.com/eks/latest/userguide/iam-roles-for-service-accounts.html
 const (
 	roleAnnotation     = "eks.amazonaws.com/role-arn"
 	audienceAnnotation = "eks.amazonaws.com/audience"
@@ -44,12 +45,12 @@ func (s *ServiceAccounts) publishKeys(ctx context.Context, issuer string) error 
 	if err != nil {
 		return fmt.Errorf("read the keys of service account tokens: %w", err)
 	}
-	s.lab.Emulator.Do(func(w *world.World, _ time.Time) { err = w.Publish(issuer, keys) })
+	s.lab.Emulator.Do(func(w *world.World, _ time.Time) { err = w.SetIssuerKeys(issuer, keys) })
 	return err
 }
 
 // TrustServiceAccount allows exactly one service account of the cluster to assume a role. It creates an OIDC identity
-// provider for the cluster, if the AWS account has none, and sets a trust policy as in AWS's documentation.
+// provider for the cluster's issuer, unless the AWS account has one, and sets a trust policy as in AWS's documentation.
 func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
 	issuer, err := r.lab.ServiceAccounts.Issuer()
 	if err != nil {
@@ -57,13 +58,13 @@ func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
 	}
 	r.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		owner := w.Account(r.lab.Account)
-		known := func(p identity.Provider) bool { return p.Issuer == issuer }
-		if !slices.ContainsFunc(owner.IdentityProviders(), known) {
+		isOfCluster := func(p identity.Provider) bool { return p.Issuer == issuer }
+		if !slices.ContainsFunc(owner.IdentityProviders(), isOfCluster) {
 			if _, err = owner.CreateIdentityProvider(issuer, stsAudience); err != nil {
 				return
 			}
 		}
-		provider := owner.IdentityProviders()[slices.IndexFunc(owner.IdentityProviders(), known)]
+		provider := owner.IdentityProviders()[slices.IndexFunc(owner.IdentityProviders(), isOfCluster)]
 		host := issuer[len("https://"):]
 		err = owner.UpdateTrust(role, fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Federated":%q},
 			"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{"%s:sub":%q,"%s:aud":%q}}}]}`,
@@ -100,9 +101,11 @@ func (s *ServiceAccounts) webIdentity(roleARN, file string) []string {
 	}
 }
 
-// injected returns the files, by path, and the variables that EKS's webhook adds to a pod whose service account is
-// annotated with a role; it returns nil without the annotation.
-func (s *ServiceAccounts) injected(ctx context.Context, namespace, account string) (files map[string]string, env []string, err error) {
+// webhookAdditions returns the files, by path, and the variables that EKS's webhook adds to a pod whose service account
+// is annotated with a role. Without the annotation, it returns nil.
+func (s *ServiceAccounts) webhookAdditions(
+	ctx context.Context, namespace, account string,
+) (files map[string]string, env []string, err error) {
 	found, err := s.lab.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, account, metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("read service account %s/%s: %w", namespace, account, err)
@@ -122,10 +125,10 @@ func (s *ServiceAccounts) injected(ctx context.Context, namespace, account strin
 	return map[string]string{tokenFolder + "token": token}, s.webIdentity(role, "/"+tokenFolder+"token"), nil
 }
 
-// serviceToken requests a token of a service account; an empty audience is the API server.
+// serviceToken requests a token of a service account. An empty audience means the API server.
 func (s *ServiceAccounts) serviceToken(ctx context.Context, namespace, account, audience string) (string, error) {
-	life := int64(24 * 60 * 60)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
+	seconds := int64(24 * 60 * 60)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	if audience != "" {
 		request.Spec.Audiences = []string{audience}
 	}

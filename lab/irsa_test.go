@@ -14,10 +14,11 @@ import (
 )
 
 // TestIRSA runs the controller with only the token of its service account, as on Fargate, where there is no Pod
-// Identity: AWS checks the issuer's signature, the audience and the role's trust policy. A pod gets its node. If one of
-// the three is wrong, the controller does not start, and one line of its log says what to change.
+// Identity. AWS checks the issuer's signature, the audience and the role's trust policy. If the identity provider, the
+// trust policy, the audience or the role is wrong, the controller does not start, and one line of its log contains the
+// fix. With correct settings, a pod gets its node.
 func TestIRSA(t *testing.T) {
-	l := beside(t, lab.Options{})
+	l := parallelLab(t, lab.Options{})
 	const system, account = metav1.NamespaceSystem, lab.ControllerAccount
 	host := issuerOf(t, l)
 	identity := func(account, role, audience string) []string {
@@ -27,21 +28,22 @@ func TestIRSA(t *testing.T) {
 		}
 		return env
 	}
-	unidentified(t, l, identity(account, lab.ControllerRole, ""), "No OpenIDConnect provider found in your account for https://"+host,
+	checkCredentialsError(t, l, identity(account, lab.ControllerRole, ""), "No OpenIDConnect provider found in your account for https://"+host,
 		"make one: aws iam create-open-id-connect-provider --url https://"+host+" --client-id-list sts.amazonaws.com")
 	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, "other-account"); err != nil {
 		t.Fatal(err)
 	}
-	unidentified(t, l, identity(account, lab.ControllerRole, ""), "AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity",
+	checkCredentialsError(t, l, identity(account, lab.ControllerRole, ""),
+		"AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity",
 		host+":sub is system:serviceaccount:kube-system:"+account+" and "+host+":aud is sts.amazonaws.com")
 	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, account); err != nil {
 		t.Fatal(err)
 	}
-	unidentified(t, l, identity(account, lab.ControllerRole, "vault"), "Incorrect token audience",
+	checkCredentialsError(t, l, identity(account, lab.ControllerRole, "vault"), "Incorrect token audience",
 		"the token is for the audience vault", "eks.amazonaws.com/audience=sts.amazonaws.com")
-	unidentified(t, l, identity(account, "KarpenterControler", ""), "there is no role "+l.Roles.ARN("KarpenterControler"))
+	checkCredentialsError(t, l, identity(account, "KarpenterControler", ""), "there is no role "+l.Roles.ARN("KarpenterControler"))
 
-	c := restart(t, l, identity(account, lab.ControllerRole, "")...)
+	c := restartController(t, l, identity(account, lab.ControllerRole, "")...)
 	name := nameOf(t)
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
@@ -65,19 +67,20 @@ func issuerOf(t *testing.T, l *lab.Lab) string {
 	return strings.TrimPrefix(issuer, "https://")
 }
 
-// unidentified starts a controller that cannot get credentials, and checks that its last output is one line with the cause.
-func unidentified(t *testing.T, l *lab.Lab, settings []string, wants ...string) {
+// checkCredentialsError starts a controller that cannot get credentials, and checks that its last line about
+// credentials contains all wants.
+func checkCredentialsError(t *testing.T, l *lab.Lab, settings []string, wants ...string) {
 	t.Helper()
 	c, err := l.RunController(t.Context(), program(t), append(settings, "DISABLE_LEADER_ELECTION=true")...)
 	if err == nil {
 		c.Kill()
-		t.Errorf("the controller runs, want it to fail with %q", wants)
+		t.Errorf("the controller runs, want an error with %q", wants)
 		return
 	}
 	last := ""
 	for line := range strings.Lines(err.Error()) {
-		if _, says, ok := strings.Cut(line, "joiner: find AWS credentials: "); ok {
-			last = says
+		if _, message, ok := strings.Cut(line, "joiner: find AWS credentials: "); ok {
+			last = message
 		}
 	}
 	for _, want := range wants {
@@ -87,41 +90,41 @@ func unidentified(t *testing.T, l *lab.Lab, settings []string, wants ...string) 
 	}
 }
 
-// TestSealedIRSA installs the chart as its guide says for IAM roles for service accounts, and runs its pods as the
-// kubelet would, in a sandbox: without names, instance metadata or Pod Identity, and without keys in their environment.
-// The test checks that they start, and that a pod gets its node.
+// TestSealedIRSA installs the chart with IAM roles for service accounts, as its guide describes. It runs one of its
+// pods as the kubelet would, in a sandbox: without DNS, instance metadata or Pod Identity, and without keys in its
+// environment. The test checks that the controller becomes ready, and that a pod gets a node.
 func TestSealedIRSA(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
 		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
-	l := beside(t, lab.Options{Bare: true})
-	if err := l.Pods.Possible(); err != nil {
+	l := parallelLab(t, lab.Options{Bare: true})
+	if err := l.Pods.CheckSupport(); err != nil {
 		t.Skipf("pods cannot be run as processes here: %v", err)
 	}
 	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
-	t.Cleanup(func() { noteAsked(l, chartHome, "joiner") })
+	t.Cleanup(func() { recordRequests(l, chartNamespace, "joiner") })
 	in.systemNodes()
 	in.makeNamespace()
-	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, chartHome, "joiner"); err != nil {
+	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, chartNamespace, "joiner"); err != nil {
 		t.Fatal(err)
 	}
-	in.run("install", "joiner", chartFolder(t), "-n", chartHome, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster,
+	in.run("install", "joiner", chartFolder(t), "-n", chartNamespace, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster,
 		"--set", `serviceAccount.annotations.eks\.amazonaws\.com/role-arn=`+l.Roles.ARN(lab.ControllerRole))
-	s := &sealed{installation: in, silence: &silence{to: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
+	s := &sealed{installation: in, launches: &launchHolder{aws: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
 	s.template = in.podTemplate()
 	p := s.runPod("joiner-a", "")
 	if err := p.WaitReady(t.Context()); err != nil {
-		t.Fatalf("%v\nit called %q, which the sandbox blocks", err, s.blockedCalls(p))
+		t.Fatalf("%v\nthe pod called %q, which the sandbox blocks", err, s.blockedCalls(p))
 	}
-	name := namespaced(t, l)
+	name := newTestNamespace(t, l)
 	apply(t, l, onePerNode(l, name, 1)...)
-	allRun(t, l, name, 1, time.Minute)
-	if strange := s.blockedCalls(p); len(strange) > 0 {
-		t.Errorf("it called blocked addresses: %v", strange)
+	awaitRunning(t, l, name, 1, time.Minute)
+	if blocked := s.blockedCalls(p); len(blocked) > 0 {
+		t.Errorf("the pod called addresses that the sandbox blocks: %v", blocked)
 	}
 	if l.Emulator.Calls()["sts:AssumeRoleWithWebIdentity"] == 0 {
 		t.Error("no process called STS for credentials")
 	}
-	noRefusals(t, l, chartHome, "joiner")
+	noRefusals(t, l, chartNamespace, "joiner")
 }

@@ -22,18 +22,18 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestControlPlane starts an instance by hand, without the controller, and
-// checks that the real scheduler binds pods to its node.
+// TestControlPlane launches an instance without the controller. It checks that the instance's node joins, runs pods
+// that kube-scheduler binds to it, and is removed with the instance.
 func TestControlPlane(t *testing.T) {
 	t.Parallel()
-	l := shared(t)
+	l := sharedLab(t)
 	version, err := l.Kube.Discovery().ServerVersion()
 	if err != nil || version.GitVersion != "v1.36.3" {
 		t.Errorf("the server is %v, %v; want v1.36.3", version, err)
 	}
 	name := nameOf(t)
 	i := launch(t, l, lab.NodeRole, "pool="+name)
-	readyNode(t, l, i)
+	awaitReadyNode(t, l, i)
 	ctx := t.Context()
 	if _, err := l.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		metav1.CreateOptions{}); err != nil {
@@ -58,15 +58,15 @@ func TestControlPlane(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	phase := func(podName string, want corev1.PodPhase) {
+	awaitPhase := func(podName string, want corev1.PodPhase) {
 		t.Helper()
 		within(t, l, 30*time.Second, fmt.Sprintf("pod %s to be %s", podName, want), func(ctx context.Context) (bool, error) {
 			p, err := l.Kube.CoreV1().Pods(name).Get(ctx, podName, metav1.GetOptions{})
 			return err == nil && p.Status.Phase == want && p.Status.PodIP != "", err
 		})
 	}
-	phase("stays", corev1.PodRunning)
-	phase("ends", corev1.PodSucceeded)
+	awaitPhase("stays", corev1.PodRunning)
+	awaitPhase("ends", corev1.PodSucceeded)
 	if err := l.Kube.CoreV1().Pods(name).Delete(ctx, "stays", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,8 @@ func TestControlPlane(t *testing.T) {
 	})
 }
 
-// TestRoleThatIsNotMapped is case-1 with the fault: the API server responds with 401, the node does not appear and the
-// console shows the cause, until the role is mapped.
+// TestRoleThatIsNotMapped plays user report case-1: the node role is not mapped. The API server responds with 401, no
+// Node appears, and the console shows the cause. After the role is mapped, the node joins.
 func TestRoleThatIsNotMapped(t *testing.T) {
 	t.Parallel()
 	for name, fix := range map[string]func(ctx context.Context, l *lab.Lab, role string) error{
@@ -98,9 +98,9 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := shared(t)
+			l := sharedLab(t)
 			role := "unmapped-" + strings.ReplaceAll(name, " ", "-")
-			if err := l.Roles.AddNode(role); err != nil {
+			if err := l.Roles.AddNodeRole(role); err != nil {
 				t.Fatal(err)
 			}
 			i := launch(t, l, role, "")
@@ -118,16 +118,17 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 			if err := fix(t.Context(), l, role); err != nil {
 				t.Fatal(err)
 			}
-			readyNode(t, l, i)
+			awaitReadyNode(t, l, i)
 			terminate(t, l, i)
 		})
 	}
 }
 
-// TestWayToTheAPIServerIsClosed removes the outbound rules of a security group.
-func TestWayToTheAPIServerIsClosed(t *testing.T) {
+// TestAPIServerIsUnreachable launches an instance in a security group without outbound rules. The console must show the
+// timeout.
+func TestAPIServerIsUnreachable(t *testing.T) {
 	t.Parallel()
-	l := shared(t)
+	l := sharedLab(t)
 	var group string
 	l.Emulator.Do(func(_ *world.World, _ time.Time) {
 		g, err := l.Estate.Region.Network.CreateSecurityGroup(l.Estate.VPC.ID, "closed", "no way out", nil)
@@ -138,13 +139,14 @@ func TestWayToTheAPIServerIsClosed(t *testing.T) {
 		g.Egress, group = nil, g.ID
 	})
 	i := launch(t, l, lab.NodeRole, "", group)
-	within(t, l, 30*time.Second, "the console to show that the server cannot be reached", func(context.Context) (bool, error) {
+	within(t, l, 30*time.Second, "the console to show that the API server cannot be reached", func(context.Context) (bool, error) {
 		return strings.Contains(l.Console(i.ID), "i/o timeout"), nil
 	})
 	terminate(t, l, i)
 }
 
-// launch starts an instance with user data that a user wrote by hand.
+// launch starts an instance with handwritten user data. labels are the node labels that it sets. groups are
+// the security groups; empty: the cluster's group for nodes.
 func launch(t *testing.T, l *lab.Lab, role, labels string, groups ...string) world.Instance {
 	t.Helper()
 	ctx := t.Context()
@@ -198,7 +200,7 @@ spec:
 	return world.Instance{}
 }
 
-// al2023 finds the newest image of Amazon Linux 2023 for x86_64 and the cluster's version.
+// al2023 returns the ID of an image of Amazon Linux 2023 for x86_64 and the cluster's version.
 func al2023(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	id := ""
@@ -215,7 +217,8 @@ func al2023(t *testing.T, l *lab.Lab) string {
 	return id
 }
 
-func readyNode(t *testing.T, l *lab.Lab, i world.Instance) {
+// awaitReadyNode waits until an instance's node is ready and has no taints.
+func awaitReadyNode(t *testing.T, l *lab.Lab, i world.Instance) {
 	t.Helper()
 	within(t, l, time.Minute, "the node of "+i.ID+" to be ready", func(ctx context.Context) (bool, error) {
 		node, err := l.Kube.CoreV1().Nodes().Get(ctx, i.PrivateDNSName, metav1.GetOptions{})

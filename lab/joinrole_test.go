@@ -27,13 +27,13 @@ import (
 
 // TestJoinRole plays the case join-role: aws-auth maps the controller's role instead of the node role.
 //
-// The controller reports that before a launch. When it is set to launch anyway, it reports the cause on the late claim,
-// its pool and its pod, and launches no second instance. joiner doctor, with read permissions only, names the cause in
-// its first lines, and the printed fix works.
+// The controller reports the mistake before a launch. When the EC2NodeClass allows launches anyway, the controller
+// reports the cause on the late claim, its pool and its pod, and launches no second instance. joiner doctor, with read
+// permissions only, names the cause in its first lines, and the printed fix works.
 func TestJoinRole(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{ekscluster.AuthConfigMap, ekscluster.AuthBoth} {
-		t.Run(mode, func(t *testing.T) { joinRole(t, beside(t, lab.Options{AuthMode: mode})) })
+		t.Run(mode, func(t *testing.T) { joinRole(t, parallelLab(t, lab.Options{AuthMode: mode})) })
 	}
 }
 
@@ -43,7 +43,7 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	if err := l.AddOns.MapRoles(ctx, l.Roles.ARN(lab.ControllerRole)); err != nil {
 		t.Fatal(err)
 	}
-	restart(t, l, "LATE_AFTER=5s")
+	restartController(t, l, "LATE_AFTER=5s")
 	const name = "karpenter"
 	images := fmt.Sprintf("amiFamily: AL2\n  amiSelectorTerms: [{id: %s}]", l.AL2Image)
 	apply(t, l, fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: karpenter, namespace: kube-system, annotations: {eks.amazonaws.com/role-arn: %q}}\n---\n", l.Roles.ARN(lab.ControllerRole)),
@@ -51,7 +51,7 @@ func joinRole(t *testing.T, l *lab.Lab) {
 		pool(name, "limits: {cpu: 4}", "{key: node.kubernetes.io/instance-type, operator: In, values: [t2.small, t2.medium, t3.small, t3.medium]}", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
 		deployment("default", "inflate", 2, "500m", "256Mi", "test: "+name))
 	want := fmt.Sprintf("node role %s is not mapped; the role that is mapped, %s, is the controller's own", lab.NodeRole, lab.ControllerRole)
-	reportedAhead(t, l, name, want)
+	awaitPreflightReport(t, l, name, want)
 	patch := []byte(`{"metadata":{"annotations":{"joiner.sh/preflight":"warn"}}}`)
 	if err := l.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		client.RawPatch(types.MergePatchType, patch)); err != nil {
@@ -62,16 +62,16 @@ func joinRole(t *testing.T, l *lab.Lab) {
 			return strings.Count(l.Console(i.ID), `"Unable to register node with API server" err="Unauthorized"`) >= 2
 		}), nil
 	})
-	fix := reportedLate(t, l, name, want)
+	fix := awaitLateReport(t, l, name, want)
 	began := time.Now()
 	printed, code, err := l.Doctor(ctx, joiner)
 	if err != nil || code != 1 {
 		t.Fatalf("joiner doctor ended with %d, %v:\n%s", code, err, printed)
 	}
-	t.Logf("after %s:\n%s", time.Since(began).Truncate(time.Millisecond), printed)
+	t.Logf("joiner doctor printed, after %s:\n%s", time.Since(began).Truncate(time.Millisecond), printed)
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	if len(lines) > 24 || !strings.Contains(strings.Join(lines[:3], "\n"), want) {
-		t.Errorf("the first three of %d lines do not contain: %s", len(lines), want)
+		t.Errorf("the output has %d lines, want at most 24, or the first three lines do not contain: %s", len(lines), want)
 	}
 	if !strings.HasPrefix(printed, "AUTH-5 broken, certain: EC2NodeClass "+name) || strings.Contains(printed, "permission") {
 		t.Error("another finding comes first, or a permission is missing")
@@ -87,19 +87,20 @@ func joinRole(t *testing.T, l *lab.Lab) {
 			!slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }), err
 	})
 	if n := len(l.Instances()); n != before {
-		t.Errorf("%d instances were launched, want %d, because the late ones have joined", n, before)
+		t.Errorf("%d instances exist, want %d: after the fix the late instances join, and no further one is needed", n, before)
 	}
 	within(t, l, time.Minute, "joiner doctor to report no finding", func(ctx context.Context) (bool, error) {
 		printed, code, err := l.Doctor(ctx, joiner)
 		if err == nil && code != 0 {
-			err = fmt.Errorf("it printed:\n%s", printed)
+			err = fmt.Errorf("joiner doctor printed:\n%s", printed)
 		}
 		return code == 0, err
 	})
 }
 
-// reportedAhead waits until the cause is on the EC2NodeClass, its pool and an event of the pods, and checks that nothing was launched.
-func reportedAhead(t *testing.T, l *lab.Lab, name, want string) {
+// awaitPreflightReport waits until conditions of the EC2NodeClass and of its pool, and an event of a pod, report the
+// cause. It checks that nothing was launched.
+func awaitPreflightReport(t *testing.T, l *lab.Lab, name, want string) {
 	t.Helper()
 	within(t, l, time.Minute, "the cause to be reported before a launch", func(ctx context.Context) (bool, error) {
 		class, pool := &awsv1.EC2NodeClass{}, &karpv1.NodePool{}
@@ -107,10 +108,11 @@ func reportedAhead(t *testing.T, l *lab.Lab, name, want string) {
 			l.Client.Get(ctx, client.ObjectKey{Name: name}, pool)); err != nil {
 			return false, err
 		}
-		of, _ := class.StatusConditions().Find(awsv1.ConditionValidationSucceeded)
-		inClass, _ := class.StatusConditions().Find(awsv1.ConditionPreflightPassed)
+		validation, _ := class.StatusConditions().Find(awsv1.ConditionValidationSucceeded)
+		preflight, _ := class.StatusConditions().Find(awsv1.ConditionPreflightPassed)
 		inPool, _ := pool.StatusConditions().Find(karpv1.ConditionNodeClassReady)
-		ok := of.Reason == "AUTH_5" && strings.Contains(of.Message, want) && inClass.Reason == "AUTH_5" && strings.Contains(inPool.Message, want)
+		ok := validation.Reason == "AUTH_5" && strings.Contains(validation.Message, want) &&
+			preflight.Reason == "AUTH_5" && strings.Contains(inPool.Message, want)
 		return ok && hasEvent(ctx, l, "Pod", want), nil
 	})
 	if n := len(l.Instances()); n != 0 {
@@ -118,9 +120,9 @@ func reportedAhead(t *testing.T, l *lab.Lab, name, want string) {
 	}
 }
 
-// reportedLate waits until a claim's condition and events on the claim, its pool and its pods name the cause. It
-// returns the fix.
-func reportedLate(t *testing.T, l *lab.Lab, name, want string) (fix string) {
+// awaitLateReport waits until a claim's condition, and events on the claim, its pool and its pods, name the cause. It
+// returns the fix that the condition names.
+func awaitLateReport(t *testing.T, l *lab.Lab, name, want string) (fix string) {
 	t.Helper()
 	within(t, l, time.Minute, "the cause of a late claim to be reported", func(ctx context.Context) (bool, error) {
 		var claims karpv1.NodeClaimList
@@ -140,8 +142,8 @@ func reportedLate(t *testing.T, l *lab.Lab, name, want string) (fix string) {
 		}
 		pool := &karpv1.NodePool{}
 		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, pool)
-		held, _ := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
-		return held.Reason == "AUTH_5" && strings.Contains(held.Message, want) && strings.Contains(held.Message, "the next try is at"), err
+		health, _ := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+		return health.Reason == "AUTH_5" && strings.Contains(health.Message, want) && strings.Contains(health.Message, "the next try is at"), err
 	})
 	return fix
 }
@@ -160,22 +162,23 @@ func fixIn(t *testing.T, printed string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(printed, "\n  fix   ")
 	fix, _, end := strings.Cut(rest, "\n  more  ")
-	fix, _, _ = strings.Cut(fix, "\n  then  ") // the rest are consequences of the cause
+	fix, _, _ = strings.Cut(fix, "\n  then  ") // lines from "then" on list consequences of the cause
 	if !ok || !end {
 		t.Fatalf("no fix in:\n%s", printed)
 	}
 	return fix
 }
 
-// applyFix runs a fix in a shell, as a user does. If a host lacks the programs for that, applyFix interprets the two
-// most common forms itself, and skips the test for others.
+// applyFix runs a fix in a shell, as a user does. If kubectl or the AWS command line is missing, applyFix itself
+// carries out the two most common fixes, and skips the test for any other fix.
 func applyFix(t *testing.T, l *lab.Lab, fix string) {
 	t.Helper()
 	_, noKubectl := exec.LookPath("kubectl")
 	aws := exec.CommandContext(t.Context(), "aws", "--version")
 	if strings.HasPrefix(fix, "kubectl ") && noKubectl == nil || !strings.HasPrefix(fix, "kubectl ") && aws.Run() == nil {
 		shell := exec.CommandContext(t.Context(), "bash", "-euc", fix)
-		shell.Env = append(append(os.Environ(), l.Environment()...), "AWS_DEFAULT_REGION="+l.Region) // version 1 reads only this name
+		// Version 1 of the AWS command line reads the region only from AWS_DEFAULT_REGION.
+		shell.Env = append(append(os.Environ(), l.Environment()...), "AWS_DEFAULT_REGION="+l.Region)
 		if out, err := shell.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", fix, err, out)
 		}
@@ -192,7 +195,7 @@ func applyFix(t *testing.T, l *lab.Lab, fix string) {
 	case strings.HasPrefix(fix, "aws eks create-access-entry ") && !strings.Contains(fix, "\n"):
 		createEntry(t, l, strings.Fields(fix)[3:])
 	default:
-		t.Skipf("neither kubectl nor the AWS command line is installed; the fix is: %s", fix)
+		t.Skipf("the program for the fix, kubectl or the AWS command line, is not installed; the fix is: %s", fix)
 	}
 }
 

@@ -28,23 +28,24 @@ import (
 const (
 	poolHashVersion  = "v3"
 	classHashVersion = "v5"
-	theirProfile     = "lab_4242424242424242424"
+	karpenterProfile = "lab_4242424242424242424"
 )
 
-// predecessor emulates Karpenter in a lab: the instances that it has launched, and the objects that it has written for them.
+// predecessor emulates Karpenter in a lab: the instances that it has launched, and the objects that it has written for
+// them.
 type predecessor struct {
 	t     *testing.T
 	l     *lab.Lab
-	name  string // of the pool and the class
+	name  string // name of the pool and of the class
 	pool  *karpenterv1.NodePool
 	class *awsv1.EC2NodeClass
 
-	poolHash, classHash string // equal to upstream's: see bench/conformance
+	poolHash, classHash string // equal to Karpenter's hashes: see bench/conformance
 }
 
-// serveBefore creates the pool and class with Karpenter's annotations, its instance profile, and its Deployment with
-// its service account.
-func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
+// newPredecessor creates what Karpenter has created before the migration: the pool and class with Karpenter's
+// annotations, the instance profile of the class, and Karpenter's Deployment and service account.
+func newPredecessor(t *testing.T, l *lab.Lab, name string) *predecessor {
 	t.Helper()
 	p := &predecessor{t: t, l: l, name: name, pool: &karpenterv1.NodePool{}, class: &awsv1.EC2NodeClass{}}
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
@@ -55,7 +56,7 @@ func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 			t.Fatal(err)
 		}
 	}
-	p.hash()
+	p.computeHashes()
 	p.pool.Annotations = map[string]string{karpenterv1.AnnotationNodePoolHash: p.poolHash,
 		karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion}
 	p.class.Annotations = map[string]string{awsv1.AnnotationHash: p.classHash, awsv1.AnnotationHashVersion: classHashVersion}
@@ -65,27 +66,27 @@ func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 			t.Fatal(err)
 		}
 	}
-	p.class.Status.InstanceProfile = theirProfile
+	p.class.Status.InstanceProfile = karpenterProfile
 	if err := l.Client.Status().Update(t.Context(), p.class); err != nil {
 		t.Fatal(err)
 	}
 	tags := p.tags()
 	delete(tags, karpenterv1.LabelNodePool)
 	tags[corev1.LabelTopologyRegion] = l.Region
-	p.aws(func(w *world.World, now time.Time) error {
+	p.changeAWS(func(w *world.World, now time.Time) error {
 		account := w.Account(l.Account)
 		_, err := account.CreateProfile(now,
-			identity.Profile{Name: theirProfile, Path: fmt.Sprintf("/karpenter/%s/%s/%s/", l.Region, l.Cluster, p.class.UID), Tags: tags})
+			identity.Profile{Name: karpenterProfile, Path: fmt.Sprintf("/karpenter/%s/%s/%s/", l.Region, l.Cluster, p.class.UID), Tags: tags})
 		if err != nil {
 			return err
 		}
-		return account.AddRoleToProfile(theirProfile, lab.NodeRole)
+		return account.AddRoleToProfile(karpenterProfile, lab.NodeRole)
 	})
 	return p
 }
 
-// hash computes the hashes that drift detection compares.
-func (p *predecessor) hash() {
+// computeHashes sets the hashes that drift detection compares.
+func (p *predecessor) computeHashes() {
 	p.t.Helper()
 	pool, poolVersion, err1 := conversion.PoolHash(p.pool)
 	class, classVersion, err2 := conversion.ClassHash(p.class, base64.StdEncoding.EncodeToString(p.l.Config.CAData))
@@ -95,7 +96,8 @@ func (p *predecessor) hash() {
 	p.poolHash, p.classHash = pool, class
 }
 
-// karpentersDeployment has the fields of the Deployment in Karpenter's chart, with default values, that the test needs.
+// karpentersDeployment returns manifests of the service account and the Deployment in Karpenter's chart. They have
+// those fields that the test needs, with the chart's default values.
 func karpentersDeployment(l *lab.Lab) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -137,8 +139,8 @@ func (p *predecessor) tags() map[string]string {
 	}
 }
 
-// aws calls EC2 directly, without the controller.
-func (p *predecessor) aws(do func(*world.World, time.Time) error) {
+// changeAWS calls do with the state of the emulated AWS, and fails the test on an error.
+func (p *predecessor) changeAWS(do func(*world.World, time.Time) error) {
 	p.t.Helper()
 	var err error
 	p.l.Emulator.Do(func(w *world.World, now time.Time) { err = do(w, now) })
@@ -147,19 +149,20 @@ func (p *predecessor) aws(do func(*world.World, time.Time) error) {
 	}
 }
 
-// launch creates an instance as Karpenter does, waits until it has joined, and writes claim and Node as Karpenter does.
+// launch creates an instance as Karpenter does, in the private subnet with the given index. It waits until the instance
+// has joined, creates the claim, and changes the Node as Karpenter does.
 func (p *predecessor) launch(claim string, subnet int) {
 	p.t.Helper()
 	var launched world.Instance
-	p.aws(func(w *world.World, now time.Time) error {
+	p.changeAWS(func(w *world.World, now time.Time) error {
 		r := p.l.Estate.Region
-		image, data, err := p.bootable(r)
+		image, data, err := p.imageAndUserData(r)
 		if err != nil {
 			return err
 		}
 		template := "karpenter.k8s.aws/314159265358979" + fmt.Sprint(subnet)
 		if _, err := r.LaunchTemplates.Create(now, world.Template{Name: template, Tags: p.tags()}, world.TemplateVersion{Data: world.TemplateData{
-			ImageID: image, InstanceType: "m5.large", UserData: data, Profile: &world.ProfileRef{Name: theirProfile},
+			ImageID: image, InstanceType: "m5.large", UserData: data, Profile: &world.ProfileRef{Name: karpenterProfile},
 			GroupIDs: []string{p.l.Estate.NodeGroup.ID},
 		}}, world.Idempotency{}); err != nil {
 			return err
@@ -177,30 +180,30 @@ func (p *predecessor) launch(claim string, subnet int) {
 		var nodes corev1.NodeList
 		err := p.l.Client.List(ctx, &nodes)
 		for i := range nodes.Items {
-			if joined := slices.ContainsFunc(nodes.Items[i].Status.Conditions, isReadiness); joined &&
+			if joined := slices.ContainsFunc(nodes.Items[i].Status.Conditions, isReadyCondition); joined &&
 				strings.HasSuffix(nodes.Items[i].Spec.ProviderID, "/"+launched.ID) {
 				node = &nodes.Items[i]
 			}
 		}
 		return node.Name != "", err
 	})
-	p.register(p.write(claim, launched, node), node.Name)
-	p.aws(func(w *world.World, now time.Time) error {
+	p.register(p.createClaim(claim, launched, node), node.Name)
+	p.changeAWS(func(w *world.World, now time.Time) error {
 		return p.l.Estate.Region.Tag(now, []string{launched.ID}, map[string]string{"karpenter.sh/nodeclaim": claim, "Name": node.Name}, nil)
 	})
 }
 
-func isReadiness(c corev1.NodeCondition) bool {
+func isReadyCondition(c corev1.NodeCondition) bool {
 	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 }
 
-// bootable returns an AL2023 image and its user data.
-func (p *predecessor) bootable(r *world.Region) (image, data string, err error) {
+// imageAndUserData returns the ID of the newest AL2023 image, and user data as Karpenter generates it.
+func (p *predecessor) imageAndUserData(r *world.Region) (image, data string, err error) {
 	c, err := r.EKS.Cluster(p.l.Cluster)
 	if err != nil {
 		return "", "", err
 	}
-	// The newest for the cluster's version, as for the alias.
+	// The newest image for the cluster's version, as the alias al2023@latest selects it.
 	images := slices.SortedFunc(slices.Values(r.Images.All()), func(a, b world.Image) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	at := slices.IndexFunc(images, func(i world.Image) bool {
 		return i.Family == "AL2023" && i.Variant == "standard" && i.Architecture == "x86_64" && i.Version == c.Version
@@ -239,8 +242,8 @@ spec:
 	return images[at].ID, base64.StdEncoding.EncodeToString([]byte(text)), nil
 }
 
-// write creates the claim.
-func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *karpenterv1.NodeClaim {
+// createClaim creates the claim of an instance as Karpenter leaves it once the node is ready.
+func (p *predecessor) createClaim(name string, i world.Instance, node *corev1.Node) *karpenterv1.NodeClaim {
 	p.t.Helper()
 	began := time.Now().Add(-time.Minute)
 	yes := true
@@ -256,7 +259,7 @@ func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *k
 			},
 			Annotations: map[string]string{
 				karpenterv1.AnnotationNodePoolHash: p.poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion,
-				awsv1.AnnotationHash: p.classHash, awsv1.AnnotationHashVersion: classHashVersion, awsv1.AnnotationInstanceProfile: theirProfile,
+				awsv1.AnnotationHash: p.classHash, awsv1.AnnotationHashVersion: classHashVersion, awsv1.AnnotationInstanceProfile: karpenterProfile,
 				awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true", karpenterv1.AnnotationMinValuesRelaxed: "false",
 			},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: p.name,
@@ -288,7 +291,7 @@ func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *k
 	return claim
 }
 
-// register makes the changes to the Node that Karpenter makes once it has joined and is ready.
+// register changes a Node as Karpenter does once the Node has joined and is ready.
 func (p *predecessor) register(claim *karpenterv1.NodeClaim, name string) {
 	p.t.Helper()
 	node := &corev1.Node{}

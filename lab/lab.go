@@ -59,18 +59,18 @@ type Options struct {
 	// calls to AWS.
 	TokenCache time.Duration
 
-	// Beside makes this lab a second cluster with the same name in the AWS of another lab, self-managed because EKS
-	// allows a name only once. Both clusters share the account, region, network, node role and pace. Each cluster has
-	// its own control plane, nodes and controller with its own role. Close this lab before the other one. nil starts a
-	// new AWS.
+	// Beside is another lab. This lab then becomes a second cluster with the same name in the AWS of that lab. It is
+	// self-managed, because EKS allows a name only once. Both clusters share the account, region, network, node role
+	// and pace. Each cluster has its own control plane, its own nodes, and its own controller with a separate role.
+	// Close this lab before the other one. nil starts a new AWS.
 	Beside *Lab
-	// AnyUID leaves the cluster's UID out of the controller's policies, like policies that were created before the
-	// cluster. The policies then also allow actions on resources of another cluster with the same name, so only the
+	// AnyUID leaves the cluster's UID out of the controller's policies, as if they had been written before the cluster
+	// existed. The policies then also allow actions on resources of another cluster with the same name, so only the
 	// controller's own checks prevent such actions.
 	AnyUID bool
 
-	// Step is called with the name of each step of Start when the step begins, and with an error of Close. nil disables
-	// the calls.
+	// Step receives progress: Start calls it with the name of each step when the step begins, and Close with the text
+	// of an error. nil disables the calls.
 	Step func(string)
 }
 
@@ -79,8 +79,8 @@ type Pace struct {
 	Pending      time.Duration // from launch until an instance is running
 	Boot         time.Duration // from running until the kubelet starts
 	PodStart     time.Duration // from binding a pod until it runs
-	PodStop      time.Duration // from a pod's deletion until it is gone
-	ShuttingDown time.Duration // from the call until an instance is terminated
+	PodStop      time.Duration // from a pod's deletion until the kubelet has removed the pod
+	ShuttingDown time.Duration // from TerminateInstances until an instance is terminated
 	NodeGone     time.Duration // from termination until the cloud controller deletes the Node
 	Profile      time.Duration // from the creation of a Fargate profile until it is active
 }
@@ -120,28 +120,28 @@ type Lab struct {
 	Kube       *kubernetes.Clientset // typed client of the administrator, which uses protobuf
 	Client     client.WithWatch      // client of the administrator for all kinds of Scheme
 	Role       string                // name of the controller's role
-	Serverless *fargate.Fargate      // nil unless Options.Fargate
+	Serverless *fargate.Fargate      // the emulated Fargate; nil unless Options.Fargate
 
 	Roles           Roles           // IAM roles in the lab's account
 	ServiceAccounts ServiceAccounts // service accounts in the cluster
 	Pods            Pods            // pods whose programs run on this computer
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	home   *process.Home
-	group  *process.Group
-	plane  *controlplane.ControlPlane
-	fleet  *kubelet.Fleet
-	cloud  *cloudController
-	aws    *http.Server
-	tokens *http.Server
-	ports  *nodePorts
-	auth   *awsAuth
-	boots  *instances
+	ctx       context.Context // ends when the lab is closed
+	cancel    context.CancelFunc
+	home      *process.Home
+	group     *process.Group // the child processes
+	plane     *controlplane.ControlPlane
+	fleet     *kubelet.Fleet // the emulated kubelets
+	cloud     *cloudController
+	aws       *http.Server // serves the emulated AWS
+	tokens    *http.Server // serves reviews to the API server
+	ports     *nodePorts
+	auth      *awsAuth
+	instances *instances // boots the instances of the emulated EC2
 
-	authority *pki.Authority
-	reviews   *authn.Webhook
-	admission *http.Server // nil without Fargate
+	authority *pki.Authority // signs the certificates of the lab's servers
+	reviews   *authn.Webhook // authenticates the tokens of nodes
+	admission *http.Server   // nil without Fargate
 
 	ownCalls atomic.Int64 // calls to AWS by the lab itself
 	ahead    atomic.Int64 // time.Duration by which AWS's clock is ahead of this computer's
@@ -161,7 +161,7 @@ type ServiceAccounts struct {
 	controllerConfig string // path of the kubeconfig of the controller's service account
 }
 
-// Pods are pods that run a program of this computer in the lab's cluster.
+// Pods are pods of the lab's cluster whose programs run as processes of this computer.
 type Pods struct{ lab *Lab }
 
 // AddOns are the add-ons of the lab's cluster and the CRDs.
@@ -172,7 +172,7 @@ type evidence struct{ lab *Lab }
 
 // Start starts a lab and returns once its cluster is ready. Close, or the end of this process, stops the lab.
 func Start(ctx context.Context, o Options) (*Lab, error) {
-	o, err := o.complete()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +190,9 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// complete returns the options with defaults for empty fields. With Beside, it copies the shared options of the other
-// lab.
-func (o Options) complete() (Options, error) {
+// withDefaults returns the options with defaults for empty fields. With Beside, the options that both clusters share
+// come from the other lab.
+func (o Options) withDefaults() (Options, error) {
 	if other := o.Beside; other != nil {
 		o.Account, o.Region, o.Cluster, o.AuthMode = other.Account, other.Region, other.Cluster, other.AuthMode
 		o.IPv6, o.Pace, o.Throttle = other.IPv6, other.Pace, other.Throttle
@@ -254,9 +254,9 @@ func (l *Lab) start(ctx context.Context) error {
 		return err
 	}
 	if l.Beside != nil {
-		l.boots.serve(l)
+		l.instances.serve(l)
 	} else {
-		l.boots.open()
+		l.instances.open()
 	}
 	if l.Options.Fargate {
 		return l.startFargate(ctx)
@@ -272,7 +272,7 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	}
 	l.authority = authority
 	l.auth = &awsAuth{}
-	webhook, err := l.startTokens(authority)
+	webhook, err := l.startTokenWebhook(authority)
 	if err != nil {
 		return err
 	}
@@ -337,15 +337,15 @@ func (l *Lab) Failed() <-chan error { return l.plane.Failed() }
 
 // AWS returns a configuration for calls to the emulated AWS as the account's owner.
 func (l *Lab) AWS() aws.Config {
-	return awserr.Genuine(aws.Config{
+	return awserr.ClientConfig(aws.Config{
 		Region:       l.Region,
 		BaseEndpoint: &l.Endpoint,
 		Credentials:  credentials.NewStaticCredentialsProvider(l.Account, "lab", ""),
 	})
 }
 
-// SetClock sets AWS's clock ahead of the clock of this computer, which the cluster and the controller use; a negative
-// duration sets AWS's clock behind.
+// SetClock sets how far AWS's clock is ahead of this computer's clock. A negative duration sets AWS's clock behind. The
+// cluster and the controller use this computer's clock.
 func (l *Lab) SetClock(ahead time.Duration) { l.ahead.Store(int64(ahead)) }
 
 // awsNow returns the time in AWS.
@@ -357,10 +357,10 @@ func (l *Lab) StopAPIServer() { l.plane.StopAPIServer() }
 // StartAPIServer starts the API server again, at the same address, and returns once it is ready.
 func (l *Lab) StartAPIServer(ctx context.Context) error { return l.plane.StartAPIServer(ctx) }
 
-// Logs returns the path of a log: "kube-apiserver", "joiner", "authenticator".
+// Logs returns the path of the log with the given name, for example "kube-apiserver", "joiner" or "authenticator".
 func (l *Lab) Logs(name string) string { return filepath.Join(l.Home, "logs", name+".log") }
 
-// token returns a token with which an instance authenticates to the cluster.
+// token returns a token with which the instance with the given ID authenticates to the cluster.
 func (l *Lab) token(ctx context.Context, instance string) (string, error) {
 	access, secret, session, err := l.Emulator.Credentials(instance)
 	if err != nil {
@@ -374,11 +374,11 @@ func (l *Lab) token(ctx context.Context, instance string) (string, error) {
 func (l *Lab) Close() {
 	l.cancel()
 	switch {
-	case l.boots == nil:
+	case l.instances == nil:
 	case l.Beside != nil:
-		l.boots.unserve(l)
+		l.instances.unserve(l)
 	default:
-		l.boots.wait()
+		l.instances.wait()
 	}
 	if l.group != nil {
 		l.group.Close(500 * time.Millisecond)
@@ -390,7 +390,7 @@ func (l *Lab) Close() {
 		l.Serverless.Wait()
 	}
 	if l.ports != nil {
-		_ = l.ports.shut()
+		_ = l.ports.stop()
 	}
 	for _, server := range []*http.Server{l.aws, l.tokens, l.admission} {
 		if server != nil {

@@ -26,24 +26,25 @@ var theLab struct {
 	err  error
 }
 
-// TestMain lets the test binary also run as the programs of its own control plane, and as the lab that a test kills.
+// TestMain runs the tests. The test binary also runs as the programs of its own control plane, and as the lab that
+// TestKilledLabLeavesNothing kills.
 func TestMain(m *testing.M) {
 	if code, ok := component.Run(os.Args[1:]); ok {
 		os.Exit(code)
 	}
 	klog.SetLogger(klog.Logger{})
 	ctrl.SetLogger(klog.Logger{})
-	if len(os.Args) == 2 && os.Args[1] == sacrifice {
-		os.Exit(beSacrificed())
+	if len(os.Args) == 2 && os.Args[1] == killedLabArg {
+		os.Exit(runLabToKill())
 	}
 	flag.Parse()
 	code := m.Run()
 	_ = os.RemoveAll(built.dir)
 	if theLab.lab != nil {
-		isWhole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && !testing.Short()
-		noteAsked(theLab.lab, "kube-system", lab.ControllerAccount)
-		noteUsed(theLab.lab)
-		if problems := permissionProblems(theLab.lab) + rightsProblems(); isWhole && code == 0 && problems > 0 {
+		isWholeRun := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && !testing.Short()
+		recordRequests(theLab.lab, "kube-system", lab.ControllerAccount)
+		recordPermissions(theLab.lab)
+		if problems := countPermissionProblems(theLab.lab) + countRightsProblems(); isWholeRun && code == 0 && problems > 0 {
 			code = 1
 		}
 		theLab.lab.Close()
@@ -51,8 +52,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared returns the lab that the tests share.
-func shared(t *testing.T) *lab.Lab {
+// sharedLab returns the lab that the tests share.
+func sharedLab(t *testing.T) *lab.Lab {
 	t.Helper()
 	theLab.once.Do(func() {
 		began := time.Now()
@@ -69,8 +70,8 @@ func shared(t *testing.T) *lab.Lab {
 	return theLab.lab
 }
 
-// own starts a lab for one test.
-func own(t *testing.T, o lab.Options) *lab.Lab {
+// newLab starts a lab for one test.
+func newLab(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -80,23 +81,23 @@ func own(t *testing.T, o lab.Options) *lab.Lab {
 	}
 	t.Cleanup(l.Close)
 	t.Cleanup(func() {
-		noteAsked(l, "kube-system", lab.ControllerAccount)
-		noteUsed(l)
+		recordRequests(l, "kube-system", lab.ControllerAccount)
+		recordPermissions(l)
 	})
 	t.Cleanup(func() { killController(l) })
 	return l
 }
 
-// beside starts a lab for one test, which then runs in parallel with others. Tests that mostly wait use it. Tests that
-// keep both cores busy run before them, one after the other, and mostly in the shared lab.
-func beside(t *testing.T, o lab.Options) *lab.Lab {
+// parallelLab starts a lab for one test, which then runs in parallel with others. It is for tests that mostly wait.
+// Tests that keep both cores busy run before those, one after the other, and mostly in the shared lab.
+func parallelLab(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
 	t.Parallel()
-	return own(t, o)
+	return newLab(t, o)
 }
 
-// within waits until ok returns true. When it does not in time, the test fails with the condition that it waited for
-// and with the lab's evidence.
+// within waits until ok returns true and no error. If that takes longer than limit, the test fails with a message that
+// has what, the last error of ok and the lab's evidence.
 func within(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(context.Context) (bool, error)) {
 	t.Helper()
 	var last error
@@ -113,61 +114,62 @@ func within(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(
 		return done && err == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("waited %s for %s: %v (last: %v)\n%s", limit, what, err, last, l.Evidence(context.Background()))
+		t.Fatalf("waited %s for %s: %v (last error: %v)\n%s", limit, what, err, last, l.Evidence(context.Background()))
 	}
 }
 
-// nameOf returns a name for objects of this test.
+// nameOf returns the name of a test as a name for its Kubernetes objects.
 func nameOf(t *testing.T) string {
 	return strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
 }
 
-// unused maps permissions of the controller that no lab test uses to the reason why it has them.
-var unused = map[string]string{
-	"ec2:DescribePlacementGroups":        "no EC2NodeClass of these tests selects a placement group; the rig of package controller has such classes",
-	"arc-zonal-shift:GetManagedResource": "no controller of these tests follows zonal shifts; the rig of package controller does",
+// unusedPermissions maps permissions of the controller that no lab test uses to the reason why the controller has them.
+var unusedPermissions = map[string]string{
+	"ec2:DescribePlacementGroups":        "no EC2NodeClass of these tests selects a placement group; the tests of package controller cover this",
+	"arc-zonal-shift:GetManagedResource": "no controller of these tests follows zonal shifts; the tests of package controller cover this",
 }
 
-// used counts the recorded uses of permissions by controllers in all labs.
-var used struct {
+// usedPermissions counts, by action, the uses of permissions by the controllers of all labs.
+var usedPermissions struct {
 	sync.Mutex
 	all map[string]int
 }
 
-// noteUsed records the permissions that the controller of a lab used.
-func noteUsed(l *lab.Lab) {
-	used.Lock()
-	defer used.Unlock()
-	if used.all == nil {
-		used.all = map[string]int{}
+// recordPermissions records the permissions that the controller of a lab used.
+func recordPermissions(l *lab.Lab) {
+	usedPermissions.Lock()
+	defer usedPermissions.Unlock()
+	if usedPermissions.all == nil {
+		usedPermissions.all = map[string]int{}
 	}
 	for action, n := range l.Emulator.Permissions(l.Role) {
-		used.all[action] += n
+		usedPermissions.all[action] += n
 	}
 }
 
-// permissionProblems compares the calls that IAM allowed the controller, in all tests together, with its policies. It
-// returns how many permissions no test used. The number is only meaningful when all tests have run. The emulated IAM
-// denies calls that the policies do not allow, and such a denial already fails a test.
-func permissionProblems(l *lab.Lab) int {
-	allowed, err := l.Roles.Allowed()
+// countPermissionProblems compares the calls that IAM allowed the controller, in all tests together, with its policies.
+// It prints and counts the permissions that no test used, and those that were used although unusedPermissions lists
+// them. The result is only meaningful when all tests have run. Calls that the policies do not allow need no check here:
+// the emulated IAM denies them, and that fails a test.
+func countPermissionProblems(l *lab.Lab) int {
+	allowed, err := l.Roles.AllowedActions()
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	problems := 0
-	used.Lock()
-	defer used.Unlock()
+	usedPermissions.Lock()
+	defer usedPermissions.Unlock()
 	for _, action := range allowed {
-		switch reason := unused[action]; {
-		case used.all[action] == 0 && reason == "":
-			fmt.Printf("the controller is allowed %s, and no test made use of it: after all tests, take it out of package permissions, or say why in unused\n", action)
+		switch reason := unusedPermissions[action]; {
+		case usedPermissions.all[action] == 0 && reason == "":
+			fmt.Printf("no test used the permission %s of the controller: if all tests ran, remove it from package permissions, or add it to unusedPermissions with the reason\n", action)
 			problems++
-		case used.all[action] > 0 && reason != "":
-			fmt.Printf("%s is used, although unused says that it is not: %s\n", action, reason)
+		case usedPermissions.all[action] > 0 && reason != "":
+			fmt.Printf("%s is used, although unusedPermissions lists it: %s\n", action, reason)
 			problems++
 		}
 	}
-	fmt.Printf("the controller used %d permissions of %d\n", len(used.all), len(allowed))
+	fmt.Printf("the controller used %d permissions of %d\n", len(usedPermissions.all), len(allowed))
 	return problems
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestManifestsOfKarpenter applies manifests that users wrote for Karpenter, unchanged, by strict server-side apply, so
-// that an unknown field is an error. They pass all steps of admission except the last, so that nothing is launched for
-// them.
+// TestManifestsOfKarpenter applies manifests that users wrote for Karpenter, unchanged, by server-side apply, which
+// rejects unknown fields. It is a dry run: the API server validates the objects and does not store them, so nothing is
+// launched.
 func TestManifestsOfKarpenter(t *testing.T) {
-	l := shared(t)
+	l := sharedLab(t)
 	files, err := filepath.Glob("../bench/conformance/testdata/manifests/*.yaml")
 	if err != nil || len(files) < 22 {
 		t.Fatalf("%d manifests: %v; want at least 22", len(files), err)
@@ -43,7 +43,7 @@ func TestManifestsOfKarpenter(t *testing.T) {
 	t.Logf("%d objects of %d files", applied, len(files))
 }
 
-// documents reads the objects of a file.
+// documents reads the objects of a YAML file.
 func documents(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -70,11 +70,11 @@ func documents(t *testing.T, file string) []*unstructured.Unstructured {
 	}
 }
 
-// TestWhatHasNoEffectIsSaid checks the reports of fields that have no effect: at its start, the controller logs one
-// line for each object with such fields, and later one for each new object. The objects get events.
-func TestWhatHasNoEffectIsSaid(t *testing.T) {
-	l := beside(t, lab.Options{})
-	pool := func(name string) string {
+// TestFieldsWithoutEffectAreReported checks the reports of fields that have no effect. At its start, the controller
+// logs one line for each object with such fields, and later one line for each new object. Each object gets an event.
+func TestFieldsWithoutEffectAreReported(t *testing.T) {
+	l := parallelLab(t, lab.Options{})
+	staticPool := func(name string) string {
 		return `
 apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -85,34 +85,34 @@ spec:
 ---
 `
 	}
-	apply(t, l, pool("early"), `
+	apply(t, l, staticPool("early"), `
 apiVersion: karpenter.sh/v1alpha1
 kind: NodeOverlay
 metadata: {name: cheap}
 spec: {requirements: [], priceAdjustment: "-10%"}
 `)
-	restart(t, l, "FEATURE_GATES=CapacityBuffer=true")
+	restartController(t, l, "FEATURE_GATES=CapacityBuffer=true")
 	d := definitions{t: t, l: l}
-	says := func(name string) {
-		d.said("this field has no effect", "NodePool "+name, "spec.replicas")
+	awaitLog := func(name string) {
+		d.awaitLog("this field has no effect", "NodePool "+name, "spec.replicas")
 	}
-	says("early")
-	d.said("this field has no effect", "NodeOverlay cheap", "the feature gate NodeOverlay is off")
-	d.said("this setting has no effect", "CapacityBuffer=true", "no spare capacity is kept")
-	apply(t, l, pool("late"))
-	says("late")
-	eventually(t, l, 30*time.Second, "an event on each pool", func() bool {
+	awaitLog("early")
+	d.awaitLog("this field has no effect", "NodeOverlay cheap", "the feature gate NodeOverlay is off")
+	d.awaitLog("this setting has no effect", "CapacityBuffer=true", "no spare capacity is kept")
+	apply(t, l, staticPool("late"))
+	awaitLog("late")
+	eventually(t, l, 30*time.Second, "an event on each object", func() bool {
 		events, err := l.Kube.EventsV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false
 		}
-		about := map[string]int{}
+		count := map[string]int{}
 		for _, e := range events.Items {
 			if e.Reason == "FieldNotHonoured" {
-				about[e.Regarding.Name]++
+				count[e.Regarding.Name]++
 			}
 		}
-		return about["early"] == 1 && about["late"] == 1 && about["cheap"] == 1
+		return count["early"] == 1 && count["late"] == 1 && count["cheap"] == 1
 	})
 	text, err := os.ReadFile(l.Logs("joiner"))
 	if err != nil {

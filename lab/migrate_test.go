@@ -25,49 +25,49 @@ import (
 
 // TestMigration hands a cluster over from Karpenter to Joiner and back.
 //
-// Nodes that Karpenter has launched, with its tags, labels and templates, stay as they are. New pods get nodes from
+// Nodes that Karpenter has launched stay as they are, with their tags, labels and templates. New pods get nodes from
 // Joiner. When a claim that Karpenter created is deleted, its instance is terminated. The objects that Joiner leaves
 // behind are as Karpenter expects them.
 func TestMigration(t *testing.T) {
-	l := beside(t, lab.Options{})
+	l := parallelLab(t, lab.Options{})
 	joiner := program(t)
-	name := namespaced(t, l)
-	karpenter := serveBefore(t, l, name)
+	name := newTestNamespace(t, l)
+	karpenter := newPredecessor(t, l, name)
 	karpenter.launch(name+"-x7k2p", 0)
 	karpenter.launch(name+"-m4c9z", 1)
 	apply(t, l, deployment(name, "one-per-node", 2, "1200m", "1Gi", "test: "+name))
-	allRun(t, l, name, 2, time.Minute)
-	before := lookAt(t, l, name)
+	awaitRunning(t, l, name, 2, time.Minute)
+	before := poolStateOf(t, l, name)
 
 	report := migrateCheck(t, l, joiner)
 	wantFindings(t, report, name)
 	for _, command := range report.Steps.Over[:2] { // the rest are Helm commands, see TestChart
 		shellCommand(t, l, command)
 	}
-	c := restart(t, l)
+	c := restartController(t, l)
 	scale(t, l, name, "one-per-node", 3)
-	allRun(t, l, name, 3, time.Minute)
+	awaitRunning(t, l, name, 3, time.Minute)
 	within(t, l, 90*time.Second, "the new claim's instance to have all its tags", func(ctx context.Context) (bool, error) {
-		made, err := newClaims(ctx, l, name, before)
-		return len(made) == 1 && made[0].Annotations[awsv1.AnnotationTagged] == "true", err
+		created, err := newClaims(ctx, l, name, before)
+		return len(created) == 1 && created[0].Annotations[awsv1.AnnotationTagged] == "true", err
 	})
-	before.wantUnchanged(t, lookAt(t, l, name))
+	before.wantUnchanged(t, poolStateOf(t, l, name))
 
-	gone := giveBack(t, l, name, before)
+	deleted := deleteKarpenterClaim(t, l, name, before)
 	c.Kill()
-	delete(before.claims, gone)
+	delete(before.claims, deleted)
 	wantFitForKarpenter(t, l, karpenter, before)
-	if again := migrateCheck(t, l, joiner); !again.Go {
-		t.Errorf("after the way back, a finding blocks the change-over: %+v", again.Findings[0])
+	if after := migrateCheck(t, l, joiner); !after.Go {
+		t.Errorf("after the switch back to Karpenter, a finding blocks a new migration: %+v", after.Findings[0])
 	}
 	shellCommand(t, l, report.Steps.Back[len(report.Steps.Back)-1])
 	d, err := l.Kube.AppsV1().Deployments("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
 	if err != nil || *d.Spec.Replicas != 2 {
-		t.Errorf("the last command did not restart Karpenter: %v %v", d.Spec.Replicas, err)
+		t.Errorf("want 2 replicas of Karpenter after the last command: %v %v", d.Spec.Replicas, err)
 	}
 }
 
-// migrateCheck runs joiner migrate check, as a table and as data.
+// migrateCheck runs joiner migrate check, once to log its table and once for its JSON report, which it returns.
 func migrateCheck(t *testing.T, l *lab.Lab, joiner string) migration.Report {
 	t.Helper()
 	printed, code, err := l.MigrateCheck(t.Context(), joiner)
@@ -84,19 +84,19 @@ func migrateCheck(t *testing.T, l *lab.Lab, joiner string) migration.Report {
 		t.Fatal(err)
 	}
 	if report.Go != (code == 0) {
-		t.Errorf("exit code %d does not match go: %v", code, report.Go)
+		t.Errorf("exit code %d does not match the report's field go: %v", code, report.Go)
 	}
 	return report
 }
 
-// wantFindings checks that the report is complete, that no finding blocks the change-over, and that both instances are
+// wantFindings checks that the report is complete, that no finding blocks the migration, and that both instances are
 // adopted.
 func wantFindings(t *testing.T, r migration.Report, name string) {
 	t.Helper()
 	for _, f := range r.Findings {
 		if f.Weight == migration.Stops || f.Weight == migration.Unknown || f.Weight == migration.Differs &&
 			f.Check != "definitions" && f.Check != "dashboards" {
-			t.Errorf("found %+v", f)
+			t.Errorf("unexpected finding: %+v", f)
 		}
 	}
 	for _, want := range []string{"2 NodeClaims are taken over with their instances: nothing is replaced",
@@ -121,17 +121,18 @@ func shellCommand(t *testing.T, l *lab.Lab, command string) {
 	}
 }
 
-// served is the state of a pool: objects by name, instances by id.
-type served struct {
-	claims    map[string]karpenterv1.NodeClaim
-	nodes     map[string]corev1.Node
-	instances map[string]world.Instance
-	pods      map[string]string // pod → node
+// poolState is the state of a pool and of its pods.
+type poolState struct {
+	claims    map[string]karpenterv1.NodeClaim // by name
+	nodes     map[string]corev1.Node           // by name
+	instances map[string]world.Instance        // by ID
+	pods      map[string]string                // pod → node
 }
 
-func lookAt(t *testing.T, l *lab.Lab, name string) served {
+// poolStateOf reads the state of the pool with the given name, and of the pods in the namespace with the same name.
+func poolStateOf(t *testing.T, l *lab.Lab, name string) poolState {
 	t.Helper()
-	out := served{map[string]karpenterv1.NodeClaim{}, map[string]corev1.Node{}, map[string]world.Instance{}, map[string]string{}}
+	out := poolState{map[string]karpenterv1.NodeClaim{}, map[string]corev1.Node{}, map[string]world.Instance{}, map[string]string{}}
 	var claims karpenterv1.NodeClaimList
 	var nodes corev1.NodeList
 	var pods corev1.PodList
@@ -158,54 +159,54 @@ func lookAt(t *testing.T, l *lab.Lab, name string) served {
 	return out
 }
 
-// wantUnchanged checks that everything in an earlier state still exists unchanged. There may be more.
-func (s served) wantUnchanged(t *testing.T, now served) {
+// wantUnchanged checks that everything in s still exists unchanged in a later state. The later state may have more.
+func (s poolState) wantUnchanged(t *testing.T, later poolState) {
 	t.Helper()
 	for name, was := range s.claims {
-		is, ok := now.claims[name]
+		is, ok := later.claims[name]
 		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !reflect.DeepEqual(is.Spec, was.Spec) ||
 			!maps.Equal(is.Labels, was.Labels) ||
-			!maps.Equal(theirs(is.Annotations), theirs(was.Annotations)) || !slices.Equal(is.Finalizers, was.Finalizers) ||
+			!maps.Equal(withoutJoinerKeys(is.Annotations), withoutJoinerKeys(was.Annotations)) || !slices.Equal(is.Finalizers, was.Finalizers) ||
 			is.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) {
 			t.Errorf("claim %s was %+v, is %+v", name, was, is)
 		}
 	}
 	for name, was := range s.nodes {
-		is, ok := now.nodes[name]
+		is, ok := later.nodes[name]
 		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !maps.Equal(is.Labels, was.Labels) ||
 			!slices.Equal(is.Finalizers, was.Finalizers) || len(is.Spec.Taints) > 0 {
 			t.Errorf("node %s was %+v %+v, is %+v %+v", name, was.ObjectMeta, was.Spec, is.ObjectMeta, is.Spec)
 		}
 	}
 	for id, was := range s.instances {
-		if is := now.instances[id]; is.State != world.Running || !maps.Equal(is.Tags, was.Tags) {
+		if is := later.instances[id]; is.State != world.Running || !maps.Equal(is.Tags, was.Tags) {
 			t.Errorf("instance %s is %s with tags %v, had %v", id, is.State, is.Tags, was.Tags)
 		}
 	}
 	for name, was := range s.pods {
-		if is := now.pods[name]; is != was {
+		if is := later.pods[name]; is != was {
 			t.Errorf("pod %s was on %s, is on %q", name, was, is)
 		}
 	}
 }
 
-// theirs returns annotations without Joiner's own, which Karpenter does not read.
-func theirs(annotations map[string]string) map[string]string {
+// withoutJoinerKeys returns annotations without Joiner's own, which Karpenter does not read.
+func withoutJoinerKeys(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(key, _ string) bool { return strings.HasPrefix(key, "joiner.sh/") })
 	return out
 }
 
-// newClaims returns the claims that did not exist before.
-func newClaims(ctx context.Context, l *lab.Lab, name string, before served) ([]karpenterv1.NodeClaim, error) {
+// newClaims returns the pool's claims that the earlier state does not have.
+func newClaims(ctx context.Context, l *lab.Lab, name string, before poolState) ([]karpenterv1.NodeClaim, error) {
 	var claims karpenterv1.NodeClaimList
 	err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name})
 	return slices.DeleteFunc(claims.Items, func(c karpenterv1.NodeClaim) bool { _, ok := before.claims[c.Name]; return ok }), err
 }
 
-// giveBack deletes a claim that Karpenter created, and waits until its node is drained, its instance is terminated and
-// its pod runs elsewhere. It returns the claim's name.
-func giveBack(t *testing.T, l *lab.Lab, name string, before served) string {
+// deleteKarpenterClaim deletes a claim that Karpenter created. It waits until its node is drained, its instance is
+// terminated and its pod runs elsewhere. It returns the claim's name.
+func deleteKarpenterClaim(t *testing.T, l *lab.Lab, name string, before poolState) string {
 	t.Helper()
 	claim := before.claims[slices.Min(slices.Collect(maps.Keys(before.claims)))]
 	if err := l.Client.Delete(t.Context(), &claim); err != nil {
@@ -218,22 +219,23 @@ func giveBack(t *testing.T, l *lab.Lab, name string, before served) string {
 		alive := slices.ContainsFunc(l.Instances(), func(i world.Instance) bool { return i.ID == id && i.Alive() })
 		return client.IgnoreNotFound(err) == nil && err != nil && !alive, client.IgnoreNotFound(err)
 	})
-	allRun(t, l, name, 3, time.Minute)
-	within(t, l, 90*time.Second, "the replacement claim to be tagged", func(ctx context.Context) (bool, error) {
-		made, err := newClaims(ctx, l, name, before)
-		return len(made) == 2 && !slices.ContainsFunc(made,
+	awaitRunning(t, l, name, 3, time.Minute)
+	within(t, l, 90*time.Second, "the instances of both new claims to be tagged", func(ctx context.Context) (bool, error) {
+		created, err := newClaims(ctx, l, name, before)
+		return len(created) == 2 && !slices.ContainsFunc(created,
 			func(c karpenterv1.NodeClaim) bool { return c.Annotations[awsv1.AnnotationTagged] != "true" }), err
 	})
 	return claim.Name
 }
 
-// wantFitForKarpenter checks that Karpenter's objects are unchanged, and that Joiner's new ones have the fields that
-// Karpenter reads.
-func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before served) {
+// wantFitForKarpenter checks that the objects of Karpenter are unchanged since before, and that the new objects of
+// Joiner have the fields that Karpenter reads.
+func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before poolState) {
 	t.Helper()
-	now := lookAt(t, l, p.name)
+	now := poolStateOf(t, l, p.name)
 	for name, was := range before.claims {
-		if is := now.claims[name]; !maps.Equal(theirs(is.Annotations), theirs(was.Annotations)) || !maps.Equal(is.Labels, was.Labels) {
+		if is := now.claims[name]; !maps.Equal(withoutJoinerKeys(is.Annotations), withoutJoinerKeys(was.Annotations)) ||
+			!maps.Equal(is.Labels, was.Labels) {
 			t.Errorf("claim %s was %+v, is %+v", name, was.ObjectMeta, is.ObjectMeta)
 		}
 	}
@@ -255,9 +257,8 @@ func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before served
 	}
 }
 
-// wantAsKarpenters checks that a claim that Joiner created, its Node and its instance are like those that Karpenter
-// creates.
-func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now served) {
+// wantAsKarpenters checks that a claim of Joiner, its Node and its instance have what Karpenter would have written.
+func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now poolState) {
 	t.Helper()
 	for key, want := range map[string]string{
 		karpenterv1.AnnotationNodePoolHash: p.poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion,

@@ -20,15 +20,14 @@ import (
 
 // misfit is an EC2NodeClass whose nodes can never join.
 type misfit struct {
-	spec string // lines of the spec
-	arch string // that the pod requires
+	spec      string // lines of the spec
+	arch      string // CPU architecture that the pod requires
+	preflight string // value of the class's annotation joiner.sh/preflight
 
-	// preflight is the class' annotation; empty: none.
-	preflight string
-
-	// Where the error is reported, one of the three: before a launch, in the condition ValidationSucceeded of the class
-	// or in an event of the pod, or else on the console of the instance.
-	wantCondition, wantEvent, wantConsole string
+	// The expected report of the error. Exactly one of these is set.
+	wantCondition string // before a launch: text in the message of the class's condition ValidationSucceeded
+	wantEvent     string // before a launch: text in an event of the pod
+	wantConsole   string // after a launch: text on the console of the instance
 }
 
 // misfits are common mistakes with images and user data.
@@ -67,13 +66,13 @@ var misfits = map[string]misfit{
 	},
 }
 
-// TestFamiliesThatCannotJoin: errors of images and user data are reported before a launch. Those that only show when
-// the image boots are on the console.
+// TestFamiliesThatCannotJoin checks the reports of errors in images and user data. They are reported before a launch;
+// if an instance is launched all the same, its console shows the error.
 func TestFamiliesThatCannotJoin(t *testing.T) {
-	l := shared(t)
-	controller(t, l)
-	goldenImages(l)
-	namespace := namespaced(t, l)
+	l := sharedLab(t)
+	ensureController(t, l)
+	registerGoldenImages(l)
+	namespace := newTestNamespace(t, l)
 	var pools []string
 	for _, name := range slices.Sorted(maps.Keys(misfits)) {
 		m, id := misfits[name], namespace+"-"+name
@@ -87,13 +86,13 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 	}
 	for _, id := range pools {
 		m := misfits[strings.TrimPrefix(id, namespace+"-")]
-		what, ok := m.shows(l, namespace, id)
-		within(t, l, 90*time.Second, id+" to show in "+what, ok)
+		where, ok := m.wantReport(l, namespace, id)
+		within(t, l, 90*time.Second, "the error of "+id+" in "+where, ok)
 	}
 	for _, id := range pools {
 		m, all := misfits[strings.TrimPrefix(id, namespace+"-")], instancesOf(l, id)
 		if want := m.wantConsole != ""; len(all) > 0 != want {
-			t.Errorf("%s: launched %v; want any: %t", id, all, want)
+			t.Errorf("%s: launched the instances %v; want at least one: %t", id, all, want)
 		}
 		for _, i := range all {
 			if console := l.Console(i.ID); strings.Contains(console, "kubelet[") {
@@ -101,12 +100,12 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 			}
 		}
 	}
-	giveUp(t, l, namespace, pools)
-	nothingLeft(t, l, namespace, pools...)
+	deletePodsAndClaims(t, l, namespace, pools)
+	cleanUp(t, l, namespace, pools...)
 }
 
-// shows returns where the error should be reported, and a condition that checks for it.
-func (m misfit) shows(l *lab.Lab, namespace, id string) (where string, ok func(context.Context) (bool, error)) {
+// wantReport returns where the error must be reported, and a function that returns true once it is reported there.
+func (m misfit) wantReport(l *lab.Lab, namespace, id string) (where string, ok func(context.Context) (bool, error)) {
 	switch {
 	case m.wantCondition != "":
 		return "the condition ValidationSucceeded: " + m.wantCondition, func(ctx context.Context) (bool, error) {
@@ -137,8 +136,9 @@ func (m misfit) shows(l *lab.Lab, namespace, id string) (where string, ok func(c
 	}
 }
 
-// giveUp deletes the pods, and then the claims, which would otherwise wait 15 minutes for their nodes.
-func giveUp(t *testing.T, l *lab.Lab, namespace string, pools []string) {
+// deletePodsAndClaims deletes the pods, and then the claims, which would otherwise wait 15 minutes for their nodes. It
+// checks that no claim has registered.
+func deletePodsAndClaims(t *testing.T, l *lab.Lab, namespace string, pools []string) {
 	t.Helper()
 	if err := l.Kube.AppsV1().Deployments(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)

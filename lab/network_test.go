@@ -22,63 +22,64 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// onHost is the number of pods per node on the host's network: the VPC CNI and kube-proxy.
-const onHost = 2
+// hostNetworkPods is the number of pods of each node that use the host's network: the VPC CNI and kube-proxy.
+const hostNetworkPods = 2
 
-// TestPodsPerNode fills nodes completely, with settings of the VPC CNI other than one secondary address per pod. The
-// Node must have the capacity that the plan used, and the CNI must have that number of addresses.
+// TestPodsPerNode fills nodes completely while the VPC CNI uses prefixes or custom networking. The Node must have the
+// pod capacity that the plan used, and the CNI must have addresses for that number of pods.
 func TestPodsPerNode(t *testing.T) {
-	l := beside(t, lab.Options{})
+	l := parallelLab(t, lab.Options{})
 	for _, tt := range []struct {
 		name     string
 		cni      map[string]string // environment of the VPC CNI
-		setting  string            // of the controller
+		setting  string            // setting of the controller
 		class    string            // additional lines of the EC2NodeClass
-		pods     int64             // of an m5.large
-		spare    bool              // the CNI has addresses for more
-		prefixes int               // of the first interface at launch
+		pods     int64             // pod capacity of an m5.large
+		spare    bool              // the CNI has addresses for more pods than that
+		prefixes int               // number of prefixes of the first interface at launch
 	}{
-		// The user sets the number, like AWS's calculator for types with less than 30 vCPUs. The CNI could have 3*9*16.
+		// The user sets maxPods to the number of AWS's calculator for types with fewer than 30 vCPUs. The CNI would
+		// have addresses for 3*9*16 pods.
 		{"prefixes", map[string]string{instance.EnvPrefixes: "true"}, "RESERVED_ENIS=0",
 			"kubelet: {maxPods: 110}\n  ipPrefixCount: 1\n  ", 110, true, 1},
-		// Two of three interfaces are for pods: 2*9, plus those on the host network.
-		{"custom", map[string]string{instance.EnvCustom: "true"}, "RESERVED_ENIS=1", "", 20, false, 0},
+		// Two of three interfaces are for pods: 2*9 pods, plus the two on the host's network.
+		{"custom", map[string]string{instance.EnvCustomNetworking: "true"}, "RESERVED_ENIS=1", "", 20, false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			setCNI(t, l, tt.cni)
-			restart(t, l, tt.setting)
+			restartController(t, l, tt.setting)
 			t.Cleanup(func() { killController(l) }) // its settings are for this test only
-			name := namespaced(t, l)
+			name := newTestNamespace(t, l)
 			const nodes = 2
-			want := int(nodes * (tt.pods - onHost))
+			want := int(nodes * (tt.pods - hostNetworkPods))
 			apply(t, l,
 				class(l, name, tt.class+"amiSelectorTerms: [{alias: al2023@latest}]"),
 				pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
 				deployment(name, "small", want, "10m", "16Mi", "test: "+name),
 			)
-			allRun(t, l, name, want, 2*time.Minute)
+			awaitRunning(t, l, name, want, 2*time.Minute)
 			joined := joinedAsPlanned(t, l, name, tt.pods)
 			if len(joined) != nodes {
-				t.Errorf("%d nodes were launched, want %d full ones", len(joined), nodes)
+				t.Errorf("%d nodes were launched, want %d full nodes", len(joined), nodes)
 			}
 			for _, j := range joined {
 				addresses := j.kubelet.PodAddresses(tt.cni)
-				if need := tt.pods - onHost; addresses < need || addresses > need && !tt.spare {
+				if need := tt.pods - hostNetworkPods; addresses < need || addresses > need && !tt.spare {
 					t.Errorf("%s: the CNI has %d addresses for %d pods", j.node.Name, addresses, need)
 				}
 				if got := len(j.instance.Interfaces[0].Prefixes); got != tt.prefixes {
 					t.Errorf("%s: launched with the prefixes %v, want %d", j.instance.ID, j.instance.Interfaces[0].Prefixes, tt.prefixes)
 				}
 			}
-			nothingLeft(t, l, name)
+			cleanUp(t, l, name)
 		})
 	}
 }
 
 // TestIPv6 launches nodes of every Linux family in an IPv6 cluster, and fills them.
 func TestIPv6(t *testing.T) {
-	l := beside(t, lab.Options{Cluster: "six", IPv6: true})
-	restart(t, l)
+	l := parallelLab(t, lab.Options{Cluster: "six", IPv6: true})
+	restartController(t, l)
 	const pods = 29
 	for name, more := range map[string]string{
 		"al2023":       "ipPrefixCount: 1\n  metadataOptions: {httpProtocolIPv6: enabled}\n  amiSelectorTerms: [{alias: al2023@latest}]",
@@ -89,17 +90,17 @@ func TestIPv6(t *testing.T) {
 			fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", name),
 			class(l, name, more),
 			pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
-			deployment(name, "small", pods-onHost, "10m", "16Mi", "test: "+name),
+			deployment(name, "small", pods-hostNetworkPods, "10m", "16Mi", "test: "+name),
 		)
 	}
 	for name, prefixes := range map[string]int{"al2023": 1, "al2": 0, "bottlerocket": 0} {
-		allRun(t, l, name, pods-onHost, 2*time.Minute)
+		awaitRunning(t, l, name, pods-hostNetworkPods, 2*time.Minute)
 		joined := joinedAsPlanned(t, l, name, pods)
 		if len(joined) != 1 {
-			t.Errorf("%s: %d nodes were launched, want a full one", name, len(joined))
+			t.Errorf("%s: %d nodes were launched, want one full node", name, len(joined))
 		}
 		for _, j := range joined {
-			j.isOfIPv6(t, l, prefixes)
+			j.checkIPv6(t, l, prefixes)
 			if metadata, want := j.instance.Metadata.IPv6, map[string]string{"al2023": "enabled", "al2": "disabled",
 				"bottlerocket": "disabled"}[name]; metadata != want {
 				t.Errorf("%s: the IPv6 address of the metadata service is %s, want %s", name, metadata, want)
@@ -111,12 +112,12 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// isOfIPv6 checks that a node has IPv6 addresses everywhere that an IPv6 cluster needs them.
-func (j joined) isOfIPv6(t *testing.T, l *lab.Lab, prefixes int) {
+// checkIPv6 checks that a node has IPv6 addresses wherever an IPv6 cluster needs them.
+func (j joinedNode) checkIPv6(t *testing.T, l *lab.Lab, prefixes int) {
 	t.Helper()
 	first := j.instance.Interfaces[0]
 	if len(first.IPv6) != 1 || !first.PrimaryIPv6 || len(first.Prefixes) != prefixes {
-		t.Errorf("%s was launched with the IPv6 addresses %v (primary: %t) and the prefixes %v, want one that stays and %d prefixes",
+		t.Errorf("%s was launched with the IPv6 addresses %v (primary: %t) and the prefixes %v, want one primary address and %d prefixes",
 			j.instance.ID, first.IPv6, first.PrimaryIPv6, first.Prefixes, prefixes)
 	}
 	for _, p := range first.Prefixes {
@@ -144,26 +145,26 @@ func (j joined) isOfIPv6(t *testing.T, l *lab.Lab, prefixes int) {
 	}
 }
 
-// joined is a node with its claim, instance and kubelet.
-type joined struct {
+// joinedNode is a node with its claim, instance and kubelet.
+type joinedNode struct {
 	claim    karpenterv1.NodeClaim
 	node     corev1.Node
 	instance world.Instance
 	kubelet  kubelet.Settings
 }
 
-// joinedAsPlanned returns the nodes of a pool. Each must have the planned resources: the same pods and cpu, at least
-// the planned memory and not much more, and the planned disk.
-func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joined {
+// joinedAsPlanned returns the nodes of a pool. It checks that each has the planned resources: the same pods and cpu,
+// from 100 % to 105 % of the planned memory, and at least 99 % of the planned disk.
+func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joinedNode {
 	t.Helper()
 	claims, _ := claimsOf(t, l, pool)
 	instances := map[string]world.Instance{}
 	for _, i := range instancesOf(l, pool) {
 		instances["aws:///"+i.Zone+"/"+i.ID] = i
 	}
-	var out []joined
+	var out []joinedNode
 	for _, c := range claims {
-		j := joined{claim: c, instance: instances[c.Status.ProviderID]}
+		j := joinedNode{claim: c, instance: instances[c.Status.ProviderID]}
 		if err := l.Client.Get(t.Context(), client.ObjectKey{Name: c.Status.NodeName}, &j.node); err != nil {
 			t.Fatalf("node of %s: %v", c.Name, err)
 		}
@@ -171,18 +172,18 @@ func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joined
 		if j.kubelet, started = l.Kubelet(j.instance.ID); !started {
 			t.Fatalf("no kubelet started on %s", j.instance.ID)
 		}
-		promised, has := c.Status.Allocatable, j.node.Status.Allocatable
-		if promised.Pods().Value() != pods || has.Pods().Value() != pods {
-			t.Errorf("%s: planned %s pods, the Node has %s, want %d", c.Name, promised.Pods(), has.Pods(), pods)
+		planned, actual := c.Status.Allocatable, j.node.Status.Allocatable
+		if planned.Pods().Value() != pods || actual.Pods().Value() != pods {
+			t.Errorf("%s: planned %s pods, the Node has %s, want %d", c.Name, planned.Pods(), actual.Pods(), pods)
 		}
-		if promised.Cpu().Cmp(*has.Cpu()) != 0 {
-			t.Errorf("%s: planned %s cpu, the Node has %s", c.Name, promised.Cpu(), has.Cpu())
+		if planned.Cpu().Cmp(*actual.Cpu()) != 0 {
+			t.Errorf("%s: planned %s cpu, the Node has %s", c.Name, planned.Cpu(), actual.Cpu())
 		}
-		if p, h := promised.Memory(), has.Memory(); h.Cmp(*p) < 0 || h.Value() > p.Value()*21/20 {
-			t.Errorf("%s: planned %s of memory, the Node has %s", c.Name, p, h)
+		if p, a := planned.Memory(), actual.Memory(); a.Cmp(*p) < 0 || a.Value() > p.Value()*21/20 {
+			t.Errorf("%s: planned %s of memory, the Node has %s", c.Name, p, a)
 		}
-		if p, h := promised.StorageEphemeral(), has.StorageEphemeral(); h.Value() < p.Value()*99/100 { // minus the file system's overhead
-			t.Errorf("%s: planned %s of disk, the Node has %s", c.Name, p, h)
+		if p, a := planned.StorageEphemeral(), actual.StorageEphemeral(); a.Value() < p.Value()*99/100 { // the file system has an overhead
+			t.Errorf("%s: planned %s of disk, the Node has %s", c.Name, p, a)
 		}
 		out = append(out, j)
 	}

@@ -24,11 +24,11 @@ const kubeletPort = "10250"
 type nodePorts struct {
 	socket string
 	fleet  atomic.Pointer[kubelet.Fleet] // nil until kubelets can start
-	dialed chan net.Conn                 // accepted connections to kubelets, from proxy to ports
+	dialed chan net.Conn                 // accepted connections to kubelets, from proxy to server
 	done   chan struct{}                 // closed by Close
 	once   sync.Once                     // closes done
 	proxy  *http.Server                  // handles CONNECT on the socket
-	ports  *http.Server                  // the kubelets' server on port 10250 of every node
+	server *http.Server                  // the kubelets' server on port 10250 of every node
 }
 
 // openNodePorts starts the proxy and the kubelets' server.
@@ -42,7 +42,7 @@ func openNodePorts(home string, authority *pki.Authority) (*nodePorts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for connections to nodes: %w", err)
 	}
-	n.ports = &http.Server{
+	n.server = &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func openNodePorts(home string, authority *pki.Authority) (*nodePorts, error) {
 		}),
 	}
 	n.proxy = &http.Server{Handler: http.HandlerFunc(n.connect), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = n.ports.ServeTLS(n, "", "") }()
+	go func() { _ = n.server.ServeTLS(n, "", "") }()
 	go func() { _ = n.proxy.Serve(listener) }()
 	return n, nil
 }
@@ -92,17 +92,18 @@ func (n *nodePorts) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes the kubelets' port: Accept fails, and the proxy accepts no more connections. It never fails.
+// Close closes the kubelets' port: Accept then fails, and the proxy closes new connections to kubelets. The returned
+// error is always nil.
 func (n *nodePorts) Close() error {
 	n.once.Do(func() { close(n.done) })
 	return nil
 }
 
-// Addr returns the address of the socket.
+// Addr returns the address of the proxy's socket.
 func (n *nodePorts) Addr() net.Addr { return &net.UnixAddr{Name: n.socket, Net: "unix"} }
 
-// shut closes the proxy, the kubelets' server and the port.
-func (n *nodePorts) shut() error { return errors.Join(n.Close(), n.proxy.Close(), n.ports.Close()) }
+// stop closes the port, the proxy and the kubelets' server.
+func (n *nodePorts) stop() error { return errors.Join(n.Close(), n.proxy.Close(), n.server.Close()) }
 
 // ShowLog makes `kubectl logs` of a pod show the lab's log with the given name.
-func (l *Lab) ShowLog(namespace, pod, name string) { l.fleet.ShowLog(namespace, pod, l.Logs(name)) }
+func (l *Lab) ShowLog(namespace, pod, name string) { l.fleet.SetLogFile(namespace, pod, l.Logs(name)) }

@@ -15,113 +15,115 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// hall is a namespace with pending pods, and nodes without a kubelet that take no other pods.
-type hall struct {
+// fixture is a namespace with pending pods, and nodes without a kubelet that only run pods of this namespace.
+type fixture struct {
 	*testing.T
 	lab  *lab.Lab
 	name string
 }
 
-func newHall(t *testing.T, l *lab.Lab) *hall {
+func newFixture(t *testing.T, l *lab.Lab) *fixture {
 	t.Helper()
-	h := &hall{T: t, lab: l, name: namespaced(t, l)}
+	f := &fixture{T: t, lab: l, name: newTestNamespace(t, l)}
 	t.Cleanup(func() {
 		ctx := context.Background()
-		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+		immediately := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 		for _, err := range []error{
-			l.Kube.CoreV1().Pods(h.name).DeleteCollection(ctx, now, metav1.ListOptions{}),
-			l.Kube.CoreV1().Nodes().DeleteCollection(ctx, now, metav1.ListOptions{LabelSelector: "hall=" + h.name}),
+			l.Kube.CoreV1().Pods(f.name).DeleteCollection(ctx, immediately, metav1.ListOptions{}),
+			l.Kube.CoreV1().Nodes().DeleteCollection(ctx, immediately, metav1.ListOptions{LabelSelector: "fixture=" + f.name}),
 		} {
 			if err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	return h
+	return f
 }
 
-func (h *hall) must(err error) {
-	h.Helper()
+func (f *fixture) must(err error) {
+	f.Helper()
 	if err != nil {
-		h.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
-func (h *hall) id(name string) string { return h.name + "-" + name }
+// nodeName returns the name of the Node that a test calls name.
+func (f *fixture) nodeName(name string) string { return f.name + "-" + name }
 
-// pend creates a pod, and waits until kube-scheduler has found no node for it.
-func (h *hall) pend(name, cpu string) {
-	h.Helper()
+// createPending creates a pod, and waits until kube-scheduler has found no node for it.
+func (f *fixture) createPending(name, cpu string) {
+	f.Helper()
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
-	_, err := h.lab.Kube.CoreV1().Pods(h.name).Create(h.Context(), &corev1.Pod{
+	_, err := f.lab.Kube.CoreV1().Pods(f.name).Create(f.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{"hall": h.name},
+			NodeSelector: map[string]string{"fixture": f.name},
 			Containers:   []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{Requests: requests}}},
 		},
 	}, metav1.CreateOptions{})
-	h.must(err)
-	h.within("pod "+name+" to be tried", func() bool { return tried(h.pod(name)) != "" })
+	f.must(err)
+	f.within("pod "+name+" to be unschedulable", func() bool { return whyUnschedulable(f.pod(name)) != "" })
 }
 
-func (h *hall) pod(name string) *corev1.Pod {
-	h.Helper()
-	p, err := h.lab.Kube.CoreV1().Pods(h.name).Get(h.Context(), name, metav1.GetOptions{})
-	h.must(err)
+func (f *fixture) pod(name string) *corev1.Pod {
+	f.Helper()
+	p, err := f.lab.Kube.CoreV1().Pods(f.name).Get(f.Context(), name, metav1.GetOptions{})
+	f.must(err)
 	return p
 }
 
-// join creates a node with the given ready condition.
-func (h *hall) join(name, cpu string, ready corev1.ConditionStatus, cordoned bool) {
-	h.Helper()
+// join creates a node with the given status of its condition Ready.
+func (f *fixture) join(name, cpu string, ready corev1.ConditionStatus, cordoned bool) {
+	f.Helper()
 	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
 		corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("29")}
-	_, err := h.lab.Kube.CoreV1().Nodes().Create(h.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: h.id(name), Labels: map[string]string{"hall": h.name}},
+	_, err := f.lab.Kube.CoreV1().Nodes().Create(f.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: f.nodeName(name), Labels: map[string]string{"fixture": f.name}},
 		Spec:       corev1.NodeSpec{Unschedulable: cordoned},
 		Status: corev1.NodeStatus{Capacity: size, Allocatable: size, Conditions: []corev1.NodeCondition{{
 			Type: corev1.NodeReady, Status: ready, Reason: "Kubelet", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
 		}}},
 	}, metav1.CreateOptions{})
-	h.must(err)
+	f.must(err)
 }
 
-func (h *hall) nominate(pod, node string) {
-	h.Helper()
-	text := fmt.Sprintf(`{"status":{"nominatedNodeName":%q}}`, h.id(node))
-	_, err := h.lab.Kube.CoreV1().Pods(h.name).Patch(h.Context(), pod, types.MergePatchType, []byte(text), metav1.PatchOptions{}, "status")
-	h.must(err)
+// nominate sets the status.nominatedNodeName of a pod.
+func (f *fixture) nominate(pod, node string) {
+	f.Helper()
+	text := fmt.Sprintf(`{"status":{"nominatedNodeName":%q}}`, f.nodeName(node))
+	_, err := f.lab.Kube.CoreV1().Pods(f.name).Patch(f.Context(), pod, types.MergePatchType, []byte(text), metav1.PatchOptions{}, "status")
+	f.must(err)
 }
 
-func (h *hall) within(what string, ok func() bool) {
-	h.Helper()
-	within(h.T, h.lab, 30*time.Second, what, func(context.Context) (bool, error) { return ok(), nil })
+func (f *fixture) within(what string, ok func() bool) {
+	f.Helper()
+	within(f.T, f.lab, 30*time.Second, what, func(context.Context) (bool, error) { return ok(), nil })
 }
 
 // TestNominationsHold shows the effect of nominations: kube-scheduler reserves room for nominated pods, and all of them
-// are bound as planned. Without nominations the small pods, which are scheduled first, are mostly spread so that the
-// large one fits on no node. Only the test sets nominations, Joiner does not: docs/decisions/0011.
+// are bound as planned. Without nominations the small pods are scheduled first, and mostly so that the large pod then
+// fits on no node. Joiner itself sets no nominations: docs/decisions/0011.
 func TestNominationsHold(t *testing.T) {
-	l := shared(t)
-	h := newHall(t, l)
+	l := sharedLab(t)
+	f := newFixture(t, l)
 	plan := map[string]string{"small-1": "wide", "small-2": "narrow", "small-3": "narrow", "large": "wide"}
 	for _, name := range []string{"small-1", "small-2", "small-3"} {
-		h.pend(name, "1")
+		f.createPending(name, "1")
 	}
-	h.pend("large", "3")
-	h.join("wide", "4500m", corev1.ConditionTrue, true) // DaemonSet pods use some of it
-	h.join("narrow", "2500m", corev1.ConditionTrue, true)
+	f.createPending("large", "3")
+	f.join("wide", "4500m", corev1.ConditionTrue, true) // DaemonSet pods use some of it
+	f.join("narrow", "2500m", corev1.ConditionTrue, true)
 	for pod, node := range plan {
-		h.nominate(pod, node)
+		f.nominate(pod, node)
 	}
 	for _, node := range []string{"wide", "narrow"} {
-		_, err := l.Kube.CoreV1().Nodes().Patch(t.Context(), h.id(node), types.MergePatchType,
+		_, err := l.Kube.CoreV1().Nodes().Patch(t.Context(), f.nodeName(node), types.MergePatchType,
 			[]byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})
-		h.must(err)
+		f.must(err)
 	}
-	h.within("all pods to be bound as planned", func() bool {
+	f.within("all pods to be bound as planned", func() bool {
 		for pod, node := range plan {
-			if h.pod(pod).Spec.NodeName != h.id(node) {
+			if f.pod(pod).Spec.NodeName != f.nodeName(node) {
 				return false
 			}
 		}
@@ -130,24 +132,24 @@ func TestNominationsHold(t *testing.T) {
 }
 
 // TestNominationsAreTakenBack shows why Joiner sets no nominations: until a node is ready, kube-scheduler removes the
-// nominations for it whenever it retries the pods, for any reason. Here a small pod on another node ends. If this test
-// ever fails, reconsider docs/decisions/0011.
+// nominations for the node whenever it retries the pods, for any reason. Here the reason is the end of a small pod on
+// another node. If this test ever fails, reconsider docs/decisions/0011.
 func TestNominationsAreTakenBack(t *testing.T) {
-	l := shared(t)
-	h := newHall(t, l)
-	h.pend("tiny", "100m")
-	h.join("full", "900m", corev1.ConditionTrue, false)
-	h.within("the tiny pod to be bound", func() bool { return h.pod("tiny").Spec.NodeName != "" })
+	l := sharedLab(t)
+	f := newFixture(t, l)
+	f.createPending("tiny", "100m")
+	f.join("full", "900m", corev1.ConditionTrue, false)
+	f.within("pod tiny to be bound", func() bool { return f.pod("tiny").Spec.NodeName != "" })
 	waiting := []string{"web-1", "web-2", "web-3"}
 	for _, name := range waiting {
-		h.pend(name, "1")
+		f.createPending(name, "1")
 	}
-	h.join("young", "4", corev1.ConditionFalse, false)
+	f.join("young", "4", corev1.ConditionFalse, false)
 	for _, name := range waiting {
-		h.nominate(name, "young")
+		f.nominate(name, "young")
 	}
-	h.must(l.Kube.CoreV1().Pods(h.name).Delete(t.Context(), "tiny", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
-	h.within("all nominations to be removed", func() bool {
-		return !slices.ContainsFunc(waiting, func(name string) bool { return h.pod(name).Status.NominatedNodeName != "" })
+	f.must(l.Kube.CoreV1().Pods(f.name).Delete(t.Context(), "tiny", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+	f.within("all nominations to be removed", func() bool {
+		return !slices.ContainsFunc(waiting, func(name string) bool { return f.pod(name).Status.NominatedNodeName != "" })
 	})
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// sacrifice is the argument that makes the test binary start a lab and wait until it is killed.
-const sacrifice = "sacrifice"
+// killedLabArg is the argument with which the test binary calls runLabToKill.
+const killedLabArg = "run-lab-to-kill"
 
-// beSacrificed starts a lab, prints its folder, and waits until it is killed.
-func beSacrificed() int {
+// runLabToKill starts a lab, prints its folder, and waits until its process is killed.
+func runLabToKill() int {
 	l, err := lab.Start(context.Background(), lab.Options{Cluster: "doomed"})
 	if err != nil {
 		fmt.Println("failed:", err)
@@ -38,7 +38,7 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, sacrifice)
+	cmd := exec.Command(self, killedLabArg)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 	}
 	children := childrenOf(t, cmd.Process.Pid)
 	if len(children) < 4 {
-		t.Fatalf("the lab has %d children, want at least an API server, a scheduler, a controller manager and a guard", len(children))
+		t.Fatalf("the lab has %d children, want at least 4: an API server, a scheduler, a controller manager and a guard", len(children))
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		left = nil
 		for _, pid := range children {
-			if lives(pid) {
+			if isRunning(pid) {
 				left = append(left, strconv.Itoa(pid))
 			}
 		}
@@ -75,7 +75,7 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 		return len(left) == 0, nil
 	})
 	if err != nil {
-		t.Errorf("ten seconds after kill -9 these still exist: %v", left)
+		t.Errorf("ten seconds after kill -9, these processes or folders still exist: %v", left)
 	}
 }
 
@@ -97,8 +97,8 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-// lives reports whether a process runs. A zombie does not run.
-func lives(pid int) bool {
+// isRunning reports whether a process runs. A zombie counts as not running.
+func isRunning(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}

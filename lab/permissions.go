@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// grantedPolicies are the policies of the controller's role, see package permissions.
+// grantedPolicies has the scope from which package permissions derives the policies of the controller's role.
 type grantedPolicies struct {
 	mu    sync.Mutex
 	scope permissions.Scope
@@ -28,15 +28,15 @@ func (r *Roles) permitController(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the cluster's UID: %w", err)
 	}
-	return r.permit(func(s *permissions.Scope) {
+	return r.updateScope(func(s *permissions.Scope) {
 		s.Account, s.Region, s.Cluster, s.UID = r.lab.Account, r.lab.Region, r.lab.Cluster, string(namespace.UID)
 		s.NodeRoles = append(s.NodeRoles, NodeRole)
 	})
 }
 
-// permit changes the scope of the controller's policies, and replaces the attached policies if the cluster's UID is
-// known.
-func (r *Roles) permit(change func(*permissions.Scope)) error {
+// updateScope changes the scope of the controller's policies. If the cluster's UID is known, updateScope also replaces
+// the attached policies.
+func (r *Roles) updateScope(change func(*permissions.Scope)) error {
 	r.granted.mu.Lock()
 	defer r.granted.mu.Unlock()
 	change(&r.granted.scope)
@@ -99,25 +99,25 @@ func attach(account *world.Account, now time.Time, roleName string, p permission
 			return err
 		}
 	}
-	made, err := account.CreatePolicy(now, identity.Policy{Name: name, Document: string(text)})
+	created, err := account.CreatePolicy(now, identity.Policy{Name: name, Document: string(text)})
 	if err != nil {
 		return err
 	}
-	return account.AttachPolicy(roleName, made.ARN)
+	return account.AttachPolicy(roleName, created.ARN)
 }
 
-// permitSettings adds the permissions that settings of the controller need: its interruption queue.
+// permitSettings allows the controller to use its interruption queue, if the settings name one.
 func (r *Roles) permitSettings(settings []string) error {
 	for _, s := range settings {
 		if queue, ok := strings.CutPrefix(s, "INTERRUPTION_QUEUE="); ok {
-			return r.permit(func(s *permissions.Scope) { s.Queue = queue })
+			return r.updateScope(func(s *permissions.Scope) { s.Queue = queue })
 		}
 	}
 	return nil
 }
 
-// Allowed returns the actions that the controller's policies allow, sorted.
-func (r *Roles) Allowed() ([]string, error) {
+// AllowedActions returns the actions that the controller's policies allow, sorted.
+func (r *Roles) AllowedActions() ([]string, error) {
 	r.granted.mu.Lock()
 	defer r.granted.mu.Unlock()
 	policies, err := r.policies()

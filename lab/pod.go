@@ -35,9 +35,9 @@ type PodRun struct {
 	User int                    // user ID; the image has no account for this ID
 	Path string                 // path of the program that replaces the program of the image
 
-	// Role names a role whose access keys, and the region, are in the pod's environment, as from a Secret; empty: no
-	// keys. If the pod's service account is annotated with a role, the pod also gets the annotated role, through its
-	// service account token.
+	// Role is the name of an IAM role. The pod's environment has the role's access keys and the region, as if from a
+	// Secret; empty: no keys. If the pod's service account is annotated with a role, the pod also gets the annotated
+	// role, through its service account token.
 	Role string
 	// Env is added to the environment of the pod's container.
 	Env []string
@@ -56,12 +56,12 @@ type Pod struct {
 	servers      []io.Closer      // servers of the outbound addresses, see forward
 }
 
-// Possible returns why this computer cannot run a pod as a process, or nil.
-func (pods *Pods) Possible() error { return sandbox.Possible(pods.lab.Self) }
+// CheckSupport returns an error if this computer cannot run a pod as a process.
+func (pods *Pods) CheckSupport() error { return sandbox.CheckSupport(pods.lab.Self) }
 
 // Run starts a pod's first container. The container has what the kubelet would provide: the files of its service
-// account and the variables with the API server's address. It has no Pod Identity agent, no instance metadata and no
-// DNS server, although /etc/resolv.conf names one.
+// account and the variables with the API server's address. The container has no Pod Identity agent, no instance
+// metadata and no DNS server, although /etc/resolv.conf names one.
 func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 	folder := filepath.Join(pods.lab.Home, "pods", r.Name)
 	if err := os.RemoveAll(folder); err != nil {
@@ -76,7 +76,7 @@ func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, identity, err := pods.lab.ServiceAccounts.injected(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName)
+	tokens, identity, err := pods.lab.ServiceAccounts.webhookAdditions(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +135,8 @@ func (pods *Pods) files(ctx context.Context, r PodRun) (map[string]string, error
 	}, nil
 }
 
-// env returns a container's environment, without the variables that EKS's webhook adds. It contains no variables of
-// this process.
+// env returns a container's environment, without the variables that EKS's webhook for service accounts adds. It
+// inherits no variables from this process.
 func (pods *Pods) env(r PodRun) ([]string, error) {
 	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress,
 		"KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}
@@ -191,8 +191,8 @@ func (p *Pod) closeServers() {
 	}
 }
 
-// BlockedCalls returns the pod's calls to addresses that the sandbox does not forward: "udp 53 example.com", "tcp
-// 169.254.169.254:80". Each ends with a newline.
+// BlockedCalls returns the pod's calls to addresses that the sandbox does not forward, for example "udp 53 example.com"
+// or "tcp 169.254.169.254:80". Each ends with a newline.
 func (p *Pod) BlockedCalls() ([]string, error) {
 	text, err := os.ReadFile(p.blockedCalls)
 	if err != nil {
@@ -252,7 +252,7 @@ func (p *Pod) WaitReady(ctx context.Context) error {
 // Status returns the kernel's data about the container's process: the fields of /proc/PID/status by name, and its
 // mounts.
 func (p *Pod) Status() (fields map[string]string, mounts string, err error) {
-	// The process of the sandbox has one child, the program.
+	// The process of the sandbox has one child: the container's program.
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID(), p.PID()))
 	if err != nil {
 		return nil, "", fmt.Errorf("find the process of pod %s: %w", p.Name, err)

@@ -14,10 +14,10 @@ import (
 // PodIdentity serves credentials of a role, as the EKS Pod Identity agent does:
 // https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html.
 type PodIdentity struct {
-	Lab    *Lab          // lab with the role
-	Role   string        // name of the role; empty: ControllerRole
-	Life   time.Duration // lifetime of the credentials, by AWS's clock
-	Handed atomic.Int32  // number of requests
+	Lab      *Lab          // lab with the role
+	Role     string        // name of the role; empty: ControllerRole
+	Life     time.Duration // lifetime of the credentials, by AWS's clock
+	Requests atomic.Int32  // number of requests for credentials
 }
 
 // Settings returns the settings of a controller that requests its credentials at url instead of using static
@@ -28,7 +28,7 @@ func (*PodIdentity) Settings(url string) []string {
 
 // ServeHTTP returns credentials.
 func (p *PodIdentity) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	p.Handed.Add(1)
+	p.Requests.Add(1)
 	var session identity.Session
 	var err error
 	p.Lab.Emulator.Do(func(w *world.World, now time.Time) {

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Price returns the current price of an instance per hour. It is zero if the instance type is not offered.
+// Price returns the current price of an hour of an instance. It is zero if the instance type is not offered.
 func (l *Lab) Price(i world.Instance) catalog.Price {
 	var price catalog.Price
 	l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -36,14 +36,14 @@ func (l *Lab) AWSCalls() (total int, byAction map[string]int) {
 	return total - int(l.ownCalls.Load()), byAction
 }
 
-// counted is an HTTP client that adds its requests to calls.
-type counted struct {
+// countingClient is an HTTP client that counts its requests in calls.
+type countingClient struct {
 	http.Client
 	calls *atomic.Int64
 }
 
-// Do sends a request.
-func (c *counted) Do(r *http.Request) (*http.Response, error) {
+// Do counts a request and sends it.
+func (c *countingClient) Do(r *http.Request) (*http.Response, error) {
 	c.calls.Add(1)
 	return c.Client.Do(r)
 }

@@ -18,43 +18,43 @@ import (
 // randomWorld is a random cluster, derived from a seed, with its objects as a user would write them.
 type randomWorld struct {
 	*rand.Rand
-	name string // of the world, and the prefix of its cluster-wide objects' names
+	name string // name of the world; the names of its cluster-wide objects start with it
 
-	market  catalog.Market
-	class   *awsv1.EC2NodeClass
-	pools   []*karpenterv1.NodePool
-	spaces  []*corev1.Namespace
-	nodes   []*corev1.Node
-	daemons []*appsv1.DaemonSet
-	volumes []*corev1.PersistentVolume
-	claims  []*corev1.PersistentVolumeClaim // each refers to the volume of the same index
-	running []*corev1.Pod                   // with their nodes
-	ending  map[string]bool                 // pods of running that are being deleted, as "namespace/name"
-	pending []*corev1.Pod
+	market     catalog.Market
+	class      *awsv1.EC2NodeClass
+	pools      []*karpenterv1.NodePool
+	namespaces []*corev1.Namespace
+	nodes      []*corev1.Node
+	daemons    []*appsv1.DaemonSet
+	volumes    []*corev1.PersistentVolume
+	claims     []*corev1.PersistentVolumeClaim // each refers to the volume of the same index
+	running    []*corev1.Pod                   // pods bound to one of nodes
+	ending     map[string]bool                 // those pods of running that are being deleted, as "namespace/name"
+	pending    []*corev1.Pod
 
-	largest bool // EC2 launches the most expensive offering that the plan allows, not the cheapest
+	mostExpensive bool // EC2 launches the most expensive offering that the plan allows; otherwise the cheapest
 }
 
 // Labels, taints and other names in random worlds.
 const (
-	teamLabel    = "example.com/team"
-	tierLabel    = "example.com/tier"
-	versionLabel = "version"
-	ownTaint     = "example.com/dedicated"
-	gpuResource  = "nvidia.com/gpu"
-	ebsDriver    = "ebs.csi.aws.com"
+	teamLabel      = "example.com/team"
+	tierLabel      = "example.com/tier"
+	versionLabel   = "version"
+	dedicatedTaint = "example.com/dedicated"
+	gpuResource    = "nvidia.com/gpu"
+	ebsDriver      = "ebs.csi.aws.com"
 )
 
 func worldZones() []string { return []string{"us-east-1a", "us-east-1b", "us-east-1c"} }
 func worldTeams() []string { return []string{"red", "green", "blue"} }
 
-// draw creates the world for a seed, with a few of the offered instance types.
+// draw returns the world of a seed. The world's market has a few of the offered instance types.
 func draw(seed uint64, offered catalog.Catalog) *randomWorld {
 	w := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 36)), name: fmt.Sprintf("w%d", seed), ending: map[string]bool{}}
-	w.largest = w.oneIn(3)
+	w.mostExpensive = w.oneIn(3)
 	w.drawMarket(offered)
 	for i := range 2 {
-		w.spaces = append(w.spaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		w.namespaces = append(w.namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("%s-%c", w.name, 'a'+i), Labels: map[string]string{"side": pick(w, "left", "right")},
 		}})
 	}
@@ -76,11 +76,12 @@ func draw(seed uint64, offered catalog.Catalog) *randomWorld {
 	return w
 }
 
+// oneIn returns true with probability 1/n.
 func (w *randomWorld) oneIn(n int) bool { return w.IntN(n) == 0 }
 
 func pick[T any](w *randomWorld, choices ...T) T { return choices[w.IntN(len(choices))] }
 
-// some picks one or more, in the given order.
+// some returns one or more of the choices, in the given order.
 func some[T any](w *randomWorld, choices []T) []T {
 	var out []T
 	for _, c := range choices {
@@ -94,7 +95,7 @@ func some[T any](w *randomWorld, choices []T) []T {
 	return out
 }
 
-// drawMarket offers few and small types, so that there are many instances. Some offerings are unavailable.
+// drawMarket offers few and small types, so that plans need many instances. Some offerings are unavailable.
 func (w *randomWorld) drawMarket(offered catalog.Catalog) {
 	out := catalog.Catalog{Region: offered.Region}
 	for _, t := range offered.Types {
@@ -170,13 +171,13 @@ func (w *randomWorld) drawPool(i int) *karpenterv1.NodePool {
 
 func (w *randomWorld) drawTaint() corev1.Taint {
 	return corev1.Taint{
-		Key: ownTaint, Value: pick(w, worldTeams()...),
+		Key: dedicatedTaint, Value: pick(w, worldTeams()...),
 		Effect: pick(w, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute,
 			corev1.TaintEffectPreferNoSchedule),
 	}
 }
 
-// drawNode creates an existing node of a node group.
+// drawNode returns an existing node that belongs to a node group, not to a NodePool.
 func (w *randomWorld) drawNode(i int) *corev1.Node {
 	name := fmt.Sprintf("%s-node-%d", w.name, i)
 	size := corev1.ResourceList{
@@ -211,10 +212,10 @@ func (w *randomWorld) drawNode(i int) *corev1.Node {
 	return n
 }
 
-// drawDaemon creates a DaemonSet whose pods leave some room on every node.
+// drawDaemon returns a DaemonSet whose pods leave room for other pods on every node.
 func (w *randomWorld) drawDaemon(i int) *appsv1.DaemonSet {
 	labels := map[string]string{"daemon": fmt.Sprint(i)}
-	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.spaces[0].Name, Name: fmt.Sprintf("daemon-%d", i)}}
+	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespaces[0].Name, Name: fmt.Sprintf("daemon-%d", i)}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template.Labels = labels
 	spec := &d.Spec.Template.Spec
@@ -225,7 +226,7 @@ func (w *randomWorld) drawDaemon(i int) *appsv1.DaemonSet {
 		spec.Tolerations = w.drawTolerations()
 	}
 	if w.oneIn(3) {
-		w.drawNodeDemand(spec)
+		w.drawNodeRequirements(spec)
 	}
 	if w.oneIn(3) {
 		spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: int32(8080 + i), Protocol: corev1.ProtocolTCP}}
@@ -242,7 +243,7 @@ func (w *randomWorld) drawDaemon(i int) *appsv1.DaemonSet {
 	return d
 }
 
-// drawRunning puts a few small pods onto the i-th node.
+// drawRunning adds a few small running pods on the i-th node.
 func (w *randomWorld) drawRunning(i int) {
 	n := w.nodes[i]
 	for k := range w.IntN(5) {
@@ -260,7 +261,7 @@ func (w *randomWorld) drawRunning(i int) {
 			corev1.ResourceCPU: resource.MustParse(pick(w, "50m", "200m",
 				"400m")), corev1.ResourceMemory: resource.MustParse(pick(w, "64Mi", "512Mi")),
 		}}
-		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // otherwise taints would evict it
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // otherwise taints would evict the pod
 		if w.oneIn(6) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: int32(8090 + k), Protocol: corev1.ProtocolTCP}}
 		}
@@ -271,14 +272,14 @@ func (w *randomWorld) drawRunning(i int) {
 	}
 }
 
-// drawWorkload creates equal pods, like those of a Deployment.
+// drawWorkload adds equal pending pods, like those of a Deployment.
 func (w *randomWorld) drawWorkload(app int) {
-	like := w.drawPod(app)
+	template := w.drawPod(app)
 	if w.oneIn(10) {
-		w.drawVolume(like)
+		w.drawVolume(template)
 	}
 	for i := range 1 + w.IntN(9) {
-		p := like.DeepCopy()
+		p := template.DeepCopy()
 		p.Name = fmt.Sprintf("app-%d-%d", app, i)
 		w.pending = append(w.pending, p)
 	}

@@ -10,35 +10,35 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Objects of the stage that pods refer to.
+// Names of objects that newTestbed creates, and that pods refer to.
 const (
-	overheadClass = "lab-overhead" // a RuntimeClass
+	overheadClass = "lab-overhead" // a RuntimeClass with overhead
 	urgentClass   = "lab-urgent"   // a PriorityClass whose pods are scheduled first and do not preempt others
 )
 
 func (w *randomWorld) drawPod(app int) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.spaces[0].Name,
+			Namespace: w.namespaces[0].Name,
 			Labels:    map[string]string{"app": fmt.Sprintf("app-%d", app), versionLabel: pick(w, "1", "2")},
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "pause"}}},
 	}
 	if w.oneIn(4) {
-		p.Namespace = w.spaces[1].Name
+		p.Namespace = w.namespaces[1].Name
 	}
 	if w.oneIn(5) {
 		p.Spec.PriorityClassName = urgentClass
 	}
 	w.drawRequests(&p.Spec)
-	w.drawNodeDemand(&p.Spec)
+	w.drawNodeRequirements(&p.Spec)
 	if w.oneIn(3) {
 		p.Spec.Tolerations = w.drawTolerations()
 	}
 	if w.oneIn(9) {
 		w.drawPort(&p.Spec)
 	}
-	w.drawRules(p, app)
+	w.drawPodRules(p, app)
 	return p
 }
 
@@ -53,7 +53,7 @@ func (w *randomWorld) drawSize() corev1.ResourceList {
 	return out
 }
 
-// drawRequests sets resource requests in all the ways in which a pod can have them.
+// drawRequests gives a pod resource requests, in any of the forms that Kubernetes allows.
 func (w *randomWorld) drawRequests(spec *corev1.PodSpec) {
 	main := &spec.Containers[0].Resources
 	main.Requests = w.drawSize()
@@ -112,18 +112,18 @@ func (w *randomWorld) drawTolerations() []corev1.Toleration {
 	case 0:
 		return []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	case 1:
-		return []corev1.Toleration{{Key: ownTaint, Operator: corev1.TolerationOpEqual, Value: pick(w, worldTeams()...)}}
+		return []corev1.Toleration{{Key: dedicatedTaint, Operator: corev1.TolerationOpEqual, Value: pick(w, worldTeams()...)}}
 	case 2:
 		return []corev1.Toleration{
-			{Key: ownTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
-			{Key: ownTaint, Operator: corev1.TolerationOpEqual, Value: "red", Effect: corev1.TaintEffectNoExecute},
+			{Key: dedicatedTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+			{Key: dedicatedTaint, Operator: corev1.TolerationOpEqual, Value: "red", Effect: corev1.TaintEffectNoExecute},
 		}
 	}
-	return []corev1.Toleration{{Key: ownTaint, Operator: corev1.TolerationOpExists}}
+	return []corev1.Toleration{{Key: dedicatedTaint, Operator: corev1.TolerationOpExists}}
 }
 
-// drawNodeDemand restricts the nodes of a pod; most pods fit all nodes.
-func (w *randomWorld) drawNodeDemand(spec *corev1.PodSpec) {
+// drawNodeRequirements restricts the nodes on which a pod can run. Most pods get no restriction.
+func (w *randomWorld) drawNodeRequirements(spec *corev1.PodSpec) {
 	if w.oneIn(8) {
 		key, values := w.drawKey()
 		spec.NodeSelector = map[string]string{key: pick(w, values...)}
@@ -132,7 +132,7 @@ func (w *randomWorld) drawNodeDemand(spec *corev1.PodSpec) {
 	if w.oneIn(6) {
 		var terms []corev1.NodeSelectorTerm
 		for range 1 + w.IntN(3) {
-			terms = append(terms, w.drawTerm())
+			terms = append(terms, w.drawNodeSelectorTerm())
 		}
 		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: terms}
 	}
@@ -168,10 +168,10 @@ func (w *randomWorld) drawKey() (string, []string) {
 	return catalog.LabelCapacityType, []string{catalog.OnDemand, catalog.Spot}
 }
 
-func (w *randomWorld) drawTerm() corev1.NodeSelectorTerm {
+func (w *randomWorld) drawNodeSelectorTerm() corev1.NodeSelectorTerm {
 	var out corev1.NodeSelectorTerm
 	if w.oneIn(25) {
-		return out // no node matches this
+		return out // no node matches an empty term
 	}
 	if len(w.nodes) > 0 && w.oneIn(12) {
 		out.MatchFields = []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Values: []string{pick(w, w.nodes...).Name},
@@ -197,8 +197,8 @@ func (w *randomWorld) drawTerm() corev1.NodeSelectorTerm {
 	return out
 }
 
-// drawRules adds rules about other pods, mostly those of the same app.
-func (w *randomWorld) drawRules(p *corev1.Pod, app int) {
+// drawPodRules adds spread constraints, affinity and anti-affinity, mostly about pods of the same app.
+func (w *randomWorld) drawPodRules(p *corev1.Pod, app int) {
 	if w.oneIn(3) {
 		keys := []string{catalog.LabelZone, corev1.LabelHostname, pick(w, catalog.LabelCapacityType, teamLabel, catalog.LabelInstanceType)}
 		w.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
@@ -206,18 +206,20 @@ func (w *randomWorld) drawRules(p *corev1.Pod, app int) {
 			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, w.drawSpread(app, key))
 		}
 	}
-	near, apart := w.oneIn(7), w.oneIn(5)
-	if !near && !apart {
+	hasAffinity, hasAntiAffinity := w.oneIn(7), w.oneIn(5)
+	if !hasAffinity && !hasAntiAffinity {
 		return
 	}
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}
 	}
-	if near {
-		p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{w.drawCompany(app)}}
+	if hasAffinity {
+		p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{w.drawPodAffinityTerm(app)}}
 	}
-	if apart {
-		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{w.drawCompany(app)}}
+	if hasAntiAffinity {
+		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{w.drawPodAffinityTerm(app)}}
 	}
 }
 
@@ -241,7 +243,7 @@ func (w *randomWorld) drawSpread(app int, key string) corev1.TopologySpreadConst
 	return s
 }
 
-// drawSelector selects the app, and sometimes another or several apps.
+// drawSelector returns a selector of the app's pods, and sometimes of another app's pods, or of both.
 func (w *randomWorld) drawSelector(app int) *metav1.LabelSelector {
 	other := fmt.Sprintf("app-%d", w.IntN(8))
 	switch w.IntN(8) {
@@ -254,9 +256,11 @@ func (w *randomWorld) drawSelector(app int) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app-%d", app)}}
 }
 
-func (w *randomWorld) drawCompany(app int) corev1.PodAffinityTerm {
+// drawPodAffinityTerm returns a term about the pods of an app, or about those of a DaemonSet.
+func (w *randomWorld) drawPodAffinityTerm(app int) corev1.PodAffinityTerm {
 	if len(w.daemons) > 0 && w.oneIn(3) {
-		return corev1.PodAffinityTerm{ // the plan ignores the DaemonSet pods of other nodes in a zone
+		// The term is about the host: for a zone, the plan ignores the DaemonSet pods of other nodes.
+		return corev1.PodAffinityTerm{
 			TopologyKey: corev1.LabelHostname, NamespaceSelector: &metav1.LabelSelector{},
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"daemon": fmt.Sprint(w.IntN(len(w.daemons)))}},
 		}
@@ -271,7 +275,7 @@ func (w *randomWorld) drawCompany(app int) corev1.PodAffinityTerm {
 	case 1:
 		t.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"side": "left"}}
 	case 2:
-		t.Namespaces = []string{w.spaces[0].Name, w.spaces[1].Name}
+		t.Namespaces = []string{w.namespaces[0].Name, w.namespaces[1].Name}
 	}
 	switch w.IntN(8) {
 	case 0:
@@ -282,27 +286,27 @@ func (w *randomWorld) drawCompany(app int) corev1.PodAffinityTerm {
 	return t
 }
 
-// drawVolume adds a volume in one zone to the workload.
-func (w *randomWorld) drawVolume(like *corev1.Pod) {
+// drawVolume adds a volume in one zone to the pod template of a workload.
+func (w *randomWorld) drawVolume(template *corev1.Pod) {
 	name := fmt.Sprintf("%s-volume-%d", w.name, len(w.volumes))
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
 		Capacity: size, AccessModes: modes, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: ebsDriver, VolumeHandle: name}},
-		ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: like.Namespace, Name: name},
+		ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: template.Namespace, Name: name},
 		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: catalog.LabelZone, Operator: corev1.NodeSelectorOpIn,
 				Values: []string{pick(w, worldZones()...)}}}}}}},
 	}}
 	w.volumes = append(w.volumes, v)
 	w.claims = append(w.claims, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: template.Namespace, Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: modes, VolumeName: name, StorageClassName: new(""),
 			Resources: corev1.VolumeResourceRequirements{Requests: size},
 		},
 	})
-	like.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+	template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
 }

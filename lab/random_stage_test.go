@@ -30,27 +30,27 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// stage runs random worlds one after another, on the lab's API server and scheduler, with nodes that have no instance
-// and no kubelet.
-type stage struct {
-	*testing.T // of the current world
+// testbed runs random worlds one after another, on the lab's API server and kube-scheduler, with nodes that have no
+// instance and no kubelet.
+type testbed struct {
+	*testing.T // test of the current world
 	lab        *lab.Lab
 	pods       corelisters.PodLister
 	nodes      corelisters.NodeLister
 	claims     corelisters.PersistentVolumeClaimLister
-	changed    chan struct{} // receives when a pod, a node or a volume claim has changed
+	changed    chan struct{} // receives a value when a pod, a node or a volume claim has changed
 
-	last map[string]*corev1.Pod // last created version of each pod, by its name in the world
-	made int                    // number of created pods
+	last    map[string]*corev1.Pod // last created copy of each pod, by the pod's name in the world, as "namespace/name"
+	created int                    // number of pods created so far
 }
 
-// patience is the timeout for anything that the control plane does.
-const patience = 30 * time.Second
+// controlPlaneTimeout is the timeout for anything that the control plane does.
+const controlPlaneTimeout = 30 * time.Second
 
-func newStage(t *testing.T, l *lab.Lab) *stage {
+func newTestbed(t *testing.T, l *lab.Lab) *testbed {
 	t.Helper()
 	ctx := t.Context()
-	s := &stage{T: t, lab: l, changed: make(chan struct{}, 1), last: map[string]*corev1.Pod{}}
+	s := &testbed{T: t, lab: l, changed: make(chan struct{}, 1), last: map[string]*corev1.Pod{}}
 	factory := informers.NewSharedInformerFactory(l.Kube, 0)
 	s.pods, s.nodes = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister()
 	s.claims = factory.Core().V1().PersistentVolumeClaims().Lister()
@@ -72,7 +72,7 @@ func newStage(t *testing.T, l *lab.Lab) *stage {
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	s.until("the nodes of the last world to be gone", func() bool { return len(s.allNodes()) == 0 })
+	s.until("the nodes of earlier tests to be removed", func() bool { return len(s.allNodes()) == 0 })
 
 	_, err := l.Kube.NodeV1().RuntimeClasses().Create(ctx, &nodev1.RuntimeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: overheadClass}, Handler: "lab",
@@ -81,20 +81,20 @@ func newStage(t *testing.T, l *lab.Lab) *stage {
 		}},
 	}, metav1.CreateOptions{})
 	s.must(err)
-	priorityClass(t, l, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgentClass}, Value: 1000,
+	createPriorityClass(t, l, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgentClass}, Value: 1000,
 		PreemptionPolicy: new(corev1.PreemptNever)})
 	return s
 }
 
-func (s *stage) must(err error) {
+func (s *testbed) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-// until waits until ok returns true, and checks at each change in the cluster.
-func (s *stage) until(what string, ok func() bool) {
+// until waits until ok returns true. It calls ok after each change in the cluster.
+func (s *testbed) until(what string, ok func() bool) {
 	s.Helper()
 	s.untilNone(func() string {
 		if ok() {
@@ -104,10 +104,11 @@ func (s *stage) until(what string, ok func() bool) {
 	})
 }
 
-// untilNone waits until nothing is missing, and checks at each change in the cluster.
-func (s *stage) untilNone(missing func() string) {
+// untilNone waits until missing returns no text. It calls missing after each change in the cluster. The text says what
+// is missing.
+func (s *testbed) untilNone(missing func() string) {
 	s.Helper()
-	ctx, stop := context.WithTimeout(s.Context(), patience)
+	ctx, stop := context.WithTimeout(s.Context(), controlPlaneTimeout)
 	defer stop()
 	for {
 		what := missing()
@@ -119,33 +120,33 @@ func (s *stage) untilNone(missing func() string) {
 		case err := <-s.lab.Failed():
 			s.Fatalf("while waiting for %s: %v", what, err)
 		case <-ctx.Done():
-			s.Fatalf("waited %s for %s\n%s", patience, what, s.lab.Evidence(context.Background()))
+			s.Fatalf("waited %s for %s\n%s", controlPlaneTimeout, what, s.lab.Evidence(context.Background()))
 		}
 	}
 }
 
-func (s *stage) allNodes() []*corev1.Node {
+func (s *testbed) allNodes() []*corev1.Node {
 	out, err := s.nodes.List(labels.Everything())
 	s.must(err)
 	return out
 }
 
-func (s *stage) allPods() []*corev1.Pod {
+func (s *testbed) allPods() []*corev1.Pod {
 	out, err := s.pods.List(labels.Everything())
 	s.must(err)
 	return out
 }
 
-// all calls a function for each item of a list, several at a time.
-func all[T any](s *stage, list []T, do func(context.Context, T) error) {
+// forEach calls a function for each item of a list, up to eight at a time. An error fails the test.
+func forEach[T any](s *testbed, list []T, do func(context.Context, T) error) {
 	s.Helper()
 	errs := make(chan error, len(list))
 	var group sync.WaitGroup
 	slots := make(chan struct{}, 8)
-	for _, one := range list {
+	for _, item := range list {
 		slots <- struct{}{}
 		group.Go(func() {
-			errs <- do(s.Context(), one)
+			errs <- do(s.Context(), item)
 			<-slots
 		})
 	}
@@ -158,11 +159,12 @@ func all[T any](s *stage, list []T, do func(context.Context, T) error) {
 	s.must(errors.Join(failures...))
 }
 
-// furnish creates the existing objects of a world: namespaces, volumes, nodes with their DaemonSet pods, running pods.
-func (s *stage) furnish(w *randomWorld) {
+// createExisting creates the existing objects of a world: namespaces, volumes, nodes with their DaemonSet pods, and
+// running pods.
+func (s *testbed) createExisting(w *randomWorld) {
 	s.Helper()
 	kube := s.lab.Kube
-	all(s, w.spaces, func(ctx context.Context, n *corev1.Namespace) error {
+	forEach(s, w.namespaces, func(ctx context.Context, n *corev1.Namespace) error {
 		if _, err := kube.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{}); err != nil {
 			return err
 		}
@@ -173,48 +175,50 @@ func (s *stage) furnish(w *randomWorld) {
 		}
 		return err
 	})
-	all(s, w.volumes, func(ctx context.Context, v *corev1.PersistentVolume) error {
+	forEach(s, w.volumes, func(ctx context.Context, v *corev1.PersistentVolume) error {
 		_, err := kube.CoreV1().PersistentVolumes().Create(ctx, v, metav1.CreateOptions{})
 		return err
 	})
-	all(s, w.claims, func(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	forEach(s, w.claims, func(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 		_, err := kube.CoreV1().PersistentVolumeClaims(c.Namespace).Create(ctx, c, metav1.CreateOptions{})
 		return err
 	})
-	all(s, w.daemons, func(ctx context.Context, d *appsv1.DaemonSet) error {
+	forEach(s, w.daemons, func(ctx context.Context, d *appsv1.DaemonSet) error {
 		_, err := kube.AppsV1().DaemonSets(d.Namespace).Create(ctx, d, metav1.CreateOptions{})
 		return err
 	})
-	s.until("volume claims to have their volumes", func() bool {
+	s.until("volume claims to be bound", func() bool {
 		return !slices.ContainsFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool {
 			got, err := s.claims.PersistentVolumeClaims(c.Namespace).Get(c.Name)
 			return err != nil || got.Status.Phase != corev1.ClaimBound
 		})
 	})
 	s.join(w.nodes, nil)
-	all(s, w.running, func(ctx context.Context, p *corev1.Pod) error {
+	forEach(s, w.running, func(ctx context.Context, p *corev1.Pod) error {
 		if _, err := kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-		if w.ending[idOf(p)] { // without a kubelet it stays in deletion
+		if w.ending[idOf(p)] { // without a kubelet the deletion does not finish
 			return kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(3600))})
 		}
 		return nil
 	})
 }
 
-// pinOf returns a resource that only one node has. A pod that requests it can only run there, and the other nodes still
-// count for rules about pods.
-func pinOf(node string) corev1.ResourceName { return corev1.ResourceName("pin.example.com/" + node) }
+// pinResource returns a resource that only the given node has. A pod that requests it can only run on that node. Unlike
+// with a node selector, the other nodes still count for rules about pods.
+func pinResource(node string) corev1.ResourceName {
+	return corev1.ResourceName("pin.example.com/" + node)
+}
 
 // join creates nodes as their kubelets would, and returns when they are ready and have their DaemonSet pods. attachable
-// is the number of EBS volumes per node, 25 if unset.
-func (s *stage) join(nodes []*corev1.Node, attachable map[string]int64) {
+// is the number of EBS volumes that can be attached, by node; 25 for nodes that it lacks.
+func (s *testbed) join(nodes []*corev1.Node, attachable map[string]int64) {
 	s.Helper()
-	all(s, nodes, func(ctx context.Context, n *corev1.Node) error {
+	forEach(s, nodes, func(ctx context.Context, n *corev1.Node) error {
 		n = n.DeepCopy()
 		n.Status.Capacity, n.Status.Allocatable = n.Status.Capacity.DeepCopy(), n.Status.Allocatable.DeepCopy()
-		n.Status.Capacity[pinOf(n.Name)], n.Status.Allocatable[pinOf(n.Name)] = resource.MustParse("1000"), resource.MustParse("1000")
+		n.Status.Capacity[pinResource(n.Name)], n.Status.Allocatable[pinResource(n.Name)] = resource.MustParse("1000"), resource.MustParse("1000")
 		now := metav1.Now()
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
 			LastHeartbeatTime: now, LastTransitionTime: now}}
@@ -233,7 +237,7 @@ func (s *stage) join(nodes []*corev1.Node, attachable map[string]int64) {
 		_, err = s.lab.Kube.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 		return err
 	})
-	s.until("young nodes to lose their taints", func() bool {
+	s.until("new nodes to lose the taint not-ready", func() bool {
 		for _, want := range nodes {
 			n, err := s.nodes.Get(want.Name)
 			if err != nil {
@@ -244,35 +248,35 @@ func (s *stage) join(nodes []*corev1.Node, attachable map[string]int64) {
 					return false
 				}
 			}
-			if cordoned(n) != n.Spec.Unschedulable {
+			if hasCordonTaint(n) != n.Spec.Unschedulable {
 				return false
 			}
 		}
 		return true
 	})
-	s.daemonsRun()
+	s.awaitDaemonPods()
 }
 
-func cordoned(n *corev1.Node) bool {
+func hasCordonTaint(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
 }
 
-// daemonsRun waits until every node has its DaemonSet pods, for which Joiner has left room. The scheduler then knows
-// all nodes.
-func (s *stage) daemonsRun() {
+// awaitDaemonPods waits until every node has its DaemonSet pods, for which Joiner has left room. kube-scheduler then
+// knows all nodes.
+func (s *testbed) awaitDaemonPods() {
 	s.Helper()
 	sets, err := s.lab.Kube.AppsV1().DaemonSets("").List(s.Context(), metav1.ListOptions{})
 	s.must(err)
-	type post struct {
+	type daemonPod struct {
 		set  types.UID
 		node string
 	}
-	want := map[post]string{}
+	want := map[daemonPod]string{} // name of the DaemonSet
 	for _, n := range s.allNodes() {
 		for i := range sets.Items {
 			d := &sets.Items[i]
 			if should, _ := daemon.NodeShouldRunDaemonPod(klog.Logger{}, n, d); should && d.DeletionTimestamp == nil {
-				want[post{d.UID, n.Name}] = d.Name
+				want[daemonPod{d.UID, n.Name}] = d.Name
 			}
 		}
 	}
@@ -280,66 +284,66 @@ func (s *stage) daemonsRun() {
 		missing := maps.Clone(want)
 		for _, p := range s.allPods() {
 			if ref := metav1.GetControllerOfNoCopy(p); ref != nil && p.DeletionTimestamp == nil {
-				delete(missing, post{ref.UID, p.Spec.NodeName})
+				delete(missing, daemonPod{ref.UID, p.Spec.NodeName})
 			}
 		}
-		for at, set := range missing {
-			return fmt.Sprintf("DaemonSets to have their pods on all nodes: %d are missing, one of %s on %s", len(missing), set, at.node)
+		for pod, set := range missing {
+			return fmt.Sprintf("DaemonSets to have their pods on all nodes: %d are missing, one of %s on %s", len(missing), set, pod.node)
 		}
 		return ""
 	})
 }
 
-// tried returns why kube-scheduler found no node for the pod. It is empty if the scheduler has not tried yet or found
-// one. An unknown volume does not count: volumes are created before pods, but the scheduler's watch may be late, and
-// the scheduler tries again when it has seen the volume.
-func tried(p *corev1.Pod) string {
+// whyUnschedulable returns why kube-scheduler found no node for the pod. The text is empty if kube-scheduler has found
+// a node or has not tried yet. An unknown volume is no reason: volumes are created before pods, but kube-scheduler's
+// watch may be late, and kube-scheduler tries again when it has seen the volume.
+func whyUnschedulable(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
-			!volumeUnheardOf.MatchString(c.Message) {
+			!unknownVolume.MatchString(c.Message) {
 			return c.Message
 		}
 	}
 	return ""
 }
 
-// volumeUnheardOf matches kube-scheduler's message about an unknown volume or claim.
-var volumeUnheardOf = regexp.MustCompile(`persistentvolume(claim)? "[^"]*" not found`)
+// unknownVolume matches kube-scheduler's message about an unknown volume or claim.
+var unknownVolume = regexp.MustCompile(`persistentvolume(claim)? "[^"]*" not found`)
 
 // outcome is kube-scheduler's decision for a pod: its node, or why it has none.
 type outcome struct{ node, why string }
 
-// outcomeOf returns the outcome of the last created version of the pod, and false while there is none.
-func (s *stage) outcomeOf(id string) (outcome, bool) {
+// outcomeOf returns the outcome of the last created copy of a pod. The second result is false while there is none.
+func (s *testbed) outcomeOf(id string) (outcome, bool) {
 	p := s.last[id]
 	got, err := s.pods.Pods(p.Namespace).Get(p.Name)
 	if err != nil {
 		return outcome{}, false
 	}
-	o := outcome{got.Spec.NodeName, tried(got)}
+	o := outcome{got.Spec.NodeName, whyUnschedulable(got)}
 	return o, o != outcome{}
 }
 
-// create creates the pods and waits until kube-scheduler has bound each or found no node for it. A pod gets a new name
-// each time, as in a Deployment, because the scheduler may still be processing the previous one.
-func (s *stage) create(pods []*corev1.Pod) {
+// create creates a copy of each pod, and waits until kube-scheduler has bound the copy or found no node for it. Each
+// copy has a new name, as in a Deployment, because kube-scheduler may still be processing the previous copy.
+func (s *testbed) create(pods []*corev1.Pod) {
 	s.Helper()
-	var fresh []*corev1.Pod
+	var copies []*corev1.Pod
 	for _, p := range pods {
-		s.made++
-		again := p.DeepCopy()
-		again.Name = fmt.Sprintf("%s-%d", p.Name, s.made)
-		s.last[idOf(p)] = again
-		fresh = append(fresh, again)
+		s.created++
+		renamed := p.DeepCopy()
+		renamed.Name = fmt.Sprintf("%s-%d", p.Name, s.created)
+		s.last[idOf(p)] = renamed
+		copies = append(copies, renamed)
 	}
-	all(s, fresh, func(ctx context.Context, p *corev1.Pod) error {
+	forEach(s, copies, func(ctx context.Context, p *corev1.Pod) error {
 		_, err := s.lab.Kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
 		return err
 	})
 	s.untilNone(func() string {
 		for _, p := range pods {
 			if _, done := s.outcomeOf(idOf(p)); !done {
-				return "kube-scheduler to look at pod " + idOf(s.last[idOf(p)])
+				return "kube-scheduler to try pod " + idOf(s.last[idOf(p)])
 			}
 		}
 		return ""
@@ -348,11 +352,11 @@ func (s *stage) create(pods []*corev1.Pod) {
 
 func idOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// remove deletes the last created version of each pod, if any, without a grace period.
-func (s *stage) remove(pods []*corev1.Pod) {
+// remove deletes the last created copy of each pod, if there is one, without a grace period.
+func (s *testbed) remove(pods []*corev1.Pod) {
 	s.Helper()
-	all(s, pods, func(ctx context.Context, asked *corev1.Pod) error {
-		p := s.last[idOf(asked)]
+	forEach(s, pods, func(ctx context.Context, original *corev1.Pod) error {
+		p := s.last[idOf(original)]
 		if p == nil {
 			return nil
 		}
@@ -364,22 +368,23 @@ func (s *stage) remove(pods []*corev1.Pod) {
 	})
 }
 
-// settle creates pods and lets kube-scheduler bind as many as it can. Its decision about the remaining pods is final,
-// because each was created again after the last pod was bound. Both results are by the pods' names in the world.
-func (s *stage) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
+// settle creates pods and lets kube-scheduler bind as many as it can. kube-scheduler's decision about the pods in left
+// is final, because each of them was created once more after the last pod was bound. Keys are the pods' names in the
+// world.
+func (s *testbed) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
 	s.Helper()
-	waits := func(p *corev1.Pod) bool { o, _ := s.outcomeOf(idOf(p)); return o.node == "" }
+	isUnbound := func(p *corev1.Pod) bool { o, _ := s.outcomeOf(idOf(p)); return o.node == "" }
 	s.create(pods)
-	waiting := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !waits(p) })
+	waiting := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !isUnbound(p) })
 	for before := len(waiting) + 1; 0 < len(waiting) && len(waiting) < before; {
 		before = len(waiting)
 		for i, p := range waiting {
-			if waits(p) {
+			if isUnbound(p) {
 				s.remove(waiting[i : i+1])
 				s.create(waiting[i : i+1])
 			}
 		}
-		waiting = slices.DeleteFunc(waiting, func(p *corev1.Pod) bool { return !waits(p) })
+		waiting = slices.DeleteFunc(waiting, func(p *corev1.Pod) bool { return !isUnbound(p) })
 	}
 	bound, left = map[string]outcome{}, map[string]outcome{}
 	for _, p := range pods {
@@ -393,40 +398,40 @@ func (s *stage) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
 	return bound, left
 }
 
-// clear deletes the world, and waits until none of its pods and nodes is left.
-func (s *stage) clear(w *randomWorld) {
+// clear deletes the world, and waits until all of its pods and nodes are removed.
+func (s *testbed) clear(w *randomWorld) {
 	s.Helper()
 	kube := s.lab.Kube
-	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	immediately := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	ctx := context.Background()
 	everything := metav1.ListOptions{}
-	for _, n := range w.spaces {
+	for _, n := range w.namespaces {
 		s.must(kube.AppsV1().DaemonSets(n.Name).DeleteCollection(ctx,
 			metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}, everything))
 	}
-	s.must(kube.CoreV1().Nodes().DeleteCollection(ctx, now, everything))
-	s.must(kube.StorageV1().CSINodes().DeleteCollection(ctx, now, everything))
-	s.until("nodes and pods to go", func() bool {
+	s.must(kube.CoreV1().Nodes().DeleteCollection(ctx, immediately, everything))
+	s.must(kube.StorageV1().CSINodes().DeleteCollection(ctx, immediately, everything))
+	s.until("nodes and pods to be removed", func() bool {
 		if len(s.allNodes()) > 0 {
 			return false
 		}
 		pods := s.allPods()
 		for _, p := range pods {
-			err := kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, now)
+			err := kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, immediately)
 			if err != nil && !apierrors.IsNotFound(err) {
 				s.Fatal(err)
 			}
 		}
 		return len(pods) == 0
 	})
-	for _, n := range w.spaces {
+	for _, n := range w.namespaces {
 		s.must(kube.CoreV1().Namespaces().Delete(ctx, n.Name, metav1.DeleteOptions{}))
 	}
-	s.must(kube.CoreV1().PersistentVolumes().DeleteCollection(ctx, now, everything))
+	s.must(kube.CoreV1().PersistentVolumes().DeleteCollection(ctx, immediately, everything))
 }
 
 // read reads all objects of a kind from the API server.
-func read[T any, L any](s *stage, list func(context.Context, metav1.ListOptions) (L, error), items func(L) []T) []*T {
+func read[T any, L any](s *testbed, list func(context.Context, metav1.ListOptions) (L, error), items func(L) []T) []*T {
 	s.Helper()
 	got, err := list(s.Context(), metav1.ListOptions{})
 	s.must(err)

@@ -32,24 +32,26 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// usualWorlds is the default of LAB_WORLDS, the number of worlds per run.
-const usualWorlds = 24
+// defaultWorlds is the default of LAB_WORLDS, the number of worlds per run.
+const defaultWorlds = 24
 
-// mostRounds is the maximum number of plans for pods that kube-scheduler, without restrictions, did not place as
-// planned.
-const mostRounds = 4
+// maxRounds limits how many plans with new instances a world may need after kube-scheduler has placed the pods without
+// pins.
+const maxRounds = 4
 
 // TestRandomWorlds checks plans for random clusters with kube-scheduler. A plan is applied unchanged: its planned
 // NodeClaims become Nodes of the real API server.
 //
-//  1. In some order, the scheduler binds each placed pod to its planned node, with all rules in effect.
-//  2. Then another plan launches nothing, and the scheduler also finds no node for the pods that the plan rejects.
-//  3. Without restrictions the scheduler packs differently. Joiner plans again for the pods that do not fit then, and after a few rounds only rejected pods are left.
+//  1. Each placed pod is pinned to its planned node. In some order, kube-scheduler binds all of them, with all other
+//     rules in effect.
+//  2. Then another plan launches nothing, and kube-scheduler also finds no node for the pods that the plan refuses.
+//  3. Without pins, kube-scheduler packs differently. Joiner plans again for the pods that do not fit then. After a few
+//     rounds only refused pods are left.
 //
 // LAB_SEED is the seed of the first world, LAB_WORLDS the number of worlds. The files of a failed world are kept in a
 // folder, which the failure names.
 func TestRandomWorlds(t *testing.T) {
-	l := shared(t)
+	l := sharedLab(t)
 	killController(l) // it would launch nodes for the same pods
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -59,8 +61,8 @@ func TestRandomWorlds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStage(t, l)
-	first, worlds := numberFrom(t, "LAB_SEED", 1), numberFrom(t, "LAB_WORLDS", usualWorlds)
+	s := newTestbed(t, l)
+	first, worlds := numberFrom(t, "LAB_SEED", 1), numberFrom(t, "LAB_WORLDS", defaultWorlds)
 	var sum tally
 	for seed := first; seed < first+worlds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -76,11 +78,12 @@ func TestRandomWorlds(t *testing.T) {
 	t.Logf("%s", sum)
 }
 
-func numberFrom(t *testing.T, variable string, otherwise uint64) uint64 {
+// numberFrom returns the number in an environment variable. If the variable is empty, numberFrom returns fallback.
+func numberFrom(t *testing.T, variable string, fallback uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(variable)
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -92,60 +95,64 @@ func numberFrom(t *testing.T, variable string, otherwise uint64) uint64 {
 // tally sums up the results of all worlds.
 type tally struct {
 	worlds, pods, instances, placed, refused int
-	again, extra, later                      int
+	repacked                                 int // worlds in which kube-scheduler without pins needed more instances
+	extra                                    int // those instances
+	fitLater                                 int // worlds in which pods fit that the first plan refused
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("%d worlds, %d pods: %d on %d new instances or existing nodes, %d refused. Left to itself the scheduler packed otherwise in %d worlds, "+
-		"which took %d more instances. In %d worlds some refused pods had a place once the types and zones of the instances were known.",
-		t.worlds, t.pods, t.placed, t.instances, t.refused, t.again, t.extra, t.later)
+	return fmt.Sprintf("%d worlds, %d pods: %d on %d new instances or existing nodes, %d refused. Without pins, kube-scheduler packed differently in %d worlds, "+
+		"which took %d more instances. In %d worlds some refused pods fitted once the types and zones of the instances were known.",
+		t.worlds, t.pods, t.placed, t.instances, t.refused, t.repacked, t.extra, t.fitLater)
 }
 
 // trial is one world while it is checked.
 type trial struct {
-	*stage
+	*testbed
 	*randomWorld
 	objects  snapshot.Objects // input of the first plan
 	snapshot cluster.Snapshot
 	plan     packing.Plan
 	filled   []*corev1.Pod            // pending pods with the API server's defaults
-	plans    []string                 // all plans, as scenarios
+	plans    []string                 // all plans so far, as scenarios
 	claims   []*karpenterv1.NodeClaim // of the launched instances
-	launched int
-	said     []string // violations
+	launched int                      // number of launched instances
+
+	violations []string
 }
 
-func (s *stage) try(w *randomWorld, sum *tally) {
-	x := &trial{stage: s, randomWorld: w}
-	defer x.evidence()
-	x.furnish(w)
-	x.complete()
+// try checks the plans for a world, and adds the results to sum.
+func (s *testbed) try(w *randomWorld, sum *tally) {
+	x := &trial{testbed: s, randomWorld: w}
+	defer x.writeEvidence()
+	x.createExisting(w)
+	x.fillDefaults()
 
-	// 1. Joiner plans from manifests, before the scheduler has tried the pods.
-	x.objects = x.read(x.filled)
+	// 1. Joiner plans from manifests, before kube-scheduler has tried the pods.
+	x.objects = x.readObjects(x.filled)
 	x.snapshot = x.objects.Snapshot(snapshot.View{Now: time.Now(), Market: w.market})
 	x.plan = x.solve(x.snapshot)
 	if got := len(x.snapshot.Pods); got != len(w.pending) {
-		x.wrong("%d pods wait, but the snapshot has %d", len(w.pending), got)
+		x.addViolation("%d pods are pending, but the snapshot has %d", len(w.pending), got)
 	}
 
-	// 2. Every pod gets its planned node.
+	// 2. kube-scheduler binds every placed pod to its planned node.
 	names := x.launch(x.plan)
 	where := placesOf(x.plan, names)
-	bound, left := x.inPlace(where)
+	bound, left := x.bindPinned(where)
 	for _, id := range slices.Sorted(maps.Keys(left)) {
-		x.wrong("%s was planned onto %s, but is %s", id, where[id], left[id])
+		x.addViolation("%s was planned onto %s, but is %s", id, where[id], left[id])
 	}
 	for _, id := range slices.Sorted(maps.Keys(bound)) {
 		if bound[id].node != where[id] {
-			x.wrong("%s was planned onto %s, but is %s", id, where[id], bound[id])
+			x.addViolation("%s was planned onto %s, but is %s", id, where[id], bound[id])
 		}
 	}
 
-	// 3. The scheduler rejects the others, too.
-	later := len(left) == 0 && x.refuses()
+	// 3. kube-scheduler finds no node for the refused pods.
+	later := len(left) == 0 && x.checkRefusals()
 
-	// 4. The scheduler places pods without restrictions.
+	// 4. kube-scheduler places all pods without pins.
 	x.remove(w.pending)
 	rounds, extra := x.converge()
 
@@ -156,36 +163,38 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 	sum.refused += len(x.plan.Refusals)
 	sum.extra += extra
 	if rounds > 0 {
-		sum.again++
+		sum.repacked++
 	}
 	if later {
-		sum.later++
+		sum.fitLater++
 	}
 	s.Logf("%d pods, %d DaemonSets and %d nodes: %d placed, %d instances launched, %d refused; %d more rounds, %d more instances",
 		len(w.pending), len(w.daemons), len(w.nodes), len(where), len(x.plan.PlannedNodes), len(x.plan.Refusals), rounds, extra)
 }
 
-// solve makes a plan and runs the checker on it.
+// solve makes a plan and checks it with package verify.
 func (x *trial) solve(snapshot cluster.Snapshot) packing.Plan {
 	x.Helper()
 	plan := packing.Solve(snapshot, x.market, packing.Usual)
 	x.plans = append(x.plans, scenario.Scenario{Snapshot: snapshot, Market: x.market, Expect: scenario.PlanText(plan)}.String())
-	for _, broken := range verify.Check(snapshot, x.market, plan) {
-		x.wrong("the checker, of plan %d: %s", len(x.plans), broken)
+	for _, rule := range verify.Check(snapshot, x.market, plan) {
+		x.addViolation("plan %d violates a rule: %s", len(x.plans), rule)
 	}
 	return plan
 }
 
-func (x *trial) wrong(format string, args ...any) {
+// addViolation records a violation and fails the test.
+func (x *trial) addViolation(format string, args ...any) {
 	x.Helper()
-	x.said = append(x.said, fmt.Sprintf(format, args...))
-	x.Error(x.said[len(x.said)-1])
+	x.violations = append(x.violations, fmt.Sprintf(format, args...))
+	x.Error(x.violations[len(x.violations)-1])
 }
 
-// complete lets the API server validate the world's objects and fill in defaults, as a dry run.
-func (x *trial) complete() {
+// fillDefaults creates the world's NodePools and pending pods as a dry run: the API server validates them and fills in
+// defaults.
+func (x *trial) fillDefaults() {
 	x.Helper()
-	all(x.stage, x.pools, func(ctx context.Context, p *karpenterv1.NodePool) error {
+	forEach(x.testbed, x.pools, func(ctx context.Context, p *karpenterv1.NodePool) error {
 		return x.lab.Client.Create(ctx, p, client.DryRunAll)
 	})
 	filled := make([]*corev1.Pod, len(x.pending))
@@ -193,7 +202,7 @@ func (x *trial) complete() {
 	for i := range indices {
 		indices[i] = i
 	}
-	all(x.stage, indices, func(ctx context.Context, i int) error {
+	forEach(x.testbed, indices, func(ctx context.Context, i int) error {
 		var err error
 		filled[i], err = x.lab.Kube.CoreV1().Pods(x.pending[i].Namespace).Create(ctx, x.pending[i],
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -202,20 +211,20 @@ func (x *trial) complete() {
 	x.filled = filled
 }
 
-// read returns the objects of the cluster, with these pods added.
-func (x *trial) read(more []*corev1.Pod) snapshot.Objects {
+// readObjects returns the objects of the cluster, with these pods added.
+func (x *trial) readObjects(more []*corev1.Pod) snapshot.Objects {
 	x.Helper()
 	core, storage := x.lab.Kube.CoreV1(), x.lab.Kube.StorageV1()
 	o := snapshot.Objects{
-		Pods:       read(x.stage, core.Pods("").List, func(l *corev1.PodList) []corev1.Pod { return l.Items }),
-		Nodes:      read(x.stage, core.Nodes().List, func(l *corev1.NodeList) []corev1.Node { return l.Items }),
-		Namespaces: read(x.stage, core.Namespaces().List, func(l *corev1.NamespaceList) []corev1.Namespace { return l.Items }),
-		DaemonSets: read(x.stage, x.lab.Kube.AppsV1().DaemonSets("").List, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items }),
-		VolumeClaims: read(x.stage, core.PersistentVolumeClaims("").List,
+		Pods:       read(x.testbed, core.Pods("").List, func(l *corev1.PodList) []corev1.Pod { return l.Items }),
+		Nodes:      read(x.testbed, core.Nodes().List, func(l *corev1.NodeList) []corev1.Node { return l.Items }),
+		Namespaces: read(x.testbed, core.Namespaces().List, func(l *corev1.NamespaceList) []corev1.Namespace { return l.Items }),
+		DaemonSets: read(x.testbed, x.lab.Kube.AppsV1().DaemonSets("").List, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items }),
+		VolumeClaims: read(x.testbed, core.PersistentVolumeClaims("").List,
 			func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items }),
-		Volumes: read(x.stage, core.PersistentVolumes().List,
+		Volumes: read(x.testbed, core.PersistentVolumes().List,
 			func(l *corev1.PersistentVolumeList) []corev1.PersistentVolume { return l.Items }),
-		CSINodes: read(x.stage, storage.CSINodes().List, func(l *storagev1.CSINodeList) []storagev1.CSINode { return l.Items }),
+		CSINodes: read(x.testbed, storage.CSINodes().List, func(l *storagev1.CSINodeList) []storagev1.CSINode { return l.Items }),
 		Pools:    x.pools, Claims: x.claims,
 	}
 	o.Classes = append(o.Classes, x.class)
@@ -234,14 +243,14 @@ func (x *trial) launch(plan packing.Plan) map[string]string {
 		claim, err := conversion.ClaimFor(*m, pool)
 		x.must(err)
 		choice := m.Offerings[0]
-		if x.largest {
+		if x.mostExpensive {
 			choice = m.Offerings[len(m.Offerings)-1]
 		}
 		x.launched++
 		name := fmt.Sprintf("%s-instance-%d", x.name, x.launched)
 		node, attaches := x.launchedNode(name, claim, choice)
 		claim.Name, claim.CreationTimestamp = name, metav1.Now()
-		claim.Annotations = nil // the scheduler must decide on its own
+		claim.Annotations = nil // kube-scheduler must decide without the plan
 		claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, name
 		claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
 		claim.StatusConditions().SetTrue(time.Now(), karpenterv1.ConditionRegistered)
@@ -253,7 +262,8 @@ func (x *trial) launch(plan packing.Plan) map[string]string {
 	return names
 }
 
-// launchedNode returns the node of an instance that was launched for the claim, without startup taints.
+// launchedNode returns the Node of an instance that was launched for the claim, without startup taints, and the number
+// of volumes that can be attached to it.
 func (x *trial) launchedNode(name string, claim *karpenterv1.NodeClaim, choice packing.Choice) (*corev1.Node, int64) {
 	x.Helper()
 	types := x.market[x.class.Name].Types
@@ -289,9 +299,9 @@ func placesOf(plan packing.Plan, names map[string]string) map[string]string {
 	return out
 }
 
-// inPlace pins each placed pod to its planned node. According to the checker, there is an order in which the scheduler
-// binds them all; inPlace tries several orders.
-func (x *trial) inPlace(where map[string]string) (bound, left map[string]outcome) {
+// bindPinned pins each placed pod to its planned node. According to package verify, there is an order in which
+// kube-scheduler can bind all of them; bindPinned tries up to six orders.
+func (x *trial) bindPinned(where map[string]string) (bound, left map[string]outcome) {
 	x.Helper()
 	var pods []*corev1.Pod
 	for _, p := range x.pending {
@@ -301,18 +311,18 @@ func (x *trial) inPlace(where map[string]string) (bound, left map[string]outcome
 	}
 	for range 6 {
 		bound, left = x.settle(pods)
-		if len(left) == 0 || x.stage.Failed() {
+		if len(left) == 0 || x.testbed.Failed() {
 			break
 		}
 		x.remove(pods)
-		x.Logf("%d pods did not fit in where they were planned; trying in another order", len(left))
-		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { // those that were not bound first
-			_, late := left[idOf(a)]
-			_, also := left[idOf(b)]
+		x.Logf("%d pods did not fit on their planned nodes; trying another order", len(left))
+		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { // first those that were not bound
+			_, isALeft := left[idOf(a)]
+			_, isBLeft := left[idOf(b)]
 			switch {
-			case late == also:
+			case isALeft == isBLeft:
 				return 0
-			case late:
+			case isALeft:
 				return -1
 			}
 			return 1
@@ -321,6 +331,7 @@ func (x *trial) inPlace(where map[string]string) (bound, left map[string]outcome
 	return bound, left
 }
 
+// pinned returns a copy of a pod that can only run on the given node.
 func pinned(p *corev1.Pod, node string) *corev1.Pod {
 	p = p.DeepCopy()
 	r := &p.Spec.Containers[0].Resources
@@ -328,79 +339,80 @@ func pinned(p *corev1.Pod, node string) *corev1.Pod {
 		if *list == nil {
 			*list = corev1.ResourceList{}
 		}
-		(*list)[pinOf(node)] = resource.MustParse("1")
+		(*list)[pinResource(node)] = resource.MustParse("1")
 	}
 	return p
 }
 
-// refuses checks that, once the plan is carried out, another plan launches nothing, and that it agrees with the
-// scheduler about the rejected pods. It reports whether some of them fit now: an instance may be larger than needed, or
-// its domain may be known now.
-func (x *trial) refuses() (later bool) {
+// checkRefusals checks, once the plan is carried out, that a second plan launches nothing, and that the second plan
+// agrees with kube-scheduler about the refused pods. It reports whether some of them fit now: an instance may be larger
+// than needed, or its domain may be known now.
+func (x *trial) checkRefusals() (later bool) {
 	x.Helper()
-	var refused, waiting []*corev1.Pod
-	why := map[string][]packing.Reason{}
+	var refused, refusedFilled []*corev1.Pod
+	reasons := map[string][]packing.Reason{}
 	for _, r := range x.plan.Refusals {
-		why[r.Pod] = r.Reasons
+		reasons[r.Pod] = r.Reasons
 	}
 	for i, p := range x.pending {
-		if _, ok := why[idOf(p)]; ok {
-			refused, waiting = append(refused, p), append(waiting, x.filled[i])
+		if _, ok := reasons[idOf(p)]; ok {
+			refused, refusedFilled = append(refused, p), append(refusedFilled, x.filled[i])
 		}
 	}
-	objects := x.read(waiting)
+	objects := x.readObjects(refusedFilled)
 	after := x.solve(objects.Snapshot(snapshot.View{Now: time.Now().Add(time.Minute), Market: x.market}))
 	for _, m := range after.PlannedNodes {
-		if !slices.ContainsFunc(m.Pods, func(id string) bool { return isOpen(why[id]) }) {
-			x.wrong("a second plan launches an instance for %v, refused at first: %v", m.Pods, why[m.Pods[0]])
+		if !slices.ContainsFunc(m.Pods, func(id string) bool { return mayChange(reasons[id]) }) {
+			x.addViolation("a second plan launches an instance for %v, which the first plan refused: %v", m.Pods, reasons[m.Pods[0]])
 		}
 	}
 	bound, _ := x.settle(refused)
 	if len(after.Placements) == 0 {
 		for _, id := range slices.Sorted(maps.Keys(bound)) {
-			x.wrong("%s was refused (%v), by a second plan too, but is %s", id, why[id], bound[id])
+			x.addViolation("%s was refused (%v), also by a second plan, but is %s", id, reasons[id], bound[id])
 		}
 	}
 	if len(bound) == 0 && len(after.Placements) > 0 {
-		x.wrong("a second plan places %v, which the scheduler leaves Pending", after.Placements)
+		x.addViolation("a second plan places %v, but kube-scheduler leaves them Pending", after.Placements)
 	}
 	return len(bound)+len(after.PlannedNodes) > 0
 }
 
-// isOpen reports whether the reasons may change once the instances of a plan are known: a small one uses less of a
-// pool's limit, and one that could have been in either of two domains is in one of them.
-func isOpen(reasons []packing.Reason) bool {
+// mayChange reports whether the reasons of a refusal may change once the instances of a plan are known: a small
+// instance uses less of a pool's limit, and an instance that could have been in either of two domains is in one of
+// them.
+func mayChange(reasons []packing.Reason) bool {
 	return slices.ContainsFunc(reasons, func(r packing.Reason) bool {
 		return r.Code == packing.LimitReached || r.Code == packing.TopologySpread
 	})
 }
 
-// converge lets the scheduler place all pods without restrictions, and plans again for the remaining pods, until only
-// rejected pods are left. It returns the number of plans that launched instances, and the number of instances.
+// converge lets kube-scheduler place all pods without pins, and plans again for the remaining pods, until only refused
+// pods are left. It returns the number of plans that launched instances, and the number of those instances.
 func (x *trial) converge() (rounds, extra int) {
 	x.Helper()
 	_, left := x.settle(x.pending)
 	for ; len(left) > 0; rounds++ {
 		view := snapshot.View{Now: time.Now().Add(time.Minute), Live: true, Market: x.market}
-		objects := x.read(nil)
+		objects := x.readObjects(nil)
 		snapshot := objects.Snapshot(view)
 		plan := x.solve(snapshot)
 		if got := len(snapshot.Pods); got != len(left) {
-			x.wrong("%d pods are Pending, but the snapshot has %d", len(left), got)
+			x.addViolation("%d pods are Pending, but the snapshot has %d", len(left), got)
 		}
 		if len(plan.PlannedNodes) == 0 {
 			for _, p := range plan.Placements {
-				x.wrong("a later plan puts %s onto %s, which is there, but the scheduler leaves %v", p.Pod, p.Node, left)
+				x.addViolation("a later plan places %s on the existing node %s, but kube-scheduler leaves these pods Pending: %v", p.Pod, p.Node, left)
 			}
 			return rounds, extra
 		}
-		if rounds == mostRounds {
-			x.wrong("after %d rounds %d pods are left, and the plan launches %d instances for some of them", rounds, len(left),
+		if rounds == maxRounds {
+			x.addViolation("after %d rounds %d pods are left, and the plan launches %d instances for some of them", rounds, len(left),
 				len(plan.PlannedNodes))
 			return rounds, extra
 		}
 		extra += len(plan.PlannedNodes)
-		x.Logf("left to itself, the scheduler leaves %d pods; for them:\n%s", len(left), scenario.PlanText(plan))
+		x.Logf("without pins, kube-scheduler leaves %d pods Pending; the plan for them:\n%s", len(left), scenario.PlanText(plan))
 		var pods []*corev1.Pod
 		for _, p := range x.pending {
 			if _, ok := left[idOf(p)]; ok {
@@ -414,9 +426,9 @@ func (x *trial) converge() (rounds, extra int) {
 	return rounds, extra
 }
 
-// evidence writes the violations, and files that explain them, into a folder.
-func (x *trial) evidence() {
-	if !x.stage.Failed() {
+// writeEvidence writes the violations of a failed world, and files that explain them, into a folder.
+func (x *trial) writeEvidence() {
+	if !x.testbed.Failed() {
 		return
 	}
 	dir, err := os.MkdirTemp("", "joiner-lab-"+x.name+"-")
@@ -425,7 +437,7 @@ func (x *trial) evidence() {
 		return
 	}
 	files := map[string]string{
-		"wrong.txt":     strings.Join(x.said, "\n") + "\n",
+		"wrong.txt":     strings.Join(x.violations, "\n") + "\n",
 		"manifest.yaml": x.manifest(),
 		"evidence.txt":  x.lab.Evidence(context.Background()),
 	}

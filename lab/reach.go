@@ -12,15 +12,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// unresolved returns an error if the name of the API server cannot be resolved within the VPC, and otherwise nil. For a
+// checkEndpointName returns an error if the name of the API server cannot be resolved within the VPC. For a
 // private-only endpoint, DNS host names must be enabled in the VPC.
-func unresolved(r *world.Region, c *ekscluster.Cluster) error {
+func checkEndpointName(r *world.Region, c *ekscluster.Cluster) error {
 	i := slices.IndexFunc(r.Network.VPCs(), func(v *network.VPC) bool { return v.ID == c.VPCID })
 	if i < 0 {
 		return nil
 	}
 	v := r.Network.VPCs()[i]
-	if v.Resolves() && !(v.NoDNSHostnames && c.PrivateAccess && c.NoPublicAccess) {
+	if v.ResolvesAWSNames() && !(v.NoDNSHostnames && c.PrivateAccess && c.NoPublicAccess) {
 		return nil
 	}
 	host := c.Endpoint
@@ -30,10 +30,10 @@ func unresolved(r *world.Region, c *ekscluster.Cluster) error {
 	return errors.New("dial tcp: lookup " + host + ": no such host")
 }
 
-// admitted reports whether the cluster's endpoint accepts connections of an instance: through private access, or from
-// the public address of the instance or its NAT gateway, if the endpoint's CIDR list contains the address. Without
-// private access, an empty list admits every instance.
-func admitted(r *world.Region, c *ekscluster.Cluster, i world.Instance) bool {
+// isAdmitted reports whether the cluster's endpoint accepts connections of an instance. With private access it accepts
+// all. Otherwise the endpoint's CIDR list must contain the public address of the instance or of its NAT gateway; an
+// empty list accepts every instance.
+func isAdmitted(r *world.Region, c *ekscluster.Cluster, i world.Instance) bool {
 	if c.PrivateAccess || len(c.PublicCIDRs) == 0 {
 		return true
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestReservedCapacity launches into a capacity reservation on the real cluster. Then another user takes its remaining
-// capacity. EC2 reports that only at the next launch, so that the next node is on demand.
+// TestReservedCapacity launches an instance into a capacity reservation. Then another user takes the reservation's
+// remaining capacity. EC2 reports this only at the next launch, and the next node must be on demand.
 func TestReservedCapacity(t *testing.T) {
-	l := beside(t, lab.Options{})
-	controller(t, l)
-	name := namespaced(t, l)
-	var made *world.CapacityReservation
+	l := parallelLab(t, lab.Options{})
+	ensureController(t, l)
+	name := newTestNamespace(t, l)
+	var reservation *world.CapacityReservation
 	var err error
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
-		made, err = l.Estate.Region.CapacityReservations.Create(now, world.CapacityReservation{
+		reservation, err = l.Estate.Region.CapacityReservations.Create(now, world.CapacityReservation{
 			Type: "m5.large", Zone: l.Estate.PrivateSubnets[0].Zone, Total: 2, Criteria: "targeted", Tags: map[string]string{"test": name}})
 	})
 	if err != nil {
@@ -32,24 +32,25 @@ func TestReservedCapacity(t *testing.T) {
 	manifests[0] = class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]\n  capacityReservationSelectorTerms: [{tags: {test: "+name+"}}]")
 	manifests[1] = strings.Replace(manifests[1], "values: [on-demand]", "values: [on-demand, reserved]", 1)
 	apply(t, l, manifests...)
-	allRun(t, l, name, 1, time.Minute)
-	reservedOf(t, l, name, map[string]int{made.ID: 1})
+	awaitRunning(t, l, name, 1, time.Minute)
+	checkReservations(t, l, name, map[string]int{reservation.ID: 1})
 	for _, node := range nodesOf(t, l, instancesOf(l, name)) {
-		if way, id := node.Labels[karpenterv1.LabelCapacityType], node.Labels[awsv1.LabelCapacityReservationID]; way != "reserved" ||
-			id != made.ID {
-			t.Errorf("the Node is %s, of reservation %q; want reserved, of %s", way, id, made.ID)
+		capacityType, id := node.Labels[karpenterv1.LabelCapacityType], node.Labels[awsv1.LabelCapacityReservationID]
+		if capacityType != "reserved" || id != reservation.ID {
+			t.Errorf("the Node has capacity type %s and reservation %q; want reserved and %s", capacityType, id, reservation.ID)
 		}
 	}
 
-	l.Emulator.Do(func(*world.World, time.Time) { made.Total = 1 })
+	l.Emulator.Do(func(*world.World, time.Time) { reservation.Total = 1 })
 	scale(t, l, name, "one-per-node", 2)
-	allRun(t, l, name, 2, time.Minute)
-	reservedOf(t, l, name, map[string]int{made.ID: 1, "": 1})
-	nothingLeft(t, l, name)
+	awaitRunning(t, l, name, 2, time.Minute)
+	checkReservations(t, l, name, map[string]int{reservation.ID: 1, "": 1})
+	cleanUp(t, l, name)
 }
 
-// reservedOf checks the number of instances that were ever launched for the pool, by capacity reservation.
-func reservedOf(t *testing.T, l *lab.Lab, pool string, want map[string]int) {
+// checkReservations checks the number of instances that were ever launched for the pool, by the ID of
+// their capacity reservation. The empty ID stands for instances without one.
+func checkReservations(t *testing.T, l *lab.Lab, pool string, want map[string]int) {
 	t.Helper()
 	got := map[string]int{}
 	for _, i := range instancesOf(l, pool) {

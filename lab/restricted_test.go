@@ -19,24 +19,23 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// unrestricted are the files of documented values whose pods the restricted Pod Security Standard rejects, each with
-// the cause in the API server's message and a function that removes the cause from the pod. docs/installation.md names
-// the same two causes.
-var unrestricted = map[string]struct {
-	says    []string
-	without func(*corev1.PodSpec)
+// rejectedValues are the files of documented values whose pods the restricted Pod Security Standard rejects, by name.
+// docs/installation.md names these causes.
+var rejectedValues = map[string]struct {
+	causes       []string              // texts in the API server's message
+	removeCauses func(*corev1.PodSpec) // changes the pod so that it is accepted
 }{
 	"everything": {[]string{"hostNetwork=true", `containers "wait", "proxy" must set`},
-		func(p *corev1.PodSpec) { ownNetwork(p); confine(p) }},
-	"1.6-private":  {[]string{"hostNetwork=true"}, ownNetwork},
-	"1.11-sidecar": {[]string{`containers "wait", "proxy" must set`}, confine},
+		func(p *corev1.PodSpec) { leaveHostNetwork(p); setSecurityContext(p) }},
+	"1.6-private":  {[]string{"hostNetwork=true"}, leaveHostNetwork},
+	"1.11-sidecar": {[]string{`containers "wait", "proxy" must set`}, setSecurityContext},
 }
 
-// ownNetwork removes a pod from its node's network, which the standard forbids.
-func ownNetwork(p *corev1.PodSpec) { p.HostNetwork, p.DNSPolicy = false, corev1.DNSClusterFirst }
+// leaveHostNetwork gives a pod its own network. The standard forbids the host's network.
+func leaveHostNetwork(p *corev1.PodSpec) { p.HostNetwork, p.DNSPolicy = false, corev1.DNSClusterFirst }
 
-// confine sets the controller's security context, as in the chart, on containers that have none.
-func confine(p *corev1.PodSpec) {
+// setSecurityContext copies the security context of the controller's container to containers that have none.
+func setSecurityContext(p *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{p.InitContainers, p.Containers} {
 		for i := range list {
 			if list[i].SecurityContext == nil {
@@ -46,23 +45,23 @@ func confine(p *corev1.PodSpec) {
 	}
 }
 
-// TestRestricted lets the API server check, with the restricted Pod Security Standard, the pods of each file of
-// documented values, both the chart's own and those written for Karpenter's chart.
+// TestRestricted checks the pods of each file of documented values with the restricted Pod Security Standard of the API
+// server. The files are those of the chart and those written for Karpenter's chart.
 func TestRestricted(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
 		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
-	l := shared(t)
-	const home = "restricted"
+	l := sharedLab(t)
+	const namespace = "restricted"
 	_, err := l.Kube.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home, Labels: map[string]string{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{
 			"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest",
 		}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	judged := map[string]bool{}
+	checked := map[string]bool{}
 	for _, pattern := range []string{"*.values.yaml", "of-karpenter/*.yaml"} {
 		files, err := filepath.Glob(filepath.Join(filepath.Dir(chartFolder(t)), "testdata", pattern))
 		if err != nil || len(files) < 8 {
@@ -70,16 +69,16 @@ func TestRestricted(t *testing.T) {
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(file), ".yaml"), ".values")
-			judged[name] = true
-			admitted(t, l, home, name, deploymentIn(t, helm, file, home))
+			checked[name] = true
+			checkAdmitted(t, l, namespace, name, deploymentIn(t, helm, file, namespace))
 		}
 	}
-	for name := range unrestricted {
-		if !judged[name] {
+	for name := range rejectedValues {
+		if !checked[name] {
 			t.Errorf("no values file %s", name)
 		}
 	}
-	rolledOut(t, l, deploymentIn(t, helm, filepath.Join(filepath.Dir(chartFolder(t)), "testdata", "karpenter.values.yaml"), home))
+	checkRollout(t, l, deploymentIn(t, helm, filepath.Join(filepath.Dir(chartFolder(t)), "testdata", "karpenter.values.yaml"), namespace))
 }
 
 // deploymentIn returns the Deployment that the chart renders with a file of values, in a namespace.
@@ -100,34 +99,34 @@ func deploymentIn(t *testing.T, helm, file, namespace string) *appsv1.Deployment
 	return d
 }
 
-// admitted lets the API server check a pod of the Deployment as a dry run. The pod is as the ReplicaSet controller
-// would create it.
-func admitted(t *testing.T, l *lab.Lab, namespace, name string, d *appsv1.Deployment) {
+// checkAdmitted creates a pod of the Deployment as a dry run, as the ReplicaSet controller would create it. The API
+// server must reject it if name is one of rejectedValues, and otherwise accept it.
+func checkAdmitted(t *testing.T, l *lab.Lab, namespace, name string, d *appsv1.Deployment) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: d.Spec.Template.Spec}
 	pod.Namespace, pod.GenerateName = namespace, d.Name+"-"
-	makeNamed(t, l, pod)
-	judge := func() error {
+	createReferenced(t, l, pod)
+	dryRun := func() error {
 		_, err := l.Kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	if refused, ok := unrestricted[name]; ok {
-		err := judge()
-		for _, says := range refused.says {
-			if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
-				t.Errorf("a pod of %s: %v; according to unrestricted it is rejected because of %s", name, err, says)
+	if rejected, ok := rejectedValues[name]; ok {
+		err := dryRun()
+		for _, cause := range rejected.causes {
+			if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), cause) {
+				t.Errorf("the API server's answer to a pod of %s is %v, want a rejection because of %s", name, err, cause)
 			}
 		}
-		refused.without(&pod.Spec)
+		rejected.removeCauses(&pod.Spec)
 	}
-	if err := judge(); err != nil {
+	if err := dryRun(); err != nil {
 		t.Errorf("a pod of %s is rejected: %v", name, err)
 	}
 }
 
-// makeNamed creates the objects that a pod refers to and other tools create: its service account and its priority
-// class.
-func makeNamed(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
+// createReferenced creates the objects that a pod refers to and that its Deployment does not create: the service
+// account and the PriorityClass.
+func createReferenced(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.ServiceAccountName}}
 	_, err := l.Kube.CoreV1().ServiceAccounts(pod.Namespace).Create(t.Context(), account, metav1.CreateOptions{})
@@ -135,13 +134,13 @@ func makeNamed(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
 		t.Fatal(err)
 	}
 	if class := pod.Spec.PriorityClassName; class != "" && !strings.HasPrefix(class, "system-") {
-		priorityClass(t, l, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Value: 1000})
+		createPriorityClass(t, l, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Value: 1000})
 	}
 }
 
-// priorityClass creates a PriorityClass, and waits until pods may refer to it: the API server uses a cache of classes,
-// which is updated a moment after they are stored. An existing class of the same name is not an error.
-func priorityClass(t *testing.T, l *lab.Lab, class *schedulingv1.PriorityClass) {
+// createPriorityClass creates a PriorityClass, and waits until pods may refer to it: the API server caches
+// PriorityClasses and sees a new one a moment later. An existing class of the same name is not an error.
+func createPriorityClass(t *testing.T, l *lab.Lab, class *schedulingv1.PriorityClass) {
 	t.Helper()
 	if _, err := l.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil &&
 		!apierrors.IsAlreadyExists(err) {
@@ -155,8 +154,9 @@ func priorityClass(t *testing.T, l *lab.Lab, class *schedulingv1.PriorityClass) 
 	})
 }
 
-// rolledOut creates a Deployment and waits until all of its pods exist.
-func rolledOut(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
+// checkRollout creates a Deployment, and waits until all of its pods exist. It checks that no event reports a
+// rejection.
+func checkRollout(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
 	t.Helper()
 	if _, err := l.Kube.AppsV1().Deployments(d.Namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

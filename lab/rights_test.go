@@ -17,76 +17,77 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// asked has the recorded requests of controllers to the API servers of all labs.
-var asked struct {
+// apiRequests counts the recorded requests of the controllers to the API servers of all labs.
+var apiRequests struct {
 	sync.Mutex
-	all map[lab.Asked]int
+	all map[lab.APIRequest]int
 }
 
-// noteAsked records the requests of a service account to a lab's API server.
-func noteAsked(l *lab.Lab, namespace, account string) map[lab.Asked]int {
-	found, err := l.ServiceAccounts.Asked(namespace, account)
+// recordRequests records the requests of a service account to a lab's API server, and returns them.
+func recordRequests(l *lab.Lab, namespace, account string) map[lab.APIRequest]int {
+	requests, err := l.ServiceAccounts.Requests(namespace, account)
 	if err != nil {
 		fmt.Println(err)
 	}
-	asked.Lock()
-	defer asked.Unlock()
-	if asked.all == nil {
-		asked.all = map[lab.Asked]int{}
+	apiRequests.Lock()
+	defer apiRequests.Unlock()
+	if apiRequests.all == nil {
+		apiRequests.all = map[lab.APIRequest]int{}
 	}
-	for a, n := range found {
-		asked.all[a] += n
+	for request, n := range requests {
+		apiRequests.all[request] += n
 	}
-	return found
+	return requests
 }
 
 // noRefusals fails the test if the API server denied a request of the account.
 func noRefusals(t *testing.T, l *lab.Lab, namespace, account string) {
 	t.Helper()
-	found, err := l.ServiceAccounts.Asked(namespace, account)
+	found, err := l.ServiceAccounts.Requests(namespace, account)
 	if err != nil || len(found) == 0 {
 		t.Fatalf("no recorded requests of %s/%s: %v", namespace, account, err)
 	}
 	for a, n := range found {
 		if a.Refused {
-			t.Errorf("%d times the controller was denied: %s %s of group %q, name %q, namespace %q", n, a.Verb, a.Resource,
+			t.Errorf("the API server denied the controller %d times: %s %s of group %q, name %q, namespace %q", n, a.Verb, a.Resource,
 				a.Group, a.Name, a.Namespace)
 		}
 	}
 }
 
-// rareRights maps rights that tests use only sometimes to the situation. A key is "verb group/resource".
+// rareRights maps rights that the tests use only sometimes to the situation in which they do. A right is
+// "verb group/resource".
 var rareRights = map[string]string{
 	"patch events.k8s.io/events":  "an event that repeats for six minutes is written again as a series",
-	"get karpenter.sh/nodeclaims": "the server is asked where the cache may be behind",
-	"update /configmaps":          "a type is measured after the ConfigMap was made for another",
+	"get karpenter.sh/nodeclaims": "the controller reads a claim from the API server where its cache may be behind",
+	"update /configmaps":          "an instance type is measured after the ConfigMap was created for another type",
 	"delete /pods":                "a node's grace period ends before its pods have left",
 }
 
-// unusedRights maps rights that no lab test uses to the reason why the controller has them.
+// unusedRights maps rights that no lab test uses to the reason why the controller has them. Keys are as in rareRights.
 var unusedRights = map[string]string{
-	"patch karpenter.sh/nodeoverlays/status":                "no test in the lab has NodeOverlays that count; the rig of package controller has",
-	"list /services":                                        "no test in the lab has default spreads; those of package kube have",
-	"watch /services":                                       "the same",
-	"list /replicationcontrollers":                          "the same",
-	"watch /replicationcontrollers":                         "the same",
-	"list apps/replicasets":                                 "the same",
-	"watch apps/replicasets":                                "the same",
-	"list apps/statefulsets":                                "the same",
-	"watch apps/statefulsets":                               "the same",
-	"create apiextensions.k8s.io/customresourcedefinitions": "to apply one that is not there takes this right; the audit log calls it a patch",
+	"patch karpenter.sh/nodeoverlays/status":                "the lab has no NodeOverlay whose status the controller sets; the tests of package controller cover this",
+	"list /services":                                        "the lab has no default spread constraints; the tests of package kube cover them",
+	"watch /services":                                       "as for list /services",
+	"list /replicationcontrollers":                          "as for list /services",
+	"watch /replicationcontrollers":                         "as for list /services",
+	"list apps/replicasets":                                 "as for list /services",
+	"watch apps/replicasets":                                "as for list /services",
+	"list apps/statefulsets":                                "as for list /services",
+	"watch apps/statefulsets":                               "as for list /services",
+	"create apiextensions.k8s.io/customresourcedefinitions": "server-side apply of a missing definition needs this right; the audit log records it as a patch",
 }
 
-// rightsProblems compares the requests of controllers, in all tests together, with the rights in package permissions.
-// It returns the number of rights that no test used, and of denied requests. The result is only meaningful when all
-// tests have run.
-func rightsProblems() int {
-	asked.Lock()
-	defer asked.Unlock()
+// countRightsProblems compares the requests of controllers, in all tests together, with the rights in package
+// permissions. It prints and counts unused rights, used rights that unusedRights lists, and denied requests that
+// package permissions does not allow. The result is only meaningful when all tests have run.
+func countRightsProblems() int {
+	apiRequests.Lock()
+	defer apiRequests.Unlock()
 	used, problems := map[string]bool{}, 0
-	for a := range asked.all {
+	for a := range apiRequests.all {
 		if a.Refused && !a.Listed {
-			fmt.Printf("the controller was refused %s %s of group %q in namespace %q: add it to package permissions, or do without\n", a.Verb, a.Resource, a.Group, a.Namespace)
+			fmt.Printf("the API server denied the controller %s %s of group %q in namespace %q: add the right to package permissions, or remove the request\n", a.Verb, a.Resource, a.Group, a.Namespace)
 			problems++
 		}
 		used[a.Verb+" "+a.Group+"/"+a.Resource] = true
@@ -102,13 +103,14 @@ func rightsProblems() int {
 	for _, right := range slices.Sorted(maps.Keys(allowed)) {
 		switch reason := unusedRights[right]; {
 		case strings.HasPrefix(right, "list ") && used["watch "+strings.TrimPrefix(right, "list ")]:
-			// This API server streams existing objects to watches; with older ones, clients list first.
+			// This API server streams existing objects to watches. With older API servers, clients list first, so the
+			// right is needed.
 		case rareRights[right] != "":
 		case !used[right] && reason == "":
-			fmt.Printf("the controller may %s, and no test made use of it: take it out of package permissions, or say why in unusedRights\n", right)
+			fmt.Printf("no test used the controller's right to %s: if all tests ran, remove it from package permissions, or add it to unusedRights with the reason\n", right)
 			problems++
 		case used[right] && reason != "":
-			fmt.Printf("the controller does %s, although unusedRights says that it does not: %s\n", right, reason)
+			fmt.Printf("the controller used its right to %s, although unusedRights lists it: %s\n", right, reason)
 			problems++
 		}
 	}

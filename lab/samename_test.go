@@ -24,17 +24,18 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestCaseSameName plays case-3: another cluster of the account launches instances under the same name. The controller
-// names that cluster in events of its NodePools, joiner doctor names it in its first lines, and the objects of the
-// other cluster stay unchanged. A controller that is set to the name of another cluster changes nothing, and both
-// report that. TestCaseSameNameWhole has two controllers with one name at the same time.
+// TestCaseSameName plays user report case-3: another cluster of the account launches instances under the same name. The
+// controller names that cluster in events of its NodePools, joiner doctor names it in its first lines, and the objects
+// of the other cluster stay unchanged. A controller that is set to the name of another cluster changes nothing; the
+// controller and joiner doctor report the wrong name. TestCaseSameNameWhole runs two controllers with one name at the
+// same time.
 func TestCaseSameName(t *testing.T) {
 	const name, otherUID = "samename", "0a1b2c3d-the-other-cluster"
-	l := beside(t, lab.Options{})
+	l := parallelLab(t, lab.Options{})
 	joiner := program(t)
-	theirs, karpenters := launchAs(t, l, otherUID), launchAs(t, l, "")
-	before := tagsOf(l, theirs, karpenters)
-	running := restart(t, l)
+	joinerInstance, karpenterInstance := launchAs(t, l, otherUID), launchAs(t, l, "")
+	before := tagsOf(l, joinerInstance, karpenterInstance)
+	running := restartController(t, l)
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
 		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
@@ -42,28 +43,29 @@ func TestCaseSameName(t *testing.T) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
 	})
-	poolReports(t, l, name, "NamesakeSeen", "its uid is "+otherUID, theirs)
-	poolReports(t, l, name, "NamesakeSeen", "Karpenter may have our name", karpenters)
+	awaitPoolEvent(t, l, name, "NamesakeSeen", "its uid is "+otherUID, joinerInstance)
+	awaitPoolEvent(t, l, name, "NamesakeSeen", "Karpenter may have our name", karpenterInstance)
 
 	printed, code, err := l.Doctor(t.Context(), joiner)
 	t.Log("\n" + printed)
-	firstLines(t, printed, "ID-3 suspicious, certain", "another cluster in this account and region has the name "+l.Cluster, otherUID)
+	checkFirstLines(t, printed, "ID-3 suspicious, certain", "another cluster in this account and region has the name "+l.Cluster, otherUID)
 	if err != nil || code != 1 || !strings.Contains(printed, "ID-4 suspicious") || !strings.Contains(printed, "  fix   ") {
-		t.Errorf("joiner doctor ended with %d, %v, or did not print the fix", code, err)
+		t.Errorf("joiner doctor ended with %d, %v, or its output has no ID-4 or no fix", code, err)
 	}
 	if text := metricsOf(t, running); !strings.Contains(text, `joiner_identity_proven{mark="issuer"} 1`) ||
 		!strings.Contains(text, "joiner_namesake_instances 1") {
 		t.Error("the metrics do not show that the issuer proves the name, or that another cluster has the name")
 	}
 
-	refusesForeignName(t, l, joiner, name)
-	if after := tagsOf(l, theirs, karpenters); !maps.EqualFunc(before, after, maps.Equal) {
-		t.Errorf("objects of the other cluster were changed: %v, now %v", before, after)
+	checkForeignName(t, l, joiner, name)
+	if after := tagsOf(l, joinerInstance, karpenterInstance); !maps.EqualFunc(before, after, maps.Equal) {
+		t.Errorf("instances of the other cluster were changed: their tags were %v, now %v", before, after)
 	}
 }
 
-// refusesForeignName starts a controller that is set to the name of another cluster of the account.
-func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
+// checkForeignName starts a controller that is set to the name of another cluster of the account. The controller must
+// fail, and the controller and joiner doctor must report why.
+func checkForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 	t.Helper()
 	const other = "other"
 	l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -95,17 +97,17 @@ func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 			t.Errorf("the controller failed with %v, want %q in it", err, want)
 		}
 	}
-	poolReports(t, l, pool, "WrongCluster", `EKS cluster "other"`, "issuer")
-	printed, code := ownersDoctor(t, l, joiner, "--cluster-name", other)
+	awaitPoolEvent(t, l, pool, "WrongCluster", `EKS cluster "other"`, "issuer")
+	printed, code := doctorAsOwner(t, l, joiner, "--cluster-name", other)
 	t.Log("\n" + printed)
-	firstLines(t, printed, "ID-1 broken, certain", "the EKS cluster named other is not the cluster of the kubeconfig")
+	checkFirstLines(t, printed, "ID-1 broken, certain", "the EKS cluster named other is not the cluster of the kubeconfig")
 	if code != 1 || !strings.Contains(printed, "settings.clusterName (CLUSTER_NAME)") {
-		t.Errorf("joiner doctor ended with %d, or did not print what to set", code)
+		t.Errorf("joiner doctor ended with %d, or its output does not name the setting to correct", code)
 	}
 }
 
-// launchAs launches an instance with our cluster's name in the tags, as another controller would: with the UID of its
-// cluster, or without a UID.
+// launchAs launches an instance with our cluster's name in the tags, as the controller of another cluster would. uid is
+// the UID of the other cluster, as Joiner tags it; without uid, the tags are like Karpenter's.
 func launchAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
 	t.Helper()
 	tags := map[string]string{"eks:eks-cluster-name": l.Cluster, "kubernetes.io/cluster/" + l.Cluster: "owned",
@@ -129,7 +131,7 @@ func launchAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
 	return *out.Instances[0].InstanceId
 }
 
-// tagsOf returns the tags of those of the instances that are alive.
+// tagsOf returns the tags of the given instances by ID, without the terminated ones.
 func tagsOf(l *lab.Lab, ids ...string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, i := range l.Instances() {
@@ -140,8 +142,8 @@ func tagsOf(l *lab.Lab, ids ...string) map[string]map[string]string {
 	return out
 }
 
-// poolReports waits for an event on a NodePool with the given words in its message.
-func poolReports(t *testing.T, l *lab.Lab, pool, reason string, words ...string) {
+// awaitPoolEvent waits for an event on a NodePool that has all words in its message.
+func awaitPoolEvent(t *testing.T, l *lab.Lab, pool, reason string, words ...string) {
 	t.Helper()
 	within(t, l, time.Minute, "the event "+reason+" on NodePool "+pool, func(ctx context.Context) (bool, error) {
 		events, err := l.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
@@ -149,8 +151,8 @@ func poolReports(t *testing.T, l *lab.Lab, pool, reason string, words ...string)
 			return false, err
 		}
 		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			lacks := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e.Message, w) })
-			return e.Reason == reason && e.InvolvedObject.Kind == "NodePool" && e.InvolvedObject.Name == pool && !lacks
+			lacksWord := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e.Message, w) })
+			return e.Reason == reason && e.InvolvedObject.Kind == "NodePool" && e.InvolvedObject.Name == pool && !lacksWord
 		}), nil
 	})
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSealed runs the controllers of the chart as the kubelet would, without things that a cluster may lack: cluster
-// DNS, instance metadata, Pod Identity, a writable root file system, a known user id, any capability. They must start
-// and launch a node, on which a pod runs.
+// TestSealed runs the controllers of the chart as the kubelet would, but without what a cluster may lack: cluster DNS,
+// instance metadata, Pod Identity, a writable root file system, a known user id, and all capabilities. The controllers
+// must start and launch a node, on which a pod runs.
 //
 // Then the test kills each of the two controllers after it has launched an instance and before it has the response. The
 // other one must continue within the duration of the Lease, and launch no instance twice.
@@ -35,59 +35,59 @@ func TestSealed(t *testing.T) {
 	if helm == "" {
 		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
-	l := beside(t, lab.Options{Bare: true})
-	if err := l.Pods.Possible(); err != nil {
+	l := parallelLab(t, lab.Options{Bare: true})
+	if err := l.Pods.CheckSupport(); err != nil {
 		t.Skipf("pods cannot be run as processes here: %v", err)
 	}
 	user := 1_000_000 + rand.IntN(1_000_000) // as on OpenShift: an id that no image knows
 	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
-	t.Cleanup(func() { noteAsked(l, chartHome, "joiner") })
+	t.Cleanup(func() { recordRequests(l, chartNamespace, "joiner") })
 	in.systemNodes()
 	in.makeNamespace()
-	in.run("install", "joiner", chartFolder(t), "-n", chartHome, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster,
+	in.run("install", "joiner", chartFolder(t), "-n", chartNamespace, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster,
 		"--set", fmt.Sprintf("podSecurityContext.runAsUser=%d,podSecurityContext.runAsGroup=%d,podSecurityContext.fsGroup=%d", user, user, user))
-	s := &sealed{installation: in, silence: &silence{to: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
+	s := &sealed{installation: in, launches: &launchHolder{aws: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
 	s.template = in.podTemplate()
 	s.start("joiner-a", "joiner-b") // at the same time, so that both find the definitions missing
-	s.trapsWork()
-	name := namespaced(t, l)
+	s.checkCallsAreRecorded()
+	name := newTestNamespace(t, l)
 	apply(t, l, onePerNode(l, name, 1)...)
-	allRun(t, l, name, 1, time.Minute)
+	awaitRunning(t, l, name, 1, time.Minute)
 	for _, p := range s.pods {
-		s.hasNoRights(p)
+		s.checkRestrictions(p)
 	}
 
 	for i, next := range []string{"joiner-c", "joiner-d"} {
-		s.killedInFlight(name, i+2)
+		s.killDuringLaunch(name, i+2)
 		s.start(next)
 	}
-	eachHasOne(t, l, name, 3)
+	checkOneEach(t, l, name, 3)
 	for _, p := range s.all {
-		if strange := s.blockedCalls(p); len(strange) > 0 {
-			t.Errorf("pod %s called blocked addresses: %v", p.Name, strange)
+		if calls := s.blockedCalls(p); len(calls) > 0 {
+			t.Errorf("pod %s called blocked addresses: %v", p.Name, calls)
 		}
 	}
-	noRefusals(t, l, chartHome, "joiner")
+	noRefusals(t, l, chartNamespace, "joiner")
 }
 
 // sealed is an installation whose controllers run in sandboxes.
 type sealed struct {
 	*installation
 	template corev1.PodTemplateSpec
-	silence  *silence
+	launches *launchHolder
 	pods     map[string]*lab.Pod // running pods by name
-	all      map[string]*lab.Pod // all pods that were started
+	all      map[string]*lab.Pod // all pods that were ever started
 }
 
 // podTemplate returns the template of the chart's pods as the API server stores it, with all defaults.
 func (in *installation) podTemplate() corev1.PodTemplateSpec {
 	in.t.Helper()
 	var d appsv1.Deployment
-	if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Namespace: chartHome, Name: "joiner"}, &d); err != nil {
+	if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Namespace: chartNamespace, Name: "joiner"}, &d); err != nil {
 		in.t.Fatal(err)
 	}
 	template := d.Spec.Template
-	template.Namespace = chartHome
+	template.Namespace = chartNamespace
 	return template
 }
 
@@ -96,7 +96,7 @@ func (s *sealed) runPod(name, role string, env ...string) *lab.Pod {
 	s.t.Helper()
 	user := s.template.Spec.SecurityContext.RunAsUser
 	p, err := s.l.Pods.Run(s.t.Context(), lab.PodRun{
-		Pod: s.template, Name: name, User: int(*user), Path: s.d.path, Role: role, Env: env, AWS: s.silence,
+		Pod: s.template, Name: name, User: int(*user), Path: s.d.path, Role: role, Env: env, AWS: s.launches,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -114,32 +114,32 @@ func (s *sealed) start(names ...string) {
 	}
 	for _, name := range names {
 		if err := s.pods[name].WaitReady(s.t.Context()); err != nil {
-			s.t.Fatalf("%v\nit called %q, which the sandbox blocks", err, s.blockedCalls(s.pods[name]))
+			s.t.Fatalf("%v\nthe pod called %q, which the sandbox blocks", err, s.blockedCalls(s.pods[name]))
 		}
 	}
 }
 
 func (s *sealed) blockedCalls(p *lab.Pod) []string {
 	s.t.Helper()
-	strange, err := p.BlockedCalls()
+	calls, err := p.BlockedCalls()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return strange
+	return calls
 }
 
-// trapsWork checks that a DNS lookup and a call of instance metadata are recorded. Otherwise an empty list would prove
-// nothing.
-func (s *sealed) trapsWork() {
+// checkCallsAreRecorded checks that the sandbox records a DNS lookup and a call of instance metadata. Otherwise an
+// empty list of blocked calls would prove nothing.
+func (s *sealed) checkCallsAreRecorded() {
 	s.t.Helper()
-	for what, p := range map[string]*lab.Pod{
+	for call, p := range map[string]*lab.Pod{
 		"tcp 169.254.169.254:80":     s.runPod("joiner-regionless", ""),
 		"udp 53 aws.example.invalid": s.runPod("joiner-by-name", lab.ControllerRole, "AWS_ENDPOINT_URL=http://aws.example.invalid."),
 	} {
-		within(s.t, s.l, 30*time.Second, what+" to be called", func(context.Context) (bool, error) {
-			strange, err := p.BlockedCalls()
-			if err == nil && !slices.Contains(strange, what+"\n") {
-				err = fmt.Errorf("recorded calls %q; the log ends with\n%s", strange, p.Tail(5))
+		within(s.t, s.l, 30*time.Second, "the call "+call+" to be recorded", func(context.Context) (bool, error) {
+			calls, err := p.BlockedCalls()
+			if err == nil && !slices.Contains(calls, call+"\n") {
+				err = fmt.Errorf("recorded calls %q; the log ends with\n%s", calls, p.Tail(5))
 			}
 			return err == nil, err
 		})
@@ -147,20 +147,20 @@ func (s *sealed) trapsWork() {
 	}
 }
 
-// hasNoRights checks in /proc that a pod's process has the user and the restrictions of the pod's spec.
-func (s *sealed) hasNoRights(p *lab.Pod) {
+// checkRestrictions checks in /proc that a pod's process has the user and the restrictions of the pod's spec.
+func (s *sealed) checkRestrictions(p *lab.Pod) {
 	s.t.Helper()
 	fields, mounts, err := p.Status()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	user := int(*s.template.Spec.SecurityContext.RunAsUser)
-	if outside := os.Geteuid(); outside != 0 {
-		user = outside // the user id outside the sandbox
+	if id := os.Geteuid(); id != 0 {
+		user = id // a user namespace maps this id to the pod's; /proc has the id outside the sandbox
 	}
-	four := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%d\t", user), 4), "\t")
+	ids := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%d\t", user), 4), "\t")
 	for field, want := range map[string]string{
-		"Uid": four, "Gid": four, "Groups": "", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapInh": "0000000000000000",
+		"Uid": ids, "Gid": ids, "Groups": "", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapInh": "0000000000000000",
 		"NoNewPrivs": "1",
 	} {
 		if field == "Gid" && os.Geteuid() != 0 || field == "Groups" && os.Geteuid() != 0 {
@@ -182,81 +182,83 @@ func (s *sealed) hasNoRights(p *lab.Pod) {
 	}
 }
 
-// killedInFlight kills the active controller after it has launched an instance and before it has the response. It
-// checks that the other one takes over in time and continues with that instance. want is the number of pods then, each
-// with a node.
-func (s *sealed) killedInFlight(name string, want int) {
+// killDuringLaunch scales the Deployment to want pods, each of which needs its own node. It kills the active controller
+// once EC2 has launched an instance, and before the controller has the response. The other controller must take over in
+// time and continue with that instance.
+func (s *sealed) killDuringLaunch(name string, want int) {
 	s.t.Helper()
-	leader, life := s.lease()
+	leader, duration := s.lease()
 	if s.pods[leader] == nil {
 		s.t.Fatalf("%q holds the lease, want one of %v", leader, slices.Collect(maps.Keys(s.pods)))
 	}
-	held := s.silence.next()
+	launched := s.launches.holdNext()
 	scale(s.t, s.l, name, "one-per-node", want)
 	select {
-	case <-held:
+	case <-launched:
 	case <-time.After(30 * time.Second):
 		s.t.Fatalf("no instance was launched\n%s", s.l.Evidence(context.Background()))
 	}
-	if now := len(instancesOf(s.l, name)); now != want {
-		s.t.Errorf("%d instances when the controller was killed, want %d", now, want)
+	if got := len(instancesOf(s.l, name)); got != want {
+		s.t.Errorf("%d instances exist just before the controller is killed, want %d", got, want)
 	}
 	s.pods[leader].Kill()
 	killed := time.Now()
 	delete(s.pods, leader)
-	within(s.t, s.l, life+10*time.Second, "the other controller to take the lease", func(context.Context) (bool, error) {
+	within(s.t, s.l, duration+10*time.Second, "the other controller to take the lease", func(context.Context) (bool, error) {
 		holder, _ := s.lease()
 		return s.pods[holder] != nil, nil
 	})
-	s.t.Logf("%s was killed; the other acts after %.1f s, the lease is for %s", leader, time.Since(killed).Seconds(), life)
-	allRun(s.t, s.l, name, want, time.Minute)
-	if now := len(instancesOf(s.l, name)); now != want {
-		s.t.Errorf("%d instances were launched, want %d: one was launched twice", now, want)
+	s.t.Logf("%s was killed; the other controller took the Lease after %.1f s; the duration of the Lease is %s",
+		leader, time.Since(killed).Seconds(), duration)
+	awaitRunning(s.t, s.l, name, want, time.Minute)
+	if got := len(instancesOf(s.l, name)); got != want {
+		s.t.Errorf("%d instances were launched, want %d: one for each pod", got, want)
 	}
 }
 
-// lease returns the pod that holds the lease, and the lease's duration.
-func (s *sealed) lease() (holder string, life time.Duration) {
+// lease returns the name of the pod that holds the Lease, and the Lease's duration.
+func (s *sealed) lease() (holder string, duration time.Duration) {
 	s.t.Helper()
 	var lease coordinationv1.Lease
-	if err := s.l.Client.Get(s.t.Context(), client.ObjectKey{Namespace: chartHome, Name: "karpenter-leader-election"}, &lease); err != nil {
+	if err := s.l.Client.Get(s.t.Context(), client.ObjectKey{Namespace: chartNamespace, Name: "karpenter-leader-election"}, &lease); err != nil {
 		s.t.Fatal(err)
 	}
 	holder, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
 	return holder, time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// silence forwards calls to AWS. On request it forwards the next launch but sends no response.
-type silence struct {
-	to   http.Handler
-	held atomic.Pointer[chan struct{}]
+// launchHolder forwards calls to AWS. After holdNext it forwards the next launch, but sends no response to it.
+type launchHolder struct {
+	aws  http.Handler
+	next atomic.Pointer[chan struct{}] // closed when AWS has carried out the next launch; nil: that launch is not held
 }
 
-// next withholds the response to the next launch, and returns a channel that is closed when the launch has been carried out.
-func (s *silence) next() <-chan struct{} {
-	held := make(chan struct{})
-	s.held.Store(&held)
-	return held
+// holdNext withholds the response to the next launch. It returns a channel that is closed when AWS has carried out the
+// launch.
+func (s *launchHolder) holdNext() <-chan struct{} {
+	launched := make(chan struct{})
+	s.next.Store(&launched)
+	return launched
 }
 
 // ServeHTTP forwards a call.
-func (s *silence) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+func (s *launchHolder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the connection broke during the response
+		panic(http.ErrAbortHandler) // the connection broke during the request
 	}
 	q.Body = io.NopCloser(bytes.NewReader(body))
 	if awsWrite(q, body) != "ec2:CreateFleet" {
-		s.to.ServeHTTP(w, q)
+		s.aws.ServeHTTP(w, q)
 		return
 	}
-	held := s.held.Swap(nil)
-	if held == nil {
-		s.to.ServeHTTP(w, q)
+	launched := s.next.Swap(nil)
+	if launched == nil {
+		s.aws.ServeHTTP(w, q)
 		return
 	}
-	s.to.ServeHTTP(httptest.NewRecorder(), q)
-	close(*held)
-	<-q.Context().Done() // until the controller is dead
+	s.aws.ServeHTTP(httptest.NewRecorder(), q)
+	close(*launched)
+	<-q.Context().Done() // ends when the controller is dead
 	panic(http.ErrAbortHandler)
 }

@@ -18,44 +18,44 @@ import (
 // TestStaticPool checks that a pool with two replicas keeps two nodes without pods, replaces one that a user deletes,
 // and follows kubectl scale.
 func TestStaticPool(t *testing.T) {
-	l := beside(t, lab.Options{})
-	name := namespaced(t, l)
+	l := parallelLab(t, lab.Options{})
+	name := newTestNamespace(t, l)
 	t.Cleanup(func() { killController(l) }) // its settings are for this test only
-	restart(t, l, "FEATURE_GATES=StaticCapacity=true")
+	restartController(t, l, "FEATURE_GATES=StaticCapacity=true")
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "replicas: 2\n  limits: {nodes: 3}", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
 	)
-	ready := func(want int) {
+	awaitNodes := func(want int) {
 		t.Helper()
 		within(t, l, 90*time.Second, fmt.Sprintf("%d nodes", want), func(ctx context.Context) (bool, error) {
 			var nodes corev1.NodeList
 			err := l.Client.List(ctx, &nodes, client.MatchingLabels{"test": name, karpenterv1.LabelInitialized: "true"})
-			left, err2 := remains(ctx, l, name)
-			all := &karpenterv1.NodePool{}
-			err3 := l.Client.Get(ctx, client.ObjectKey{Name: name}, all)
-			return len(nodes.Items) == want && (want > 0 || len(left) == 0) && all.Status.Nodes == int64(want), errors.Join(err, err2, err3)
+			left, err2 := nodeObjects(ctx, l, name)
+			p := &karpenterv1.NodePool{}
+			err3 := l.Client.Get(ctx, client.ObjectKey{Name: name}, p)
+			return len(nodes.Items) == want && (want > 0 || len(left) == 0) && p.Status.Nodes == int64(want), errors.Join(err, err2, err3)
 		})
 	}
-	ready(2)
+	awaitNodes(2)
 	var nodes corev1.NodeList
 	if err := l.Client.List(t.Context(), &nodes, client.MatchingLabels{"test": name}); err != nil || len(nodes.Items) != 2 {
 		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
 	}
-	lost := nodes.Items[0].Name
+	deleted := nodes.Items[0].Name
 	if err := l.Client.Delete(t.Context(), &nodes.Items[0]); err != nil {
 		t.Fatal(err)
 	}
 	within(t, l, time.Minute, "the deleted node to be removed", func(ctx context.Context) (bool, error) {
-		err := l.Client.Get(ctx, client.ObjectKey{Name: lost}, &corev1.Node{})
+		err := l.Client.Get(ctx, client.ObjectKey{Name: deleted}, &corev1.Node{})
 		return err != nil, client.IgnoreNotFound(err)
 	})
-	ready(2)
+	awaitNodes(2)
 	for _, size := range []int32{1, 0} {
 		resize(t, l, name, size)
-		ready(int(size))
+		awaitNodes(int(size))
 	}
-	nothingLeft(t, l, name)
+	cleanUp(t, l, name)
 }
 
 // resize scales the pool like kubectl scale nodepool.

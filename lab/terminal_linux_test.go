@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// answeredDoctor runs joiner doctor as the owner of the account, in a terminal in which the user types an answer. It
-// returns what doctor printed.
+// answeredDoctor runs joiner doctor as the owner of the account, in a terminal in which the user types the answer. It
+// returns the output and the exit code.
 func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...string) (printed string, code int) {
 	t.Helper()
 	near, far := terminal(t)
@@ -41,7 +41,8 @@ func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...str
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// terminal opens a pseudo terminal. Text that is written to near is the input of far.
+// terminal opens a pseudo terminal. far is the terminal of a program, near the end of the user: text that the test
+// writes to near is the input of the program.
 func terminal(t *testing.T) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

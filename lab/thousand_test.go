@@ -24,8 +24,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// usualNodes is the number of nodes in normal test runs. make soak has a thousand, with ten thousand pods.
-const usualNodes = 100
+// defaultNodes is the number of nodes in normal test runs. make soak has a thousand, with ten thousand pods.
+const defaultNodes = 100
 
 // TestThousandNodes starts the controller with ten thousand pending pods, in an account with the default limits of API
 // calls. The controller must plan a thousand nodes at once and launch exactly those. All of them join, and EC2
@@ -34,12 +34,12 @@ const usualNodes = 100
 // The pods exist before the controller starts. Otherwise kube-scheduler would limit the speed: a pod must be
 // unschedulable before a node is launched for it, and kube-scheduler tries some hundred pods per second here.
 func TestThousandNodes(t *testing.T) {
-	nodes := int(numberFrom(t, "LAB_NODES", usualNodes))
+	nodes := int(numberFrom(t, "LAB_NODES", defaultNodes))
 	pods := 10 * nodes
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // etcd and a thousand kubelets run in this process, and memory is cheaper than CPU time
-	l := own(t, lab.Options{Cluster: "thousand", Throttle: world.EC2Throttle(), TokenCache: 10 * time.Minute})
-	lighten(t, l)
-	name := namespaced(t, l)
+	l := newLab(t, lab.Options{Cluster: "thousand", Throttle: world.EC2Throttle(), TokenCache: 10 * time.Minute})
+	disableSchedulerEvents(t, l)
+	name := newTestNamespace(t, l)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
@@ -48,20 +48,20 @@ func TestThousandNodes(t *testing.T) {
 		_, err := l.Kube.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil, err
 	})
-	crowd := follow(t, l, name)
+	watched := newPodWatch(t, l, name)
 	// DaemonSets use 150m of the allocatable 1930m: in any order exactly ten pods fit.
-	pour(t, l, name, pods, "177m", "128Mi")
-	crowd.wait(t, l, 5*time.Minute, fmt.Sprintf("kube-scheduler to know that %d pods have no place", pods),
-		func(s census) bool { return s.placeless == pods })
-	c := restart(t, l)
-	crowd.wait(t, l, 12*time.Minute, fmt.Sprintf("%d pods to run on %d nodes", pods, nodes), func(s census) bool {
-		return s == census{pods: pods, running: pods, hosts: nodes, nodes: nodes, ready: nodes}
+	createPods(t, l, name, pods, "177m", "128Mi")
+	watched.wait(t, l, 5*time.Minute, fmt.Sprintf("kube-scheduler to find no node for %d pods", pods),
+		func(s podCounts) bool { return s.unschedulable == pods })
+	c := restartController(t, l)
+	watched.wait(t, l, 12*time.Minute, fmt.Sprintf("%d pods to run on %d nodes", pods, nodes), func(s podCounts) bool {
+		return s == podCounts{pods: pods, running: pods, usedNodes: nodes, nodes: nodes, ready: nodes}
 	})
-	judgeCalls(t, l)
-	claims, wanted := claimsOf(t, l, name)
+	checkThrottling(t, l)
+	claims, providerIDs := claimsOf(t, l, name)
 	all := instancesOf(l, name)
 	for _, i := range all {
-		if !wanted["aws:///"+i.Zone+"/"+i.ID] {
+		if !providerIDs["aws:///"+i.Zone+"/"+i.ID] {
 			t.Errorf("instance %s (%s) belongs to no claim", i.ID, i.State)
 		}
 	}
@@ -71,8 +71,9 @@ func TestThousandNodes(t *testing.T) {
 	t.Logf("the controller took at most %d MiB of memory", peakMemory(t, c.PID())>>20)
 }
 
-// lighten turns off kube-scheduler's events, which the test does not need: two for each pod, a fifth of all writes.
-func lighten(t *testing.T, l *lab.Lab) {
+// disableSchedulerEvents turns off kube-scheduler's events, which the test does not need. They are two for each pod,
+// and a fifth of all writes.
+func disableSchedulerEvents(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	roles := l.Kube.RbacV1().ClusterRoles()
 	role, err := roles.Get(t.Context(), "system:kube-scheduler", metav1.GetOptions{})
@@ -85,9 +86,9 @@ func lighten(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// pour creates equal pods from many goroutines at once. They have no controller, which would write an event for each
-// pod.
-func pour(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string) {
+// createPods creates n equal pods from many goroutines at once. The pods have no controller, because it would write an
+// event for each pod.
+func createPods(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string) {
 	t.Helper()
 	template := corev1.PodSpec{
 		NodeSelector: map[string]string{"test": name},
@@ -109,26 +110,28 @@ func pour(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string) {
 	makers.Wait()
 }
 
-// crowd watches the pods of a namespace and the nodes of the pool with the same name. Repeated lists of ten thousand
+// podWatch watches the pods of a namespace and the nodes of the pool with the same name. Repeated lists of ten thousand
 // pods would distort the measured time.
-type crowd struct {
+type podWatch struct {
 	name  string
 	pods  corelisters.PodLister
 	nodes corelisters.NodeLister
 	began time.Time
 }
 
-// census has the counts of a crowd.
-type census struct {
-	pods, placeless, running int // placeless: kube-scheduler has found no node for the pod
-	hosts                    int // nodes with pods
-	nodes, ready             int
+// podCounts counts the pods and nodes of a podWatch.
+type podCounts struct {
+	pods, running int
+	unschedulable int // pods for which kube-scheduler has found no node
+	usedNodes     int // nodes with running pods
+	nodes, ready  int
 }
 
-func follow(t *testing.T, l *lab.Lab, name string) *crowd {
+// newPodWatch starts a watch, and returns once its caches are filled.
+func newPodWatch(t *testing.T, l *lab.Lab, name string) *podWatch {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(l.Kube, 0)
-	c := &crowd{name: name, pods: factory.Core().V1().Pods().Lister(), nodes: factory.Core().V1().Nodes().Lister(), began: time.Now()}
+	c := &podWatch{name: name, pods: factory.Core().V1().Pods().Lister(), nodes: factory.Core().V1().Nodes().Lister(), began: time.Now()}
 	factory.Start(t.Context().Done())
 	for kind, ok := range factory.WaitForCacheSync(t.Context().Done()) {
 		if !ok {
@@ -139,48 +142,48 @@ func follow(t *testing.T, l *lab.Lab, name string) *crowd {
 }
 
 // wait waits until ok returns true, and logs the progress every 30 seconds.
-func (c *crowd) wait(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(census) bool) {
+func (c *podWatch) wait(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(podCounts) bool) {
 	t.Helper()
-	loggedAt, counted, s := time.Now(), time.Time{}, census{}
+	loggedAt, countedAt, s := time.Now(), time.Time{}, podCounts{}
 	within(t, l, limit, what, func(context.Context) (bool, error) {
-		if time.Since(counted) > time.Second { // counting takes time
+		if time.Since(countedAt) > time.Second { // counting takes time
 			var err error
 			if s, err = c.count(); err != nil {
 				return false, err
 			}
-			counted = time.Now()
+			countedAt = time.Now()
 		}
 		if ok(s) {
 			return true, nil
 		}
 		if time.Since(loggedAt) >= 30*time.Second {
 			loggedAt = time.Now()
-			t.Logf("after %3.0f s: %+v; %d launched", time.Since(c.began).Seconds(), s, len(instancesOf(l, c.name)))
+			t.Logf("after %3.0f s: %+v; %d instances launched", time.Since(c.began).Seconds(), s, len(instancesOf(l, c.name)))
 		}
 		return false, fmt.Errorf("%+v", s)
 	})
 	t.Logf("%s: after %.1f s", what, time.Since(c.began).Seconds())
 }
 
-func (c *crowd) count() (census, error) {
+func (c *podWatch) count() (podCounts, error) {
 	pods, err := c.pods.Pods(c.name).List(labels.Everything())
 	if err != nil {
-		return census{}, err
+		return podCounts{}, err
 	}
 	nodes, err := c.nodes.List(labels.SelectorFromSet(labels.Set{karpenterv1.LabelNodePool: c.name}))
-	s, hosts := census{pods: len(pods), nodes: len(nodes)}, map[string]bool{}
+	s, usedNodes := podCounts{pods: len(pods), nodes: len(nodes)}, map[string]bool{}
 	for _, p := range pods {
 		if p.Status.Phase == corev1.PodRunning {
 			s.running++
-			hosts[p.Spec.NodeName] = true
+			usedNodes[p.Spec.NodeName] = true
 		}
 		if p.Spec.NodeName == "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
 		}) {
-			s.placeless++
+			s.unschedulable++
 		}
 	}
-	s.hosts = len(hosts)
+	s.usedNodes = len(usedNodes)
 	for _, n := range nodes {
 		if isReady(n) {
 			s.ready++
@@ -196,14 +199,14 @@ func isReady(n *corev1.Node) bool {
 	})
 }
 
-// judgeCalls checks that at most one in a hundred of each kind of call to AWS was throttled.
-func judgeCalls(t *testing.T, l *lab.Lab) {
+// checkThrottling checks for each kind of call to AWS that at most one call in a hundred was throttled.
+func checkThrottling(t *testing.T, l *lab.Lab) {
 	t.Helper()
-	made, refused := l.Emulator.Calls(), l.Emulator.Throttled()
-	for _, action := range slices.Sorted(maps.Keys(made)) {
-		t.Logf("%-40s %6d calls, %d refused", action, made[action], refused[action])
-		if 100*refused[action] > made[action] {
-			t.Errorf("%s: %d of %d calls were throttled, more than one in a hundred", action, refused[action], made[action])
+	calls, throttled := l.Emulator.Calls(), l.Emulator.Throttled()
+	for _, action := range slices.Sorted(maps.Keys(calls)) {
+		t.Logf("%-40s %6d calls, %d throttled", action, calls[action], throttled[action])
+		if 100*throttled[action] > calls[action] {
+			t.Errorf("%s: %d of %d calls were throttled, more than one in a hundred", action, throttled[action], calls[action])
 		}
 	}
 }

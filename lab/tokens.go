@@ -23,8 +23,9 @@ import (
 	"github.com/joiner-sh/joiner/lab/pki"
 )
 
-// startTokens serves the token webhook and returns the path of its kubeconfig for the API server.
-func (l *Lab) startTokens(authority *pki.Authority) (string, error) {
+// startTokenWebhook serves the webhook that reviews tokens. It returns the path of the kubeconfig with which the API
+// server calls the webhook.
+func (l *Lab) startTokenWebhook(authority *pki.Authority) (string, error) {
 	log, err := os.OpenFile(l.Logs("authenticator"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", fmt.Errorf("open log of the authenticator: %w", err)
@@ -38,7 +39,7 @@ func (l *Lab) startTokens(authority *pki.Authority) (string, error) {
 		return "", fmt.Errorf("listen for token reviews: %w", err)
 	}
 	config := l.AWS()
-	config.HTTPClient = &counted{Client: http.Client{Timeout: 10 * time.Second}, calls: &l.ownCalls}
+	config.HTTPClient = &countingClient{Client: http.Client{Timeout: 10 * time.Second}, calls: &l.ownCalls}
 	l.reviews = authn.New(authn.Options{
 		Cluster: l.Cluster, Region: l.Region, Endpoint: l.Endpoint, AWS: config, AWSAuth: l.auth.data, Log: log,
 	})

@@ -18,12 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestPodsLeaveInTurn checks the order in which a move evicts the pods of its nodes. Kubernetes' controllers create the
-// successor of each pod, and kube-scheduler binds it to a node, before the next pod is evicted.
+// TestPodsLeaveInTurn checks that a move evicts the pods of its nodes one after the other, in the order of the move.
+// Before the next pod is evicted, the ReplicaSet has created a successor of the last one, and kube-scheduler has bound
+// it to a node.
 func TestPodsLeaveInTurn(t *testing.T) {
-	l := shared(t)
-	controller(t, l)
-	name := namespaced(t, l)
+	l := sharedLab(t)
+	ensureController(t, l)
+	name := newTestNamespace(t, l)
 	apps, fillers := []string{"ant", "bee", "cat", "dog", "elk", "fox"}, []string{"uhu", "vole", "wolf", "xerus", "yak", "zebra"}
 	manifests := []string{
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
@@ -34,21 +35,21 @@ func TestPodsLeaveInTurn(t *testing.T) {
 		manifests = append(manifests, deployment(name, app, 1, "800m", "512Mi", "test: "+name))
 	}
 	apply(t, l, manifests...)
-	allRun(t, l, name, len(apps)+len(fillers), 3*time.Minute)
+	awaitRunning(t, l, name, len(apps)+len(fillers), 3*time.Minute)
 	for _, app := range fillers {
 		if err := l.Kube.AppsV1().Deployments(name).Delete(t.Context(), app, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	allRun(t, l, name, len(apps), time.Minute)
+	awaitRunning(t, l, name, len(apps), time.Minute)
 
-	turns, nodes := lastFirst(t, l, name)
-	steps := watchSteps(t, l, name, turns)
+	order, nodes := podsLastFirst(t, l, name)
+	steps := watchSteps(t, l, name, order)
 	var leaving []*karpenterv1.NodeClaim
 	for _, claim := range claimsOn(t, l, name, nodes) {
 		mark, err := json.Marshal(map[string]any{
 			"id": name, "reason": "Underutilized", "begun": time.Now().UTC(), "nodes": len(nodes),
-			"pods": len(turns), "turns": turns, "committed": true,
+			"pods": len(order), "turns": order, "committed": true,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -69,24 +70,25 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	}
 	within(t, l, 2*time.Minute, "all nodes of the move to be drained", func(context.Context) (bool, error) {
 		if left := len(claimsOn(t, l, name, nodes)); left > 0 {
-			return false, fmt.Errorf("%d are left; so far: %v", left, steps.seen())
+			return false, fmt.Errorf("%d nodes are left; steps so far: %v", left, steps.list())
 		}
 		return true, nil
 	})
-	allRun(t, l, name, len(apps), time.Minute)
+	awaitRunning(t, l, name, len(apps), time.Minute)
 	var want []string
-	for _, id := range turns {
+	for _, id := range order {
 		_, pod, _ := strings.Cut(id, "/")
 		app, _, _ := strings.Cut(pod, "-")
-		want = append(want, app+" leaves", app+" comes")
+		want = append(want, app+" evicted", app+" bound")
 	}
-	if got := steps.seen(); !slices.Equal(got, want) {
-		t.Errorf("from %d nodes: %v, want %v", len(nodes), got, want)
+	if got := steps.list(); !slices.Equal(got, want) {
+		t.Errorf("the steps of the move of %d nodes are %v, want %v", len(nodes), got, want)
 	}
 }
 
-// lastFirst returns the pods of the namespace as "namespace/name", the last app first, and their nodes.
-func lastFirst(t *testing.T, l *lab.Lab, namespace string) (turns []string, nodes map[string]bool) {
+// podsLastFirst returns the pods of the namespace as "namespace/name", in descending order, and the nodes on which they
+// run.
+func podsLastFirst(t *testing.T, l *lab.Lab, namespace string) (order []string, nodes map[string]bool) {
 	t.Helper()
 	var pods corev1.PodList
 	if err := l.Client.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
@@ -95,16 +97,16 @@ func lastFirst(t *testing.T, l *lab.Lab, namespace string) (turns []string, node
 	nodes = map[string]bool{}
 	for _, p := range pods.Items {
 		if p.DeletionTimestamp == nil {
-			turns = append(turns, p.Namespace+"/"+p.Name)
+			order = append(order, p.Namespace+"/"+p.Name)
 			nodes[p.Spec.NodeName] = true
 		}
 	}
-	slices.Sort(turns)
-	slices.Reverse(turns)
-	return turns, nodes
+	slices.Sort(order)
+	slices.Reverse(order)
+	return order, nodes
 }
 
-// claimsOn returns the claims of the pool with the given nodes.
+// claimsOn returns those claims of the pool whose nodes are in nodes.
 func claimsOn(t *testing.T, l *lab.Lab, pool string, nodes map[string]bool) (out []*karpenterv1.NodeClaim) {
 	t.Helper()
 	var list karpenterv1.NodeClaimList
@@ -119,13 +121,13 @@ func claimsOn(t *testing.T, l *lab.Lab, pool string, nodes map[string]bool) (out
 	return out
 }
 
-// steps records events of pods in their order.
+// steps records the evictions and bindings of pods in their order, each once.
 type steps struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (s *steps) seen() []string {
+func (s *steps) list() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.all)
@@ -139,7 +141,7 @@ func (s *steps) note(step string) {
 	}
 }
 
-// watchSteps records when pods of the order are evicted, and when other pods of their apps are bound.
+// watchSteps records when the pods in order are evicted, and when other pods of the namespace are bound.
 func watchSteps(t *testing.T, l *lab.Lab, namespace string, order []string) *steps {
 	t.Helper()
 	s := &steps{}
@@ -151,9 +153,9 @@ func watchSteps(t *testing.T, l *lab.Lab, namespace string, order []string) *ste
 		app := p.Labels["app"]
 		switch isOld := slices.Contains(order, p.Namespace+"/"+p.Name); {
 		case isOld && p.DeletionTimestamp != nil:
-			s.note(app + " leaves")
+			s.note(app + " evicted")
 		case !isOld && p.DeletionTimestamp == nil && p.Spec.NodeName != "":
-			s.note(app + " comes")
+			s.note(app + " bound")
 		}
 	})
 	return s

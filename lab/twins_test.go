@@ -21,135 +21,141 @@ const (
 	twinPods  = 4 * twinNodes
 )
 
-// TestCaseSameNameWhole plays case-3 with both clusters: two control planes with one name in one account, with the same
-// manifests, drift and consolidation enabled, and policies that allow either controller to terminate the nodes of both.
-// The tags by which both find their security group and subnets are moved, so that all nodes of both drift at once, and
-// each pool reports that it waits for the user's decision. Both are scaled down by half and consolidate, and still
-// wait, however few nodes are left. When the tags are moved back, nothing drifts. During all that time neither
-// controller asks AWS to change anything of the other's, nodes are only removed by their own cluster's consolidation,
-// and in the end all pods of both run.
+// TestCaseSameNameWhole plays user report case-3 with both clusters. Two control planes in one account have the same
+// name and the same manifests, with drift and consolidation. The policies allow either controller to terminate the
+// nodes of both clusters.
+//
+//  1. The tags by which both clusters find their security group and subnets are moved. All nodes of both clusters drift
+//     at once, and each pool reports that it waits for the user's decision.
+//  2. Both clusters are scaled down by half and consolidate. Each pool still waits, with its remaining nodes.
+//  3. The tags are moved back. Then nothing drifts, and all pods of both clusters run.
+//
+// Neither controller ever asks AWS to change a resource of the other cluster. Only consolidation by their own cluster
+// removes nodes.
 func TestCaseSameNameWhole(t *testing.T) {
-	first := beside(t, lab.Options{AnyUID: true})
-	second := own(t, lab.Options{Beside: first, AnyUID: true})
+	first := parallelLab(t, lab.Options{AnyUID: true})
+	second := newLab(t, lab.Options{Beside: first, AnyUID: true})
 	twins := []*twin{newTwin(t, first), newTwin(t, second)}
-	asked := hear(first, twins)
+	calls := recordCalls(first, twins)
 	for _, w := range twins {
-		w.moveIn(t)
+		w.start(t)
 	}
 	for i, w := range twins {
-		w.full(t)
-		poolReports(t, w.l, w.name, "NamesakeSeen", "its uid is "+twins[1-i].uid)
+		w.awaitAllNodes(t)
+		awaitPoolEvent(t, w.l, w.name, "NamesakeSeen", "its uid is "+twins[1-i].uid)
 	}
 
 	group, undo := moveTags(t, first)
 	for _, w := range twins {
-		w.waits(t, fmt.Sprintf("%d of %d nodes drift at once", twinNodes, twinNodes),
+		w.awaitHeldDrift(t, fmt.Sprintf("%d of %d nodes drift at once", twinNodes, twinNodes),
 			fmt.Sprintf("SecurityGroupDrift of %d", twinNodes), "it lacks "+group)
-		poolReports(t, w.l, w.name, "DriftHeld", group)
+		awaitPoolEvent(t, w.l, w.name, "DriftHeld", group)
 	}
 	for _, w := range twins {
-		w.mayGo(true)
+		w.allowConsolidation(true)
 		scaleAll(t, w.l, w.name, twinPods/2)
 	}
 	for _, w := range twins {
-		w.half(t)
-		w.waits(t, fmt.Sprintf("%d of %d nodes drift at once", twinNodes/2, twinNodes/2), group)
+		w.awaitHalfOfNodes(t)
+		w.awaitHeldDrift(t, fmt.Sprintf("%d of %d nodes drift at once", twinNodes/2, twinNodes/2), group)
 	}
 	for _, w := range twins {
-		w.mayGo(false)
-		w.rechecks(t, asked)
+		w.allowConsolidation(false)
+		w.awaitRechecks(t, calls)
 	}
 	for _, w := range twins {
-		w.mayEnd() // both at once, because they share the account's tags
+		w.allowHoldToEnd() // for both clusters before the undo, which changes the tags of both
 	}
 	undo(t)
 	for _, w := range twins {
-		w.isConverged(t)
-		allRun(t, w.l, w.name, twinPods/2, time.Minute)
-		w.judge(t)
+		w.awaitNoDrift(t)
+		awaitRunning(t, w.l, w.name, twinPods/2, time.Minute)
+		w.check(t)
 	}
-	asked.judge(t)
+	calls.check(t)
 }
 
-// when returns the results of a condition for within: whether it holds, and an error with the actual state if not.
-func when(ok bool, format string, args ...any) (bool, error) {
+// resultOf converts a condition into the results that within wants: ok, and an error with the given text if ok is
+// false.
+func resultOf(ok bool, format string, args ...any) (bool, error) {
 	if ok {
 		return true, nil
 	}
 	return false, fmt.Errorf(format, args...)
 }
 
-// moveIn starts the cluster's controller and gives it work for twinNodes nodes.
-func (w *twin) moveIn(t *testing.T) {
+// start starts the cluster's controller, and creates a pool and pods for twinNodes nodes.
+func (w *twin) start(t *testing.T) {
 	t.Helper()
-	restart(t, w.l, "SUBNET_REFRESH_INTERVAL=1s", "AMI_REFRESH_INTERVAL=1s")
+	restartController(t, w.l, "SUBNET_REFRESH_INTERVAL=1s", "AMI_REFRESH_INTERVAL=1s")
 	p := strings.Replace(pool(w.name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
 		"consolidationPolicy: WhenEmpty, consolidateAfter: 1s", "consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 5s", 1)
 	apply(t, w.l, class(w.l, w.name, "amiFamily: AL2\n  amiSelectorTerms: [{id: "+w.l.AL2Image+"}]"), p,
 		deployment(w.name, w.name, twinPods, "400m", "256Mi", "test: "+w.name))
 }
 
-// full waits until all pods run on ready nodes whose claims have their NodePool's hash.
-func (w *twin) full(t *testing.T) {
+// awaitAllNodes waits until all pods run, and twinNodes claims are ready and have their NodePool's hash.
+func (w *twin) awaitAllNodes(t *testing.T) {
 	t.Helper()
-	allRun(t, w.l, w.name, twinPods, 3*time.Minute)
-	within(t, w.l, time.Minute, "the nodes to be ready, with hashes", func(context.Context) (bool, error) {
+	awaitRunning(t, w.l, w.name, twinPods, 3*time.Minute)
+	within(t, w.l, time.Minute, "the claims to be ready and to have their hashes", func(context.Context) (bool, error) {
 		claims := claimsNow(t, w.l, w.name)
-		unfit := func(c karpenterv1.NodeClaim) bool {
+		isIncomplete := func(c karpenterv1.NodeClaim) bool {
 			return !c.StatusConditions().IsReady() || c.Annotations[karpenterv1.AnnotationNodePoolHash] == ""
 		}
-		return when(len(claims) == twinNodes && !slices.ContainsFunc(claims, unfit), "%d claims", len(claims))
+		return resultOf(len(claims) == twinNodes && !slices.ContainsFunc(claims, isIncomplete), "%d claims", len(claims))
 	})
 }
 
-// waits waits until the pool reports, with the given words, that a mass drift waits for the user's decision.
-func (w *twin) waits(t *testing.T, words ...string) {
+// awaitHeldDrift waits until the pool reports, with the given words, that a mass drift waits for the user's decision.
+func (w *twin) awaitHeldDrift(t *testing.T, words ...string) {
 	t.Helper()
 	words = append(words, karpenterv1.ReasonMassDriftHeld, "kubectl annotate nodepool "+w.name+" joiner.sh/drift-allow=")
 	within(t, w.l, 2*time.Minute, "the pool to report "+words[0], func(context.Context) (bool, error) {
-		says, _ := w.held(t)
-		lacks := func(word string) bool { return !strings.Contains(says, word) }
-		return when(!slices.ContainsFunc(words, lacks), "it says %q", says)
+		message, _ := w.heldDrift(t)
+		lacks := func(word string) bool { return !strings.Contains(message, word) }
+		return resultOf(!slices.ContainsFunc(words, lacks), "the pool reports %q", message)
 	})
 }
 
-// half waits until the remaining pods run on half of the nodes, and nothing moves.
-func (w *twin) half(t *testing.T) {
+// awaitHalfOfNodes waits until the remaining pods run on half of the nodes, and the other nodes are removed.
+func (w *twin) awaitHalfOfNodes(t *testing.T) {
 	t.Helper()
-	allRun(t, w.l, w.name, twinPods/2, time.Minute)
+	awaitRunning(t, w.l, w.name, twinPods/2, time.Minute)
 	within(t, w.l, 2*time.Minute, fmt.Sprintf("%d nodes to be left", twinNodes/2), func(context.Context) (bool, error) {
 		claims, nodes, instances := len(claimsNow(t, w.l, w.name)), w.nodesNow(), w.instances()
-		return when(max(claims, nodes, instances) == twinNodes/2, "%d claims, %d nodes, %d instances", claims, nodes, instances)
+		return resultOf(max(claims, nodes, instances) == twinNodes/2, "%d claims, %d nodes, %d instances", claims, nodes, instances)
 	})
-	allRun(t, w.l, w.name, twinPods/2, time.Minute)
+	awaitRunning(t, w.l, w.name, twinPods/2, time.Minute)
 }
 
-// extraScans is the number of scans of the security groups, one per second, during which nothing may happen. The
-// controller checks for drift every five seconds.
+// extraScans is a number of scans of the security groups, during which the controller must start nothing. It scans once
+// per second, and checks for drift every five seconds.
 const extraScans = 15
 
-// rechecks waits until the controller has scanned its class, and so checked for drift, extraScans more times. judge
-// checks what it started.
-func (w *twin) rechecks(t *testing.T, asked *askings) {
+// awaitRechecks waits until the controller has scanned the security groups extraScans more times, and so has checked
+// for drift several times. check later reports what the controller started in that time.
+func (w *twin) awaitRechecks(t *testing.T, calls *recordedCalls) {
 	t.Helper()
-	began := asked.scansOf(w.l.Role)
+	before := calls.scansOf(w.l.Role)
 	within(t, w.l, time.Minute, "more scans of the controller", func(context.Context) (bool, error) {
-		return asked.scansOf(w.l.Role) >= began+extraScans, nil
+		return calls.scansOf(w.l.Role) >= before+extraScans, nil
 	})
 }
 
-// isConverged waits until nothing drifts and nothing is held.
-func (w *twin) isConverged(t *testing.T) {
+// awaitNoDrift waits until no claim drifts, and the pool reports no held drift.
+func (w *twin) awaitNoDrift(t *testing.T) {
 	t.Helper()
 	within(t, w.l, 2*time.Minute, "no more drift", func(context.Context) (bool, error) {
-		says, isHeld := w.held(t)
+		message, isHeld := w.heldDrift(t)
 		drifts := func(c karpenterv1.NodeClaim) bool { return c.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) }
-		return when(!isHeld && !slices.ContainsFunc(claimsNow(t, w.l, w.name), drifts), "the pool says %q", says)
+		return resultOf(!isHeld && !slices.ContainsFunc(claimsNow(t, w.l, w.name), drifts), "the pool reports %q", message)
 	})
 }
 
-// held returns the pool's message about held drift.
-func (w *twin) held(t *testing.T) (says string, isHeld bool) {
+// heldDrift returns the pool's reason and message about held drift. isHeld is false if the pool does not have the
+// condition DriftHeld.
+func (w *twin) heldDrift(t *testing.T) (message string, isHeld bool) {
 	t.Helper()
 	var p karpenterv1.NodePool
 	if err := w.l.Client.Get(t.Context(), client.ObjectKey{Name: w.name}, &p); err != nil {
@@ -159,6 +165,7 @@ func (w *twin) held(t *testing.T) (says string, isHeld bool) {
 	return c.Reason + ": " + c.Message, ok
 }
 
+// claimsNow returns the current claims of a pool.
 func claimsNow(t *testing.T, l *lab.Lab, pool string) []karpenterv1.NodeClaim {
 	t.Helper()
 	claims, _ := claimsOf(t, l, pool)
@@ -169,18 +176,18 @@ func claimsNow(t *testing.T, l *lab.Lab, pool string) []karpenterv1.NodeClaim {
 const discovery = "karpenter.sh/discovery"
 
 // moveTags moves the tag from the nodes' security group to another one, and removes it from one subnet. It returns the
-// group that has the tag then, and a function that undoes the change.
+// group that now has the tag, and a function that undoes the change.
 func moveTags(t *testing.T, l *lab.Lab) (group string, undo func(*testing.T)) {
 	t.Helper()
-	mine, gone, r := map[string]string{discovery: l.Cluster}, []string{discovery}, l.Estate.Region
+	tag, key, r := map[string]string{discovery: l.Cluster}, []string{discovery}, l.Estate.Region
 	nodes, subnet := l.Estate.NodeGroup.ID, l.Estate.PrivateSubnets[0].ID
-	change := func(t *testing.T, tagged, bare []string) {
+	change := func(t *testing.T, add, remove []string) {
 		t.Helper()
 		l.Emulator.Do(func(_ *world.World, now time.Time) {
-			if err := r.Tag(now, tagged, mine, nil); err != nil {
+			if err := r.Tag(now, add, tag, nil); err != nil {
 				t.Error(err)
 			}
-			if err := r.Tag(now, bare, nil, gone); err != nil {
+			if err := r.Tag(now, remove, nil, key); err != nil {
 				t.Error(err)
 			}
 		})

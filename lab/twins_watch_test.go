@@ -24,19 +24,19 @@ import (
 // tagUID is the tag that identifies the cluster of an AWS resource.
 const tagUID = "joiner.sh/cluster-uid"
 
-// twin is one of two clusters with one name, watched from its first node on.
+// twin is one of two clusters with the same name, watched from its first node on.
 type twin struct {
 	l    *lab.Lab
-	name string // of its pool, class, namespace and app
-	uid  string
+	name string // name of its pool, class, namespace and app
+	uid  string // UID of the cluster
 
-	mu      sync.Mutex
-	isFree  bool              // its nodes may be consolidated now
-	isHeld  bool              // its pool has reported that a mass drift waits
-	mayStop bool              // its pool may stop reporting that
-	gone    map[string]string // deleted claims, with the reason
-	nodes   map[string]bool   // whether a Node exists now, by provider id, for all Nodes that ever existed
-	broken  []string
+	mu             sync.Mutex
+	mayConsolidate bool              // its nodes may be consolidated now
+	hasHeld        bool              // its pool has reported a held mass drift
+	mayEndHold     bool              // its pool may stop reporting a held mass drift
+	deleted        map[string]string // reasons of the deleted claims, by the claim's name
+	nodes          map[string]bool   // whether a Node exists now, by provider ID, for all Nodes that ever existed
+	violations     []string
 }
 
 // newTwin watches a cluster until the test ends.
@@ -46,19 +46,19 @@ func newTwin(t *testing.T, l *lab.Lab) *twin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &twin{l: l, name: namespaced(t, l), uid: uid, gone: map[string]string{}, nodes: map[string]bool{}}
+	w := &twin{l: l, name: newTestNamespace(t, l), uid: uid, deleted: map[string]string{}, nodes: map[string]bool{}}
 	w.watch(t, &karpenterv1.NodeClaimList{}, w.seeClaim)
 	w.watch(t, &karpenterv1.NodePoolList{}, w.seePool)
 	w.watch(t, &corev1.NodeList{}, w.seeNode)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(w.uid + ":\n" + strings.Join(w.seen(), "\n") + l.Evidence(context.Background()))
+			t.Log(w.uid + ":\n" + strings.Join(w.violationsSoFar(), "\n") + l.Evidence(context.Background()))
 		}
 	})
 	return w
 }
 
-// watch calls a function for every change of objects of a kind.
+// watch calls see for every change of objects of a kind, with w.mu held, until the test ends.
 func (w *twin) watch(t *testing.T, list client.ObjectList, see func(watch.Event)) {
 	t.Helper()
 	events, err := w.l.Client.Watch(t.Context(), list)
@@ -77,19 +77,19 @@ func (w *twin) watch(t *testing.T, list client.ObjectList, see func(watch.Event)
 	}()
 }
 
-// seen returns the violations so far.
-func (w *twin) seen() []string {
+// violationsSoFar returns the violations that were recorded so far.
+func (w *twin) violationsSoFar() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.broken)
+	return slices.Clone(w.violations)
 }
 
+// fail records a violation. The caller holds w.mu.
 func (w *twin) fail(format string, args ...any) {
-	w.broken = append(w.broken, fmt.Sprintf(format, args...))
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// seeClaim records a claim's deletion. Only consolidation may delete it, and only when there is something to
-// consolidate.
+// seeClaim records the deletion of a claim. Only consolidation may delete claims, and only while the test allows it.
 func (w *twin) seeClaim(e watch.Event) {
 	claim, ok := e.Object.(*karpenterv1.NodeClaim)
 	if !ok {
@@ -97,33 +97,33 @@ func (w *twin) seeClaim(e watch.Event) {
 	}
 	why, _ := claim.StatusConditions().Find(karpenterv1.ConditionDisruptionReason)
 	if why.Reason == string(karpenterv1.DisruptionDrifted) {
-		w.fail("%s is replaced because it drifts, and no user has allowed that", claim.Name)
+		w.fail("claim %s is replaced because it drifts, although no user has allowed that", claim.Name)
 	}
-	if _, known := w.gone[claim.Name]; known || claim.DeletionTimestamp == nil && e.Type != watch.Deleted {
+	if _, known := w.deleted[claim.Name]; known || claim.DeletionTimestamp == nil && e.Type != watch.Deleted {
 		return
 	}
-	w.gone[claim.Name] = why.Reason
-	if !w.isFree || !slices.Contains(consolidations(), why.Reason) {
-		w.fail("%s goes for %q, and nothing was to go for that", claim.Name, why.Reason)
+	w.deleted[claim.Name] = why.Reason
+	if !w.mayConsolidate || !slices.Contains(consolidations(), why.Reason) {
+		w.fail("claim %s is deleted for the reason %q, which is not allowed now", claim.Name, why.Reason)
 	}
 }
 
-// consolidations are the reasons of disruptions by consolidation.
+// consolidations returns the reasons of disruptions by consolidation.
 func consolidations() []string {
 	return []string{string(karpenterv1.DisruptionUnderutilized), string(karpenterv1.DisruptionEmpty)}
 }
 
-// seePool records a pool that no longer reports a held mass drift, although no user has allowed it and nothing was undone.
+// seePool records a violation if the pool stops reporting a held mass drift before the test allows that.
 func (w *twin) seePool(e watch.Event) {
 	pool, ok := e.Object.(*karpenterv1.NodePool)
 	if !ok {
 		return
 	}
 	_, isHeld := pool.StatusConditions().Find(karpenterv1.ConditionDriftHeld)
-	if w.isHeld && !isHeld && !w.mayStop {
-		w.fail("the pool says no more that it waits for its user's word")
+	if w.hasHeld && !isHeld && !w.mayEndHold {
+		w.fail("the pool no longer reports that a mass drift waits for the user's decision")
 	}
-	w.isHeld = w.isHeld || isHeld
+	w.hasHeld = w.hasHeld || isHeld
 }
 
 // seeNode records which Nodes exist.
@@ -133,13 +133,13 @@ func (w *twin) seeNode(e watch.Event) {
 	}
 }
 
-// nodesNow returns the number of Nodes that have an instance.
+// nodesNow returns the number of existing Nodes that have a provider ID.
 func (w *twin) nodesNow() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
-	for _, there := range w.nodes {
-		if there {
+	for _, exists := range w.nodes {
+		if exists {
 			n++
 		}
 	}
@@ -157,70 +157,71 @@ func (w *twin) instances() int {
 	return n
 }
 
-// mayGo sets whether nodes of the cluster may be consolidated from now on.
-func (w *twin) mayGo(isFree bool) {
+// allowConsolidation sets whether nodes of the cluster may be consolidated from now on.
+func (w *twin) allowConsolidation(isAllowed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.isFree = isFree
+	w.mayConsolidate = isAllowed
 }
 
-// mayEnd records that the pool has no reason to wait any more.
-func (w *twin) mayEnd() {
+// allowHoldToEnd allows the pool to stop reporting a held mass drift from now on.
+func (w *twin) allowHoldToEnd() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mayStop = true
+	w.mayEndHold = true
 }
 
-// judge fails the test for each violation, and if Nodes and claims were not removed together.
-func (w *twin) judge(t *testing.T) {
+// check fails the test for each violation, and if the Nodes, claims and instances do not match each other.
+func (w *twin) check(t *testing.T) {
 	t.Helper()
-	for _, b := range w.seen() {
-		t.Errorf("%s: %s", w.uid, b)
+	for _, v := range w.violationsSoFar() {
+		t.Errorf("cluster %s: %s", w.uid, v)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.gone) != twinNodes/2 || len(w.nodes) != twinNodes {
-		t.Errorf("%s: %d claims were deleted, want %d, of %d nodes, want %d: %v", w.uid, len(w.gone), twinNodes/2, len(w.nodes), twinNodes, w.gone)
+	if len(w.deleted) != twinNodes/2 || len(w.nodes) != twinNodes {
+		t.Errorf("cluster %s: %d claims were deleted, want %d; %d Nodes ever existed, want %d; deleted: %v",
+			w.uid, len(w.deleted), twinNodes/2, len(w.nodes), twinNodes, w.deleted)
 	}
 	for _, i := range w.l.Instances() {
 		id := "aws:///" + i.Zone + "/" + i.ID
-		if there, known := w.nodes[id]; i.Tags[tagUID] == w.uid && (!known || there != i.Alive()) {
-			t.Errorf("%s: instance %s is %s; it had a Node: %t, and has one: %t", w.uid, i.ID, i.State, known, there)
+		if exists, known := w.nodes[id]; i.Tags[tagUID] == w.uid && (!known || exists != i.Alive()) {
+			t.Errorf("cluster %s: instance %s is %s; a Node existed for it: %t, exists now: %t", w.uid, i.ID, i.State, known, exists)
 		}
 		if _, known := w.nodes[id]; i.Tags[tagUID] != w.uid && known {
-			t.Errorf("%s: instance %s of %s has a Node", w.uid, i.ID, i.Tags[tagUID])
+			t.Errorf("cluster %s: instance %s, of cluster %s, has a Node here", w.uid, i.ID, i.Tags[tagUID])
 		}
 	}
 }
 
-// askings has the calls to AWS of both clusters' controllers.
-type askings struct {
-	mu     sync.Mutex
-	uids   map[string]string         // UID of the cluster by role
-	made   map[string]map[string]int // number of changes of its own cluster's resources, by role and action
-	scans  map[string]int            // number of calls that list security groups, by role
-	broken []string
+// recordedCalls has the calls to AWS of the controllers of both clusters.
+type recordedCalls struct {
+	mu         sync.Mutex
+	uids       map[string]string         // UID of the cluster, by the controller's role
+	ownChanges map[string]map[string]int // number of calls that change resources of the role's own cluster, by role and action
+	scans      map[string]int            // number of calls that list security groups, by role
+	violations []string
 }
 
-// hear starts to record calls.
-func hear(l *lab.Lab, twins []*twin) *askings {
-	a := &askings{uids: map[string]string{}, made: map[string]map[string]int{}, scans: map[string]int{}}
+// recordCalls starts to record calls.
+func recordCalls(l *lab.Lab, twins []*twin) *recordedCalls {
+	a := &recordedCalls{uids: map[string]string{}, ownChanges: map[string]map[string]int{}, scans: map[string]int{}}
 	for _, w := range twins {
-		a.uids[w.l.Role], a.made[w.l.Role] = w.uid, map[string]int{}
+		a.uids[w.l.Role], a.ownChanges[w.l.Role] = w.uid, map[string]int{}
 	}
-	l.Emulator.Do(func(*world.World, time.Time) { l.Emulator.OnAsk = a.hear })
+	l.Emulator.Do(func(*world.World, time.Time) { l.Emulator.OnAsk = a.record })
 	return a
 }
 
-// hear records a call of a role. Resources that the call changes or creates must have the UID of the role's cluster in
-// their tags; resources that it only uses may belong to others.
-func (a *askings) hear(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
+// record records a call of a controller's role. Resources that the call changes or creates must have the UID of the
+// role's cluster in their tags. A launch may also use resources without such a tag.
+func (a *recordedCalls) record(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	own, isOurs := a.uids[caller.Role]
+	ownUID, isController := a.uids[caller.Role]
 	_, action, _ := strings.Cut(r.Action, ":")
 	switch {
-	case !isOurs:
+	case !isController:
 		return
 	case action == "DescribeSecurityGroups":
 		a.scans[caller.Role]++
@@ -229,38 +230,38 @@ func (a *askings) hear(caller identity.Identity, r iampolicy.Request, isAllowed 
 		return
 	}
 	uids := slices.Concat(r.Keys["aws:ResourceTag/"+tagUID], r.Keys["aws:RequestTag/"+tagUID])
-	isUse := action == "PassRole" || action == "RunInstances" || action == "CreateFleet"
+	isLaunch := action == "PassRole" || action == "RunInstances" || action == "CreateFleet"
 	switch {
 	case !isAllowed:
-		a.broken = append(a.broken, fmt.Sprintf("%s is refused %s of %s", caller.Role, r.Action, r.Resource))
-	case slices.ContainsFunc(uids, func(uid string) bool { return uid != own }) || len(uids) == 0 && !isUse:
-		a.broken = append(a.broken, fmt.Sprintf("%s, of cluster %s, asks for %s of %s, which is of %v", caller.Role, own,
-			r.Action, r.Resource, uids))
+		a.violations = append(a.violations, fmt.Sprintf("IAM denies %s %s of %s", caller.Role, r.Action, r.Resource))
+	case slices.ContainsFunc(uids, func(uid string) bool { return uid != ownUID }) || len(uids) == 0 && !isLaunch:
+		a.violations = append(a.violations, fmt.Sprintf("%s, of cluster %s, calls %s for %s, which has the cluster UIDs %v",
+			caller.Role, ownUID, r.Action, r.Resource, uids))
 	case len(uids) > 0:
-		a.made[caller.Role][action]++
+		a.ownChanges[caller.Role][action]++
 	}
 }
 
 // scansOf returns the number of a role's calls that list security groups.
-func (a *askings) scansOf(role string) int {
+func (a *recordedCalls) scansOf(role string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.scans[role]
 }
 
-// judge fails the test for calls that change the other cluster's resources, and if there were too few calls to prove
-// anything.
-func (a *askings) judge(t *testing.T) {
+// check fails the test for denied calls and for calls that change the other cluster's resources. It also fails the test
+// if a role never called an important action, because then the test proves nothing.
+func (a *recordedCalls) check(t *testing.T) {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, b := range a.broken {
-		t.Error(b)
+	for _, v := range a.violations {
+		t.Error(v)
 	}
-	for _, role := range slices.Sorted(maps.Keys(a.made)) {
-		t.Logf("%s changed of its own: %v", role, a.made[role])
+	for _, role := range slices.Sorted(maps.Keys(a.ownChanges)) {
+		t.Logf("calls of %s that change its own cluster's resources: %v", role, a.ownChanges[role])
 		for _, action := range []string{"CreateFleet", "CreateLaunchTemplate", "CreateInstanceProfile", "TerminateInstances"} {
-			if a.made[role][action] == 0 {
+			if a.ownChanges[role][action] == 0 {
 				t.Errorf("%s never called %s, so that the test proves nothing", role, action)
 			}
 		}

@@ -16,42 +16,42 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// TestFaultsAreUndone checks that `lab fault --undo NAME` completely undoes `lab fault NAME`, for faults that change
-// roles, access entries, aws-auth, instance profiles, policies and images.
+// TestFaultsAreUndone checks that `lab fault --undo NAME` undoes everything that `lab fault NAME` does, for faults that
+// change roles, access entries, aws-auth, instance profiles, policies and images.
 func TestFaultsAreUndone(t *testing.T) {
-	l := beside(t, lab.Options{Cluster: "undone"})
-	restart(t, l, faults.Settings()...)
+	l := parallelLab(t, lab.Options{Cluster: "undone"})
+	restartController(t, l, faults.Settings()...)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	if err := faults.Serve(ctx, l); err != nil {
 		t.Fatal(err)
 	}
-	before := leftOf(t, l)
+	before := labState(t, l)
 	for _, name := range []string{"role-without-policies", "entry-of-wrong-type", "row-with-path", "profile-without-role",
 		"role-denies-tags", "image-not-ready", "label-of-other-case"} {
-		if _, err := faults.Ask(t.Context(), l.Home, name, false); err != nil {
+		if _, err := faults.Request(t.Context(), l.Home, name, false); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if slices.Equal(leftOf(t, l), before) {
-			t.Errorf("%s: the fault changes nothing", name)
+		if slices.Equal(labState(t, l), before) {
+			t.Errorf("%s: the fault changes nothing that labState lists", name)
 		}
-		if said, err := faults.Ask(t.Context(), l.Home, name, true); err != nil || !strings.Contains(said, name+" is undone") {
-			t.Errorf("--undo %s: %q, %v", name, said, err)
+		if answer, err := faults.Request(t.Context(), l.Home, name, true); err != nil || !strings.Contains(answer, name+" is undone") {
+			t.Errorf("--undo %s: the answer is %q, %v", name, answer, err)
 		}
 		within(t, l, time.Minute, name+" to be undone", func(context.Context) (bool, error) {
-			return slices.Equal(leftOf(t, l), before), nil
+			return slices.Equal(labState(t, l), before), nil
 		})
-		if after := leftOf(t, l); !slices.Equal(after, before) {
-			t.Errorf("after the undo of %s there is\n%s\nwant\n%s", name, strings.Join(after, "\n"), strings.Join(before, "\n"))
+		if after := labState(t, l); !slices.Equal(after, before) {
+			t.Errorf("after the undo of %s, the state is\n%s\nwant\n%s", name, strings.Join(after, "\n"), strings.Join(before, "\n"))
 		}
 	}
 }
 
-// leftOf lists everything that faults create or change: roles with their policies, access entries, instance profiles,
-// the account's images, instances that are not terminated, aws-auth, and the cluster's NodePools, EC2NodeClasses,
-// NodeClaims and Deployments.
-func leftOf(t *testing.T, l *lab.Lab) (out []string) {
+// labState lists what these faults create or change: roles with their policies, instance profiles, the cluster's
+// authentication mode and access entries, the account's images, instances that are not terminated, aws-auth, and the
+// pods of the namespace default.
+func labState(t *testing.T, l *lab.Lab) (out []string) {
 	t.Helper()
 	var err error
 	l.Emulator.Do(func(w *world.World, _ time.Time) {

@@ -19,19 +19,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// uninstallGuide is the page about uninstalling.
+// uninstallGuide is the path of the page about uninstalling.
 const uninstallGuide = "../docs/guides/uninstall.md"
 
-// leaveAsTheGuideSays carries out the commands of the guide, one after the other, with the chart's namespace instead of
-// the guide's.
-func (in *installation) leaveAsTheGuideSays() {
+// followUninstallGuide carries out the commands of the guide, one after the other, with the chart's namespace instead
+// of the guide's.
+func (in *installation) followUninstallGuide() {
 	in.t.Helper()
 	text, err := os.ReadFile(uninstallGuide)
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	page, _, _ := strings.Cut(string(text), "\n## ") // the rest is for other cases
-	done, isCode := 0, false
+	page, _, _ := strings.Cut(string(text), "\n## ") // the other sections are for other cases
+	commands, isCode := 0, false
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "```") {
@@ -39,27 +39,27 @@ func (in *installation) leaveAsTheGuideSays() {
 			continue
 		}
 		if isCode {
-			in.carryOut(strings.Fields(line))
-			done++
+			in.runGuideCommand(strings.Fields(line))
+			commands++
 		}
 	}
-	if done < 8 {
-		in.t.Errorf("%s has only %d commands", uninstallGuide, done)
+	if commands < 8 {
+		in.t.Errorf("%s has only %d commands, want at least 8", uninstallGuide, commands)
 	}
 }
 
-// carryOut carries out one command of the guide.
-func (in *installation) carryOut(words []string) {
+// runGuideCommand carries out one command of the guide.
+func (in *installation) runGuideCommand(words []string) {
 	in.t.Helper()
 	switch {
 	case len(words) > 2 && words[0] == "kubectl":
 		in.kubectl(slices.DeleteFunc(words[1:],
 			func(w string) bool { return w == "--namespace" || w == "kube-system" || w == "--ignore-not-found" }))
 	case len(words) > 2 && words[0] == "helm":
-		in.stop() // as the kubelet does when the pods are deleted
-		in.run(append(words[1:3:3], "-n", chartHome, "--wait", "--timeout", "60s")...)
+		in.stop() // the lab's kubelet does not stop the controllers when helm deletes their pods
+		in.run(append(words[1:3:3], "-n", chartNamespace, "--wait", "--timeout", "60s")...)
 	case strings.HasPrefix(words[0], "CLUSTER_UID="), words[0] == "aws":
-		// nothingMoreThan reads everything in AWS, not only objects with the cluster's tag.
+		// awaitNothingNew reads everything in AWS, so these commands, which only list AWS resources, are skipped.
 	default:
 		in.t.Fatalf("%s has the command %q, which this test cannot carry out", uninstallGuide, words)
 	}
@@ -73,7 +73,7 @@ func (in *installation) kubectl(words []string) {
 	switch {
 	case words[0] == "delete" && isAll:
 		in.deleteAll(rest[0])
-		in.none(rest[0]) // kubectl waits for what it deletes
+		in.awaitNone(rest[0]) // kubectl delete waits until the objects are removed
 	case words[0] == "delete" && strings.Contains(rest[0], "/"):
 		for _, object := range rest {
 			kind, name, _ := strings.Cut(object, "/")
@@ -84,18 +84,19 @@ func (in *installation) kubectl(words []string) {
 			in.delete(rest[0], name)
 		}
 	case words[0] == "wait" && isAll && slices.Contains(words, "--for=delete"):
-		in.none(rest[0])
+		in.awaitNone(rest[0])
 	case words[0] == "get" && len(rest) == 1:
 		for kind := range strings.SplitSeq(rest[0], ",") {
-			in.none(kind)
+			in.awaitNone(kind)
 		}
 	default:
 		in.t.Fatalf("%s has the command kubectl %q, which this test cannot carry out", uninstallGuide, words)
 	}
 }
 
-// kind finds a resource by the name that kubectl accepts.
-func (in *installation) kind(name string) metadata.ResourceInterface {
+// resourceOf returns the client of a resource by a name that kubectl accepts. For namespaced resources, it is the
+// client of the chart's namespace.
+func (in *installation) resourceOf(name string) metadata.ResourceInterface {
 	in.t.Helper()
 	groups, err := restmapper.GetAPIGroupResources(in.l.Kube.Discovery())
 	if err != nil {
@@ -122,39 +123,40 @@ func (in *installation) kind(name string) metadata.ResourceInterface {
 		in.t.Fatal(err)
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return objects.Resource(mapping.Resource).Namespace(chartHome)
+		return objects.Resource(mapping.Resource).Namespace(chartNamespace)
 	}
 	return objects.Resource(mapping.Resource)
 }
 
 func (in *installation) deleteAll(kind string) {
 	in.t.Helper()
-	if err := in.kind(kind).DeleteCollection(in.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := in.resourceOf(kind).DeleteCollection(in.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		in.t.Fatal(err)
 	}
 }
 
 func (in *installation) delete(kind, name string) {
 	in.t.Helper()
-	if err := in.kind(kind).Delete(in.t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := in.resourceOf(kind).Delete(in.t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		in.t.Fatal(err)
 	}
 }
 
-// none waits until no object of a kind exists.
-func (in *installation) none(kind string) {
+// awaitNone waits until no object of a kind exists.
+func (in *installation) awaitNone(kind string) {
 	in.t.Helper()
-	objects := in.kind(kind)
+	objects := in.resourceOf(kind)
 	within(in.t, in.l, time.Minute, kind+" to be gone", func(ctx context.Context) (bool, error) {
 		list, err := objects.List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0, err
 	})
 }
 
-// settled waits until the given number of nodes exists, with everything that belongs to a node.
-func (in *installation) settled(nodes int) {
+// awaitCompleteNodes waits until every DaemonSet has a ready pod on each of the given number of nodes. Then everything
+// that Kubernetes creates for a node exists.
+func (in *installation) awaitCompleteNodes(nodes int) {
 	in.t.Helper()
-	within(in.t, in.l, 30*time.Second, "the nodes to be complete", func(ctx context.Context) (bool, error) {
+	within(in.t, in.l, 30*time.Second, "every DaemonSet to have its pods", func(ctx context.Context) (bool, error) {
 		sets, err := in.l.Kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -163,10 +165,10 @@ func (in *installation) settled(nodes int) {
 	})
 }
 
-// inventory lists everything in the cluster and in AWS by name, except for events, which expire, and for DaemonSet
-// pods, which Kubernetes deletes within a minute after their node. Objects that Kubernetes creates in every namespace
-// count as part of the namespace: when several watches are late, Kubernetes creates them again in a namespace that has
-// just been deleted (the race of kubernetes/kubernetes#36891).
+// inventory lists everything in the cluster and in AWS by name, with three exceptions. Events expire. Kubernetes
+// deletes DaemonSet pods within a minute after their node. Objects that Kubernetes creates in every namespace count as
+// part of the namespace: when several watches are late, Kubernetes creates them again in a namespace that has just been
+// deleted (the race of kubernetes/kubernetes#36891).
 func (in *installation) inventory() map[string]bool {
 	in.t.Helper()
 	out := map[string]bool{}
@@ -189,13 +191,13 @@ func (in *installation) inventory() map[string]bool {
 			}
 			found, err := objects.Resource(group.WithResource(r.Name)).List(in.t.Context(), metav1.ListOptions{})
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-				continue // a definition that is being deleted
+				continue // the definition of the resource is being deleted
 			}
 			if err != nil {
 				in.t.Fatal(err)
 			}
 			for _, o := range found.Items {
-				if owner := metav1.GetControllerOf(&o); owner != nil && owner.Kind == "DaemonSet" || ofEveryNamespace[r.Name+"/"+o.Name] {
+				if owner := metav1.GetControllerOf(&o); owner != nil && owner.Kind == "DaemonSet" || inEveryNamespace[r.Name+"/"+o.Name] {
 					continue
 				}
 				out[strings.TrimPrefix(r.Name+"."+group.Group+" "+o.Namespace+"/"+o.Name, " ")] = true
@@ -219,22 +221,22 @@ func (in *installation) inventory() map[string]bool {
 	return out
 }
 
-// ofEveryNamespace has the objects that Kubernetes creates in each namespace, by resource and name.
-var ofEveryNamespace = map[string]bool{"serviceaccounts/default": true, "configmaps/kube-root-ca.crt": true}
+// inEveryNamespace has the objects that Kubernetes creates in each namespace, by resource and name.
+var inEveryNamespace = map[string]bool{"serviceaccounts/default": true, "configmaps/kube-root-ca.crt": true}
 
-// nothingMoreThan waits until nothing exists that did not exist before.
-func (in *installation) nothingMoreThan(before map[string]bool) {
+// awaitNothingNew waits until nothing exists that did not exist before.
+func (in *installation) awaitNothingNew(before map[string]bool) {
 	in.t.Helper()
-	within(in.t, in.l, 30*time.Second, "everything to be as it was before the chart", func(context.Context) (bool, error) {
-		var more []string
+	within(in.t, in.l, 30*time.Second, "everything to be removed that did not exist before the chart", func(context.Context) (bool, error) {
+		var added []string
 		for thing := range in.inventory() {
 			if !before[thing] {
-				more = append(more, thing)
+				added = append(added, thing)
 			}
 		}
-		if len(more) > 0 {
-			slices.Sort(more)
-			return false, fmt.Errorf("still there: %s", strings.Join(more, ", "))
+		if len(added) > 0 {
+			slices.Sort(added)
+			return false, fmt.Errorf("still there: %s", strings.Join(added, ", "))
 		}
 		return true, nil
 	})

@@ -13,11 +13,12 @@ import (
 // unprivilegedID is the id of an unprivileged user.
 const unprivilegedID = 65534
 
-// TestUnprivileged runs TestSealedIRSA once more as `nobody`, if the test runs as root. A user other than root creates
-// the sandbox with a user namespace, in which the program has the pod's user id, instead of with the host's ids.
+// TestUnprivileged runs TestSealedIRSA once more as the user `nobody`, if the test runs as root. Root runs the program
+// in the sandbox with the host's user ids. Any other user needs a user namespace, in which the program has the pod's
+// user id.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("not root: TestSealed and TestSealedIRSA cover this case")
+		t.Skip("the test does not run as root: TestSealed and TestSealedIRSA then cover this case")
 	}
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
@@ -34,7 +35,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, from := range map[string]string{"lab.test": self, "helm": helm, "joiner": program(t)} {
-		copyTo(t, filepath.Join(home, name), from)
+		copyExecutable(t, filepath.Join(home, name), from)
 	}
 	if err := os.CopyFS(filepath.Join(home, "deploy"), os.DirFS("../deploy")); err != nil {
 		t.Fatal(err)
@@ -66,8 +67,8 @@ func TestUnprivileged(t *testing.T) {
 	t.Logf("as nobody:\n%s", out)
 }
 
-// copyTo copies a program and makes it executable for all users.
-func copyTo(t *testing.T, to, from string) {
+// copyExecutable copies a program and makes it executable for all users.
+func copyExecutable(t *testing.T, to, from string) {
 	t.Helper()
 	in, err := os.Open(from)
 	if err != nil {

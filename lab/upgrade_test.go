@@ -24,24 +24,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// newFields are fields of the current definitions that the previous version does not have in these tests, by
-// definition. Paths start at the schema.
+// newFields has, by name of the definition, the path in the schema of a field that installOlderDefinitions removes, as
+// if only the current version had it.
 var newFields = map[string][]string{
 	"nodepools.karpenter.sh":           {"status", "nodeClassObservedGeneration"},
 	"nodeclaims.karpenter.sh":          {"status", "lastPodEventTime"},
 	"ec2nodeclasses.karpenter.k8s.aws": {"spec", "context"},
 }
 
-// bringOlder installs the definitions of the previous version: with the previous revision, without the new fields, and
-// with a printer column that has been removed since.
-func (in *installation) bringOlder() {
+// installOlderDefinitions installs definitions as of a previous version: with the previous revision, without the fields
+// of newFields, and with a printer column that the current version does not have.
+func (in *installation) installOlderDefinitions() {
 	in.t.Helper()
 	for _, m := range crds.Manifests() {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(m.YAML), &object.Object); err != nil {
 			in.t.Fatal(err)
 		}
-		if earlier := crds.Revision() - 1; earlier > 0 { // definitions before the first revision have no mark
+		if earlier := crds.Revision() - 1; earlier > 0 { // definitions before the first revision have no such annotation
 			annotations := object.GetAnnotations()
 			annotations[crds.KeyRevision] = strconv.Itoa(earlier)
 			object.SetAnnotations(annotations)
@@ -71,11 +71,13 @@ func (in *installation) bringOlder() {
 			})
 		})
 		if in.hasNewField(in.d.get(m.Name)) == (newFields[m.Name] != nil) {
-			in.t.Fatalf("definition %s is not from an earlier version", m.Name)
+			in.t.Fatalf("definition %s is not like that of an earlier version", m.Name)
 		}
 	}
 }
 
+// hasNewField reports whether a definition has its field of newFields. It returns true for definitions without such a
+// field.
 func (in *installation) hasNewField(c *apiextensionsv1.CustomResourceDefinition) bool {
 	field := newFields[c.Name]
 	if field == nil {
@@ -88,42 +90,42 @@ func (in *installation) hasNewField(c *apiextensionsv1.CustomResourceDefinition)
 // upgrade upgrades to the current chart, and checks that the definitions are updated and that no node is changed.
 func (in *installation) upgrade(pool string) {
 	in.t.Helper()
-	in.idle(pool)
+	in.awaitInstanceNames(pool)
 	before, calls := in.fleetOf(pool), in.l.Emulator.Calls()
 	if len(before) < 5 || calls["ec2:CreateFleet"] == 0 {
-		in.t.Fatalf("only %d nodes: %v, after these calls: %v", len(before), before, calls)
+		in.t.Fatalf("want at least 5 entries in the fleet and a launch, got %d: %v, after these calls: %v", len(before), before, calls)
 	}
-	in.run("upgrade", "joiner", chartFolder(in.t), "-n", chartHome, "--wait", "--timeout", "90s",
+	in.run("upgrade", "joiner", chartFolder(in.t), "-n", chartNamespace, "--wait", "--timeout", "90s",
 		"--reset-then-reuse-values", "--set", "crds.apply=true", "--set", "logLevel=debug")
 	in.stop()
 	in.start()
 	for _, m := range crds.Manifests() {
-		in.d.until("definition "+m.Name+" to be brought", m.Name, func(c *apiextensionsv1.CustomResourceDefinition) bool {
+		in.d.until("definition "+m.Name+" to be updated", m.Name, func(c *apiextensionsv1.CustomResourceDefinition) bool {
 			columns := c.Spec.Versions[0].AdditionalPrinterColumns
 			return c.Annotations[crds.KeyRevision] == strconv.Itoa(crds.Revision()) && in.hasNewField(c) &&
 				!slices.ContainsFunc(columns, func(p apiextensionsv1.CustomResourceColumnDefinition) bool { return p.Name == "Once" })
 		})
 	}
-	in.thoughtAgain(pool)
+	in.awaitReevaluation(pool)
 	if d := cmp.Diff(before, in.fleetOf(pool)); d != "" {
 		in.t.Errorf("the upgrade changed nodes (-before +after):\n%s", d)
 	}
-	// Launches are compared by the fleet, because dry runs are calls, too.
+	// Calls that launch are not counted, because dry runs are such calls too: fleetOf shows new instances.
 	if ended := in.l.Emulator.Calls()["ec2:TerminateInstances"] - calls["ec2:TerminateInstances"]; ended != 0 {
 		in.t.Errorf("during the upgrade there were %d calls of TerminateInstances", ended)
 	}
 }
 
-// thoughtAgain waits until a new controller has reconciled each claim of a pool, and has determined which of its nodes
-// may be disrupted.
-func (in *installation) thoughtAgain(pool string) {
+// awaitReevaluation waits until a controller of the new version has reconciled each claim of a pool, and has determined
+// how many of the pool's nodes may be disrupted.
+func (in *installation) awaitReevaluation(pool string) {
 	in.t.Helper()
 	claims, _ := claimsOf(in.t, in.l, pool)
 	within(in.t, in.l, 30*time.Second, "the new version to evaluate the nodes", func(context.Context) (bool, error) {
 		for _, c := range in.runs {
-			looks, _ := seriesOf(in.t, c.Metrics, "controller_runtime_reconcile_total", `controller="nodeclaim.lifecycle"`)
-			_, judged := seriesOf(in.t, c.Metrics, "karpenter_nodepools_allowed_disruptions", `nodepool="`+pool+`"`)
-			if looks >= float64(len(claims)) && judged {
+			reconciles, _ := seriesOf(in.t, c.Metrics, "controller_runtime_reconcile_total", `controller="nodeclaim.lifecycle"`)
+			_, hasBudget := seriesOf(in.t, c.Metrics, "karpenter_nodepools_allowed_disruptions", `nodepool="`+pool+`"`)
+			if reconciles >= float64(len(claims)) && hasBudget {
 				return true, nil
 			}
 		}
@@ -131,7 +133,8 @@ func (in *installation) thoughtAgain(pool string) {
 	})
 }
 
-// seriesOf returns the sum of a metric's series with a label on a page of metrics, and whether there is one.
+// seriesOf returns the sum of those series of a metric that have the given label, from the metrics page at url. found
+// is false if there is no such series.
 func seriesOf(t *testing.T, url, name, label string) (sum float64, found bool) {
 	t.Helper()
 	response, err := http.Get(url)
@@ -155,13 +158,15 @@ func seriesOf(t *testing.T, url, name, label string) (sum float64, found bool) {
 	return sum, found
 }
 
-// ofOurs returns taints without Kubernetes' own taints for node conditions, which change at any time.
-func ofOurs(taints []corev1.Taint) []corev1.Taint {
+// withoutConditionTaints returns taints without those that Kubernetes sets for node conditions, which can change at any
+// time.
+func withoutConditionTaints(taints []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") })
 }
 
-// idle waits for the last write that follows the join of a node: the name of its instance.
-func (in *installation) idle(pool string) {
+// awaitInstanceNames waits until each instance has its tag Name. The tag is the controller's last write after a node
+// has joined.
+func (in *installation) awaitInstanceNames(pool string) {
 	in.t.Helper()
 	within(in.t, in.l, time.Minute, "all instances to be named after their Nodes", func(context.Context) (bool, error) {
 		all := instancesOf(in.l, pool)
@@ -169,8 +174,8 @@ func (in *installation) idle(pool string) {
 	})
 }
 
-// fleetOf returns what an upgrade must not change of each node of a pool: the ids of its claim, Node and instance, and
-// whether it drifts.
+// fleetOf returns what an upgrade must not change. For each claim of a pool: its IDs and those of its Node and
+// instance, the taints, and whether the claim drifts. For each instance: whether it is alive, and its tag keys.
 func (in *installation) fleetOf(pool string) map[string]string {
 	in.t.Helper()
 	claims, _ := claimsOf(in.t, in.l, pool)
@@ -188,7 +193,7 @@ func (in *installation) fleetOf(pool string) map[string]string {
 		out[c.Name] = fmt.Sprint(c.UID, " ", c.Status.ProviderID, " deleted: ", c.DeletionTimestamp != nil, ", drifts: ",
 			c.StatusConditions().IsTrue(karpenterv1.ConditionDrifted),
 			"; node ", node.Name, " ", node.UID, " ", node.Spec.ProviderID, " deleted: ", node.DeletionTimestamp != nil,
-			" taints: ", ofOurs(node.Spec.Taints),
+			" taints: ", withoutConditionTaints(node.Spec.Taints),
 			"; instance alive: ", instances[at].Alive())
 	}
 	for _, i := range instances {

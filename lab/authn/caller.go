@@ -74,7 +74,7 @@ func readCaller(body []byte, signed *url.URL) (Caller, error) {
 		return Caller{}, fmt.Errorf("read the response of STS: %w", err)
 	}
 	c := Caller{ARN: identity.Result.Arn, Account: identity.Result.Account, UserID: identity.Result.UserID}
-	c.RoleARN, c.Session, err = canonical(c.ARN)
+	c.RoleARN, c.Session, err = splitPrincipal(c.ARN)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -83,9 +83,9 @@ func readCaller(body []byte, signed *url.URL) (Caller, error) {
 	return c, nil
 }
 
-// canonical returns the ARN of the role for the ARN of a session, and the session name. STS omits the role's path, so a
-// mapping must omit the path too.
-func canonical(arn string) (role, session string, err error) {
+// splitPrincipal splits the ARN of an STS session into the ARN of its role and the session name. It returns an IAM ARN
+// unchanged, without a session name. STS omits the role's path, so a mapping must omit the path too.
+func splitPrincipal(arn string) (role, session string, err error) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" {
 		return "", "", fmt.Errorf("arn %q is invalid", arn)

@@ -26,17 +26,17 @@ type mapping struct {
 	source   string // "access entry" or "aws-auth"
 }
 
-// mapRole is an entry of mapRoles or mapUsers in kube-system/aws-auth.
-type mapRole struct {
+// awsAuthRow is a row of mapRoles or mapUsers in kube-system/aws-auth.
+type awsAuthRow struct {
 	RoleARN  string   `json:"rolearn"`
 	UserARN  string   `json:"userarn"`
 	Username string   `json:"username"`
 	Groups   []string `json:"groups"`
 }
 
-// mapped returns the caller's mapping from the sources that the cluster's authentication mode uses. An access entry
-// takes precedence over aws-auth.
-func (w *Webhook) mapped(ctx context.Context, c Caller) (mapping, error) {
+// findMapping returns the caller's mapping from the sources that the cluster's authentication mode uses. An access
+// entry takes precedence over aws-auth.
+func (w *Webhook) findMapping(ctx context.Context, c Caller) (mapping, error) {
 	cluster, err := w.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &w.Cluster})
 	if err != nil {
 		return mapping{}, fmt.Errorf("describe cluster %s: %w", w.Cluster, err)
@@ -81,7 +81,7 @@ func (w *Webhook) readEntry(ctx context.Context, c Caller, principal string) (ma
 		return mapping{}, fmt.Errorf("describe access entry of %s: %w", principal, err)
 	}
 	entry := out.AccessEntry
-	if stale, err := w.stale(ctx, c, aws.ToTime(entry.CreatedAt)); err != nil || stale {
+	if stale, err := w.isStale(ctx, c, aws.ToTime(entry.CreatedAt)); err != nil || stale {
 		return mapping{}, errors.Join(errNotMapped, err)
 	}
 	switch kind := aws.ToString(entry.Type); kind {
@@ -96,9 +96,9 @@ func (w *Webhook) readEntry(ctx context.Context, c Caller, principal string) (ma
 	}
 }
 
-// stale reports whether the role was created after its access entry. EKS stores the unique id of the role, so an entry
-// does not match a role that was deleted and created again with the same name.
-func (w *Webhook) stale(ctx context.Context, c Caller, created time.Time) (bool, error) {
+// isStale reports whether the role was created after its access entry. EKS stores the unique id of the role, so an
+// entry does not match a role that was deleted and created again with the same name.
+func (w *Webhook) isStale(ctx context.Context, c Caller, created time.Time) (bool, error) {
 	_, name, ok := strings.Cut(c.RoleARN, ":role/")
 	if !ok {
 		return false, nil
@@ -127,7 +127,7 @@ func (w *Webhook) awsAuth(c Caller) (mapping, error) {
 	if !ok {
 		return mapping{}, errNotMapped
 	}
-	var roles, users []mapRole
+	var roles, users []awsAuthRow
 	if err := yaml.Unmarshal([]byte(data["mapRoles"]), &roles); err != nil {
 		return mapping{}, fmt.Errorf("read mapRoles of aws-auth: %w", err)
 	}

@@ -28,9 +28,9 @@ const (
 // Token creates a bearer token from AWS credentials: a presigned STS request, which proves the identity of its signer
 // to the cluster.
 func Token(ctx context.Context, credentials aws.Credentials, region, cluster string, now time.Time) (string, error) {
-	host := "https://sts." + region + ".amazonaws.com/"
+	endpoint := "https://sts." + region + ".amazonaws.com/"
 	query := url.Values{"Action": {"GetCallerIdentity"}, "Version": {"2011-06-15"}, "X-Amz-Expires": {"60"}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"?"+query.Encode(), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"?"+query.Encode(), nil)
 	if err != nil {
 		return "", fmt.Errorf("make token: %w", err)
 	}
@@ -42,8 +42,8 @@ func Token(ctx context.Context, credentials aws.Credentials, region, cluster str
 	return prefix + base64.RawURLEncoding.EncodeToString([]byte(signed)), nil
 }
 
-// parse returns the presigned request in a token. It rejects every other request than a signed GetCallerIdentity for
-// this cluster.
+// parse returns the presigned request in a token. It rejects a request that is not GetCallerIdentity to STS, or whose
+// signature does not cover the cluster's header. STS checks the signature itself, see caller.
 func (w *Webhook) parse(token string, now time.Time) (*url.URL, error) {
 	encoded, ok := strings.CutPrefix(token, prefix)
 	if !ok {
@@ -73,7 +73,8 @@ func (w *Webhook) parse(token string, now time.Time) (*url.URL, error) {
 	return u, checkQuery(query, now)
 }
 
-// checkQuery checks the parameters of the presigned request, by their names in lower case, and its date.
+// checkQuery checks the parameters and the date of the presigned request. The keys of query are parameter names in
+// lower case.
 func checkQuery(query map[string]string, now time.Time) error {
 	for name := range query {
 		switch name {

@@ -2,7 +2,7 @@
 //
 // In: TokenReviews; the callers that STS returns; access entries and aws-auth.
 // Out: Kubernetes users and groups, or a refusal.
-// Never: a user that no mapping of the cluster's authentication mode names.
+// Never: a user without a mapping in a source that the cluster's authentication mode uses.
 package authn
 
 import (
@@ -31,7 +31,7 @@ type Options struct {
 
 	// AWSAuth returns the data of the ConfigMap kube-system/aws-auth, and false if it does not exist.
 	AWSAuth func() (map[string]string, bool)
-	// Log receives a line per review; nil discards them.
+	// Log receives a line per review; nil discards the lines.
 	Log io.Writer
 }
 
@@ -42,8 +42,8 @@ type Webhook struct {
 	eks    *eks.Client
 	ec2    *ec2.Client
 	iam    *iam.Client
-	names  sync.Map // instance id → private DNS name
-	logs   sync.Mutex
+	names  sync.Map   // instance id → private DNS name
+	logs   sync.Mutex // held while a line is written to Log
 }
 
 // New makes a webhook.
@@ -88,8 +88,8 @@ func (w *Webhook) Review(ctx context.Context, token string, now time.Time) authe
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user}
 }
 
-// identify returns the user in the cluster and the caller in AWS that a token proves. With an error, the caller is that
-// found so far.
+// identify returns the user in the cluster and the caller in AWS that a token proves. If the caller is known but has no
+// valid mapping, identify returns the caller together with the error.
 func (w *Webhook) identify(ctx context.Context, token string, now time.Time) (authenticationv1.UserInfo, Caller, error) {
 	var none authenticationv1.UserInfo
 	signed, err := w.parse(token, now)
@@ -100,7 +100,7 @@ func (w *Webhook) identify(ctx context.Context, token string, now time.Time) (au
 	if err != nil {
 		return none, c, err
 	}
-	m, err := w.mapped(ctx, c)
+	m, err := w.findMapping(ctx, c)
 	if err != nil {
 		return none, c, err
 	}

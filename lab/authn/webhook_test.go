@@ -86,7 +86,7 @@ func (s *site) token(t *testing.T, session, forCluster string, at time.Time) str
 	return token
 }
 
-func (s *site) entry(t *testing.T, kind, username string, groups ...string) {
+func (s *site) addEntry(t *testing.T, kind, username string, groups ...string) {
 	t.Helper()
 	in := &eks.CreateAccessEntryInput{ClusterName: aws.String(cluster), PrincipalArn: aws.String(roleARN), Type: &kind,
 		KubernetesGroups: groups}
@@ -104,7 +104,7 @@ func mapRole(arn, username, groups string) map[string]string {
 
 func TestMapping(t *testing.T) {
 	t.Parallel()
-	const byName = "operator:{{AccountID}}:{{SessionName}}"
+	const nameTemplate = "operator:{{AccountID}}:{{SessionName}}"
 	tests := map[string]struct {
 		mode       string
 		awsAuth    map[string]string
@@ -116,43 +116,44 @@ func TestMapping(t *testing.T) {
 	}{
 		"no mapping": {mode: ekscluster.AuthBoth, wantError: "ARN is not mapped"},
 		"aws-auth": {
-			mode: ekscluster.AuthConfigMap, awsAuth: mapRole(roleARN, byName, "[ops]"),
+			mode: ekscluster.AuthConfigMap, awsAuth: mapRole(roleARN, nameTemplate, "[ops]"),
 			wantUser: "operator:" + account + ":joe-example.com", wantGroups: []string{"ops"},
 		},
 		"aws-auth in mode API": {
-			mode: ekscluster.AuthAPI, awsAuth: mapRole(roleARN, byName, "[ops]"), wantError: "ARN is not mapped",
+			mode: ekscluster.AuthAPI, awsAuth: mapRole(roleARN, nameTemplate, "[ops]"), wantError: "ARN is not mapped",
 		},
 		"aws-auth with another role": {
-			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/controller", byName, "[ops]"), wantError: "ARN is not mapped",
+			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/controller", nameTemplate, "[ops]"),
+			wantError: "ARN is not mapped",
 		},
 		"aws-auth with the role's path": {
-			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/teams/a/node", byName, "[ops]"),
+			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/teams/a/node", nameTemplate, "[ops]"),
 			wantError: "ARN is not mapped",
 		},
 		"aws-auth with invalid YAML": {
 			mode: ekscluster.AuthBoth, awsAuth: map[string]string{"mapRoles": "- rolearn: [\n"}, wantError: "read mapRoles of aws-auth",
 		},
 		"access entry": {
-			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "STANDARD", "joe", "ops") },
+			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.addEntry(t, "STANDARD", "joe", "ops") },
 			wantUser: "joe", wantGroups: []string{"ops"},
 		},
 		"access entry takes precedence over aws-auth": {
-			mode: ekscluster.AuthBoth, awsAuth: mapRole(roleARN, byName, "[ops]"),
-			entry:    func(t *testing.T, s *site) { s.entry(t, "STANDARD", "joe", "entry") },
+			mode: ekscluster.AuthBoth, awsAuth: mapRole(roleARN, nameTemplate, "[ops]"),
+			entry:    func(t *testing.T, s *site) { s.addEntry(t, "STANDARD", "joe", "entry") },
 			wantUser: "joe", wantGroups: []string{"entry"},
 		},
 		"EC2_LINUX entry, caller is not an instance": {
-			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "EC2_LINUX", "") },
+			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.addEntry(t, "EC2_LINUX", "") },
 			wantError: "failed querying private DNS from EC2 API for node joe@example.com",
 		},
 		"EC2_LINUX entry, instance does not exist": {
-			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "EC2_LINUX", "") }, session: "i-0123456789abcdef0",
+			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.addEntry(t, "EC2_LINUX", "") }, session: "i-0123456789abcdef0",
 			wantError: "InvalidInstanceID.NotFound",
 		},
 		"access entry older than the role": {
 			mode: ekscluster.AuthAPI,
 			entry: func(t *testing.T, s *site) {
-				s.entry(t, "STANDARD", "joe", "ops")
+				s.addEntry(t, "STANDARD", "joe", "ops")
 				s.server.Do(func(w *world.World, now time.Time) {
 					a := w.Account(account)
 					if err := a.DeleteRole(role); err != nil {
@@ -205,16 +206,16 @@ func TestTokens(t *testing.T) {
 	}
 	now := time.Now()
 	tests := map[string]struct {
-		forCluster string
-		made       time.Time
-		alter      func(url string) string
-		raw        string
-		want       string // part of the error; empty: the token is valid
+		forCluster string                  // empty: the cluster of the webhook
+		signedAt   time.Time               // zero: now
+		alter      func(url string) string // changes the presigned URL; nil: no change
+		raw        string                  // the token; empty: site.token creates it
+		want       string                  // part of the error; empty: the token is valid
 	}{
 		"valid token":          {},
-		"fourteen minutes old": {made: now.Add(-14 * time.Minute)},
-		"sixteen minutes old":  {made: now.Add(-16 * time.Minute), want: "is expired"},
-		"from the future":      {made: now.Add(10 * time.Minute), want: "in the future"},
+		"fourteen minutes old": {signedAt: now.Add(-14 * time.Minute)},
+		"sixteen minutes old":  {signedAt: now.Add(-16 * time.Minute), want: "is expired"},
+		"from the future":      {signedAt: now.Add(10 * time.Minute), want: "in the future"},
 		"for another cluster":  {forCluster: "other", want: "SignatureDoesNotMatch"},
 		"other kind of token":  {raw: "eyJhbGciOi", want: "missing expected"},
 		"not base64":           {raw: "k8s-aws-v1.%%%", want: "not formatted correctly"},
@@ -243,14 +244,14 @@ func TestTokens(t *testing.T) {
 			s.awsAuth = mapRole(roleARN, "joe", "[ops]")
 			token := tt.raw
 			if token == "" {
-				made, forCluster := tt.made, tt.forCluster
-				if made.IsZero() {
-					made = now
+				signedAt, forCluster := tt.signedAt, tt.forCluster
+				if signedAt.IsZero() {
+					signedAt = now
 				}
 				if forCluster == "" {
 					forCluster = cluster
 				}
-				token = s.token(t, "joe", forCluster, made)
+				token = s.token(t, "joe", forCluster, signedAt)
 			}
 			if tt.alter != nil {
 				token = rewrite(token, tt.alter)

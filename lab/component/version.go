@@ -7,8 +7,8 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Version is the version of the Kubernetes module that this binary is built from. Test binaries do not contain module versions, so it is
-// written here, and a test compares it with go.mod.
+// Version is the version of the Kubernetes module that this binary is built from. It is a constant, because test
+// binaries do not contain module versions. A test compares it with go.mod.
 const Version = "v1.36.3"
 
 // builtVersion is the variable that Kubernetes' own build sets with the linker flag -X. Without that flag, for example

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestVersionIsTheModules(t *testing.T) {
+func TestVersionMatchesGoMod(t *testing.T) {
 	mod, err := os.ReadFile("../go.mod")
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ import (
 
 // ControlPlane is a running control plane.
 type ControlPlane struct {
-	URL        string       // of the API server: https://127.0.0.1:PORT
+	URL        string       // URL of the API server: https://127.0.0.1:PORT
 	CA         []byte       // the authority's certificate, PEM
 	Admin      *rest.Config // credentials of an administrator, without client-side rate limits
 	Kubeconfig string       // path of the administrator's kubeconfig
@@ -44,11 +44,12 @@ type ControlPlane struct {
 
 	mu        sync.Mutex
 	apiServer *process.Process // nil while it is stopped
-	apiSpec   process.Spec     // with which the API server was started
+	apiSpec   process.Spec     // starts the API server again
 }
 
-// Start starts the programs in group, as children that run the program at the path self, and returns once the API
-// server is ready and the controllers have started. It writes files to dir.
+// Start starts the programs of the control plane as children of group, and etcd in this process. The children run the
+// executable self, which is the lab's own. Start returns once the API server is ready and the controllers have started.
+// It writes files to dir.
 func Start(ctx context.Context, self, dir string, group *process.Group, authority *pki.Authority, o Options) (*ControlPlane, error) {
 	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, ServiceCIDR)
 	if o.Start == 0 {
@@ -93,7 +94,7 @@ func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, 
 	if err != nil {
 		return err
 	}
-	c.serve(apiServer)
+	c.watchAPIServer(apiServer)
 	for _, p := range []*process.Process{manager, scheduler} {
 		go func() {
 			<-p.Done()
@@ -103,9 +104,9 @@ func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, 
 	return c.waitForControllers(ctx, manager)
 }
 
-// serve records the current API server. If its process ends without StopAPIServer, the channel of Failed receives an
-// error.
-func (c *ControlPlane) serve(p *process.Process) {
+// watchAPIServer records p as the current process of the API server. If p ends without StopAPIServer, the channel of
+// Failed receives an error.
+func (c *ControlPlane) watchAPIServer(p *process.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.apiServer = p
@@ -119,7 +120,7 @@ func (c *ControlPlane) serve(p *process.Process) {
 	}()
 }
 
-// StopAPIServer kills the API server. etcd keeps its data.
+// StopAPIServer kills the API server. etcd keeps running, with the data.
 func (c *ControlPlane) StopAPIServer() {
 	c.mu.Lock()
 	p := c.apiServer
@@ -142,19 +143,19 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 		p.Kill()
 		return err
 	}
-	c.serve(p)
+	c.watchAPIServer(p)
 	return nil
 }
 
-// startAPIServer starts the API server on a free port. It retries with another port if another program has taken the
-// port meanwhile.
+// startAPIServer starts the API server on a free port. If another program takes the port first, it retries with another
+// port, at most twice.
 func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string, o Options) (*process.Process, error) {
 	for attempt := 1; ; attempt++ {
 		port, err := freePort()
 		if err != nil {
 			return nil, err
 		}
-		if err := c.writeAccess(fmt.Sprintf("https://127.0.0.1:%d", port)); err != nil {
+		if err := c.writeKubeconfigs(fmt.Sprintf("https://127.0.0.1:%d", port)); err != nil {
 			return nil, err
 		}
 		c.apiSpec = process.Spec{
@@ -187,7 +188,7 @@ func relaxedGC() []string { return []string{"GOGC=300", "GOMEMLIMIT=6GiB"} }
 // Failed returns a channel that receives an error when a program of the control plane ends unexpectedly.
 func (c *ControlPlane) Failed() <-chan error { return c.failed }
 
-// Close stops etcd. The programs belong to the group, which is closed first.
+// Close stops etcd. It does not stop the other programs: the caller closes their group, before Close.
 func (c *ControlPlane) Close() {
 	if c.etcd != nil {
 		c.etcd.Close()
@@ -214,8 +215,8 @@ func (c *ControlPlane) waitForAPIServer(ctx context.Context, p *process.Process)
 	return fmt.Errorf("kube-apiserver: %w (last response of /readyz: %w)\n%s", context.Cause(ctx), last, p.Tail(15))
 }
 
-// waitForControllers waits for the default service account, which a controller creates and without which no pod can be
-// created. p is the process of the controller manager.
+// waitForControllers waits for the default service account, which the controller manager creates. Without it, no pod
+// can be created. p is the process of the controller manager.
 func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Process) error {
 	client, err := kubernetes.NewForConfig(c.Admin)
 	if err != nil {
@@ -241,12 +242,12 @@ func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Proces
 
 // writeFiles writes the files that do not depend on the API server's port.
 func (c *ControlPlane) writeFiles(o Options) error {
-	serving, err := c.authority.Server("kube-apiserver", "127.0.0.1", "localhost", "172.20.0.1", "fd30:1c53:5f8a::1",
+	serving, err := c.authority.IssueServer("kube-apiserver", "127.0.0.1", "localhost", "172.20.0.1", "fd30:1c53:5f8a::1",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	if err != nil {
 		return err
 	}
-	accounts, err := pki.SigningKey()
+	accounts, err := pki.NewSigningKey()
 	if err != nil {
 		return err
 	}
@@ -257,7 +258,7 @@ func (c *ControlPlane) writeFiles(o Options) error {
 		"service-accounts.key": accounts,
 		"scheduler.yaml":       c.schedulerConfig(),
 		"audit.yaml":           auditPolicy(),
-		"egress.yaml":          egress(o.NodeProxy),
+		"egress.yaml":          egressConfig(o.NodeProxy),
 	} {
 		if err := os.WriteFile(c.file(name), data, 0o600); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
@@ -266,10 +267,11 @@ func (c *ControlPlane) writeFiles(o Options) error {
 	return nil
 }
 
-// writeAccess writes the kubeconfigs of the API server's clients for the server at url.
-func (c *ControlPlane) writeAccess(url string) error {
+// writeKubeconfigs writes the kubeconfigs with which the clients call the API server at url, and sets URL, Kubeconfig
+// and Admin.
+func (c *ControlPlane) writeKubeconfigs(url string) error {
 	c.URL = url
-	for _, who := range []struct {
+	for _, access := range []struct {
 		file, user string
 		groups     []string
 	}{
@@ -277,17 +279,17 @@ func (c *ControlPlane) writeAccess(url string) error {
 		{"scheduler.kubeconfig", "system:kube-scheduler", nil},
 		{"kubeconfig", "kubernetes-admin", []string{"system:masters"}},
 	} {
-		pair, err := c.authority.Client(who.user, who.groups...)
+		pair, err := c.authority.IssueClient(access.user, access.groups...)
 		if err != nil {
 			return err
 		}
-		if err := clientcmd.WriteToFile(Kubeconfig(url, c.CA, pair), c.file(who.file)); err != nil {
-			return fmt.Errorf("write %s: %w", who.file, err)
+		if err := clientcmd.WriteToFile(Kubeconfig(url, c.CA, pair), c.file(access.file)); err != nil {
+			return fmt.Errorf("write %s: %w", access.file, err)
 		}
-		if who.file != "kubeconfig" {
+		if access.file != "kubeconfig" {
 			continue
 		}
-		c.Kubeconfig = c.file(who.file)
+		c.Kubeconfig = c.file(access.file)
 		c.Admin = &rest.Config{
 			Host:            url,
 			TLSClientConfig: rest.TLSClientConfig{CAData: c.CA, CertData: pair.Cert, KeyData: pair.Key},

@@ -9,18 +9,18 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// startEtcd starts etcd in this process and returns its client URL. It disables fsync, because the data of a lab that
-// crashes is not needed.
+// startEtcd starts etcd in this process, and returns etcd and its client URL. It disables fsync, because a lab that
+// crashes does not need its data.
 func startEtcd(ctx context.Context, dir string) (*embed.Etcd, string, error) {
-	anywhere := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	cfg := embed.NewConfig()
 	cfg.Name = "lab"
 	cfg.Dir = filepath.Join(dir, "etcd")
 	cfg.UnsafeNoFsync = true
-	cfg.ListenClientUrls = []url.URL{anywhere}
-	cfg.AdvertiseClientUrls = []url.URL{anywhere}
-	cfg.ListenPeerUrls = []url.URL{anywhere}
-	cfg.AdvertisePeerUrls = []url.URL{anywhere}
+	cfg.ListenClientUrls = []url.URL{anyPort}
+	cfg.AdvertiseClientUrls = []url.URL{anyPort}
+	cfg.ListenPeerUrls = []url.URL{anyPort}
+	cfg.AdvertisePeerUrls = []url.URL{anyPort}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.EnableGRPCGateway = false
 	log, err := etcdLog(filepath.Join(dir, "logs", "etcd.log"))

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// etcdLog returns etcd's logger, which writes to a file. Fatal errors, for example a full disk, also go to the terminal before this process
-// ends, because the file is removed with the lab.
+// etcdLog returns etcd's logger, which writes to a file. Fatal errors, for example a full disk, are also printed to the
+// terminal before this process ends, because the file is removed with the lab.
 func etcdLog(path string) (*zap.Logger, error) {
 	c := zap.NewProductionConfig()
 	c.Level = zap.NewAtomicLevelAt(zap.ErrorLevel)
@@ -34,13 +34,13 @@ type fatalHook struct {
 
 // OnWrite is called after a fatal entry was written to the log.
 func (l fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	// The line break ends a status line of the demo.
-	fmt.Fprintf(l.to, "\nlab: etcd ended: %s\n", why(entry.Message, fields))
+	// The leading line break ends the status line of the demo, if there is one.
+	fmt.Fprintf(l.to, "\nlab: etcd ended: %s\n", withErrors(entry.Message, fields))
 	l.exit(1)
 }
 
-// why returns the message of a log entry, with the errors among its fields.
-func why(message string, fields []zapcore.Field) string {
+// withErrors returns the message of a log entry, followed by the errors among its fields.
+func withErrors(message string, fields []zapcore.Field) string {
 	parts := []string{message}
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {

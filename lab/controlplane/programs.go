@@ -14,9 +14,9 @@ const (
 	ServiceCIDR6 = "fd30:1c53:5f8a::/108"
 )
 
-// controllers lists the controllers that kube-controller-manager runs: workloads, garbage collection, node lifecycle,
-// service accounts, disruption budgets, services and volumes. Controllers that need a cloud, sign certificates or scale
-// by metrics are left out.
+// controllers returns the list of the controllers that kube-controller-manager runs: workloads, garbage collection,
+// node lifecycle, service accounts, disruption budgets, Services and volumes. The list omits controllers that need a
+// cloud, sign certificates or scale by metrics.
 func controllers() string {
 	return strings.Join([]string{
 		"cronjob-controller", "daemonset-controller", "deployment-controller", "job-controller",
@@ -30,14 +30,14 @@ func controllers() string {
 	}, ",")
 }
 
-// apiServerArgs returns flags for a small cluster on a small computer: no API priority and fairness, no profiling. The
-// endpoint reconciler is disabled, because Endpoints do not allow a loopback address.
+// apiServerArgs returns the arguments of kube-apiserver. They suit a small cluster on a small computer: no API priority
+// and fairness, no profiling. The endpoint reconciler is disabled, because Endpoints do not allow a loopback address.
 func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []string {
 	args := []string{
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),
-		"--advertise-address=" + o.advertised(),
+		"--advertise-address=" + o.advertiseAddress(),
 		"--endpoint-reconciler-type=none",
 		"--cert-dir=" + c.dir,
 		"--tls-cert-file=" + c.file("apiserver.crt"),
@@ -72,8 +72,8 @@ func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []stri
 	return args
 }
 
-// controllerManagerArgs returns the arguments of kube-controller-manager. Its limits are higher than the defaults, for
-// clusters of a thousand nodes.
+// controllerManagerArgs returns the arguments of kube-controller-manager. The request limits are higher than the
+// defaults, for clusters of a thousand nodes.
 func (c *ControlPlane) controllerManagerArgs() []string {
 	return []string{
 		"--kubeconfig=" + c.file("controller-manager.kubeconfig"),
@@ -95,7 +95,8 @@ func (c *ControlPlane) schedulerArgs() []string {
 	return []string{"--config=" + c.file("scheduler.yaml"), "--secure-port=0"}
 }
 
-// schedulerConfig raises the scheduler's request rate: with the default, binding 500 pods takes ten seconds.
+// schedulerConfig returns the configuration of kube-scheduler. It has a higher request rate than the default, with
+// which binding 500 pods takes ten seconds.
 func (c *ControlPlane) schedulerConfig() []byte {
 	return []byte(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -109,8 +110,9 @@ clientConnection:
 `)
 }
 
-// egress makes the API server connect to nodes, pods and services through a proxy on a socket.
-func egress(socket string) []byte {
+// egressConfig returns the configuration with which the API server connects to nodes, pods and Services through a proxy
+// on a socket.
+func egressConfig(socket string) []byte {
 	return []byte(`apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -121,8 +123,8 @@ egressSelections:
 `)
 }
 
-// auditPolicy logs the calls of service accounts, except those of Kubernetes' own controllers: metadata only, no
-// bodies. A watch is logged when it starts.
+// auditPolicy returns the audit policy: the API server logs the calls of service accounts, except those of Kubernetes'
+// own controllers. It logs metadata only, no bodies, and a watch when it starts.
 func auditPolicy() []byte {
 	return []byte(`apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -141,7 +143,7 @@ rules:
 `)
 }
 
-// AuditLog returns the path of the file with one line per call of a service account.
+// AuditLog returns the path of the audit log, which has one line per call of a service account.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.dir, "audit.log") }
 
 // file returns the path of a file of the control plane.
@@ -149,7 +151,7 @@ func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, na
 
 // Options configure the control plane.
 type Options struct {
-	// Issuer is the issuer of service account tokens, as EKS's OIDC issuer URL.
+	// Issuer is the issuer of service account tokens, in the format of EKS's OIDC issuer URL.
 	Issuer string
 	// TokenWebhook is the path of the kubeconfig of the webhook that authenticates bearer tokens. Empty disables
 	// webhook authentication.
@@ -166,9 +168,9 @@ type Options struct {
 	Start time.Duration
 }
 
-// advertised returns the address that the API server advertises, in the IP family of Services. No client uses this
-// address.
-func (o Options) advertised() string {
+// advertiseAddress returns the address that the API server advertises, in the IP family of Services. No client uses
+// this address.
+func (o Options) advertiseAddress() string {
 	if strings.Contains(o.ServiceCIDR, ":") {
 		return "2600:1f18:63f7:b900::1"
 	}

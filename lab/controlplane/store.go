@@ -16,27 +16,27 @@ type Stored struct {
 	JSON []byte // with apiVersion, kind and a UID
 }
 
-// storers is the number of concurrent writes to etcd.
-const storers = 16
+// storeWorkers is the number of concurrent writes to etcd.
+const storeWorkers = 16
 
-// Store writes objects directly to etcd; the API server then serves them. Admission and controllers do not see the writes. Existing keys
-// are overwritten. Store is for large numbers of objects: it is many times faster than creating them one by one. Each object is a separate
-// transaction, because watches expect one object per revision.
+// Store writes objects directly to etcd; the API server then serves them. The writes bypass admission, and Store
+// overwrites existing keys. Store is for large numbers of objects: it is many times faster than creating them one by
+// one. Each object is a separate transaction, because watches expect one object per revision.
 func (c *ControlPlane) Store(ctx context.Context, objects []Stored) error {
 	var next atomic.Int64
-	var all sync.WaitGroup
-	failed := make([]error, storers)
-	for k := range storers {
-		all.Go(func() {
+	var workers sync.WaitGroup
+	errs := make([]error, storeWorkers)
+	for k := range storeWorkers {
+		workers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(objects)); i = next.Add(1) - 1 {
 				o := objects[i]
 				if _, err := c.etcd.Server.Put(ctx, &etcdserverpb.PutRequest{Key: []byte("/registry/" + o.Key), Value: o.JSON}); err != nil {
-					failed[k] = fmt.Errorf("store %s: %w", o.Key, err)
+					errs[k] = fmt.Errorf("store %s: %w", o.Key, err)
 					return
 				}
 			}
 		})
 	}
-	all.Wait()
-	return errors.Join(failed...)
+	workers.Wait()
+	return errors.Join(errs...)
 }

@@ -39,7 +39,7 @@ type Options struct {
 	Keep func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error
 }
 
-// patience is the timeout of each part of the demo.
+// patience is the timeout of each wait of the demo.
 const patience = 3 * time.Minute
 
 // show is a running demo.
@@ -50,14 +50,14 @@ type show struct {
 	controller *lab.Controller
 	tracker    *tracker
 	joiner     string
-	plans      []string // manifests of the parts so far, for the lower bound
+	manifests  []string // of the parts so far; `joiner plan` computes their lower bound
 }
 
 // Run runs the demo. Its error names the part that failed, with evidence from the lab.
 func Run(ctx context.Context, o Options) error {
 	d := &show{Options: o, screen: &screen{out: o.Out, live: o.Live, color: o.Color, since: time.Now()}}
 	d.screen.title("Joiner's lab: a real Kubernetes control plane beside an emulated AWS")
-	if err := d.screen.failed(); err != nil {
+	if err := d.screen.writeError(); err != nil {
 		return err
 	}
 	if err := d.start(ctx); err != nil {
@@ -74,14 +74,14 @@ func Run(ctx context.Context, o Options) error {
 		return d.explain(ctx, err)
 	}
 	d.summary(ctx, full)
-	if o.Keep != nil && d.screen.failed() == nil {
+	if o.Keep != nil && d.screen.writeError() == nil {
 		if err := d.clear(ctx); err != nil {
 			return d.explain(ctx, err)
 		}
 		d.screen.title("The demo's NodePools are deleted; the lab stays up. In another terminal:")
 		return o.Keep(ctx, d.lab, d.controller, d.joiner)
 	}
-	return d.screen.failed()
+	return d.screen.writeError()
 }
 
 // start starts the lab and the controller.
@@ -119,8 +119,8 @@ func (d *show) start(ctx context.Context) error {
 // caseOne is the first part of the demo: five pods.
 func (d *show) caseOne(ctx context.Context) error {
 	d.screen.title("1  Five pods select nodegroup=karpenter; the NodePool allows t2 and t3, small and medium")
-	text := fill(d.lab, caseOne)
-	d.plans = append(d.plans, text)
+	text := fill(d.lab, caseOneManifest)
+	d.manifests = append(d.manifests, text)
 	if err := d.lab.Apply(ctx, text); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (d *show) mixed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.plans = append(d.plans, text)
+	d.manifests = append(d.manifests, text)
 	if err := d.lab.Apply(ctx, text); err != nil {
 		return err
 	}
@@ -163,14 +163,14 @@ func (d *show) scaleToZero(ctx context.Context) error {
 	if err := d.lab.Client.List(ctx, &deployments); err != nil {
 		return fmt.Errorf("list deployments: %w", err)
 	}
-	for _, one := range deployments.Items {
+	for _, deployment := range deployments.Items {
 		patch := []byte(`{"spec":{"replicas":0}}`)
-		if _, err := d.lab.Kube.AppsV1().Deployments(one.Namespace).Patch(ctx, one.Name, types.MergePatchType, patch,
+		if _, err := d.lab.Kube.AppsV1().Deployments(deployment.Namespace).Patch(ctx, deployment.Name, types.MergePatchType, patch,
 			metav1.PatchOptions{}, "scale"); err != nil {
-			return fmt.Errorf("scale %s to zero: %w", one.Name, err)
+			return fmt.Errorf("scale %s to zero: %w", deployment.Name, err)
 		}
 	}
-	err := d.until(ctx, func(s totals) bool { return s.pods == 0 && s.nodes+s.joining == 0 && d.alive() == 0 })
+	err := d.until(ctx, func(s totals) bool { return s.pods == 0 && s.nodes+s.joining == 0 && d.billedInstances() == 0 })
 	if err != nil {
 		return fmt.Errorf("wait until all nodes are terminated: %w", err)
 	}
@@ -184,8 +184,8 @@ func (d *show) clear(ctx context.Context) error {
 	if err := d.lab.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the demo's namespace: %w", err)
 	}
-	for _, all := range []client.Object{&karpenterv1.NodePool{}, &awsv1.EC2NodeClass{}} {
-		if err := d.lab.Client.DeleteAllOf(ctx, all); err != nil {
+	for _, object := range []client.Object{&karpenterv1.NodePool{}, &awsv1.EC2NodeClass{}} {
+		if err := d.lab.Client.DeleteAllOf(ctx, object); err != nil {
 			return fmt.Errorf("delete the demo's NodePools and EC2NodeClasses: %w", err)
 		}
 	}
@@ -200,8 +200,8 @@ func (d *show) clear(ctx context.Context) error {
 	return nil
 }
 
-// alive returns the number of instances that are billed.
-func (d *show) alive() int {
+// billedInstances returns the number of instances that are billed.
+func (d *show) billedInstances() int {
 	n := 0
 	for _, i := range d.lab.Instances() {
 		if i.Alive() {
@@ -211,8 +211,8 @@ func (d *show) alive() int {
 	return n
 }
 
-// until polls until wanted returns true. It fails when the lab or the controller ends, when the output cannot be
-// written, or after patience.
+// until polls the totals until wanted returns true for them. It fails when the lab or the controller ends, when the
+// output cannot be written, or after patience.
 func (d *show) until(ctx context.Context, wanted func(totals) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -226,7 +226,7 @@ func (d *show) until(ctx context.Context, wanted func(totals) bool) error {
 		}
 		d.screen.setStatus(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d joining · $%s/h", s.running,
 			s.pods, s.nodes, s.joining, s.price))
-		if err := d.screen.failed(); err != nil {
+		if err := d.screen.writeError(); err != nil {
 			return err
 		}
 		select {
@@ -241,14 +241,14 @@ func (d *show) until(ctx context.Context, wanted func(totals) bool) error {
 	}
 }
 
-// explain adds the lab's evidence to an error. After Ctrl-C, or when the output cannot be written, it returns only that
-// cause.
+// explain adds the lab's evidence to an error. If the demo was ended by Ctrl-C or by a write error, it returns only
+// that reason.
 func (d *show) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if lost := d.screen.failed(); lost != nil {
-		return lost
+	if writeErr := d.screen.writeError(); writeErr != nil {
+		return writeErr
 	}
 	return fmt.Errorf("%w\n%s", err, d.lab.Evidence(context.WithoutCancel(ctx)))
 }
@@ -281,7 +281,7 @@ func (d *show) bound(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	cmd := exec.CommandContext(ctx, d.joiner, "plan", "-f", "-", "-o", "json", "--region", d.lab.Region)
-	cmd.Stdin = strings.NewReader(strings.Join(d.plans, "---\n") + daemons)
+	cmd.Stdin = strings.NewReader(strings.Join(d.manifests, "---\n") + daemons)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -19,12 +19,14 @@ import (
 const namespace = "demo"
 
 //go:embed case1.yaml
-var caseOne string
+var caseOneManifest string
 
+// mixedHeader has the objects of the second part, except its Deployments.
+//
 //go:embed mixed.yaml
-var mixed string
+var mixedHeader string
 
-// kind is one kind of pod of the second part, which has two hundred pods.
+// kind is a kind of pod in the second part of the demo. The kinds have two hundred pods together.
 type kind struct {
 	name        string
 	pods        int32
@@ -47,9 +49,9 @@ func fill(l *lab.Lab, text string) string {
 	return strings.NewReplacer("${NODE_ROLE}", lab.NodeRole, "${AL2_IMAGE}", l.AL2Image, "${CLUSTER}", l.Cluster).Replace(text)
 }
 
-// mixedManifest returns the second part's manifest with its Deployments.
+// mixedManifest returns the manifest of the second part: mixedHeader and a Deployment for each kind of pod.
 func mixedManifest(l *lab.Lab) (string, error) {
-	text := fill(l, mixed)
+	text := fill(l, mixedHeader)
 	for _, k := range kinds() {
 		data, err := sigsyaml.Marshal(k.deployment())
 		if err != nil {

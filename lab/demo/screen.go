@@ -83,8 +83,8 @@ func (s *screen) write(text string) {
 	}
 }
 
-// failed returns the first write error, or nil.
-func (s *screen) failed() error {
+// writeError returns the first write error, or nil.
+func (s *screen) writeError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err

@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// tracker watches nodes and pods, and prints each step in the life of a node.
+// tracker watches NodeClaims and pods, and prints each step in the life of a NodeClaim.
 type tracker struct {
 	lab    *lab.Lab
 	screen *screen
@@ -40,13 +40,13 @@ type claimLife struct {
 	description                     string // "t3.small  us-east-1a"
 }
 
-// podLife has the times at which a pod was first seen, and first seen running.
+// podLife has the time when the watch first returned a pod, and the time when the pod was first running.
 type podLife struct {
 	seen, ran time.Time
 	gone      bool
 }
 
-// follow starts the watches.
+// follow starts to watch the NodeClaims, and the pods of the demo.
 func follow(ctx context.Context, l *lab.Lab, s *screen) (*tracker, error) {
 	scheme, err := lab.Scheme()
 	if err != nil {
@@ -60,13 +60,13 @@ func follow(ctx context.Context, l *lab.Lab, s *screen) (*tracker, error) {
 	}
 	t := &tracker{lab: l, screen: s, claims: map[string]*claimLife{}, pods: map[types.UID]*podLife{}, launches: map[string]int{}}
 	for _, kind := range []struct {
-		of     client.Object
+		object client.Object
 		notify func(object any, gone bool)
 	}{
-		{&karpenterv1.NodeClaim{}, t.claim},
-		{&corev1.Pod{}, t.pod},
+		{&karpenterv1.NodeClaim{}, t.onClaim},
+		{&corev1.Pod{}, t.onPod},
 	} {
-		informer, err := watch.GetInformer(ctx, kind.of, cache.BlockUntilSynced(false))
+		informer, err := watch.GetInformer(ctx, kind.object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("watch the cluster: %w", err)
 		}
@@ -86,8 +86,8 @@ func follow(ctx context.Context, l *lab.Lab, s *screen) (*tracker, error) {
 	return t, nil
 }
 
-// claim prints the changes of a NodeClaim.
-func (t *tracker) claim(object any, gone bool) {
+// onClaim prints the changes of a NodeClaim.
+func (t *tracker) onClaim(object any, gone bool) {
 	if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}
@@ -97,45 +97,45 @@ func (t *tracker) claim(object any, gone bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.claims[c.Name]
-	if h == nil {
-		h = &claimLife{created: time.Now()}
-		t.claims[c.Name] = h
-		t.screen.event(cyan, "wanted", fmt.Sprintf("%-18s %s", c.Name, openTypes(c)))
+	life := t.claims[c.Name]
+	if life == nil {
+		life = &claimLife{created: time.Now()}
+		t.claims[c.Name] = life
+		t.screen.event(cyan, "wanted", fmt.Sprintf("%-18s %s", c.Name, allowedTypes(c)))
 	}
-	after := fmt.Sprintf("after %.1f s", time.Since(h.created).Seconds())
-	if !h.launched && c.Status.ProviderID != "" {
-		h.launched = true
-		t.launched(c, h)
+	after := fmt.Sprintf("after %.1f s", time.Since(life.created).Seconds())
+	if !life.launched && c.Status.ProviderID != "" {
+		life.launched = true
+		t.onLaunch(c, life)
 	}
-	if !h.joined && is(c, karpenterv1.ConditionRegistered) {
-		h.joined = true
+	if !life.joined && isConditionTrue(c, karpenterv1.ConditionRegistered) {
+		life.joined = true
 		t.screen.event(yellow, "joined", fmt.Sprintf("%-18s %-42s %s", c.Name, c.Status.NodeName, after))
 	}
-	if !h.ready && is(c, karpenterv1.ConditionInitialized) {
-		h.ready = true
-		t.screen.event(green, "ready", fmt.Sprintf("%-18s %-42s %s", c.Name, h.description, after))
+	if !life.ready && isConditionTrue(c, karpenterv1.ConditionInitialized) {
+		life.ready = true
+		t.screen.event(green, "ready", fmt.Sprintf("%-18s %-42s %s", c.Name, life.description, after))
 	}
-	if gone && !h.isGone {
-		h.isGone = true
-		t.screen.event(dim, "gone", fmt.Sprintf("%-18s %-42s", c.Name, h.description))
+	if gone && !life.isGone {
+		life.isGone = true
+		t.screen.event(dim, "gone", fmt.Sprintf("%-18s %-42s", c.Name, life.description))
 	}
 }
 
-// launched prints the instance of a NodeClaim. The caller holds mu.
-func (t *tracker) launched(c *karpenterv1.NodeClaim, h *claimLife) {
+// onLaunch records and prints the instance of a NodeClaim. The caller holds mu.
+func (t *tracker) onLaunch(c *karpenterv1.NodeClaim, life *claimLife) {
 	i, ok := t.instance(c.Status.ProviderID)
 	if !ok {
 		return
 	}
-	h.price = t.lab.Price(i)
-	h.description = fmt.Sprintf("%-13s %s", i.Type, i.Zone)
+	life.price = t.lab.Price(i)
+	life.description = fmt.Sprintf("%-13s %s", i.Type, i.Zone)
 	t.launches[i.Type]++
 	capacityType := "on demand"
 	if i.Spot {
 		capacityType = "spot"
 	}
-	t.screen.event(yellow, "launched", fmt.Sprintf("%-18s %-42s $%s/h %s", c.Name, h.description, h.price, capacityType))
+	t.screen.event(yellow, "launched", fmt.Sprintf("%-18s %-42s $%s/h %s", c.Name, life.description, life.price, capacityType))
 }
 
 // instance returns the instance with the provider ID; false if it does not exist.
@@ -148,8 +148,8 @@ func (t *tracker) instance(providerID string) (world.Instance, bool) {
 	return world.Instance{}, false
 }
 
-// openTypes describes which instance types a NodeClaim may use.
-func openTypes(c *karpenterv1.NodeClaim) string {
+// allowedTypes describes which instance types a NodeClaim may use.
+func allowedTypes(c *karpenterv1.NodeClaim) string {
 	pool := "pool " + c.Labels[karpenterv1.LabelNodePool]
 	for _, r := range c.Spec.Requirements {
 		if r.Key == corev1.LabelInstanceTypeStable && len(r.Values) > 0 {
@@ -163,15 +163,15 @@ func openTypes(c *karpenterv1.NodeClaim) string {
 	return pool
 }
 
-// is reports whether a condition of the NodeClaim is True.
-func is(c *karpenterv1.NodeClaim, condition string) bool {
+// isConditionTrue reports whether a condition of the NodeClaim is True.
+func isConditionTrue(c *karpenterv1.NodeClaim, condition string) bool {
 	return slices.ContainsFunc(c.Status.Conditions, func(got metav1.Condition) bool {
 		return got.Type == condition && got.Status == metav1.ConditionTrue
 	})
 }
 
-// pod records the changes of a pod.
-func (t *tracker) pod(object any, gone bool) {
+// onPod records the changes of a pod.
+func (t *tracker) onPod(object any, gone bool) {
 	if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}
@@ -192,14 +192,14 @@ func (t *tracker) pod(object any, gone bool) {
 	life.gone = life.gone || gone
 }
 
-// totals is the current status: counts of pods and nodes, the hourly price of the nodes, and statistics of the
-// launches.
+// totals is the current status: counts of pods and nodes, the hourly price of the nodes, and how long pods were
+// pending.
 type totals struct {
 	pods, running          int // existing pods, and those of them that run
-	nodes, joining         int // nodes that are ready, and NodeClaims that are not yet
+	nodes, joining         int // NodeClaims with a ready node, and NodeClaims whose node is not ready yet
 	price                  catalog.Price
-	launched               int    // NodeClaims with an instance, those that are gone included
-	median, worst, perType string // times from Pending to Running, and launched instances by type
+	launched               int    // NodeClaims that got an instance, deleted ones included
+	median, worst, perType string // median and longest time from Pending to Running; launched instances by type
 }
 
 // totals returns the current status.

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// change is one operation of a JSON patch.
-type change struct {
+// patchOperation is one operation of a JSON patch.
+type patchOperation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
@@ -39,8 +39,8 @@ func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	if profile, ok := chosen(f.profiles(), review.Request.Namespace, &pod); ok {
-		patch, err := json.Marshal(assignment(&pod, profile))
+	if profile, ok := selectProfile(f.profiles(), review.Request.Namespace, &pod); ok {
+		patch, err := json.Marshal(assignmentPatch(&pod, profile))
 		if err != nil {
 			http.Error(w, fmt.Sprintf("write the patch: %v", err), http.StatusInternalServerError)
 			return
@@ -53,17 +53,17 @@ func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review) // fails only if the API server has closed the connection
 }
 
-// chosen returns the name of the profile that assigns a pod to Fargate: the first active profile that selects the pod,
-// or, if the pod has the label ProfileLabel, only the profile with that name. It returns false if there is no such
-// profile, for DaemonSet pods, and for pods that opt out with the annotation ComputeType: ec2.
-func chosen(profiles []ekscluster.FargateProfile, namespace string, pod *corev1.Pod) (string, bool) {
+// selectProfile returns the name of the profile that assigns a pod to Fargate: the first active profile that selects
+// the pod, or, if the pod has the label ProfileLabel, only the profile with that name. It returns false if there is no
+// such profile, for DaemonSet pods, and for pods that opt out with the annotation ComputeType: ec2.
+func selectProfile(profiles []ekscluster.FargateProfile, namespace string, pod *corev1.Pod) (string, bool) {
 	owner := metav1.GetControllerOf(pod)
 	if owner != nil && owner.Kind == "DaemonSet" || pod.Annotations[ComputeType] == "ec2" {
 		return "", false
 	}
-	named := pod.Labels[ProfileLabel]
+	wanted := pod.Labels[ProfileLabel]
 	i := slices.IndexFunc(profiles, func(p ekscluster.FargateProfile) bool {
-		return p.Status == ekscluster.ProfileActive && (named == "" || named == p.Name) && p.Selects(namespace, pod.Labels)
+		return p.Status == ekscluster.ProfileActive && (wanted == "" || wanted == p.Name) && p.Selects(namespace, pod.Labels)
 	})
 	if i < 0 {
 		return "", false
@@ -71,12 +71,12 @@ func chosen(profiles []ekscluster.FargateProfile, namespace string, pod *corev1.
 	return profiles[i].Name, true
 }
 
-// assignment returns the patch for a pod that is assigned to Fargate. EKS adds no toleration, because Fargate's
+// assignmentPatch returns the patch for a pod that is assigned to Fargate. EKS adds no toleration, because Fargate's
 // scheduler does not need one.
-func assignment(pod *corev1.Pod, profile string) []change {
-	out := []change{{"add", "/spec/schedulerName", Scheduler}}
+func assignmentPatch(pod *corev1.Pod, profile string) []patchOperation {
+	out := []patchOperation{{"add", "/spec/schedulerName", Scheduler}}
 	if pod.Labels == nil {
-		return append(out, change{"add", "/metadata/labels", map[string]string{ProfileLabel: profile}})
+		return append(out, patchOperation{"add", "/metadata/labels", map[string]string{ProfileLabel: profile}})
 	}
-	return append(out, change{"add", "/metadata/labels/" + strings.ReplaceAll(ProfileLabel, "/", "~1"), profile})
+	return append(out, patchOperation{"add", "/metadata/labels/" + strings.ReplaceAll(ProfileLabel, "/", "~1"), profile})
 }

@@ -32,10 +32,10 @@ import (
 
 // Names of Fargate's pods and nodes.
 const (
-	Scheduler    = "fargate-scheduler"                 // spec.schedulerName of its pods
-	ProfileLabel = "eks.amazonaws.com/fargate-profile" // label of its pods: the name of the profile that selected the pod
-	ComputeType  = "eks.amazonaws.com/compute-type"    // label and taint of its nodes
-	Value        = "fargate"                           // the value of ComputeType
+	Scheduler          = "fargate-scheduler"                 // spec.schedulerName of the pods
+	ProfileLabel       = "eks.amazonaws.com/fargate-profile" // label of the pods: the name of the profile that selected the pod
+	ComputeType        = "eks.amazonaws.com/compute-type"    // label and taint of the nodes
+	ComputeTypeFargate = "fargate"                           // value of that label and taint
 
 	// Service is the principal that the trust policy of a pod execution role must name.
 	Service = "eks-fargate-pods.amazonaws.com"
@@ -58,7 +58,7 @@ type Options struct {
 	Review func(ctx context.Context, token string, now time.Time) authenticationv1.TokenReviewStatus
 	// Launch is how long the start of a node takes. Zero starts nodes immediately.
 	Launch time.Duration
-	// Log receives a line for each error that is not reported by an event. nil discards them.
+	// Log receives a line for each error that is not reported by an event. nil discards the lines.
 	Log io.Writer
 }
 
@@ -66,7 +66,7 @@ type Options struct {
 type Fargate struct {
 	Options
 	isDown atomic.Bool // the webhook fails
-	logs   sync.Mutex
+	logs   sync.Mutex  // held while a line is written to Log
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -85,8 +85,8 @@ func New(o Options) *Fargate {
 // did not exist.
 func (f *Fargate) SetDown(isDown bool) { f.isDown.Store(isDown) }
 
-// Start starts to watch the pods that are assigned to Fargate, and returns once they are listed. It runs until ctx
-// ends.
+// Start starts to watch the pods that are assigned to Fargate, and returns once they are listed. The watch ends with
+// ctx.
 func (f *Fargate) Start(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(f.Kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.schedulerName", Scheduler).String()
@@ -95,7 +95,7 @@ func (f *Fargate) Start(ctx context.Context) error {
 	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			if pod, ok := object.(*corev1.Pod); ok {
-				f.take(ctx, pod)
+				f.startPod(ctx, pod)
 			}
 		},
 		DeleteFunc: func(object any) {
@@ -103,7 +103,7 @@ func (f *Fargate) Start(ctx context.Context) error {
 				object = gone.Obj
 			}
 			if pod, ok := object.(*corev1.Pod); ok {
-				f.drop(pod.UID)
+				f.endPod(pod.UID)
 			}
 		},
 	})
@@ -120,8 +120,8 @@ func (f *Fargate) Start(ctx context.Context) error {
 // Wait waits until all pods have ended. Call it after the context of Start has ended.
 func (f *Fargate) Wait() { f.running.Wait() }
 
-// take starts to run a pod, unless the pod is already bound or is being deleted.
-func (f *Fargate) take(ctx context.Context, pod *corev1.Pod) {
+// startPod starts to run a pod, unless the pod is already bound or is being deleted.
+func (f *Fargate) startPod(ctx context.Context, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return
 	}
@@ -139,8 +139,8 @@ func (f *Fargate) take(ctx context.Context, pod *corev1.Pod) {
 	}()
 }
 
-// drop ends a pod that was deleted.
-func (f *Fargate) drop(pod types.UID) {
+// endPod ends a pod that was deleted.
+func (f *Fargate) endPod(pod types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if cancel := f.pods[pod]; cancel != nil {

@@ -15,18 +15,18 @@ import (
 	"github.com/joiner-sh/joiner/lab/authn"
 )
 
-// blocked is the message of Fargate's scheduler for the pods of a profile whose pod execution role cannot join the
-// cluster.
-const blocked = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found in auth config " +
+// blockedMessage is the message of Fargate's scheduler for the pods of a profile whose pod execution role cannot join
+// the cluster.
+const blockedMessage = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found in auth config " +
 	"or does not have all required permissions for launching fargate pods."
 
-// session is the lifetime of a node's credentials.
-const session = time.Hour
+// sessionLife is the lifetime of a node's credentials.
+const sessionLife = time.Hour
 
-// checkRole returns an error if a pod execution role cannot join as the node of the given name: the role lacks a
+// checkRole returns an error if no node of the given name can join with a pod execution role: the role lacks a
 // permission, or the cluster's authenticator maps the role to another user or to other groups.
 func (f *Fargate) checkRole(ctx context.Context, role, node string) error {
-	if err := f.permitted(role); err != nil {
+	if err := f.checkPermissions(role); err != nil {
 		return err
 	}
 	token, err := f.token(ctx, role, node)
@@ -48,8 +48,8 @@ func (f *Fargate) checkRole(ctx context.Context, role, node string) error {
 	return nil
 }
 
-// permitted returns an error if a role does not exist, does not trust Fargate, or lacks ExecutionPolicy.
-func (f *Fargate) permitted(arn string) error {
+// checkPermissions returns an error if a role does not exist, does not trust Fargate, or lacks ExecutionPolicy.
+func (f *Fargate) checkPermissions(arn string) error {
 	var role identity.Role
 	var err error
 	f.Emulator.Do(func(w *world.World, _ time.Time) { role, err = w.Account(f.Account).Role(nameOf(arn)) })
@@ -71,7 +71,7 @@ func (f *Fargate) token(ctx context.Context, role, node string) (string, error) 
 	var s identity.Session
 	var err error
 	f.Emulator.Do(func(w *world.World, now time.Time) {
-		s, err = w.Account(f.Account).AssumeRole(now, nameOf(role), node, session)
+		s, err = w.Account(f.Account).AssumeRole(now, nameOf(role), node, sessionLife)
 	})
 	if err != nil {
 		return "", fmt.Errorf("assume role %s: %w", role, err)
@@ -83,14 +83,14 @@ func (f *Fargate) token(ctx context.Context, role, node string) (string, error) 
 // nameOf returns the name of a role, without its path.
 func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// some is one value or a list, as in IAM policies.
-type some[T any] []T
+// oneOrMany is one value or a list, as in IAM policies.
+type oneOrMany[T any] []T
 
 // UnmarshalJSON accepts one value or a list.
-func (s *some[T]) UnmarshalJSON(data []byte) error {
+func (s *oneOrMany[T]) UnmarshalJSON(data []byte) error {
 	var one T
 	if err := json.Unmarshal(data, &one); err == nil {
-		*s = some[T]{one}
+		*s = oneOrMany[T]{one}
 		return nil
 	}
 	return json.Unmarshal(data, (*[]T)(s))
@@ -100,9 +100,9 @@ func (s *some[T]) UnmarshalJSON(data []byte) error {
 // conditions. A policy that cannot be parsed allows no service.
 func trusts(policy, service string) bool {
 	var document struct {
-		Statement some[struct {
+		Statement oneOrMany[struct {
 			Effect    string
-			Principal struct{ Service some[string] }
+			Principal struct{ Service oneOrMany[string] }
 		}]
 	}
 	if err := json.Unmarshal([]byte(policy), &document); err != nil {

@@ -62,19 +62,19 @@ func (f *Fargate) do(t *testing.T, change func(*world.World, time.Time) error) {
 	})
 }
 
-func attached(w *world.World, _ time.Time) error {
+func attachPolicy(w *world.World, _ time.Time) error {
 	return w.Account(account).AttachPolicy("execution", policy)
 }
 
-func profiled(w *world.World, now time.Time) error {
+func createProfile(w *world.World, now time.Time) error {
 	_, err := w.Region(account, region).EKS.CreateFargateProfile(now, cluster, ekscluster.FargateProfile{
 		Name: "system", Role: roleARN, Selectors: []ekscluster.FargateSelector{{Namespace: "kube-system"}},
 	})
 	return err
 }
 
-// distrust replaces the role by a role that EC2 instances can assume but Fargate cannot.
-func distrust(w *world.World, now time.Time) error {
+// distrustFargate replaces the role by a role that EC2 instances can assume but Fargate cannot.
+func distrustFargate(w *world.World, now time.Time) error {
 	a := w.Account(account)
 	for _, undo := range []func() error{func() error { return a.DetachPolicy("execution", policy) },
 		func() error { return a.DeleteRole("execution") }} {
@@ -86,7 +86,7 @@ func distrust(w *world.World, now time.Time) error {
 	return err
 }
 
-func entry(kind string) func(*world.World, time.Time) error {
+func createEntry(kind string) func(*world.World, time.Time) error {
 	return func(w *world.World, now time.Time) error {
 		_, err := w.Region(account, region).EKS.CreateAccessEntry(now, cluster, ekscluster.AccessEntry{Principal: roleARN, Kind: kind})
 		return err
@@ -97,7 +97,7 @@ func mapRow(role, username, groups string) map[string]string {
 	return map[string]string{"mapRoles": "- rolearn: " + role + "\n  username: " + username + "\n  groups: [" + groups + "]\n"}
 }
 
-// TestCheckRole checks which IAM permissions and which mapping a pod execution role needs, by authentication mode.
+// TestCheckRole checks which IAM permissions and which mapping a pod execution role needs in each authentication mode.
 func TestCheckRole(t *testing.T) {
 	t.Parallel()
 	const groups = "system:bootstrappers, system:nodes, system:node-proxier"
@@ -108,19 +108,21 @@ func TestCheckRole(t *testing.T) {
 		steps   []step
 		want    string // part of the error; empty: no error
 	}{
-		"access entry created with the profile": {ekscluster.AuthAPI, nil, []step{attached, profiled}, ""},
-		"access entry created by the user":      {ekscluster.AuthBoth, nil, []step{attached, entry(ekscluster.EntryFargateLinux)}, ""},
+		"access entry created with the profile": {ekscluster.AuthAPI, nil, []step{attachPolicy, createProfile}, ""},
+		"access entry created by the user":      {ekscluster.AuthBoth, nil, []step{attachPolicy, createEntry(ekscluster.EntryFargateLinux)}, ""},
 		"row of aws-auth": {ekscluster.AuthConfigMap,
-			mapRow(roleARN, "system:node:{{SessionName}}", groups), []step{attached, profiled}, ""},
-		"profile creates no access entry in mode CONFIG_MAP": {ekscluster.AuthConfigMap, nil, []step{attached, profiled}, "ARN is not mapped"},
-		"access entry of type EC2_LINUX": {ekscluster.AuthAPI, nil, []step{attached, entry(ekscluster.EntryEC2Linux)},
+			mapRow(roleARN, "system:node:{{SessionName}}", groups), []step{attachPolicy, createProfile}, ""},
+		"profile creates no access entry in mode CONFIG_MAP": {ekscluster.AuthConfigMap, nil, []step{attachPolicy, createProfile},
+			"ARN is not mapped"},
+		"access entry of type EC2_LINUX": {ekscluster.AuthAPI, nil, []step{attachPolicy, createEntry(ekscluster.EntryEC2Linux)},
 			"not an instance ID"},
 		"row with the user of an EC2 node": {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:node", groups),
-			[]step{attached}, "is authenticated as system:node:node"},
+			[]step{attachPolicy}, "is authenticated as system:node:node"},
 		"row without the group system:node-proxier": {ekscluster.AuthConfigMap,
-			mapRow(roleARN, "system:node:{{SessionName}}", "system:nodes"), []step{attached}, "without group system:node-proxier"},
-		"no policy":                   {ekscluster.AuthAPI, nil, []step{profiled}, "lacks " + ExecutionPolicy},
-		"role trusts another service": {ekscluster.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
+			mapRow(roleARN, "system:node:{{SessionName}}", "system:nodes"), []step{attachPolicy}, "without group system:node-proxier"},
+		"no policy": {ekscluster.AuthAPI, nil, []step{createProfile}, "lacks " + ExecutionPolicy},
+		"role trusts another service": {ekscluster.AuthAPI, nil, []step{attachPolicy, createProfile, distrustFargate},
+			"does not trust " + Service},
 	} {
 		f := newFargate(t, c.mode, c.awsAuth)
 		for _, s := range c.steps {
@@ -133,12 +135,12 @@ func TestCheckRole(t *testing.T) {
 	}
 }
 
-// TestAdmission checks that a pod that a profile selects is assigned to Fargate, and that other pods are unchanged.
-// While the webhook is down, all pods are unchanged.
+// TestAdmission checks that a pod that a profile selects is assigned to Fargate, and that the webhook does not change
+// other pods. While the webhook is down, it must change no pod.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	f := newFargate(t, ekscluster.AuthAPI, nil)
-	f.do(t, profiled)
+	f.do(t, createProfile)
 	review := func(namespace string, labels map[string]string) (string, int) {
 		object, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: labels}})
 		if err != nil {

@@ -26,12 +26,12 @@ const CapacityAnnotation = "CapacityProvisioned"
 // patience is how long Fargate waits for a node to become ready.
 const patience = 30 * time.Second
 
-// run handles one pod on Fargate until the context life ends, which is when the pod is deleted. ctx is the context for
-// removing the pod's node after that.
-func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
+// run runs one pod on Fargate until podCtx ends, which happens when the pod is deleted. With ctx it removes the pod's
+// node after that.
+func (f *Fargate) run(ctx, podCtx context.Context, pod *corev1.Pod) {
 	profile, s, refusal := f.judge(pod)
 	if refusal != "" {
-		f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", refusal)
+		f.emit(podCtx, pod, corev1.EventTypeWarning, "FailedScheduling", refusal)
 		return
 	}
 	var place network.FargatePlace
@@ -40,17 +40,17 @@ func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
 		place, err = w.Region(f.Account, f.Region).Network.TakeFargatePlace(profile.SubnetIDs)
 	})
 	if err != nil {
-		f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", err.Error())
+		f.emit(podCtx, pod, corev1.EventTypeWarning, "FailedScheduling", err.Error())
 		return
 	}
-	defer f.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(f.Account, f.Region).Network.GiveFargatePlace(place) })
+	defer f.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(f.Account, f.Region).Network.ReleaseFargatePlace(place) })
 	node := "fargate-" + place.Name
-	if err := f.checkRole(life, profile.Role, node); err != nil {
+	if err := f.checkRole(podCtx, profile.Role, node); err != nil {
 		f.log("pod=%s/%s profile=%s error=%q", pod.Namespace, pod.Name, profile.Name, err)
-		f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", fmt.Sprintf(blocked, profile.Name))
+		f.emit(podCtx, pod, corev1.EventTypeWarning, "FailedScheduling", fmt.Sprintf(blockedMessage, profile.Name))
 		return
 	}
-	f.keep(ctx, life, pod, f.settings(life, place, profile.Role, s))
+	f.runNode(ctx, podCtx, pod, f.settings(podCtx, place, profile.Role, s))
 }
 
 // judge returns the profile that selected the pod for Fargate and the size of the pod's node, or the reason why Fargate
@@ -65,80 +65,80 @@ func (f *Fargate) judge(pod *corev1.Pod) (ekscluster.FargateProfile, size, strin
 	if i < 0 {
 		return ekscluster.FargateProfile{}, size{}, "Misconfigured Fargate Profile: fargate profile " + name + " is not active"
 	}
-	if why := unsupported(pod); why != "" {
+	if why := unsupportedReason(pod); why != "" {
 		return all[i], size{}, why
 	}
 	s, ok := sizeOf(pod)
 	if !ok {
-		return all[i], s, tooLarge
+		return all[i], s, tooLargeMessage
 	}
 	return all[i], s, ""
 }
 
 // settings returns the settings of the kubelet on a pod's node.
-func (f *Fargate) settings(life context.Context, place network.FargatePlace, role string, s size) kubelet.Settings {
+func (f *Fargate) settings(podCtx context.Context, place network.FargatePlace, role string, s size) kubelet.Settings {
 	node := "fargate-" + place.Name
 	return kubelet.Settings{
 		NodeName: node, ProviderID: "aws:///" + place.Zone.Name + "/fargate/" + node, IP: place.IP, OwnNetwork: true,
 		Labels: map[string]string{
-			ComputeType: Value, corev1.LabelTopologyZone: place.Zone.Name, corev1.LabelTopologyRegion: f.Region,
+			ComputeType: ComputeTypeFargate, corev1.LabelTopologyZone: place.Zone.Name, corev1.LabelTopologyRegion: f.Region,
 		},
-		Taints:   []corev1.Taint{{Key: ComputeType, Value: Value, Effect: corev1.TaintEffectNoSchedule}},
+		Taints:   []corev1.Taint{{Key: ComputeType, Value: ComputeTypeFargate, Effect: corev1.TaintEffectNoSchedule}},
 		Capacity: s.capacity(), Allocatable: s.capacity(),
 		Arch: "amd64", OSImage: "Amazon Linux 2", KernelVersion: "5.10.238-234.956.amzn2.x86_64", Version: f.Version,
 		Server: f.Server, CA: f.CA,
-		Token:   f.tokens(life, role, node),
-		Leaving: func() { f.close(life, node) },
-		Say:     func(line string) { f.log("node=%s kubelet=%q", node, line) },
+		Token:         f.tokens(podCtx, role, node),
+		BeforeRemoval: func() { f.cordon(podCtx, node) },
+		Say:           func(line string) { f.log("node=%s kubelet=%q", node, line) },
 	}
 }
 
-// tokens returns a function that creates a node's tokens and caches each while it is valid.
+// tokens returns a function that returns a node's token. The function caches the token while it is valid.
 func (f *Fargate) tokens(ctx context.Context, role, node string) func() (string, error) {
 	var mu sync.Mutex
 	var token string
-	var made time.Time
+	var created time.Time
 	return func() (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if token != "" && time.Since(made) < authn.TokenLife-time.Minute {
+		if token != "" && time.Since(created) < authn.TokenLife-time.Minute {
 			return token, nil
 		}
 		next, err := f.token(ctx, role, node)
 		if err != nil {
 			return "", err
 		}
-		token, made = next, time.Now()
+		token, created = next, time.Now()
 		return token, nil
 	}
 }
 
-// keep starts a pod's node, binds the pod to it, and removes the node with the pod.
-func (f *Fargate) keep(ctx, life context.Context, pod *corev1.Pod, s kubelet.Settings) {
-	if !pause(life, f.Launch) {
+// runNode starts a pod's node and binds the pod to it. It removes the node when the pod is deleted.
+func (f *Fargate) runNode(ctx, podCtx context.Context, pod *corev1.Pod, s kubelet.Settings) {
+	if !pause(podCtx, f.Launch) {
 		return
 	}
-	k, err := f.Fleet.Start(life, s)
+	k, err := f.Fleet.Start(podCtx, s)
 	if err != nil {
 		f.log("pod=%s/%s error=%q", pod.Namespace, pod.Name, err)
 		return
 	}
-	defer f.forget(ctx, s.NodeName)
+	defer f.deleteNode(ctx, s.NodeName)
 	defer k.Stop()
-	if err := f.bind(life, pod, s); err != nil {
-		if life.Err() == nil {
+	if err := f.bind(podCtx, pod, s); err != nil {
+		if podCtx.Err() == nil {
 			f.log("pod=%s/%s error=%q", pod.Namespace, pod.Name, err)
-			f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling",
+			f.emit(podCtx, pod, corev1.EventTypeWarning, "FailedScheduling",
 				"Pod provisioning timed out (will retry) for pod: "+pod.Namespace+"/"+pod.Name)
 		}
 		return
 	}
-	<-life.Done()
+	<-podCtx.Done()
 }
 
 // bind waits until the node is ready and binds the pod to it.
-func (f *Fargate) bind(life context.Context, pod *corev1.Pod, s kubelet.Settings) error {
-	err := wait.PollUntilContextTimeout(life, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+func (f *Fargate) bind(podCtx context.Context, pod *corev1.Pod, s kubelet.Settings) error {
+	err := wait.PollUntilContextTimeout(podCtx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		node, err := f.Kube.CoreV1().Nodes().Get(ctx, s.NodeName, metav1.GetOptions{})
 		return err == nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -153,10 +153,10 @@ func (f *Fargate) bind(life context.Context, pod *corev1.Pod, s kubelet.Settings
 		return fmt.Errorf("annotate pod %s: %w", pod.Name, err)
 	}
 	pods := f.Kube.CoreV1().Pods(pod.Namespace)
-	if _, err := pods.Patch(life, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := pods.Patch(podCtx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("annotate pod %s: %w", pod.Name, err)
 	}
-	err = pods.Bind(life, &corev1.Binding{
+	err = pods.Bind(podCtx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: s.NodeName},
 	}, metav1.CreateOptions{})
@@ -164,15 +164,15 @@ func (f *Fargate) bind(life context.Context, pod *corev1.Pod, s kubelet.Settings
 		return fmt.Errorf("bind pod %s: %w", pod.Name, err)
 	}
 	// Fargate emits this event for every pod when logging is not configured. The event is harmless.
-	f.emit(life, pod, corev1.EventTypeWarning, "LoggingDisabled",
+	f.emit(podCtx, pod, corev1.EventTypeWarning, "LoggingDisabled",
 		`Disabled logging because aws-logging configmap was not found. configmap "aws-logging" not found`)
-	f.emit(life, pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned "+pod.Namespace+"/"+pod.Name+" to "+s.NodeName)
+	f.emit(podCtx, pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned "+pod.Namespace+"/"+pod.Name+" to "+s.NodeName)
 	return nil
 }
 
-// close cordons a node whose pod is ending. Otherwise kube-scheduler would bind another pod to the node before its Node
-// is deleted.
-func (f *Fargate) close(ctx context.Context, node string) {
+// cordon cordons a node whose pod is ending. Otherwise kube-scheduler would bind another pod to the node before the
+// node is deleted.
+func (f *Fargate) cordon(ctx context.Context, node string) {
 	_, err := f.Kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType,
 		[]byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
 	if err != nil {
@@ -180,8 +180,8 @@ func (f *Fargate) close(ctx context.Context, node string) {
 	}
 }
 
-// forget deletes the Node after its kubelet was stopped.
-func (f *Fargate) forget(ctx context.Context, node string) {
+// deleteNode deletes a Node whose kubelet was stopped.
+func (f *Fargate) deleteNode(ctx context.Context, node string) {
 	if ctx.Err() != nil {
 		return // the lab is closing, so the Node needs no deletion
 	}

@@ -9,20 +9,20 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// tooLarge is the message of Fargate's scheduler for a pod that exceeds all sizes.
-const tooLarge = "Your pod's cpu/memory requirements exceed the max Fargate configuration"
+// tooLargeMessage is the message of Fargate's scheduler for a pod that exceeds all sizes.
+const tooLargeMessage = "Your pod's cpu/memory requirements exceed the max Fargate configuration"
 
-// reserved is the memory in MiB that Fargate adds for the kubelet and other Kubernetes components.
-const reserved = 256
+// reservedMiB is the memory in MiB that Fargate adds for the kubelet and other Kubernetes components.
+const reservedMiB = 256
 
-// row has the valid memory sizes for a number of vCPUs. Source:
+// row has the valid memory sizes for one amount of CPU. Source:
 // https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html.
 type row struct {
 	milli             int64 // thousandths of a CPU
 	least, most, step int64 // MiB
 }
 
-// rows returns the sizes, smallest first.
+// rows returns the rows of that table, the smallest amount of CPU first.
 func rows() []row {
 	const gib = 1024
 	return []row{
@@ -34,7 +34,7 @@ func rows() []row {
 // size is the size of a pod's node.
 type size struct {
 	milli int64 // thousandths of a CPU
-	mib   int64 // memory
+	mib   int64 // MiB of memory
 }
 
 // sizeOf returns the smallest size that fits a pod's requests. It returns false if no size fits, or if the pod requests
@@ -51,7 +51,7 @@ func sizeOf(pod *corev1.Pod) (size, bool) {
 		}
 	}
 	const mib = 1 << 20
-	memory := reserved + (requests.Memory().Value()+mib-1)/mib
+	memory := reservedMiB + (requests.Memory().Value()+mib-1)/mib
 	for _, r := range rows() {
 		if r.milli < requests.Cpu().MilliValue() || r.most < memory {
 			continue

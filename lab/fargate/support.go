@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// unsupported returns the reason why Fargate cannot run a pod, in the wording of Fargate's scheduler. It is empty if
-// Fargate can run the pod. The supported volumes are those of
+// unsupportedReason returns the reasons why Fargate cannot run a pod, in one message in the wording of Fargate's
+// scheduler. The message is empty if Fargate can run the pod. The supported volumes are those of
 // https://docs.aws.amazon.com/eks/latest/userguide/fargate.html.
-func unsupported(pod *corev1.Pod) string {
+func unsupportedReason(pod *corev1.Pod) string {
 	var why []string
 	s := &pod.Spec
 	var shared []string
@@ -26,14 +26,14 @@ func unsupported(pod *corev1.Pod) string {
 		why = append(why, "fields not supported: "+strings.Join(shared, ", "))
 	}
 	containers := slices.Concat(s.InitContainers, s.Containers)
-	if slices.ContainsFunc(containers, privileged) {
+	if slices.ContainsFunc(containers, isPrivileged) {
 		why = append(why, "invalid SecurityContext fields: Privileged")
 	}
-	if slices.ContainsFunc(containers, takesHostPort) {
+	if slices.ContainsFunc(containers, hasHostPort) {
 		why = append(why, "port contains HostIP or HostPort")
 	}
 	for _, v := range s.Volumes {
-		if !supportedVolume(&v) {
+		if !isSupportedVolume(&v) {
 			why = append(why, "volumes not supported: "+v.Name+" is of an unsupported volume Type")
 		}
 	}
@@ -43,19 +43,19 @@ func unsupported(pod *corev1.Pod) string {
 	return "Pod not supported on Fargate: " + strings.Join(why, ", ")
 }
 
-// privileged reports whether the container is privileged.
-func privileged(c corev1.Container) bool {
+// isPrivileged reports whether the container is privileged.
+func isPrivileged(c corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 }
 
-// takesHostPort reports whether the container has a host port or a host IP. The API server sets host ports for pods on
-// the host network, so that such pods are refused for both reasons.
-func takesHostPort(c corev1.Container) bool {
+// hasHostPort reports whether the container has a host port or a host IP. The API server sets host ports for pods with
+// hostNetwork, so Fargate refuses such pods for both reasons.
+func hasHostPort(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 || p.HostIP != "" })
 }
 
-// supportedVolume reports whether Fargate supports the type of the volume.
-func supportedVolume(v *corev1.Volume) bool {
+// isSupportedVolume reports whether Fargate supports the type of the volume.
+func isSupportedVolume(v *corev1.Volume) bool {
 	return v.EmptyDir != nil || v.NFS != nil || v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil ||
 		v.PersistentVolumeClaim != nil
 }

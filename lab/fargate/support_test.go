@@ -32,7 +32,7 @@ func TestUnsupported(t *testing.T) {
 		}, "Pod not supported on Fargate: fields not supported: HostNetwork, HostPID, invalid SecurityContext fields: Privileged, " +
 			"port contains HostIP or HostPort, volumes not supported: root is of an unsupported volume Type"},
 	} {
-		if got := unsupported(&corev1.Pod{Spec: c.spec}); got != c.want {
+		if got := unsupportedReason(&corev1.Pod{Spec: c.spec}); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestUnsupported(t *testing.T) {
 // TestSize checks that sizeOf returns the smallest Fargate size for the requests plus Fargate's overhead.
 func TestSize(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ cpu, memory, more, want string }{
+	for _, c := range []struct{ cpu, memory, extra, want string }{
 		{"", "", "", "0.25vCPU 0.5GB"},
 		{"250m", "256Mi", "", "0.25vCPU 0.5GB"},
 		{"250m", "512Mi", "", "0.25vCPU 1GB"},
@@ -61,19 +61,19 @@ func TestSize(t *testing.T) {
 				requests[name] = resource.MustParse(amount)
 			}
 		}
-		if c.more != "" {
-			requests[corev1.ResourceName(c.more)] = resource.MustParse("1")
+		if c.extra != "" {
+			requests[corev1.ResourceName(c.extra)] = resource.MustParse("1")
 		}
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}}}
 		got, ok := sizeOf(pod)
 		if ok != (c.want != "") || ok && got.String() != c.want {
-			t.Errorf("cpu=%s memory=%s %s: %s, %t, want %q", c.cpu, c.memory, c.more, got, ok, c.want)
+			t.Errorf("cpu=%s memory=%s %s: %s, %t, want %q", c.cpu, c.memory, c.extra, got, ok, c.want)
 		}
 	}
 }
 
-// TestChosen checks which pods are assigned to Fargate, and by which profile.
-func TestChosen(t *testing.T) {
+// TestSelectProfile checks which pods are assigned to Fargate, and by which profile.
+func TestSelectProfile(t *testing.T) {
 	t.Parallel()
 	system := []ekscluster.FargateSelector{{Namespace: "kube-system"}}
 	profiles := []ekscluster.FargateProfile{
@@ -95,7 +95,7 @@ func TestChosen(t *testing.T) {
 		"DaemonSet pod": {"kube-system", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
 			{Kind: "DaemonSet", Name: "aws-node", Controller: &yes}}}, ""},
 	} {
-		got, ok := chosen(profiles, c.namespace, &corev1.Pod{ObjectMeta: c.meta})
+		got, ok := selectProfile(profiles, c.namespace, &corev1.Pod{ObjectMeta: c.meta})
 		if got != c.want || ok != (c.want != "") {
 			t.Errorf("%s: %q, %t, want %q", name, got, ok, c.want)
 		}

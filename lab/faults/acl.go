@@ -20,19 +20,19 @@ func aclFaults() []Fault {
 			What:  "the subnet's network ACL denies port 443 before it allows all other traffic",
 			Check: "NET-8",
 			Cause: "lets nothing out to port 443",
-			Break: acl(all(100, false), all(100, true), tcp(90, true, true, 443, 443))},
+			Break: addACL(all(100, false), all(100, true), tcp(90, true, true, 443, 443))},
 		{
 			Name:  "acl-without-answers",
 			What:  "the subnet's network ACL allows inbound traffic to service ports only, so responses to the nodes are denied",
 			Check: "NET-8",
 			Cause: "lets no answers in",
-			Break: acl(all(100, true), tcp(100, false, false, 443, 443), tcp(110, false, false, 10250, 10250))},
+			Break: addACL(all(100, true), tcp(100, false, false, 443, 443), tcp(110, false, false, 10250, 10250))},
 	}
 }
 
-// acl gives the scene its own subnet with a network ACL.
-func acl(entries ...network.ACLEntry) func(context.Context, *Scene) error {
-	return subnet(func(s *Scene, n *network.Subnet, _ *network.RouteTable) {
+// addACL returns a Break function that gives the scene its own subnet with a network ACL.
+func addACL(entries ...network.ACLEntry) func(context.Context, *Scene) error {
+	return changeSubnet(func(s *Scene, n *network.Subnet, _ *network.RouteTable) {
 		s.Lab.Estate.Region.Network.CreateNetworkACL(network.ACL{VPCID: n.VPCID, SubnetIDs: []string{n.ID}, Entries: entries})
 	})
 }

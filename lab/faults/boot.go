@@ -17,7 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// healthyArgs are the bootstrap.sh arguments with which a custom AMI registers its nodes with the startup taint.
+// healthyArgs are the arguments of bootstrap.sh with which an instance of a custom AMI registers its node with the
+// startup taint.
 const healthyArgs = "--kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"
 
 // bootstrapCluster matches a call of bootstrap.sh with a cluster name.
@@ -37,10 +38,10 @@ func withOtherCluster(text string) string {
 func bootFaults() []Fault {
 	taint := func(name, what, check, cause, args string) Fault {
 		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause,
-			Break: brokenData(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) })}
+			Break: breakUserData(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) })}
 	}
 	broken := func(name, what, check, cause string, change func(string) string) Fault {
-		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, Break: brokenData(change)}
+		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, Break: breakUserData(change)}
 	}
 	replace := func(old, with string) func(string) string {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
@@ -87,8 +88,8 @@ func bootFaults() []Fault {
 	)
 }
 
-// withProxy configures a proxy for the kubelet, as AWS's example of user data does. NO_PROXY contains only the
-// addresses of the VPC. The password is fictitious.
+// withProxy adds lines that configure a proxy for the kubelet, as AWS's example of user data does. NO_PROXY contains
+// the addresses of the VPC, but not the name of the API server. The password is fictitious.
 func withProxy(text string) string {
 	const unit = "/etc/systemd/system/kubelet.service.d/http-proxy.conf"
 	const lines = "cat <<EOF > /etc/environment\nHTTPS_PROXY=http://squid:hunter2@10.255.0.9:3128\nNO_PROXY=10.0.0.0/8,localhost,169.254.169.254,.internal\nEOF\n" +
@@ -99,7 +100,7 @@ func withProxy(text string) string {
 
 // familyFaults are faults of user data that Joiner merges with generated user data.
 func familyFaults() []Fault {
-	own := func(f Fault, alias, text string) Fault {
+	withUserData := func(f Fault, alias, text string) Fault {
 		f.Break = func(_ context.Context, s *Scene) error {
 			s.Class.Spec.AMISelectorTerms, s.Class.Spec.UserData = []awsv1.AMISelectorTerm{{Alias: alias}}, &text
 			return nil
@@ -108,44 +109,44 @@ func familyFaults() []Fault {
 	}
 	const al2023, bottlerocket = "al2023@latest", "bottlerocket@latest"
 	return []Fault{
-		own(Fault{
+		withUserData(Fault{
 			Name:  "nodeconfig-malformed",
 			What:  "AL2023: the NodeConfig in the user data is not valid YAML",
 			Check: "TAINT-3",
 			Cause: "is not a NodeConfig",
 		},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n   config:\n  maxPods: [\n"),
-		own(Fault{
+		withUserData(Fault{
 			Name:  "settings-malformed",
 			What:  "Bottlerocket: the user data is not valid TOML",
 			Check: "TAINT-3",
 			Cause: "it is not valid TOML from here on",
 		},
 			bottlerocket, "[settings.kubernetes\nevent-qps = 20\n"),
-		own(Fault{
+		withUserData(Fault{
 			Name:  "setting-out-of-range",
 			What:  "Bottlerocket: a setting has an invalid value",
 			Check: "TAINT-3",
 			Cause: "image-gc-high-threshold-percent must be a number",
 		},
 			bottlerocket, "[settings.kubernetes]\nimage-gc-high-threshold-percent = 500\n"),
-		own(Fault{Name: "setting-that-is-none", What: "Bottlerocket: a setting is misspelt", Check: "TAINT-3", Cause: "event-qp"},
+		withUserData(Fault{Name: "setting-that-is-none", What: "Bottlerocket: a setting is misspelt", Check: "TAINT-3", Cause: "event-qp"},
 			bottlerocket, "[settings.kubernetes]\nevent-qp = 20\n"),
-		own(Fault{
+		withUserData(Fault{
 			Name:  "script-for-bottlerocket",
 			What:  "Bottlerocket: the user data is a shell script",
 			Check: "BOOT-7",
 			Cause: "Bottlerocket runs no scripts",
 		},
 			bottlerocket, "#!/bin/bash\necho hello\n"),
-		own(Fault{
+		withUserData(Fault{
 			Name:  "kubelet-setting-unknown",
 			What:  "AL2023: the NodeConfig sets a label that kubelets are not allowed to set",
 			Check: "TAINT-3",
-			Cause: "may not set the label",
+			Cause: "is not allowed to set the label",
 		},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --node-labels=node-role.kubernetes.io/worker=x\n"),
-		own(Fault{
+		withUserData(Fault{
 			Name:  "user-data-too-long",
 			What:  "the user data is longer than EC2 accepts",
 			Check: "LAUNCH-7",
@@ -155,33 +156,34 @@ func familyFaults() []Fault {
 	}
 }
 
-// custom gives the scene a custom AMI with working user data, to which it applies the given change.
-func custom(change func(string) string) func(context.Context, *Scene) error {
+// useCustomImage returns a Break function that gives the scene a custom AMI, and working user data with the given
+// change.
+func useCustomImage(change func(string) string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		text, err := s.customData()
+		text, err := s.customUserData()
 		if err != nil {
 			return err
 		}
-		id, family := s.image("own-image-"+s.Name), "Custom"
+		id, family := s.registerImage("own-image-"+s.Name), "Custom"
 		text = change(text)
 		s.Class.Spec.AMIFamily, s.Class.Spec.UserData, s.Class.Spec.AMISelectorTerms = &family, &text, []awsv1.AMISelectorTerm{{ID: id}}
 		return nil
 	}
 }
 
-// brokenData is custom with a change that breaks the user data. A change without effect is an error.
-func brokenData(change func(string) string) func(context.Context, *Scene) error {
+// breakUserData is useCustomImage with a change that breaks the user data. A change without effect is an error.
+func breakUserData(change func(string) string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
-		before, err := s.customData()
+		before, err := s.customUserData()
 		if err == nil && change(before) == before {
 			err = errors.New("the fault does not change the user data")
 		}
-		return errors.Join(err, custom(change)(ctx, s))
+		return errors.Join(err, useCustomImage(change)(ctx, s))
 	}
 }
 
-// customData returns working user data for a custom AMI.
-func (s *Scene) customData() (string, error) {
+// customUserData returns working user data for a custom AMI.
+func (s *Scene) customUserData() (string, error) {
 	text := ""
 	err := s.Cluster(func(c *ekscluster.Cluster) {
 		text = fmt.Sprintf("#!/bin/bash\nset -o xtrace\n/etc/eks/bootstrap.sh %s --b64-cluster-ca %s --apiserver-endpoint %s %s\n", c.Name, c.CA, c.Endpoint, healthyArgs)
@@ -189,8 +191,8 @@ func (s *Scene) customData() (string, error) {
 	return text, err
 }
 
-// image registers a custom AMI that is based on Amazon Linux 2.
-func (s *Scene) image(name string) (id string) {
+// registerImage registers a custom AMI that is based on Amazon Linux 2.
+func (s *Scene) registerImage(name string) (id string) {
 	s.Lab.Emulator.Do(func(_ *world.World, now time.Time) {
 		id = s.Lab.Estate.Region.Images.Register(world.Image{
 			Name: name, Architecture: "x86_64", OwnerID: s.Lab.Account, CreatedAt: now, RootDevice: "/dev/xvda",
@@ -220,7 +222,7 @@ func armFaults() []Fault {
 			Name:  "image-for-x86-alone",
 			What:  "the pods' image is for amd64 only, and their NodePool allows both architectures; arm64 is cheaper",
 			Check: "ARCH-5",
-			Cause: "has no variant for arm64", After: true, Break: func(_ context.Context, s *Scene) error {
+			Cause: "has no variant for arm64", NeedsInstance: true, Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements = append(karpv1.Requirements{In(corev1.LabelArchStable, "amd64", "arm64"),
 					In("karpenter.k8s.aws/instance-family", "m5", "t4g")},
 					s.Pool.Spec.Template.Spec.Requirements[1])

@@ -13,34 +13,35 @@ import (
 
 // classFaults are faults of EC2NodeClasses that select no resources, or resources of another cluster.
 func classFaults() []Fault {
-	class := func(name, what, cause string, change func(s *Scene)) Fault {
+	classFault := func(name, what, cause string, change func(s *Scene)) Fault {
 		return Fault{Name: name, What: what, Check: "LAUNCH-8", Cause: cause, Break: func(_ context.Context, s *Scene) error {
 			change(s)
 			return nil
 		}}
 	}
 	return []Fault{
-		class("subnet-tag-misspelt", "the EC2NodeClass selects subnets by a tag that no subnet has", "it selects no subnet", func(s *Scene) {
+		classFault("subnet-tag-misspelt", "the EC2NodeClass selects subnets by a tag that no subnet has", "it selects no subnet", func(s *Scene) {
 			s.Class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": "Lab"}}}
 		}),
-		class("group-tag-misspelt", "the EC2NodeClass selects security groups by a tag that no group has",
+		classFault("group-tag-misspelt", "the EC2NodeClass selects security groups by a tag that no group has",
 			"it selects no security group", func(s *Scene) {
 				s.Class.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{
 					Tags: map[string]string{"karpenter.sh/discovry": s.Lab.Cluster},
 				}}
 			}),
-		class("image-gone", "the EC2NodeClass selects an image that was deregistered", "it selects no image", func(s *Scene) {
-			id, family := s.image("own-image-"+s.Name), "AL2023"
+		classFault("image-gone", "the EC2NodeClass selects an image that was deregistered", "it selects no image", func(s *Scene) {
+			id, family := s.registerImage("own-image-"+s.Name), "AL2023"
 			s.Lab.Emulator.Do(func(_ *world.World, _ time.Time) { s.Lab.Estate.Region.Images.Deregister(id) })
 			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: id}}
 		}),
-		class("image-name-without-match", "the EC2NodeClass selects images by a name that no image has", "it selects no image", func(s *Scene) {
-			family := "Bottlerocket"
-			s.Class.Spec.AMIFamily = &family
-			s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-" + s.Name +
-				"-*", Owner: "self"}}
-		}),
-		class("image-version-never-made", "the EC2NodeClass pins an image version that AWS never released",
+		classFault("image-name-without-match", "the EC2NodeClass selects images by a name that no image has",
+			"it selects no image", func(s *Scene) {
+				family := "Bottlerocket"
+				s.Class.Spec.AMIFamily = &family
+				s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-" + s.Name +
+					"-*", Owner: "self"}}
+			}),
+		classFault("image-version-never-made", "the EC2NodeClass pins an image version that AWS never released",
 			"it selects no image", func(s *Scene) {
 				s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@v19990101"}}
 			}),
@@ -84,6 +85,6 @@ func classFaults() []Fault {
 			Check: "ID-9",
 			Cause: "belongs to cluster staging",
 			Hint:  true,
-			Break: group(func(g *network.SecurityGroup) { g.Tags = map[string]string{"kubernetes.io/cluster/staging": "owned"} })},
+			Break: changeGroup(func(g *network.SecurityGroup) { g.Tags = map[string]string{"kubernetes.io/cluster/staging": "owned"} })},
 	}
 }

@@ -18,28 +18,28 @@ import (
 func daemonFaults() []Fault {
 	return []Fault{
 		{
-			Name:  "service-proxy-missing",
-			What:  "the cluster has no kube-proxy, so the network plug-in cannot reach the API server's Service",
-			Check: "CNI-2",
-			Cause: "because the cluster has no kube-proxy",
-			After: true,
-			Alone: true,
-			Break: withoutDaemon("kube-proxy", "kube-proxy")},
+			Name:          "service-proxy-missing",
+			What:          "the cluster has no kube-proxy, so the network plug-in cannot reach the API server's Service",
+			Check:         "CNI-2",
+			Cause:         "because the cluster has no kube-proxy",
+			NeedsInstance: true,
+			Alone:         true,
+			Break:         deleteDaemonSet("kube-proxy", "kube-proxy")},
 		{
-			Name:  "device-plugin-without-toleration",
-			What:  "the NodePool taints its GPU nodes, and the device plug-in does not tolerate the taint",
-			Check: "READY-1",
-			Cause: "no device plug-in for it runs on the node",
-			After: true,
-			Alone: true,
-			Break: devices("nvidia-device-plugin-daemonset")},
+			Name:          "device-plugin-without-toleration",
+			What:          "the NodePool taints its GPU nodes, and the device plug-in does not tolerate the taint",
+			Check:         "READY-1",
+			Cause:         "no device plug-in for it runs on the node",
+			NeedsInstance: true,
+			Alone:         true,
+			Break:         requestGPU("nvidia-device-plugin-daemonset")},
 		{
-			Name:  "one-hop-for-the-storage-driver",
-			What:  "the storage driver's pods use the metadata service, whose hop limit of 1 blocks responses to pods",
-			Check: "IMDS-1",
-			Cause: "needs the metadata service",
-			After: true,
-			Alone: true,
+			Name:          "one-hop-for-the-storage-driver",
+			What:          "the storage driver's pods use the metadata service, whose hop limit of 1 blocks responses to pods",
+			Check:         "IMDS-1",
+			Cause:         "needs the metadata service",
+			NeedsInstance: true,
+			Alone:         true,
 			Break: func(_ context.Context, s *Scene) error {
 				one := int64(1)
 				s.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPPutResponseHopLimit: &one}
@@ -51,9 +51,9 @@ func daemonFaults() []Fault {
 	}
 }
 
-// devices makes the scene's pods request a GPU, and taints the NodePool's nodes for such pods. It adds a device plug-in
-// with the given name and tolerations to the cluster.
-func devices(name string, tolerations ...corev1.Toleration) func(context.Context, *Scene) error {
+// requestGPU returns a Break function. It makes the scene's pods request a GPU, and taints the NodePool's nodes, which
+// only these pods tolerate. It adds a device plug-in with the given name and tolerations to the cluster.
+func requestGPU(name string, tolerations ...corev1.Toleration) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		const gpu = "nvidia.com/gpu"
 		s.Pool.Spec.Template.Spec.Taints = []corev1.Taint{{Key: gpu, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
@@ -86,9 +86,9 @@ func daemonSet(name, image string) *appsv1.DaemonSet {
 	}
 }
 
-// withoutDaemon deletes one of EKS's DaemonSets. The printed fix installs the add-on, which creates the DaemonSet
-// again.
-func withoutDaemon(name, addon string) func(context.Context, *Scene) error {
+// deleteDaemonSet returns a Break function that deletes the named DaemonSet of EKS. The printed fix installs the
+// add-on, which creates the DaemonSet again.
+func deleteDaemonSet(name, addon string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		var daemon appsv1.DaemonSet
 		if err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: name}, &daemon); err != nil {

@@ -18,31 +18,32 @@ func endpointFaults() []Fault {
 			Check: "NET-2",
 			Cause: "has DNS support switched off",
 			Alone: true,
-			Break: vpc(func(v *network.VPC, _ *ekscluster.Cluster) { v.NoDNSSupport = true })},
+			Break: changeVPC(func(v *network.VPC, _ *ekscluster.Cluster) { v.NoDNSSupport = true })},
 		{
 			Name:  "private-endpoint-without-host-names",
 			What:  "the endpoint is private only, and the VPC has DNS host names switched off",
 			Check: "NET-2",
 			Cause: "has DNS host names switched off",
 			Alone: true,
-			Break: vpc(func(v *network.VPC, c *ekscluster.Cluster) {
+			Break: changeVPC(func(v *network.VPC, c *ekscluster.Cluster) {
 				v.NoDNSHostnames, c.PrivateAccess, c.NoPublicAccess = true, true, true
 			})},
 		{
-			Name:  "name-server-of-ones-own",
-			What:  "the VPC's DHCP options name a server that does not know AWS's names",
-			Check: "NET-2",
-			Cause: "instances cannot resolve a name",
-			Alone: true,
-			After: true,
-			Break: vpc(func(v *network.VPC, _ *ekscluster.Cluster) { v.NameServers = []string{"10.0.0.53"} })},
+			Name:          "name-server-of-ones-own",
+			What:          "the VPC's DHCP options name a server that does not know AWS's names",
+			Check:         "NET-2",
+			Cause:         "instances cannot resolve a name",
+			Alone:         true,
+			NeedsInstance: true,
+			Break:         changeVPC(func(v *network.VPC, _ *ekscluster.Cluster) { v.NameServers = []string{"10.0.0.53"} })},
 		{Name: "endpoint-for-others", What: "the endpoint is public only, and allows the addresses of an office, but not the nodes' NAT gateway", Check: "NET-3", Cause: "lets in only 203.0.113.0/24", Alone: true,
-			Break: vpc(func(_ *network.VPC, c *ekscluster.Cluster) { c.PublicCIDRs = []string{"203.0.113.0/24"} })},
+			Break: changeVPC(func(_ *network.VPC, c *ekscluster.Cluster) { c.PublicCIDRs = []string{"203.0.113.0/24"} })},
 	}
 }
 
-// vpc changes the cluster's VPC and the cluster, and records how to restore both.
-func vpc(change func(*network.VPC, *ekscluster.Cluster)) func(context.Context, *Scene) error {
+// changeVPC returns a Break function that changes the cluster's VPC and the cluster, and adds an Undo function for
+// both.
+func changeVPC(change func(*network.VPC, *ekscluster.Cluster)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(*world.World, time.Time) error {
 			v := s.Lab.Estate.VPC

@@ -1,7 +1,7 @@
 // Package faults injects the faults that users have reported into a lab, and tests that joiner doctor finds each cause.
 //
 // In: a running lab, and the fault to play in it.
-// Out: the findings of doctor, the time that it took, and whether its printed fix worked.
+// Out: the findings of doctor, the time until doctor found the fault, and whether the printed fix worked.
 // Never: an expectation derived from the output of doctor: each fault states its expected finding, and a fix works only
 // if pods run.
 package faults
@@ -22,17 +22,17 @@ type Fault struct {
 	What  string // description in one line, for `lab fault list`
 	Check string // ID of the check that must find the fault: "AUTH-2"
 	Cause string // text that the finding's cause must contain
-	// Hint means that doctor reports the fault only as suspicious, because other evidence contradicts it, or because it
+	// Hint means that doctor reports the fault only as suspicious: other evidence contradicts the fault, or the fault
 	// has no effect yet.
 	Hint bool
-	// After means that the fault can be detected only after an instance was launched.
-	After bool
-	// NeedsPods means that the fault shows only while pods are pending.
+	// NeedsInstance means that doctor can detect the fault only after an instance was launched.
+	NeedsInstance bool
+	// NeedsPods means that doctor can detect the fault only while pods are pending.
 	NeedsPods bool
 	// Slow means that doctor needs most of the time Limit to find the fault. Slow faults are played first, so that a
 	// run in several labs ends earlier.
 	Slow bool
-	// Wait is the time after the node has joined in which doctor does not report the fault, because the node can still
+	// Wait is the delay from the join of the node until doctor reports the fault. Before that, the node can still
 	// become healthy. Zero means no delay.
 	Wait time.Duration
 	// Smoke marks the few faults that every test run plays.
@@ -44,9 +44,10 @@ type Fault struct {
 
 	// Break injects the fault: it changes the scene's objects before they are created, or anything else in the lab.
 	Break func(ctx context.Context, s *Scene) error
-	// Then is called after the objects were created. nil: not called.
-	Then func(ctx context.Context, s *Scene) error
-	// Edit makes the change for which the printed fix opens an editor. nil: the fix needs no editor.
+	// AfterCreate is called after the objects were created. nil: not called.
+	AfterCreate func(ctx context.Context, s *Scene) error
+	// Edit takes the place of the user if the printed fix opens an editor: it makes the change. nil: the fix needs no
+	// editor.
 	Edit func(ctx context.Context, s *Scene) error
 }
 

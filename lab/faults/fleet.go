@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// fleetFaults are faults of orphaned or foreign instances, and of nodes that have already joined.
+// fleetFaults are faults of instances without NodeClaim, of instances of other clusters, and of nodes that have joined.
 func fleetFaults() []Fault {
 	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	return []Fault{
@@ -32,7 +32,7 @@ func fleetFaults() []Fault {
 			Cause: "no NodeClaim or Node refers to it",
 			Hint:  true,
 			Alone: true,
-			Break: foreignInstance(nil)},
+			Break: launchForeignInstance(nil)},
 		{
 			Name:  "same-cluster-name",
 			What:  "an instance of another cluster has this cluster's name in its tags",
@@ -40,42 +40,43 @@ func fleetFaults() []Fault {
 			Cause: "another cluster in this account and region has the name",
 			Hint:  true,
 			Alone: true,
-			Break: foreignInstance(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
+			Break: launchForeignInstance(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
 		{
-			Name:  "startup-taint-stays",
-			What:  "nothing removes the NodePool's startup taint from its nodes",
-			Check: "READY-2",
-			Cause: "is still on its nodes",
-			After: true,
-			Slow:  true,
-			Wait:  diagnosis.Lingering,
+			Name:          "startup-taint-stays",
+			What:          "nothing removes the NodePool's startup taint from its nodes",
+			Check:         "READY-2",
+			Cause:         "is still on its nodes",
+			NeedsInstance: true,
+			Slow:          true,
+			Wait:          diagnosis.MaxStartupTaintAge,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{agent}
 				return nil
 			}},
 		{
-			Name:  "network-plugin-missing",
-			What:  "the cluster has no network plug-in",
-			Check: "CNI-1",
-			Cause: "the cluster has no network plug-in",
-			After: true,
-			Slow:  true,
-			Alone: true,
-			Break: withoutDaemon("aws-node", "vpc-cni")},
+			Name:          "network-plugin-missing",
+			What:          "the cluster has no network plug-in",
+			Check:         "CNI-1",
+			Cause:         "the cluster has no network plug-in",
+			NeedsInstance: true,
+			Slow:          true,
+			Alone:         true,
+			Break:         deleteDaemonSet("aws-node", "vpc-cni")},
 		{
 			Name:  "stale-endpoint",
 			What:  "the controller is configured with the endpoint of a deleted cluster",
 			Check: "BOOT-1",
 			Cause: "of a deleted cluster of the same name",
 			Alone: true,
-			Break: deployed("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
+			Break: deployController("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
 		{
 			Name:  "custom-networking-unknown",
 			What:  "the VPC CNI uses custom networking, but the controller is not configured for it",
 			Check: "NET-6",
 			Cause: "the controller does not reserve an interface for it",
 			Hint:  true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
-				return errors.Join(deployed("RESERVED_ENIS", "0")(ctx, s), s.plugin(ctx, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "true"))
+				return errors.Join(deployController("RESERVED_ENIS", "0")(ctx, s),
+					s.setPluginVariable(ctx, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "true"))
 			}},
 		{
 			Name:  "other-authority",
@@ -87,7 +88,7 @@ func fleetFaults() []Fault {
 				if err != nil {
 					return err
 				}
-				return brokenData(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
+				return breakUserData(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
 			}},
 		{
 			Name:  "feature-gate-unknown",
@@ -95,24 +96,25 @@ func fleetFaults() []Fault {
 			Check: "TAINT-3",
 			Cause: "knows no such feature gate",
 			Hint:  true,
-			Break: brokenData(func(text string) string {
+			Break: breakUserData(func(text string) string {
 				return strings.Replace(text, "args '", "args '--feature-gates=NoSuchGate=true ", 1)
 			})},
 		{
-			Name:  "script-fails",
-			What:  "custom image: a command before bootstrap.sh fails, and the script ends",
-			Check: "BOOT-13",
-			Cause: "a script of the user data fails before the kubelet starts",
-			After: true,
-			Smoke: true,
-			Break: brokenData(func(text string) string {
+			Name:          "script-fails",
+			What:          "custom image: a command before bootstrap.sh fails, and the script ends",
+			Check:         "BOOT-13",
+			Cause:         "a script of the user data fails before the kubelet starts",
+			NeedsInstance: true,
+			Smoke:         true,
+			Break: breakUserData(func(text string) string {
 				return strings.Replace(text, "/etc/eks", "set -e\nfetch-the-agent --now\n/etc/eks", 1)
 			})},
 	}
 }
 
-// foreignInstance launches an instance with the tags of the cluster and more tags, but without a NodeClaim.
-func foreignInstance(more map[string]string) func(context.Context, *Scene) error {
+// launchForeignInstance returns a Break function that launches an instance with the tags of the cluster and more tags,
+// but without a NodeClaim.
+func launchForeignInstance(more map[string]string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		tags := []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: &s.Lab.Cluster},
 			{Key: aws.String("karpenter.sh/nodepool"), Value: aws.String("gone")},
@@ -120,7 +122,7 @@ func foreignInstance(more map[string]string) func(context.Context, *Scene) error
 		for k, v := range more {
 			tags = append(tags, types.Tag{Key: &k, Value: &v})
 		}
-		one, image := int32(1), s.image("own-image-"+s.Name)
+		one, image := int32(1), s.registerImage("own-image-"+s.Name)
 		out, err := ec2.NewFromConfig(s.Lab.AWS()).RunInstances(ctx, &ec2.RunInstancesInput{
 			ImageId: &image, InstanceType: "m5.large", SubnetId: &s.Lab.Estate.PrivateSubnets[0].ID, MinCount: &one, MaxCount: &one,
 			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}},
@@ -131,7 +133,7 @@ func foreignInstance(more map[string]string) func(context.Context, *Scene) error
 		id := *out.Instances[0].InstanceId
 		// Doctor ignores new instances, because a NodeClaim gets its provider ID only after the launch.
 		if err := s.until(ctx, time.Minute, "the foreign instance to be old enough for doctor", func(context.Context) (bool, error) {
-			return time.Since(*out.Instances[0].LaunchTime) > diagnosis.Unclaimed, nil
+			return time.Since(*out.Instances[0].LaunchTime) > diagnosis.MaxClaimDelay, nil
 		}); err != nil {
 			return err
 		}
@@ -145,23 +147,23 @@ func foreignInstance(more map[string]string) func(context.Context, *Scene) error
 	}
 }
 
-// daemon returns the DaemonSet of the network plug-in.
-func (s *Scene) daemon(ctx context.Context) (*appsv1.DaemonSet, error) {
+// networkPlugin returns the DaemonSet of the network plug-in.
+func (s *Scene) networkPlugin(ctx context.Context) (*appsv1.DaemonSet, error) {
 	out := &appsv1.DaemonSet{}
 	err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-node"}, out)
 	return out, err
 }
 
-// plugin sets a variable of the network plug-in.
-func (s *Scene) plugin(ctx context.Context, name, value string) error {
-	daemon, err := s.daemon(ctx)
+// setPluginVariable sets an environment variable of the network plug-in.
+func (s *Scene) setPluginVariable(ctx context.Context, name, value string) error {
+	daemon, err := s.networkPlugin(ctx)
 	if err != nil {
 		return err
 	}
 	env := &daemon.Spec.Template.Spec.Containers[0].Env
 	before := *env
 	s.Undo(func(ctx context.Context) error {
-		daemon, err := s.daemon(ctx)
+		daemon, err := s.networkPlugin(ctx)
 		if err != nil {
 			return err
 		}
@@ -172,11 +174,11 @@ func (s *Scene) plugin(ctx context.Context, name, value string) error {
 	return s.Lab.Client.Update(ctx, daemon)
 }
 
-// deployed creates a Deployment of the controller like that of the chart, with one setting. The Deployment has no
-// replicas, because the controller runs outside of the cluster.
-func deployed(name, value string) func(context.Context, *Scene) error {
+// deployController returns a Break function that creates a Deployment of the controller with one setting, like that of
+// the chart. The Deployment has no replicas, because the controller runs outside of the cluster.
+func deployController(name, value string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		d := pods(s.Name)
+		d := newDeployment(s.Name)
 		none := int32(0)
 		d.Name, d.Namespace, d.Spec.Replicas = "joiner", metav1.NamespaceSystem, &none
 		d.Labels = map[string]string{"app.kubernetes.io/name": "joiner"}
@@ -189,7 +191,7 @@ func deployed(name, value string) func(context.Context, *Scene) error {
 	}
 }
 
-// authorities returns the cluster's certificate authority, and another one.
+// authorities returns the cluster's certificate authority (right), and that of another cluster (wrong).
 func (s *Scene) authorities() (right, wrong string, err error) {
 	if err := s.Cluster(func(c *ekscluster.Cluster) { right = c.CA }); err != nil {
 		return "", "", err
@@ -205,7 +207,7 @@ func publicFaults() []Fault {
 		What:  "the nodes' subnet routes to an internet gateway, and nodes get no public address",
 		Check: "NET-4",
 		Cause: "its instances get no public address",
-		Break: subnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {
+		Break: changeSubnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {
 			no := false
 			t.Routes = routesOf(s.Lab.Estate, s.Lab.Estate.PublicSubnets[0].ID)
 			s.Class.Spec.AssociatePublicIPAddress = &no
@@ -214,5 +216,5 @@ func publicFaults() []Fault {
 		What:  "the default route of the nodes' subnet goes to a NAT gateway that was deleted",
 		Check: "NET-4",
 		Cause: "which is gone",
-		Break: subnet(func(_ *Scene, _ *network.Subnet, t *network.RouteTable) { t.Routes[len(t.Routes)-1].Gone = true })}}
+		Break: changeSubnet(func(_ *Scene, _ *network.Subnet, t *network.RouteTable) { t.Routes[len(t.Routes)-1].Gone = true })}}
 }

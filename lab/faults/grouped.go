@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// groupFaults are faults of security groups that are added to instances.
+// groupFaults are faults of security groups that a user adds to instances.
 func groupFaults() []Fault {
 	return []Fault{
 		{
@@ -17,19 +17,19 @@ func groupFaults() []Fault {
 			What:  "a user adds a security group to an instance, which then counts as drifted",
 			Check: "ID-8",
 			Cause: "which it does not select now",
-			Hint:  true, After: true, Break: undrifted, Then: grouped},
+			Hint:  true, NeedsInstance: true, Break: forbidDriftMoves, AfterCreate: addSecurityGroup},
 	}
 }
 
-// undrifted sets a disruption budget that keeps nodes of the scene from being replaced because of drift.
-func undrifted(_ context.Context, s *Scene) error {
+// forbidDriftMoves sets a disruption budget with which Joiner does not replace drifted nodes of the scene.
+func forbidDriftMoves(_ context.Context, s *Scene) error {
 	s.Pool.Spec.Disruption.Budgets = append(s.Pool.Spec.Disruption.Budgets,
 		karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}})
 	return nil
 }
 
-// grouped adds a security group to the scene's first instance, as firewall managers do.
-func grouped(ctx context.Context, s *Scene) error {
+// addSecurityGroup adds a security group to the scene's first instance, as firewall managers do.
+func addSecurityGroup(ctx context.Context, s *Scene) error {
 	return s.until(ctx, time.Minute, "the first instance to run", func(context.Context) (bool, error) {
 		for _, i := range s.Instances() {
 			if i.State == world.Running {
@@ -37,7 +37,7 @@ func grouped(ctx context.Context, s *Scene) error {
 					g, err := s.Lab.Estate.Region.Network.CreateSecurityGroup(s.Lab.Estate.VPC.ID, "firewall-manager-"+s.Name,
 						"common to all instances", nil)
 					if err == nil {
-						w.Regroup(now, i.ID, append(slices.Clone(i.SecurityGroupIDs), g.ID)...)
+						w.SetSecurityGroups(now, i.ID, append(slices.Clone(i.SecurityGroupIDs), g.ID)...)
 					}
 					return err
 				})

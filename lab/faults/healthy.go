@@ -20,16 +20,16 @@ import (
 
 // Healthy is the result of PlayHealthy: the findings of doctor in scenes without a fault.
 type Healthy struct {
-	Scenes int      // number of scenes that were played
-	Asked  int      // number of runs of doctor: before the launch, while pods were pending, and afterwards
-	Alarms []string // false alarms: findings of doctor, without duplicates
+	Scenes     int      // number of scenes that were played
+	DoctorRuns int      // number of runs of doctor: before pods were created, while they were pending, and when they ran
+	Alarms     []string // false alarms: findings of doctor, without duplicates
 }
 
-// variant is a healthy scene that differs from that of NewScene.
+// variant is a healthy scene. It is the scene of NewScene with a change.
 type variant struct {
-	name string
-	mode string // authentication mode; empty: ekscluster.AuthBoth
-	make func(ctx context.Context, s *Scene) error
+	name   string
+	mode   string // authentication mode; empty: ekscluster.AuthBoth
+	change func(ctx context.Context, s *Scene) error
 }
 
 // variants returns the healthy scenes.
@@ -40,28 +40,28 @@ func variants() []variant {
 			return nil
 		}
 	}
-	requires := func(i int, r karpv1.Requirement) func(context.Context, *Scene) error {
+	setRequirement := func(i int, r karpv1.Requirement) func(context.Context, *Scene) error {
 		return func(_ context.Context, s *Scene) error {
 			s.Pool.Spec.Template.Spec.Requirements[i] = r
 			return nil
 		}
 	}
 	return []variant{
-		{name: "al2023", make: alias("al2023@latest")},
-		{name: "bottlerocket", make: alias("bottlerocket@latest")},
-		{name: "al2", make: func(_ context.Context, s *Scene) error {
+		{name: "al2023", change: alias("al2023@latest")},
+		{name: "bottlerocket", change: alias("bottlerocket@latest")},
+		{name: "al2", change: func(_ context.Context, s *Scene) error {
 			family := "AL2"
 			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: s.Lab.AL2Image}}
 			return nil
 		}},
-		{name: "custom", make: custom(func(text string) string { return text })},
-		{name: "arm64", make: requires(0, In(corev1.LabelArchStable, "arm64"))},
-		{name: "both-architectures", make: requires(0, In(corev1.LabelArchStable, "amd64", "arm64"))},
-		{name: "spot", make: requires(1, In(karpv1.LabelCapacityType, "spot"))},
-		{name: "devices", make: devices("nvidia-device-plugin-of-all", corev1.Toleration{Operator: corev1.TolerationOpExists})},
-		{name: "own-group", make: group(func(*network.SecurityGroup) {})},
-		{name: "own-subnet", make: subnet(func(*Scene, *network.Subnet, *network.RouteTable) {})},
-		{name: "own-profile", make: func(_ context.Context, s *Scene) error {
+		{name: "custom", change: useCustomImage(func(text string) string { return text })},
+		{name: "arm64", change: setRequirement(0, In(corev1.LabelArchStable, "arm64"))},
+		{name: "both-architectures", change: setRequirement(0, In(corev1.LabelArchStable, "amd64", "arm64"))},
+		{name: "spot", change: setRequirement(1, In(karpv1.LabelCapacityType, "spot"))},
+		{name: "devices", change: requestGPU("nvidia-device-plugin-of-all", corev1.Toleration{Operator: corev1.TolerationOpExists})},
+		{name: "own-group", change: changeGroup(func(*network.SecurityGroup) {})},
+		{name: "own-subnet", change: changeSubnet(func(*Scene, *network.Subnet, *network.RouteTable) {})},
+		{name: "own-profile", change: func(_ context.Context, s *Scene) error {
 			s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
 			return s.World(func(w *world.World, now time.Time) error {
 				account := w.Account(s.Lab.Account)
@@ -69,14 +69,14 @@ func variants() []variant {
 				return errors.Join(err, account.AddRoleToProfile(s.Name, lab.NodeRole))
 			})
 		}},
-		{name: "entry", make: entryOf(ekscluster.EntryEC2Linux)},
-		{name: "entry-api", mode: ekscluster.AuthAPI, make: entryOf(ekscluster.EntryEC2Linux)},
-		{name: "row", mode: ekscluster.AuthConfigMap, make: badRow()},
+		{name: "entry", change: mapByEntry(ekscluster.EntryEC2Linux)},
+		{name: "entry-api", mode: ekscluster.AuthAPI, change: mapByEntry(ekscluster.EntryEC2Linux)},
+		{name: "row", mode: ekscluster.AuthConfigMap, change: mapByRow()},
 	}
 }
 
-// PlayHealthy plays scenes without a fault, and runs doctor until all their pods run. Scenes with the same
-// authentication mode run in parallel.
+// PlayHealthy plays the scenes without a fault, and runs doctor until the pods of all scenes run. Scenes with the same
+// authentication mode run at the same time.
 func (s *Stage) PlayHealthy(ctx context.Context) (Healthy, error) {
 	var out Healthy
 	for _, mode := range []string{ekscluster.AuthBoth, ekscluster.AuthAPI, ekscluster.AuthConfigMap} {
@@ -95,17 +95,17 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 			_ = scene.remove(context.WithoutCancel(ctx))
 		}
 		for _, scene := range scenes {
-			_ = scene.gone(context.WithoutCancel(ctx))
+			_ = scene.waitGone(context.WithoutCancel(ctx))
 		}
 	}()
 	for _, v := range variants() {
 		if v.mode != mode && (v.mode != "" || mode != ekscluster.AuthBoth) {
 			continue
 		}
-		s.played++
-		scene := NewScene(s.Lab, fmt.Sprintf("healthy-%s-%d", v.name, s.played))
+		s.sceneCount++
+		scene := NewScene(s.Lab, fmt.Sprintf("healthy-%s-%d", v.name, s.sceneCount))
 		scenes = append(scenes, scene)
-		if err := s.Break(ctx, scene, Fault{Name: v.name, AuthMode: mode, Break: v.make}, false); err != nil {
+		if err := s.Break(ctx, scene, Fault{Name: v.name, AuthMode: mode, Break: v.change}, false); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 	}
@@ -119,9 +119,9 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 		}
 	}
 	for _, scene := range scenes {
-		err := scene.until(ctx, clearTakes, "the pods of "+scene.Name+" to run", func(ctx context.Context) (bool, error) {
+		err := scene.until(ctx, clearTimeout, "the pods of "+scene.Name+" to run", func(ctx context.Context) (bool, error) {
 			err := s.recordAlarms(ctx, out)
-			running, err2 := scene.running(ctx)
+			running, err2 := scene.isRunning(ctx)
 			return running, errors.Join(err, err2)
 		})
 		if err != nil {
@@ -133,13 +133,13 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 
 // recordAlarms runs doctor, and adds the findings that require action to the alarms.
 func (s *Stage) recordAlarms(ctx context.Context, out *Healthy) error {
-	all, err := s.ask(ctx)
+	all, err := s.runDoctor(ctx)
 	if err != nil {
 		return err
 	}
-	out.Asked++
+	out.DoctorRuns++
 	for _, f := range all {
-		if line := fmt.Sprintf("%s %s, %s: %s", f.Check, f.Verdict, f.Subject, f.Cause); f.Bad() && !slices.Contains(out.Alarms, line) {
+		if line := fmt.Sprintf("%s %s, %s: %s", f.Check, f.Verdict, f.Subject, f.Cause); f.NeedsAction() && !slices.Contains(out.Alarms, line) {
 			out.Alarms = append(out.Alarms, line)
 		}
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/joiner-sh/joiner/lab/instance"
 )
 
-// imageFaults are faults of images: another family than in the EC2NodeClass, or missing parts.
+// imageFaults are faults of images: an image of another family than the EC2NodeClass names, or an image with missing
+// parts.
 func imageFaults() []Fault {
 	flawed := func(f Fault, family, flaw string) Fault {
-		f.After, f.Break = true, otherFamily(family, family, func(i *world.Image) { i.Flaws = []string{flaw} })
+		f.NeedsInstance, f.Break = true, useOtherFamily(family, family, func(i *world.Image) { i.Flaws = []string{flaw} })
 		return f
 	}
 	return []Fault{
@@ -24,16 +25,16 @@ func imageFaults() []Fault {
 			What:  "the image is for arm64, and the NodePool launches x86",
 			Check: "ARCH-2",
 			Cause: "none of its images is for them",
-			Break: armImage,
+			Break: useArmImage,
 		},
 		{
-			Name:  "image-older-than-the-type",
-			What:  "custom image: the image is older than the instance type, so its table of maximum pods lacks the type",
-			Check: "BOOT-10",
-			Cause: "is older than the instance type",
-			After: true,
+			Name:          "image-older-than-the-type",
+			What:          "custom image: the image is older than the instance type, so its table of maximum pods lacks the type",
+			Check:         "BOOT-10",
+			Cause:         "is older than the instance type",
+			NeedsInstance: true,
 			Break: func(ctx context.Context, s *Scene) error {
-				if err := custom(func(text string) string { return text })(ctx, s); err != nil {
+				if err := useCustomImage(func(text string) string { return text })(ctx, s); err != nil {
 					return err
 				}
 				return s.World(func(*world.World, time.Time) error {
@@ -47,19 +48,19 @@ func imageFaults() []Fault {
 				})
 			}},
 		{
-			Name:  "image-of-al2",
-			What:  "an image of Amazon Linux 2 with a misleading name, under AMI family AL2023",
-			Check: "BOOT-4",
-			Cause: "does not understand the user data of AMI family AL2023",
-			After: true,
-			Break: otherFamily("AL2023", "AL2", nil)},
+			Name:          "image-of-al2",
+			What:          "an image of Amazon Linux 2 with a misleading name, under AMI family AL2023",
+			Check:         "BOOT-4",
+			Cause:         "does not understand the user data of AMI family AL2023",
+			NeedsInstance: true,
+			Break:         useOtherFamily("AL2023", "AL2", nil)},
 		{
-			Name:  "image-of-al2023",
-			What:  "an image of Amazon Linux 2023 with a misleading name, under AMI family AL2",
-			Check: "BOOT-4",
-			Cause: "does not understand the user data of AMI family AL2",
-			After: true,
-			Break: otherFamily("AL2", "AL2023", nil)},
+			Name:          "image-of-al2023",
+			What:          "an image of Amazon Linux 2023 with a misleading name, under AMI family AL2",
+			Check:         "BOOT-4",
+			Cause:         "does not understand the user data of AMI family AL2",
+			NeedsInstance: true,
+			Break:         useOtherFamily("AL2", "AL2023", nil)},
 		flawed(Fault{
 			Name:  "image-without-nodeadm",
 			What:  "the image has no nodeadm",
@@ -111,8 +112,8 @@ func imageFaults() []Fault {
 	}
 }
 
-// armImage selects AWS's arm64 image by its ID.
-func armImage(_ context.Context, s *Scene) error {
+// useArmImage makes the EC2NodeClass select AWS's arm64 image by its ID.
+func useArmImage(_ context.Context, s *Scene) error {
 	family := "AL2023"
 	return s.World(func(*world.World, time.Time) error {
 		for _, i := range s.Lab.Estate.Region.Images.All() {
@@ -125,9 +126,9 @@ func armImage(_ context.Context, s *Scene) error {
 	})
 }
 
-// otherFamily gives the scene an image of the family actual. The EC2NodeClass has the AMI family named. change changes
-// the image; nil: no change.
-func otherFamily(named, actual string, change func(*world.Image)) func(context.Context, *Scene) error {
+// useOtherFamily returns a Break function that gives the scene an image of the family actual, while the EC2NodeClass
+// has the AMI family named. change changes the image; nil: no change.
+func useOtherFamily(named, actual string, change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, now time.Time) error {
 			from := actual
@@ -148,8 +149,8 @@ func otherFamily(named, actual string, change func(*world.Image)) func(context.C
 
 // scriptFaults are faults in the user data of a custom AMI that are visible only in the instance's console output.
 func scriptFaults() []Fault {
-	own := func(name, what, check, cause string, change func(string) string) Fault {
-		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, After: true, Break: brokenData(change)}
+	scriptFault := func(name, what, check, cause string, change func(string) string) Fault {
+		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, NeedsInstance: true, Break: breakUserData(change)}
 	}
 	before := func(lines string) func(string) string {
 		return func(text string) string { return strings.Replace(text, "/etc/eks", lines+"\n/etc/eks", 1) }
@@ -158,15 +159,15 @@ func scriptFaults() []Fault {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
 	}
 	return []Fault{
-		own("program-for-arm", "the script downloads a program for arm64 to an x86 instance", "ARCH-3", "for another architecture",
+		scriptFault("program-for-arm", "the script downloads a program for arm64 to an x86 instance", "ARCH-3", "for an architecture other than",
 			before("set -e\ncurl -sSLo /usr/local/bin/agent https://example.com/agent/arm64\nchmod +x /usr/local/bin/agent\n/usr/local/bin/agent --join")),
-		own("swap-on", "the script creates a swap file", "BOOT-11", "has swap",
+		scriptFault("swap-on", "the script creates a swap file", "BOOT-11", "has swap",
 			before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile")),
-		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full",
+		scriptFault("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full",
 			before("set -e\nfallocate -l 100G /var/cache/models")),
-		own("eviction-threshold-unreadable", "the kubelet gets an invalid eviction threshold", "BOOT-9",
+		scriptFault("eviction-threshold-unreadable", "the kubelet gets an invalid eviction threshold", "BOOT-9",
 			"refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")),
-		own("kubelet-pods-negative", "the kubelet gets a negative number of pods", "BOOT-9",
+		scriptFault("kubelet-pods-negative", "the kubelet gets a negative number of pods", "BOOT-9",
 			"refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),
 	}
 }

@@ -31,44 +31,44 @@ func instanceFaults() []Fault {
 				return nil
 			}},
 		{
-			Name:  "host-broken",
-			What:  "the host of the first instance is broken, and EC2's status checks report it",
-			Check: "BOOT-16",
-			Cause: "its host is broken",
-			After: true,
-			Break: silent("r5b.large"), Then: impaired(world.SystemCheck)},
+			Name:          "host-broken",
+			What:          "the host of the first instance is broken, and EC2's status checks report it",
+			Check:         "BOOT-16",
+			Cause:         "its host is broken",
+			NeedsInstance: true,
+			Break:         breakFirstBoot("r5b.large"), AfterCreate: failStatusCheck(world.SystemCheck)},
 		{
-			Name:  "system-hangs",
-			What:  "the operating system of the first instance hangs, and EC2's status checks report it",
-			Check: "BOOT-16",
-			Cause: "its operating system does not answer",
-			After: true,
-			Break: silent("r5n.large"), Then: impaired(world.InstanceCheck)},
+			Name:          "system-hangs",
+			What:          "the operating system of the first instance hangs, and EC2's status checks report it",
+			Check:         "BOOT-16",
+			Cause:         "its operating system does not answer",
+			NeedsInstance: true,
+			Break:         breakFirstBoot("r5n.large"), AfterCreate: failStatusCheck(world.InstanceCheck)},
 		{
-			Name:  "node-left-behind",
-			What:  "a terminated instance left a Node with the same name as the first instance",
-			Check: "TAINT-4",
-			Cause: "which another instance left behind",
-			After: true,
-			Break: leftBehind},
+			Name:          "node-left-behind",
+			What:          "a terminated instance left a Node with the same name as the first instance",
+			Check:         "TAINT-4",
+			Cause:         "which another instance left behind",
+			NeedsInstance: true,
+			Break:         leaveNode},
 	}
 }
 
-// leftBehind gives the scene its own subnet, and creates a Node with the name of the first instance there. This is the
-// state after the cloud controller has missed the termination of an old instance.
-func leftBehind(ctx context.Context, s *Scene) error {
-	var first netip.Addr
-	err := subnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
-		first = n.CIDR.Addr()
+// leaveNode gives the scene its own subnet, and creates a Node with the name that the first instance in the subnet will
+// have. Such a Node remains if the cloud controller has missed the termination of an old instance.
+func leaveNode(ctx context.Context, s *Scene) error {
+	var address netip.Addr // of the first instance in the subnet
+	err := changeSubnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
+		address = n.CIDR.Addr()
 		for range 4 { // AWS reserves the first four addresses
-			first = first.Next()
+			address = address.Next()
 		}
 	})(ctx, s)
 	if err != nil {
 		return err
 	}
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: network.PrivateName(s.Lab.Region, first.String())},
+		ObjectMeta: metav1.ObjectMeta{Name: network.PrivateName(s.Lab.Region, address.String())},
 		Spec:       corev1.NodeSpec{ProviderID: "aws:///" + s.Lab.Region + "a/i-0" + strings.Repeat("9", 16)},
 	}
 	s.Undo(func(ctx context.Context) error {
@@ -77,15 +77,15 @@ func leftBehind(ctx context.Context, s *Scene) error {
 	if err := s.Lab.Client.Create(ctx, node); err != nil {
 		return fmt.Errorf("make a Node: %w", err)
 	}
-	const older = 15 * time.Second // more than the clock skew that doctor allows
-	return s.until(ctx, 2*older, "the Node to be older than the instance", func(context.Context) (bool, error) {
-		return time.Since(node.CreationTimestamp.Time) > older, nil
+	const minAge = 15 * time.Second // more than the clock skew that doctor allows
+	return s.until(ctx, 2*minAge, "the Node to be older than the instance", func(context.Context) (bool, error) {
+		return time.Since(node.CreationTimestamp.Time) > minAge, nil
 	})
 }
 
-// silent restricts the scene to one instance type that no other scene uses. The first instance of the type gets the
-// state running but does not boot.
-func silent(instanceType string) func(context.Context, *Scene) error {
+// breakFirstBoot returns a Break function that restricts the scene to one instance type, which no other scene uses. The
+// first instance of the type gets the state running but does not boot.
+func breakFirstBoot(instanceType string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		requirements := s.Pool.Spec.Template.Spec.Requirements
 		requirements[len(requirements)-1] = In(corev1.LabelInstanceTypeStable, instanceType)
@@ -96,8 +96,8 @@ func silent(instanceType string) func(context.Context, *Scene) error {
 	}
 }
 
-// impaired makes a status check of the scene's first instance fail.
-func impaired(check world.Check) func(context.Context, *Scene) error {
+// failStatusCheck returns an AfterCreate function that makes a status check of the scene's first instance fail.
+func failStatusCheck(check world.Check) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		return s.until(ctx, time.Minute, "the first instance to run", func(context.Context) (bool, error) {
 			for _, i := range s.Instances() {

@@ -15,27 +15,27 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// launchFaults are faults of the account: keys, quotas, policies, and images from which EC2 cannot launch.
+// launchFaults are faults because of which EC2 launches no instance: keys, quotas, policies and images.
 func launchFaults() []Fault {
 	const noLaunch = "not let the controller launch instances"
 	return []Fault{
-		{Name: "key-disabled", What: "the KMS key of the volumes is disabled", Check: "LAUNCH-2", Cause: "it is disabled", After: true,
-			Break: key(world.Key{Disabled: true})},
+		{Name: "key-disabled", What: "the KMS key of the volumes is disabled", Check: "LAUNCH-2", Cause: "it is disabled", NeedsInstance: true,
+			Break: encryptWith(world.Key{Disabled: true})},
 		{
-			Name:  "key-without-controller",
-			What:  "the policy of the volumes' KMS key does not name the controller",
-			Check: "LAUNCH-2",
-			Cause: "cannot use the KMS key",
-			After: true,
-			Smoke: true,
-			Break: key(world.Key{Closed: true})},
+			Name:          "key-without-controller",
+			What:          "the policy of the volumes' KMS key does not name the controller",
+			Check:         "LAUNCH-2",
+			Cause:         "cannot use the KMS key",
+			NeedsInstance: true,
+			Smoke:         true,
+			Break:         encryptWith(world.Key{NeedsGrant: true})},
 		{
 			Name:      "spot-role-missing",
 			What:      "the account has never had a spot instance, and lacks the service-linked role",
 			Check:     "LAUNCH-3",
 			Cause:     "AWSServiceRoleForEC2Spot",
 			NeedsPods: true,
-			Alone:     true, Break: noSpotRole},
+			Alone:     true, Break: removeSpotRole},
 		{
 			Name:      "quota-used-up",
 			What:      "the account's quota of vCPUs is used up",
@@ -43,7 +43,7 @@ func launchFaults() []Fault {
 			Cause:     "quota of vCPUs is used up",
 			NeedsPods: true,
 			Alone:     true,
-			Break:     quota(world.Quota{Kind: "standard"}, karpv1.CapacityTypeOnDemand)},
+			Break:     useUpQuota(world.Quota{Kind: "standard"}, karpv1.CapacityTypeOnDemand)},
 		{
 			Name:      "spot-quota-used-up",
 			What:      "the account's quota of spot vCPUs is used up",
@@ -51,61 +51,61 @@ func launchFaults() []Fault {
 			Cause:     "quota of spot vCPUs is used up",
 			NeedsPods: true,
 			Alone:     true,
-			Break:     quota(world.Quota{Kind: "standard", Spot: true}, karpv1.CapacityTypeSpot)},
+			Break:     useUpQuota(world.Quota{Kind: "standard", Spot: true}, karpv1.CapacityTypeSpot)},
 		{
 			Name:  "organization-denies-fleets",
 			What:  "a service control policy denies ec2:CreateFleet",
 			Check: "LAUNCH-4",
 			Cause: noLaunch,
 			Slow:  true,
-			Break: deniedByPolicy("ec2:CreateFleet")},
+			Break: denyInOrganization("ec2:CreateFleet")},
 		{
 			Name:  "organization-denies-instances",
 			What:  "a service control policy denies ec2:RunInstances",
 			Check: "LAUNCH-4",
 			Cause: "service control policy",
 			Slow:  true,
-			Break: deniedByPolicy("ec2:RunInstances")},
+			Break: denyInOrganization("ec2:RunInstances")},
 		{
 			Name:  "organization-denies-templates",
 			What:  "a service control policy denies ec2:CreateLaunchTemplate",
 			Check: "LAUNCH-4",
 			Cause: "service control policy",
 			Slow:  true,
-			Break: deniedByPolicy("ec2:CreateLaunchTemplate")},
+			Break: denyInOrganization("ec2:CreateLaunchTemplate")},
 		{
 			Name:  "role-denies-tags",
 			What:  "a policy of the controller's role denies ec2:CreateTags",
 			Check: "LAUNCH-4",
 			Cause: "a policy of the controller's role denies launching",
 			Slow:  true,
-			Break: denial("ec2:CreateTags")},
+			Break: denyInRole("ec2:CreateTags")},
 		{
 			Name:  "role-denies-instances",
 			What:  "a policy of the controller's role denies ec2:RunInstances",
 			Check: "LAUNCH-4",
 			Cause: "a policy of the controller's role denies launching",
 			Slow:  true,
-			Break: denial("ec2:RunInstances")},
+			Break: denyInRole("ec2:RunInstances")},
 		{
 			Name:  "image-not-ready",
 			What:  "the image is still being copied",
 			Check: "LAUNCH-10",
 			Cause: "is pending, and EC2 launches nothing from it",
 			Slow:  true,
-			Break: ownImage(func(i *world.Image) { i.State = "pending" })},
+			Break: useImageCopy(func(i *world.Image) { i.State = "pending" })},
 		{
 			Name:  "image-of-the-marketplace",
 			What:  "the image is in the AWS Marketplace, and the account has no subscription to it",
 			Check: "LAUNCH-10",
 			Cause: "has not subscribed to it",
 			Slow:  true,
-			Break: ownImage(func(i *world.Image) { i.Product = "4b1fcd2e" })},
+			Break: useImageCopy(func(i *world.Image) { i.Product = "4b1fcd2e" })},
 	}
 }
 
-// key encrypts the scene's volumes with its own KMS key.
-func key(k world.Key) func(context.Context, *Scene) error {
+// encryptWith returns a Break function that encrypts the scene's volumes with a new KMS key.
+func encryptWith(k world.Key) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
 			device, size, kind, yes := "/dev/xvda", resource.MustParse("30Gi"), "gp3", true
@@ -117,9 +117,9 @@ func key(k world.Key) func(context.Context, *Scene) error {
 	}
 }
 
-// noSpotRole deletes the service-linked role that EC2 creates with the first spot instance, and restricts the scene to
-// spot instances.
-func noSpotRole(_ context.Context, s *Scene) error {
+// removeSpotRole deletes the service-linked role that EC2 creates with the first spot instance, and restricts the scene
+// to spot instances.
+func removeSpotRole(_ context.Context, s *Scene) error {
 	s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, karpv1.CapacityTypeSpot)
 	setMissing := func(missing bool) func(*world.World, time.Time) error {
 		return func(w *world.World, _ time.Time) error {
@@ -133,8 +133,8 @@ func noSpotRole(_ context.Context, s *Scene) error {
 	return s.World(setMissing(true))
 }
 
-// quota sets a quota of vCPUs to 0, and restricts the scene to the quota's capacity type.
-func quota(q world.Quota, capacityType string) func(context.Context, *Scene) error {
+// useUpQuota returns a Break function that sets a quota of vCPUs to 0, and restricts the scene to the capacity type.
+func useUpQuota(q world.Quota, capacityType string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, capacityType)
 		region := s.Lab.Estate.Region
@@ -151,18 +151,19 @@ func quota(q world.Quota, capacityType string) func(context.Context, *Scene) err
 	}
 }
 
-// denying returns a policy that denies an action if the request tags resources with the name of the scene's class.
-func (s *Scene) denying(action string) string {
+// denyPolicy returns a policy that denies an action if the request tags resources with the name of the scene's class.
+func (s *Scene) denyPolicy(action string) string {
 	return fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Sid":"Freeze","Effect":"Deny","Action":%q,"Resource":"*","Condition":{"StringEquals":{"aws:RequestTag/%s":%q}}}]}`,
 		action, awsv1.LabelNodeClass, s.Name)
 }
 
-// deniedByPolicy puts the account under a service control policy that denies an action for the scene's class.
-func deniedByPolicy(action string) func(context.Context, *Scene) error {
+// denyInOrganization returns a Break function that attaches a service control policy to the account. The policy denies
+// an action for the scene's class.
+func denyInOrganization(action string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(w *world.World, _ time.Time) error {
 			account := w.Account(s.Lab.Account)
-			g, err := account.AttachServiceControlPolicy(s.denying(action))
+			g, err := account.AttachServiceControlPolicy(s.denyPolicy(action))
 			s.Undo(func(context.Context) error {
 				// the fix may have detached the policy already
 				return s.World(func(*world.World, time.Time) error { _ = account.DetachServiceControlPolicy(g.ID); return nil })
@@ -172,12 +173,13 @@ func deniedByPolicy(action string) func(context.Context, *Scene) error {
 	}
 }
 
-// denial gives the controller's role a policy that denies an action for the scene's class.
-func denial(action string) func(context.Context, *Scene) error {
+// denyInRole returns a Break function that gives the controller's role a policy that denies an action for the scene's
+// class.
+func denyInRole(action string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(w *world.World, now time.Time) error {
 			account := w.Account(s.Lab.Account)
-			p, err := account.CreatePolicy(now, identity.Policy{Name: "freeze-" + s.Name, Document: s.denying(action)})
+			p, err := account.CreatePolicy(now, identity.Policy{Name: "freeze-" + s.Name, Document: s.denyPolicy(action)})
 			if err != nil {
 				return err
 			}
@@ -189,8 +191,9 @@ func denial(action string) func(context.Context, *Scene) error {
 	}
 }
 
-// ownImage uses a changed copy of the newest Amazon Linux 2023 image, owned by the account.
-func ownImage(change func(*world.Image)) func(context.Context, *Scene) error {
+// useImageCopy returns a Break function that makes the scene use a changed copy of an Amazon Linux 2023 image. The
+// account owns the copy.
+func useImageCopy(change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		family := "AL2023"
 		return s.World(func(_ *world.World, now time.Time) error {
@@ -201,7 +204,8 @@ func ownImage(change func(*world.Image)) func(context.Context, *Scene) error {
 	}
 }
 
-// copyImage registers a copy of an AWS image that the account owns. The name of the copy does not contain the family.
+// copyImage registers a copy of an AWS image. The account owns the copy, and the name of the copy does not contain the
+// family.
 func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image)) (id string, err error) {
 	region := s.Lab.Estate.Region
 	for _, i := range region.Images.All() {

@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// nameOf returns the name of the objects of the scene with this number. The name does not reveal the fault, so that
-// doctor cannot derive the cause from it.
-func nameOf(played int) string { return fmt.Sprintf("team-%d", played) }
+// sceneName returns the name of the objects of the scene with this number. The name does not reveal the fault, so that
+// doctor cannot derive the cause from the name.
+func sceneName(number int) string { return fmt.Sprintf("team-%d", number) }
 
-// clean deletes the AWS resources that the fault or its fix created for the scene: the access entry, the role, instance
-// profiles, images, and policies. The scene's objects, instances and the controller's instance profiles must already be
-// deleted.
-func (s *Scene) clean(context.Context) error {
+// deleteAWSResources deletes the AWS resources that the fault or its fix created for the scene: the access entry, the
+// role, instance profiles, images, and policies. Before that, the scene's objects and instances must be deleted, and
+// the instance profiles that the controller created.
+func (s *Scene) deleteAWSResources(context.Context) error {
 	err := s.World(func(w *world.World, _ time.Time) error {
 		region, account := s.Lab.Estate.Region, w.Account(s.Lab.Account)
 		var errs []error
@@ -50,7 +50,7 @@ func (s *Scene) clean(context.Context) error {
 		for _, id := range s.images {
 			region.Images.Deregister(id)
 		}
-		if arn := "arn:" + account.Partition() + ":iam::" + s.Lab.Account + ":policy/freeze-" + s.Name; exists(account, arn) {
+		if arn := "arn:" + account.Partition() + ":iam::" + s.Lab.Account + ":policy/freeze-" + s.Name; hasPolicy(account, arn) {
 			errs = append(errs, account.DeletePolicy(arn))
 		}
 		return errors.Join(errs...)
@@ -58,11 +58,11 @@ func (s *Scene) clean(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("delete the fault's resources in AWS: %w", err)
 	}
-	return s.Lab.Roles.RemoveNode(s.Name)
+	return s.Lab.Roles.RevokeNodeRole(s.Name)
 }
 
-// exists reports whether the policy with the ARN exists.
-func exists(account *world.Account, policy string) bool {
+// hasPolicy reports whether the policy with the ARN exists.
+func hasPolicy(account *world.Account, policy string) bool {
 	_, err := account.Policy(policy)
 	return err == nil
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestUserDataFaultsWithAnyClusterName checks that faults of the user data work with any name of the cluster.
+// TestUserDataFaultsWithAnyClusterName checks that the faults that change the cluster's name in the user data work with
+// any name.
 func TestUserDataFaultsWithAnyClusterName(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []string{"lab", "prod", "Team_A-1", "b"} {
@@ -22,7 +23,7 @@ func TestUserDataFaultsWithAnyClusterName(t *testing.T) {
 // TestNamesAreNeutral checks that the name of a scene's objects does not reveal the fault.
 func TestNamesAreNeutral(t *testing.T) {
 	t.Parallel()
-	name := nameOf(7)
+	name := sceneName(7)
 	for _, f := range All() {
 		for _, word := range strings.FieldsFunc(strings.ToLower(f.Name+"-"+f.Check), func(r rune) bool { return r == '-' }) {
 			if len(word) > 2 && strings.Contains(name, word) {
@@ -30,7 +31,7 @@ func TestNamesAreNeutral(t *testing.T) {
 			}
 		}
 	}
-	if nameOf(8) == name {
+	if sceneName(8) == name {
 		t.Error("two scenes have the same name")
 	}
 }

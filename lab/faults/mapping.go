@@ -19,44 +19,44 @@ func mappingFaults() []Fault {
 	}
 	return append(entryFaults(),
 		mapOnly(Fault{Name: "row-missing", What: "CONFIG_MAP: aws-auth has no row for the node role", Cause: "aws-auth has no row for it",
-			Break: func(_ context.Context, s *Scene) error { return s.role() }}),
+			Break: func(_ context.Context, s *Scene) error { return s.addRole() }}),
 		mapOnly(Fault{
 			Name:  "row-without-nodes-group",
 			What:  "CONFIG_MAP: the row of the node role lacks the group system:nodes",
 			Cause: "its groups lack system:nodes",
-			Break: badRow(group, "")}),
+			Break: mapByRow(group, "")}),
 		mapOnly(Fault{
 			Name:  "row-with-masters",
 			What:  "CONFIG_MAP: the row of the node role has the group system:masters instead of system:nodes",
 			Cause: "its groups lack system:nodes",
-			Break: badRow("system:bootstrappers", "system:masters", group, "")}),
+			Break: mapByRow("system:bootstrappers", "system:masters", group, "")}),
 		mapOnly(Fault{
 			Name:  "row-with-misspelt-username",
 			What:  "CONFIG_MAP: the row's username has an unknown placeholder",
 			Cause: "which the authenticator does not fill in",
-			Break: badRow("EC2PrivateDNSName", "EC2PrivateDnsName")}),
+			Break: mapByRow("EC2PrivateDNSName", "EC2PrivateDnsName")}),
 		mapOnly(Fault{
 			Name:  "row-with-fixed-username",
 			What:  "CONFIG_MAP: the row's username is the same for all nodes",
 			Cause: `its username is "node"`,
-			Break: badRow("system:node:{{EC2PrivateDNSName}}", "node")}),
+			Break: mapByRow("system:node:{{EC2PrivateDNSName}}", "node")}),
 		mapOnly(Fault{Name: "row-with-path", What: "CONFIG_MAP: the row's rolearn has the role's path", Cause: "has the role's path",
-			Break: badRow(":role/", ":role/teams/a/")}),
+			Break: mapByRow(":role/", ":role/teams/a/")}),
 		mapOnly(Fault{Name: "row-of-other-account", What: "CONFIG_MAP: the row's rolearn is of another account", Cause: "of another account",
-			Break: badRow(emulator.DefaultAccount, "999999999999")}),
+			Break: mapByRow(emulator.DefaultAccount, "999999999999")}),
 		Fault{
 			Name:     "row-names-nodes-by-session",
 			What:     "CONFIG_MAP: the row's username is the session name, and hosts in the subnets are named by address",
 			Check:    "AUTH-9",
 			Cause:    "names nodes by session",
-			AuthMode: ekscluster.AuthConfigMap, Hint: true, Break: badRow("EC2PrivateDNSName", "SessionName")},
+			AuthMode: ekscluster.AuthConfigMap, Hint: true, Break: mapByRow("EC2PrivateDNSName", "SessionName")},
 		mapOnly(Fault{
 			Name:  "map-malformed",
 			What:  "CONFIG_MAP: aws-auth's mapRoles is not valid YAML",
 			Cause: "aws-auth cannot be read",
 			Alone: true,
 			Break: func(ctx context.Context, s *Scene) error {
-				return s.authMap(ctx, func(text string) string { return strings.Replace(text, "- ", "-\t- [", 1) })
+				return s.changeAuthMap(ctx, func(text string) string { return strings.Replace(text, "- ", "-\t- [", 1) })
 			}}),
 		mapOnly(Fault{
 			Name:  "map-is-no-list",
@@ -64,27 +64,27 @@ func mappingFaults() []Fault {
 			Cause: "aws-auth cannot be read",
 			Alone: true,
 			Break: func(ctx context.Context, s *Scene) error {
-				return s.authMap(ctx, func(string) string { return "rolearn: " + s.Lab.Roles.ARN(lab.NodeRole) + "\n" })
+				return s.changeAuthMap(ctx, func(string) string { return "rolearn: " + s.Lab.Roles.ARN(lab.NodeRole) + "\n" })
 			}}),
 		mapOnly(Fault{
 			Name:  "entry-in-map-mode",
 			What:  "CONFIG_MAP: the node role has an access entry, and the cluster ignores access entries",
 			Cause: "the cluster reads nothing else",
 			Break: func(_ context.Context, s *Scene) error {
-				return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux))
+				return errors.Join(s.addRole(), s.addEntry(s.arn(), ekscluster.EntryEC2Linux))
 			}}),
 		Fault{
 			Name:     "controller-role-mapped",
 			What:     "CONFIG_MAP: aws-auth maps the controller's role instead of the node role",
 			Check:    "AUTH-5",
 			Cause:    "is the controller's own",
-			AuthMode: ekscluster.AuthConfigMap, Alone: true, Break: controllerMapped},
+			AuthMode: ekscluster.AuthConfigMap, Alone: true, Break: mapControllerRole},
 		Fault{
 			Name:  "controller-role-mapped-both",
 			What:  "API_AND_CONFIG_MAP: aws-auth maps the controller's role instead of the node role",
 			Check: "AUTH-5",
 			Cause: "is the controller's own",
-			Alone: true, Break: controllerMapped},
+			Alone: true, Break: mapControllerRole},
 	)
 }
 
@@ -97,14 +97,14 @@ func entryFaults() []Fault {
 			Check: "AUTH-2",
 			Cause: "is of type STANDARD",
 			Smoke: true,
-			Break: entryOf(ekscluster.EntryStandard),
+			Break: mapByEntry(ekscluster.EntryStandard),
 		},
 		{
 			Name:  "entry-for-fargate",
 			What:  "the access entry of the node role is of type FARGATE_LINUX",
 			Check: "AUTH-2",
 			Cause: "is of type FARGATE_LINUX",
-			Break: entryOf(ekscluster.EntryFargateLinux),
+			Break: mapByEntry(ekscluster.EntryFargateLinux),
 		},
 		{
 			Name:     "entry-of-wrong-type-api",
@@ -112,41 +112,41 @@ func entryFaults() []Fault {
 			Check:    "AUTH-2",
 			Cause:    "is of type STANDARD",
 			AuthMode: ekscluster.AuthAPI,
-			Break:    entryOf(ekscluster.EntryStandard),
+			Break:    mapByEntry(ekscluster.EntryStandard),
 		},
 		{
 			Name:  "role-not-mapped",
 			What:  "API_AND_CONFIG_MAP: nothing maps the node role",
 			Check: "AUTH-2",
 			Cause: "the cluster has no access entry for it, and aws-auth has no row for it",
-			Break: func(_ context.Context, s *Scene) error { return s.role() }},
+			Break: func(_ context.Context, s *Scene) error { return s.addRole() }},
 		{
 			Name:     "role-not-mapped-api",
 			What:     "API: nothing maps the node role",
 			Check:    "AUTH-2",
 			Cause:    "the cluster has no access entry for it",
 			AuthMode: ekscluster.AuthAPI,
-			Break:    func(_ context.Context, s *Scene) error { return s.role() }},
+			Break:    func(_ context.Context, s *Scene) error { return s.addRole() }},
 		{
 			Name:     "row-in-api-mode",
 			What:     "API: the node role is mapped in aws-auth, and the cluster ignores aws-auth",
 			Check:    "AUTH-1",
 			Cause:    "is mapped in aws-auth only",
 			AuthMode: ekscluster.AuthAPI,
-			Break:    badRow()},
+			Break:    mapByRow()},
 		{
 			Name:  "role-made-again",
 			What:  "the node role was deleted and created again, and its access entry belongs to the old role",
 			Check: "AUTH-4",
 			Cause: "belongs to a deleted role of the same name",
-			Break: roleMadeAgain},
+			Break: mapOldRole},
 		{
 			Name:     "role-made-again-api",
 			What:     "API: the node role was deleted and created again, and its access entry belongs to the old role",
 			Check:    "AUTH-4",
 			Cause:    "belongs to a deleted role of the same name",
 			AuthMode: ekscluster.AuthAPI,
-			Break:    roleMadeAgain},
+			Break:    mapOldRole},
 		{
 			Name:     "controller-role-entry-api",
 			What:     "API: the access entry for nodes is for the controller's role",
@@ -156,29 +156,29 @@ func entryFaults() []Fault {
 			Alone:    true,
 			Break: func(_ context.Context, s *Scene) error {
 				own := s.Lab.Roles.ARN(lab.ControllerRole)
-				s.Undo(func(context.Context) error { return s.withoutEntry(own) })
-				return errors.Join(s.role(), s.entry(own, ekscluster.EntryEC2Linux))
+				s.Undo(func(context.Context) error { return s.removeEntry(own) })
+				return errors.Join(s.addRole(), s.addEntry(own, ekscluster.EntryEC2Linux))
 			}},
 	}
 }
 
-// entryOf gives the scene its own role with an access entry of a type.
-func entryOf(kind string) func(context.Context, *Scene) error {
-	return func(_ context.Context, s *Scene) error { return errors.Join(s.role(), s.entry(s.arn(), kind)) }
+// mapByEntry returns a Break function that gives the scene its own role, with an access entry of the type kind.
+func mapByEntry(kind string) func(context.Context, *Scene) error {
+	return func(_ context.Context, s *Scene) error { return errors.Join(s.addRole(), s.addEntry(s.arn(), kind)) }
 }
 
-// badRow gives the scene its own role, and adds a row for the role to aws-auth. In the row, it replaces the strings in
-// replace, which are pairs of old and new; without any, the row is correct.
-func badRow(replace ...string) func(context.Context, *Scene) error {
-	return func(ctx context.Context, s *Scene) error { return errors.Join(s.role(), s.row(ctx, replace...)) }
+// mapByRow returns a Break function that gives the scene its own role, and adds a row for the role to aws-auth. replace
+// has pairs of old and new strings, which are replaced in the row. Without pairs, the row is correct.
+func mapByRow(replace ...string) func(context.Context, *Scene) error {
+	return func(ctx context.Context, s *Scene) error { return errors.Join(s.addRole(), s.addRow(ctx, replace...)) }
 }
 
-// controllerMapped gives the scene its own role, and adds a row for the controller's role instead to aws-auth.
-func controllerMapped(ctx context.Context, s *Scene) error {
-	return errors.Join(s.role(), s.row(ctx, s.arn(), s.Lab.Roles.ARN(lab.ControllerRole)))
+// mapControllerRole gives the scene its own role, but adds a row for the controller's role to aws-auth.
+func mapControllerRole(ctx context.Context, s *Scene) error {
+	return errors.Join(s.addRole(), s.addRow(ctx, s.arn(), s.Lab.Roles.ARN(lab.ControllerRole)))
 }
 
-// roleMadeAgain gives the scene its own role with an access entry that is older than the role.
-func roleMadeAgain(_ context.Context, s *Scene) error {
-	return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux), s.age(s.arn()), s.replaceRole())
+// mapOldRole gives the scene its own role, with an access entry that is older than the role.
+func mapOldRole(_ context.Context, s *Scene) error {
+	return errors.Join(s.addRole(), s.addEntry(s.arn(), ekscluster.EntryEC2Linux), s.ageEntry(s.arn()), s.recreateRole())
 }

@@ -21,14 +21,14 @@ func networkFaults() []Fault {
 			Check: "NET-1",
 			Cause: out443,
 			Smoke: true,
-			Break: group(func(g *network.SecurityGroup) { g.Egress = nil }),
+			Break: changeGroup(func(g *network.SecurityGroup) { g.Egress = nil }),
 		},
 		{
 			Name:  "only-port-80-out",
 			What:  "the nodes' security group allows outbound traffic to port 80 only",
 			Check: "NET-1",
 			Cause: out443,
-			Break: group(func(g *network.SecurityGroup) {
+			Break: changeGroup(func(g *network.SecurityGroup) {
 				g.Egress = []network.Rule{{Protocol: "tcp", From: 80, To: 80, CIDRs: []string{"0.0.0.0/0"}}}
 			})},
 		{
@@ -36,7 +36,7 @@ func networkFaults() []Fault {
 			What:  "the nodes' security group allows outbound UDP, but not TCP",
 			Check: "NET-1",
 			Cause: out443,
-			Break: group(func(g *network.SecurityGroup) {
+			Break: changeGroup(func(g *network.SecurityGroup) {
 				g.Egress = []network.Rule{{Protocol: "udp", From: 0, To: 65535, CIDRs: []string{"0.0.0.0/0"}}}
 			})},
 		{
@@ -44,14 +44,14 @@ func networkFaults() []Fault {
 			What:  "the nodes' security group denies traffic from the control plane",
 			Check: "NET-1",
 			Cause: "do not let the control plane reach kubelets at port 10250",
-			Hint:  true, Break: group(func(g *network.SecurityGroup) { g.Ingress = nil })},
+			Hint:  true, Break: changeGroup(func(g *network.SecurityGroup) { g.Ingress = nil })},
 		{
 			Name:  "no-route",
 			What:  "the nodes' subnet has only the local route",
 			Check: "NET-4",
 			Cause: "has no route out",
 			Smoke: true,
-			Break: subnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {
+			Break: changeSubnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {
 				t.Routes = t.Routes[:1]
 			})},
 		{
@@ -59,7 +59,7 @@ func networkFaults() []Fault {
 			What:  "the nodes' subnet uses the VPC's main route table, which has only the local route",
 			Check: "NET-4",
 			Cause: "has no route out",
-			Break: subnet(func(_ *Scene, n *network.Subnet, t *network.RouteTable) {
+			Break: changeSubnet(func(_ *Scene, n *network.Subnet, t *network.RouteTable) {
 				t.SubnetIDs, t.Main, t.Routes = nil, true, t.Routes[:1]
 			}), Alone: true},
 		{
@@ -67,14 +67,14 @@ func networkFaults() []Fault {
 			What:  "the nodes' subnet has no free addresses",
 			Check: "NET-5",
 			Cause: "its subnets are full",
-			Break: subnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
+			Break: changeSubnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
 				n.Free = 2
 			})},
 	}
 }
 
-// group gives the scene its own security group, a copy of the nodes' group with a change.
-func group(change func(*network.SecurityGroup)) func(context.Context, *Scene) error {
+// changeGroup returns a Break function that gives the scene its own security group: a changed copy of the nodes' group.
+func changeGroup(change func(*network.SecurityGroup)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
 			g, err := s.Lab.Estate.Region.Network.CreateSecurityGroup(s.Lab.Estate.VPC.ID, s.Name, "nodes of "+s.Name, nil)
@@ -89,8 +89,9 @@ func group(change func(*network.SecurityGroup)) func(context.Context, *Scene) er
 	}
 }
 
-// subnet gives the scene its own subnet and route table, with a default route to a NAT gateway, and changes them.
-func subnet(change func(*Scene, *network.Subnet, *network.RouteTable)) func(context.Context, *Scene) error {
+// changeSubnet returns a Break function that gives the scene its own subnet and route table, with a default route to a
+// NAT gateway. change changes the subnet and the table.
+func changeSubnet(change func(*Scene, *network.Subnet, *network.RouteTable)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
 			e := s.Lab.Estate

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// ErrNoTools means that kubectl or the AWS command line is not installed on this host, so that no fix can be pasted.
+// ErrNoTools means that kubectl or the AWS command line is not installed on this host, so that no fix can be run.
 var ErrNoTools = errors.New("kubectl and the AWS command line are needed to run fixes; at least one of them is not installed")
 
-// Tools returns ErrNoTools if kubectl or the AWS command line is not installed.
-func Tools(ctx context.Context) error {
+// CheckTools returns ErrNoTools if kubectl or the AWS command line is not installed.
+func CheckTools(ctx context.Context) error {
 	for _, args := range [][]string{{"kubectl", "version", "--client"}, {"aws", "--version"}} {
 		if exec.CommandContext(ctx, args[0], args[1:]...).Run() != nil {
 			return ErrNoTools
@@ -23,7 +23,7 @@ func Tools(ctx context.Context) error {
 	return nil
 }
 
-// applyFix pastes a fix into a shell. An empty fix is an error.
+// applyFix runs a fix with Paste. An empty fix is an error.
 func (s *Stage) applyFix(ctx context.Context, fix string) error {
 	if fix == "" {
 		return errors.New("doctor printed no fix")
@@ -39,9 +39,9 @@ func (s *Stage) Paste(ctx context.Context, fix string) error {
 		return fmt.Errorf("find joiner: %w", err)
 	}
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", fix)
-	// version 1 of the AWS command line reads only AWS_DEFAULT_REGION
+	// Version 1 of the AWS command line reads the region only from AWS_DEFAULT_REGION.
 	shell.Env = append(append(os.Environ(), s.Lab.Environment()...), "AWS_DEFAULT_REGION="+s.Lab.Region,
-		"PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBE_EDITOR=false") // an editor must not wait for input
+		"PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBE_EDITOR=false") // a real editor would wait for input
 	shell.Dir = s.Lab.Home
 	if out, err := shell.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))

@@ -12,13 +12,13 @@ import (
 
 // planFaults are faults in the requirements of NodePools and pods.
 func planFaults() []Fault {
-	const none = "no NodePool gives its nodes that label"
+	const noLabel = "no NodePool gives its nodes that label"
 	return []Fault{
 		{
 			Name:      "label-without-nodepool",
 			What:      "pods select a label that no NodePool sets on its nodes",
 			Check:     "ARCH-4",
-			Cause:     none,
+			Cause:     noLabel,
 			NeedsPods: true,
 			Smoke:     true,
 			Break: func(_ context.Context, s *Scene) error {
@@ -29,7 +29,7 @@ func planFaults() []Fault {
 			Name:      "label-of-other-value",
 			What:      "pods select another value of a label than the NodePool sets",
 			Check:     "ARCH-4",
-			Cause:     none,
+			Cause:     noLabel,
 			NeedsPods: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Labels["tier-"+s.Name] = "silver"
@@ -52,7 +52,7 @@ func planFaults() []Fault {
 			Name:      "label-of-other-case",
 			What:      "pods select a label that the NodePool spells with a capital letter",
 			Check:     "ARCH-4",
-			Cause:     none,
+			Cause:     noLabel,
 			NeedsPods: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Labels["Team-"+s.Name] = "a"
@@ -63,7 +63,7 @@ func planFaults() []Fault {
 			Name:      "label-by-requirement",
 			What:      "pods select a value of a label that the NodePool's requirements leave out",
 			Check:     "ARCH-4",
-			Cause:     none,
+			Cause:     noLabel,
 			NeedsPods: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.require(In("tier-"+s.Name, "silver", "bronze"))

@@ -24,12 +24,12 @@ import (
 // Limit is the maximum time, from the creation of the objects, in which doctor must find a cause.
 const Limit = 2 * time.Minute
 
-// Maximum times after a fix.
+// Maximum times after the fix was applied.
 const (
-	// fixTakes is the maximum time from the end of a fix's commands until pods run.
-	fixTakes = time.Minute
-	// clearTakes is the maximum time from running pods until doctor reports no problem.
-	clearTakes = 90 * time.Second
+	// fixTimeout is the maximum time from the end of a fix's commands until pods run.
+	fixTimeout = time.Minute
+	// clearTimeout is the maximum time from running pods until doctor reports no problem.
+	clearTimeout = 90 * time.Second
 )
 
 // Stage is a lab with a controller, in which faults are played.
@@ -39,9 +39,9 @@ type Stage struct {
 	// Say is called with each line of progress. nil disables the calls.
 	Say func(string)
 
-	played int
-	mode   string   // authentication mode of the last scene
-	left   []*Scene // scenes whose fault was fixed and whose objects are being deleted
+	sceneCount int      // number of scenes so far
+	mode       string   // authentication mode of the last scene
+	deleting   []*Scene // scenes whose fault was fixed and whose objects are being deleted
 }
 
 // Settings returns additional settings of the stage's controller: short refresh intervals, so that the controller
@@ -61,8 +61,8 @@ func NewStage(ctx context.Context, l *lab.Lab, joiner string) (*Stage, error) {
 	return &Stage{Lab: l, Joiner: joiner}, nil
 }
 
-// Found is a finding in the format of `joiner doctor -o json`; the fields have the names of that format.
-type Found struct {
+// Finding is a finding in the format of `joiner doctor -o json`; the fields have the names of that format.
+type Finding struct {
 	Check   string // ID of the check
 	Verdict string // a diagnosis.Verdict
 	Subject string // kind and name of the object
@@ -70,55 +70,56 @@ type Found struct {
 	Fix     string // commands for a shell; empty if doctor has no fix
 }
 
-// Bad reports whether the finding requires action.
-func (f Found) Bad() bool {
+// NeedsAction reports whether the finding requires action.
+func (f Finding) NeedsAction() bool {
 	return f.Verdict == string(diagnosis.Broken) || f.Verdict == string(diagnosis.Suspicious)
 }
 
 // Result is the result of playing one fault.
 type Result struct {
-	Fault Fault         // the fault that was played
-	First bool          // the first finding was the expected one
-	AtAll bool          // one of the findings was the expected one
-	Early bool          // found before any instance was launched
-	After time.Duration // until found: from the launch of the first instance, or without one from the creation of the objects
-	Wrong []string      // unexpected first findings, without duplicates
-	Fixed bool          // the fix worked: pods run, and doctor reports no problem
-	// ByHand means that the fix opens an editor, and the lab made the edit.
-	ByHand bool
-	Ran    time.Duration // from pasting the fix until pods ran
-	Err    error         // why the fault was not found or not fixed; nil if it was fixed
+	Fault        Fault         // the fault that was played
+	First        bool          // the first finding was the expected one
+	Found        bool          // one of the findings was the expected one
+	BeforeLaunch bool          // the fault was found before an instance was launched
+	FoundAfter   time.Duration // from the launch of the first instance until found; without an instance, from the creation of the objects
+	WrongFirst   []string      // unexpected first findings, without duplicates
+	Fixed        bool          // the fix worked: pods run, and doctor reports no problem
+	// ByHand means that the fix opens an editor, and that Fault.Edit made the change.
+	ByHand  bool
+	FixTime time.Duration // from pasting the fix until pods ran
+	Err     error         // why the fault was not found or not fixed; nil if it was fixed
 }
 
 // Play injects a fault and runs doctor until it finds the fault. Then Play applies the printed fix, waits until pods
 // run and doctor reports no problem, and cleans up.
 func (s *Stage) Play(ctx context.Context, f Fault) Result {
-	s.played++
-	scene := NewScene(s.Lab, nameOf(s.played))
+	s.sceneCount++
+	scene := NewScene(s.Lab, sceneName(s.sceneCount))
 	r := Result{Fault: f}
 	r.Err = s.play(ctx, scene, f, &r)
-	tidy := context.WithoutCancel(ctx)
+	cleanupCtx := context.WithoutCancel(ctx)
 	if r.Err != nil {
 		// The fault was not fixed. Undo it, so that it does not affect the next fault.
-		r.Err = errors.Join(r.Err, scene.undone(tidy), scene.remove(tidy), scene.gone(tidy))
+		r.Err = errors.Join(r.Err, scene.revert(cleanupCtx), scene.remove(cleanupCtx), scene.waitGone(cleanupCtx))
 		return r
 	}
-	s.left = append(s.left, scene)
-	if r.Err = scene.remove(tidy); r.Err == nil && f.Alone {
-		r.Err = errors.Join(scene.gone(tidy), scene.undone(tidy)) // the fix may have left changes that would affect the next fault
+	s.deleting = append(s.deleting, scene)
+	if r.Err = scene.remove(cleanupCtx); r.Err == nil && f.Alone {
+		// The fix may have left changes that would affect the next fault.
+		r.Err = errors.Join(scene.waitGone(cleanupCtx), scene.revert(cleanupCtx))
 	}
 	return r
 }
 
-// play does the work of Play, except for the clean-up, and sets the fields of r except Err.
+// play does the work of Play, except for the clean-up. It sets the fields of r, except Err.
 func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) error {
 	fix, err := s.find(ctx, scene, f, r)
 	if err != nil {
 		return err
 	}
-	s.say("%s: found, %s", f.Name, r.when())
-	// As for a user, pods are pending before the fix is pasted. This tests that the back-off of failed launches does
-	// not delay the pods after the fix.
+	s.say("%s: found, %s", f.Name, r.foundWhen())
+	// Pods are pending before the fix is pasted, as in a user's cluster. After the fix, the back-off of failed launches
+	// must not delay the pods.
 	if err := s.ensurePods(ctx, scene); err != nil {
 		return err
 	}
@@ -131,13 +132,13 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 	if err != nil {
 		return fmt.Errorf("the fix %q: %w", fix, err)
 	}
-	if err := scene.until(ctx, fixTakes, "pods to run", scene.running); err != nil {
+	if err := scene.until(ctx, fixTimeout, "pods to run", scene.isRunning); err != nil {
 		return fmt.Errorf("after the fix %q: %w", fix, err)
 	}
-	r.Ran = time.Since(started)
-	err = scene.until(ctx, clearTakes, "doctor to report no problem", func(ctx context.Context) (bool, error) {
-		all, err := s.ask(ctx)
-		if bad := slices.IndexFunc(all, Found.Bad); bad >= 0 {
+	r.FixTime = time.Since(started)
+	err = scene.until(ctx, clearTimeout, "doctor to report no problem", func(ctx context.Context) (bool, error) {
+		all, err := s.runDoctor(ctx)
+		if bad := slices.IndexFunc(all, Finding.NeedsAction); bad >= 0 {
 			err = fmt.Errorf("doctor reports %s: %s", all[bad].Check, all[bad].Cause)
 		}
 		return err == nil, err
@@ -146,19 +147,19 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 	return err
 }
 
-// Break injects the fault and creates the scene's objects. It creates pods only if pods is true or the fault needs
-// them.
-func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, pods bool) error {
+// Break injects the fault and creates the scene's objects. It creates the pods only if withPods is true or the fault
+// needs them.
+func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, withPods bool) error {
 	mode := cmp.Or(f.AuthMode, ekscluster.AuthBoth)
 	if mode != s.mode {
-		// A role that is mapped in one mode is possibly not mapped in another. Wait until the old scenes are deleted,
-		// so that doctor does not report their roles.
-		for _, other := range s.left {
-			if err := other.gone(ctx); err != nil {
+		// Wait until the old scenes are deleted. Otherwise doctor could report their roles, which are possibly not
+		// mapped in the new mode.
+		for _, other := range s.deleting {
+			if err := other.waitGone(ctx); err != nil {
 				return err
 			}
 		}
-		s.mode, s.left = mode, nil
+		s.mode, s.deleting = mode, nil
 	}
 	if err := scene.Cluster(func(c *ekscluster.Cluster) { c.AuthMode = mode }); err != nil {
 		return err
@@ -166,68 +167,68 @@ func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, pods bool) err
 	if err := f.Break(ctx, scene); err != nil {
 		return fmt.Errorf("break the lab: %w", err)
 	}
-	if err := scene.make(ctx, scene.More...); err != nil {
+	if err := scene.create(ctx, scene.More...); err != nil {
 		return err
 	}
-	if err := scene.make(ctx, scene.Class, scene.Pool); err != nil {
+	if err := scene.create(ctx, scene.Class, scene.Pool); err != nil {
 		return err
 	}
-	if err := scene.settled(ctx); err != nil {
+	if err := scene.waitConditionSet(ctx); err != nil {
 		return err
 	}
-	if pods || f.NeedsPods {
+	if withPods || f.NeedsPods {
 		if err := s.ensurePods(ctx, scene); err != nil {
 			return err
 		}
 	}
-	if f.Then != nil {
-		return f.Then(ctx, scene)
+	if f.AfterCreate != nil {
+		return f.AfterCreate(ctx, scene)
 	}
 	return nil
 }
 
 // ensurePods creates the scene's Deployment, unless it exists.
 func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
-	if slices.ContainsFunc(scene.made, func(o client.Object) bool { return o == client.Object(scene.Pods) }) {
+	if slices.ContainsFunc(scene.created, func(o client.Object) bool { return o == client.Object(scene.Pods) }) {
 		return nil
 	}
-	return scene.make(ctx, scene.Pods)
+	return scene.create(ctx, scene.Pods)
 }
 
 // find injects the fault, runs doctor until the first finding is the expected one, and returns the printed fix.
 func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix string, err error) {
-	if err := s.Break(ctx, scene, f, f.After); err != nil {
+	if err := s.Break(ctx, scene, f, f.NeedsInstance); err != nil {
 		return "", err
 	}
 	started := time.Now()
 	err = scene.until(ctx, Limit, "the first finding to be "+f.Check, func(ctx context.Context) (bool, error) {
-		all, err := s.ask(ctx)
+		all, err := s.runDoctor(ctx)
 		if err != nil {
 			return false, err
 		}
-		launched := launch(scene)
-		r.AtAll = r.AtAll || slices.ContainsFunc(all, f.is)
-		if len(all) == 0 || !f.is(all[0]) {
-			if len(all) > 0 && all[0].Bad() && all[0].Check != f.Check { // another finding of the expected check is not counted as wrong
-				r.wrong(all[0])
+		launched := firstLaunch(scene)
+		r.Found = r.Found || slices.ContainsFunc(all, f.matches)
+		if len(all) == 0 || !f.matches(all[0]) {
+			if len(all) > 0 && all[0].NeedsAction() && all[0].Check != f.Check { // other findings of the expected check are not recorded
+				r.addWrongFirst(all[0])
 			}
 			// Some causes are visible only with an instance. Create the pods, so that the controller launches one.
-			return false, errors.Join(s.ensurePods(ctx, scene), fmt.Errorf("the first finding is %s", firstOf(all)))
+			return false, errors.Join(s.ensurePods(ctx, scene), fmt.Errorf("the first finding is %s", describeFirst(all)))
 		}
-		r.First, r.Early, r.After, fix = true, launched.IsZero(), time.Since(started), all[0].Fix
+		r.First, r.BeforeLaunch, r.FoundAfter, fix = true, launched.IsZero(), time.Since(started), all[0].Fix
 		if !launched.IsZero() {
-			r.After = time.Since(launched)
+			r.FoundAfter = time.Since(launched)
 		}
 		return true, nil
 	})
-	if err == nil && !r.Early && !f.After {
-		err = fmt.Errorf("the fault was found %s after a launch, but must be found before a launch", r.After)
+	if err == nil && !r.BeforeLaunch && !f.NeedsInstance {
+		err = fmt.Errorf("the fault was found %s after a launch, but must be found before a launch", r.FoundAfter)
 	}
 	return fix, err
 }
 
-// launch returns the launch time of the scene's first instance, or zero without an instance.
-func launch(scene *Scene) time.Time {
+// firstLaunch returns the launch time of the scene's first instance, or zero without an instance.
+func firstLaunch(scene *Scene) time.Time {
 	all := scene.Instances()
 	if len(all) == 0 {
 		return time.Time{}
@@ -235,8 +236,8 @@ func launch(scene *Scene) time.Time {
 	return slices.MinFunc(all, func(a, b world.Instance) int { return a.LaunchedAt.Compare(b.LaunchedAt) }).LaunchedAt
 }
 
-// is reports whether a finding is the expected one.
-func (f Fault) is(found Found) bool {
+// matches reports whether a finding is the one that the fault must cause.
+func (f Fault) matches(found Finding) bool {
 	verdict := diagnosis.Broken
 	if f.Hint {
 		verdict = diagnosis.Suspicious
@@ -244,37 +245,37 @@ func (f Fault) is(found Found) bool {
 	return found.Check == f.Check && strings.Contains(found.Cause, f.Cause) && found.Verdict == string(verdict)
 }
 
-// wrong adds a first finding that is not the expected one.
-func (r *Result) wrong(f Found) {
+// addWrongFirst records a first finding that is not the expected one.
+func (r *Result) addWrongFirst(f Finding) {
 	line := f.Check + " " + f.Verdict + ": " + f.Cause
-	if !slices.Contains(r.Wrong, line) {
-		r.Wrong = append(r.Wrong, line)
+	if !slices.Contains(r.WrongFirst, line) {
+		r.WrongFirst = append(r.WrongFirst, line)
 	}
 }
 
-// when describes when the fault was found.
-func (r Result) when() string {
-	if r.Early {
+// foundWhen describes when the fault was found.
+func (r Result) foundWhen() string {
+	if r.BeforeLaunch {
 		return "before the launch"
 	}
-	return fmt.Sprintf("%.1f s after the launch", r.After.Seconds())
+	return fmt.Sprintf("%.1f s after the launch", r.FoundAfter.Seconds())
 }
 
-// firstOf describes the first finding.
-func firstOf(all []Found) string {
+// describeFirst describes the first finding.
+func describeFirst(all []Finding) string {
 	if len(all) == 0 {
 		return "no finding"
 	}
 	return fmt.Sprintf("%s %s: %s", all[0].Check, all[0].Verdict, all[0].Cause)
 }
 
-// ask runs doctor with read-only permissions, and returns its findings.
-func (s *Stage) ask(ctx context.Context) ([]Found, error) {
+// runDoctor runs doctor with read-only permissions, and returns its findings.
+func (s *Stage) runDoctor(ctx context.Context) ([]Finding, error) {
 	printed, _, err := s.Lab.Doctor(ctx, s.Joiner, "-o", "json")
 	if err != nil {
 		return nil, err
 	}
-	var report struct{ Findings []Found }
+	var report struct{ Findings []Finding }
 	if err := json.Unmarshal([]byte(printed), &report); err != nil {
 		return nil, fmt.Errorf("parse the output of doctor: %w", err)
 	}

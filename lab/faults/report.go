@@ -12,41 +12,41 @@ import (
 // Summary contains the counts and times of a report.
 type Summary struct {
 	Faults              int           // faults that were played
-	First               int           // faults that doctor found, with the expected finding first
-	AtAll               int           // faults that doctor found, with the expected finding at any place
-	Early               int           // faults that were found before a launch
+	First               int           // faults whose expected finding was the first finding
+	Found               int           // faults whose expected finding was one of the findings
+	BeforeLaunch        int           // faults that were found first, before an instance was launched
 	Pasted              int           // faults that the printed commands fixed
 	ByHand              int           // faults that were fixed in the editor that the printed command opens
-	Misled              int           // faults for which doctor first reported another cause
-	Median, Worst       time.Duration // from the launch until the fault was found
-	RanMedian, RanWorst time.Duration // from the fix until pods ran
+	WrongFirst          int           // faults for which doctor first reported another cause
+	Median, Worst       time.Duration // from the launch until the fault was found; without the faults of BeforeLaunch
+	FixMedian, FixWorst time.Duration // from the fix until pods ran
 	Pairs               int           // pairs of faults that were played
-	Both                int           // pairs of which doctor found both faults
+	BothFound           int           // pairs of which doctor found both faults
 	Alarms              int           // false alarms
 }
 
 // Summary computes the counts and times of the report.
 func (r Report) Summary() Summary {
 	s := Summary{Faults: len(r.Results), Pairs: len(r.Pairs), Alarms: len(r.Healthy.Alarms)}
-	var times, ran []time.Duration
-	for _, one := range r.Results {
-		s.First += count(one.First)
-		s.AtAll += count(one.First || one.AtAll)
-		s.Early += count(one.First && one.Early)
-		s.Pasted += count(one.Fixed && !one.ByHand)
-		s.ByHand += count(one.Fixed && one.ByHand)
-		s.Misled += count(len(one.Wrong) > 0)
-		if one.First && !one.Early {
-			times = append(times, one.After)
+	var foundTimes, fixTimes []time.Duration
+	for _, result := range r.Results {
+		s.First += count(result.First)
+		s.Found += count(result.First || result.Found)
+		s.BeforeLaunch += count(result.First && result.BeforeLaunch)
+		s.Pasted += count(result.Fixed && !result.ByHand)
+		s.ByHand += count(result.Fixed && result.ByHand)
+		s.WrongFirst += count(len(result.WrongFirst) > 0)
+		if result.First && !result.BeforeLaunch {
+			foundTimes = append(foundTimes, result.FoundAfter)
 		}
-		if one.Fixed {
-			ran = append(ran, one.Ran)
+		if result.Fixed {
+			fixTimes = append(fixTimes, result.FixTime)
 		}
 	}
-	s.Median, s.Worst = medianAndWorst(times)
-	s.RanMedian, s.RanWorst = medianAndWorst(ran)
+	s.Median, s.Worst = medianAndWorst(foundTimes)
+	s.FixMedian, s.FixWorst = medianAndWorst(fixTimes)
 	for _, p := range r.Pairs {
-		s.Both += count(p.Both)
+		s.BothFound += count(p.BothFound)
 	}
 	return s
 }
@@ -61,8 +61,8 @@ func medianAndWorst(times []time.Duration) (median, worst time.Duration) {
 }
 
 // count returns 1 for true and 0 for false.
-func count(is bool) int {
-	if is {
+func count(condition bool) int {
+	if condition {
 		return 1
 	}
 	return 0
@@ -71,14 +71,14 @@ func count(is bool) int {
 // Failures lists the failed faults and pairs, and the false alarms, one per line.
 func (r Report) Failures() []string {
 	var out []string
-	for _, one := range r.Results {
-		if one.Err != nil {
-			out = append(out, fmt.Sprintf("%s: %v", one.Fault.Name, one.Err))
+	for _, result := range r.Results {
+		if result.Err != nil {
+			out = append(out, fmt.Sprintf("%s: %v", result.Fault.Name, result.Err))
 		}
 	}
 	for _, p := range r.Pairs {
 		if p.Err != nil {
-			out = append(out, fmt.Sprintf("%s and %s: %v", p.One.Name, p.Other.Name, p.Err))
+			out = append(out, fmt.Sprintf("%s and %s: %v", p.FaultA.Name, p.FaultB.Name, p.Err))
 		}
 	}
 	for _, alarm := range r.Healthy.Alarms {
@@ -109,7 +109,7 @@ Then it pastes the printed fix into a shell. Pods must run, and doctor must repo
 	b.WriteString("\n")
 	r.writeFaults(&b)
 	r.writePairs(&b)
-	writeUntried(&b)
+	writeChecksWithoutFault(&b)
 	return b.String()
 }
 
@@ -122,15 +122,16 @@ func (r Report) numbers() [][2]string {
 	return [][2]string{
 		{"faults", strconv.Itoa(s.Faults)},
 		{"found as the first finding", strconv.Itoa(s.First)},
-		{"found", strconv.Itoa(s.AtAll)},
-		{"found before anything was launched", strconv.Itoa(s.Early)},
+		{"found", strconv.Itoa(s.Found)},
+		{"found before anything was launched", strconv.Itoa(s.BeforeLaunch)},
 		{"seconds from the launch until found, for the other faults", seconds(s.Median, s.Worst)},
-		{"another cause reported first", strconv.Itoa(s.Misled)},
+		{"another cause reported first", strconv.Itoa(s.WrongFirst)},
 		{"fixed by pasting the printed command into a shell", strconv.Itoa(s.Pasted)},
 		{"fixed in the editor that the printed command opens", strconv.Itoa(s.ByHand)},
-		{"seconds from pasting the fix until pods run", seconds(s.RanMedian, s.RanWorst)},
-		{fmt.Sprintf("pairs of faults at the same time, selected with seed %d", r.Seed), fmt.Sprintf("both found in %d of %d", s.Both, s.Pairs)},
-		{"healthy scenes", fmt.Sprintf("%d, with %d runs of doctor", r.Healthy.Scenes, r.Healthy.Asked)},
+		{"seconds from pasting the fix until pods run", seconds(s.FixMedian, s.FixWorst)},
+		{fmt.Sprintf("pairs of faults at the same time, selected with seed %d", r.Seed),
+			fmt.Sprintf("both found in %d of %d", s.BothFound, s.Pairs)},
+		{"healthy scenes", fmt.Sprintf("%d, with %d runs of doctor", r.Healthy.Scenes, r.Healthy.DoctorRuns)},
 		{"false alarms: findings worse than fine in healthy scenes", strconv.Itoa(s.Alarms)},
 		{fmt.Sprintf("total time, in %d labs in parallel", r.Labs), r.Took.Round(time.Second).String()},
 	}
@@ -139,27 +140,27 @@ func (r Report) numbers() [][2]string {
 // writeFaults writes a table with a row for each fault.
 func (r Report) writeFaults(b *strings.Builder) {
 	b.WriteString("## Faults\n\n`lab fault NAME` injects a fault into a running lab.\n\n| fault | description | check | found | pods run after the fix | |\n|---|---|---|---|---|---|\n")
-	for _, one := range r.Results {
+	for _, result := range r.Results {
 		found, fix, note := "no", "", ""
 		switch {
-		case one.First && one.Early:
+		case result.First && result.BeforeLaunch:
 			found = "before the launch"
-		case one.First:
-			found = fmt.Sprintf("%.1f s", one.After.Seconds())
-		case one.AtAll:
+		case result.First:
+			found = fmt.Sprintf("%.1f s", result.FoundAfter.Seconds())
+		case result.Found:
 			found = "not first"
 		}
-		if one.Fixed {
-			fix = fmt.Sprintf("%.1f s", one.Ran.Seconds())
-			if one.ByHand {
+		if result.Fixed {
+			fix = fmt.Sprintf("%.1f s", result.FixTime.Seconds())
+			if result.ByHand {
 				fix += ", edited"
 			}
 		}
-		if len(one.Wrong) > 0 {
-			note = "first reported: " + cell(one.Wrong[0])
+		if len(result.WrongFirst) > 0 {
+			note = "first reported: " + cell(result.WrongFirst[0])
 		}
-		fmt.Fprintf(b, "| `%s` | %s | [%s](checks/%s.md) | %s | %s | %s |\n", one.Fault.Name, cell(one.Fault.What),
-			one.Fault.Check, one.Fault.Check, found, fix, note)
+		fmt.Fprintf(b, "| `%s` | %s | [%s](checks/%s.md) | %s | %s | %s |\n", result.Fault.Name, cell(result.Fault.What),
+			result.Fault.Check, result.Fault.Check, found, fix, note)
 	}
 	b.WriteString("\n")
 }
@@ -169,18 +170,18 @@ func (r Report) writePairs(b *strings.Builder) {
 	b.WriteString("## Two faults at the same time\n\n| fault | and | both found |\n|---|---|---|\n")
 	for _, p := range r.Pairs {
 		found := "no"
-		if p.Both {
+		if p.BothFound {
 			found = "yes"
 		}
-		fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", p.One.Name, p.Other.Name, found)
+		fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", p.FaultA.Name, p.FaultB.Name, found)
 	}
 	b.WriteString("\n")
 }
 
-// writeUntried writes a table with a row for each check without a fault.
-func writeUntried(b *strings.Builder) {
+// writeChecksWithoutFault writes a table with a row for each check without a fault.
+func writeChecksWithoutFault(b *strings.Builder) {
 	b.WriteString("## Checks without a fault\n\nTests of package diagnosis cover these checks.\n\n| check | why the lab has no fault for the check |\n|---|---|\n")
-	reasons := Untried()
+	reasons := ChecksWithoutFault()
 	for _, id := range slices.Sorted(maps.Keys(reasons)) {
 		fmt.Fprintf(b, "| [%s](checks/%s.md) | %s |\n", id, id, reasons[id])
 	}

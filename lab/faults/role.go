@@ -18,18 +18,18 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// role gives the scene its own node role, which the cluster does not map.
-func (s *Scene) role() error {
+// addRole gives the scene its own node role, which the cluster does not map.
+func (s *Scene) addRole() error {
 	s.Class.Spec.Role = s.Name
-	return s.Lab.Roles.AddNode(s.Name)
+	return s.Lab.Roles.AddNodeRole(s.Name)
 }
 
 // arn returns the ARN of the scene's role.
 func (s *Scene) arn() string { return s.Lab.Roles.ARN(s.Name) }
 
-// entry creates an access entry for a role. If the authentication mode does not allow access entries, it changes the
-// mode temporarily, because EKS keeps existing entries in all modes.
-func (s *Scene) entry(role, kind string) error {
+// addEntry creates an access entry for a role. Meanwhile the authentication mode allows access entries. In any other
+// mode EKS keeps the entries that exist.
+func (s *Scene) addEntry(role, kind string) error {
 	return s.World(func(_ *world.World, now time.Time) error {
 		r := s.Lab.Estate.Region
 		c, err := r.EKS.Cluster(s.Lab.Cluster)
@@ -44,21 +44,22 @@ func (s *Scene) entry(role, kind string) error {
 	})
 }
 
-// withoutEntry removes the access entry of a role.
-func (s *Scene) withoutEntry(role string) error {
+// removeEntry removes the access entry of a role.
+func (s *Scene) removeEntry(role string) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
 		return s.Lab.Estate.Region.EKS.DeleteAccessEntry(s.Lab.Cluster, role)
 	})
 }
 
-// row adds a row for the scene's role to aws-auth, with strings replaced in pairs of old and new.
-func (s *Scene) row(ctx context.Context, replace ...string) error {
+// addRow adds a row for the scene's role to aws-auth. replace has pairs of old and new strings, which are replaced in
+// the row.
+func (s *Scene) addRow(ctx context.Context, replace ...string) error {
 	row := "- rolearn: " + s.arn() + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups:\n  - system:bootstrappers\n  - system:nodes\n"
-	return s.authMap(ctx, func(text string) string { return text + strings.NewReplacer(replace...).Replace(row) })
+	return s.changeAuthMap(ctx, func(text string) string { return text + strings.NewReplacer(replace...).Replace(row) })
 }
 
-// authMap changes the text of aws-auth's mapRoles, and records how to restore it.
-func (s *Scene) authMap(ctx context.Context, change func(string) string) error {
+// changeAuthMap changes the text of mapRoles in aws-auth, and adds an Undo function.
+func (s *Scene) changeAuthMap(ctx context.Context, change func(string) string) error {
 	var config corev1.ConfigMap
 	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-auth"}
 	if err := s.Lab.Client.Get(ctx, key, &config); err != nil {
@@ -79,8 +80,9 @@ func (s *Scene) authMap(ctx context.Context, change func(string) string) error {
 	return nil
 }
 
-// replaceRole deletes the scene's role and creates it again, as Terraform does: the same name, but another unique id.
-func (s *Scene) replaceRole() error {
+// recreateRole deletes the scene's role and creates it again, as Terraform does: with the same name, but another unique
+// ID.
+func (s *Scene) recreateRole() error {
 	err := s.World(func(w *world.World, _ time.Time) error {
 		account := w.Account(s.Lab.Account)
 		r, err := account.Role(s.Name)
@@ -97,14 +99,14 @@ func (s *Scene) replaceRole() error {
 	if err != nil {
 		return err
 	}
-	return s.Lab.Roles.AddNode(s.Name)
+	return s.Lab.Roles.AddNodeRole(s.Name)
 }
 
 // trust is the trust policy of a node role.
 const trust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
 
-// foreignRole creates a node role that the controller's policies do not name.
-func (s *Scene) foreignRole() error {
+// addForeignRole creates a node role that the controller's policies do not name.
+func (s *Scene) addForeignRole() error {
 	return s.World(func(w *world.World, now time.Time) error {
 		account := w.Account(s.Lab.Account)
 		if _, err := account.CreateRole(now, identity.Role{Name: s.Name, TrustPolicy: trust}); err != nil {
@@ -119,8 +121,8 @@ func (s *Scene) foreignRole() error {
 	})
 }
 
-// age makes the access entry of a role one hour older.
-func (s *Scene) age(role string) error {
+// ageEntry makes the access entry of a role one hour older.
+func (s *Scene) ageEntry(role string) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
 		e, err := s.Lab.Estate.Region.EKS.AccessEntry(s.Lab.Cluster, role)
 		if err == nil {
@@ -165,7 +167,7 @@ func roleFaults() []Fault {
 			Check: "AUTH-6",
 			Cause: "EC2 is not allowed to give instances the role",
 			Break: func(_ context.Context, s *Scene) error {
-				return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux), s.World(func(w *world.World, _ time.Time) error {
+				return errors.Join(s.addRole(), s.addEntry(s.arn(), ekscluster.EntryEC2Linux), s.World(func(w *world.World, _ time.Time) error {
 					return w.Account(s.Lab.Account).UpdateTrust(s.Name, strings.Replace(trust, "ec2.amazonaws.com", "lambda.amazonaws.com", 1))
 				}))
 			}},
@@ -174,19 +176,19 @@ func roleFaults() []Fault {
 			What:  "the node role lacks AmazonEKSWorkerNodePolicy",
 			Check: "AUTH-6",
 			Cause: "lacks AmazonEKSWorkerNodePolicy",
-			Break: lacking("AmazonEKSWorkerNodePolicy")},
+			Break: detachPolicies("AmazonEKSWorkerNodePolicy")},
 		{
 			Name:  "role-without-registry-policy",
 			What:  "the node role is not allowed to pull images",
 			Check: "AUTH-6",
 			Cause: "lacks AmazonEC2ContainerRegistryPullOnly",
-			Break: lacking("AmazonEC2ContainerRegistryPullOnly")},
+			Break: detachPolicies("AmazonEC2ContainerRegistryPullOnly")},
 		{
 			Name:  "role-without-policies",
 			What:  "the node role has no policies at all",
 			Check: "AUTH-6",
 			Cause: "lacks AmazonEKSWorkerNodePolicy and AmazonEC2ContainerRegistryPullOnly",
-			Break: lacking("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonEKS_CNI_Policy",
+			Break: detachPolicies("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonEKS_CNI_Policy",
 				"AmazonSSMManagedInstanceCore")},
 		{
 			Name:  "role-not-passed",
@@ -196,7 +198,7 @@ func roleFaults() []Fault {
 			Smoke: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role = s.Name
-				return errors.Join(s.foreignRole(), s.entry(s.arn(), ekscluster.EntryEC2Linux))
+				return errors.Join(s.addForeignRole(), s.addEntry(s.arn(), ekscluster.EntryEC2Linux))
 			}},
 		{
 			Name:  "profile-missing",
@@ -222,10 +224,10 @@ func roleFaults() []Fault {
 	}
 }
 
-// lacking gives the scene its own role, which is mapped but lacks policies.
-func lacking(policies ...string) func(context.Context, *Scene) error {
+// detachPolicies returns a Break function that gives the scene its own role, which is mapped but lacks the policies.
+func detachPolicies(policies ...string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		if err := errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux)); err != nil {
+		if err := errors.Join(s.addRole(), s.addEntry(s.arn(), ekscluster.EntryEC2Linux)); err != nil {
 			return err
 		}
 		return s.World(func(w *world.World, _ time.Time) error {

@@ -34,10 +34,10 @@ type Report struct {
 	Took    time.Duration // total time of the run
 }
 
-// Run starts the labs and plays the plan. The error reports labs that did not start or that ended early; failed faults
-// are in the report.
+// Run starts the labs and plays the plan. The report has the failed faults. The error reports labs that did not start,
+// and labs that ended before all faults were played.
 func Run(ctx context.Context, p Plan) (Report, error) {
-	began := time.Now()
+	started := time.Now()
 	p.Labs = max(p.Labs, 1)
 	r := Report{Seed: p.Seed, Labs: p.Labs, Results: make([]Result, len(p.Faults)), Pairs: Pairs(p.Faults, p.Pairs, p.Seed)}
 	jobs := make(chan func(*Stage), len(p.Faults)+len(r.Pairs)+1)
@@ -57,8 +57,9 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		one, other := p.Faults[a], p.Faults[b]
-		return cmp.Or(cmp.Compare(durationRank(one), durationRank(other)), cmp.Compare(one.AuthMode, other.AuthMode)) // avoids switching modes
+		faultA, faultB := p.Faults[a], p.Faults[b]
+		// Faults of the same mode are played one after the other, because switching the mode takes time.
+		return cmp.Or(cmp.Compare(durationRank(faultA), durationRank(faultB)), cmp.Compare(faultA.AuthMode, faultB.AuthMode))
 	})
 	for _, i := range order {
 		jobs <- func(s *Stage) {
@@ -85,7 +86,7 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 		})
 	}
 	group.Wait()
-	r.Took = time.Since(began)
+	r.Took = time.Since(started)
 	return r, errors.Join(errs...)
 }
 
@@ -140,13 +141,13 @@ func (r Result) line() string {
 	if r.Err != nil {
 		return fmt.Sprintf("FAIL  %s: %v", r.Fault.Name, r.Err)
 	}
-	return fmt.Sprintf("ok    %s: found %s, fixed", r.Fault.Name, r.when())
+	return fmt.Sprintf("ok    %s: found %s, fixed", r.Fault.Name, r.foundWhen())
 }
 
 // line returns the progress line of a pair.
 func (p Pair) line() string {
 	if p.Err != nil {
-		return fmt.Sprintf("FAIL  %s and %s: %v", p.One.Name, p.Other.Name, p.Err)
+		return fmt.Sprintf("FAIL  %s and %s: %v", p.FaultA.Name, p.FaultB.Name, p.Err)
 	}
-	return fmt.Sprintf("ok    %s and %s: both found", p.One.Name, p.Other.Name)
+	return fmt.Sprintf("ok    %s and %s: both found", p.FaultA.Name, p.FaultB.Name)
 }

@@ -28,16 +28,16 @@ const poll = 100 * time.Millisecond
 // Scene is the set of objects of a fault: an EC2NodeClass, a NodePool and a Deployment with one pod, all with the same
 // name. A fault changes the objects before they are created.
 type Scene struct {
-	Lab   *lab.Lab // in which the objects are created
+	Lab   *lab.Lab // the lab in which the objects are created
 	Name  string   // name of all objects, and the value of the label "test" that the NodePool sets and the pods select
 	Class *awsv1.EC2NodeClass
 	Pool  *karpv1.NodePool
 	Pods  *appsv1.Deployment // has one pod, which the NodePool accepts
-	More  []client.Object    // created before the others, and deleted with them
+	More  []client.Object    // further objects, which are created before the others
 
-	undo   []func(context.Context) error // see Undo
-	images []string                      // images registered for the scene
-	made   []client.Object               // in the order of creation
+	undo    []func(context.Context) error // see Undo
+	images  []string                      // IDs of the images that were registered for the scene
+	created []client.Object               // in the order of creation
 }
 
 // NewScene returns a healthy scene. It creates no objects.
@@ -61,7 +61,7 @@ func NewScene(l *lab.Lab, name string) *Scene {
 	}
 	s.Pool.Spec.Disruption = karpv1.Disruption{ConsolidationPolicy: karpv1.ConsolidateWhenEmpty, ConsolidateAfter: karpv1.After(time.Second),
 		Budgets: []karpv1.Budget{{Nodes: "100%"}}}
-	s.Pods = pods(name)
+	s.Pods = newDeployment(name)
 	return s
 }
 
@@ -70,8 +70,8 @@ func In(key string, values ...string) karpv1.Requirement {
 	return karpv1.Requirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// pods returns a Deployment with one pod, which runs only on nodes with the label "test" of this value.
-func pods(name string) *appsv1.Deployment {
+// newDeployment returns a Deployment with one pod, which runs only on nodes whose label "test" has the value name.
+func newDeployment(name string) *appsv1.Deployment {
 	one, grace := int32(1), int64(1)
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
@@ -109,33 +109,33 @@ func (s *Scene) Cluster(change func(c *ekscluster.Cluster)) error {
 	})
 }
 
-// Undo adds a function that reverts a change outside of the scene's objects. The functions run in reverse order if the
-// fault was not fixed, and always if the fault is Alone.
-func (s *Scene) Undo(how func(context.Context) error) { s.undo = append(s.undo, how) }
+// Undo adds a function that reverts a change outside of the scene's objects. revert runs the functions, the newest
+// first. Play calls revert only if the fault was not fixed, or if it is Alone.
+func (s *Scene) Undo(undo func(context.Context) error) { s.undo = append(s.undo, undo) }
 
-// undone runs the functions added by Undo.
-func (s *Scene) undone(ctx context.Context) error {
+// revert runs the functions added by Undo.
+func (s *Scene) revert(ctx context.Context) error {
 	var errs []error
-	for _, how := range slices.Backward(s.undo) {
-		errs = append(errs, how(ctx))
+	for _, undo := range slices.Backward(s.undo) {
+		errs = append(errs, undo(ctx))
 	}
 	s.undo = nil
 	return errors.Join(errs...)
 }
 
-// make creates objects.
-func (s *Scene) make(ctx context.Context, objects ...client.Object) error {
+// create creates objects.
+func (s *Scene) create(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if err := s.Lab.Client.Create(ctx, o); err != nil {
 			return fmt.Errorf("create %T %s: %w", o, o.GetName(), err)
 		}
-		s.made = append(s.made, o)
+		s.created = append(s.created, o)
 	}
 	return nil
 }
 
-// settled waits until the controller has set the condition Ready of the class.
-func (s *Scene) settled(ctx context.Context) error {
+// waitConditionSet waits until the controller has set the condition Ready of the class.
+func (s *Scene) waitConditionSet(ctx context.Context) error {
 	return s.until(ctx, 30*time.Second, "the condition Ready of the EC2NodeClass", func(ctx context.Context) (bool, error) {
 		var class awsv1.EC2NodeClass
 		if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Class), &class); err != nil {
@@ -151,8 +151,8 @@ func (s *Scene) Instances() []world.Instance {
 	return slices.DeleteFunc(s.Lab.Instances(), func(i world.Instance) bool { return i.Tags[karpv1.LabelNodePool] != s.Name })
 }
 
-// running reports whether the scene's pod runs.
-func (s *Scene) running(ctx context.Context) (bool, error) {
+// isRunning reports whether the scene's pod runs.
+func (s *Scene) isRunning(ctx context.Context) (bool, error) {
 	list, err := s.Lab.Kube.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + s.Name})
 	if err != nil {
 		return false, err
@@ -163,7 +163,7 @@ func (s *Scene) running(ctx context.Context) (bool, error) {
 // remove deletes the scene's objects, the newest first. It does not wait until they are gone.
 func (s *Scene) remove(ctx context.Context) error {
 	var errs []error
-	for _, o := range slices.Backward(s.made) {
+	for _, o := range slices.Backward(s.created) {
 		if err := s.Lab.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil &&
 			!apierrors.IsNotFound(err) {
 			errs = append(errs, err)
@@ -172,10 +172,10 @@ func (s *Scene) remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// gone waits until all objects and instances of the scene are gone.
-func (s *Scene) gone(ctx context.Context) error {
+// waitGone waits until all objects of the scene are deleted and all its instances are terminated.
+func (s *Scene) waitGone(ctx context.Context) error {
 	return s.until(ctx, time.Minute, "the scene's objects and instances to be deleted", func(ctx context.Context) (bool, error) {
-		for _, o := range s.made {
+		for _, o := range s.created {
 			if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 				return false, err
 			}
@@ -184,8 +184,8 @@ func (s *Scene) gone(ctx context.Context) error {
 	})
 }
 
-// until waits until ok returns true and no error. After the time limit it returns an error that contains what, the
-// description of the wait, and the last error of ok.
+// until waits until ok returns true and no error. After the time limit it returns an error with the last error of ok.
+// The error contains what, a description of the expected state.
 func (s *Scene) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, poll, limit, true, func(ctx context.Context) (bool, error) {

@@ -16,24 +16,24 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// socket is the file name, in the lab's folder, of the socket for the commands of `lab fault`.
-const socket = "faults.sock"
+// socketName is the file name, in the lab's folder, of the socket for the commands of `lab fault`.
+const socketName = "faults.sock"
 
 // requestTimeout is the time limit for injecting or undoing a fault.
 const requestTimeout = 2 * time.Minute
 
 // faultServer handles the requests of `lab fault`.
 type faultServer struct {
-	mu     sync.Mutex
-	stage  *Stage
-	scenes map[string]*Scene // of the injected faults, by name of the fault
-	played int               // number of scenes so far
+	mu         sync.Mutex
+	stage      *Stage
+	scenes     map[string]*Scene // of the injected faults, by name of the fault
+	sceneCount int               // number of scenes so far
 }
 
 // Serve accepts the commands of `lab fault` until the context ends. It listens in the lab's folder, to which only the
 // lab's user has access.
 func Serve(ctx context.Context, l *lab.Lab) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(l.Home, socket))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(l.Home, socketName))
 	if err != nil {
 		return fmt.Errorf("listen for faults: %w", err)
 	}
@@ -76,24 +76,24 @@ func (d *faultServer) inject(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d.played++ // AWS resources can remain from earlier scenes, so each scene needs a new name
-	scene := NewScene(d.stage.Lab, nameOf(d.played))
-	before, err := stage.keepMode(scene)
+	d.sceneCount++ // AWS resources can remain from earlier scenes, so each scene needs a new name
+	scene := NewScene(d.stage.Lab, sceneName(d.sceneCount))
+	modeBefore, err := stage.keepMode(scene)
 	if err != nil {
 		return "", err
 	}
 	// Create pods, so that users see pending pods.
 	f.NeedsPods = true
 	if err := stage.Break(ctx, scene, f, true); err != nil {
-		return "", errors.Join(err, scene.undone(ctx), scene.remove(ctx))
+		return "", errors.Join(err, scene.revert(ctx), scene.remove(ctx))
 	}
 	d.scenes[name] = scene
-	return played(f, scene.Name, before, stage.mode), nil
+	return injectedText(f, scene.Name, modeBefore, stage.mode), nil
 }
 
-// played describes an injected fault and how to diagnose it. name is that of the scene; before and now are the
-// authentication modes before the fault and with it, which are mentioned if they differ.
-func played(f Fault, name, before, now string) string {
+// injectedText describes an injected fault and how to diagnose it. name is the name of the scene. before and now are
+// the authentication modes before the fault and with the fault; the text contains them if they differ.
+func injectedText(f Fault, name, before, now string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s. Created EC2NodeClass, NodePool and Deployment %s.\n", capital(f.What), name)
 	if now != before {
@@ -116,14 +116,14 @@ func (d *faultServer) undo(ctx context.Context, name string) (string, error) {
 	if scene == nil {
 		return "", fmt.Errorf("the fault %q is not injected in this lab", name)
 	}
-	if err := errors.Join(scene.undone(ctx), scene.remove(ctx)); err != nil {
+	if err := errors.Join(scene.revert(ctx), scene.remove(ctx)); err != nil {
 		return "", err
 	}
-	// The controller needs the role until the instances and its own instance profile are gone.
-	if err := scene.gone(ctx); err != nil {
+	// The controller needs the role until the instances, and the instance profile that it created, are deleted.
+	if err := scene.waitGone(ctx); err != nil {
 		return "", fmt.Errorf("the objects %s are still being deleted; to delete the roles and access entries of the fault, run `lab fault --undo %s` again: %w", scene.Name, name, err)
 	}
-	if err := scene.clean(ctx); err != nil {
+	if err := scene.deleteAWSResources(ctx); err != nil {
 		return "", err
 	}
 	delete(d.scenes, name)
@@ -139,12 +139,12 @@ func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
 	return mode, err
 }
 
-// Ask makes the lab in the folder home inject or undo a fault, and returns the lab's output.
-func Ask(ctx context.Context, home, name string, undo bool) (string, error) {
+// Request asks the lab in the folder home to inject or undo a fault, and returns the text for the user.
+func Request(ctx context.Context, home, name string, undo bool) (string, error) {
 	client := &http.Client{
 		Timeout: requestTimeout,
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(home, socket))
+			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(home, socketName))
 		}}}
 	method := http.MethodPost
 	if undo {

@@ -6,9 +6,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// TestPlayed checks that the output describes the fault, a changed authentication mode, and the time until doctor can
-// report the fault.
-func TestPlayed(t *testing.T) {
+// TestInjectedText checks that the text describes the fault, a changed authentication mode, and the time until doctor
+// can report the fault.
+func TestInjectedText(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ fault, before, now, want string }{
 		{"row-in-api-mode", ekscluster.AuthBoth, ekscluster.AuthAPI, "The cluster's authentication mode is API until the fault is undone; before, the mode was API_AND_CONFIG_MAP.\nTo find the cause: joiner doctor\n"},
@@ -22,7 +22,7 @@ func TestPlayed(t *testing.T) {
 		}
 		want := capital(f.What) + ". Created EC2NodeClass, NodePool and Deployment x-1.\n" + tt.want +
 			"To undo the fault: lab fault --undo " + tt.fault + "\n"
-		if got := played(f, "x-1", tt.before, tt.now); got != want {
+		if got := injectedText(f, "x-1", tt.before, tt.now); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// Untried returns, by check ID, why a check has no fault in the lab.
-func Untried() map[string]string {
+// ChecksWithoutFault returns the IDs of the checks that have no fault in the lab, each with the reason.
+func ChecksWithoutFault() map[string]string {
 	const fargate, late = "separate tests in the lab cover a controller on Fargate",
 		"it reports only after three minutes, and only if no other check finds a cause"
 	return map[string]string{
@@ -28,34 +28,35 @@ func Untried() map[string]string {
 	}
 }
 
-// Problems lists errors in the table of faults: duplicate names, unknown checks, and checks without a fault or a reason.
+// Problems lists errors in the table of faults: duplicate names, unknown checks, and checks without a fault or a
+// reason.
 func Problems() []string {
 	var out []string
-	untried, known, names := Untried(), map[string]bool{}, map[string]bool{}
+	withoutFault, known, names := ChecksWithoutFault(), map[string]bool{}, map[string]bool{}
 	for _, c := range checks.Checks() {
 		known[c.ID] = true
 	}
-	tried := map[string]bool{}
+	withFault := map[string]bool{}
 	for _, f := range All() {
 		if names[f.Name] {
 			out = append(out, fmt.Sprintf("there are two faults named %s", f.Name))
 		}
-		names[f.Name], tried[f.Check] = true, true
-		if !known[f.Check] || f.Cause == "" || f.What == "" || f.Break == nil && f.Then == nil {
-			out = append(out, fmt.Sprintf("the fault %s lacks Check, Cause, What, or both Break and Then", f.Name))
+		names[f.Name], withFault[f.Check] = true, true
+		if !known[f.Check] || f.Cause == "" || f.What == "" || f.Break == nil && f.AfterCreate == nil {
+			out = append(out, fmt.Sprintf("the fault %s has an unknown Check, or lacks Cause or What, or lacks both Break and AfterCreate", f.Name))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		switch {
-		case !tried[id] && untried[id] == "":
-			out = append(out, fmt.Sprintf("the check %s has no fault, and no reason in Untried", id))
-		case tried[id] && untried[id] != "":
-			out = append(out, fmt.Sprintf("the check %s has a fault, and also a reason in Untried", id))
+		case !withFault[id] && withoutFault[id] == "":
+			out = append(out, fmt.Sprintf("the check %s has no fault, and no reason in ChecksWithoutFault", id))
+		case withFault[id] && withoutFault[id] != "":
+			out = append(out, fmt.Sprintf("the check %s has a fault, and also a reason in ChecksWithoutFault", id))
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(untried)) {
+	for _, id := range slices.Sorted(maps.Keys(withoutFault)) {
 		if !known[id] {
-			out = append(out, fmt.Sprintf("Untried has the unknown check %s", id))
+			out = append(out, fmt.Sprintf("ChecksWithoutFault has the unknown check %s", id))
 		}
 	}
 	return out

@@ -5,16 +5,18 @@ import "math"
 // Environment variables of the VPC CNI's pod. Source: https://github.com/aws/amazon-vpc-cni-k8s, "CNI Configuration
 // Variables".
 const (
-	EnvPrefixes = "ENABLE_PREFIX_DELEGATION"           // /28 blocks instead of single addresses
-	EnvCustom   = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG" // custom networking: pods use separate subnets
-	EnvIPv6     = "ENABLE_IPv6"                        // pods have IPv6 addresses
+	EnvPrefixes         = "ENABLE_PREFIX_DELEGATION"           // pods get addresses of /28 blocks instead of single ones
+	EnvCustomNetworking = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG" // custom networking: pods use separate subnets
+	EnvIPv6             = "ENABLE_IPv6"                        // pods have IPv6 addresses
 )
 
 // podAddresses returns the number of addresses that the VPC CNI has for pods without hostNetwork. environment has the
-// variables of the CNI's pod. The addresses are those of each interface of the default network card, except the
-// interface's primary address. With custom networking, the first interface is not used for pods. With prefixes, which
-// require a Nitro or bare metal type, there is a block of 16 addresses in place of each address. With prefixes and
-// IPv6, the number is unlimited, because the node has a /80 block; it is 0 if the instance has no IPv6 address.
+// variables of the CNI's pod.
+//
+// Pods use all addresses of the interfaces on the default network card, except the primary address of each interface.
+// With custom networking, pods do not use the first interface. With prefixes, each address is replaced by a block of 16
+// addresses; this requires a Nitro or bare metal type. With prefixes and IPv6, the number is unlimited, because the
+// node has a /80 block, but 0 if the instance has no IPv6 address.
 func (b *boot) podAddresses(environment map[string]string) int64 {
 	n := b.Facts.Network
 	interfaces := n.MaxInterfaces
@@ -23,7 +25,7 @@ func (b *boot) podAddresses(environment map[string]string) int64 {
 			interfaces = card.MaxInterfaces
 		}
 	}
-	if environment[EnvCustom] == "true" {
+	if environment[EnvCustomNetworking] == "true" {
 		interfaces--
 	}
 	slots, nitro := interfaces*(n.IPv4PerInterface-1), b.Facts.Hypervisor != "xen"

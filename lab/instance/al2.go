@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// kubeletConfigAL2 is the path of the kubelet's configuration in the image.
+// kubeletConfigAL2 is the path of the kubelet's configuration in an image of Amazon Linux 2.
 const kubeletConfigAL2 = "/etc/kubernetes/kubelet/kubelet-config.json"
 
 // bootAL2 boots Amazon Linux 2. Only the scripts of the user data start the kubelet, by calling /etc/eks/bootstrap.sh.
 func (b *boot) bootAL2(ctx context.Context, parts []part) {
-	b.refuseParts(parts)
-	box := b.sandbox()
+	b.warnUnsupportedParts(parts)
+	box := b.newSandbox()
 	if data, err := json.MarshalIndent(imageConfig(), "", "  "); err == nil {
 		box.files.content[kubeletConfigAL2] = data
 	}
 	if !b.Image.has(FlawNoBootstrap) {
 		box.programs["/etc/eks/bootstrap.sh"] = func(args []string, _ io.Reader, stdout, stderr io.Writer) int {
-			return b.bootstrap(box.files, args, stdout, stderr)
+			return b.runBootstrap(box.files, args, stdout, stderr)
 		}
 	}
 	b.runShell(ctx, parts, box)
@@ -31,11 +31,11 @@ func (b *boot) bootAL2(ctx context.Context, parts []part) {
 		return
 	}
 	b.kubelet.proxy = proxyFor(box.files.kubeletEnvironment(), b.kubelet.server)
-	b.unit("systemd[1]", "Started Kubernetes Kubelet.")
+	b.logUnit("systemd[1]", "Started Kubernetes Kubelet.")
 }
 
-// bootstrapFlags are the options of bootstrap.sh that take a value. The script accepts an option and its value only as
-// separate words. "--kubelet-extra-args=…" is an ignored positional argument. Source: files/bootstrap.sh of
+// bootstrapFlags are the options of bootstrap.sh, all of which take a value. The script accepts an option and its value
+// only as separate words: it ignores "--kubelet-extra-args=…" as a positional argument. Source: files/bootstrap.sh of
 // amazon-eks-ami.
 var bootstrapFlags = map[string]bool{
 	"--use-max-pods": true, "--b64-cluster-ca": true, "--apiserver-endpoint": true, "--kubelet-extra-args": true,
@@ -45,15 +45,15 @@ var bootstrapFlags = map[string]bool{
 	"--cluster-id": true, "--mount-bpf-fs": true, "--local-disks": true, "--container-runtime": true,
 }
 
-// bootstrap emulates /etc/eks/bootstrap.sh. It returns the exit code.
-func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int {
+// runBootstrap emulates /etc/eks/bootstrap.sh. It returns the exit code.
+func (b *boot) runBootstrap(f *files, args []string, stdout, stderr io.Writer) int {
 	flags, cluster, problem := parseBootstrap(args)
 	if problem != "" {
 		fmt.Fprintln(stderr, problem)
 		return 1
 	}
 	endpoint, ca := flags["--apiserver-endpoint"], flags["--b64-cluster-ca"]
-	if err := b.around.Credentials(); err != nil {
+	if err := b.surroundings.Credentials(); err != nil {
 		for range 3 {
 			fmt.Fprintln(stderr, "Unable to locate credentials. You can configure credentials by running \"aws configure\".")
 		}
@@ -76,7 +76,7 @@ func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int 
 		return 5
 	}
 	if endpoint == "" || ca == "" {
-		c, err := b.around.Cluster(cluster)
+		c, err := b.surroundings.Cluster(cluster)
 		if err != nil {
 			fmt.Fprintln(stderr, err)
 			fmt.Fprintln(stderr, "Exited with error on line 451")
@@ -100,28 +100,29 @@ func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int 
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
-	next := &start{
+	started := &kubeletStart{
 		config: config, server: endpoint, ca: pem,
 		args: append([]string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + address},
 			b.extraArgs(flags["--kubelet-extra-args"])...),
 	}
 	if b.kubelet == nil { // otherwise an earlier call has started the kubelet, and "systemctl start" has no effect
-		b.kubelet = next
+		b.kubelet = started
 	}
 	fmt.Fprintln(stdout, "Created symlink from /etc/systemd/system/multi-user.target.wants/kubelet.service to /etc/systemd/system/kubelet.service.")
 	fmt.Fprintln(stdout, "nvidia-smi not found")
 	return 0
 }
 
-// extraArgs returns the kubelet arguments that result from the value of --kubelet-extra-args. bootstrap.sh writes the
-// value into a line Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, and systemd splits it into words. A single
-// quote in the value makes the line invalid, and systemd ignores invalid lines.
+// extraArgs returns the kubelet arguments that result from extra, the value of --kubelet-extra-args. bootstrap.sh
+// writes the value into a line Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, and systemd splits the value into
+// words. A single quote in the value makes the line invalid, and systemd ignores invalid lines.
 func (b *boot) extraArgs(extra string) []string {
 	if strings.Contains(extra, "'") {
-		b.unit("systemd[1]", "/etc/systemd/system/kubelet.service.d/30-kubelet-extra-args.conf:2: Invalid syntax, ignoring: KUBELET_EXTRA_ARGS="+extra)
+		b.logUnit("systemd[1]",
+			"/etc/systemd/system/kubelet.service.d/30-kubelet-extra-args.conf:2: Invalid syntax, ignoring: KUBELET_EXTRA_ARGS="+extra)
 		return nil
 	}
-	return words(extra)
+	return splitWords(extra)
 }
 
 // parseBootstrap parses the arguments of bootstrap.sh. problem is the script's error message; empty: none.
@@ -145,8 +146,8 @@ func parseBootstrap(args []string) (flags map[string]string, cluster, problem st
 	return flags, positional[0], ""
 }
 
-// al2Config returns the kubelet's configuration: the file of the image, with the changes of earlier scripts and of
-// bootstrap.sh.
+// al2Config returns the kubelet's configuration: the file of the image, which earlier scripts may have changed, with
+// the changes of bootstrap.sh.
 func (b *boot) al2Config(f *files, flags map[string]string) ([]byte, error) {
 	data, _ := f.read(kubeletConfigAL2)
 	var config map[string]any
@@ -157,7 +158,7 @@ func (b *boot) al2Config(f *files, flags map[string]string) ([]byte, error) {
 	if flags["--use-max-pods"] == "true" {
 		config["maxPods"] = b.addressablePods()
 	}
-	config["clusterDNS"] = []string{cmp.Or(flags["--dns-cluster-ip"], b.guessedDNS())}
+	config["clusterDNS"] = []string{cmp.Or(flags["--dns-cluster-ip"], b.defaultDNS())}
 	data, err := json.Marshal(config)
 	if err != nil {
 		return nil, fmt.Errorf("write kubelet configuration: %w", err)
@@ -165,9 +166,9 @@ func (b *boot) al2Config(f *files, flags map[string]string) ([]byte, error) {
 	return data, nil
 }
 
-// guessedDNS returns the address that the image assumes for cluster DNS if the user data has none. It follows from the
-// range of the instance's own address.
-func (b *boot) guessedDNS() string {
+// defaultDNS returns the address that the image uses for cluster DNS if the user data has none. It depends on the
+// instance's own address, as EKS's default for the Service range does.
+func (b *boot) defaultDNS() string {
 	if strings.HasPrefix(b.PrivateIP, "10.") {
 		return "172.20.0.10"
 	}
@@ -191,7 +192,7 @@ func imageConfig() map[string]any {
 func (b *boot) instanceConfig() map[string]any {
 	return map[string]any{
 		"providerID":   "aws:///" + b.Zone + "/" + b.ID,
-		"kubeReserved": b.reserved(b.addressablePods()),
+		"kubeReserved": b.kubeReserved(b.addressablePods()),
 		"evictionHard": map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%"},
 	}
 }

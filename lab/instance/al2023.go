@@ -40,53 +40,53 @@ type nodeConfig struct {
 // bootAL2023 boots Amazon Linux 2023. nodeadm configures the kubelet from the NodeConfig parts before the scripts run,
 // and starts the kubelet after the scripts.
 func (b *boot) bootAL2023(ctx context.Context, parts []part) {
-	b.refuseParts(parts, kindNodeConfig)
-	var configured *start
-	lacking := b.lacksNodeadm()
-	if !lacking {
+	b.warnUnsupportedParts(parts, kindNodeConfig)
+	var configured *kubeletStart
+	isMissing := b.reportMissingNodeadm()
+	if !isMissing {
 		configured = b.nodeadmConfig(parts)
 	}
-	box := b.sandbox()
+	box := b.newSandbox()
 	box.programs["/etc/eks/bootstrap.sh"] = func(_ []string, _ io.Reader, _, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "\n!!!!!!!!!!\n!!!!!!!!!! ERROR: bootstrap.sh has been removed from AL2023-based EKS AMIs.\n!!!!!!!!!!\n!!!!!!!!!! EKS nodes are now initialized by nodeadm.\n!!!!!!!!!!")
 		return 1
 	}
 	b.runShell(ctx, parts, box)
-	if lacking {
+	if isMissing {
 		return
 	}
 	if configured == nil {
-		b.unit("systemd[1]", "nodeadm-run.service: Main process exited, code=exited, status=1/FAILURE")
-		b.unit("systemd[1]", "Failed to start nodeadm-run.service - EKS Nodeadm Run.")
+		b.logUnit("systemd[1]", "nodeadm-run.service: Main process exited, code=exited, status=1/FAILURE")
+		b.logUnit("systemd[1]", "Failed to start nodeadm-run.service - EKS Nodeadm Run.")
 		return
 	}
 	b.kubelet = configured
-	environment := configured.environment // systemd drop-ins that scripts have written override these variables
+	environment := configured.environment // systemd drop-ins written by scripts override these variables
 	maps.Copy(environment, box.files.kubeletEnvironment())
 	b.kubelet.proxy = proxyFor(environment, configured.server)
-	b.nodeadm("nodeadm-run", "info", "Starting daemon..", `"name":"kubelet"`)
-	b.unit("systemd[1]", "Started kubelet.service - Kubernetes Kubelet.")
+	b.logNodeadm("nodeadm-run", "info", "Starting daemon..", `"name":"kubelet"`)
+	b.logUnit("systemd[1]", "Started kubelet.service - Kubernetes Kubelet.")
 }
 
-// nodeadmConfig emulates the unit nodeadm-config. It returns nil if the unit fails.
-func (b *boot) nodeadmConfig(parts []part) *start {
-	b.nodeadm("nodeadm-config", "info", "Loading configuration..", `"configSource":"imds://user-data"`)
+// nodeadmConfig emulates the unit nodeadm-config, which configures the kubelet. It returns nil if the unit fails.
+func (b *boot) nodeadmConfig(parts []part) *kubeletStart {
+	b.logNodeadm("nodeadm-config", "info", "Loading configuration..", `"configSource":"imds://user-data"`)
 	config, err := mergeNodeConfigs(parts)
 	if err == nil {
 		err = config.check()
 	}
 	if err == nil {
-		b.nodeadm("nodeadm-config", "info", "Fetching instance details..", "")
+		b.logNodeadm("nodeadm-config", "info", "Fetching instance details..", "")
 		err = b.describeSelf()
 	}
-	var s *start
+	var s *kubeletStart
 	if err == nil {
 		s, err = b.nodeadmStart(config)
 	}
 	if err != nil {
-		b.nodeadm("nodeadm-config", "fatal", "Command failed", fmt.Sprintf(`"error":%q`, err))
-		b.unit("systemd[1]", "nodeadm-config.service: Main process exited, code=exited, status=1/FAILURE")
-		b.unit("systemd[1]", "Failed to start nodeadm-config.service - EKS Nodeadm Config.")
+		b.logNodeadm("nodeadm-config", "fatal", "Command failed", fmt.Sprintf(`"error":%q`, err))
+		b.logUnit("systemd[1]", "nodeadm-config.service: Main process exited, code=exited, status=1/FAILURE")
+		b.logUnit("systemd[1]", "Failed to start nodeadm-config.service - EKS Nodeadm Config.")
 		return nil
 	}
 	return s
@@ -94,7 +94,7 @@ func (b *boot) nodeadmConfig(parts []part) *start {
 
 // describeSelf emulates nodeadm's call of ec2:DescribeInstances, which returns the node's name.
 func (b *boot) describeSelf() error {
-	if err := b.describe(); err != nil {
+	if err := b.describeInstances(); err != nil {
 		return fmt.Errorf("operation error EC2: DescribeInstances, %w", err)
 	}
 	return nil
@@ -135,8 +135,9 @@ func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	return config, nil
 }
 
-// mergeInto merges maps key by key, and appends lists of flags. Package userdata of the product also merges
-// NodeConfigs. The lab deliberately has a separate implementation, so that a bug in one of them makes a test fail.
+// mergeInto merges from into to, key by key, and appends the lists with the key flags. The product also merges
+// NodeConfigs, in package userdata. The lab deliberately has a separate implementation, so that a bug in one of the two
+// makes a test fail.
 func mergeInto(to, from map[string]any) {
 	for key, value := range from {
 		switch v := value.(type) {
@@ -171,7 +172,7 @@ func (c *nodeConfig) check() error {
 }
 
 // nodeadmStart returns the kubelet's command line and files for the NodeConfig, or nodeadm's error.
-func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
+func (b *boot) nodeadmStart(c *nodeConfig) (*kubeletStart, error) {
 	switch {
 	case b.Image.has(FlawNoContainerd):
 		return nil, errNoContainerd
@@ -208,13 +209,13 @@ func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
 		name = b.ID
 	}
 	args := []string{"--cloud-provider=external", "--hostname-override=" + name, "--node-ip=" + address}
-	return &start{
+	return &kubeletStart{
 		config: data, server: c.Spec.Cluster.APIServerEndpoint, ca: ca, environment: environment,
-		args: append(args, words(strings.Join(c.Spec.Kubelet.Flags, " "))...),
+		args: append(args, splitWords(strings.Join(c.Spec.Kubelet.Flags, " "))...),
 	}, nil
 }
 
-// nodeIP returns the node's address in the IP family of its cluster. It returns the metadata service's error if the
+// nodeIP returns the node's address in the IP family of the cluster. It returns the metadata service's error if the
 // cluster uses IPv6 and the instance has no IPv6 address.
 func (b *boot) nodeIP(isIPv6 bool) (string, error) {
 	switch {
@@ -235,10 +236,10 @@ func dnsOf(cidr netip.Prefix) string {
 	return addr.String()
 }
 
-// nodeadm prints a log line in the format of nodeadm.
-func (b *boot) nodeadm(unit, level, message, fields string) {
+// logNodeadm prints a log line in the format of nodeadm.
+func (b *boot) logNodeadm(unit, level, message, fields string) {
 	if fields != "" {
 		fields = "," + fields
 	}
-	b.unit(unit+"[1522]", fmt.Sprintf(`{"level":%q,"msg":%q%s}`, level, message, fields))
+	b.logUnit(unit+"[1522]", fmt.Sprintf(`{"level":%q,"msg":%q%s}`, level, message, fields))
 }

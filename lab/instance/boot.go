@@ -43,10 +43,10 @@ type Image struct {
 
 // Surroundings are the services that an instance can call.
 type Surroundings interface {
-	// Credentials returns nil if the metadata service has credentials for the instance, and otherwise an error with the
-	// reason.
+	// Credentials returns nil if the metadata service has credentials for the instance. Otherwise it returns an error
+	// with the reason.
 	Credentials() error
-	// Cluster describes an EKS cluster, with the instance's credentials.
+	// Cluster describes an EKS cluster. It calls EKS with the instance's credentials.
 	Cluster(name string) (Cluster, error)
 }
 
@@ -57,49 +57,49 @@ type Cluster struct {
 	CIDR     string // address range of Services
 }
 
-// limit is the timeout for all scripts of one instance.
-const limit = 10 * time.Second
+// scriptTimeout is the timeout for all scripts of one instance.
+const scriptTimeout = 10 * time.Second
 
 // boot is the boot of one instance.
 type boot struct {
 	Instance
-	around  Surroundings
-	say     func(string) // prints a line of the console
-	born    time.Time    // when the boot started
-	swap    bool         // a script has enabled swap
-	kubelet *start       // settings by the image's bootstrap; nil until the bootstrap starts the kubelet
+	surroundings Surroundings
+	say          func(string)  // prints a line of the console
+	startedAt    time.Time     // when the boot started
+	hasSwap      bool          // a script has enabled swap
+	kubelet      *kubeletStart // nil until the image's bootstrap starts the kubelet
 }
 
-// start has the command line and files with which a kubelet is started.
-type start struct {
+// kubeletStart has the command line and files with which a kubelet is started.
+type kubeletStart struct {
 	args   []string
 	config []byte // KubeletConfiguration in JSON or YAML; can be empty
 	server string // server of the kubeconfig
 	proxy  string // host and port of the proxy to the server; empty: no proxy
 	ca     []byte // PEM
 
-	environment map[string]string // environment variables of the kubelet in the NodeConfig
+	environment map[string]string // environment variables that a NodeConfig sets for the kubelet
 }
 
 // Boot runs the user data as the image would, and returns the settings of the kubelet. It returns nil if no kubelet
-// starts. Boot calls say with each line of the console, which contains the reason. The caller sets the other fields of
-// the settings, such as Token and Reach.
+// starts; the console then contains the reason. Boot calls say with each line of the console. Settings that the lab
+// determines, such as Token and Reach, are set by the caller.
 //
 // If user data makes the lab's code panic, the instance fails to boot, and the console contains the panic.
-func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)) (settings *kubelet.Settings) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func Boot(ctx context.Context, i Instance, surroundings Surroundings, say func(string)) (settings *kubelet.Settings) {
+	ctx, cancel := context.WithTimeout(ctx, scriptTimeout)
 	defer cancel()
-	b := &boot{Instance: i, around: around, say: say, born: time.Now()}
+	b := &boot{Instance: i, surroundings: surroundings, say: say, startedAt: time.Now()}
 	defer func() {
-		if broken := recover(); broken != nil {
+		if cause := recover(); cause != nil {
 			settings = nil
-			b.say(firstBytes(fmt.Appendf(nil, "lab: the boot panics: %v at %s", broken, debug.Stack()), 4000))
+			b.say(firstBytes(fmt.Appendf(nil, "lab: the boot panics: %v at %s", cause, debug.Stack()), 4000))
 		}
 	}()
 	b.sayKernel()
 	switch {
 	case i.NoMetadata:
-		b.noMetadata()
+		b.bootWithoutMetadata()
 	case i.Image.Family == "Bottlerocket":
 		b.bootBottlerocket()
 	default:
@@ -109,19 +109,19 @@ func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)
 		return nil
 	}
 	settings, err := b.startKubelet()
-	var crash panicked
+	var crash kubeletPanic
 	if errors.As(err, &crash) {
-		b.unit("kubelet[1893]", "panic: "+crash.Error())
-		b.unit("kubelet[1893]", "goroutine 1 [running]:")
-		b.unit("systemd[1]", "kubelet.service: Main process exited, code=exited, status=2/INVALIDARGUMENT")
-		b.unit("systemd[1]", "kubelet.service: Failed with result 'exit-code'.")
+		b.logUnit("kubelet[1893]", "panic: "+crash.Error())
+		b.logUnit("kubelet[1893]", "goroutine 1 [running]:")
+		b.logUnit("systemd[1]", "kubelet.service: Main process exited, code=exited, status=2/INVALIDARGUMENT")
+		b.logUnit("systemd[1]", "kubelet.service: Failed with result 'exit-code'.")
 		return nil
 	}
 	if err != nil {
-		b.unit("kubelet[1893]", fmt.Sprintf("E%s    1893 run.go:72] \"command failed\" err=%q",
+		b.logUnit("kubelet[1893]", fmt.Sprintf("E%s    1893 run.go:72] \"command failed\" err=%q",
 			time.Now().UTC().Format("0102 15:04:05.000000"), err))
-		b.unit("systemd[1]", "kubelet.service: Main process exited, code=exited, status=1/FAILURE")
-		b.unit("systemd[1]", "kubelet.service: Failed with result 'exit-code'.")
+		b.logUnit("systemd[1]", "kubelet.service: Main process exited, code=exited, status=1/FAILURE")
+		b.logUnit("systemd[1]", "kubelet.service: Failed with result 'exit-code'.")
 		return nil
 	}
 	return settings
@@ -129,11 +129,11 @@ func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)
 
 // bootCloudInit boots an image with cloud-init.
 func (b *boot) bootCloudInit(ctx context.Context) {
-	b.cloudInit("Cloud-init v. 22.2.2 running 'init' at %s. Up %.2f seconds.", stamp(), b.up())
-	b.cloudInit("ci-info: | eth0 | True | %s | 255.255.255.0 | global |", b.PrivateIP)
-	parts, err := split(b.UserData)
+	b.logCloudInit("Cloud-init v. 22.2.2 running 'init' at %s. Up %.2f seconds.", timestamp(), b.uptime())
+	b.logCloudInit("ci-info: | eth0 | True | %s | 255.255.255.0 | global |", b.PrivateIP)
+	parts, err := splitUserData(b.UserData)
 	if err != nil {
-		b.cloudInit("util.py[WARNING]: Failed to read user data: %v", err)
+		b.logCloudInit("util.py[WARNING]: Failed to read user data: %v", err)
 	}
 	switch b.Image.Family {
 	case "AL2", "Custom", "":
@@ -141,9 +141,9 @@ func (b *boot) bootCloudInit(ctx context.Context) {
 	case "AL2023":
 		b.bootAL2023(ctx, parts)
 	default:
-		b.cloudInit("the lab cannot boot an image of family %s", b.Image.Family)
+		b.logCloudInit("the lab cannot boot an image of family %s", b.Image.Family)
 	}
-	b.cloudInit("Cloud-init v. 22.2.2 finished at %s. Datasource DataSourceEc2.  Up %.2f seconds", stamp(), b.up())
+	b.logCloudInit("Cloud-init v. 22.2.2 finished at %s. Datasource DataSourceEc2.  Up %.2f seconds", timestamp(), b.uptime())
 }
 
 // runShell runs the shell parts in their order, as cloud-init's scripts-user module does.
@@ -155,23 +155,24 @@ func (b *boot) runShell(ctx context.Context, parts []part, box *sandbox) {
 		}
 		if err := box.run(ctx, "/var/lib/cloud/instance/scripts/"+p.name, p.body); err != nil {
 			failed++
-			b.cloudInit("util.py[WARNING]: Failed running /var/lib/cloud/instance/scripts/%s [%v]", p.name, err)
+			b.logCloudInit("util.py[WARNING]: Failed running /var/lib/cloud/instance/scripts/%s [%v]", p.name, err)
 		}
 	}
 	if failed > 0 {
-		b.cloudInit("cc_scripts_user.py[WARNING]: Failed to run module scripts-user (scripts in /var/lib/cloud/instance/scripts)")
+		b.logCloudInit("cc_scripts_user.py[WARNING]: Failed to run module scripts-user (scripts in /var/lib/cloud/instance/scripts)")
 	}
 }
 
-// refuseParts prints cloud-init's warning for each part with an unsupported content type.
-func (b *boot) refuseParts(parts []part, known ...string) {
+// warnUnsupportedParts prints cloud-init's warning for each part whose content type cloud-init does not support. known
+// has the additional content types that the image supports.
+func (b *boot) warnUnsupportedParts(parts []part, known ...string) {
 	for _, p := range parts {
 		switch {
 		case p.kind == kindShell, strings.HasPrefix(p.kind, "text/cloud-"), strings.HasPrefix(p.kind, "text/x-include"):
 		case p.kind == kindPlain:
-			b.cloudInit("__init__.py[WARNING]: Unhandled non-multipart (text/x-not-multipart) userdata: '%s...'", firstBytes(p.body, 24))
+			b.logCloudInit("__init__.py[WARNING]: Unhandled non-multipart (text/x-not-multipart) userdata: '%s...'", firstBytes(p.body, 24))
 		case !contains(known, p.kind):
-			b.cloudInit("__init__.py[WARNING]: Unhandled unknown content-type (%s) userdata: '%s...'", p.kind, firstBytes(p.body, 24))
+			b.logCloudInit("__init__.py[WARNING]: Unhandled unknown content-type (%s) userdata: '%s...'", p.kind, firstBytes(p.body, 24))
 		}
 	}
 }
@@ -186,7 +187,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// firstBytes returns the first n bytes in one line.
+// firstBytes returns the first n bytes of data, with line breaks escaped.
 func firstBytes(data []byte, n int) string {
 	if len(data) > n {
 		data = data[:n]

@@ -15,21 +15,23 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// around has the surroundings of an instance in tests.
-type around struct {
-	credentials error
-	cluster     Cluster
+// fakeSurroundings are the surroundings of an instance in tests.
+type fakeSurroundings struct {
+	credentials error   // result of Credentials
+	cluster     Cluster // result of Cluster; without an Endpoint, Cluster returns an error
 }
 
-func (a around) Credentials() error { return a.credentials }
-func (a around) Cluster(name string) (Cluster, error) {
-	if a.cluster.Endpoint == "" {
+func (f fakeSurroundings) Credentials() error { return f.credentials }
+func (f fakeSurroundings) Cluster(name string) (Cluster, error) {
+	if f.cluster.Endpoint == "" {
 		return Cluster{}, fmt.Errorf("An error occurred (AccessDeniedException) when calling the DescribeCluster operation: %s", name)
 	}
-	return a.cluster, nil
+	return f.cluster, nil
 }
 
-func bootWith(t *testing.T, family, userData string, a around, alter ...func(*Instance)) (*kubelet.Settings, string) {
+// bootWith boots an instance of type m5.large. It returns the settings of the kubelet, nil if none starts, and the
+// console.
+func bootWith(t *testing.T, family, userData string, surroundings fakeSurroundings, alter ...func(*Instance)) (*kubelet.Settings, string) {
 	t.Helper()
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -51,7 +53,7 @@ func bootWith(t *testing.T, family, userData string, a around, alter ...func(*In
 	for _, f := range alter {
 		f(&i)
 	}
-	s := Boot(ctx, i, a, func(line string) { console.WriteString(line + "\n") })
+	s := Boot(ctx, i, surroundings, func(line string) { console.WriteString(line + "\n") })
 	return s, console.String()
 }
 
@@ -99,12 +101,12 @@ func TestBoot(t *testing.T) {
 	bootstrap := "#!/bin/bash\n/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E= "
 	tests := map[string]struct {
 		family, userData string
-		around           around
+		surroundings     fakeSurroundings
 		wantTaints       []corev1.Taint
 		wantLabels       map[string]string
 		wantNoKubelet    bool
 		wantConsole      []string
-		wantInOrder      []string // texts of the console, in this order
+		wantInOrder      []string // texts of the console, in their order
 	}{
 		"AL2: user data of Karpenter": {
 			family: "AL2", userData: al2Script,
@@ -114,7 +116,7 @@ func TestBoot(t *testing.T) {
 		},
 		"AL2: endpoint and CA from EKS": {
 			family: "AL2", userData: "#!/bin/bash\n/etc/eks/bootstrap.sh demo",
-			around: around{cluster: Cluster{Endpoint: "https://127.0.0.1:6443", CA: "Q0E="}},
+			surroundings: fakeSurroundings{cluster: Cluster{Endpoint: "https://127.0.0.1:6443", CA: "Q0E="}},
 		},
 		"user report case-4: --kubelet-extra-args=… is ignored": {
 			family: "AL2", userData: bootstrap + `--kubelet-extra-args='--register-with-taints="karpenter.sh/unregistered:NoExecute"'`,
@@ -159,7 +161,7 @@ func TestBoot(t *testing.T) {
 			wantConsole:   []string{"before", "unexpected EOF while looking for matching `''", "Failed to run module scripts-user"},
 		},
 		"no credentials": {
-			family: "AL2", userData: al2Script, around: around{credentials: errors.New("it has no instance profile")},
+			family: "AL2", userData: al2Script, surroundings: fakeSurroundings{credentials: errors.New("it has no instance profile")},
 			wantNoKubelet: true,
 			wantConsole:   []string{"Unable to locate credentials", "PrivateDnsName is not available"},
 		},
@@ -218,14 +220,15 @@ func TestBoot(t *testing.T) {
 			wantInOrder: []string{"exit status 3", "Failed to run module scripts-user", "Starting daemon.."},
 		},
 		"AL2023 without credentials": {
-			family: "AL2023", userData: nodeConfigPart, around: around{credentials: errors.New("it has no instance profile")}, wantNoKubelet: true,
-			wantConsole: []string{"no EC2 IMDS role found"},
+			family: "AL2023", userData: nodeConfigPart, wantNoKubelet: true,
+			surroundings: fakeSurroundings{credentials: errors.New("it has no instance profile")},
+			wantConsole:  []string{"no EC2 IMDS role found"},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, console := bootWith(t, tt.family, tt.userData, tt.around)
+			s, console := bootWith(t, tt.family, tt.userData, tt.surroundings)
 			for _, want := range tt.wantConsole {
 				if !strings.Contains(console, want) {
 					t.Errorf("the console does not contain %q", want)
@@ -268,23 +271,23 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// TestNodeOffersWhatWasPlanned compares the allocatable resources of a node with those of the catalog. With less,
-// planned pods would not fit.
-func TestNodeOffersWhatWasPlanned(t *testing.T) {
+// TestAllocatableMatchesCatalog checks that a node has at least the allocatable resources that the catalog computes for
+// its instance type. Otherwise planned pods would not fit.
+func TestAllocatableMatchesCatalog(t *testing.T) {
 	t.Parallel()
-	s, console := bootWith(t, "AL2023", nodeConfigPart, around{})
+	s, console := bootWith(t, "AL2023", nodeConfigPart, fakeSurroundings{})
 	if s == nil {
 		t.Fatal(console)
 	}
-	// Allocatable resources of m5.large: allocatable 1930m, 7238320128, 29 pods.
+	// The catalog's values for m5.large: 1930m of CPU, 7238320128 bytes of memory, 18253611008 bytes of disk, 29 pods.
 	if cpu := s.Allocatable.Cpu().MilliValue(); cpu != 1930 {
 		t.Errorf("allocatable cpu is %dm, want 1930m", cpu)
 	}
 	if memory := s.Allocatable.Memory().Value(); memory < 7238320128 || memory > 7238320128*21/20 {
-		t.Errorf("allocatable memory is %d, want up to a twentieth above 7238320128", memory)
+		t.Errorf("allocatable memory is %d, want 7238320128, or up to 5 %% more", memory)
 	}
 	if disk := s.Allocatable.StorageEphemeral().Value(); disk < 18253611008*99/100 {
-		t.Errorf("allocatable disk is %d, want about 18253611008", disk)
+		t.Errorf("allocatable disk is %d, want at least 99 %% of 18253611008", disk)
 	}
 	if pods := s.Allocatable.Pods().Value(); pods != 29 {
 		t.Errorf("allocatable pods are %d, want 29", pods)

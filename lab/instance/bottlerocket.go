@@ -13,44 +13,45 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// bootBottlerocket boots Bottlerocket. It reads settings from the user data, and rejects all settings if one is
-// unknown. It does not run scripts. Source: early-boot-config, pluto and thar-be-settings of bottlerocket-core-kit.
+// bootBottlerocket boots Bottlerocket, which reads settings from the user data and runs no scripts. If one setting is
+// invalid, Bottlerocket rejects all of them. Source: early-boot-config, pluto and thar-be-settings of
+// bottlerocket-core-kit.
 func (b *boot) bootBottlerocket() {
-	b.say("Welcome to " + b.Image.system() + "!")
+	b.say("Welcome to " + b.Image.prettyName() + "!")
 	b.say("         Starting Bottlerocket userdata configuration system...")
 	settings, err := readSettings(b.UserData)
 	if err != nil {
-		b.unit("early-boot-config[1325]", err.Error())
-		b.failed("Bottlerocket userdata configuration system", "early-boot-config",
+		b.logUnit("early-boot-config[1325]", err.Error())
+		b.logFailedUnit("Bottlerocket userdata configuration system", "early-boot-config",
 			"Bottlerocket initial configuration complete", "Isolates configured.target", "Applies settings to create config files", "Kubelet")
 		return
 	}
 	b.say("[  OK  ] Finished Bottlerocket userdata configuration system.")
-	if err := b.pluto(settings); err != nil {
-		b.unit("pluto[1498]", err.Error())
-		b.failed("Generate additional settings for Kubernetes", "pluto",
+	if err := b.runPluto(settings); err != nil {
+		b.logUnit("pluto[1498]", err.Error())
+		b.logFailedUnit("Generate additional settings for Kubernetes", "pluto",
 			"Bottlerocket initial configuration complete", "Isolates configured.target", "Applies settings to create config files", "Kubelet")
 		return
 	}
 	if b.kubelet, err = b.applySettings(settings); err != nil {
-		b.unit("thar-be-settings[1702]", err.Error())
-		b.failed("Applies settings to create config files", "settings-applier", "Isolates multi-user.target", "Kubelet")
+		b.logUnit("thar-be-settings[1702]", err.Error())
+		b.logFailedUnit("Applies settings to create config files", "settings-applier", "Isolates multi-user.target", "Kubelet")
 		return
 	}
 	if settings["standalone-mode"] == true {
 		b.kubelet = nil
-		b.unit("kubelet[1893]", "\"Standalone mode, no API client\"")
+		b.logUnit("kubelet[1893]", "\"Standalone mode, no API client\"")
 		return
 	}
 	b.say("[  OK  ] Started Kubelet.")
 }
 
-// failed prints the lines of systemd for a failed unit, and for the units that depend on it.
-func (b *boot) failed(description, unit string, others ...string) {
+// logFailedUnit prints the lines of systemd for a failed unit, and for the units that depend on it.
+func (b *boot) logFailedUnit(description, unit string, dependents ...string) {
 	b.say("[FAILED] Failed to start " + description + ".")
 	b.say("See 'systemctl status " + unit + ".service' for details.")
-	for _, other := range others {
-		b.say("[DEPEND] Dependency failed for " + other + ".")
+	for _, dependent := range dependents {
+		b.say("[DEPEND] Dependency failed for " + dependent + ".")
 	}
 }
 
@@ -83,15 +84,15 @@ func readSettings(userData []byte) (map[string]any, error) {
 	return kubernetes, nil
 }
 
-// pluto sets the settings that the user data does not set, from the instance and from EC2.
-func (b *boot) pluto(settings map[string]any) error {
+// runPluto emulates pluto: it adds the settings that the user data does not have, with data of the instance and of EC2.
+func (b *boot) runPluto(settings map[string]any) error {
 	set := func(key string, value any) {
 		if _, ok := settings[key]; !ok {
 			settings[key] = value
 		}
 	}
-	if _, named := settings["hostname-override"]; !named {
-		if err := b.around.Credentials(); err != nil {
+	if _, hasName := settings["hostname-override"]; !hasName {
+		if err := b.surroundings.Credentials(); err != nil {
 			return fmt.Errorf("EC2 error: Error describing instance '%s': %w", b.ID, err)
 		}
 		name := b.PrivateDNSName
@@ -102,7 +103,7 @@ func (b *boot) pluto(settings map[string]any) error {
 	}
 	set("cloud-provider", "external")
 	set("cluster-domain", "cluster.local")
-	set("cluster-dns-ip", b.guessedDNS())
+	set("cluster-dns-ip", b.defaultDNS())
 	set("max-pods", b.addressablePods())
 	address, err := b.nodeIP(strings.Contains(fmt.Sprint(settings["cluster-dns-ip"]), ":"))
 	if err != nil {
@@ -114,7 +115,7 @@ func (b *boot) pluto(settings map[string]any) error {
 }
 
 // applySettings returns the kubelet's flags and configuration for the settings.
-func (b *boot) applySettings(settings map[string]any) (*start, error) {
+func (b *boot) applySettings(settings map[string]any) (*kubeletStart, error) {
 	for _, needed := range []string{"api-server", "cluster-certificate"} {
 		if settings[needed] == nil {
 			return nil, fmt.Errorf("Failed to render template 'kubelet-kubeconfig': Failed to access variable in strict mode Some(\"settings.kubernetes.%s\")", needed)
@@ -128,21 +129,21 @@ func (b *boot) applySettings(settings map[string]any) (*start, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write kubelet configuration: %w", err)
 	}
-	s := &start{config: config, server: settings["api-server"].(string), ca: ca}
+	s := &kubeletStart{config: config, server: settings["api-server"].(string), ca: ca}
 	if provider := settings["cloud-provider"]; provider != "" {
 		s.args = append(s.args, fmt.Sprintf("--cloud-provider=%s", provider))
 	}
 	s.args = append(s.args,
 		fmt.Sprintf("--hostname-override=%s", settings["hostname-override"]), fmt.Sprintf("--node-ip=%s", settings["node-ip"]),
-		"--node-labels="+joined(settings["node-labels"]), "--register-with-taints="+joined(settings["node-taints"]))
+		"--node-labels="+joinFlag(settings["node-labels"]), "--register-with-taints="+joinFlag(settings["node-taints"]))
 	if level, ok := settings["log-level"]; ok {
 		s.args = append(s.args, fmt.Sprintf("--v=%d", level))
 	}
 	return s, nil
 }
 
-// rocketFields maps the settings that are copied unchanged to their field in the kubelet's configuration. Source: the
-// template kubelet-config of packages/kubernetes-1.33 of bottlerocket-core-kit.
+// rocketFields maps settings to fields of the kubelet's configuration, to which the image copies them unchanged.
+// Source: the template kubelet-config of packages/kubernetes-1.33 of bottlerocket-core-kit.
 var rocketFields = map[string]string{
 	"allowed-unsafe-sysctls": "allowedUnsafeSysctls", "cluster-domain": "clusterDomain", "container-log-max-files": "containerLogMaxFiles",
 	"container-log-max-size": "containerLogMaxSize", "container-log-max-workers": "containerLogMaxWorkers",
@@ -158,10 +159,10 @@ var rocketFields = map[string]string{
 	"system-reserved": "systemReserved", "topology-manager-policy": "topologyManagerPolicy", "topology-manager-scope": "topologyManagerScope",
 }
 
-// rocketConfig returns the kubelet's configuration that the image writes.
+// rocketConfig returns the kubelet's configuration that the image writes for the settings.
 func (b *boot) rocketConfig(settings map[string]any) map[string]any {
 	pods, _ := settings["max-pods"].(int64)
-	reserved := b.reserved(pods)
+	reserved := b.kubeReserved(pods)
 	if own, ok := settings["kube-reserved"].(map[string]any); ok {
 		for name, amount := range own {
 			reserved[name] = fmt.Sprint(amount)
@@ -193,8 +194,9 @@ func (b *boot) rocketConfig(settings map[string]any) map[string]any {
 	return config
 }
 
-// joined returns a table in the format of a flag: "a=b,c=d". A key with several values occurs once for each value.
-func joined(value any) string {
+// joinFlag returns a table in the format of a kubelet flag: "a=b,c=d". A key with several values occurs once for each
+// value.
+func joinFlag(value any) string {
 	table, _ := value.(map[string]any)
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(table)) {
@@ -209,8 +211,8 @@ func joined(value any) string {
 	return strings.Join(out, ",")
 }
 
-// flavour returns the variant of a Bottlerocket image: "aws-k8s-1.31".
-func (i Image) flavour() string {
+// variant returns the variant of a Bottlerocket image: "aws-k8s-1.31".
+func (i Image) variant() string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(i.Name, "bottlerocket-"), "-"+i.Architecture)
 	return name
 }

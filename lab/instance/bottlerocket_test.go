@@ -31,7 +31,7 @@ max-pods = 29
 func TestBottlerocket(t *testing.T) {
 	t.Parallel()
 	unregistered := corev1.Taint{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}
-	mine := map[string]string{"karpenter.sh/nodepool": "default"}
+	labels := map[string]string{"karpenter.sh/nodepool": "default"}
 	tests := map[string]struct {
 		userData     string
 		wantTaints   []corev1.Taint
@@ -40,7 +40,7 @@ func TestBottlerocket(t *testing.T) {
 		wantNodeName string
 	}{
 		"user data of Karpenter": {userData: rocketSettings},
-		"compressed":             {userData: compressed(t, rocketSettings)},
+		"compressed":             {userData: gzipped(t, rocketSettings)},
 		"taints as text and as list": {
 			userData: strings.Replace(rocketSettings, `[":NoExecute"]`,
 				"[\":NoExecute\"]\nteam = \"a:NoSchedule\"\nx = [\"1:NoSchedule\", \"2:NoExecute\"]", 1),
@@ -71,7 +71,7 @@ func TestBottlerocket(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, console := bootWith(t, "Bottlerocket", tt.userData, around{})
+			s, console := bootWith(t, "Bottlerocket", tt.userData, fakeSurroundings{})
 			if s == nil {
 				t.Fatalf("no kubelet starts:\n%s", console)
 			}
@@ -83,7 +83,7 @@ func TestBottlerocket(t *testing.T) {
 				"name": s.NodeName, "provider id": s.ProviderID, "external": s.ExternalCloud, "server": s.Server, "ca": string(s.CA),
 			}
 			want := map[string]any{
-				"taints": tt.wantTaints, "labels": mine, "cpu": cmp.Or(tt.wantCPU, "1930m"), "pods": cmp.Or(tt.wantPods, 29),
+				"taints": tt.wantTaints, "labels": labels, "cpu": cmp.Or(tt.wantCPU, "1930m"), "pods": cmp.Or(tt.wantPods, 29),
 				"name": cmp.Or(tt.wantNodeName, "ip-192-168-1-7.ec2.internal"), "provider id": "aws:///us-east-1a/i-0123456789abcdef0",
 				"external": true, "server": "https://127.0.0.1:6443", "ca": "CA",
 			}
@@ -94,18 +94,19 @@ func TestBottlerocket(t *testing.T) {
 	}
 }
 
-// TestBottlerocketRefuses checks that one invalid setting makes the boot fail.
-func TestBottlerocketRefuses(t *testing.T) {
+// TestBottlerocketRefusesUserData checks that the boot fails with one invalid setting, with user data that has no
+// settings, and without credentials.
+func TestBottlerocketRefusesUserData(t *testing.T) {
 	t.Parallel()
-	kubernetes := func(line string) string { return strings.Replace(rocketSettings, "max-pods = 29", line, 1) }
+	withLine := func(line string) string { return strings.Replace(rocketSettings, "max-pods = 29", line, 1) }
 	const patch = "Error PATCHing '/settings?tx=bottlerocket-launch': Status 400 when PATCHing /settings?tx=bottlerocket-launch: Json deserialize error: "
 	tests := map[string]struct {
-		userData string
-		around   around
-		want     []string // texts of the console
+		userData     string
+		surroundings fakeSurroundings
+		want         []string // texts of the console
 	}{
 		"unknown setting": {
-			userData: kubernetes("max-podz = 29"),
+			userData: withLine("max-podz = 29"),
 			want: []string{patch + "unknown field `max-podz`, expected one of `allowed-unsafe-sysctls`, `api-server`",
 				"Dependency failed for Kubelet"},
 		},
@@ -129,17 +130,17 @@ func TestBottlerocketRefuses(t *testing.T) {
 			want: []string{patch + "invalid type: string \"tty0\", expected a sequence"}},
 		"time-servers is not a list": {userData: rocketSettings + "[settings.ntp]\ntime-servers = \"a\"\n",
 			want: []string{patch + "invalid type: string \"a\", expected a sequence"}},
-		"number as text": {userData: kubernetes(`max-pods = "29"`),
+		"number as text": {userData: withLine(`max-pods = "29"`),
 			want: []string{patch + "invalid type: string \"29\", expected u32"}},
-		"percentage above 100": {userData: kubernetes(`image-gc-high-threshold-percent = "900"`),
+		"percentage above 100": {userData: withLine(`image-gc-high-threshold-percent = "900"`),
 			want: []string{patch + "invalid value: integer `900`, expected a percentage"}},
-		"number too large": {userData: kubernetes("log-level = 256"),
+		"number too large": {userData: withLine("log-level = 256"),
 			want: []string{patch + "invalid value: integer `256`, expected u8"}},
 		"quantity as number": {userData: rocketSettings + "[settings.kubernetes.system-reserved]\ncpu = 1\n",
 			want: []string{patch + "invalid type: integer `1`, expected a string"}},
 		"taint without effect": {userData: strings.Replace(rocketSettings, ":NoExecute", "NoExecute", 1),
 			want: []string{patch + "Unable to deserialize into KubernetesTaintValue: Invalid value 'NoExecute'"}},
-		"empty host name": {userData: kubernetes(`hostname-override = ""`),
+		"empty host name": {userData: withLine(`hostname-override = ""`),
 			want: []string{patch + "Unable to deserialize into ValidLinuxHostname: Invalid value ''"}},
 		"shell script": {
 			userData: "#!/bin/bash\n/etc/eks/bootstrap.sh demo\n",
@@ -150,7 +151,7 @@ func TestBottlerocketRefuses(t *testing.T) {
 		"empty user data": {userData: "",
 			want: []string{`Failed to access variable in strict mode Some("settings.kubernetes.api-server")`, "Dependency failed for Kubelet"}},
 		"no credentials": {
-			userData: rocketSettings, around: around{credentials: errors.New("it has no instance profile")},
+			userData: rocketSettings, surroundings: fakeSurroundings{credentials: errors.New("it has no instance profile")},
 			want: []string{"EC2 error: Error describing instance 'i-0123456789abcdef0': it has no instance profile"},
 		},
 		"reserved Kubernetes label": {
@@ -161,7 +162,7 @@ func TestBottlerocketRefuses(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, console := bootWith(t, "Bottlerocket", tt.userData, tt.around)
+			s, console := bootWith(t, "Bottlerocket", tt.userData, tt.surroundings)
 			if s != nil {
 				t.Errorf("a kubelet starts: %v", s.Labels)
 			}
@@ -181,7 +182,7 @@ func TestBottlerocketRefuses(t *testing.T) {
 	}
 }
 
-func compressed(t *testing.T, text string) string {
+func gzipped(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

@@ -100,10 +100,10 @@ func (f *files) stat(name string) (fs.FileInfo, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if data, ok := f.content[name]; ok {
-		return info{name: path.Base(name), size: int64(len(data)), mode: 0o644}, nil
+		return fileInfo{name: path.Base(name), size: int64(len(data)), mode: 0o644}, nil
 	}
 	if f.folders[name] {
-		return info{name: path.Base(name), mode: fs.ModeDir | 0o755}, nil
+		return fileInfo{name: path.Base(name), mode: fs.ModeDir | 0o755}, nil
 	}
 	return nil, &os.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
 }
@@ -119,12 +119,12 @@ func (f *files) readDir(ctx context.Context, name string) ([]fs.DirEntry, error)
 	var out []fs.DirEntry
 	for file, data := range f.content {
 		if path.Dir(file) == name {
-			out = append(out, fs.FileInfoToDirEntry(info{name: path.Base(file), size: int64(len(data)), mode: 0o644}))
+			out = append(out, fs.FileInfoToDirEntry(fileInfo{name: path.Base(file), size: int64(len(data)), mode: 0o644}))
 		}
 	}
 	for folder := range f.folders {
 		if folder != "/" && path.Dir(folder) == name {
-			out = append(out, fs.FileInfoToDirEntry(info{name: path.Base(folder), mode: fs.ModeDir | 0o755}))
+			out = append(out, fs.FileInfoToDirEntry(fileInfo{name: path.Base(folder), mode: fs.ModeDir | 0o755}))
 		}
 	}
 	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })

@@ -54,7 +54,7 @@ func FuzzBoot(f *testing.F) {
 			PrivateDNSName: "ip-192-168-1-7.ec2.internal", UserData: []byte(userData), RootGiB: 20, Facts: facts,
 			Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: families[uint(family)%3],
 				Architecture: "x86_64", Version: "1.36"},
-		}, around{}, func(line string) {
+		}, fakeSurroundings{}, func(line string) {
 			if strings.HasPrefix(line, "lab: the boot panics") {
 				t.Error(line)
 			}
@@ -62,7 +62,7 @@ func FuzzBoot(f *testing.F) {
 	})
 }
 
-// corpus returns the user data in the product's tests.
+// corpus returns the user data in the testdata of the product's package userdata.
 func corpus(t testing.TB) (out []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../internal/node/userdata/reading/testdata/reports/*.yaml")
@@ -88,18 +88,18 @@ func corpus(t testing.TB) (out []string) {
 	return out
 }
 
-// TestUnknownFeatureGate checks that the console contains the kubelet's panic on an unknown feature gate, and that the
-// lab does not panic.
+// TestUnknownFeatureGate checks that a feature gate that the kubelet does not know makes the kubelet panic in the
+// console, but not the lab. As a feature gate of nodeadm, the same gate is valid.
 func TestUnknownFeatureGate(t *testing.T) {
 	t.Parallel()
 	s, console := bootWith(t, "AL2023",
-		joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n", around{})
+		joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n", fakeSurroundings{})
 	if s != nil || !strings.Contains(console, "unrecognized feature gate: InstanceIdNodeName") ||
 		strings.Contains(console, "lab: the boot panics") {
 		t.Errorf("%v\n%s", s, console)
 	}
-	s, console = bootWith(t, "AL2023", joiningConfig+"  featureGates:\n    InstanceIdNodeName: true\n", around{})
+	s, console = bootWith(t, "AL2023", joiningConfig+"  featureGates:\n    InstanceIdNodeName: true\n", fakeSurroundings{})
 	if s == nil || s.NodeName != "i-0123456789abcdef0" {
-		t.Errorf("with nodeadm's gate: %v\n%s", s, console)
+		t.Errorf("with the gate in nodeadm's featureGates: %v\n%s", s, console)
 	}
 }

@@ -33,10 +33,10 @@ func (b *boot) addressablePods() int64 {
 	return interfaces*(b.Facts.Network.IPv4PerInterface-1) + 2
 }
 
-// reserved returns the kubeReserved that the image's bootstrap sets: memory by the number of pods, CPU by the number of
-// vCPUs. Source: bootstrap.sh and nodeadm of amazon-eks-ami; the helpers kube_reserve_cpu and kube_reserve_memory of
-// Bottlerocket, which have the same rules.
-func (b *boot) reserved(pods int64) map[string]string {
+// kubeReserved returns the value of kubeReserved that the image's bootstrap sets: the memory depends on the number of
+// pods, the CPU on the number of vCPUs. Source: bootstrap.sh and nodeadm of amazon-eks-ami; the helpers
+// kube_reserve_cpu and kube_reserve_memory of Bottlerocket, which have the same rules.
+func (b *boot) kubeReserved(pods int64) map[string]string {
 	return map[string]string{
 		"cpu":               fmt.Sprintf("%dm", reservedCPU(b.Facts.Processor.VCPUs*1000)),
 		"memory":            fmt.Sprintf("%dMi", 255+11*pods),
@@ -44,8 +44,8 @@ func (b *boot) reserved(pods int64) map[string]string {
 	}
 }
 
-// reservedCPU returns the reserved millicores for a total in millicores, as bootstrap.sh computes them: 6 % of the
-// first core, 1 % of the second, 0.5 % of the third and fourth, and 0.25 % of all others.
+// reservedCPU returns how many of total millicores bootstrap.sh reserves: 6 % of the first core, 1 % of the second,
+// 0.5 % of the third and fourth, and 0.25 % of all others.
 func reservedCPU(total int64) int64 {
 	bounds := []int64{0, 1000, 2000, 4000, total}
 	shares := []int64{600, 100, 50, 25} // in 1/10000, of the millicores between two bounds
@@ -108,8 +108,8 @@ func subtract(from corev1.ResourceList, name corev1.ResourceName, amount resourc
 	from[name] = left
 }
 
-// threshold returns the amount of an eviction threshold: the text is an amount, or a percentage of total. It returns 0
-// for an empty text.
+// threshold returns the amount of an eviction threshold. text is an amount or a percentage of total. An empty text
+// returns 0.
 func threshold(text string, total resource.Quantity) (resource.Quantity, error) {
 	if text == "" {
 		return resource.Quantity{}, nil

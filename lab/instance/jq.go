@@ -9,8 +9,8 @@ import (
 )
 
 // jq emulates the part of jq that user data uses to change the kubelet's configuration: assignments to paths,
-// ".a.b=VALUE | .c=VALUE". It prints the resulting document, and returns the exit code. The filter "." prints the
-// document unchanged.
+// ".a.b=VALUE | .c=VALUE", and the filter ".", which changes nothing. It prints the resulting document, and returns the
+// exit code.
 func jq(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	var words []string
 	for _, arg := range args {
@@ -56,7 +56,7 @@ func jq(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	return 0
 }
 
-// assign applies one step of a filter, and returns its error as text.
+// assign applies one step of a filter to the document. problem is the error message; empty: none.
 func assign(document *any, step string) (problem string) {
 	if step == "." {
 		return ""

@@ -21,11 +21,11 @@ import (
 )
 
 // startKubelet parses the flags and the configuration with the kubelet's own code, and returns the settings of a
-// kubelet that is started with them. The error is the one with which a kubelet would end.
+// kubelet that is started with them. The error is that with which a real kubelet would end.
 func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
 	defer func() {
-		if broken := recover(); broken != nil {
-			settings, err = nil, panicked{fmt.Sprint(broken)}
+		if cause := recover(); cause != nil {
+			settings, err = nil, kubeletPanic{fmt.Sprint(cause)}
 		}
 	}()
 	config, err := b.kubeletConfig()
@@ -50,7 +50,7 @@ func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
 	if err := validation.ValidateKubeletConfiguration(config, utilfeature.DefaultMutableFeatureGate); err != nil {
 		return nil, fmt.Errorf("failed to validate kubelet configuration, error: %w, path: %s", err, "/etc/kubernetes/kubelet/config.json")
 	}
-	if b.swap && config.FailSwapOn {
+	if b.hasSwap && config.FailSwapOn {
 		return nil, errSwap
 	}
 	capacity, allocatable, err := b.resources(config)
@@ -65,22 +65,22 @@ func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
 		NodeName: name, ProviderID: config.ProviderID, IP: flags.NodeIP, ClusterDNS: config.ClusterDNS, PodAddresses: b.podAddresses,
 		Labels: flags.NodeLabels, Taints: taints(config), ExternalCloud: flags.CloudProvider == "external",
 		Capacity: capacity, Allocatable: allocatable,
-		Arch: b.arch(), OSImage: b.Image.system(), KernelVersion: b.Image.kernel() + "." + b.Image.Architecture,
+		Arch: b.goArch(), OSImage: b.Image.prettyName(), KernelVersion: b.Image.kernelVersion() + "." + b.Image.Architecture,
 		Version: "v" + b.Image.Version + ".3-eks-3025e55",
 		Server:  b.kubelet.server, CA: b.kubelet.ca, Proxy: b.kubelet.proxy,
 	}, nil
 }
 
-// panicked has the value of a panic in the kubelet's own code, for example because of an unknown feature gate.
-type panicked struct{ text string }
+// kubeletPanic has the value of a panic in the kubelet's own code, for example because of an unknown feature gate.
+type kubeletPanic struct{ text string }
 
-func (p panicked) Error() string { return p.text }
+func (p kubeletPanic) Error() string { return p.text }
 
 // errSwap is the kubelet's error on an instance with swap. Source: pkg/kubelet/cm/container_manager_linux.go.
 var errSwap = errors.New("failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false: " +
 	"[Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority /swapfile                               file\t\t2097148\t\t0\t\t-2]")
 
-// kubeletConfig returns the configuration in the kubelet's file, or the defaults without a file.
+// kubeletConfig returns the configuration in the kubelet's file. Without a file, it returns the defaults.
 func (b *boot) kubeletConfig() (*kubeletconfig.KubeletConfiguration, error) {
 	if len(b.kubelet.config) == 0 {
 		return options.NewKubeletConfiguration()
@@ -101,17 +101,18 @@ func taints(config *kubeletconfig.KubeletConfiguration) []corev1.Taint {
 	return append([]corev1.Taint{}, config.RegisterWithTaints...)
 }
 
-// arch returns the architecture by Go's name, as the kubelet reports it.
-func (b *boot) arch() string {
+// goArch returns the architecture by Go's name, as the kubelet reports it.
+func (b *boot) goArch() string {
 	if b.Image.Architecture == "arm64" {
 		return "arm64"
 	}
 	return "amd64"
 }
 
-// words splits a line as systemd splits $VARIABLE in ExecStart: at spaces outside of quotes. It removes the quotes.
+// splitWords splits a line as systemd splits the value of $VARIABLE in ExecStart: at white space outside of quotes. It
+// removes the quotes.
 // Source: systemd.service(5), "Command lines".
-func words(line string) []string {
+func splitWords(line string) []string {
 	var out []string
 	var word strings.Builder
 	inWord, quote := false, rune(0)

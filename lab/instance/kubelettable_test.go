@@ -56,7 +56,7 @@ func TestKubeletTables(t *testing.T) {
 	}
 }
 
-// lockedTo returns the fixed value of a locked gate, and an empty text for other gates.
+// lockedTo returns the fixed value of a locked gate, after a space. It returns an empty text for other gates.
 func lockedTo(spec featuregate.FeatureSpec) string {
 	if !spec.LockToDefault {
 		return ""
@@ -64,7 +64,7 @@ func lockedTo(spec featuregate.FeatureSpec) string {
 	return fmt.Sprintf(" %t", spec.Default)
 }
 
-// addFields adds the fields of a type by their paths, with the kind of JSON value that each requires.
+// addFields adds the fields of the type to out: the path of each, and the kind of JSON value that it requires.
 func addFields(out map[string]string, path string, of reflect.Type, depth int) {
 	for i := range of.NumField() {
 		f := of.Field(i)

@@ -20,7 +20,7 @@ func (f *files) kubeletEnvironment() map[string]string {
 		}
 		for line := range strings.Lines(string(f.content[name])) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-			pairs := words(value)
+			pairs := splitWords(value)
 			if key == "EnvironmentFile" {
 				pairs = strings.Split(string(f.content[strings.TrimPrefix(value, "-")]), "\n")
 			} else if key != "Environment" {
@@ -36,31 +36,31 @@ func (f *files) kubeletEnvironment() map[string]string {
 	return out
 }
 
-// proxyFor returns host and port of the proxy that a program with this environment uses for an https URL. It is empty
-// without a proxy. Source: golang.org/x/net/http/httpproxy. Unlike httpproxy, it also uses a proxy for loopback
-// addresses, because the lab's API server listens on 127.0.0.1.
+// proxyFor returns host and port of the proxy that a program with this environment uses for the https URL address. They
+// are empty if the program uses no proxy. Source: golang.org/x/net/http/httpproxy. Unlike httpproxy, proxyFor also uses
+// the proxy for loopback addresses, because the lab's API server listens on 127.0.0.1.
 func proxyFor(environment map[string]string, address string) string {
-	either := func(name string) string {
+	variable := func(name string) string { // in capitals, or else in small letters
 		if value := environment[name]; value != "" {
 			return value
 		}
 		return environment[strings.ToLower(name)]
 	}
 	target, err := url.Parse(address)
-	proxy, err2 := url.Parse(either("HTTPS_PROXY"))
-	if err != nil || err2 != nil || proxy.Host == "" {
+	proxy, proxyErr := url.Parse(variable("HTTPS_PROXY"))
+	if err != nil || proxyErr != nil || proxy.Host == "" {
 		return ""
 	}
 	host := target.Hostname()
-	ip, err := netip.ParseAddr(host)
-	for _, one := range strings.Split(either("NO_PROXY"), ",") {
-		one = strings.TrimSpace(one)
-		block, notBlock := netip.ParsePrefix(one)
+	ip, ipErr := netip.ParseAddr(host)
+	for _, entry := range strings.Split(variable("NO_PROXY"), ",") {
+		entry = strings.TrimSpace(entry)
+		block, blockErr := netip.ParsePrefix(entry)
 		switch {
-		case one == "":
-		case one == "*", one == host, strings.HasSuffix(host, "."+strings.TrimPrefix(one, ".")):
+		case entry == "":
+		case entry == "*", entry == host, strings.HasSuffix(host, "."+strings.TrimPrefix(entry, ".")):
 			return ""
-		case err == nil && notBlock == nil && block.Contains(ip):
+		case ipErr == nil && blockErr == nil && block.Contains(ip):
 			return ""
 		}
 	}

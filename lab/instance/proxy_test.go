@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestProxy checks which proxy the kubelet uses for given environments, and for which hosts.
+// TestProxy checks which proxy the kubelet uses for the API server, by the places and contents of HTTPS_PROXY and
+// NO_PROXY.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	const begin, call = "#!/bin/bash\nmkdir -p /etc/systemd/system/kubelet.service.d\n", "/etc/eks/bootstrap.sh demo --apiserver-endpoint https://abc.gr7.us-east-1.eks.amazonaws.com --b64-cluster-ca Q0E=\n"
@@ -18,9 +19,9 @@ func TestProxy(t *testing.T) {
 		"none": {"Custom", begin + call, ""},
 		"a drop-in": {"Custom",
 			dropIn(`Environment="HTTPS_PROXY=http://u:p@10.0.0.9:3128" "NO_PROXY=10.0.0.0/8,localhost"`), "10.0.0.9:3128"},
-		"in small letters":  {"Custom", dropIn("Environment=https_proxy=http://10.0.0.9:3128"), "10.0.0.9:3128"},
-		"a domain left out": {"Custom", dropIn(`Environment="HTTPS_PROXY=http://10.0.0.9:3128" "NO_PROXY=.eks.amazonaws.com"`), ""},
-		"all left out":      {"Custom", dropIn(`Environment="HTTPS_PROXY=http://10.0.0.9:3128" "NO_PROXY=*"`), ""},
+		"in small letters":       {"Custom", dropIn("Environment=https_proxy=http://10.0.0.9:3128"), "10.0.0.9:3128"},
+		"the domain in NO_PROXY": {"Custom", dropIn(`Environment="HTTPS_PROXY=http://10.0.0.9:3128" "NO_PROXY=.eks.amazonaws.com"`), ""},
+		"a star in NO_PROXY":     {"Custom", dropIn(`Environment="HTTPS_PROXY=http://10.0.0.9:3128" "NO_PROXY=*"`), ""},
 		"a file": {"Custom",
 			"#!/bin/bash\necho 'HTTPS_PROXY=http://10.0.0.9:3128' >> /etc/environment\n" +
 				strings.TrimPrefix(dropIn("EnvironmentFile=-/etc/environment"), "#!/bin/bash\n"), "10.0.0.9:3128"},
@@ -29,7 +30,7 @@ func TestProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			settings, console := bootWith(t, c.family, c.data, around{})
+			settings, console := bootWith(t, c.family, c.data, fakeSurroundings{})
 			if settings == nil {
 				t.Fatalf("no kubelet started:\n%s", console)
 			}

@@ -30,13 +30,13 @@ type sandbox struct {
 	boot     *boot
 	programs map[string]program // by path or name
 	files    *files
-	console  *lines
+	console  *lineWriter
 }
 
-// sandbox returns a sandbox with a new file system and the programs that all images have.
-func (b *boot) sandbox() *sandbox {
+// newSandbox returns a sandbox with a new file system and the programs that all images have.
+func (b *boot) newSandbox() *sandbox {
 	s := &sandbox{boot: b, programs: map[string]program{}, files: newFiles()}
-	s.console = &lines{left: maxOutput, say: func(line string) { b.cloudInit("%s", line) }}
+	s.console = &lineWriter{left: maxOutput, say: func(line string) { b.logCloudInit("%s", line) }}
 	for name, p := range b.utilities(s.files) {
 		s.programs[name] = p
 	}
@@ -52,7 +52,7 @@ func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
 		return fmt.Errorf("exec format error: %q", firstBytes(script, 24))
 	}
 	if !strings.Contains(first, "sh") {
-		s.boot.cloudInit("the lab runs only shell scripts, and skips this script: %s", first)
+		s.boot.logCloudInit("the lab runs only shell scripts, and skips this script: %s", first)
 		return nil
 	}
 	runner, err := s.runner(first)
@@ -66,22 +66,22 @@ func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
 	case errors.As(err, &exit):
 		return fmt.Errorf("exit status %d", uint8(exit))
 	case errors.Is(err, context.DeadlineExceeded):
-		return errors.New("the lab stopped the script, because it ran for longer than  " + limit.String())
+		return errors.New("the lab stopped the script, because it ran for longer than " + scriptTimeout.String())
 	}
 	return err
 }
 
-// runStatements runs the statements of a script one by one, and then the commands of its sinks.
+// runStatements runs the statements of a script one by one. After that, it runs the commands of the script's sinks.
 func (s *sandbox) runStatements(ctx context.Context, runner *interp.Runner, name, text string) (err error) {
 	var sinks []*sink
 	defer func() { err = errors.Join(err, s.drain(ctx, sinks)) }()
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
 	for statement, err := range parser.StmtsSeq(strings.NewReader(text)) {
 		if err != nil {
-			s.boot.cloudInit("%s: %s", name, bashError(err))
+			s.boot.logCloudInit("%s: %s", name, bashError(err))
 			return interp.ExitStatus(2)
 		}
-		readFirst(statement)
+		readBeforeWrite(statement)
 		sinks = append(sinks, s.divert(statement, len(sinks))...)
 		if err := runner.Run(ctx, statement); err != nil || runner.Exited() {
 			return err
@@ -90,16 +90,17 @@ func (s *sandbox) runStatements(ctx context.Context, runner *interp.Runner, name
 	return nil
 }
 
-// readFirst makes `echo "$(jq . FILE)" > FILE` read the file before it is overwritten, as a shell does. The interpreter
-// opens the file before it runs jq. Therefore the output goes to a second file, which then replaces FILE.
-func readFirst(statement *syntax.Stmt) {
+// readBeforeWrite rewrites `echo "$(jq . FILE)" > FILE` so that jq reads FILE before it is overwritten, as in a shell.
+// The interpreter would open FILE for writing before it runs jq. Therefore the output goes to a second file, which then
+// replaces FILE.
+func readBeforeWrite(statement *syntax.Stmt) {
 	syntax.Walk(statement, func(node syntax.Node) bool {
 		s, ok := node.(*syntax.Stmt)
 		if !ok || len(s.Redirs) != 1 || s.Redirs[0].Op != syntax.RdrOut || strings.HasPrefix(s.Redirs[0].Word.Lit(), "/dev/") {
 			return true
 		}
 		call, ok := s.Cmd.(*syntax.CallExpr)
-		if !ok || len(call.Args) < 2 || !slices.Contains([]string{"echo", "printf"}, call.Args[0].Lit()) || !substitutes(call) {
+		if !ok || len(call.Args) < 2 || !slices.Contains([]string{"echo", "printf"}, call.Args[0].Lit()) || !hasSubstitution(call) {
 			return true
 		}
 		const aside = "/tmp/.words"
@@ -114,8 +115,8 @@ func readFirst(statement *syntax.Stmt) {
 	})
 }
 
-// substitutes reports whether a command contains $(…).
-func substitutes(call *syntax.CallExpr) (found bool) {
+// hasSubstitution reports whether a command contains $(…).
+func hasSubstitution(call *syntax.CallExpr) (found bool) {
 	syntax.Walk(call, func(node syntax.Node) bool {
 		_, is := node.(*syntax.CmdSubst)
 		found = found || is
@@ -129,8 +130,9 @@ func literal(word string) *syntax.Word {
 	return &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: word}}}
 }
 
-// sink is a process substitution >(…) of a script: its commands, and the emulated file that keeps their input until the
-// script has ended. A pipe would need a file of this computer, and would never be closed after `exec >`.
+// sink is a process substitution >(…) of a script: its commands, and the emulated file in which their input is kept
+// until the script has ended. It is not a pipe, because a pipe would need a file of this computer, and would never be
+// closed after `exec >`.
 type sink struct {
 	file     string
 	commands []*syntax.Stmt
@@ -156,7 +158,7 @@ func (s *sandbox) divert(statement *syntax.Stmt, n int) []*sink {
 	return sinks
 }
 
-// drain runs the commands of the sinks with the content of their files as input.
+// drain runs the commands of each sink with the content of the sink's file as input.
 func (s *sandbox) drain(ctx context.Context, sinks []*sink) error {
 	for _, k := range sinks {
 		data, _ := s.files.read(k.file)
@@ -187,7 +189,7 @@ func bashError(err error) string {
 	return fmt.Sprintf("line %d: syntax error: %s", syntaxError.Pos.Line(), syntaxError.Text)
 }
 
-// runner returns an interpreter with the flags in the first line of a script; empty: no flags.
+// runner returns an interpreter with the flags in shebang, the first line of a script. An empty shebang has no flags.
 func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.Runner, error) {
 	b := s.boot
 	options := []interp.RunnerOption{
@@ -214,11 +216,11 @@ func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.R
 	return runner, nil
 }
 
-// exec runs an emulated program. A downloaded program does nothing, or fails if it is for another architecture. Any
-// other program is an error.
+// exec runs an emulated program, or a program that a script has downloaded. A downloaded program does nothing, or fails
+// if it is for another architecture. Any other program does not exist.
 func (s *sandbox) exec(ctx context.Context, args []string) error {
 	h := interp.HandlerCtx(ctx)
-	if arch, ok := s.downloaded(ctx, args[0]); ok {
+	if arch, ok := s.downloadedArch(ctx, args[0]); ok {
 		if arch != s.boot.Image.Architecture {
 			fmt.Fprintf(h.Stderr, "line %d: %s: cannot execute binary file: Exec format error\n", h.Pos.Line(), args[0])
 			return interp.ExitStatus(126)
@@ -229,7 +231,7 @@ func (s *sandbox) exec(ctx context.Context, args []string) error {
 	if p == nil {
 		p = s.programs[path.Base(args[0])]
 	}
-	if p == nil || strings.Contains(args[0], "/") && s.programs[args[0]] == nil && !standardPath(args[0]) {
+	if p == nil || strings.Contains(args[0], "/") && s.programs[args[0]] == nil && !isStandardPath(args[0]) {
 		why := "command not found"
 		if strings.Contains(args[0], "/") {
 			why = "No such file or directory"
@@ -243,15 +245,15 @@ func (s *sandbox) exec(ctx context.Context, args []string) error {
 	return nil
 }
 
-// downloaded returns the architecture of a program that a script has downloaded; false for any other program.
-func (s *sandbox) downloaded(ctx context.Context, name string) (arch string, ok bool) {
+// downloadedArch returns the architecture of a program that a script has downloaded; false for any other program.
+func (s *sandbox) downloadedArch(ctx context.Context, name string) (arch string, ok bool) {
 	places := []string{absolute(ctx, name)}
 	if !strings.Contains(name, "/") {
 		places = []string{"/usr/local/bin/" + name, "/usr/bin/" + name}
 	}
 	for _, place := range places {
 		if data, found := s.files.read(place); found {
-			if arch, ok = strings.CutPrefix(string(data), executable); ok {
+			if arch, ok = strings.CutPrefix(string(data), executablePrefix); ok {
 				return arch, true
 			}
 		}
@@ -259,8 +261,8 @@ func (s *sandbox) downloaded(ctx context.Context, name string) (arch string, ok 
 	return "", false
 }
 
-// standardPath reports whether the folder of a program is in PATH.
-func standardPath(name string) bool {
+// isStandardPath reports whether the folder of a program is in PATH.
+func isStandardPath(name string) bool {
 	switch path.Dir(name) {
 	case "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin":
 		return true
@@ -273,9 +275,9 @@ func (s *sandbox) open(ctx context.Context, name string, flag int, _ os.FileMode
 	name = absolute(ctx, name)
 	switch name {
 	case "/dev/null":
-		return nothing{}, nil
+		return devNull{}, nil
 	case "/dev/console", "/dev/tty", "/dev/tty1", "/dev/kmsg", "/dev/stdout", "/dev/stderr":
-		return console{s.console}, nil
+		return devConsole{s.console}, nil
 	}
 	return s.files.open(name, flag)
 }
@@ -284,17 +286,17 @@ func (s *sandbox) open(ctx context.Context, name string, flag int, _ os.FileMode
 func (s *sandbox) stat(ctx context.Context, name string, _ bool) (fs.FileInfo, error) {
 	name = absolute(ctx, name)
 	if _, ok := s.programs[name]; ok {
-		return info{name: path.Base(name), mode: 0o755}, nil
+		return fileInfo{name: path.Base(name), mode: 0o755}, nil
 	}
-	if standardPath(name) {
+	if isStandardPath(name) {
 		if _, ok := s.programs[path.Base(name)]; ok {
-			return info{name: path.Base(name), mode: 0o755}, nil
+			return fileInfo{name: path.Base(name), mode: 0o755}, nil
 		}
 	}
 	return s.files.stat(name)
 }
 
-// absolute returns the path from the root, relative to the script's working folder.
+// absolute returns the absolute path of name, which can be relative to the script's working folder.
 func absolute(ctx context.Context, name string) string {
 	if !path.IsAbs(name) {
 		name = path.Join(interp.HandlerCtx(ctx).Dir, name)
@@ -302,16 +304,16 @@ func absolute(ctx context.Context, name string) string {
 	return path.Clean(name)
 }
 
-// lines splits output into lines. It discards output beyond a limit.
-type lines struct {
+// lineWriter splits output into lines. It discards output beyond a limit.
+type lineWriter struct {
 	mu   sync.Mutex
-	rest []byte       // of the last line, which has no end yet
+	rest []byte       // the last line so far, without a newline
 	left int          // number of bytes until the limit
 	say  func(string) // receives the lines
 }
 
 // Write adds output. It never fails, because a full console does not cause an error in a program.
-func (l *lines) Write(p []byte) (int, error) {
+func (l *lineWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := len(p)
@@ -330,8 +332,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 }
 
-// flush passes a last line without an end on.
-func (l *lines) flush() {
+// flush passes on the last line if it has no newline.
+func (l *lineWriter) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.rest) > 0 {
@@ -340,29 +342,29 @@ func (l *lines) flush() {
 	}
 }
 
-// console is an open /dev/console.
-type console struct{ io.Writer }
+// devConsole is an open /dev/console.
+type devConsole struct{ io.Writer }
 
-func (console) Read([]byte) (int, error) { return 0, io.EOF }
-func (console) Close() error             { return nil }
+func (devConsole) Read([]byte) (int, error) { return 0, io.EOF }
+func (devConsole) Close() error             { return nil }
 
-// nothing is an open /dev/null.
-type nothing struct{}
+// devNull is an open /dev/null.
+type devNull struct{}
 
-func (nothing) Read([]byte) (int, error)    { return 0, io.EOF }
-func (nothing) Write(p []byte) (int, error) { return len(p), nil }
-func (nothing) Close() error                { return nil }
+func (devNull) Read([]byte) (int, error)    { return 0, io.EOF }
+func (devNull) Write(p []byte) (int, error) { return len(p), nil }
+func (devNull) Close() error                { return nil }
 
-// info describes an emulated file.
-type info struct {
+// fileInfo describes an emulated file.
+type fileInfo struct {
 	name string
 	size int64
 	mode fs.FileMode
 }
 
-func (i info) Name() string       { return i.name }
-func (i info) Size() int64        { return i.size }
-func (i info) Mode() fs.FileMode  { return i.mode }
-func (i info) ModTime() time.Time { return time.Time{} }
-func (i info) IsDir() bool        { return i.mode.IsDir() }
-func (i info) Sys() any           { return nil }
+func (i fileInfo) Name() string       { return i.name }
+func (i fileInfo) Size() int64        { return i.size }
+func (i fileInfo) Mode() fs.FileMode  { return i.mode }
+func (i fileInfo) ModTime() time.Time { return time.Time{} }
+func (i fileInfo) IsDir() bool        { return i.mode.IsDir() }
+func (i fileInfo) Sys() any           { return nil }

@@ -18,8 +18,8 @@ import (
 // validator validates a value of Bottlerocket's settings. It returns an error in the wording of Bottlerocket's API.
 type validator func(value any) error
 
-// settingsModel returns the groups below [settings] that the images for EKS support. Package userdata of the product
-// has its own tables. The lab deliberately has separate tables, so that an error in one of them makes a test fail.
+// settingsModel returns the groups below [settings] that the images for EKS support. The product has its own tables, in
+// package userdata. The lab deliberately has separate tables, so that an error in one of the two makes a test fail.
 // Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
 func settingsModel() map[string]validator {
 	model := systemModel()
@@ -30,8 +30,8 @@ func settingsModel() map[string]validator {
 	return model
 }
 
-// kubernetesModel returns the settings below [settings.kubernetes] that the images support. Source:
-// settings-extensions/kubernetes of bottlerocket-settings-sdk. 1<<62 stands for the maximum of an i64.
+// kubernetesModel returns the settings below [settings.kubernetes] that the images support. 1<<62 stands for the
+// maximum of an i64. Source: settings-extensions/kubernetes of bottlerocket-settings-sdk.
 func kubernetesModel() map[string]validator {
 	i32, percent := number("i32", -1<<31, 1<<31-1), number("a percentage", 0, 100)
 	resources := every(oneOf("cpu", "memory", "ephemeral-storage", "pid"), quantity)
@@ -139,7 +139,7 @@ func text(value any) error {
 	return nil
 }
 
-// boolean accepts true and false, but not as text.
+// boolean accepts a boolean. It does not accept "true" and "false" as strings.
 func boolean(value any) error {
 	if _, ok := value.(bool); !ok {
 		return wrongType(value, "a boolean")
@@ -175,7 +175,7 @@ func oneOf(variants ...string) validator {
 	}
 }
 
-// orInText accepts the integers that validate accepts, also as text.
+// orInText accepts the integers that validate accepts, as integers and as strings.
 func orInText(validate validator) validator {
 	return func(value any) error {
 		s, ok := value.(string)
@@ -206,15 +206,19 @@ func validText(kind string, valid func(string) bool) validator {
 
 // Formats of values that are strings.
 var (
-	hostNames  = regexp.MustCompile(`^[0-9a-z.-]{1,253}$`)
-	taintForms = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?:[A-Za-z0-9]{1,253}$`)
+	hostNamePattern = regexp.MustCompile(`^[0-9a-z.-]{1,253}$`)
+	taintPattern    = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?:[A-Za-z0-9]{1,253}$`)
 )
 
 // hostname accepts a Linux host name, also one with dots.
-func hostname(value any) error { return validText("ValidLinuxHostname", hostNames.MatchString)(value) }
+func hostname(value any) error {
+	return validText("ValidLinuxHostname", hostNamePattern.MatchString)(value)
+}
 
 // taint accepts the value and the effect of a taint, "value:Effect". The taint's key is the key of the table.
-func taint(value any) error { return validText("KubernetesTaintValue", taintForms.MatchString)(value) }
+func taint(value any) error {
+	return validText("KubernetesTaintValue", taintPattern.MatchString)(value)
+}
 
 // labelKey accepts a label key of Kubernetes, with or without a prefix.
 func labelKey(value any) error {

@@ -11,7 +11,7 @@ import (
 // Source: settings-extensions of bottlerocket-settings-sdk, one crate for each group.
 func systemModel() map[string]validator {
 	i32, u32 := number("i32", -1<<31, 1<<31-1), number("u32", 0, 1<<32-1)
-	mode, named := oneOf("off", "once", "always"), validText("Identifier", identifierForms.MatchString)
+	mode, identifier := oneOf("off", "once", "always"), validText("Identifier", identifierPattern.MatchString)
 	image := map[string]validator{"source": link, "user-data": encoded, "command": list(text)}
 	return map[string]validator{
 		"autoscaling": object(map[string]validator{"should-wait": boolean}),
@@ -22,11 +22,11 @@ func systemModel() map[string]validator {
 			"init-parameters":     parameters,
 		}),
 		"cloudformation": object(map[string]validator{"should-signal": boolean, "stack-name": text, "logical-resource-id": text}),
-		"bootstrap-commands": every(named, object(map[string]validator{
+		"bootstrap-commands": every(identifier, object(map[string]validator{
 			"commands": list(apiclient), "mode": mode, "essential": boolean,
 		})),
-		"bootstrap-containers": every(named, object(with(image, map[string]validator{"mode": mode, "essential": boolean}))),
-		"host-containers":      every(named, object(with(image, map[string]validator{"enabled": boolean, "superpowered": boolean}))),
+		"bootstrap-containers": every(identifier, object(merge(image, map[string]validator{"mode": mode, "essential": boolean}))),
+		"host-containers":      every(identifier, object(merge(image, map[string]validator{"enabled": boolean, "superpowered": boolean}))),
 		"container-registry": object(map[string]validator{
 			"mirrors": tableOr(every(text, list(link)), object(map[string]validator{
 				"registry": text, "endpoint": list(link), "capabilities": list(oneOf("pull", "resolve", "push")),
@@ -41,8 +41,9 @@ func systemModel() map[string]validator {
 		}),
 		"dns": object(map[string]validator{"name-servers": list(address), "search-list": list(hostname)}),
 		"kernel": object(map[string]validator{
-			"lockdown": oneOf("none", "integrity", "confidentiality"), "sysctl": every(validText("SysctlKey", sysctlForms.MatchString), text),
-			"modules":   every(validText("KmodKey", moduleForms.MatchString), object(map[string]validator{"allowed": boolean, "autoload": boolean})),
+			"lockdown": oneOf("none", "integrity", "confidentiality"), "sysctl": every(validText("SysctlKey", sysctlPattern.MatchString), text),
+			"modules": every(validText("KmodKey", modulePattern.MatchString),
+				object(map[string]validator{"allowed": boolean, "autoload": boolean})),
 			"hugepages": object(nil), "drivers": object(nil),
 		}),
 		"metrics": object(map[string]validator{"metrics-url": link, "send-metrics": boolean, "service-checks": list(text)}),
@@ -59,26 +60,26 @@ func systemModel() map[string]validator {
 				object(map[string]validator{"hard-limit": ociLimit, "soft-limit": ociLimit})),
 		}),
 		"oci-hooks": object(map[string]validator{"log4j-hotpatch-enabled": boolean}),
-		"pki":       every(named, object(map[string]validator{"data": encoded, "trusted": boolean})),
+		"pki":       every(identifier, object(map[string]validator{"data": encoded, "trusted": boolean})),
 		"updates": object(map[string]validator{
-			"metadata-base-url": link, "targets-base-url": link, "seed": u32, "version-lock": validText("FriendlyVersion", versionForms.MatchString),
-			"ignore-waves": boolean,
+			"metadata-base-url": link, "targets-base-url": link, "seed": u32, "ignore-waves": boolean,
+			"version-lock": validText("FriendlyVersion", versionPattern.MatchString),
 		}),
 	}
 }
 
 // Formats of values and keys that are strings.
 var (
-	identifierForms = regexp.MustCompile(`^[A-Za-z0-9-]{0,76}$`)
-	sysctlForms     = regexp.MustCompile(`^[a-zA-Z0-9_-][a-zA-Z0-9./_-]{0,127}$`)
-	moduleForms     = regexp.MustCompile(`^[a-zA-Z0-9_-]{0,56}$`)
-	versionForms    = regexp.MustCompile(`^(latest|v?\d+\.\d+\.\d+([-+].+)?)$`)
-	bootForms       = regexp.MustCompile(`^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*$`)
+	identifierPattern = regexp.MustCompile(`^[A-Za-z0-9-]{0,76}$`)
+	sysctlPattern     = regexp.MustCompile(`^[a-zA-Z0-9_-][a-zA-Z0-9./_-]{0,127}$`)
+	modulePattern     = regexp.MustCompile(`^[a-zA-Z0-9_-]{0,56}$`)
+	versionPattern    = regexp.MustCompile(`^(latest|v?\d+\.\d+\.\d+([-+].+)?)$`)
+	bootKeyPattern    = regexp.MustCompile(`^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*$`)
 )
 
 // parameters accepts parameters of the kernel or of init: a table of lists, in which each value has only printable
 // ASCII characters and at most one kind of quotation mark.
-var parameters = every(validText("BootConfigKey", bootForms.MatchString), list(validText("BootConfigValue", func(s string) bool {
+var parameters = every(validText("BootConfigKey", bootKeyPattern.MatchString), list(validText("BootConfigValue", func(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) &&
 		(!strings.Contains(s, "'") || !strings.Contains(s, `"`))
 })))
@@ -89,8 +90,8 @@ var credential = object(map[string]validator{"registry": text, "username": text,
 // anyValue accepts every value.
 func anyValue(any) error { return nil }
 
-// with returns a new model with the entries of both models.
-func with(a, b map[string]validator) map[string]validator {
+// merge returns a new model with the entries of both models.
+func merge(a, b map[string]validator) map[string]validator {
 	out := map[string]validator{}
 	for _, model := range []map[string]validator{a, b} {
 		for key, validate := range model {
@@ -100,7 +101,7 @@ func with(a, b map[string]validator) map[string]validator {
 	return out
 }
 
-// tableOr accepts a table that the first validator accepts, or a list whose elements the second accepts.
+// tableOr accepts a table that the validator table accepts, and a list whose elements the validator element accepts.
 func tableOr(table, element validator) validator {
 	return func(value any) error {
 		if _, ok := value.(map[string]any); ok {

@@ -30,9 +30,9 @@ const (
 	kindPlain      = "text/x-not-multipart"
 )
 
-// split splits user data as cloud-init does. It unpacks gzip data and MIME archives, and derives a missing content type
-// from the first line of a part.
-func split(data []byte) ([]part, error) {
+// splitUserData splits user data as cloud-init does. It unpacks gzip data and MIME archives, and derives a missing
+// content type from the first line of a part.
+func splitUserData(data []byte) ([]part, error) {
 	data, err := gunzip(data)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func split(data []byte) ([]part, error) {
 	return splitArchive(multipart.NewReader(bytes.NewReader(body), params["boundary"]))
 }
 
-// archive splits data into MIME headers and body. The last result is false if data is not a multipart MIME archive.
+// archive splits data into MIME headers and body. It returns false if data is not a multipart MIME archive.
 func archive(data []byte) (textproto.MIMEHeader, []byte, bool) {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	head, body, ok := strings.Cut(text, "\n\n")

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// utilities returns the programs of the images that user data commonly calls. Each has the effects of the real program
-// that are visible in emulated files.
+// utilities returns the programs of the images that user data commonly calls. Of the effects of the real programs, they
+// have those that are visible in emulated files.
 func (b *boot) utilities(f *files) map[string]program {
-	done := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 } // succeeds without an effect
+	succeed := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 } // succeeds without an effect
 	programs := map[string]program{
 		"cat":       func(args []string, in io.Reader, out, err io.Writer) int { return cat(f, args, in, out, err) },
 		"tee":       func(args []string, in io.Reader, out, _ io.Writer) int { return tee(f, args, in, out) },
@@ -23,13 +23,13 @@ func (b *boot) utilities(f *files) map[string]program {
 		"mkdir":     func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.makeFolder) },
 		"rm":        func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.remove) },
 		"touch":     func(args []string, _ io.Reader, _, _ io.Writer) int { return touch(f, args) },
-		"cp":        func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "cp", args, err) },
-		"mv":        func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "mv", args, err) },
+		"cp":        func(args []string, _ io.Reader, _, err io.Writer) int { return copyOrMove(f, "cp", args, err) },
+		"mv":        func(args []string, _ io.Reader, _, err io.Writer) int { return copyOrMove(f, "mv", args, err) },
 		"jq":        func(args []string, in io.Reader, out, err io.Writer) int { return jq(f, args, in, out, err) },
 		"base64":    encodeOrDecode,
 		"curl":      func(args []string, in io.Reader, out, err io.Writer) int { return b.curl(f, args, in, out, err) },
-		"swapon":    func([]string, io.Reader, io.Writer, io.Writer) int { b.swap = true; return 0 },
-		"mkswap":    done,
+		"swapon":    func([]string, io.Reader, io.Writer, io.Writer) int { b.hasSwap = true; return 0 },
+		"mkswap":    succeed,
 		"fallocate": b.fallocate,
 		"hostname":  printer(b.PrivateDNSName),
 		"uname":     b.uname,
@@ -42,7 +42,7 @@ func (b *boot) utilities(f *files) map[string]program {
 		"sleep", "chmod", "chown", "sync", "sysctl", "systemctl", "mount", "umount", "swapoff", "modprobe", "yum", "dnf", "rpm",
 		"update-ca-trust", "iptables", "useradd", "groupadd", "usermod", "amazon-linux-extras", "cloud-init", "chronyc", "setenforce",
 	} {
-		programs[name] = done
+		programs[name] = succeed
 	}
 	return programs
 }
@@ -65,7 +65,7 @@ func (b *boot) uname(args []string, _ io.Reader, out, _ io.Writer) int {
 	case "-m", "-p", "-i":
 		fmt.Fprintln(out, architecture)
 	case "-r":
-		fmt.Fprintln(out, b.Image.kernel()+"."+architecture)
+		fmt.Fprintln(out, b.Image.kernelVersion()+"."+architecture)
 	default:
 		fmt.Fprintln(out, "Linux")
 	}
@@ -80,7 +80,7 @@ func cat(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	code := 0
 	for _, name := range args {
 		if name == "-" {
-			copyAll(out, in)
+			copyInput(out, in)
 			continue
 		}
 		data, ok := f.read(path.Clean(name))
@@ -93,7 +93,7 @@ func cat(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	return code
 }
 
-// tee emulates tee with the option -a. Lines for /dev/console are written to the output only.
+// tee emulates tee, also with the option -a. Lines for /dev/console are written to the output only.
 func tee(f *files, args []string, in io.Reader, out io.Writer) int {
 	isAppend := false
 	var names []string
@@ -105,7 +105,7 @@ func tee(f *files, args []string, in io.Reader, out io.Writer) int {
 		}
 	}
 	var all bytes.Buffer
-	copyAll(io.MultiWriter(out, &all), in)
+	copyInput(io.MultiWriter(out, &all), in)
 	for _, name := range names {
 		if name != "/dev/console" && f.write(name, all.Bytes(), isAppend) != nil {
 			return 1
@@ -124,7 +124,7 @@ func logger(args []string, in io.Reader, errs io.Writer) int {
 	if !toStderr {
 		errs = io.Discard
 	}
-	copyAll(errs, in)
+	copyInput(errs, in)
 	return 0
 }
 
@@ -138,8 +138,8 @@ func touch(f *files, args []string) int {
 	return 0
 }
 
-// carry emulates cp or mv, by name, for one file.
-func carry(f *files, name string, args []string, errs io.Writer) int {
+// copyOrMove emulates the program in name, which is cp or mv, for one file.
+func copyOrMove(f *files, name string, args []string, errs io.Writer) int {
 	var paths []string
 	for _, arg := range args {
 		if !strings.HasPrefix(arg, "-") {
@@ -178,7 +178,7 @@ func eachPath(args []string, do func(string)) int {
 	return 0
 }
 
-// encodeOrDecode emulates base64, with -d or --decode for decoding, on standard input.
+// encodeOrDecode emulates base64 on standard input. With -d or --decode it decodes.
 func encodeOrDecode(args []string, in io.Reader, out, errs io.Writer) int {
 	for _, arg := range args {
 		if arg == "-d" || arg == "--decode" {
@@ -190,14 +190,14 @@ func encodeOrDecode(args []string, in io.Reader, out, errs io.Writer) int {
 		}
 	}
 	encoder := base64.NewEncoder(base64.StdEncoding, out)
-	copyAll(encoder, in)
+	copyInput(encoder, in)
 	_ = encoder.Close()
 	fmt.Fprintln(out)
 	return 0
 }
 
-// curl emulates requests to the metadata service, and downloads of programs to a file if the URL contains the
-// architecture. All other requests fail.
+// curl emulates requests to the metadata service, and downloads of a URL to a file if the URL contains an architecture.
+// All other requests fail.
 func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) int {
 	url, file := "", ""
 	for i, arg := range args {
@@ -210,7 +210,7 @@ func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) i
 		}
 	}
 	if arch := architectureOf(url); arch != "" && file != "" {
-		if err := f.write(file, []byte(executable+arch), false); err != nil {
+		if err := f.write(file, []byte(executablePrefix+arch), false); err != nil {
 			fmt.Fprintf(errs, "curl: (23) Failed to open the file %s: No such file or directory\n", file)
 			return 23
 		}
@@ -221,7 +221,7 @@ func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) i
 		fmt.Fprintf(errs, "curl: (28) Failed to connect to %s: the lab has no network beyond the metadata service\n", url)
 		return 28
 	}
-	answers := map[string]string{
+	responses := map[string]string{
 		"api/token":                             "AQAEAGVk",
 		"meta-data/instance-id":                 b.ID,
 		"meta-data/instance-type":               b.Facts.Name,
@@ -231,12 +231,12 @@ func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) i
 		"meta-data/placement/availability-zone": b.Zone,
 		"meta-data/placement/region":            b.Region,
 	}
-	answer, ok := answers[strings.TrimSuffix(item, "/")]
+	response, ok := responses[strings.TrimSuffix(item, "/")]
 	if !ok {
 		fmt.Fprintln(errs, "curl: (22) The requested URL returned error: 404 Not Found")
 		return 22
 	}
-	fmt.Fprint(out, answer)
+	fmt.Fprint(out, response)
 	return 0
 }
 
@@ -259,8 +259,8 @@ func (b *boot) fallocate(args []string, _ io.Reader, _, errs io.Writer) int {
 	return 0
 }
 
-// copyAll copies at most maxFile bytes, and ignores errors. A nil reader is empty.
-func copyAll(to io.Writer, from io.Reader) {
+// copyInput copies at most maxFile bytes of the input, and ignores errors. A nil reader is empty.
+func copyInput(to io.Writer, from io.Reader) {
 	if from != nil {
 		_, _ = io.Copy(to, io.LimitReader(from, maxFile))
 	}

@@ -32,28 +32,30 @@ import (
 // pods run.
 const workers = 64
 
-// Fleet has all kubelets of one lab. They share one watch of pods and one connection to the API server, to save
-// resources with a thousand nodes. Each kubelet writes with its own identity.
+// Fleet has all kubelets of one lab. The kubelets share one watch of pods and one connection to the API server, to save
+// resources with a thousand nodes. Each kubelet sends requests with the token of its node.
 type Fleet struct {
-	config     rest.Config // address and certificate of the API server, without credentials
-	transport  http.RoundTripper
-	pace       Pace
-	networkPod string
-	proxyPod   string // label k8s-app of the pods that the network pod needs to reach a Service; empty: no such dependency
-	pods       cache.Indexer
-	queue      workqueue.TypedDelayingInterface[string] // "namespace/name"
+	config       rest.Config // address and certificate of the API server, without credentials
+	transport    http.RoundTripper
+	pace         Pace
+	networkPod   string // see NewFleet
+	kubeProxyPod string // see NewFleet
+	pods         cache.Indexer
+	queue        workqueue.TypedDelayingInterface[string] // "namespace/name"
 
 	mu     sync.Mutex
 	nodes  map[string]*Kubelet // by node name
 	nextIP map[bool]netip.Addr // next pod address; the key is true for IPv6
-	logs   map[string]string   // paths, by "namespace/name" of the pod; see ShowLog
+	logs   map[string]string   // paths, by "namespace/name" of the pod; see SetLogFile
 }
 
-// NewFleet starts to watch pods as the administrator, and returns when they are listed. The network of a node is up
-// once its pod with the label k8s-app=networkPod runs, or, when networkPod is empty, after pace.CNI. The network pod
-// needs a running pod with the label k8s-app=proxyPod on its node, because it reaches the API server through a Service.
-// An empty proxyPod removes that dependency.
-func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, proxyPod string) (*Fleet, error) {
+// NewFleet starts to watch pods as the administrator, and returns when they are listed.
+//
+// The network of a node is up once its network pod runs, which has the label k8s-app=networkPod. If networkPod is
+// empty, the network is up after pace.CNI. The network pod reaches the API server through a Service. Therefore it
+// starts only when a pod with the label k8s-app=kubeProxyPod runs on the node. An empty kubeProxyPod removes that
+// dependency.
+func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, kubeProxyPod string) (*Fleet, error) {
 	client, err := kubernetes.NewForConfig(Protobuf(admin))
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
@@ -68,7 +70,7 @@ func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, pr
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods := factory.Core().V1().Pods()
 	f := &Fleet{
-		config: *config, transport: transport, pace: pace, networkPod: networkPod, proxyPod: proxyPod,
+		config: *config, transport: transport, pace: pace, networkPod: networkPod, kubeProxyPod: kubeProxyPod,
 		pods:  pods.Informer().GetIndexer(),
 		queue: workqueue.NewTypedDelayingQueue[string](),
 		nodes: map[string]*Kubelet{},
@@ -118,7 +120,7 @@ func (f *Fleet) Start(ctx context.Context, s Settings) (*Kubelet, error) {
 	ctx, stop := context.WithCancel(ctx)
 	k := &Kubelet{
 		Settings: s, fleet: f, client: client, leases: leases,
-		ctx: ctx, stop: stop, network: make(chan struct{}), doubted: make(chan struct{}, 1), pods: map[types.UID]*podState{},
+		ctx: ctx, stop: stop, network: make(chan struct{}), reportNow: make(chan struct{}, 1), pods: map[types.UID]*podState{},
 	}
 	f.mu.Lock()
 	f.nodes[s.NodeName] = k
@@ -127,18 +129,18 @@ func (f *Fleet) Start(ctx context.Context, s Settings) (*Kubelet, error) {
 	return k, nil
 }
 
-// clientOf returns a client that uses the shared connection with the node's token. It fails like the node's own
-// connection would.
+// clientOf returns a client that uses the shared connection with the node's token. Its requests fail with the error
+// that the node's own connection would have.
 func (f *Fleet) clientOf(s Settings) *http.Client {
-	return &http.Client{Transport: &identity{
-		base: f.transport, token: s.Token, reach: s.Reach, broken: f.brokenAccess(s),
+	return &http.Client{Transport: &nodeTransport{
+		base: f.transport, token: s.Token, reach: s.Reach, broken: f.accessError(s),
 	}}
 }
 
-// brokenAccess returns an error, in the wording of Go's HTTP client, if the proxy, the server address or the
-// certificate authority of a node does not match the API server. It sends no request, because the address may belong to
-// another computer.
-func (f *Fleet) brokenAccess(s Settings) error {
+// accessError returns the error of a node that cannot call the API server: the node uses a proxy, or has another server
+// address or certificate authority. The error is in the wording of Go's HTTP client. accessError sends no request,
+// because the address may belong to another computer.
+func (f *Fleet) accessError(s Settings) error {
 	want, err := url.Parse(f.config.Host)
 	if err != nil {
 		return fmt.Errorf("parse the API server's address: %w", err)
@@ -163,19 +165,19 @@ func (f *Fleet) brokenAccess(s Settings) error {
 	return nil
 }
 
-// Doubted makes a node's kubelet report its status immediately, because another writer has changed the status. A real
-// kubelet would detect the change at its next check, which it does every ten seconds. Doubted does nothing for a node
-// without a kubelet.
-func (f *Fleet) Doubted(node string) {
+// ReportNow makes a node's kubelet report its status immediately. It is called after another writer has changed the
+// status, which a real kubelet detects at its next check, within ten seconds. ReportNow does nothing for a node without
+// a kubelet.
+func (f *Fleet) ReportNow(node string) {
 	if k := f.node(node); k != nil {
 		select {
-		case k.doubted <- struct{}{}:
+		case k.reportNow <- struct{}{}:
 		default: // a report is already pending
 		}
 	}
 }
 
-// forget removes a kubelet, unless another kubelet with the same node name has replaced it.
+// forget removes a kubelet from the fleet, unless another kubelet with the same node name has replaced it.
 func (f *Fleet) forget(k *Kubelet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -225,7 +227,7 @@ func (f *Fleet) events() cache.ResourceEventHandler {
 	}
 }
 
-// revisit enqueues all pods of a node, because pods that were waiting may be able to start now.
+// revisit enqueues all pods of a node. It is called when pods that were waiting may be able to start.
 func (f *Fleet) revisit(node string) {
 	pods, err := f.pods.IndexKeys(byNode, node)
 	if err != nil {
@@ -261,8 +263,8 @@ func (f *Fleet) work() {
 	}
 }
 
-// sync advances one pod, and returns the delay until the next call. Zero means that the next call follows a change of
-// the pod.
+// sync advances the pod with the given key, and returns the delay until the next call. Zero means that the next call
+// follows a change of the pod.
 func (f *Fleet) sync(key string) time.Duration {
 	object, ok, err := f.pods.GetByKey(key)
 	if err != nil || !ok {
@@ -271,35 +273,35 @@ func (f *Fleet) sync(key string) time.Duration {
 	pod := object.(*corev1.Pod)
 	k := f.node(pod.Spec.NodeName)
 	if k == nil || k.ctx.Err() != nil {
-		return 0 // the node does not exist any more, or has no kubelet here
+		return 0 // the node does not exist any more, or its kubelet is not in this fleet
 	}
 	return k.syncPod(pod, time.Now())
 }
 
-// identity adds the node's token to each request. It returns the error of the node's network if the network does not
-// work.
-type identity struct {
+// nodeTransport sends the requests of one node, with the node's token. If the node cannot reach the API server, it
+// returns the error and sends nothing.
+type nodeTransport struct {
 	base   http.RoundTripper
 	token  func() (string, error) // see Settings.Token
 	reach  func() error           // see Settings.Reach
-	broken error                  // the error of every request, see brokenAccess; nil: none
+	broken error                  // the error of every request, see accessError; nil: none
 }
 
-// RoundTrip sends the request as the node.
-func (i *identity) RoundTrip(r *http.Request) (*http.Response, error) {
-	if i.broken != nil {
-		return nil, i.broken
+// RoundTrip sends the request with the node's token.
+func (t *nodeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.broken != nil {
+		return nil, t.broken
 	}
-	if i.reach != nil {
-		if err := i.reach(); err != nil {
+	if t.reach != nil {
+		if err := t.reach(); err != nil {
 			return nil, err
 		}
 	}
-	token, err := i.token()
+	token, err := t.token()
 	if err != nil {
 		return nil, fmt.Errorf("getting credentials: exec: executable aws failed with exit code 255: %w", err)
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+token)
-	return i.base.RoundTrip(r)
+	return t.base.RoundTrip(r)
 }

@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Names in images whose behavior the lab emulates.
+// Names of images. The lab emulates the behavior of their programs.
 const (
 	storageDriver = "aws-ebs-csi-driver" // reads its zone from the metadata service
 	devicePlugin  = "k8s-device-plugin"  // registers its devices with the kubelet
 )
 
-// firstReport is the delay until an event reports why a pod does not start.
-const firstReport = 5 * time.Second
+// firstReportDelay is the delay until the first event that reports why a pod does not start.
+const firstReportDelay = 5 * time.Second
 
 // reportInterval is the minimum interval between two such events for one pod.
 const reportInterval = 10 * time.Second
@@ -26,20 +26,20 @@ const reportInterval = 10 * time.Second
 // start.
 func (k *Kubelet) hindrance(pod *corev1.Pod) string {
 	switch {
-	case k.isNetworkPod(pod) && k.fleet.proxyPod != "" && !k.hasProxy():
+	case k.isNetworkPod(pod) && k.fleet.kubeProxyPod != "" && !k.hasKubeProxy():
 		return "Back-off restarting failed container aws-node: Unable to reach API Server, Get \"https://172.20.0.1:443/version?timeout=5s\": dial tcp 172.20.0.1:443: i/o timeout"
-	case isOf(pod, storageDriver) && !pod.Spec.HostNetwork && k.HopLimit == 1:
+	case usesImage(pod, storageDriver) && !pod.Spec.HostNetwork && k.HopLimit == 1:
 		return "Back-off restarting failed container ebs-plugin: could not get metadata from IMDS: Get \"http://169.254.169.254/latest/meta-data/instance-id\": context deadline exceeded"
-	case k.otherArch(pod) != "":
-		image := k.otherArch(pod)
+	case k.imageOfOtherArch(pod) != "":
+		image := k.imageOfOtherArch(pod)
 		return fmt.Sprintf("Failed to pull image %[1]q: rpc error: code = NotFound desc = failed to pull and unpack image %[1]q: no match for platform in manifest: not found", image)
 	}
 	return ""
 }
 
-// otherArch returns the first image whose tag names another architecture than the node's: "app:1.2-amd64". It is empty
-// without such an image.
-func (k *Kubelet) otherArch(pod *corev1.Pod) string {
+// imageOfOtherArch returns the first image whose tag names another architecture than the node's: "app:1.2-amd64". It is
+// empty without such an image.
+func (k *Kubelet) imageOfOtherArch(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		for _, arch := range []string{"amd64", "arm64"} {
 			if strings.HasSuffix(c.Image, "-"+arch) && k.Arch != arch {
@@ -50,8 +50,8 @@ func (k *Kubelet) otherArch(pod *corev1.Pod) string {
 	return ""
 }
 
-// isOf reports whether the image of one of the pod's containers contains the name.
-func isOf(pod *corev1.Pod, image string) bool {
+// usesImage reports whether the image of one of the pod's containers contains the name.
+func usesImage(pod *corev1.Pod, image string) bool {
 	for _, c := range pod.Spec.Containers {
 		if strings.Contains(c.Image, image) {
 			return true
@@ -60,16 +60,16 @@ func isOf(pod *corev1.Pod, image string) bool {
 	return false
 }
 
-// hasProxy reports whether the node's kube-proxy pod runs.
-func (k *Kubelet) hasProxy() bool {
+// hasKubeProxy reports whether the kube-proxy pod of the node runs.
+func (k *Kubelet) hasKubeProxy() bool {
 	all, err := k.fleet.pods.ByIndex(byNode, k.NodeName)
 	if err != nil {
 		return false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, one := range all {
-		if pod, ok := one.(*corev1.Pod); ok && pod.Labels["k8s-app"] == k.fleet.proxyPod {
+	for _, object := range all {
+		if pod, ok := object.(*corev1.Pod); ok && pod.Labels["k8s-app"] == k.fleet.kubeProxyPod {
 			if state := k.pods[pod.UID]; state != nil && !state.started.IsZero() && !state.ended {
 				return true
 			}
@@ -78,16 +78,16 @@ func (k *Kubelet) hasProxy() bool {
 	return false
 }
 
-// applyEffects applies the effects of a pod that has started: kube-proxy allows the network pod to start, and a device
-// plug-in registers devices.
+// applyEffects applies the effects that a started pod has on its node: kube-proxy lets the network pod start, and a
+// device plug-in registers the node's devices.
 func (k *Kubelet) applyEffects(pod *corev1.Pod) {
-	if k.fleet.proxyPod != "" && pod.Labels["k8s-app"] == k.fleet.proxyPod {
+	if k.fleet.kubeProxyPod != "" && pod.Labels["k8s-app"] == k.fleet.kubeProxyPod {
 		k.fleet.revisit(k.NodeName)
 	}
-	if !isOf(pod, devicePlugin) || len(k.Devices) == 0 {
+	if !usesImage(pod, devicePlugin) || len(k.Devices) == 0 {
 		return
 	}
-	k.locked(func() {
+	k.withLock(func() {
 		capacity, allocatable := k.Capacity.DeepCopy(), k.Allocatable.DeepCopy()
 		maps.Copy(capacity, k.Devices)
 		maps.Copy(allocatable, k.Devices)

@@ -32,7 +32,7 @@ type Kubelet struct {
 
 	networkUp sync.Once
 	network   chan struct{} // closed when pods can have addresses
-	doubted   chan struct{} // holds a token when another writer has changed the Node's status
+	reportNow chan struct{} // holds a value while a report is requested, see Fleet.ReportNow
 
 	mu        sync.Mutex
 	pods      map[types.UID]*podState
@@ -82,7 +82,7 @@ func (k *Kubelet) run() {
 		next := time.NewTimer(wait)
 		select {
 		case <-next.C:
-		case <-k.doubted:
+		case <-k.reportNow:
 		case <-k.ctx.Done():
 			next.Stop()
 			return
@@ -101,8 +101,8 @@ func (k *Kubelet) hasNetwork() bool {
 	}
 }
 
-// register creates the Node, and retries with the kubelet's own back-off until it succeeds. It returns false when the
-// kubelet is stopped.
+// register creates the Node, and retries with the back-off of a real kubelet until it succeeds. It returns false when
+// the kubelet is stopped.
 func (k *Kubelet) register() (*corev1.Node, bool) {
 	k.logInfo("kubelet_node_status.go:75", fmt.Sprintf("\"Attempting to register node\" node=%q", k.NodeName))
 	step := 100 * time.Millisecond
@@ -127,7 +127,7 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 		return node, err
 	}
 	// The Node exists already, so the kubelet uses it. The kubelet updates the status and the labels that it detects
-	// itself, but not --node-labels, taints and the provider ID.
+	// itself. It does not update the labels of --node-labels, the taints and the provider ID.
 	k.logInfo("kubelet_node_status.go:130", fmt.Sprintf("\"Node was previously registered\" node=%q", k.NodeName))
 	_, err = k.client.Nodes().Get(k.ctx, k.NodeName, metav1.GetOptions{})
 	if err != nil {
@@ -195,7 +195,7 @@ func (k *Kubelet) status() corev1.NodeStatus {
 		ready = condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
 	}
 	var capacity, allocatable corev1.ResourceList
-	k.locked(func() { capacity, allocatable = k.Capacity, k.Allocatable })
+	k.withLock(func() { capacity, allocatable = k.Capacity, k.Allocatable })
 	return corev1.NodeStatus{
 		Capacity:    capacity,
 		Allocatable: allocatable,
@@ -246,8 +246,8 @@ func (k *Kubelet) renewLease(node *corev1.Node) {
 	}
 }
 
-// renewOnce renews the lease, and returns it as stored. If lease is nil, renewOnce creates the lease, or returns the
-// existing one without renewing it.
+// renewOnce renews the lease, and returns the stored lease. If lease is nil, renewOnce creates the lease. If the lease
+// exists already, it returns the existing lease without renewing it.
 func (k *Kubelet) renewOnce(node *corev1.Node, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	now := metav1.NowMicro()
 	if lease != nil {
@@ -285,7 +285,8 @@ func (k *Kubelet) sleep(d time.Duration) bool {
 // logInfo adds a line to the kubelet's log. where is the file and line of the kubelet's source that logs the message.
 func (k *Kubelet) logInfo(where, message string) { k.Say(klog('I', where, message)) }
 
-// logError is like logInfo for an error. It does not log the error of a kubelet that is stopped.
+// logError adds a line about an error to the kubelet's log, see logInfo. It ignores the errors of requests that were
+// canceled because the kubelet was stopped.
 func (k *Kubelet) logError(where, message string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return

@@ -15,12 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// followEvery is the interval at which a followed log is read again.
-const followEvery = 200 * time.Millisecond
+// followInterval is the interval at which a followed log is read again.
+const followInterval = 200 * time.Millisecond
 
-// ShowLog sets the log file of a pod for which a process runs in the lab. All containers of the pod have this log. Pods
-// without ShowLog have an empty log.
-func (f *Fleet) ShowLog(namespace, name, path string) {
+// SetLogFile sets the log file of a pod for which a process runs in the lab. The file is the log of all containers of
+// the pod. Pods without a log file have an empty log.
+func (f *Fleet) SetLogFile(namespace, name, path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.logs == nil {
@@ -29,7 +29,7 @@ func (f *Fleet) ShowLog(namespace, name, path string) {
 	f.logs[namespace+"/"+name] = path
 }
 
-// logOf returns the path of a pod's log file; it is empty for a pod without ShowLog.
+// logOf returns the path of a pod's log file; it is empty for a pod without one.
 func (f *Fleet) logOf(namespace, name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +48,7 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		node = r.Host
 	}
-	status, err := f.canRead(node, parts[1], parts[2], parts[3])
+	status, err := f.checkReadable(node, parts[1], parts[2], parts[3])
 	if err != nil {
 		http.Error(w, err.Error(), status)
 		return
@@ -67,9 +67,9 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeLog(w, r, file)
 }
 
-// canRead checks whether the node has a log of the container. If not, it returns the HTTP status code of the response
-// and an error in the wording of the kubelet.
-func (f *Fleet) canRead(node, namespace, name, container string) (status int, err error) {
+// checkReadable checks whether the node has a log of the container. If it has none, checkReadable returns the HTTP
+// status code of the response and an error in the wording of the kubelet.
+func (f *Fleet) checkReadable(node, namespace, name, container string) (status int, err error) {
 	object, ok, err := f.pods.GetByKey(namespace + "/" + name)
 	if err != nil {
 		return http.StatusInternalServerError, err
@@ -87,8 +87,8 @@ func (f *Fleet) canRead(node, namespace, name, container string) (status int, er
 	return http.StatusOK, nil
 }
 
-// writeLog writes the part of a log that the request's parameters select: tailLines, limitBytes, and follow, with which
-// it writes new text until the client disconnects.
+// writeLog writes the part of a log that the request's parameters tailLines and limitBytes select. With the parameter
+// follow, it also writes new text, until the client disconnects.
 func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
 	query := r.URL.Query()
 	text, err := io.ReadAll(file)
@@ -104,7 +104,7 @@ func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
 	if _, err := w.Write(text); err != nil || query.Get("follow") != "true" {
 		return
 	}
-	poll := time.NewTicker(followEvery)
+	poll := time.NewTicker(followInterval)
 	defer poll.Stop()
 	for {
 		if flusher, ok := w.(http.Flusher); ok {

@@ -13,9 +13,9 @@ import (
 // noAddressRetry is the delay until the next attempt for a pod without an address.
 const noAddressRetry = time.Second
 
-// bringNetworkUp makes addresses available; after it, run reports the node as Ready. Calls after the first have no
-// effect. The number of addresses depends on the environment of the network plug-in's pod; plugin is nil in a cluster
-// without such a pod.
+// bringNetworkUp makes addresses for pods available; after that, run reports the node as Ready. Calls after the first
+// have no effect. plugin is the pod of the network plug-in, whose environment determines the number of addresses. It is
+// nil in a cluster without such a pod.
 func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 	k.networkUp.Do(func() {
 		limit := int64(math.MaxInt64)
@@ -28,13 +28,13 @@ func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 			}
 			limit = k.PodAddresses(environment)
 		}
-		k.locked(func() { k.addresses = limit })
+		k.withLock(func() { k.addresses = limit })
 		close(k.network)
 	})
 }
 
-// giveAddress assigns an address to a pod that has none yet. It returns false if no address is free.
-func (k *Kubelet) giveAddress(pod *corev1.Pod, state *podState) bool {
+// assignAddress assigns an address to a pod that has none yet. It returns false if no address is free.
+func (k *Kubelet) assignAddress(pod *corev1.Pod, state *podState) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if state.address != "" {

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestGiveAddress checks that the network plug-in assigns an address to each pod while it has any, and none to pods on
-// the host's network, and that a new pod gets the address of an ended one.
-func TestGiveAddress(t *testing.T) {
+// TestAssignAddress checks which pods get an address on a node with two pod addresses. Two pods get different ones, and
+// a third gets none until one of them has ended. A pod on the host's network has the node's address.
+func TestAssignAddress(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"10.0.0.7", "2600:1f18::7"} {
 		k := &Kubelet{
@@ -21,24 +21,25 @@ func TestGiveAddress(t *testing.T) {
 			addresses: 0,
 		}
 		k.bringNetworkUp(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "MORE", Value: "xx"}}}}}})
-		give := func(uid types.UID, onHost bool) string {
+		assign := func(uid types.UID, isOnHost bool) string {
 			state := k.pods[uid]
 			if state == nil {
 				state = &podState{}
 				k.pods[uid] = state
 			}
-			k.giveAddress(&corev1.Pod{Spec: corev1.PodSpec{HostNetwork: onHost}}, state)
+			k.assignAddress(&corev1.Pod{Spec: corev1.PodSpec{HostNetwork: isOnHost}}, state)
 			return state.address
 		}
-		a, onHost, b, late := give("a", false), give("cni", true), give("b", false), give("c", false)
-		if onHost != host || a == "" || b == "" || a == b || late != "" || give("a", false) != a {
-			t.Errorf("of two addresses beside %s: %q, %q and %q, on the host %q", host, a, b, late, onHost)
+		a, onHost, b, third := assign("a", false), assign("cni", true), assign("b", false), assign("c", false)
+		if onHost != host || a == "" || b == "" || a == b || third != "" || assign("a", false) != a {
+			t.Errorf("the node %s has two pod addresses: three pods got %q, %q and %q, and a pod on the host's network got %q",
+				host, a, b, third, onHost)
 		}
 		if got, want := netip.MustParseAddr(a).Is6(), netip.MustParseAddr(host).Is6(); got != want {
 			t.Errorf("a pod on %s has the address %s", host, a)
 		}
 		k.pods["a"].ended = true
-		if give("c", false) == "" {
+		if assign("c", false) == "" {
 			t.Error("the address of an ended pod is not reused")
 		}
 	}

@@ -14,22 +14,22 @@ import (
 )
 
 // podState is the kubelet's own state of a pod, which can be newer than the watched pod. Only one worker at a time
-// processes a pod. Workers of other pods read started, ended, requests and address; therefore these fields are written
-// under the kubelet's lock.
+// processes a pod. Workers of other pods read started, ended, requests and address. Therefore these fields are written
+// only with the kubelet's lock held.
 type podState struct {
-	seen       time.Time // time when the kubelet first processed the pod
-	started    time.Time // zero until the pod runs
-	stopping   time.Time // time when the kubelet first processed the pod's deletion; zero before
-	ended      bool      // the final phase was written, or the pod was deleted
-	requests   corev1.ResourceList
-	address    string    // address of the pod; empty until the network plug-in assigns one
-	reportedAt time.Time // time of the last event with the reason why the pod does not start
+	seen          time.Time // time when the kubelet first processed the pod
+	started       time.Time // zero until the pod runs
+	stoppingSince time.Time // time when the kubelet first processed the pod's deletion; zero before
+	ended         bool      // the final phase was written, or the pod was deleted
+	requests      corev1.ResourceList
+	address       string    // address of the pod; empty until the network plug-in assigns one
+	reportedAt    time.Time // time of the last event with the reason why the pod does not start
 }
 
 // syncPod advances a pod of this node, and returns the delay until the next call. Zero means that the next call follows
 // a change of the pod.
 func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
-	state := k.remember(pod, now)
+	state := k.stateOf(pod, now)
 	if !state.started.IsZero() && k.isNetworkPod(pod) {
 		k.bringNetworkUp(pod) // the plug-in's pod was already running before a restart of the kubelet
 	}
@@ -44,9 +44,9 @@ func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	return k.endPod(pod, state, now)
 }
 
-// remember returns the state of a pod. A pod that was running before this kubelet started has the start time in its
-// status.
-func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) *podState {
+// stateOf returns the state of a pod, and creates it for a pod without one. For a pod that was running before this
+// kubelet started, the start time is that in the pod's status.
+func (k *Kubelet) stateOf(pod *corev1.Pod, now time.Time) *podState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	state := k.pods[pod.UID]
@@ -76,7 +76,7 @@ func (k *Kubelet) isNetworkPod(pod *corev1.Pod) bool {
 
 // forgetPod removes the state of a pod that no longer exists, and thereby frees the pod's resources and address.
 func (k *Kubelet) forgetPod(uid types.UID) {
-	k.locked(func() { delete(k.pods, uid) })
+	k.withLock(func() { delete(k.pods, uid) })
 }
 
 // startPod starts a pod, or rejects it if the node's resources do not suffice. It returns the delay until the next
@@ -88,23 +88,23 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 	if wait := state.seen.Add(k.fleet.pace.PodStart).Sub(now); wait > 0 {
 		return wait
 	}
-	if resource := k.shortage(state); resource != "" {
-		return k.write(pod, corev1.PodStatus{
+	if resource := k.lackingResource(state); resource != "" {
+		return k.writeStatus(pod, corev1.PodStatus{
 			Phase: corev1.PodFailed, Reason: "OutOf" + resource,
 			Message: "Pod was rejected: Node didn't have enough resource: " + resource,
 		}, func(written bool) { state.ended = written })
 	}
 	if message := k.hindrance(pod); message != "" {
-		if now.Sub(state.seen) > firstReport {
+		if now.Sub(state.seen) > firstReportDelay {
 			k.reportHindrance(pod, state, message, now)
 		}
 		return time.Second
 	}
-	if !k.giveAddress(pod, state) {
+	if !k.assignAddress(pod, state) {
 		k.reportNoAddress(pod)
 		return noAddressRetry
 	}
-	delay := k.write(pod, k.running(pod, state.address, now), func(written bool) {
+	delay := k.writeStatus(pod, k.runningStatus(pod, state.address, now), func(written bool) {
 		state.started = time.Time{}
 		if written {
 			state.started = now
@@ -122,15 +122,15 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 	return delay
 }
 
-// shortage returns a resource of which the node has too little left for the pod, or "". A kubelet checks this before it
-// admits a pod, although the scheduler has checked it too.
-func (k *Kubelet) shortage(own *podState) string {
+// lackingResource returns a resource of which the node has too little left for the pod, or "". Like the scheduler, a
+// kubelet checks the resources before it admits a pod.
+func (k *Kubelet) lackingResource(state *podState) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	pods := int64(1)
 	left := k.Allocatable.DeepCopy()
 	for _, other := range k.pods {
-		if other == own || other.started.IsZero() || other.ended {
+		if other == state || other.started.IsZero() || other.ended {
 			continue
 		}
 		pods++
@@ -143,7 +143,7 @@ func (k *Kubelet) shortage(own *podState) string {
 	if limit := left[corev1.ResourcePods]; pods > limit.Value() {
 		return string(corev1.ResourcePods)
 	}
-	for name, amount := range own.requests {
+	for name, amount := range state.requests {
 		rest := left[name]
 		if !amount.IsZero() && rest.Cmp(amount) < 0 {
 			return string(name)
@@ -152,18 +152,18 @@ func (k *Kubelet) shortage(own *podState) string {
 	return ""
 }
 
-// endPod ends a pod whose run time, limited by AnnotationRunFor, is over. It returns the delay until the next call, see
-// syncPod.
+// endPod ends a running pod if the time in its annotation AnnotationRunFor is over. It returns the delay until the next
+// call, see syncPod.
 func (k *Kubelet) endPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	wait := untilEnd(pod, state, now)
 	if wait != 0 {
 		return max(wait, 0)
 	}
 	code, _ := strconv.Atoi(pod.Annotations[AnnotationExitCode])
-	return k.write(pod, ended(pod, state.started, now, int32(code)), func(written bool) { state.ended = written })
+	return k.writeStatus(pod, endedStatus(pod, state.started, now, int32(code)), func(written bool) { state.ended = written })
 }
 
-// untilEnd returns the remaining run time of a pod: -1 for a pod without a limit, and 0 if the time is over.
+// untilEnd returns how long a pod will still run: -1 for a pod without AnnotationRunFor, and 0 if the time is over.
 func untilEnd(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	life, err := time.ParseDuration(pod.Annotations[AnnotationRunFor])
 	if err != nil {
@@ -172,10 +172,11 @@ func untilEnd(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	return max(state.started.Add(life).Sub(now), 0)
 }
 
-// stopPod deletes a terminating pod after its stop time. It returns the delay until the next call, see syncPod.
+// stopPod deletes a terminating pod after the time that the pod takes to stop. It returns the delay until the next
+// call, see syncPod.
 func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
-	if state.stopping.IsZero() {
-		state.stopping = now
+	if state.stoppingSince.IsZero() {
+		state.stoppingSince = now
 	}
 	takes := k.fleet.pace.PodStop
 	if d, err := time.ParseDuration(pod.Annotations[AnnotationStopAfter]); err == nil {
@@ -187,11 +188,11 @@ func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.
 	if state.started.IsZero() || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		takes = 0
 	}
-	if wait := state.stopping.Add(takes).Sub(now); wait > 0 {
+	if wait := state.stoppingSince.Add(takes).Sub(now); wait > 0 {
 		return wait
 	}
-	if k.Leaving != nil {
-		k.Leaving()
+	if k.BeforeRemoval != nil {
+		k.BeforeRemoval()
 	}
 	noGrace := int64(0)
 	err := k.client.Pods(pod.Namespace).Delete(k.ctx, pod.Name, metav1.DeleteOptions{
@@ -202,15 +203,16 @@ func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.
 		k.logError("status_manager.go:1046", "Failed to delete status for pod", err)
 		return time.Second
 	}
-	k.locked(func() { state.ended = true })
+	k.withLock(func() { state.ended = true })
 	return 0
 }
 
-// write patches the pod's status as this node. It returns the delay until the retry after an error, and otherwise 0,
-// also if the pod does not exist any more. write calls setState(true) before the request, so that workers of other pods
-// already include this pod, and after an error setState(false), which resets the state.
-func (k *Kubelet) write(pod *corev1.Pod, status corev1.PodStatus, setState func(written bool)) time.Duration {
-	k.locked(func() { setState(true) })
+// writeStatus patches the pod's status with the node's credentials. After an error it returns the delay until the
+// retry. Otherwise it returns 0, also if the pod does not exist any more. It calls setState(true) before the request,
+// so that workers of other pods already count this pod. After an error it calls setState(false), which resets the
+// state.
+func (k *Kubelet) writeStatus(pod *corev1.Pod, status corev1.PodStatus, setState func(written bool)) time.Duration {
+	k.withLock(func() { setState(true) })
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err == nil {
 		_, err = k.client.Pods(pod.Namespace).Patch(k.ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
@@ -218,13 +220,13 @@ func (k *Kubelet) write(pod *corev1.Pod, status corev1.PodStatus, setState func(
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return 0
 	}
-	k.locked(func() { setState(false) })
+	k.withLock(func() { setState(false) })
 	k.logError("status_manager.go:1015", fmt.Sprintf("Failed to update status for pod %s/%s", pod.Namespace, pod.Name), err)
 	return time.Second
 }
 
-// locked calls f with the kubelet's lock held.
-func (k *Kubelet) locked(f func()) {
+// withLock calls f with the kubelet's lock held.
+func (k *Kubelet) withLock(f func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f()

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// running returns the status of a pod whose containers all run and are ready.
-func (k *Kubelet) running(pod *corev1.Pod, ip string, now time.Time) corev1.PodStatus {
+// runningStatus returns the status of a pod whose containers all run and are ready.
+func (k *Kubelet) runningStatus(pod *corev1.Pod, ip string, now time.Time) corev1.PodStatus {
 	started := metav1.NewTime(now)
 	status := corev1.PodStatus{
 		Phase:      corev1.PodRunning,
@@ -17,36 +17,36 @@ func (k *Kubelet) running(pod *corev1.Pod, ip string, now time.Time) corev1.PodS
 		PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
 		StartTime: &started,
 	}
-	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}
-	over := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}
+	terminated := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		Reason: "Completed", StartedAt: started, FinishedAt: started,
 	}}
 	for _, c := range pod.Spec.InitContainers {
-		state := over
+		state := terminated
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			state = runs
+			state = running
 		}
 		status.InitContainerStatuses = append(status.InitContainerStatuses, containerStatus(c, state))
 	}
 	for _, c := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(c, runs))
+		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(c, running))
 	}
 	return status
 }
 
-// ended returns the status of a pod all of whose containers have exited with the given code.
-func ended(pod *corev1.Pod, started, now time.Time, code int32) corev1.PodStatus {
+// endedStatus returns the status of a pod all of whose containers have exited with the given code.
+func endedStatus(pod *corev1.Pod, started, now time.Time, code int32) corev1.PodStatus {
 	status := corev1.PodStatus{Phase: corev1.PodSucceeded}
 	reason := "Completed"
 	if code != 0 {
 		status.Phase, reason = corev1.PodFailed, "Error"
 	}
 	status.Conditions = conditions(metav1.NewTime(now), corev1.ConditionFalse, "PodCompleted")
-	over := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+	terminated := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: code, Reason: reason, StartedAt: metav1.NewTime(started), FinishedAt: metav1.NewTime(now),
 	}}
 	for _, c := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(c, over))
+		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(c, terminated))
 	}
 	return status
 }
@@ -54,10 +54,10 @@ func ended(pod *corev1.Pod, started, now time.Time, code int32) corev1.PodStatus
 // containerStatus returns the status of a container that runs or has terminated. A container that terminated with exit
 // code 0 is ready, as an init container is.
 func containerStatus(c corev1.Container, state corev1.ContainerState) corev1.ContainerStatus {
-	runs := state.Running != nil
+	running := state.Running != nil
 	return corev1.ContainerStatus{
 		Name: c.Name, Image: c.Image, ImageID: c.Image, ContainerID: "containerd://" + c.Name,
-		State: state, Ready: runs || state.Terminated.ExitCode == 0, Started: &runs,
+		State: state, Ready: running || state.Terminated.ExitCode == 0, Started: &running,
 	}
 }
 

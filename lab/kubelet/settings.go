@@ -15,25 +15,25 @@ type Settings struct {
 	Labels     map[string]string // from --node-labels
 	Taints     []corev1.Taint    // from registerWithTaints
 
-	// ExternalCloud is --cloud-provider=external: the node keeps its taint until the cloud controller has initialized
-	// it.
+	// ExternalCloud is --cloud-provider=external: the node has the taint node.cloudprovider.kubernetes.io/uninitialized
+	// until the cloud controller has initialized the node.
 	ExternalCloud bool
 
 	// OwnNetwork means that the node runs a single pod with the node's address, and needs no network plug-in.
 	OwnNetwork bool
-	// Leaving is called before a pod is removed from the node. nil disables the call.
-	Leaving func()
+	// BeforeRemoval is called before a pod is removed from the node. nil disables the call.
+	BeforeRemoval func()
 
-	// PodAddresses returns how many addresses the VPC CNI can assign to pods on this node, given the environment of its
-	// own pod. nil means unlimited.
+	// PodAddresses returns how many addresses the VPC CNI can assign to pods on this node. environment has the
+	// variables of the VPC CNI's own pod. A nil function means unlimited.
 	PodAddresses func(environment map[string]string) int64
 
 	// Capacity and Allocatable are the resources that the kubelet reports, without Devices.
 	Capacity, Allocatable corev1.ResourceList
 	// Devices are the resources that a device plug-in registers once it runs on the node: "nvidia.com/gpu".
 	Devices corev1.ResourceList
-	// HopLimit is the hop limit of the metadata service; with 1 only pods with hostNetwork can reach the service. 0:
-	// unknown.
+	// HopLimit is the hop limit of the metadata service. With a limit of 1, only pods with hostNetwork can reach the
+	// service. 0: unknown.
 	HopLimit int64
 
 	Arch          string // "amd64" or "arm64"
@@ -48,8 +48,8 @@ type Settings struct {
 	// Proxy is the host and port of the proxy through which the kubelet calls the server. The lab has no proxy, so
 	// these calls time out. Empty: no proxy.
 	Proxy string
-	// Reach returns why the instance cannot reach the server, or nil. It is called before each request. A nil function
-	// means that the server is always reachable.
+	// Reach returns the reason why the instance cannot reach the server, or nil. It is called before each request. A
+	// nil function means that the server is always reachable.
 	Reach func() error
 
 	// Token returns the bearer token for the API server.
@@ -75,7 +75,7 @@ const (
 	AnnotationStopAfter = "lab.joiner.sh/stop-after"
 )
 
-// Defaults of the kubelet: nodeLeaseDurationSeconds, the interval at which it renews the lease (a quarter of the
+// Defaults of the kubelet: nodeLeaseDurationSeconds, the interval between renewals of the lease (a quarter of that
 // duration), and nodeStatusReportFrequency.
 const (
 	leaseDuration   = 40 * time.Second

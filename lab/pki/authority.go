@@ -42,7 +42,7 @@ func New() (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the authority's key: %w", err)
 	}
-	template, err := template(pkix.Name{CommonName: "kubernetes"})
+	template, err := newTemplate(pkix.Name{CommonName: "kubernetes"})
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +60,9 @@ func New() (*Authority, error) {
 	return &Authority{PEM: encode("CERTIFICATE", der), cert: cert, key: key}, nil
 }
 
-// Server issues a certificate for a server with host names and addresses.
-func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
-	template, err := template(pkix.Name{CommonName: name})
+// IssueServer issues a certificate for a server with host names and addresses.
+func (a *Authority) IssueServer(name string, hosts ...string) (Pair, error) {
+	template, err := newTemplate(pkix.Name{CommonName: name})
 	if err != nil {
 		return Pair{}, err
 	}
@@ -77,9 +77,9 @@ func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 	return a.sign(template)
 }
 
-// Client issues a client certificate for a user of the API server, with the user's groups.
-func (a *Authority) Client(user string, groups ...string) (Pair, error) {
-	template, err := template(pkix.Name{CommonName: user, Organization: groups})
+// IssueClient issues a client certificate for a user of the API server, with the user's groups.
+func (a *Authority) IssueClient(user string, groups ...string) (Pair, error) {
+	template, err := newTemplate(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
 		return Pair{}, err
 	}
@@ -87,8 +87,8 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	return a.sign(template)
 }
 
-// SigningKey creates an RSA key for service account tokens, in PEM.
-func SigningKey() ([]byte, error) {
+// NewSigningKey creates an RSA key for service account tokens, in PEM.
+func NewSigningKey() ([]byte, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return nil, fmt.Errorf("make the service account key: %w", err)
@@ -96,7 +96,7 @@ func SigningKey() ([]byte, error) {
 	return encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), nil
 }
 
-// sign creates a key, and a certificate for it from a template, signed by the authority.
+// sign creates a key and, from the template, a certificate for this key that the authority signs.
 func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	name := template.Subject.CommonName
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -114,9 +114,9 @@ func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	return Pair{Cert: encode("CERTIFICATE", der), Key: encode("EC PRIVATE KEY", keyDER)}, nil
 }
 
-// template returns a certificate with a random serial number, to be completed and signed. It is valid from an hour ago,
-// so that other clocks may be behind.
-func template(subject pkix.Name) (*x509.Certificate, error) {
+// newTemplate returns a certificate with a random serial number, which the caller completes and signs. The certificate
+// is valid from an hour ago, so that clocks that are behind accept it.
+func newTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, fmt.Errorf("choose a serial number: %w", err)

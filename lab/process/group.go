@@ -19,12 +19,12 @@ import (
 )
 
 // Group is a set of child programs with a common log folder. The programs end with this process. On Linux the kernel
-// kills each child when the thread that started it ends. On all systems a guard process (see Guard) detects the end of
-// this process and kills the remaining children.
+// kills each child when the thread that started the child ends. On all systems a guard process (see Guard) detects the
+// end of this process and kills the remaining children.
 type Group struct {
 	logs  string      // the log folder
 	guard *guard      // knows the running children
-	start chan func() // functions that start a child, for starter
+	start chan func() // functions that start a child; startChildren runs them
 
 	mu      sync.Mutex
 	running map[*Process]struct{}
@@ -54,13 +54,13 @@ func NewGroup(self, dir string) (*Group, error) {
 		return nil, err
 	}
 	g := &Group{logs: logs, guard: guard, start: make(chan func()), running: map[*Process]struct{}{}}
-	go g.starter()
+	go g.startChildren()
 	return g, nil
 }
 
-// starter starts all children on one thread that exists as long as the group. The kernel sends the parent-death signal
-// when the thread that forked ends, not when the process ends.
-func (g *Group) starter() {
+// startChildren starts all children, on one thread that lives as long as the group. Other threads could end earlier,
+// and the kernel sends the parent-death signal when the thread that forked the child ends.
+func (g *Group) startChildren() {
 	runtime.LockOSThread()
 	for start := range g.start {
 		start()
@@ -156,21 +156,22 @@ type Process struct {
 // PID returns the child's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed once the child has ended.
+// Done returns a channel that is closed once the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how the child ended, with the last lines of its log. It is nil while the child runs.
+// Err returns an error that says how the child ended, with the last lines of its log. It returns nil while the child
+// runs.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
 	default:
 		return nil
 	}
-	how := p.err
-	if how == nil {
-		how = errors.New("exit status 0")
+	err := p.err
+	if err == nil {
+		err = errors.New("exit status 0")
 	}
-	return fmt.Errorf("%s ended: %w\n%s", p.Name, how, p.Tail(15))
+	return fmt.Errorf("%s ended: %w\n%s", p.Name, err, p.Tail(15))
 }
 
 // Interrupt sends an interrupt to the child.

@@ -58,8 +58,8 @@ func (g *guard) say(line string) {
 	_, _ = io.WriteString(g.pipe, line)
 }
 
-// Guard is the main function of the guard process. It reads the process ids of its parent's children from in. If in
-// ends without a dismissal, Guard kills these processes and removes dir.
+// Guard is the main function of the guard process. It reads the process ids of its parent's children from the pipe in.
+// If the pipe ends without the line that dismiss sends, Guard kills these processes and removes dir.
 func Guard(dir string, in io.Reader) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	pids := map[int]struct{}{}

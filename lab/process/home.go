@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Home is the folder of one lab. The process of the lab holds a lock on it.
+// Home is the folder of one lab. The process of the lab holds a lock on the folder.
 type Home struct {
 	Path string // absolute path of the folder
 
@@ -20,19 +20,19 @@ type Home struct {
 
 // NewHome creates a new folder, and removes the folders of labs that have ended.
 func NewHome() (*Home, error) {
-	base, err := homes()
+	base, err := baseFolder()
 	if err != nil {
 		return nil, err
 	}
-	// This lock allows only one lab at a time to create or remove folders, because a new folder looks unused until it
-	// is locked.
+	// With this lock, only one lab at a time creates or removes folders. Otherwise another lab would remove the new
+	// folder as stale before this process has locked the folder.
 	baseLock, err := lockFile(filepath.Join(base, "door"), syscall.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("lock the folder of labs: %w", err)
 	}
 	defer baseLock.Close()
-	sweep(base)
-	if err := hasRoom(os.TempDir()); err != nil { // checked after old folders were removed
+	removeStale(base)
+	if err := checkRoom(os.TempDir()); err != nil { // checked after old folders were removed
 		return nil, err
 	}
 	path, err := os.MkdirTemp(base, "lab-")
@@ -57,7 +57,7 @@ func (h *Home) Remove() error {
 
 // Homes returns the folders of this user's running labs, newest first.
 func Homes() ([]string, error) {
-	base, err := homes()
+	base, err := baseFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -65,27 +65,27 @@ func Homes() ([]string, error) {
 		path    string
 		created int64
 	}
-	var alive []home
+	var running []home
 	paths, _ := filepath.Glob(filepath.Join(base, "lab-*"))
 	for _, path := range paths {
 		info, err := os.Stat(filepath.Join(path, "lock"))
-		if err != nil || !locked(filepath.Join(path, "lock")) {
+		if err != nil || !isLocked(filepath.Join(path, "lock")) {
 			continue
 		}
-		alive = append(alive, home{path, info.ModTime().UnixNano()})
+		running = append(running, home{path, info.ModTime().UnixNano()})
 	}
-	slices.SortFunc(alive, func(a, b home) int { return cmp.Compare(b.created, a.created) })
-	out := make([]string, 0, len(alive))
-	for _, h := range alive {
+	slices.SortFunc(running, func(a, b home) int { return cmp.Compare(b.created, a.created) })
+	out := make([]string, 0, len(running))
+	for _, h := range running {
 		out = append(out, h.path)
 	}
 	return out, nil
 }
 
-// homes returns the folder of all labs of this user. It is per user, because users of one computer must not depend on
-// each other's permissions.
-func homes() (string, error) {
-	dir, err := temporary()
+// baseFolder returns the folder that contains the folders of all labs of this user. Each user has an own base folder,
+// because users of one computer must not depend on each other's permissions.
+func baseFolder() (string, error) {
+	dir, err := tempFolder()
 	if err != nil {
 		return "", err
 	}
@@ -104,11 +104,11 @@ func homes() (string, error) {
 	return base, nil
 }
 
-// sweep removes the folders whose process has ended. The caller holds the lock of the base folder.
-func sweep(base string) {
+// removeStale removes the folders of labs whose process has ended. The caller holds the lock of the base folder.
+func removeStale(base string) {
 	paths, _ := filepath.Glob(filepath.Join(base, "lab-*"))
 	for _, path := range paths {
-		if !locked(filepath.Join(path, "lock")) {
+		if !isLocked(filepath.Join(path, "lock")) {
 			_ = os.RemoveAll(path)
 		}
 	}
@@ -128,8 +128,8 @@ func lockFile(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// locked reports whether a running process holds the lock on a file. It does not keep a lock itself.
-func locked(path string) bool {
+// isLocked reports whether a running process holds the lock on a file. It releases the lock that it takes to find out.
+func isLocked(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return false

@@ -6,13 +6,13 @@ import (
 	"syscall"
 )
 
-// need is the required free disk space in bytes. A lab uses about 120 MB within its first seconds. Then logs and etcd
-// grow, and etcd ends if the disk is full.
-const need = 500e6
+// neededBytes is the free disk space that a lab requires. A lab uses about 120 MB within its first seconds. Then logs
+// and etcd grow, and etcd ends if the disk is full.
+const neededBytes = 500e6
 
-// temporary returns the folder in which labs create their folders. The folder must exist, because a path that does not
+// tempFolder returns the folder in which labs create their folders. The folder must exist, because a path that does not
 // exist is probably misspelt.
-func temporary() (string, error) {
+func tempFolder() (string, error) {
 	dir := os.TempDir()
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("TMPDIR (%s) is not a folder: create the folder, or set TMPDIR to another one", dir)
@@ -20,8 +20,8 @@ func temporary() (string, error) {
 	return dir, nil
 }
 
-// hasRoom returns an error if the disk of a folder is too full for a lab.
-func hasRoom(dir string) error {
+// checkRoom returns an error if the disk that contains dir is too full for a lab.
+func checkRoom(dir string) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return fmt.Errorf("read the free space under TMPDIR (%s): %w", dir, err)
@@ -29,13 +29,13 @@ func hasRoom(dir string) error {
 	if disk.Blocks == 0 { // the file system does not report its size
 		return nil
 	}
-	return enough(dir, disk.Bavail*uint64(disk.Bsize))
+	return checkFree(dir, disk.Bavail*uint64(disk.Bsize))
 }
 
-// enough returns an error if free, the free bytes of a folder, is less than need.
-func enough(dir string, free uint64) error {
-	if free >= need {
+// checkFree returns an error if free, the number of free bytes in dir, is less than neededBytes.
+func checkFree(dir string, free uint64) error {
+	if free >= neededBytes {
 		return nil
 	}
-	return fmt.Errorf("the lab needs %d MB of free space under TMPDIR (%s), which has %d MB: free some space, or set TMPDIR to another folder", int(need/1e6), dir, free/1e6)
+	return fmt.Errorf("the lab needs %d MB of free space under TMPDIR (%s), which has %d MB: free some space, or set TMPDIR to another folder", int(neededBytes/1e6), dir, free/1e6)
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEnough checks the error for each amount of free disk space.
-func TestEnough(t *testing.T) {
+// TestCheckFree checks that less than 500 MB of free disk space is an error, and that its text has both numbers.
+func TestCheckFree(t *testing.T) {
 	t.Parallel()
 	for free, want := range map[uint64]string{
 		0:           "the lab needs 500 MB of free space under TMPDIR (/x), which has 0 MB: free some space, or set TMPDIR to another folder",
@@ -18,7 +18,7 @@ func TestEnough(t *testing.T) {
 		1 << 63:     "",
 	} {
 		got := ""
-		if err := enough("/x", free); err != nil {
+		if err := checkFree("/x", free); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -36,9 +36,9 @@ func TestHomeWithoutFolder(t *testing.T) {
 	}
 	for _, dir := range []string{file, missing} {
 		t.Setenv("TMPDIR", dir)
-		_, err := NewHome()
-		_, listed := Homes()
-		for _, err := range []error{err, listed} {
+		_, newErr := NewHome()
+		_, listErr := Homes()
+		for _, err := range []error{newErr, listErr} {
 			if err == nil || !strings.Contains(err.Error(), "TMPDIR ("+dir+") is not a folder") {
 				t.Errorf("%s: %v", dir, err)
 			}
@@ -52,7 +52,7 @@ func TestHomeWithoutFolder(t *testing.T) {
 // TestHome checks that NewHome creates a folder in TMPDIR, that Homes lists it, and that Remove deletes it.
 func TestHome(t *testing.T) {
 	base := t.TempDir()
-	if err := hasRoom(base); err != nil {
+	if err := checkRoom(base); err != nil {
 		t.Skip(err)
 	}
 	t.Setenv("TMPDIR", base)
@@ -60,13 +60,13 @@ func TestHome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if alive, err := Homes(); err != nil || len(alive) != 1 || alive[0] != home.Path || !strings.HasPrefix(home.Path, base) {
-		t.Errorf("the homes are %v (%v), want %s", alive, err, home.Path)
+	if running, err := Homes(); err != nil || len(running) != 1 || running[0] != home.Path || !strings.HasPrefix(home.Path, base) {
+		t.Errorf("the homes are %v (%v), want %s", running, err, home.Path)
 	}
 	if err := home.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if alive, err := Homes(); err != nil || len(alive) != 0 {
-		t.Errorf("the homes are %v (%v) after Remove", alive, err)
+	if running, err := Homes(); err != nil || len(running) != 0 {
+		t.Errorf("the homes are %v (%v) after Remove", running, err)
 	}
 }

@@ -9,24 +9,26 @@ import (
 	"sync"
 )
 
-// usualPorts returns the ports at which the sandbox always listens, to record calls to addresses that are not outbound.
+// usualPorts returns the ports at which the sandbox always listens, to record calls to addresses that are not in
+// Spec.Outbound.
 func usualPorts() []string { return []string{"53", "80", "443"} }
 
-// blockedCalls writes the file of calls to addresses that are not outbound.
+// blockedCalls records the calls to addresses that are not in Spec.Outbound, see Spec.BlockedCalls.
 type blockedCalls struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-// note adds a line for one call.
-func (s *blockedCalls) note(network, address string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fmt.Fprintln(s.file, network, address)
+// record adds a line for one call to the file.
+func (b *blockedCalls) record(network, address string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fmt.Fprintln(b.file, network, address)
 }
 
-// open listens at all addresses of the sandbox, and at the inbound sockets. Its goroutines end with the process.
-func (s Spec) open() error {
+// listen starts to serve all addresses of the sandbox, and the inbound sockets. The goroutines that it starts end with
+// the process.
+func (s Spec) listen() error {
 	file, err := os.OpenFile(s.BlockedCalls, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the file of blocked calls: %w", err)
@@ -48,13 +50,13 @@ func (s Spec) open() error {
 		if err != nil {
 			return fmt.Errorf("listen in the sandbox: %w", err)
 		}
-		go accept(l, func(c net.Conn) { s.answer(c, log) })
+		go accept(l, func(c net.Conn) { s.forwardOrRecord(c, log) })
 	}
 	dns, err := net.ListenPacket("udp4", ":53")
 	if err != nil {
 		return fmt.Errorf("listen in the sandbox: %w", err)
 	}
-	go listenForNames(dns, log)
+	go recordQueries(dns, log)
 	for socket, address := range s.Inbound {
 		l, err := net.Listen("unix", socket)
 		if err != nil {
@@ -65,31 +67,32 @@ func (s Spec) open() error {
 	return nil
 }
 
-// answer forwards a call to the socket of its outbound address. It closes a call to any other address.
-func (s Spec) answer(c net.Conn, log *blockedCalls) {
+// forwardOrRecord forwards a call to the socket of its outbound address. It records and closes a call to any other
+// address.
+func (s Spec) forwardOrRecord(c net.Conn, log *blockedCalls) {
 	address := c.LocalAddr().String()
 	if socket, ok := s.Outbound[address]; ok {
 		connect(c, "unix", socket)
 		return
 	}
-	log.note("tcp", address)
+	log.record("tcp", address)
 	_ = c.Close()
 }
 
-// listenForNames records DNS queries and does not answer them.
-func listenForNames(l net.PacketConn, log *blockedCalls) {
+// recordQueries records DNS queries and does not answer them.
+func recordQueries(l net.PacketConn, log *blockedCalls) {
 	packet := make([]byte, 512)
 	for {
 		n, _, err := l.ReadFrom(packet)
 		if err != nil {
 			return
 		}
-		log.note("udp", "53 "+questionOf(packet[:n]))
+		log.record("udp", "53 "+queriedName(packet[:n]))
 	}
 }
 
-// questionOf returns the name in a DNS query.
-func questionOf(packet []byte) string {
+// queriedName returns the name in a DNS query.
+func queriedName(packet []byte) string {
 	const header = 12 // bytes before the first question
 	var labels []string
 	for at := header; at < len(packet) && packet[at] != 0; {
@@ -124,7 +127,7 @@ func connect(from net.Conn, network, address string) {
 	defer from.Close()
 	to, err := net.Dial(network, address)
 	if err != nil {
-		return // the caller sees a closed connection
+		return // the client of from sees a closed connection
 	}
 	defer to.Close()
 	var both sync.WaitGroup

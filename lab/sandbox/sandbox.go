@@ -1,9 +1,11 @@
 // Package sandbox runs a program as a container runtime does: with its own files, user and network.
 //
-// In: the root folder of the program's file system, a user ID, an environment, and the outbound addresses that the program can reach.
-// Out: a running program without capabilities, on a root that is read-only for all users. It can reach only its outbound addresses.
-// The package records all other calls (DNS, instance metadata, the Pod Identity agent).
-// Never: access to this host's files or network. Root is not needed if the kernel lets every user create namespaces.
+// In: the root folder of the program's file system, a user ID, an environment, and the outbound addresses that the
+// program can reach.
+// Out: a running program without capabilities, on a root folder that is read-only for all users. The program can reach
+// only its outbound addresses. The package records other calls: DNS, instance metadata, the Pod Identity agent.
+// Never: access to this host's files or network; a need for the user root, if the kernel lets every user create
+// namespaces.
 package sandbox
 
 import (
@@ -30,14 +32,14 @@ type Spec struct {
 	// Inbound maps a Unix socket of this host, which the sandbox creates, to an address in the sandbox,
 	// "127.0.0.1:8081".
 	Inbound map[string]string
-	// BlockedCalls is a file that gets a line for each call to an address that is not outbound: "tcp
-	// 169.254.169.254:80". The sandbox listens only at the ports of the outbound addresses, and at the ports of DNS,
+	// BlockedCalls is a file that gets a line for each call to an address that is not in Outbound:
+	// "tcp 169.254.169.254:80". The sandbox listens only at the ports of the outbound addresses, and at the ports of DNS,
 	// HTTP and HTTPS. It refuses calls to other ports without recording them.
 	BlockedCalls string
 }
 
 // Save writes a spec to a file and returns the arguments with which the lab's binary runs the sandbox. The caller
-// starts the binary with Isolate.
+// starts the binary with the process attributes that Isolate sets.
 func (s Spec) Save(file string) ([]string, error) {
 	text, err := json.Marshal(s)
 	if err != nil {

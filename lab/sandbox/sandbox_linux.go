@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkArg, instead of the path of a spec, makes Main check whether the kernel allows sandboxes.
+// checkArg takes the place of the path of a spec. With it, Main only checks whether the kernel allows sandboxes.
 const checkArg = "check"
 
-// Isolate starts a process in its own namespaces of mounts, network, host name and IPC. The process must run Main.
+// Isolate changes attr so that a process starts in its own namespaces of mounts, network, host name and IPC. The
+// process must run Main.
 func Isolate(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 	if os.Geteuid() == 0 {
@@ -28,9 +29,9 @@ func Isolate(attr *syscall.SysProcAttr) {
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 }
 
-// Possible returns an error if this host does not allow sandboxes. self is a program whose first argument Arg runs
+// CheckSupport returns an error if this host does not allow sandboxes. self is a program whose first argument Arg runs
 // Main.
-func Possible(self string) error {
+func CheckSupport(self string) error {
 	cmd := exec.Command(self, Arg, checkArg)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	Isolate(cmd.SysProcAttr)
@@ -40,8 +41,8 @@ func Possible(self string) error {
 	return nil
 }
 
-// Main turns its process into a sandbox, starts the program and waits for it. Main forwards signals and returns the
-// program's exit code. If Main's process is killed, the kernel kills the program.
+// Main turns this process into a sandbox, starts the program of the spec in file, and waits for its end. Main forwards
+// signals to the program and returns its exit code. If this process is killed, the kernel kills the program.
 func Main(file string) int {
 	runtime.LockOSThread() // the program inherits the capabilities of this thread
 	code, err := run(file)
@@ -54,7 +55,7 @@ func Main(file string) int {
 
 // run does the work of Main, and returns the program's exit code: 255 if a signal killed the program.
 func run(file string) (int, error) {
-	if err := seclude(); err != nil {
+	if err := setUpNamespaces(); err != nil {
 		return 0, err
 	}
 	if file == checkArg {
@@ -67,13 +68,13 @@ func run(file string) (int, error) {
 	if err := syscall.Sethostname([]byte(s.Host)); err != nil {
 		return 0, fmt.Errorf("set the host name: %w", err)
 	}
-	if err := s.open(); err != nil {
+	if err := s.listen(); err != nil {
 		return 0, err
 	}
-	if err := freeze(s.Root); err != nil {
+	if err := makeReadOnly(s.Root); err != nil {
 		return 0, err
 	}
-	if err := renounce(); err != nil {
+	if err := dropCapabilities(); err != nil {
 		return 0, err
 	}
 	cmd := s.command()
@@ -95,14 +96,15 @@ func run(file string) (int, error) {
 	return 0, err
 }
 
-// command returns the command of the program, with an unprivileged user. If this process is root, User is also the user
-// ID on the host. Otherwise User exists only in a user namespace, and is mapped to the user of this process.
+// command returns the command that starts the program with the user ID User. If this process is root on the host, User
+// is also the user ID on the host. Otherwise User exists only in a user namespace, and is mapped to the user of this
+// process.
 func (s Spec) command() *exec.Cmd {
 	cmd := &exec.Cmd{
 		Path: s.Program, Args: append([]string{s.Program}, s.Args...), Env: s.Env, Dir: "/", Stdout: os.Stdout, Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Chroot: s.Root, Pdeathsig: syscall.SIGKILL},
 	}
-	if inNamespace() {
+	if inUserNamespace() {
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: s.User, HostID: 0, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: s.User, HostID: 0, Size: 1}}
@@ -112,9 +114,9 @@ func (s Spec) command() *exec.Cmd {
 	return cmd
 }
 
-// inNamespace reports whether this process is in a user namespace, where root is an ordinary user of the host. The
+// inUserNamespace reports whether this process is in a user namespace, where root is an ordinary user of the host. The
 // host's own namespace maps all user IDs to themselves.
-func inNamespace() bool {
+func inUserNamespace() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
 		return false
@@ -124,8 +126,8 @@ func inNamespace() bool {
 	return err == nil && (outside != 0 || size < 1<<31)
 }
 
-// freeze makes a folder a read-only mount, and checks that a write fails.
-func freeze(root string) error {
+// makeReadOnly makes a folder a read-only mount, and checks that a write fails.
+func makeReadOnly(root string) error {
 	if err := syscall.Mount(root, root, "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
 	}
@@ -139,8 +141,9 @@ func freeze(root string) error {
 	return nil
 }
 
-// renounce prevents programs that this thread starts from having a capability, or from gaining one through a file.
-func renounce() error {
+// dropCapabilities removes all capabilities from programs that this thread starts. The programs cannot gain
+// capabilities through a file either.
+func dropCapabilities() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		// EINVAL: the kernel does not have this capability
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
@@ -153,9 +156,9 @@ func renounce() error {
 	return nil
 }
 
-// seclude makes mounts private to this process, and routes every address of the sandbox's network to the sandbox
-// itself.
-func seclude() error {
+// setUpNamespaces makes mounts private to this process, and routes every address of the sandbox's network to the
+// sandbox itself.
+func setUpNamespaces() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private to the sandbox: %w", err)
 	}

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-var errNotHere = errors.New("sandboxes need Linux")
+var errNeedsLinux = errors.New("sandboxes need Linux")
 
 // Isolate does nothing, because sandboxes need Linux.
 func Isolate(*syscall.SysProcAttr) {}
 
-// Possible returns an error, because sandboxes need Linux.
-func Possible(string) error { return errNotHere }
+// CheckSupport returns an error, because sandboxes need Linux.
+func CheckSupport(string) error { return errNeedsLinux }
 
 // Main returns an exit code for failure, because sandboxes need Linux.
 func Main(string) int { return 1 }

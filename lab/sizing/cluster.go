@@ -24,15 +24,16 @@ const (
 	namespace    = "crowd"
 	poolName     = "crowd"
 	instanceType = "m5.4xlarge"
-	burstPerNode = 10             // number of pods of a burst that fit on one node, see waiting
-	batch        = 500            // nodes that are created together
+	burstPerNode = 10             // number of pods of a burst that fit on one node, see pendingPod
+	batchSize    = 500            // number of nodes that are created together
 	copyMark     = "sizing/copy"  // label of copied Nodes, which the DaemonSets exclude
 	burstMark    = "sizing/burst" // label of the first pod and of the pods of a burst
 )
 
-// crowd builds a cluster with many nodes. The controller launches the first node, which joins like every node of the
-// lab. The other nodes are copies of the first: instances that run without booting, each with a NodeClaim and a Node.
-type crowd struct {
+// testCluster is a cluster with many nodes. The controller launches the first node, which joins like every node of a
+// lab. The other nodes are copies of the first node: instances that run without booting, each with a NodeClaim and a
+// Node.
+type testCluster struct {
 	lab *lab.Lab
 	say func(string)
 
@@ -41,13 +42,13 @@ type crowd struct {
 	node      *corev1.Node           // the first node
 	instance  world.Instance         // instance of the first node
 	names     []string               // names of the copied Nodes
-	lastAdded string                 // name of the last pod
+	lastAdded string                 // name of the pod that was added last
 }
 
-// manifest returns the NodePool of the test. It allows one instance type, so that the cluster does not depend on
-// prices. Its budget is 100 %, because nodes that are not ready count against budgets. A copy has no kubelet, and is
-// temporarily not ready if its lease is renewed late.
-func (c *crowd) manifest() string {
+// manifest returns the NodePool of the test, with its EC2NodeClass and namespace. The NodePool allows one instance
+// type, so that the cluster does not depend on prices. Its budget is 100 %, because nodes that are not ready count
+// against budgets: a copy has no kubelet, so it is temporarily not ready if its lease is renewed late.
+func (c *testCluster) manifest() string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
@@ -77,8 +78,8 @@ metadata: {name: %[5]s}
 `, poolName, lab.NodeRole, c.lab.Cluster, instanceType, namespace)
 }
 
-// grow creates the cluster with the given number of copies. It stops the controller before it creates the copies.
-func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
+// build creates the cluster with the given number of copies. It stops the controller before it creates the copies.
+func (c *testCluster) build(ctx context.Context, joiner string, nodes int) error {
 	if err := c.excludeCopies(ctx); err != nil {
 		return err
 	}
@@ -90,23 +91,23 @@ func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
 		return err
 	}
 	defer run.Kill()
-	if err := c.first(ctx); err != nil {
+	if err := c.createFirstNode(ctx); err != nil {
 		return err
 	}
 	run.Kill()
 	c.say(fmt.Sprintf("  Creating %d nodes with %d pods", nodes, nodes*PodsPerNode))
-	for made := 0; made < nodes; {
-		n := min(batch, nodes-made)
-		if err := c.copies(ctx, made, n); err != nil {
+	for created := 0; created < nodes; {
+		n := min(batchSize, nodes-created)
+		if err := c.createCopies(ctx, created, n); err != nil {
 			return err
 		}
-		made += n
+		created += n
 	}
-	return c.served(ctx)
+	return c.waitServed(ctx)
 }
 
 // excludeCopies prevents pods of the DaemonSets in kube-system from running on copies, which have no kubelet.
-func (c *crowd) excludeCopies(ctx context.Context) error {
+func (c *testCluster) excludeCopies(ctx context.Context) error {
 	api := c.lab.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem)
 	sets, err := api.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -125,10 +126,10 @@ func (c *crowd) excludeCopies(ctx context.Context) error {
 	return nil
 }
 
-// first creates one pod and waits until it runs on a node that the controller has launched. It keeps the NodeClaim, the
-// Node and the instance as the template of the copies.
-func (c *crowd) first(ctx context.Context) error {
-	pod := waiting("first")
+// createFirstNode creates one pod and waits until the pod runs on a node that the controller has launched. The fields
+// claim, node and instance are then the templates for the copies.
+func (c *testCluster) createFirstNode(ctx context.Context) error {
+	pod := pendingPod("first")
 	err := c.until(ctx, 2*time.Minute, "the first pod", func(ctx context.Context) (bool, error) {
 		_, err := c.lab.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		return err == nil || apierrors.IsAlreadyExists(err), nil // the namespace's service account may not exist yet
@@ -162,9 +163,9 @@ func (c *crowd) first(ctx context.Context) error {
 	})
 }
 
-// launch starts n instances like that of the first node, but without user data, so that no kubelet starts. It waits
-// until they must be running.
-func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
+// launch starts n instances like that of the first node, but without user data, so that no kubelet starts. It waits for
+// the time in which the emulated instances get the state running.
+func (c *testCluster) launch(ctx context.Context, n int) ([]world.Instance, error) {
 	tags := maps.Clone(c.instance.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })
 	var out []world.Instance
@@ -187,11 +188,11 @@ func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
 	if len(out) != n {
 		return nil, errors.New("the emulator launched fewer instances than requested")
 	}
-	return out, rest(ctx, 2*c.lab.Pace.Pending)
+	return out, sleep(ctx, 2*c.lab.Pace.Pending)
 }
 
-// served waits until the API server returns the last pod from its cache.
-func (c *crowd) served(ctx context.Context) error {
+// waitServed waits until the API server returns the last pod from its cache.
+func (c *testCluster) waitServed(ctx context.Context) error {
 	return c.until(ctx, 5*time.Minute, "the API server to return the last pod from its cache", func(ctx context.Context) (bool, error) {
 		_, err := c.lab.Kube.CoreV1().Pods(namespace).Get(ctx, c.lastAdded, metav1.GetOptions{ResourceVersion: "0"})
 		if apierrors.IsNotFound(err) {
@@ -201,9 +202,9 @@ func (c *crowd) served(ctx context.Context) error {
 	})
 }
 
-// until polls until ok returns true or an error, or the limit is over. The error contains what, a description of the
-// expected state.
-func (c *crowd) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
+// until polls until ok returns true or an error, at most for the time limit. The error contains what, a description of
+// the expected state.
+func (c *testCluster) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, ok); err != nil {
 		return fmt.Errorf("wait for %s: %w\n%s", what, err, c.lab.Evidence(ctx))
 	}

@@ -23,39 +23,39 @@ import (
 // counts as unreachable after 50 seconds.
 const leaseRenewal = 15 * time.Second
 
-// copies creates n copies of the first node. The names of their NodeClaims and pods contain consecutive numbers that
-// start with number.
-func (c *crowd) copies(ctx context.Context, number, n int) error {
+// createCopies creates n copies of the first node. The names of their NodeClaims and pods contain consecutive numbers,
+// of which number is the first.
+func (c *testCluster) createCopies(ctx context.Context, number, n int) error {
 	instances, err := c.launch(ctx, n)
 	if err != nil {
 		return err
 	}
 	var objects []controlplane.Stored
 	for k, i := range instances {
-		more, err := c.copyOf(i, number+k)
+		copied, err := c.copyOf(i, number+k)
 		if err != nil {
 			return err
 		}
-		objects = append(objects, more...)
+		objects = append(objects, copied...)
 	}
-	var tagged error
+	var tagErr error
 	c.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		region := w.Region(c.lab.Account, c.lab.Region)
 		for k, i := range instances {
 			tags := map[string]string{"karpenter.sh/nodeclaim": c.claimName(number + k), "Name": i.PrivateDNSName}
-			if tagged = region.Tag(now, []string{i.ID}, tags, nil); tagged != nil {
+			if tagErr = region.Tag(now, []string{i.ID}, tags, nil); tagErr != nil {
 				return
 			}
 		}
 	})
-	if tagged != nil {
-		return tagged
+	if tagErr != nil {
+		return tagErr
 	}
 	if err := c.lab.Store(ctx, objects); err != nil {
 		return err
 	}
 	for k, i := range instances {
-		if err := c.fill(ctx, number+k, i.PrivateDNSName); err != nil {
+		if err := c.addPods(ctx, number+k, i.PrivateDNSName); err != nil {
 			return err
 		}
 	}
@@ -63,10 +63,10 @@ func (c *crowd) copies(ctx context.Context, number, n int) error {
 }
 
 // claimName returns the name of the NodeClaim of a copy.
-func (c *crowd) claimName(number int) string { return fmt.Sprintf("%s-%05d", poolName, number) }
+func (c *testCluster) claimName(number int) string { return fmt.Sprintf("%s-%05d", poolName, number) }
 
 // copyOf returns the NodeClaim, Node and lease of a copy of the first node.
-func (c *crowd) copyOf(i world.Instance, number int) ([]controlplane.Stored, error) {
+func (c *testCluster) copyOf(i world.Instance, number int) ([]controlplane.Stored, error) {
 	claim := c.claim.DeepCopy()
 	claim.Name, claim.UID, claim.ResourceVersion = c.claimName(number), uuid.NewUUID(), ""
 	claim.Status.NodeName, claim.Status.ProviderID = i.PrivateDNSName, "aws:///"+i.Zone+"/"+i.ID
@@ -101,7 +101,7 @@ func (c *crowd) copyOf(i world.Instance, number int) ([]controlplane.Stored, err
 	return out, nil
 }
 
-// storedAs returns an object as it is stored in etcd under a key.
+// storedAs returns an object in the format in which etcd stores it under the key.
 func storedAs(key string, object any) (controlplane.Stored, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -110,7 +110,7 @@ func storedAs(key string, object any) (controlplane.Stored, error) {
 	return controlplane.Stored{Key: key, JSON: text}, nil
 }
 
-// leaseOf returns a node's lease, renewed now for 40 seconds as a kubelet does.
+// leaseOf returns a node's lease, renewed now. It is valid for 40 seconds, as a lease of a kubelet is.
 func leaseOf(node string) *coordinationv1.Lease {
 	now, seconds := metav1.NewMicroTime(time.Now()), int32(40)
 	return &coordinationv1.Lease{
@@ -126,21 +126,21 @@ func leaseOf(node string) *coordinationv1.Lease {
 }
 
 // keepLeases renews the leases of the copies until stop is called.
-func (c *crowd) keepLeases(ctx context.Context) (stop func()) {
+func (c *testCluster) keepLeases(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
-		for rest(ctx, leaseRenewal) == nil {
-			var all []controlplane.Stored
+		for sleep(ctx, leaseRenewal) == nil {
+			var leases []controlplane.Stored
 			for _, name := range c.names {
-				one, err := storedAs("leases/kube-node-lease/"+name, leaseOf(name))
+				stored, err := storedAs("leases/kube-node-lease/"+name, leaseOf(name))
 				if err != nil {
 					c.say("  " + err.Error())
 					return
 				}
-				all = append(all, one)
+				leases = append(leases, stored)
 			}
-			if err := c.lab.Store(ctx, all); err != nil && ctx.Err() == nil {
+			if err := c.lab.Store(ctx, leases); err != nil && ctx.Err() == nil {
 				c.say("  " + err.Error())
 			}
 		}
@@ -151,10 +151,10 @@ func (c *crowd) keepLeases(ctx context.Context) (stop func()) {
 	}
 }
 
-// fill adds running pods to a node. number is that of the copy. The owner of the pods is the NodePool, because no
-// controller changes the number of a NodePool's pods. The controller of a ReplicaSet could create more pods before it
-// has observed the stored pods.
-func (c *crowd) fill(ctx context.Context, number int, node string) error {
+// addPods adds running pods to the node of the copy with the given number. The owner of the pods is the NodePool,
+// because no controller changes the number of a NodePool's pods. With a ReplicaSet as the owner, its controller could
+// create more pods before it has observed the stored pods.
+func (c *testCluster) addPods(ctx context.Context, number int, node string) error {
 	yes, app := true, fmt.Sprintf("app-%05d", number)
 	owner := metav1.OwnerReference{
 		APIVersion:         "karpenter.sh/v1",
@@ -166,7 +166,7 @@ func (c *crowd) fill(ctx context.Context, number int, node string) error {
 	}
 	var objects []controlplane.Stored
 	for k := range PodsPerNode {
-		pod := running(app, fmt.Sprintf("%s-%02d", app, k), node)
+		pod := runningPod(app, fmt.Sprintf("%s-%02d", app, k), node)
 		pod.OwnerReferences = []metav1.OwnerReference{owner}
 		stored, err := storedAs("pods/"+namespace+"/"+pod.Name, pod)
 		if err != nil {

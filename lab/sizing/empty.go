@@ -13,19 +13,19 @@ import (
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Parameters of empty.
+// Parameters of emptyNodes.
 const (
-	emptied    = 5                     // number of nodes that become empty, one after the other
+	emptyCount = 5                     // number of nodes that become empty, one after the other
 	emptyPause = 7 * time.Second       // pause between two nodes, so that they become empty at different times of the controller's intervals
 	emptyPoll  = 50 * time.Millisecond // interval of checks whether the NodeClaim is being deleted
 	emptyLimit = 2 * time.Minute       // time after which a NodeClaim that is not being deleted is an error
 )
 
-// empty deletes all pods of some copies, one copy after the other. It returns the longest time from deleting a node's
-// last pod until its NodeClaim was being deleted. The NodePool's consolidateAfter is 0s.
-func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
+// emptyNodes deletes all pods of some copies, one copy after the other. It returns the longest time from deleting a
+// node's last pod until its NodeClaim was being deleted. The NodePool's consolidateAfter is 0s.
+func (c *testCluster) emptyNodes(ctx context.Context) (time.Duration, error) {
 	longest := time.Duration(0)
-	for number := range emptied {
+	for number := range emptyCount {
 		app := fmt.Sprintf("app-%05d", number)
 		now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)} // copies have no kubelet that would delete the pod after a grace period
 		for k := range PodsPerNode {
@@ -33,14 +33,14 @@ func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 				return 0, fmt.Errorf("empty a node: %w", err)
 			}
 		}
-		began := time.Now()
+		started := time.Now()
 		if err := c.untilDeleted(ctx, c.claimName(number)); err != nil {
 			return 0, err
 		}
-		took := time.Since(began)
+		took := time.Since(started)
 		c.say(fmt.Sprintf("  The NodeClaim of an empty node was deleted after %.1f s", took.Seconds()))
 		longest = max(longest, took)
-		if err := rest(ctx, emptyPause); err != nil {
+		if err := sleep(ctx, emptyPause); err != nil {
 			return 0, err
 		}
 	}
@@ -49,7 +49,7 @@ func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 
 // untilDeleted waits until the NodeClaim is being deleted or has been deleted. Meanwhile it prints why the controller
 // does not disrupt the node.
-func (c *crowd) untilDeleted(ctx context.Context, name string) error {
+func (c *testCluster) untilDeleted(ctx context.Context, name string) error {
 	deadline, printed := time.Now().Add(emptyLimit), ""
 	for {
 		claim := &karpenterv1.NodeClaim{}
@@ -64,7 +64,7 @@ func (c *crowd) untilDeleted(ctx context.Context, name string) error {
 		if err != nil || time.Now().After(deadline) {
 			return fmt.Errorf("wait until the NodeClaim %s of an empty node is deleted: %w\n%s", name, err, c.lab.Evidence(ctx))
 		}
-		if err := rest(ctx, emptyPoll); err != nil {
+		if err := sleep(ctx, emptyPoll); err != nil {
 			return err
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// running returns a typical pod of an application: two containers, probes, variables, a volume with the account's
-// token, and the fields that the kubelet and field managers write.
-func running(app, name, node string) *corev1.Pod {
+// runningPod returns a typical pod of an application: two containers, probes, variables, a volume with the token of the
+// service account, and the fields that the kubelet and field managers write.
+func runningPod(app, name, node string) *corev1.Pod {
 	yes, now := true, metav1.Now()
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -72,7 +72,7 @@ func running(app, name, node string) *corev1.Pod {
 	return pod
 }
 
-// Managed fields of the pods that running returns: of the manager of the spec, and of the kubelet.
+// Managed fields of the pods that runningPod returns: those of the controller manager, and those of the kubelet.
 const (
 	specFields   = `{"f:metadata":{"f:annotations":{".":{},"f:prometheus.io/scrape":{}},"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{}},"f:ownerReferences":{".":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:env":{".":{},"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}},"f:image":{},"f:imagePullPolicy":{},"f:livenessProbe":{".":{},"f:httpGet":{".":{},"f:path":{},"f:port":{}}},"f:name":{},"f:ports":{".":{}},"f:resources":{".":{},"f:requests":{".":{},"f:cpu":{},"f:memory":{}}}}},"f:dnsPolicy":{},"f:enableServiceLinks":{},"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}`
 	statusFields = `{"f:status":{"f:conditions":{"k:{\"type\":\"ContainersReady\"}":{".":{},"f:lastProbeTime":{},"f:lastTransitionTime":{},"f:status":{},"f:type":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastProbeTime":{},"f:lastTransitionTime":{},"f:status":{},"f:type":{}}},"f:containerStatuses":{},"f:hostIP":{},"f:phase":{},"f:podIP":{},"f:podIPs":{".":{}},"f:startTime":{}}}`
@@ -135,9 +135,9 @@ func podSpec(cpu, memory string) corev1.PodSpec {
 	}
 }
 
-// waiting returns a pending pod that requests about a tenth of a node's CPU. A copy has less CPU left, so the pod needs
-// a new node.
-func waiting(name string) *corev1.Pod {
+// pendingPod returns a pod without a node, which requests about a tenth of a node's CPU. The copies have less free CPU
+// than that, so the pod needs a new node.
+func pendingPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{burstMark: "true"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
@@ -148,14 +148,14 @@ func waiting(name string) *corev1.Pod {
 	}
 }
 
-// burst creates pods at the same time, and returns how long it took until all of them ran. It prints a message if the
-// number of new nodes is not as given.
-func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, error) {
+// runBurst creates pods at the same time, and returns how long it took until all of them ran. nodes is the expected
+// number of new nodes. If the number differs, runBurst prints a message.
+func (c *testCluster) runBurst(ctx context.Context, pods, nodes int) (time.Duration, error) {
 	before, err := c.countNodes(ctx)
 	if err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	started := time.Now()
 	if err := c.createPods(ctx, pods); err != nil {
 		return 0, err
 	}
@@ -170,12 +170,12 @@ func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, erro
 				ran++
 			}
 		}
-		return ran == pods+1, nil // the first pod has the same label
+		return ran == pods+1, nil // the pod of the first node has the same label
 	})
 	if err != nil {
 		return 0, err
 	}
-	took := time.Since(began)
+	took := time.Since(started)
 	after, err := c.countNodes(ctx)
 	if err == nil && after-before != nodes {
 		c.say(fmt.Sprintf("  %d nodes were launched, want %d", after-before, nodes))
@@ -184,14 +184,14 @@ func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, erro
 }
 
 // createPods creates pods concurrently.
-func (c *crowd) createPods(ctx context.Context, pods int) error {
+func (c *testCluster) createPods(ctx context.Context, pods int) error {
 	var next atomic.Int64
-	var makers sync.WaitGroup
+	var workers sync.WaitGroup
 	failed := make(chan error, 16)
 	for range cap(failed) {
-		makers.Go(func() {
+		workers.Go(func() {
 			for i := next.Add(1); i <= int64(pods); i = next.Add(1) {
-				if _, err := c.lab.Kube.CoreV1().Pods(namespace).Create(ctx, waiting(fmt.Sprintf("burst-%05d", i)),
+				if _, err := c.lab.Kube.CoreV1().Pods(namespace).Create(ctx, pendingPod(fmt.Sprintf("burst-%05d", i)),
 					metav1.CreateOptions{}); err != nil {
 					failed <- err
 					return
@@ -199,7 +199,7 @@ func (c *crowd) createPods(ctx context.Context, pods int) error {
 			}
 		})
 	}
-	makers.Wait()
+	workers.Wait()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("make pods: %w", err)
@@ -209,7 +209,7 @@ func (c *crowd) createPods(ctx context.Context, pods int) error {
 }
 
 // countNodes counts the Nodes.
-func (c *crowd) countNodes(ctx context.Context) (int, error) {
+func (c *testCluster) countNodes(ctx context.Context) (int, error) {
 	nodes, err := c.lab.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return 0, fmt.Errorf("count nodes: %w", err)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// sample is the resource usage of a process since its start.
+// sample is the resource usage of a process at one time.
 type sample struct {
-	CPU    time.Duration // CPU time
-	Memory int64         // current resident memory, in bytes
-	Peak   int64         // maximum resident memory, in bytes
+	CPU    time.Duration // CPU time since the start of the process
+	Memory int64         // resident memory, in bytes
+	Peak   int64         // maximum resident memory since the start of the process, in bytes
 }
 
 // tick is the kernel's unit of CPU time in /proc: a hundredth of a second on every architecture that Go supports.

@@ -21,42 +21,43 @@ const PodsPerNode = 30
 
 // Plan describes the measurement.
 type Plan struct {
-	Joiner string            // path of the joiner program
-	Sizes  []Size            // in the order of measurement
-	Rest   time.Duration     // how long to measure the idle controller; zero: a minute
-	Say    func(line string) // receives progress lines
+	Joiner   string            // path of the joiner program
+	Sizes    []Size            // in the order of measurement
+	IdleTime time.Duration     // how long to measure the idle controller; zero: a minute
+	Say      func(line string) // receives progress lines
 }
 
 // Size is the size of a cluster.
 type Size struct {
-	Nodes  int   // number of copied nodes; the first node, which they are copies of, is not counted
-	Memory int64 // the controller's memory limit, in MiB
+	Nodes          int   // number of nodes that are copies of the first node; the first node is not counted
+	MemoryLimitMiB int64 // memory limit of the controller
 }
 
 // Pods returns the number of pods in the cluster.
 func (s Size) Pods() int { return s.Nodes * PodsPerNode }
 
-// Measured is the result for one cluster size.
-type Measured struct {
+// Result has the measured values of one cluster size.
+type Result struct {
 	Size
-	Ready    time.Duration // from the controller's start until it was ready
-	StartCPU time.Duration // the controller's CPU time from its start until it was idle
-	RestCPU  float64       // average CPU usage while idle, in cores
-	Rest     int64         // resident memory at the end of the idle period, in MiB
-	NewNodes int           // number of new nodes that the burst of pods needs
-	NewPods  int           // number of pods of the burst
-	Took     time.Duration // from the creation of the burst until all its pods ran
-	BusyCPU  time.Duration // CPU time in that period
-	Emptied  time.Duration // from the deletion of a node's last pod until its NodeClaim was being deleted: the longest of several
-	Peak     int64         // maximum resident memory from the controller's start to the end, in MiB
+	StartTime   time.Duration // from the controller's start until it was ready
+	StartCPU    time.Duration // the controller's CPU time from its start until it was idle
+	IdleCPU     float64       // average CPU usage while idle, in cores
+	IdleMiB     int64         // resident memory at the end of the idle period
+	NewNodes    int           // number of new nodes that the burst of pods needs
+	NewPods     int           // number of pods of the burst
+	BurstTime   time.Duration // from the creation of the burst until all its pods ran
+	BurstCPU    time.Duration // the controller's CPU time during the burst
+	RemovalTime time.Duration // from the deletion of a node's last pod until its NodeClaim was being deleted; the longest of several nodes
+	PeakMiB     int64         // maximum resident memory from the controller's start to the end
 }
 
-// Run measures every size, each in its own lab. After an error it also returns the sizes that were measured before.
-func Run(ctx context.Context, p Plan) ([]Measured, error) {
-	if p.Rest == 0 {
-		p.Rest = time.Minute
+// Run measures every size, each in its own lab. After an error it also returns the results of the sizes that were
+// measured before.
+func Run(ctx context.Context, p Plan) ([]Result, error) {
+	if p.IdleTime == 0 {
+		p.IdleTime = time.Minute
 	}
-	var out []Measured
+	var out []Result
 	for _, s := range p.Sizes {
 		m, err := p.measure(ctx, s)
 		if err != nil {
@@ -67,85 +68,85 @@ func Run(ctx context.Context, p Plan) ([]Measured, error) {
 	return out, nil
 }
 
-// settle is the time in which the controller must become idle after it is ready.
-const settle = 20 * time.Second
+// settleTime is how long to wait after the controller is ready. After that, it must be idle.
+const settleTime = 20 * time.Second
 
 // measure measures one size in a new lab.
-func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
+func (p Plan) measure(ctx context.Context, s Size) (Result, error) {
 	p.Say(fmt.Sprintf("%d nodes, %d pods", s.Nodes, s.Pods()))
 	l, err := lab.Start(ctx, lab.Options{Cluster: "sizing", TokenCache: time.Hour, Step: func(text string) { p.Say("  " + text) }})
 	if err != nil {
-		return Measured{}, err
+		return Result{}, err
 	}
 	defer l.Close()
-	c := &crowd{lab: l, say: p.Say}
-	if err := c.grow(ctx, p.Joiner, s.Nodes); err != nil {
-		return Measured{}, err
+	c := &testCluster{lab: l, say: p.Say}
+	if err := c.build(ctx, p.Joiner, s.Nodes); err != nil {
+		return Result{}, err
 	}
 	stop := c.keepLeases(ctx)
 	defer stop()
 
 	// 1. The controller starts, and reads the cluster.
-	m := Measured{Size: s}
-	began := time.Now()
-	run, err := l.RunController(ctx, p.Joiner, "DISABLE_LEADER_ELECTION=true", fmt.Sprintf("MEMORY_LIMIT=%d", s.Memory<<20))
+	m := Result{Size: s}
+	started := time.Now()
+	run, err := l.RunController(ctx, p.Joiner, "DISABLE_LEADER_ELECTION=true", fmt.Sprintf("MEMORY_LIMIT=%d", s.MemoryLimitMiB<<20))
 	if err != nil {
-		return Measured{}, err
+		return Result{}, err
 	}
 	defer run.Kill()
-	if err := ready(ctx, run); err != nil {
-		return Measured{}, err
+	if err := waitReady(ctx, run); err != nil {
+		return Result{}, err
 	}
-	m.Ready = time.Since(began)
-	p.Say(fmt.Sprintf("  The controller is ready after %.1f s", m.Ready.Seconds()))
-	if err := rest(ctx, settle); err != nil {
-		return Measured{}, err
+	m.StartTime = time.Since(started)
+	p.Say(fmt.Sprintf("  The controller is ready after %.1f s", m.StartTime.Seconds()))
+	if err := sleep(ctx, settleTime); err != nil {
+		return Result{}, err
 	}
-	started, err := sampleOf(run.PID())
+	afterStart, err := sampleOf(run.PID())
 	if err != nil {
-		return Measured{}, err
+		return Result{}, err
 	}
-	m.StartCPU = started.CPU
+	m.StartCPU = afterStart.CPU
 
 	// 2. The controller is idle.
-	if err := rest(ctx, p.Rest); err != nil {
-		return Measured{}, err
+	if err := sleep(ctx, p.IdleTime); err != nil {
+		return Result{}, err
 	}
-	rested, err := sampleOf(run.PID())
+	idle, err := sampleOf(run.PID())
 	if err != nil {
-		return Measured{}, err
+		return Result{}, err
 	}
-	m.RestCPU, m.Rest = (rested.CPU-started.CPU).Seconds()/p.Rest.Seconds(), rested.Memory>>20
+	m.IdleCPU, m.IdleMiB = (idle.CPU-afterStart.CPU).Seconds()/p.IdleTime.Seconds(), idle.Memory>>20
 
 	// 3. Many pods are created at the same time, and need new nodes.
-	m.NewNodes, m.NewPods = burst(s.Nodes)
-	if m.Took, err = c.burst(ctx, m.NewPods, m.NewNodes); err != nil {
-		return Measured{}, err
+	m.NewNodes, m.NewPods = burstSize(s.Nodes)
+	if m.BurstTime, err = c.runBurst(ctx, m.NewPods, m.NewNodes); err != nil {
+		return Result{}, err
 	}
-	busy, err := sampleOf(run.PID())
+	afterBurst, err := sampleOf(run.PID())
 	if err != nil {
-		return Measured{}, err
+		return Result{}, err
 	}
-	m.BusyCPU = busy.CPU - rested.CPU
+	m.BurstCPU = afterBurst.CPU - idle.CPU
 
 	// 4. Nodes become empty.
-	if m.Emptied, err = c.empty(ctx); err != nil {
-		return Measured{}, err
+	if m.RemovalTime, err = c.emptyNodes(ctx); err != nil {
+		return Result{}, err
 	}
 	last, err := sampleOf(run.PID())
 	if err != nil {
-		return Measured{}, err
+		return Result{}, err
 	}
-	m.Peak = last.Peak >> 20
+	m.PeakMiB = last.Peak >> 20
 	p.Say("  " + m.String())
 	if err := run.Err(); err != nil {
-		return Measured{}, err
+		return Result{}, err
 	}
 	return m, nil
 }
 
-// ready waits until the controller's readiness probe succeeds.
-func ready(ctx context.Context, c *lab.Controller) error {
+// waitReady waits until the controller's readiness probe succeeds.
+func waitReady(ctx context.Context, c *lab.Controller) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		if err := c.Err(); err != nil {
 			return false, err
@@ -162,15 +163,15 @@ func ready(ctx context.Context, c *lab.Controller) error {
 	})
 }
 
-// burst returns the number of new nodes for the burst of pods, and the number of these pods. The burst needs 2 % of the
-// nodes, at least 5 and at most 50.
-func burst(nodes int) (more, pods int) {
-	more = min(max(nodes/50, 5), 50)
-	return more, more * burstPerNode
+// burstSize returns the number of pods in the burst, and the number of new nodes that these pods need: 2 % of the
+// number of nodes, at least 5 and at most 50.
+func burstSize(nodes int) (newNodes, pods int) {
+	newNodes = min(max(nodes/50, 5), 50)
+	return newNodes, newNodes * burstPerNode
 }
 
-// rest waits for d. It returns an error if the context ends first.
-func rest(ctx context.Context, d time.Duration) error {
+// sleep waits for d. It returns an error if the context ends first.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

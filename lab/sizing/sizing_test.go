@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestParseSample parses the kernel's data about a process whose name has spaces.
+// TestParseSample parses the kernel's data about a process whose name has spaces and a parenthesis.
 func TestParseSample(t *testing.T) {
 	t.Parallel()
 	stat := "4711 (a b) c) S 1 4711 4711 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 200 18446744073709551615"
@@ -22,10 +22,10 @@ func TestParseSample(t *testing.T) {
 // TestMarkdown checks that the table has a line for each size.
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
-	got := Markdown([]Measured{{
-		Size: Size{Nodes: 1000, Memory: 1024}, Ready: 1500 * time.Millisecond, StartCPU: 3 * time.Second, RestCPU: 0.0123,
-		Rest: 200, NewNodes: 20, NewPods: 200,
-		Took: 40 * time.Second, BusyCPU: 9 * time.Second, Emptied: 2900 * time.Millisecond, Peak: 300,
+	got := Markdown([]Result{{
+		Size: Size{Nodes: 1000, MemoryLimitMiB: 1024}, StartTime: 1500 * time.Millisecond, StartCPU: 3 * time.Second,
+		IdleCPU: 0.0123, IdleMiB: 200, NewNodes: 20, NewPods: 200,
+		BurstTime: 40 * time.Second, BurstCPU: 9 * time.Second, RemovalTime: 2900 * time.Millisecond, PeakMiB: 300,
 	}})
 	want := "| 1,000 | 30,000 | 1024 MiB | 200 MiB | 12m | 1.5 s | 3.0 s | 200 on 20 | 40 s | 9.0 s | 300 MiB | 2.9 s |\n"
 	if len(got) < len(want) || got[len(got)-len(want):] != want {
@@ -33,12 +33,12 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestBurst checks the size of a burst: a fiftieth of the nodes, within limits.
-func TestBurst(t *testing.T) {
+// TestBurstSize checks the size of a burst: a fiftieth of the nodes, within limits.
+func TestBurstSize(t *testing.T) {
 	t.Parallel()
 	for nodes, want := range map[int]int{100: 5, 500: 10, 1000: 20, 5000: 50} {
-		if more, pods := burst(nodes); more != want || pods != want*burstPerNode {
-			t.Errorf("%d nodes get %d more, with %d pods; want %d more", nodes, more, pods, want)
+		if newNodes, pods := burstSize(nodes); newNodes != want || pods != want*burstPerNode {
+			t.Errorf("for %d nodes, the burst has %d pods on %d new nodes; want %d new nodes", nodes, pods, newNodes, want)
 		}
 	}
 }

@@ -6,22 +6,22 @@ import (
 )
 
 // String returns the result as one line of text.
-func (m Measured) String() string {
+func (m Result) String() string {
 	return fmt.Sprintf("%d nodes: ready after %.1f s with %.1f s of CPU time; idle %d MiB and %.0fm CPU; %d pods on %d new nodes in %.0f s with %.1f s of CPU time; an empty node is deleted after %.1f s; peak %d MiB",
-		m.Nodes, m.Ready.Seconds(), m.StartCPU.Seconds(), m.Rest, 1000*m.RestCPU, m.NewPods, m.NewNodes, m.Took.Seconds(),
-		m.BusyCPU.Seconds(), m.Emptied.Seconds(), m.Peak)
+		m.Nodes, m.StartTime.Seconds(), m.StartCPU.Seconds(), m.IdleMiB, 1000*m.IdleCPU, m.NewPods, m.NewNodes, m.BurstTime.Seconds(),
+		m.BurstCPU.Seconds(), m.RemovalTime.Seconds(), m.PeakMiB)
 }
 
 // Markdown returns the table for docs/sizes.md.
-func Markdown(all []Measured) string {
+func Markdown(all []Result) string {
 	var b strings.Builder
 	b.WriteString(`| nodes | pods | memory limit | idle: memory | idle: CPU | start: ready after | start: CPU | new pods on new nodes | until they ran | CPU meanwhile | most memory | an empty node is deleted after |
 |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 `)
 	for _, m := range all {
 		fmt.Fprintf(&b, "| %s | %s | %d MiB | %d MiB | %.0fm | %.1f s | %.1f s | %s on %d | %.0f s | %.1f s | %d MiB | %.1f s |\n",
-			thousands(m.Nodes), thousands(m.Pods()), m.Memory, m.Rest, 1000*m.RestCPU, m.Ready.Seconds(), m.StartCPU.Seconds(),
-			thousands(m.NewPods), m.NewNodes, m.Took.Seconds(), m.BusyCPU.Seconds(), m.Peak, m.Emptied.Seconds())
+			thousands(m.Nodes), thousands(m.Pods()), m.MemoryLimitMiB, m.IdleMiB, 1000*m.IdleCPU, m.StartTime.Seconds(), m.StartCPU.Seconds(),
+			thousands(m.NewPods), m.NewNodes, m.BurstTime.Seconds(), m.BurstCPU.Seconds(), m.PeakMiB, m.RemovalTime.Seconds())
 	}
 	return b.String()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
-// running returns the folder of the lab that the command applies to.
-func running() (string, error) {
+// runningHome returns the folder of the running lab to which the command applies.
+func runningHome() (string, error) {
 	homes, err := process.Homes()
 	if err != nil {
 		return "", err
@@ -19,12 +19,13 @@ func running() (string, error) {
 	return choose(homes, os.Getenv("KUBECONFIG"))
 }
 
-// choose returns the folder of the lab whose kubeconfig the variable KUBECONFIG names, or of the only lab. Several labs
-// without a match are an error, because a lab could belong to another person.
-func choose(homes []string, variable string) (string, error) {
-	for _, path := range filepath.SplitList(variable) {
+// choose returns the folder of the lab whose kubeconfig is in kubeconfigs, the value of KUBECONFIG. Without a match, it
+// returns the folder of the only lab. Several labs without a match are an error, because a lab could belong to another
+// person.
+func choose(homes []string, kubeconfigs string) (string, error) {
+	for _, path := range filepath.SplitList(kubeconfigs) {
 		for _, home := range homes {
-			if isSame(path, kubeconfigOf(home)) {
+			if isSameFile(path, kubeconfigOf(home)) {
 				return home, nil
 			}
 		}
@@ -46,9 +47,9 @@ func choose(homes []string, variable string) (string, error) {
 // kubeconfigOf returns the path of the administrator's kubeconfig in a lab's folder.
 func kubeconfigOf(home string) string { return filepath.Join(home, "kubeconfig") }
 
-// isSame reports whether two paths lead to the same file.
-func isSame(a, b string) bool {
-	one, err := os.Stat(a)
-	other, err2 := os.Stat(b)
-	return err == nil && err2 == nil && os.SameFile(one, other)
+// isSameFile reports whether two paths lead to the same file.
+func isSameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }

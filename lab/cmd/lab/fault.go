@@ -14,11 +14,11 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// playFault returns the command lab fault, which breaks a running lab.
-func playFault() *cobra.Command {
+// faultCommand returns the command lab fault, which injects a fault into a running lab.
+func faultCommand() *cobra.Command {
 	undo := false
 	cmd := &cobra.Command{
-		Use: "fault NAME", Short: "inject a fault that joiner doctor must find into the running lab; KUBECONFIG selects one of several labs",
+		Use: "fault NAME", Short: "inject a fault into the running lab, for joiner doctor to find; KUBECONFIG selects one of several labs",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 				return err
@@ -27,11 +27,11 @@ func playFault() *cobra.Command {
 			return err
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			home, err := running()
+			home, err := runningHome()
 			if err != nil {
 				return err
 			}
-			text, err := faults.Ask(cmd.Context(), home, args[0], undo)
+			text, err := faults.Request(cmd.Context(), home, args[0], undo)
 			if err != nil {
 				return err
 			}
@@ -56,8 +56,8 @@ func listFaults(out io.Writer) error {
 	return table.Flush()
 }
 
-// diagnosisReport returns the command lab diagnosis-report, which plays all faults and writes a report.
-func diagnosisReport() *cobra.Command {
+// diagnosisReportCommand returns the command lab diagnosis-report, which plays all faults and writes a report.
+func diagnosisReportCommand() *cobra.Command {
 	var joiner, path string
 	var only []string
 	p := faults.Plan{Labs: 2, Pairs: 12, Seed: 1}
@@ -67,7 +67,7 @@ func diagnosisReport() *cobra.Command {
 		Args:  withJoiner(&joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			if err := faults.Tools(ctx); err != nil {
+			if err := faults.CheckTools(ctx); err != nil {
 				return err
 			}
 			dir, err := os.MkdirTemp("", "joiner-")
@@ -80,7 +80,7 @@ func diagnosisReport() *cobra.Command {
 					return err
 				}
 			}
-			if p.Faults, err = chosen(only); err != nil {
+			if p.Faults, err = selectFaults(only); err != nil {
 				return err
 			}
 			p.Say = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
@@ -106,8 +106,8 @@ func diagnosisReport() *cobra.Command {
 	return cmd
 }
 
-// chosen returns the faults with the given names; without names it returns all faults.
-func chosen(names []string) ([]faults.Fault, error) {
+// selectFaults returns the faults with the given names; without names it returns all faults.
+func selectFaults(names []string) ([]faults.Fault, error) {
 	if len(names) == 0 {
 		return faults.All(), nil
 	}
@@ -126,8 +126,9 @@ func chosen(names []string) ([]faults.Fault, error) {
 func conclude(out io.Writer, r faults.Report) error {
 	s := r.Summary()
 	fmt.Fprintf(out, "%d faults: %d found as the first finding, %d found, %d before the launch, %d fixed by the printed commands; median %.1f s, worst %.1f s\n",
-		s.Faults, s.First, s.AtAll, s.Early, s.Pasted, s.Median.Seconds(), s.Worst.Seconds())
-	fmt.Fprintf(out, "pairs: both found in %d of %d; false alarms in %d healthy scenes: %d\n", s.Both, s.Pairs, r.Healthy.Scenes, s.Alarms)
+		s.Faults, s.First, s.Found, s.BeforeLaunch, s.Pasted, s.Median.Seconds(), s.Worst.Seconds())
+	fmt.Fprintf(out, "pairs: both found in %d of %d; false alarms in %d healthy scenes: %d\n",
+		s.BothFound, s.Pairs, r.Healthy.Scenes, s.Alarms)
 	missed := r.Failures()
 	for _, line := range missed {
 		fmt.Fprintln(out, cmp.Or(line, "?"))

@@ -41,10 +41,10 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs the command that args name, and returns the exit code.
+// run runs the command in args, and returns the exit code.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	isParsed := false
-	cmd := root(&isParsed)
+	cmd := rootCommand(&isParsed)
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(errs)
@@ -60,23 +60,23 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return exitBadInput
 }
 
-// root returns the command lab. The command sets isParsed after it has parsed a valid command line.
-func root(isParsed *bool) *cobra.Command {
+// rootCommand returns the command lab. The command sets isParsed after it has parsed a valid command line.
+func rootCommand(isParsed *bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "lab", Short: "A Kubernetes control plane beside an emulated AWS, on this host",
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) { *isParsed = true },
 	}
-	cmd.AddCommand(up(), kubeconfig(), showDemo(), playFault(), diagnosisReport(), measureSizes())
+	cmd.AddCommand(upCommand(), kubeconfigCommand(), demoCommand(), faultCommand(), diagnosisReportCommand(), sizingCommand())
 	return cmd
 }
 
-// kubeconfig returns the command "kubeconfig".
-func kubeconfig() *cobra.Command {
+// kubeconfigCommand returns the command "kubeconfig".
+func kubeconfigCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "kubeconfig", Short: "print the path of the running lab's kubeconfig; KUBECONFIG selects one of several labs", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			home, err := running()
+			home, err := runningHome()
 			if err != nil {
 				return err
 			}
@@ -86,8 +86,8 @@ func kubeconfig() *cobra.Command {
 	}
 }
 
-// showDemo returns the command "demo".
-func showDemo() *cobra.Command {
+// demoCommand returns the command "demo".
+func demoCommand() *cobra.Command {
 	o := demo.Options{}
 	keep := false
 	cmd := &cobra.Command{
@@ -97,7 +97,7 @@ func showDemo() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if keep {
 				o.Keep = func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error {
-					k := kept{lab: l, controller: controller, joiner: joiner, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
+					k := keptLab{lab: l, controller: controller, joiner: joiner, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
 					return k.stay(ctx)
 				}
 			}

@@ -65,7 +65,7 @@ func TestFaultList(t *testing.T) {
 	}
 }
 
-// TestQuoted checks that a shell parses the quoted text back to the original.
+// TestQuoted checks that a shell restores the original value from the quoted text.
 func TestQuoted(t *testing.T) {
 	t.Parallel()
 	for variable, want := range map[string]string{
@@ -80,7 +80,7 @@ func TestQuoted(t *testing.T) {
 		name, value, _ := strings.Cut(variable, "=")
 		parsed, err := exec.Command("sh", "-c", "export "+got+`; printf %s "$`+name+`"`).Output()
 		if err != nil || string(parsed) != value {
-			t.Errorf("a shell parses it to %q (%v), want %q", parsed, err, value)
+			t.Errorf("a shell reads the value as %q (%v), want %q", parsed, err, value)
 		}
 	}
 }
@@ -102,9 +102,9 @@ func TestChoose(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
-		homes    []string
-		variable string
-		want     string // folder, or part of the error
+		homes       []string
+		kubeconfigs string // value of KUBECONFIG
+		want        string // folder, or start of the error
 	}{
 		"none":            {nil, "", "no lab is running"},
 		"one":             {homes[:1], "", homes[0]},
@@ -115,7 +115,7 @@ func TestChoose(t *testing.T) {
 		"several":         {homes, "", "2 labs are running, and KUBECONFIG names none of them. Choose one, the newest is first:\n  export KUBECONFIG=" + kubeconfigOf(homes[0]) + "\n  export KUBECONFIG="},
 		"several, others": {homes, "/etc/hosts", "2 labs are running"},
 	} {
-		got, err := choose(tt.homes, tt.variable)
+		got, err := choose(tt.homes, tt.kubeconfigs)
 		if err != nil {
 			got = err.Error()
 		}
@@ -125,7 +125,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestConclude checks the singular and plural of the number of missed targets.
+// TestConclude checks that the error has "target" in the singular for one missed target, and in the plural for several.
 func TestConclude(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{1: "1 target was missed", 2: "2 targets were missed"} {
@@ -136,10 +136,11 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// TestByHand checks that the printed command quotes the path of the program.
-func TestByHand(t *testing.T) {
+// TestControllerLine checks that the command quotes the path of the program.
+func TestControllerLine(t *testing.T) {
 	t.Parallel()
-	if got, want := byHand("lab", "/tmp/my joiner"), "CLUSTER_NAME=lab BIND_ADDRESS=127.0.0.1 '/tmp/my joiner' controller"; got != want {
+	const want = "CLUSTER_NAME=lab BIND_ADDRESS=127.0.0.1 '/tmp/my joiner' controller"
+	if got := controllerLine("lab", "/tmp/my joiner"); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -147,7 +148,7 @@ func TestByHand(t *testing.T) {
 // TestFirstManifest checks that all placeholders are replaced.
 func TestFirstManifest(t *testing.T) {
 	t.Parallel()
-	text := first("123")
+	text := fillFirstManifest("123")
 	for _, want := range []string{"role: KarpenterNodeRole\n", `karpenter.sh/discovery: "123"` + "\n", "kind: NodePool\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the manifest lacks %q", want)

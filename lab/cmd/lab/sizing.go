@@ -19,9 +19,9 @@ const (
 	tableEnd   = "<!-- end of what is written -->\n"
 )
 
-// measureSizes returns the command lab sizing, which measures the controller's resource usage in clusters of several
+// sizingCommand returns the command lab sizing, which measures the controller's resource usage in clusters of several
 // sizes.
-func measureSizes() *cobra.Command {
+func sizingCommand() *cobra.Command {
 	var joiner, path string
 	var nodes []int
 	p := sizing.Plan{}
@@ -32,7 +32,7 @@ func measureSizes() *cobra.Command {
 				if n < 1 || n > 5000 {
 					return fmt.Errorf("--nodes %d: must be 1 to 5000, the number of nodes that fit into the subnets of a lab", n)
 				}
-				p.Sizes = append(p.Sizes, sizing.Size{Nodes: n, Memory: limitOf(n)})
+				p.Sizes = append(p.Sizes, sizing.Size{Nodes: n, MemoryLimitMiB: memoryLimit(n)})
 			}
 			dir, err := os.MkdirTemp("", "joiner-")
 			if err != nil {
@@ -45,27 +45,27 @@ func measureSizes() *cobra.Command {
 				}
 			}
 			p.Say = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
-			all, err := sizing.Run(cmd.Context(), p)
-			if len(all) == 0 {
+			results, err := sizing.Run(cmd.Context(), p)
+			if len(results) == 0 {
 				return err
 			}
-			fmt.Fprint(cmd.OutOrStdout(), sizing.Markdown(all))
+			fmt.Fprint(cmd.OutOrStdout(), sizing.Markdown(results))
 			if path == "" {
 				return err
 			}
-			return errors.Join(err, writeBetween(path, sizing.Markdown(all)))
+			return errors.Join(err, writeBetween(path, sizing.Markdown(results)))
 		},
 	}
 	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; empty: build it from the checkout of the working folder")
 	cmd.Flags().StringVarP(&path, "output", "o", "", "write the table into this page, between the two marker comments")
 	cmd.Flags().IntSliceVar(&nodes, "nodes", []int{100, 500, 1000, 2000, 5000}, "numbers of nodes of the clusters")
-	cmd.Flags().DurationVar(&p.Rest, "rest", time.Minute, "how long the idle controller is measured")
+	cmd.Flags().DurationVar(&p.IdleTime, "rest", time.Minute, "how long the idle controller is measured")
 	return cmd
 }
 
-// limitOf returns the controller's memory limit, in MiB, for a number of nodes: the value in the table of the Helm
+// memoryLimit returns the controller's memory limit, in MiB, for a number of nodes: the value in the table of the Helm
 // chart.
-func limitOf(nodes int) int64 {
+func memoryLimit(nodes int) int64 {
 	switch {
 	case nodes <= 500:
 		return 1024
@@ -77,15 +77,15 @@ func limitOf(nodes int) int64 {
 	return 6144
 }
 
-// writeBetween writes a text between the markers of a page.
+// writeBetween replaces the text between the two markers of a page.
 func writeBetween(path, text string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
-	before, rest, ok := strings.Cut(string(page), tableBegin)
-	_, after, closed := strings.Cut(rest, tableEnd)
-	if !ok || !closed {
+	before, rest, hasBegin := strings.Cut(string(page), tableBegin)
+	_, after, hasEnd := strings.Cut(rest, tableEnd)
+	if !hasBegin || !hasEnd {
 		return fmt.Errorf("write the table: %s does not have the two marker comments", path)
 	}
 	if err := os.WriteFile(path, []byte(before+tableBegin+text+tableEnd+after), 0o644); err != nil {

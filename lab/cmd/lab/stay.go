@@ -13,17 +13,17 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// kept is a lab that stays up until Ctrl-C.
-type kept struct {
+// keptLab is a lab that stays up until Ctrl-C.
+type keptLab struct {
 	lab        *lab.Lab
 	controller *lab.Controller // nil: no controller runs
 	joiner     string          // path of the controller's program
 	out, errs  io.Writer
 }
 
-// stay prints the environment variables of the lab, reports if the controller ends, and returns when the context ends
-// or the lab fails.
-func (k kept) stay(ctx context.Context) error {
+// stay prints the environment variables of the lab, and returns when the context ends or the lab fails. Meanwhile it
+// prints a message if the controller ends.
+func (k keptLab) stay(ctx context.Context) error {
 	if err := faults.Serve(ctx, k.lab); err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func (k kept) stay(ctx context.Context) error {
 			return nil
 		case <-ended:
 			ended = nil
-			if ctx.Err() == nil { // Ctrl-C ends both
-				fmt.Fprintf(k.errs, "The controller has ended; the lab keeps running. %v\nTo start the controller again, with the variables above:\n  %s\n", k.controller.Err(), byHand(k.lab.Cluster, k.joiner))
+			if ctx.Err() == nil { // otherwise Ctrl-C has ended the controller and this command
+				fmt.Fprintf(k.errs, "The controller has ended; the lab keeps running. %v\nTo start the controller again, with the variables above:\n  %s\n", k.controller.Err(), controllerLine(k.lab.Cluster, k.joiner))
 			}
 		}
 	}

@@ -20,8 +20,8 @@ type upFlags struct {
 	lifelike bool
 }
 
-// up returns the command "up".
-func up() *cobra.Command {
+// upCommand returns the command "up".
+func upCommand() *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
 		Use: "up", Short: "start a lab, print its environment variables, and keep it running until Ctrl-C",
@@ -72,7 +72,7 @@ func (f *upFlags) check() error {
 	return checkJoiner(f.joiner)
 }
 
-// keepUp starts the lab, and the controller if --joiner is set, and keeps both running.
+// keepUp starts the lab, and with --joiner also the controller. It returns when the lab ends, see stay.
 func keepUp(cmd *cobra.Command, f upFlags) error {
 	ctx := cmd.Context()
 	l, err := lab.Start(ctx, f.Options)
@@ -87,11 +87,11 @@ func keepUp(cmd *cobra.Command, f upFlags) error {
 			return err
 		}
 	}
-	k := kept{lab: l, controller: controller, joiner: f.joiner, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
+	k := keptLab{lab: l, controller: controller, joiner: f.joiner, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
 	return k.stay(ctx)
 }
 
-// quoted quotes the value of NAME=value for a POSIX shell.
+// quoted returns NAME=value with the value quoted for a POSIX shell, if that is necessary.
 func quoted(variable string) string {
 	name, value, _ := strings.Cut(variable, "=")
 	if !strings.ContainsFunc(value, isSpecial) {

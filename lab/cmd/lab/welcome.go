@@ -15,10 +15,10 @@ import (
 //go:embed first.yaml
 var firstManifest string
 
-// welcome prints the first steps: what the account contains, and a manifest that uses it.
-func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
+// welcome prints the first steps: the resources of the account, and the path of a manifest that uses them.
+func welcome(w io.Writer, l *lab.Lab, hasController bool) error {
 	path := filepath.Join(l.Home, "first.yaml")
-	if err := os.WriteFile(path, []byte(first(l.Cluster)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(fillFirstManifest(l.Cluster)), 0o600); err != nil {
 		return fmt.Errorf("write the first manifest: %w", err)
 	}
 	fmt.Fprintf(w, "The lab is up. Ctrl-C ends it and removes %s\n\n", l.Home)
@@ -28,10 +28,10 @@ func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 		fmt.Fprintf(w, "This cluster does not read aws-auth. To map the role:\n  aws eks create-access-entry --cluster-name %s --principal-arn %s --type EC2_LINUX\n",
 			l.Cluster, l.Roles.ARN(lab.NodeRole))
 	}
-	if isControlled { // the namespace must be given, because there is no Deployment of the controller
+	if hasController { // the namespace must be given, because there is no Deployment of the controller
 		fmt.Fprint(w, "The controller is in namespace kube-system. To pause it:\n  joiner pause --namespace kube-system\n")
 	} else {
-		fmt.Fprintf(w, "To run a controller, with the variables above:\n  %s\n", byHand(l.Cluster, "joiner"))
+		fmt.Fprintf(w, "To run a controller, with the variables above:\n  %s\n", controllerLine(l.Cluster, "joiner"))
 	}
 	fmt.Fprintf(w, "To create a node class, a NodePool and three pods:\n  kubectl apply -f %s\n",
 		strings.TrimPrefix(quoted("="+path), "="))
@@ -39,12 +39,12 @@ func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 	return nil
 }
 
-// byHand returns the command that runs the given controller program in the lab of the cluster.
-func byHand(cluster, program string) string {
+// controllerLine returns the command line that runs the given controller program in the lab of the cluster.
+func controllerLine(cluster, program string) string {
 	return "CLUSTER_NAME=" + cluster + " BIND_ADDRESS=127.0.0.1 " + strings.TrimPrefix(quoted("="+program), "=") + " controller"
 }
 
-// first returns the first manifest, filled in for the named cluster.
-func first(cluster string) string {
+// fillFirstManifest returns the first manifest, filled in for the named cluster.
+func fillFirstManifest(cluster string) string {
 	return strings.NewReplacer("${NODE_ROLE}", lab.NodeRole, "${CLUSTER}", cluster).Replace(firstManifest)
 }

@@ -115,7 +115,7 @@ func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 		certainty = userdata.Possible
 	}
 	r.Report(userdata.ProxyCatches, certainty, userdata.JoinsAmiss, at,
-		"the kubelet asks a proxy for the API server, whose name is not in NO_PROXY: networks listed there do not cover names").
+		"the kubelet calls the API server through a proxy, because its name is not in NO_PROXY: networks listed there do not cover names").
 		Suggest("add to NO_PROXY", noProxyEntry(host))
 }
 
