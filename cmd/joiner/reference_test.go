@@ -54,8 +54,8 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 	}
 	fmt.Fprintf(b, "\n## %s\n\n", cmd.CommandPath())
 	if cmd.Name() == "completion" { // cobra's command; its subcommands document their output
-		b.WriteString("Writes the script by which a shell completes commands, flags and the names of objects in the cluster. For kubectl, make `kubectl_complete-joiner` on\n" +
-			"the `PATH` a link to `kubectl-joiner`.\n")
+		b.WriteString("Writes the script by which a shell completes commands, flags and the names of objects in the cluster. For kubectl, create a link\n" +
+			"named `kubectl_complete-joiner` on the `PATH` that points to `kubectl-joiner`.\n")
 		for _, c := range cmd.Commands() {
 			fmt.Fprintf(b, "\n    %s --help", c.CommandPath())
 		}

@@ -40,7 +40,7 @@ the JSON output.`,
 			text := func() string {
 				text := output.Types(c).Fit(out.width(cmd.OutOrStdout())) + output.Count(len(c.Types), "type") + "\n"
 				if market.prices != nil {
-					text += "prices on demand: " + market.prices.OnDemand + "; spot: " + market.prices.Spot + "\n"
+					text += "On-demand prices: " + market.prices.OnDemand + ". Spot prices: " + market.prices.Spot + ".\n"
 				}
 				return text
 			}

@@ -44,9 +44,9 @@ data, which may contain secrets.
 
 It fixes: quotes, flags and taints of a call of bootstrap.sh; the name and the
 certificate authority of the cluster; Windows line endings; misspelt and unknown
-settings; text that the AMI family cannot parse. If only the console output of an
-instance shows a cause, name it with --without-flag, --without-program, --forgive
-or --max-pods.
+settings; text that the AMI family cannot parse. Some problems show only in the
+console output of an instance. For these, give the correction yourself, with
+--without-flag, --without-program, --forgive or --max-pods.
 
 Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 		Example: `  joiner correct web --diff
@@ -62,7 +62,7 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.render.files, "filename", "f", nil,
-		"the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
+		"read manifests from this `PATH` (- is standard input) instead of a cluster; may be repeated")
 	flags.StringVar(&c.name, "cluster-name", "",
 		"the `NAME` of the EKS cluster; without it the controller's setting, then the environment variable CLUSTER_NAME, then the kubeconfig")
 	flags.StringSliceVar(&c.checks, "check", nil, "fix only problems of this `CHECK`; may be repeated")

@@ -38,8 +38,8 @@ the NodePool, a budget, a pod, a pause, or that moving its pods would save too
 little. NAME is the name of a Node or of a NodeClaim.
 
 The causes come from the NodeClaims, where the controller writes a cause that has
-lasted for 30 seconds; blocking pods are read now. If the controller's Lease has
-expired, a note gives the time.`,
+lasted for 30 seconds; blocking pods are read now. If no controller is active, a
+note says since when, because the causes may be outdated.`,
 		Example: `  joiner explain node ip-10-0-1-17.eu-west-1.compute.internal
   joiner explain node --all
   joiner explain node --all -o json`,

@@ -37,8 +37,9 @@ func transientTaintNotes(pools []*karpv1.NodePool) []string {
 		for _, t := range p.Spec.Template.Spec.Taints {
 			taint := requirements.Taint{Key: t.Key, Value: t.Value, Effect: requirements.Effect(t.Effect)}
 			if taint.IsTransient() && taint.Effect != requirements.PreferNoSchedule {
-				out = append(out, fmt.Sprintf("NodePool %s: taint %s looks like one that a DaemonSet removes when it is ready; "+
-					"in spec.template.spec.taints it keeps away all pods that do not tolerate it: move it to startupTaints", p.Name, taint))
+				out = append(out, fmt.Sprintf("NodePool %s: taint %s looks like one that a DaemonSet removes once the node is ready. "+
+					"Move the taint from spec.template.spec.taints to startupTaints: until then, no node of this pool is launched "+
+					"for pods that do not tolerate it", p.Name, taint))
 			}
 		}
 	}
@@ -143,8 +144,8 @@ func overReservedNotes(classes map[string]classInput, market catalog.Market) []s
 			types := market[class].Types
 			isLeft := func(t catalog.Type) bool { return t.Allocatable.Of(name) > 0 }
 			if len(set) > 0 && len(types) > 0 && !slices.ContainsFunc(types, isLeft) {
-				out = append(out, fmt.Sprintf("EC2NodeClass %s: %s leaves no instance type any %s for pods; lower it", class,
-					strings.Join(set, " with "), name))
+				out = append(out, fmt.Sprintf("EC2NodeClass %s: with %s, no instance type has any %s left for pods; reserve less", class,
+					strings.Join(set, " and "), name))
 			}
 		}
 	}

@@ -65,9 +65,9 @@ func newResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [NODEPOOL...]",
 		Short: "Resume voluntary disruption for some or all NodePools",
-		Long: `Ends the pause that joiner pause with the same names started. Without names it ends
-only the pause of all NodePools, and with names only the pauses of these. It prints
-which NodePools are still paused.`,
+		Long: `With names it ends the pauses of these NodePools. Without names it ends the pause of
+all NodePools. Neither ends a pause that the other form of joiner pause started. It
+prints which NodePools are still paused.`,
 		Example: `  joiner resume
   joiner resume batch web`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -71,7 +71,7 @@ pod is unschedulable; 2 an input cannot be read.`,
 	p.out.flag(flags)
 	flags.StringVar(&p.minValues, "min-values-policy", strictValues,
 		"if minValues of a NodePool cannot be met, leave pods unscheduled "+
-			"("+strictValues+") or keep fewer choices ("+relaxedValues+")")
+			"("+strictValues+") or launch with fewer instance types ("+relaxedValues+")")
 	flags.StringToIntVar(&p.instances, "reservation", nil,
 		"number of available instances of a capacity reservation, as `ID=COUNT`; may be repeated")
 	flags.BoolVar(&p.strict, "strict", false, "exit with status 1 if a pod is unschedulable")

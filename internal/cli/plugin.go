@@ -80,11 +80,10 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			names = append(names, c.Name())
 		}
 	}
-	list := cmd.CommandPath() + " --help lists them"
-	if cmd.HasParent() {
-		list = "want " + strings.Join(names, ", ")
+	if !cmd.HasParent() {
+		return fmt.Errorf("unknown command %q%s: %s --help lists the commands", name, suggest.Hint(name, names), cmd.CommandPath())
 	}
-	return fmt.Errorf("unknown command %q for %q%s: %s", name, cmd.CommandPath(), suggest.Hint(name, names), list)
+	return fmt.Errorf("unknown command %q for %q%s: want %s", name, cmd.CommandPath(), suggest.Hint(name, names), strings.Join(names, ", "))
 }
 
 // checkHelpTopic returns an error if the arguments ask for the help of an unknown command, as joiner plam --help does.

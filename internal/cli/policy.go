@@ -25,9 +25,10 @@ func newRenderPolicy() *cobra.Command {
 		Use:   "iam-policy --cluster-name NAME --account ID --region REGION [POLICY]",
 		Short: "Render the IAM policies that the controller needs",
 		Long: `Prints the IAM policies that the controller needs for its own cluster, and no more.
-The policies launch, profiles, reading and interruption are for the controller; the
-policy doctor, which only reads, is for joiner doctor. With the name of a policy, the
-output is its policy document; without a name, an object with all policies by name.
+The policies "launch", "profiles", "reading" and "interruption" are for the
+controller; the policy "doctor", which only reads, is for joiner doctor. With the
+name of a policy, the output is its policy document; without a name, an object with
+all policies by name.
 
 With --cluster-uid, the policies also exclude another cluster of the same name in the
 same account and region. The command calls neither AWS nor the cluster.`,

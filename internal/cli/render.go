@@ -92,7 +92,8 @@ larger than EC2 accepts.`,
 
 // flags adds the flags to a command.
 func (r *renderFlags) flags(flags *pflag.FlagSet) {
-	flags.StringArrayVarP(&r.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
+	flags.StringArrayVarP(&r.files, "filename", "f", nil,
+		"read manifests from this `PATH` (- is standard input) instead of a cluster; may be repeated")
 	r.live.instead = manifestsGiven
 	r.live.flags(flags)
 	flags.StringVar(&r.instanceType, "instance-type", "", "the instance `TYPE`, for instance m5.large")
@@ -360,7 +361,7 @@ func (r rendered) text() (string, error) {
 // there are none.
 func (r rendered) registrationText() string {
 	var b strings.Builder
-	add := func(kind string, object fmt.Stringer, origin userdata.Spot) {
+	add := func(kind string, object fmt.Stringer, origin userdata.Position) {
 		if b.Len() == 0 {
 			b.WriteString("\nThe node registers with:\n\n")
 		}

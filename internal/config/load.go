@@ -130,7 +130,7 @@ func parse(args []string, known map[string]setting) (map[string]string, error) {
 		s, ok := known[name]
 		_, isUnsupported := unsupported()[name]
 		if !strings.HasPrefix(arg, "-") || !ok && !isUnsupported {
-			return nil, fmt.Errorf("there is no setting %q%s: joiner controller --help lists them", arg, flagHint(name, known))
+			return nil, fmt.Errorf("there is no setting %q%s: joiner controller --help lists the settings", arg, flagHint(name, known))
 		}
 		switch {
 		case hasValue:

@@ -76,7 +76,7 @@ func (c *Settings) table() []setting {
 		{
 			flag:     "isolated-vpc",
 			fallback: "false",
-			help:     "do not call the Price List API, nor IAM about instance profiles that EC2NodeClasses name",
+			help:     "do not call the Price List API, and do not ask IAM about the instance profiles that EC2NodeClasses name",
 			isBool:   true,
 			set:      boolean(&c.IsolatedVPC),
 		},

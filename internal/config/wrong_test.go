@@ -14,7 +14,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 		args, env string
 		want      string
 	}{
-		"flag misspelt":      {"--cluster-naem=c", "", `there is no setting "--cluster-naem=c" (did you mean --cluster-name?): joiner controller --help lists them`},
+		"flag misspelt":      {"--cluster-naem=c", "", `there is no setting "--cluster-naem=c" (did you mean --cluster-name?): joiner controller --help lists the settings`},
 		"flag of the chart":  {"--settings.batchMaxDuration=3s", "", "(did you mean --batch-max-duration?)"},
 		"flag in camel case": {"--isolatedVPC", "", "(did you mean --isolated-vpc?)"},
 		"unknown flag":       {"--colour=red", "", `there is no setting "--colour=red": `},

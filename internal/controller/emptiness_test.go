@@ -57,7 +57,7 @@ func newManyNodes(t *testing.T, nodes int) *rig {
 		t.Fatal(err)
 	}
 	r.create(t, podThatFills(first.Status.NodeName, first.Name))
-	r.ahead += 2 * time.Minute // past bindTimeout, in which planned pods count on a new node
+	r.ahead += 2 * time.Minute // past bindTimeout: until then, the pods that a node was planned for are counted as running on it
 	return r
 }
 
@@ -114,10 +114,10 @@ func TestEmptyNodeIsDeletedAtTheSecondPass(t *testing.T) {
 	if names := leaving(); len(names) != 0 {
 		t.Fatalf("%v are deleted after one pass, which may miss a pod that is just being bound", names)
 	}
-	if delay := r.Emptiness.NextDelay(0); delay != disruptor.EmptinessRetryInterval {
-		t.Errorf("a node was found empty, but the next pass comes after %s, want %s", delay, disruptor.EmptinessRetryInterval)
+	if delay := r.Emptiness.NextDelay(0); delay != disruptor.EmptinessConfirmInterval {
+		t.Errorf("a node was found empty, but the next pass comes after %s, want %s", delay, disruptor.EmptinessConfirmInterval)
 	}
-	r.ahead += disruptor.EmptinessRetryInterval
+	r.ahead += disruptor.EmptinessConfirmInterval
 	pass()
 	if names := leaving(); len(names) != 1 || names[0] != name {
 		t.Fatalf("%v are leaving after two passes, want %s\n%s", names, name, r.log)
@@ -146,7 +146,7 @@ func TestLateBindingKeepsTheNode(t *testing.T) {
 		if err := r.Emptiness.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
-		r.ahead += disruptor.EmptinessRetryInterval
+		r.ahead += disruptor.EmptinessConfirmInterval
 	}
 	if late.node == "" {
 		t.Fatal("the pods of the empty node were not read from the API server")
@@ -195,7 +195,7 @@ func TestConflictReopensNode(t *testing.T) {
 	for range 5 {
 		isFirst := changer.node == ""
 		err := r.Emptiness.Pass(t.Context(), r.now())
-		r.ahead += disruptor.EmptinessRetryInterval
+		r.ahead += disruptor.EmptinessConfirmInterval
 		if !isFirst || changer.node == "" {
 			continue
 		}
@@ -248,7 +248,7 @@ func TestDelayBetweenPasses(t *testing.T) {
 	}
 	// A node that becomes empty just after a pass is found by the next pass and deleted by the one after it. Each takes a second.
 	untilFound := e.NextDelay(time.Second)
-	e.HasNew = true
+	e.HasUnconfirmed = true
 	if sum := untilFound + e.NextDelay(time.Second) + 2*time.Second; sum > 5*time.Second {
 		t.Errorf("an empty node is deleted after %s, want 5 s at most", sum)
 	}

@@ -157,19 +157,19 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 	m := r.Market.Measured
 	store := &restrictedStore{MeasuredStore: m.Store, isForbidden: true}
 	m.Store = store
-	last := m.Report(m.Pass(t.Context(), r.now()), r.now())
+	pause := m.Report(m.Pass(t.Context(), r.now()), r.now())
 	for range 12 {
-		last = m.Report(m.Pass(t.Context(), r.now()), r.now())
+		pause = m.Report(m.Pass(t.Context(), r.now()), r.now())
 	}
 	r.wantMeasured(t, "without permission", m, claim)
-	if n := strings.Count(r.log.String(), "cannot store the measured capacity of nodes"); n != 1 || last != offerings.MeasuredRetryMost {
-		t.Errorf("the error is logged %d times, the next try is after %s\n%s", n, last, r.log)
+	if n := strings.Count(r.log.String(), "cannot store the measured capacity of nodes"); n != 1 || pause != offerings.MeasuredMaxPause {
+		t.Errorf("the error is logged %d times, the next try is after %s\n%s", n, pause, r.log)
 	}
 	if !strings.Contains(r.log.String(), "give this user that permission") {
 		t.Errorf("the log has no hint about the permission: %s", r.log)
 	}
 	store.isForbidden = false
-	if pause := m.Report(m.Pass(t.Context(), r.now()), r.now()); pause != offerings.MeasuredPause || store.writes != 1 {
+	if pause = m.Report(m.Pass(t.Context(), r.now()), r.now()); pause != offerings.MeasuredPause || store.writes != 1 {
 		t.Errorf("with permission: next pass after %s, %d writes\n%s", pause, store.writes, r.log)
 	}
 }

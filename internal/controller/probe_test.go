@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestOneProbesForAll: after a shortage, one launch probes whether there is capacity again. The other launches wait until it
-// succeeds.
+// TestOneProbesForAll: during the back-off of a shortage, one launch probes whether there is capacity again. The other
+// launches wait until the probe succeeds.
 func TestOneProbesForAll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -121,6 +121,6 @@ func TestTenMinutesOfShortage(t *testing.T) {
 		round()
 	}
 	if took := r.now().Sub(lifted); took > ec2.FirstBackoff+2*loop.Recheck || len(r.instances()) != pods {
-		t.Errorf("%d instances for %d pods %s after there was capacity again\n%s", len(r.instances()), pods, took, r.log)
+		t.Errorf("%s after capacity returned: %d instances, want %d\n%s", took, len(r.instances()), pods, r.log)
 	}
 }

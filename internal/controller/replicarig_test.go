@@ -27,20 +27,20 @@ type replicaRig struct {
 	withDrift   bool            // the loops of class, pool and drift run too
 }
 
-// newReplicaRig returns a rig with the given number of nodes and one pod on each. The pods request the CPU large when their
-// nodes are planned, and only cpu from then on, so that the nodes are underutilized.
-func newReplicaRig(t *testing.T, nodes int, large, cpu string, types ...string) *replicaRig {
+// newReplicaRig returns a rig with the given number of nodes and one pod on each. The pods request firstCPU while their
+// nodes are planned, and only laterCPU from then on, so that the nodes are underutilized.
+func newReplicaRig(t *testing.T, nodes int, firstCPU, laterCPU string, types ...string) *replicaRig {
 	t.Helper()
-	return replicaRigOn(t, newRig(t, types...), nodes, large, cpu)
+	return replicaRigOn(t, newRig(t, types...), nodes, firstCPU, laterCPU)
 }
 
 // replicaRigOn is newReplicaRig for an existing rig.
-func replicaRigOn(t *testing.T, r *rig, nodes int, large, cpu string) *replicaRig {
+func replicaRigOn(t *testing.T, r *rig, nodes int, firstCPU, laterCPU string) *replicaRig {
 	t.Helper()
-	f := &replicaRig{rig: r, wanted: nodes, cpu: cpu, broken: map[string]bool{}}
+	f := &replicaRig{rig: r, wanted: nodes, cpu: laterCPU, broken: map[string]bool{}}
 	f.reconcileClassAndPool(t)
 	for i := range nodes {
-		f.addPendingPod(t, fmt.Sprintf("large-%d", i), large, "512Mi")
+		f.addPendingPod(t, fmt.Sprintf("large-%d", i), firstCPU, "512Mi")
 	}
 	f.plan(t)
 	f.reconcileClaims(t)
@@ -57,10 +57,10 @@ func replicaRigOn(t *testing.T, r *rig, nodes int, large, cpu string) *replicaRi
 		f.bindPodsOf(t, &claims[i])
 	}
 	for _, pod := range f.pods(t) {
-		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
+		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(laterCPU)
 		f.check(t, f.api.Update(t.Context(), &pod))
 	}
-	f.ahead += 2 * time.Minute // past bindTimeout, in which planned pods count on a new node
+	f.ahead += 2 * time.Minute // past bindTimeout: until then, the pods that a node was planned for are counted as running on it
 	f.Moves.Now = f.now
 	return f
 }
@@ -185,7 +185,7 @@ func (f *replicaRig) converge(t *testing.T) {
 	t.Fatalf("the nodes do not converge: %s\n%s\n%s", f.unfinished(t), f.describe(t), f.log)
 }
 
-// describe lists the claims, their marks of moves, the Nodes, and the node of each pod.
+// describe lists the claims with the annotation of their move, the Nodes, and the node of each pod.
 func (f *replicaRig) describe(t *testing.T) string {
 	t.Helper()
 	var out []string

@@ -128,7 +128,7 @@ func (s *Server) locked(f func(w *world.World, now time.Time)) {
 	f(s.World, now)
 	s.World.Advance(now)
 	s.queue = append(s.queue, s.World.Changes()...)
-	if s.messageSent != nil && s.World.Mailed() {
+	if s.messageSent != nil && s.World.MessageSent() {
 		close(s.messageSent)
 		s.messageSent = nil
 	}

@@ -206,9 +206,13 @@ func firstSentence(text string) string {
 	return text
 }
 
-// meaningOf returns the comment of a constant without the constant's name, with a capital letter and a full stop.
+// meaningOf returns the comment of a constant without the constant's name, with a capital letter and a full stop. The
+// comment "AnnotationX on a NodePool is the hash" becomes "On a NodePool: the hash."
 func meaningOf(name, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
+	if object, ok := strings.CutPrefix(text, name+" on "); ok {
+		text = "on " + strings.Replace(object, " is ", ": ", 1)
+	}
 	text = strings.TrimPrefix(text, name+" ")
 	for _, begin := range []string{"says that ", "says ", "is "} {
 		if rest, ok := strings.CutPrefix(text, begin); ok {

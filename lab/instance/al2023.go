@@ -105,7 +105,7 @@ func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	var merged map[string]any
 	for _, p := range parts {
 		body := p.body
-		if p.kind != kindNodeConfig && !(p.kind == kindPlain && strings.Contains(string(body), "node.eks.aws/")) {
+		if p.kind != kindNodeConfig && !(p.kind == kindNotMultipart && strings.Contains(string(body), "node.eks.aws/")) {
 			continue
 		}
 		var next map[string]any

@@ -169,7 +169,7 @@ func (b *boot) warnUnsupportedParts(parts []part, known ...string) {
 	for _, p := range parts {
 		switch {
 		case p.kind == kindShell, strings.HasPrefix(p.kind, "text/cloud-"), strings.HasPrefix(p.kind, "text/x-include"):
-		case p.kind == kindPlain:
+		case p.kind == kindNotMultipart:
 			b.logCloudInit("__init__.py[WARNING]: Unhandled non-multipart (text/x-not-multipart) userdata: '%s...'", firstBytes(p.body, 24))
 		case !contains(known, p.kind):
 			b.logCloudInit("__init__.py[WARNING]: Unhandled unknown content-type (%s) userdata: '%s...'", p.kind, firstBytes(p.body, 24))

@@ -27,7 +27,9 @@ type part struct {
 const (
 	kindShell      = "text/x-shellscript"
 	kindNodeConfig = "application/node.eks.aws"
-	kindPlain      = "text/x-not-multipart"
+
+	// kindNotMultipart is cloud-init's type for text that it does not recognize.
+	kindNotMultipart = "text/x-not-multipart"
 )
 
 // splitUserData splits user data as cloud-init does. It unpacks gzip data and MIME archives, and derives a missing
@@ -129,7 +131,7 @@ func sniff(body []byte) string {
 	case bytes.HasPrefix(body, []byte("#cloud-boothook")):
 		return "text/cloud-boothook"
 	}
-	return kindPlain
+	return kindNotMultipart
 }
 
 // gunzip unpacks gzip data. It returns other data unchanged.

@@ -145,12 +145,13 @@ const (
 	ConditionImageHeldBack = "ImageHeldBack"
 )
 
-// AnnotationNodeDomains on an EC2NodeClass lists domains, separated by commas, that the names of its Nodes may have
-// besides the domain of the private DNS name. "*" allows any name. In each case, the address of a Node must be an
-// address of its instance.
+// AnnotationNodeDomains on an EC2NodeClass is a list of domains, separated by commas, that the names of its Nodes may
+// have besides the domain of the private DNS name. "*" allows any name. In each case, the address of a Node must be
+// an address of its instance.
 const AnnotationNodeDomains = "joiner.sh/node-domains"
 
-// AnnotationPreflight on an EC2NodeClass defines the effect of problems that are found before a launch.
+// AnnotationPreflight on an EC2NodeClass is the effect of problems that are found before a launch: "enforce" (the
+// default), "warn" or "off".
 const AnnotationPreflight = "joiner.sh/preflight"
 
 // The values of AnnotationPreflight. PreflightEnforce, the default, blocks launches of instances that certainly cannot join.

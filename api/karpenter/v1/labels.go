@@ -38,9 +38,10 @@ const (
 
 // Annotations.
 const (
-	// AnnotationDoNotDisrupt on a pod or Node blocks voluntary disruption of the node while its value is "true".
+	// AnnotationDoNotDisrupt on a pod or Node is "true" to block voluntary disruption of the node.
 	AnnotationDoNotDisrupt = Group + "/do-not-disrupt"
-	// AnnotationNodePoolHash on NodePool, NodeClaim and Node is the drift hash of the NodePool's template, in decimal.
+	// AnnotationNodePoolHash on a NodePool and on its NodeClaims and Nodes is the drift hash of the NodePool's template,
+	// in decimal.
 	AnnotationNodePoolHash = Group + "/nodepool-hash"
 	// AnnotationNodePoolHashVersion is the version of the algorithm of AnnotationNodePoolHash.
 	AnnotationNodePoolHashVersion = Group + "/nodepool-hash-version"

@@ -3,8 +3,8 @@ package v1
 // Annotations of a NodePool that extend spec.disruption. They are Joiner's own; Karpenter ignores them. An invalid value is
 // reported in the NodePool's condition DisruptionPolicyValid, and blocks the disruption that it would control.
 const (
-	// AnnotationPaused pauses voluntary disruption of the NodePool's nodes, if it is "true", or until the time that it has
-	// (RFC 3339). "false" has no effect. Any other value counts as "true".
+	// AnnotationPaused pauses voluntary disruption of the NodePool's nodes: "true" pauses until the annotation is
+	// removed, a time (RFC 3339) pauses until then. "false" has no effect. Any other value counts as "true".
 	AnnotationPaused = "joiner.sh/paused"
 	// AnnotationMinimumSaving is the minimum saving of a move: "$0.05" per hour, or "10%" of the price of its nodes.
 	AnnotationMinimumSaving = "joiner.sh/minimum-saving"
@@ -15,8 +15,8 @@ const (
 	AnnotationMaximumMoves = "joiner.sh/maximum-moves-per-pod-hour"
 	// AnnotationDrift is "observe" to report drifted nodes and keep them, or "replace". Default: "replace".
 	AnnotationDrift = "joiner.sh/drift"
-	// AnnotationDriftIgnore lists, separated by commas, fields of the NodePool's template and its EC2NodeClass whose changes
-	// are not drift, by name or by path: "amiSelectorTerms,spec.tags".
+	// AnnotationDriftIgnore is a list, separated by commas, of the fields whose changes are not drift. They are fields of
+	// the NodePool's template and of its EC2NodeClass, by name or by path: "amiSelectorTerms,spec.tags".
 	AnnotationDriftIgnore = "joiner.sh/drift-ignore"
 	// AnnotationDriftCanary is how many drifted nodes are replaced before the others. Default: "1".
 	AnnotationDriftCanary = "joiner.sh/drift-canary"

@@ -46,7 +46,7 @@ func (c Context) text(p packing.Plan) string {
 		b.WriteString("The real gap may be smaller: the bound counts fractions of instances, and ignores some rules that keep pods apart.\n")
 	}
 	if c.Prices != nil {
-		fmt.Fprintf(&b, "On-demand prices: %s; spot prices: %s.\n", c.Prices.OnDemand, c.Prices.Spot)
+		fmt.Fprintf(&b, "On-demand prices: %s. Spot prices: %s.\n", c.Prices.OnDemand, c.Prices.Spot)
 	}
 	if f := c.InFlight; f != nil {
 		verb, possessive := "wait", "their"

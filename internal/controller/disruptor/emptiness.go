@@ -42,17 +42,18 @@ type Emptiness struct {
 
 	// proposed are the nodes that the last pass proposed. A node is deleted when two passes in a row propose it,
 	// because kube-scheduler may just be binding a pod to it.
-	proposed map[string]bool
-	HasNew   bool                        // the last pass proposed nodes that the pass before it did not propose
-	logged   map[string]disruption.Cause // by node: why it stayed in the last pass
+	proposed       map[string]bool
+	HasUnconfirmed bool                        // the last pass proposed nodes that the pass before it did not propose
+	logged         map[string]disruption.Cause // by node: why it stayed in the last pass
 }
 
-// Intervals of the loop. After a pass that proposes new nodes, the next pass starts sooner. So if consolidateAfter is 0, a
-// node is deleted at most 3 s plus the duration of two passes after its last pod is gone.
+// Intervals of the loop. After a pass that proposes a node for the first time, the next pass starts sooner, to confirm
+// it. So if consolidateAfter is 0, a node is deleted at most 3 s plus the duration of two passes after its last pod is
+// gone.
 const (
-	EmptinessInterval      = 2 * time.Second  // between two passes
-	EmptinessRetryInterval = time.Second      // after a pass that proposed new nodes
-	podEventInterval       = 10 * time.Second // between two writes of a claim's lastPodEventTime
+	EmptinessInterval        = 2 * time.Second  // between two passes
+	EmptinessConfirmInterval = time.Second      // after a pass that proposed a node for the first time
+	podEventInterval         = 10 * time.Second // between two writes of a claim's lastPodEventTime
 )
 
 // Start runs the loop until ctx ends.
@@ -82,8 +83,8 @@ func (e *Emptiness) Start(ctx context.Context) error {
 // The delay is at least a quarter of the interval, to leave time for other loops.
 func (e *Emptiness) NextDelay(took time.Duration) time.Duration {
 	every := EmptinessInterval
-	if e.HasNew {
-		every = EmptinessRetryInterval
+	if e.HasUnconfirmed {
+		every = EmptinessConfirmInterval
 	}
 	return max(every-took, every/4)
 }
@@ -148,12 +149,12 @@ func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, records
 	e.countInvalid(in, proposal)
 	nodes := nodestate.NodesByName(in.Snapshot)
 	before := e.proposed
-	e.proposed, e.HasNew = map[string]bool{}, false
+	e.proposed, e.HasUnconfirmed = map[string]bool{}, false
 	var out []emptyNode
 	for _, move := range proposal.Moves {
 		for _, node := range move.Nodes {
 			e.proposed[node] = true
-			e.HasNew = e.HasNew || !before[node]
+			e.HasUnconfirmed = e.HasUnconfirmed || !before[node]
 			claim := records.Claims[nodes[node].Claim]
 			if !before[node] || claim == nil {
 				continue
@@ -165,9 +166,9 @@ func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, records
 	return proposal, out
 }
 
-// writePodEvents writes lastPodEventTime to the claims, so that it survives a restart: when a pod last came to the node
-// or left it. It also sets or removes the condition Consolidatable, which shows whether consolidation may consider the
-// node.
+// writePodEvents writes lastPodEventTime, the time at which a pod last came to the node or left it, to the claims, so
+// that it survives a restart. It also sets or removes the condition Consolidatable, which shows whether consolidation may
+// consider the node.
 func (e *Emptiness) writePodEvents(ctx context.Context, s cluster.Snapshot, records nodestate.Records, now time.Time) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)

@@ -29,8 +29,8 @@ func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
 	m.Log.Info("move waits", "move", f.Mark.ID, "cause", step.Reason, "newNodeClaims", f.replacementNames())
 }
 
-// recordDone counts and logs a completed move, and emits events about it. The recorded saving is that at the prices of
-// the launched instances.
+// recordDone counts and logs a completed move, and emits events about it. It records two savings: the promised one, and
+// the realised one, which is computed from the prices of the launched instances.
 func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 	reason, took := string(f.Mark.Reason), now.Sub(f.Mark.Started).Seconds()
 	m.Metrics.Moves.Ended.WithLabelValues(reason, "done").Inc()
@@ -51,8 +51,8 @@ func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 // recordUndone counts a move that was undone, logs the reason, and emits events about it.
 func (m *Disruptor) recordUndone(f *InFlightMove, why string) {
 	m.Metrics.Moves.Ended.WithLabelValues(string(f.Mark.Reason), "undone").Inc()
-	decision, kind, found := f.Mark.Decision()
-	m.Metrics.Moves.Failed.WithLabelValues(decision, kind, found).Inc()
+	decision, reason, consolidationType := f.Mark.Decision()
+	m.Metrics.Moves.Failed.WithLabelValues(decision, reason, consolidationType).Inc()
 	for _, c := range f.Leaving {
 		m.Events.Emit(c, kubeclient.ReasonMoveUndone, f.Mark.Summary()+"; the move was undone: "+why)
 	}

@@ -259,10 +259,10 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
 // stamp writes the hashes of the pool and the class, with the present hash version, to a claim that lacks them. The
 // hashes are those of the present configuration, unless the claim already drifts. Karpenter does the same.
 func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftSeen) error {
-	ofPool, ofClass := conversion.RecordedFields(claim, pool)
+	recordedPool, recordedClass := conversion.RecordedFields(claim, pool)
 	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]
 	_, drifts := claim.StatusConditions().Find(karpv1.ConditionDrifted)
-	wantPool, wantClass := originToWrite(ofPool, nowPool, drifts), originToWrite(ofClass, nowClass, drifts)
+	wantPool, wantClass := originToWrite(recordedPool, nowPool, drifts), originToWrite(recordedClass, nowClass, drifts)
 	if wantPool == nil && wantClass == nil {
 		return nil
 	}

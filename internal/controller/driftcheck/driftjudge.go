@@ -158,10 +158,10 @@ func isUndecided(p poolDrift) bool {
 
 // judgeNode evaluates one node of a pool.
 func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {
-	ofPool, ofClass := conversion.RecordedFields(claim, pool)
+	recordedPool, recordedClass := conversion.RecordedFields(claim, pool)
 	instance, known := d.instances[claim.Status.ProviderID]
 	n := drift.Node{
-		Claim: claim.Name, Labels: claim.Labels, Age: now.Sub(claim.CreationTimestamp.Time), Pool: ofPool, Class: ofClass,
+		Claim: claim.Name, Labels: claim.Labels, Age: now.Sub(claim.CreationTimestamp.Time), Pool: recordedPool, Class: recordedClass,
 		Image: claim.Status.ImageID, Known: known, Groups: instance.SecurityGroups, Subnet: instance.SubnetID,
 		Placement: claim.Labels[awsv1.LabelPlacementGroupID],
 	}

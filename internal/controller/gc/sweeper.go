@@ -178,9 +178,10 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	return nil
 }
 
-// deleteLost deletes a claim whose instance seems to be lost, unless EC2 returns the instance as not ended.
+// deleteLost deletes a claim whose instance seems to be lost, unless EC2 still lists the instance in a state other than
+// shutting down or terminated.
 func (s *Collector) deleteLost(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
-	why, isReturned := "EC2 does not return it", false // isReturned: EC2 returns the instance, as ended
+	why, isEndedInEC2 := "EC2 does not return it", false // isEndedInEC2: EC2 confirms that the instance has ended
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
 		instance, err := s.Instances.Instance(ctx, id)
 		if err != nil && !awserr.Is(err, awserr.Gone) {
@@ -190,7 +191,7 @@ func (s *Collector) deleteLost(ctx context.Context, claim *karpv1.NodeClaim, now
 			s.reportUntagged(claim, instance)
 			return nil
 		}
-		isReturned = err == nil
+		isEndedInEC2 = err == nil
 		if instance.StateReason != "" {
 			why = instance.StateReason
 		}
@@ -210,7 +211,7 @@ func (s *Collector) deleteLost(ctx context.Context, claim *karpv1.NodeClaim, now
 		Pods:   nodestate.DisplacedPods(ctx, s.Cluster, claim, now),
 	}.Count(s.Metrics)
 	s.reportGone(claim, why, now)
-	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, isReturned), Why: why}.Report(s.Events, s.Metrics, s.Log)
+	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, isEndedInEC2), Why: why}.Report(s.Events, s.Metrics, s.Log)
 	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
 		"reason", lifecycle.ReasonInstanceGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	s.Batch.Ask(string(claim.UID))

@@ -24,10 +24,10 @@ func (b *Backoff) Fail(now time.Time, key, cause string) (until time.Time, isNew
 	return b.FailFor(now, key, cause, time.Second, time.Minute)
 }
 
-// FailFor records a failure at now and returns when to try again. The delay is first after the first failure, doubles
-// with each further failure, and never exceeds most. isNews reports whether the cause differs from that of the previous
+// FailFor records a failure at now and returns when to try again: firstDelay after the first failure, and twice as long
+// after each further one, but at most maxDelay. isNews reports whether the cause differs from that of the previous
 // failure.
-func (b *Backoff) FailFor(now time.Time, key, cause string, first, most time.Duration) (until time.Time, isNews bool) {
+func (b *Backoff) FailFor(now time.Time, key, cause string, firstDelay, maxDelay time.Duration) (until time.Time, isNews bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fails == nil {
@@ -35,9 +35,9 @@ func (b *Backoff) FailFor(now time.Time, key, cause string, first, most time.Dur
 	}
 	f := b.fails[key]
 	isNews = f.cause != cause
-	wait := most
+	wait := maxDelay
 	if f.times < 30 {
-		wait = min(most, first<<f.times)
+		wait = min(maxDelay, firstDelay<<f.times)
 	}
 	b.fails[key] = failure{f.times + 1, cause, now.Add(wait)}
 	return now.Add(wait), isNews

@@ -16,9 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// An edit of a NodePool or its class makes its claims outdated: those without a Node are replaced. After one edit,
-// replacements for further edits of the same pool wait for editPause. The pause doubles with each edit up to
-// maxEditPause, until an instance of the pool joins.
+// An edit of a NodePool or its class makes its claims outdated: those without a Node are replaced. Claims made outdated
+// by a first edit are replaced without a pause. If the same pool is edited again, the next replacements wait until
+// editPause has passed. The pause doubles with each edit up to maxEditPause, until an instance of the pool joins.
 const (
 	editPause    = 30 * time.Second
 	maxEditPause = 10 * time.Minute
@@ -26,9 +26,9 @@ const (
 
 // outdatedAt returns when to replace a claim whose instance has no Node yet; zero if it is not replaced. The claim is
 // replaced in two cases:
-//   - Its NodePool and EC2NodeClass now give a different launch. If no cause is known that keeps the instance from
-//     joining, the claim is kept until JoinGrace after the launch, so that an edit does not terminate an instance that
-//     is about to join.
+//   - A launch from its NodePool and EC2NodeClass as they are now would differ. If no cause is known that keeps the
+//     instance from joining, the claim is kept until JoinGrace after the launch, so that an edit does not terminate an
+//     instance that is about to join.
 //   - The known cause that kept the instance from joining is gone, and the instance has not joined within CureGrace.
 func (c *Reconciler) outdatedAt(ctx context.Context, claim *karpv1.NodeClaim, launchedAt, now time.Time) (time.Time, error) {
 	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
@@ -49,10 +49,10 @@ func (c *Reconciler) outdatedAt(ctx context.Context, claim *karpv1.NodeClaim, la
 	if err != nil {
 		return time.Time{}, err
 	}
-	cured, isKnown := c.Diagnoses.CuredAt(claim)
+	cured, isCauseKnown := c.Diagnoses.CuredAt(claim)
 	var at time.Time
 	switch {
-	case differs && isKnown:
+	case differs && isCauseKnown:
 		at = now
 	case differs:
 		at = launchedAt.Add(lifecycle.JoinGrace)
@@ -86,8 +86,8 @@ func isReadyNow(class *awsv1.EC2NodeClass) bool {
 	return ok && ready.Status == "True" && ready.ObservedGeneration == class.Generation && class.DeletionTimestamp == nil
 }
 
-// launchOf returns a text that identifies the launch that pool and class give now, and whether this differs from what
-// the claim was created from. Hashes of another hash version are ignored. authority is Reconciler.Authority.
+// launchOf returns a text that identifies a launch from pool and class as they are now, and whether that launch would
+// differ from the claim's. Hashes of another hash version are ignored. authority is Reconciler.Authority.
 func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass,
 	authority string) (given string, differs bool, err error) {
 	nowPool, err := conversion.CurrentPoolFields(pool)
@@ -98,11 +98,11 @@ func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2No
 	if err != nil {
 		return "", false, err
 	}
-	ofPool, ofClass := conversion.RecordedFields(claim, pool)
+	recordedPool, recordedClass := conversion.RecordedFields(claim, pool)
 	isImageGone := claim.Status.ImageID != "" && len(class.Status.AMIs) > 0 &&
 		!slices.ContainsFunc(class.Status.AMIs, func(i awsv1.AMI) bool { return i.ID == claim.Status.ImageID })
 	given = fmt.Sprint(nowPool.Stamp, nowClass.Stamp, class.Status.AMIs)
-	return given, ofPool.Stamp.Differs(nowPool.Stamp) || ofClass.Stamp.Differs(nowClass.Stamp) || isImageGone, nil
+	return given, recordedPool.Stamp.Differs(nowPool.Stamp) || recordedClass.Stamp.Differs(nowClass.Stamp) || isImageGone, nil
 }
 
 // latest returns the later time.

@@ -19,7 +19,7 @@ import (
 
 // Annotations that describe a move. They persist across restarts, so that the next leader continues the move.
 const (
-	// AnnotationMove on the NodeClaim of a leaving node holds the move as JSON.
+	// AnnotationMove on the NodeClaim of a leaving node is the move as JSON.
 	AnnotationMove = "joiner.sh/move"
 	// AnnotationReplaces on a replacement NodeClaim is the ID of the move.
 	AnnotationReplaces = "joiner.sh/replaces"
@@ -119,8 +119,8 @@ func (m MoveMark) Summary() string {
 	return out + " and moves " + loop.Count(m.Pods, "pod")
 }
 
-// AnnotationReplacing on an expired NodeClaim is the time, in RFC 3339, when its replacement was requested. It persists
-// across restarts, so that the next leader continues the replacement.
+// AnnotationReplacing on an expired NodeClaim is the time, in RFC 3339, when its replacement was requested. It
+// persists across restarts, so that the next leader continues the replacement.
 const AnnotationReplacing = "joiner.sh/replacing"
 
 // ReplacingSince returns the time in AnnotationReplacing; zero if there is none or it cannot be parsed.

@@ -38,11 +38,11 @@ func IsOpen(node *corev1.Node) bool {
 
 // Annotations of NodePools about drift.
 const (
-	// AnnotationDriftAllow on a NodePool has the hash of a mass drift that the user allows, as shown in the condition
-	// DriftHeld.
+	// AnnotationDriftAllow on a NodePool is the hash of the mass drift that the user allows. The condition DriftHeld
+	// shows the hash.
 	AnnotationDriftAllow = "joiner.sh/drift-allow"
-	// AnnotationDriftState on a NodePool has a hash of the resources that were found in AWS when the condition
-	// DriftHeld was set.
+	// AnnotationDriftState on a NodePool is a hash of the resources that were found in AWS when the condition DriftHeld
+	// was set.
 	AnnotationDriftState = "joiner.sh/drift-state"
 )
 

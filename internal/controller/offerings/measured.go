@@ -48,9 +48,9 @@ type Measured struct {
 
 // Times of the loop that saves measurements.
 const (
-	MeasuredPause     = 10 * time.Second // between two passes
-	measuredPatience  = 30 * time.Second // timeout of the API calls of a pass
-	MeasuredRetryMost = time.Hour        // longest pause after failures, for example while a permission is missing
+	MeasuredPause    = 10 * time.Second // between two passes
+	measuredPatience = 30 * time.Second // timeout of the API calls of a pass
+	MeasuredMaxPause = time.Hour        // longest pause after failures, for example while a permission is missing
 	// measuredLife is how many days a measurement is kept after a Node last confirmed it.
 	measuredLife = 60
 )
@@ -134,7 +134,7 @@ func (m *Measured) Report(err error, now time.Time) time.Duration {
 		m.failures.Clear("measured")
 		return MeasuredPause
 	}
-	until, isNews := m.failures.FailFor(now, "measured", awserr.StableText(err), MeasuredPause, MeasuredRetryMost)
+	until, isNews := m.failures.FailFor(now, "measured", awserr.StableText(err), MeasuredPause, MeasuredMaxPause)
 	if isNews {
 		m.Log.Error("cannot store the measured capacity of nodes; until this works, a restart measures only the existing Nodes",
 			"error", err.Error(), "hint", hint, "nextTry", until.Sub(now).String())

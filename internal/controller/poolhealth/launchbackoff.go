@@ -81,14 +81,14 @@ func (h *LaunchBackoff) isOutdated(then time.Time, pool string) bool {
 }
 
 // fail records a failure of the pool, unless the pool already waits.
-func fail(b *loop.Backoff, first, most time.Duration, now time.Time, pool, cause string) (time.Time, bool) {
+func fail(b *loop.Backoff, firstDelay, maxDelay time.Duration, now time.Time, pool, cause string) (time.Time, bool) {
 	if pool == "" {
 		return time.Time{}, false
 	}
 	if until, _, _ := b.Held(now, pool); !until.IsZero() {
 		return until, false
 	}
-	return b.FailFor(now, pool, cause, first, most)
+	return b.FailFor(now, pool, cause, firstDelay, maxDelay)
 }
 
 // LaunchSucceeded records that an instance of the pool was launched, and drops the record of failed launches.

@@ -110,7 +110,7 @@ func Checks() []index.Check {
 			}},
 		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: diagnosis.LayerBoot, Judge: judgeStatus},
 		{ID: "IMDS-2", Title: "instances can read their own metadata", Layer: diagnosis.LayerBoot, Judge: judgeMetadata},
-		symptomCheck("BOOT-17", "the proxy is not used for the cluster's own addresses", consoleCheck{[]diagnosis.Symptom{diagnosis.Proxied},
+		symptomCheck("BOOT-17", "requests to the cluster's own addresses bypass the proxy", consoleCheck{[]diagnosis.Symptom{diagnosis.Proxied},
 			"the kubelet calls the API server through a proxy, and the proxy refuses the request",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData add .eks.amazonaws.com and 169.254.169.254 to NO_PROXY")}

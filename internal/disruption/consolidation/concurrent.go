@@ -25,8 +25,9 @@ type concurrentMoves struct {
 // then arrive at the same time, and each pod goes to the emptiest node, whichever move launched that node.
 //
 // A move with an unschedulable pod fails: it cannot be completed, and its launches are wasted. But its launched nodes
-// may hold pods of other moves. So each round evaluates the result with the failing moves, and subtracts the price of
-// the nodes that they launch. The next round leaves the failing moves out.
+// may hold pods of other moves. So the result of a round, and thus of bestTogether, may contain failing moves, made only
+// for the nodes that they launch. A round saves the sum of its schedulable moves, minus the price of the nodes that its
+// failing moves launch. The next round leaves the failing moves out.
 func (p *problem) bestTogether(moves []Move) []Move {
 	if len(moves) == 1 && len(moves[0].EvictionOrder) > 0 {
 		return moves // no pods of other moves arrive, and the order of this move's pods is known
@@ -70,7 +71,8 @@ func (p *problem) newConcurrentMoves(moves []Move) concurrentMoves {
 	out := concurrentMoves{moves: moves}
 	var all []incomingPod
 	for i := range moves {
-		added := p.incomingOf(&moves[i], func(k int) string { return fmt.Sprint("~", i, "/", k) }) // each plan numbers its nodes from one
+		// names unique among all moves: the names in the plans collide, because each plan numbers its nodes from one
+		added := p.incomingOf(&moves[i], func(k int) string { return fmt.Sprint("~", i, "/", k) })
 		for k := range added.pods {
 			added.pods[k].group = strconv.Itoa(i)
 		}
@@ -107,7 +109,7 @@ func (p *problem) failingTogether(all concurrentMoves, left []int) map[int]bool 
 		}
 	}
 	orders := all.orders
-	if sim.orderCount(pods) < len(orders) { // the few pods that are left may arrive in any order
+	if sim.orderCount(pods) < len(orders) { // so few pods may arrive in any order: simulate only the worst one (see drainOrders)
 		few := slices.DeleteFunc(slices.Clone(orders[0]), func(a incomingPod) bool { return !isLeft[a.group] })
 		orders = sim.allOrders(few)
 	}

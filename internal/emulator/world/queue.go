@@ -111,7 +111,7 @@ func (s *SQS) SendMessage(now time.Time, queue, body string) (*Message, error) {
 	q.sent++
 	m.twice = s.region.world().Faults.Redeliver > 0 && q.sent%s.region.world().Faults.Redeliver == 0
 	q.messages = append(q.messages, m)
-	s.region.world().mailed = true
+	s.region.world().messageSent = true
 	return m, nil
 }
 
@@ -190,11 +190,11 @@ func (s *SQS) PurgeQueue(queue string) error {
 	return nil
 }
 
-// Mailed reports whether a message was sent since the last call of Mailed.
-func (w *World) Mailed() bool {
-	mailed := w.mailed
-	w.mailed = false
-	return mailed
+// MessageSent reports whether a message was sent to a queue since the last call of MessageSent.
+func (w *World) MessageSent() bool {
+	isSent := w.messageSent
+	w.messageSent = false
+	return isSent
 }
 
 // Count returns how many messages can be received now, and how many are hidden.

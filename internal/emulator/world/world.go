@@ -26,13 +26,13 @@ type World struct {
 	// Faults are the faults to inject. The zero value injects none.
 	Faults Faults
 
-	ids      *site.IDs           // nil until the first id is generated: see idGenerator
-	accounts map[string]*Account // by id
-	sts      identity.STS        // sessions of all accounts
-	changes  []Instance          // see Changes
-	mailed   bool                // see Mailed
-	due      site.Timetable      // future events
-	markets  map[string]*Market  // by region
+	ids         *site.IDs           // nil until the first id is generated: see idGenerator
+	accounts    map[string]*Account // by id
+	sts         identity.STS        // sessions of all accounts
+	changes     []Instance          // see Changes
+	messageSent bool                // a message was sent to a queue: see MessageSent
+	due         site.Timetable      // future events
+	markets     map[string]*Market  // by region
 }
 
 // Account returns the account with the 12-digit id. It creates the account on first use.

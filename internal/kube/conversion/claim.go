@@ -228,7 +228,8 @@ func requirementObject(r requirements.Requirement) karpv1.Requirement {
 	return out
 }
 
-// AnnotationPods on a NodeClaim lists the pods that it was created for, as "namespace/name", separated by commas.
+// AnnotationPods on a NodeClaim is the list of the pods that it was created for, as "namespace/name", separated by
+// commas.
 //
 // Until the node is ready and kube-scheduler has had time to bind the pods, plans treat the pods as running on the
 // node. Otherwise each plan would place them again on the nodes in flight. These nodes are only as large as needed, so

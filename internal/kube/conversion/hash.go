@@ -37,11 +37,11 @@ func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version strin
 // Annotations on NodeClaims from which drift detection names the changed field. Only Joiner uses them. A NodeClaim of
 // Karpenter gets them when it matches its NodePool and EC2NodeClass.
 const (
-	// AnnotationPoolParts on a NodeClaim has a short hash of each field of the NodePool's template, as it was when the
-	// NodeClaim was made.
+	// AnnotationPoolParts on a NodeClaim is a set of short hashes, one for each field of the NodePool's template at the
+	// time when the NodeClaim was made.
 	AnnotationPoolParts = "joiner.sh/nodepool-parts"
-	// AnnotationClassParts on a NodeClaim has a short hash of each field of the EC2NodeClass, as it was when the
-	// instance was launched.
+	// AnnotationClassParts on a NodeClaim is a set of short hashes, one for each field of the EC2NodeClass at the time
+	// when the instance was launched.
 	AnnotationClassParts = "joiner.sh/ec2nodeclass-parts"
 )
 
@@ -93,23 +93,23 @@ func CurrentClassFields(class *awsv1.EC2NodeClass, authority string) (drift.Orig
 
 // RecordedFields returns the fields of the template and of the class that a claim was made from, as recorded on the
 // claim. Its text for labels has only the keys that the pool sets now.
-func RecordedFields(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (ofPool, ofClass drift.Origin) {
+func RecordedFields(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (recordedPool, recordedClass drift.Origin) {
 	a := claim.Annotations
-	ofPool = drift.Origin{
+	recordedPool = drift.Origin{
 		Stamp: drift.Stamp{Hash: a[karpv1.AnnotationNodePoolHash], Version: a[karpv1.AnnotationNodePoolHashVersion]},
 		Parts: drift.PartsOf(a[AnnotationPoolParts]),
 		Texts: templateTexts(claim.Spec.Taints, claim.Spec.StartupTaints, claim.Spec.NodeClassRef),
 	}
-	ofPool.Texts["labels"] = mapText(claim.Labels, pool.Spec.Template.Labels)
-	ofPool.Texts["expireAfter"] = durationText(claim.Spec.ExpireAfter)
+	recordedPool.Texts["labels"] = mapText(claim.Labels, pool.Spec.Template.Labels)
+	recordedPool.Texts["expireAfter"] = durationText(claim.Spec.ExpireAfter)
 	if claim.Spec.TerminationGracePeriod != nil {
-		ofPool.Texts["terminationGracePeriod"] = claim.Spec.TerminationGracePeriod.Duration.String()
+		recordedPool.Texts["terminationGracePeriod"] = claim.Spec.TerminationGracePeriod.Duration.String()
 	}
-	ofClass = drift.Origin{
+	recordedClass = drift.Origin{
 		Stamp: drift.Stamp{Hash: a[awsv1.AnnotationHash], Version: a[awsv1.AnnotationHashVersion]},
 		Parts: drift.PartsOf(a[AnnotationClassParts]),
 	}
-	return ofPool, ofClass
+	return recordedPool, recordedClass
 }
 
 // templateTexts returns the fields as texts by name, so that a message about drift can name the old and the new value.

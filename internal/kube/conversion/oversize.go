@@ -22,9 +22,9 @@ const (
 	// maxResources is the maximum number of resources, and of volumes, that are kept for an oversized pod. No node has
 	// as many.
 	maxResources = 64
-	// AnnotationOversized marks the controller's own copy of a pod whose rules were dropped, or of a budget whose
-	// selector was dropped. Its value is the dropped size in bytes. It is never written to the cluster; a value that a
-	// user sets there is ignored.
+	// AnnotationOversized is set only in the controller's cache, never in the cluster: it marks a pod whose scheduling
+	// rules, or a PodDisruptionBudget whose selector, were too large to keep. Its value is the dropped size in bytes. A
+	// value that a user sets in the cluster is ignored.
 	AnnotationOversized = "joiner.sh/oversized"
 )
 

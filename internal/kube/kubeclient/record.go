@@ -5,14 +5,14 @@ import "slices"
 // Annotations that hold records of drift as JSON, so that the records survive a restart. A writer reads the current
 // record and replaces it as a whole.
 const (
-	// AnnotationImages on an EC2NodeClass has the last images that worked, and images that failed. Without the record,
-	// failed images are tried again.
+	// AnnotationImages on an EC2NodeClass is the record of the last images that worked and of the images that failed.
+	// Without the record, failed images are tried again.
 	AnnotationImages = "joiner.sh/images"
-	// AnnotationFailed on a NodePool has the nodes that failed with the current settings. Without the record, the
-	// settings are tried once more.
+	// AnnotationFailed on a NodePool is the record of the nodes that failed with the current settings. Without the
+	// record, the settings are tried once more.
 	AnnotationFailed = "joiner.sh/drift-failed"
-	// AnnotationSelected on an EC2NodeClass has the resources that its selectors found. With this record, drift caused
-	// by the user is distinguished from other drift.
+	// AnnotationSelected on an EC2NodeClass is the record of the resources that its selectors found. With this record,
+	// drift caused by the user is distinguished from other drift.
 	AnnotationSelected = "joiner.sh/selected"
 )
 

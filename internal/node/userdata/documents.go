@@ -25,21 +25,21 @@ func List(value any) []any {
 	return []any{value}
 }
 
-// maxSpots limits the number of recorded positions in a document, and maxDepth the number of dots in their paths. The
-// limits protect the controller from a hostile document.
+// maxPositions limits the number of recorded positions in a document and maxDepth, for YAML only, the number of dots in
+// their paths. The limits protect the controller from a hostile document.
 const (
-	maxSpots = 2000
-	maxDepth = 20
+	maxPositions = 2000
+	maxDepth     = 20
 )
 
-// SpotsOfTOML returns the positions of tables and settings, by path: at most about maxSpots.
-func SpotsOfTOML(t Text) map[string]Spot {
-	out := map[string]Spot{}
+// PositionsOfTOML returns the positions of tables and settings, by path: at most about maxPositions.
+func PositionsOfTOML(t Text) map[string]Position {
+	out := map[string]Position{}
 	_, _ = Guarded(func() (any, error) {
 		p := unstable.Parser{}
 		p.Reset([]byte(t.Body))
 		table := ""
-		for p.NextExpression() && len(out) < maxSpots {
+		for p.NextExpression() && len(out) < maxPositions {
 			e := p.Expression()
 			switch e.Kind {
 			case unstable.Table, unstable.ArrayTable:
@@ -55,7 +55,7 @@ func SpotsOfTOML(t Text) map[string]Spot {
 }
 
 // addValue records the position of a key, and those of the keys of its inline table.
-func addValue(p *unstable.Parser, e *unstable.Node, table string, at Spot, out map[string]Spot) {
+func addValue(p *unstable.Parser, e *unstable.Node, table string, at Position, out map[string]Position) {
 	path := addKeys(p, e.Key(), table, at, out)
 	if value := e.Value(); value.Kind == unstable.InlineTable {
 		for it := value.Children(); it.Next(); {
@@ -67,24 +67,24 @@ func addValue(p *unstable.Parser, e *unstable.Node, table string, at Spot, out m
 }
 
 // addKeys records the positions of the parts of a dotted key below path, and returns the whole path of the key.
-func addKeys(p *unstable.Parser, it unstable.Iterator, path string, at Spot, out map[string]Spot) string {
+func addKeys(p *unstable.Parser, it unstable.Iterator, path string, at Position, out map[string]Position) string {
 	for it.Next() {
 		n := it.Node()
 		path = strings.TrimPrefix(path+"."+string(n.Data), ".")
 		if _, known := out[path]; !known {
 			start := p.Shape(n.Raw).Start
-			out[path] = Spot{Part: at.Part, Line: start.Line, Column: start.Column}
+			out[path] = Position{Part: at.Part, Line: start.Line, Column: start.Column}
 		}
 	}
 	return path
 }
 
-// AsType reports whether errors.As finds a T in err, and stores it in to.
-func AsType[T error](err error, to *T) bool { return errors.As(err, to) }
+// AsType reports whether errors.As finds a T in err, and stores it in target.
+func AsType[T error](err error, target *T) bool { return errors.As(err, target) }
 
 // FirstKnown returns a, or b if a is unknown.
-func FirstKnown(a, b Spot) Spot {
-	if a == (Spot{}) {
+func FirstKnown(a, b Position) Position {
+	if a == (Position{}) {
 		return b
 	}
 	return a
@@ -110,19 +110,19 @@ func Dig(value any, path ...string) any {
 // yamlLine matches the line number in the error of a YAML parser.
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-// SpotOfYAML returns the position at which a YAML parser stopped, or at if err does not contain its line. at is the
-// position of the document.
-func SpotOfYAML(err error, at Spot) Spot {
+// YAMLErrorPosition returns the position at which a YAML parser stopped. If err contains no line number, it returns start,
+// the position of the document.
+func YAMLErrorPosition(err error, start Position) Position {
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {
-			return Spot{Part: at.Part, Line: at.Line + n - 1}
+			return Position{Part: start.Part, Line: start.Line + n - 1}
 		}
 	}
-	return at
+	return start
 }
 
-// PlainYAML returns the message of a YAML parser in parentheses; empty if the message may quote the parsed text.
-func PlainYAML(err error) string {
+// SafeYAMLMessage returns the message of a YAML parser, in parentheses. It is empty if the message may quote the parsed text.
+func SafeYAMLMessage(err error) string {
 	_, what, ok := strings.Cut(err.Error(), "line ")
 	if _, rest, cut := strings.Cut(what, ": "); ok && cut && !strings.ContainsAny(rest, "\"`\n!") {
 		return " (" + rest + ")"
@@ -130,35 +130,37 @@ func PlainYAML(err error) string {
 	return ""
 }
 
-// SpotsOfYAML returns the positions of the fields of a document, by path: at most about maxSpots.
-func SpotsOfYAML(t Text) map[string]Spot {
-	out := map[string]Spot{}
+// PositionsOfYAML returns the positions of the fields of a document, by path: at most about maxPositions.
+func PositionsOfYAML(t Text) map[string]Position {
+	out := map[string]Position{}
 	var doc yamlv3.Node
 	_, err := Guarded(func() (any, error) { return nil, yamlv3.Unmarshal([]byte(t.Body), &doc) })
 	if err == nil && len(doc.Content) == 1 {
-		addSpots(doc.Content[0], "", t.At, out)
+		addPositions(doc.Content[0], "", t.At, out)
 	}
 	return out
 }
 
-// addSpots records the positions of the fields and list entries below the node n, whose path is path.
-func addSpots(n *yamlv3.Node, path string, at Spot, out map[string]Spot) {
-	if len(out) > maxSpots || strings.Count(path, ".") > maxDepth {
+// addPositions records the positions of the fields and list entries below the node n, whose path is path.
+func addPositions(n *yamlv3.Node, path string, at Position, out map[string]Position) {
+	if len(out) > maxPositions || strings.Count(path, ".") > maxDepth {
 		return
 	}
-	spot := func(n *yamlv3.Node) Spot { return Spot{Part: at.Part, Line: at.Line + n.Line - 1, Column: n.Column} }
+	position := func(n *yamlv3.Node) Position {
+		return Position{Part: at.Part, Line: at.Line + n.Line - 1, Column: n.Column}
+	}
 	switch n.Kind {
 	case yamlv3.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			child := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
-			out[child] = spot(n.Content[i])
-			addSpots(n.Content[i+1], child, at, out)
+			out[child] = position(n.Content[i])
+			addPositions(n.Content[i+1], child, at, out)
 		}
 	case yamlv3.SequenceNode:
 		for i, entry := range n.Content {
 			child := path + "." + strconv.Itoa(i)
-			out[child] = spot(entry)
-			addSpots(entry, child, at, out)
+			out[child] = position(entry)
+			addPositions(entry, child, at, out)
 		}
 	case yamlv3.DocumentNode, yamlv3.ScalarNode, yamlv3.AliasNode:
 	}

@@ -27,7 +27,7 @@ const MaxValue = 4096
 // Word is one word of a command after expansion.
 type Word struct {
 	Text  string   // contains Mark for each piece that is known only on the instance
-	At    Spot     // position of the word
+	At    Position // position of the word
 	Unset []string // variables in the word that are never set
 	Whole bool     // whether the word is a single literal in the user data, quoted or not
 }
@@ -105,7 +105,7 @@ func (v *Variables) config() *expand.Config {
 
 // Fields expands one word of a command into one or more words. The result is one word with the text Vanished if the
 // word expands to nothing, and one word with the text Mark if it cannot be expanded.
-func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
+func (v *Variables) Fields(w *syntax.Word, at Position) []Word {
 	v.missed = nil
 	if !isTame(w) {
 		return []Word{{Text: Mark, At: at}}
@@ -213,7 +213,7 @@ func isWhole(w *syntax.Word) bool {
 }
 
 // Inner returns the position of the text of a whole word: after its opening quote.
-func Inner(w *syntax.Word, at Spot) Spot {
+func Inner(w *syntax.Word, at Position) Position {
 	if len(w.Parts) == 1 {
 		if _, bare := w.Parts[0].(*syntax.Lit); !bare {
 			at.Column++

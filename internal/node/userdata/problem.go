@@ -10,38 +10,38 @@ type Kind string
 
 // The kinds of problems.
 const (
-	TooLong          Kind = "UserDataTooLong"       // longer than EC2's limit
-	NotUnpackable    Kind = "UserDataNotUnpackable" // incomplete gzip, or content that is too large when unpacked
-	BadMIME          Kind = "MIMEInvalid"
-	UnknownPart      Kind = "PartUnknown"          // a part that no program on the instance reads
-	OtherFamily      Kind = "OtherFamily"          // user data for another AMI family
-	ImageMismatch    Kind = "ImageMismatch"        // the image is not of the node class' AMI family
-	OtherArch        Kind = "OtherArchitecture"    // a download for another architecture than the image's
-	NothingJoins     Kind = "NothingJoins"         // nothing in the user data starts the kubelet
-	StartsTwice      Kind = "StartsTwice"          // the kubelet is started more than once
-	NeverReached     Kind = "NeverReached"         // the script ends before it starts the kubelet
-	ScriptBroken     Kind = "ScriptBroken"         // a script that the shell cannot parse or start
-	TaintMissing     Kind = "StartupTaintMissing"  // the node registers without the startup taint
-	TaintMisspelt    Kind = "StartupTaintMisspelt" // a taint with a key or effect similar to the startup taint's
-	TaintOldName     Kind = "StartupTaintOldName"  // a taint with a former name of the startup taint
-	TaintInvalid     Kind = "TaintInvalid"
-	LabelInvalid     Kind = "LabelInvalid"
-	ArgumentsLost    Kind = "ArgumentsLost" // the kubelet never gets arguments that the user wrote
-	OptionUnknown    Kind = "OptionUnknown" // an option that the program that starts the kubelet does not have
-	ValueMissing     Kind = "ValueMissing"  // an option, a flag or a required setting has no value
-	VariableUnset    Kind = "VariableUnset" // a script uses a variable that is never set
-	FlagUnknown      Kind = "KubeletFlagUnknown"
-	FlagRemoved      Kind = "KubeletFlagRemoved" // the kubelet of this version no longer has the flag
-	SettingUnknown   Kind = "SettingUnknown"
-	SettingInvalid   Kind = "SettingInvalid"
-	NodeConfigBroken Kind = "NodeConfigInvalid"
-	Overridden       Kind = "Overridden"          // a value has no effect, or overrides one with which Joiner plans
-	OtherName        Kind = "OtherNodeName"       // the node registers under a name that its credentials do not permit
-	OtherCluster     Kind = "OtherCluster"        // the name or API server of another cluster
-	OtherAuthority   Kind = "OtherAuthority"      // the certificate authority of another cluster
-	ProxyCatches     Kind = "ProxyCatchesCluster" // the kubelet uses a proxy for the API server
-	Obscure          Kind = "Obscure"             // the result is known only on the instance
-	Unwritable       Kind = "Unwritable"          // Joiner cannot generate an instance's user data from the user's
+	TooLong           Kind = "UserDataTooLong"       // longer than EC2's limit
+	NotUnpackable     Kind = "UserDataNotUnpackable" // incomplete gzip, or content that is too large when unpacked
+	BadMIME           Kind = "MIMEInvalid"
+	UnknownPart       Kind = "PartUnknown"          // a part that no program on the instance reads
+	OtherFamily       Kind = "OtherFamily"          // user data for another AMI family
+	ImageMismatch     Kind = "ImageMismatch"        // the image is not of the node class' AMI family
+	OtherArch         Kind = "OtherArchitecture"    // a download for another architecture than the image's
+	NothingJoins      Kind = "NothingJoins"         // nothing in the user data starts the kubelet
+	StartsTwice       Kind = "StartsTwice"          // the kubelet is started more than once
+	NeverReached      Kind = "NeverReached"         // the script ends before it starts the kubelet
+	ScriptBroken      Kind = "ScriptBroken"         // a script that the shell cannot parse or start
+	TaintMissing      Kind = "StartupTaintMissing"  // the node registers without the startup taint
+	TaintMisspelt     Kind = "StartupTaintMisspelt" // a taint with a key or effect similar to the startup taint's
+	TaintOldName      Kind = "StartupTaintOldName"  // a taint with a former name of the startup taint
+	TaintInvalid      Kind = "TaintInvalid"
+	LabelInvalid      Kind = "LabelInvalid"
+	ArgumentsLost     Kind = "ArgumentsLost" // the kubelet never gets arguments that the user wrote
+	OptionUnknown     Kind = "OptionUnknown" // an option that the program that starts the kubelet does not have
+	ValueMissing      Kind = "ValueMissing"  // an option, a flag or a required setting has no value
+	VariableUnset     Kind = "VariableUnset" // a script uses a variable that is never set
+	FlagUnknown       Kind = "KubeletFlagUnknown"
+	FlagRemoved       Kind = "KubeletFlagRemoved" // the kubelet of this version no longer has the flag
+	SettingUnknown    Kind = "SettingUnknown"
+	SettingInvalid    Kind = "SettingInvalid"
+	NodeConfigBroken  Kind = "NodeConfigInvalid"
+	Overridden        Kind = "Overridden"          // a value has no effect, or overrides one with which Joiner plans
+	OtherName         Kind = "OtherNodeName"       // the node registers under a name that its credentials do not permit
+	OtherCluster      Kind = "OtherCluster"        // the name or API server of another cluster
+	OtherAuthority    Kind = "OtherAuthority"      // the certificate authority of another cluster
+	ProxyForAPIServer Kind = "ProxyCatchesCluster" // the kubelet uses a proxy for the API server
+	Obscure           Kind = "Obscure"             // the result is known only on the instance
+	Unwritable        Kind = "Unwritable"          // Joiner cannot generate an instance's user data from the user's
 )
 
 // Certainty is how certain a problem is.
@@ -59,8 +59,8 @@ type Harm string
 
 // The degrees of harm.
 const (
-	NeverJoins Harm = "never joins" // no instance becomes a node
-	JoinsAmiss Harm = "joins amiss" // instances join, but not as the user intended
+	NeverJoins       Harm = "never joins" // no instance becomes a node
+	JoinsDifferently Harm = "joins amiss" // instances join, but not as the user intended
 
 	// UnlessStarted stands for NeverJoins unless another part of the user data starts the kubelet. Package reading
 	// replaces this value before it returns the Reading.
@@ -73,7 +73,7 @@ type Problem struct {
 	Kind      Kind      `json:"kind"`          // what is wrong
 	Certainty Certainty `json:"certainty"`     // how certain the problem is
 	Harm      Harm      `json:"harm"`          // consequence of the problem
-	At        Spot      `json:"at"`            // position in the user data
+	At        Position  `json:"at"`            // position in the user data
 	Cause     string    `json:"cause"`         // one sentence, without its full stop
 	Fix       string    `json:"fix,omitempty"` // how to fix it
 	// Write is the literal text to write instead; empty if it depends on the user.
@@ -92,8 +92,8 @@ func (p Problem) String() string {
 	case p.At.Ours && (p.Kind == SettingInvalid || p.Kind == SettingUnknown):
 		out = "spec.kubelet" // Joiner generated its own part from spec.kubelet
 	}
-	if spot := p.At.String(); spot != "" && !p.At.Ours {
-		out += ", " + spot
+	if position := p.At.String(); position != "" && !p.At.Ours {
+		out += ", " + position
 	}
 	out += ": " + p.Cause
 	if p.Fix != "" {
@@ -114,7 +114,7 @@ func (p Problem) Check() string {
 		return "ARCH-3"
 	case OtherAuthority:
 		return "BOOT-2"
-	case ProxyCatches:
+	case ProxyForAPIServer:
 		return "BOOT-17"
 	case TooLong:
 		return "LAUNCH-7"
@@ -135,7 +135,7 @@ func (p *Problem) Suggest(fix, write string) { p.Fix, p.Write = fix, write }
 // rank returns the position of a problem in the order of severity, from 0 for a fatal one.
 func (p Problem) rank() int {
 	rank := map[Certainty]int{Certain: 0, Likely: 1, Possible: 2}[p.Certainty]
-	if p.Harm == JoinsAmiss {
+	if p.Harm == JoinsDifferently {
 		rank += 3
 	}
 	return rank

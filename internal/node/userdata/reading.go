@@ -25,9 +25,9 @@ func (r *Reader) Soften(first int, sure bool) {
 
 // Argument is one flag of the kubelet with its value.
 type Argument struct {
-	Name, Value string // name without dashes, and value
-	At          Spot   // position of the flag
-	HasValue    bool   // whether the flag has a value, which may be empty
+	Name, Value string   // name without dashes, and value
+	At          Position // position of the flag
+	HasValue    bool     // whether the flag has a value, which may be empty
 }
 
 // The content types that an instance processes.
@@ -98,9 +98,9 @@ type Kubelet struct {
 
 // Value is one setting. It is vague if it is known only on the instance, for instance as the output of a command.
 type Value struct {
-	Text  string `json:"text"`            // value of the setting; contains "…" or Mark where it is vague
-	Vague bool   `json:"vague,omitempty"` // known only on the instance
-	At    Spot   `json:"at"`              // position of the value
+	Text  string   `json:"text"`            // value of the setting; contains "…" or Mark where it is vague
+	Vague bool     `json:"vague,omitempty"` // known only on the instance
+	At    Position `json:"at"`              // position of the value
 }
 
 // IsSet reports whether the user data contains the setting.
@@ -109,7 +109,7 @@ func (v Value) IsSet() bool { return v.Text != "" || v.Vague }
 // Taint is a taint that the node registers with.
 type Taint struct {
 	requirements.Taint
-	At Spot // position of the taint
+	At Position // position of the taint
 }
 
 // MarshalText formats the taint like the kubelet's flag, with its position.
@@ -119,8 +119,8 @@ func (t Taint) MarshalText() ([]byte, error) {
 
 // Label is a label that the node registers with.
 type Label struct {
-	Key, Value string // key and value of the label
-	At         Spot   // position of the label
+	Key, Value string   // key and value of the label
+	At         Position // position of the label
 }
 
 // String formats the label like the kubelet's flag.
@@ -129,8 +129,8 @@ func (l Label) String() string { return l.Key + "=" + l.Value }
 // MarshalText formats the label like the kubelet's flag, with its position.
 func (l Label) MarshalText() ([]byte, error) { return []byte(l.String() + inParentheses(l.At)), nil }
 
-// Spot is a position in user data. The zero value means unknown.
-type Spot struct {
+// Position is a position in user data. The zero value means unknown.
+type Position struct {
 	Part   int  `json:"part,omitempty"`   // part of a MIME message, from 1; 0: the user data has no parts
 	Line   int  `json:"line,omitempty"`   // line of the part, from 1; 0: the whole part
 	Column int  `json:"column,omitempty"` // column of the line, from 1; 0: the whole line
@@ -138,15 +138,15 @@ type Spot struct {
 }
 
 // String formats the position: "part 2, line 3, column 5".
-func (s Spot) String() string {
-	if s.Ours {
+func (p Position) String() string {
+	if p.Ours {
 		return "written by Joiner"
 	}
 	var words []string
 	for _, n := range []struct {
 		name string
 		at   int
-	}{{"part", s.Part}, {"line", s.Line}, {"column", s.Column}} {
+	}{{"part", p.Part}, {"line", p.Line}, {"column", p.Column}} {
 		if n.at > 0 {
 			words = append(words, fmt.Sprintf("%s %d", n.name, n.at))
 		}
@@ -155,11 +155,11 @@ func (s Spot) String() string {
 }
 
 // inParentheses returns the position in parentheses, with a leading space; empty if it is unknown.
-func inParentheses(s Spot) string {
-	if s == (Spot{}) {
+func inParentheses(p Position) string {
+	if p == (Position{}) {
 		return ""
 	}
-	return " (" + s.String() + ")"
+	return " (" + p.String() + ")"
 }
 
 // The forms of user data.
@@ -189,22 +189,22 @@ type Reader struct {
 
 // Text is a text somewhere in the user data.
 type Text struct {
-	Body  string // content of the text
-	At    Spot   // position of its first character
-	Vague bool   // a part of it is known only on the instance
+	Body  string   // content of the text
+	At    Position // position of its first character
+	Vague bool     // a part of it is known only on the instance
 }
 
 // Start is one start of the kubelet by the user data.
 type Start struct {
 	By                        string                      // program that starts the kubelet: BySh, ByNodeadm, …
-	At                        Spot                        // position of the start
+	At                        Position                    // position of the start
 	Sure                      bool                        // the start happens in any case
 	Cluster, Endpoint, CA, IP Value                       // name, API server, certificate authority and node address
 	Flags                     []Flag                      // arguments of the kubelet
 	Config                    map[string]any              // fields of KubeletConfiguration
-	Spots                     map[string]Spot             // positions of fields of Config, by name
-	Within                    map[string]Spot             // positions of all fields of a NodeConfig, by path
-	Labels                    map[string]Spot             // positions of labels, by key, if each has its own
+	Positions                 map[string]Position         // positions of fields of Config, by name
+	Within                    map[string]Position         // positions of all fields of a NodeConfig, by path
+	Labels                    map[string]Position         // positions of labels, by key, if each has its own
 	Environment               map[string]map[string]Value // environment of services in a NodeConfig, by service and name
 	Hidden                    bool                        // some of the kubelet's flags are known only on the instance
 }
@@ -219,13 +219,13 @@ const (
 
 // Flag is one argument of the kubelet.
 type Flag struct {
-	Text string // text of the argument
-	At   Spot   // position of the argument
+	Text string   // text of the argument
+	At   Position // position of the argument
 }
 
 // Report adds a problem and returns it.
-func (r *Reader) Report(kind Kind, certainty Certainty, harm Harm, spot Spot, format string, args ...any) *Problem {
+func (r *Reader) Report(kind Kind, certainty Certainty, harm Harm, position Position, format string, args ...any) *Problem {
 	r.Out.Problems = append(r.Out.Problems,
-		Problem{Kind: kind, Certainty: certainty, Harm: harm, At: spot, Cause: fmt.Sprintf(format, args...)})
+		Problem{Kind: kind, Certainty: certainty, Harm: harm, At: position, Cause: fmt.Sprintf(format, args...)})
 	return &r.Out.Problems[len(r.Out.Problems)-1]
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // ReportNodeConfigOnAL2 reports a NodeConfig for an AL2 image.
-func (r *Reader) ReportNodeConfigOnAL2(at Spot) {
+func (r *Reader) ReportNodeConfigOnAL2(at Position) {
 	r.Report(OtherFamily, Certain, r.ScriptHarm(), at, "a NodeConfig is for nodeadm of AL2023; an image of AL2 does not read it").
 		Suggest("call "+BySh+" in a shell script, or choose an image of AL2023", "")
 }
@@ -36,8 +36,8 @@ func (r *Reader) ReportUnknownPart(p Part) {
 
 // ReportNamedByInstance reports a setting that names nodes by their instance ID, which most mappings of a node role do
 // not permit. what begins the text of the problem.
-func (r *Reader) ReportNamedByInstance(spot Spot, what string) {
-	r.Report(OtherName, Likely, NeverJoins, spot,
+func (r *Reader) ReportNamedByInstance(position Position, what string) {
+	r.Report(OtherName, Likely, NeverJoins, position,
 		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", what).
 		Suggest("map the node role in aws-auth to system:node:{{SessionName}}, or take the setting out", "")
 }
@@ -48,7 +48,7 @@ func (r *Reader) ScriptHarm() Harm {
 	if r.In.Family == FamilyCustom {
 		return UnlessStarted
 	}
-	return JoinsAmiss
+	return JoinsDifferently
 }
 
 // The family without an operating system, and the operating systems with several AMI families or variants.
@@ -105,7 +105,7 @@ func (r *Reader) JudgeImage() bool {
 	if family == "" || image == "" || family == image {
 		return true
 	}
-	r.Report(ImageMismatch, Certain, NeverJoins, Spot{},
+	r.Report(ImageMismatch, Certain, NeverJoins, Position{},
 		"it is %s, and the image %s is one of %s, which cannot read user data for %s", r.In.Family, r.In.Image, image, r.In.Family).
 		Suggest("set spec.amiFamily to "+image+", or select an image of "+r.In.Family, "")
 	return false

@@ -2,8 +2,8 @@ package userdata
 
 import "strings"
 
-// SpotAfter returns the position of the end of a text that begins at the position from.
-func SpotAfter(from Spot, text string) Spot {
+// PositionAfter returns the position of the end of a text that begins at the position from.
+func PositionAfter(from Position, text string) Position {
 	if lines := strings.Count(text, "\n"); lines > 0 {
 		from.Line += lines
 		from.Column = len(text) - strings.LastIndexByte(text, '\n')

@@ -15,7 +15,7 @@ const (
 )
 
 // mostCounted is the maximum number of rules and host ports of a pod for which Cost also counts the details of each. A
-// pod with more of them costs more than Share.Pod in any case.
+// pod with more of them costs more than Share.CostlyAbove in any case.
 const mostCounted = 1000
 
 // Cost returns what the pod costs in a plan, in units of Share. It does not include soleResourceCost, which depends on

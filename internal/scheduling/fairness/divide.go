@@ -8,20 +8,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Share limits what one plan may cost. Its fields are in units of cost: 1 for a pod that has few rules, more for a pod with many.
+// Share limits the work that the solver may spend on one plan. The unit is the work for a pod with few rules; a pod with
+// many rules takes more.
 type Share struct {
 	// Whole is the most that one plan may cost.
 	Whole int
-	// Pod is the most that one kind of pods may cost without being costly.
-	Pod int
-	// Slice is the most that a slice may cost, unless its first kind costs more. Costly kinds need no slice if together
-	// they cost no more than Slice, and all kinds cost no more than Whole.
+	// CostlyAbove is a threshold: a kind of pods that costs more is costly.
+	CostlyAbove int
+	// Slice is the most that a slice may cost; a slice is a separate plan for costly kinds (see Divide). A single kind
+	// that costs more than Slice gets a slice of its own. Costly kinds need no slice if together they cost no more than
+	// Slice, and all kinds cost no more than Whole.
 	Slice int
 }
 
 // Usual returns the share that the controller starts with, which is also the largest. One plan holds 10,000 kinds of
 // ordinary pods. A slice holds 13 pods with 50 anti-affinity terms of two labels each.
-func Usual() Share { return Share{Whole: 10_000, Pod: 40, Slice: 1_500} }
+func Usual() Share { return Share{Whole: 10_000, CostlyAbove: 40, Slice: 1_500} }
 
 // Turns records which pods were already in a slice, and what pods cost the solver.
 type Turns struct {
@@ -42,11 +44,11 @@ type Division struct {
 
 // Divide splits pods into those that are planned now and slices of the others.
 //
-// All pods are planned together if they cost at most share.Whole, and if the costly kinds (those that cost more than share.Pod each)
-// cost at most share.Slice together. Otherwise the costly kinds wait for a slice.
+// All pods are planned together if they cost at most share.Whole, and if the costly kinds (those that cost more than
+// share.CostlyAbove each) cost at most share.Slice together. Otherwise the costly kinds wait for a slice.
 //
-// The remaining kinds share share.Whole by namespace: a namespace that needs less than its equal part is planned in full, and the rest
-// of its part goes to the others. Within a namespace, pods of higher priority come first, then those that cost less.
+// share.Whole is divided among the namespaces of the remaining kinds: a namespace that needs less than its equal part is planned in
+// full, and the rest of its part goes to the others. Within a namespace, pods of higher priority come first, then those that cost less.
 //
 // Slices serve namespaces in turn. Priority only orders the pods within a namespace, in plans and slices, so a costly pod of high
 // priority does not delay other namespaces. Pods with required affinity to each other are in one slice, as far as the slice can hold them.
@@ -55,7 +57,7 @@ func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
 	total, costly := 0, 0
 	for i := range kinds {
 		total += kinds[i].cost
-		if kinds[i].cost > share.Pod {
+		if kinds[i].cost > share.CostlyAbove {
 			costly += kinds[i].cost
 		}
 	}
@@ -139,13 +141,13 @@ func isAlike(a, b *cluster.Pod) bool {
 		a.Requests.Equal(b.Requests) && slices.Equal(a.HostPorts, b.HostPorts) && slices.Equal(a.Volumes, b.Volumes)
 }
 
-// cut returns the kinds that are planned now, and the others: those that cost more than share.Pod, and those for which
+// cut returns the kinds that are planned now, and the others: those that cost more than share.CostlyAbove, and those for which
 // their namespace has no part of share.Whole left.
 func cut(kinds []kind, share Share) (now, later []kind) {
 	byNamespace := map[string][]kind{}
 	needs := map[string]int{}
 	for _, k := range kinds {
-		if k.cost > share.Pod {
+		if k.cost > share.CostlyAbove {
 			later = append(later, k)
 			continue
 		}
@@ -172,8 +174,8 @@ func cut(kinds []kind, share Share) (now, later []kind) {
 	return now, later
 }
 
-// fairLimit returns the highest limit of each need so that the limited needs sum to at most whole. needs must be sorted,
-// lowest first.
+// fairLimit returns the highest common limit: if each need is capped at it, the needs sum to at most whole. needs must be
+// sorted, lowest first.
 func fairLimit(needs []int, whole int) int {
 	for i, need := range needs {
 		if part := whole / (len(needs) - i); need > part {

@@ -169,7 +169,7 @@ func TestSoleResources(t *testing.T) {
 // share that they do not use.
 func TestNamespacesShare(t *testing.T) {
 	t.Parallel()
-	share := fairness.Share{Whole: 1000, Pod: 40, Slice: 100}
+	share := fairness.Share{Whole: 1000, CostlyAbove: 40, Slice: 100}
 	all := slices.Concat(
 		pods(5000, func(i int) cluster.Pod { return plain("a", i) }),
 		pods(100, func(i int) cluster.Pod { return plain("b", i) }),
@@ -198,7 +198,7 @@ func TestSlicesTakeTurns(t *testing.T) {
 		t.Errorf("pods in the first slice, by namespace: %v, want all pods of few and one", first)
 	}
 	// With one pod for each slice, the namespaces take turns.
-	share := fairness.Share{Whole: 100, Pod: 40, Slice: 1}
+	share := fairness.Share{Whole: 100, CostlyAbove: 40, Slice: 1}
 	var order []string
 	for _, s := range rounds(t, all[190:], share)[:6] {
 		order = append(order, s[0].Namespace)
@@ -217,7 +217,7 @@ func TestPriorityOrdersANamespace(t *testing.T) {
 	all[4].Created = noon.Add(-time.Hour)
 	all = append(all, pods(2, func(i int) cluster.Pod { return hostile("b", i, 50) })...)
 	var order []string
-	for _, s := range rounds(t, all, fairness.Share{Whole: 1, Pod: 1, Slice: 1}) {
+	for _, s := range rounds(t, all, fairness.Share{Whole: 1, CostlyAbove: 1, Slice: 1}) {
 		order = append(order, s[0].ID())
 	}
 	want := []string{"a/pod-00003", "b/pod-00000", "a/pod-00004", "b/pod-00001", "a/pod-00000", "a/pod-00001", "a/pod-00002"}
@@ -236,7 +236,7 @@ func TestGangsStayTogether(t *testing.T) {
 			Selector: cluster.Selector{Labels: requirements.Requirements{"pair": requirements.OneOf(fmt.Sprint(i % 20))}}}}
 		return p
 	})
-	for _, s := range rounds(t, all, fairness.Share{Whole: 1000, Pod: 40, Slice: 300}) {
+	for _, s := range rounds(t, all, fairness.Share{Whole: 1000, CostlyAbove: 40, Slice: 300}) {
 		pairs := map[string]int{}
 		for i := range s {
 			pairs[s[i].Labels["pair"]]++
@@ -254,7 +254,7 @@ func TestSameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(pods(50, func(i int) cluster.Pod { return hostile("a", i, 50) }),
 		pods(500, func(i int) cluster.Pod { return plain("b", i) }))
-	share := fairness.Share{Whole: 1000, Pod: 40, Slice: 300}
+	share := fairness.Share{Whole: 1000, CostlyAbove: 40, Slice: 300}
 	want := fairness.Divide(all, fairness.Turns{}, share)
 	slices.Reverse(all)
 	if got := fairness.Divide(all, fairness.Turns{}, share); !reflect.DeepEqual(got, want) {

@@ -59,7 +59,7 @@ func sizingCommand() *cobra.Command {
 	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; empty: build it from the checkout of the working folder")
 	cmd.Flags().StringVarP(&path, "output", "o", "", "write the table into this page, between the two marker comments")
 	cmd.Flags().IntSliceVar(&nodes, "nodes", []int{100, 500, 1000, 2000, 5000}, "numbers of nodes of the clusters")
-	cmd.Flags().DurationVar(&p.IdleTime, "rest", time.Minute, "how long the idle controller is measured")
+	cmd.Flags().DurationVar(&p.IdleTime, "idle-time", time.Minute, "how long the idle controller is measured")
 	return cmd
 }
 

@@ -30,24 +30,24 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	}
 	own := t
 	if r.In.Own != "" && r.In.Own != t.Body {
-		own = userdata.Text{Body: r.In.Own, At: userdata.Spot{Line: 1, Column: 1}}
+		own = userdata.Text{Body: r.In.Own, At: userdata.Position{Line: 1, Column: 1}}
 	}
-	spots := userdata.SpotsOfTOML(own)
-	reportOtherTables(r, own, spots)
-	judgeSettings(r, settings, spots)
-	reportOverridden(r, settings, spots)
+	positions := userdata.PositionsOfTOML(own)
+	reportOtherTables(r, own, positions)
+	judgeSettings(r, settings, positions)
+	reportOverridden(r, settings, positions)
 	kubernetes, _ := settings["kubernetes"].(map[string]any)
-	s := userdata.Start{By: userdata.BySetting, Sure: true, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
+	s := userdata.Start{By: userdata.BySetting, Sure: true, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
 	valueOf := func(key string) userdata.Value {
 		word, _ := kubernetes[key].(string)
-		return userdata.Value{Text: word, At: spots["settings.kubernetes."+key]}
+		return userdata.Value{Text: word, At: positions["settings.kubernetes."+key]}
 	}
 	s.Cluster, s.Endpoint, s.CA, s.IP = valueOf("cluster-name"), valueOf("api-server"), valueOf("cluster-certificate"), valueOf("node-ip")
 	for _, key := range slices.Sorted(maps.Keys(kubernetes)) {
-		addSetting(&s, key, kubernetes[key], spots)
+		addSetting(&s, key, kubernetes[key], positions)
 	}
 	if kubernetes["hostname-override-source"] == "instance-id" {
-		r.ReportNamedByInstance(spots["settings.kubernetes.hostname-override-source"],
+		r.ReportNamedByInstance(positions["settings.kubernetes.hostname-override-source"],
 			"hostname-override-source names nodes by their instance ID")
 	}
 	if checkRequired(r, kubernetes) {
@@ -75,13 +75,13 @@ func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
 	var doc map[string]any
 	_, err := userdata.Guarded(func() (any, error) { return nil, toml.Unmarshal([]byte(t.Body), &doc) })
 	if err != nil {
-		spot := t.At
+		position := t.At
 		var broken *toml.DecodeError
 		if userdata.AsType(err, &broken) {
 			line, column := broken.Position()
-			spot = userdata.Spot{Part: t.At.Part, Line: line, Column: column}
+			position = userdata.Position{Part: t.At.Part, Line: line, Column: column}
 		}
-		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spot,
+		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, position,
 			"it is not valid TOML from here on: Bottlerocket would apply none of the settings")
 		return nil, false
 	}
@@ -96,13 +96,13 @@ func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
 }
 
 // reportOtherTables reports the user's tables outside of [settings], which Bottlerocket does not read.
-func reportOtherTables(r *userdata.Reader, own userdata.Text, spots map[string]userdata.Spot) {
+func reportOtherTables(r *userdata.Reader, own userdata.Text, positions map[string]userdata.Position) {
 	doc, _ := userdata.DecodeTOML(own.Body)
 	for _, name := range slices.Sorted(maps.Keys(doc)) {
 		if name == "settings" {
 			continue
 		}
-		p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spots[name],
+		p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsDifferently, positions[name],
 			"Bottlerocket reads [settings] only, and ignores the table%s beside it", userdata.Quoted(name))
 		p.Suggest("write it below [settings]", "")
 		if near := userdata.Nearest(name, []string{"settings"}); near != "" {
@@ -112,25 +112,25 @@ func reportOtherTables(r *userdata.Reader, own userdata.Text, spots map[string]u
 }
 
 // addSetting records the kubelet setting that a Bottlerocket setting results in. Labels and taints become flags.
-func addSetting(s *userdata.Start, key string, value any, spots map[string]userdata.Spot) {
-	spot := spots["settings.kubernetes."+key]
+func addSetting(s *userdata.Start, key string, value any, positions map[string]userdata.Position) {
+	position := positions["settings.kubernetes."+key]
 	field, known := settingFields[key]
 	switch {
 	case key == "cluster-dns-ip":
 		field, value = "clusterDNS", userdata.List(value)
 	case key == "node-labels":
 		if labels := settingLabels(value); labels != "" {
-			s.Flags = append(s.Flags, userdata.Flag{Text: "--node-labels=" + labels, At: spot})
-			s.Labels = map[string]userdata.Spot{}
+			s.Flags = append(s.Flags, userdata.Flag{Text: "--node-labels=" + labels, At: position})
+			s.Labels = map[string]userdata.Position{}
 			table, _ := value.(map[string]any)
 			for label := range table {
-				s.Labels[label] = spots["settings.kubernetes.node-labels."+label]
+				s.Labels[label] = positions["settings.kubernetes.node-labels."+label]
 			}
 		}
 		return
 	case key == "node-taints":
 		if taints := settingTaints(value); taints != "" {
-			s.Flags = append(s.Flags, userdata.Flag{Text: "--register-with-taints=" + taints, At: spot})
+			s.Flags = append(s.Flags, userdata.Flag{Text: "--register-with-taints=" + taints, At: position})
 		}
 		return
 	case slices.Contains(numbersAsText, key):
@@ -142,7 +142,7 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 	case !known:
 		return
 	}
-	s.Config[field], s.Spots[field] = value, spot
+	s.Config[field], s.Positions[field] = value, position
 }
 
 // checkRequired returns false, and reports a problem, if the kubelet cannot join: standalone-mode is true, or a
@@ -150,14 +150,14 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 // Joiner writes them for the family Bottlerocket.
 func checkRequired(r *userdata.Reader, kubernetes map[string]any) bool {
 	if standalone, _ := kubernetes["standalone-mode"].(bool); standalone {
-		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
+		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Position{},
 			"settings.kubernetes.standalone-mode is true: the kubelet runs by itself, without a cluster").
 			Suggest("remove it", "")
 		return false
 	}
 	for _, key := range []string{"api-server", "cluster-certificate", "cluster-name"} {
 		if _, ok := kubernetes[key]; !ok && r.In.Family == userdata.FamilyCustom {
-			r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
+			r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, userdata.Position{},
 				"settings.kubernetes.%s is missing, and Bottlerocket does not find the cluster without it", key).
 				Suggest("write api-server, cluster-certificate and cluster-name", "")
 			return false

@@ -169,7 +169,7 @@ func bootstrapContainer(within rule) rule {
 			}
 			certainty, when = userdata.Likely, "such as this one, before 1.31,"
 		}
-		c.r.Report(userdata.SettingInvalid, certainty, userdata.NeverJoins, c.spotOf(path),
+		c.r.Report(userdata.SettingInvalid, certainty, userdata.NeverJoins, c.positionOf(path),
 			"%s has no source, and releases of Bottlerocket %s have no image for it: the instance does not finish its boot", name, when).
 			Suggest("name the image in its source", "")
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // reportOverridden reports the user's Bottlerocket settings that have no effect because Joiner writes other values.
-func reportOverridden(r *userdata.Reader, settings map[string]any, spots map[string]userdata.Spot) {
+func reportOverridden(r *userdata.Reader, settings map[string]any, positions map[string]userdata.Position) {
 	own := kubelet.OwnSettings(r)
 	if own == nil {
 		return
@@ -23,6 +23,6 @@ func reportOverridden(r *userdata.Reader, settings map[string]any, spots map[str
 		if found && fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {
 			continue
 		}
-		kubelet.ReportOverridden(r, kubelet.SpotAbove(spots, l.Path), l, value, "Joiner")
+		kubelet.ReportOverridden(r, kubelet.PositionAbove(positions, l.Path), l, value, "Joiner")
 	}
 }

@@ -33,12 +33,12 @@ func (c *settingsCheck) reportContradictions(settings map[string]any) {
 	critical, _ := kubernetes["shutdown-grace-period-for-critical-pods"].(string)
 	if total, part := kubelet.DurationOf(grace), kubelet.DurationOf(critical); part > total {
 		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins,
-			c.spotOf("settings.kubernetes.shutdown-grace-period-for-critical-pods"),
+			c.positionOf("settings.kubernetes.shutdown-grace-period-for-critical-pods"),
 			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) must be at most shutdown-grace-period (%s), and the kubelet does not start with it", part, total).
 			Suggest("raise shutdown-grace-period, of which it is a part", "")
 	}
 	if len(withoutPeriod) > 0 {
-		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf("settings.kubernetes.eviction-soft"),
+		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.positionOf("settings.kubernetes.eviction-soft"),
 			"settings.kubernetes.eviction-soft%s has no grace period, and the kubelet does not start with it", userdata.Quoted(withoutPeriod[0])).
 			Suggest("write it into settings.kubernetes.eviction-soft-grace-period", "")
 	}
@@ -49,20 +49,20 @@ type rule func(c *settingsCheck, name, path string, value any)
 
 // settingsCheck reports settings that Bottlerocket rejects.
 type settingsCheck struct {
-	r     *userdata.Reader
-	spots map[string]userdata.Spot // by path
+	r         *userdata.Reader
+	positions map[string]userdata.Position // by path
 }
 
 // reject reports a value because of which Bottlerocket rejects all settings. The text is format with args. fix may be
 // empty.
 func (c *settingsCheck) reject(path, fix, format string, args ...any) {
-	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path),
+	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.positionOf(path),
 		format+": Bottlerocket would apply none of the settings", args...).Suggest(fix, "")
 }
 
-// spotOf returns the position of a path, or of its nearest known ancestor.
-func (c *settingsCheck) spotOf(path string) userdata.Spot {
-	return kubelet.SpotAbove(c.spots, path)
+// positionOf returns the position of a path, or of its nearest known ancestor.
+func (c *settingsCheck) positionOf(path string) userdata.Position {
+	return kubelet.PositionAbove(c.positions, path)
 }
 
 // rejectType reports a value of a wrong type.
@@ -172,7 +172,7 @@ func fields(known map[string]rule, required ...string) rule {
 				check(c, name+"."+key, below, table[key])
 				continue
 			}
-			reportUnknownSetting(c.r, below, key, slices.Sorted(maps.Keys(known)), c.spotOf(below))
+			reportUnknownSetting(c.r, below, key, slices.Sorted(maps.Keys(known)), c.positionOf(below))
 		}
 		for _, key := range required {
 			if _, ok := table[key]; !ok {

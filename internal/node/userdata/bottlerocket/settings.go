@@ -32,8 +32,8 @@ var numbersAsText = []string{"image-gc-high-threshold-percent", "image-gc-low-th
 
 // judgeSettings reports settings that Bottlerocket rejects: a wrong type, a wrong value, an unknown name. Because of
 // one such setting Bottlerocket applies none of the settings, and the node never joins.
-func judgeSettings(r *userdata.Reader, settings map[string]any, spots map[string]userdata.Spot) {
-	groups, c := settingGroups(), &settingsCheck{r: r, spots: spots}
+func judgeSettings(r *userdata.Reader, settings map[string]any, positions map[string]userdata.Position) {
+	groups, c := settingGroups(), &settingsCheck{r: r, positions: positions}
 	known := slices.Sorted(maps.Keys(groups))
 	for _, group := range slices.Sorted(maps.Keys(settings)) {
 		path := "settings." + group
@@ -44,10 +44,10 @@ func judgeSettings(r *userdata.Reader, settings map[string]any, spots map[string
 		case slices.Contains(strings.Fields(laterGroups), group):
 			anyTable(c, path, path, settings[group])
 			if !mayBeNewer(r) {
-				reportUnknownSetting(r, path, group, nil, c.spotOf(path))
+				reportUnknownSetting(r, path, group, nil, c.positionOf(path))
 			}
 		default:
-			reportUnknownSetting(r, path, group, known, c.spotOf(path))
+			reportUnknownSetting(r, path, group, known, c.positionOf(path))
 		}
 	}
 	c.reportContradictions(settings)
@@ -64,7 +64,7 @@ var newestImage = [2]int{1, 53}
 
 // reportUnknownSetting reports a setting that is not in settingGroups. The problem is Certain if the image is not newer
 // than newestImage, or if the key resembles one of known.
-func reportUnknownSetting(r *userdata.Reader, path, key string, known []string, spot userdata.Spot) {
+func reportUnknownSetting(r *userdata.Reader, path, key string, known []string, position userdata.Position) {
 	near := userdata.Nearest(key, known)
 	certainty, verb := userdata.Likely, "may be"
 	if near != "" || !mayBeNewer(r) {
@@ -74,7 +74,7 @@ func reportUnknownSetting(r *userdata.Reader, path, key string, known []string, 
 	if !userdata.IsQuotable(key) {
 		name = "a setting of " + strings.TrimSuffix(strings.TrimSuffix(path, key), ".")
 	}
-	p := r.Report(userdata.SettingUnknown, certainty, userdata.NeverJoins, spot,
+	p := r.Report(userdata.SettingUnknown, certainty, userdata.NeverJoins, position,
 		"%s %s unknown to Bottlerocket, which then applies none of the settings and does not join", name, verb)
 	if near != "" {
 		p.Suggest("write", near)

@@ -73,27 +73,27 @@ func readCloudConfig(r *userdata.Reader, p userdata.Part) {
 		} `json:"write_files"`
 	}
 	if err := yaml.Unmarshal([]byte(p.Text.Body), &doc); err != nil {
-		r.Report(userdata.SettingInvalid, userdata.Certain, r.ScriptHarm(), userdata.SpotOfYAML(err, p.Text.At),
-			"the cloud-config cannot be read%s, so none of it is done", userdata.PlainYAML(err)).
+		r.Report(userdata.SettingInvalid, userdata.Certain, r.ScriptHarm(), userdata.YAMLErrorPosition(err, p.Text.At),
+			"the cloud-config cannot be read%s, so none of it is done", userdata.SafeYAMLMessage(err)).
 			Suggest("fix its YAML", "")
 		return
 	}
-	spots := userdata.SpotsOfYAML(p.Text)
+	positions := userdata.PositionsOfYAML(p.Text)
 	for i, f := range doc.Files {
-		spot := spots["write_files."+strconv.Itoa(i)+".content"]
-		r.Files[f.Path] = userdata.Text{Body: f.Content, At: spot, Vague: f.Encoding != ""}
+		position := positions["write_files."+strconv.Itoa(i)+".content"]
+		r.Files[f.Path] = userdata.Text{Body: f.Content, At: position, Vague: f.Encoding != ""}
 		kubelet.RecordWritten(r, f.Path, r.Files[f.Path])
 		if !kubelet.SetsProxies(r.Files[f.Path]) {
-			shell.NoteTouched(r, f.Path, spot)
+			shell.NoteTouched(r, f.Path, position)
 		}
 	}
-	readCommands(r, "bootcmd", doc.BootCommands, spots, p.Text.At)
-	readCommands(r, "runcmd", doc.RunCommands, spots, p.Text.At)
+	readCommands(r, "bootcmd", doc.BootCommands, positions, p.Text.At)
+	readCommands(r, "runcmd", doc.RunCommands, positions, p.Text.At)
 }
 
 // readCommands reads the commands in a field of a cloud-config, bootcmd or runcmd. Each is a line for a shell or a list
 // of words. All problems and starts get the position of the field, or the position at if the field's is unknown.
-func readCommands(r *userdata.Reader, field string, all []any, spots map[string]userdata.Spot, at userdata.Spot) {
+func readCommands(r *userdata.Reader, field string, all []any, positions map[string]userdata.Position, at userdata.Position) {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
 	firstProblem := len(r.Out.Problems)
@@ -114,18 +114,18 @@ func readCommands(r *userdata.Reader, field string, all []any, spots map[string]
 	}
 	shell.ReadScript(r, userdata.Part{Kind: userdata.TypeScript, Text: userdata.Text{Body: script.String(), At: at}})
 	// The script is assembled from the commands, so its line numbers are not those of the user data.
-	spot := userdata.FirstKnown(spots[field], at)
+	position := userdata.FirstKnown(positions[field], at)
 	for i := firstProblem; i < len(r.Out.Problems); i++ {
-		r.Out.Problems[i].At = spot
+		r.Out.Problems[i].At = position
 	}
 	for i := firstStart; i < len(r.Starts); i++ {
 		s := &r.Starts[i]
-		s.At, s.Cluster.At, s.Endpoint.At, s.CA.At = spot, spot, spot, spot
+		s.At, s.Cluster.At, s.Endpoint.At, s.CA.At = position, position, position, position
 		for j := range s.Flags {
-			s.Flags[j].At = spot
+			s.Flags[j].At = position
 		}
-		for name := range s.Spots {
-			s.Spots[name] = spot
+		for name := range s.Positions {
+			s.Positions[name] = position
 		}
 	}
 }

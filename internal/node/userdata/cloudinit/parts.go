@@ -43,29 +43,30 @@ func sniff(body string) string {
 func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Part) {
 	head, body, _ := splitHeaders(strings.TrimLeft(message, "\r\n\t "))
 	kind, params, err := mime.ParseMediaType(head.Get("Content-Type"))
-	spot := userdata.Spot{Part: len(*out)}
+	position := userdata.Position{Part: len(*out)}
 	switch {
 	case depth >= userdata.MaxNesting || len(*out) >= userdata.MaxParts:
-		r.Report(userdata.BadMIME, userdata.Likely, userdata.NeverJoins, spot, "it has too many parts, or too many messages within each other")
+		r.Report(userdata.BadMIME, userdata.Likely, userdata.NeverJoins, position,
+			"it has too many parts, or too many messages within each other")
 		return
 	case err != nil || !strings.HasPrefix(kind, "multipart/"):
-		r.Report(userdata.BadMIME, userdata.Certain, unreadableHarm(r), spot,
+		r.Report(userdata.BadMIME, userdata.Certain, unreadableHarm(r), position,
 			"it begins as a MIME message, and its Content-Type is not a multipart type").
 			Suggest("begin it with", `Content-Type: multipart/mixed; boundary="BOUNDARY"`)
 		return
 	case params["boundary"] == "":
-		r.Report(userdata.BadMIME, userdata.Certain, unreadableHarm(r), spot, "the Content-Type of the MIME message names no boundary").
+		r.Report(userdata.BadMIME, userdata.Certain, unreadableHarm(r), position, "the Content-Type of the MIME message names no boundary").
 			Suggest("name the boundary that precedes each part", kind+`; boundary="BOUNDARY"`)
 		return
 	}
 	pieces, closed := splitAt(body, params["boundary"])
 	switch {
 	case len(pieces) == 0:
-		r.Report(userdata.BadMIME, userdata.Certain, unreadableHarm(r), spot,
+		r.Report(userdata.BadMIME, userdata.Certain, unreadableHarm(r), position,
 			"no part begins with the boundary that the MIME message names, so the message has no parts").
 			Suggest("write a line of two dashes and the boundary before each part", "")
 	case !closed:
-		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, spot,
+		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsDifferently, position,
 			"the MIME message does not end with its boundary, and may be cut off").
 			Suggest("end it with a line of two dashes, the boundary and two dashes", "")
 	}
@@ -91,12 +92,12 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 		splitMIME(r, piece, depth+1, out)
 		return
 	}
-	at := userdata.Spot{Part: len(*out) + 1, Line: 1, Column: 1}
+	at := userdata.Position{Part: len(*out) + 1, Line: 1, Column: 1}
 	if len(*out) >= userdata.MaxParts {
 		return
 	}
 	if !ok {
-		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, at,
+		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsDifferently, at,
 			"no empty line separates the headers of this part from its body, so some of it is lost").
 			Suggest("write an empty line after the headers", "")
 	}
@@ -107,7 +108,7 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 		body = string(plain)
 	}
 	if err != nil {
-		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.JoinsAmiss, at, "this part is not encoded as its headers say")
+		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.JoinsDifferently, at, "this part is not encoded as its headers say")
 		return
 	}
 	if kindErr != nil || kind == userdata.TypePlain || kind == "" {

@@ -63,15 +63,15 @@ func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 	c.reportContradictions()
 }
 
-// spotOf returns the position of a field, or of the nearest table above it.
-func (c *configCheck) spotOf(path string) userdata.Spot {
+// positionOf returns the position of a field, or of the nearest table above it.
+func (c *configCheck) positionOf(path string) userdata.Position {
 	top, _, _ := strings.Cut(path, ".")
-	return userdata.FirstKnown(c.start.Within["spec.kubelet.config."+path], userdata.FirstKnown(c.start.Spots[top], c.start.At))
+	return userdata.FirstKnown(c.start.Within["spec.kubelet.config."+path], userdata.FirstKnown(c.start.Positions[top], c.start.At))
 }
 
 // reject reports a field with which the kubelet does not start. The text is format with args. fix may be empty.
 func (c *configCheck) reject(path, fix, format string, args ...any) {
-	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path),
+	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.positionOf(path),
 		format+", and the kubelet does not start with it", args...).Suggest(fix, "")
 }
 
@@ -247,7 +247,7 @@ func (c *configCheck) reportUnknown(table, path, name string) {
 		}
 	}
 	slices.Sort(known)
-	p := c.r.Report(userdata.SettingUnknown, certainty, userdata.JoinsAmiss, c.spotOf(path),
+	p := c.r.Report(userdata.SettingUnknown, certainty, userdata.JoinsDifferently, c.positionOf(path),
 		"the kubelet's configuration has no field%s%s, and the kubelet ignores it", userdata.Quoted(name), userdata.InTable(table))
 	dashed := kebab(name)
 	otherCase := slices.IndexFunc(known, func(one string) bool { return kebab(one) == dashed || strings.EqualFold(one, name) })
@@ -289,18 +289,18 @@ func (c *configCheck) checkGates(value any) {
 				"an entry of featureGates must be true or false, but is %s", jsonName(table[name]))
 			continue
 		}
-		judgeGate(c.r, name, on, c.spotOf("featureGates."+name), userdata.NeverJoins)
+		judgeGate(c.r, name, on, c.positionOf("featureGates."+name), userdata.NeverJoins)
 	}
 }
 
 // judgeGate reports a feature gate with which the kubelet does not start: it is unknown, belongs to nodeadm, or is set
 // to another value than its fixed one.
-func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, harm userdata.Harm) {
+func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Position, harm userdata.Harm) {
 	locked, known := KubeletGates[name]
 	minor := Minor(r)
 	switch {
 	case slices.Contains(NodeadmGates, name):
-		r.Report(userdata.SettingUnknown, userdata.Certain, harm, spot,
+		r.Report(userdata.SettingUnknown, userdata.Certain, harm, position,
 			"%s is a feature gate of nodeadm, not of the kubelet, and the kubelet does not start with it", name).
 			Suggest("write it into spec.featureGates of the NodeConfig", "")
 	case name == "AllAlpha" || name == "AllBeta":
@@ -309,7 +309,7 @@ func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, har
 		if minor == newest {
 			certainty = userdata.Certain
 		}
-		r.Report(userdata.SettingInvalid, certainty, harm, spot, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, locked, newest, on).
+		r.Report(userdata.SettingInvalid, certainty, harm, position, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, locked, newest, on).
 			Suggest("remove it", "")
 	case known:
 	default:
@@ -317,7 +317,7 @@ func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, har
 		if minor == newest {
 			certainty = userdata.Certain
 		}
-		p := r.Report(userdata.SettingUnknown, certainty, harm, spot, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with an unknown one", newest, userdata.Quoted(name))
+		p := r.Report(userdata.SettingUnknown, certainty, harm, position, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with an unknown one", newest, userdata.Quoted(name))
 		p.Suggest("remove it", "")
 		if near := userdata.Nearest(name, slices.Sorted(maps.Keys(KubeletGates))); near != "" {
 			p.Suggest("write", near)

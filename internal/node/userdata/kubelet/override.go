@@ -69,21 +69,21 @@ func Find(table map[string]any, path []string) (any, bool) {
 	return nil, false
 }
 
-// SpotAbove returns the position of a path, or of its nearest parent with a known position.
-func SpotAbove(spots map[string]userdata.Spot, path string) userdata.Spot {
+// PositionAbove returns the position of a path, or of its nearest parent with a known position.
+func PositionAbove(positions map[string]userdata.Position, path string) userdata.Position {
 	for path != "" {
-		if spot, ok := spots[path]; ok {
-			return spot
+		if position, ok := positions[path]; ok {
+			return position
 		}
 		i := strings.LastIndexByte(path, '.')
 		path = path[:max(i, 0)]
 	}
-	return userdata.Spot{}
+	return userdata.Position{}
 }
 
 // ReportOverridden reports the leaf l, which has no effect. other is the value that takes effect at its path, nil if
 // the whole table was replaced. by names the author of other.
-func ReportOverridden(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by string) {
+func ReportOverridden(r *userdata.Reader, position userdata.Position, l Leaf, other any, by string) {
 	field := strings.TrimPrefix(strings.TrimPrefix(l.Path, "spec.kubelet.config."), "spec.kubelet.")
 	for !userdata.IsQuotable(field) && field != "" {
 		field, _ = splitPath(field)
@@ -94,7 +94,7 @@ func ReportOverridden(r *userdata.Reader, spot userdata.Spot, l Leaf, other any,
 	} else {
 		cause += fmt.Sprintf(": %s replaces that table", by)
 	}
-	r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, spot, "%s",
+	r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsDifferently, position, "%s",
 		cause).Suggest(overrideFix(l.Path, r.In.Family == catalog.Custom), "")
 }
 
@@ -188,7 +188,7 @@ func ReportOverridingFlags(r *userdata.Reader, args []userdata.Argument, s userd
 		if field == "" || !planned || a.At.Part == r.OurPart && r.OurPart > 0 || flagText(value) == a.Value {
 			continue
 		}
-		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, a.At,
+		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsDifferently, a.At,
 			"the flag --%s%s wins over %s%s, with which Joiner plans", a.Name, valueText(a.Value), field, valueText(value)).
 			Suggest("remove the flag, and write spec.kubelet."+field+" of the EC2NodeClass", "")
 	}

@@ -35,7 +35,7 @@ func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdat
 		if !strings.HasPrefix(file.Path, "/etc/systemd/system/kubelet.service") && !strings.HasPrefix(file.Path, "/etc/systemd/system.conf") {
 			continue
 		}
-		eachLine(file.Text, func(line string, at userdata.Spot) {
+		eachLine(file.Text, func(line string, at userdata.Position) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			switch strings.TrimSpace(key) {
 			case "Environment", "DefaultEnvironment":
@@ -68,13 +68,13 @@ func SetsProxies(t userdata.Text) bool {
 func addEnvironmentFile(r *userdata.Reader, path string, to map[string]userdata.Value) {
 	for _, file := range r.Written {
 		if file.Path == path {
-			eachLine(file.Text, func(line string, at userdata.Spot) { addAssignment(to, strings.TrimSpace(line), at) })
+			eachLine(file.Text, func(line string, at userdata.Position) { addAssignment(to, strings.TrimSpace(line), at) })
 		}
 	}
 }
 
 // addAssignment adds one assignment: NAME=value, or NAME="value".
-func addAssignment(to map[string]userdata.Value, pair string, at userdata.Spot) {
+func addAssignment(to map[string]userdata.Value, pair string, at userdata.Position) {
 	name, value, ok := strings.Cut(pair, "=")
 	if ok && name != "" && !strings.HasPrefix(name, "#") {
 		to[name] = userdata.Value{Text: strings.Trim(value, `"'`), Vague: strings.Contains(value, userdata.Mark), At: at}
@@ -82,10 +82,10 @@ func addAssignment(to map[string]userdata.Value, pair string, at userdata.Spot) 
 }
 
 // eachLine calls visit with each line of the text and its position.
-func eachLine(t userdata.Text, visit func(line string, at userdata.Spot)) {
+func eachLine(t userdata.Text, visit func(line string, at userdata.Position)) {
 	number := 0
 	for line := range strings.Lines(t.Body) {
-		visit(line, userdata.Spot{Part: t.At.Part, Line: t.At.Line + number})
+		visit(line, userdata.Position{Part: t.At.Part, Line: t.At.Line + number})
 		number++
 	}
 }
@@ -114,8 +114,8 @@ func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 	if noProxy.Vague || proxy.Vague {
 		certainty = userdata.Possible
 	}
-	r.Report(userdata.ProxyCatches, certainty, userdata.JoinsAmiss, at,
-		"the kubelet calls the API server through a proxy, because its name is not in NO_PROXY: networks listed there do not cover names").
+	r.Report(userdata.ProxyForAPIServer, certainty, userdata.JoinsDifferently, at,
+		"the kubelet calls the API server through a proxy, because NO_PROXY does not contain the API server's host name (a network in NO_PROXY does not match host names)").
 		Suggest("add to NO_PROXY", noProxyEntry(host))
 }
 
@@ -140,8 +140,8 @@ func hostOf(endpoint string) string {
 	return strings.ToLower(u.Hostname())
 }
 
-// noProxyEntry returns the entry of NO_PROXY for a host: the domain of EKS's API servers if the host is one or is
-// unknown.
+// noProxyEntry returns what to add to NO_PROXY for a host: the domain of EKS's API servers if the host is in that domain
+// or is unknown, otherwise the host itself.
 func noProxyEntry(host string) string {
 	switch {
 	case host == "":
@@ -177,7 +177,7 @@ func excludes(noProxy, host string) bool {
 }
 
 // EnvironmentOf returns the environment variables that spec.instance of a NodeConfig sets, by service and name.
-func EnvironmentOf(instance map[string]any, spots map[string]userdata.Spot) map[string]map[string]userdata.Value {
+func EnvironmentOf(instance map[string]any, positions map[string]userdata.Position) map[string]map[string]userdata.Value {
 	out := map[string]map[string]userdata.Value{}
 	services, _ := instance["environment"].(map[string]any)
 	for _, service := range slices.Sorted(maps.Keys(services)) {
@@ -185,7 +185,7 @@ func EnvironmentOf(instance map[string]any, spots map[string]userdata.Spot) map[
 		out[service] = map[string]userdata.Value{}
 		for name, value := range all {
 			if line, ok := value.(string); ok {
-				out[service][name] = userdata.Value{Text: line, At: spots["spec.instance.environment."+service+"."+name]}
+				out[service][name] = userdata.Value{Text: line, At: positions["spec.instance.environment."+service+"."+name]}
 			}
 		}
 	}

@@ -74,7 +74,7 @@ func AddTaints(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	for i := range args {
 		if args[i].Name == "register-with-taints" {
 			if last != nil {
-				r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, last.At,
+				r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsDifferently, last.At,
 					"--register-with-taints is given again later, and the kubelet uses only the last one").
 					Suggest("write all taints into one flag, with commas between", "")
 			}
@@ -87,7 +87,7 @@ func AddTaints(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	}
 	r.Flag = last
 	if _, both := s.Config["registerWithTaints"]; both && s.By == userdata.ByNodeadm {
-		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, last.At, "the flag --register-with-taints wins over registerWithTaints of the kubelet's configuration, whose taints are lost").
+		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsDifferently, last.At, "the flag --register-with-taints wins over registerWithTaints of the kubelet's configuration, whose taints are lost").
 			Suggest("write taints into the NodePool: spec.template.spec.taints or startupTaints", "")
 	}
 	for _, text := range strings.Split(last.Value, ",") {
@@ -108,14 +108,14 @@ func AddTaints(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 }
 
 // reportInvalidTaint reports a taint that the kubelet cannot parse. by is the program that starts the kubelet.
-func reportInvalidTaint(r *userdata.Reader, text string, spot userdata.Spot, by string) {
+func reportInvalidTaint(r *userdata.Reader, text string, position userdata.Position, by string) {
 	key, effect, _ := strings.Cut(text, ":")
 	key, _, _ = strings.Cut(key, "=")
 	name := "a taint"
 	if IsKey(key) && userdata.IsQuotable(key) {
 		name = "the taint " + key
 	}
-	p := r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot,
+	p := r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, position,
 		"%s cannot be read, and the kubelet does not start with it: the form is key=value:effect", name)
 	if near := userdata.Nearest(effect, effects); near != "" {
 		p.Cause = fmt.Sprintf("the effect of %s is none of NoSchedule, PreferNoSchedule and NoExecute, and the kubelet does not start with it", name)
@@ -139,10 +139,10 @@ func startupText(by string) string {
 
 // addConfigTaints adds the taints of registerWithTaints in the kubelet's configuration to r.Out.
 func addConfigTaints(r *userdata.Reader, s userdata.Start) {
-	spot := s.Spots["registerWithTaints"]
+	position := s.Positions["registerWithTaints"]
 	all, ok := s.Config["registerWithTaints"].([]any)
 	if _, given := s.Config["registerWithTaints"]; given && !ok {
-		r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot, "registerWithTaints must be a list of tables with key, value and effect, and the kubelet does not start with it")
+		r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, position, "registerWithTaints must be a list of tables with key, value and effect, and the kubelet does not start with it")
 	}
 	for _, entry := range all {
 		table, _ := entry.(map[string]any)
@@ -151,10 +151,10 @@ func addConfigTaints(r *userdata.Reader, s userdata.Start) {
 		effect, _ := table["effect"].(string)
 		t, ok := parseTaint(key + "=" + value + ":" + effect)
 		if !ok {
-			reportInvalidTaint(r, key+"="+value+":"+effect, spot, s.By)
+			reportInvalidTaint(r, key+"="+value+":"+effect, position, s.By)
 			continue
 		}
-		r.Out.Taints = append(r.Out.Taints, userdata.Taint{Taint: t, At: spot})
+		r.Out.Taints = append(r.Out.Taints, userdata.Taint{Taint: t, At: position})
 	}
 }
 
@@ -167,7 +167,7 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 		}
 	}
 	if s.Hidden || len(r.Opaque) > 0 && len(r.Out.Taints) == 0 {
-		r.Report(userdata.TaintMissing, userdata.Possible, userdata.JoinsAmiss, s.At,
+		r.Report(userdata.TaintMissing, userdata.Possible, userdata.JoinsDifferently, s.At,
 			"the user data does not show whether the node registers with the taint %s", want).
 			Suggest("make sure that the kubelet gets", StartupFlag)
 		return
@@ -179,19 +179,19 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 		}
 	}
 	cause := "no node registers with the taint %s, so pods may come before it is set up"
-	spot := s.At
+	position := s.At
 	if r.Flag != nil {
-		cause, spot = "no node registers with the taint %s, because the kubelet's --register-with-taints does not contain it", r.Flag.At
+		cause, position = "no node registers with the taint %s, because the kubelet's --register-with-taints does not contain it", r.Flag.At
 	}
 	for _, p := range r.Out.Problems {
 		if p.Kind == userdata.TaintInvalid {
 			return // the invalid taint may be the startup taint
 		}
 		if p.Kind == userdata.ArgumentsLost && p.Write != "" && strings.Contains(p.Write, want.Key) {
-			cause, spot = "no node registers with the taint %s, because it is lost before it reaches the kubelet", p.At
+			cause, position = "no node registers with the taint %s, because it is lost before it reaches the kubelet", p.At
 		}
 	}
-	p := r.Report(userdata.TaintMissing, userdata.Certain, userdata.JoinsAmiss, spot, cause, want)
+	p := r.Report(userdata.TaintMissing, userdata.Certain, userdata.JoinsDifferently, position, cause, want)
 	p.Suggest(startupFix(r, s))
 }
 
@@ -243,7 +243,7 @@ func reportMisspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	case t.Key == want.Key:
 		cause = fmt.Sprintf("the startup taint has the effect %s, and needs %s", t.Effect, want.Effect)
 	}
-	p := r.Report(kind, userdata.Certain, userdata.JoinsAmiss, t.At, "%s, and nothing removes this one from the node", cause)
+	p := r.Report(kind, userdata.Certain, userdata.JoinsDifferently, t.At, "%s, and nothing removes this one from the node", cause)
 	p.Suggest("write", startupText(r.Starts[0].By))
 	if t.Key == want.Key { // the controller removes every taint with this key
 		p.Cause = cause
@@ -263,12 +263,12 @@ func AddLabels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 			if label == "" || strings.Contains(label, "…") {
 				continue
 			}
-			spot := userdata.FirstKnown(s.Labels[key], a.At)
-			if ok && judgeLabel(r, key, value, spot, s.By) {
-				labels[key] = userdata.Label{Key: key, Value: value, At: spot}
+			position := userdata.FirstKnown(s.Labels[key], a.At)
+			if ok && judgeLabel(r, key, value, position, s.By) {
+				labels[key] = userdata.Label{Key: key, Value: value, At: position}
 			}
 			if !ok {
-				r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot,
+				r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, position,
 					"a label of --node-labels has no value, and the kubelet does not start with it").
 					Suggest("write key=value,key=value, without blanks or quotes", "")
 			}
@@ -281,7 +281,7 @@ func AddLabels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 
 // judgeLabel reports a label with which the kubelet does not start, and then returns false. The problem contains the
 // key if that may be quoted.
-func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by string) bool {
+func judgeLabel(r *userdata.Reader, key, value string, position userdata.Position, by string) bool {
 	name, fix := "a label of --node-labels", "write key=value,key=value, without blanks or quotes"
 	if by == userdata.BySetting {
 		name, fix = "a label of settings.kubernetes.node-labels", ""
@@ -297,12 +297,12 @@ func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by st
 		if !IsKey(key) {
 			fix = "remove it: an instance tag of that name belongs in spec.tags of the EC2NodeClass"
 		}
-		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the kubelet is not allowed to set %s on its own node, because %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, position, "the kubelet is not allowed to set %s on its own node, because %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")
 	case !IsKey(key):
-		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the key of %s is invalid%s%s", name,
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, position, "the key of %s is invalid%s%s", name,
 			keyProblem(key), doesNotStart).Suggest(fix, "")
 	case value != "" && !IsLabelValue(value):
-		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot,
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, position,
 			"the value of %s is invalid: it must be at most 63 letters, digits, dashes, dots and underscores%s", name, doesNotStart).Suggest(fix, "")
 	default:
 		return true

@@ -61,9 +61,9 @@ var nodeConfigFields = map[string]string{
 
 // configPart is one NodeConfig of the user data.
 type configPart struct {
-	doc   map[string]any
-	spots map[string]userdata.Spot // by path: "spec.kubelet.config.maxPods"
-	at    userdata.Spot
+	doc       map[string]any
+	positions map[string]userdata.Position // by path: "spec.kubelet.config.maxPods"
+	at        userdata.Position
 }
 
 // Read reads the NodeConfigs that nodeadm merges, in their order. It adds no start if one of them cannot be read.
@@ -80,14 +80,14 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 		return
 	}
 	reportOverridden(r, all)
-	merged, spots := map[string]any{}, map[string]userdata.Spot{}
+	merged, positions := map[string]any{}, map[string]userdata.Position{}
 	for i, part := range all {
-		for path, spot := range part.spots {
+		for path, position := range part.positions {
 			// Flags of all NodeConfigs take effect, so each keeps its position.
 			if path == "spec.kubelet.flags" || strings.HasPrefix(path, "spec.kubelet.flags.") {
 				path = fmt.Sprintf("%d:%s", i, path)
 			}
-			spots[path] = spot
+			positions[path] = position
 		}
 		merge(merged, part.doc)
 	}
@@ -101,34 +101,34 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 			"the NodeConfigs cannot be merged: a field has different types in two of them")
 		return
 	}
-	addStart(r, config, all, spots)
+	addStart(r, config, all, positions)
 }
 
 // addStart adds the start of the kubelet by nodeadm, unless spec.cluster is incomplete.
-func addStart(r *userdata.Reader, config nodeConfig, all []configPart, spots map[string]userdata.Spot) {
+func addStart(r *userdata.Reader, config nodeConfig, all []configPart, positions map[string]userdata.Position) {
 	cluster := config.Spec.Cluster
 	s := userdata.Start{
 		By:          userdata.ByNodeadm,
 		At:          all[len(all)-1].at,
 		Sure:        true,
 		Config:      config.Spec.Kubelet.Config,
-		Spots:       map[string]userdata.Spot{},
-		Within:      spots,
-		Environment: kubelet.EnvironmentOf(config.Spec.Instance, spots),
-		Cluster:     userdata.Value{Text: cluster.Name, At: spots["spec.cluster.name"]},
-		Endpoint:    userdata.Value{Text: cluster.APIServerEndpoint, At: spots["spec.cluster.apiServerEndpoint"]},
-		CA:          userdata.Value{Text: string(cluster.CertificateAuthority), At: spots["spec.cluster.certificateAuthority"]},
+		Positions:   map[string]userdata.Position{},
+		Within:      positions,
+		Environment: kubelet.EnvironmentOf(config.Spec.Instance, positions),
+		Cluster:     userdata.Value{Text: cluster.Name, At: positions["spec.cluster.name"]},
+		Endpoint:    userdata.Value{Text: cluster.APIServerEndpoint, At: positions["spec.cluster.apiServerEndpoint"]},
+		CA:          userdata.Value{Text: string(cluster.CertificateAuthority), At: positions["spec.cluster.certificateAuthority"]},
 	}
 	for name := range s.Config {
-		s.Spots[name] = spots["spec.kubelet.config."+name]
+		s.Positions[name] = positions["spec.kubelet.config."+name]
 	}
 	for i, part := range all {
 		flags, _ := userdata.Dig(part.doc, "spec", "kubelet", "flags").([]any)
 		for j, f := range flags {
 			line, _ := f.(string)
-			spot := spots[fmt.Sprintf("%d:spec.kubelet.flags.%d", i, j)]
+			position := positions[fmt.Sprintf("%d:spec.kubelet.flags.%d", i, j)]
 			for _, w := range userdata.Words(line) {
-				s.Flags = append(s.Flags, userdata.Flag{Text: w, At: spot})
+				s.Flags = append(s.Flags, userdata.Flag{Text: w, At: position})
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func addStart(r *userdata.Reader, config nodeConfig, all []configPart, spots map
 		}
 	}
 	if _, err := netip.ParsePrefix(cluster.CIDR); err != nil {
-		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spots["spec.cluster.cidr"],
+		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, positions["spec.cluster.cidr"],
 			"spec.cluster.cidr is not a range of addresses, and nodeadm ends with an error").
 			Suggest("write the range of the cluster's services, for instance 10.100.0.0/16", "")
 		return
@@ -155,9 +155,9 @@ func addStart(r *userdata.Reader, config nodeConfig, all []configPart, spots map
 // readConfig parses one NodeConfig like nodeadm and checks it. It returns false if nodeadm cannot parse the text, or if
 // the text is known only on the instance.
 func readConfig(r *userdata.Reader, t userdata.Text) (configPart, bool) {
-	part := configPart{at: t.At, spots: map[string]userdata.Spot{}}
-	reject := func(spot userdata.Spot, format string, args ...any) (configPart, bool) {
-		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, spot, "is not a NodeConfig: "+format, args...)
+	part := configPart{at: t.At, positions: map[string]userdata.Position{}}
+	reject := func(position userdata.Position, format string, args ...any) (configPart, bool) {
+		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, position, "is not a NodeConfig: "+format, args...)
 		return part, false
 	}
 	if t.Vague {
@@ -165,16 +165,16 @@ func readConfig(r *userdata.Reader, t userdata.Text) (configPart, bool) {
 		return part, false
 	}
 	if err := yaml.Unmarshal([]byte(t.Body), &part.doc); err != nil {
-		return reject(userdata.SpotOfYAML(err, t.At), "it is not valid YAML%s", userdata.PlainYAML(err))
+		return reject(userdata.YAMLErrorPosition(err, t.At), "it is not valid YAML%s", userdata.SafeYAMLMessage(err))
 	}
-	part.spots = userdata.SpotsOfYAML(t)
+	part.positions = userdata.PositionsOfYAML(t)
 	version, _ := part.doc["apiVersion"].(string)
 	kind, _ := part.doc["kind"].(string)
 	switch {
 	case kind != "NodeConfig":
-		return reject(userdata.FirstKnown(part.spots["kind"], t.At), "its kind must be NodeConfig")
+		return reject(userdata.FirstKnown(part.positions["kind"], t.At), "its kind must be NodeConfig")
 	case version != nodeConfigVersion:
-		return reject(userdata.FirstKnown(part.spots["apiVersion"], t.At), "its apiVersion must be %s", nodeConfigVersion)
+		return reject(userdata.FirstKnown(part.positions["apiVersion"], t.At), "its apiVersion must be %s", nodeConfigVersion)
 	}
 	var shape nodeConfig
 	data, err := json.Marshal(part.doc)
@@ -183,7 +183,7 @@ func readConfig(r *userdata.Reader, t userdata.Text) (configPart, bool) {
 	}
 	if err != nil {
 		path, text := shapeError(err)
-		return reject(userdata.FirstKnown(part.spots[path], t.At), "%s", text)
+		return reject(userdata.FirstKnown(part.positions[path], t.At), "%s", text)
 	}
 	reportUnknownFields(r, part)
 	judgeNodeadmValues(r, part, shape)
@@ -199,8 +199,8 @@ func reportMoreDocuments(r *userdata.Reader, t userdata.Text) {
 		line = strings.TrimSpace(line)
 		switch {
 		case strings.HasPrefix(line, "---") && hasContent:
-			spot := userdata.Spot{Part: t.At.Part, Line: t.At.Line + n}
-			r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot,
+			position := userdata.Position{Part: t.At.Part, Line: t.At.Line + n}
+			r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsDifferently, position,
 				"nodeadm reads one document of each part, and ignores what is below this line").
 				Suggest("write each NodeConfig as a MIME part of its own", "")
 			return
@@ -224,8 +224,8 @@ func reportUnknownFields(r *userdata.Reader, part configPart) {
 				continue
 			}
 			path := strings.TrimPrefix(table+"."+name, ".")
-			p := r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss,
-				userdata.FirstKnown(part.spots[path], part.at), "nodeadm does not know this field%s%s of a NodeConfig, and ignores it",
+			p := r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsDifferently,
+				userdata.FirstKnown(part.positions[path], part.at), "nodeadm does not know this field%s%s of a NodeConfig, and ignores it",
 				userdata.Quoted(name), userdata.InTable(table))
 			if near := userdata.Nearest(name, known); near != "" {
 				p.Suggest("write", near)
@@ -246,13 +246,13 @@ func judgeNodeadmValues(r *userdata.Reader, part configPart, shape nodeConfig) {
 	isKnown := func(s string) bool { return strings.EqualFold(s, name) }
 	if strategy != nil && name != "" && !slices.ContainsFunc(diskStrategies, isKnown) || strategy != nil && !isText {
 		p := r.Report(userdata.NodeConfigBroken, userdata.Likely, userdata.NeverJoins,
-			userdata.FirstKnown(part.spots["spec.instance.localStorage.strategy"], part.at),
+			userdata.FirstKnown(part.positions["spec.instance.localStorage.strategy"], part.at),
 			"spec.instance.localStorage.strategy must be one of RAID0, RAID10, Mount, and nodeadm fails on instances with local disks")
 		p.Suggest("choose one of them", "")
 	}
 	if _, ok := userdata.DecodeTOML(shape.Spec.Containerd.Config); !ok {
 		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins,
-			userdata.FirstKnown(part.spots["spec.containerd.config"], part.at),
+			userdata.FirstKnown(part.positions["spec.containerd.config"], part.at),
 			"spec.containerd.config is not valid TOML, and nodeadm fails before it starts the kubelet").Suggest("correct it", "")
 	}
 }
@@ -261,16 +261,16 @@ func judgeNodeadmValues(r *userdata.Reader, part configPart, shape nodeConfig) {
 func judgeNodeadmGates(r *userdata.Reader, part configPart) {
 	gates, _ := userdata.Dig(part.doc, "spec", "featureGates").(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		spot := userdata.FirstKnown(part.spots["spec.featureGates."+name], part.at)
+		position := userdata.FirstKnown(part.positions["spec.featureGates."+name], part.at)
 		_, ofKubelet := kubelet.KubeletGates[name]
 		switch {
 		case slices.Contains(kubelet.NodeadmGates, name):
 		case ofKubelet:
-			r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss, spot,
+			r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsDifferently, position,
 				"%s is a feature gate of the kubelet, and nodeadm ignores it in spec.featureGates", name).
 				Suggest("write it into spec.kubelet.config.featureGates", "")
 		default:
-			p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot,
+			p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsDifferently, position,
 				"nodeadm knows no such feature gate%s, and ignores it", userdata.Quoted(name))
 			p.Suggest("remove it", "")
 			if near := userdata.Nearest(name, kubelet.NodeadmGates); near != "" {
@@ -279,7 +279,7 @@ func judgeNodeadmGates(r *userdata.Reader, part configPart) {
 		}
 	}
 	if on, _ := gates["InstanceIdNodeName"].(bool); on {
-		r.ReportNamedByInstance(userdata.FirstKnown(part.spots["spec.featureGates.InstanceIdNodeName"], part.at),
+		r.ReportNamedByInstance(userdata.FirstKnown(part.positions["spec.featureGates.InstanceIdNodeName"], part.at),
 			"InstanceIdNodeName names nodes by their instance ID")
 	}
 }

@@ -29,7 +29,7 @@ func reportOverridden(r *userdata.Reader, all []configPart) {
 				if later.at.Part == r.OurPart && r.OurPart > 0 {
 					by = "the NodeConfig that Joiner writes"
 				}
-				kubelet.ReportOverridden(r, userdata.FirstKnown(part.spots[l.Path], part.at), l, value, by)
+				kubelet.ReportOverridden(r, userdata.FirstKnown(part.positions[l.Path], part.at), l, value, by)
 				break
 			}
 		}

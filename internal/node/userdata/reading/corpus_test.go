@@ -140,14 +140,14 @@ func formatReading(r userdata.Reading) string {
 		value userdata.Value
 	}{{"cluster", r.Cluster}, {"endpoint", r.Endpoint}, {"node-ip", r.NodeIP}, {"max-pods", r.MaxPods}, {"dns", r.ClusterDNS}} {
 		if v.value.IsSet() {
-			fmt.Fprintf(&b, "%s: %s%s\n", v.name, v.value.Text, spotText(v.value.At))
+			fmt.Fprintf(&b, "%s: %s%s\n", v.name, v.value.Text, positionText(v.value.At))
 		}
 	}
 	for _, t := range r.Taints {
-		fmt.Fprintf(&b, "taint: %s%s\n", t.Taint, spotText(t.At))
+		fmt.Fprintf(&b, "taint: %s%s\n", t.Taint, positionText(t.At))
 	}
 	for _, l := range r.Labels {
-		fmt.Fprintf(&b, "label: %s=%s%s\n", l.Key, l.Value, spotText(l.At))
+		fmt.Fprintf(&b, "label: %s=%s%s\n", l.Key, l.Value, positionText(l.At))
 	}
 	for _, f := range r.Kubelet.Flags {
 		fmt.Fprintf(&b, "flag: %s\n", f)
@@ -165,9 +165,9 @@ func formatReading(r userdata.Reading) string {
 	return b.String()
 }
 
-// spotText formats a position in parentheses; empty if it is unknown.
-func spotText(s userdata.Spot) string {
-	if s == (userdata.Spot{}) {
+// positionText formats a position in parentheses; empty if it is unknown.
+func positionText(s userdata.Position) string {
+	if s == (userdata.Position{}) {
 		return ""
 	}
 	return " (" + s.String() + ")"

@@ -99,7 +99,7 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	switch p.Kind {
 	case userdata.TooLong:
 		return []string{shorten(own)}
-	case userdata.ProxyCatches:
+	case userdata.ProxyForAPIServer:
 		return []string{l.replaceLine(p.At.Line, func(line string) string { return kubelet.AddToNoProxy(line, p.Write) })}
 	case userdata.OtherArch:
 		return []string{l.replaceLine(p.At.Line, swapArch), l.replaceLine(p.At.Line, queryArch)}

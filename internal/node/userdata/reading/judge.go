@@ -31,7 +31,7 @@ func judge(r *userdata.Reader) {
 	judgeAuthority(r, s)
 	kubelet.JudgeProxy(r, s)
 	if len(r.Opaque) > 0 {
-		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{}, "the result may differ: %s", r.Opaque[0])
+		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsDifferently, userdata.Position{}, "the result may differ: %s", r.Opaque[0])
 	}
 }
 
@@ -51,7 +51,7 @@ func applyStart(r *userdata.Reader, s userdata.Start) {
 	kubelet.AddTaints(r, args, s)
 	kubelet.AddLabels(r, args, s)
 	kubelet.ReportOverridingFlags(r, args, s)
-	r.Out.MaxPods = userdata.Value{At: s.Spots["maxPods"]}
+	r.Out.MaxPods = userdata.Value{At: s.Positions["maxPods"]}
 	if n, ok := s.Config["maxPods"]; ok {
 		r.Out.MaxPods.Text = fmt.Sprint(n)
 	}
@@ -60,7 +60,7 @@ func applyStart(r *userdata.Reader, s userdata.Start) {
 		for _, address := range userdata.List(dns) {
 			all = append(all, fmt.Sprint(address))
 		}
-		r.Out.ClusterDNS = userdata.Value{Text: strings.Join(all, ","), At: s.Spots["clusterDNS"]}
+		r.Out.ClusterDNS = userdata.Value{Text: strings.Join(all, ","), At: s.Positions["clusterDNS"]}
 	}
 	for _, a := range args {
 		value := userdata.Value{Text: a.Value, At: a.At}
@@ -83,7 +83,7 @@ func reportSeveralStarts(r *userdata.Reader) {
 	if len(r.Starts) < 2 || !r.Starts[0].Sure {
 		return
 	}
-	p := r.Report(userdata.StartsTwice, userdata.Certain, userdata.JoinsAmiss, r.Starts[0].At,
+	p := r.Report(userdata.StartsTwice, userdata.Certain, userdata.JoinsDifferently, r.Starts[0].At,
 		"it starts the kubelet by %s itself, which comes first, so the settings of a later part are lost", r.Starts[0].By)
 	p.Suggest("remove the call: Joiner writes it", "")
 	if r.In.Family == userdata.FamilyCustom {
@@ -102,27 +102,27 @@ func reportNoStart(r *userdata.Reader) {
 	switch {
 	case r.In.Family == userdata.FamilyCustom && r.System() == "",
 		r.System() == userdata.WindowsSystem && r.In.Family == userdata.FamilyCustom:
-		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{},
+		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsDifferently, userdata.Position{},
 			"only the image determines how it reads its user data").
 			Suggest("make sure that the kubelet gets", kubelet.StartupFlag)
 	case len(r.Opaque) > 0:
-		r.Report(userdata.Obscure, userdata.Possible, userdata.NeverJoins, userdata.Spot{},
+		r.Report(userdata.Obscure, userdata.Possible, userdata.NeverJoins, userdata.Position{},
 			"no part of it is known to start the kubelet: %s", r.Opaque[0])
 	default:
 		what := map[string]string{
 			catalog.AL2: "calls " + userdata.BySh, catalog.AL2023: "is a NodeConfig for nodeadm",
 			userdata.BottlerocketSystem: "names the cluster", userdata.WindowsSystem: "calls " + userdata.ByPS,
 		}[r.System()]
-		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
+		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Position{},
 			"nothing in it %s, so the instance does not know its cluster", what).
 			Suggest("write it for "+r.System(), "")
 	}
 }
 
 // settleHarm replaces the harm UnlessStarted: by NeverJoins if nothing starts the kubelet and Joiner adds no part of
-// its own, else by JoinsAmiss.
+// its own, else by JoinsDifferently.
 func settleHarm(r *userdata.Reader) {
-	harm := userdata.JoinsAmiss
+	harm := userdata.JoinsDifferently
 	if len(r.Starts) == 0 && r.In.Family == userdata.FamilyCustom {
 		harm = userdata.NeverJoins
 	}
@@ -139,14 +139,14 @@ func settleHarm(r *userdata.Reader) {
 	}
 }
 
-// convertSpots converts positions for the user. Positions in Joiner's part are marked as such. The other positions have
+// convertPositions converts positions for the user. Positions in Joiner's part are marked as such. The other positions have
 // no part number if the user wrote no MIME message.
-func convertSpots(r *userdata.Reader) {
+func convertPositions(r *userdata.Reader) {
 	single := r.OurPart > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
-	convert := func(s *userdata.Spot) {
+	convert := func(s *userdata.Position) {
 		switch {
 		case r.OurPart > 0 && s.Part == r.OurPart:
-			*s = userdata.Spot{Ours: true}
+			*s = userdata.Position{Ours: true}
 		case single:
 			s.Part = 0
 		}
@@ -235,7 +235,7 @@ func judgeArch(r *userdata.Reader) {
 			return slices.ContainsFunc(architectures[arch], func(name string) bool { return strings.Contains(strings.ToLower(code), name) })
 		}
 		if names(other) && !names(r.In.Arch) {
-			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsAmiss, userdata.Spot{Line: n},
+			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsDifferently, userdata.Position{Line: n},
 				"it names a file for %s, and the image is for %s, which cannot run it", other, r.In.Arch).
 				Suggest("use the output of uname -m", "")
 			return

@@ -21,7 +21,7 @@ func Read(in userdata.Input) userdata.Reading {
 		read(r)
 		judge(r)
 		settleHarm(r)
-		convertSpots(r)
+		convertPositions(r)
 	}
 	r.Out.Problems = userdata.SortProblems(r.Out.Problems)
 	return r.Out
@@ -52,7 +52,7 @@ func read(r *userdata.Reader) {
 		data = []byte(r.In.Own)
 	}
 	if len(data) > userdata.MaxBytes {
-		r.Report(userdata.TooLong, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
+		r.Report(userdata.TooLong, userdata.Certain, userdata.NeverJoins, userdata.Position{},
 			"it has %d bytes, and EC2 takes %d", len(data), userdata.MaxBytes).
 			Suggest("shorten it, or compress it with gzip, which cloud-init and nodeadm decompress", "")
 	}
@@ -61,11 +61,11 @@ func read(r *userdata.Reader) {
 	}
 	plain, err := userdata.Unpack(data)
 	if err != nil {
-		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "%s",
+		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.NeverJoins, userdata.Position{}, "%s",
 			err.Error()).Suggest("compress it again, or write it without compression", "")
 		return
 	}
-	readForm(r, userdata.Text{Body: string(plain), At: userdata.Spot{Line: 1, Column: 1}})
+	readForm(r, userdata.Text{Body: string(plain), At: userdata.Position{Line: 1, Column: 1}})
 }
 
 // readForm chooses the reader of a text by the operating system of the image, or by the text's form if the system is

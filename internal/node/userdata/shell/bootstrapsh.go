@@ -38,7 +38,7 @@ func readBootstrapCall(r *userdata.Reader, c command) {
 		return
 	}
 	call := &shCall{r: r, c: c, options: map[string]userdata.Word{}, valueIndex: map[string]int{}}
-	call.start = userdata.Start{By: userdata.BySh, At: c.at, Sure: c.sure, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
+	call.start = userdata.Start{By: userdata.BySh, At: c.at, Sure: c.sure, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
 	first := len(r.Out.Problems)
 	call.parse()
 	call.judgeRest()
@@ -130,7 +130,7 @@ func (s *shCall) judgeRest() {
 
 // reportEqualsForm reports the form --option=value, which the script does not support.
 func (s *shCall) reportEqualsForm(w userdata.Word, name, value string) {
-	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
+	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsDifferently, w.At,
 		"%s accepts %s only with its value as the next word: with = between them it ignores both, and the kubelet gets neither", userdata.BySh, name)
 	p.Suggest("write them as two words", "")
 	if name == kubelet.ExtraArgs {
@@ -145,7 +145,7 @@ func (s *shCall) reportOutside(w userdata.Word) {
 	if !strings.HasPrefix(name, "--") || !userdata.IsQuotable(name) {
 		name = "an argument of the kubelet"
 	}
-	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
+	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsDifferently, w.At,
 		"%s takes one word only, and %s is outside of it: a quote ends too early or is missing, and the kubelet never gets it", kubelet.ExtraArgs, name)
 	p.Suggest("put all arguments of the kubelet between one pair of single quotes", "")
 	var all []string
@@ -160,7 +160,7 @@ func (s *shCall) reportOutside(w userdata.Word) {
 
 // reportUnknownOption reports an unknown option and returns the similar known one; empty if there is none.
 func (s *shCall) reportUnknownOption(w userdata.Word, name string) string {
-	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsAmiss, w.At,
+	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsDifferently, w.At,
 		"%s has no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
 	near := userdata.Nearest(name, ShOptions)
 	if near != "" {
@@ -199,7 +199,7 @@ func (s *shCall) fill() {
 	s.reportSwallowedOptions()
 	if dns, ok := s.options["--dns-cluster-ip"]; ok {
 		s.start.Config["clusterDNS"] = []any{dns.Value().Text}
-		s.start.Spots["clusterDNS"] = dns.At
+		s.start.Positions["clusterDNS"] = dns.At
 	}
 	if extra, ok := s.options[kubelet.ExtraArgs]; ok {
 		s.addExtraArgs(extra)
@@ -234,7 +234,7 @@ func (s *shCall) reportSwallowedOption(option string, value userdata.Word) {
 // Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, which systemd splits into words for the command line.
 func (s *shCall) addExtraArgs(extra userdata.Word) {
 	if strings.Contains(extra.Text, "'") {
-		s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, extra.At,
+		s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsDifferently, extra.At,
 			"the kubelet's arguments contain a single quote, at which systemd stops reading, and the kubelet gets none of them").
 			Suggest("remove the inner quotes: no argument needs them", "")
 		if fix := s.correctExtraArgs(strings.ReplaceAll(extra.Text, "'", "")); fix != "" {
@@ -243,7 +243,7 @@ func (s *shCall) addExtraArgs(extra userdata.Word) {
 		return
 	}
 	for _, name := range extra.Unset {
-		s.r.Report(userdata.VariableUnset, userdata.Certain, userdata.JoinsAmiss, extra.At,
+		s.r.Report(userdata.VariableUnset, userdata.Certain, userdata.JoinsDifferently, extra.At,
 			"%s is set nowhere in the user data, so it is empty in the kubelet's arguments", userdata.Variable(name)).
 			Suggest("set it before, or remove it", "")
 	}
@@ -253,10 +253,10 @@ func (s *shCall) addExtraArgs(extra userdata.Word) {
 		begin = userdata.Inner(s.c.sources[i], begin)
 	}
 	for _, word := range userdata.Split(extra.Text) {
-		spot := extra.At
+		position := extra.At
 		if extra.Whole {
-			spot = userdata.SpotAfter(begin, extra.Text[:word.From])
+			position = userdata.PositionAfter(begin, extra.Text[:word.From])
 		}
-		s.start.Flags = append(s.start.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.Mark, "…"), At: spot})
+		s.start.Flags = append(s.start.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.Mark, "…"), At: position})
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // call processes one simple command, or the assignments of a statement without a command. input is its standard input.
 func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userdata.Text) {
-	at := w.spot(c.Pos())
+	at := w.position(c.Pos())
 	if len(c.Args) == 0 {
 		for _, a := range c.Assigns {
 			w.assign(a)
@@ -22,7 +22,7 @@ func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userd
 	}
 	cmd := command{at: at, sure: sure, input: input}
 	for _, arg := range c.Args {
-		for _, word := range w.vars.Fields(arg, w.spot(arg.Pos())) {
+		for _, word := range w.vars.Fields(arg, w.position(arg.Pos())) {
 			if w.nounset && sure && len(word.Unset) > 0 && !hasDefault(arg) {
 				w.end(word.At, "the script ends here, because "+userdata.Variable(word.Unset[0])+" is not set and set -u is on")
 			}
@@ -186,10 +186,10 @@ func (w *walker) pipedOutput(s *syntax.Stmt) userdata.Text {
 	if !ok || len(c.Args) == 0 {
 		return userdata.Text{}
 	}
-	cmd := command{at: w.spot(c.Pos())}
+	cmd := command{at: w.position(c.Pos())}
 	cmd.input, _ = w.hereDocument(s)
 	for _, arg := range c.Args {
-		cmd.words = append(cmd.words, w.vars.Fields(arg, w.spot(arg.Pos()))...)
+		cmd.words = append(cmd.words, w.vars.Fields(arg, w.position(arg.Pos()))...)
 	}
 	out, _ := w.output(path.Base(cmd.words[0].Text), cmd)
 	return out
@@ -230,11 +230,11 @@ func (w *walker) hereDocument(s *syntax.Stmt) (userdata.Text, bool) {
 			if redirect.Op == syntax.DashHdoc {
 				body = strings.ReplaceAll("\n"+body, "\n\t", "\n")[1:]
 			}
-			at := w.spot(redirect.Hdoc.Pos())
+			at := w.position(redirect.Hdoc.Pos())
 			return userdata.Text{Body: body, At: at, Vague: strings.Contains(body, userdata.Mark)}, true
 		case syntax.WordHdoc:
 			body := w.vars.Literal(redirect.Word)
-			return userdata.Text{Body: body + "\n", At: w.spot(redirect.Word.Pos()), Vague: strings.Contains(body, userdata.Mark)}, true
+			return userdata.Text{Body: body + "\n", At: w.position(redirect.Word.Pos()), Vague: strings.Contains(body, userdata.Mark)}, true
 		default:
 		}
 	}
@@ -293,15 +293,15 @@ var startFiles = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet"
 	"/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
 
 // NoteTouched records a change of a file that the kubelet's start depends on.
-func NoteTouched(r *userdata.Reader, file string, spot userdata.Spot) {
+func NoteTouched(r *userdata.Reader, file string, position userdata.Position) {
 	if slices.ContainsFunc(startFiles, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
-		r.Opaque = append(r.Opaque, "the script changes, at "+spot.String()+", files that the kubelet is started with")
+		r.Opaque = append(r.Opaque, "the script changes, at "+position.String()+", files that the kubelet is started with")
 	}
 }
 
 // noteAllTouched records a change of each word that names a file on which the kubelet's start depends.
-func noteAllTouched(r *userdata.Reader, words []userdata.Word, spot userdata.Spot) {
+func noteAllTouched(r *userdata.Reader, words []userdata.Word, position userdata.Position) {
 	for _, word := range words {
-		NoteTouched(r, word.Text, spot)
+		NoteTouched(r, word.Text, position)
 	}
 }

@@ -37,7 +37,7 @@ func (w *walker) evaluateCall(c *syntax.CallExpr) (succeeds, known bool) {
 	}
 	var words []string
 	for _, arg := range c.Args[1:] {
-		for _, word := range w.vars.Fields(arg, userdata.Spot{}) {
+		for _, word := range w.vars.Fields(arg, userdata.Position{}) {
 			if word.IsVague() {
 				return false, false
 			}

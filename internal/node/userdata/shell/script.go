@@ -33,17 +33,17 @@ type walker struct {
 	vars  *userdata.Variables
 	funcs map[string]*syntax.Stmt // bodies of functions, by name
 
-	errexit, nounset bool           // set -e and set -u are on
-	steps, callDepth int            // number of commands so far, and current depth of function calls
-	ended            *userdata.Spot // where the script certainly ends; nil: no end found so far
-	endReason        string         // why the script ends there, for a problem
+	errexit, nounset bool               // set -e and set -u are on
+	steps, callDepth int                // number of commands so far, and current depth of function calls
+	ended            *userdata.Position // where the script certainly ends; nil: no end found so far
+	endReason        string             // why the script ends there, for a problem
 }
 
 // command is one command of a script.
 type command struct {
 	words   []userdata.Word // the program and its arguments
 	sources []*syntax.Word  // for each of words, the word of the script from which it was expanded
-	at      userdata.Spot
+	at      userdata.Position
 	sure    bool          // the command runs in any case
 	input   userdata.Text // standard input, if the script contains it
 }
@@ -135,11 +135,11 @@ func (w *walker) run(body string) {
 // reportBroken reports where the shell stops parsing the script. The shell runs the commands before, and started is
 // true if one of them starts the kubelet.
 func (w *walker) reportBroken(err error, started bool) {
-	spot, what := userdata.Spot{Part: w.part}, "the shell cannot parse the script from here on"
+	position, what := userdata.Position{Part: w.part}, "the shell cannot parse the script from here on"
 	certainty, harm := userdata.Likely, w.r.ScriptHarm()
 	var parse syntax.ParseError
 	if errors.As(err, &parse) {
-		spot.Line, spot.Column = int(parse.Pos.Line()), int(parse.Pos.Col())
+		position.Line, position.Column = int(parse.Pos.Line()), int(parse.Pos.Col())
 		switch {
 		case strings.Contains(parse.Text, "without closing quote"):
 			certainty, what = userdata.Certain, "the quote that is opened here is never closed, so the rest of the script is part of it"
@@ -150,7 +150,7 @@ func (w *walker) reportBroken(err error, started bool) {
 	if started {
 		certainty = userdata.Likely
 	}
-	w.r.Report(userdata.ScriptBroken, certainty, harm, spot, "%s", what).Suggest("close it", "")
+	w.r.Report(userdata.ScriptBroken, certainty, harm, position, "%s", what).Suggest("close it", "")
 	if !strings.Contains(what, "quote") && !strings.Contains(what, "here-") {
 		w.r.Out.Problems[len(w.r.Out.Problems)-1].Fix = "try it with bash -n"
 	}
@@ -176,10 +176,10 @@ func (w *walker) reportUnreached(stmts []*syntax.Stmt) {
 	}
 }
 
-// end records that the script ends at spot, if it does not end earlier. why is the text for a problem.
-func (w *walker) end(spot userdata.Spot, why string) {
+// end records that the script ends at position, if it does not end earlier. why is the text for a problem.
+func (w *walker) end(position userdata.Position, why string) {
 	if w.ended == nil {
-		w.ended, w.endReason = &spot, why
+		w.ended, w.endReason = &position, why
 	}
 }
 
@@ -324,13 +324,13 @@ func (w *walker) binary(c *syntax.BinaryCmd, sure bool, input userdata.Text) {
 // failedTest ends the script at a test that certainly runs and fails, if set -e is on.
 func (w *walker) failedTest(s *syntax.Stmt, sure bool) {
 	if succeeds, known := w.evaluate(s); sure && known && !succeeds && w.errexit {
-		w.end(w.spot(s.Pos()), "the script ends here, because the test fails and set -e is on")
+		w.end(w.position(s.Pos()), "the script ends here, because the test fails and set -e is on")
 	}
 }
 
-// spot returns the position in the user data of a position in the script.
-func (w *walker) spot(p syntax.Pos) userdata.Spot {
-	return userdata.Spot{Part: w.part, Line: int(p.Line()), Column: int(p.Col())}
+// position converts a position in the script to one in the user data.
+func (w *walker) position(p syntax.Pos) userdata.Position {
+	return userdata.Position{Part: w.part, Line: int(p.Line()), Column: int(p.Col())}
 }
 
 // Nesting returns an estimate of the nesting depth of brackets and backquotes. Each backquote counts as an opening

@@ -34,7 +34,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	if own := userdata.FormOf(r.In.Own); r.OurPart > 0 || r.In.Data != nil {
 		switch own {
 		case userdata.FormScript, userdata.FormNodeConfig, userdata.FormBottlerocket, userdata.FormCloudConfig, userdata.FormMIME:
-			r.Report(userdata.OtherFamily, userdata.Certain, userdata.JoinsAmiss, userdata.Spot{Line: 1, Column: 1},
+			r.Report(userdata.OtherFamily, userdata.Certain, userdata.JoinsDifferently, userdata.Position{Line: 1, Column: 1},
 				"it is %s, which Windows does not run", own).
 				Suggest("write commands between <powershell> and </powershell>, or choose another AMI family", "")
 		}
@@ -69,7 +69,7 @@ func commandText(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 		return userdata.Text{}, false
 	}
 	from += len(open)
-	return userdata.Text{Body: t.Body[from:to], At: userdata.SpotAfter(t.At, t.Body[:from])}, true
+	return userdata.Text{Body: t.Body[from:to], At: userdata.PositionAfter(t.At, t.Body[:from])}, true
 }
 
 // lowerASCII converts ASCII letters to lower case. Unlike strings.ToLower it keeps the position of every byte.
@@ -129,7 +129,7 @@ func (p *psReader) assign(words []userdata.Word) {
 
 // call reads a call of Start-EKSBootstrap.ps1. It adds no start if the script would end with an error.
 func (p *psReader) call(words []userdata.Word) {
-	s := userdata.Start{By: userdata.ByPS, At: words[0].At, Sure: true, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
+	s := userdata.Start{By: userdata.ByPS, At: words[0].At, Sure: true, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
 	for i := 1; i < len(words); i++ {
 		name, isOption := strings.CutPrefix(words[i].Text, "-")
 		if !isOption || name == "" {
@@ -195,15 +195,16 @@ func (p *psReader) setParameter(s *userdata.Start, option string, value userdata
 	case "Base64ClusterCA":
 		s.CA = value.Value()
 	case "DNSClusterIP":
-		s.Config["clusterDNS"], s.Spots["clusterDNS"] = []any{value.Value().Text}, value.At
+		s.Config["clusterDNS"], s.Positions["clusterDNS"] = []any{value.Value().Text}, value.At
 	case "KubeletExtraArgs":
 		s.Hidden = s.Hidden || value.IsVague()
 		for _, word := range userdata.Split(value.Text) {
-			spot := value.At
+			position := value.At
 			if value.Whole {
-				spot = userdata.SpotAfter(userdata.Spot{Part: value.At.Part, Line: value.At.Line, Column: value.At.Column + 1}, value.Text[:word.From])
+				begin := userdata.Position{Part: value.At.Part, Line: value.At.Line, Column: value.At.Column + 1}
+				position = userdata.PositionAfter(begin, value.Text[:word.From])
 			}
-			s.Flags = append(s.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.Mark, "…"), At: spot})
+			s.Flags = append(s.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.Mark, "…"), At: position})
 		}
 	}
 }
@@ -253,7 +254,7 @@ func (p *psReader) skipLine() {
 // word reads one word, quoted or not, with its variables replaced by their values.
 func (p *psReader) word() userdata.Word {
 	body, from := p.text.Body, p.i
-	w := userdata.Word{At: userdata.SpotAfter(p.text.At, body[:from])}
+	w := userdata.Word{At: userdata.PositionAfter(p.text.At, body[:from])}
 	var out strings.Builder
 	for p.i < len(body) {
 		switch c := body[p.i]; {

@@ -14,7 +14,7 @@ import (
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	huge := func(p *cluster.Pod) { p.Requests.CPU = 99_000 }
-	const taken = "would take it"
+	const wouldTake = "would take it"
 	only := func(w *world, zones ...string) { w.Pools[0].Requirements = requireIn(zone, 0, zones...) }
 	run(t, map[string]testCase{
 		"too large": valid(func(w *world) {
@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 		}),
 		"EffortSpent without steps": invalid("because of the work limit",
 			func(w *world) { w.pod("web-1"); w.refuse(packing.EffortSpent, "web-1") }),
-		"LimitReached, but an existing node has room": invalid("node n1 "+taken, func(w *world) {
+		"LimitReached, but an existing node has room": invalid("node n1 "+wouldTake, func(w *world) {
 			w.pod("web-1")
 			w.node("n1", "a")
 			w.refuse(packing.LimitReached, "web-1")
@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 			w.taintAll("x")
 			w.refuse(packing.TaintUntolerated, "web-1")
 		}),
-		"a taint that is tolerated": invalid(taken, func(w *world) {
+		"a taint that is tolerated": invalid(wouldTake, func(w *world) {
 			w.pod("web-1")
 			w.taintAll("x")
 			w.tolerate("x", 0)
@@ -106,7 +106,7 @@ func TestRefusals(t *testing.T) {
 			w.launch("a", "web-1")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
-		"anti-affinity leaves a zone": invalid("b spot "+taken, func(w *world) {
+		"anti-affinity leaves a zone": invalid("b spot "+wouldTake, func(w *world) {
 			w.web(2, antiAffinityTo(zone, "web"))
 			only(w, "a", "b")
 			w.launch("a", "web-1")
@@ -125,19 +125,19 @@ func TestRefusals(t *testing.T) {
 			only(w, "a")
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"spread leaves a zone": invalid("b spot "+taken, func(w *world) {
+		"spread leaves a zone": invalid("b spot "+wouldTake, func(w *world) {
 			w.node("n1", "a", existing("web", 1))
 			w.node("n2", "b").Taints = taint("x")
 			w.web(1, spread(zone, 1, "web"))
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"a new zone is a domain": invalid("b spot "+taken, func(w *world) {
+		"a new zone is a domain": invalid("b spot "+wouldTake, func(w *world) {
 			w.node("n1", "a", existing("web", 5)).Requested.CPU = 8000
 			w.web(1, spread(zone, 1, "web"))
 			only(w, "b")
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"a new zone makes enough domains": invalid("b spot "+taken, func(w *world) {
+		"a new zone makes enough domains": invalid("b spot "+wouldTake, func(w *world) {
 			w.node("n1", "a", existing("web", 5)).Requested.CPU = 8000
 			w.web(1, spread(zone, 1, "web", minDomains(2)))
 			only(w, "b")
@@ -147,12 +147,12 @@ func TestRefusals(t *testing.T) {
 			w.web(1, affinityTo(zone, "db"))
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"affinity with matching pod": invalid("as large b spot "+taken, func(w *world) {
+		"affinity with matching pod": invalid("as large b spot "+wouldTake, func(w *world) {
 			w.node("n1", "b", existing("db", 1)).Taints = taint("x")
 			w.web(1, affinityTo(zone, "db"))
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"affinity to itself": invalid(taken, func(w *world) {
+		"affinity to itself": invalid(wouldTake, func(w *world) {
 			w.web(1, affinityTo(hostname, "web"))
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
@@ -168,7 +168,7 @@ func TestRefusals(t *testing.T) {
 			only(w, "a")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
-		"shared volume in the same zone": invalid(taken, func(w *world) {
+		"shared volume in the same zone": invalid(wouldTake, func(w *world) {
 			w.web(2, func(p *cluster.Pod) { p.Volumes = []string{"default/data"} })
 			w.node("n1", "b").Requested.CPU = 7000
 			w.place("n1", "web-1")

@@ -64,8 +64,8 @@ func TestKnownCauseHoldsThePool(t *testing.T) {
 	}
 }
 
-// TestChangedPool: an instance that was launched before the pool was changed does not hold the pool, unless the check finds
-// the cause without an instance.
+// TestChangedPool: the failure of an instance that was launched before the pool was changed does not hold the pool, unless
+// its cause comes from a preflight check, which needs no instance.
 func TestChangedPool(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 900, time.UTC)
