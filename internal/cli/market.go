@@ -156,7 +156,7 @@ func (m *marketFlags) fromTable() (catalogBuilder, error) {
 	}
 	region := cmp.Or(m.region, environmentRegion(), defaultRegion)
 	m.prices = pricesOf(pricing.Embedded(table, region))
-	m.prices.Spot = fmt.Sprintf("estimated as %g %% of on demand (change this with --spot-estimate). --from aws reads real prices",
+	m.prices.Spot = fmt.Sprintf("estimated as %g %% of on demand (--spot-estimate, or --from aws for real prices)",
 		100*m.spotShare)
 	return func(s catalog.Settings) (catalog.Catalog, error) {
 		c, err := table.Catalog(region, s)
