@@ -44,7 +44,8 @@ func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 		nodestate.PodLoss{Claim: c, Reason: strings.ToLower(reason), Pods: f.Mark.Pods / max(f.Mark.Nodes, 1)}.Count(m.Metrics)
 		m.Events.Emit(c, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+f.Mark.Summary())
 	}
-	m.Log.Info("moved", "move", f.Mark.ID, "reason", reason, "Nodes", f.nodeNames(), "newNodeClaims", f.replacementNames(), "pods", f.Mark.Pods,
+	m.Log.Info("moved", "move", f.Mark.ID, "reason", reason, "Nodes", f.nodeNames(), "newNodeClaims", f.replacementNames(),
+		"pods", f.Mark.Pods,
 		"promisedPerHour", f.Mark.Saving, "realisedPerHour", saving.Dollars(), "seconds", took)
 }
 

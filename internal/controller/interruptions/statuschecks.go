@@ -137,7 +137,8 @@ func (i *Handler) markImpaired(ctx context.Context, problem impairment, now time
 		return fmt.Errorf("mark nodeclaim %s as interrupted: %w", claim.Name, err)
 	}
 	i.Metrics.Failing.WithLabelValues(string(problem.kind)).Inc()
-	i.Log.Warn("EC2 reports a problem with an instance", "NodeClaim", claim.Name, "instance", problem.trouble.ID, "category", string(problem.kind),
+	i.Log.Warn("EC2 reports a problem with an instance", "NodeClaim", claim.Name, "instance", problem.trouble.ID,
+		"category", string(problem.kind),
 		"since", problem.trouble.Since, "detail", problem.trouble.Detail)
 	return nil
 }

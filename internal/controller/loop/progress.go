@@ -39,8 +39,8 @@ const (
 	LoopIneffectiveFields = "honour"
 )
 
-// LoopNames returns the names of all loops whose progress is recorded.
-func LoopNames() []string {
+// Names returns the names of all loops whose progress is recorded.
+func Names() []string {
 	return []string{
 		LoopDiagnoses, LoopDrift, LoopEmptiness, LoopEvents, LoopInterruption, LoopMarket, LoopMoves, LoopSearch, LoopOrphans,
 		LoopClaims, LoopClasses, LoopOverlays, LoopPools, LoopProvisioner, LoopSlices, LoopShifts, LoopStatics, LoopSweeper,
@@ -214,7 +214,7 @@ func (p *Progress) Report() {
 	if p.logged == nil {
 		p.logged = map[string]bool{}
 	}
-	for _, loop := range LoopNames() {
+	for _, loop := range Names() {
 		r := byLoop[loop]
 		p.Metrics.LoopBusy.WithLabelValues(loop).Set(r.age.Seconds())
 		stalled := 0.0

@@ -130,7 +130,8 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 	}
 	c.attempts.set(v.Claim.UID, a)
 	if image != "" && strings.HasPrefix(f.Reason, "InvalidAMIID") {
-		if err := c.Drift.RecordFailure(ctx, asTried(v, image, c.Authority), "EC2 refuses to launch the image: "+awserr.StableText(f), now); err != nil {
+		if err := c.Drift.RecordFailure(ctx, asTried(v, image, c.Authority),
+			"EC2 refuses to launch the image: "+awserr.StableText(f), now); err != nil {
 			return nil, err
 		}
 	}

@@ -42,7 +42,8 @@ type sequence struct {
 // order. pods reads from the informers.
 func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
 	mark, err := nodestate.MoveOf(claim)
-	if mark == nil || err != nil || len(mark.EvictionOrder) == 0 || !mark.Committed || claim.Annotations[nodestate.AnnotationInterrupted] != "" {
+	if mark == nil || err != nil || len(mark.EvictionOrder) == 0 || !mark.Committed ||
+		claim.Annotations[nodestate.AnnotationInterrupted] != "" {
 		return drain.Turn{}, nil // no ordered move, or the node must be drained fast; the moves loop reports an unreadable mark
 	}
 	all, err := placedPods(ctx, pods, mark.EvictionOrder)

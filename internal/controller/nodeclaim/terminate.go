@@ -34,7 +34,8 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 		return err
 	}
 	pool := v.Claim.Labels[karpv1.LabelNodePool]
-	nodestate.PodLoss{Claim: v.Claim, Reason: step.Reason, Pods: nodestate.DisplacedPods(ctx, c.Cluster, v.Claim, c.Now.Now())}.Count(c.Metrics)
+	displaced := nodestate.DisplacedPods(ctx, c.Cluster, v.Claim, c.Now.Now())
+	nodestate.PodLoss{Claim: v.Claim, Reason: step.Reason, Pods: displaced}.Count(c.Metrics)
 	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
 		// The claim's pods no longer have a planned node.
 		c.Ledger.Forget(v.Claim.UID)

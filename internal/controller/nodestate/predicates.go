@@ -21,7 +21,8 @@ func NodeMatters() predicate.Predicate {
 		if !ok1 || !ok2 {
 			return true
 		}
-		return IsReady(old) != IsReady(node) || unhealthyCondition(old) != unhealthyCondition(node) || old.Spec.ProviderID != node.Spec.ProviderID ||
+		return IsReady(old) != IsReady(node) || unhealthyCondition(old) != unhealthyCondition(node) ||
+			old.Spec.ProviderID != node.Spec.ProviderID ||
 			(old.DeletionTimestamp == nil) != (node.DeletionTimestamp == nil) ||
 			old.Labels[karpv1.LabelExcludeFromLoadBalancers] != node.Labels[karpv1.LabelExcludeFromLoadBalancers] ||
 			!reflect.DeepEqual(old.Spec.Taints, node.Spec.Taints) || !reflect.DeepEqual(old.Finalizers, node.Finalizers) ||

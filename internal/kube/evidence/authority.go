@@ -221,7 +221,8 @@ func PauseNamespaces(ctx context.Context, live client.Reader) ([]string, error) 
 		if d.Labels[appLabel] == "joiner" || d.Name == "joiner" {
 			namespaces = joiner
 		}
-		namespaces[cmp.Or(containerVariables(&d.Spec.Template.Spec, "LEADER_ELECTION_NAMESPACE")["LEADER_ELECTION_NAMESPACE"], d.Namespace)] = true
+		namespaces[cmp.Or(containerVariables(&d.Spec.Template.Spec, "LEADER_ELECTION_NAMESPACE")["LEADER_ELECTION_NAMESPACE"],
+			d.Namespace)] = true
 	}
 	if len(joiner) == 0 {
 		joiner = karpenter

@@ -255,7 +255,11 @@ func (r *Reader) Pools(ctx context.Context) (found []diagnosis.Pool, cut string,
 		for i := range list.Items {
 			p := &list.Items[i]
 			template := &p.Spec.Template
-			pool := diagnosis.Pool{Name: p.Name, UID: string(p.UID), Class: kubeclient.ClassName(template.Spec.NodeClassRef), Labels: template.Labels,
+			pool := diagnosis.Pool{
+				Name:       p.Name,
+				UID:        string(p.UID),
+				Class:      kubeclient.ClassName(template.Spec.NodeClassRef),
+				Labels:     template.Labels,
 				Taints:     diagnosisTaints(template.Spec.Taints),
 				Startup:    diagnosisTaints(template.Spec.StartupTaints),
 				Conditions: diagnosisConditions(p.Status.Conditions),

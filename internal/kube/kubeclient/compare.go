@@ -70,7 +70,8 @@ func (s DefinitionComparison) Summary() string {
 	case DefinitionOlder:
 		return s.byResult("updated from", "has") + revisionText(s.Revision) + s.byResult(" to", "; it would be updated to") + revisionText(ours)
 	case DefinitionForeign:
-		return s.byResult("taken over", "was not installed by joiner; it would be taken over") + " at" + revisionText(ours) + ": all its fields are known"
+		return s.byResult("taken over", "was not installed by joiner; it would be taken over") + " at" + revisionText(ours) +
+			": all its fields are known"
 	case DefinitionSame:
 		return s.byResult("restored after a manual change; it has", "has") + revisionText(ours)
 	case DefinitionNewer:
