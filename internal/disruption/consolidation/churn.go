@@ -10,19 +10,26 @@ import (
 )
 
 const (
-	minQuiet       = 5 * time.Minute // shortest quiet period, and the quiet period before there are any intervals
-	maxQuiet       = time.Hour       // longest quiet period
-	quietFactor    = 4               // quiet period in median intervals; of random intervals, one in sixteen is longer
-	rememberedGaps = 8               // number of intervals that are kept; fewer changes may be single events
+	minQuiet       = time.Minute // shortest quiet period, also before there are any intervals
+	maxQuiet       = time.Hour   // longest quiet period
+	quietFactor    = 4           // times the median interval; of random intervals, one in sixteen is longer
+	rememberedGaps = 8           // number of intervals; with fewer, the changes may be single events
+	minGaps        = 4           // number of intervals from which the usual interval is known
+
+	// Changes that follow each other within burstGap, for up to burstLength, count as one: a scaled or updated workload
+	// is one event, however many pods it has.
+	burstGap    = 15 * time.Second
+	burstLength = time.Minute
 )
 
 // ChurnDetector measures how long the set of running pods stays the same. The zero value has no observations.
 type ChurnDetector struct {
 	podsHash uint64    // hash of the running pods
 	since    time.Time // when podsHash was first observed
+	burst    time.Time // when the last burst of changes began
 
-	changed bool            // since is the time of a change, not of the first observation
-	gaps    []time.Duration // intervals between the last changes
+	changed bool            // whether since is the time of a change, not of the first observation
+	gaps    []time.Duration // intervals between the starts of the last bursts
 }
 
 // Observe records the pods of the snapshot. While a pod is pending or on a terminating node, it records nothing.
@@ -39,14 +46,18 @@ func (s *ChurnDetector) Observe(snapshot cluster.Snapshot, now time.Time) {
 	if !s.since.IsZero() && hash == s.podsHash {
 		return
 	}
-	if s.changed {
-		s.gaps = append(s.gaps[max(len(s.gaps)+1-rememberedGaps, 0):], now.Sub(s.since))
+	isNewBurst := now.Sub(s.since) > burstGap || now.Sub(s.burst) > burstLength
+	if s.changed && isNewBurst {
+		s.gaps = append(s.gaps[max(len(s.gaps)+1-rememberedGaps, 0):], now.Sub(s.burst))
+	}
+	if isNewBurst {
+		s.burst = now
 	}
 	s.podsHash, s.since, s.changed = hash, now, !s.since.IsZero()
 }
 
-// IsLow reports whether no pod has come or gone for a quiet period. The quiet period is four times the median interval
-// of the last changes, at least five minutes and at most one hour; without such intervals, five minutes.
+// IsLow reports whether no pod has come or gone for a quiet period: a minute, or with regular changes four times
+// their median interval, at most one hour.
 func (s *ChurnDetector) IsLow(now time.Time) bool {
 	return !s.since.IsZero() && now.Sub(s.since) >= s.quietPeriod()
 }
@@ -59,7 +70,7 @@ func (s *ChurnDetector) IsHigh(now time.Time) bool {
 
 // quietPeriod returns how long no pod may have come or gone for churn to be low.
 func (s *ChurnDetector) quietPeriod() time.Duration {
-	if len(s.gaps) == 0 {
+	if len(s.gaps) < minGaps {
 		return minQuiet
 	}
 	gaps := slices.Sorted(slices.Values(s.gaps))

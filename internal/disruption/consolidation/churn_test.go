@@ -43,16 +43,12 @@ func TestChurn(t *testing.T) {
 			}
 			s.Observe(first, now)
 			s.Observe(c.then, now.Add(time.Minute))
-			if s.IsLow(now.Add(time.Minute)) {
-				t.Error("churn is low after a minute")
+			if got := s.IsLow(now.Add(time.Minute)); got != c.want {
+				t.Errorf("after a minute churn is low: %v, want %v", got, c.want)
 			}
-			s.Observe(c.then, now.Add(5*time.Minute))
-			if got := s.IsLow(now.Add(5 * time.Minute)); got != c.want {
-				t.Errorf("low churn after five minutes: %v, want %v", got, c.want)
-			}
-			s.Observe(c.then, now.Add(6*time.Minute))
-			if !s.IsLow(now.Add(6 * time.Minute)) {
-				t.Error("churn is not low five minutes after the change")
+			s.Observe(c.then, now.Add(2*time.Minute))
+			if !s.IsLow(now.Add(2 * time.Minute)) {
+				t.Error("churn is not low a minute after the change")
 			}
 		})
 	}
@@ -67,17 +63,18 @@ func TestQuietPeriod(t *testing.T) {
 		gaps []time.Duration // between the pods' arrivals
 		want time.Duration   // time without changes until churn is low
 	}{
-		"no changes":                      {want: 5 * time.Minute},
-		"one change":                      {gaps: []time.Duration{time.Hour}, want: 5 * time.Minute},
-		"every few seconds":               {gaps: seconds(30), want: 5 * time.Minute},
-		"every six minutes":               {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
-		"every day":                       {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 3), want: time.Hour},
-		"many at once, then a long pause": {gaps: append(seconds(9), 12*time.Hour), want: 5 * time.Minute},
-		"frequent, then rare": {gaps: append(seconds(30),
+		"no changes":                 {want: time.Minute},
+		"one change":                 {gaps: []time.Duration{time.Hour}, want: time.Minute},
+		"one burst":                  {gaps: seconds(30), want: time.Minute},
+		"every second for a while":   {gaps: seconds(300), want: 244 * time.Second}, // a burst starts every 61 s
+		"every twenty seconds":       {gaps: slices.Repeat([]time.Duration{20 * time.Second}, 9), want: 80 * time.Second},
+		"every six minutes":          {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
+		"every day":                  {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 5), want: time.Hour},
+		"a burst, then a long pause": {gaps: append(seconds(9), 12*time.Hour), want: time.Minute},
+		"a burst, then rare": {gaps: append(seconds(30),
 			slices.Repeat([]time.Duration{10 * time.Minute}, 6)...), want: 40 * time.Minute},
-		"rare, then very frequent": {gaps: append(slices.Repeat([]time.Duration{time.Hour}, 30), seconds(6)...), want: 5 * time.Minute},
-		"in pairs, every 15 minutes": {gaps: []time.Duration{time.Second, 15 * time.Minute, 15 * time.Minute,
-			time.Second, 15 * time.Minute}, want: time.Hour},
+		"in pairs, every 15 minutes": {gaps: []time.Duration{time.Second, 15 * time.Minute, time.Second, 15 * time.Minute,
+			time.Second, 15 * time.Minute, time.Second, 15 * time.Minute}, want: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,29 +97,38 @@ func TestQuietPeriod(t *testing.T) {
 	}
 }
 
-// TestChurnIsHigh: churn is high from the ninth change, when eight intervals are known, until it is low again. Fewer
-// changes, for example of one rollout, are not enough.
+// TestChurnIsHigh: churn is high after as many changes as are remembered, until it is low again. The pods of one scaled
+// or updated workload come and go within a minute, and count as one change.
 func TestChurnIsHigh(t *testing.T) {
 	t.Parallel()
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
-	for newPods, want := range map[int]bool{0: false, 1: false, 8: false, 9: true, 30: true} {
+	for name, c := range map[string]struct {
+		changes int
+		every   time.Duration
+		want    bool
+	}{
+		"no change":            {0, time.Minute, false},
+		"one change":           {1, time.Minute, false},
+		"eight changes":        {8, time.Minute, false},
+		"nine changes":         {9, time.Minute, true},
+		"thirty changes":       {30, time.Minute, true},
+		"one workload":         {60, time.Second, false},
+		"a pod in ten seconds": {60, 10 * time.Second, true},
+	} {
 		var s consolidation.ChurnDetector
 		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		var pods []int64
 		observe := func() { s.Observe(fleetOf(market, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
 		observe()
-		for range newPods {
-			now, pods = now.Add(time.Second), append(pods, 1)
+		for range c.changes {
+			now, pods = now.Add(c.every), append(pods, 1)
 			observe()
 		}
-		if got := s.IsHigh(now); got != want {
-			t.Errorf("after %d new pods: high churn is %v, want %v", newPods, got, want)
+		if got := s.IsHigh(now); got != c.want {
+			t.Errorf("%s: high churn is %v, want %v", name, got, c.want)
 		}
-		if now = now.Add(5*time.Minute - time.Second); s.IsHigh(now) != want {
-			t.Errorf("just under five minutes after %d new pods: high churn is %v, want %v", newPods, !want, want)
-		}
-		if now = now.Add(time.Second); s.IsHigh(now) {
-			t.Errorf("five minutes after the last of %d new pods churn is still high", newPods)
+		if now = now.Add(5 * time.Minute); s.IsHigh(now) {
+			t.Errorf("%s: churn is still high five minutes after the last change", name)
 		}
 	}
 }
