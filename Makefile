@@ -63,6 +63,14 @@ soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains, 1,000 nodes 
 		$(LAB_TEST) -timeout 90m -run '^(TestDrains|TestThousandNodes|TestConsolidation|TestHostileTenant)$$' -v .
 	@LAB_FULL=1 LAB_OUTAGE=1m JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'faults' $(LAB_TEST) -timeout 45m -run '^(TestFaultsOfAWS|TestAPIServerGone)$$' -v .
 
+.PHONY: bin/karpenter
+bin/karpenter:
+	@mkdir -p bin && hack/build bin/karpenter hack/karpenter github.com/aws/karpenter-provider-aws/cmd/controller
+
+.PHONY: bench-live
+bench-live: bin/joiner bin/lab bin/karpenter ## Joiner and Karpenter's own controller in the lab, one after the other: what is paid, waited for and evicted, to docs/benchmarks/live.md (SEEDS, SCRIPTS; ten minutes for each side of each seed and script)
+	@bin/lab live --joiner bin/joiner --karpenter bin/karpenter --seeds $(or $(SEEDS),101,102,103) --scripts $(or $(SCRIPTS),scale) --keep bin/live -o docs/benchmarks/live.md
+
 .PHONY: race
 race: ## parallel code of decisions under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo "no C compiler: the race detector is left out"; exit 0; }; \

@@ -107,6 +107,35 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 	return c, nil
 }
 
+// RunKarpenter starts Karpenter's own controller from the program at path and returns once it is healthy. It has the
+// administrator's credentials for the cluster and AWS. settings are more environment variables, as NAME=value.
+func (l *Lab) RunKarpenter(ctx context.Context, path string, settings ...string) (*Controller, error) {
+	metrics, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	probes, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	env := append(l.Environment(), "CLUSTER_NAME="+l.Cluster, "DISABLE_LEADER_ELECTION=true", "AWS_EC2_METADATA_DISABLED=true",
+		fmt.Sprintf("METRICS_PORT=%d", metrics), fmt.Sprintf("HEALTH_PROBE_PORT=%d", probes))
+	p, err := l.group.Start(process.Spec{Name: "karpenter", Path: path, Env: append(env, settings...)})
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{
+		Process: p,
+		Metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics),
+		Probes:  fmt.Sprintf("http://127.0.0.1:%d", probes),
+	}
+	if err := c.waitHealthy(ctx); err != nil {
+		p.Kill()
+		return nil, err
+	}
+	return c, nil
+}
+
 // controllerEnv returns the environment that a controller has in a pod, with the controller's IAM role. It contains
 // none of the AWS settings of this process.
 func (l *Lab) controllerEnv() ([]string, error) {

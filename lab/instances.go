@@ -28,6 +28,7 @@ type instances struct {
 	done  sync.WaitGroup
 
 	mu       sync.Mutex
+	booted   int                // number of instances that have started to boot
 	clusters []*Lab             // clusters that the instances can join; the lab's own cluster is the first
 	running  map[string]running // by instance ID
 	// kubelets are the settings of all kubelets that were started, by instance ID, including those of terminated
@@ -50,6 +51,14 @@ func newInstances(l *Lab) *instances {
 		running:  map[string]running{},
 		kubelets: map[string]kubelet.Settings{},
 	}
+}
+
+// number returns how many instances have started to boot before.
+func (m *instances) number() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.booted++
+	return m.booted - 1
 }
 
 // open lets instances boot, including those that EC2 launched earlier.
@@ -113,7 +122,7 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 	case <-ctx.Done():
 		return
 	}
-	bootTime := time.NewTimer(m.lab.Pace.Boot)
+	bootTime := time.NewTimer(m.lab.Pace.bootTime(m.number()))
 	defer bootTime.Stop()
 	say := func(line string) { m.lab.Emulator.AppendConsole(i.ID, line+"\n") }
 	settings, err := m.boot(ctx, i, say)

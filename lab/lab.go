@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -83,6 +84,32 @@ type Pace struct {
 	ShuttingDown time.Duration // from TerminateInstances until an instance is terminated
 	NodeGone     time.Duration // from termination until the cloud controller deletes the Node
 	Profile      time.Duration // from the creation of a Fargate profile until it is active
+
+	Boots BootTimes // how Boot varies between instances; empty: not at all
+	Seed  uint64    // of the variation
+}
+
+// BootTimes names how the boot times of instances vary.
+type BootTimes string
+
+// The variations of boot times. Instances of one run get the same sequence of times for one seed, in the order in which
+// they start to boot.
+const (
+	BootEven       BootTimes = "even"       // 0.7 to 1.6 times Pace.Boot
+	BootStragglers BootTimes = "stragglers" // the same, but one in ten takes 4 to 8 times Pace.Boot
+)
+
+// bootTime returns the boot time of the instance that is the number-th to boot, from 0.
+func (p Pace) bootTime(number int) time.Duration {
+	if p.Boots == "" {
+		return p.Boot
+	}
+	r := rand.New(rand.NewPCG(p.Seed, uint64(number)))
+	factor, slow := 0.7+0.9*r.Float64(), r.Float64()
+	if p.Boots == BootStragglers && slow < 0.1 {
+		factor = 4 + 40*slow
+	}
+	return time.Duration(factor * float64(p.Boot))
 }
 
 // Quick returns a pace for tests.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/process"
 )
 
 // PodsPerNode is how many pods each node of a cluster has.
@@ -102,7 +103,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Result, error) {
 	if err := sleep(ctx, settleTime); err != nil {
 		return Result{}, err
 	}
-	afterStart, err := sampleOf(run.PID())
+	afterStart, err := process.UsageOf(run.PID())
 	if err != nil {
 		return Result{}, err
 	}
@@ -112,7 +113,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Result, error) {
 	if err := sleep(ctx, p.IdleTime); err != nil {
 		return Result{}, err
 	}
-	idle, err := sampleOf(run.PID())
+	idle, err := process.UsageOf(run.PID())
 	if err != nil {
 		return Result{}, err
 	}
@@ -123,7 +124,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Result, error) {
 	if m.BurstTime, err = c.runBurst(ctx, m.NewPods, m.NewNodes); err != nil {
 		return Result{}, err
 	}
-	afterBurst, err := sampleOf(run.PID())
+	afterBurst, err := process.UsageOf(run.PID())
 	if err != nil {
 		return Result{}, err
 	}
@@ -133,7 +134,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Result, error) {
 	if m.RemovalTime, err = c.emptyNodes(ctx); err != nil {
 		return Result{}, err
 	}
-	last, err := sampleOf(run.PID())
+	last, err := process.UsageOf(run.PID())
 	if err != nil {
 		return Result{}, err
 	}

@@ -5,20 +5,6 @@ import (
 	"time"
 )
 
-// TestParseSample parses the kernel's data about a process whose name has spaces and a parenthesis.
-func TestParseSample(t *testing.T) {
-	t.Parallel()
-	stat := "4711 (a b) c) S 1 4711 4711 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 200 18446744073709551615"
-	status := "Name:\tjoiner\nVmPeak:\t  900000 kB\nVmHWM:\t  204800 kB\nVmRSS:\t  102400 kB\nThreads:\t9\n"
-	got, err := parseSample(stat, status)
-	if want := (sample{CPU: 3 * time.Second, Memory: 100 << 20, Peak: 200 << 20}); err != nil || got != want {
-		t.Errorf("the sample is %+v (%v), want %+v", got, err, want)
-	}
-	if _, err := parseSample("nonsense", status); err == nil {
-		t.Error("invalid data is parsed without an error")
-	}
-}
-
 // TestMarkdown checks that the table has a line for each size.
 func TestMarkdown(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func rootCommand(isParsed *bool) *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) { *isParsed = true },
 	}
-	cmd.AddCommand(upCommand(), kubeconfigCommand(), demoCommand(), faultCommand(), diagnosisReportCommand(), sizingCommand())
+	cmd.AddCommand(upCommand(), kubeconfigCommand(), demoCommand(), faultCommand(), diagnosisReportCommand(), sizingCommand(), liveCommand())
 	return cmd
 }
 

@@ -15,7 +15,7 @@ import (
 
 // The markers around the measured table in the documentation page.
 const (
-	tableBegin = "<!-- written by make sizing -->\n"
+	tableBegin = "<!-- written by make %s -->\n" // with the name of the make target
 	tableEnd   = "<!-- end of what is written -->\n"
 )
 
@@ -53,7 +53,7 @@ func sizingCommand() *cobra.Command {
 			if path == "" {
 				return err
 			}
-			return errors.Join(err, writeBetween(path, sizing.Markdown(results)))
+			return errors.Join(err, writeBetween(path, "sizing", sizing.Markdown(results)))
 		},
 	}
 	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; empty: build it from the checkout of the working folder")
@@ -77,18 +77,19 @@ func memoryLimit(nodes int) int64 {
 	return 6144
 }
 
-// writeBetween replaces the text between the two markers of a page.
-func writeBetween(path, text string) error {
+// writeBetween replaces the text between the two markers of a page, which the make target writes.
+func writeBetween(path, target, text string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
-	before, rest, hasBegin := strings.Cut(string(page), tableBegin)
+	begin := fmt.Sprintf(tableBegin, target)
+	before, rest, hasBegin := strings.Cut(string(page), begin)
 	_, after, hasEnd := strings.Cut(rest, tableEnd)
 	if !hasBegin || !hasEnd {
 		return fmt.Errorf("write the table: %s does not have the two marker comments", path)
 	}
-	if err := os.WriteFile(path, []byte(before+tableBegin+text+tableEnd+after), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(before+begin+text+tableEnd+after), 0o644); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
 	return nil

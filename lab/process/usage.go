@@ -1,4 +1,4 @@
-package sizing
+package process
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// sample is the resource usage of a process at one time.
-type sample struct {
+// Usage is the resource usage of a process at one time.
+type Usage struct {
 	CPU    time.Duration // CPU time since the start of the process
 	Memory int64         // resident memory, in bytes
 	Peak   int64         // maximum resident memory since the start of the process, in bytes
@@ -18,31 +18,31 @@ type sample struct {
 // tick is the kernel's unit of CPU time in /proc: a hundredth of a second on every architecture that Go supports.
 const tick = 10 * time.Millisecond
 
-// sampleOf reads the usage of a process from the kernel.
-func sampleOf(pid int) (sample, error) {
+// UsageOf reads the usage of a running process from the kernel (Linux only).
+func UsageOf(pid int) (Usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return sample{}, fmt.Errorf("read the resource usage of the controller: %w", err)
+		return Usage{}, fmt.Errorf("read the resource usage of a process: %w", err)
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return sample{}, fmt.Errorf("read the resource usage of the controller: %w", err)
+		return Usage{}, fmt.Errorf("read the resource usage of a process: %w", err)
 	}
-	return parseSample(string(stat), string(status))
+	return parseUsage(string(stat), string(status))
 }
 
-// parseSample reads /proc/PID/stat and /proc/PID/status, see proc(5).
-func parseSample(stat, status string) (sample, error) {
+// parseUsage reads /proc/PID/stat and /proc/PID/status, see proc(5).
+func parseUsage(stat, status string) (Usage, error) {
 	end := strings.LastIndexByte(stat, ')') // end of the program's name, which may contain any character
 	fields := strings.Fields(stat[end+1:])
 	if end < 0 || len(fields) < 13 {
-		return sample{}, fmt.Errorf("parse the resource usage of the controller: %q is not in the format of /proc/PID/stat", stat)
+		return Usage{}, fmt.Errorf("parse the resource usage of a process: %q is not in the format of /proc/PID/stat", stat)
 	}
-	var s sample
+	var s Usage
 	for _, field := range fields[11:13] { // utime and stime
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
-			return sample{}, fmt.Errorf("parse the resource usage of the controller: %w", err)
+			return Usage{}, fmt.Errorf("parse the resource usage of a process: %w", err)
 		}
 		s.CPU += time.Duration(n) * tick
 	}
@@ -53,7 +53,7 @@ func parseSample(stat, status string) (sample, error) {
 		}
 		kib, err := strconv.ParseInt(f[1], 10, 64)
 		if err != nil {
-			return sample{}, fmt.Errorf("parse the resource usage of the controller: %w", err)
+			return Usage{}, fmt.Errorf("parse the resource usage of a process: %w", err)
 		}
 		if f[0] == "VmRSS:" {
 			s.Memory = kib << 10

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/live"
+)
+
+// liveFlags are the flags of lab live.
+type liveFlags struct {
+	programs live.Programs
+	seeds    []int
+	scripts  []string
+	mixes    []string
+	sides    []string
+	spot     bool
+	arm      bool
+	boots    string
+	keep     string
+	out      string
+}
+
+// liveCommand returns the command lab live, which measures what a cluster pays with Joiner and with Karpenter.
+func liveCommand() *cobra.Command {
+	var f liveFlags
+	cmd := &cobra.Command{
+		Use: "live", Short: "measure what a cluster pays with Joiner and with Karpenter's own controller", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	cmd.Flags().StringVar(&f.programs.Joiner, "joiner", "", "the joiner program (required)")
+	cmd.Flags().StringVar(&f.programs.Upstream, "karpenter", "", "Karpenter's controller; required for the side upstream")
+	cmd.Flags().IntSliceVar(&f.seeds, "seeds", []int{101}, "seeds of the workloads and of the boot times")
+	cmd.Flags().StringSliceVar(&f.scripts, "scripts", []string{"scale"}, "load scripts: scale, roll, waves, slow, reclaim, price, drift")
+	cmd.Flags().StringSliceVar(&f.mixes, "mixes", []string{string(live.Constrained)}, "workloads: plain, constrained")
+	cmd.Flags().StringSliceVar(&f.sides, "sides", []string{string(live.Joiner), string(live.Upstream)}, "controllers: joiner, upstream")
+	cmd.Flags().BoolVar(&f.spot, "spot", false, "also allow spot instances; reclaim and price always do")
+	cmd.Flags().BoolVar(&f.arm, "arm64", false, "also allow arm64")
+	cmd.Flags().StringVar(&f.boots, "boots", string(lab.BootEven), "boot times: even, stragglers")
+	cmd.Flags().StringVar(&f.keep, "keep", "", "folder for the results; runs whose results are there are not repeated; empty: none are kept")
+	cmd.Flags().StringVarP(&f.out, "output", "o", "", "write the tables into this page, between the two marker comments")
+	return cmd
+}
+
+// run carries out all runs, one after the other.
+func (f liveFlags) run(cmd *cobra.Command) error {
+	var all []live.Result
+	for _, spec := range f.specs() {
+		r, err := f.one(cmd, spec)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name(spec), err)
+		}
+		all = append(all, r)
+	}
+	text := live.Markdown(all)
+	fmt.Fprint(cmd.OutOrStdout(), text)
+	if f.out == "" {
+		return nil
+	}
+	return writeBetween(f.out, "bench-live", text)
+}
+
+// specs returns all runs; both sides of a pair follow each other.
+func (f liveFlags) specs() []live.Spec {
+	var out []live.Spec
+	for _, script := range f.scripts {
+		for _, mix := range f.mixes {
+			for _, seed := range f.seeds {
+				for _, side := range f.sides {
+					market := live.OnDemand()
+					if f.spot || script == "reclaim" || script == "price" {
+						market.CapacityTypes = []string{"on-demand", "spot"}
+					}
+					if f.arm {
+						market.Architectures = append(market.Architectures, "arm64")
+					}
+					out = append(out, live.Spec{Side: live.Side(side), Script: script, Mix: live.Mix(mix), Market: market,
+						Seed: uint64(seed), Boots: lab.BootTimes(f.boots)})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// name returns the file name of a run's result, without extension.
+func name(s live.Spec) string {
+	return strings.Join([]string{s.Script, string(s.Mix), strings.Join(slices.Concat(s.Market.CapacityTypes, s.Market.Architectures), "-"),
+		string(s.Boots), fmt.Sprint(s.Seed), string(s.Side)}, "_")
+}
+
+// one returns the stored result of a run, or carries it out and stores it.
+func (f liveFlags) one(cmd *cobra.Command, s live.Spec) (live.Result, error) {
+	path := filepath.Join(f.keep, name(s)+".json")
+	if f.keep != "" {
+		data, err := os.ReadFile(path)
+		var r live.Result
+		switch {
+		case err == nil:
+			return r, json.Unmarshal(data, &r)
+		case !errors.Is(err, os.ErrNotExist):
+			return r, err
+		}
+	}
+	log := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), name(s)+": "+line) }
+	r, err := live.Run(cmd.Context(), f.programs, s, log)
+	if err != nil || f.keep == "" {
+		return r, err
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return r, err
+	}
+	return r, errors.Join(os.MkdirAll(f.keep, 0o755), os.WriteFile(path, data, 0o644))
+}

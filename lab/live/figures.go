@@ -1,0 +1,105 @@
+package live
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Sample is the state of a run at one time.
+type Sample struct {
+	At        time.Duration // since the start of the script
+	Price     float64       // of all pending and running instances, in dollars per hour
+	Instances int           // pending and running
+	Running   int           // pods of the workloads that run
+	Pending   int           // pods of the workloads that do not run yet
+	CPU       time.Duration // CPU time of the controller since its start
+	Memory    int64         // resident memory of the controller, in bytes
+	AWSCalls  int           // calls to AWS since the start of the lab
+}
+
+// Phase has the figures of one phase of a script.
+type Phase struct {
+	Name      string
+	Pods      int           // that run at the end
+	Done      bool          // all pods ran within the time limit
+	Took      time.Duration // until all pods ran
+	Held      time.Duration // from then until the end of the phase
+	Price15   float64       // dollars per hour 15 s after all pods ran
+	Price     float64       // dollars per hour at the end
+	Peak      float64       // highest price in the phase
+	Paid      float64       // price over time, in dollars
+	Bound     float64       // lower bound on the price for the pods, dollars per hour
+	Plan      float64       // price of a fresh plan for the pods, dollars per hour
+	Instances int           // at the end
+	Launched  int           // instances launched in the phase
+	ShortTerm int           // of the run's instances that ended in the phase, those that ended within five minutes of their launch
+	Restarted int           // pods created beyond those that the script asked for: replacements of evicted pods
+	Waits     Waits         // Pending to Running of the pods that were created in the phase
+	CPU       time.Duration // CPU time of the controller
+	Memory    int64         // highest resident memory of the controller, in bytes
+	AWSCalls  int
+	Requests  int // to the API server, of all clients
+}
+
+// Waits has the times from the creation of pods until they ran.
+type Waits struct {
+	Pods               int
+	Median, P99, Worst time.Duration
+}
+
+// waitsOf returns the figures of the waits.
+func waitsOf(all []time.Duration) Waits {
+	if len(all) == 0 {
+		return Waits{}
+	}
+	all = slices.Sorted(slices.Values(all))
+	return Waits{Pods: len(all), Median: all[len(all)/2], P99: all[min(len(all)-1, len(all)*99/100)], Worst: all[len(all)-1]}
+}
+
+// shortTerm is the age below which an instance that ended was launched in vain.
+const shortTerm = 5 * time.Minute
+
+// paid returns the price over time between two times, in dollars. The price of a sample lasts until the next sample.
+func paid(samples []Sample, from, to time.Duration) float64 {
+	total := 0.0
+	for i, s := range samples {
+		end := to
+		if i+1 < len(samples) {
+			end = min(end, samples[i+1].At)
+		}
+		if start := max(s.At, from); start < end {
+			total += s.Price * (end - start).Hours()
+		}
+	}
+	return total
+}
+
+// at returns the last sample at or before a time; the first sample if all are later.
+func at(samples []Sample, t time.Duration) Sample {
+	i, ok := slices.BinarySearchFunc(samples, t, func(s Sample, t time.Duration) int { return cmp.Compare(s.At, t) })
+	if !ok {
+		i = max(i-1, 0)
+	}
+	return samples[i]
+}
+
+// median returns the median, or zero without values.
+func median(all []float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	all = slices.Sorted(slices.Values(all))
+	if n := len(all); n%2 == 0 {
+		return (all[n/2-1] + all[n/2]) / 2
+	}
+	return all[len(all)/2]
+}
+
+// worst returns the largest value, or zero without values.
+func worst(all []float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	return slices.Max(all)
+}

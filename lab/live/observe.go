@@ -1,0 +1,199 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/process"
+)
+
+// run is a run in progress.
+type run struct {
+	Spec
+	lab        *lab.Lab
+	joiner     string // path of the program, for `joiner plan`
+	log        func(string)
+	all        []workload
+	controller *lab.Controller
+
+	share    float64 // the present scale of the workloads
+	version  int     // of the pod templates
+	expected int     // pods that the present phase creates by itself
+	started  time.Time
+	phases   []Phase
+
+	mu        sync.Mutex
+	samples   []Sample
+	pods      map[types.UID]*podTimes // all pods of the workloads that were seen
+	instances map[string]*instanceTimes
+	broken    error // why sampling ended
+}
+
+// podTimes are the times of one pod, by this computer's clock.
+type podTimes struct {
+	created, ran, gone time.Time // zero: not yet
+}
+
+// instanceTimes are the times of one instance.
+type instanceTimes struct {
+	launched, ended time.Time // zero: not yet
+}
+
+// samplePeriod is the time between two samples.
+const samplePeriod = time.Second
+
+// observe starts to watch pods and to take samples, until ctx ends.
+func (r *run) observe(ctx context.Context) error {
+	r.started, r.pods, r.instances = time.Now(), map[types.UID]*podTimes{}, map[string]*instanceTimes{}
+	factory := informers.NewSharedInformerFactoryWithOptions(r.lab.Kube, 0, informers.WithNamespace(namespace))
+	informer := factory.Core().V1().Pods().Informer()
+	note := func(object any, isGone bool) {
+		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
+		}
+		if pod, ok := object.(*corev1.Pod); ok {
+			r.notePod(pod, isGone)
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { note(object, false) },
+		UpdateFunc: func(_, object any) { note(object, false) },
+		DeleteFunc: func(object any) { note(object, true) },
+	})
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	if err := r.sample(); err != nil {
+		return err
+	}
+	go func() {
+		tick := time.NewTicker(samplePeriod)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := r.sample(); err != nil {
+				r.mu.Lock()
+				r.broken = err
+				r.mu.Unlock()
+				return
+			}
+		}
+	}()
+	return pause(ctx, settleTime)
+}
+
+// notePod records the times of a pod.
+func (r *run) notePod(pod *corev1.Pod, isGone bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.pods[pod.UID]
+	if p == nil {
+		p = &podTimes{created: time.Now()}
+		r.pods[pod.UID] = p
+	}
+	if pod.Status.Phase == corev1.PodRunning && p.ran.IsZero() {
+		p.ran = time.Now()
+	}
+	if (isGone || pod.DeletionTimestamp != nil) && p.gone.IsZero() {
+		p.gone = time.Now()
+	}
+}
+
+// sample takes one sample.
+func (r *run) sample() error {
+	usage, err := process.UsageOf(r.controller.PID())
+	if err != nil {
+		return err
+	}
+	s := Sample{CPU: usage.CPU, Memory: usage.Memory}
+	s.AWSCalls, _ = r.lab.AWSCalls()
+	instances := r.lab.Instances()
+	for _, i := range instances {
+		if i.Alive() {
+			s.Instances++
+			s.Price += r.lab.Price(i).Dollars()
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	r.noteInstances(instances, now)
+	for _, p := range r.pods {
+		switch {
+		case !p.gone.IsZero():
+		case !p.ran.IsZero():
+			s.Running++
+		default:
+			s.Pending++
+		}
+	}
+	s.At = now.Sub(r.started)
+	r.samples = append(r.samples, s)
+	return nil
+}
+
+// noteInstances records the times of instances. The caller holds the lock.
+func (r *run) noteInstances(all []world.Instance, now time.Time) {
+	for _, i := range all {
+		t := r.instances[i.ID]
+		if t == nil {
+			t = &instanceTimes{launched: now}
+			r.instances[i.ID] = t
+		}
+		if !i.Alive() && t.ended.IsZero() {
+			t.ended = now
+		}
+	}
+}
+
+// last returns the last sample, or why there are no more.
+func (r *run) last() (Sample, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.samples[len(r.samples)-1], r.broken
+}
+
+// result returns the run's result so far.
+func (r *run) result() Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Result{Spec: r.Spec, Phases: r.phases, Samples: r.samples}
+}
+
+// requests returns the number of requests to the API server since its start, of all clients, without long-running ones.
+func (r *run) requests(ctx context.Context) (int, error) {
+	text, err := r.lab.Kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the metrics of the API server: %w", err)
+	}
+	total := 0.0
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "apiserver_request_total{") || strings.Contains(line, `verb="WATCH"`) {
+			continue
+		}
+		fields := strings.Fields(line)
+		n, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the metrics of the API server: %w", err)
+		}
+		total += n
+	}
+	return int(total), nil
+}

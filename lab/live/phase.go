@@ -1,0 +1,177 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// phaseLimit is how long the pods of a phase may take to run.
+const phaseLimit = 5 * time.Minute
+
+// play carries out one phase and returns its figures.
+func (r *run) play(ctx context.Context, s step) (Phase, error) {
+	begun := time.Now()
+	before, err := r.counted(ctx)
+	if err != nil {
+		return Phase{}, err
+	}
+	want := r.share
+	r.expected = 0
+	if s.Share > 0 {
+		want = s.Share
+		r.expected = max(0, r.podsAt(want)-r.podsAt(r.share))
+	}
+	if s.do != nil {
+		err = s.do(r, ctx)
+	} else {
+		err = r.scale(ctx, want)
+	}
+	if err != nil {
+		return Phase{}, err
+	}
+	f := Phase{Name: s.Name, Pods: pods(r.all, r.share)}
+	if f.Done, err = r.waitForPods(ctx, f.Pods); err != nil {
+		return f, err
+	}
+	ran := time.Now()
+	f.Took = ran.Sub(begun)
+	if err := pause(ctx, s.Hold); err != nil {
+		return f, err
+	}
+	f.Held = time.Since(ran)
+	after, err := r.counted(ctx)
+	if err != nil {
+		return f, err
+	}
+	r.fill(&f, begun, ran, before, after)
+	f.Bound, f.Plan, err = r.plan(ctx)
+	return f, err
+}
+
+// podsAt returns how many pods the workloads have at a scale; 0 at scale 0, before they are created.
+func (r *run) podsAt(share float64) int {
+	if share == 0 {
+		return 0
+	}
+	return pods(r.all, share)
+}
+
+// waitForPods waits until the number of pods run and none is pending. The result is false after phaseLimit.
+func (r *run) waitForPods(ctx context.Context, n int) (bool, error) {
+	limit := time.Now().Add(phaseLimit)
+	if err := pause(ctx, 3*time.Second); err != nil { // until the Deployments are processed
+		return false, err
+	}
+	for time.Now().Before(limit) {
+		s, err := r.last()
+		if err != nil {
+			return false, err
+		}
+		if s.Running == n && s.Pending == 0 {
+			return true, nil
+		}
+		if err := pause(ctx, samplePeriod/2); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// counts are running totals at the start of a phase.
+type counts struct {
+	pods, instances int
+	requests        int // to the API server
+	last            Sample
+}
+
+// counted returns the totals now.
+func (r *run) counted(ctx context.Context) (counts, error) {
+	requests, err := r.requests(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return counts{pods: len(r.pods), instances: len(r.instances), requests: requests, last: r.samples[len(r.samples)-1]}, err
+}
+
+// fill computes the figures of a phase from the observations.
+func (r *run) fill(f *Phase, begun, ran time.Time, before, after counts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	end := after.last
+	from, to := begun.Sub(r.started), end.At
+	f.Price15, f.Price = at(r.samples, ran.Sub(r.started)+15*time.Second).Price, end.Price
+	f.Paid, f.Instances = paid(r.samples, from, to), end.Instances
+	f.Launched = after.instances - before.instances
+	f.CPU, f.AWSCalls, f.Requests = end.CPU-before.last.CPU, end.AWSCalls-before.last.AWSCalls, after.requests-before.requests
+	f.Restarted = max(0, after.pods-before.pods-r.expected)
+	for _, s := range r.samples {
+		if s.At >= from {
+			f.Peak, f.Memory = max(f.Peak, s.Price), max(f.Memory, s.Memory)
+		}
+	}
+	for _, i := range r.instances {
+		if i.ended.After(begun) && i.ended.Sub(i.launched) < shortTerm {
+			f.ShortTerm++
+		}
+	}
+	var waits []time.Duration
+	for _, p := range r.pods {
+		if p.created.After(begun) && !p.ran.IsZero() {
+			waits = append(waits, p.ran.Sub(p.created))
+		}
+	}
+	f.Waits = waitsOf(waits)
+}
+
+// plan returns the lower bound and the price of a fresh plan for the present workloads, in dollars per hour.
+func (r *run) plan(ctx context.Context) (bound, price float64, err error) {
+	var in bytes.Buffer
+	in.WriteString(r.Market.manifest("KarpenterNodeRole", r.lab.Cluster))
+	add := func(object any) error {
+		text, err := yaml.Marshal(object)
+		in.WriteString("---\n")
+		in.Write(text)
+		return err
+	}
+	for _, w := range r.all {
+		if err := add(w.deployment(r.share, 0)); err != nil {
+			return 0, 0, err
+		}
+	}
+	for _, d := range daemonSets() {
+		if err := add(d); err != nil {
+			return 0, 0, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, r.joiner, "plan", "-f", "-", "--region", r.lab.Region, "-o", "json")
+	cmd.Stdin = &in
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil && len(out) == 0 {
+		return 0, 0, fmt.Errorf("joiner plan: %w: %s", err, errs.String())
+	}
+	var answer struct {
+		LowerBoundPerHour, PricePerHour float64
+	}
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return 0, 0, fmt.Errorf("read the output of joiner plan: %w", err)
+	}
+	return answer.LowerBoundPerHour, answer.PricePerHour, nil
+}
+
+// String returns the figures in one line.
+func (p Phase) String() string {
+	over := 0.0
+	if p.Bound > 0 {
+		over = 100 * (p.Price/p.Bound - 1)
+	}
+	return fmt.Sprintf("%s: %d pods, $%.3f per hour (%+.1f %% of the bound), plan $%.3f, peak $%.3f, paid $%.4f, %d instances, %d launched, "+
+		"%d short-lived, %d restarted, wait %.1f / %.1f s, CPU %.1f s, %d MiB", p.Name, p.Pods, p.Price, over, p.Plan, p.Peak, p.Paid,
+		p.Instances, p.Launched, p.ShortTerm, p.Restarted, p.Waits.Median.Seconds(), p.Waits.Worst.Seconds(), p.CPU.Seconds(), p.Memory>>20)
+}
