@@ -102,7 +102,7 @@ func (f *fixture) within(what string, ok func() bool) {
 
 // TestNominationsHold shows the effect of nominations: kube-scheduler reserves room for nominated pods, and all of them
 // are bound as planned. Without nominations the small pods are scheduled first, and mostly so that the large pod then
-// fits on no node. Joiner itself sets no nominations: docs/decisions/0011.
+// fits on no node: docs/decisions/0030.
 func TestNominationsHold(t *testing.T) {
 	l := sharedLab(t)
 	f := newFixture(t, l)
@@ -131,9 +131,9 @@ func TestNominationsHold(t *testing.T) {
 	})
 }
 
-// TestNominationsAreTakenBack shows why Joiner sets no nominations: until a node is ready, kube-scheduler removes the
-// nominations for the node whenever it retries the pods, for any reason. Here the reason is the end of a small pod on
-// another node. If this test ever fails, reconsider docs/decisions/0011.
+// TestNominationsAreTakenBack shows why Joiner sets nominations only when a node is ready: until then, kube-scheduler
+// removes the nominations for the node whenever it retries the pods, for any reason. Here the reason is the end of a
+// small pod on another node. If this test ever fails, reconsider docs/decisions/0030.
 func TestNominationsAreTakenBack(t *testing.T) {
 	l := sharedLab(t)
 	f := newFixture(t, l)

@@ -121,7 +121,7 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 // also names the item that the loop works on. The process keeps running, because the other loops work, and a new process
 // would probably stall at the same item.
 func addProbes(m ctrl.Manager, progress *loop.Progress) error {
-	for _, name := range loop.LoopNames() {
+	for _, name := range loop.Names() {
 		if err := m.AddReadyzCheck(name, progress.Check(name)); err != nil {
 			return fmt.Errorf("set up probes: %w", err)
 		}
@@ -206,7 +206,7 @@ func wire(p parts) controller.Controllers {
 			Log:           p.log,
 		},
 		Claims: &nodeclaim.Reconciler{
-			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Launcher: p.aws.ec2, Instances: p.aws.ec2,
+			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Nominator: writer, Launcher: p.aws.ec2, Instances: p.aws.ec2,
 			Offers: requestBuilder, Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff,
 			Events: recorder, Metrics: p.metrics, Log: p.log,
 			Registrations: registrations,
@@ -231,8 +231,20 @@ func wire(p parts) controller.Controllers {
 			Metrics: p.metrics, Log: p.log,
 		},
 		Emptiness: &disruptor.Emptiness{
-			Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: provisioner.BoundedSolver(provisioner.Plan), Objects: writer, Pods: pods,
-			Pauses: pauses, Staying: conditionWriter, Lock: disruptionLock, Ledger: ledger, Events: recorder, Metrics: p.metrics, Log: p.log,
+			Cluster: reader,
+			Reader:  reader,
+			Live:    reader,
+			Market:  market,
+			Solve:   provisioner.BoundedSolver(provisioner.Plan),
+			Objects: writer,
+			Pods:    pods,
+			Pauses:  pauses,
+			Staying: conditionWriter,
+			Lock:    disruptionLock,
+			Ledger:  ledger,
+			Events:  recorder,
+			Metrics: p.metrics,
+			Log:     p.log,
 		},
 		Moves: &disruptor.Disruptor{
 			Cluster:       reader,

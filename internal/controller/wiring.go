@@ -85,7 +85,7 @@ func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
 	}
 	loops := []func(context.Context) error{
 		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Events.Start, l.Provisioner.Start, l.Emptiness.Start,
-		l.Moves.Start, l.Sweeper.Start, l.Drift.Start,
+		l.Moves.Start, l.Sweeper.Start, l.Drift.Start, l.Claims.OpenWhenStopped,
 	}
 	if l.Interruption != nil {
 		loops = append(loops, l.Interruption.Start)

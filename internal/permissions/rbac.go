@@ -128,6 +128,12 @@ func changeRules() []Rule {
 			Verbs:     []string{"patch", "delete"},
 			Why:       "labels and taints of its own nodes, and the deletion of terminated nodes",
 		},
+		{
+			Resources: []string{"pods/status"},
+			Verbs:     []string{"patch"},
+			Why:       "the nomination of pods to the nodes that were launched for them",
+			Without:   "kube-scheduler may give the room on a new node to other pods, and more nodes are launched",
+		},
 		{Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "the drain of nodes, which honors PodDisruptionBudgets"},
 		{Resources: []string{"pods"}, Verbs: []string{"delete"}, Why: "pods that are left when the grace period of a node ends"},
 		{

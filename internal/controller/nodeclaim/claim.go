@@ -41,6 +41,7 @@ type Reconciler struct {
 	Cluster       loop.NodeReader           // reads cluster state from the informers
 	Objects       loop.ObjectWriter         // writes objects to the API server
 	Evictor       Evictor                   // evicts and deletes pods
+	Nominator     Nominator                 // nominates pods to new Nodes; nil: Nodes are not held for nominations
 	Launcher      InstanceLauncher          // launches instances and finds earlier launches
 	Instances     loop.InstanceClient       // describes and terminates instances
 	Offers        *offerings.RequestBuilder // builds launch requests
@@ -75,6 +76,7 @@ type Reconciler struct {
 	Edits    loop.Backoff
 	untagged loop.ClaimsSince // deleted claims whose instance has lost its tags
 	leaving  loop.ClaimsSince // claims whose Node is being deleted
+	openable loop.ClaimsSince // claims whose Node is ready and still held for nominations
 	turns    sequences        // moves that evict their pods in order
 	failures loop.Backoff     // by claim name
 }
@@ -155,8 +157,8 @@ func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now t
 		return c.recordFound(ctx, v, now)
 	case lifecycle.Register:
 		return c.register(ctx, v, now)
-	case lifecycle.HoldNode:
-		return c.restoreFinalizer(ctx, v)
+	case lifecycle.HoldNode, lifecycle.Open:
+		return c.actOnRegistered(ctx, v, step, now)
 	case lifecycle.Initialize:
 		return c.initialize(ctx, v, now)
 	case lifecycle.Replace:

@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
@@ -67,6 +68,8 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 		v.seen.Node = nodeSeen(claim, v.nodes)
 		v.seen.Node.Strays = len(v.strays)
 	}
+	isOpenable := v.seen.Node.Held && v.seen.Node.Ready
+	v.seen.Node.ReadySince = c.openable.Note(claim.UID, isOpenable, now)
 	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
 	// Use the time of this process, not the API server's deletion time: if the API server's clock were ahead, a tainted
@@ -116,10 +119,13 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	if node.DeletionTimestamp != nil {
 		out.Deleted = node.DeletionTimestamp.Time
 	}
-	out.Recreated = claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) && !out.Finalizer && node.Labels[karpv1.LabelRegistered] != "true"
+	out.Recreated = claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) && !out.Finalizer &&
+		node.Labels[karpv1.LabelRegistered] != "true"
 	for _, taint := range node.Spec.Taints {
 		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 		switch {
+		case taint.Key == conversion.TaintNominations:
+			out.Held = true
 		case taint.Key == karpv1.TaintDisrupted:
 			out.Closed = true
 			_, out.Cordoned = node.Labels[karpv1.LabelExcludeFromLoadBalancers]

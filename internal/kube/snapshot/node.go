@@ -328,6 +328,8 @@ func IsEphemeral(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule && t.Value == "true"
 	case karpv1.TaintUnregistered:
 		return t.Effect == corev1.TaintEffectNoExecute
+	case conversion.TaintNominations:
+		return t.Effect == corev1.TaintEffectNoSchedule
 	}
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
 }

@@ -139,6 +139,10 @@ func joinedStep(seen Observation, now time.Time) Step {
 		return step.wait(WaitOneNode, until).withDetail(strconv.Itoa(n.Count))
 	case !n.Ready:
 		return step.wait(WaitReady, until)
+	case n.Held && n.canOpen(now):
+		return step.to(Open)
+	case n.Held:
+		return step.wait(WaitEphemeral, earliest(until, n.ReadySince.Add(OpenWithin))).withDetail(n.Ephemeral)
 	case n.Startup != "":
 		return step.wait(WaitStartupTaint, until).withDetail(n.Startup)
 	case n.Ephemeral != "":
@@ -200,6 +204,13 @@ func urgentAction(seen Observation) Action {
 		return DropStrays
 	}
 	return ""
+}
+
+// canOpen reports whether pods may be scheduled on the ready Node now. The taint for nominations is the last to go:
+// kube-scheduler clears a nomination if it tries the pod while the node has another taint. Taints that stay longer than
+// OpenWithin are not waited for.
+func (n Node) canOpen(now time.Time) bool {
+	return n.Startup == "" && n.Ephemeral == "" || isPast(n.ReadySince.Add(OpenWithin), now)
 }
 
 // lostAt returns when a missing Node counts as lost; zero if no Node is missing.

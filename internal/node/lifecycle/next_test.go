@@ -121,6 +121,16 @@ func axes() []axis {
 			{"young", func(s *Observation) { s.Node = Node{Count: 1} }},
 			{"ready", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true} }},
 			{"startup", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Startup: "cni"} }},
+			{"held", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Held: true} }},
+			{"held-ready", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: now}
+			}},
+			{"held-ephemeral", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: now, Ephemeral: "not-ready"}
+			}},
+			{"held-long", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: ago(OpenWithin), Ephemeral: "not-ready"}
+			}},
 			{"ephemeral", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Ephemeral: "not-ready"} }},
 			{"lacks", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Lacks: "nvidia.com/gpu"} }},
 			{"two", func(s *Observation) { s.Node = Node{Count: 2, Finalizer: true, Ready: true} }},

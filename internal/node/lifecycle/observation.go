@@ -18,6 +18,9 @@ const (
 	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute
 
+	// OpenWithin is how long a ready Node may stay closed for nominations.
+	OpenWithin = time.Second
+
 	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass changed,
 	// if no cause is known that prevents the instance from joining. CureGrace is the time limit after such a cause is
 	// fixed.
@@ -168,10 +171,14 @@ type Node struct {
 	Closed   bool      // has the taint of a disrupted node, so that it gets no new pods
 	Cordoned bool      // Closed, and excluded from load balancers
 
-	Ready     bool   // its condition Ready is True
-	Startup   string // a remaining startup taint; or empty
-	Ephemeral string // a remaining taint that Kubernetes sets on new nodes; or empty
-	Lacks     string // a requested resource that the Node does not report yet; or empty
+	Ready bool // its condition Ready is True
+	// Held is true while the taint for nominations keeps pods off the Node. ReadySince is since when this process has
+	// seen the Held Node ready; zero if it is not ready or not held.
+	Held       bool
+	ReadySince time.Time
+	Startup    string // a remaining startup taint; or empty
+	Ephemeral  string // a remaining taint that Kubernetes sets on new nodes; or empty
+	Lacks      string // a requested resource that the Node does not report yet; or empty
 
 	Ailment Ailment // its health problem; always none if node repair is disabled
 

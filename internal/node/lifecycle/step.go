@@ -33,6 +33,8 @@ const (
 	Record Action = "Record"
 	// Register sets the Node's labels, taints, finalizer and owner, and removes the unregistered taint.
 	Register Action = "Register"
+	// Open nominates the pods that the Node was launched for, and removes the taint that kept other pods off it.
+	Open Action = "Open"
 	// HoldNode adds the finalizer to a Node that lost it.
 	HoldNode Action = "HoldNode"
 	// Initialize marks the node as initialized.

@@ -87,6 +87,10 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [patch, delete]
+# the nomination of pods to the nodes that were launched for them
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [patch]
 # the drain of nodes, which honors PodDisruptionBudgets
 - apiGroups: [""]
   resources: [pods/eviction]

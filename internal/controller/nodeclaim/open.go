@@ -1,0 +1,152 @@
+package nodeclaim
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// Nominator writes status.nominatedNodeName of pods.
+type Nominator interface {
+	Nominate(ctx context.Context, pod writer.PodRef, node string) error
+}
+
+// nominators is how many nominations for one Node are written at the same time.
+const nominators = 10
+
+// isHeld reports whether the Node that registers now is kept closed until its pods are nominated to it. A Node that is
+// ready already, or has startup taints, is not: kube-scheduler clears nominations for a node while another taint keeps
+// the pods off it.
+func (c *Reconciler) isHeld(ctx context.Context, v View) bool {
+	if c.Nominator == nil || len(v.Claim.Spec.StartupTaints) > 0 || nodestate.IsReady(v.node()) || len(conversion.PodsOf(v.Claim)) == 0 {
+		return false
+	}
+	var daemons appsv1.DaemonSetList
+	if err := c.Cache.List(ctx, &daemons); err != nil {
+		return false // the next Node is held again; this one only lacks the advantage
+	}
+	return !slices.ContainsFunc(daemons.Items, func(d appsv1.DaemonSet) bool { return isDelayed(d.Spec.Template.Spec.Tolerations) })
+}
+
+// isDelayed reports whether the taint for nominations would keep DaemonSet pods with the tolerations off a Node that is
+// not ready, where they could start otherwise. The Node may need such pods to become ready, such as a network plug-in.
+func isDelayed(tolerations []corev1.Toleration) bool {
+	notReady := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	ours := conversion.NominationsTaint()
+	return tolerates(tolerations, &notReady) && !tolerates(tolerations, &ours)
+}
+
+// tolerates reports whether one of the tolerations matches the taint.
+func tolerates(all []corev1.Toleration, taint *corev1.Taint) bool {
+	return slices.ContainsFunc(all, func(t corev1.Toleration) bool {
+		return (t.Effect == "" || t.Effect == taint.Effect) && (t.Key == "" && t.Operator == corev1.TolerationOpExists ||
+			t.Key == taint.Key && (t.Operator == corev1.TolerationOpExists || t.Value == taint.Value))
+	})
+}
+
+// actOnRegistered carries out the steps that concern only a registered Node.
+func (c *Reconciler) actOnRegistered(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
+	if step.Action == lifecycle.Open {
+		return c.open(ctx, v, now)
+	}
+	return c.restoreFinalizer(ctx, v)
+}
+
+// open nominates the pods that the Node was launched for, and then removes the taint that kept other pods off it.
+func (c *Reconciler) open(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
+	nominated, err := c.nominate(ctx, v)
+	if err != nil {
+		// The pods may still be bound as planned. A closed Node helps no pod.
+		c.Log.Warn("cannot nominate pods to a new Node: kube-scheduler may bind other pods there", "Node", v.node().Name,
+			"error", err, "hint", kubeclient.Hint(err))
+	}
+	if _, err := c.Objects.PatchNode(ctx, v.node(), removeTaint); err != nil {
+		return nil, err
+	}
+	c.Log.Info("opened Node", "Node", v.node().Name, "NodeClaim", v.Claim.Name, "nominatedPods", nominated,
+		"secondsReady", now.Sub(v.seen.Node.ReadySince).Seconds())
+	return nil, nil // the change triggers the next reconciliation
+}
+
+// OpenWhenStopped waits until ctx ends, and then removes the taint for nominations from all Nodes: after an uninstallation
+// no controller would remove it.
+func (c *Reconciler) OpenWhenStopped(ctx context.Context) error {
+	<-ctx.Done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openAllWithin)
+	defer cancel()
+	var nodes corev1.NodeList
+	if err := c.Cache.List(ctx, &nodes); err != nil {
+		c.Log.Warn("cannot list the Nodes that are closed for nominations", "error", err, "taint", conversion.TaintNominations)
+		return nil
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if !HasTaint(node, conversion.TaintNominations) {
+			continue
+		}
+		if _, err := c.Objects.PatchNode(ctx, node, removeTaint); err != nil {
+			c.Log.Warn("cannot open a Node before the controller ends: if no controller is started again, remove the taint by hand",
+				"Node", node.Name, "taint", conversion.TaintNominations, "error", err)
+		}
+	}
+	return nil
+}
+
+// openAllWithin limits the time for opening all Nodes before the controller ends.
+const openAllWithin = 5 * time.Second
+
+// removeTaint removes the taint for nominations.
+func removeTaint(n *corev1.Node) {
+	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == conversion.TaintNominations })
+}
+
+// nominate nominates the pending pods of the claim to its Node. It returns how many were nominated, and the first
+// error.
+func (c *Reconciler) nominate(ctx context.Context, v View) (int, error) {
+	var pods []writer.PodRef
+	for _, id := range conversion.PodsOf(v.Claim) {
+		namespace, name, _ := strings.Cut(id, "/")
+		var pod corev1.Pod
+		if err := c.Cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &pod); err != nil {
+			continue // the pod is gone
+		}
+		isYounger := pod.CreationTimestamp.After(v.Claim.CreationTimestamp.Time) // another pod with the same name
+		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !isYounger &&
+			pod.Status.NominatedNodeName != v.node().Name {
+			pods = append(pods, writer.PodRef{Namespace: namespace, Name: name, UID: string(pod.UID)})
+		}
+	}
+	var writers sync.WaitGroup
+	errs := make([]error, len(pods))
+	for k := range min(nominators, len(pods)) {
+		writers.Go(func() {
+			for i := k; i < len(pods); i += nominators {
+				errs[i] = c.Nominator.Nominate(ctx, pods[i], v.node().Name)
+			}
+		})
+	}
+	writers.Wait()
+	done := 0
+	var first error
+	for _, err := range errs {
+		if err == nil {
+			done++
+		} else if first == nil {
+			first = err
+		}
+	}
+	return done, first
+}

@@ -1,0 +1,187 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+)
+
+// joinNotReady creates the Node of the only claim, which is not ready yet, and reconciles the claim.
+func (r *rig) joinNotReady(t *testing.T) {
+	t.Helper()
+	node := r.nodeOf(t, r.claims(t)[0])
+	node.Status.Conditions[0].Status = corev1.ConditionFalse
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+	r.create(t, node)
+	r.reconcileClaims(t)
+}
+
+// setReady sets the condition Ready of the only Node, and removes the taint not-ready unless it must stay.
+func (r *rig) setReady(t *testing.T, keepTaint bool) {
+	t.Helper()
+	node := r.nodes(t)[0]
+	node.Status.Conditions[0].Status = corev1.ConditionTrue
+	if err := r.api.Status().Update(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+	if keepTaint {
+		return
+	}
+	node = r.nodes(t)[0]
+	kept := node.Spec.Taints[:0]
+	for _, taint := range node.Spec.Taints {
+		if taint.Key != corev1.TaintNodeNotReady {
+			kept = append(kept, taint)
+		}
+	}
+	node.Spec.Taints = kept
+	if err := r.api.Update(t.Context(), &node); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nominated returns the node that the pod is nominated to.
+func (r *rig) nominated(t *testing.T, pod string) string {
+	t.Helper()
+	var p corev1.Pod
+	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: pod}, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p.Status.NominatedNodeName
+}
+
+// nominationRig has one claim for the pods web and db, whose instance is launched.
+func nominationRig(t *testing.T, objects ...client.Object) *rig {
+	t.Helper()
+	r := newRig(t, "t3.medium")
+	for _, o := range objects {
+		r.create(t, o)
+	}
+	r.reconcileClassAndPool(t)
+	r.addPendingPod(t, "web", "500m", "512Mi")
+	r.addPendingPod(t, "db", "500m", "512Mi")
+	r.plan(t)
+	r.reconcileClaims(t)
+	if n := len(r.claims(t)); n != 1 {
+		t.Fatalf("%d claims, want 1\n%s", n, r.log)
+	}
+	return r
+}
+
+// TestNominations: a Node that is not ready yet is kept closed for all but DaemonSet pods that tolerate everything. When
+// it is ready and Kubernetes has removed its own taints, its pods are nominated before it is opened.
+func TestNominations(t *testing.T) {
+	t.Parallel()
+	r := nominationRig(t)
+	r.joinNotReady(t)
+	node := r.nodes(t)[0]
+	if !nodeclaim.HasTaint(&node, conversion.TaintNominations) || nodeclaim.HasTaint(&node, karpv1.TaintUnregistered) {
+		t.Fatalf("taints %v, want the one for nominations instead of the unregistered one", node.Spec.Taints)
+	}
+	if r.nominated(t, "web") != "" {
+		t.Error("a pod is nominated before its node is ready: kube-scheduler would clear the nomination")
+	}
+	r.setReady(t, true)
+	r.reconcileClaims(t)
+	if node = r.nodes(t)[0]; !nodeclaim.HasTaint(&node, conversion.TaintNominations) || r.nominated(t, "web") != "" {
+		t.Error("the Node is opened while it still has the taint not-ready")
+	}
+	r.setReady(t, false)
+	r.reconcileClaims(t)
+	node = r.nodes(t)[0]
+	if nodeclaim.HasTaint(&node, conversion.TaintNominations) {
+		t.Errorf("the ready Node is still closed: %v\n%s", node.Spec.Taints, r.log)
+	}
+	for _, pod := range []string{"web", "db"} {
+		if got := r.nominated(t, pod); got != node.Name {
+			t.Errorf("pod %s is nominated to %q, want %q", pod, got, node.Name)
+		}
+	}
+	r.reconcileClaims(t)
+	if claim := r.claims(t)[0]; !claim.StatusConditions().IsReady() {
+		t.Errorf("the claim is not ready: %+v", claim.Status.Conditions)
+	}
+}
+
+// TestNominationsDoNotWait: a ready Node is opened after a second, even if another taint stays.
+func TestNominationsDoNotWait(t *testing.T) {
+	t.Parallel()
+	r := nominationRig(t)
+	r.joinNotReady(t)
+	r.setReady(t, true)
+	r.reconcileClaims(t)
+	r.ahead += time.Second
+	r.reconcileClaims(t)
+	if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) {
+		t.Errorf("the Node is closed a second after it was ready: %v\n%s", node.Spec.Taints, r.log)
+	}
+}
+
+// TestNotHeldForNominations: some Nodes are not closed for nominations.
+func TestNotHeldForNominations(t *testing.T) {
+	t.Parallel()
+	tolerating := func(tolerations ...corev1.Toleration) client.Object {
+		labels := map[string]string{"app": "network"}
+		return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "network"}, Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Tolerations: tolerations,
+					Containers: []corev1.Container{{Name: "c"}}}}}}
+	}
+	notReady := corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}
+	for name, c := range map[string]struct {
+		daemon client.Object
+		isHeld bool
+	}{
+		"a DaemonSet that tolerates everything":          {tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), true},
+		"a DaemonSet that waits until a node is ready":   {tolerating(), true},
+		"a DaemonSet that starts before a node is ready": {tolerating(notReady), false},
+		"the same, and it tolerates our taint": {tolerating(notReady,
+			corev1.Toleration{Key: conversion.TaintNominations, Operator: corev1.TolerationOpExists}), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := nominationRig(t, c.daemon)
+			r.joinNotReady(t)
+			if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) != c.isHeld {
+				t.Errorf("taints %v, want held: %v", node.Spec.Taints, c.isHeld)
+			}
+		})
+	}
+	t.Run("a Node that is ready at once", func(t *testing.T) {
+		t.Parallel()
+		r := nominationRig(t)
+		r.join(t)
+		r.reconcileClaims(t)
+		if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) {
+			t.Errorf("the ready Node is closed: %v", node.Spec.Taints)
+		}
+	})
+}
+
+// TestOpenWhenStopped: when the controller ends, it opens the Nodes that are still closed for nominations.
+func TestOpenWhenStopped(t *testing.T) {
+	t.Parallel()
+	r := nominationRig(t)
+	r.joinNotReady(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := r.Claims.OpenWhenStopped(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) {
+		t.Errorf("the Node is still closed: %v", node.Spec.Taints)
+	}
+	if log := r.log.String(); strings.Contains(log, "cannot open") {
+		t.Error(log)
+	}
+}

@@ -1,0 +1,30 @@
+package writer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Nominate writes the Node's name to the pod's status.nominatedNodeName. kube-scheduler then tries that node first, and
+// counts the pod on it when it schedules other pods of the same or a lower priority. It is no error if the pod is gone or
+// bound meanwhile.
+func (w *Writer) Nominate(ctx context.Context, pod PodRef, node string) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]string{"uid": pod.UID}, // the server rejects the patch for another pod with the name
+		"status":   map[string]string{"nominatedNodeName": node},
+	})
+	if err != nil {
+		return fmt.Errorf("nominate pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	err = w.Client.Status().Patch(ctx, pod.object(), client.RawPatch(types.MergePatchType, patch))
+	// The server answers Invalid for a pod that is bound.
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return nil
+	}
+	return fmt.Errorf("nominate pod %s/%s: %w", pod.Namespace, pod.Name, err)
+}

@@ -1,0 +1,65 @@
+package lab_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+)
+
+// TestNoMoreNodesThanPlanned: the plan for large and small pods fills every node. If kube-scheduler bound small pods to
+// the nodes that were launched for large ones, more nodes would be launched.
+func TestNoMoreNodesThanPlanned(t *testing.T) {
+	l := sharedLab(t)
+	ensureController(t, l)
+	name := newTestNamespace(t, l)
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
+	awaitPoolReady(t, l, name)
+	const large, small = 6, 12 // a node has room for one large pod or for two small ones
+	var manifests []string
+	for i := range large + small {
+		cpu := "850m"
+		if i%3 == 2 {
+			cpu = "1700m"
+		}
+		manifests = append(manifests, deployment(name, fmt.Sprintf("web-%02d", i), 1, cpu, "64Mi", "test: "+name))
+	}
+	apply(t, l, manifests...)
+	awaitRunning(t, l, name, large+small, 2*time.Minute)
+	var claims karpenterv1.NodeClaimList
+	if err := l.Client.List(t.Context(), &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil {
+		t.Fatal(err)
+	}
+	pods, err := l.Kube.CoreV1().Pods(name).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned := map[string]string{} // by "namespace/name" of the pod: the node that was launched for it
+	for i := range claims.Items {
+		for _, pod := range conversion.PodsOf(&claims.Items[i]) {
+			planned[pod] = claims.Items[i].Status.NodeName
+		}
+	}
+	elsewhere := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == planned[p.Namespace+"/"+p.Name] })
+	t.Logf("%d of %d pods are on another node than planned", len(elsewhere), large+small)
+	if len(claims.Items) != large+small/2 {
+		t.Errorf("%d nodes, want %d", len(claims.Items), large+small/2)
+	}
+	var nodes corev1.NodeList
+	if err := l.Client.List(t.Context(), &nodes, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes.Items {
+		if slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == conversion.TaintNominations }) {
+			t.Errorf("Node %s is still closed for nominations", n.Name)
+		}
+	}
+}
