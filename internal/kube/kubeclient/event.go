@@ -63,15 +63,14 @@ const (
 	ReasonRepairBlocked          Reason = "NodeRepairBlocked"              // too many nodes of the NodePool are unhealthy to replace one
 
 	// NodeClaims and Nodes: what AWS reports about their instance.
-	ReasonSpotInterrupted        Reason = "SpotInterrupted"                        // EC2 interrupts the spot instance in two minutes
-	ReasonReservationInterrupted Reason = "CapacityReservationInstanceInterrupted" // the capacity reservation or block of the instance ends
-	ReasonRebalanceRecommended   Reason = "SpotRebalanceRecommendation"            // EC2 reports a higher risk of interruption
-	ReasonInstanceStopping       Reason = "InstanceStopping"                       // the instance stops or has stopped
-	ReasonInstanceTerminating    Reason = "InstanceTerminating"                    // the instance is being terminated, or is gone
-	ReasonEndedOutside           Reason = "TerminatedFromOutside"                  // the instance was terminated by neither Joiner nor AWS
-	// AWS Health announces a change that ends or stops the instance
-	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"
-	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption" // the node is drained because of an interruption message
+	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // EC2 interrupts the spot instance in two minutes
+	ReasonReservationInterrupted    Reason = "CapacityReservationInstanceInterrupted" // the capacity reservation or block of the instance ends
+	ReasonRebalanceRecommended      Reason = "SpotRebalanceRecommendation"            // EC2 reports a higher risk of interruption
+	ReasonInstanceStopping          Reason = "InstanceStopping"                       // the instance stops or has stopped
+	ReasonInstanceTerminating       Reason = "InstanceTerminating"                    // the instance is being terminated, or is gone
+	ReasonEndedOutside              Reason = "TerminatedFromOutside"                  // the instance was terminated by neither Joiner nor AWS
+	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces that the instance will end or stop
+	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of an interruption message
 
 	ReasonDrifted   Reason = "Drifted"   // the fields in which the node differs from its NodePool or EC2NodeClass
 	ReasonDriftHeld Reason = "DriftHeld" // why drifted nodes of a NodePool are not replaced
