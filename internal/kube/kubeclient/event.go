@@ -69,7 +69,7 @@ const (
 	ReasonInstanceStopping          Reason = "InstanceStopping"                       // the instance stops or has stopped
 	ReasonInstanceTerminating       Reason = "InstanceTerminating"                    // the instance is being terminated, or is gone
 	ReasonEndedOutside              Reason = "TerminatedFromOutside"                  // the instance was terminated by neither Joiner nor AWS
-	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces that the instance will end or stop
+	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces the end or stop of the instance
 	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of an interruption message
 
 	ReasonDrifted   Reason = "Drifted"   // the fields in which the node differs from its NodePool or EC2NodeClass
