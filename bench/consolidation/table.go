@@ -121,7 +121,8 @@ func (r *Row) explain(b *strings.Builder) {
 		percent := func(dollars float64) float64 { return 100 * dollars / least }
 		aboveBound := percent(fleet.Spent(o.Bill, meanwhile) - least)
 		fmt.Fprintf(b, "* `%s`, %s: while pods came and went (%s), the price was %.1f %% above the bound: %.1f %% for nodes that had not joined yet, %.1f %% for nodes that were being removed, and %.1f %% for all other nodes.\n",
-			r.Fleet.Name, side.name, meanwhile.Round(time.Minute), aboveBound, percent(joining), percent(leaving), aboveBound-percent(joining+leaving))
+			r.Fleet.Name, side.name, meanwhile.Round(time.Minute), aboveBound, percent(joining), percent(leaving),
+			aboveBound-percent(joining+leaving))
 	}
 }
 
