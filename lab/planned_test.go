@@ -62,4 +62,5 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 			t.Errorf("Node %s is still closed for nominations", n.Name)
 		}
 	}
+	cleanUp(t, l, name)
 }
