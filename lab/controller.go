@@ -75,14 +75,6 @@ func moduleRoot() (string, error) {
 // ControllerAccount with the RBAC rules of the same package. settings are further environment variables of the
 // controller, as NAME=value.
 func (l *Lab) RunController(ctx context.Context, path string, settings ...string) (*Controller, error) {
-	metrics, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	probes, err := freePort()
-	if err != nil {
-		return nil, err
-	}
 	if err := l.Roles.permitSettings(settings); err != nil {
 		return nil, err
 	}
@@ -90,26 +82,18 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 	if err != nil {
 		return nil, err
 	}
-	env = append(env, fmt.Sprintf("METRICS_PORT=%d", metrics), fmt.Sprintf("HEALTH_PROBE_PORT=%d", probes))
-	p, err := l.group.Start(process.Spec{Name: "joiner", Path: path, Args: []string{"controller"}, Env: append(env, settings...)})
-	if err != nil {
-		return nil, err
-	}
-	c := &Controller{
-		Process: p,
-		Metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics),
-		Probes:  fmt.Sprintf("http://127.0.0.1:%d", probes),
-	}
-	if err := c.waitHealthy(ctx); err != nil {
-		p.Kill()
-		return nil, err
-	}
-	return c, nil
+	return l.runProgram(ctx, process.Spec{Name: "joiner", Path: path, Args: []string{"controller"}, Env: env}, settings)
 }
 
 // RunKarpenter starts Karpenter's own controller from the program at path and returns once it is healthy. It has the
-// administrator's credentials for the cluster and AWS. settings are more environment variables, as NAME=value.
+// administrator's credentials for the cluster and AWS. settings are further environment variables, as NAME=value.
 func (l *Lab) RunKarpenter(ctx context.Context, path string, settings ...string) (*Controller, error) {
+	env := append(l.Environment(), "CLUSTER_NAME="+l.Cluster, "DISABLE_LEADER_ELECTION=true", "AWS_EC2_METADATA_DISABLED=true")
+	return l.runProgram(ctx, process.Spec{Name: "karpenter", Path: path, Env: env}, settings)
+}
+
+// runProgram starts a controller with free ports for its metrics and probes, and returns once it is healthy.
+func (l *Lab) runProgram(ctx context.Context, spec process.Spec, settings []string) (*Controller, error) {
 	metrics, err := freePort()
 	if err != nil {
 		return nil, err
@@ -118,9 +102,9 @@ func (l *Lab) RunKarpenter(ctx context.Context, path string, settings ...string)
 	if err != nil {
 		return nil, err
 	}
-	env := append(l.Environment(), "CLUSTER_NAME="+l.Cluster, "DISABLE_LEADER_ELECTION=true", "AWS_EC2_METADATA_DISABLED=true",
-		fmt.Sprintf("METRICS_PORT=%d", metrics), fmt.Sprintf("HEALTH_PROBE_PORT=%d", probes))
-	p, err := l.group.Start(process.Spec{Name: "karpenter", Path: path, Env: append(env, settings...)})
+	spec.Env = append(spec.Env, fmt.Sprintf("METRICS_PORT=%d", metrics), fmt.Sprintf("HEALTH_PROBE_PORT=%d", probes))
+	spec.Env = append(spec.Env, settings...)
+	p, err := l.group.Start(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -67,6 +67,12 @@ type figure struct {
 // figures are the rows of a table.
 func figures() []figure {
 	return []figure{
+		{"pods did not all run (1: yes)", "%.0f", func(p Phase) float64 {
+			if p.Done {
+				return 0
+			}
+			return 1
+		}},
 		{"price over the bound, %", "%+.1f", func(p Phase) float64 { return percent(p.Price, p.Bound) }},
 		{"price over the bound after 15 s, %", "%+.1f", func(p Phase) float64 { return percent(p.Price15, p.Bound) }},
 		{"price over a fresh plan, %", "%+.1f", func(p Phase) float64 { return percent(p.Price, p.Plan) }},

@@ -74,6 +74,7 @@ func (r *run) slowly(ctx context.Context) error {
 	for i := range r.all {
 		r.all[i].replicas = min(r.all[i].replicas, 4)
 	}
+	r.expected = pods(r.all, 1)
 	for i := range r.all {
 		for n := 1; n <= r.all[i].replicas; n++ {
 			w := r.all[i]
