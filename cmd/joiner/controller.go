@@ -206,7 +206,8 @@ func wire(p parts) controller.Controllers {
 			Log:           p.log,
 		},
 		Claims: &nodeclaim.Reconciler{
-			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Nominator: writer, Launcher: p.aws.ec2, Instances: p.aws.ec2,
+			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Nominator: writer, Pods: pods,
+			Launcher: p.aws.ec2, Instances: p.aws.ec2,
 			Offers: requestBuilder, Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff,
 			Events: recorder, Metrics: p.metrics, Log: p.log,
 			Registrations: registrations,

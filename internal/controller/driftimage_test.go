@@ -117,7 +117,7 @@ func (r *refresh) startMoves() {
 func (r *refresh) reconcileChanging() {
 	for _, c := range r.claims(r.t) {
 		if c.DeletionTimestamp != nil || !c.StatusConditions().IsReady() {
-			_, _ = r.Claims.Reconcile(r.t.Context(), named(c.Name))
+			r.reconcileUntilOpen(r.t, c)
 		}
 	}
 }

@@ -60,6 +60,21 @@ func (r *rig) nominated(t *testing.T, pod string) string {
 	return p.Status.NominatedNodeName
 }
 
+// clearNominations clears the nominations of all pods, as kube-scheduler does if they do not fit on their nodes.
+func (r *rig) clearNominations(t *testing.T) {
+	t.Helper()
+	var pods corev1.PodList
+	if err := r.api.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		pods.Items[i].Status.NominatedNodeName = ""
+		if err := r.api.Status().Update(t.Context(), &pods.Items[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // nominationRig has one claim for the pods web and db, whose instance is launched.
 func nominationRig(t *testing.T, objects ...client.Object) *rig {
 	t.Helper()
@@ -157,15 +172,33 @@ func TestNotHeldForNominations(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a Node that is ready at once", func(t *testing.T) {
+	t.Run("a Node that is open when it registers", func(t *testing.T) {
 		t.Parallel()
 		r := nominationRig(t)
-		r.join(t)
+		node := r.nodeOf(t, r.claims(t)[0])
+		node.Spec.Taints = nil
+		r.create(t, node)
 		r.reconcileClaims(t)
-		if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) {
-			t.Errorf("the ready Node is closed: %v", node.Spec.Taints)
+		if got := r.nominated(t, "web"); got != "" {
+			t.Errorf("the open Node was closed: pod web is nominated to %s", got)
 		}
 	})
+}
+
+// TestNominationsOfReadyNode: the pods of a Node that is ready when it registers are nominated, and the Node is opened.
+func TestNominationsOfReadyNode(t *testing.T) {
+	t.Parallel()
+	r := nominationRig(t)
+	node := r.nodeOf(t, r.claims(t)[0])
+	node.Spec.Taints = []corev1.Taint{{Key: karpv1.TaintUnregistered, Effect: corev1.TaintEffectNoExecute}}
+	r.create(t, node)
+	r.reconcileClaims(t)
+	if got := r.nominated(t, "web"); got != node.Name {
+		t.Errorf("pod web is nominated to %q, want %q\n%s", got, node.Name, r.log)
+	}
+	if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) {
+		t.Errorf("the ready Node is still closed: %v\n%s", node.Spec.Taints, r.log)
+	}
 }
 
 // TestOpenWhenStopped: when the controller ends, it opens the Nodes that are still closed for nominations.

@@ -78,14 +78,16 @@ func (r *rig) claim(t *testing.T, name string) *karpv1.NodeClaim {
 	return nil
 }
 
-// reconcileClaim reconciles the claim once, and returns after how long it is due again.
+// reconcileClaim reconciles the claim, and returns after how long it is due again.
 func (r *rig) reconcileClaim(t *testing.T, name string) time.Duration {
 	t.Helper()
-	result, err := r.Claims.Reconcile(t.Context(), named(name))
-	if err != nil {
+	if c := r.claim(t, name); c != nil {
+		return r.reconcileUntilOpen(t, *c).RequeueAfter
+	}
+	if _, err := r.Claims.Reconcile(t.Context(), named(name)); err != nil {
 		t.Fatal(err)
 	}
-	return result.RequeueAfter
+	return 0
 }
 
 // otherClaim returns the first claim that has another name.

@@ -50,12 +50,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/kube/writer"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
 const (
@@ -410,13 +412,43 @@ func (r *rig) reconcileClaims(t *testing.T) time.Duration {
 	t.Helper()
 	var last time.Duration
 	for _, c := range r.claims(t) {
+		result := r.reconcileUntilOpen(t, c)
+		last = max(last, min(result.RequeueAfter, 30*time.Second))
+	}
+	return last
+}
+
+// reconcileUntilOpen reconciles the claim, again when its turn to open its Node comes, and again when the Node has been
+// opened, as the change of the Node would.
+func (r *rig) reconcileUntilOpen(t *testing.T, c karpv1.NodeClaim) reconcile.Result {
+	t.Helper()
+	for {
+		before, _ := r.ownNode(t, c)
 		result, err := r.Claims.Reconcile(t.Context(), named(c.Name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		last = max(last, min(result.RequeueAfter, 30*time.Second))
+		version, isHeld := r.ownNode(t, c)
+		isTurn := isHeld && result.RequeueAfter > 0 && result.RequeueAfter < lifecycle.OpenWithin/2
+		if isTurn {
+			r.ahead += result.RequeueAfter
+		} else if version == before || isHeld {
+			return result
+		}
 	}
-	return last
+}
+
+// ownNode returns the resource version of the claim's Node, and whether it is held for nominations.
+func (r *rig) ownNode(t *testing.T, c karpv1.NodeClaim) (version string, isHeld bool) {
+	t.Helper()
+	nodes, err := r.Claims.Cluster.NodesOf(t.Context(), c.Status.ProviderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes) != 1 {
+		return "", false
+	}
+	return nodes[0].ResourceVersion, nodeclaim.HasTaint(nodes[0], conversion.TaintNominations)
 }
 
 // named is a request to reconcile the object with the name.

@@ -42,6 +42,7 @@ type Reconciler struct {
 	Objects       loop.ObjectWriter         // writes objects to the API server
 	Evictor       Evictor                   // evicts and deletes pods
 	Nominator     Nominator                 // nominates pods to new Nodes; nil: Nodes are not held for nominations
+	Pods          *nodestate.PodWatch       // when kube-scheduler last tried a pod; nil: unknown
 	Launcher      InstanceLauncher          // launches instances and finds earlier launches
 	Instances     loop.InstanceClient       // describes and terminates instances
 	Offers        *offerings.RequestBuilder // builds launch requests
@@ -77,6 +78,7 @@ type Reconciler struct {
 	untagged loop.ClaimsSince // deleted claims whose instance has lost its tags
 	leaving  loop.ClaimsSince // claims whose Node is being deleted
 	openable loop.ClaimsSince // claims whose Node is ready and still held for nominations
+	openings openings         // the order in which these Nodes are opened
 	turns    sequences        // moves that evict their pods in order
 	failures loop.Backoff     // by claim name
 }

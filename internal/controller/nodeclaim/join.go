@@ -170,6 +170,9 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 			message = step.Detail
 		}
 	case lifecycle.Joined:
+		if step.Reason == lifecycle.WaitOpening {
+			return v.Claim, nil // it waits less than a second
+		}
 		condition, message = karpv1.ConditionInitialized, waitingFor(step)
 	case lifecycle.Ready:
 		if step.Reason == lifecycle.WaitReplacement {

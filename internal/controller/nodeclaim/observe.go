@@ -68,8 +68,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 		v.seen.Node = nodeSeen(claim, v.nodes)
 		v.seen.Node.Strays = len(v.strays)
 	}
-	isOpenable := v.seen.Node.Held && v.seen.Node.Ready
-	v.seen.Node.ReadySince = c.openable.Note(claim.UID, isOpenable, now)
+	c.seeHeld(&v, now)
 	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
 	// Use the time of this process, not the API server's deletion time: if the API server's clock were ahead, a tainted
@@ -92,6 +91,15 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 		return v, err
 	}
 	return v, nil
+}
+
+// seeHeld reads since when a Node that is held for nominations is ready, and when it may be opened.
+func (c *Reconciler) seeHeld(v *View, now time.Time) {
+	n := &v.seen.Node
+	n.ReadySince = c.openable.Note(v.Claim.UID, n.Held && n.Ready, now)
+	if !n.ReadySince.IsZero() && n.Startup == "" && n.Ephemeral == "" {
+		n.OpenAt = c.openings.turn(v.Claim.UID, len(conversion.PodsOf(v.Claim)), c.Pods.LastAttempt(), now)
+	}
 }
 
 // seeNode reads whether the claim's only Node needs repair or has expired.

@@ -27,11 +27,12 @@ type Nominator interface {
 // nominators is how many nominations for one Node are written at the same time.
 const nominators = 10
 
-// isHeld reports whether the Node that registers now is kept closed until its pods are nominated to it. A Node that is
-// ready already, or has startup taints, is not: kube-scheduler clears nominations for a node while another taint keeps
-// the pods off it.
+// isHeld reports whether the Node that registers now is kept closed until its pods are nominated to it. A Node with
+// startup taints is not: kube-scheduler clears nominations for a node while another taint keeps the pods off it. A Node
+// that is open already is not closed again.
 func (c *Reconciler) isHeld(ctx context.Context, v View) bool {
-	if c.Nominator == nil || len(v.Claim.Spec.StartupTaints) > 0 || nodestate.IsReady(v.node()) || len(conversion.PodsOf(v.Claim)) == 0 {
+	isOpen := nodestate.IsReady(v.node()) && !HasTaint(v.node(), karpv1.TaintUnregistered)
+	if c.Nominator == nil || isOpen || len(v.Claim.Spec.StartupTaints) > 0 || len(conversion.PodsOf(v.Claim)) == 0 {
 		return false
 	}
 	var daemons appsv1.DaemonSetList
@@ -67,13 +68,16 @@ func (c *Reconciler) actOnRegistered(ctx context.Context, v View, step lifecycle
 
 // open nominates the pods that the Node was launched for, and then removes the taint that kept other pods off it.
 func (c *Reconciler) open(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
-	nominated, err := c.nominate(ctx, v)
+	pods := c.waitingPods(ctx, v)
+	nominated, err := c.nominate(ctx, pods, v.node().Name)
 	if err != nil {
 		// The pods may still be bound as planned. A closed Node helps no pod.
 		c.Log.Warn("cannot nominate pods to a new Node: kube-scheduler may bind other pods there", "Node", v.node().Name,
 			"error", err, "hint", kubeclient.Hint(err))
 	}
-	if _, err := c.Objects.PatchNode(ctx, v.node(), removeTaint); err != nil {
+	_, err = c.Objects.PatchNode(ctx, v.node(), removeTaint)
+	c.openings.done(v.Claim.UID, c.Now.Now())
+	if err != nil {
 		return nil, err
 	}
 	c.Log.Info("opened Node", "Node", v.node().Name, "NodeClaim", v.Claim.Name, "nominatedPods", nominated,
@@ -113,10 +117,15 @@ func removeTaint(n *corev1.Node) {
 	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == conversion.TaintNominations })
 }
 
-// nominate nominates the pending pods of the claim to its Node. It returns how many were nominated, and the first
-// error.
-func (c *Reconciler) nominate(ctx context.Context, v View) (int, error) {
-	var pods []writer.PodRef
+// waitingPod is a pod that kube-scheduler has not bound yet.
+type waitingPod struct {
+	writer.PodRef
+	nominated string // the node that it is nominated to; or empty
+}
+
+// waitingPods returns the pending pods that the claim was created for.
+func (c *Reconciler) waitingPods(ctx context.Context, v View) []waitingPod {
+	var pods []waitingPod
 	for _, id := range conversion.PodsOf(v.Claim) {
 		namespace, name, _ := strings.Cut(id, "/")
 		var pod corev1.Pod
@@ -124,17 +133,24 @@ func (c *Reconciler) nominate(ctx context.Context, v View) (int, error) {
 			continue // the pod is gone
 		}
 		isYounger := pod.CreationTimestamp.After(v.Claim.CreationTimestamp.Time) // another pod with the same name
-		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !isYounger &&
-			pod.Status.NominatedNodeName != v.node().Name {
-			pods = append(pods, writer.PodRef{Namespace: namespace, Name: name, UID: string(pod.UID)})
+		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !isYounger {
+			ref := writer.PodRef{Namespace: namespace, Name: name, UID: string(pod.UID)}
+			pods = append(pods, waitingPod{ref, pod.Status.NominatedNodeName})
 		}
 	}
+	return pods
+}
+
+// nominate nominates the pods to the Node. It returns how many are nominated, and the first error.
+func (c *Reconciler) nominate(ctx context.Context, pods []waitingPod, node string) (int, error) {
 	var writers sync.WaitGroup
 	errs := make([]error, len(pods))
 	for k := range min(nominators, len(pods)) {
 		writers.Go(func() {
 			for i := k; i < len(pods); i += nominators {
-				errs[i] = c.Nominator.Nominate(ctx, pods[i], v.node().Name)
+				if pods[i].nominated != node {
+					errs[i] = c.Nominator.Nominate(ctx, pods[i].PodRef, node)
+				}
 			}
 		})
 	}

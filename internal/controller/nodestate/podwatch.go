@@ -23,6 +23,7 @@ type PodWatch struct {
 
 	mu        sync.Mutex
 	lastEvent map[string]time.Time // by node name: when a pod last came to the node or left it
+	attempt   time.Time            // when kube-scheduler last tried a pod
 }
 
 // podInformer delivers existing pods and their changes.
@@ -82,6 +83,11 @@ func (w *PodWatch) changed(old, pod *corev1.Pod) {
 		w.Batch.AskFor(pod.Namespace, string(pod.UID))
 	}
 	now := time.Now()
+	if wasTried(old, pod) {
+		w.mu.Lock()
+		w.attempt = now
+		w.mu.Unlock()
+	}
 	if old.Spec.NodeName == "" && pod.Spec.NodeName != "" {
 		w.Metrics.Bound.Observe(now.Sub(pod.CreationTimestamp.Time).Seconds())
 		w.noteEvent(pod)
@@ -114,6 +120,34 @@ func (w *PodWatch) LastPodEvent(node string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lastEvent[node]
+}
+
+// LastAttempt returns when this process last saw that kube-scheduler had tried to schedule a pod; zero if it has not, or
+// if w is nil.
+func (w *PodWatch) LastAttempt() time.Time {
+	if w == nil {
+		return time.Time{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.attempt
+}
+
+// wasTried reports whether the pod's change from old shows an attempt of kube-scheduler: the pod was bound, or the reason
+// why it was not has changed, or its nomination was cleared.
+func wasTried(old, pod *corev1.Pod) bool {
+	return old.Spec.NodeName == "" && (pod.Spec.NodeName != "" ||
+		old.Status.NominatedNodeName != "" && pod.Status.NominatedNodeName == "" || scheduledMessage(old) != scheduledMessage(pod))
+}
+
+// scheduledMessage returns the message of the condition PodScheduled, or an empty text.
+func scheduledMessage(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // KeepOnly drops the records of all nodes that are not in nodes.

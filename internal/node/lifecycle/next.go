@@ -141,6 +141,8 @@ func joinedStep(seen Observation, now time.Time) Step {
 		return step.wait(WaitReady, until)
 	case n.Held && n.canOpen(now):
 		return step.to(Open)
+	case n.Held && n.Startup == "" && n.Ephemeral == "":
+		return step.wait(WaitOpening, earliest(n.OpenAt, n.ReadySince.Add(OpenWithin)))
 	case n.Held:
 		return step.wait(WaitEphemeral, earliest(until, n.ReadySince.Add(OpenWithin))).withDetail(n.Ephemeral)
 	case n.Startup != "":
@@ -208,9 +210,10 @@ func urgentAction(seen Observation) Action {
 
 // canOpen reports whether pods may be scheduled on the ready Node now. The taint for nominations is the last to go:
 // kube-scheduler clears a nomination if it tries the pod while the node has another taint. Taints that stay longer than
-// OpenWithin are not waited for.
+// OpenWithin are not waited for, and neither is a turn that comes later.
 func (n Node) canOpen(now time.Time) bool {
-	return n.Startup == "" && n.Ephemeral == "" || isPast(n.ReadySince.Add(OpenWithin), now)
+	isTurn := n.Startup == "" && n.Ephemeral == "" && !now.Before(n.OpenAt)
+	return isTurn || isPast(n.ReadySince.Add(OpenWithin), now)
 }
 
 // lostAt returns when a missing Node counts as lost; zero if no Node is missing.

@@ -125,6 +125,9 @@ func axes() []axis {
 			{"held-ready", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: now}
 			}},
+			{"held-turn", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: now, OpenAt: now.Add(time.Millisecond)}
+			}},
 			{"held-ephemeral", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: now, Ephemeral: "not-ready"}
 			}},
@@ -274,6 +277,8 @@ func brokenPromise(seen Observation, step Step) string {
 			step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Recreated && c.Deleted.IsZero()},
 		{"only a node ready for pods is initialized",
 			step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
+		{"no Node is opened before its turn, unless it has waited too long",
+			step.Action != Open || !n.OpenAt.After(now) || isPast(n.ReadySince.Add(OpenWithin), now)},
 		{"Gone is the last phase", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {
 		if !promise.kept {

@@ -173,9 +173,11 @@ type Node struct {
 
 	Ready bool // its condition Ready is True
 	// Held is true while the taint for nominations keeps pods off the Node. ReadySince is since when this process has
-	// seen the Held Node ready; zero if it is not ready or not held.
+	// seen the Held Node ready; zero if it is not ready or not held. OpenAt is when its turn to be opened comes; the zero
+	// value means now.
 	Held       bool
 	ReadySince time.Time
+	OpenAt     time.Time
 	Startup    string // a remaining startup taint; or empty
 	Ephemeral  string // a remaining taint that Kubernetes sets on new nodes; or empty
 	Lacks      string // a requested resource that the Node does not report yet; or empty

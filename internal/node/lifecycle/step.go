@@ -103,6 +103,7 @@ const (
 	WaitReady          = "NodeNotReady"
 	WaitStartupTaint   = "StartupTaintsExist"
 	WaitEphemeral      = "KnownEphemeralTaintsExist"
+	WaitOpening        = "AwaitingTurn" // for a moment, while another Node is opened; not in a condition
 	WaitResource       = "ResourceNotRegistered"
 	WaitExpiry         = "NotExpired"
 	WaitTurn           = "DisruptionBudget"

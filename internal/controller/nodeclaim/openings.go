@@ -1,0 +1,90 @@
+package nodeclaim
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// openings opens Nodes one after the other. When a Node is opened, kube-scheduler tries all pending pods again, and
+// clears the nomination of each pod whose own Node is still closed. So no pod should be nominated between the opening of
+// another Node and the end of these attempts. The zero value has no Nodes. Its methods are safe for concurrent use.
+type openings struct {
+	mu      sync.Mutex
+	waiting []opening // in the order of their turns
+	current types.UID // the claim whose Node is being opened; empty if there is none
+	since   time.Time // when the turn of current began
+	free    time.Time // when the next turn may begin
+}
+
+// opening is a claim whose Node can be opened.
+type opening struct {
+	claim types.UID
+	pods  int       // number of pods that the Node was launched for
+	asked time.Time // the last time that it asked for its turn
+}
+
+const (
+	// quietTime is how long no attempt of kube-scheduler is seen before a turn begins.
+	quietTime = 30 * time.Millisecond
+	// mostInTurns is the number of waiting pods above which Nodes are opened at once: the attempts would take too long,
+	// and the few pods that lose their nominations matter less.
+	mostInTurns = 50
+)
+
+// turn returns when the claim's Node may be opened. If that is now, its turn begins, and ends with the call of done.
+// pods is the number of pods that the Node was launched for, and attempt is when kube-scheduler last tried a pod.
+func (o *openings) turn(claim types.UID, pods int, attempt, now time.Time) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i, sum := o.ask(opening{claim, pods, now})
+	if o.current == claim || sum > mostInTurns {
+		return now
+	}
+	at := now
+	for _, t := range []time.Time{o.free, attempt.Add(quietTime)} {
+		if t.After(at) {
+			at = t
+		}
+	}
+	if o.current != "" && now.Sub(o.since) < lifecycle.OpenWithin {
+		at = now.Add(quietTime)
+	}
+	at = at.Add(time.Duration(i) * quietTime)
+	if !at.After(now) {
+		o.current, o.since = claim, now
+	}
+	return at
+}
+
+// ask adds the claim to those that wait, or updates it. It returns its place among them, and the number of their pods.
+func (o *openings) ask(asking opening) (place, pods int) {
+	o.waiting = slices.DeleteFunc(o.waiting, func(w opening) bool {
+		return w.claim != asking.claim && asking.asked.Sub(w.asked) > lifecycle.OpenWithin // its Node was deleted, for example
+	})
+	place = slices.IndexFunc(o.waiting, func(w opening) bool { return w.claim == asking.claim })
+	if place < 0 {
+		place = len(o.waiting)
+		o.waiting = append(o.waiting, asking)
+	}
+	o.waiting[place] = asking
+	for _, w := range o.waiting {
+		pods += w.pods
+	}
+	return place, pods
+}
+
+// done ends the turn of the claim, whose Node is open.
+func (o *openings) done(claim types.UID, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting = slices.DeleteFunc(o.waiting, func(w opening) bool { return w.claim == claim })
+	if o.current == claim {
+		o.current = ""
+	}
+	o.free = now.Add(quietTime)
+}
