@@ -1,5 +1,5 @@
 // Package joiner is a node autoscaler for Amazon EKS.
 //
-// The folders of this module are the steps of its flow; ARCHITECTURE.md describes
-// it on one page, and internal/repocheck enforces it.
+// ARCHITECTURE.md describes its packages and the data flow between them. internal/repocheck enforces which package may
+// import which.
 package joiner

@@ -98,7 +98,9 @@ type APIRequest struct {
 	permissions.Request
 	Namespace string // empty: cluster-scoped, or all namespaces
 	Refused   bool   // denied by RBAC
-	Listed    bool   // package permissions allows the request; a denial then means that the API server is starting or a role is not bound yet
+	// Listed is true if package permissions allows the request. If a listed request is refused, the API server is still
+	// starting, or a role is not bound yet.
+	Listed bool
 }
 
 // decisionAnnotation is the audit annotation with the decision of the authorizer. A response 403 alone does not prove a

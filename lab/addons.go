@@ -43,7 +43,7 @@ func (a *AddOns) install(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.lab.Beside == nil { // a second cluster with the same name is not an EKS cluster, so EKS does not manage its add-ons
+	if a.lab.Beside == nil { // with Beside, the cluster is not an EKS cluster, so EKS does not manage its add-ons
 		go a.installCreated(a.lab.ctx)
 	}
 	if _, err := a.lab.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(a.lab.ClusterDNS()),
@@ -87,7 +87,7 @@ func addOnDaemonSet(name, cpu, image string) *appsv1.DaemonSet {
 	}
 }
 
-// notOnFargate returns an affinity that keeps pods off Fargate nodes, because each of those runs only one pod.
+// notOnFargate returns an affinity that keeps pods off Fargate nodes, because a Fargate node runs only one pod.
 func notOnFargate() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -98,8 +98,8 @@ func notOnFargate() *corev1.Affinity {
 	}}
 }
 
-// dnsService returns the Service of cluster DNS. The lab creates no pods for the Service, because they would be Pending
-// in a cluster without nodes.
+// dnsService returns the Service of cluster DNS. The lab creates no pods for the Service, because the pods would be
+// Pending in a cluster without nodes.
 func dnsService(address string) *corev1.Service {
 	labels := map[string]string{"k8s-app": "kube-dns"}
 	return &corev1.Service{

@@ -74,8 +74,8 @@ func (l *Lab) startAWS() error {
 	return nil
 }
 
-// create creates the node role, the controller's role, and an Amazon Linux 2 image. The account owns the image, because
-// EKS publishes none for current Kubernetes versions and users build their own.
+// create creates the node role, the controller's role, and an Amazon Linux 2 image. The account owns the image: EKS
+// publishes no Amazon Linux 2 image for current Kubernetes versions, so users build their own.
 func (r *Roles) create(now time.Time, w *world.World) error {
 	for _, role := range []struct{ name, service string }{
 		{NodeRole, "ec2.amazonaws.com"}, {ControllerRole, "pods.eks.amazonaws.com"},
@@ -105,8 +105,8 @@ func (r *Roles) AddNodeRole(name string) error {
 	return r.updateScope(func(s *permissions.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
 }
 
-// RevokeNodeRole revokes the controller's permission to pass a role of AddNodeRole. The role still exists. A role that
-// was not added is not an error.
+// RevokeNodeRole revokes the controller's permission to pass a role that AddNodeRole created. The role still exists. It
+// is not an error if AddNodeRole did not create the role.
 func (r *Roles) RevokeNodeRole(name string) error {
 	return r.updateScope(func(s *permissions.Scope) {
 		s.NodeRoles = slices.DeleteFunc(s.NodeRoles, func(n string) bool { return n == name })
@@ -164,7 +164,7 @@ func KubernetesMinor() string {
 	return parts[0] + "." + parts[1]
 }
 
-// clusterID returns an id like the one in the address of an EKS cluster.
+// clusterID returns an ID in the format of the ID in the address of an EKS cluster.
 func clusterID(seed string) string {
 	sum := sha256.Sum256([]byte(seed))
 	return strings.ToUpper(hex.EncodeToString(sum[:16]))

@@ -85,14 +85,16 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 	return l.runProgram(ctx, process.Spec{Name: "joiner", Path: path, Args: []string{"controller"}, Env: env}, settings)
 }
 
-// RunKarpenter starts Karpenter's own controller from the program at path and returns once it is healthy. It has the
-// administrator's credentials for the cluster and AWS. settings are further environment variables, as NAME=value.
+// RunKarpenter starts Karpenter's own controller from the program at path and returns once the controller is healthy.
+// The controller has the administrator's credentials for the cluster and AWS. settings are further environment
+// variables, as NAME=value.
 func (l *Lab) RunKarpenter(ctx context.Context, path string, settings ...string) (*Controller, error) {
 	env := append(l.Environment(), "CLUSTER_NAME="+l.Cluster, "DISABLE_LEADER_ELECTION=true", "AWS_EC2_METADATA_DISABLED=true")
 	return l.runProgram(ctx, process.Spec{Name: "karpenter", Path: path, Env: env}, settings)
 }
 
-// runProgram starts a controller with free ports for its metrics and probes, and returns once it is healthy.
+// runProgram starts a controller with free ports for its metrics and probes, and returns once the controller is
+// healthy.
 func (l *Lab) runProgram(ctx context.Context, spec process.Spec, settings []string) (*Controller, error) {
 	metrics, err := freePort()
 	if err != nil {

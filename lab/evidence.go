@@ -18,8 +18,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// Evidence returns the state of the lab as text, for finding the cause of a failure: pods that do not run, NodeClaims,
-// nodes, the console output of instances that did not join, warnings, and the ends of the relevant logs.
+// Evidence returns the state of the lab as text, for finding the cause of a failure:
+//
+//   - pods that do not run, NodeClaims, nodes and instances
+//   - the console output of instances that did not join
+//   - warnings, and the ends of the logs of joiner and the authenticator
 func (l *Lab) Evidence(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -160,9 +163,9 @@ func isReady(n *corev1.Node) bool {
 	})
 }
 
-// writeInstances writes the instances, and the ends of the consoles of the instances that are alive and have no node.
-// joined has the provider IDs of all nodes. Of the instances with a node, and of the consoles, only the first
-// maxEntries are written.
+// writeInstances writes the instances. For an instance that is alive and has no node, it also writes the end of the
+// console output. joined has the provider IDs of all nodes. Of the instances with a node, and of the console outputs,
+// only the first maxEntries are written.
 func (e *evidence) writeInstances(joined map[string]bool, b *strings.Builder) {
 	fmt.Fprintf(b, "\ninstances:\n")
 	var healthy, consoles entryLimit

@@ -39,7 +39,7 @@ type instances struct {
 // running is a running instance.
 type running struct {
 	stop    context.CancelFunc
-	restart chan struct{} // holds a token if the instance's kubelet must be restarted
+	restart chan struct{} // holds a value if the instance's kubelet must be restarted
 }
 
 // newInstances returns the instances of a lab. None of them boots before open is called.
@@ -53,7 +53,7 @@ func newInstances(l *Lab) *instances {
 	}
 }
 
-// number returns how many instances have started to boot before.
+// number counts one more instance that starts to boot, and returns its number, from 0.
 func (m *instances) number() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -318,7 +318,7 @@ func allowsEgress(g *network.SecurityGroup, port int64) bool {
 }
 
 // hasRoute reports whether the default route of the instance's route table works for the instance. The route table is
-// that of the instance's subnet, or else the VPC's main table. Without a route table the result is true.
+// the table of the instance's subnet, or else the VPC's main table. Without a route table the result is true.
 func hasRoute(r *world.Region, i world.Instance) bool {
 	var table *network.RouteTable
 	for _, t := range r.Network.RouteTables() {

@@ -29,7 +29,7 @@ func TestIRSA(t *testing.T) {
 		return env
 	}
 	checkCredentialsError(t, l, identity(account, lab.ControllerRole, ""), "No OpenIDConnect provider found in your account for https://"+host,
-		"make one: aws iam create-open-id-connect-provider --url https://"+host+" --client-id-list sts.amazonaws.com")
+		"create an OIDC provider: aws iam create-open-id-connect-provider --url https://"+host+" --client-id-list sts.amazonaws.com")
 	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, "other-account"); err != nil {
 		t.Fatal(err)
 	}

@@ -60,10 +60,10 @@ type Options struct {
 	// calls to AWS.
 	TokenCache time.Duration
 
-	// Beside is another lab. This lab then becomes a second cluster with the same name in the AWS of that lab. It is
-	// self-managed, because EKS allows a name only once. Both clusters share the account, region, network, node role
-	// and pace. Each cluster has its own control plane, its own nodes, and its own controller with a separate role.
-	// Close this lab before the other one. nil starts a new AWS.
+	// Beside is another lab. The new lab is then a second cluster with the same name in the other lab's AWS. The second
+	// cluster is self-managed, because EKS allows a name only once. Both clusters share the account, region, network,
+	// node role and pace. Each cluster has its own control plane, its own nodes, and its own controller with a separate
+	// role. Close the new lab before the other lab. nil starts a new AWS.
 	Beside *Lab
 	// AnyUID leaves the cluster's UID out of the controller's policies, as if they had been written before the cluster
 	// existed. The policies then also allow actions on resources of another cluster with the same name, so only the
@@ -86,17 +86,17 @@ type Pace struct {
 	Profile      time.Duration // from the creation of a Fargate profile until it is active
 
 	Boots BootTimes // how Boot varies between instances; empty: not at all
-	Seed  uint64    // of the variation
+	Seed  uint64    // seed of the random boot times
 }
 
 // BootTimes names how the boot times of instances vary.
 type BootTimes string
 
-// The variations of boot times. Instances of one run get the same sequence of times for one seed, in the order in which
-// they start to boot.
+// The variations of boot times. With the same seed, every run has the same sequence of boot times, in the order in
+// which instances start to boot.
 const (
 	BootEven       BootTimes = "even"       // 0.7 to 1.6 times Pace.Boot
-	BootStragglers BootTimes = "stragglers" // the same, but one in ten takes 4 to 8 times Pace.Boot
+	BootStragglers BootTimes = "stragglers" // the same, but one instance in ten takes 4 to 8 times Pace.Boot
 )
 
 // bootTime returns the boot time of the instance that is the number-th to boot, from 0.
@@ -161,7 +161,7 @@ type Lab struct {
 	fleet     *kubelet.Fleet // the emulated kubelets
 	cloud     *cloudController
 	aws       *http.Server // serves the emulated AWS
-	tokens    *http.Server // serves reviews to the API server
+	tokens    *http.Server // serves TokenReviews to the API server
 	ports     *nodePorts
 	auth      *awsAuth
 	instances *instances // boots the instances of the emulated EC2

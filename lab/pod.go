@@ -45,8 +45,8 @@ type PodRun struct {
 	AWS http.Handler
 }
 
-// Pod is a pod's first container running as a process, in a sandbox: with an unprivileged user, a read-only root, and a
-// network in which the pod can reach only the API server and AWS, by their addresses.
+// Pod is a pod's first container running as a process in a sandbox. The sandbox has an unprivileged user and a
+// read-only root. Its network leads only to the API server and AWS, by their addresses.
 type Pod struct {
 	*process.Process
 
@@ -135,8 +135,8 @@ func (pods *Pods) files(ctx context.Context, r PodRun) (map[string]string, error
 	}, nil
 }
 
-// env returns a container's environment, without the variables that EKS's webhook for service accounts adds. It
-// inherits no variables from this process.
+// env returns a container's environment, without the variables that EKS's webhook for service accounts adds. The
+// container inherits no variables from this process.
 func (pods *Pods) env(r PodRun) ([]string, error) {
 	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress,
 		"KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}

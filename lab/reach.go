@@ -30,9 +30,9 @@ func checkEndpointName(r *world.Region, c *ekscluster.Cluster) error {
 	return errors.New("dial tcp: lookup " + host + ": no such host")
 }
 
-// isAdmitted reports whether the cluster's endpoint accepts connections of an instance. With private access it accepts
-// all. Otherwise the endpoint's CIDR list must contain the public address of the instance or of its NAT gateway; an
-// empty list accepts every instance.
+// isAdmitted reports whether the cluster's endpoint accepts connections of an instance. With private access, the
+// endpoint accepts every instance. Otherwise the endpoint's CIDR list must contain the public address of the instance
+// or of its NAT gateway; an empty list accepts every instance.
 func isAdmitted(r *world.Region, c *ekscluster.Cluster, i world.Instance) bool {
 	if c.PrivateAccess || len(c.PublicCIDRs) == 0 {
 		return true

@@ -77,7 +77,8 @@ func (a *awsAuth) data() (map[string]string, bool) {
 	return nil, false
 }
 
-// watch keeps the cache current until ctx ends. It returns once the cache has the ConfigMap or its absence is known.
+// watch starts a watch that keeps the cache current until ctx ends. It returns once the cache has the ConfigMap, or the
+// API server has reported that the ConfigMap does not exist.
 func (a *awsAuth) watch(ctx context.Context, client kubernetes.Interface) error {
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", metav1.NamespaceSystem,
 		fields.OneTermEqualSelector("metadata.name", "aws-auth"))

@@ -19,8 +19,8 @@ type Sample struct {
 	Peak      uint64  // maximum memory of the process during the run, in bytes, input included; 0 if it was not measured
 }
 
-// samplingEvery is the interval at which memory is sampled during a run.
-const samplingEvery = 5 * time.Millisecond
+// sampleInterval is the interval at which memory is sampled during a run.
+const sampleInterval = 5 * time.Millisecond
 
 // measure runs f once. It first returns all free memory to the system, so that Peak does not include garbage from
 // earlier runs.
@@ -68,7 +68,7 @@ func cpuSeconds() float64 {
 
 // samplePeak samples the memory of the process until stop is closed, and sends the maximum.
 func samplePeak(stop <-chan struct{}, peak chan<- uint64) {
-	tick := time.NewTicker(samplingEvery)
+	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	highest := resident()
 	for {
@@ -103,10 +103,10 @@ func median(samples []Sample) Sample {
 }
 
 // medianOf returns the median of one measurement; 0 without samples.
-func medianOf[N float64 | uint64](samples []Sample, number func(Sample) N) N {
+func medianOf[N float64 | uint64](samples []Sample, measurement func(Sample) N) N {
 	all := make([]N, len(samples))
 	for i, s := range samples {
-		all[i] = number(s)
+		all[i] = measurement(s)
 	}
 	slices.Sort(all)
 	switch n := len(all); {

@@ -10,7 +10,7 @@ import (
 // Series is a line of a plot.
 type Series struct {
 	Name   string    // text of the legend
-	Color  string    // of line and points, as "#rrggbb"
+	Color  string    // color of line and points, as "#rrggbb"
 	X, Y   []float64 // coordinates of the points, greater than zero; both axes are logarithmic
 	Dashed bool      // draw a dashed line
 }

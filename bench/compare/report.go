@@ -19,7 +19,8 @@ This page compares Joiner's solver with the scheduler of sigs.k8s.io/karpenter %
 with the same nodes, NodePools, instance types and prices, in one process, one after the other. Written by %s on %d cores with %s.
 
 * **seconds** is the time of the plan alone: the median of several warm runs. Upstream runs with one worker, which is the
-  default of its controller, and with five; the better result counts. Its controller ends a plan after 60 s; here the limit is five minutes.
+  default of its controller, and with five; the better result counts. Upstream's controller ends a plan after 60 s; here the limit
+  is five minutes.
 * **ratio** is the time that upstream needs per pod, divided by Joiner's.
 * **allocated** and **objects** count the allocations of the plan. **peak** is the memory of the process during the plan,
   its input included.
@@ -34,7 +35,7 @@ with the same nodes, NodePools, instance types and prices, in one process, one a
 
 `, version(), "`make bench`", runtime.GOMAXPROCS(0), runtime.Version())
 	b.WriteString(TargetTable(rows))
-	for _, t := range titles {
+	for _, t := range tables {
 		var group []Row
 		for _, r := range rows {
 			if r.Workload.Group == t.group {

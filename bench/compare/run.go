@@ -14,7 +14,7 @@ import (
 // Limits has the limits of the measurements. Joiner's first run is repeated before upstream's runs, and again after
 // them.
 type Limits struct {
-	Ours      time.Duration // maximum time of Joiner's first run plus its repetitions, for each of the two series of repetitions
+	Ours      time.Duration // maximum time of each of the two series of repetitions, Joiner's first run included
 	OursRuns  int           // maximum number of repetitions in each of the two series
 	Theirs    time.Duration // maximum time of one run of upstream
 	TheirRuns int           // number of runs of upstream; the report has the best price
@@ -46,7 +46,7 @@ func (l Limits) Run(w workload.Workload, check Check) (Row, error) {
 		return row, fmt.Errorf("build %s: %w", w.Name, err)
 	}
 	row.Pods = c.Pending
-	o := &ours{limits: l, c: c, check: check, row: &row}
+	o := &ours{limits: l, input: c, check: check, row: &row}
 	if err := o.run(); err != nil {
 		return row, err
 	}
@@ -58,7 +58,7 @@ func (l Limits) Run(w workload.Workload, check Check) (Row, error) {
 			}
 			snapshot = c.Objects.Snapshot(c.View())
 		}
-		t := theirs{limits: l, c: c, snapshot: snapshot, check: check, out: &Outcome{Pods: c.Pending}, samples: map[int][]Sample{}}
+		t := theirs{limits: l, input: c, snapshot: snapshot, check: check, out: &Outcome{Pods: c.Pending}, samples: map[int][]Sample{}}
 		row.Theirs = t.out
 		if err := t.run(); err != nil {
 			return row, err
@@ -81,33 +81,33 @@ func (l Limits) startProfile(name string) (stop func(), err error) {
 // ours runs Joiner's solver on a workload.
 type ours struct {
 	limits Limits
-	c      workload.Case
+	input  workload.Case
 	check  Check
 	row    *Row
 
 	snapshot cluster.Snapshot
 	plan     packing.Plan
-	cold     Sample   // of the first run
-	samples  []Sample // of the repetitions
+	cold     Sample   // measurements of the first run
+	samples  []Sample // measurements of the repetitions
 }
 
 // run makes the snapshot and the first plan, and repeats the plan.
 func (o *ours) run() error {
 	out := &o.row.Ours
-	out.Pods = o.c.Pending
+	out.Pods = o.input.Pending
 	stop, err := o.limits.startProfile(o.row.Workload.Name)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	out.Prepare = measure(func() { o.snapshot = o.c.Objects.Snapshot(o.c.View()) }).Seconds
+	out.Prepare = measure(func() { o.snapshot = o.input.Objects.Snapshot(o.input.View()) }).Seconds
 	o.cold = measure(o.solve)
 	o.repeat()
 	return nil
 }
 
 // solve makes a plan of the snapshot.
-func (o *ours) solve() { o.plan = packing.Solve(o.snapshot, o.c.Market, packing.Usual) }
+func (o *ours) solve() { o.plan = packing.Solve(o.snapshot, o.input.Market, packing.Usual) }
 
 // repeat makes the plan again, within the limits.
 func (o *ours) repeat() {
@@ -129,9 +129,9 @@ func (o *ours) record() {
 		out.Before, out.Peak = o.cold.Before, o.cold.Peak
 	}
 	out.keepBetter(o.plan)
-	out.recordFindings(o.check, o.snapshot, o.c.Market, o.plan)
+	out.recordFindings(o.check, o.snapshot, o.input.Market, o.plan)
 	o.row.Classes = o.plan.Classes
-	o.row.Bound, o.row.Unplaceable, o.row.BoundScope = boundOf(o.row.Workload.Kind, o.snapshot, o.c.Market, o.plan)
+	o.row.Bound, o.row.Unplaceable, o.row.BoundScope = boundOf(o.row.Workload.Kind, o.snapshot, o.input.Market, o.plan)
 }
 
 // recordFindings checks the plan, and records the findings. It does nothing if check is nil.

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// titles are the tables of the report, in order, with a description that applies to all of their rows.
-var titles = []struct {
+// tables are the tables of the report, in order. The field about is a description of all rows of a table.
+var tables = []struct {
 	group workload.Group
 	title string
 	about string
@@ -20,6 +20,7 @@ var titles = []struct {
 	{workload.Sizes, "Sizes", "The offerings of the first table. Upstream runs up to the size that it plans within five minutes."},
 }
 
+// header has the titles of the columns.
 var header = []string{
 	"workload", "pods", "classes", "by", "seconds", "pods/s", "ratio", "allocated", "objects", "peak", "new nodes", "onto nodes", "refused",
 	"$/hour", "bound", "gap", "plan",
@@ -121,21 +122,21 @@ func (r *Row) notes() []string {
 	if r.NotRun != "" {
 		add("upstream was not run: %s", r.NotRun)
 	}
-	t := r.Theirs
-	if t == nil {
+	theirs := r.Theirs
+	if theirs == nil {
 		return out
 	}
 	if r.Workload.Smaller != nil {
 		add("upstream got %s; the ratio is of pods per second", r.Workload.SmallerAbout)
 	}
-	if t.Stopped {
-		add("upstream was stopped after %s s, so its plan covers only some of the pods", seconds(t.Seconds))
+	if theirs.Stopped {
+		add("upstream was stopped after %s s, so its plan covers only some of the pods", seconds(theirs.Seconds))
 	}
-	if t.Refused > r.Unplaceable {
-		add("upstream refuses %s; most frequent reason: %s", plural(t.Refused, "pod"), oneLine(t.Reason))
+	if theirs.Refused > r.Unplaceable {
+		add("upstream refuses %s; most frequent reason: %s", plural(theirs.Refused, "pod"), oneLine(theirs.Reason))
 	}
-	if len(t.Violations) > 0 {
-		add("a violation in upstream's plans: %s", oneLine(t.Violations[0]))
+	if len(theirs.Violations) > 0 {
+		add("a violation in upstream's plans: %s", oneLine(theirs.Violations[0]))
 	}
 	return out
 }
@@ -152,7 +153,7 @@ func Detail(rows []Row) string {
 		fmt.Fprintf(&b, "| `%s` | %d | %s s | %s s | %s |", r.Workload.Name, r.Ours.Runs, seconds(r.Ours.CPU), seconds(r.Ours.Prepare),
 			bytes(r.Ours.Before))
 		if t := r.Theirs; t != nil {
-			ratio := "" // of CPU time per pod, like the ratio of the other tables
+			ratio := "" // ratio of CPU time per pod; the other tables have the ratio of real time per pod
 			if r.Ours.CPU > 0 {
 				ratio = times(t.CPU / float64(t.Pods) / (r.Ours.CPU / float64(r.Ours.Pods)))
 			}

@@ -49,7 +49,7 @@ func addTargets(r *Row, add func(r *Row, want, have string, reached bool)) {
 	addComparisons(r, complete, add)
 }
 
-// addComparisons calls add for the targets that need upstream's plan, the lower bound or the verifier.
+// addComparisons calls add for the targets that need upstream's plan, the lower bound or the checker.
 func addComparisons(r *Row, complete bool, add func(r *Row, want, have string, reached bool)) {
 	if t := r.Theirs; t != nil && complete && t.Refused <= r.Unplaceable && t.Pods == r.Pods && !t.Stopped && r.Ours.Price > t.Price {
 		add(r, "no dearer than upstream, "+dollars(t.Price.Dollars()), dollars(r.Ours.Price.Dollars()), false)

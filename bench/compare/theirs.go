@@ -13,20 +13,20 @@ import (
 // theirs runs upstream's scheduler on one case.
 type theirs struct {
 	limits   Limits
-	c        workload.Case
-	snapshot cluster.Snapshot // of the case, for the checker
+	input    workload.Case
+	snapshot cluster.Snapshot // snapshot of the input, for the checker
 	check    Check
 
 	loaded  *upstream.Cluster
 	out     *Outcome
-	samples map[int][]Sample // of complete plans, by number of workers
+	samples map[int][]Sample // measurements of complete plans, by number of workers
 }
 
 // run makes upstream's plans: the first with one worker (the default of upstream's controller), the second with five
 // workers, the others with the faster of the two numbers. run stops after a slow plan; see Limits.Slow.
 func (t *theirs) run() error {
 	var err error
-	if t.loaded, err = upstream.Load(t.c.Objects, t.c.Market); err != nil {
+	if t.loaded, err = upstream.Load(t.input.Objects, t.input.Market); err != nil {
 		return err
 	}
 	for n := range t.limits.TheirRuns {
@@ -86,7 +86,7 @@ func (t *theirs) plan(workers int, limit time.Duration) (sample Sample, stopped 
 	}
 	t.out.keepBetter(plan)
 	if !stopped {
-		t.out.recordFindings(t.check, t.snapshot, t.c.Market, plan)
+		t.out.recordFindings(t.check, t.snapshot, t.input.Market, plan)
 	}
 	return sample, stopped, nil
 }

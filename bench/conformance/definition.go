@@ -68,18 +68,19 @@ func (d *Definition) Read(object map[string]any) {
 	defaulting.Default(object, d.structural)
 }
 
-// Create returns the validation errors of a new object. Read must have been called for it.
+// Create returns the validation errors of a new object. The caller must have called Read for the object.
 func (d *Definition) Create(ctx context.Context, object map[string]any) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, object, d.openAPI)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
 	if len(errs) > 0 {
-		return errs // as in the API server, rules are evaluated only after the schema validation succeeded
+		return errs // as the API server does, evaluate rules only if the schema validation has succeeded
 	}
 	errs, _ = d.rules.Validate(ctx, nil, d.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	return errs
 }
 
-// Update returns the validation errors of an object that replaces another. Read must have been called for both.
+// Update returns the validation errors of an object that replaces another. The caller must have called Read for both
+// objects.
 func (d *Definition) Update(ctx context.Context, object, old map[string]any) field.ErrorList {
 	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: d.structural})
 	errs := validation.ValidateCustomResourceUpdate(nil, object, old, d.openAPI, validation.WithRatcheting(correlated))

@@ -20,6 +20,7 @@ type Difference struct {
 	Ours, Theirs any
 }
 
+// String returns the path and both values in one line.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: ours %s, theirs %s", d.Path, text(d.Ours), text(d.Theirs))
 }
@@ -51,6 +52,7 @@ func tree(crd *apiextensionsv1.CustomResourceDefinition) (any, error) {
 	return value, nil
 }
 
+// compare lists the differences between two JSON values at the path.
 func compare(path string, ours, theirs any) []Difference {
 	if a, ok := ours.(map[string]any); ok {
 		if b, ok := theirs.(map[string]any); ok {
@@ -68,13 +70,13 @@ func compare(path string, ours, theirs any) []Difference {
 	return []Difference{{Path: path, Ours: ours, Theirs: theirs}}
 }
 
-// compareMaps compares the values of each key. It ignores prose, and the order of lists that are sets.
+// compareMaps compares the values of each key. It ignores descriptions, messages, and the order of lists that are sets.
 func compareMaps(path string, ours, theirs map[string]any) []Difference {
 	keys := maps.Clone(ours)
 	maps.Copy(keys, theirs)
 	var found []Difference
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if isProse(key, ours[key], theirs[key]) {
+		if isDescription(key, ours[key], theirs[key]) {
 			continue
 		}
 		a, b := ours[key], theirs[key]
@@ -102,9 +104,9 @@ func compareLists(path string, ours, theirs []any) []Difference {
 	return found
 }
 
-// isProse reports whether a key is a description or a message. A property of a schema can also have one of these names,
-// but the value of a property is an object.
-func isProse(key string, values ...any) bool {
+// isDescription reports whether a key is a description or a message. A property of a schema can also have one of these
+// names, but the value of a property is an object.
+func isDescription(key string, values ...any) bool {
 	if key != "description" && key != "message" {
 		return false
 	}

@@ -21,8 +21,8 @@ type ours struct {
 	reader     *snapshot.Reader // watches the fleet, as in the controller
 	spotToSpot bool
 
-	moves []*activeMove
-	seen  int // value of fleet.Changes at the last scan; -1: no scan yet
+	moves          []*activeMove // moves in progress
+	scannedChanges int           // value of fleet.Changes at the last scan; -1: no scan yet
 
 	churn consolidation.ChurnDetector
 	// lowChurn: churn was low at the last scan, so the scan searched more deeply; see consolidation.Input.LowChurn.
@@ -36,20 +36,20 @@ type activeMove struct {
 	nodes        []string  // nodes to remove
 	evictions    []string  // pods to evict one after the other; see EvictionOrder of consolidation.Move
 	replacements []string  // replacement nodes
-	blockedSince time.Time // when pods of the move were first found to have no place; zero: not yet
+	blockedSince time.Time // when pods of the move first had no place; zero: never
 }
 
 // maxBlocked is how long pods without a place may block a move before the move is undone.
 const maxBlocked = 30 * time.Second
 
-// pass scans the cluster once, and carries out the decision. It skips the scan if nothing has changed since the last one.
-// It returns true if it did anything, or if more may follow: a move is in progress, or churn is not low yet, so that the
-// deeper search with low churn is still to come.
+// pass scans the cluster once, and carries out the decision. It skips the scan if nothing has changed since the last
+// one. It returns true if it did anything, if a move is in progress, or if churn is not low yet. When churn becomes
+// low, a deeper search follows; see lowChurn.
 func (o *ours) pass() (bool, error) {
-	if lowChurn := o.churn.IsLow(o.fleet.Now()); o.fleet.Changes() == o.seen && lowChurn == o.lowChurn {
+	if lowChurn := o.churn.IsLow(o.fleet.Now()); o.fleet.Changes() == o.scannedChanges && lowChurn == o.lowChurn {
 		return len(o.moves) > 0 || !lowChurn, nil
 	}
-	o.seen = o.fleet.Changes()
+	o.scannedChanges = o.fleet.Changes()
 	var d decision
 	var err error
 	took := o.record.measure(func() { d, err = o.decide() })
@@ -63,9 +63,9 @@ func (o *ours) pass() (bool, error) {
 
 // decision is the result of one scan.
 type decision struct {
-	launch []packing.PlannedNode // for pending pods
-	empty  []string              // nodes without pods, to remove
-	moves  []consolidation.Move
+	launch []packing.PlannedNode // nodes to launch for pending pods
+	empty  []string              // names of nodes without pods, which are removed
+	moves  []consolidation.Move  // moves to start
 }
 
 // decide takes a snapshot, plans for pending and evicted pods, and searches for moves. The duration of a scan is the
@@ -109,7 +109,8 @@ func (o *ours) decide() (decision, error) {
 	return d, nil
 }
 
-// evictsInTurn reports whether pods are being evicted one after the other, or will be by a move in progress.
+// evictsInTurn reports whether pods are being evicted one after the other, or a move in progress will evict its pods in
+// this way.
 func (o *ours) evictsInTurn(s cluster.Snapshot) bool {
 	return slices.ContainsFunc(o.moves, func(m *activeMove) bool { return len(m.evictions) > 0 }) ||
 		slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool {
@@ -183,8 +184,8 @@ func (o *ours) launch(planned packing.PlannedNode) (string, error) {
 	return o.fleet.Launch(order).Name, nil
 }
 
-// finish completes the moves whose replacement nodes are all ready and whose pods all have a place. It undoes a move that
-// has been blocked for maxBlocked. One plan decides about all these moves together.
+// finish completes the moves whose replacement nodes are all ready and whose pods all have a place. It undoes a move
+// that has been blocked for maxBlocked. One plan covers all these moves together.
 func (o *ours) finish() error {
 	ready := slices.DeleteFunc(slices.Clone(o.moves), func(m *activeMove) bool { return !o.isReady(m) })
 	if len(ready) == 0 {
@@ -228,8 +229,8 @@ func (o *ours) isReady(m *activeMove) bool {
 		func(name string) bool { n := o.fleet.Instance(name); return n != nil && n.Phase != fleet.Ready })
 }
 
-// blockedNodes returns which of the nodes have a pod that would have no place elsewhere if all these nodes were removed
-// and the pods in evictions were evicted one after the other.
+// blockedNodes returns those of the nodes that have a pod without a place elsewhere. It assumes that all these nodes
+// are removed, and that the pods in evictions are evicted one after the other.
 func (o *ours) blockedNodes(nodes, evictions []string) (map[string]bool, error) {
 	s, err := o.snapshot()
 	if err != nil {

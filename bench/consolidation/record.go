@@ -11,7 +11,7 @@ import (
 
 // record has the measurements of the scans of a fleet.
 type record struct {
-	seconds []float64 // CPU time or real time, whichever was less, so that other load on this computer does not count
+	seconds []float64 // duration of each scan: CPU time or real time, whichever was less; other load does not count
 	before  uint64    // live memory before the first scan, in bytes: the fleet itself
 	limit   int64     // memory limit of the garbage collector, in bytes: the fleet's memory plus 90 % of maxBytes
 	peak    uint64    // maximum of the memory in use, uncollected garbage included, minus the field before; in bytes

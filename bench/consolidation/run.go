@@ -52,7 +52,7 @@ type Outcome struct {
 	Ran     time.Duration // simulated time from the start to the end of the run
 	Stopped string        // why the run was stopped; empty if the fleet converged
 	Price   catalog.Price // final price per hour
-	Bound   catalog.Price // lower bound for the running pods
+	Bound   catalog.Price // lower bound for all pods at the end, pending ones included
 	Nodes   int           // final number of nodes
 	Moved   int           // number of evicted pods
 	Waiting int           // pending pods
@@ -105,8 +105,8 @@ func (p Options) runSide(by Side, w workload.WastefulFleet,
 
 // ours runs Joiner on the fleet.
 func (p Options) ours(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
-	f.LargeFirst = true // as package drain does
-	o := &ours{fleet: f, reader: newReader(f), spotToSpot: w.SpotToSpot, seen: -1}
+	f.LargeFirst = true // package drain evicts in this order, too
+	o := &ours{fleet: f, reader: newReader(f), spotToSpot: w.SpotToSpot, scannedChanges: -1}
 	run := newSideRun(p, w, f)
 	for run.continues() {
 		busy, err := o.pass()

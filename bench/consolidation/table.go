@@ -12,9 +12,9 @@ import (
 
 // Targets for Joiner.
 const (
-	maxGap     = 5.0       // percent above the lower bound of the running pods, at the end
-	maxSeconds = 5.0       // of a pass
-	maxBytes   = 500 << 20 // memory of a pass
+	maxGap     = 5.0       // percent above the lower bound for the pods at the end
+	maxSeconds = 5.0       // duration of a pass, in seconds
+	maxBytes   = 500 << 20 // memory of a pass, in bytes
 )
 
 // Title is the first line of the report's section on consolidation.
@@ -33,11 +33,11 @@ cluster's time passes too: processor time or real time, whichever is less.
 * **bound**: no plan for the pods at the end can cost less. **gap**: how far above the bound the final price is.
 * For a fleet whose pods come and go, the price, bound and gap are those of the pods left at the end, when no further move is worth its
   disruption. The gap before the end is below the table: the bound is computed every ten seconds for all pods, pending ones included.
-* **paid** is the price over time, for as long as both were watched.
+* **paid** is the price over time, for as long as both sides were watched.
 * Upstream computes for about as long as the cluster's time passes, so on some fleets it was stopped before it converged. Without the
-  stop, it could only have converged later and moved more pods. A target that this could change is **not known**. Costs and prices
-  are compared at the time of the stop: **reached so far**. A replacement is paid for beside the node that it replaces, so a side
-  that moves many pods has paid more after some minutes, and less later.
+  stop, it could only have converged later and moved more pods. A target that a longer run could change is **not known**. Costs and
+  prices are compared at the time of the stop: **reached so far**. A replacement is paid for beside the node that it replaces, so a
+  side that moves many pods has paid more after some minutes, and less later.
 * **a pass** is the longest scan of the whole cluster; Joiner's is from the Kubernetes objects to the moves. **memory** is the peak
   memory of that scan without the cluster itself, garbage included. The memory limit of the Go runtime is nine tenths of 500 MiB,
   as the controller sets it from its own limit.
@@ -106,8 +106,8 @@ func (o *Outcome) gap() float64 {
 	return 100 * (float64(o.Price)/float64(o.Bound) - 1)
 }
 
-// explain writes how far the price of a fleet was above the lower bound while its pods came and went, and which part of
-// that is due to nodes that were joining or being removed.
+// explain writes how far the price of a fleet was above the lower bound while its pods came and went. It also writes
+// which parts of this difference are the price of nodes that were joining or being removed.
 func (r *Row) explain(b *strings.Builder) {
 	if len(r.Bounds) == 0 {
 		return
@@ -126,9 +126,9 @@ func (r *Row) explain(b *strings.Builder) {
 	}
 }
 
-// window returns the period for which payments are compared: the time in which both sides ran, extended to the later of
-// the two last price changes, but at most as long as upstream ran. A side whose run ended before the end of this period
-// pays its last price until then.
+// window returns the period for which payments are compared. It is the time in which both sides ran, extended to the
+// later of the two last price changes, but at most as long as upstream ran. A side whose run ended earlier pays its
+// last price until the end of the period.
 func (r *Row) window() time.Duration {
 	if r.Theirs.Ran == 0 {
 		return r.Ours.Ran
@@ -140,7 +140,7 @@ func (r *Row) window() time.Duration {
 type mark string
 
 const (
-	reached  mark = "reached"        // by a final result
+	reached  mark = "reached"        // reached by a final result
 	soFar    mark = "reached so far" // reached at the time when upstream was stopped; upstream's final result is unknown
 	unknown  mark = "not known"      // upstream was stopped before the target could be decided
 	notYet   mark = "**not yet**"    // not reached by a final result
@@ -152,45 +152,45 @@ func (r *Row) writeTargets(b *strings.Builder) {
 	add := func(want, have string, m mark) {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Fleet.Name, want, have, m)
 	}
-	o, t := &r.Ours, &r.Theirs
-	if o.Ran == 0 {
+	ours, theirs := &r.Ours, &r.Theirs
+	if ours.Ran == 0 {
 		return // Joiner was not run
 	}
-	add(fmt.Sprintf("within %.0f %% of the bound", maxGap), fmt.Sprintf("%.1f %%", o.gap()), finalMark(o.gap() <= maxGap))
-	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", maxSeconds, maxBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
-		finalMark(o.Seconds <= maxSeconds && o.Peak <= maxBytes))
-	if t.Ran == 0 {
+	add(fmt.Sprintf("within %.0f %% of the bound", maxGap), fmt.Sprintf("%.1f %%", ours.gap()), finalMark(ours.gap() <= maxGap))
+	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", maxSeconds, maxBytes>>20), fmt.Sprintf("%.2f s, %d MiB", ours.Seconds, ours.Peak>>20),
+		finalMark(ours.Seconds <= maxSeconds && ours.Peak <= maxBytes))
+	if theirs.Ran == 0 {
 		return
 	}
 	stopped := ""
-	if t.Stopped != "" {
+	if theirs.Stopped != "" {
 		stopped = " until it was stopped"
 	}
-	ourCost, theirCost := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
+	ourCost, theirCost := fleet.Spent(ours.Bill, r.window()), fleet.Spent(theirs.Bill, r.window())
 	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirCost), r.window().Round(time.Second)),
-		dollars(ourCost), t.comparisonMark(ourCost <= theirCost))
-	if t.Ran < r.Fleet.ChurnTime {
+		dollars(ourCost), theirs.comparisonMark(ourCost <= theirCost))
+	if theirs.Ran < r.Fleet.ChurnTime {
 		return // pods still came and went when upstream was stopped: the final numbers are not comparable
 	}
-	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(t.Price.Dollars()), stopped),
-		dollars(o.Price.Dollars()), t.comparisonMark(o.Price <= t.Price))
-	converged := finalMark(o.Stopped == "" && o.ConvergedAt <= t.ConvergedAt)
-	if t.Stopped != "" && o.Stopped == "" {
-		converged = lowerBoundMark(o.ConvergedAt <= t.Ran) // upstream would have converged later
+	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(theirs.Price.Dollars()), stopped),
+		dollars(ours.Price.Dollars()), theirs.comparisonMark(ours.Price <= theirs.Price))
+	converged := finalMark(ours.Stopped == "" && ours.ConvergedAt <= theirs.ConvergedAt)
+	if theirs.Stopped != "" && ours.Stopped == "" {
+		converged = lowerBoundMark(ours.ConvergedAt <= theirs.Ran) // upstream would have converged later
 	}
-	want := "converged no later than upstream, " + t.ConvergedAt.Round(time.Second).String()
-	if t.Stopped != "" {
-		want = fmt.Sprintf("converged no later than upstream, which had not converged when it was stopped, at %s", t.Ran.Round(time.Second))
+	want := "converged no later than upstream, " + theirs.ConvergedAt.Round(time.Second).String()
+	if theirs.Stopped != "" {
+		want = fmt.Sprintf("converged no later than upstream, which had not converged when it was stopped, at %s", theirs.Ran.Round(time.Second))
 	}
-	add(want, o.ConvergedAt.Round(time.Second).String(), converged)
-	moved := finalMark(o.Moved <= t.Moved)
-	if t.Stopped != "" {
-		moved = lowerBoundMark(o.Moved <= t.Moved) // upstream would have moved more
+	add(want, ours.ConvergedAt.Round(time.Second).String(), converged)
+	moved := finalMark(ours.Moved <= theirs.Moved)
+	if theirs.Stopped != "" {
+		moved = lowerBoundMark(ours.Moved <= theirs.Moved) // upstream would have moved more
 	}
-	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), moved)
-	if low := t.lowest(); t.Stopped != "" && o.Price <= low {
-		add(fmt.Sprintf("no more pods moved to reach %s, upstream's lowest price, than upstream had moved when it was stopped, %d", dollars(low.Dollars()), t.Moved),
-			fmt.Sprint(o.movedUntil(low)), finalMark(o.movedUntil(low) <= t.Moved))
+	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", theirs.Moved, stopped), fmt.Sprint(ours.Moved), moved)
+	if low := theirs.lowest(); theirs.Stopped != "" && ours.Price <= low {
+		add(fmt.Sprintf("no more pods moved to reach %s, upstream's lowest price, than upstream had moved when it was stopped, %d", dollars(low.Dollars()), theirs.Moved),
+			fmt.Sprint(ours.movedUntil(low)), finalMark(ours.movedUntil(low) <= theirs.Moved))
 	}
 }
 
@@ -203,8 +203,8 @@ func (o *Outcome) lowest() catalog.Price {
 	return out
 }
 
-// movedUntil returns how many pods had been moved when the settled price (fleet.Step.Settled) first was at most the given
-// price.
+// movedUntil returns how many pods had been moved when the settled price (fleet.Step.Settled) first was at most the
+// given price.
 func (o *Outcome) movedUntil(price catalog.Price) int {
 	for _, s := range o.Bill {
 		if s.Settled <= price {
@@ -231,7 +231,8 @@ func lowerBoundMark(ok bool) mark {
 	return unknown
 }
 
-// comparisonMark returns the mark for a comparison with upstream's outcome o, which is final unless upstream was stopped.
+// comparisonMark returns the mark for a comparison with upstream's outcome o, which is final unless upstream was
+// stopped.
 func (o *Outcome) comparisonMark(ok bool) mark {
 	switch {
 	case o.Stopped == "":

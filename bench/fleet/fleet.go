@@ -20,7 +20,7 @@ import (
 const (
 	Launching        = 2 * time.Second  // from a launch until the instance exists
 	Joining          = 45 * time.Second // from a launch until the node is ready
-	Draining         = 30 * time.Second // from the last eviction from a removed node until the node is no longer paid for
+	Draining         = 30 * time.Second // from the last eviction on a removed node until the node is no longer paid for
 	EvictionInterval = time.Second      // from one eviction to the next in RemoveGradually
 )
 
@@ -40,12 +40,12 @@ type Fleet struct {
 	instances map[string]*Instance
 	ready     []*Instance // sorted by name
 	pods      map[string]*Pod
-	pending   []*Pod // in the order of their creation
-	names     int    // counter that makes generated names unique
+	pending   []*Pod // pending pods, in the order of their creation
+	nameCount int    // counter that makes generated names unique
 
 	bill    []Step // price over time
 	moved   int    // number of evicted pods
-	changes int    // see Changes
+	changes int    // number of changes; see Changes
 }
 
 // Watcher receives changes.
@@ -70,13 +70,13 @@ const (
 
 // Instance is a node with its NodeClaim, from the creation of the claim to the end of the instance.
 type Instance struct {
-	Name     string           // of the claim and of the node
+	Name     string           // name of the NodeClaim and of the node
 	Pool     string           // name of its NodePool
 	Class    string           // name of its EC2NodeClass
 	Type     catalog.Type     // instance type
 	Offering catalog.Offering // zone, capacity type and price
 	Phase    Phase            // from Requested to Removing
-	Cordoned bool             // no pod is bound to the node
+	Cordoned bool             // no further pod is bound to the node
 	Created  time.Time        // simulated time at which the claim was created
 	For      []string         // the pods that the node was launched for, as "namespace/name"
 
@@ -104,14 +104,14 @@ type Pod struct {
 
 // Step is the price of all nodes from a point in time on.
 type Step struct {
-	From  time.Duration // since the start
+	From  time.Duration // time since Start at which the price begins to apply
 	Price catalog.Price // per hour
 
 	// Joining is the part of the price for nodes that are not ready yet; Leaving is the part for nodes that are being
 	// removed.
 	Joining, Leaving catalog.Price
 
-	// The state when all launches in progress are complete, and all cordoned nodes are removed:
+	// Settled and Moved describe the state after all launches in progress, and after the removal of all cordoned nodes.
 	Settled catalog.Price // price per hour
 	Moved   int           // total number of evicted pods
 
@@ -155,7 +155,7 @@ func (f *Fleet) PendingPods() int { return len(f.pending) }
 
 // Order describes a launch.
 type Order struct {
-	Name        string           // of the node; empty: generated
+	Name        string           // name of the node; generated if empty
 	Pool, Class string           // names of the NodePool and the EC2NodeClass
 	Type        catalog.Type     // instance type
 	Offering    catalog.Offering // zone, capacity type and price
@@ -190,9 +190,9 @@ func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Instance {
 
 // addInstance adds the instance of an order, in the phase Requested. It generates a name if the order has none.
 func (f *Fleet) addInstance(o Order) *Instance {
-	f.names++
+	f.nameCount++
 	if o.Name == "" {
-		o.Name = fmt.Sprintf("%s-%05d", o.Pool, f.names)
+		o.Name = fmt.Sprintf("%s-%05d", o.Pool, f.nameCount)
 	}
 	m := &Instance{
 		Name: o.Name, Pool: o.Pool, Class: o.Class, Type: o.Type, Offering: o.Offering,
@@ -221,7 +221,7 @@ func (f *Fleet) Cordon(name string, cordoned bool) {
 	}
 }
 
-// Remove removes nodes. It evicts their pods at once, and binds the pods that replace them if there is room.
+// Remove removes nodes. It evicts their pods at once, and binds the replacement pods if there is room.
 func (f *Fleet) Remove(names ...string) {
 	var order []rankedPod
 	for _, m := range f.startRemoval(names, 0) {
@@ -302,8 +302,8 @@ func (f *Fleet) evict(p *Pod) {
 	f.moved++
 	f.drop(p)
 	object := p.Object.DeepCopy()
-	f.names++
-	object.Name = fmt.Sprintf("%s.%d", p.base, f.names)
+	f.nameCount++
+	object.Name = fmt.Sprintf("%s.%d", p.base, f.nameCount)
 	object.UID = p.Object.UID + "." // another UID after each eviction
 	f.add(object, p.base)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Objects returns the cluster's objects for Joiner's controller. Callers must not change them. They stay valid: the
-// fleet does not change an object, it replaces the object by another.
+// Objects returns the cluster's objects for Joiner's controller. Callers must not change them. They stay valid,
+// because the fleet does not change an object but replaces it.
 func (f *Fleet) Objects() snapshot.Objects {
 	o := snapshot.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
 	for _, m := range f.instances {
@@ -32,7 +32,7 @@ func (f *Fleet) Objects() snapshot.Objects {
 	return o
 }
 
-// View returns the time and the offerings, the other input of a snapshot of Objects.
+// View returns the time and the offerings. A snapshot is built from Objects and View.
 func (f *Fleet) View() snapshot.View { return snapshot.View{Now: f.now, Market: f.Market} }
 
 // PodsOn returns the pods of the instance, sorted by name.

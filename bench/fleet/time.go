@@ -54,8 +54,8 @@ func (f *Fleet) Next() (time.Time, bool) {
 	return f.events[0].at, true
 }
 
-// charge adds a step with the current price to the bill. It replaces the last step if both have the same time, unless
-// AddStep added the last step.
+// charge adds a step with the current price to the bill. It replaces the last step if that step has the same
+// time and was not added by AddStep.
 func (f *Fleet) charge() {
 	if n := len(f.bill); n > 0 && f.bill[n-1].From == f.Since() && !f.bill[n-1].kept {
 		f.bill = f.bill[:n-1]

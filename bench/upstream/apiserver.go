@@ -20,8 +20,8 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// apiServer is a minimal in-memory API server for upstream's controllers. Like an informer's cache it returns copies. It
-// collects upstream's writes; the Disruptor applies them to the simulated fleet later.
+// apiServer is a minimal in-memory API server for upstream's controllers. Like an informer's cache, it returns copies.
+// It collects upstream's writes; the Disruptor applies them to the simulated fleet later.
 type apiServer struct {
 	client.Client // nil: any other method panics
 
@@ -31,7 +31,7 @@ type apiServer struct {
 	claims map[string]*v1.NodeClaim
 	pods   map[types.NamespacedName]*corev1.Pod
 	byNode map[string]map[types.NamespacedName]*corev1.Pod // "" for pending pods
-	number int                                             // used for the last resource version or generated name
+	count  int                                             // number of resource versions and generated names so far
 
 	created, deleted []*v1.NodeClaim // NodeClaims whose creation or deletion is not applied to the fleet yet
 	patched          map[string]bool // names of nodes with patches that are not applied to the fleet yet
@@ -129,8 +129,8 @@ func (s *apiServer) Create(_ context.Context, object client.Object, _ ...client.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.number++
-	c.Name = fmt.Sprintf("%snew%05d", c.GenerateName, s.number)
+	s.count++
+	c.Name = fmt.Sprintf("%snew%05d", c.GenerateName, s.count)
 	c.UID = types.UID("uid-" + c.Name)
 	s.stamp(c)
 	s.claims[c.Name] = c.DeepCopy()
@@ -184,8 +184,8 @@ func (s statusWriter) Patch(ctx context.Context, object client.Object, patch cli
 
 // stamp gives the object a new resource version. The caller holds mu.
 func (s *apiServer) stamp(o metav1.Object) {
-	s.number++
-	o.SetResourceVersion(strconv.Itoa(s.number))
+	s.count++
+	o.SetResourceVersion(strconv.Itoa(s.count))
 }
 
 // setPod stores the pod with its current node.

@@ -22,6 +22,7 @@ type simulatedClock struct {
 	worked  time.Duration // sum of the periods between start and stop; Disruptor.Pass sets it to zero before each pass
 }
 
+// Now returns the simulated time.
 func (c *simulatedClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,6 +37,7 @@ func (c *simulatedClock) now() time.Time {
 	return c.base.Add(time.Duration((c.work() - c.from) * float64(time.Second)))
 }
 
+// Since returns the simulated time since t.
 func (c *simulatedClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // After advances the simulated time by d, and returns a channel that is ready.

@@ -21,15 +21,18 @@ import (
 type cloud struct {
 	cloudprovider.CloudProvider // nil: any other method panics
 
-	types map[string][]*cloudprovider.InstanceType // by NodePool
+	types map[string][]*cloudprovider.InstanceType // instance types, by name of the NodePool
 }
 
+// Name returns the name of the cloud provider.
 func (c *cloud) Name() string { return "bench" }
 
+// GetInstanceTypes returns the instance types of the NodePool.
 func (c *cloud) GetInstanceTypes(_ context.Context, p *v1.NodePool) ([]*cloudprovider.InstanceType, error) {
 	return c.types[p.Name], nil
 }
 
+// GetSupportedNodeClasses returns the kind EC2NodeClass.
 func (c *cloud) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&nodeClass{}}
 }
@@ -67,6 +70,7 @@ func orderOf(claim *v1.NodeClaim, market catalog.Market) (fleet.Order, error) {
 	return order, nil
 }
 
+// compareKeys orders keys by namespace, then by name.
 func compareKeys(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

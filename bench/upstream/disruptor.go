@@ -52,27 +52,27 @@ func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, 
 		IgnoreDRARequests: true,
 		FeatureGates:      options.FeatureGates{ReservedCapacity: true, SpotToSpotConsolidation: spotToSpot},
 	})
-	cp := &cloud{types: map[string][]*cloudprovider.InstanceType{}}
+	cloudProvider := &cloud{types: map[string][]*cloudprovider.InstanceType{}}
 	for _, p := range f.Pools {
-		theirs, err := poolOf(p)
+		upstreamPool, err := poolOf(p)
 		if err != nil {
 			return nil, err
 		}
 		for _, condition := range []string{v1.ConditionTypeValidationSucceeded, v1.ConditionTypeNodeClassReady} {
-			theirs.StatusConditions().SetTrue(condition)
+			upstreamPool.StatusConditions().SetTrue(condition)
 		}
-		if !theirs.StatusConditions().Root().IsTrue() {
+		if !upstreamPool.StatusConditions().Root().IsTrue() {
 			return nil, fmt.Errorf("pool %s is not ready for upstream", p.Name)
 		}
-		d.api.pools[p.Name] = theirs
-		cp.types[p.Name] = instanceTypes(f.Market[p.Spec.Template.Spec.NodeClassRef.Name])
+		d.api.pools[p.Name] = upstreamPool
+		cloudProvider.types[p.Name] = instanceTypes(f.Market[p.Spec.Template.Spec.NodeClassRef.Name])
 	}
 	recorder := events.NewRecorder(&record.FakeRecorder{})
-	d.state = state.NewCluster(d.clock, d.api, cp)
-	d.provisioner = provisioning.NewProvisioner(d.api, recorder, cp, d.state, d.clock, nil, nil)
+	d.state = state.NewCluster(d.clock, d.api, cloudProvider)
+	d.provisioner = provisioning.NewProvisioner(d.api, recorder, cloudProvider, d.state, d.clock, nil, nil)
 	d.queue = disruption.NewQueue(d.api, recorder, d.state, d.clock, d.provisioner)
-	d.controller = disruption.NewController(d.clock, d.api, d.provisioner, cp, recorder, d.state, d.queue,
-		cost.NewClusterCost(d.ctx, cp, d.api))
+	d.controller = disruption.NewController(d.clock, d.api, d.provisioner, cloudProvider, recorder, d.state, d.queue,
+		cost.NewClusterCost(d.ctx, cloudProvider, d.api))
 	for _, m := range f.Instances() {
 		d.Instance(m)
 		for _, p := range m.PodsOn() {
@@ -100,11 +100,11 @@ func (d *Disruptor) WorkTime() time.Duration { return d.clock.worked }
 // Wait advances the simulated time by the delay.
 func (d *Disruptor) Wait(delay time.Duration) { d.clock.wait(delay) }
 
-// Busy reports whether commands are in progress.
+// Busy reports whether commands of upstream's disruption queue are in progress.
 func (d *Disruptor) Busy() bool { return !d.queue.IsEmpty() }
 
-// AfterEvent applies upstream's writes to the fleet, advances its commands, and schedules its provisioner if pods are
-// pending.
+// AfterEvent applies upstream's writes to the fleet, and advances upstream's commands. If pods are pending, it
+// schedules upstream's provisioner.
 func (d *Disruptor) AfterEvent() {
 	d.apply()
 	if d.reconcileReady() {
@@ -116,8 +116,8 @@ func (d *Disruptor) AfterEvent() {
 	}
 }
 
-// apply carries out upstream's writes in the fleet: it cordons or uncordons the nodes whose taints upstream has changed,
-// launches new NodeClaims, and removes the nodes of deleted NodeClaims.
+// apply carries out upstream's writes in the fleet: it cordons or uncordons the nodes whose taints upstream has
+// changed, launches new NodeClaims, and removes the nodes of deleted NodeClaims.
 func (d *Disruptor) apply() {
 	d.clock.setTime(d.fleet.Now())
 	d.api.mu.Lock()

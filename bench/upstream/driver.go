@@ -30,9 +30,9 @@ type Cluster struct {
 	store   *store
 	state   *state.Cluster
 	pools   []*v1.NodePool
-	types   map[string][]*cloudprovider.InstanceType // by NodePool
-	daemons []*corev1.Pod
-	pending []*corev1.Pod
+	types   map[string][]*cloudprovider.InstanceType // instance types, by name of the NodePool
+	daemons []*corev1.Pod                            // one pod of each DaemonSet
+	pending []*corev1.Pod                            // pending pods
 }
 
 // Load fills upstream's cluster state. It does not change the objects.
@@ -45,11 +45,11 @@ func Load(o snapshot.Objects, market catalog.Market) (*Cluster, error) {
 		byClass[class] = instanceTypes(offered)
 	}
 	for _, p := range o.Pools {
-		theirs, err := poolOf(p)
+		upstreamPool, err := poolOf(p)
 		if err != nil {
 			return nil, err
 		}
-		c.pools = append(c.pools, theirs)
+		c.pools = append(c.pools, upstreamPool)
 		c.types[p.Name] = byClass[p.Spec.Template.Spec.NodeClassRef.Name]
 	}
 	nodepool.OrderByWeight(c.pools)

@@ -57,8 +57,8 @@ func (d *Disruptor) PodGone(p *fleet.Pod) {
 	d.state.DeletePod(client.ObjectKeyFromObject(p.Object))
 }
 
-// claimOf returns the instance's claim in the state that upstream's other controllers give it in the instance's phase:
-// launched, then registered, initialized and consolidatable, then with a deletion timestamp.
+// claimOf returns the instance's NodeClaim as upstream's other controllers would have written it in the instance's
+// phase: first launched, then registered, initialized and consolidatable, and finally with a deletion timestamp.
 func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 	d.api.mu.Lock()
 	known := d.api.claims[m.Name]

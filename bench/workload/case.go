@@ -13,17 +13,17 @@ import (
 
 // setup is a case under construction.
 type setup struct {
-	market func() (catalog.Market, error)
-	pools  []*karpv1.NodePool
+	market func() (catalog.Market, error) // returns the offerings and prices
+	pools  []*karpv1.NodePool             // the NodePools
 
-	pending []deployment
+	pending []deployment  // deployments whose pods are pending
 	pods    []*corev1.Pod // pending pods that no deployment creates
 
 	nodes   int          // number of existing nodes
 	running []deployment // the workload on the existing nodes; pods that do not fit are left out
 	apart   bool         // an existing node has at most one pod of each deployment
 
-	daemons []*appsv1.DaemonSet
+	daemons []*appsv1.DaemonSet // the DaemonSets
 }
 
 // build builds the case. Objects are shuffled, because an API server returns them in no useful order.
@@ -41,7 +41,7 @@ func (s setup) build() (Case, error) {
 		}
 		o.Pods = append(o.Pods, bind(podsOf(s.running), o.Nodes, s.apart)...)
 	}
-	r := dice(7)
+	r := seededRandom(7)
 	shuffle(r, o.Pods)
 	shuffle(r, o.Nodes)
 	return Case{Objects: o, Market: market, Pending: pending}, nil

@@ -6,11 +6,11 @@ import (
 )
 
 // changeAll applies a change to every deployment, and returns the deployments. n is the deployment's index.
-func changeAll(ds []deployment, change func(n int, d *deployment)) []deployment {
-	for n := range ds {
-		change(n, &ds[n])
+func changeAll(deployments []deployment, change func(n int, d *deployment)) []deployment {
+	for n := range deployments {
+		change(n, &deployments[n])
 	}
-	return ds
+	return deployments
 }
 
 // podSelector returns a selector of the deployment's pods.

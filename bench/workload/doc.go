@@ -22,7 +22,7 @@ type Case struct {
 // Now is the time at which every case is planned.
 var Now = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// View returns the time and the offerings of a case, the other input of a snapshot of its objects.
+// View returns the time and the offerings of a case. A snapshot is built from Objects and View.
 func (c Case) View() snapshot.View { return snapshot.View{Now: Now, Market: c.Market} }
 
 // Kind determines the target for a workload's gap: how far a plan's price may be above the lower bound.
@@ -37,7 +37,7 @@ const (
 
 // Workload is one row of the benchmark.
 type Workload struct {
-	Name  string // as in -run
+	Name  string // name, which the flag -run matches
 	About string // short description
 	Group Group  // table of the report
 	Kind  Kind   // determines the target for the gap
@@ -56,11 +56,11 @@ type Workload struct {
 	Target Target // the design's targets
 }
 
-// Target is the design's target for a row, in addition to the gap of its kind. A zero field is no target.
+// Target is the design's target for a row, in addition to the gap of its kind. A zero field sets no target.
 type Target struct {
 	Ratio   float64 // upstream's time divided by Joiner's, at least
 	Seconds float64 // Joiner's time, at most
-	Bytes   uint64  // maximum memory of the process, at most
+	Bytes   uint64  // maximum memory of the process
 }
 
 // MaxGap returns how far above the lower bound the price of a plan may be, in percent.

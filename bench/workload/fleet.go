@@ -16,7 +16,7 @@ import (
 
 // WastefulFleet is a row of the consolidation benchmark: a fleet that is more expensive than necessary.
 type WastefulFleet struct {
-	Name  string // as in -run
+	Name  string // name, which the flag -run matches
 	About string // short description
 
 	// Build builds a new fleet. Its only error is a missing file: see ErrMissing.
@@ -131,8 +131,8 @@ type nodeStock struct {
 	name    string         // prefix of the pods' names; empty: none
 }
 
-// fill adds the nodes to the fleet. It plans for more and more pods until the plan has at least count nodes, and adds the
-// most expensive ones, because the cheapest nodes of a plan are not full.
+// fill adds the nodes to the fleet. It plans for more and more pods until the plan has at least count nodes. Then it
+// adds the most expensive nodes of this plan, because the cheapest nodes of a plan are not full.
 func (s nodeStock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
 		deployments := mixed(pods, max(pods/100, 20), 21)
@@ -166,7 +166,7 @@ func (s nodeStock) place(f *fleet.Fleet, planned []packing.PlannedNode, objects 
 	for _, p := range objects {
 		byID[p.Namespace+"/"+p.Name] = p
 	}
-	d := dice(22)
+	random := seededRandom(22)
 	for _, m := range planned {
 		order, err := OrderOf(f.Market, m)
 		if err != nil {
@@ -174,7 +174,7 @@ func (s nodeStock) place(f *fleet.Fleet, planned []packing.PlannedNode, objects 
 		}
 		var pods []*corev1.Pod
 		for _, id := range m.Pods {
-			if d.IntN(100) >= s.deleted {
+			if random.IntN(100) >= s.deleted {
 				pods = append(pods, byID[id])
 			}
 		}

@@ -46,13 +46,17 @@ var (
 	karpenterMiB    = []int64{100, 256, 512, 1024, 2048, 4096}
 )
 
-// karpenterMix returns the pods of Karpenter's benchmark: one fifth each without constraints, spread over zones, spread
-// over hosts, with affinity by zone to pods with the same label, and with anti-affinity by host to each other.
+// karpenterMix returns the pods of Karpenter's benchmark. There are five kinds of pods, each a fifth of all pods:
+//   - without constraints
+//   - spread over zones
+//   - spread over hosts
+//   - with affinity by zone to pods with the same label
+//   - with anti-affinity by host to each other
 //
 // Each pod draws its requests, and one of seven values for its label; pods with anti-affinity have a fixed label instead.
 // The label that a spread constraint selects is drawn separately, so the pod itself may have another label.
 func karpenterMix(count int) []*corev1.Pod {
-	random := dice(42)
+	random := seededRandom(42)
 	letter := func() string { return string(rune('a' + random.IntN(7))) }
 	pick := func(from []int64) int64 { return from[random.IntN(len(from))] }
 	fifth := count / 5
@@ -95,8 +99,8 @@ func karpenterMix(count int) []*corev1.Pod {
 	return out
 }
 
-// karpenterPreferences returns the pods of Karpenter's benchmark of preferences. They are identical. Each prefers one
-// zone, and to share neither host nor zone with another of these pods, but there are only three zones.
+// karpenterPreferences returns the pods of Karpenter's benchmark of preferences. They are identical. Each pod
+// prefers one zone. It also prefers a host and a zone without another of these pods, but there are only three zones.
 func karpenterPreferences(count int) []*corev1.Pod {
 	d := newDeployment("picky", count, 500, 1024)
 	d.prefer(1, corev1.LabelTopologyZone, "test-zone-1")

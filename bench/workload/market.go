@@ -73,7 +73,8 @@ func roundMarket(n int) (catalog.Market, error) {
 	return marketOf(kept), nil
 }
 
-// highestPrice returns the highest price of the type's offerings. They are sorted by price, so it is that of the last.
+// highestPrice returns the highest price of the type's offerings. The offerings are sorted by price, so the
+// last one has the highest.
 func highestPrice(t catalog.Type) catalog.Price { return t.Offerings[len(t.Offerings)-1].Price }
 
 // rank orders types: the categories c, m and r first, then the other categories, then bare metal.
@@ -87,7 +88,7 @@ func rank(t catalog.Type) int {
 	return 1
 }
 
-// marketOf returns the market in which these types are on offer to the one EC2NodeClass.
+// marketOf returns a market that offers these types to the EC2NodeClass className.
 func marketOf(types []catalog.Type) catalog.Market {
 	return catalog.Market{className: {Region: region, Types: types}}
 }

@@ -17,9 +17,9 @@ const namespace = "default"
 // labelApp is the label that selects the pods of a deployment.
 const labelApp = "app"
 
-// dice returns a random source that yields the same numbers in every run. The second half of its seed is "joiner" in
-// ASCII.
-func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a6f696e6572)) }
+// seededRandom returns a random source that yields the same numbers in every run. The second half of its seed is
+// "joiner" in ASCII.
+func seededRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a6f696e6572)) }
 
 // deployment is a pod template and a number of replicas.
 type deployment struct {
@@ -88,16 +88,16 @@ func clone(labels map[string]string) map[string]string {
 }
 
 // podsOf returns the pods of all deployments.
-func podsOf(ds []deployment) []*corev1.Pod {
+func podsOf(deployments []deployment) []*corev1.Pod {
 	var out []*corev1.Pod
-	for _, d := range ds {
+	for _, d := range deployments {
 		out = append(out, d.pods()...)
 	}
 	return out
 }
 
-// The CPU requests of containers in millicores and their ratios of memory to CPU. Small requests are frequent, as in
-// real clusters.
+// millis are CPU requests of containers, in millicores; ratios are their ratios of memory to CPU. Small requests are
+// frequent, as in real clusters.
 var (
 	millis = []int64{50, 100, 100, 200, 250, 250, 300, 500, 500, 750, 1000}
 	ratios = []int64{1024, 2048, 2048, 4096, 4096, 4096, 8192, 8192} // MiB of memory per core
@@ -105,16 +105,16 @@ var (
 
 // mixed returns deployments with requests from millis and ratios, and the given total number of pods.
 func mixed(pods, deployments int, seed uint64) []deployment {
-	d := dice(seed)
+	random := seededRandom(seed)
 	out := make([]deployment, deployments)
 	for n := range out {
 		replicas := pods / deployments
 		if n < pods%deployments {
 			replicas++
 		}
-		milli := millis[d.IntN(len(millis))]
+		milli := millis[random.IntN(len(millis))]
 		// Up to 127 MiB more, so that nearly every deployment is a class of its own.
-		mib := max(milli*ratios[d.IntN(len(ratios))]/1000, 64) + int64(d.IntN(128))
+		mib := max(milli*ratios[random.IntN(len(ratios))]/1000, 64) + int64(random.IntN(128))
 		out[n] = newDeployment(fmt.Sprintf("app-%04d", n), replicas, milli, mib)
 	}
 	return out
@@ -123,11 +123,11 @@ func mixed(pods, deployments int, seed uint64) []deployment {
 // broad returns deployments with the given total number of pods. They draw requests of 50 to 3,000 millicores and 64 to
 // 6,400 MiB. About a third of the deployments request only about a tenth of the drawn CPU and an eighth of the memory.
 func broad(pods, deployments int, seed uint64) []deployment {
-	d := dice(seed)
+	random := seededRandom(seed)
 	out := mixed(pods, deployments, seed)
 	for n := range out {
-		milli, mib := 50*(1+d.Int64N(60)), 64*(1+d.Int64N(100))
-		if d.IntN(3) == 0 {
+		milli, mib := 50*(1+random.Int64N(60)), 64*(1+random.Int64N(100))
+		if random.IntN(3) == 0 {
 			milli, mib = milli/10+10, mib/8
 		}
 		out[n] = newDeployment(out[n].name, out[n].replicas, milli, mib)

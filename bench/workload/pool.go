@@ -29,7 +29,7 @@ func in(key string, values ...string) karpv1.Requirement {
 	return karpv1.Requirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// The requirements that workloads combine.
+// amd64, bothArchs, anyCapacityType and onDemand return the requirements that workloads combine.
 func amd64() karpv1.Requirement     { return in(catalog.LabelArch, "amd64") }
 func bothArchs() karpv1.Requirement { return in(catalog.LabelArch, "amd64", "arm64") }
 

@@ -57,8 +57,8 @@ func prices() []Workload {
 }
 
 // withArchs returns a case in which a third of the deployments require amd64, a third arm64, and the others neither.
-func withArchs(ds []deployment) setup {
-	s := realSetup(changeAll(ds, func(n int, d *deployment) {
+func withArchs(deployments []deployment) setup {
+	s := realSetup(changeAll(deployments, func(n int, d *deployment) {
 		if n%3 < 2 {
 			d.onlyOn(corev1.LabelArchStable, []string{"amd64", "arm64"}[n%3])
 		}
@@ -67,12 +67,12 @@ func withArchs(ds []deployment) setup {
 	return s
 }
 
-// everything returns a case that combines the other rows: constraints of all kinds, two architectures, DaemonSets,
-// existing nodes, and a NodePool with a taint for a tenth of the deployments.
+// everything returns a case that combines the other rows. It has constraints of all kinds, two architectures,
+// DaemonSets, existing nodes, and a NodePool with a taint for a tenth of the deployments.
 func everything() setup {
 	s := withArchs(nil)
 	s.pending = changeAll(pricedMix(), func(n int, d *deployment) {
-		mixedDemands(n, d)
+		mixedConstraints(n, d)
 		if n%10 == 7 {
 			d.tolerate("team", "data")
 			d.onlyOn("team", "data")

@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/bench/fleet"
 )
 
-// The replay of the trace. The recorded cluster had about forty pods at a time, which need only seven nodes. Therefore
-// the last two hours of each of 30 days are replayed at the same time in one cluster, at the recorded speed. A day has 24
-// hours, and the last day ends with the trace.
+// replayFor and replayDays define the replay of the trace. The recorded cluster had about forty pods at a time, which
+// need only seven nodes. Therefore the last two hours of each of 30 days are replayed at the same time in one cluster,
+// at the recorded speed. A day has 24 hours, and the last day ends with the trace.
 const (
 	replayFor  = 2 * time.Hour
 	replayDays = 30
@@ -33,12 +33,12 @@ func replay(traces string) (*fleet.Fleet, error) {
 	p := pool(poolName, amd64(), onDemand())
 	p.Spec.Disruption = fleetPool(onDemand()).Spec.Disruption
 	f := fleet.New([]*karpv1.NodePool{p}, market)
-	var end time.Duration // of the trace
+	var end time.Duration // from the start of the trace to its end
 	for _, l := range lifetimes {
 		end = max(end, l.from, l.until)
 	}
 	for day := range replayDays {
-		start := end - time.Duration(day)*24*time.Hour - replayFor // of this day's two hours, in the trace
+		start := end - time.Duration(day)*24*time.Hour - replayFor // when the day's two hours start in the trace
 		for _, l := range lifetimes {
 			from, until := l.from-start, l.until-start
 			if until <= max(from, 0) || from >= replayFor {

@@ -45,9 +45,11 @@ func speed() []Workload {
 		{
 			Name: "mixed-100000", About: "100,000 pods in 5,000 deployments, 1,000 types, mixed constraints", Group: Speed, Kind: Constrained,
 			Build: func() (Case, error) {
-				return roundSetup(1000, changeAll(broad(100_000, 5000, 3), mixedDemands)).build()
+				return roundSetup(1000, changeAll(broad(100_000, 5000, 3), mixedConstraints)).build()
 			},
-			Smaller:      func() (Case, error) { return roundSetup(1000, changeAll(broad(10_000, 500, 3), mixedDemands)).build() },
+			Smaller: func() (Case, error) {
+				return roundSetup(1000, changeAll(broad(10_000, 500, 3), mixedConstraints)).build()
+			},
 			SmallerAbout: "10,000 pods in 500 deployments",
 			Target:       Target{Seconds: 5, Bytes: 1 << 30},
 		},
@@ -68,8 +70,8 @@ func zonesAndHosts(_ int, d *deployment) {
 // apartByHost gives the pods of a deployment anti-affinity to each other by host.
 func apartByHost(_ int, d *deployment) { d.apart(corev1.LabelHostname) }
 
-// mixedDemands gives seven of ten deployments constraints. The last digit of the deployment's number n selects the kind.
-func mixedDemands(n int, d *deployment) {
+// mixedConstraints gives seven of ten deployments constraints. The last digit of the deployment's number n selects the kind.
+func mixedConstraints(n int, d *deployment) {
 	switch n % 10 {
 	case 0:
 		d.spread(corev1.LabelTopologyZone, 1)
@@ -89,13 +91,13 @@ func mixedDemands(n int, d *deployment) {
 	}
 }
 
-// onto returns a case with 5,000 pending pods, and 1,000 nodes on which 30,000 pods run and which have room left.
+// onto returns a case with 5,000 pending pods, and 1,000 nodes that run 30,000 pods and have room left.
 func onto(constrained bool) setup {
 	s := roundSetup(roundTypes, light(5000, 250, "new", 11))
 	s.nodes, s.running = 1000, light(30_000, 1000, "old", 12)
 	if constrained {
 		s.apart = true
-		s.pending = changeAll(s.pending, mixedDemands)
+		s.pending = changeAll(s.pending, mixedConstraints)
 		s.running = changeAll(s.running, func(n int, d *deployment) {
 			if n%10 == 2 {
 				apartByHost(n, d)
@@ -109,10 +111,10 @@ func onto(constrained bool) setup {
 // is the prefix of the deployments' names.
 func light(pods, deployments int, name string, seed uint64) []deployment {
 	out := mixed(pods, deployments, seed)
-	d := dice(seed + 1)
+	random := seededRandom(seed + 1)
 	for n := range out {
-		milli := millis[d.IntN(9)]
-		mib := max(milli*ratios[d.IntN(len(ratios))]/1000, 64) + int64(d.IntN(128))
+		milli := millis[random.IntN(9)]
+		mib := max(milli*ratios[random.IntN(len(ratios))]/1000, 64) + int64(random.IntN(128))
 		out[n] = newDeployment(fmt.Sprintf("%s-%04d", name, n), out[n].replicas, milli, mib)
 	}
 	return out

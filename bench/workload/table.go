@@ -63,8 +63,10 @@ var podCounts = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000
 // returns, upstream runs only those with 500 deployments of plain pods, up to this number.
 const maxUpstreamPods = 50_000
 
-// sizes returns the rows with growing numbers of pods: plain pods in 500 deployments, plain pods in deployments of 20
-// pods (so that the number of pod groups grows too), and pods with mixed constraints in 500 deployments.
+// sizes returns the rows with growing numbers of pods. There are three kinds of rows:
+//   - plain pods in 500 deployments
+//   - plain pods in deployments of 20 pods, so that the number of classes grows, too
+//   - pods with mixed constraints in 500 deployments
 func sizes() []Workload {
 	var out []Workload
 	for _, n := range podCounts {
@@ -85,7 +87,9 @@ func sizes() []Workload {
 		out = append(out, Workload{
 			Name: fmt.Sprintf("constrained-%d", n), About: fmt.Sprintf("%s pods in 500 deployments, mixed constraints", thousands(n)),
 			Group: Sizes, Kind: Constrained,
-			Build:    func() (Case, error) { return roundSetup(roundTypes, changeAll(broad(n, 500, 1), mixedDemands)).build() },
+			Build: func() (Case, error) {
+				return roundSetup(roundTypes, changeAll(broad(n, 500, 1), mixedConstraints)).build()
+			},
 			OursOnly: true,
 		})
 	}

@@ -35,7 +35,7 @@ func tracePods(folder string, gpus bool) ([]*corev1.Pod, error) {
 	return out, err
 }
 
-// podLifetime is a pod of the trace and when it runs, as times since the start of the trace.
+// podLifetime is a pod of the trace with the start and end of its run, as times since the start of the trace.
 type podLifetime struct {
 	pod         *corev1.Pod
 	from, until time.Duration

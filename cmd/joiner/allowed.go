@@ -20,15 +20,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// missingRights has the consequences of missing optional permissions.
-type missingRights struct {
+// missingPermissions has the consequences of missing optional permissions.
+type missingPermissions struct {
 	overlays bool // NodeOverlays cannot be watched
 	events   bool // no event can be written
 }
 
 // recorder returns the manager's event recorder. Without permission to write events, it returns a silentRecorder,
 // because the manager's recorder would log an error for each event.
-func (r missingRights) recorder(m ctrl.Manager) events.EventRecorder {
+func (r missingPermissions) recorder(m ctrl.Manager) events.EventRecorder {
 	if r.events {
 		return silentRecorder{}
 	}
@@ -41,8 +41,8 @@ type silentRecorder struct{}
 // Eventf does nothing.
 func (silentRecorder) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// right is one permission that the controller needs, in one namespace or in the whole cluster.
-type right struct {
+// permission is one permission that the controller needs, in one namespace or in the whole cluster.
+type permission struct {
 	permissions.Request
 
 	namespace string           // empty: cluster-wide
@@ -51,7 +51,7 @@ type right struct {
 
 // String returns the permission as text, for example "patch nodeclaims/status.karpenter.sh". The name and the namespace
 // follow if they are set.
-func (r right) String() string {
+func (r permission) String() string {
 	out := r.Verb + " " + r.Resource
 	if r.Group != "" {
 		out += "." + r.Group
@@ -65,24 +65,24 @@ func (r right) String() string {
 	return out
 }
 
-// If required permissions are missing, checkRights checks them rightsTries times, with rightsPause between two checks,
-// because new roles and bindings become effective after a delay.
+// permissionTries is how often checkPermissions checks missing required permissions, and permissionPause is the time
+// between two checks. New roles and bindings become effective after a delay.
 const (
-	rightsTries = 3
-	rightsPause = 2 * time.Second
+	permissionTries = 3
+	permissionPause = 2 * time.Second
 )
 
-// checkRights checks that the API server allows what the controller needs. It returns an error if required permissions
-// are missing. If only optional permissions are missing, it sets k.missing and logs what the controller does not do. If
-// the API server forbids reading the permissions, checkRights logs a warning and returns nil.
-func (k *kubeSide) checkRights(ctx context.Context, settings config.Settings, log *slog.Logger) error {
+// checkPermissions checks that the API server allows what the controller needs. It returns an error if required
+// permissions are missing. If only optional permissions are missing, it sets k.missing and logs what the controller
+// does not do. If the API server forbids reading the permissions, checkPermissions logs a warning and returns nil.
+func (k *kubeSide) checkPermissions(ctx context.Context, settings config.Settings, log *slog.Logger) error {
 	reviews, err := authorizationclient.NewForConfig(k.config)
 	if err != nil {
 		return fmt.Errorf("reach the API server %s: %w", k.config.Host, err)
 	}
-	wanted := wantedRights(settings)
+	wanted := wantedPermissions(settings)
 	for try := 1; ; try++ {
-		var missing []right
+		var missing []permission
 		err := retry(ctx, log, "read the permissions of the controller", judgeKube, func(ctx context.Context) error {
 			missing, err = findMissing(ctx, reviews.SelfSubjectAccessReviews(), wanted)
 			return err
@@ -99,21 +99,21 @@ func (k *kubeSide) checkRights(ctx context.Context, settings config.Settings, lo
 			k.missing = logMissing(missing, log)
 			return nil
 		}
-		if try == rightsTries {
+		if try == permissionTries {
 			return requiredErr
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w while waiting for the controller's roles", context.Cause(ctx))
-		case <-time.After(rightsPause):
+		case <-time.After(permissionPause):
 		}
 	}
 }
 
-// wantedRights returns the permissions that the controller uses with the settings, one for each verb, resource and
+// wantedPermissions returns the permissions that the controller uses with the settings, one for each verb, resource and
 // name.
-func wantedRights(settings config.Settings) []right {
-	var out []right
+func wantedPermissions(settings config.Settings) []permission {
+	var out []permission
 	for _, rule := range permissions.Rules() {
 		if !isWanted(rule, settings) {
 			continue
@@ -128,7 +128,7 @@ func wantedRights(settings config.Settings) []right {
 					if name == permissions.LeaseName {
 						name = settings.LeaderElectionName
 					}
-					out = append(out, right{
+					out = append(out, permission{
 						Request:   permissions.Request{Verb: verb, Group: rule.Group, Resource: resource, Name: name, Where: rule.Where},
 						namespace: namespaceOf(rule, settings),
 						rule:      rule,
@@ -140,8 +140,8 @@ func wantedRights(settings config.Settings) []right {
 	return out
 }
 
-// isWanted reports whether checkRights checks the rule: the controller uses it with the settings, and no other function
-// checks it.
+// isWanted reports whether checkPermissions checks the rule: the controller uses the rule with the settings, and no
+// other function checks it.
 func isWanted(rule permissions.Rule, settings config.Settings) bool {
 	if slices.Contains(rule.Resources, "leases") {
 		return settings.LeaderElection
@@ -170,13 +170,13 @@ func namespaceOf(rule permissions.Rule, settings config.Settings) string {
 }
 
 // findMissing checks each permission with the API server, and returns the missing ones.
-func findMissing(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, wanted []right) ([]right, error) {
-	var out []right
+func findMissing(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, wanted []permission) ([]permission, error) {
+	var out []permission
 	for _, r := range wanted {
-		resource, sub, _ := strings.Cut(r.Resource, "/")
+		resource, subresource, _ := strings.Cut(r.Resource, "/")
 		review, err := reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: r.Verb, Group: r.Group, Resource: resource, Subresource: sub, Name: r.Name, Namespace: r.namespace,
+				Verb: r.Verb, Group: r.Group, Resource: resource, Subresource: subresource, Name: r.Name, Namespace: r.namespace,
 			},
 		}}, metav1.CreateOptions{})
 		if err != nil {
@@ -191,7 +191,7 @@ func findMissing(ctx context.Context, reviews authorizationclient.SelfSubjectAcc
 
 // requiredError returns an error about missing required permissions; nil if only optional ones are missing. Permissions
 // for NodeOverlays are required if the settings enable NodeOverlays.
-func requiredError(missing []right, settings config.Settings) error {
+func requiredError(missing []permission, settings config.Settings) error {
 	var required []string
 	for _, r := range missing {
 		if r.rule.Without == "" || settings.NodeOverlays && r.Resource == "nodeoverlays" {
@@ -207,8 +207,8 @@ func requiredError(missing []right, settings config.Settings) error {
 
 // logMissing logs what the controller does not do because of missing optional permissions: one line for adjacent
 // permissions with the same consequence. It returns these consequences.
-func logMissing(missing []right, log *slog.Logger) missingRights {
-	var out missingRights
+func logMissing(missing []permission, log *slog.Logger) missingPermissions {
+	var out missingPermissions
 	for i := 0; i < len(missing); {
 		without, names := missing[i].rule.Without, []string(nil)
 		for ; i < len(missing) && missing[i].rule.Without == without; i++ {

@@ -34,7 +34,7 @@ import (
 // awsSide has the AWS clients, and the facts about the cluster from EKS and the settings. Its counterpart for Kubernetes
 // is kubeSide.
 type awsSide struct {
-	identity ec2.Cluster
+	identity ec2.Cluster           // name, UID and region of the cluster
 	join     provisioner.JoinFacts // what nodes need to join the cluster
 	vpc      string                // ID of the cluster's VPC; empty if EKS did not return it
 	// authority is the certificate authority for drift hashes, from hashedAuthority.
@@ -52,7 +52,7 @@ type awsSide struct {
 	queue   *interruption.Client // nil without an interruption queue
 	shifts  *eks.ZonalShifts     // nil unless zonal shifts are enabled
 
-	plain aws.Config // the AWS configuration without a rate limit
+	unlimited aws.Config // the AWS configuration without a rate limit
 	// diagnosis has the clients that diagnose why nodes do not join. They have their own rate limit.
 	diagnosis collector.Clients
 
@@ -60,21 +60,21 @@ type awsSide struct {
 }
 
 // openAWS creates the AWS clients, checks that EKS and EC2 answer, and reads the facts about the cluster.
-func openAWS(ctx context.Context, settings config.Settings, k *kubeSide, log *slog.Logger) (*awsSide, error) {
+func openAWS(ctx context.Context, settings config.Settings, kube *kubeSide, log *slog.Logger) (*awsSide, error) {
 	a := &awsSide{calls: &callMetrics{}}
 	cfg, err := a.configure(ctx, settings, log)
 	if err != nil {
 		return nil, err
 	}
-	a.identity = ec2.Cluster{Name: settings.ClusterName, UID: k.uid, Region: cfg.Region}
+	a.identity = ec2.Cluster{Name: settings.ClusterName, UID: kube.uid, Region: cfg.Region}
 	if a.table, err = catalog.Embedded(); err != nil {
 		return nil, err
 	}
 	if a.eks, err = eks.New(cfg, settings.ClusterName); err != nil {
 		return nil, err
 	}
-	a.iam = iam.New(cfg, iam.Cluster{Name: settings.ClusterName, UID: k.uid, Region: cfg.Region})
-	if err := a.readFacts(ctx, settings, k, log); err != nil {
+	a.iam = iam.New(cfg, iam.Cluster{Name: settings.ClusterName, UID: kube.uid, Region: cfg.Region})
+	if err := a.readFacts(ctx, settings, kube, log); err != nil {
 		return nil, fmt.Errorf("%w%s", err, regionHint(cfg.Region, a.table.Regions()))
 	}
 	if a.ec2, err = ec2.New(cfg, a.identity); err != nil {
@@ -101,7 +101,7 @@ func openAWS(ctx context.Context, settings config.Settings, k *kubeSide, log *sl
 }
 
 // configure loads the AWS configuration, with region and credentials. The result has the rate limit that all clients
-// share; a.plain is the configuration without it.
+// share; a.unlimited is the configuration without this limit.
 func (a *awsSide) configure(ctx context.Context, settings config.Settings, log *slog.Logger) (aws.Config, error) {
 	webIdentity := &webIdentityClient{}
 	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(sdkLogger(log)), webIdentity.option()}
@@ -129,7 +129,7 @@ func (a *awsSide) configure(ctx context.Context, settings config.Settings, log *
 		return cfg, fmt.Errorf("find AWS credentials: %s%s", connection.CredentialsProblem(err), credentialsAdvice())
 	}
 	cfg.AppID = "joiner"
-	a.plain = cfg
+	a.unlimited = cfg
 	limits := ratelimit.Limits{}
 	for action, rate := range settings.EC2Limits {
 		limits[action] = ratelimit.Rate(rate)
@@ -148,8 +148,8 @@ func sdkLogger(log *slog.Logger) logging.Logger {
 }
 
 // readFacts reads the facts about the cluster from EKS, and checks that the EKS cluster is the cluster of the API server.
-// If the settings have the endpoint, an error of EKS is only logged, unless the cluster does not exist.
-func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, k *kubeSide, log *slog.Logger) error {
+// A missing EKS cluster is always an error. Any other error of EKS is only logged if the settings have the endpoint.
+func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, kube *kubeSide, log *slog.Logger) error {
 	var facts eks.Facts
 	err := retry(ctx, log, "ask EKS about cluster "+settings.ClusterName, judgeAWS, func(ctx context.Context) error {
 		var err error
@@ -171,13 +171,13 @@ func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, k *ku
 		ca = facts.CA
 	}
 	if ca == "" {
-		ca = base64.StdEncoding.EncodeToString(authority(k.config))
+		ca = base64.StdEncoding.EncodeToString(authority(kube.config))
 	}
 	endpoint := settings.ClusterEndpoint
 	if endpoint == "" {
 		endpoint = facts.Endpoint
 	}
-	if a.proof, err = a.prove(ctx, facts, k, log); err != nil {
+	if a.proof, err = a.prove(ctx, facts, kube, log); err != nil {
 		return err
 	}
 	if err := checkJoinSettings(settings, facts); err != nil {
@@ -185,9 +185,9 @@ func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, k *ku
 	}
 	a.vpc = facts.VPC
 	a.arn = facts.ARN
-	a.authority = hashedAuthority(settings, k.config, ca)
+	a.authority = hashedAuthority(settings, kube.config, ca)
 	a.join = provisioner.JoinFacts{
-		Name: settings.ClusterName, Endpoint: endpoint, CA: ca, ServiceCIDR: facts.ServiceCIDR, DNS: k.dns, IPv6: facts.IPv6,
+		Name: settings.ClusterName, Endpoint: endpoint, CA: ca, ServiceCIDR: facts.ServiceCIDR, DNS: kube.dns, IPv6: facts.IPv6,
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func authority(cfg *rest.Config) []byte {
 }
 
 // sameAuthority reports whether the certificate authority from EKS, in base64, and that of the client configuration
-// have a certificate in common. It is also true if one of them has no certificate that can be read.
+// have a certificate in common. It also returns true if one of the two has no readable certificate.
 func sameAuthority(fromEKS string, cfg *rest.Config) bool {
 	eksAuthority, err := base64.StdEncoding.DecodeString(fromEKS)
 	same, known := eks.SameAuthority(eksAuthority, authority(cfg))

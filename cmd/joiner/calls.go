@@ -22,15 +22,15 @@ import (
 // callMetrics counts the calls to AWS, and stops the stopwatch of a launch at its CreateFleet call. Before start is
 // called, it does neither. The methods may be called concurrently.
 type callMetrics struct {
-	metrics  atomic.Pointer[metrics.Metrics]
-	launches atomic.Pointer[provisioner.Stopwatch]
+	metrics   atomic.Pointer[metrics.Metrics]
+	stopwatch atomic.Pointer[provisioner.Stopwatch]
 }
 
 // start starts the counting, and returns a stopwatch that measures launches. Calls of CreateFleet stop it.
 func (c *callMetrics) start(m *metrics.Metrics) *provisioner.Stopwatch {
 	w := &provisioner.Stopwatch{Metrics: m}
 	c.metrics.Store(m)
-	c.launches.Store(w)
+	c.stopwatch.Store(w)
 	return w
 }
 
@@ -65,9 +65,9 @@ func (c *callMetrics) recordAttempt(a ratelimit.Attempt) {
 	}
 }
 
-// stopStopwatch stops the stopwatch for the NodeClaim that the tags of a fleet name.
+// stopStopwatch stops the stopwatch for the NodeClaim that the tags of a CreateFleet call name.
 func (c *callMetrics) stopStopwatch(fleet *awsec2.CreateFleetInput, now time.Time) {
-	w := c.launches.Load()
+	w := c.stopwatch.Load()
 	if w == nil || len(fleet.TagSpecifications) == 0 {
 		return
 	}

@@ -90,7 +90,7 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	m, err := newManager(kube, settings, log)
+	manager, err := newManager(kube, settings, log)
 	if err != nil {
 		return err
 	}
@@ -99,18 +99,18 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 		return fmt.Errorf("register metrics: %w", err)
 	}
 	aws.setProofMetrics(joinerMetrics)
-	loops := wire(parts{
-		settings: settings, defaultSpread: defaultSpread, kube: kube, aws: aws, manager: m, metrics: joinerMetrics, log: log,
+	loops := wire(dependencies{
+		settings: settings, defaultSpread: defaultSpread, kube: kube, aws: aws, manager: manager, metrics: joinerMetrics, log: log,
 	})
-	if err := addProbes(m, loops.Progress); err != nil {
+	if err := addProbes(manager, loops.Progress); err != nil {
 		return err
 	}
-	if err := loops.Add(ctx, m); err != nil {
+	if err := loops.Add(ctx, manager); err != nil {
 		return fmt.Errorf("start the loops: %w", err)
 	}
 	log.Info("starting", "version", version(), "cluster", aws.identity.String(), "endpoint", aws.join.Endpoint,
 		"kubernetes", kube.version, "leaderElection", settings.LeaderElection)
-	if err := m.Start(ctx); err != nil && ctx.Err() == nil {
+	if err := manager.Start(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	log.Info("stopped")
@@ -120,17 +120,17 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 // addProbes makes /readyz fail while a loop makes no progress. The response names the loop; the response of /readyz/LOOP
 // also names the item that the loop works on. The process keeps running, because the other loops work, and a new process
 // would probably stall at the same item.
-func addProbes(m ctrl.Manager, progress *loop.Progress) error {
+func addProbes(manager ctrl.Manager, progress *loop.Progress) error {
 	for _, name := range loop.Names() {
-		if err := m.AddReadyzCheck(name, progress.Check(name)); err != nil {
+		if err := manager.AddReadyzCheck(name, progress.Check(name)); err != nil {
 			return fmt.Errorf("set up probes: %w", err)
 		}
 	}
 	return nil
 }
 
-// parts are the dependencies of the controllers.
-type parts struct {
+// dependencies are what the controllers are created from: settings, clients, the manager, metrics and the log.
+type dependencies struct {
 	settings      config.Settings
 	defaultSpread conversion.DefaultSpread // kube-scheduler's default topology spread constraints
 	kube          *kubeSide
@@ -140,51 +140,51 @@ type parts struct {
 	log           *slog.Logger
 }
 
-// wire creates the controllers, and connects them with the clients and with each other. It creates those of drift and
-// diagnoses with the methods drift and diagnoses.
-func wire(p parts) controller.Controllers {
+// wire creates the controllers, and connects them with the clients and with each other. The methods drift and diagnoses
+// create two of these controllers.
+func wire(d dependencies) controller.Controllers {
 	var (
-		cache  = p.manager.GetClient() // reads from the informers
+		cache  = d.manager.GetClient() // reads from the informers
 		ledger = &snapshot.Ledger{}
 		reader = &snapshot.Reader{
-			Cache: cache, Informers: p.manager.GetCache(), Live: p.manager.GetAPIReader(), Ledger: ledger,
-			DefaultSpread: p.defaultSpread, IgnorePreferences: p.settings.PreferencePolicy == "Ignore",
-			RelaxMinValues: p.settings.MinValuesPolicy == "BestEffort",
+			Cache: cache, Informers: d.manager.GetCache(), Live: d.manager.GetAPIReader(), Ledger: ledger,
+			DefaultSpread: d.defaultSpread, IgnorePreferences: d.settings.PreferencePolicy == "Ignore",
+			RelaxMinValues: d.settings.MinValuesPolicy == "BestEffort",
 		}
-		writer           = &writer.Writer{Client: cache, Ledger: ledger, ClusterUID: p.kube.uid}
-		recorder         = &kubeclient.EventWriter{Recorder: p.kube.missing.recorder(p.manager)}
-		batch            = loop.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
+		writer           = &writer.Writer{Client: cache, Ledger: ledger, ClusterUID: d.kube.uid}
+		recorder         = &kubeclient.EventWriter{Recorder: d.kube.missing.recorder(d.manager)}
+		batch            = loop.NewBatch(d.settings.BatchIdle, d.settings.BatchMax)
 		launchBackoff    = &poolhealth.LaunchBackoff{Cache: cache}
 		podBackoff       = &poolhealth.PodBackoff{}
 		disruptionLock   = &nodestate.DisruptionLock{}
-		shortages        = &ec2.Shortages{First: p.settings.ShortageBackoff}
-		stopwatch        = p.aws.calls.start(p.metrics)
-		pods             = &nodestate.PodWatch{Batch: batch, Metrics: p.metrics}
+		shortages        = &ec2.Shortages{First: d.settings.ShortageBackoff}
+		stopwatch        = d.aws.calls.start(d.metrics)
+		pods             = &nodestate.PodWatch{Batch: batch, Metrics: d.metrics}
 		plannedEvictions = &nodestate.PlannedEvictions{}
 		registrations    = &poolhealth.Registrations{}
-		conditionWriter  = &disruptor.DisruptableConditionWriter{Objects: writer, Events: recorder, Metrics: p.metrics}
+		conditionWriter  = &disruptor.DisruptableConditionWriter{Objects: writer, Events: recorder, Metrics: d.metrics}
 		pauses           = &loop.Pauses{Switch: kubeclient.PauseSwitch{
-			Live:      p.manager.GetAPIReader(),
-			Namespace: leaseNamespace(p.settings),
-		}, Log: p.log}
+			Live:      d.manager.GetAPIReader(),
+			Namespace: leaseNamespace(d.settings),
+		}, Log: d.log}
 	)
 	market := &offerings.Catalogs{
-		Region: p.aws.identity.Region, EC2: p.aws.ec2, Prices: p.aws.prices, Table: p.aws.table, Cache: cache,
+		Region: d.aws.identity.Region, EC2: d.aws.ec2, Prices: d.aws.prices, Table: d.aws.table, Cache: cache,
 		Shortages: shortages,
 		Measured: &offerings.Measured{
-			Store: kubeclient.MeasuredStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)},
-			Cache: cache, Batch: batch, Log: p.log,
+			Store: kubeclient.MeasuredStore{Live: d.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(d.settings)},
+			Cache: cache, Batch: batch, Log: d.log,
 		},
 		Options: offerings.MarketOptions{
-			ReservedENIs: int64(p.settings.ReservedENIs), MemoryOverhead: p.settings.MemoryOverheadPercent,
-			Overlays: p.settings.NodeOverlays,
+			ReservedENIs: int64(d.settings.ReservedENIs), MemoryOverhead: d.settings.MemoryOverheadPercent,
+			Overlays: d.settings.NodeOverlays,
 		},
-		Batch: batch, Metrics: p.metrics, Log: p.log,
+		Batch: batch, Metrics: d.metrics, Log: d.log,
 	}
-	requestBuilder := &offerings.RequestBuilder{Market: market, Cluster: p.aws.join, Shortages: shortages}
+	requestBuilder := &offerings.RequestBuilder{Market: market, Cluster: d.aws.join, Shortages: shortages}
 	var overlays *offerings.OverlayReconciler
-	if p.settings.NodeOverlays {
-		overlays = &offerings.OverlayReconciler{Cache: cache, Objects: writer, Market: market, Batch: batch, Metrics: p.metrics, Log: p.log}
+	if d.settings.NodeOverlays {
+		overlays = &offerings.OverlayReconciler{Cache: cache, Objects: writer, Market: market, Batch: batch, Metrics: d.metrics, Log: d.log}
 	}
 	loops := controller.Controllers{
 		Overlays: overlays,
@@ -202,34 +202,34 @@ func wire(p parts) controller.Controllers {
 			Stopwatch:     stopwatch,
 			Departures:    plannedEvictions,
 			Events:        loop.NewRateLimitedRecorder(recorder),
-			Metrics:       p.metrics,
-			Log:           p.log,
+			Metrics:       d.metrics,
+			Log:           d.log,
 		},
 		Claims: &nodeclaim.Reconciler{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Nominator: writer, Pods: pods,
-			Launcher: p.aws.ec2, Instances: p.aws.ec2,
+			Launcher: d.aws.ec2, Instances: d.aws.ec2,
 			Offers: requestBuilder, Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff,
-			Events: recorder, Metrics: p.metrics, Log: p.log,
+			Events: recorder, Metrics: d.metrics, Log: d.log,
 			Registrations: registrations,
 			Replacements: &nodeclaim.Replacements{
-				Cache: cache, Cluster: reader, Departures: plannedEvictions, Ledger: ledger, Batch: batch, Statics: p.settings.StaticPools,
+				Cache: cache, Cluster: reader, Departures: plannedEvictions, Ledger: ledger, Batch: batch, Statics: d.settings.StaticPools,
 			},
 		},
 		Orphans: &nodeclaim.OrphanReconciler{
-			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Instances: p.aws.ec2,
-			Events: recorder, Metrics: p.metrics, Log: p.log,
+			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Instances: d.aws.ec2,
+			Events: recorder, Metrics: d.metrics, Log: d.log,
 		},
 		NodeClasses: &nodeclass.Reconciler{
-			Cache: cache, Objects: writer, Networks: p.aws.network, Images: p.aws.images, Profiles: p.aws.iam,
-			Templates: p.aws.ec2, Versions: p.kube, Offers: requestBuilder, VPC: p.aws.vpc, Isolated: p.settings.IsolatedVPC,
-			Placements: p.aws.ec2,
-			Refresh:    min(p.settings.SubnetRefresh, p.settings.AMIRefresh),
-			Batch:      batch, Events: recorder, Metrics: p.metrics, Log: p.log,
+			Cache: cache, Objects: writer, Networks: d.aws.network, Images: d.aws.images, Profiles: d.aws.iam,
+			Templates: d.aws.ec2, Versions: d.kube, Offers: requestBuilder, VPC: d.aws.vpc, Isolated: d.settings.IsolatedVPC,
+			Placements: d.aws.ec2,
+			Refresh:    min(d.settings.SubnetRefresh, d.settings.AMIRefresh),
+			Batch:      batch, Events: recorder, Metrics: d.metrics, Log: d.log,
 		},
 		Pools: &nodepool.Reconciler{
 			Cache: cache, Cluster: reader, Objects: writer, LaunchBackoff: launchBackoff, Market: market, Registrations: registrations,
 			Pauses: pauses, Batch: batch,
-			Metrics: p.metrics, Log: p.log,
+			Metrics: d.metrics, Log: d.log,
 		},
 		Emptiness: &disruptor.Emptiness{
 			Cluster: reader,
@@ -244,8 +244,8 @@ func wire(p parts) controller.Controllers {
 			Lock:    disruptionLock,
 			Ledger:  ledger,
 			Events:  recorder,
-			Metrics: p.metrics,
-			Log:     p.log,
+			Metrics: d.metrics,
+			Log:     d.log,
 		},
 		Moves: &disruptor.Disruptor{
 			Cluster:       reader,
@@ -262,40 +262,40 @@ func wire(p parts) controller.Controllers {
 			Lock:          disruptionLock,
 			Batch:         batch,
 			Events:        recorder,
-			Metrics:       p.metrics,
-			Log:           p.log,
-			SpotToSpot:    p.settings.SpotToSpot,
+			Metrics:       d.metrics,
+			Log:           d.log,
+			SpotToSpot:    d.settings.SpotToSpot,
 			Staying:       conditionWriter,
 			History: &disruptor.MoveHistory{
-				Store: kubeclient.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
+				Store: kubeclient.TripStore{Live: d.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(d.settings)}, Log: d.log,
 			},
 		},
 		Sweeper: &gc.Collector{
 			Cache:         cache,
-			Live:          p.manager.GetAPIReader(),
+			Live:          d.manager.GetAPIReader(),
 			Cluster:       reader,
-			Name:          p.settings.ClusterName,
-			Fleet:         p.aws.ec2,
-			Instances:     p.aws.ec2,
+			Name:          d.settings.ClusterName,
+			Fleet:         d.aws.ec2,
+			Instances:     d.aws.ec2,
 			Objects:       writer,
 			Batch:         batch,
-			Breaker:       loop.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
+			Breaker:       loop.Breaker{Count: d.settings.BreakerCount, Share: d.settings.BreakerShare},
 			LaunchBackoff: launchBackoff,
 			Market:        market,
 			Events:        recorder,
-			Metrics:       p.metrics,
-			Log:           p.log,
+			Metrics:       d.metrics,
+			Log:           d.log,
 		},
 	}
-	loops.Progress = &loop.Progress{Metrics: p.metrics, Log: p.log}
+	loops.Progress = &loop.Progress{Metrics: d.metrics, Log: d.log}
 	loops.IneffectiveFields = &nodeclass.IneffectiveFieldWarner{
-		Cache: cache, SkipOverlays: p.kube.missing.overlays, Events: recorder, Log: p.log,
-		Gates: nodeclass.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
+		Cache: cache, SkipOverlays: d.kube.missing.overlays, Events: recorder, Log: d.log,
+		Gates: nodeclass.Gates{Overlays: d.settings.NodeOverlays, Reservations: d.settings.ReservedCapacity, Statics: d.settings.StaticPools},
 	}
-	if !p.settings.IsolatedVPC {
-		loops.Sweeper.Profiles = p.aws.iam
+	if !d.settings.IsolatedVPC {
+		loops.Sweeper.Profiles = d.aws.iam
 	}
-	if p.settings.StaticPools {
+	if d.settings.StaticPools {
 		loops.Statics = &nodepool.StaticReconciler{
 			Cache:         cache,
 			Cluster:       reader,
@@ -304,75 +304,75 @@ func wire(p parts) controller.Controllers {
 			Ledger:        ledger,
 			LaunchBackoff: launchBackoff,
 			Events:        recorder,
-			Metrics:       p.metrics,
-			Log:           p.log,
+			Metrics:       d.metrics,
+			Log:           d.log,
 		}
 	}
-	if p.settings.NodeRepair {
+	if d.settings.NodeRepair {
 		loops.Claims.Repair = &nodeclaim.Repair{Cache: cache, Events: recorder}
 	}
-	if !p.settings.DisableDryRun {
-		loops.NodeClasses.Tester = p.aws.ec2
+	if !d.settings.DisableDryRun {
+		loops.NodeClasses.Tester = d.aws.ec2
 	}
-	if p.settings.ReservedCapacity {
-		loops.NodeClasses.Reservations = p.aws.ec2
+	if d.settings.ReservedCapacity {
+		loops.NodeClasses.Reservations = d.aws.ec2
 	}
 	loops.Interruption = &interruptions.Handler{
 		Cache:      cache,
 		Cluster:    reader,
 		Objects:    writer,
-		Instances:  p.aws.ec2,
-		Troubles:   p.aws.ec2,
+		Instances:  d.aws.ec2,
+		Troubles:   d.aws.ec2,
 		Shortages:  shortages,
 		Departures: plannedEvictions,
 		Ledger:     ledger,
 		Batch:      batch,
-		ClusterUID: p.kube.uid,
-		Account:    accountOf(p.aws.arn),
-		Region:     p.aws.plain.Region,
+		ClusterUID: d.kube.uid,
+		Account:    accountOf(d.aws.arn),
+		Region:     d.aws.unlimited.Region,
 		Events:     recorder,
-		Metrics:    p.metrics,
-		Log:        p.log,
+		Metrics:    d.metrics,
+		Log:        d.log,
 	}
-	diagnoses := p.diagnoses(loops)
+	diagnoses := d.diagnoses(loops)
 	loops.Diagnoses, loops.Claims.Diagnoses, loops.Moves.Diagnoses, loops.NodeClasses.Diagnoses = diagnoses, diagnoses, diagnoses, diagnoses
-	driftCheck := p.drift(loops)
+	driftCheck := d.drift(loops)
 	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = driftCheck, driftCheck,
-		driftCheck, driftCheck, p.aws.authority
-	if p.aws.shifts != nil {
+		driftCheck, driftCheck, d.aws.authority
+	if d.aws.shifts != nil {
 		loops.Shifts = &offerings.ZonalShifts{
-			Client:  p.aws.shifts,
+			Client:  d.aws.shifts,
 			Cache:   cache,
 			Market:  market,
 			Batch:   batch,
 			Events:  recorder,
-			Metrics: p.metrics,
-			Log:     p.log,
+			Metrics: d.metrics,
+			Log:     d.log,
 		}
 	}
-	if p.aws.queue != nil {
-		loops.Interruption.Queue = p.aws.queue
+	if d.aws.queue != nil {
+		loops.Interruption.Queue = d.aws.queue
 	}
 	return loops
 }
 
 // drift creates the loop that detects drifted nodes.
-func (p parts) drift(l controller.Controllers) *driftcheck.Reconciler {
+func (d dependencies) drift(l controller.Controllers) *driftcheck.Reconciler {
 	return &driftcheck.Reconciler{
-		Cache:                p.manager.GetClient(),
-		Fleet:                p.aws.ec2,
+		Cache:                d.manager.GetClient(),
+		Fleet:                d.aws.ec2,
 		Market:               l.Market,
-		Objects:              &writer.Writer{Client: p.manager.GetClient()},
-		Authority:            p.aws.authority,
-		ComparesReservations: p.settings.ReservedCapacity,
-		Breaker:              loop.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
+		Objects:              &writer.Writer{Client: d.manager.GetClient()},
+		Authority:            d.aws.authority,
+		ComparesReservations: d.settings.ReservedCapacity,
+		Breaker:              loop.Breaker{Count: d.settings.DriftBreakerCount, Share: d.settings.DriftBreakerShare},
 		Events:               l.Claims.Events,
-		Metrics:              p.metrics,
-		Log:                  p.log,
+		Metrics:              d.metrics,
+		Log:                  d.log,
 	}
 }
 
-// accountOf returns the account of an ARN; empty if it has none.
+// accountOf returns the account ID in an ARN, or "" if the ARN has none.
 func accountOf(arn string) string {
 	parts := strings.SplitN(arn, ":", 6) // arn:aws:eks:us-east-1:111122223333:cluster/prod
 	if len(parts) < 6 {

@@ -20,7 +20,7 @@ import (
 // openDiagnosis creates the AWS clients that diagnose why nodes do not join. They have the credentials of the other
 // clients, but their own rate limit, so that launches never wait for a diagnosis.
 func (a *awsSide) openDiagnosis(settings config.Settings) error {
-	cfg := a.plain.Copy()
+	cfg := a.unlimited.Copy()
 	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), a.calls.addMiddleware, ratelimit.NewShared(ratelimit.DiagnosisRate(), nil).AddTo)
 	cfg.RetryMaxAttempts = 3
 	eksClient, eksErr := eks.New(cfg, a.identity.Name)
@@ -36,19 +36,19 @@ func (a *awsSide) openDiagnosis(settings config.Settings) error {
 }
 
 // diagnoses creates the loop that diagnoses why nodes do not join.
-func (p parts) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
-	clients := p.aws.diagnosis
-	clients.Kube = evidence.NewCacheReader(p.manager.GetClient(), p.manager.GetAPIReader())
+func (d dependencies) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
+	clients := d.aws.diagnosis
+	clients.Kube = evidence.NewCacheReader(d.manager.GetClient(), d.manager.GetAPIReader())
 	return &diagnoser.Diagnoser{
 		Clients:       clients,
-		Cache:         p.manager.GetClient(),
+		Cache:         d.manager.GetClient(),
 		Cluster:       l.Claims.Cluster,
 		LaunchBackoff: l.Claims.LaunchBackoff,
 		Batch:         l.Claims.Batch,
-		After:         p.settings.LateAfter,
+		After:         d.settings.LateAfter,
 		Events:        l.Claims.Events,
 		LimitedEvents: l.Provisioner.Events,
-		Metrics:       p.metrics,
-		Log:           p.log,
+		Metrics:       d.metrics,
+		Log:           d.log,
 	}
 }

@@ -23,18 +23,18 @@ import (
 // prove compares the EKS cluster of the configured name with the cluster of the API server, and returns the result. If a
 // fact proves that they are different clusters, prove emits an event on the NodePools and returns an error, so that the
 // process stops before it changes AWS.
-func (a *awsSide) prove(ctx context.Context, facts eks.Facts, k *kubeSide, log *slog.Logger) (eks.Proof, error) {
-	proof := facts.Prove(eks.Local{CA: authority(k.config), Issuer: k.issuer(ctx), Endpoint: k.config.Host, Region: a.identity.Region})
+func (a *awsSide) prove(ctx context.Context, facts eks.Facts, kube *kubeSide, log *slog.Logger) (eks.Proof, error) {
+	proof := facts.Prove(eks.Local{CA: authority(kube.config), Issuer: kube.issuer(ctx), Endpoint: kube.config.Host, Region: a.identity.Region})
 	if !proof.Refuted() {
 		if !proof.Proven() && facts.Name != "" {
-			log.Warn("it is not proven that the EKS cluster of this name is the cluster of the API server: no fact is known from both that could be compared", "cluster", a.identity.Name,
+			log.Warn("it is not proven that the EKS cluster of this name is the cluster of the API server: EKS and the API server have no fact in common that can be compared", "cluster", a.identity.Name,
 				"hint", "let the controller's service account read /.well-known/openid-configuration: ClusterRole system:service-account-issuer-discovery")
 		}
 		return proof, nil
 	}
 	err := fmt.Errorf("EKS cluster %q in %s is not the cluster at %s, so nothing is changed: %s; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
-		a.identity.Name, a.identity.Region, k.config.Host, proof)
-	if eventErr := k.announce(ctx, kubeclient.ReasonWrongCluster, err.Error()); eventErr != nil {
+		a.identity.Name, a.identity.Region, kube.config.Host, proof)
+	if eventErr := kube.announce(ctx, kubeclient.ReasonWrongCluster, err.Error()); eventErr != nil {
 		log.Warn("cannot write events to the NodePools about the wrong cluster name", "error", eventErr.Error())
 	}
 	return proof, err

@@ -40,8 +40,8 @@ type kubeSide struct {
 	uid       string // UID of the namespace kube-system
 	dns       string // address of the Service kube-dns; empty if there is none
 	discovery *discovery.DiscoveryClient
-	crds      *crdInstaller // nil: the CRDs are managed by other tools
-	missing   missingRights
+	crds      *crdInstaller      // nil: the CRDs are managed by other tools
+	missing   missingPermissions // consequences of missing optional permissions
 
 	mu            sync.Mutex // guards the fields below
 	version       string     // "1.33"
@@ -91,7 +91,7 @@ func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger
 		func(ctx context.Context) error { return k.readFacts(ctx, live) }); err != nil {
 		return nil, err
 	}
-	return k, k.checkRights(ctx, settings, log)
+	return k, k.checkPermissions(ctx, settings, log)
 }
 
 // restConfig returns the client configuration: from the kubeconfig in the settings, else from the pod's service
@@ -167,20 +167,20 @@ func (k *kubeSide) Version(ctx context.Context) (string, error) {
 }
 
 // newManager creates the manager with informers, leader election, metrics server and probes.
-func newManager(k *kubeSide, settings config.Settings, log *slog.Logger) (ctrl.Manager, error) {
+func newManager(kube *kubeSide, settings config.Settings, log *slog.Logger) (ctrl.Manager, error) {
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
-	lock, err := newLease(k.config, settings, log)
+	lock, err := newLease(kube.config, settings, log)
 	if err != nil {
 		return nil, err
 	}
-	if k.crds != nil {
-		lock.onAcquire = k.crds.applyOutdated
+	if kube.crds != nil {
+		lock.onAcquire = kube.crds.applyOutdated
 	}
 	shutdownTimeout := 20 * time.Second // less than the 30 s after which Kubernetes kills a pod by default
-	m, err := ctrl.NewManager(k.config, ctrl.Options{
+	manager, err := ctrl.NewManager(kube.config, ctrl.Options{
 		Scheme: scheme,
 		Cache:  conversion.CacheOptions(),
 		Metrics: metricsserver.Options{
@@ -196,24 +196,24 @@ func newManager(k *kubeSide, settings config.Settings, log *slog.Logger) (ctrl.M
 	if err != nil {
 		return nil, fmt.Errorf("set up: %w", withHint(err))
 	}
-	lock.recordTo(k.missing.recorder(m))
-	if k.crds != nil {
-		if err := m.Add(k.crds); err != nil {
+	lock.recordTo(kube.missing.recorder(manager))
+	if kube.crds != nil {
+		if err := manager.Add(kube.crds); err != nil {
 			return nil, fmt.Errorf("set up: %w", err)
 		}
 	}
 	checkInformers := func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
-		if !m.GetCache().WaitForCacheSync(ctx) {
+		if !manager.GetCache().WaitForCacheSync(ctx) {
 			return errors.New("the informers have not caught up with the API server yet")
 		}
 		return nil
 	}
-	if err := errors.Join(m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("informers", checkInformers)); err != nil {
+	if err := errors.Join(manager.AddHealthzCheck("ping", healthz.Ping), manager.AddReadyzCheck("informers", checkInformers)); err != nil {
 		return nil, fmt.Errorf("set up probes: %w", err)
 	}
-	return m, nil
+	return manager, nil
 }
 
 // profiling returns the handlers of /debug/pprof by path; nil unless isOn.

@@ -29,7 +29,7 @@ type lease struct {
 	onAcquire func(context.Context)
 }
 
-// leaseTimeout is the timeout of one call about the Lease: half of the renew deadline of 10 seconds.
+// leaseTimeout is the timeout of one call to the API server about the Lease: half of the renew deadline of 10 seconds.
 const leaseTimeout = 5 * time.Second
 
 // newLease returns the lease with the name and namespace of the settings, for a holder with the host's name and a

@@ -12,19 +12,19 @@ import (
 )
 
 // newLogger returns a logger that writes lines of the level and above: as text if the writer is a terminal, else as
-// JSON. It also makes controller-runtime and klog write to the same writer, through quiet.
+// JSON. It also makes controller-runtime and klog write to the same writer, through quietHandler.
 func newLogger(to io.Writer, level string) *slog.Logger {
 	minLevel := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is LevelInfo, the zero value
 	handler := newHandler(to, minLevel, isTerminal(to))
-	ctrl.SetLogger(logr.FromSlogHandler(quiet{handler}))
-	klog.SetSlogLogger(slog.New(quiet{handler}))
+	ctrl.SetLogger(logr.FromSlogHandler(quietHandler{handler}))
+	klog.SetSlogLogger(slog.New(quietHandler{handler}))
 	return slog.New(handler)
 }
 
-// newHandler returns a handler that shortens the values of attributes. It writes text with the time of day if forPeople is
+// newHandler returns a handler that shortens the values of attributes. It writes text with the time of day if asText is
 // true, else JSON.
-func newHandler(to io.Writer, minLevel slog.Level, forPeople bool) slog.Handler {
-	if !forPeople {
+func newHandler(to io.Writer, minLevel slog.Level, asText bool) slog.Handler {
+	if !asText {
 		return slog.NewJSONHandler(to,
 			&slog.HandlerOptions{Level: minLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { return shorten(a) }})
 	}

@@ -11,7 +11,7 @@ import (
 // users write, and could be of any length.
 const maxText = 4096
 
-// shorten returns the attribute with at most maxText bytes of its text, and with the characters replaced for which isHidden
+// shorten returns the attribute with at most maxText bytes of its text. It replaces the characters for which isHidden
 // is true. It does not change attributes without text, such as numbers.
 func shorten(a slog.Attr) slog.Attr {
 	text := ""

@@ -169,7 +169,7 @@ func TestQuiet(t *testing.T) {
 		slog.LevelDebug: "debug info warn error",
 	} {
 		var out bytes.Buffer
-		log := slog.New(quiet{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})})
+		log := slog.New(quietHandler{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})})
 		log.Debug("debug")
 		log.Info("info")
 		log.With("a", 1).WithGroup("g").Warn("warn", "stacktrace", "long")

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// webIdentityClient gets the credentials of a service account's role (IRSA) from STS. It creates its STS client from the
-// complete AWS configuration. The SDK would create one before it has read AWS_ENDPOINT_URL, so with the default endpoint,
-// which a private cluster may not be able to resolve.
+// webIdentityClient gets the credentials of a service account's role (IRSA) from STS. It creates its STS client from
+// the complete AWS configuration. The SDK would create its own client before it has read AWS_ENDPOINT_URL. That client
+// would use the default endpoint, which a private cluster may not be able to resolve.
 type webIdentityClient struct{ client *sts.Client }
 
 // option makes an AWS configuration get the credentials of IRSA through c.

@@ -24,15 +24,15 @@ const instancesModule = "github.com/LeanerCloud/ec2-instances-info"
 // sources has the data of all sources, by instance type.
 type sources struct {
 	records   map[string]record                  // ec2-instances-info, May 2025
-	limits    map[string]*instancetype.VPCLimits // of network interfaces, from the VPC resource controller, May 2026
+	limits    map[string]*instancetype.VPCLimits // limits of network interfaces, from the VPC resource controller, May 2026
 	bandwidth map[string]int64                   // EC2's documentation, Mbps
 	usEast1   map[string]float64                 // AWS price list, July 2026, dollars
 	efa       map[string]bool                    // types that support EFA, from efa.txt
 	clocks    map[string]int64                   // clock speed by family in MHz, from API responses recorded by the provider
 }
 
-// record has the fields of one instance type in ec2-instances-info that this program uses. The module's own Go type lacks
-// half of them.
+// record is an instance type in ec2-instances-info, with the fields that this program uses. The module's own Go type
+// lacks half of these fields.
 type record struct {
 	Name               string              `json:"instance_type"`
 	Arch               []string            `json:"arch"`

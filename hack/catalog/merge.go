@@ -14,9 +14,9 @@ import (
 // table is the generated table in memory.
 type table struct {
 	types   []catalog.Facts // sorted by name
-	byName  map[string]bool // types without a record: their vCPUs, memory and processor follow from the naming scheme
-	regions []region
-	leftOut []omission
+	byName  map[string]bool // types without a record, whose vCPUs, memory and processor follow from the type's name
+	regions []region        // sorted by name
+	leftOut []omission      // types of the sources that are not in types, sorted by name
 }
 
 // omission is a type that is left out of the table, and the reason.

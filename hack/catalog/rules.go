@@ -46,9 +46,9 @@ var unencrypted = []string{
 // xenENA are the Xen families with an Elastic Network Adapter. Source: EC2 User Guide, "Enhanced networking".
 var xenENA = []string{"f1", "g3", "g3s", "h1", "i3", "p2", "p3", "r4", "x1", "x1e"}
 
-// placement returns the placement group strategies of a family. supportsCluster is the record's placement_group_support,
-// which is false for burstable types and for the previous generation. No flex family supports the strategy cluster, even
-// if supportsCluster is true. Source: EC2 User Guide, "Placement strategies".
+// placement returns the placement group strategies of a family. supportsCluster is the record's
+// placement_group_support, which is false for burstable types and for the previous generation. No flex family supports
+// the strategy cluster, even if supportsCluster is true. Source: EC2 User Guide, "Placement strategies".
 func placement(family string, supportsCluster bool) []string {
 	if supportsCluster && !strings.HasSuffix(family, "-flex") {
 		return []string{"cluster", "partition", "spread"}

@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// scheme derives data of types that are newer than the records from their names: the size gives the vCPUs, the letter
-// before the generation the memory per vCPU, and the letter after the generation the processor. Source: EC2 Instance
-// Types guide, "Naming conventions". The scheme is used only if all records to which it applies follow it; see
-// newScheme.
+// scheme derives the data of a type from its name, for types that are newer than the records. The size gives the vCPUs.
+// The letter before the generation gives the memory per vCPU, and the letter after the generation gives the processor.
+// Source: EC2 Instance Types guide, "Naming conventions". The scheme is used only if all records to which it applies
+// follow it; see newScheme.
 type scheme struct {
 	broken []string           // names of the records that contradict the scheme
 	price  map[string]float64 // dollars per hour in us-east-1, by type
@@ -23,8 +23,8 @@ type scheme struct {
 // "metal-", 7 the number of the size (48), 8 the unit of the size (xl).
 var schemeName = regexp.MustCompile(`^([cmrix])([0-9]+)([agi])([a-z]*)(-flex)?\.(metal-)?([0-9]*)(medium|large|xlarge|xl)$`)
 
-// memoryRatios maps the letter before the generation to the memory in MiB per vCPU, and to the first generation with this
-// ratio.
+// memoryRatios maps the letter before the generation to the memory in MiB per vCPU, and to the first generation with
+// this ratio.
 var memoryRatios = map[string]struct{ perVCPU, since int64 }{
 	"c": {2048, 6}, "m": {4096, 6}, "r": {8192, 6}, "i": {8192, 7}, "x": {16384, 8},
 }
@@ -41,7 +41,7 @@ func newScheme(src sources) scheme {
 	s := scheme{price: src.usEast1}
 	for _, name := range sortedNames(src.records) {
 		r := src.records[name]
-		p, memory, ok := byName(name)
+		p, memory, ok := deriveFromName(name)
 		if !ok {
 			continue
 		}
@@ -56,7 +56,7 @@ func newScheme(src sources) scheme {
 // describeFromName fills f from the type's name. If that is not possible, it returns the reason as text.
 func (s scheme) describeFromName(f *catalog.Facts) string {
 	const unknown = "no source says its vCPUs and memory"
-	p, memory, ok := byName(f.Name)
+	p, memory, ok := deriveFromName(f.Name)
 	if !ok {
 		return unknown
 	}
@@ -79,9 +79,9 @@ func (s scheme) describeFromName(f *catalog.Facts) string {
 	return ""
 }
 
-// byName derives the processor and the memory in MiB from a type's name; false if the scheme does not apply to the
-// name.
-func byName(name string) (catalog.Processor, int64, bool) {
+// deriveFromName derives the processor and the memory in MiB from a type's name; false if the scheme does not apply to
+// the name.
+func deriveFromName(name string) (catalog.Processor, int64, bool) {
 	m := schemeName.FindStringSubmatch(name)
 	if m == nil || m[1] == "x" && strings.Contains(m[4], "e") { // x…e: the memory per vCPU differs between generations
 		return catalog.Processor{}, 0, false
@@ -108,10 +108,10 @@ func byName(name string) (catalog.Processor, int64, bool) {
 	return p, p.VCPUs * ratio.perVCPU, true
 }
 
-// checkPrice compares a type's price per vCPU with that of its family's xlarge, which has 4 vCPUs. If the prices differ,
-// the size may have another number of vCPUs than the scheme assumes, and checkPrice returns an error text. It also does
-// so if one of the prices is missing. Prices from 2 % below to 12 % above that of the xlarge are accepted: bare metal
-// types have the price of dedicated tenancy, up to 10 % more.
+// checkPrice compares a type's price per vCPU with that of its family's xlarge, which has 4 vCPUs. It returns an error
+// text if the prices differ, because the type may then have another number of vCPUs than the scheme assumes. It also
+// returns an error text if one of the prices is missing. Prices from 2 % below to 12 % above that of the xlarge are
+// accepted: bare metal types have the price of dedicated tenancy, up to 10 % more.
 func (s scheme) checkPrice(name string, vcpus int64) string {
 	family, _, _ := strings.Cut(name, ".")
 	xlarge, hasXlarge := s.price[family+".xlarge"]

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// usual has the facts that most types share. It is the first line of types.jsonl.
-var usual = catalog.Facts{
+// commonFacts has the facts that most types share. It is the first line of types.jsonl.
+var commonFacts = catalog.Facts{
 	CurrentGeneration:   true,
 	UsageClasses:        []string{"on-demand", "spot"},
 	Virtualization:      []string{"hvm"},
@@ -23,11 +23,11 @@ var usual = catalog.Facts{
 	Network:             catalog.Network{IPv6: true, ENA: "required", EncryptionInTransit: true},
 }
 
-// typesFile returns types.jsonl: the usual facts, then a line per type with its name and the facts that differ from the
-// usual ones.
+// typesFile returns types.jsonl: commonFacts, then a line per type with its name and the facts that differ from
+// commonFacts.
 func (t table) typesFile() []byte {
 	var out bytes.Buffer
-	base := jsonFields(usual)
+	base := jsonFields(commonFacts)
 	delete(base, "name")
 	writeLine(&out, "", base)
 	for _, f := range t.types {
@@ -53,8 +53,7 @@ func jsonFields(f catalog.Facts) map[string]any {
 	return out
 }
 
-// differing returns those of the fields that differ from the fields of base, and zero values for the fields that only
-// base has.
+// differing returns the fields that differ from the fields of base, and zero values for the fields that only base has.
 func differing(base, fields map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, value := range fields {

@@ -22,9 +22,13 @@ type region struct {
 	rows  []row
 }
 
-// row is a line of a region's file: a type, its prices in dollars per hour (spot is "-" without one), and the last
-// characters of the IDs of its zones ("?" if they are not known).
-type row struct{ typ, onDemand, spot, zones string }
+// row is a line of a region's file.
+type row struct {
+	typ      string // name of the instance type
+	onDemand string // dollars per hour
+	spot     string // dollars per hour; "-": no spot price
+	zones    string // last character of the ID of each zone; "?": not known
+}
 
 // file is a file to write.
 type file struct {
@@ -58,9 +62,9 @@ func regions(src sources, types []catalog.Facts) []region {
 	return out
 }
 
-// rowOf returns a type's prices and zones in a region. It returns false if the type has no on-demand price in the region.
-// In us-east-1 the on-demand prices are those of the provider's price list, because it is a year newer than the records.
-// A type that this list does not contain has no price in us-east-1.
+// rowOf returns a type's prices and zones in a region. It returns false if the type has no on-demand price in the
+// region. In us-east-1 it uses the on-demand prices of the provider's price list, which is a year newer than the
+// records. A type that this list does not contain has no price in us-east-1.
 func (s sources) rowOf(region, typ string) (row, bool) {
 	r := s.records[typ]
 	out := row{typ: typ, onDemand: r.Pricing[region].Linux.OnDemand, spot: "-", zones: "?"}

@@ -45,7 +45,8 @@ func functions() map[string]function.Function {
 	}
 }
 
-// stringPredicate returns f, which returns a Boolean for two strings, as a Terraform function. name is its description.
+// stringPredicate converts f to a Terraform function. f returns a Boolean for two strings. name is the description of
+// the Terraform function.
 func stringPredicate(name string, f func(a, b string) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Description: name,

@@ -10,8 +10,8 @@ import (
 // noValue is the value of AWS::NoValue. A property with this value is left out.
 type noValue struct{}
 
-// attributes returns, by resource type and attribute, the values of Fn::GetAtt; the attribute "Ref" is the value of
-// Ref. {name} stands for the resource's logical name.
+// attributes returns the values of Fn::GetAtt, by resource type and attribute. The value of the attribute "Ref" is that
+// of Ref. {name} stands for the resource's logical name.
 func attributes() map[string]map[string]string {
 	arn := func(service, kind string) string {
 		region := "us-east-1"
@@ -199,8 +199,9 @@ func (s *Stack) attribute(resource, attribute string) (any, error) {
 // placeholder matches a placeholder of Fn::Sub. Its group is the name.
 var placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
 
-// sub replaces the placeholders ${…} of Fn::Sub: by the entries of values, by attributes of resources, or as Ref does.
-// An entry of values without a placeholder is an error.
+// sub replaces the placeholders of Fn::Sub. The value of ${NAME} is the entry NAME of values. If there is no such
+// entry, it is the value of Ref for NAME. The value of ${RESOURCE.ATTRIBUTE} is an attribute of a resource. An unused
+// entry of values is an error.
 func (s *Stack) sub(text string, values map[string]any) (string, error) {
 	var errs []error
 	unused := map[string]bool{}

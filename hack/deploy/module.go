@@ -158,8 +158,8 @@ func (v *Variable) convertValue(value cty.Value) (cty.Value, error) {
 	return value, nil
 }
 
-// constant returns the value of a string attribute without references. It is empty if the attribute is missing or is
-// not such a string.
+// constant returns the value of a string attribute without references. It returns "" if the attribute is missing, has
+// references, or is not a string.
 func constant(body *hclsyntax.Body, name string) string {
 	a := body.Attributes[name]
 	if a == nil {

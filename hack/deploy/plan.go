@@ -17,7 +17,7 @@ import (
 type Inputs struct {
 	Variables map[string]cty.Value // by name; nil: all variables have their defaults
 	Data      map[string]cty.Value // results of data sources, by type: "aws_region"
-	Modules   map[string]cty.Value // outputs of external modules, by the name of the call
+	Modules   map[string]cty.Value // outputs of external modules, by the name of the module block
 }
 
 // Plan lists what a module creates.
@@ -33,7 +33,7 @@ type Plan struct {
 // NewPlan plans a module.
 func NewPlan(m *Module, in Inputs) (*Plan, error) {
 	p := &planner{
-		m: m, in: in, vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, evaluated: map[string]cty.Value{},
+		module: m, inputs: in, vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, evaluated: map[string]cty.Value{},
 		busy: map[string]bool{},
 		plan: &Plan{
 			Resources: map[string]cty.Value{}, Outputs: map[string]cty.Value{}, Moved: map[string]string{}, DependsOn: map[string][]string{},
@@ -70,8 +70,8 @@ func NewPlan(m *Module, in Inputs) (*Plan, error) {
 
 // planner evaluates the values of a module on demand, each value once.
 type planner struct {
-	m         *Module
-	in        Inputs
+	module    *Module
+	inputs    Inputs
 	vars      map[string]cty.Value // values of variables, by name
 	locals    map[string]cty.Value // evaluated local values, by name
 	evaluated map[string]cty.Value // evaluated resources, data sources and modules, by address, with all their instances
@@ -81,14 +81,14 @@ type planner struct {
 
 // setVariables sets the variables to their inputs or defaults, and checks the validations.
 func (p *planner) setVariables() error {
-	for name := range p.in.Variables {
-		if p.m.Variables[name] == nil {
-			return fmt.Errorf("unsupported argument: module %s has no variable %q", p.m.Folder, name)
+	for name := range p.inputs.Variables {
+		if p.module.Variables[name] == nil {
+			return fmt.Errorf("unsupported argument: module %s has no variable %q", p.module.Folder, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.m.Variables)) {
-		v := p.m.Variables[name]
-		value, ok := p.in.Variables[name]
+	for _, name := range slices.Sorted(maps.Keys(p.module.Variables)) {
+		v := p.module.Variables[name]
+		value, ok := p.inputs.Variables[name]
 		switch {
 		case ok:
 			var err error
@@ -102,8 +102,8 @@ func (p *planner) setVariables() error {
 		}
 		p.vars[name] = value
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.m.Variables)) {
-		for _, b := range p.m.Variables[name].validation {
+	for _, name := range slices.Sorted(maps.Keys(p.module.Variables)) {
+		for _, b := range p.module.Variables[name].validation {
 			if err := p.check(b, nil); err != nil {
 				return err
 			}
@@ -142,7 +142,7 @@ func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value,
 	}
 	variables := map[string]cty.Value{
 		"var": cty.ObjectVal(p.vars), "local": cty.ObjectVal(p.locals),
-		"path": cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(p.m.Folder)}),
+		"path": cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(p.module.Folder)}),
 	}
 	groups := map[string]map[string]cty.Value{} // resources by type and name, and modules by "module" and name
 	data := map[string]map[string]cty.Value{}   // data sources by type and name
@@ -195,7 +195,7 @@ func (p *planner) resolve(t hcl.Traversal) error {
 		}
 		return p.evalResource("data." + name + "." + third.Name)
 	default:
-		if p.m.Resources[root+"."+name] == nil {
+		if p.module.Resources[root+"."+name] == nil {
 			return fmt.Errorf("%s: there is no resource %s.%s", t.SourceRange(), root, name)
 		}
 		return p.evalResource(root + "." + name)
@@ -217,7 +217,7 @@ func (p *planner) evalLocal(name string) error {
 	if _, ok := p.locals[name]; ok {
 		return nil
 	}
-	e, ok := p.m.Locals[name]
+	e, ok := p.module.Locals[name]
 	if !ok {
 		return fmt.Errorf("there is no local %q", name)
 	}
@@ -234,13 +234,13 @@ func (p *planner) evalLocal(name string) error {
 	return nil
 }
 
-// planModule evaluates a module block. If the source of the module is a folder, it plans that module. Otherwise it takes the
-// outputs of the module from Inputs.Modules.
+// planModule evaluates a module block. If the source of the module is a folder, it plans that module. Otherwise it
+// takes the outputs of the module from Inputs.Modules.
 func (p *planner) planModule(name string) error {
 	if _, ok := p.evaluated["module."+name]; ok {
 		return nil
 	}
-	block := p.m.Calls[name]
+	block := p.module.Calls[name]
 	if block == nil {
 		return fmt.Errorf("there is no module %q", name)
 	}
@@ -260,18 +260,18 @@ func (p *planner) planModule(name string) error {
 	}
 	source := constant(block.Body, "source")
 	if !strings.HasPrefix(source, ".") {
-		outputs, ok := p.in.Modules[name]
+		outputs, ok := p.inputs.Modules[name]
 		if !ok {
 			return fmt.Errorf("module %s: the outputs of %s are not declared", name, source)
 		}
 		p.evaluated["module."+name] = outputs
 		return nil
 	}
-	m, err := Read(filepath.Join(p.m.Folder, source))
+	m, err := Read(filepath.Join(p.module.Folder, source))
 	if err != nil {
 		return err
 	}
-	plan, err := NewPlan(m, Inputs{Variables: arguments, Data: p.in.Data})
+	plan, err := NewPlan(m, Inputs{Variables: arguments, Data: p.inputs.Data})
 	if err != nil {
 		return fmt.Errorf("module %s: %w", name, err)
 	}
@@ -284,7 +284,7 @@ func (p *planner) planModule(name string) error {
 
 // evalOthers evaluates provider blocks, to find errors in them, and records moved blocks.
 func (p *planner) evalOthers() error {
-	for _, b := range p.m.Others {
+	for _, b := range p.module.Others {
 		switch b.Type {
 		case "provider":
 			if _, err := p.evalBody(b.Body, nil); err != nil {
@@ -292,7 +292,7 @@ func (p *planner) evalOthers() error {
 			}
 		case "moved":
 			from, to := addressOf(b.Body.Attributes["from"].Expr), addressOf(b.Body.Attributes["to"].Expr)
-			if p.m.Resources[to] == nil || p.m.Resources[from] != nil {
+			if p.module.Resources[to] == nil || p.module.Resources[from] != nil {
 				return fmt.Errorf("moved: resource %s must exist, and resource %s must not exist", to, from)
 			}
 			p.plan.Moved[from] = to

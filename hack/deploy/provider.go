@@ -18,8 +18,8 @@ type schema struct {
 // account is the AWS account in the identifiers that AWS would assign.
 const account = "111122223333"
 
-// schemas returns the schemas of the resource types that the modules use, by type. In computed attributes, {name} stands
-// for the resource's name, {path} for its path and {address} for its Terraform address.
+// schemas returns the schemas of the resource types that the modules use, by type. In computed attributes, {name}
+// stands for the resource's name, {path} for its path and {address} for its Terraform address.
 func schemas() map[string]schema {
 	iam := func(kind string) string { return "arn:aws:iam::" + account + ":" + kind + "{path}{name}" }
 	const entry = "arn:aws:eks:us-east-1:" + account + ":access-entry/{address}"
@@ -76,8 +76,8 @@ func schemas() map[string]schema {
 	}
 }
 
-// newResource checks the arguments of a resource, and returns the resource: its arguments and the computed attributes. It
-// adds the computed attributes to arguments.
+// newResource checks the arguments of a resource, and returns the resource: its arguments and the computed attributes.
+// It adds the computed attributes to arguments.
 func newResource(typ, address string, arguments map[string]cty.Value) (cty.Value, error) {
 	s, ok := schemas()[typ]
 	if !ok {

@@ -14,7 +14,7 @@ func (p *planner) evalResource(address string) error {
 	if _, ok := p.evaluated[address]; ok {
 		return nil
 	}
-	block := p.m.Resources[address]
+	block := p.module.Resources[address]
 	if block == nil {
 		return fmt.Errorf("there is no %s", address)
 	}
@@ -99,7 +99,7 @@ func (p *planner) evalInstance(address string, block *hclsyntax.Block, extra map
 	}
 	typ := block.Labels[0]
 	if block.Type == "data" {
-		result, ok := p.in.Data[typ]
+		result, ok := p.inputs.Data[typ]
 		if !ok {
 			return cty.NilVal, fmt.Errorf("Inputs.Data has no result for %s", typ)
 		}
@@ -113,8 +113,8 @@ func (p *planner) evalInstance(address string, block *hclsyntax.Block, extra map
 	return resource, nil
 }
 
-// evalBody evaluates the body of a block. Nested blocks become lists of objects, by the type of the block. Dynamic blocks
-// are expanded, and the conditions of a lifecycle block are checked.
+// evalBody evaluates the body of a block. Nested blocks become lists of objects, by the type of the nested block. It
+// expands dynamic blocks, and checks the conditions of lifecycle blocks.
 func (p *planner) evalBody(b *hclsyntax.Body, extra map[string]cty.Value) (map[string]cty.Value, error) {
 	out := map[string]cty.Value{}
 	for name, a := range b.Attributes {
@@ -149,8 +149,8 @@ func (p *planner) evalBody(b *hclsyntax.Body, extra map[string]cty.Value) (map[s
 	return out, nil
 }
 
-// evalBlock evaluates a nested block. It returns the block's type and one value. For a dynamic block, it returns one value
-// for each element of the block's for_each.
+// evalBlock evaluates a nested block. It returns the block's type and one value. For a dynamic block, it returns one
+// value for each element of the block's for_each.
 func (p *planner) evalBlock(b *hclsyntax.Block, extra map[string]cty.Value) (string, []cty.Value, error) {
 	if b.Type != "dynamic" {
 		value, err := p.evalBody(b.Body, extra)

@@ -69,7 +69,8 @@ func ReadTemplate(file string) (*Template, error) {
 	return t, nil
 }
 
-// objects returns the objects in an object, by name; empty if v is not an object.
+// objects returns those values of the object v that are objects, by key. A value of another kind becomes nil. The
+// result is empty if v is not an object.
 func objects(v any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	all, _ := v.(map[string]any)
@@ -79,8 +80,8 @@ func objects(v any) map[string]map[string]any {
 	return out
 }
 
-// decode converts a YAML node to maps, lists and scalars. It converts the short form of an intrinsic function to the long
-// one: !Ref X to {"Ref": "X"}.
+// decode converts a YAML node to maps, lists and scalars. It converts the short form of an intrinsic function to the
+// long form: !Ref X to {"Ref": "X"}.
 func decode(n *yaml.Node) (any, error) {
 	if name, ok := strings.CutPrefix(n.Tag, "!"); ok && !strings.HasPrefix(n.Tag, "!!") {
 		untagged := *n
@@ -136,11 +137,11 @@ type Stack struct {
 	Outputs   map[string]any              // by name; evaluated
 
 	template   *Template
-	parameters map[string]any
+	parameters map[string]any  // values of the parameters, by name
 	used       map[string]bool // names of the parameters and conditions that the template uses
 }
 
-// NewStack evaluates a template. Parameters are strings; lists are separated by commas.
+// NewStack evaluates a template. Parameter values are strings; the items of a list are separated by commas.
 func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 	s := &Stack{
 		template: t, parameters: map[string]any{}, used: map[string]bool{},

@@ -129,7 +129,7 @@ func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 						continue
 					}
 					output := strings.ReplaceAll(address, ".", "-") + "-" + name
-					value, err := p.planner.eval(p.planner.m.Resources[address].Body.Attributes[name].Expr, nil)
+					value, err := p.planner.eval(p.planner.module.Resources[address].Body.Attributes[name].Expr, nil)
 					if err != nil {
 						t.Fatalf("%s: %v", output, err)
 					}
@@ -140,7 +140,7 @@ func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 		}
 	}
 	text := reference.ReplaceAllStringFunc(b.String(), func(address string) string {
-		if p.planner.m.Resources[address] == nil {
+		if p.planner.module.Resources[address] == nil {
 			return address
 		}
 		return `local.planned["` + address + `"]`

@@ -17,15 +17,15 @@ import (
 // krewTemplate is the file with the template of krew's manifest. Its placeholders are the version and the checksums.
 const krewTemplate = "deploy/krew/joiner.yaml"
 
-// writeArchives writes an archive of the command line for each platform, the checksums of the archives (SHA256SUMS), and
-// krew's manifest.
+// writeArchives writes an archive of the command line for each platform, the checksums of the archives (SHA256SUMS),
+// and krew's manifest.
 func (o *options) writeArchives(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	licence, err := os.ReadFile(filepath.Join(o.root, "LICENSE"))
+	license, err := os.ReadFile(filepath.Join(o.root, "LICENSE"))
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (o *options) writeArchives(ctx context.Context) error {
 			return err
 		}
 		data, err := pack([]entry{
-			{name: "LICENSE", data: licence}, {name: licensesFile, data: thirdParty}, {name: "joiner", data: program, mode: 0o755},
+			{name: "LICENSE", data: license}, {name: licensesFile, data: thirdParty}, {name: "joiner", data: program, mode: 0o755},
 			{name: "sbom.cdx.json", data: bom},
 		})
 		if err != nil {
@@ -61,7 +61,7 @@ func (o *options) writeArchives(ctx context.Context) error {
 		}
 		sums[p] = fmt.Sprintf("%x", sha256.Sum256(data))
 		lines = append(lines, sums[p]+"  "+name+"\n")
-		say("archive %s", name)
+		logf("archive %s", name)
 	}
 	slices.Sort(lines)
 	if err := os.WriteFile(filepath.Join(o.out, "SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644); err != nil {
@@ -95,8 +95,8 @@ func pack(entries []entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// krewManifest returns krew's manifest, from the template at path, with the version and the checksums of the archives. A
-// platform of the template without an archive is an error.
+// krewManifest returns krew's manifest, from the template at path, with the version and the checksums of the archives.
+// If the template names a platform without an archive, krewManifest returns an error.
 func krewManifest(path, release string, sums map[platform]string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

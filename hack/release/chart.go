@@ -14,8 +14,8 @@ import (
 // chartFolder is where the chart is in a checkout.
 const chartFolder = "deploy/charts/joiner"
 
-// writeChart packs the Helm chart of the release to out/joiner-VERSION.tgz, as `helm package` does. The same sources result
-// in the same bytes. The chart's version is the release without the "v", and its appVersion is the release.
+// writeChart packs the Helm chart of the release to out/joiner-VERSION.tgz, as `helm package` does. The same sources
+// result in the same bytes. The chart's version is the release without the "v", and its appVersion is the release.
 func (o *options) writeChart() error {
 	version := strings.TrimPrefix(o.release, "v")
 	chartYAML, err := os.ReadFile(filepath.Join(o.root, chartFolder, "Chart.yaml"))
@@ -33,7 +33,7 @@ func (o *options) writeChart() error {
 	if err := os.WriteFile(filepath.Join(o.out, file), data, 0o644); err != nil {
 		return err
 	}
-	say("chart %s", file)
+	logf("chart %s", file)
 	return nil
 }
 
@@ -50,8 +50,8 @@ func withVersion(chartYAML []byte, version, appVersion string) ([]byte, error) {
 	return chartYAML, nil
 }
 
-// packChart packs the chart's files into the folder "joiner" of an archive: first Chart.yaml, with the content chartYAML,
-// then the others, sorted by name. It leaves out the files that match a pattern in .helmignore.
+// packChart packs the chart's files into the folder "joiner" of an archive: first Chart.yaml, with the content
+// chartYAML, then the other files, sorted by name. It leaves out the files that match a pattern in .helmignore.
 func (o *options) packChart(chartYAML []byte) ([]byte, error) {
 	root := filepath.Join(o.root, chartFolder)
 	ignored, err := os.ReadFile(filepath.Join(root, ".helmignore"))

@@ -27,8 +27,8 @@ import (
 // write to the image's file system.
 const nonrootUser = "65532:65532"
 
-// writeImage writes the image as an OCI layout to out/image, its digest to out/image.digest, and a bill of materials for
-// each architecture to out.
+// writeImage writes the image as an OCI layout to out/image, its digest to out/image.digest, and a bill of materials
+// for each architecture to out.
 func (o *options) writeImage(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
@@ -58,7 +58,7 @@ func (o *options) writeImage(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(o.out, "image.digest"), []byte(digest.String()+"\n"), 0o644); err != nil {
 		return err
 	}
-	say("image %s %s", o.release, digest)
+	logf("image %s %s", o.release, digest)
 	return nil
 }
 
@@ -88,11 +88,12 @@ func (o *options) pushImage(ctx context.Context) error {
 	if err := remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 		return fmt.Errorf("push %s: %w", ref, err)
 	}
-	say("pushed %s@%s", ref.Context(), digest)
+	logf("pushed %s@%s", ref.Context(), digest)
 	return nil
 }
 
-// rebuild builds the image from a copy of the sources in another folder. It returns an error if the digest is not want.
+// rebuild builds the image from a copy of the sources in another folder. It returns an error if the digest of that
+// image is not want.
 func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
 	folder, err := os.MkdirTemp("", "release-again-")
 	if err != nil {
@@ -114,12 +115,12 @@ func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
 	if got != want {
 		return fmt.Errorf("two builds of the same sources differ: %s and %s", want, got)
 	}
-	say("two builds have the same digest")
+	logf("two builds have the same digest")
 	return nil
 }
 
-// buildIndex builds the binaries of the checkout at root, and returns the image of all architectures. It writes the binaries
-// to the folder binaries, and the bills of materials to the folder bills.
+// buildIndex builds the binaries of the checkout at root, and returns the image of all architectures. It writes the
+// binaries to the folder binaries, and the bills of materials to the folder bills.
 func (o *options) buildIndex(ctx context.Context, root, binaries, bills string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range imagePlatforms() {
@@ -173,8 +174,8 @@ func (o *options) labels() map[string]string {
 	}
 }
 
-// imageOf returns the image of one architecture. It has two layers. The first has certificates, users and /tmp, which seldom
-// change. The second has the program and its documents.
+// imageOf returns the image of one architecture. The image has two layers. The first has certificates, users and /tmp,
+// which seldom change. The second has the program and its documents.
 func (o *options) imageOf(p platform, binary string, documents []entry) (v1.Image, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {

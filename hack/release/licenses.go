@@ -36,9 +36,9 @@ type linkedModule struct {
 	packages              []string
 }
 
-// licensesOf returns the content of licensesFile for a binary of the checkout at root: the licenses of the linked
-// modules, of parts of these modules with their own license, and of Go. A module without a license is an error. The
-// same modules result in the same bytes.
+// licensesOf returns the content of licensesFile for a binary of the checkout at root. The content is the licenses of
+// Go, of the linked modules, and of parts of these modules that have their own license. A module without a license is
+// an error. The same modules result in the same bytes.
 func (o *options) licensesOf(ctx context.Context, root, binary string, p platform) ([]byte, error) {
 	modules, err := linkedModules(ctx, root, p)
 	if err != nil {
@@ -67,8 +67,8 @@ func (o *options) licensesOf(ctx context.Context, root, binary string, p platfor
 	return writeLicenses(texts), nil
 }
 
-// linkedModules returns the modules of the program's packages, by path, as go list prints them. The checkout's own module is
-// not among them.
+// linkedModules returns the modules of the program's packages, by path, as go list prints them. It leaves out the
+// checkout's own module.
 func linkedModules(ctx context.Context, root string, p platform) (map[string]*linkedModule, error) {
 	const format = `{{if not .Standard}}{{with .Module}}{{if not .Main}}{{.Path}}|{{.Version}}|{{.Dir}}|{{end}}{{end}}{{.Dir}}{{end}}`
 	text, err := goOutput(ctx, root, p, "list", "-deps", "-f", format, "./cmd/joiner")

@@ -1,10 +1,16 @@
-// Command release builds the published files of Joiner: the container image for both architectures, the archives of the
-// command line, a bill of materials for each binary, the checksums, krew's manifest, and the Helm chart. The same
-// sources result in the same bytes.
+// Command release builds the published files of Joiner. The same sources result in the same bytes. The files are:
 //
-//	go -C hack/release run . -o dist            everything, for the checkout that contains this command
-//	go -C hack/release run . -o dist -only image -twice
-//	go -C hack/release run . -o dist -only push -push ghcr.io/joiner-sh/joiner   push the image that exists already
+//   - the container image for both architectures
+//
+//   - the archives of the command line, their checksums, and krew's manifest
+//
+//   - a bill of materials for each binary
+//
+//   - the Helm chart
+//
+//     go -C hack/release run . -o dist            everything, for the checkout that contains this command
+//     go -C hack/release run . -o dist -only image -twice
+//     go -C hack/release run . -o dist -only push -push ghcr.io/joiner-sh/joiner   push the image that exists already
 package main
 
 import (
@@ -92,7 +98,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// complete makes the folders absolute, and fills in the version and the commit of the checkout where the user set none.
+// complete makes the folders absolute. It sets the version and the commit to those of the checkout, unless the user has
+// set them.
 func (o *options) complete(ctx context.Context) error {
 	root, err := filepath.Abs(o.root)
 	if err != nil {
@@ -120,5 +127,5 @@ func (o *options) complete(ctx context.Context) error {
 	return nil
 }
 
-// say writes a line of progress to standard error.
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+// logf writes a line of progress to standard error.
+func logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -36,8 +36,8 @@ func main() {
 
 // check is one run of govulncheck.
 type check struct {
-	name string
-	args []string
+	name string   // path of the binary, or folder of the module
+	args []string // arguments that select the mode and the packages or binary
 }
 
 // accepted lists, by program and ID, vulnerabilities that do not fail the check as long as no version of the module

@@ -2,5 +2,6 @@
 
 package main
 
-// The vulnerability database is a Go module. go.mod pins its version, and this import makes go mod tidy keep that line.
+// The vulnerability database is a Go module. go.mod pins its version, and this import makes go mod tidy keep the module
+// in go.mod.
 import _ "golang.org/x/vulndb/report"

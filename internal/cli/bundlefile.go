@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle.
-// Paths that are not regular files, such as pipes, and files that can be written but not replaced are written directly
-// and keep their mode.
+// writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle. In
+// two cases it writes to the path directly, and keeps the mode: the path is not a regular file (for example, it
+// is a pipe), or the file can be written but not replaced.
 func writeBundle(path string, text []byte) error {
 	err := writerFor(&path)(path, text)
 	var pathErr *os.PathError

@@ -219,7 +219,7 @@ func registerCompletions(cmd *cobra.Command, flags map[string]cobra.CompletionFu
 			continue
 		}
 		if _, isRegistered := cmd.GetFlagCompletionFunc(name); !isRegistered {
-			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only for a missing flag, or one that is registered twice
+			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only for a missing flag, or a flag that is registered twice
 		}
 	}
 }

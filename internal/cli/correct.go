@@ -22,11 +22,11 @@ import (
 
 // correctFlags are the flags of joiner correct.
 type correctFlags struct {
-	class  string // name of the EC2NodeClass
-	name   string // --cluster-name
-	render renderFlags
+	class  string             // name of the EC2NodeClass
+	name   string             // --cluster-name
+	render renderFlags        // reads the EC2NodeClass, and renders its user data
 	checks []string           // ids of the checks whose problems are fixed; empty: all
-	named  reading.Correction // correction that --without-flag and the like name; zero: none
+	named  reading.Correction // from --without-flag, --without-program, --forgive and --max-pods; zero: none
 	diff   bool
 	out    format
 }
@@ -91,7 +91,7 @@ func (c *correctFlags) run(ctx context.Context, s Streams) error {
 
 	// 2. Correct.
 	patch := c.patch(class)
-	userData := value(class.Spec.UserData)
+	userData := textOrEmpty(class.Spec.UserData)
 	if patch.isEmpty(userData) {
 		return fmt.Errorf("EC2NodeClass %s: no problem can be fixed automatically: joiner doctor lists the problems", class.Name)
 	}
@@ -116,8 +116,8 @@ func (c *correctFlags) run(ctx context.Context, s Streams) error {
 	return c.out.write(s.Out, nil, func() any { return json.RawMessage(text) })
 }
 
-// value returns the text; empty for nil.
-func value(text *string) string {
+// textOrEmpty returns the text; empty for nil.
+func textOrEmpty(text *string) string {
 	if text == nil {
 		return ""
 	}
@@ -184,8 +184,8 @@ func (c correction) json() (string, error) {
 	return string(text), nil
 }
 
-// patch returns the correction of the EC2NodeClass: the one that the flags name. If they name none, it is the one that
-// fixes the problems of the user data.
+// patch returns the correction of the EC2NodeClass that the flags name. If the flags name none, it returns the
+// correction that fixes the problems of the user data.
 func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	in := c.render.input(class)
 	out := correction{kubelet: kubeletField(class, c.named.Flag)}
@@ -194,7 +194,7 @@ func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	} else {
 		in.Own = reading.ApplyCorrection(in, c.named)
 	}
-	if in.Own != value(class.Spec.UserData) {
+	if in.Own != textOrEmpty(class.Spec.UserData) {
 		out.data = &in.Own
 	}
 	return out

@@ -139,7 +139,8 @@ func newCRDsDelete() *cobra.Command {
 		Use:   "delete",
 		Short: "Delete the definitions, if no object of their kinds is left",
 		Long: `Deletes the definitions when Joiner is uninstalled. It refuses while a NodePool,
-NodeClaim, NodeOverlay or EC2NodeClass exists, because the deletion would delete it.`,
+NodeClaim, NodeOverlay or EC2NodeClass exists, because deleting a definition deletes
+its objects.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {

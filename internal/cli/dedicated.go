@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// dedicate sets in the market, for each NodePool that requires dedicated tenancy, the instance types that support it,
-// with their prices on dedicated hardware, as the controller does.
+// dedicate changes the instance types of each NodePool that requires dedicated tenancy, as the controller does. It
+// keeps only the types that support dedicated tenancy, and sets their prices to those of dedicated instances.
 func dedicate(market catalog.Market, pools []*karpv1.NodePool) {
 	for _, pool := range pools {
 		ref := pool.Spec.Template.Spec.NodeClassRef

@@ -269,7 +269,7 @@ func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) 
 		clients.NoKube = message.OneLine(err.Error())
 		return ""
 	}
-	w, err := evidence.NewReader(cfg)
+	reader, err := evidence.NewReader(cfg)
 	if err != nil {
 		clients.NoKube = message.OneLine(withHint(err).Error())
 		return ""
@@ -279,13 +279,13 @@ func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) 
 	const source = "namespace kube-system"
 	d.progress.Note(source, false)
 	defer d.progress.Note(source, true)
-	home, err := w.Home(ctx)
+	home, err := reader.Home(ctx)
 	if err != nil && !kubeclient.IsForbidden(err) { // other objects may be readable
 		clients.NoKube = message.OneLine(withHint(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
 		return ""
 	}
-	clients.Kube, d.authority = w, inBase64(home.CA)
-	if c, _, found, err := w.Controller(ctx, d.controller, nil); err == nil && found && clients.Cluster == "" {
+	clients.Kube, d.authority = reader, inBase64(home.CA)
+	if c, _, found, err := reader.Controller(ctx, d.controller, nil); err == nil && found && clients.Cluster == "" {
 		clients.Cluster = c.Settings["CLUSTER_NAME"]
 	}
 	return home.UID

@@ -21,8 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// applyFix applies the fixes of the check in d.fix, each different fix once. It prints the changes of a fix and, without
-// --yes, asks the user before it makes them. It returns Findings if the user refused a fix.
+// applyFix applies the fixes of the check in d.fix, each different fix once. It prints the changes of a fix and,
+// without --yes, asks the user before it makes them. It returns Findings if the user refused a fix.
 func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evidence, findings []diagnosis.Finding) error {
 	id, err := checkID(d.fix)
 	if err != nil {
@@ -83,8 +83,7 @@ func checkID(name string) (string, error) {
 }
 
 // fixableFindings returns one finding of the check for each different fix; none if the check passed. It returns an
-// error if the check could not be made, or if the fix of one of its findings must not be applied without a decision of
-// the user.
+// error if the check could not run, or if the user must first decide about one of its fixes.
 func (d *doctorFlags) fixableFindings(id string, findings []diagnosis.Finding) ([]diagnosis.Finding, error) {
 	var out []diagnosis.Finding
 	for _, f := range findings {
@@ -93,7 +92,7 @@ func (d *doctorFlags) fixableFindings(id string, findings []diagnosis.Finding) (
 		case f.Verdict == diagnosis.Unknown:
 			return nil, fmt.Errorf("fix %s: it is not known whether the check fails: %s", id, f.Cause)
 		case f.Follows != "":
-			return nil, fmt.Errorf("fix %s: it follows from %s, whose fix also fixes it: joiner doctor --fix %s", id, f.Follows, f.Follows)
+			return nil, fmt.Errorf("fix %s: the problem follows from %s, whose fix also fixes this problem: joiner doctor --fix %s", id, f.Follows, f.Follows)
 		case f.Certainty == diagnosis.Possible:
 			return nil, fmt.Errorf("fix %s: this is only one of several explanations, so you must decide: %s", id, f.Cause)
 		case d.yes && f.Certainty != diagnosis.Certain:

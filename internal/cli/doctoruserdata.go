@@ -73,7 +73,7 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 
 // input returns the user data of an EC2NodeClass, with its AMI family and the facts about the cluster.
 func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
-	in := userdata.Input{Family: class.Spec.ResolvedAMIFamily(), Own: value(class.Spec.UserData), CA: r.authority}
+	in := userdata.Input{Family: class.Spec.ResolvedAMIFamily(), Own: textOrEmpty(class.Spec.UserData), CA: r.authority}
 	if !r.isNamePlaceholder {
 		in.Cluster = r.cluster.Name
 	}
@@ -119,11 +119,11 @@ func (r *renderFlags) parseUserData(class *awsv1.EC2NodeClass, in userdata.Input
 		return unwritable(err)
 	}
 	node.Cluster, node.ImageName = r.cluster, in.Image
-	_, read, err := r.renderAndParse(node, in)
-	if err == nil || len(read.Problems) > 0 {
-		return read.Problems
+	_, parsed, err := r.renderAndParse(node, in)
+	if err == nil || len(parsed.Problems) > 0 {
+		return parsed.Problems
 	}
-	if n := len(value(class.Spec.UserData)); errors.Is(err, bootstrap.ErrTooLong) || n > bootstrap.MaxBytes {
+	if n := len(textOrEmpty(class.Spec.UserData)); errors.Is(err, bootstrap.ErrTooLong) || n > bootstrap.MaxBytes {
 		return []userdata.Problem{{Kind: userdata.TooLong, Certainty: userdata.Certain, Harm: userdata.NeverJoins,
 			Cause: fmt.Sprintf("its user data has %d bytes with the part that Joiner adds, and EC2 takes %d", n, bootstrap.MaxBytes)}}
 	}

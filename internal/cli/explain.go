@@ -62,7 +62,7 @@ func (b *blockersFlags) run(ctx context.Context, out io.Writer) error {
 	return b.print(out, objects.Blockers(time.Now()))
 }
 
-// print writes the blockers to out. It returns Findings if one of them remains until a user changes it.
+// print writes the blockers to out. It returns Findings if at least one blocker remains until a user changes it.
 func (b *blockersFlags) print(out io.Writer, found []snapshot.Blocker) error {
 	rows := []output.Blocker{}
 	deadlocks := 0

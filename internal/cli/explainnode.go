@@ -81,15 +81,15 @@ func (e *explainNodeFlags) noControllerSince(ctx context.Context) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	w, err := evidence.NewReader(cfg)
+	reader, err := evidence.NewReader(cfg)
 	if err != nil {
 		return time.Time{}
 	}
-	return leader.LeaderlessSince(collector.Leader(ctx, w))
+	return leader.LeaderlessSince(collector.Leader(ctx, reader))
 }
 
-// print prints the rows. A since other than zero is the time since which no controller has been active: print then
-// removes recheckNote from the rows and prints a note.
+// print prints the rows. If since is not zero, no controller has been active since that time: print then removes
+// recheckNote from the rows and prints a note.
 func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.Time) error {
 	for i := range rows {
 		if !since.IsZero() {
@@ -152,8 +152,8 @@ const (
 	undecided      = "Undecided"
 )
 
-// nodeStay returns why the NodeClaim's node is not being disrupted, or that the node is being disrupted or not
-// initialized. holds are the blocking pods and budgets, by Node.
+// nodeStay returns the row of the NodeClaim's node, with the cause why the node is not being disrupted. If the node is
+// being disrupted, the cause is leaving. holds are the blocking pods and budgets, by Node.
 func nodeStay(claim *karpv1.NodeClaim, holds map[string]snapshot.Hold) output.NodeStay {
 	out := output.NodeStay{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
 	conditions := claim.StatusConditions()
@@ -171,7 +171,7 @@ func nodeStay(claim *karpv1.NodeClaim, holds map[string]snapshot.Hold) output.No
 		out.Cause, out.Why = notInitialized, "it is not ready for pods yet"
 	case hasStay && stay.Reason != blocked:
 		out.Cause, out.Why = stay.Reason, stay.Message
-	case hasStay && isHeld: // the current blocker may differ from the one in the condition
+	case hasStay && isHeld: // the current blocker may differ from the blocker in the condition
 		out.Cause, out.Why = blocked, hold.String()
 	case isHeld: // the controller has written no cause yet, and does not count the node as blocked
 		out.Cause, out.Why = undecided, hold.String()+recheckNote

@@ -9,8 +9,8 @@ import (
 	"net/url"
 )
 
-// completeCluster validates the flags about the cluster, and sets placeholders for missing ones. It sets
-// isNamePlaceholder if the name is a placeholder, and hasPlaceholder if any of the facts is one.
+// completeCluster validates the flags about the cluster, and sets placeholders for missing facts. It sets
+// isNamePlaceholder if the name is a placeholder, and hasPlaceholder if any fact is a placeholder.
 func (r *renderFlags) completeCluster() error {
 	c := &r.cluster
 	if err := r.clusterProblem(); err != nil {

@@ -16,7 +16,7 @@ const manifestFolder = "../../bench/conformance/testdata/manifests"
 // expectedNotes has the note that a plan of the file prints, by file. Plans of other files print none.
 var expectedNotes = map[string]string{
 	"node-overlay.yaml": "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: 3 NodeOverlays",
-	"static.yaml":       "left out: NodePool warm is kept at 6 nodes (spec.replicas) by the controller, whatever pods there are",
+	"static.yaml":       "left out: NodePool warm is kept at 6 nodes (spec.replicas) by the controller, for any number of pods",
 }
 
 // TestManifestsOfKarpenter plans each file. Each plan must place all pods and print only its note in expectedNotes.

@@ -86,8 +86,8 @@ type classInput struct {
 // catalogBuilder builds the catalog for the settings of an EC2NodeClass.
 type catalogBuilder func(catalog.Settings) (catalog.Catalog, error)
 
-// market returns the catalog of each EC2NodeClass, by name. Notes for the user are written to notes.
-func (m *marketFlags) market(ctx context.Context, classes map[string]classInput, notes io.Writer) (catalog.Market, error) {
+// catalogs returns the catalog of each EC2NodeClass, by name. Notes for the user are written to notes.
+func (m *marketFlags) catalogs(ctx context.Context, classes map[string]classInput, notes io.Writer) (catalog.Market, error) {
 	build, err := m.open(ctx, notes)
 	if err != nil {
 		return nil, err
@@ -217,8 +217,8 @@ func pricesOf(book pricing.Book) *output.Prices {
 	return &output.Prices{OnDemand: onDemand, Spot: spot}
 }
 
-// advised returns err with one hint: the hint of err, or checkAWSHint if err has none. checkAWSHint also replaces the
-// hint of an error of the network if the user has set an endpoint.
+// advised returns err with one hint: the hint of err, or checkAWSHint if err has no hint. If the user has set an
+// endpoint, checkAWSHint also replaces the hint of a network error.
 func advised(err error, endpoint string) error {
 	f := *awserr.Of(err)
 	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
@@ -270,7 +270,8 @@ func assemble(region string, offered ec2.Market, table catalog.Table, book prici
 	return c
 }
 
-// inZones returns c with only the offerings in these zones, and with their zone IDs. Without zones it returns c.
+// inZones returns c with only the offerings in these zones, and with their zone IDs. If zones is empty, it returns c
+// unchanged.
 func inZones(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
 	if len(zones) == 0 {
 		return c

@@ -47,7 +47,7 @@ func newMigrateCheck() *cobra.Command {
 	var m migrateFlags
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check what blocks a migration, what changes and what stays, with the commands",
+		Short: "Check what blocks a migration, what changes and what stays, and print the commands",
 		Long: `Reads an installation of Karpenter: its Deployment and settings, CRDs, objects, nodes,
 instances, and the permissions of its role. It changes nothing. Then it lists what
 blocks a migration, what Joiner does differently, and what stays the same, and prints
@@ -74,7 +74,7 @@ block it could not be read. Missing AWS credentials alone do not cause status 2.
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&m.files, "filename", "f", nil, "check the manifests in this `PATH`, a file or a folder, without a cluster or AWS; - is standard input; may be repeated")
 	flags.StringArrayVar(&m.values, "values", nil, "a `FILE` with values that Karpenter's chart was given; may be repeated, the last one wins")
-	flags.StringArrayVar(&m.policies, "policy", nil, "a `FILE` with an IAM policy of Karpenter's role, as JSON; may be repeated. Without it IAM is asked")
+	flags.StringArrayVar(&m.policies, "policy", nil, "a `FILE` with an IAM policy of Karpenter's role, as JSON; may be repeated; without it IAM's policy simulator is used")
 	flags.StringVar(&m.name, "cluster-name", "",
 		"the `NAME` of the EKS cluster; without it Karpenter's setting, then the environment variable CLUSTER_NAME, then the kubeconfig")
 	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it the account of Karpenter's role")
@@ -171,13 +171,13 @@ func (m *migrateFlags) objects(ctx context.Context, s Streams, isOffline bool) (
 	if err != nil {
 		return migration.Installation{}, nil, err
 	}
-	w, err := evidence.NewReader(cfg)
+	reader, err := evidence.NewReader(cfg)
 	if err != nil {
 		return migration.Installation{}, nil, withHint(err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, crdsTimeout, fmt.Errorf("not done after %s", crdsTimeout))
 	defer cancel()
-	all, unseen, err := w.Karpenter(ctx)
+	all, unseen, err := reader.Karpenter(ctx)
 	if err != nil {
 		return migration.Installation{}, nil, withHint(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
 	}

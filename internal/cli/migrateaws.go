@@ -23,7 +23,7 @@ type migrationAWS struct {
 	*migrateFlags
 	settings config.Settings         // settings of Karpenter's controller
 	seen     *migration.Installation // the results are added to it
-	clients  collector.Clients       // nil clients if AWS is not read
+	clients  collector.Clients       // AWS clients; each nil if AWS is not read
 }
 
 // read adds the instances and permissions to seen. If isOffline is true, read calls no AWS API and reads only the
@@ -141,8 +141,8 @@ func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
 	return out, nil
 }
 
-// findRole sets m.role if --role did not: to the role in the annotation of Karpenter's service account, or else to the
-// role in the EKS Pod Identity association of the service account.
+// findRole sets m.role to the role of Karpenter's service account, unless --role has set it. The role comes from the
+// annotation of the service account, or else from its EKS Pod Identity association.
 func (m *migrationAWS) findRole(ctx context.Context) {
 	for _, c := range m.seen.Controllers {
 		if c.Product != migration.Karpenter || m.role != "" {

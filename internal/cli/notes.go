@@ -28,9 +28,9 @@ func notesOn(o snapshot.Objects, isLive bool) []string {
 		transientTaintNotes(o.Pools))
 }
 
-// transientTaintNotes returns notes about taints of NodePools that a component probably removes when a node is ready.
-// Such a taint belongs in startupTaints. In taints, it keeps pods that do not tolerate it off the pool: neither the
-// plan nor the controller launches nodes of the pool for them.
+// transientTaintNotes returns notes about NodePool taints that a component probably removes when a node is ready. Such
+// a taint belongs in startupTaints. If it is in taints, neither the plan nor the controller launches nodes of the pool
+// for pods that do not tolerate the taint.
 func transientTaintNotes(pools []*karpv1.NodePool) []string {
 	var out []string
 	for _, p := range pools {
@@ -52,7 +52,7 @@ func staticPoolNotes(pools []*karpv1.NodePool) []string {
 	for _, p := range pools {
 		if n := p.Spec.Replicas; n != nil {
 			out = append(out,
-				fmt.Sprintf("left out: NodePool %s is kept at %s (spec.replicas) by the controller, whatever pods there are",
+				fmt.Sprintf("left out: NodePool %s is kept at %s (spec.replicas) by the controller, for any number of pods",
 					p.Name, output.Count(int(*n), "node")))
 		}
 	}

@@ -83,8 +83,8 @@ type outputLine struct {
 	Says   string `json:"says"`
 }
 
-// lines calls do, and writes to w, in the format of -o, the lines that do writes: "OBJECT: result". If do returns an
-// error, lines writes the lines before the error, and returns the error.
+// lines calls do, which writes lines of the form "OBJECT: result", and writes these lines to w in the format of -o. If
+// do returns an error, lines writes the lines before the error, and returns the error.
 func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 	if o.isText() {
 		return do(safeWriter{w})

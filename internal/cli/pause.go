@@ -65,9 +65,9 @@ func newResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [NODEPOOL...]",
 		Short: "Resume voluntary disruption for some or all NodePools",
-		Long: `With names it ends the pauses of these NodePools. Without names it ends the pause of
-all NodePools. Neither ends a pause that the other form of joiner pause started. It
-prints which NodePools are still paused.`,
+		Long: `With names it ends the pauses of these NodePools, but not the pause of all NodePools.
+Without names it ends the pause of all NodePools, but not the pauses of single
+NodePools. It prints which NodePools are still paused.`,
 		Example: `  joiner resume
   joiner resume batch web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,8 +98,8 @@ func (p *pauseFlags) value(now time.Time) (string, error) {
 	return now.Add(time.Duration(p.span)).UTC().Format(time.RFC3339), nil
 }
 
-// set pauses the NodePools, or resumes them if value is empty. Without pools it pauses or resumes all of them. value is
-// the result of p.value.
+// set pauses the NodePools, or resumes them if value is empty. If pools is empty, it pauses or resumes all NodePools.
+// value is the result of p.value.
 func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, value string) error {
 	api, _, err := p.cluster.api()
 	if err != nil {
@@ -114,7 +114,8 @@ func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, val
 	return p.noteAllPaused(ctx, out, api)
 }
 
-// setPools sets the annotation joiner.sh/paused on each of the NodePools, or on none if one of them does not exist.
+// setPools sets the annotation joiner.sh/paused on each of the NodePools. If one of the NodePools does not exist, it
+// changes none.
 func setPools(ctx context.Context, out io.Writer, api client.Client, pools []string, value string) error {
 	var all karpv1.NodePoolList
 	if err := api.List(ctx, &all); err != nil {
@@ -146,7 +147,7 @@ func setPools(ctx context.Context, out io.Writer, api client.Client, pools []str
 	return nil
 }
 
-// quoteEmpty makes an empty name visible, for example one from an unset shell variable.
+// quoteEmpty makes an empty name visible, for example an empty name from an unset shell variable.
 func quoteEmpty(name string) string {
 	if name == "" {
 		return `""`
@@ -203,7 +204,7 @@ func (p *pauseFlags) warnUnread(ctx context.Context, out io.Writer, api client.R
 	}
 	found, err := evidence.PauseNamespaces(ctx, api)
 	if err != nil || slices.Contains(found, p.namespace) {
-		return nil // or the Deployments could not be listed, so it is not known whether a controller reads it
+		return nil // or the Deployments could not be listed, so it is unknown whether a controller reads the ConfigMap
 	}
 	note := fmt.Sprintf("there is no Deployment of Joiner: only a controller with LEADER_ELECTION_NAMESPACE=%s reads this ConfigMap",
 		p.namespace)
@@ -217,8 +218,8 @@ func (p *pauseFlags) warnUnread(ctx context.Context, out io.Writer, api client.R
 	return nil
 }
 
-// noteAllPaused prints a note if all NodePools are still paused after a resume of some. It prints nothing if the
-// ConfigMap cannot be found or read.
+// noteAllPaused prints a note if the pause of all NodePools remains after joiner resume with names. It prints nothing
+// if the ConfigMap cannot be found or read.
 func (p *pauseFlags) noteAllPaused(ctx context.Context, out io.Writer, api client.Client) error {
 	namespace, err := p.findNamespace(ctx, api)
 	if err != nil {

@@ -115,7 +115,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 		return err
 	}
 	notes = append(notes, reservationNotes...)
-	market, err := p.market.market(ctx, classes, s.Err)
+	market, err := p.market.catalogs(ctx, classes, s.Err)
 	if err != nil {
 		return err
 	}
@@ -165,8 +165,8 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (snapshot.Objects
 	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skippedObjectNotes(m)), nil
 }
 
-// classesOf returns the inputs of the catalog of each EC2NodeClass, by name, and a note about the capacity reservations
-// that are ignored because their number of available instances is not known.
+// classesOf returns the inputs of the catalog of each EC2NodeClass, by name. It also returns a note about the capacity
+// reservations that the plan ignores, because their number of available instances is not known.
 func (p *planFlags) classesOf(o snapshot.Objects) (map[string]classInput, []string, error) {
 	settings, err := o.Settings()
 	if err != nil {

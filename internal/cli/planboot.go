@@ -25,7 +25,7 @@ func bootNotes(o snapshot.Objects) []string {
 		if r.completeCluster() != nil {
 			return nil // impossible: no flag is set that could be invalid
 		}
-		for _, p := range r.userDataParser(class)(value(class.Spec.UserData)) {
+		for _, p := range r.userDataParser(class)(textOrEmpty(class.Spec.UserData)) {
 			if note := bootNote(class.Name, p); note != "" && !slices.Contains(out, note) {
 				out = append(out, note)
 			}

@@ -131,8 +131,8 @@ func rejectUnknownHelpTopics(root *cobra.Command) {
 	}
 }
 
-// clearerFlagError adds to err, an error about the flags of cmd, a similar name if the flag is unknown, or the valid
-// values if the value is invalid. It returns other errors unchanged.
+// clearerFlagError clarifies err, an error about the flags of cmd. For an unknown flag it adds a similar name. For an
+// invalid value it returns an error with the valid values. It returns other errors unchanged.
 func clearerFlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {

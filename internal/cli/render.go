@@ -29,12 +29,12 @@ import (
 
 // renderFlags are the flags of joiner render userdata.
 type renderFlags struct {
-	files  []string // manifests; none: the cluster is read
+	files  []string // paths of manifests; empty: the cluster is read
 	market marketFlags
 	out    format
 	live   clusterFlags // the cluster that is read if there are no manifests
 
-	class, pool       string // names; empty: the only EC2NodeClass or NodePool
+	class, pool       string // names of the EC2NodeClass and NodePool; empty: the only one
 	instanceType      string
 	capacityType      string
 	cluster           bootstrap.Cluster // facts about the cluster, for the user data
@@ -60,16 +60,17 @@ func newRenderUserData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "userdata [-f PATH…] --instance-type TYPE",
 		Short: "Render the user data of an EC2NodeClass for an instance type",
-		Long: `Prints the user data of an instance of the type under an EC2NodeClass, with the user's
-own user data merged in, and the kubelet's resulting arguments and configuration.
-Settings of the AMI itself are not shown.
+		Long: `Prints the user data that an instance of the type gets from an EC2NodeClass, merged
+with spec.userData, and the resulting arguments and configuration of the kubelet. It
+does not print settings of the AMI itself.
 
-The EC2NodeClass comes from the manifests; without -f from the cluster of your
-kubeconfig. If a NodePool uses it, the user data includes its labels and taints. The
-AMI comes from the status, or without a status from the version that the alias pins.
+The EC2NodeClass comes from the manifests, or without -f from the cluster of your
+kubeconfig. If a NodePool uses the EC2NodeClass, the user data includes the labels and
+taints of that NodePool. The AMI comes from the status of the EC2NodeClass, or without
+a status from the version that the alias pins.
 
-Facts about the cluster come from flags. An omitted one is replaced by a placeholder,
-with a note.
+Facts about the cluster come from flags. A placeholder replaces an omitted fact, and a
+note reports that.
 
 Exit status: 0 printed, 2 the user data cannot be generated, for example because it is
 larger than EC2 accepts.`,
@@ -105,7 +106,7 @@ func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.cluster.CA, "cluster-ca", "", "the cluster's certificate authority, as `BASE64` of PEM")
 	flags.StringVar(&r.cluster.ServiceCIDR, "service-cidr", "", "the `CIDR` of the cluster's services")
 	flags.StringVar(&r.cluster.DNS, "cluster-dns", "", "the `ADDRESS` of the cluster's DNS: an IPv6 address if the cluster is an IPv6 cluster")
-	flags.Int64Var(&r.reservedENIs, "reserved-enis", 0, "network interfaces that carry no pods, as RESERVED_ENIS of the controller")
+	flags.Int64Var(&r.reservedENIs, "reserved-enis", 0, "number of network interfaces that carry no pods; the controller's setting is RESERVED_ENIS")
 	r.market.flags(flags, fromEmbedded)
 	r.out.flag(flags)
 }
@@ -155,19 +156,19 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 		node.ImageName = strings.ToLower(alias.Family) + "-v" + strings.TrimPrefix(alias.Version, "v")
 		found = true
 	}
-	data, read, err := r.renderAndParse(node, userdata.Input{Image: node.ImageName, Arch: typ.Labels[corev1.LabelArchStable]})
+	data, parsed, err := r.renderAndParse(node, userdata.Input{Image: node.ImageName, Arch: typ.Labels[corev1.LabelArchStable]})
 	if err != nil {
 		return err
 	}
 
 	// 3. Print.
-	for _, note := range r.notes(class, found, read.Problems) {
+	for _, note := range r.notes(class, found, parsed.Problems) {
 		fmt.Fprintln(s.Err, "note: "+message.OneLine(note))
 	}
 	result := rendered{
 		NodeClass: class.Name, InstanceType: typ.Name, CapacityType: r.capacityType, AMIFamily: node.Family, Image: image.ID,
-		MaxPods: typ.Capacity.Pods, Bytes: len(data), UserData: string(data), Kubelet: read.Kubelet,
-		Taints: read.Taints, Labels: read.Labels, Problems: read.Problems,
+		MaxPods: typ.Capacity.Pods, Bytes: len(data), UserData: string(data), Kubelet: parsed.Kubelet,
+		Taints: parsed.Taints, Labels: parsed.Labels, Problems: parsed.Problems,
 	}
 	if pool != nil {
 		result.NodePool = pool.Name
@@ -196,11 +197,11 @@ func (r *renderFlags) renderAndParse(node bootstrap.Node, in userdata.Input) ([]
 	if node.Family != catalog.Custom {
 		in.Data = data
 	}
-	read := reading.Read(in)
-	if fatal, ok := read.Fatal(); ok {
-		return nil, read, errors.New(fatal.String())
+	parsed := reading.Read(in)
+	if fatal, ok := parsed.Fatal(); ok {
+		return nil, parsed, errors.New(fatal.String())
 	}
-	return data, read, nil
+	return data, parsed, nil
 }
 
 // read returns the EC2NodeClass and the NodePool that the flags select, from the manifests or the cluster. The NodePool
@@ -285,8 +286,8 @@ func nodeClassOf(pool *karpv1.NodePool) string {
 	return ""
 }
 
-// nodeType returns the instance type of --instance-type. Its capacity is that of a node with the settings of the
-// EC2NodeClass.
+// nodeType returns the instance type that --instance-type names. Its capacity is that of a node with the settings of
+// the EC2NodeClass.
 func (r *renderFlags) nodeType(ctx context.Context, class *awsv1.EC2NodeClass, s Streams) (catalog.Type, error) {
 	if !slices.Contains([]string{catalog.OnDemand, catalog.Spot, catalog.Reserved}, r.capacityType) {
 		return catalog.Type{}, fmt.Errorf("--capacity-type %s: want on-demand, spot or reserved%s", r.capacityType,
@@ -320,7 +321,7 @@ func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, problems [
 		out = append(out, p.String())
 	}
 	if r.hasPlaceholder {
-		out = append(out, "placeholders stand for what was not given of --cluster-name, --cluster-endpoint, --cluster-ca, --service-cidr and --cluster-dns")
+		out = append(out, "placeholders replace the facts that you did not set with --cluster-name, --cluster-endpoint, --cluster-ca, --service-cidr and --cluster-dns")
 	}
 	if !hasImage && class.Spec.ResolvedAMIFamily() == catalog.Bottlerocket && class.Spec.InstanceStorePolicy != nil {
 		out = append(out, "the EC2NodeClass has no image in its status: how the local disks are bound depends on the version of the image")

@@ -134,7 +134,7 @@ func (f Findings) Error() string { return fmt.Sprintf("%d findings", f.Count) }
 type Unseen struct{ What []string }
 
 // Error names the input.
-func (u Unseen) Error() string { return "could not look at " + strings.Join(u.What, " and ") }
+func (u Unseen) Error() string { return "could not read " + strings.Join(u.What, " and ") }
 
 // emptyFlag returns an error if one of the flags was given an empty value, for example by an unset shell variable.
 func emptyFlag(flags *pflag.FlagSet, names ...string) error {

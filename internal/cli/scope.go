@@ -70,7 +70,7 @@ func asList(value string) []string {
 	return []string{value}
 }
 
-// partitionProblem returns an error if the partition is set and the region belongs to another one.
+// partitionProblem returns an error if the partition is set and the region belongs to another partition.
 func partitionProblem(s permissions.Scope) error {
 	actual := permissions.PartitionOf(s.Region)
 	switch {

@@ -11,9 +11,9 @@ import (
 )
 
 // misspeltVariable returns an error about the first variable, by name, that is probably a misspelled setting. A
-// variable may belong to another program: it is no error if the setting that it resembles has a value, unless the
-// variable has the prefix JOINER_ or KARPENTER_. misspeltVariable returns nil if args are invalid, because Load reports
-// that.
+// variable without the prefix JOINER_ or KARPENTER_ may belong to another program. Such a variable is no error if the
+// setting that it resembles has a value. misspeltVariable returns nil if args are invalid, because Load reports invalid
+// args.
 func misspeltVariable(args []string, variables map[string]string) error {
 	flags := (&Settings{}).byFlag()
 	given, err := parse(args, flags)
@@ -36,9 +36,9 @@ func misspeltVariable(args []string, variables map[string]string) error {
 			continue
 		}
 		if hasPrefix {
-			return fmt.Errorf("there is no variable %s: those of settings have no prefix, write %s (or --%s)", v, near, flagOf[near])
+			return fmt.Errorf("there is no variable %s: the variables of settings have no prefix, write %s (or --%s)", v, near, flagOf[near])
 		}
-		return fmt.Errorf("there is no variable %s: did you mean %s (--%s)? unset it if it is another program's, or set %s, too",
+		return fmt.Errorf("there is no variable %s: did you mean %s (--%s)? if the variable belongs to another program, unset the variable, or set %s, too",
 			v, near, flagOf[near], near)
 	}
 	return nil
@@ -52,7 +52,7 @@ func flagsByVariable(flags map[string]setting) map[string]string {
 		out[s.variable()] = flag
 	}
 	for flag, u := range unsupported() {
-		if u.says != "" {
+		if u.note != "" {
 			out[setting{flag: flag}.variable()] = flag
 		}
 	}

@@ -56,7 +56,7 @@ func booleanHint(s string) string {
 // wordHint returns a hint with the most similar word. The hint for the log level warn is info, which includes warnings.
 func wordHint(s string, words []string) string {
 	if strings.HasPrefix(strings.ToLower(s), "warn") && slices.Contains(words, "info") {
-		return " (did you mean info? it has the warnings)"
+		return " (did you mean info? it includes warnings)"
 	}
 	return suggest.Hint(s, words)
 }
@@ -197,7 +197,7 @@ func objectName(to *string) func(string) error {
 		if corrected := strings.ReplaceAll(strings.ToLower(s), "_", "-"); name.MatchString(corrected) {
 			hint = " (did you mean " + corrected + "?)"
 		}
-		return fmt.Errorf("want a name of Kubernetes, which has lower-case letters, digits, hyphens and dots%s", hint)
+		return fmt.Errorf("want the name of a Kubernetes object, which has lower-case letters, digits, hyphens and dots%s", hint)
 	}
 }
 

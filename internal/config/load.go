@@ -13,7 +13,7 @@ import (
 type Note struct {
 	Setting string // "--feature-gates (FEATURE_GATES)"
 	Value   string // as configured
-	Says    string // what Joiner does instead, or lacks
+	Says    string // what Joiner does instead, or which feature Joiner does not have
 }
 
 // ErrHelp is returned when the arguments ask for help.
@@ -76,7 +76,7 @@ type Setting struct {
 	Flag     string // without leading hyphens: "batch-max-duration"
 	Variable string // "BATCH_MAX_DURATION"
 	Default  string // as text; empty for none
-	Help     string // for help and reference
+	Help     string // for the command's help and the reference documentation
 }
 
 // All returns the supported settings, grouped by topic.
@@ -99,7 +99,7 @@ func Unsupported() []Setting {
 		if _, isSupported := (&Settings{}).byFlag()[flag]; isSupported {
 			continue
 		}
-		out = append(out, Setting{Flag: flag, Variable: setting{flag: flag}.variable(), Default: all[flag].harmless, Help: all[flag].says})
+		out = append(out, Setting{Flag: flag, Variable: setting{flag: flag}.variable(), Default: all[flag].harmless, Help: all[flag].note})
 	}
 	return out
 }
@@ -114,7 +114,7 @@ func Help() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nEach can be given by the environment, too: --batch-max-duration as BATCH_MAX_DURATION.\n")
+	b.WriteString("\nEach setting can also be given as an environment variable: --batch-max-duration as BATCH_MAX_DURATION.\n")
 	return b.String()
 }
 
@@ -169,10 +169,10 @@ func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 		if !ok {
 			value, ok = lookup(s.variable())
 		}
-		if u := all[name]; !ok || value == "" || u.says == "" || strings.EqualFold(value, u.harmless) || areGatesOff(name, value) {
+		if u := all[name]; !ok || value == "" || u.note == "" || strings.EqualFold(value, u.harmless) || areGatesOff(name, value) {
 			continue
 		}
-		out = append(out, Note{Setting: s.bothNames(), Value: value, Says: all[name].says})
+		out = append(out, Note{Setting: s.bothNames(), Value: value, Says: all[name].note})
 	}
 	gates := setting{flag: "feature-gates"}
 	value, ok := given[gates.flag]

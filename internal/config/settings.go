@@ -40,14 +40,14 @@ type Settings struct {
 	MemoryOverheadPercent float64
 	// ReservedENIs is the number of network interfaces of each instance that the VPC CNI does not use for pods.
 	ReservedENIs int
-	// IsolatedVPC means that services without a VPC endpoint cannot be reached: the Price List API is not called, and
-	// IAM is not called for instance profiles that an EC2NodeClass names. An EC2NodeClass with a role still needs IAM.
+	// IsolatedVPC means that services without a VPC endpoint cannot be reached. The Price List API is not called. IAM
+	// is not called for instance profiles that an EC2NodeClass names. An EC2NodeClass with a role still needs IAM.
 	IsolatedVPC bool
 	// InterruptionQueue is the name of the SQS queue to which EventBridge delivers the interruption messages of EC2 and
 	// AWS Health. Empty: no messages are received, so nodes are not drained before an interruption.
 	InterruptionQueue string
-	// SubnetRefresh is the maximum interval at which the subnets and security groups of EC2NodeClasses are resolved,
-	// AMIRefresh that of AMIs. The controller resolves all of them at the smaller of the two.
+	// SubnetRefresh is the maximum interval at which the subnets and security groups of EC2NodeClasses are resolved.
+	// AMIRefresh is the maximum interval for AMIs. The controller resolves all of them at the shorter interval.
 	SubnetRefresh, AMIRefresh time.Duration
 
 	// ZonalShift prevents launches in zones with an active ARC zonal shift of the cluster; see package eks.
@@ -65,7 +65,8 @@ type Settings struct {
 	EC2Limits map[string]Rate
 
 	// BreakerCount and BreakerShare limit how many orphaned instances or NodeClaims the controller garbage-collects at
-	// once. It removes none if there are more than BreakerCount, and more than BreakerShare of all objects of the kind.
+	// once. If the orphans of a kind exceed both limits, it removes none of them. BreakerShare is a share of all
+	// objects of the kind.
 	BreakerCount int
 	BreakerShare float64
 	// DriftBreakerCount and DriftBreakerShare limit drift that no change in the cluster caused. If at least
@@ -87,7 +88,7 @@ type Settings struct {
 	// StaticPools keeps NodePools with spec.replicas at that number of nodes. It is the feature gate StaticCapacity.
 	StaticPools bool
 
-	// KubeQPS limits the calls to the API server per second, KubeBurst those of a burst.
+	// KubeQPS limits the calls to the API server per second. KubeBurst limits the calls of a burst.
 	KubeQPS   float64
 	KubeBurst int
 	// MetricsPort is the port of /metrics, ProbePort that of /healthz and /readyz; 0 disables them.

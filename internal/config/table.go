@@ -16,7 +16,7 @@ import (
 type setting struct {
 	flag     string                  // "batch-max-duration"; the variable is BATCH_MAX_DURATION
 	fallback string                  // default, as text
-	help     string                  // for help and reference
+	help     string                  // for the command's help and the reference documentation
 	isBool   bool                    // the flag may be given without a value
 	set      func(text string) error // parses and stores the value
 }
@@ -65,7 +65,7 @@ func (c *Settings) table() []setting {
 			flag:     "vm-memory-overhead-percent",
 			fallback: "0.075",
 			help:     "fraction of an instance's memory that the hypervisor uses",
-			set:      share(&c.MemoryOverheadPercent),
+			set:      fractionBelowOne(&c.MemoryOverheadPercent),
 		},
 		{
 			flag:     "reserved-enis",
@@ -112,9 +112,9 @@ func (c *Settings) table() []setting {
 		{flag: "late-after", fallback: "90s", help: "diagnose an instance that has not joined the cluster this long after its launch, and report the cause; after 15m it is terminated in any case", set: below(&c.LateAfter, time.Second, registrationTimeout)},
 		{flag: "ec2-api-limits", help: "EC2 API limits of the account, if they differ from those that AWS publishes: ACTION=BURST:RATE_PER_SECOND, for example CreateFleet=100:20,Describe*=200:40", set: rates(&c.EC2Limits)},
 		{flag: "breaker-count", fallback: "10", help: "garbage-collect up to this many orphaned instances or NodeClaims at once, regardless of --breaker-share", set: count(&c.BreakerCount, 1, 1_000_000)},
-		{flag: "breaker-share", fallback: "0.25", help: "garbage-collect nothing if more than this fraction of all instances or NodeClaims would be removed at once; 1 for no limit", set: fraction(&c.BreakerShare)},
+		{flag: "breaker-share", fallback: "0.25", help: "garbage-collect nothing if more than this fraction of all instances or NodeClaims would be removed at once; 1 for no limit", set: fractionAboveZero(&c.BreakerShare)},
 		{flag: "drift-breaker-count", fallback: "5", help: "number of nodes of a NodePool that may drift at once by a change outside of the cluster, regardless of --drift-breaker-share", set: count(&c.DriftBreakerCount, 1, 1_000_000)},
-		{flag: "drift-breaker-share", fallback: "0.5", help: "hold drift replacement until the user allows it, if more than this fraction of a NodePool's nodes drifts at once; 1 for no limit", set: fraction(&c.DriftBreakerShare)},
+		{flag: "drift-breaker-share", fallback: "0.5", help: "hold drift replacement until the user allows it, if more than this fraction of a NodePool's nodes drifts at once; 1 for no limit", set: fractionAboveZero(&c.DriftBreakerShare)},
 
 		{flag: "kube-client-qps", fallback: "200", help: "calls to the API server per second", set: rate(&c.KubeQPS)},
 		{flag: "kube-client-burst", fallback: "300", help: "burst of calls to the API server", set: count(&c.KubeBurst, 1, 1_000_000)},
@@ -222,8 +222,8 @@ func unsupported() map[string]unsupportedSetting {
 
 // unsupportedSetting is what notes reports about a setting without effect.
 type unsupportedSetting struct {
-	harmless string // the value that Joiner behaves like; Karpenter's default
-	says     string // the note for other values; empty: all values are harmless
+	harmless string // Karpenter's default; Joiner behaves as with this value
+	note     string // the note for other values; empty: all values are harmless
 }
 
 // text returns a parser that stores any text.
@@ -330,8 +330,8 @@ func bytes(to *int64) func(string) error {
 	}
 }
 
-// share returns a parser of a fraction from 0 to below 1.
-func share(to *float64) func(string) error {
+// fractionBelowOne returns a parser of a fraction that is at least 0 and below 1.
+func fractionBelowOne(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(f >= 0 && f < 1) {
@@ -342,8 +342,8 @@ func share(to *float64) func(string) error {
 	}
 }
 
-// fraction returns a parser of a fraction above 0 and at most 1.
-func fraction(to *float64) func(string) error {
+// fractionAboveZero returns a parser of a fraction that is above 0 and at most 1.
+func fractionAboveZero(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(f > 0 && f <= 1) {

@@ -40,7 +40,7 @@ func TestPoolProblem(t *testing.T) {
 		}, "cannot be known"},
 		"taint twice": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.StartupTaints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
-		}, "startupTaints: team:NoSchedule is there twice"},
+		}, "startupTaints: team:NoSchedule is listed twice"},
 		"taint effect": {func(n *karpv1.NodeClaimTemplate) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: "Never"}} }, `effect "Never"`},
 		"In without values": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpIn}}

@@ -64,7 +64,8 @@ type Controllers struct {
 	Progress *loop.Progress
 }
 
-// Numbers of objects of one kind that are reconciled concurrently: high for claims, because they mostly wait for EC2.
+// Numbers of objects of one kind that are reconciled concurrently. The number is high for claims, because their
+// reconciles mostly wait for EC2.
 const (
 	claimWorkers = 200
 	otherWorkers = 10
@@ -226,7 +227,7 @@ func (l leading) Start(ctx context.Context) error { return l(ctx) }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (l leading) NeedLeaderElection() bool { return true }
 
-// claimsOfNode returns the claims that have the provider ID of a Node.
+// claimsOfNode returns requests for the claims that have the provider ID of a Node.
 func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	node, ok := o.(*corev1.Node)
 	if !ok || node.Spec.ProviderID == "" {
@@ -240,8 +241,9 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 	return requests(namesOf(claims.Items))
 }
 
-// unjoinedClaimsOfClass returns the claims of a class that have no instance or no Node yet: those without an instance may
-// wait for the class to become ready, and a change of the class may outdate the launch of the others.
+// unjoinedClaimsOfClass returns requests for the claims of a class that have no instance or no Node yet. Claims without
+// an instance may wait for the class to become ready. A change of the class may outdate the launches of the other
+// claims.
 func unjoinedClaimsOfClass(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: o.GetName()},
@@ -257,7 +259,7 @@ func unjoinedClaimsOfClass(ctx context.Context, reader client.Reader, o client.O
 	return requests(names)
 }
 
-// unjoinedClaimsOfPool returns the claims of a NodePool that have no Node yet.
+// unjoinedClaimsOfPool returns requests for the claims of a NodePool that have no Node yet.
 func unjoinedClaimsOfPool(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -272,7 +274,7 @@ func unjoinedClaimsOfPool(ctx context.Context, reader client.Reader, o client.Ob
 	return requests(names)
 }
 
-// classOfClaim returns the node class of a claim.
+// classOfClaim returns a request for the node class of a claim.
 func classOfClaim(_ context.Context, o client.Object) []reconcile.Request {
 	claim, ok := o.(*karpv1.NodeClaim)
 	if !ok || claim.Spec.NodeClassRef == nil {

@@ -200,6 +200,6 @@ type Instance struct {
 // Runs reports whether the instance is running or pending.
 func (i Instance) Runs() bool { return i.State == "running" || i.State == "pending" }
 
-// MaxClaimDelay is the maximum time after the launch of an instance until the status of its NodeClaim has its provider
-// ID.
+// MaxClaimDelay is the maximum time from the launch of an instance until the status of its NodeClaim has the instance's
+// provider ID.
 const MaxClaimDelay = 20 * time.Second

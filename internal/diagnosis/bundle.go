@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// maxBundleSize is the maximum size of a bundle: 64 MiB, many times that of a cluster with thousands of nodes.
+// maxBundleSize is the maximum size of a bundle: 64 MiB, many times the bundle of a cluster with thousands of nodes.
 const maxBundleSize = 64 << 20
 
 // maxValues is the maximum number of values in a bundle, estimated from its commas. A bundle of joiner doctor has about

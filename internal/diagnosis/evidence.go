@@ -4,7 +4,7 @@
 // In: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
 // Out: Evidence and its file format; symptoms of consoles; findings, ranked: check, verdict, cause, certainty, lines of
 // evidence, fix.
-// Never: a call, a clock, or the judgement of a check.
+// Never: a network call, a reading of the clock, or the verdict of a check.
 package diagnosis
 
 import (

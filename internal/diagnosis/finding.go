@@ -54,8 +54,8 @@ type Finding struct {
 	Certainty Certainty `json:"certainty,omitempty"` // how certain the cause is
 	Evidence  []string  `json:"evidence,omitempty"`  // one line each
 	Fix       fix.Fix   `json:"-"`                   // see MarshalJSON
-	// Follows is the ID of the check whose finding causes this one. The fix of that finding also fixes this one. Follows
-	// is empty for a root cause.
+	// Follows is the ID of the check whose finding causes this finding. The fix of that finding also fixes this
+	// finding. Follows is empty for a root cause.
 	Follows string `json:"follows,omitempty"`
 	// Explains lists the symptoms, of consoles or conditions, that the finding explains.
 	Explains []Symptom `json:"explains,omitempty"`

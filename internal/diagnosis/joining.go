@@ -13,8 +13,8 @@ type Scope struct {
 }
 
 // JoinBlockers returns the broken and suspicious findings that may keep the instances of a Scope from joining, in the
-// order of Rank. They are about the class, the whole cluster, the instance or its subnet. Findings about the time before
-// a launch or after joining are left out.
+// order of Rank. They are about the class, the whole cluster, the instance or its subnet. Findings about the time
+// before a launch or after joining are left out.
 func JoinBlockers(findings []Finding, s Scope) []Finding {
 	return slices.DeleteFunc(slices.Clone(Actionable(findings)), func(f Finding) bool {
 		return f.Layer < LayerLaunch || f.Layer > LayerAuth || !s.IsAbout(f.Subject)
@@ -37,7 +37,8 @@ func (s Scope) IsAbout(subject string) bool {
 	return false
 }
 
-// MissingPermissions returns the permissions that were missing when the evidence for JoinBlockers was collected, sorted.
+// MissingPermissions returns the permissions that were missing when the evidence for JoinBlockers was collected,
+// sorted.
 func MissingPermissions(e Evidence) []string {
 	var out []string
 	add := func(absent Absence, why string) {

@@ -98,7 +98,7 @@ type ControllerPod struct {
 	Ready     bool              `json:"ready,omitempty"`     // condition Ready is True
 	Created   time.Time         `json:"created,omitzero"`    // zero: not known
 	DNSPolicy string            `json:"dnsPolicy,omitempty"` // spec.dnsPolicy
-	Tolerates []Taint           `json:"tolerates,omitempty"` // an empty key tolerates everything
+	Tolerates []Taint           `json:"tolerates,omitempty"` // a toleration with an empty key tolerates every taint
 	Messages  []string          `json:"messages,omitempty"`  // of the pod's conditions and events
 }
 
@@ -136,8 +136,8 @@ type Class struct {
 	Profile    string            `json:"profile,omitempty"`    // spec.instanceProfile, else status.instanceProfile
 	ImageIDs   []string          `json:"imageIDs,omitempty"`   // spec.amiSelectorTerms[].id
 	Images     []string          `json:"images,omitempty"`     // status.amis[].id
-	Subnets    []string          `json:"subnets,omitempty"`    // status
-	Groups     []string          `json:"groups,omitempty"`     // status
+	Subnets    []string          `json:"subnets,omitempty"`    // IDs, from status.subnets
+	Groups     []string          `json:"groups,omitempty"`     // IDs, from status.securityGroups
 	SubnetTags map[string]string `json:"subnetTags,omitempty"` // of spec.subnetSelectorTerms
 	GroupTags  map[string]string `json:"groupTags,omitempty"`  // of spec.securityGroupSelectorTerms
 	PublicIP   *bool             `json:"publicIP,omitempty"`   // spec.associatePublicIPAddress
@@ -192,7 +192,7 @@ func (r Requirement) String() string {
 // Step is a requirement and the number of instance types that it leaves.
 type Step struct {
 	Name string         `json:"name"`           // the requirement, in the form of Requirement.String
-	Left map[string]int `json:"left,omitempty"` // instance types by architecture; none: 0
+	Left map[string]int `json:"left,omitempty"` // number of instance types by architecture; no key: 0
 }
 
 // Architectures returns the architectures that the pool requires, sorted; nil if it does not restrict them.
@@ -270,7 +270,7 @@ type DaemonSet struct {
 	Host      bool              `json:"host,omitempty"` // its pods use the host network
 	Desired   int               `json:"desired"`        // number of pods that should run
 	Ready     int               `json:"ready"`          // number of ready pods
-	Env       map[string]string `json:"env,omitempty"`  // only of aws-node: settings of its address management
+	Env       map[string]string `json:"env,omitempty"`  // settings of address management; set only for aws-node
 }
 
 // Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. Checks use it only if By, Namespace and UID
@@ -311,16 +311,17 @@ func (c Controller) SkipsLeaderElection() bool {
 	return err == nil && isDisabled
 }
 
-// MaxStartupTaintAge is how long a startup taint may normally stay on a node: first, the program that removes the taint
-// must start, and its image must be pulled.
+// MaxStartupTaintAge is how long a startup taint may normally stay on a node. In this time, the image of the program
+// that removes the taint is pulled, and the program starts.
 const MaxStartupTaintAge = 75 * time.Second
 
 // TakenAwayBy is the text before the names of field managers in the controller's event UnregisteredTaintMissing. Commas
 // separate the names. Package diagnosis/ready parses the event.
 const TakenAwayBy = "taken away by "
 
-// UnexpectedTaintWriters returns the unexpected ones of the field managers of a node's taints, in their order. Expected
-// are Kubernetes, the cloud controller, kubectl and autoscalers. The result is nil if all are expected.
+// UnexpectedTaintWriters returns those field managers of a node's taints that are not expected, in the order of
+// managers. Expected managers are Kubernetes, the cloud controller, kubectl and autoscalers. The result is nil if all
+// managers are expected.
 func UnexpectedTaintWriters(managers []string) []string {
 	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller",
 		"cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}

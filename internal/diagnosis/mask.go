@@ -10,7 +10,7 @@ import (
 // Hidden replaces secrets in texts.
 const Hidden = "[hidden]"
 
-// secret is a form of secrets in logs, messages and scripts.
+// secret is one form that secrets have in logs, messages and scripts.
 type secret struct {
 	pattern     *regexp.Regexp
 	replacement string // of a match; may refer to groups of the pattern

@@ -34,8 +34,8 @@ func InstanceID(providerID string) string {
 }
 
 // NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node, so the name
-// counts too: the Node of an instance has the instance's provider ID and a name that matches the instance (hasName).
-// If there is none, a Node with another name counts, if it is the only Node with the provider ID and one of these is true:
+// counts too: the Node of an instance has the instance's provider ID and a name that matches the instance (hasName). If
+// there is no such Node, the only Node with the provider ID counts, whatever its name, if one of these is true:
 //   - The controller has registered the instance.
 //   - EC2 reports no host name of the instance.
 //   - No NodeClaim has the instance.
@@ -62,8 +62,8 @@ func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	return out
 }
 
-// hasName reports whether a Node with this name can be the instance's Node: its first label is that of the instance's
-// host name, or the instance ID.
+// hasName reports whether a Node with this name can be the instance's Node. The first label of the name must be the
+// first label of the instance's host name, or the instance ID.
 func (i Instance) hasName(name string) bool {
 	label, _, _ := strings.Cut(strings.ToLower(name), ".")
 	host, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Symptom is what the console of an instance that does not join shows, whatever the cause.
+// Symptom is an error on the console of an instance that does not join, regardless of the error's cause.
 type Symptom string
 
 // The symptoms.
@@ -131,7 +131,7 @@ func logPatterns() []logPattern {
 	}
 }
 
-// LongestLine is the number of bytes at the start of a line that ReadConsole compares with patterns. Useful lines are
+// LongestLine is the maximum number of bytes of a line that ReadConsole compares with patterns. Useful lines are
 // shorter.
 const LongestLine = 2000
 

@@ -14,11 +14,11 @@ type Unseen struct {
 	Answered bool `json:"answered,omitempty"`
 
 	all    []absent // all items of System
-	others []absent // all items of the system that is not System
+	others []absent // all items of the other system
 }
 
-// Unseen returns the systems that could not be read at all. A system that returned any item, or reported that one does
-// not exist, is not among them.
+// Unseen returns the systems that could not be read at all. A system that returned any item, or reported that an item
+// does not exist, is not among them.
 func (e Evidence) Unseen() []Unseen {
 	var out []Unseen
 	for _, s := range []struct {
@@ -84,8 +84,8 @@ func (e Evidence) ofKubernetes() []absent {
 }
 
 // ofAWS returns the items that show whether AWS answers; Unseen reports the reason of the first item for all. The
-// caller identity is no such item, because reading it needs no permission. The others in restOfAWS are requested only
-// for known objects, for example images of EC2NodeClasses.
+// caller identity is not among them, because reading the identity needs no permission. The other items in restOfAWS are
+// requested only for known objects, for example images of EC2NodeClasses.
 func (e Evidence) ofAWS() []absent {
 	return []absent{outline(e.Cluster), outline(e.Entries), outline(e.NodeGroups), outline(e.Fargate), outline(e.VPC),
 		outline(e.Subnets), outline(e.Routes),

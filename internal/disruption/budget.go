@@ -14,7 +14,7 @@ import (
 type Budget struct {
 	Reasons []Reason // reasons that the budget applies to; none: all reasons
 	Nodes   string   // "3", or "10%" of the pool's nodes, rounded up
-	// Schedule is when the budget becomes active, and Open is how long it then stays active. A nil
+	// Schedule is when the budget becomes active, and Open is how long it then stays active. A budget with a nil
 	// Schedule is always active.
 	Schedule *cron.Schedule
 	Open     time.Duration
@@ -37,9 +37,9 @@ type Room struct {
 	Until time.Time
 }
 
-// Room returns how many more nodes of a pool may be disrupted at now. total is the number of its nodes, and out of them
-// are terminating or not ready. Without an active budget, all remaining nodes may be disrupted. Pool and Out are left
-// empty.
+// Room returns how many more nodes of a pool may be disrupted at now. total is the number of the pool's nodes; out is
+// how many of them are terminating or not ready. Without an active budget, all remaining nodes may be disrupted. Pool
+// and Out are left empty.
 func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 	room := Room{Reason: reason, Nodes: max(total-out, 0)}
 	var full []time.Time // for each budget without room: when it ends; zero: never
@@ -86,7 +86,8 @@ func (b Budget) active(now time.Time) (bool, time.Time) {
 	return b.Schedule.Active(b.Open, now)
 }
 
-// allowed returns how many of total nodes the budget allows to be out at once. An unreadable budget allows none.
+// allowed returns how many of total nodes the budget allows to be terminating or not ready at once. An unreadable
+// budget allows none.
 func (b Budget) allowed(total int) int {
 	if b.Unreadable != "" {
 		return 0

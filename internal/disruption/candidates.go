@@ -70,7 +70,7 @@ func (in Input) whyStays(n *cluster.Node, reason Reason, expected bool) Stay {
 }
 
 // protection returns what protects a node from disruption for this reason, whether or not the disruption saves money.
-// Its Cause is empty if nothing does.
+// Its Cause is empty if nothing protects the node.
 func (in Input) protection(policy Policy, r Record, reason Reason) Stay {
 	problem, isForbidden := policy.Forbidden(reason)
 	switch {
@@ -88,7 +88,8 @@ func (in Input) protection(policy Policy, r Record, reason Reason) Stay {
 	return Stay{}
 }
 
-// savingObstacle returns what keeps a node from being disrupted to save money. Its Cause is empty if nothing does.
+// savingObstacle returns what keeps a node from being disrupted to save money. Its Cause is empty if there is no
+// obstacle.
 func (in Input) savingObstacle(policy Policy, r Record, expected bool) Stay {
 	switch {
 	case policy.After == nil:

@@ -15,7 +15,7 @@ import (
 // Input is the input of a proposal.
 type Input struct {
 	Snapshot cluster.Snapshot // the state of the cluster
-	// Plan places Snapshot's pending pods. A node on which it places a pod is needed.
+	// Plan places Snapshot's pending pods. A node on which Plan places a pod is needed.
 	Plan packing.Plan
 
 	Policies map[string]Policy // by pool; a pool without a policy keeps all its nodes
@@ -35,10 +35,10 @@ type Record struct {
 	// Blocked is the pod that blocks the node, with the reason ("pod a/b has no room in PodDisruptionBudget a/c (0
 	// allowed; owner Deployment b)"); empty: not blocked.
 	Blocked string
-	// BlockedUntil is when the passing of time unblocks the node; zero if it does not.
+	// BlockedUntil is when the node is unblocked without any other change; zero if time alone does not unblock it.
 	BlockedUntil time.Time
-	// Going is true if the node is already being removed or replaced, though the snapshot may not show this. Such a node
-	// uses the budget.
+	// Going is true if the node is already being removed or replaced, though the snapshot may not show this. Such a
+	// node uses the budget.
 	Going bool
 	// Held is the time until which the node is not disrupted after a failed move, and HeldCause is the reason.
 	Held      time.Time
@@ -57,8 +57,8 @@ const (
 	Empty         Reason = "Empty"         // the node runs only DaemonSet and static pods
 	Drifted       Reason = "Drifted"       // the node differs from its NodePool or EC2NodeClass
 	Underutilized Reason = "Underutilized" // its pods fit other nodes, or a cheaper node
-	// Expired nodes are removed regardless of budgets. Budgets only limit how many of them are replaced at once. A budget
-	// cannot list this reason.
+	// Expired nodes are removed regardless of budgets. Budgets only limit how many of them are replaced at once. A
+	// budget cannot list this reason.
 	Expired Reason = "Expired"
 )
 

@@ -8,7 +8,8 @@ import (
 
 // Policy is a pool's disruption policy: spec.disruption of a NodePool, and its annotations.
 type Policy struct {
-	// After is spec.disruption.consolidateAfter: how long pods must neither come nor go before a disruption; nil: Never.
+	// After is spec.disruption.consolidateAfter: how long pods must neither come nor go before a disruption; nil:
+	// Never.
 	After *time.Duration
 	// Method selects which nodes may be disrupted to save money. Empty is WhenEmptyOrUnderutilized, as in a NodePool.
 	Method Method

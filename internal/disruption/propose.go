@@ -81,7 +81,8 @@ func isEmpty(n cluster.Node) bool {
 }
 
 // whyEmptyStays returns why an empty node is not removed now, apart from budgets. It returns false if nothing keeps the
-// node, and for nodes that are not considered: without policy or record, or of a static pool.
+// node. It also returns false for nodes that are not considered: nodes without policy or record, and nodes of a static
+// pool.
 func (in Input) whyEmptyStays(n cluster.Node, expected bool) (Stay, bool) {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]

@@ -2,7 +2,7 @@ package disruption
 
 import "time"
 
-// Sentence returns why the node stays, without a full stop. If the passing of time ends this, it adds until when.
+// Sentence returns why the node stays, without a full stop. If the stay has an end, Sentence adds the time of the end.
 func (s Stay) Sentence() string {
 	text := s.why()
 	if !s.Until.IsZero() {
@@ -35,7 +35,7 @@ func (s Stay) why() string {
 	case TooYoung:
 		return "it is younger than the minimum lifetime of its NodePool (" + s.Detail + ")"
 	case Held:
-		return "a move of it was aborted: " + s.Detail
+		return "a move of the node was aborted: " + s.Detail
 	case Worth:
 		return "its pods would not cost less elsewhere, or not enough less to be worth moving them"
 	case Blocked, InWaves, MovedOften, Looping:

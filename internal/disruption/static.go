@@ -16,9 +16,9 @@ type Member struct {
 	LifeLeft float64
 }
 
-// Missing returns how many nodes to launch so that a pool has replicas nodes. active is the number of its nodes that
-// are not terminating, all also includes terminating ones. limit bounds all; nil: no limit. isLimited reports whether
-// the limit reduces the result.
+// Missing returns how many nodes to launch so that a pool has replicas nodes. active is the number of the pool's nodes
+// that are not terminating; all is the number including terminating nodes. limit is the maximum of all; nil: no limit.
+// isLimited reports whether the limit reduces the result.
 func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool) {
 	missing = max(replicas-active, 0)
 	if limit == nil {
@@ -29,8 +29,8 @@ func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool
 }
 
 // Surplus returns the names of the members to remove so that replicas members remain. Members without an instance come
-// first, then members without a Node, then members without pods, then the others: those with few pods, or with little
-// lifetime left, first. Protected members come last.
+// first, then members without a Node, then members without pods, then the others, in order of their cost. Protected
+// members come last.
 func Surplus(members []Member, replicas int) []string {
 	sorted := slices.SortedFunc(slices.Values(members), func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.Name, b.Name))
@@ -57,5 +57,5 @@ func (m Member) rank() int {
 	return 3
 }
 
-// cost is what removing the member costs: its pods, times the share of its lifetime that it loses.
+// cost returns the cost of removing the member: the number of its pods, times the remaining share of its lifetime.
 func (m Member) cost() float64 { return float64(m.Pods) * m.LifeLeft }

@@ -27,15 +27,15 @@ type Trips []Trip
 // Limits for recording trips, and for pausing the moves of a workload that moves in a loop.
 const (
 	tripRetention   = 24 * time.Hour // a trip is recorded this long
-	maxTrips        = 20_000         // maximum number of recorded trips, unless the window has more
+	maxTrips        = 20_000         // maximum number of recorded trips, unless tripWindow has more
 	tripWindow      = time.Hour      // only trips within this time count for Policy.MovesPerHour
 	loopRounds      = 2              // this many departures per pod from nodes of one shape are a loop
-	driftLoopRounds = 3              // the same for drift: more, because the user requests the replacement
+	driftLoopRounds = 3              // loopRounds for drift; higher, because the user requests the replacement
 	firstLoopPause  = time.Hour      // pause after the first loop; doubled after each further departure per pod
 	maxLoopPause    = 24 * time.Hour // longest pause
 )
 
-// Shape identifies nodes that are equivalent, so that replacing one by another changes nothing.
+// Shape identifies nodes that are equivalent: replacing a node with a node of the same shape changes nothing.
 func Shape(pool, instanceType, zone, capacityType string) string {
 	return pool + "/" + instanceType + "/" + zone + "/" + capacityType
 }
@@ -75,7 +75,7 @@ type Traffic struct {
 }
 
 // Stays returns the nodes that must stay, in the order of Traffic.Loads: the pods of such a node were moved as often as
-// the pool allows in the last hour, or repeatedly left nodes of this shape.
+// the pool allows per hour, or repeatedly left nodes of its shape.
 func (t Trips) Stays(in Traffic) []Stay {
 	b := t.index(in)
 	var out []Stay
@@ -101,7 +101,8 @@ type tripIndex struct {
 	departures map[[2]string][]Trip // by workload and shape: moves off nodes of that shape
 }
 
-// index indexes the trips that count at in.Now, and by shape only those with the reason.
+// index returns the index of the trips of the last hour by workload, and of the retained trips with in.Reason by
+// workload and shape. The last hour ends at in.Now.
 func (t Trips) index(in Traffic) tripIndex {
 	b := tripIndex{recent: map[string][]Trip{}, departures: map[[2]string][]Trip{}}
 	for _, trip := range t {
@@ -125,7 +126,7 @@ func (b tripIndex) stayOf(in Traffic, load Load) Stay {
 		n := load.Pods[workload]
 		all := max(in.Pods[workload], n)
 		if workload == "" || n <= 0 {
-			continue // such pods are not recreated
+			continue // pods without a workload are not recreated
 		}
 		for _, stay := range []Stay{b.limitStay(in, load, workload, all), b.loopStay(in, load, workload, all)} {
 			if stay.Cause != "" && stay.Until.After(out.Until) {
@@ -150,7 +151,7 @@ func (b tripIndex) limitStay(in Traffic, load Load, workload string, all int) St
 	if perPod <= most {
 		return Stay{}
 	}
-	out := Stay{Cause: MovedOften, Detail: fmt.Sprintf("%s: its pods were moved %s within the last hour (it has %d now), and %d more would be above %d for each",
+	out := Stay{Cause: MovedOften, Detail: fmt.Sprintf("%s: its pods were moved %s within the last hour; it has %d pods now, and moving %d more would exceed the limit of %d per pod",
 		workload, times(moved), all, n, limit)}
 	for _, trip := range b.recent[workload] {
 		if perPod -= trip.movesPerPod(all); perPod <= most {

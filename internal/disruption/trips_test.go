@@ -107,7 +107,7 @@ func TestMovedOftenDetail(t *testing.T) {
 		Pods: map[string]int{web: 4}, Limits: map[string]int{"p": 1}, Now: now,
 	}
 	got := trips(t, Drifted, "50x8/10 5x8/10").Stays(in)
-	if want := web + ": its pods were moved 16 times within the last hour (it has 4 now), and 1 more would be above 1 for each"; len(got) != 1 || got[0].Detail != want {
+	if want := web + ": its pods were moved 16 times within the last hour; it has 4 pods now, and moving 1 more would exceed the limit of 1 per pod"; len(got) != 1 || got[0].Detail != want {
 		t.Errorf("stays %+v, want %q", got, want)
 	}
 }

@@ -65,8 +65,10 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	return session.Identity, nil
 }
 
-// verify rejects a request if the session has expired, if the signature is wrong or does not cover all required headers,
-// or if its time is too far from the server's time.
+// verify rejects a request in any of these cases:
+//   - the session has expired
+//   - the signature is wrong, or does not cover all required headers
+//   - the time of the signature is too far from the server's time
 func verify(now time.Time, session identity.Session, sig signature, r *http.Request, c *api.Call) error {
 	if !session.Expires.IsZero() && !now.Before(session.Expires) {
 		return expiredError(c)

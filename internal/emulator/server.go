@@ -3,7 +3,7 @@
 //
 // In: AWS API requests, in the wire formats of the services.
 // Out: answers in AWS's wire formats; the instances that changed state.
-// Never: the AWS SDK, or the state and the rules of AWS: package world has them.
+// Never: the AWS SDK, or the state and the rules of AWS (package world has them).
 package emulator
 
 import (
@@ -168,7 +168,7 @@ func (s *Server) now() time.Time {
 	return time.Now().UTC()
 }
 
-// logger returns the logger; if none is set, one that discards its input.
+// logger returns Log; if Log is nil, a logger that discards its input.
 func (s *Server) logger() *slog.Logger {
 	if s.Log != nil {
 		return s.Log

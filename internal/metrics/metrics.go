@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the metrics of the controller. The comment of each metric lists its labels, in the order that WithLabelValues expects. All
-// methods of the fields may be called concurrently.
+// Metrics are the metrics of the controller. The comment of each metric lists its labels, in the order that
+// WithLabelValues expects. All methods of the fields may be called concurrently.
 type Metrics struct {
 	Scheduling
 	Claims
@@ -114,12 +114,12 @@ type Interruptions struct {
 	Deleted       prometheus.Counter     // no labels: messages deleted from the queue
 	QueueDuration prometheus.Histogram   // seconds from the sending of a message to its deletion
 	Failing       *prometheus.CounterVec // category: instance_status, system_status, event_status
-	// Dropped counts messages that were deleted without being processed, by cause: too_large, unreadable, no_subject, unknown_kind,
-	// other_account, other_region, capacity_type, no_nodeclaim. Karpenter has no such metric.
+	// Dropped counts messages that were deleted without being processed, by cause: too_large, unreadable, no_subject,
+	// unknown_kind, other_account, other_region, capacity_type, no_nodeclaim. Karpenter has no such metric.
 	Dropped *prometheus.CounterVec
-	// Left counts messages that were returned to the queue because they are not about NodeClaims of this cluster, by owner of the instance.
-	// Owners are `namesake` (a cluster with the same name), `nobody` (no cluster), `ours` (no NodeClaim yet) and `unknown`. Karpenter has no
-	// such metric.
+	// Left counts messages that were returned to the queue because they are not about NodeClaims of this cluster, by
+	// owner of the instance. Owners are `namesake` (a cluster with the same name), `nobody` (no cluster), `ours` (no
+	// NodeClaim yet) and `unknown`. Karpenter has no such metric.
 	Left *prometheus.CounterVec
 }
 
@@ -127,18 +127,21 @@ type Interruptions struct {
 type Extra struct {
 	// Stage is the duration of a stage from a pending pod to CreateFleet in seconds, by stage; see the Stage constants.
 	Stage *prometheus.HistogramVec
-	// Join is the time from the creation of a NodeClaim to a step in seconds, by step (launched, registered, initialized) and nodepool.
+	// Join is the time from the creation of a NodeClaim to a step in seconds, by step (launched, registered,
+	// initialized) and nodepool.
 	Join *prometheus.HistogramVec
-	// JoinFailures counts NodeClaims whose instance did not join in time, by check ("AUTH-5"; unknown if no cause was found) and nodepool.
+	// JoinFailures counts NodeClaims whose instance did not join in time, by check ("AUTH-5"; unknown if no cause was
+	// found) and nodepool.
 	JoinFailures *prometheus.CounterVec
 	// Diagnoses counts collections of evidence about nodes that do not join.
 	Diagnoses prometheus.Counter
 	// Refused is the number of unschedulable pods of the last plan, by the code of their first reason.
 	Refused *prometheus.GaugeVec
-	// Costly is the number of pods that wait for a separate plan, because their scheduling rules exceed their share of the work limit.
+	// Costly is the number of pods that wait for a separate plan, because the work for their scheduling rules exceeds
+	// their share of a plan's work limit.
 	Costly prometheus.Gauge
-	// StaleClaims counts planned NodeClaims that were not created because the cluster changed during planning, by cause:
-	// pods_gone, pods_changed, nodepool_changed, limit, node_came.
+	// StaleClaims counts planned NodeClaims that were not created because the cluster changed during planning, by
+	// cause: pods_gone, pods_changed, nodepool_changed, limit, node_came.
 	StaleClaims *prometheus.CounterVec
 	// LoopBusy is the number of seconds that a loop has worked on its current item, by loop; 0 while the loop is idle.
 	LoopBusy *prometheus.GaugeVec
@@ -156,32 +159,38 @@ type Extra struct {
 	BreakerOpen *prometheus.GaugeVec
 	// ByCapacityType is the number of NodeClaims that are not being deleted, by nodepool and capacity_type.
 	ByCapacityType *prometheus.GaugeVec
-	// Drifted is the number of NodeClaims that differ from their specification, by nodepool, reason, and state: drifted, observed (the
-	// NodePool disables replacement for it), ignored (the NodePool ignores the field).
+	// Drifted is the number of NodeClaims that differ from their specification, by nodepool, reason and state. States
+	// are `drifted`, `observed` (the NodePool disables replacement for this reason) and `ignored` (the NodePool ignores
+	// the field).
 	Drifted *prometheus.GaugeVec
 	// DriftHeld is 1 while drifted nodes of a NodePool are not replaced, by nodepool and reason.
 	DriftHeld *prometheus.GaugeVec
 	// SameName is the number of instances with the name of this cluster and the UID of another cluster.
 	SameName prometheus.Gauge
-	// NodeMismatches counts Nodes with the provider ID of a NodeClaim's instance that are not the Node of that instance, by nodepool.
+	// NodeMismatches counts Nodes with the provider ID of a NodeClaim's instance that are not the Node of that
+	// instance, by nodepool.
 	NodeMismatches *prometheus.CounterVec
-	// Untagged is the number of instances of deleted NodeClaims that lost their tags, so that they are not terminated.
+	// Untagged is the number of instances of deleted NodeClaims that lost their tags. The controller does not terminate
+	// an instance without its tags.
 	Untagged prometheus.Gauge
-	// Proven has a value for each mark by which the controller checks that the EKS cluster with the configured name is its own cluster: 1
-	// if the mark proves it, 0 if not, by mark.
+	// Proven is 1 if a mark proves that the EKS cluster with the configured name is the controller's own cluster, and 0
+	// if it does not, by mark.
 	Proven *prometheus.GaugeVec
-	// ForeignTerminations counts instances of NodeClaims that a third party terminated, neither Joiner nor AWS, by nodepool and how: call,
-	// within, unknown.
+	// ForeignTerminations counts instances of NodeClaims that neither Joiner nor AWS terminated, by nodepool and how.
+	// Values of how are `call` (another client called TerminateInstances), `within` (a process on the instance shut it
+	// down) and `unknown`.
 	ForeignTerminations *prometheus.CounterVec
 	// Failures counts errors of the loops, by loop and next action: `retry`, or `tell` (report the error to the user).
 	Failures *prometheus.CounterVec
-	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry counts.
+	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry is a separate
+	// observation.
 	CallWait *prometheus.HistogramVec
-	// CallsRefused counts calls that EC2 throttled, by action. Each retry counts.
+	// CallsRefused counts calls that EC2 throttled, by action. Each throttled retry counts too.
 	CallsRefused *prometheus.CounterVec
 }
 
-// Stages from a pending pod to CreateFleet. StageBatch is an intended wait. StageBeyond is the sum of the stages after StageBatch.
+// Stages from a pending pod to CreateFleet. StageBatch is an intended wait. StageBeyond is the sum of the stages after
+// StageBatch.
 const (
 	StageBatch  = "batch"  // the first pod of a batch was seen → the batch was closed
 	StagePlan   = "plan"   // batch closed → plan made

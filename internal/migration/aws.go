@@ -25,7 +25,7 @@ func instances(in Installation) []Finding {
 	}
 	var out []Finding
 	var gone, sameName, otherOwner []string
-	untagged := map[string][]string{} // by NodePool
+	untagged := map[string][]string{} // IDs of untagged instances, by NodePool
 	claimed := map[string]bool{}
 	for _, c := range in.Claims {
 		id := idOf(c.ProviderID)
@@ -63,7 +63,7 @@ func instances(in Installation) []Finding {
 	}
 	if len(sameName) > 0 {
 		out = append(out, stops("instance "+firstNames(sameName), "it has the UID tag of another cluster with the same name: Joiner never changes it").
-			withCommand("find out whose it is: ", describe, identifiers(sameName, fix.Instance)))
+			withCommand("find the owner of each instance: ", describe, identifiers(sameName, fix.Instance)))
 	}
 	return append(out, in.unclaimedInstances(claimed)...)
 }

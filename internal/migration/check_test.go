@@ -98,7 +98,7 @@ func TestFindings(t *testing.T) {
 			"does not know spec.new", "take it out"},
 		"not ready":    {func(in *Installation) { in.Classes[0].NotReady = "no subnets" }, Differs, "not ready now: no subnets", ""},
 		"foreign pool": {func(in *Installation) { in.Pools[0].Foreign = true }, Stays, "neither Karpenter nor Joiner serves it", ""},
-		"in flight": {func(in *Installation) { in.Claims[0].ProviderID = "" }, Stops, "launched twice",
+		"in flight": {func(in *Installation) { in.Claims[0].ProviderID = "" }, Stops, "would launch another instance",
 			"wait --for=condition=Launched nodeclaim/apps-1"},
 		"being deleted":          {func(in *Installation) { in.Claims[0].Deleting = true }, Differs, "being deleted", ""},
 		"expired":                {func(in *Installation) { in.Claims[0].Expires = now.Add(-time.Second) }, Differs, "expireAfter", ""},

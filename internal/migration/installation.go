@@ -21,7 +21,7 @@ type Installation struct {
 	Nodes       []Node       `json:"nodes,omitempty"`       // Nodes with the label of a NodePool
 	// Values are the values of Karpenter's chart that were set, by path: "controller.image.tag".
 	Values map[string]string `json:"values,omitempty"`
-	// UnknownValues are the set values that neither Karpenter's chart nor Joiner's has.
+	// UnknownValues are the chart values that were set but exist neither in Karpenter's chart nor in Joiner's.
 	UnknownValues []UnknownValue `json:"unknownValues,omitempty"`
 	// Instances are the instances tagged with the cluster's name. Nil: EC2 was not queried, and Unseen has the reason.
 	Instances []Instance `json:"instances,omitempty"`
@@ -41,7 +41,7 @@ const (
 	Joiner    Product = "joiner"
 )
 
-// Controller is a Deployment of an autoscaler, or one described by a values file.
+// Controller is the Deployment of Karpenter or Joiner, read from a cluster or described by a values file.
 type Controller struct {
 	Product   Product `json:"product"`             // Karpenter or Joiner
 	Namespace string  `json:"namespace,omitempty"` // namespace of the Deployment; empty: not known
@@ -55,14 +55,14 @@ type Controller struct {
 	Account string `json:"account,omitempty"` // name of its service account
 	Role    string `json:"role,omitempty"`    // ARN of the role in the annotation of the service account
 	Queue   string `json:"queue,omitempty"`   // name of the queue with interruption messages
-	// Problem is why Joiner would not start with the controller's settings, in a sentence that names one of them.
-	// Empty: it would start.
+	// Problem is why Joiner would not start with the controller's settings, in a sentence that names one setting.
+	// Empty: Joiner would start.
 	Problem string `json:"problem,omitempty"`
 	// Ignored lists settings that Joiner accepts but does not honor.
 	Ignored []Ignored `json:"ignored,omitempty"`
 }
 
-// UnknownValue is a value that neither Karpenter's chart nor Joiner's has.
+// UnknownValue is a chart value that was set but exists neither in Karpenter's chart nor in Joiner's.
 type UnknownValue struct {
 	Path string `json:"path"`           // "controller.resource"
 	Near string `json:"near,omitempty"` // the path that is probably meant; empty: no path is similar
@@ -71,8 +71,8 @@ type UnknownValue struct {
 // Ignored is a setting that is accepted but not honored.
 type Ignored struct {
 	Setting string `json:"setting"` // name of the setting
-	Value   string `json:"value"`   // as configured
-	Says    string `json:"says"`    // what Joiner does instead, or lacks
+	Value   string `json:"value"`   // the configured value
+	Says    string `json:"says"`    // what Joiner does instead, or which feature it does not have
 }
 
 // Definition is a CustomResourceDefinition of the cluster, compared with Joiner's.
@@ -159,11 +159,11 @@ type Instance struct {
 
 // Permission is an AWS request that the controller makes, and whether the role's policies allow it.
 type Permission struct {
-	Statement string `json:"statement"`          // Sid of the statement in Joiner's policies that allows it
+	Statement string `json:"statement"`          // Sid of the statement in Joiner's policies that allows the action
 	Policy    string `json:"policy"`             // name of the policy with the statement: "launch"
 	Action    string `json:"action"`             // IAM action: "ec2:RunInstances"
 	Allowed   bool   `json:"allowed"`            // the role's policies allow it
-	Optional  bool   `json:"optional,omitempty"` // it is needed by a setting that is off
+	Optional  bool   `json:"optional,omitempty"` // only a setting that is off needs it
 }
 
 // Unseen is data that could not be read, and the reason.

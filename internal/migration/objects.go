@@ -93,7 +93,7 @@ func claims(in Installation) []Finding {
 	}
 	if n := len(launching); n > 0 {
 		out = append(out, stops("NodeClaim "+firstNames(launching),
-			"%s in flight: what Karpenter is launching for %s now would be launched twice", form(n, "it is", "they are"), form(n, "it", "them")).
+			"%s in flight: Karpenter is still launching, and Joiner would launch another instance for %s", form(n, "it is", "they are"), form(n, "it", "each")).
 			withCommand("", fix.SplitWords("kubectl wait --for=condition=Launched"),
 				identifiers(slices.Sorted(slices.Values(launching)),
 					func(name string) fix.Value { return fix.Join(fix.Text("nodeclaim/"), fix.Name(name)) }), fix.SplitWords("--timeout=5m")))

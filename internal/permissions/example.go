@@ -56,7 +56,7 @@ func (s Scope) example(pattern string) string {
 }
 
 // keys returns the condition keys of a request that meets the conditions: existing resources have all tags that the
-// controller sets, and new resources get them.
+// controller sets, and new resources get these tags.
 func (s Scope) keys(c Conditions) map[string][]string {
 	tags := map[string]string{tagCluster + s.Cluster: "owned", tagName: s.Cluster, tagNodePool: "example",
 		tagNodeClass: "example", tagRegion: s.Region, tagUID: s.UID}

@@ -23,8 +23,8 @@ type Rule struct {
 	// settings.featureGates.nodeOverlay. Empty: the rule is always needed.
 	When string
 	Why  string // the reason, in one line
-	// Without says in one line what the controller does not do without the rule. Empty: the controller cannot run without
-	// it.
+	// Without says in one line what the controller does not do without the rule. Empty: the controller cannot run
+	// without it.
 	Without string
 }
 

@@ -26,7 +26,8 @@ type Scope struct {
 	//	kubectl get namespace kube-system -o jsonpath={.metadata.uid}
 	//
 	// With it, IAM denies changes to resources of another cluster with the same name, in the same account and region.
-	// Empty: unknown, for instance because the cluster does not exist yet. Then only the controller prevents such changes.
+	// Empty: unknown, for instance because the cluster does not exist yet. Then only the controller prevents such
+	// changes.
 	UID string
 
 	// NodeRoles are the names of the IAM roles of nodes, with their paths; * matches any characters.

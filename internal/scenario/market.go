@@ -78,7 +78,7 @@ type attributes struct {
 	reservation catalog.Reservation
 }
 
-// read sets the attribute of one of the words.
+// read sets the attribute that the word gives.
 func (a *attributes) read(word string) error {
 	if word == "short" {
 		a.isShort = true

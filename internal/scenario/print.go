@@ -108,7 +108,7 @@ func (w *writer) catalog(class string, c catalog.Catalog) {
 	}
 }
 
-// typeAttributes writes the amounts and labels of a type. They follow its first offering.
+// typeAttributes writes the amounts and labels of a type. They follow the first offering of the type.
 func (w *writer) typeAttributes(t catalog.Type, first catalog.Offering) {
 	w.printf("%s%s", amountsText("", t.Allocatable), amountsText("capacity:", differingAmounts(t.Capacity, t.Allocatable)))
 	if t.Volumes != 0 {

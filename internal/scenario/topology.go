@@ -148,7 +148,7 @@ func (w *writer) kind(k *cluster.Kind) {
 	}
 }
 
-// appendAvoidedTerm reads an anti-affinity term and appends it to those of the last of the residents in to.
+// appendAvoidedTerm reads an anti-affinity term and appends it to the anti-affinity of the last resident in to.
 func appendAvoidedTerm(to []cluster.Resident, text string) error {
 	if len(to) == 0 {
 		return errors.New("apart needs a resident above it")

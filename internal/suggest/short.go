@@ -14,8 +14,8 @@ const (
 	maxText = 1000
 )
 
-// Short shortens a message that quotes text of a user: each word to 200 bytes (a field path can be that long), and the message to 1,000
-// bytes. Where it cuts, the result gives the full length of the word or the message.
+// Short shortens a message that quotes text of a user: each word to 200 bytes (a field path can be that long), and the
+// message to 1,000 bytes. After a shortened word or message, the result gives the full length.
 func Short(text string) string {
 	if len(text) <= maxWord {
 		return text
@@ -41,7 +41,8 @@ func Short(text string) string {
 	return fmt.Sprintf("%s… (%d bytes in all)", head, len(text))
 }
 
-// cut returns a text of up to limit bytes unchanged, and otherwise at most limit bytes of the text, followed by its full length.
+// cut returns a text of up to limit bytes unchanged. Of a longer text it returns at most limit bytes, followed by the
+// full length of the text.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -1,4 +1,4 @@
-// Package suggest finds the known name that a misspelled one probably means.
+// Package suggest finds the known word that the writer of a misspelled word probably meant.
 //
 // In: an unknown word, and the known words.
 // Out: the most similar known word, if any is similar enough.
@@ -10,9 +10,14 @@ import (
 	"strings"
 )
 
-// Nearest returns the element of words that is most similar to word: the element with the smallest Distance, if the distance is at most a
-// third of the longer length. Otherwise it returns the shortest element that contains word. Case, spaces, hyphens, underscores and dots
-// are ignored. Of equally similar elements, the first by name is returned. If no element is similar, the result is "".
+// Nearest returns the element of words that is most similar to word. It returns the first of these that exists:
+//
+//   - the element with the smallest Distance, if the distance is at most a third of the longer word's length
+//   - the shortest element that contains word, if word has at least minPart bytes
+//   - ""
+//
+// Nearest ignores case, spaces, hyphens, underscores and dots. Of equally similar elements, it returns the first in
+// alphabetical order.
 func Nearest(word string, words []string) string {
 	folded := fold(word)
 	if folded == "" {
@@ -40,7 +45,8 @@ func Nearest(word string, words []string) string {
 // minPart is the minimum length, in bytes, of a word that Nearest searches inside other words.
 const minPart = 3
 
-// Hint returns the nearest known word as a question in brackets, to be appended to an unknown word, or "" if no known word is similar.
+// Hint returns the nearest known word as a question in brackets, for the caller to append to an unknown word. It
+// returns "" if no known word is similar.
 func Hint(word string, words []string) string {
 	if near := Nearest(word, words); near != "" {
 		return " (did you mean " + near + "?)"
@@ -58,8 +64,8 @@ func fold(word string) string {
 	}, strings.ToLower(word))
 }
 
-// Distance returns the edit distance of a and b (optimal string alignment): the minimum number of edits that turn a into b. An edit
-// inserts, deletes or changes a byte, or swaps two neighboring bytes. No byte is edited twice.
+// Distance returns the edit distance of a and b (optimal string alignment): the minimum number of edits that turn a
+// into b. An edit inserts, deletes or changes a byte, or swaps two neighboring bytes. No byte is edited twice.
 func Distance(a, b string) int {
 	twoAbove, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range above {

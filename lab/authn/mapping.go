@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// errNotMapped means that no mapping names the caller. The text is that of aws-iam-authenticator.
+// errNotMapped means that no mapping names the caller. The text is the error text of aws-iam-authenticator.
 var errNotMapped = errors.New("ARN is not mapped")
 
 // mapping is the user name and the groups of a caller in the cluster. Placeholders {{…}} are not filled in yet.
@@ -111,7 +111,8 @@ func (w *Webhook) isStale(ctx context.Context, c Caller, created time.Time) (boo
 	return aws.ToTime(out.Role.CreateDate).Truncate(time.Second).After(created), nil
 }
 
-// samePrincipal compares the ARN of an access entry, which can contain the role's path, with a role ARN without a path.
+// samePrincipal reports whether an access entry is for a role. entry is the ARN of the access entry's principal, which
+// can contain the role's path. role is the role's ARN without the path.
 func samePrincipal(entry, role string) bool {
 	entryPrefix, entryName, ok := strings.Cut(entry, ":role/")
 	if !ok {
@@ -150,14 +151,15 @@ func (w *Webhook) awsAuth(c Caller) (mapping, error) {
 	return mapping{}, errNotMapped
 }
 
-// accountsOf returns the account ids in mapAccounts; none if it is invalid.
+// accountsOf returns the account IDs in data, the text of mapAccounts. It returns none if data is not a list.
 func accountsOf(data string) []string {
 	var accounts []string
 	_ = yaml.Unmarshal([]byte(data), &accounts)
 	return accounts
 }
 
-// fill replaces the placeholders of a mapping with the caller's values.
+// fill replaces the placeholders in a template with the caller's values. The template is the user name or a group of a
+// mapping.
 func (w *Webhook) fill(ctx context.Context, template string, c Caller) (string, error) {
 	if strings.Contains(template, "{{EC2PrivateDNSName}}") {
 		name, err := w.privateDNSName(ctx, c.Session)

@@ -17,7 +17,7 @@ import (
 const (
 	prefix        = "k8s-aws-v1."
 	clusterHeader = "x-k8s-aws-id"
-	emptyHash     = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	emptyHash     = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of an empty body
 	timeFormat    = "20060102T150405Z"
 
 	// TokenLife is the lifetime of a token: STS accepts a presigned request for 15 minutes after its date, even if the

@@ -25,7 +25,7 @@ import (
 // Options configure a Webhook.
 type Options struct {
 	Cluster  string     // name of the cluster; tokens for another cluster are rejected
-	Region   string     // AWS region, of the host name of STS in tokens
+	Region   string     // AWS region; tokens contain the STS host name of this region
 	Endpoint string     // endpoint of AWS: "http://127.0.0.1:4566"
 	AWS      aws.Config // credentials for the calls to EKS, EC2 and IAM
 

@@ -43,13 +43,13 @@ type ControlPlane struct {
 	failed    chan error
 
 	mu        sync.Mutex
-	apiServer *process.Process // nil while it is stopped
+	apiServer *process.Process // nil while the API server is stopped
 	apiSpec   process.Spec     // starts the API server again
 }
 
 // Start starts the programs of the control plane as children of group, and etcd in this process. The children run the
 // executable self, which is the lab's own. Start returns once the API server is ready and the controllers have started.
-// It writes files to dir.
+// Start writes files to dir.
 func Start(ctx context.Context, self, dir string, group *process.Group, authority *pki.Authority, o Options) (*ControlPlane, error) {
 	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, ServiceCIDR)
 	if o.Start == 0 {
@@ -180,9 +180,9 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string,
 }
 
 // relaxedGC returns environment variables for a program of the control plane. GOGC=300 lets a heap grow to four times
-// the live data before a garbage collection. In a small cluster this costs little memory, and saves CPU time when five
-// hundred pods are created. GOMEMLIMIT makes collections frequent above 6 GiB: with 400 pods of 800 kB each, the API
-// server would otherwise use more memory than a computer with 24 GiB has.
+// the live data before a garbage collection. In a small cluster GOGC=300 costs little memory, and saves CPU time when
+// five hundred pods are created. GOMEMLIMIT makes collections frequent above 6 GiB. Without it, the API server uses more
+// memory than a computer with 24 GiB has if there are 400 pods of 800 kB each.
 func relaxedGC() []string { return []string{"GOGC=300", "GOMEMLIMIT=6GiB"} }
 
 // Failed returns a channel that receives an error when a program of the control plane ends unexpectedly.

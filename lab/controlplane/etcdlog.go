@@ -25,7 +25,7 @@ func etcdLog(path string) (*zap.Logger, error) {
 	return log, nil
 }
 
-// fatalHook ends this process after a fatal error of etcd, which runs inside it. The guard process then ends the other
+// fatalHook ends this process, in which etcd runs, after a fatal error of etcd. The guard process then ends the other
 // programs and removes the lab's folder.
 type fatalHook struct {
 	to   io.Writer

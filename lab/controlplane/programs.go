@@ -95,8 +95,8 @@ func (c *ControlPlane) schedulerArgs() []string {
 	return []string{"--config=" + c.file("scheduler.yaml"), "--secure-port=0"}
 }
 
-// schedulerConfig returns the configuration of kube-scheduler. It has a higher request rate than the default, with
-// which binding 500 pods takes ten seconds.
+// schedulerConfig returns the configuration of kube-scheduler. It has a higher request rate than the default. With the
+// default request rate, binding 500 pods takes ten seconds.
 func (c *ControlPlane) schedulerConfig() []byte {
 	return []byte(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -124,7 +124,7 @@ egressSelections:
 }
 
 // auditPolicy returns the audit policy: the API server logs the calls of service accounts, except those of Kubernetes'
-// own controllers. It logs metadata only, no bodies, and a watch when it starts.
+// own controllers. The log has metadata only, no bodies. A watch is logged as soon as it starts.
 func auditPolicy() []byte {
 	return []byte(`apiVersion: audit.k8s.io/v1
 kind: Policy

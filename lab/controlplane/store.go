@@ -13,7 +13,7 @@ import (
 // Stored is an object in the format of etcd.
 type Stored struct {
 	Key  string // key without the prefix /registry/: "pods/default/web-1"
-	JSON []byte // with apiVersion, kind and a UID
+	JSON []byte // the object, with apiVersion, kind and a UID
 }
 
 // storeWorkers is the number of concurrent writes to etcd.

@@ -50,7 +50,7 @@ type show struct {
 	controller *lab.Controller
 	tracker    *tracker
 	joiner     string
-	manifests  []string // of the parts so far; `joiner plan` computes their lower bound
+	manifests  []string // manifests of the demo's parts so far; `joiner plan` computes a lower bound from them
 }
 
 // Run runs the demo. Its error names the part that failed, with evidence from the lab.
@@ -178,8 +178,8 @@ func (d *show) scaleToZero(ctx context.Context) error {
 	return nil
 }
 
-// clear deletes the demo's objects. Without it, the demo's NodePools would launch nodes for the user's pods while the
-// lab stays up.
+// clear deletes the demo's objects. Otherwise the demo's NodePools would launch nodes for the user's pods while the lab
+// stays up.
 func (d *show) clear(ctx context.Context) error {
 	if err := d.lab.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the demo's namespace: %w", err)
@@ -211,8 +211,8 @@ func (d *show) billedInstances() int {
 	return n
 }
 
-// until polls the totals until wanted returns true for them. It fails when the lab or the controller ends, when the
-// output cannot be written, or after patience.
+// until polls the totals until wanted returns true for them. It returns an error when the lab or the controller ends,
+// when the output cannot be written, or when the timeout patience has passed.
 func (d *show) until(ctx context.Context, wanted func(totals) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -241,8 +241,8 @@ func (d *show) until(ctx context.Context, wanted func(totals) bool) error {
 	}
 }
 
-// explain adds the lab's evidence to an error. If the demo was ended by Ctrl-C or by a write error, it returns only
-// that reason.
+// explain adds the lab's evidence to an error. If Ctrl-C or a write error ended the demo, explain returns only the
+// error of the context or of the write.
 func (d *show) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

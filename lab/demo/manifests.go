@@ -89,8 +89,8 @@ func (k kind) deployment() *appsv1.Deployment {
 	}
 }
 
-// daemonSets returns the cluster's DaemonSets as a manifest. Their pods run on every node, so a plan without them would
-// be too cheap.
+// daemonSets returns the cluster's DaemonSets as a manifest. DaemonSet pods run on every node, so a plan without the
+// DaemonSets would be too cheap.
 func daemonSets(ctx context.Context, l *lab.Lab) (string, error) {
 	sets, err := l.Kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -195,7 +195,7 @@ func (t *tracker) onPod(object any, gone bool) {
 // totals is the current status: counts of pods and nodes, the hourly price of the nodes, and how long pods were
 // pending.
 type totals struct {
-	pods, running          int // existing pods, and those of them that run
+	pods, running          int // number of existing pods, and number of existing pods that run
 	nodes, joining         int // NodeClaims with a ready node, and NodeClaims whose node is not ready yet
 	price                  catalog.Price
 	launched               int    // NodeClaims that got an instance, deleted ones included

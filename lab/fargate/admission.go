@@ -54,8 +54,12 @@ func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // selectProfile returns the name of the profile that assigns a pod to Fargate: the first active profile that selects
-// the pod, or, if the pod has the label ProfileLabel, only the profile with that name. It returns false if there is no
-// such profile, for DaemonSet pods, and for pods that opt out with the annotation ComputeType: ec2.
+// the pod. If the pod has the label ProfileLabel, only the profile with that name is considered. selectProfile returns
+// false if:
+//
+//   - no profile selects the pod
+//   - the pod belongs to a DaemonSet
+//   - the pod opts out of Fargate with the annotation ComputeType: ec2
 func selectProfile(profiles []ekscluster.FargateProfile, namespace string, pod *corev1.Pod) (string, bool) {
 	owner := metav1.GetControllerOf(pod)
 	if owner != nil && owner.Kind == "DaemonSet" || pod.Annotations[ComputeType] == "ec2" {

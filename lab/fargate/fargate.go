@@ -70,7 +70,7 @@ type Fargate struct {
 
 	running sync.WaitGroup
 	mu      sync.Mutex
-	pods    map[types.UID]context.CancelFunc // cancels the context of the pod
+	pods    map[types.UID]context.CancelFunc // by pod UID: cancels the context of the pod
 }
 
 // New returns a Fargate without pods.

@@ -23,8 +23,8 @@ const blockedMessage = "Misconfigured Fargate Profile: fargate profile %s blocke
 // sessionLife is the lifetime of a node's credentials.
 const sessionLife = time.Hour
 
-// checkRole returns an error if no node of the given name can join with a pod execution role: the role lacks a
-// permission, or the cluster's authenticator maps the role to another user or to other groups.
+// checkRole returns an error if the node with the given name cannot join with a pod execution role. That is the case if
+// the role lacks a permission, or if the cluster's authenticator maps the role to another user or to other groups.
 func (f *Fargate) checkRole(ctx context.Context, role, node string) error {
 	if err := f.checkPermissions(role); err != nil {
 		return err

@@ -26,8 +26,8 @@ const CapacityAnnotation = "CapacityProvisioned"
 // patience is how long Fargate waits for a node to become ready.
 const patience = 30 * time.Second
 
-// run runs one pod on Fargate until podCtx ends, which happens when the pod is deleted. With ctx it removes the pod's
-// node after that.
+// run runs one pod on Fargate until podCtx ends. podCtx ends when the pod is deleted. After that, run deletes the pod's
+// node, unless ctx has ended too.
 func (f *Fargate) run(ctx, podCtx context.Context, pod *corev1.Pod) {
 	profile, s, refusal := f.judge(pod)
 	if refusal != "" {
@@ -113,7 +113,7 @@ func (f *Fargate) tokens(ctx context.Context, role, node string) func() (string,
 	}
 }
 
-// runNode starts a pod's node and binds the pod to it. It removes the node when the pod is deleted.
+// runNode starts a pod's node and binds the pod to the node. It removes the node when the pod is deleted.
 func (f *Fargate) runNode(ctx, podCtx context.Context, pod *corev1.Pod, s kubelet.Settings) {
 	if !pause(podCtx, f.Launch) {
 		return

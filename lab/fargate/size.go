@@ -22,7 +22,7 @@ type row struct {
 	least, most, step int64 // MiB
 }
 
-// rows returns the rows of that table, the smallest amount of CPU first.
+// rows returns the valid sizes of Fargate nodes, the smallest amount of CPU first.
 func rows() []row {
 	const gib = 1024
 	return []row{

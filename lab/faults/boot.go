@@ -156,8 +156,8 @@ func familyFaults() []Fault {
 	}
 }
 
-// useCustomImage returns a Break function that gives the scene a custom AMI, and working user data with the given
-// change.
+// useCustomImage returns a Break function that gives the scene a custom AMI and user data. The user data is the result
+// of change for user data that works.
 func useCustomImage(change func(string) string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		text, err := s.customUserData()

@@ -51,8 +51,9 @@ func daemonFaults() []Fault {
 	}
 }
 
-// requestGPU returns a Break function. It makes the scene's pods request a GPU, and taints the NodePool's nodes, which
-// only these pods tolerate. It adds a device plug-in with the given name and tolerations to the cluster.
+// requestGPU returns a Break function that makes the scene's pods request a GPU. The function also adds a taint to the
+// NodePool and a toleration of the taint to the scene's pods. It adds a device plug-in with the given name and
+// tolerations to the cluster.
 func requestGPU(name string, tolerations ...corev1.Toleration) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		const gpu = "nvidia.com/gpu"

@@ -174,8 +174,8 @@ func (s *Scene) setPluginVariable(ctx context.Context, name, value string) error
 	return s.Lab.Client.Update(ctx, daemon)
 }
 
-// deployController returns a Break function that creates a Deployment of the controller with one setting, like that of
-// the chart. The Deployment has no replicas, because the controller runs outside of the cluster.
+// deployController returns a Break function that creates a Deployment of the controller with one setting, like the
+// chart's Deployment. The new Deployment has no replicas, because the controller runs outside of the cluster.
 func deployController(name, value string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		d := newDeployment(s.Name)

@@ -21,7 +21,7 @@ func groupFaults() []Fault {
 	}
 }
 
-// forbidDriftMoves sets a disruption budget with which Joiner does not replace drifted nodes of the scene.
+// forbidDriftMoves sets a disruption budget that prevents Joiner from replacing the scene's drifted nodes.
 func forbidDriftMoves(_ context.Context, s *Scene) error {
 	s.Pool.Spec.Disruption.Budgets = append(s.Pool.Spec.Disruption.Budgets,
 		karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}})

@@ -126,8 +126,8 @@ func useArmImage(_ context.Context, s *Scene) error {
 	})
 }
 
-// useOtherFamily returns a Break function that gives the scene an image of the family actual, while the EC2NodeClass
-// has the AMI family named. change changes the image; nil: no change.
+// useOtherFamily returns a Break function that gives the scene an image. named is the AMI family in the EC2NodeClass,
+// and actual is the family of the image. change changes the image; nil: no change.
 func useOtherFamily(named, actual string, change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, now time.Time) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// launchFaults are faults because of which EC2 launches no instance: keys, quotas, policies and images.
+// launchFaults are faults that prevent the launch of instances: of keys, quotas, policies and images.
 func launchFaults() []Fault {
 	const noLaunch = "not let the controller launch instances"
 	return []Fault{

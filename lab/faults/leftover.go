@@ -15,8 +15,8 @@ import (
 func sceneName(number int) string { return fmt.Sprintf("team-%d", number) }
 
 // deleteAWSResources deletes the AWS resources that the fault or its fix created for the scene: the access entry, the
-// role, instance profiles, images, and policies. Before that, the scene's objects and instances must be deleted, and
-// the instance profiles that the controller created.
+// role, instance profiles, images, and policies. The caller must first delete the scene's objects, and wait until the
+// instances and the controller's instance profiles are deleted.
 func (s *Scene) deleteAWSResources(context.Context) error {
 	err := s.World(func(w *world.World, _ time.Time) error {
 		region, account := s.Lab.Estate.Region, w.Account(s.Lab.Account)

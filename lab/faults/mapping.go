@@ -168,7 +168,8 @@ func mapByEntry(kind string) func(context.Context, *Scene) error {
 }
 
 // mapByRow returns a Break function that gives the scene its own role, and adds a row for the role to aws-auth. replace
-// has pairs of old and new strings, which are replaced in the row. Without pairs, the row is correct.
+// has pairs of strings: in the row, the first string of a pair is replaced by the second. Without pairs, the row is
+// correct.
 func mapByRow(replace ...string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error { return errors.Join(s.addRole(), s.addRow(ctx, replace...)) }
 }

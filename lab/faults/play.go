@@ -78,10 +78,10 @@ func (f Finding) NeedsAction() bool {
 // Result is the result of playing one fault.
 type Result struct {
 	Fault        Fault         // the fault that was played
-	First        bool          // the first finding was the expected one
-	Found        bool          // one of the findings was the expected one
+	First        bool          // the first finding was the expected finding
+	Found        bool          // one of the findings was the expected finding
 	BeforeLaunch bool          // the fault was found before an instance was launched
-	FoundAfter   time.Duration // from the launch of the first instance until found; without an instance, from the creation of the objects
+	FoundAfter   time.Duration // until the fault was found: from the first launch, or else from the creation of the objects
 	WrongFirst   []string      // unexpected first findings, without duplicates
 	Fixed        bool          // the fix worked: pods run, and doctor reports no problem
 	// ByHand means that the fix opens an editor, and that Fault.Edit made the change.
@@ -152,8 +152,8 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, withPods bool) error {
 	mode := cmp.Or(f.AuthMode, ekscluster.AuthBoth)
 	if mode != s.mode {
-		// Wait until the old scenes are deleted. Otherwise doctor could report their roles, which are possibly not
-		// mapped in the new mode.
+		// Wait until the old scenes are deleted. Otherwise doctor could report the roles of these scenes, because the
+		// new mode may have no mapping for them.
 		for _, other := range s.deleting {
 			if err := other.waitGone(ctx); err != nil {
 				return err
@@ -195,7 +195,7 @@ func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
 	return scene.create(ctx, scene.Pods)
 }
 
-// find injects the fault, runs doctor until the first finding is the expected one, and returns the printed fix.
+// find injects the fault, runs doctor until the first finding is the expected finding, and returns the printed fix.
 func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix string, err error) {
 	if err := s.Break(ctx, scene, f, f.NeedsInstance); err != nil {
 		return "", err
@@ -209,10 +209,12 @@ func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix
 		launched := firstLaunch(scene)
 		r.Found = r.Found || slices.ContainsFunc(all, f.matches)
 		if len(all) == 0 || !f.matches(all[0]) {
-			if len(all) > 0 && all[0].NeedsAction() && all[0].Check != f.Check { // other findings of the expected check are not recorded
+			// Do not record a wrong first finding of the expected check.
+			if len(all) > 0 && all[0].NeedsAction() && all[0].Check != f.Check {
 				r.addWrongFirst(all[0])
 			}
-			// Some causes are visible only with an instance. Create the pods, so that the controller launches one.
+			// Some causes are visible only with an instance. Create the pods, so that the controller launches an
+			// instance.
 			return false, errors.Join(s.ensurePods(ctx, scene), fmt.Errorf("the first finding is %s", describeFirst(all)))
 		}
 		r.First, r.BeforeLaunch, r.FoundAfter, fix = true, launched.IsZero(), time.Since(started), all[0].Fix
@@ -245,7 +247,7 @@ func (f Fault) matches(found Finding) bool {
 	return found.Check == f.Check && strings.Contains(found.Cause, f.Cause) && found.Verdict == string(verdict)
 }
 
-// addWrongFirst records a first finding that is not the expected one.
+// addWrongFirst records a first finding that is not the expected finding.
 func (r *Result) addWrongFirst(f Finding) {
 	line := f.Check + " " + f.Verdict + ": " + f.Cause
 	if !slices.Contains(r.WrongFirst, line) {

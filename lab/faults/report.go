@@ -14,7 +14,7 @@ type Summary struct {
 	Faults              int           // faults that were played
 	First               int           // faults whose expected finding was the first finding
 	Found               int           // faults whose expected finding was one of the findings
-	BeforeLaunch        int           // faults that were found first, before an instance was launched
+	BeforeLaunch        int           // faults whose expected finding was the first finding, before any launch
 	Pasted              int           // faults that the printed commands fixed
 	ByHand              int           // faults that were fixed in the editor that the printed command opens
 	WrongFirst          int           // faults for which doctor first reported another cause

@@ -27,8 +27,8 @@ func (s *Scene) addRole() error {
 // arn returns the ARN of the scene's role.
 func (s *Scene) arn() string { return s.Lab.Roles.ARN(s.Name) }
 
-// addEntry creates an access entry for a role. Meanwhile the authentication mode allows access entries. In any other
-// mode EKS keeps the entries that exist.
+// addEntry creates an access entry for a role. During the call it sets an authentication mode that allows access
+// entries. EKS keeps the entry after addEntry has restored the previous mode.
 func (s *Scene) addEntry(role, kind string) error {
 	return s.World(func(_ *world.World, now time.Time) error {
 		r := s.Lab.Estate.Region
@@ -51,8 +51,8 @@ func (s *Scene) removeEntry(role string) error {
 	})
 }
 
-// addRow adds a row for the scene's role to aws-auth. replace has pairs of old and new strings, which are replaced in
-// the row.
+// addRow adds a row for the scene's role to aws-auth. replace has pairs of strings: in the row, the first string of a
+// pair is replaced by the second.
 func (s *Scene) addRow(ctx context.Context, replace ...string) error {
 	row := "- rolearn: " + s.arn() + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups:\n  - system:bootstrappers\n  - system:nodes\n"
 	return s.changeAuthMap(ctx, func(text string) string { return text + strings.NewReplacer(replace...).Replace(row) })

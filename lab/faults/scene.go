@@ -110,7 +110,7 @@ func (s *Scene) Cluster(change func(c *ekscluster.Cluster)) error {
 }
 
 // Undo adds a function that reverts a change outside of the scene's objects. revert runs the functions, the newest
-// first. Play calls revert only if the fault was not fixed, or if it is Alone.
+// first. Play calls revert only if the fault was not fixed, or if Fault.Alone is true.
 func (s *Scene) Undo(undo func(context.Context) error) { s.undo = append(s.undo, undo) }
 
 // revert runs the functions added by Undo.

@@ -26,7 +26,7 @@ const requestTimeout = 2 * time.Minute
 type faultServer struct {
 	mu         sync.Mutex
 	stage      *Stage
-	scenes     map[string]*Scene // of the injected faults, by name of the fault
+	scenes     map[string]*Scene // scenes of the injected faults, by name of the fault
 	sceneCount int               // number of scenes so far
 }
 
@@ -130,7 +130,7 @@ func (d *faultServer) undo(ctx context.Context, name string) (string, error) {
 	return "The fault " + name + " is undone: its objects, instances, roles and access entries are deleted.\n", nil
 }
 
-// keepMode returns the cluster's authentication mode, and makes the scene restore it.
+// keepMode returns the cluster's authentication mode, and adds an Undo function that restores the mode.
 func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
 	err = scene.Cluster(func(c *ekscluster.Cluster) {
 		mode = c.AuthMode

@@ -5,7 +5,7 @@ import "math"
 // Environment variables of the VPC CNI's pod. Source: https://github.com/aws/amazon-vpc-cni-k8s, "CNI Configuration
 // Variables".
 const (
-	EnvPrefixes         = "ENABLE_PREFIX_DELEGATION"           // pods get addresses of /28 blocks instead of single ones
+	EnvPrefixes         = "ENABLE_PREFIX_DELEGATION"           // pods get addresses from /28 blocks instead of single addresses
 	EnvCustomNetworking = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG" // custom networking: pods use separate subnets
 	EnvIPv6             = "ENABLE_IPv6"                        // pods have IPv6 addresses
 )
@@ -15,8 +15,8 @@ const (
 //
 // Pods use all addresses of the interfaces on the default network card, except the primary address of each interface.
 // With custom networking, pods do not use the first interface. With prefixes, each address is replaced by a block of 16
-// addresses; this requires a Nitro or bare metal type. With prefixes and IPv6, the number is unlimited, because the
-// node has a /80 block, but 0 if the instance has no IPv6 address.
+// addresses; this requires a Nitro or bare metal type. With prefixes and IPv6, the node has a /80 block, so the number
+// is unlimited. If the instance then has no IPv6 address, the number is 0.
 func (b *boot) podAddresses(environment map[string]string) int64 {
 	n := b.Facts.Network
 	interfaces := n.MaxInterfaces

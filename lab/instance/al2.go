@@ -114,7 +114,7 @@ func (b *boot) runBootstrap(f *files, args []string, stdout, stderr io.Writer) i
 }
 
 // extraArgs returns the kubelet arguments that result from extra, the value of --kubelet-extra-args. bootstrap.sh
-// writes the value into a line Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, and systemd splits the value into
+// writes the value into a line Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit. systemd splits the value into
 // words. A single quote in the value makes the line invalid, and systemd ignores invalid lines.
 func (b *boot) extraArgs(extra string) []string {
 	if strings.Contains(extra, "'") {
@@ -166,8 +166,8 @@ func (b *boot) al2Config(f *files, flags map[string]string) ([]byte, error) {
 	return data, nil
 }
 
-// defaultDNS returns the address that the image uses for cluster DNS if the user data has none. It depends on the
-// instance's own address, as EKS's default for the Service range does.
+// defaultDNS returns the address that the image uses for cluster DNS if the user data has none. The address depends on
+// the instance's own address, as EKS's default for the Service range does.
 func (b *boot) defaultDNS() string {
 	if strings.HasPrefix(b.PrivateIP, "10.") {
 		return "172.20.0.10"

@@ -92,7 +92,8 @@ func (b *boot) nodeadmConfig(parts []part) *kubeletStart {
 	return s
 }
 
-// describeSelf emulates nodeadm's call of ec2:DescribeInstances, which returns the node's name.
+// describeSelf emulates nodeadm's call of ec2:DescribeInstances, and returns the error of the call. nodeadm makes the
+// call to get the node's name.
 func (b *boot) describeSelf() error {
 	if err := b.describeInstances(); err != nil {
 		return fmt.Errorf("operation error EC2: DescribeInstances, %w", err)
@@ -100,7 +101,7 @@ func (b *boot) describeSelf() error {
 	return nil
 }
 
-// mergeNodeConfigs merges the NodeConfig parts in their order; a later part overrides an earlier one.
+// mergeNodeConfigs merges the NodeConfig parts in their order; a later part overrides an earlier part.
 func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	var merged map[string]any
 	for _, p := range parts {
@@ -135,9 +136,9 @@ func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	return config, nil
 }
 
-// mergeInto merges from into to, key by key, and appends the lists with the key flags. The product also merges
-// NodeConfigs, in package userdata. The lab deliberately has a separate implementation, so that a bug in one of the two
-// makes a test fail.
+// mergeInto merges from into to, key by key, and appends the lists with the key flags. Joiner also merges NodeConfigs,
+// in package userdata. The lab deliberately has a separate implementation, so that a bug in one of the two makes a test
+// fail.
 func mergeInto(to, from map[string]any) {
 	for key, value := range from {
 		switch v := value.(type) {

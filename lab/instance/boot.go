@@ -82,8 +82,8 @@ type kubeletStart struct {
 }
 
 // Boot runs the user data as the image would, and returns the settings of the kubelet. It returns nil if no kubelet
-// starts; the console then contains the reason. Boot calls say with each line of the console. Settings that the lab
-// determines, such as Token and Reach, are set by the caller.
+// starts; the console then contains the reason. Boot calls say with each line of the console. The caller sets the
+// settings that the lab determines, such as Token and Reach.
 //
 // If user data makes the lab's code panic, the instance fails to boot, and the console contains the panic.
 func Boot(ctx context.Context, i Instance, surroundings Surroundings, say func(string)) (settings *kubelet.Settings) {

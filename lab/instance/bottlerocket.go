@@ -84,7 +84,8 @@ func readSettings(userData []byte) (map[string]any, error) {
 	return kubernetes, nil
 }
 
-// runPluto emulates pluto: it adds the settings that the user data does not have, with data of the instance and of EC2.
+// runPluto emulates pluto: it adds the settings that the user data does not have. Their values come from the instance
+// and from EC2.
 func (b *boot) runPluto(settings map[string]any) error {
 	set := func(key string, value any) {
 		if _, ok := settings[key]; !ok {
@@ -125,7 +126,7 @@ func (b *boot) applySettings(settings map[string]any) (*kubeletStart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode settings.kubernetes.cluster-certificate: %w", err)
 	}
-	config, err := json.Marshal(b.rocketConfig(settings))
+	config, err := json.Marshal(b.bottlerocketConfig(settings))
 	if err != nil {
 		return nil, fmt.Errorf("write kubelet configuration: %w", err)
 	}
@@ -142,9 +143,9 @@ func (b *boot) applySettings(settings map[string]any) (*kubeletStart, error) {
 	return s, nil
 }
 
-// rocketFields maps settings to fields of the kubelet's configuration, to which the image copies them unchanged.
-// Source: the template kubelet-config of packages/kubernetes-1.33 of bottlerocket-core-kit.
-var rocketFields = map[string]string{
+// bottlerocketFields maps settings to fields of the kubelet's configuration. The image copies the values of these
+// settings unchanged. Source: the template kubelet-config of packages/kubernetes-1.33 of bottlerocket-core-kit.
+var bottlerocketFields = map[string]string{
 	"allowed-unsafe-sysctls": "allowedUnsafeSysctls", "cluster-domain": "clusterDomain", "container-log-max-files": "containerLogMaxFiles",
 	"container-log-max-size": "containerLogMaxSize", "container-log-max-workers": "containerLogMaxWorkers",
 	"container-log-monitor-interval": "containerLogMonitorInterval", "cpu-cfs-quota-enforced": "cpuCFSQuota",
@@ -159,8 +160,8 @@ var rocketFields = map[string]string{
 	"system-reserved": "systemReserved", "topology-manager-policy": "topologyManagerPolicy", "topology-manager-scope": "topologyManagerScope",
 }
 
-// rocketConfig returns the kubelet's configuration that the image writes for the settings.
-func (b *boot) rocketConfig(settings map[string]any) map[string]any {
+// bottlerocketConfig returns the kubelet's configuration that the image writes for the settings.
+func (b *boot) bottlerocketConfig(settings map[string]any) map[string]any {
 	pods, _ := settings["max-pods"].(int64)
 	reserved := b.kubeReserved(pods)
 	if own, ok := settings["kube-reserved"].(map[string]any); ok {
@@ -175,7 +176,7 @@ func (b *boot) rocketConfig(settings map[string]any) map[string]any {
 		"resolvConf": "/run/netdog/resolv.conf", "runtimeRequestTimeout": "15m", "serializeImagePulls": false, "serverTLSBootstrap": true,
 	}
 	for key, value := range settings {
-		if field, ok := rocketFields[key]; ok {
+		if field, ok := bottlerocketFields[key]; ok {
 			config[field] = value
 		}
 	}

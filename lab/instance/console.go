@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sayKernel prints the first console lines, by the kernel and systemd.
+// sayKernel prints the first console lines: those of the kernel and of systemd.
 func (b *boot) sayKernel() {
 	arch := b.Image.Architecture
 	b.say(fmt.Sprintf("[    0.000000] Linux version %s.%s (mockbuild@ip-10-0-38-203) #1 SMP", b.Image.kernelVersion(), arch))

@@ -26,7 +26,8 @@ func Flaws() []string {
 // has reports whether the image has the flaw.
 func (i Image) has(flaw string) bool { return slices.Contains(i.Flaws, flaw) }
 
-// reportMissingNodeadm returns whether nodeadm cannot be started. If so, it prints the error messages of systemd.
+// reportMissingNodeadm reports whether nodeadm does not exist or cannot be executed. If so, it prints the error
+// messages of systemd.
 // Source: https://github.com/awslabs/amazon-eks-ami/issues/2123.
 func (b *boot) reportMissingNodeadm() bool {
 	why := "No such file or directory"
@@ -89,8 +90,8 @@ func (b *boot) bootWithoutMetadata() {
 	b.logCloudInit("cc_final_message.py[WARNING]: Used fallback datasource")
 }
 
-// architectureOf returns the architecture in the name of a file or in a URL, by EC2's name. It is empty if name
-// contains no architecture.
+// architectureOf returns the architecture that name contains, as EC2 spells the architecture. name is a file name or a
+// URL. The result is empty if name contains no architecture.
 func architectureOf(name string) string {
 	name = strings.ToLower(name)
 	for _, known := range [][2]string{{"arm64", "arm64"}, {"aarch64", "arm64"}, {"amd64", "x86_64"}, {"x86_64", "x86_64"},
@@ -102,6 +103,6 @@ func architectureOf(name string) string {
 	return ""
 }
 
-// executablePrefix is the beginning of a downloaded program in the emulated file system. After the prefix follows the
-// program's architecture.
+// executablePrefix is the beginning of a downloaded program in the emulated file system. The program's architecture
+// follows the prefix.
 const executablePrefix = "\x7fELF "

@@ -11,7 +11,7 @@ import (
 )
 
 // memoryKiB returns the memory that the operating system reports. The hypervisor and the kernel reserve about 1/18, and
-// arm64 kernels reserve 64 MiB more. Measured on instances of the m, c and t families.
+// arm64 kernels reserve 64 MiB more. These amounts were measured on instances of the m, c and t families.
 func (b *boot) memoryKiB() int64 {
 	kib := b.Facts.MemoryMiB * 1024
 	kib -= kib * 55 / 1000
@@ -44,11 +44,11 @@ func (b *boot) kubeReserved(pods int64) map[string]string {
 	}
 }
 
-// reservedCPU returns how many of total millicores bootstrap.sh reserves: 6 % of the first core, 1 % of the second,
-// 0.5 % of the third and fourth, and 0.25 % of all others.
+// reservedCPU returns how many millicores bootstrap.sh reserves; total is the instance's number of millicores. The
+// reserved part is 6 % of the first core, 1 % of the second, 0.5 % of the third and fourth, and 0.25 % of all others.
 func reservedCPU(total int64) int64 {
 	bounds := []int64{0, 1000, 2000, 4000, total}
-	shares := []int64{600, 100, 50, 25} // in 1/10000, of the millicores between two bounds
+	shares := []int64{600, 100, 50, 25} // reserved part of the millicores between two bounds, in 1/10000
 	var sum int64
 	for i, share := range shares {
 		if upper := min(bounds[i+1], total); upper > bounds[i] {

@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// startKubelet parses the flags and the configuration with the kubelet's own code, and returns the settings of a
-// kubelet that is started with them. The error is that with which a real kubelet would end.
+// startKubelet parses the flags and the configuration with the kubelet's own code, and returns the settings of the
+// kubelet. It returns the error with which a real kubelet would end.
 func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -101,7 +101,7 @@ func taints(config *kubeletconfig.KubeletConfiguration) []corev1.Taint {
 	return append([]corev1.Taint{}, config.RegisterWithTaints...)
 }
 
-// goArch returns the architecture by Go's name, as the kubelet reports it.
+// goArch returns Go's name of the architecture, which is the name that the kubelet reports.
 func (b *boot) goArch() string {
 	if b.Image.Architecture == "arm64" {
 		return "arm64"

@@ -36,9 +36,9 @@ func (f *files) kubeletEnvironment() map[string]string {
 	return out
 }
 
-// proxyFor returns host and port of the proxy that a program with this environment uses for the https URL address. They
-// are empty if the program uses no proxy. Source: golang.org/x/net/http/httpproxy. Unlike httpproxy, proxyFor also uses
-// the proxy for loopback addresses, because the lab's API server listens on 127.0.0.1.
+// proxyFor returns host and port of the proxy that a program with this environment uses to call address, an https URL.
+// The result is empty if the program uses no proxy. Source: golang.org/x/net/http/httpproxy. Unlike httpproxy, proxyFor
+// also uses the proxy for loopback addresses, because the lab's API server listens on 127.0.0.1.
 func proxyFor(environment map[string]string, address string) string {
 	variable := func(name string) string { // in capitals, or else in small letters
 		if value := environment[name]; value != "" {

@@ -44,7 +44,7 @@ func (b *boot) newSandbox() *sandbox {
 }
 
 // run runs one script, and returns an error if the script fails. As in a shell, the statements before a syntax error
-// are executed. A script for another interpreter than a shell is skipped.
+// are executed. A script for an interpreter that is not a shell is skipped.
 func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
 	text := strings.ReplaceAll(string(script), "\r\n", "\n")
 	first, _, _ := strings.Cut(text, "\n")
@@ -131,8 +131,8 @@ func literal(word string) *syntax.Word {
 }
 
 // sink is a process substitution >(…) of a script: its commands, and the emulated file in which their input is kept
-// until the script has ended. It is not a pipe, because a pipe would need a file of this computer, and would never be
-// closed after `exec >`.
+// until the script has ended. The lab uses no pipe for the input: a pipe would need a file of this computer, and would
+// never be closed after `exec >`.
 type sink struct {
 	file     string
 	commands []*syntax.Stmt
@@ -217,7 +217,7 @@ func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.R
 }
 
 // exec runs an emulated program, or a program that a script has downloaded. A downloaded program does nothing, or fails
-// if it is for another architecture. Any other program does not exist.
+// if it is for another architecture. exec reports every other program as not found.
 func (s *sandbox) exec(ctx context.Context, args []string) error {
 	h := interp.HandlerCtx(ctx)
 	if arch, ok := s.downloadedArch(ctx, args[0]); ok {
@@ -332,7 +332,7 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// flush passes on the last line if it has no newline.
+// flush passes the last line to say if the line has no newline.
 func (l *lineWriter) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 // validator validates a value of Bottlerocket's settings. It returns an error in the wording of Bottlerocket's API.
 type validator func(value any) error
 
-// settingsModel returns the groups below [settings] that the images for EKS support. The product has its own tables, in
-// package userdata. The lab deliberately has separate tables, so that an error in one of the two makes a test fail.
-// Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
+// settingsModel returns the groups below [settings] that the Bottlerocket images for EKS support. Joiner has its own
+// tables of these groups, in package userdata. The lab deliberately has separate tables, so that an error in one of the
+// two makes a test fail. Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
 func settingsModel() map[string]validator {
 	model := systemModel()
 	model["kubernetes"] = object(kubernetesModel())
@@ -210,7 +210,7 @@ var (
 	taintPattern    = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?:[A-Za-z0-9]{1,253}$`)
 )
 
-// hostname accepts a Linux host name, also one with dots.
+// hostname accepts a Linux host name, with or without dots.
 func hostname(value any) error {
 	return validText("ValidLinuxHostname", hostNamePattern.MatchString)(value)
 }
@@ -225,7 +225,7 @@ func labelKey(value any) error {
 	return validText("KubernetesLabelKey", func(s string) bool { return len(validation.IsQualifiedName(s)) == 0 })(value)
 }
 
-// labelValue accepts a label value of Kubernetes, also an empty one.
+// labelValue accepts a label value of Kubernetes, also an empty value.
 func labelValue(value any) error {
 	return validText("KubernetesLabelValue", func(s string) bool { return len(validation.IsValidLabelValue(s)) == 0 })(value)
 }

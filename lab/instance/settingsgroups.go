@@ -77,7 +77,7 @@ var (
 	bootKeyPattern    = regexp.MustCompile(`^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*$`)
 )
 
-// parameters accepts parameters of the kernel or of init: a table of lists, in which each value has only printable
+// parameters accepts parameters of the kernel or of init: a table of lists. Each value in a list has only printable
 // ASCII characters and at most one kind of quotation mark.
 var parameters = every(validText("BootConfigKey", bootKeyPattern.MatchString), list(validText("BootConfigValue", func(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) &&

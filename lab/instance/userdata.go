@@ -19,7 +19,7 @@ const maxUserData = 1 << 20
 // part is one part of user data, as split by cloud-init.
 type part struct {
 	kind string // content type: "text/x-shellscript"
-	name string // file name; "part-001" for a first part without one
+	name string // file name; "part-001" for a first part without a file name
 	body []byte
 }
 

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// utilities returns the programs of the images that user data commonly calls. Of the effects of the real programs, they
-// have those that are visible in emulated files.
+// utilities returns emulations of the images' programs that user data commonly calls. An emulated program has only the
+// effects of the real program that are visible in emulated files.
 func (b *boot) utilities(f *files) map[string]program {
 	succeed := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 } // succeeds without an effect
 	programs := map[string]program{

@@ -49,12 +49,12 @@ type Fleet struct {
 	logs   map[string]string   // paths, by "namespace/name" of the pod; see SetLogFile
 }
 
-// NewFleet starts to watch pods as the administrator, and returns when they are listed.
+// NewFleet starts to watch pods as the administrator, and returns when the pods are listed.
 //
-// The network of a node is up once its network pod runs, which has the label k8s-app=networkPod. If networkPod is
-// empty, the network is up after pace.CNI. The network pod reaches the API server through a Service. Therefore it
-// starts only when a pod with the label k8s-app=kubeProxyPod runs on the node. An empty kubeProxyPod removes that
-// dependency.
+// The network of a node is up once the node's network pod runs: the pod whose label k8s-app has the value networkPod.
+// If networkPod is empty, the network is up after pace.CNI. The network pod reaches the API server through a Service.
+// Therefore the network pod starts only when a pod whose label k8s-app has the value kubeProxyPod runs on the node. An
+// empty kubeProxyPod removes that dependency.
 func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, kubeProxyPod string) (*Fleet, error) {
 	client, err := kubernetes.NewForConfig(Protobuf(admin))
 	if err != nil {
@@ -98,8 +98,8 @@ func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, ku
 	return f, nil
 }
 
-// Protobuf returns a copy of a configuration whose clients use protobuf, which is much cheaper than JSON for both
-// sides. It works for Kubernetes' own kinds only.
+// Protobuf returns a copy of a client configuration that uses protobuf, which is much cheaper than JSON for client and
+// server. Protobuf works for Kubernetes' own kinds only.
 func Protobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -137,9 +137,10 @@ func (f *Fleet) clientOf(s Settings) *http.Client {
 	}}
 }
 
-// accessError returns the error of a node that cannot call the API server: the node uses a proxy, or has another server
-// address or certificate authority. The error is in the wording of Go's HTTP client. accessError sends no request,
-// because the address may belong to another computer.
+// accessError returns the error of a node that cannot call the API server, or nil if the node can. A node cannot call
+// the API server if it uses a proxy, or if its server address or certificate authority differs from the API server's.
+// The error is in the wording of Go's HTTP client. accessError sends no request, because the address may belong to
+// another computer.
 func (f *Fleet) accessError(s Settings) error {
 	want, err := url.Parse(f.config.Host)
 	if err != nil {
@@ -263,8 +264,8 @@ func (f *Fleet) work() {
 	}
 }
 
-// sync advances the pod with the given key, and returns the delay until the next call. Zero means that the next call
-// follows a change of the pod.
+// sync advances the pod with the given key, and returns the delay until the next call. Zero means that sync is called
+// again only after the pod changes.
 func (f *Fleet) sync(key string) time.Duration {
 	object, ok, err := f.pods.GetByKey(key)
 	if err != nil || !ok {
@@ -278,8 +279,8 @@ func (f *Fleet) sync(key string) time.Duration {
 	return k.syncPod(pod, time.Now())
 }
 
-// nodeTransport sends the requests of one node, with the node's token. If the node cannot reach the API server, it
-// returns the error and sends nothing.
+// nodeTransport sends the requests of one node, with the node's token. If the node cannot reach the API server,
+// nodeTransport returns the error and sends nothing.
 type nodeTransport struct {
 	base   http.RoundTripper
 	token  func() (string, error) // see Settings.Token

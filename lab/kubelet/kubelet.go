@@ -246,8 +246,8 @@ func (k *Kubelet) renewLease(node *corev1.Node) {
 	}
 }
 
-// renewOnce renews the lease, and returns the stored lease. If lease is nil, renewOnce creates the lease. If the lease
-// exists already, it returns the existing lease without renewing it.
+// renewOnce renews the lease, and returns the stored lease. If lease is nil, renewOnce creates a lease. If the API
+// server has a lease already, renewOnce returns that lease without renewing it.
 func (k *Kubelet) renewOnce(node *corev1.Node, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	now := metav1.NowMicro()
 	if lease != nil {

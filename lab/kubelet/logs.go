@@ -29,7 +29,7 @@ func (f *Fleet) SetLogFile(namespace, name, path string) {
 	f.logs[namespace+"/"+name] = path
 }
 
-// logOf returns the path of a pod's log file; it is empty for a pod without one.
+// logOf returns the path of a pod's log file. The path is empty for a pod without a log file.
 func (f *Fleet) logOf(namespace, name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 const noAddressRetry = time.Second
 
 // bringNetworkUp makes addresses for pods available; after that, run reports the node as Ready. Calls after the first
-// have no effect. plugin is the pod of the network plug-in, whose environment determines the number of addresses. It is
-// nil in a cluster without such a pod.
+// have no effect. plugin is the network plug-in's pod; the pod's environment determines the number of addresses. plugin
+// is nil in a cluster without a network plug-in pod.
 func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 	k.networkUp.Do(func() {
 		limit := int64(math.MaxInt64)

@@ -26,8 +26,8 @@ type podState struct {
 	reportedAt    time.Time // time of the last event with the reason why the pod does not start
 }
 
-// syncPod advances a pod of this node, and returns the delay until the next call. Zero means that the next call follows
-// a change of the pod.
+// syncPod advances a pod of this node, and returns the delay until the next call. Zero means that syncPod is called
+// again only after the pod changes.
 func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	state := k.stateOf(pod, now)
 	if !state.started.IsZero() && k.isNetworkPod(pod) {
@@ -44,8 +44,8 @@ func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	return k.endPod(pod, state, now)
 }
 
-// stateOf returns the state of a pod, and creates it for a pod without one. For a pod that was running before this
-// kubelet started, the start time is that in the pod's status.
+// stateOf returns the state of a pod, and creates the state if there is none. If the pod was running before this
+// kubelet started, the state has the start time of the pod's status.
 func (k *Kubelet) stateOf(pod *corev1.Pod, now time.Time) *podState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -69,7 +69,7 @@ func (k *Kubelet) stateOf(pod *corev1.Pod, now time.Time) *podState {
 	return state
 }
 
-// isNetworkPod reports whether a pod is the network plug-in's, see NewFleet.
+// isNetworkPod reports whether a pod is the network plug-in's pod, see NewFleet.
 func (k *Kubelet) isNetworkPod(pod *corev1.Pod) bool {
 	return k.fleet.networkPod != "" && pod.Labels["k8s-app"] == k.fleet.networkPod
 }
@@ -122,8 +122,8 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 	return delay
 }
 
-// lackingResource returns a resource of which the node has too little left for the pod, or "". Like the scheduler, a
-// kubelet checks the resources before it admits a pod.
+// lackingResource returns the name of a resource whose free amount on the node is smaller than the pod's request, or
+// "". Like the scheduler, a kubelet checks the resources before it admits a pod.
 func (k *Kubelet) lackingResource(state *podState) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

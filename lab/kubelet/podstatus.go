@@ -34,7 +34,7 @@ func (k *Kubelet) runningStatus(pod *corev1.Pod, ip string, now time.Time) corev
 	return status
 }
 
-// endedStatus returns the status of a pod all of whose containers have exited with the given code.
+// endedStatus returns the status of a pod whose containers have all exited with the given code.
 func endedStatus(pod *corev1.Pod, started, now time.Time, code int32) corev1.PodStatus {
 	status := corev1.PodStatus{Phase: corev1.PodSucceeded}
 	reason := "Completed"

@@ -9,8 +9,8 @@ import (
 // Sample is the state of a run at one time.
 type Sample struct {
 	At        time.Duration // since the start of the script
-	Price     float64       // of all pending and running instances, in dollars per hour
-	Instances int           // pending and running
+	Price     float64       // price of all pending and running instances, in dollars per hour
+	Instances int           // number of pending and running instances
 	Running   int           // pods of the workloads that run
 	Pending   int           // pods of the workloads that do not run yet
 	CPU       time.Duration // CPU time of the controller since its start
@@ -21,25 +21,25 @@ type Sample struct {
 // Phase has the figures of one phase of a script.
 type Phase struct {
 	Name      string
-	Pods      int           // that run at the end
+	Pods      int           // number of pods that the workloads have at the end
 	Done      bool          // all pods ran within the time limit
 	Took      time.Duration // until all pods ran
-	Held      time.Duration // from then until the end of the phase
+	Held      time.Duration // from the end of Took until the end of the phase
 	Price15   float64       // dollars per hour 15 s after all pods ran
 	Price     float64       // dollars per hour at the end
 	Peak      float64       // highest price in the phase
 	Paid      float64       // price over time, in dollars
 	Bound     float64       // lower bound on the price for the pods, dollars per hour
 	Plan      float64       // price of a fresh plan for the pods, dollars per hour
-	Instances int           // at the end
+	Instances int           // number of instances at the end
 	Launched  int           // instances launched in the phase
-	ShortTerm int           // of the run's instances that ended in the phase, those that ended within five minutes of their launch
-	Restarted int           // pods created beyond those that the script asked for: replacements of evicted pods
+	ShortTerm int           // instances that ended in the phase, within five minutes of their launch
+	Restarted int           // pods that the script did not create: replacements of evicted pods
 	Waits     Waits         // Pending to Running of the pods that were created in the phase
 	CPU       time.Duration // CPU time of the controller
 	Memory    int64         // highest resident memory of the controller, in bytes
-	AWSCalls  int
-	Requests  int // to the API server, of all clients
+	AWSCalls  int           // calls to AWS in the phase
+	Requests  int           // requests of all clients to the API server in the phase
 }
 
 // Waits has the times from the creation of pods until they ran.
@@ -57,7 +57,7 @@ func waitsOf(all []time.Duration) Waits {
 	return Waits{Pods: len(all), Median: all[len(all)/2], P99: all[min(len(all)-1, len(all)*99/100)], Worst: all[len(all)-1]}
 }
 
-// shortTerm is the age below which an instance that ended was launched in vain.
+// shortTerm is the age limit of Phase.ShortTerm: the launch of an instance that ends before this age was useless.
 const shortTerm = 5 * time.Minute
 
 // paid returns the price over time between two times, in dollars. The price of a sample lasts until the next sample.

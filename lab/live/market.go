@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Market is what the NodePool of a run allows.
+// Market has the capacity types and architectures that the NodePool of a run allows.
 type Market struct {
 	CapacityTypes []string // "on-demand", "spot"
 	Architectures []string // "amd64", "arm64"
 }
 
-// OnDemand is the market of most runs.
+// OnDemand returns the market of most runs: on-demand instances of amd64.
 func OnDemand() Market {
 	return Market{CapacityTypes: []string{"on-demand"}, Architectures: []string{"amd64"}}
 }
@@ -21,7 +21,7 @@ func (m Market) String() string {
 	return strings.Join(m.CapacityTypes, "+") + ", " + strings.Join(m.Architectures, "+")
 }
 
-// manifest returns the EC2NodeClass and the NodePool.
+// manifest returns a manifest with the EC2NodeClass and the NodePool of a run.
 func (m Market) manifest(nodeRole, cluster string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1

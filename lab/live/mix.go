@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Mix is the kind of workload.
+// Mix is a kind of workloads.
 type Mix string
 
 // The mixes.
@@ -25,7 +25,7 @@ type workload struct {
 	name     string
 	cpu      int64 // request of a pod, in millicores
 	memory   int64 // request of a pod, in MiB
-	replicas int   // at full scale
+	replicas int   // number of pods at full scale
 	rule     rule
 }
 
@@ -43,7 +43,7 @@ const (
 // deployments is how many Deployments a mix has.
 const deployments = 24
 
-// workloads draws the Deployments of a mix from a seed.
+// workloads returns random Deployments of a mix. The seed determines the result.
 func workloads(m Mix, seed uint64) []workload {
 	r := rand.New(rand.NewPCG(seed, 0))
 	cpus, perCPU, counts := []int64{100, 200, 250, 500, 500, 1000, 1000, 2000}, []int64{1, 2, 2, 4, 4, 8}, []int{4, 6, 8, 12, 20, 30}
@@ -75,7 +75,8 @@ func pods(all []workload, share float64) int {
 	return n
 }
 
-// deployment returns the object at a share of the full scale. version changes the pod template, for a rolling update.
+// deployment returns the Deployment at a share of the full scale. version is part of the pod template, so that a new
+// version starts a rolling update.
 func (w workload) deployment(share float64, version int) *appsv1.Deployment {
 	labels := map[string]string{"app": w.name}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
@@ -107,7 +108,7 @@ func (w workload) deployment(share float64, version int) *appsv1.Deployment {
 	}
 }
 
-// namespace has the pods of the workloads.
+// namespace is the namespace of the workloads' pods.
 const namespace = "default"
 
 // daemonSets returns the DaemonSets of every run.

@@ -28,8 +28,8 @@ type run struct {
 	controller *lab.Controller
 
 	share    float64 // the present scale of the workloads
-	version  int     // of the pod templates
-	expected int     // pods that the present phase creates by itself
+	version  int     // version of the pod templates
+	expected int     // number of pods that the present phase creates by itself
 	started  time.Time
 	phases   []Phase
 
@@ -37,12 +37,12 @@ type run struct {
 	samples   []Sample
 	pods      map[types.UID]*podTimes // all pods of the workloads that were seen
 	instances map[string]*instanceTimes
-	broken    error // why sampling ended
+	broken    error // the error that ended sampling; nil while samples are taken
 }
 
 // podTimes are the times of one pod, by this computer's clock.
 type podTimes struct {
-	created, ran, gone time.Time // zero: not yet
+	created, ran, gone time.Time // first seen, first running, and deletion requested; zero: not yet
 }
 
 // instanceTimes are the times of one instance.
@@ -163,7 +163,7 @@ func (r *run) noteInstances(all []world.Instance, now time.Time) {
 	}
 }
 
-// last returns the last sample, or why there are no more.
+// last returns the last sample, and the error that ended sampling; nil while samples are taken.
 func (r *run) last() (Sample, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +177,8 @@ func (r *run) result() Result {
 	return Result{Spec: r.Spec, Phases: r.phases, Samples: r.samples}
 }
 
-// requests returns the number of requests to the API server since its start, of all clients, without long-running ones.
+// requests returns the number of requests that all clients have sent to the API server since its start. It does not
+// count watches.
 func (r *run) requests(ctx context.Context) (int, error) {
 	text, err := r.lab.Kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {

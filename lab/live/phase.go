@@ -16,7 +16,7 @@ const phaseLimit = 5 * time.Minute
 
 // play carries out one phase and returns its figures.
 func (r *run) play(ctx context.Context, s step) (Phase, error) {
-	begun := time.Now()
+	phaseStart := time.Now()
 	before, err := r.counted(ctx)
 	if err != nil {
 		return Phase{}, err
@@ -40,7 +40,7 @@ func (r *run) play(ctx context.Context, s step) (Phase, error) {
 		return f, err
 	}
 	ran := time.Now()
-	f.Took = ran.Sub(begun)
+	f.Took = ran.Sub(phaseStart)
 	if err := pause(ctx, s.Hold); err != nil {
 		return f, err
 	}
@@ -49,12 +49,13 @@ func (r *run) play(ctx context.Context, s step) (Phase, error) {
 	if err != nil {
 		return f, err
 	}
-	r.fill(&f, begun, ran, before, after)
+	r.fill(&f, phaseStart, ran, before, after)
 	f.Bound, f.Plan, err = r.plan(ctx)
 	return f, err
 }
 
-// podsAt returns how many pods the workloads have at a scale; 0 at scale 0, before they are created.
+// podsAt returns how many pods the workloads have at a scale. At scale 0 the workloads do not exist yet, so the result
+// is 0.
 func (r *run) podsAt(share float64) int {
 	if share == 0 {
 		return 0
@@ -62,7 +63,7 @@ func (r *run) podsAt(share float64) int {
 	return pods(r.all, share)
 }
 
-// waitForPods waits until the number of pods run and none is pending. The result is false after phaseLimit.
+// waitForPods waits until n pods run and no pod is pending. It returns false if that takes longer than phaseLimit.
 func (r *run) waitForPods(ctx context.Context, n int) (bool, error) {
 	limit := time.Now().Add(phaseLimit)
 	if err := pause(ctx, 3*time.Second); err != nil { // until the Deployments are processed
@@ -83,14 +84,14 @@ func (r *run) waitForPods(ctx context.Context, n int) (bool, error) {
 	return false, nil
 }
 
-// counts are running totals at the start of a phase.
+// counts are totals from the start of the run until the start or the end of a phase.
 type counts struct {
-	pods, instances int
-	requests        int // to the API server
-	last            Sample
+	pods, instances int    // pods and instances that were seen
+	requests        int    // requests to the API server
+	last            Sample // last sample
 }
 
-// counted returns the totals now.
+// counted returns the current totals.
 func (r *run) counted(ctx context.Context) (counts, error) {
 	requests, err := r.requests(ctx)
 	r.mu.Lock()
@@ -99,11 +100,11 @@ func (r *run) counted(ctx context.Context) (counts, error) {
 }
 
 // fill computes the figures of a phase from the observations.
-func (r *run) fill(f *Phase, begun, ran time.Time, before, after counts) {
+func (r *run) fill(f *Phase, phaseStart, ran time.Time, before, after counts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	end := after.last
-	from, to := begun.Sub(r.started), end.At
+	from, to := phaseStart.Sub(r.started), end.At
 	f.Price15, f.Price = at(r.samples, ran.Sub(r.started)+15*time.Second).Price, end.Price
 	f.Paid, f.Instances = paid(r.samples, from, to), end.Instances
 	f.Launched = after.instances - before.instances
@@ -115,13 +116,13 @@ func (r *run) fill(f *Phase, begun, ran time.Time, before, after counts) {
 		}
 	}
 	for _, i := range r.instances {
-		if i.ended.After(begun) && i.ended.Sub(i.launched) < shortTerm {
+		if i.ended.After(phaseStart) && i.ended.Sub(i.launched) < shortTerm {
 			f.ShortTerm++
 		}
 	}
 	var waits []time.Duration
 	for _, p := range r.pods {
-		if p.created.After(begun) && !p.ran.IsZero() {
+		if p.created.After(phaseStart) && !p.ran.IsZero() {
 			waits = append(waits, p.ran.Sub(p.created))
 		}
 	}

@@ -24,7 +24,7 @@ type Spec struct {
 	Mix    Mix
 	Market Market
 	Seed   uint64
-	Boots  lab.BootTimes // how boot times vary; the run's seed is used
+	Boots  lab.BootTimes // how boot times vary, with Seed
 }
 
 // Programs are the paths of the programs.
@@ -79,7 +79,7 @@ func Run(ctx context.Context, p Programs, s Spec, log func(string)) (Result, err
 	return r.result(), nil
 }
 
-// settings are the settings that both controllers get.
+// settings returns the environment variables that both controllers get.
 func settings() []string {
 	return []string{"KUBE_CLIENT_QPS=200", "KUBE_CLIENT_BURST=300", "GOMEMLIMIT=900MiB", "BIND_ADDRESS=127.0.0.1"}
 }

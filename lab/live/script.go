@@ -17,8 +17,8 @@ import (
 // step is one phase of a script: an action, and how long the result is measured.
 type step struct {
 	Name  string
-	Share float64 // of the full scale, after the action; 0: unchanged
-	Hold  time.Duration
+	Share float64                                 // share of the full scale after the action; 0: unchanged
+	Hold  time.Duration                           // how long the result is measured
 	do    func(r *run, ctx context.Context) error // the action; nil: only scale to Share
 }
 
@@ -41,7 +41,7 @@ func scripts() map[string][]step {
 	}
 }
 
-// scale sets the replicas of all workloads. The first call creates them.
+// scale sets the replicas of all workloads. The first call creates the workloads.
 func (r *run) scale(ctx context.Context, share float64) error {
 	for _, w := range r.all {
 		if err := r.apply(ctx, w, share); err != nil {
@@ -69,7 +69,7 @@ func (r *run) roll(ctx context.Context) error {
 	return r.scale(ctx, r.share)
 }
 
-// slowly adds single pods, one every two seconds: Deployments with one replica each.
+// slowly adds one pod every two seconds. Each Deployment starts with one replica and grows to at most four.
 func (r *run) slowly(ctx context.Context) error {
 	for i := range r.all {
 		r.all[i].replicas = min(r.all[i].replicas, 4)
@@ -91,7 +91,7 @@ func (r *run) slowly(ctx context.Context) error {
 	return nil
 }
 
-// reclaim interrupts a fifth of the spot instances, drawn from the seed.
+// reclaim interrupts a fifth of the spot instances. The seed selects the instances.
 func (r *run) reclaim(context.Context) error {
 	n := 0
 	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
@@ -141,7 +141,7 @@ func (r *run) drift(ctx context.Context) error {
 	return nil
 }
 
-// pause waits for the duration.
+// pause waits for d. It returns an error if the context ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

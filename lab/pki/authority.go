@@ -114,8 +114,8 @@ func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	return Pair{Cert: encode("CERTIFICATE", der), Key: encode("EC PRIVATE KEY", keyDER)}, nil
 }
 
-// newTemplate returns a certificate with a random serial number, which the caller completes and signs. The certificate
-// is valid from an hour ago, so that clocks that are behind accept it.
+// newTemplate returns an unsigned certificate with a random serial number. The caller completes and signs the
+// certificate. It is valid from an hour ago, so that computers whose clock is behind accept it.
 func newTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {

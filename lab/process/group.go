@@ -23,7 +23,7 @@ import (
 // end of this process and kills the remaining children.
 type Group struct {
 	logs  string      // the log folder
-	guard *guard      // knows the running children
+	guard *guard      // process that kills the remaining children when this process ends
 	start chan func() // functions that start a child; startChildren runs them
 
 	mu      sync.Mutex

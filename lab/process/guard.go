@@ -26,7 +26,7 @@ type guard struct {
 	pipe io.WriteCloser
 }
 
-// startGuard starts the guard process in its own process group, so that Ctrl-C does not reach it.
+// startGuard starts the guard process in its own process group, so that Ctrl-C does not reach the guard.
 func startGuard(self, dir string) (*guard, error) {
 	cmd := exec.Command(self, GuardArg, dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

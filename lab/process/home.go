@@ -82,8 +82,8 @@ func Homes() ([]string, error) {
 	return out, nil
 }
 
-// baseFolder returns the folder that contains the folders of all labs of this user. Each user has an own base folder,
-// because users of one computer must not depend on each other's permissions.
+// baseFolder returns the folder that contains the folders of all labs of this user. Each user has a separate base
+// folder, because users of one computer must not depend on each other's permissions.
 func baseFolder() (string, error) {
 	dir, err := tempFolder()
 	if err != nil {

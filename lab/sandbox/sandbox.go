@@ -33,8 +33,8 @@ type Spec struct {
 	// "127.0.0.1:8081".
 	Inbound map[string]string
 	// BlockedCalls is a file that gets a line for each call to an address that is not in Outbound:
-	// "tcp 169.254.169.254:80". The sandbox listens only at the ports of the outbound addresses, and at the ports of DNS,
-	// HTTP and HTTPS. It refuses calls to other ports without recording them.
+	// "tcp 169.254.169.254:80". The sandbox listens only at the ports of the outbound addresses, and at the ports of
+	// DNS, HTTP and HTTPS. It refuses calls to other ports without recording them.
 	BlockedCalls string
 }
 

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkArg takes the place of the path of a spec. With it, Main only checks whether the kernel allows sandboxes.
+// checkArg is an argument of Main instead of the path of a spec. With checkArg, Main only checks whether the kernel
+// allows sandboxes.
 const checkArg = "check"
 
 // Isolate changes attr so that a process starts in its own namespaces of mounts, network, host name and IPC. The
@@ -29,8 +30,8 @@ func Isolate(attr *syscall.SysProcAttr) {
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 }
 
-// CheckSupport returns an error if this host does not allow sandboxes. self is a program whose first argument Arg runs
-// Main.
+// CheckSupport returns an error if this host does not allow sandboxes. self is a program that runs Main if its first
+// argument is Arg.
 func CheckSupport(self string) error {
 	cmd := exec.Command(self, Arg, checkArg)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -47,7 +47,7 @@ type testCluster struct {
 
 // manifest returns the NodePool of the test, with its EC2NodeClass and namespace. The NodePool allows one instance
 // type, so that the cluster does not depend on prices. Its budget is 100 %, because nodes that are not ready count
-// against budgets: a copy has no kubelet, so it is temporarily not ready if its lease is renewed late.
+// against budgets. A copy has no kubelet, so the copy is temporarily not ready if keepLeases renews its lease late.
 func (c *testCluster) manifest() string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1

@@ -23,8 +23,8 @@ import (
 // counts as unreachable after 50 seconds.
 const leaseRenewal = 15 * time.Second
 
-// createCopies creates n copies of the first node. The names of their NodeClaims and pods contain consecutive numbers,
-// of which number is the first.
+// createCopies creates n copies of the first node. The names of the copies' NodeClaims and pods contain consecutive
+// numbers; number is the first of them.
 func (c *testCluster) createCopies(ctx context.Context, number, n int) error {
 	instances, err := c.launch(ctx, n)
 	if err != nil {
@@ -152,8 +152,8 @@ func (c *testCluster) keepLeases(ctx context.Context) (stop func()) {
 }
 
 // addPods adds running pods to the node of the copy with the given number. The owner of the pods is the NodePool,
-// because no controller changes the number of a NodePool's pods. With a ReplicaSet as the owner, its controller could
-// create more pods before it has observed the stored pods.
+// because no controller changes the number of a NodePool's pods. If the owner were a ReplicaSet, the ReplicaSet's
+// controller could create more pods before it has observed the stored pods.
 func (c *testCluster) addPods(ctx context.Context, number int, node string) error {
 	yes, app := true, fmt.Sprintf("app-%05d", number)
 	owner := metav1.OwnerReference{

@@ -27,9 +27,9 @@ func (c *testCluster) emptyNodes(ctx context.Context) (time.Duration, error) {
 	longest := time.Duration(0)
 	for number := range emptyCount {
 		app := fmt.Sprintf("app-%05d", number)
-		now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)} // copies have no kubelet that would delete the pod after a grace period
+		noGrace := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)} // copies have no kubelet, which would end a grace period
 		for k := range PodsPerNode {
-			if err := c.lab.Kube.CoreV1().Pods(namespace).Delete(ctx, fmt.Sprintf("%s-%02d", app, k), now); err != nil {
+			if err := c.lab.Kube.CoreV1().Pods(namespace).Delete(ctx, fmt.Sprintf("%s-%02d", app, k), noGrace); err != nil {
 				return 0, fmt.Errorf("empty a node: %w", err)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// runningPod returns a typical pod of an application: two containers, probes, variables, a volume with the token of the
-// service account, and the fields that the kubelet and field managers write.
+// runningPod returns a typical pod of an application. It has two containers, probes, variables, a volume with the token
+// of the service account, and the fields that the kubelet and field managers write.
 func runningPod(app, name, node string) *corev1.Pod {
 	yes, now := true, metav1.Now()
 	pod := &corev1.Pod{
@@ -79,7 +79,7 @@ const (
 )
 
 // podSpec returns the spec of a typical pod, whose main container requests the given resources. A second container
-// requests 10m of CPU and 32Mi.
+// requests 10m of CPU and 32Mi of memory.
 func podSpec(cpu, memory string) corev1.PodSpec {
 	seconds, link := int64(30), true
 	probe := func(path string) *corev1.Probe {
@@ -135,8 +135,8 @@ func podSpec(cpu, memory string) corev1.PodSpec {
 	}
 }
 
-// pendingPod returns a pod without a node, which requests about a tenth of a node's CPU. The copies have less free CPU
-// than that, so the pod needs a new node.
+// pendingPod returns a pod that is not bound to a node and requests about a tenth of a node's CPU. Each copied node has
+// less free CPU than the pod requests, so the pod needs a new node.
 func pendingPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{burstMark: "true"}},
@@ -170,7 +170,7 @@ func (c *testCluster) runBurst(ctx context.Context, pods, nodes int) (time.Durat
 				ran++
 			}
 		}
-		return ran == pods+1, nil // the pod of the first node has the same label
+		return ran == pods+1, nil // the pod of createFirstNode has the same label
 	})
 	if err != nil {
 		return 0, err

@@ -48,7 +48,7 @@ type Result struct {
 	NewPods     int           // number of pods of the burst
 	BurstTime   time.Duration // from the creation of the burst until all its pods ran
 	BurstCPU    time.Duration // the controller's CPU time during the burst
-	RemovalTime time.Duration // from the deletion of a node's last pod until its NodeClaim was being deleted; the longest of several nodes
+	RemovalTime time.Duration // longest time, over several nodes, from the deletion of the last pod until the NodeClaim was being deleted
 	PeakMiB     int64         // maximum resident memory from the controller's start to the end
 }
 
@@ -69,7 +69,7 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 	return out, nil
 }
 
-// settleTime is how long to wait after the controller is ready. After that, it must be idle.
+// settleTime is how long to wait after the controller is ready. After this time, the controller must be idle.
 const settleTime = 20 * time.Second
 
 // measure measures one size in a new lab.
@@ -164,8 +164,8 @@ func waitReady(ctx context.Context, c *lab.Controller) error {
 	})
 }
 
-// burstSize returns the number of pods in the burst, and the number of new nodes that these pods need: 2 % of the
-// number of nodes, at least 5 and at most 50.
+// burstSize returns the number of new nodes that the burst needs, and the number of pods in the burst. The number of
+// new nodes is 2 % of the number of nodes, at least 5 and at most 50.
 func burstSize(nodes int) (newNodes, pods int) {
 	newNodes = min(max(nodes/50, 5), 50)
 	return newNodes, newNodes * burstPerNode

@@ -5,12 +5,12 @@
 // Never: a call to an API server or to AWS, a clock, or a decision about an instance.
 //
 // The CRD in api/crds is generated from this package; the markers on the fields are the schema. The drift hash that
-// Karpenter writes on nodes depends on the names of the fields of EC2NodeClassSpec, and on which of them are pointers:
-// renaming a field makes nodes drift.
+// Karpenter writes on nodes depends on the names of the fields of EC2NodeClassSpec, and on which of them are pointers.
+// Renaming a field makes nodes drift.
 //
 // Two fields differ from Karpenter 1.14.1. The values of KubeletConfiguration.EvictionSoftGracePeriod are strings here
-// and metav1.Duration in Karpenter: the schema accepts any string, and one string that is no duration would make it
-// impossible to list the node classes. KubeletConfiguration.More does not exist in Karpenter 1.14.1; Karpenter's next
+// and metav1.Duration in Karpenter. The schema accepts any string, and one string that is not a duration would make it
+// impossible to list the EC2NodeClasses. KubeletConfiguration.More does not exist in Karpenter 1.14.1; Karpenter's next
 // version accepts every setting of the kubelet.
 //
 // +kubebuilder:object:generate=true

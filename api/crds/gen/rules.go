@@ -19,23 +19,23 @@ const (
 	ec2NodeClasses = "karpenter.k8s.aws_ec2nodeclasses.yaml"
 )
 
-// Patterns that several rules share: Kubernetes requires the same form of such values.
+// Patterns that several rules share. Kubernetes requires these forms.
 const (
 	qualifiedName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?` +
 		`([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	labelValue = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
-	number     = `(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))` +
+	quantity   = `(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))` +
 		`(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?`
 	percentage = `(\d{1,2}(\.\d{1,2})?|100(\.0{1,2})?)%`
 )
 
-// rule changes the schema at one path of a definition. See edit for the form of the path.
+// rule changes the schema at one path of a CRD. See edit for the form of the path.
 type rule struct {
 	path string
 	edit func(*apiextensionsv1.JSONSchemaProps)
 }
 
-// files returns the names of the YAML files of the definitions.
+// files returns the names of the YAML files of the CRDs.
 func files() []string { return []string{nodePools, nodeClaims, nodeOverlays, ec2NodeClasses} }
 
 // rules returns the rules for a file. They validate types of Kubernetes (Taint, Condition), the values of maps, and
@@ -62,10 +62,10 @@ func rules(file string) []rule {
 		return []rule{{"spec.requirements.[].key", restrictOverlayKey}}
 	case ec2NodeClasses:
 		return []rule{
-			{"spec.kubelet.kubeReserved.{}", pattern("^" + number + "$")},
-			{"spec.kubelet.systemReserved.{}", pattern("^" + number + "$")},
-			{"spec.kubelet.evictionHard.{}", pattern("^(" + percentage + "||" + number + ")$")},
-			{"spec.kubelet.evictionSoft.{}", pattern("^(" + percentage + "||" + number + ")$")},
+			{"spec.kubelet.kubeReserved.{}", pattern("^" + quantity + "$")},
+			{"spec.kubelet.systemReserved.{}", pattern("^" + quantity + "$")},
+			{"spec.kubelet.evictionHard.{}", pattern("^(" + percentage + "||" + quantity + ")$")},
+			{"spec.kubelet.evictionSoft.{}", pattern("^(" + percentage + "||" + quantity + ")$")},
 		}
 	}
 	return nil
@@ -128,7 +128,7 @@ func restrictPoolKey(s *apiextensionsv1.JSONSchemaProps) {
 	)
 }
 
-// restrictClaimKey is restrictPoolKey for a NodeClaim, which may also require the label of its NodePool.
+// restrictClaimKey does the same as restrictPoolKey for a NodeClaim, which may also require the label of its NodePool.
 func restrictClaimKey(s *apiextensionsv1.JSONSchemaProps) {
 	s.XValidations = append(s.XValidations,
 		rejectDomain("self", karpv1.Group, coreLabels()),
@@ -137,8 +137,8 @@ func restrictClaimKey(s *apiextensionsv1.JSONSchemaProps) {
 	)
 }
 
-// restrictOverlayKey is restrictClaimKey for a NodeOverlay. An overlay selects offerings, so it cannot use labels of
-// single instances.
+// restrictOverlayKey does the same as restrictClaimKey for a NodeOverlay. An overlay selects offerings, so its
+// requirements cannot use labels of single instances.
 func restrictOverlayKey(s *apiextensionsv1.JSONSchemaProps) {
 	usable := slices.DeleteFunc(awsv1.UsableLabels(), func(label string) bool {
 		return slices.Contains([]string{

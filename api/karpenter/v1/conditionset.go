@@ -190,6 +190,7 @@ func (s ConditionSet) isPermanent(conditionType string) bool {
 	return conditionType == ConditionReady || slices.Contains(s.dependents, conditionType)
 }
 
+// index returns the position of a condition in the list; -1 if it is absent.
 func (s ConditionSet) index(conditionType string) int {
 	return slices.IndexFunc(*s.list, func(c metav1.Condition) bool { return c.Type == conditionType })
 }

@@ -6,7 +6,7 @@
 //
 // The CRDs in api/crds are generated from this package; the markers on the fields are the schema. The drift hash that
 // Karpenter writes on nodes depends on the names of the fields inside NodeClaimTemplate, and on which of them are
-// pointers: renaming a field makes nodes drift.
+// pointers. Renaming a field makes nodes drift.
 //
 // Optional lists and maps of a spec are omitted when nil, not when empty: an empty list of budgets differs from an
 // omitted list. Encoding can change the spelling of quantities and durations (pods: 3 becomes "3", 1h becomes 1h0m0s).

@@ -1,5 +1,5 @@
-// Command bench compares Joiner with upstream, which is Karpenter. It plans workloads with both schedulers, or with -back
-// runs both consolidations on the same fleets, and writes a report.
+// Command bench compares Joiner with upstream, which is Karpenter. It plans workloads with both schedulers, or with
+// -back runs both consolidations on the same fleets, and writes a report.
 package main
 
 import (
@@ -51,8 +51,8 @@ func main() {
 	}
 }
 
-// parse parses the command line. It returns flag.ErrHelp for -h and for invalid flags, whose error the flag package has
-// printed.
+// parse parses the command line. It returns flag.ErrHelp for -h and for invalid flags. For invalid flags, package flag
+// has already printed the error.
 func parse(args []string) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -172,8 +172,8 @@ func (f flags) consolidate(out, progress io.Writer) error {
 	return nil
 }
 
-// consolidationSection returns the last section of the stored report, which runs with -back write; empty if the report
-// does not have this section.
+// consolidationSection returns the last section of the stored report, which only runs with -back write. It is empty if
+// the report does not have this section.
 func (f flags) consolidationSection() string {
 	page, err := os.ReadFile(f.out)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 // variant is one image of an alias.
 type variant struct {
 	path  string                     // name of the SSM parameter that holds the image's ID
-	needs []requirements.Requirement // on the labels of the instance types that the image is for
+	needs []requirements.Requirement // requirements on labels; the image is for instance types that meet all of them
 }
 
 // requirement returns the requirement on a label of instance types.

@@ -2,7 +2,7 @@
 //
 // In: selector terms, and the Kubernetes version of the control plane.
 // Out: images with their requirements on instance types, and the terms that matched no image.
-// Never: a shorter list because of a failed lookup: a failed lookup is an error.
+// Never: a shorter list after a failed lookup, because a failed lookup is an error.
 package ami
 
 import (
@@ -92,7 +92,7 @@ type Image struct {
 	Arch       string    // "amd64" or "arm64"
 	Created    time.Time // creation date of the AMI
 	Deprecated bool      // EC2's deprecation time has passed
-	// DriverLabel is the label of the instance types whose accelerators the image has drivers for, derived from the
+	// DriverLabel is the label of the instance types whose accelerators the image has drivers for. It is derived from the
 	// image's name or description. It is empty for an image without drivers, and for an image selected by an alias.
 	DriverLabel string
 	// Disks are the sizes of the image's snapshots in GiB, by device.

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Classify returns err as an Error of the operation op, and nil for nil. If err already contains an Error, it is
-// returned unchanged.
+// Classify returns err as an Error of the operation op, and nil for nil. If err already contains an Error, Classify
+// returns err unchanged.
 func Classify(op string, err error) error {
 	if err == nil {
 		return nil
@@ -40,7 +40,7 @@ func classify(op string, err error) *Error {
 		e.classifyResponse(status)
 	case status >= 500:
 		e.Kind, e.Reason, e.Message = Transient, "InternalError", "AWS failed: "+oneLine(rootMessage(err))
-	case isGarbage(err):
+	case isUnreadable(err):
 		e.Kind, e.Reason, e.Message = Transient, "UnreadableAnswer", "the answer is not from AWS: "+oneLine(rootMessage(err))
 		e.Hint = "check for a proxy in between, and check AWS_ENDPOINT_URL"
 	default:
@@ -68,8 +68,8 @@ func responseOf(err error) (status int, requestID string) {
 	return re.HTTPStatusCode(), re.RequestID
 }
 
-// isGarbage reports whether AWS's answer cannot be parsed, or is not from AWS.
-func isGarbage(err error) bool {
+// isUnreadable reports whether the answer to a call cannot be parsed, or is not from AWS.
+func isUnreadable(err error) bool {
 	var d *smithy.DeserializationError
 	if errors.As(err, &d) {
 		return true

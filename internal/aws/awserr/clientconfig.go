@@ -69,9 +69,9 @@ func requireRequestID(ctx context.Context, in middleware.DeserializeInput, next 
 
 // readOnlyBodyClient hides from net/http that the SDK's request bodies implement WriteTo. smithy-go closes a body as
 // soon as the response header has arrived, and WriteTo then returns io.EOF. If net/http has not yet read the end of the
-// body, it treats this io.EOF as a failed write and closes the connection while the response is being read. About one in
-// a thousand responses of a fast server then fails with "use of closed network connection". Without WriteTo, net/http
-// calls Read, where it expects io.EOF. Seen in smithy-go v1.28.8.
+// body, it treats this io.EOF as a failed write and closes the connection while the response is being read. About one
+// in a thousand responses of a fast server then fails with "use of closed network connection". Without WriteTo,
+// net/http calls Read, where it expects io.EOF. Seen in smithy-go v1.28.8.
 type readOnlyBodyClient struct{ client aws.HTTPClient }
 
 // Do sends the request.

@@ -7,9 +7,9 @@ import (
 
 // verdict is the classification of an AWS error code.
 type verdict struct {
-	kind   Kind
-	reason string
-	hint   string
+	kind   Kind   // Error.Kind
+	reason string // Error.Reason
+	hint   string // Error.Hint; empty: none
 }
 
 // verdictOfCode classifies an error code; false if the code is not known. The codes are those of the EC2, IAM, EKS,
@@ -57,7 +57,7 @@ func shortages() []group {
 	}
 }
 
-// denials returns the codes of missing permissions, credentials and rights of the account.
+// denials returns the codes for missing permissions, for invalid credentials, and for accounts that AWS restricts.
 func denials() []group {
 	return []group{
 		{[]string{"AuthFailure.ServiceLinkedRoleCreationNotPermitted"},
@@ -79,8 +79,8 @@ func denials() []group {
 	}
 }
 
-// mistakes returns the codes of requests that name a wrong or missing object, that exceed a quota other than those of
-// shortages, or that use a client token again.
+// mistakes returns the codes of requests that name a wrong or missing object, that exceed a quota, or that use a client
+// token again. The codes of instance and fleet quotas are in shortages.
 func mistakes() []group {
 	return []group{
 		{[]string{"InvalidAMIID.Malformed", "InvalidAMIID.Unavailable"},
@@ -136,8 +136,8 @@ func serviceErrors() []group {
 	}
 }
 
-// classifyResponse sets Kind, Reason and Hint: from Message if verdictOfMessage knows it, else from Code if
-// verdictOfCode knows it, else from the HTTP status, which is 0 if unknown.
+// classifyResponse sets Kind, Reason and Hint. It uses the first of these that classifies the error: Message, Code, and
+// the HTTP status. status is 0 if there is no HTTP status.
 func (e *Error) classifyResponse(status int) {
 	code := strings.TrimPrefix(strings.TrimPrefix(e.Code, "Client."), "Server.")
 	if v, ok := verdictOfMessage(code, e.Message); ok {
@@ -206,11 +206,11 @@ func denialHint(message string) string {
 	m := strings.ToLower(message)
 	switch {
 	case strings.Contains(m, "service control policy"):
-		return "a service control policy of the organization forbids it: ask its administrator"
+		return "a service control policy of the organization forbids the call: ask its administrator"
 	case strings.Contains(m, "permissions boundary"):
-		return "the permissions boundary of the controller's role forbids it: extend the boundary"
+		return "the permissions boundary of the controller's role forbids the call: extend the boundary"
 	case strings.Contains(m, "explicit deny"):
-		return "a policy denies it explicitly: remove the deny, or exempt the controller's role"
+		return "a policy denies the call explicitly: remove the deny, or exempt the controller's role"
 	case strings.Contains(m, "no identity-based policy"):
 		return "add the action to the policy of the controller's role"
 	}

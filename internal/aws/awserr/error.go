@@ -68,7 +68,7 @@ type Error struct {
 	Reason    string // CamelCase, for a condition: "AMINotFound". Never empty
 	Code      string // AWS's error code, empty if the answer had none
 	Message   string // AWS's message in one line
-	Hint      string // how to fix it, empty if there is nothing to add
+	Hint      string // how to fix the cause, empty if there is nothing to add
 	RequestID string // for AWS support, empty if the answer had none
 
 	cause error
@@ -94,7 +94,7 @@ func (e *Error) Error() string {
 }
 
 // StableText returns the text of err without request IDs, which differ in each answer. It is for events and conditions,
-// and to compare a failure with the previous one. The text is empty for nil.
+// and to compare a failure with the previous failure. The text is empty for nil.
 func StableText(err error) string {
 	if err == nil {
 		return ""
@@ -129,13 +129,13 @@ func Of(err error) *Error {
 // Is reports whether err is of the kind.
 func Is(err error, kind Kind) bool { return err != nil && Of(err).Kind == kind }
 
-// Refusedf returns an error of kind Refused: of a change that Joiner does not make.
+// Refusedf returns an error of kind Refused, for a change that Joiner does not make.
 func Refusedf(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Refused, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Misconfiguredf returns an error of kind Misconfigured: of a request that Joiner does not send, because it cannot
-// succeed.
+// Misconfiguredf returns an error of kind Misconfigured, for a request that Joiner does not send because the request
+// cannot succeed.
 func Misconfiguredf(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Misconfigured, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -22,8 +22,8 @@ type Blueprint struct {
 
 	// Reservation is the capacity reservation to launch into, set only if CapacityType is catalog.Reserved.
 	Reservation ReservationRef
-	// Unreserved prevents EC2 from launching an on-demand instance into a matching open reservation. By default, EC2 does
-	// so.
+	// Unreserved prevents EC2 from launching an on-demand instance into a matching open reservation. If false, EC2 uses
+	// such a reservation.
 	Unreserved bool
 
 	Monitoring           bool         // detailed monitoring, once a minute

@@ -48,8 +48,8 @@ const (
 	maxAttempts = 10
 	maxBackoff  = 20 * time.Second
 
-	// mergeWindow is how long a call for one instance waits for other such calls, to be merged with them into one call.
-	// maxMergedIDs is the maximum number of IDs in the merged call, from EC2's recommendation.
+	// mergeWindow is how long a call for one instance waits for calls for other instances, to merge all of them into one
+	// call. maxMergedIDs is the maximum number of IDs in the merged call, from EC2's recommendation.
 	mergeWindow  = 50 * time.Millisecond
 	maxMergedIDs = 200
 )
@@ -86,8 +86,7 @@ func sdkClient(cfg aws.Config) *awsec2.Client {
 	})
 }
 
-// Check returns an error if EC2 does not answer, or if the credentials are not valid or lack the permission for
-// DescribeInstanceTypes. It makes a dry run of that call.
+// Check makes a dry run of DescribeInstanceTypes. It returns an error if EC2 does not answer or denies the call.
 func (d *Client) Check(ctx context.Context) error {
 	_, err := d.reads.DescribeInstanceTypes(ctx, &awsec2.DescribeInstanceTypesInput{DryRun: aws.Bool(true)})
 	err = awserr.Classify("reach EC2 in "+d.cluster.Region, err)

@@ -94,7 +94,7 @@ func (d *Client) dryRunInstances(ctx context.Context, t DryRun, template string,
 }
 
 // runInterfaces returns the blueprint's interfaces for RunInstances, each with the subnet. If a template has
-// interfaces, RunInstances expects the subnet there, not as a parameter of its own.
+// interfaces, RunInstances expects the subnet in each interface, not as a separate parameter.
 func (b Blueprint) runInterfaces(subnet string) []awstypes.InstanceNetworkInterfaceSpecification {
 	var out []awstypes.InstanceNetworkInterfaceSpecification
 	for _, i := range b.interfaces() {

@@ -42,7 +42,7 @@ type Instance struct {
 	// Reservation is the capacity reservation that the instance was launched into; zero unless CapacityType is
 	// Reserved.
 	Reservation catalog.Reservation
-	Placement   PlacementRef // placement group; its partition is 0 right after a launch that left the choice to EC2
+	Placement   PlacementRef // placement group; its partition is 0 right after a launch in which EC2 chose the partition
 	Tenancy     string       // catalog.TenancyDefault or TenancyDedicated
 	ImageID     string       // "ami-0123"
 	State       State
@@ -59,7 +59,7 @@ type Instance struct {
 	EFA            int      // number of EFA interfaces
 
 	Tags  map[string]string // all tags, by key
-	Owner Ownership         // derived from its tags
+	Owner Ownership         // derived from Tags
 }
 
 // ProviderID returns the provider ID that the instance's Node and NodeClaim have.

@@ -23,7 +23,7 @@ const MaxChoices = 60
 // LaunchRequest is the request for one instance of one NodeClaim.
 type LaunchRequest struct {
 	Claim     string // name of the NodeClaim
-	ClaimUID  string // unlike the name, it is never used again
+	ClaimUID  string // UID of the NodeClaim; unlike a name, a UID is never reused
 	Attempt   int    // number of the attempt; Launch documents when the caller raises it
 	NodePool  string // name of the NodePool
 	NodeClass string // name of the EC2NodeClass
@@ -64,8 +64,8 @@ type Launch struct {
 	// Shortages are the shortages that EC2 reported, possibly together with an instance. The caller passes them to
 	// Shortages.Note.
 	Shortages []Shortage
-	// Spent is true if EC2 completed this attempt without an instance: only a higher Attempt can launch one. Spent is
-	// set only together with an error.
+	// Spent is true if EC2 completed this attempt without an instance: only a higher Attempt can launch an instance. Spent
+	// is set only together with an error.
 	Spent bool
 }
 
@@ -76,8 +76,8 @@ type Launch struct {
 //   - InDoubt: this attempt was made before with other choices. Call LaunchedFor. If LaunchedFor still finds no
 //     instance a minute after the first call, raise Attempt.
 //
-// Raise Attempt only in this case, or if Launch.Spent is set. After any other error EC2 may have launched the instance.
-// A call with the same Attempt then returns it.
+// Raise Attempt only in this InDoubt case, or if Launch.Spent is set. After any other error EC2 may have launched the
+// instance. A call with the same Attempt then returns that instance.
 func (d *Client) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	if err := r.check(); err != nil {
 		return Launch{}, err
@@ -300,8 +300,8 @@ func (d *Client) launchOf(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launc
 	return launch, worst
 }
 
-// shortageError returns one error for errs, which are all of the kind Shortage: the first of them, with a list of at
-// most five choices without capacity in its message.
+// shortageError returns one error for errs, which all have the kind Shortage. It is the first of errs, and its message
+// lists at most five choices that have no capacity.
 func (r LaunchRequest) shortageError(errs []*awserr.Error, shortages []Shortage) *awserr.Error {
 	first := errs[0]
 	var choices []string

@@ -239,7 +239,7 @@ func neuronOf(n awstypes.NeuronDeviceInfo) catalog.Neuron {
 	return out
 }
 
-// sortedStrings returns the names as strings, without empty ones, sorted.
+// sortedStrings returns the names that are not empty as strings, sorted.
 func sortedStrings[S ~string](names []S) []string {
 	var out []string
 	for _, n := range names {

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// quotaName returns the name of the vCPU quota that limits instances of a type. EC2 has two quotas of each name: one
-// for on-demand and one for spot. "Standard" is the quota of the families A, C, D, H, I, M, R, T and Z, according to
+// quotaName returns the name of the vCPU quota that limits instances of a type. EC2 has two quotas of each name: for
+// on-demand and for spot. "Standard" is the quota of the families A, C, D, H, I, M, R, T and Z, according to
 // the EC2 user guide.
 func quotaName(instanceType string) string {
 	family, _, _ := strings.Cut(instanceType, ".")
@@ -25,8 +25,8 @@ func quotaName(instanceType string) string {
 	return "Standard"
 }
 
-// ceilings holds, for each quota, the smallest size that the quota does not allow: in millicores, as in Capacity.CPU of
-// a type.
+// ceilings holds for each quota the size of the smallest type that the quota does not allow. The size is in millicores,
+// as in the type's Capacity.CPU.
 type ceilings map[quotaKey]int64
 
 // quotaKey identifies a quota by its name and by the capacity type that it limits.

@@ -155,8 +155,8 @@ func ReservationRefOf(r catalog.Reservation) ReservationRef {
 	return ReservationRef{ID: r.ID, Block: r.Type == catalog.ReservationBlock, Interruptible: r.Interruptible}
 }
 
-// reclassify returns the error f of CreateFleet. If its cause is a reservation that cannot be used any more, the kind
-// of the result is Shortage, because such a reservation is handled like a full one.
+// reclassify returns f, an error of CreateFleet. If its cause is a reservation that cannot be used any more, the
+// returned error has the kind Shortage: callers handle such a reservation like a full reservation.
 func (r LaunchRequest) reclassify(f *awserr.Error) *awserr.Error {
 	if r.CapacityType != catalog.Reserved || !strings.HasPrefix(f.Code, "InvalidCapacityReservation") {
 		return f

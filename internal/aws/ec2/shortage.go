@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Shortage is a shortage that EC2 reported. An empty field matches every value: a Shortage of which only the capacity
-// type is set, to spot, means that no spot capacity can be launched.
+// Shortage is a shortage that EC2 reported. An empty field matches every value: a Shortage that sets only CapacityType,
+// to catalog.Spot, means that EC2 cannot launch any spot instance.
 type Shortage struct {
 	CapacityType string // catalog.OnDemand, Spot or Reserved
 	InstanceType string // "m5.large"
@@ -24,8 +24,8 @@ type Shortage struct {
 	// PlacementGroup is the ID of the placement group in which the type is short. Outside of the group the type may be
 	// available. If InstanceType is empty, the group is full in this zone.
 	PlacementGroup string
-	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … For a quota, the type is short in every zone of
-	// the region. So is every type of at least the same size that the same quota limits.
+	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … For an exhausted quota, the type is short in every zone
+	// of the region. All types of the same quota that have at least the same size are also short.
 	Reason string
 }
 
@@ -90,10 +90,10 @@ func shortagesWithoutOffering(capacityType, code string, f *awserr.Error) []Shor
 }
 
 // The back-off of a short offering. Launches skip the offering for FirstBackoff, and after each further shortage for
-// twice as long as before, up to backoffGrowth times FirstBackoff. A successful launch resets the back-off. It is also
-// reset if no shortage is reported after its end for as long as the back-off lasted. During the back-off, one launch
-// per FirstBackoff may probe the offering, so that returning capacity is noticed soon without one call per NodeClaim.
-// See Admit.
+// twice as long as before, up to backoffGrowth times FirstBackoff. A successful launch resets the back-off. The
+// back-off is also reset if, after its end, EC2 reports no shortage for the same length of time. During the back-off,
+// one launch per FirstBackoff may probe the offering, so that returning capacity is noticed soon without one call per
+// NodeClaim. See Admit.
 const (
 	FirstBackoff  = 3 * time.Minute
 	backoffGrowth = 16
@@ -114,7 +114,7 @@ type shortKey struct{ capacityType, instanceType, zone, subnet, reservation, gro
 
 // backoff is the back-off of one shortKey.
 type backoff struct {
-	reason string
+	reason string        // Shortage.Reason
 	since  time.Time     // when EC2 first reported the shortage
 	wait   time.Duration // length of the back-off
 	until  time.Time     // end of the back-off
@@ -245,8 +245,8 @@ func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string
 	return s.until(now, blockingKeys(instanceType, zone, capacityType, ""))
 }
 
-// until returns the latest end of those back-offs of the keys that a launch at now may not probe; zero if there is
-// none. The caller holds s.mu.
+// until returns the latest end of the keys' back-offs. It skips a back-off during which a launch at now may probe, and
+// returns zero if no other is left. The caller holds s.mu.
 func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
 	var last time.Time
 	for _, k := range keys {
@@ -285,8 +285,8 @@ func (s *Shortages) Apply(now time.Time, c catalog.Catalog, closedZones ...strin
 	return c
 }
 
-// mark returns a copy of the types in which two kinds of offerings are not Available: those that are short for launches
-// into the placement group, and those in closedZones.
+// mark returns a copy of the types in which two kinds of offerings are not Available: offerings in closedZones, and
+// offerings that are short for launches into the placement group.
 func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, closedZones []string) []catalog.Type {
 	limits := s.quotaCeilings(now, types)
 	types = slices.Clone(types)
@@ -315,7 +315,8 @@ type KnownShortage struct {
 	Since, Until time.Time
 }
 
-// List returns the shortages that are in back-off at now, sorted, and forgets those whose back-off ended long ago.
+// List returns the shortages that are in back-off at now, sorted. It forgets a shortage if the time since the end of
+// its back-off is at least as long as the back-off was.
 func (s *Shortages) List(now time.Time) []KnownShortage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// MissingTags returns the tags to set on an instance after its Node has joined: the name of its claim and the cluster's
-// name if the instance lacks them, and the Node's name as Name unless the user set another Name. IAM policies for
-// Karpenter allow no other tags on running instances.
+// MissingTags returns the tags to set on an instance after its Node has joined. They are the name of its claim and the
+// cluster's name, if the instance lacks these tags. The Node's name is added as the tag Name, unless the user has set
+// another Name. IAM policies for Karpenter allow no other tags on running instances.
 func (d *Client) MissingTags(i Instance, claim, node string) map[string]string {
 	out := map[string]string{}
 	for key, value := range map[string]string{TagNodeClaim: claim, TagClusterName: d.cluster.Name} {

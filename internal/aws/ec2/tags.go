@@ -12,7 +12,7 @@ import (
 // The tags that Joiner sets. All except TagUID are Karpenter's, so IAM policies for Karpenter allow our calls, and
 // Karpenter can take over our instances.
 const (
-	TagClusterPrefix = "kubernetes.io/cluster/" // + name = "owned"
+	TagClusterPrefix = "kubernetes.io/cluster/" // followed by the cluster's name; the value is "owned"
 	TagClusterName   = "eks:eks-cluster-name"
 	TagNodePool      = "karpenter.sh/nodepool"
 	TagNodeClaim     = "karpenter.sh/nodeclaim"
@@ -41,7 +41,8 @@ func (c Cluster) Tags(user map[string]string, nodePool, nodeClass, claim string)
 	return tags
 }
 
-// ReservedTag reports whether a user must not set a tag with this key, because it identifies the owner of an instance.
+// ReservedTag reports whether a user must not set a tag with this key, because the tag identifies the owner of an
+// instance.
 func ReservedTag(key string) bool {
 	switch key {
 	case TagClusterName, TagNodePool, TagNodeClaim, TagNodeClass, TagUID:

@@ -14,7 +14,7 @@ type Proof string
 
 // The proofs.
 const (
-	// ByTags: the instance's tags alone decide.
+	// ByTags: the instance's tags are the only evidence.
 	ByTags Proof = ""
 	// ByProviderID: a NodeClaim or a Node of our cluster has the instance's provider ID. An instance without UID tag
 	// (Legacy) requires this proof. The proof does not suffice for an instance with another cluster's UID.
@@ -26,7 +26,7 @@ const (
 // calls are merged.
 //
 // EC2 may not list an instance for some seconds after its launch. A caller that has just launched the instance must
-// check Instances once more before it forgets the instance.
+// call Instances once more before it forgets the instance.
 func (d *Client) Terminate(ctx context.Context, id string, proof Proof) error {
 	instance, err := d.Instance(ctx, id)
 	if awserr.Is(err, awserr.Gone) {
@@ -71,8 +71,8 @@ func (d *Client) checkOwnership(op string, i Instance, proof Proof) error {
 	return awserr.Refusedf(op, reason, "instance %s carries the tags of another owner than the NodePools of cluster %s", i.ID, d.cluster.Name)
 }
 
-// terminateAll terminates instances whose ownership was just checked. EC2 fails the whole call for one unknown ID;
-// terminateAll then terminates each instance separately, and returns the errors by ID.
+// terminateAll terminates instances whose ownership was just checked. EC2 fails the whole call if one ID is unknown. In
+// that case terminateAll terminates each instance separately, and returns the errors by ID.
 func (d *Client) terminateAll(ctx context.Context, ids []string) (map[string]struct{}, map[string]error, error) {
 	_, err := d.writes.TerminateInstances(ctx, &awsec2.TerminateInstancesInput{InstanceIds: ids})
 	if err == nil {

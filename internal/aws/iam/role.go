@@ -117,8 +117,9 @@ func unmarshalList[T any](raw json.RawMessage, into *[]T) error {
 	return nil
 }
 
-// MayPass reports whether a principal may pass a role to instances, according to IAM's policy simulator. Both are ARNs;
-// the principal is a role or a user. The simulator does not evaluate the organization's policies.
+// MayPass reports whether a principal may pass a role to instances, according to IAM's policy simulator. principal is
+// the ARN of a role or a user, and role is the ARN of the passed role. The simulator does not evaluate the
+// organization's policies.
 func (d *Client) MayPass(ctx context.Context, principal, role string) (bool, error) {
 	out, err := d.iam.SimulatePrincipalPolicy(ctx, &awsiam.SimulatePrincipalPolicyInput{
 		PolicySourceArn: aws.String(principal),
@@ -135,9 +136,9 @@ func (d *Client) MayPass(ctx context.Context, principal, role string) (bool, err
 	return len(out.EvaluationResults) > 0 && out.EvaluationResults[0].EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed, nil
 }
 
-// DeniedActions returns those of actions that a principal may not perform on at least one of the resources, according
-// to IAM's policy simulator. principal is the ARN of a role or a user. keys are the values of condition keys in the
-// requests. The simulator does not evaluate the organization's policies.
+// DeniedActions returns the actions that IAM's policy simulator denies the principal for at least one of the resources.
+// principal is the ARN of a role or a user. keys are the values of condition keys in the requests. The simulator does
+// not evaluate the organization's policies.
 func (d *Client) DeniedActions(ctx context.Context, principal string, actions, resources []string,
 	keys map[string][]string) ([]string, error) {
 	in := &awsiam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(principal), ActionNames: actions, ResourceArns: resources}

@@ -32,7 +32,7 @@ type Client struct {
 const (
 	MaxBatch = 10               // maximum number of messages
 	LongPoll = 20 * time.Second // maximum wait for a message
-	// HiddenTime is how long a received message stays hidden. If it is not deleted by then, it is received again.
+	// HiddenTime is how long SQS hides a received message. SQS delivers a message again if it is not deleted by then.
 	HiddenTime = 20 * time.Second
 )
 
@@ -51,8 +51,8 @@ func New(cfg aws.Config, queue string) *Client {
 	return &Client{client: sqs.NewFromConfig(awserr.ClientConfig(cfg)), name: queue}
 }
 
-// Receive returns up to MaxBatch messages. If the queue is empty, it waits for a message. The maximum duration is wait,
-// or LongPoll if that is less.
+// Receive returns up to MaxBatch messages. If the queue is empty, it waits for a message, for at most the shorter of
+// wait and LongPoll.
 func (d *Client) Receive(ctx context.Context, wait time.Duration) ([]Message, error) {
 	url, err := d.queueURL(ctx)
 	if err != nil {

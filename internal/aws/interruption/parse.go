@@ -54,7 +54,8 @@ func Parse(body string) (ParsedMessage, error) {
 }
 
 // parserOf returns the parser of an event's details; nil for an unknown event or version. It accepts version 0, the
-// only one that EventBridge has used, and no version, because the documented events of capacity blocks have none.
+// only version that EventBridge has used. It also accepts a missing version, because the documented events of capacity
+// blocks have none.
 func parserOf(e event) func(json.RawMessage, *ParsedMessage) error {
 	if e.Version != "0" && e.Version != "" {
 		return nil
@@ -69,7 +70,7 @@ type Event struct {
 }
 
 // Events returns the events that Parse understands, sorted. The rules of EventBridge must send these events to the
-// queue, and need not send others.
+// queue, and need not send other events.
 func Events() []Event {
 	return slices.SortedFunc(maps.Keys(parsers()), func(a, b Event) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.DetailType, b.DetailType))
@@ -98,7 +99,7 @@ type instanceDetail struct {
 	State      string `json:"state"`
 }
 
-// instanceParser returns the parser of events about one instance that have the kind.
+// instanceParser returns the parser of the events of this kind. Each of these events is about one instance.
 func instanceParser(kind Kind) func(json.RawMessage, *ParsedMessage) error {
 	return func(detail json.RawMessage, n *ParsedMessage) error {
 		var d instanceDetail
@@ -148,14 +149,14 @@ func readBlock(detail json.RawMessage, n *ParsedMessage) error {
 
 // readHealth parses an event of AWS Health, as documented at
 // https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. It changes Kind only for
-// scheduled changes of instances that are not closed yet.
+// events about open or upcoming scheduled changes of instances.
 func readHealth(detail json.RawMessage, n *ParsedMessage) error {
 	var d struct {
 		Service  string `json:"service"`
 		Category string `json:"eventTypeCategory"`
 		Status   string `json:"statusCode"` // open, closed or upcoming
-		// The fields of the event itself may differ from these two: the account, if an organization collects its events in
-		// one account, and the region, if the event is a backup copy.
+		// Account and Region may differ from the fields of the event itself. The account differs if an organization
+		// collects its events in one account. The region differs if the event is a backup copy.
 		Account  string `json:"affectedAccount"`
 		Region   string `json:"eventRegion"`
 		End      string `json:"endTime"` // RFC 1123
@@ -210,7 +211,7 @@ func parseError(cause Cause, format string, args ...any) error {
 	return &ParseError{Cause: cause, Detail: oneLine(fmt.Sprintf(format, args...))}
 }
 
-// maxTextBytes is the maximum length of a text from a message that is logged.
+// maxTextBytes is the maximum length, in bytes, of a logged text from a message.
 const maxTextBytes = 200
 
 // oneLine returns the text on one line, cut off after maxTextBytes, for a log.

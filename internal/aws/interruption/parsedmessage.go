@@ -5,9 +5,9 @@ import "time"
 // Kind is the kind of an interruption message. Its values are those in Karpenter's metrics.
 type Kind string
 
-// The kinds. A message is about one instance, except that a ScheduledChange may be about several instances and
-// BlockExpiring is about a capacity reservation. No message has the kinds InstanceImpaired, SystemImpaired and
-// EventScheduled: they come from EC2's status checks.
+// The kinds. A message is about one instance, with two exceptions: a ScheduledChange may be about several instances,
+// and BlockExpiring is about a capacity reservation. No message has the kinds InstanceImpaired, SystemImpaired and
+// EventScheduled: these kinds come from the instance status in EC2.
 const (
 	SpotInterrupted        Kind = "spot_interrupted"                 // the spot instance ends in two minutes
 	RebalanceRecommended   Kind = "rebalance_recommendation"         // the spot instance has an elevated risk of interruption

@@ -26,10 +26,12 @@ type Book struct {
 	Region string         // "us-east-1"
 	Prices catalog.Prices // per instance type, zone and capacity type
 
-	OnDemandFrom string    // source of the on-demand prices
-	OnDemandAt   time.Time // when AWS last returned all on-demand prices; if it never did: when it first returned some; zero: never
-	SpotFrom     string    // source of the spot prices: FromAWS or FromNone
-	SpotAt       time.Time // when AWS last returned the spot prices; zero if it never did
+	OnDemandFrom string // source of the on-demand prices
+	// OnDemandAt is when AWS last returned all on-demand prices. Until AWS has returned all prices once, it is when AWS
+	// first returned some of them; zero: AWS has returned none.
+	OnDemandAt time.Time
+	SpotFrom   string    // source of the spot prices: FromAWS or FromNone
+	SpotAt     time.Time // when AWS last returned the spot prices; zero: AWS has returned none
 }
 
 // Price returns the price per hour of a type in a zone, 0 if it is unknown. As long as no spot price of any type is

@@ -71,8 +71,8 @@ func listRegion(region string) string {
 // Book returns the newest prices. It never blocks.
 func (d *Client) Book() Book { return *d.book.Load() }
 
-// Refresh reads on-demand and spot prices from AWS concurrently. It updates the Book with either as soon as they are
-// read. If a request fails, its prices in the Book stay as they are, and Refresh returns the error.
+// Refresh reads on-demand and spot prices from AWS concurrently. It updates each kind of prices in the Book as soon as
+// it has read that kind. If a request fails, its prices in the Book stay as they are, and Refresh returns the error.
 func (d *Client) Refresh(ctx context.Context) error {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()

@@ -1,8 +1,8 @@
 // Package ratelimit limits calls to EC2 to the rates that EC2 allows an account, so that EC2 does not throttle them.
 //
 // In: calls that the AWS SDK is about to send; the limits of EC2.
-// Out: the same calls in their order, each delayed until the limits allow it; for each its delay, and whether EC2
-// throttled it nevertheless.
+// Out: the same calls in their order, each delayed until the limits allow it; the delay of each call, and whether EC2
+// throttled the call nevertheless.
 // Never: a call of its own, a retry, or a priority among calls.
 package ratelimit
 
@@ -30,8 +30,9 @@ type Rate struct {
 type Limits map[string]Rate
 
 // Published returns the default limits of an account, from
-// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html: the limits of filtered or paginated reads,
-// which we use, of mutating calls, and of the actions with their own limit.
+// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html. The limits of Describe* and Get* are those
+// of filtered or paginated reads, because our reads are filtered or paginated. The limit of * is that of mutating
+// calls.
 func Published() Limits {
 	return Limits{
 		"Describe*":          {100, 20},
@@ -44,7 +45,7 @@ func Published() Limits {
 	}
 }
 
-// With returns the limits, in which others replace the limits with the same key.
+// With returns the limits of l and others. For a key in both, it takes the limit of others.
 func (l Limits) With(others Limits) Limits {
 	out := Limits{}
 	for _, limits := range []Limits{l, others} {
@@ -149,7 +150,7 @@ func (l *Limiter) attempt(ctx context.Context, in middleware.FinalizeInput, next
 	out, metadata, err := next.HandleFinalize(ctx, in)
 	if err != nil && awserr.Is(awserr.Classify(a.Action, err), awserr.Throttled) {
 		a.Throttled = true
-		l.drain(a.Action)
+		l.emptyBucket(a.Action)
 	}
 	if l.observe != nil {
 		l.observe(a)
@@ -208,9 +209,9 @@ func (l *Limiter) putBack(action string) {
 	}
 }
 
-// drain empties the bucket after EC2 has throttled a call: EC2's own bucket is then empty, because other clients use
-// it, too.
-func (l *Limiter) drain(action string) {
+// emptyBucket empties the bucket after EC2 has throttled a call: EC2's own bucket is then empty, because other clients
+// use it, too.
+func (l *Limiter) emptyBucket(action string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if k, ok := l.buckets[l.key(action)]; ok {

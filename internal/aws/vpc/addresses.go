@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Addresses counts the addresses of subnets that launches have taken, as long as EC2 may still list them as free. It
-// also counts the addresses that launches in progress may take, so that a burst of launches spreads over the subnets of
-// a zone. The zero value counts no addresses. It is safe for concurrent use.
+// Addresses counts the subnet addresses that launches have taken, as long as EC2 may still list them as free. It also
+// counts the addresses that launches in progress may take, so that a burst of launches spreads over the subnets of a
+// zone. The zero value counts no addresses. Addresses is safe for concurrent use.
 type Addresses struct {
 	mu    sync.Mutex
 	taken map[string][]taking // by subnet ID
@@ -62,8 +62,8 @@ func (a *Addresses) Take(now time.Time, subnetID string, count int) {
 	a.taken[subnetID] = append(a.taken[subnetID], taking{count, now.Add(countDelay)})
 }
 
-// Left returns the subnets with their number of free addresses reduced, but not below 0: by the addresses that are
-// reserved at now, and by those that were taken less than countDelay before.
+// Left returns the subnets with reduced numbers of free addresses, but not below 0. It subtracts the addresses that are
+// reserved at now, and the addresses that were taken less than countDelay before now.
 func (a *Addresses) Left(now time.Time, subnets []Subnet) []Subnet {
 	a.mu.Lock()
 	defer a.mu.Unlock()

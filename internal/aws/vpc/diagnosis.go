@@ -118,8 +118,8 @@ func (d *Client) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable
 	return out, nil
 }
 
-// routeOf converts a route of EC2. EC2 sets one of the fields for the destination, and one of those for the target. If
-// it sets several, the first in the order below counts.
+// routeOf converts a route of EC2. EC2 sets one of the fields for the destination, and one of the fields for the
+// target. If EC2 sets several, routeOf uses the first in the order of its loops.
 func routeOf(r awstypes.Route) diagnosis.Route {
 	out := diagnosis.Route{Blackhole: r.State == awstypes.RouteStateBlackhole}
 	for _, destination := range []*string{r.DestinationCidrBlock, r.DestinationIpv6CidrBlock, r.DestinationPrefixListId} {

@@ -43,9 +43,9 @@ func isEndpoint(endpoint string) bool {
 	return endpoint == "" || err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https")
 }
 
-// invalidEndpoint returns the error about an invalid endpoint, which the variable or field called name has. The error
-// hides the part of the endpoint before the last @, which may contain a password: diagnosis.MaskURLs does not find
-// every password in an invalid URL.
+// invalidEndpoint returns the error about an invalid endpoint. name is the variable or field that has the endpoint. The
+// error hides the part of the endpoint before the last @, which may contain a password: diagnosis.MaskURLs does not
+// find every password in an invalid URL.
 func invalidEndpoint(name, endpoint string) error {
 	if end := strings.LastIndex(endpoint, "@"); end >= 0 {
 		endpoint = diagnosis.Hidden + endpoint[end:]

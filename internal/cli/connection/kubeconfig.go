@@ -17,9 +17,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// KubeconfigProblem explains err, the error of client-go about the kubeconfig files at paths, in a one-line error. The
-// causes are: a file is invalid, no file exists, the files name no cluster, or a context does not exist. For other causes
-// it returns err.
+// KubeconfigProblem explains err, the error of client-go about the kubeconfig files at paths, in a one-line error. It
+// explains four causes: a file is invalid, no file exists, the files name no cluster, or a context does not exist. For
+// other causes it returns err.
 func KubeconfigProblem(paths []string, err error) error {
 	var existing []string
 	for _, path := range paths {

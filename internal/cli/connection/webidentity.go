@@ -86,7 +86,7 @@ func (t serviceToken) hint(code, message, role string) string {
 	case code != "InvalidIdentityToken":
 		return ""
 	case strings.Contains(message, "No OpenIDConnect provider"):
-		return fmt.Sprintf("make one: aws iam create-open-id-connect-provider --url %s --client-id-list sts.amazonaws.com, with the credentials of the account of %s", t.Issuer, role)
+		return fmt.Sprintf("create an OIDC provider: aws iam create-open-id-connect-provider --url %s --client-id-list sts.amazonaws.com, with the credentials of the account of %s", t.Issuer, role)
 	case strings.Contains(message, "audience"):
 		return fmt.Sprintf("the token is for the audience %s, and the account's OIDC provider %s does not have that audience: give the service account the annotation eks.amazonaws.com/audience=sts.amazonaws.com",
 			t.audience(), t.host())

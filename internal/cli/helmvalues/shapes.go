@@ -116,5 +116,5 @@ func chartName(flag string) string {
 	return b.String()
 }
 
-// abbreviations are the words that names of the charts' values have in capitals.
+// abbreviations maps a word in the name of a flag to its form in the name of a chart's value.
 var abbreviations = map[string]string{"api": "API", "ca": "CA", "dra": "DRA", "enis": "ENIs", "vpc": "VPC"}

@@ -36,8 +36,9 @@ func chartPaths() []string {
 	}
 }
 
-// UnknownValues returns the values that are not in chartPaths, sorted by path, with the path that was probably meant.
-// Values below settings are not checked here: ReadValues checks them when it converts them to environment variables.
+// UnknownValues returns the values that are not in chartPaths, sorted by path, each with the path that the user
+// probably meant. It does not check values below settings: ReadValues checks them when it converts them to environment
+// variables.
 func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	paths := chartPaths()
 	var out []migration.UnknownValue
@@ -54,8 +55,8 @@ func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	return out
 }
 
-// unknownValue returns the shortest prefix of a path that is not in known, and the path that was probably meant. Both
-// are empty if known has the path.
+// unknownValue returns the shortest prefix of a path that is not in known, and the path that the user probably meant.
+// Both are empty if known has the path.
 func unknownValue(path string, known []string) (unknown, near string) {
 	parent := ""
 	for _, name := range strings.Split(path, ".") {

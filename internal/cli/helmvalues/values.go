@@ -30,7 +30,7 @@ type ChartValues struct {
 	ignored []migration.Ignored // values of Karpenter's charts before 1.0, which both charts ignore now
 }
 
-// ReadValues reads files of Helm values. Values of a later file override those of an earlier one.
+// ReadValues reads files of Helm values. Values of a later file override those of an earlier file.
 func ReadValues(files []string) (ChartValues, error) {
 	if len(files) == 0 {
 		return ChartValues{}, nil

@@ -74,11 +74,11 @@ func CatalogFrom(region string, types []Type) (catalog.Catalog, error) {
 			return c, fmt.Errorf("type %s is listed twice", t.InstanceType)
 		}
 		seen[t.InstanceType] = true
-		read, err := t.read()
+		converted, err := t.read()
 		if err != nil {
 			return c, fmt.Errorf("type %s: %w", t.InstanceType, err)
 		}
-		c.Types = append(c.Types, read)
+		c.Types = append(c.Types, converted)
 	}
 	slices.SortFunc(c.Types, func(a, b catalog.Type) int { return cmp.Compare(a.Name, b.Name) })
 	return c, nil

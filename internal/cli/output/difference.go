@@ -5,9 +5,9 @@ import "strings"
 // contextLines is the number of unchanged lines shown before and after a change.
 const contextLines = 2
 
-// Difference returns the line-by-line difference of two texts: removed lines start with "- ", added ones with "+ ",
-// unchanged ones with two spaces. Unchanged lines farther than contextLines from a change are left out. If both texts
-// have more than about two thousand lines, all lines are shown as removed and added.
+// Difference returns the line-by-line difference of two texts: removed lines start with "- ", added lines with "+ ",
+// and unchanged lines with two spaces. Unchanged lines farther than contextLines from a change are left out. If both
+// texts have more than about two thousand lines, all lines are shown as removed and added.
 func Difference(before, after string) []string {
 	a, b := lines(before), lines(after)
 	var all []string

@@ -9,8 +9,8 @@ type NodeStay struct {
 	Pool  string `json:"nodePool"`       // name of the NodePool
 	Cause string `json:"cause"`          // a disruption.Cause, a label value of the metric joiner_nodes_staying
 	Why   string `json:"why"`            // a sentence without its full stop
-	// NoControllerSince is the time since which no controller is active, so that Cause and Why may be outdated. Zero: a
-	// controller is active, or it is not known whether one is.
+	// NoControllerSince is the time since which no controller is active, so that Cause and Why may be outdated. It is zero
+	// if a controller is active, or if that is unknown.
 	NoControllerSince time.Time `json:"noControllerSince,omitzero"`
 }
 

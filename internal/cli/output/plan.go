@@ -17,7 +17,7 @@ type Plan struct {
 	PricePerHour      float64 `json:"pricePerHour"`      // US dollars; price of all planned nodes
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"` // US dollars; no plan can cost less
 	SolveSeconds      float64 `json:"solveSeconds"`      // duration of the planning
-	Pods              int     `json:"pods"`              // number of pods, unschedulable ones included
+	Pods              int     `json:"pods"`              // number of pods, including unschedulable pods
 	PodClasses        int     `json:"podClasses"`        // number of groups of equal pods
 
 	Context

@@ -28,7 +28,7 @@ func Sentence(r packing.Refusal) string {
 		others = append([]string{text}, others...)
 	}
 	if len(others) == 0 {
-		return "nothing is known of why"
+		return "no reason is known"
 	}
 	return strings.Join(others, "; ")
 }

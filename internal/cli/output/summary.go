@@ -78,8 +78,8 @@ func indentedWidth(width int) int {
 func relaxationsText(planned []packing.PlannedNode) string {
 	counts := map[packing.Relaxation]int{}
 	var order []packing.Relaxation
-	for _, m := range planned {
-		for _, r := range m.Relaxed {
+	for _, node := range planned {
+		for _, r := range node.Relaxed {
 			if counts[r]++; counts[r] == 1 {
 				order = append(order, r)
 			}
@@ -118,10 +118,10 @@ func NodeClaims(p packing.Plan) Table {
 	for _, g := range groups {
 		first := g[0].Offerings[0]
 		pods, cpu, memory := 0, int64(0), int64(0)
-		for _, m := range g {
-			pods += len(m.Pods)
-			cpu += m.Requests.CPU
-			memory += m.Requests.Memory
+		for _, node := range g {
+			pods += len(node.Pods)
+			cpu += node.Requests.CPU
+			memory += node.Requests.Memory
 		}
 		t.Rows = append(t.Rows, []string{
 			number(len(g)), first.InstanceType, first.Zone, capacityText(first), g[0].Pool, number(pods),
@@ -144,16 +144,16 @@ func capacityText(c packing.Choice) string {
 func groupNodes(planned []packing.PlannedNode) [][]packing.PlannedNode {
 	index := map[string]int{}
 	var out [][]packing.PlannedNode
-	for _, m := range planned {
-		first := m.Offerings[0]
-		key := strings.Join([]string{m.Pool, first.InstanceType, first.Zone, capacityText(first)}, "\x00")
+	for _, node := range planned {
+		first := node.Offerings[0]
+		key := strings.Join([]string{node.Pool, first.InstanceType, first.Zone, capacityText(first)}, "\x00")
 		i, ok := index[key]
 		if !ok {
 			i = len(out)
 			index[key] = i
 			out = append(out, nil)
 		}
-		out[i] = append(out[i], m)
+		out[i] = append(out[i], node)
 	}
 	return out
 }
@@ -161,16 +161,16 @@ func groupNodes(planned []packing.PlannedNode) [][]packing.PlannedNode {
 // totalPrice returns the price of all the planned nodes together.
 func totalPrice(planned []packing.PlannedNode) catalog.Price {
 	var total catalog.Price
-	for _, m := range planned {
-		total += m.Price()
+	for _, node := range planned {
+		total += node.Price()
 	}
 	return total
 }
 
 // alternatives returns the number of offerings that the node may be launched with instead of its cheapest offering, and
 // the number of their instance types.
-func alternatives(m packing.PlannedNode) string {
-	others := m.Offerings[1:]
+func alternatives(node packing.PlannedNode) string {
+	others := node.Offerings[1:]
 	if len(others) == 0 {
 		return "none"
 	}

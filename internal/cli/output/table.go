@@ -56,8 +56,8 @@ func (t Table) Fit(width int) string {
 	return b.String()
 }
 
-// narrow reduces the largest of widths by one again and again, until a line has at most width characters, or until no
-// column is wider than its minimum.
+// narrow reduces the largest width by one, and repeats that until a line has at most width characters. It stops earlier
+// if no column is wider than its minimum.
 func narrow(widths, minimums []int, width int) {
 	total := len(gap) * (len(widths) - 1)
 	for _, w := range widths {
@@ -114,8 +114,8 @@ func (t Table) line(cells [][]string, widths []int, index int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// wrap splits text into lines of at most width characters: at a blank, or else after one of "-./,:_" in the second
-// half of the line, or else at width.
+// wrap splits text into lines of at most width characters. It splits at the last blank of a line. Without a blank, it
+// splits after the last of the characters "-./,:_" in the second half of the line, or else at width.
 func wrap(text string, width int) []string {
 	var out []string
 	rest := []rune(text)

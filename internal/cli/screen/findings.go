@@ -31,14 +31,14 @@ const (
 type cause struct {
 	diagnosis.Finding
 	subjects []string
-	fix      []string            // steps that correct the cause, of all subjects
+	fix      []string            // steps that correct the cause for all subjects
 	look     []string            // read-only steps
 	follows  []diagnosis.Finding // findings that follow from this cause
 }
 
-// causes groups findings by cause, in the order of their first findings. A finding that follows from a cause before it
+// causes groups findings by cause, in the order of their first findings. A finding that follows from an earlier cause
 // is listed under that cause.
-func causes(worst []diagnosis.Finding) []*cause {
+func causes(findings []diagnosis.Finding) []*cause {
 	var out []*cause
 	find := func(matches func(*cause) bool) *cause {
 		if i := slices.IndexFunc(out, matches); i >= 0 {
@@ -46,7 +46,7 @@ func causes(worst []diagnosis.Finding) []*cause {
 		}
 		return nil
 	}
-	for _, f := range worst {
+	for _, f := range findings {
 		if root := find(func(c *cause) bool { return f.Follows != "" && c.Check == f.Follows && c.Unused == f.Unused }); root != nil {
 			root.follows = append(root.follows, f)
 			continue
@@ -178,8 +178,12 @@ func shortFinding(f diagnosis.Finding) string {
 	return message.OneLine(text + ": " + f.Cause)
 }
 
-// closingLines returns the last lines of the output. They have the checks that could not run, by reason, the lists that
-// were read only in part, the number of passed checks, and the systems that could not be read.
+// closingLines returns the last lines of the output:
+//
+//   - the checks that could not run, by reason
+//   - the lists that were read only in part
+//   - the number of passed checks, and the number of checks that could not run
+//   - the systems that could not be read
 func closingLines(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) []string {
 	fine, reasons := map[string]bool{}, map[string][]string{} // passed checks; checks that could not run, by reason
 	notFine, unknown := map[string]bool{}, map[string]bool{}

@@ -9,15 +9,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// Limits of the findings with the weight Stays that are printed: maxStays minus the number of other findings, but at
-// least minStays.
+// Limits of the findings with the weight Stays. Migration prints at most maxStays minus the number of other findings,
+// but at least minStays.
 const (
 	maxStays = 10
 	minStays = 3
 )
 
-// minDiffers is the minimum limit of the findings with the weight Differs: the limit shrinks with the number of
-// findings that stop the migration.
+// minDiffers is the least value of the limit for findings with the weight Differs. Each finding that stops the
+// migration reduces that limit.
 const minDiffers = 6
 
 // Migration returns the text output: the findings by weight, limited to about one screen, then the commands.

@@ -31,7 +31,7 @@ import (
 // All classes and claims share one report, so that a thousand late claims need as many AWS calls as one. The methods
 // may be called concurrently. On a nil receiver, Verdict, WillNotJoin and CuredAt find nothing.
 type Diagnoser struct {
-	Clients       collector.Clients         // its rate limit is separate from that of launches; Clients.Late is set for each report
+	Clients       collector.Clients         // the clients of AWS and Kubernetes; their rate limit is not that of launches; collect sets Clients.Late
 	Cache         client.Reader             // reads objects from the informers
 	Cluster       loop.NodeReader           // reads cluster state from the informers
 	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
@@ -57,11 +57,11 @@ type Diagnoser struct {
 // soon.
 const (
 	intervalAfterChange    = 5 * time.Second  // during intervalAfterChangeFor after the findings have changed
-	intervalAfterChangeFor = time.Minute      // so long, the user may be fixing the cause
+	intervalAfterChangeFor = time.Minute      // how long after a change the user may be fixing the cause
 	IntervalWithFindings   = 20 * time.Second // while there are late claims, findings, or held launches with a known cause
 	intervalHealthy        = 10 * time.Minute // otherwise
 	minInterval            = 2 * time.Second  // shortest interval in all cases
-	scanInterval           = time.Second      // interval of the scan of the cache for late claims
+	scanInterval           = time.Second      // interval of the scans for late claims
 )
 
 // maxWaiting is how many objects can wait to be reconciled after a report.
@@ -74,8 +74,8 @@ type report struct {
 	findings []diagnosis.Finding // the findings of all checks
 	classes  map[string]string   // by name: fingerprints of the classes that the report covers
 
-	// preflight has, by class, the findings that are certain without an instance. since is the time since which they
-	// have not changed.
+	// preflight has, by class, the findings that are certain before an instance exists. since is when preflight last
+	// changed.
 	preflight map[string][]diagnosis.Finding
 	since     time.Time
 }
@@ -200,7 +200,7 @@ func isResolved(c *awsv1.EC2NodeClass) bool {
 	return len(c.Status.Subnets) > 0 && len(c.Status.SecurityGroups) > 0 && len(c.Status.AMIs) > 0
 }
 
-// fingerprint returns a text that changes when a field of the class changes that affects joining.
+// fingerprint returns a text that changes when a field that affects joining changes in the class.
 func fingerprint(c *awsv1.EC2NodeClass) string {
 	parts := []string{string(c.UID), c.Spec.Role, c.Status.InstanceProfile, c.Spec.ResolvedAMIFamily()}
 	if public := c.Spec.AssociatePublicIPAddress; public != nil {

@@ -181,7 +181,7 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 		}
 		old, wasJudged := before[l.claim.UID]
 		if wasJudged && old.Check == v.Check || !wasJudged && c.Reason == v.reason() && poolhealth.IsOfCheck(c) {
-			continue // this process or a previous one has reported it
+			continue // this process or a previous one has reported the verdict
 		}
 		d.Metrics.JoinFailures.WithLabelValues(orUnknown(v.Check), l.pool).Inc()
 		counts[l.pool+"\n"+v.Check+"\n"+v.Message]++
@@ -194,9 +194,10 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 	}
 }
 
-// noteCured records the late claims whose cause is gone: the verdict was certain in before, or according to a condition
-// that a previous process wrote, and no longer is. Claims that the same fix cures get the same time, so that their
-// instances are replaced together; see nodeclaim.Reconciler.outdatedAt. The caller must hold the lock.
+// noteCured records the late claims whose cause is gone: the earlier verdict was certain, and the present one is not.
+// The earlier verdict is in before, or in a condition that a previous process wrote. Claims that the same fix cures get
+// the same time, so that their instances are replaced together; see nodeclaim.Reconciler.outdatedAt. The caller must
+// hold the lock.
 func (d *Diagnoser) noteCured(late []lateClaim, before map[types.UID]Verdict) {
 	cured, now := map[types.UID]time.Time{}, d.Now.Now()
 	for _, l := range late {

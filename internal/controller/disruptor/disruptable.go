@@ -63,7 +63,7 @@ const (
 	maxConditionWrites = 50               // maximum number of conditions per call of Write
 )
 
-// SetReasons replaces the reasons of the source by these.
+// SetReasons replaces the reasons of the source by stays.
 func (s *DisruptableConditionWriter) SetReasons(source staySource, stays ...disruption.Stay) {
 	if s == nil {
 		return

@@ -48,8 +48,8 @@ type Emptiness struct {
 }
 
 // Intervals of the loop. After a pass that proposes a node for the first time, the next pass starts sooner, to confirm
-// it. So if consolidateAfter is 0, a node is deleted at most 3 s plus the duration of two passes after its last pod is
-// gone.
+// the proposal. So if consolidateAfter is 0, a node is deleted at most 3 s plus the duration of two passes after its
+// last pod is gone.
 const (
 	EmptinessInterval        = 2 * time.Second  // between two passes
 	EmptinessConfirmInterval = time.Second      // after a pass that proposed a node for the first time
@@ -166,9 +166,9 @@ func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, records
 	return proposal, out
 }
 
-// writePodEvents writes lastPodEventTime, the time at which a pod last came to the node or left it, to the claims, so
-// that it survives a restart. It also sets or removes the condition Consolidatable, which shows whether consolidation may
-// consider the node.
+// writePodEvents writes lastPodEventTime to the claims: the time at which a pod last came to the node or left the node.
+// The claim keeps this time when the controller restarts. writePodEvents also sets or removes the condition
+// Consolidatable, which shows whether consolidation may consider the node.
 func (e *Emptiness) writePodEvents(ctx context.Context, s cluster.Snapshot, records nodestate.Records, now time.Time) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)

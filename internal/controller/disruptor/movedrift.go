@@ -67,8 +67,11 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 }
 
 // completableMoves returns the moves that can be completed now, and why other nodes stay. A node stays until the next
-// scan in two cases: the launches of its pool are on hold, or a pod would go to a node that is not ready yet, such as the
-// replacement of an earlier move. A node with a pod that fits on no node is held for a while.
+// scan in two cases:
+//   - The launches of its pool are on hold.
+//   - One of its pods would go to a node that is not ready yet, such as the replacement of an earlier move.
+//
+// A node with a pod that fits on no node is held for a while.
 func (m *Disruptor) completableMoves(s *DisruptionInput, found consolidation.Result,
 	now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
 	nodeByName := nodestate.NodesByName(s.In.Snapshot)

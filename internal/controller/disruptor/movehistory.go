@@ -26,19 +26,19 @@ type tripStore interface {
 	Write(ctx context.Context, text string) error
 }
 
-// MoveHistory records trips: which workloads' pods were moved off nodes of which shape. From the trips it finds the nodes
-// that must stay, so that the same pods are not moved too often. Its methods may be called concurrently. On a nil
-// receiver they do nothing, and no node must stay.
+// MoveHistory records trips. A trip is a move of one workload's pods off one node, with the shape of that node. From
+// the trips MoveHistory finds the nodes that must stay, so that the same pods are not moved too often. Its methods may
+// be called concurrently. On a nil receiver they do nothing, and no node must stay.
 type MoveHistory struct {
 	Store tripStore    // keeps the trips across restarts
 	Log   *slog.Logger // the log of this process
 
-	mu      sync.Mutex
-	Trips   disruption.Trips // past moves of pods
-	read    bool             // the trips of earlier processes were read
-	unsaved bool             // there are trips that Store does not have
-	written time.Time        // when Store was last written, successfully or not
-	logged  string           // the last logged error
+	mu         sync.Mutex
+	Trips      disruption.Trips // past moves of pods
+	isRead     bool             // the trips of earlier processes were read
+	hasUnsaved bool             // there are trips that Store does not have
+	written    time.Time        // when Store was last written, successfully or not
+	logged     string           // the last logged error
 }
 
 // MoveHistoryInterval is the shortest interval between two writes to Store. A crash loses the trips since the last write.
@@ -53,7 +53,7 @@ func (t *MoveHistory) Sync(ctx context.Context, now time.Time) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.read {
+	if !t.isRead {
 		text, err := t.Store.Read(ctx)
 		switch {
 		case errors.Is(err, kubeclient.ErrTripsUnreadable):
@@ -65,15 +65,15 @@ func (t *MoveHistory) Sync(ctx context.Context, now time.Time) error {
 		if dropped > 0 {
 			t.Log.Warn("cannot parse parts of the stored history of moved pods; these parts are dropped", "lines", dropped)
 		}
-		t.Trips, t.read = t.Trips.Add(now, stored...), true
+		t.Trips, t.isRead = t.Trips.Add(now, stored...), true
 	}
-	if !t.unsaved || now.Sub(t.written) < MoveHistoryInterval {
+	if !t.hasUnsaved || now.Sub(t.written) < MoveHistoryInterval {
 		return nil
 	}
 	t.written = now
 	err := t.Store.Write(ctx, t.Trips.Encode())
 	if err == nil {
-		t.unsaved, t.logged = false, ""
+		t.hasUnsaved, t.logged = false, ""
 		return nil
 	}
 	if text := err.Error(); text != t.logged && ctx.Err() == nil {
@@ -107,12 +107,12 @@ func (t *MoveHistory) RecordMove(now time.Time, reason disruption.Reason, claims
 			})
 		}
 	}
-	t.unsaved = t.unsaved || len(trips) > 0
+	t.hasUnsaved = t.hasUnsaved || len(trips) > 0
 	t.Trips = t.Trips.Add(now, trips...)
 }
 
-// Stays returns which of the nodes must stay, and why. If together is true, all nodes would leave in this order, and
-// the pods of each node count toward the limits of the next; otherwise each node is judged alone.
+// Stays returns which of the nodes must stay, and why. If together is true, Stays assumes that all nodes leave in this
+// order: the pods of each node count toward the limits of the next node. Otherwise each node is judged alone.
 func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s HistoryInput,
 	together bool) []disruption.Stay {
 	if t == nil || len(nodes) == 0 {

@@ -66,7 +66,7 @@ type Disruptor struct {
 
 	newest  loop.NewestVersions     // claims as this loop wrote them last
 	held    map[types.UID]holding   // claims that are excluded from moves, because a move was undone
-	blocked map[string]blockage     // by ID of the move
+	blocked map[string]blockage     // by ID of the move: what blocks it
 	logged  map[string]string       // by ID of the move: the logged reason why it waits
 	strays  map[types.UID]time.Time // by Node: since when it is tainted without a known cause
 	Scans   scanState               // state of the scans for moves; the zero value means no scan yet
@@ -81,7 +81,7 @@ type holding struct {
 
 // blockage is why a move cannot continue.
 type blockage struct {
-	cause string    // a pod, or missing data
+	cause string    // the blocking pod with the reason, or the missing data
 	since time.Time // since when something blocks the move
 }
 

@@ -30,7 +30,7 @@ type scanState struct {
 
 	churn consolidation.ChurnDetector // measures how often pods come and go
 
-	deadlocks time.Time // when deadlocks were last counted
+	deadlocksCounted time.Time // when countDeadlocks last counted
 }
 
 // DisruptionInput is the state of the cluster for one scan, with all facts that decide which nodes may be disrupted.
@@ -46,7 +46,7 @@ type DisruptionInput struct {
 	lowChurn, highChurn bool
 }
 
-// Search searches for moves and starts them: first of drifted nodes, then of nodes whose pods cost less elsewhere. It
+// Search searches for moves and starts them: first moves that replace drifted nodes, then moves that save money. It
 // does nothing before m.Scans.Next.
 func (m *Disruptor) Search(ctx context.Context) error {
 	now := m.Now.Now()
@@ -151,13 +151,13 @@ func (m *Disruptor) withinMoveLimits(s *DisruptionInput, reason disruption.Reaso
 	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return mustStay[name] }), stays
 }
 
-// countDeadlocks sets the metric of the objects that block the draining of nodes until a user fixes them. It does so at
-// most every deadlockInterval.
+// countDeadlocks sets the metric of deadlocks: objects that block the draining of nodes until a user fixes the objects.
+// It counts at most once per deadlockInterval.
 func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
-	if now.Sub(m.Scans.deadlocks) < deadlockInterval {
+	if now.Sub(m.Scans.deadlocksCounted) < deadlockInterval {
 		return
 	}
-	m.Scans.deadlocks = now
+	m.Scans.deadlocksCounted = now
 	for kind, n := range snapshot.Deadlocks(o.Blockers(now)) {
 		m.Metrics.Deadlocks.WithLabelValues(string(kind)).Set(float64(n))
 	}
@@ -166,7 +166,7 @@ func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
 // deadlockInterval is how often deadlocks are counted.
 const deadlockInterval = time.Minute
 
-// notWorthMoving returns the candidates that are in none of the moves, as nodes that stay because their disruption
+// notWorthMoving returns a Stay for each candidate that is in none of the moves. The cause is Worth: a move of the node
 // would not save enough.
 func notWorthMoving(nodes []string, moves []consolidation.Move) []disruption.Stay {
 	isMoved := nodestate.NodesOfMoves(moves)
@@ -179,8 +179,8 @@ func notWorthMoving(nodes []string, moves []consolidation.Move) []disruption.Sta
 	return out
 }
 
-// withRoom returns the nodes of pools whose budgets allow one more disruption to save money, and why the other nodes
-// stay. Moves of the other nodes could not be started, so the scan ignores these nodes.
+// withRoom returns the nodes of pools whose budgets allow one more disruption for the reason Underutilized, and why the
+// other nodes stay. The scan ignores the other nodes, because their moves could not be started.
 func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (allowed []string, stays []disruption.Stay) {
 	full, nodeByName := map[string]disruption.Room{}, nodestate.NodesByName(s.In.Snapshot)
 	for _, room := range rooms {
@@ -268,7 +268,8 @@ func (m *Disruptor) StartConfirmed(ctx context.Context, moves []consolidation.Mo
 }
 
 // holdBest excludes from moves, for a while, the nodes of the first move that the budgets allow. moves has the best move
-// first. holdBest is called if revalidation confirmed no move. Without it, each scan would find the same move again.
+// first. StartConfirmed calls holdBest if revalidation confirmed no move. Otherwise each scan would find the same move
+// again.
 func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, granted map[string]bool, now time.Time) {
 	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for i := range moves {

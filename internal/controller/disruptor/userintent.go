@@ -6,8 +6,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// obsoleteReason returns why the move must be undone: the user's settings no longer allow the move, one of its nodes is
-// no longer drifted, or the move would no longer save money. The result is empty if the move may continue.
+// obsoleteReason returns why the move must be undone; empty if the move may continue. A move must be undone in three
+// cases:
+//   - The user's settings no longer allow the move.
+//   - The move replaces drifted nodes, and one of them must no longer be replaced; see driftEnded.
+//   - The move would no longer save money.
 func (m *Disruptor) obsoleteReason(f *InFlightMove, intent userIntent) string {
 	for _, c := range f.Leaving {
 		if c.DeletionTimestamp != nil {

@@ -55,8 +55,8 @@ type Reconciler struct {
 	Log                  *slog.Logger       // the log of this process
 	Now                  loop.Clock         // the clock; nil uses time.Now
 
-	failures  loop.Backoff
-	instances map[string]ec2.Instance // by provider ID
+	failures  loop.Backoff            // makes the loop log a lasting error only once
+	instances map[string]ec2.Instance // instances of the cluster by provider ID
 	listed    time.Time               // when instances was last read from EC2
 
 	mu    sync.Mutex
@@ -126,7 +126,8 @@ func (d *Reconciler) Pass(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// listInstances reads d.instances from EC2 if they are too old. While EC2 does not answer, the old ones are used.
+// listInstances reads d.instances from EC2 if the list is older than MaxListAge. If EC2 does not answer, the old list
+// stays in use.
 func (d *Reconciler) listInstances(ctx context.Context, now time.Time) error {
 	if now.Sub(d.listed) < MaxListAge {
 		return nil

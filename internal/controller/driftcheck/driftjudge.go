@@ -39,11 +39,11 @@ type poolDrift struct {
 type nodeDrift struct {
 	claim     *karpv1.NodeClaim
 	verdicts  []drift.Verdict // how the node drifts; empty if it does not
-	unknown   bool            // EC2 has not reported the state of the instance
+	isUnknown bool            // EC2 has not reported the state of the instance
 	undecided []drift.Reason  // reasons for which it cannot be decided now whether the node drifts
 	target    string          // identifies the configuration from which a replacement would be made
-	fit       bool            // the node is fit for pods: it is ready, and has been initialized for FitAfter
-	young     bool            // the node may still become fit
+	isFit     bool            // the node is fit for pods: it is ready, and has been initialized for FitAfter
+	isYoung   bool            // the node may still become fit
 }
 
 // driftSettings has the drift settings of a pool.
@@ -79,7 +79,7 @@ func (d *Reconciler) offersByType(class *awsv1.EC2NodeClass, pool string, now ti
 	return out
 }
 
-// has reports whether there is an offering for a node with these labels. For a node that was launched as reserved, an
+// has reports whether there is an offering for a node with these labels. For a node with capacity type reserved, an
 // on-demand offering counts too.
 func (t typeOffers) has(labels map[string]string) bool {
 	capacityType := labels[karpv1.LabelCapacityType]
@@ -111,7 +111,7 @@ func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time)
 	failures := d.CurrentFailures(pool, now)
 	fit := map[string]int{}
 	for _, n := range out.nodes {
-		if n.fit && len(n.verdicts) == 0 {
+		if n.isFit && len(n.verdicts) == 0 {
 			fit[n.target]++
 		}
 	}
@@ -127,9 +127,10 @@ func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time)
 	return out
 }
 
-// isWaiting reports whether a mass drift of the pool waits for the user's approval. The wait continues if AWS still has
-// the state in which it began, or has changed once more. It ends if the selectors find the earlier resources again; the
-// next mass drift then needs a new approval. The state is stored on the pool, so that a restarted process knows it.
+// isWaiting reports whether a mass drift of the pool waits for the user's approval. The wait continues while the AWS
+// resources are the same as at its start, and also if they have changed once more. The wait ends if the selectors find
+// the earlier resources again; the next mass drift then needs a new approval. state is stored on the pool, so that a
+// restarted process knows it.
 func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) bool {
 	before := pool.Annotations[nodestate.AnnotationDriftState]
 	return before != "" && (before == state || len(storedSelections(class).Outside(currentSelections(class))) > 0)
@@ -144,8 +145,8 @@ func openBreakerMessage(pool *karpv1.NodePool) string {
 	return c.Message
 }
 
-// isUndecided reports whether it is unknown now whether the nodes with the condition Drifted still drift: the class does
-// not find its security groups or subnets, or data about the instance of such a node is missing.
+// isUndecided reports whether data is missing to decide whether the nodes with the condition Drifted still drift.
+// Either the class does not find its security groups or subnets, or data about the instance of such a node is missing.
 func isUndecided(p poolDrift) bool {
 	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
 		return true
@@ -169,13 +170,13 @@ func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *kar
 		n.Reservation = instance.Reservation.ID
 	}
 	desired := d.desiredFor(seen, pool, claim)
-	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, desired), unknown: !known, undecided: drift.Unknown(n, desired)}
+	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, desired), isUnknown: !known, undecided: drift.Unknown(n, desired)}
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	image, _ := ami.For(offerings.ImagesOf(class), claim.Labels)
 	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))
 	initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
-	out.young = claim.DeletionTimestamp == nil && n.Age < maxYoungAge
-	out.fit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= FitAfter &&
+	out.isYoung = claim.DeletionTimestamp == nil && n.Age < maxYoungAge
+	out.isFit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= FitAfter &&
 		seen.ready[claim.Status.ProviderID]
 	return out
 }
@@ -216,8 +217,8 @@ func (d *Reconciler) desiredFor(seen driftSeen, pool *karpv1.NodePool, claim *ka
 	stored := storedSelections(class)
 	desired.Outside, desired.GroupsBefore = stored.Outside(currentSelections(class)), stored.EverSelected(drift.FieldGroups)
 	if !selectsByTags(class) {
-		// A user who selects images by alias, name or parameter wants new images to be used, so their drift is no change
-		// from outside.
+		// A user who selects images by alias, name or parameter wants new images to be used. So drift because of a new
+		// image does not count as a change from outside.
 		delete(desired.Outside, drift.FieldImages)
 	}
 	return desired

@@ -110,8 +110,8 @@ func storeFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
 	storeJSON(pool, kubeclient.AnnotationFailed, list[:min(len(list), maxStoredFailures)], len(list) == 0)
 }
 
-// SlotOf returns, as text, the requirements that an image has on instance types. Images of the same slot replace each
-// other.
+// SlotOf returns the slot of an image: the requirements of the image on instance types, as text. Images with the same
+// slot replace each other.
 func SlotOf(requirements []requirements.Requirement) string {
 	var out []string
 	for _, r := range requirements {
@@ -167,7 +167,7 @@ func (d *Reconciler) writeClasses(ctx context.Context, seen driftSeen, pools map
 
 // addFields adds to drifting the selector fields because of which the node drifts, or may drift.
 func (n nodeDrift) addFields(drifting map[string]bool) {
-	if n.unknown {
+	if n.isUnknown {
 		drifting[drift.FieldGroups], drifting[drift.FieldSubnets] = true, true
 	}
 	for _, v := range n.verdicts {
@@ -178,11 +178,11 @@ func (n nodeDrift) addFields(drifting map[string]bool) {
 }
 
 // prove returns the memory with the image of the node recorded as good, if the node is fit for pods. The image that the
-// class uses now replaces an earlier good image; an older image is recorded only if no image of the slot is known as
+// class uses now replaces an earlier good image. An older image is recorded only if no image of the slot is known as
 // good.
 func prove(m drift.Memory, class *awsv1.EC2NodeClass, n nodeDrift) drift.Memory {
 	inUse, ok := ami.For(offerings.ImagesOf(class), n.claim.Labels)
-	if !n.fit || !ok || n.claim.Status.ImageID == "" {
+	if !n.isFit || !ok || n.claim.Status.ImageID == "" {
 		return m
 	}
 	slot := SlotOf(inUse.Requirements)
@@ -247,7 +247,7 @@ func (d *Reconciler) targetOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, cl
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, n := range d.last[pool.Name].nodes {
-		if n.fit && n.target == target && len(n.verdicts) == 0 {
+		if n.isFit && n.target == target && len(n.verdicts) == 0 {
 			fit++
 		}
 	}

@@ -33,7 +33,7 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 			continue
 		}
 		_, drifts := drift.First(n.verdicts)
-		if len(n.verdicts) == 0 && n.young && !n.fit {
+		if len(n.verdicts) == 0 && n.isYoung && !n.isFit {
 			in.Trying = append(in.Trying, n.target)
 		}
 		if !drifts || p.settings.ObserveDrift || node == "" || candidates != nil && !slices.Contains(candidates, node) {

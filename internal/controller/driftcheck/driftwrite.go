@@ -53,7 +53,7 @@ func (p poolDrift) holdCondition() (reason, message string) {
 	for _, n := range p.nodes {
 		f, failed := p.failed[n.target]
 		if _, drifts := drift.First(n.verdicts); drifts && failed && !p.proven[n.target] {
-			return karpv1.ReasonCanaryFailed, fmt.Sprintf("nodes made from the present NodePool %s and EC2NodeClass %s did not become fit for pods, so no more nodes are replaced with them: %s. "+
+			return karpv1.ReasonCanaryFailed, fmt.Sprintf("nodes made from the present NodePool %s and EC2NodeClass %s did not become fit for pods, so no more nodes are replaced: %s. "+
 				"Fix the NodePool or EC2NodeClass; to try again without a change: kubectl annotate nodepool %s %s-", p.pool.Name,
 				p.class.Name, f.Why, p.pool.Name, kubeclient.AnnotationFailed)
 		}

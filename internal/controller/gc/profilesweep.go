@@ -27,8 +27,8 @@ const (
 	ProfileGrace         = 10 * time.Minute
 )
 
-// sweepProfiles deletes the instance profiles that no class, claim or instance uses: profiles of a class's earlier role,
-// and profiles of classes that were deleted without our finalizer.
+// sweepProfiles deletes the instance profiles that no class, claim or instance uses. These are profiles of a class's
+// earlier role, and profiles of classes that were deleted without our finalizer.
 func (s *Collector) sweepProfiles(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	if s.Profiles == nil || now.Sub(s.profilesSwept) < ProfileSweepInterval {
 		return nil

@@ -134,8 +134,9 @@ func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]b
 	return out, nodes, nil
 }
 
-// isWanted reports whether the instance has a claim: the claim that the instance's tags name exists, and it has this
-// instance or none yet. isWanted reads from the API server, because the cache may be far behind.
+// isWanted reports whether the instance has a claim. It has one if the claim that its tags name exists, and the
+// provider ID of that claim is the ID of this instance or still empty. isWanted reads from the API server, because the
+// cache may be far behind.
 func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
 	if s.Live == nil || i.Claim() == "" {
 		return false, nil

@@ -51,7 +51,7 @@ func (s *Collector) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.No
 	if tags := s.Fleet.MissingTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
 		err := s.Fleet.Tag(ctx, i, ec2.ByProviderID, tags)
 		if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Refused) {
-			return nil // the instance was terminated, or belongs to another cluster; Collector.report reports those
+			return nil // the instance was terminated, or belongs to another cluster, which Collector.report reports
 		}
 		if err != nil {
 			return err

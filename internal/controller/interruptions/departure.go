@@ -77,9 +77,9 @@ func (i *Handler) DrainMarked(ctx context.Context) {
 	}
 }
 
-// DrainPass carries out the next step for each marked claim. First it cordons and taints the claim's node, so that the
-// next plan counts the node's pods as pending. After that plan it deletes the claim, and the node drains. DrainPass
-// returns how many claims are not deleted yet.
+// DrainPass carries out the next step for each marked claim. The first step cordons and taints the claim's node, so
+// that the next plan counts the node's pods as pending. A later step, after that plan, deletes the claim, and the node
+// drains. DrainPass returns how many claims are not deleted yet.
 func (i *Handler) DrainPass(ctx context.Context) (int, error) {
 	defer loop.Working(ctx, loop.LoopInterruption, "interrupted nodes").End()
 	// 1. read

@@ -87,37 +87,37 @@ const maxContradicted = 4
 // handle processes the interruption message for one claim. The first result is false if the message must stay in the queue.
 func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, q *queuedMessage, now time.Time) (bool, error) {
 	claim = i.newest.Of(claim)
-	n := q.parsed
-	if claim.DeletionTimestamp != nil || !n.Ends.IsZero() && n.Ends.Before(now) {
+	parsed := q.parsed
+	if claim.DeletionTimestamp != nil || !parsed.Ends.IsZero() && parsed.Ends.Before(now) {
 		return true, nil // the claim is being deleted anyway, or the message is outdated
 	}
-	if n.Kind.IsEnd() {
+	if parsed.Kind.IsEnd() {
 		hasEnded, err := i.hasEnded(ctx, claim)
 		if err != nil || !hasEnded {
 			return err == nil && q.message.Received >= maxContradicted, err
 		}
 	}
-	if err := i.announce(ctx, claim, n); err != nil {
+	if err := i.announce(ctx, claim, parsed); err != nil {
 		return false, err
 	}
 	known, _ := MarkOf(claim)
-	if known != n.Kind {
-		i.noteShortage(claim, n.Kind, now)
+	if known != parsed.Kind {
+		i.noteShortage(claim, parsed.Kind, now)
 	}
-	if n.Kind == interruption.RebalanceRecommended || !n.Kind.Outranks(known) {
+	if parsed.Kind == interruption.RebalanceRecommended || !parsed.Kind.Outranks(known) {
 		return true, nil // the message needs no action, is a repeat, or is another sign of the same interruption
 	}
-	err := i.mark(ctx, claim, n, now)
+	err := i.mark(ctx, claim, parsed, now)
 	return err == nil, err
 }
 
 // announce emits events about the message on the claim and its Nodes.
-func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n interruption.ParsedMessage) error {
+func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, parsed interruption.ParsedMessage) error {
 	nodes, err := nodestate.NodesOf(ctx, i.Cluster, claim)
 	if err != nil {
 		return err
 	}
-	if reason, message := eventOf(n); reason != "" {
+	if reason, message := eventOf(parsed); reason != "" {
 		i.Events.Emit(claim, reason, message)
 		for _, node := range nodes {
 			i.Events.Emit(node, reason, message)
@@ -127,8 +127,8 @@ func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n inter
 }
 
 // mark marks the claim as interrupted, and wakes the loop that drains marked claims.
-func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interruption.ParsedMessage, now time.Time) error {
-	marked, err := i.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { Mark(c, n.Kind, now) })
+func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, parsed interruption.ParsedMessage, now time.Time) error {
+	marked, err := i.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { Mark(c, parsed.Kind, now) })
 	if err != nil {
 		if kubeclient.WhatNext(err) == kubeclient.Gone {
 			return nil
@@ -136,8 +136,8 @@ func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interrupt
 		return err
 	}
 	i.newest.Note(marked)
-	i.Log.Info("an instance will be interrupted", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "kind", string(n.Kind),
-		"instance", claim.Status.ProviderID, "messageTime", n.At)
+	i.Log.Info("an instance will be interrupted", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "kind", string(parsed.Kind),
+		"instance", claim.Status.ProviderID, "messageTime", parsed.At)
 	select {
 	case i.Wake <- struct{}{}:
 	default:
@@ -192,8 +192,8 @@ func endingReasons() map[interruption.Kind]string {
 }
 
 // eventOf returns the reason and text of the event about an interruption message.
-func eventOf(n interruption.ParsedMessage) (kubeclient.Reason, string) {
-	switch n.Kind {
+func eventOf(parsed interruption.ParsedMessage) (kubeclient.Reason, string) {
+	switch parsed.Kind {
 	case interruption.SpotInterrupted:
 		return kubeclient.ReasonSpotInterrupted, "EC2 reclaims the spot instance in two minutes"
 	case interruption.RebalanceRecommended:
@@ -201,14 +201,14 @@ func eventOf(n interruption.ParsedMessage) (kubeclient.Reason, string) {
 	case interruption.ScheduledChange:
 		return kubeclient.ReasonInstanceUnhealthy, "AWS Health announces a change that ends or stops the instance"
 	case interruption.InstanceStopped:
-		return kubeclient.ReasonInstanceStopping, "The instance is " + n.State
+		return kubeclient.ReasonInstanceStopping, "The instance is " + parsed.State
 	case interruption.InstanceTerminated:
-		return kubeclient.ReasonInstanceTerminating, "The instance is " + n.State
+		return kubeclient.ReasonInstanceTerminating, "The instance is " + parsed.State
 	case interruption.ReservationInterrupted:
 		return kubeclient.ReasonReservationInterrupted, "The owner of the capacity reservation reclaims the instance in two minutes"
 	case interruption.BlockExpiring:
 		return kubeclient.ReasonReservationInterrupted,
-			"The capacity block " + n.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"
+			"The capacity block " + parsed.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"
 	case interruption.InstanceImpaired:
 		return kubeclient.ReasonInstanceUnhealthy, "EC2's status check of the instance fails"
 	case interruption.SystemImpaired:

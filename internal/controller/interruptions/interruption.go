@@ -28,13 +28,13 @@ type queue interface {
 	Delete(ctx context.Context, messages []interruption.Message) (int, error)
 }
 
-// Handler handles interruptions of our instances that AWS announces. It runs four loops:
+// Handler handles the interruptions that AWS announces for our instances. It runs four loops:
 //
 //   - Listen reads the queue and marks the claims of instances that will end. The mark is an annotation of the claim, so
 //     that it survives a restart, and a repeated message changes nothing.
 //   - DrainMarked drains and deletes marked claims.
-//   - processUnverified handles messages that need an answer of EC2, so that no spot message waits behind a throttled call
-//     to EC2.
+//   - processUnverified handles the messages that need an answer of EC2. They have a loop of their own, so that no spot
+//     message waits behind a throttled call to EC2.
 //   - checkStatusLoop reads failed status checks and scheduled events from EC2.
 type Handler struct {
 	Queue      queue                       // the interruption queue; nil: no queue is read, and only marked claims are drained
@@ -59,7 +59,7 @@ type Handler struct {
 
 	newest   loop.NewestVersions         // claims as this loop wrote them last
 	owners   owners                      // owners of instances without a claim
-	failures loop.Backoff                // by loop or claim
+	failures loop.Backoff                // back-off after failures, by loop or claim
 	logged   map[interruption.Cause]bool // causes of broken messages that were logged
 
 	Wake  chan struct{} // holds a token after a claim was marked; nil until Start
@@ -224,8 +224,9 @@ func (i *Handler) dropOtherCapacityTypes(q *queuedMessage) {
 	q.claims = kept
 }
 
-// needsEC2 reports whether EC2 must be asked before the message is processed: the message is about instances that none
-// of our claims has, or it reports the end of one of our instances, which EC2 must confirm.
+// needsEC2 reports whether EC2 must be asked before the message is processed. It must be asked in two cases:
+//   - The message is about instances or a reservation that none of our claims has.
+//   - The message reports the end of one of our instances, which EC2 must confirm.
 func (q *queuedMessage) needsEC2() bool {
 	isAlive := func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp == nil }
 	return len(q.others) > 0 || q.parsed.Reservation != "" && len(q.claims) == 0 ||
@@ -315,13 +316,13 @@ const (
 // originMismatch returns which part of the message's origin, account or region, differs from the cluster's; empty if both
 // match. A missing account or region differs too: EventBridge writes both into every event, so a message without them
 // does not come from EventBridge.
-func (i *Handler) originMismatch(n interruption.ParsedMessage) string {
+func (i *Handler) originMismatch(parsed interruption.ParsedMessage) string {
 	switch {
-	case n.Kind == interruption.NoOp:
+	case parsed.Kind == interruption.NoOp:
 		return ""
-	case i.Account != "" && n.Account != i.Account:
+	case i.Account != "" && parsed.Account != i.Account:
 		return ignoredAccount
-	case i.Region != "" && n.Region != i.Region:
+	case i.Region != "" && parsed.Region != i.Region:
 		return ignoredRegion
 	}
 	return ""
@@ -329,14 +330,14 @@ func (i *Handler) originMismatch(n interruption.ParsedMessage) string {
 
 // ignore counts and logs that a message is not processed for these instances. why is the cause. EventBridge rules send
 // the events of all instances of the account, so events of instances without a NodeClaim are logged only at level debug.
-func (i *Handler) ignore(n interruption.ParsedMessage, why string, instances []string) {
+func (i *Handler) ignore(parsed interruption.ParsedMessage, why string, instances []string) {
 	level := slog.LevelWarn
 	if why == ignoredInstance {
 		level = slog.LevelDebug
 	}
 	i.Metrics.Dropped.WithLabelValues(why).Inc()
-	i.Log.Log(context.Background(), level, "ignored an interruption message", "cause", why, "kind", string(n.Kind), "instances", instances,
-		"account", n.Account, "region", n.Region, "hint", "check who may send to the queue, and which rules send to it: docs/interruption.md")
+	i.Log.Log(context.Background(), level, "ignored an interruption message", "cause", why, "kind", string(parsed.Kind), "instances", instances,
+		"account", parsed.Account, "region", parsed.Region, "hint", "check who may send to the queue, and which rules send to it: docs/interruption.md")
 }
 
 // reportBroken logs messages that cannot be parsed: at level warn once for each cause, then at level debug, because a

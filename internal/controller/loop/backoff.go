@@ -24,9 +24,9 @@ func (b *Backoff) Fail(now time.Time, key, cause string) (until time.Time, isNew
 	return b.FailFor(now, key, cause, time.Second, time.Minute)
 }
 
-// FailFor records a failure at now and returns when to try again: firstDelay after the first failure, and twice as long
-// after each further one, but at most maxDelay. isNews reports whether the cause differs from that of the previous
-// failure.
+// FailFor records a failure at now and returns when to try again. The delay is firstDelay after the first failure,
+// doubles with each further failure, and is at most maxDelay. isNews reports whether the cause differs from that of the
+// previous failure.
 func (b *Backoff) FailFor(now time.Time, key, cause string, firstDelay, maxDelay time.Duration) (until time.Time, isNews bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

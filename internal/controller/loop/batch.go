@@ -10,7 +10,8 @@ import (
 // concurrently, but only one goroutine may call Wait.
 //
 // Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The
-// first window that closes ends the batch. So a namespace with a steady stream of pods does not delay the pods of others.
+// first window that closes ends the batch. So a namespace with a steady stream of pods does not delay the pods of other
+// namespaces.
 type Batch struct {
 	idle, most time.Duration // how long a window stays open without a new request, and in total
 
@@ -31,8 +32,8 @@ type Window struct {
 	Size   int       // number of requests
 }
 
-// NewBatch returns an empty batch. It ends when a namespace has had no new request for idle, and at the latest after
-// most.
+// NewBatch returns an empty batch. The batch ends when a namespace has had no new request for idle, and at the latest
+// after most.
 func NewBatch(idle, most time.Duration) *Batch {
 	return &Batch{idle: idle, most: most, requests: map[string]time.Time{}, groups: map[string]group{}, changed: make(chan struct{}, 1)}
 }

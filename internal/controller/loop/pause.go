@@ -23,11 +23,11 @@ type Pauses struct {
 	Switch pauseSwitch  // the object that pauses all pools
 	Log    *slog.Logger // the log of this process
 
-	mu     sync.Mutex
-	asked  time.Time // when the switch was last read, successfully or not
-	read   time.Time // when the switch was last read successfully; zero: never
-	value  string    // the value of the last successful read
-	logged string    // the last logged state
+	mu        sync.Mutex
+	lastTry   time.Time // when the switch was last read, successfully or not
+	lastRead  time.Time // when the switch was last read successfully; zero: never
+	lastValue string    // the value of the last successful read
+	logged    string    // the last logged state
 }
 
 // The switch is read at most once per PauseReadInterval. If it cannot be read, its last value is used for pauseValueLife.
@@ -59,27 +59,27 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.asked.IsZero() || now.Sub(p.asked) >= PauseReadInterval {
-		p.asked = now
+	if p.lastTry.IsZero() || now.Sub(p.lastTry) >= PauseReadInterval {
+		p.lastTry = now
 		value, err := p.Switch.Read(ctx)
 		if err == nil {
-			p.read, p.value = now, value
+			p.lastRead, p.lastValue = now, value
 		} else if ctx.Err() == nil {
 			next, hint := ClassifyError(err)
 			p.logChange("cannot read the global pause", "object", p.Switch.String(), "error", err.Error(), "next", string(next), "hint", hint)
 		}
 	}
-	if p.read.IsZero() || now.Sub(p.read) >= pauseValueLife {
+	if p.lastRead.IsZero() || now.Sub(p.lastRead) >= pauseValueLife {
 		return PauseState{By: p.Switch.String() + ", which cannot be read", IsUnread: true}
 	}
-	until, isPaused, err := PauseOf(p.value, now)
+	until, isPaused, err := PauseOf(p.lastValue, now)
 	switch {
 	case err != nil:
 		p.logChange("all NodePools are paused", "by", p.Switch.String(), "cause", err.Error())
 	case isPaused:
 		p.logChange("all NodePools are paused", "by", p.Switch.String(), "until", endText(until))
 	default:
-		p.logChange("the global pause has ended: no NodePools are paused by it")
+		p.logChange("the global pause has ended: it no longer pauses any NodePool")
 		return PauseState{}
 	}
 	return PauseState{By: p.Switch.String(), Until: until}

@@ -8,8 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 )
 
-// AssumedJoin is used as the time from the creation of a NodeClaim to its initialized node until a node has been
-// initialized.
+// AssumedJoin is the result of UsualJoin while none of the claims has an initialized node.
 const AssumedJoin = 90 * time.Second
 
 // UsualJoin returns the median time from the creation of a NodeClaim to its initialized node. During that time, the user
@@ -31,7 +30,7 @@ func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 	return median(took)
 }
 
-// fitFactor is how many times the median initialization time of its pool a replacement may take.
+// fitFactor limits the initialization time of a replacement: at most this many times the median of its pool.
 const fitFactor = 2
 
 // FitWithin returns how long the replacements may take from registration to initialization. It is at least

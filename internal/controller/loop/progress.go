@@ -118,8 +118,8 @@ func (p *Progress) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, progressKey{}, p)
 }
 
-// Working is Begin for the Progress in ctx: the loop works on the step until End is called on the result. Without a
-// Progress in ctx it does nothing.
+// Working calls Begin of the Progress in ctx: the loop works on the step until End is called on the result. Without a
+// Progress in ctx, Working does nothing.
 func Working(ctx context.Context, loop, step string) *Work {
 	p, _ := ctx.Value(progressKey{}).(*Progress)
 	return p.Begin(loop, step)
@@ -236,7 +236,7 @@ func (p *Progress) Report() {
 // Watched is a reconciler whose progress is recorded.
 type Watched struct {
 	reconcile.Reconciler
-	Progress *Progress // records progress for the liveness probe
+	Progress *Progress // records progress for the readiness probe
 	Loop     string    // name of the loop
 }
 
@@ -247,5 +247,6 @@ func (w Watched) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 }
 
 // ReconcileTimeout limits the duration of one reconcile of an object, including the retries of throttled calls to AWS.
-// When it ends, the worker serves other objects, and the object's next reconcile continues the unfinished work.
+// When the time is over, the worker serves other objects, and the object's next reconcile continues the unfinished
+// work.
 const ReconcileTimeout = 3 * time.Minute

@@ -14,8 +14,8 @@ import (
 
 // RateLimitedRecorder queues events and emits them at a limited rate. Otherwise a plan for thousands of pods would make
 // the API server write thousands of events while it must create NodeClaims. Namespaces take turns, so that the events of
-// one namespace do not delay those of others. When the queue is full, an event of the namespace with the most events is
-// dropped.
+// one namespace do not delay those of other namespaces. When the queue is full, an event of the namespace with the most
+// events is dropped.
 type RateLimitedRecorder struct {
 	Events EventRecorder // receives the events
 

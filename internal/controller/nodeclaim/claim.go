@@ -80,7 +80,7 @@ type Reconciler struct {
 	openable loop.ClaimsSince // claims whose Node is ready and still held for nominations
 	openings openings         // the order in which these Nodes are opened
 	turns    sequences        // moves that evict their pods in order
-	failures loop.Backoff     // by claim name
+	failures loop.Backoff     // back-off by claim name
 }
 
 // mostSteps limits the steps of one reconciliation, in case a step does not change the state that it should change.
@@ -114,12 +114,12 @@ func (c *Reconciler) Read(ctx context.Context, name string) (*karpv1.NodeClaim, 
 	if err != nil {
 		return nil, err
 	}
-	c.Replacements.lose(claim)
+	c.Replacements.noteLost(claim)
 	return c.Newest.Of(claim), nil
 }
 
-// advance carries out steps until one must wait. It returns when to continue; the zero time means after the next change
-// of an object.
+// advance carries out steps until a step must wait. It returns when to continue; the zero time means after the next
+// change of an object.
 func (c *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Time, error) {
 	for range mostSteps {
 		// 1. read
@@ -172,7 +172,7 @@ func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now t
 	case lifecycle.SetDeadline:
 		return c.setDeadline(ctx, v)
 	case lifecycle.DeleteNode, lifecycle.Cordon, lifecycle.Evict, lifecycle.ReleaseNode:
-		return nil, c.leave(ctx, v, step, now)
+		return nil, c.actOnLeavingNode(ctx, v, step, now)
 	case lifecycle.Terminate:
 		return c.terminate(ctx, v, now)
 	case lifecycle.Release:

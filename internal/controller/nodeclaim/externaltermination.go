@@ -20,8 +20,9 @@ const (
 	EndedUnknown = "unknown" // EC2 no longer returns the instance
 )
 
-// HowEnded classifies the state reason of a terminated instance. The result is empty if AWS terminated it: after a spot
-// interruption, or because a volume could not be created. known is false if EC2 no longer returns the instance.
+// HowEnded classifies the state reason of a terminated instance. The result is empty if AWS terminated the instance:
+// after a spot interruption, or because a volume could not be created. known is false if EC2 no longer returns the
+// instance.
 func HowEnded(why string, known bool) string {
 	switch {
 	case !known:
@@ -41,8 +42,8 @@ type ExternalTermination struct {
 	Why   string            // EC2's state reason
 }
 
-// Report counts the termination, logs it, and emits one event with a hint how to find its cause. Report does nothing if
-// How is empty.
+// Report counts the termination, logs it, and emits one event with a hint on how to find its cause. Report does nothing
+// if How is empty.
 func (o ExternalTermination) Report(events loop.EventRecorder, m *metrics.Metrics, log *slog.Logger) {
 	if o.How == "" {
 		return
@@ -67,12 +68,12 @@ func (o ExternalTermination) Report(events loop.EventRecorder, m *metrics.Metric
 
 // FindExternalTermination reads from EC2 why an instance ended. If EC2 does not answer, the result is empty, so that
 // pods do not wait for EC2.
-func FindExternalTermination(ctx context.Context, machines loop.InstanceClient, claim *karpv1.NodeClaim) ExternalTermination {
+func FindExternalTermination(ctx context.Context, instances loop.InstanceClient, claim *karpv1.NodeClaim) ExternalTermination {
 	id, ok := ec2.ParseProviderID(claim.Status.ProviderID)
 	if !ok {
 		return ExternalTermination{}
 	}
-	instance, err := machines.Instance(ctx, id)
+	instance, err := instances.Instance(ctx, id)
 	switch {
 	case awserr.Is(err, awserr.Gone):
 		return ExternalTermination{claim, HowEnded("", false), ""}

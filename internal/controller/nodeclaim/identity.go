@@ -26,7 +26,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// refusedNode is a Node that has a claim's provider ID, but is not accepted as the claim's Node, or not yet.
+// refusedNode is a Node that has a claim's provider ID, but is not the Node of the claim's instance, or is not
+// confirmed yet.
 type refusedNode struct {
 	node    *corev1.Node
 	verdict lifecycle.Verdict // IdentityMismatch or IdentityUnknown
@@ -39,9 +40,9 @@ func (r refusedNode) message() string {
 		r.node.Name, r.node.Spec.ProviderID, r.why, r.node.Name)
 }
 
-// identify splits the Nodes with the claim's provider ID into the Nodes of its instance and the others. It compares
-// each Node with EC2's data, except the Node that the claim was registered with: that Node was compared when it joined,
-// and only the same kubelet can recreate a Node with its name.
+// identify splits the Nodes with the claim's provider ID into the Nodes of the claim's instance and the other Nodes. It
+// compares each Node with EC2's data, except the Node that the claim was registered with. That Node was compared when
+// it joined, and only the same kubelet can recreate a Node with that name.
 func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, nodes []*corev1.Node,
 	now time.Time) (accepted []*corev1.Node, refused []refusedNode, err error) {
 	var unchecked []*corev1.Node
@@ -196,8 +197,8 @@ type refusal struct {
 	at  time.Time // when it was reported
 }
 
-// Events expire after an hour, so a lasting cause is reported again after refusalLife. At maxRefusals entries, all are
-// dropped.
+// Events expire after an hour, so a lasting cause is reported again after refusalLife. At maxRefusals entries, all
+// entries are dropped.
 const (
 	refusalLife = time.Hour
 	maxRefusals = 10_000

@@ -171,7 +171,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 		}
 	case lifecycle.Joined:
 		if step.Reason == lifecycle.WaitOpening {
-			return v.Claim, nil // it waits less than a second
+			return v.Claim, nil // the claim waits less than a second
 		}
 		condition, message = karpv1.ConditionInitialized, waitingFor(step)
 	case lifecycle.Ready:

@@ -38,7 +38,8 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 			return v.Claim, nil
 		}
 		if err != nil {
-			// No request was sent to EC2, so the number stays the same: a previous process may have used it.
+			// No request was sent to EC2, so the next attempt has the same number. A previous process may have sent a
+			// request with that number.
 			return c.LaunchFailed(ctx, v, a, ec2.Launch{}, err, now)
 		}
 		a.Request, a.clean = &request, false
@@ -107,9 +108,9 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 		a.number++
 	}
 	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
-		// The next request is built from the class as it is then. The number stays the same: if the answer to an
-		// earlier request was lost, EC2 then reports that the token was used with other contents, and resolveDoubt
-		// searches for the instance.
+		// The next request is built from the class as it is then. The number stays the same. If the answer to an
+		// earlier request was lost, EC2 reports for the next one that the token was used with other contents. Then
+		// resolveDoubt searches for the instance.
 		a.Request = nil
 	}
 	if a.Request == nil {
@@ -121,7 +122,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 		a.shortage = true
 		c.attempts.set(v.Claim.UID, a)
 		if len(launch.Shortages) == 0 && !c.Offers.HasUnavailable(v.Claim, v.Class, now) {
-			// Without the hold, the next plan would choose the same offering again at once.
+			// Put launches of the pool on hold. Otherwise the next plan would choose the same offering again at once.
 			c.LaunchBackoff.LaunchFailed(now, v.Claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
 		}
 		c.Events.Emit(v.Claim, kubeclient.ReasonInsufficientCapacity, awserr.StableText(f))

@@ -42,7 +42,7 @@ type OrphanReconciler struct {
 	Metrics   *metrics.Metrics    // the metrics of this process
 	Log       *slog.Logger        // the log of this process
 
-	failures loop.Backoff
+	failures loop.Backoff // back-off by name of the Node
 }
 
 // Reconcile does the next steps for one Node without a claim.
@@ -90,8 +90,8 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 	return step.Until, o.act(ctx, node, step, leaving, now)
 }
 
-// handlesDeletion reports whether the claim handles the deletion of the Node: the claim was registered with the Node,
-// or it was deleted before registration and owns the Node.
+// handlesDeletion reports whether the claim handles the deletion of the Node. It does in two cases: the claim was
+// registered with the Node, or the claim owns the Node and was deleted before its registration.
 func handlesDeletion(c *karpv1.NodeClaim, node *corev1.Node) bool {
 	return isRegistered(c, node) || c.DeletionTimestamp != nil && isOwnedBy(node, c) && c.Status.NodeName == ""
 }

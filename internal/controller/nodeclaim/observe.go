@@ -23,7 +23,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// View is the data that was read about one claim: the input of the decision, and the objects it was made from.
+// View is the data that was read about one claim: the input of the decision, and the objects from which the input was
+// made.
 type View struct {
 	seen lifecycle.Observation
 
@@ -31,7 +32,7 @@ type View struct {
 	Class    *awsv1.EC2NodeClass // nil if the class does not exist or is not needed in this phase
 	nodes    []*corev1.Node      // Nodes of the claim's instance
 	refused  []refusedNode       // Nodes with the same provider ID that do not belong to the instance
-	strays   []*corev1.Node      // Nodes of earlier registrations of the instance; while the claim is being deleted, they are in nodes
+	strays   []*corev1.Node      // Nodes of earlier registrations of the instance; while the claim is being deleted, nodes holds them instead
 	instance *ec2.Instance       // nil: not found, or not read
 	drain    drain.Step          // the next step of the drain; zero if the Node is not being deleted
 }
@@ -44,8 +45,8 @@ func (v View) node() *corev1.Node {
 	return v.nodes[0]
 }
 
-// settleTime is how long EC2 may fail to return a new instance: half a minute, plus the clock difference between EC2
-// and this process, plus the rounding of condition times to whole seconds.
+// settleTime is how long EC2 may fail to return a new instance. It is half a minute for EC2, and the rest for the clock
+// difference between EC2 and this process and for the rounding of condition times to whole seconds.
 const settleTime = 45 * time.Second
 
 // see reads the input of the decision about the claim.
@@ -71,7 +72,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	c.seeHeld(&v, now)
 	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
-	// Use the time of this process, not the API server's deletion time: if the API server's clock were ahead, a tainted
+	// Use the time of this process, not the API server's deletion time. If the API server's clock were ahead, a tainted
 	// node would count as empty too late.
 	v.seen.Node.Deleted = c.leaving.Note(claim.UID, !v.seen.Node.Deleted.IsZero(), now)
 	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
@@ -93,7 +94,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	return v, nil
 }
 
-// seeHeld reads since when a Node that is held for nominations is ready, and when it may be opened.
+// seeHeld reads, for a Node with the taint TaintNominations, since when the Node is ready and when it may be opened.
 func (c *Reconciler) seeHeld(v *View, now time.Time) {
 	n := &v.seen.Node
 	n.ReadySince = c.openable.Note(v.Claim.UID, n.Held && n.Ready, now)
@@ -146,9 +147,10 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	return out
 }
 
-// withoutStrays separates strays from the other Nodes of an instance: Nodes that earlier registrations under other
-// names have left behind. An instance has one kubelet: if one Node is ready, a Node that node-lifecycle-controller has
-// marked as Unknown is a stray. A Node whose kubelet reports NotReady is kept, because it may just have joined.
+// withoutStrays separates the strays from the other Nodes of an instance. A stray is a Node that an earlier
+// registration under another name has left behind. An instance has one kubelet: if one Node is ready, a Node that
+// node-lifecycle-controller has marked as Unknown is a stray. A Node whose kubelet reports NotReady is kept, because
+// it may just have joined.
 func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
 	if len(nodes) < 2 || !slices.ContainsFunc(nodes, nodestate.IsReady) {
 		return nodes, nil
@@ -224,8 +226,8 @@ func (c *Reconciler) seeInstance(ctx context.Context, v *View, now time.Time) er
 		if err := seeLaunched(ctx, c.Launcher, v); err != nil || m.State != lifecycle.InstanceAbsent {
 			return err
 		}
-		// EC2 returned no instance. There is certainly none once settleTime has passed since the deletion and since the
-		// last launch request: a launch may have started before the deletion and ended long after it.
+		// EC2 returned no instance. There is certainly none once settleTime has passed since both the deletion and the
+		// last launch request. A launch may have started before the deletion, and ended long after the deletion.
 		if now.Sub(v.Claim.DeletionTimestamp.Time) < settleTime || now.Sub(a.requestEnded) < settleTime {
 			m.State = lifecycle.InstanceUnknown
 		}
@@ -310,7 +312,7 @@ func (c *Reconciler) seePods(ctx context.Context, v *View, now time.Time) error 
 	return err
 }
 
-// countVolumes counts the volumes attached to the Node, except those of pods that are not evicted.
+// countVolumes counts the volumes attached to the Node, except the volumes of pods that stay on the Node.
 func (c *Reconciler) countVolumes(ctx context.Context, node string, pods []*corev1.Pod, leaving []drain.Pod, now time.Time) (int, error) {
 	attachments, err := c.Cluster.AttachmentsOn(ctx, node)
 	if err != nil || len(attachments) == 0 {

@@ -28,8 +28,8 @@ type Nominator interface {
 const nominators = 10
 
 // isHeld reports whether the Node that registers now is kept closed until its pods are nominated to it. A Node with
-// startup taints is not: kube-scheduler clears nominations for a node while another taint keeps the pods off it. A Node
-// that is open already is not closed again.
+// startup taints is not kept closed, because kube-scheduler clears nominations for a node while another taint keeps the
+// pods off it. A Node that is open already is not closed again.
 func (c *Reconciler) isHeld(ctx context.Context, v View) bool {
 	isOpen := nodestate.IsReady(v.node()) && !HasTaint(v.node(), karpv1.TaintUnregistered)
 	if c.Nominator == nil || isOpen || len(v.Claim.Spec.StartupTaints) > 0 || len(conversion.PodsOf(v.Claim)) == 0 {
@@ -37,7 +37,7 @@ func (c *Reconciler) isHeld(ctx context.Context, v View) bool {
 	}
 	var daemons appsv1.DaemonSetList
 	if err := c.Cache.List(ctx, &daemons); err != nil {
-		return false // the next Node is held again; this one only lacks the advantage
+		return false // it is unknown whether the taint would delay DaemonSet pods; kube-scheduler may bind other pods
 	}
 	return !slices.ContainsFunc(daemons.Items, func(d appsv1.DaemonSet) bool { return isDelayed(d.Spec.Template.Spec.Tolerations) })
 }

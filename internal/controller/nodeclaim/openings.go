@@ -25,24 +25,24 @@ type openings struct {
 type opening struct {
 	claim types.UID
 	pods  int       // number of pods that the Node was launched for
-	asked time.Time // the last time that it asked for its turn
+	asked time.Time // when turn was last called for the claim
 }
 
 const (
-	// quietTime is how long no attempt of kube-scheduler is seen before a turn begins.
+	// quietTime is how long kube-scheduler must have tried no pod before a turn begins.
 	quietTime = 30 * time.Millisecond
-	// mostInTurns is the number of waiting pods above which Nodes are opened at once: the attempts would take too long,
-	// and the few pods that lose their nominations matter less.
+	// mostInTurns is the number of waiting pods above which Nodes are opened at once. With more pods, the attempts
+	// would take too long, and the few pods that lose their nominations matter less.
 	mostInTurns = 50
 )
 
-// turn returns when the claim's Node may be opened. If that is now, its turn begins, and ends with the call of done.
+// turn returns when the claim's Node may be opened. If the result is now, the turn of the claim begins; done ends it.
 // pods is the number of pods that the Node was launched for, and attempt is when kube-scheduler last tried a pod.
 func (o *openings) turn(claim types.UID, pods int, attempt, now time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	i, sum := o.ask(opening{claim, pods, now})
-	if o.current == claim || sum > mostInTurns {
+	place, waitingPods := o.enqueue(opening{claim, pods, now})
+	if o.current == claim || waitingPods > mostInTurns {
 		return now
 	}
 	at := now
@@ -54,17 +54,18 @@ func (o *openings) turn(claim types.UID, pods int, attempt, now time.Time) time.
 	if o.current != "" && now.Sub(o.since) < lifecycle.OpenWithin {
 		at = now.Add(quietTime)
 	}
-	at = at.Add(time.Duration(i) * quietTime)
+	at = at.Add(time.Duration(place) * quietTime)
 	if !at.After(now) {
 		o.current, o.since = claim, now
 	}
 	return at
 }
 
-// ask adds the claim to those that wait, or updates it. It returns its place among them, and the number of their pods.
-func (o *openings) ask(asking opening) (place, pods int) {
+// enqueue adds asking to the waiting claims, or updates it there. It returns the place of the claim among the waiting
+// claims, and the number of pods of all waiting claims.
+func (o *openings) enqueue(asking opening) (place, pods int) {
 	o.waiting = slices.DeleteFunc(o.waiting, func(w opening) bool {
-		return w.claim != asking.claim && asking.asked.Sub(w.asked) > lifecycle.OpenWithin // its Node was deleted, for example
+		return w.claim != asking.claim && asking.asked.Sub(w.asked) > lifecycle.OpenWithin // the claim no longer asks, for example because its Node was deleted
 	})
 	place = slices.IndexFunc(o.waiting, func(w opening) bool { return w.claim == asking.claim })
 	if place < 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// An edit of a NodePool or its class makes its claims outdated: those without a Node are replaced. Claims made outdated
-// by a first edit are replaced without a pause. If the same pool is edited again, the next replacements wait until
+// An edit of a NodePool or its class makes the pool's claims outdated: the claims without a Node are replaced. After a
+// first edit they are replaced without a pause. If the same pool is edited again, the next replacements wait until
 // editPause has passed. The pause doubles with each edit up to maxEditPause, until an instance of the pool joins.
 const (
 	editPause    = 30 * time.Second
@@ -27,7 +27,7 @@ const (
 // outdatedAt returns when to replace a claim whose instance has no Node yet; zero if it is not replaced. The claim is
 // replaced in two cases:
 //   - A launch from its NodePool and EC2NodeClass as they are now would differ. If no cause is known that keeps the
-//     instance from joining, the claim is kept until JoinGrace after the launch, so that an edit does not terminate an
+//     instance from joining, the claim is kept until JoinGrace after the launch. So an edit does not terminate an
 //     instance that is about to join.
 //   - The known cause that kept the instance from joining is gone, and the instance has not joined within CureGrace.
 func (c *Reconciler) outdatedAt(ctx context.Context, claim *karpv1.NodeClaim, launchedAt, now time.Time) (time.Time, error) {

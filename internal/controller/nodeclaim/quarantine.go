@@ -33,7 +33,7 @@ func (c *Reconciler) quarantine(ctx context.Context, v View, step lifecycle.Step
 }
 
 // noteUntagged records whether the instance of a deleted claim has lost its tags, and returns since when this process
-// knows it.
+// knows that the tags are lost.
 func (c *Reconciler) noteUntagged(claim types.UID, isUntagged bool, now time.Time) time.Time {
 	since := c.untagged.Note(claim, isUntagged, now)
 	c.Metrics.Untagged.Set(float64(c.untagged.Count()))

@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Repair finds unhealthy nodes, and blocks their repair if too many are unhealthy. With a nil receiver, see finds none.
+// Repair finds unhealthy nodes, and blocks their repair if too many are unhealthy. With a nil receiver, see finds no
+// unhealthy node.
 type Repair struct {
 	Cache  client.Reader      // reads objects from the informers
 	Events loop.EventRecorder // emits events
@@ -31,8 +32,8 @@ func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 		return ailment, nil
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
-	unwell, total, err := r.census(ctx, pool)
-	if err != nil || lifecycle.MayRepair(unwell, total) {
+	unhealthy, total, err := r.countUnhealthy(ctx, pool)
+	if err != nil || lifecycle.MayRepair(unhealthy, total) {
 		return ailment, err
 	}
 	ailment.Held = true
@@ -41,15 +42,15 @@ func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 		where = "NodePool " + pool
 	}
 	message := fmt.Sprintf("The node is not replaced although its condition %s is unhealthy: %d of %s of %s are unhealthy, more than a fifth, so the cause is probably not the instances",
-		ailment.Condition, unwell, loop.Count(total, "node"), where)
+		ailment.Condition, unhealthy, loop.Count(total, "node"), where)
 	r.Events.Emit(node, kubeclient.ReasonRepairBlocked, message)
 	r.Events.Emit(claim, kubeclient.ReasonRepairBlocked, message)
 	return ailment, nil
 }
 
-// census counts the nodes of a pool, or of the cluster if pool is empty. unwell counts those that are unhealthy now,
-// even if only for a moment.
-func (r *Repair) census(ctx context.Context, pool string) (unwell, total int, err error) {
+// countUnhealthy counts the unhealthy nodes and all nodes of a pool, or of the cluster if pool is empty. A node that
+// has been unhealthy only for a moment counts too.
+func (r *Repair) countUnhealthy(ctx context.Context, pool string) (unhealthy, total int, err error) {
 	var nodes corev1.NodeList
 	if err := r.Cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return 0, 0, fmt.Errorf("list nodes: %w", err)
@@ -61,14 +62,15 @@ func (r *Repair) census(ctx context.Context, pool string) (unwell, total int, er
 		}
 		total++
 		if lifecycle.Diagnose(nodestate.SymptomsOf(node)).Condition != "" {
-			unwell++
+			unhealthy++
 		}
 	}
-	return unwell, total, nil
+	return unhealthy, total, nil
 }
 
-// condemn sets the termination deadline of an unhealthy node to now, so that its pods are deleted without waiting.
-func (c *Reconciler) condemn(ctx context.Context, v View, condition string) (*karpv1.NodeClaim, error) {
+// endGracePeriod sets the termination deadline of an unhealthy node to now, so that its pods are deleted without
+// waiting.
+func (c *Reconciler) endGracePeriod(ctx context.Context, v View, condition string) (*karpv1.NodeClaim, error) {
 	now := c.Now.Now()
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) { nodestate.SetDeadline(claim, now) })
 	if err != nil {

@@ -102,9 +102,9 @@ func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) 
 	return pool, err
 }
 
-// seeStatic is see for a claim of a static pool. The replacement is one more node of the pool, which the loop of static
-// pools creates for each waiting claim. If limits.nodes leaves no room for one more node, the claim is deleted without
-// a replacement.
+// seeStatic does for a claim of a static pool what see does for other claims. The loop of static pools creates one more
+// node of the pool for each waiting claim. If limits.nodes leaves no room for one more node, the claim is deleted
+// without a replacement.
 func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool,
 	now time.Time) (lifecycle.Replacement, error) {
 	since := nodestate.ReplacingSince(claim)
@@ -132,7 +132,7 @@ func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, p
 type staticCounts struct {
 	all    int // all claims
 	ready  int // initialized claims that are neither deleted nor being replaced
-	coming int // other claims that are neither deleted nor being replaced
+	coming int // uninitialized claims that are neither deleted nor being replaced
 }
 
 // countStatic counts the claims of the static pool.
@@ -146,14 +146,14 @@ func (r *Replacements) countStatic(ctx context.Context, pool string) (staticCoun
 	for i := range list.Items {
 		claims = append(claims, &list.Items[i])
 	}
-	made := nodestate.MovesWithReplacement(claims)
+	moves := nodestate.MovesWithReplacement(claims)
 	for _, c := range claims {
 		if c.Labels[karpv1.LabelNodePool] != pool {
 			continue
 		}
 		out.all++
 		switch {
-		case c.DeletionTimestamp != nil || nodestate.IsReplaced(c, made):
+		case c.DeletionTimestamp != nil || nodestate.IsReplaced(c, moves):
 		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
 			out.ready++
 		default:
@@ -182,14 +182,15 @@ func (r *Replacements) movable(ctx context.Context, node string, now time.Time) 
 type places int
 
 const (
-	placesComing places = iota // or unknown
-	placesReady
-	placesLost // the next plan must find other nodes
+	placesComing places = iota // a node is not initialized yet, or the state is unknown
+	placesReady                // all nodes are initialized
+	placesLost                 // a node has failed: the next plan must find other nodes
 )
 
-// find returns the state of the nodes that were planned for the pods: placesLost if a claim created for one of them has
-// failed, else placesComing if such a claim is not initialized yet, else placesReady. Pods that were placed on existing
-// nodes, or not placed, wait for no claim.
+// find returns the state of the nodes that were planned for the pods:
+//   - placesLost if a claim that was created for one of the pods has failed;
+//   - else placesComing if such a claim is not initialized yet;
+//   - else placesReady. Pods that were placed on existing nodes, or not placed, wait for no claim.
 func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, error) {
 	var list karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -222,15 +223,17 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 	return placesReady, nil
 }
 
-// lose records that the claim ended before it was initialized. It does nothing for other claims.
-func (r *Replacements) lose(claim *karpv1.NodeClaim) {
+// noteLost records the claim as lost if it ends before it is initialized. It does nothing for other claims.
+func (r *Replacements) noteLost(claim *karpv1.NodeClaim) {
 	if r != nil && nodestate.EndsUninitialized(claim) {
 		r.Departures.NoteLost(claim)
 	}
 }
 
-// admit returns whether the claim may be replaced now (ReplacementRequested), must wait for the pool's budget
-// (ReplacementQueued), or is drained without a replacement because its budget never allows one (no state).
+// admit returns whether the pool's budgets allow the replacement of the claim:
+//   - ReplacementRequested: the claim may be replaced now.
+//   - ReplacementQueued: the claim must wait.
+//   - No state: the budgets never allow a replacement, so the claim is drained without one.
 func (r *Replacements) admit(ctx context.Context, claim *karpv1.NodeClaim, since, now time.Time) (lifecycle.Replacement, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,7 +248,7 @@ func (r *Replacements) admit(ctx context.Context, claim *karpv1.NodeClaim, since
 			return lifecycle.Replacement{}, err
 		}
 	}
-	defer func() { r.keep(pool, room) }()
+	defer func() { r.storeRoom(pool, room) }()
 	switch {
 	case room.isBlocked:
 		return lifecycle.Replacement{}, nil
@@ -267,15 +270,15 @@ func (r *Replacements) admit(ctx context.Context, claim *karpv1.NodeClaim, since
 	return lifecycle.Replacement{State: lifecycle.ReplacementQueued, Since: r.queued[claim.UID]}, nil
 }
 
-// keep stores the remaining budget of the pool.
-func (r *Replacements) keep(pool string, room poolRoom) {
+// storeRoom stores the remaining budget of the pool.
+func (r *Replacements) storeRoom(pool string, room poolRoom) {
 	if r.rooms == nil {
 		r.rooms = map[string]poolRoom{}
 	}
 	r.rooms[pool] = room
 }
 
-// count returns how many further nodes of the pool may start to be replaced.
+// count returns for how many further nodes of the pool a replacement may start.
 func (r *Replacements) count(ctx context.Context, name string, now time.Time) (poolRoom, error) {
 	pool := &karpv1.NodePool{}
 	err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
@@ -287,7 +290,7 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (p
 	}
 	policy := nodestate.PolicyOf(pool, now)
 	policy.Budgets = slices.DeleteFunc(policy.Budgets, func(b disruption.Budget) bool { return b.Schedule != nil })
-	total, out, err := r.census(ctx, name)
+	total, out, err := r.countInitialized(ctx, name)
 	if err != nil {
 		return poolRoom{}, err
 	}
@@ -295,8 +298,9 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (p
 	return poolRoom{counted: now, left: left.Nodes, isBlocked: most.Nodes == 0}, nil
 }
 
-// census counts the initialized nodes of a pool (total), and those of them that are leaving or not ready (out).
-func (r *Replacements) census(ctx context.Context, pool string) (total, out int, err error) {
+// countInitialized counts the initialized nodes of a pool (total), and those of them that are leaving or not ready
+// (out).
+func (r *Replacements) countInitialized(ctx context.Context, pool string) (total, out int, err error) {
 	var claims karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return 0, 0, fmt.Errorf("list nodeclaims: %w", err)

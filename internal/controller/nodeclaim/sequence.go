@@ -22,9 +22,9 @@ import (
 // TurnPoll is how often the controller checks whether the next pod may be evicted.
 const TurnPoll = 500 * time.Millisecond
 
-// sequences tracks the moves whose pods are evicted one after the other (nodestate.MoveMark.EvictionOrder), across all nodes of
-// a move. After a restart of the controller, the next pod does not wait for replacement pods that were missing before
-// the restart. The zero value is empty. Its methods are safe for concurrent use.
+// sequences tracks the moves whose pods are evicted one after the other, across all nodes of a move. The order is
+// nodestate.MoveMark.EvictionOrder. After a restart of the controller, the next pod does not wait for replacement pods
+// that were missing before the restart. The zero value is empty. Its methods are safe for concurrent use.
 type sequences struct {
 	mu     sync.Mutex
 	byMove map[string]*sequence // by the ID of the move

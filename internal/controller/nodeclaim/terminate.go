@@ -21,7 +21,7 @@ import (
 func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) error {
 	if step.Reason == lifecycle.ReasonUnhealthy {
 		var err error
-		if v.Claim, err = c.condemn(ctx, v, step.Detail); err != nil {
+		if v.Claim, err = c.endGracePeriod(ctx, v, step.Detail); err != nil {
 			return err
 		}
 	}
@@ -83,8 +83,8 @@ func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim
 	return claim, nil
 }
 
-// leave carries out the steps of a deletion that concern the Node.
-func (c *Reconciler) leave(ctx context.Context, v View, step lifecycle.Step, now time.Time) error {
+// actOnLeavingNode carries out a step of the claim's deletion that concerns the claim's Node.
+func (c *Reconciler) actOnLeavingNode(ctx context.Context, v View, step lifecycle.Step, now time.Time) error {
 	node := v.node()
 	switch step.Action {
 	case lifecycle.DeleteNode:

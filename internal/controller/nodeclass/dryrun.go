@@ -33,7 +33,7 @@ type DryRunner interface {
 const (
 	successValidity = 30 * time.Minute // how long a success is valid
 	refusalValidity = 20 * time.Second // how long a refusal is valid; shorter, because the user may be fixing its cause
-	settlePoll      = 5 * time.Second  // pause before a retry if EC2 does not know an object that was just created yet
+	settlePoll      = 5 * time.Second  // pause before a retry if EC2 does not know a new object yet
 )
 
 // dryRuns holds the results of dry runs by class. The zero value is empty. Its methods are safe for concurrent use.
@@ -69,7 +69,8 @@ func (t *dryRuns) note(class string, result dryRun) {
 
 // checkLaunch makes a dry run of a launch for the class with the resolved resources. It finds missing permissions, and
 // errors that the schema cannot find, before a pod waits for a node. The error is offerings.ErrNoMarket until the
-// instance types are known. It is nil if no dry run is made: because dry runs are disabled, or the class is incomplete.
+// instance types are known. The error is nil also if no dry run is made: dry runs are disabled, or the class is
+// incomplete.
 func (n *Reconciler) checkLaunch(ctx context.Context, class *awsv1.EC2NodeClass, found resolvedClass, now time.Time) error {
 	if n.Tester == nil || !found.isComplete() {
 		return nil
@@ -155,9 +156,11 @@ func acceptedBy(pools []karpv1.NodePool, class string) []requirements.Requiremen
 	return append(out, requirements.Requirements{})
 }
 
-// settlePause returns the pause before a retry if the problem will end by itself: a new process does not know the
-// instance types yet, or EC2 does not return a new instance profile or launch template yet. The pause is 0 in all other
-// cases.
+// settlePause returns the pause before a retry, if the problem will end by itself. This is so in two cases:
+//   - A new process does not know the instance types yet.
+//   - EC2 does not return a new instance profile or launch template yet.
+//
+// The pause is 0 in all other cases.
 func (f resolvedClass) settlePause() time.Duration {
 	switch {
 	case errors.Is(f.dryRunErr, offerings.ErrNoMarket):

@@ -52,7 +52,7 @@ type resolvedClass struct {
 	preflight offerings.Preflight // result of the preflight checks
 	pending   bool                // the class waits for the first report on whether its nodes can join
 
-	dryRunErr error // EC2's answer to a dry run of a launch
+	dryRunErr error // the error of a dry run of a launch; nil: no error, or no dry run
 }
 
 // Reasons of conditions if a class selects resources of several VPCs. reasonGroupVPCMismatch is also EC2's error code
@@ -172,8 +172,8 @@ func setCondition(c karpv1.ConditionSet, now time.Time, condition string, err er
 	}
 }
 
-// noteMisses adds a message to a condition that is True: the selector terms that found nothing. The class can be used,
-// but perhaps not as its author intends.
+// noteMisses adds the selector terms that found nothing to the message of a condition that is True. The class can be
+// used, but perhaps not as its author intends.
 func noteMisses(c karpv1.ConditionSet, now time.Time, condition, field string, misses []vpc.Miss) {
 	if len(misses) > 0 && c.IsTrue(condition) {
 		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition,

@@ -60,7 +60,7 @@ type classWriter interface {
 	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
 }
 
-// Reconciler resolves each EC2NodeClass to AWS resources, and writes them to its status.
+// Reconciler resolves each EC2NodeClass to AWS resources, and writes the resources to the status of the class.
 type Reconciler struct {
 	Cache     client.Reader // reads objects from the informers
 	Objects   classWriter   // writes objects to the API server
@@ -184,7 +184,7 @@ func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
 	}
 }
 
-// isFalse reports whether a condition that Ready depends on is false.
+// isFalse reports whether Ready depends on the condition and the condition is False.
 func isFalse(c metav1.Condition) bool {
 	return c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status == metav1.ConditionFalse
 }
@@ -243,8 +243,8 @@ func (n *Reconciler) profile(ctx context.Context, class *awsv1.EC2NodeClass) (st
 	return profile.Name, err
 }
 
-// finalize deletes the AWS resources that were created for the class once no NodeClaim uses the class, and then removes
-// the finalizer.
+// finalize waits until no NodeClaim uses the class. Then it deletes the AWS resources that were created for the class,
+// and removes the finalizer.
 func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
 		return time.Time{}, nil

@@ -21,8 +21,8 @@ import (
 const reasonPreflightPending = "PreflightPending"
 
 const (
-	// ProvenAfter is how long a node must stay Ready after a finding to disprove it. A node that can no longer join
-	// loses its credentials and its lease earlier than that.
+	// ProvenAfter is how long a node must stay Ready after a finding to disprove the finding. A node that can no longer
+	// join loses its credentials and its lease earlier than that.
 	ProvenAfter = 20 * time.Minute
 )
 
@@ -36,7 +36,7 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 	enforces := f.preflight.Mode == awsv1.PreflightEnforce && f.problem.Reason == ""
 	switch {
 	case !known && enforces:
-		f.await(class, hasWaited)
+		f.waitForReport(class, hasWaited)
 		return
 	case !known || len(findings) == 0:
 		return
@@ -52,9 +52,9 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 	}
 }
 
-// await is called while no report covers the class. It keeps the finding of an earlier report on the class. If there is
-// none, it marks the class as pending, unless the class is ready or hasWaited long enough for a report.
-func (f *resolvedClass) await(class *awsv1.EC2NodeClass, hasWaited bool) {
+// waitForReport is called while no report covers the class. It keeps the finding of an earlier report on the class. If
+// there is none, it marks the class as pending, unless the class is ready or hasWaited long enough for a report.
+func (f *resolvedClass) waitForReport(class *awsv1.EC2NodeClass, hasWaited bool) {
 	conditions := class.StatusConditions()
 	last, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
 	switch {

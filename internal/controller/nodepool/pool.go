@@ -44,7 +44,7 @@ type Reconciler struct {
 	Metrics       *metrics.Metrics // the metrics of this process
 	Log           *slog.Logger     // the log of this process
 
-	failures loop.Backoff
+	failures loop.Backoff // back-off by name of the pool
 }
 
 // poolRefresh is the interval between two counts of a pool's resources.
@@ -96,25 +96,25 @@ func (p *Reconciler) visit(ctx context.Context, name string) (time.Time, error) 
 
 // PoolSeen is the input for the status of a pool.
 type PoolSeen struct {
-	class   *awsv1.EC2NodeClass // nil if the class does not exist
-	invalid string              // problems of the spec; empty if there are none
-	Policy  disruption.Policy   // disruption policy of the pool
-	usage   corev1.ResourceList // capacity of the pool's nodes
-	nodes   int64               // number of NodeClaims that are not being deleted
-	byType  map[string]int      // number of NodeClaims by capacity type
-	cost    catalog.Price       // price per hour of the pool's instances
+	class    *awsv1.EC2NodeClass // nil if the class does not exist
+	problems string              // problems of the spec; empty if there are none
+	Policy   disruption.Policy   // disruption policy of the pool
+	usage    corev1.ResourceList // capacity of the pool's nodes
+	nodes    int64               // number of NodeClaims that are not being deleted
+	byType   map[string]int      // number of NodeClaims by capacity type
+	cost     catalog.Price       // price per hour of the pool's instances
 
-	held      string             // why launches are on hold, and until when; empty if they are not
-	heldBy    string             // the check that found the cause; empty if none did
-	isChanged bool               // the pool or its class has changed since the recorded launches
-	launches  lifecycle.Outcomes // results of the last launches
-	joined    time.Time          // when a claim of the pool last registered; zero if none has
+	holdMessage string             // why launches are on hold, and until when; empty if launches are not on hold
+	holdCheck   string             // ID of the check that found the cause of the hold; empty if no check found it
+	isChanged   bool               // the pool or its class has changed since the recorded launches
+	launches    lifecycle.Outcomes // results of the last launches
+	joined      time.Time          // when a claim of the pool last registered; zero if none has
 }
 
 // see reads the input for the status of the pool.
 func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, error) {
 	now := time.Now()
-	seen := PoolSeen{invalid: PoolProblem(pool), Policy: p.Pauses.Current(ctx, now).ApplyTo(nodestate.PolicyOf(pool, now))}
+	seen := PoolSeen{problems: PoolProblem(pool), Policy: p.Pauses.Current(ctx, now).ApplyTo(nodestate.PolicyOf(pool, now))}
 	if err := p.LaunchBackoff.Recall(ctx); err != nil {
 		return seen, err
 	}
@@ -131,9 +131,9 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, 
 		p.LaunchBackoff.Changed(now, pool.Name)
 	}
 	if until, why := p.LaunchBackoff.Held(time.Now(), pool.Name); why != "" {
-		seen.held, seen.heldBy = poolhealth.HoldMessage(why, until), p.LaunchBackoff.CauseCheck(pool.Name)
+		seen.holdMessage, seen.holdCheck = poolhealth.HoldMessage(why, until), p.LaunchBackoff.CauseCheck(pool.Name)
 	} else if why := p.LaunchBackoff.UnsolvedCause(pool.Name); why != "" {
-		seen.held, seen.heldBy = why, p.LaunchBackoff.CauseCheck(pool.Name)
+		seen.holdMessage, seen.holdCheck = why, p.LaunchBackoff.CauseCheck(pool.Name)
 	}
 	var claims karpv1.NodeClaimList
 	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -193,8 +193,8 @@ func (p *Reconciler) count(ctx context.Context, claim *karpv1.NodeClaim, seen *P
 func (s PoolSeen) Write(pool *karpv1.NodePool, now time.Time) {
 	c := pool.StatusConditions()
 	c.Start(now)
-	if s.invalid != "" {
-		c.SetFalse(now, karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, s.invalid)
+	if s.problems != "" {
+		c.SetFalse(now, karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, s.problems)
 	} else {
 		c.SetTrue(now, karpv1.ConditionValidationSucceeded)
 	}
@@ -207,20 +207,20 @@ func (s PoolSeen) Write(pool *karpv1.NodePool, now time.Time) {
 	pool.Status.Nodes = s.nodes
 }
 
-// writeRegistration sets the condition that reports whether the pool's last launches registered. It ignores launches
-// for earlier generations of the pool or its class.
+// writeRegistration sets the condition that reports whether the instances of the pool's last launches registered as
+// Nodes. It ignores launches for earlier generations of the pool or its class.
 func (s PoolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
 	known, _ := s.launches.Count()
 	switch {
 	case s.isChanged:
 		c.SetUnknown(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonAwaitingReconciliation,
 			"no node was launched since the NodePool or its EC2NodeClass was last changed")
-	case s.held != "":
+	case s.holdMessage != "":
 		reason := karpv1.ReasonRegistrationFailed
-		if s.heldBy != "" {
-			reason = poolhealth.ReasonOfCheck(s.heldBy)
+		if s.holdCheck != "" {
+			reason = poolhealth.ReasonOfCheck(s.holdCheck)
 		}
-		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, reason, s.held)
+		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, reason, s.holdMessage)
 	case known == 0:
 	case s.launches.IsHealthy():
 		c.SetTrue(now, karpv1.ConditionNodeRegistrationHealthy)
@@ -272,8 +272,8 @@ func (s PoolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now t
 // cause returns why the pool is not ready.
 func (s PoolSeen) cause() string {
 	switch {
-	case s.invalid != "":
-		return s.invalid
+	case s.problems != "":
+		return s.problems
 	case s.class == nil:
 		return "its EC2NodeClass does not exist"
 	}

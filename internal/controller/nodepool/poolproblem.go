@@ -68,7 +68,7 @@ func taintProblems(field string, t corev1.Taint, seen map[string]bool) []string 
 	}
 	id := t.Key + ":" + string(t.Effect)
 	if seen[id] {
-		wrong = append(wrong, field+": "+id+" is there twice")
+		wrong = append(wrong, field+": "+id+" is listed twice")
 	}
 	seen[id] = true
 	return wrong

@@ -41,12 +41,12 @@ type StaticReconciler struct {
 	Log           *slog.Logger              // the log of this process
 	Now           loop.Clock                // the clock; nil uses time.Now
 
-	failures loop.Backoff
+	failures loop.Backoff // back-off by name of the pool
 }
 
-// Intervals between two counts of a static pool without a change of its objects.
+// Intervals between two counts of a static pool's claims, if no object of the pool changes in between.
 const (
-	staticEvery   = time.Minute
+	staticEvery   = time.Minute      // in all cases that are not listed below
 	LimitedEvery  = 30 * time.Second // while limits.nodes keeps the pool below spec.replicas
 	NotReadyEvery = 10 * time.Second // while the pool is not ready or its launches are on hold
 )
@@ -128,7 +128,7 @@ func (s *StaticReconciler) replicaClaims(ctx context.Context, pool string) (acti
 		claims = append(claims, &list.Items[i])
 		known[string(list.Items[i].UID)] = true
 	}
-	started := map[string]bool{} // moves, by ID
+	started := map[string]bool{} // IDs of the moves whose mark the cache shows
 	for _, c := range claims {
 		if mark, _ := nodestate.MoveOf(c); mark != nil {
 			started[mark.ID] = true
@@ -143,20 +143,20 @@ func (s *StaticReconciler) replicaClaims(ctx context.Context, pool string) (acti
 			claims = append(claims, c) // the cache does not show the claim yet
 		}
 	}
-	made := nodestate.MovesWithReplacement(claims)
+	moves := nodestate.MovesWithReplacement(claims)
 	for _, c := range claims {
 		if c.Labels[karpv1.LabelNodePool] != pool {
 			continue
 		}
 		all++
-		if c.DeletionTimestamp == nil && !nodestate.IsReplaced(c, made) {
+		if c.DeletionTimestamp == nil && !nodestate.IsReplaced(c, moves) {
 			active = append(active, c)
 		}
 	}
 	return active, all, nil
 }
 
-// members returns the properties of the claims that decide which claim is deleted first.
+// members returns for each claim the properties that decide which claims are deleted first.
 func (s *StaticReconciler) members(ctx context.Context, claims []*karpv1.NodeClaim, now time.Time) (out []disruption.Member, err error) {
 	out = make([]disruption.Member, 0, len(claims))
 	for _, c := range claims {

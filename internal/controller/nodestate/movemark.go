@@ -33,7 +33,7 @@ type MoveMark struct {
 	Nodes   int               `json:"nodes"`                   // number of nodes that leave
 	Claims  int               `json:"claims"`                  // number of replacement NodeClaims
 	Pods    int               `json:"pods"`                    // number of pods that move
-	Saving  float64           `json:"savingPerHour,omitempty"` // expected saving in dollars per hour; 0: the move is not to save money
+	Saving  float64           `json:"savingPerHour,omitempty"` // expected saving in dollars per hour; 0: the move has another reason
 	// PaybackSeconds is the expected time, in seconds, until the saving exceeds the cost of paying for old and new nodes at
 	// once; 0: no such cost.
 	PaybackSeconds int64 `json:"paysBackSeconds,omitempty"`

@@ -12,7 +12,7 @@ import (
 // PodLoss describes the pods that a deleted claim displaces.
 type PodLoss struct {
 	Claim  *karpv1.NodeClaim // the claim that the controller deleted
-	Reason string            // why, as the metrics name it
+	Reason string            // why the claim was deleted, as a metric label
 	Pods   int               // number of displaced pods
 }
 
@@ -23,8 +23,8 @@ func (l PodLoss) Count(m *metrics.Metrics) {
 	m.Displaced.WithLabelValues(labels...).Add(float64(l.Pods))
 }
 
-// DisplacedPods returns how many pods must leave with the claim's Node. After an error it returns 0, because the number
-// is only for a metric.
+// DisplacedPods returns how many pods must leave the claim's Node when the claim is deleted. After an error it returns
+// 0, because the number is only for a metric.
 func DisplacedPods(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeClaim, now time.Time) int {
 	if claim.Status.NodeName == "" {
 		return 0

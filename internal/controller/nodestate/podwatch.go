@@ -115,7 +115,7 @@ func (w *PodWatch) noteEvent(pod *corev1.Pod) {
 	w.lastEvent[pod.Spec.NodeName] = time.Now()
 }
 
-// LastPodEvent returns when a pod last came to the node or left it; zero if this process has not seen that.
+// LastPodEvent returns when a pod last came to the node or left it; zero if this process has seen no such event.
 func (w *PodWatch) LastPodEvent(node string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,8 +133,8 @@ func (w *PodWatch) LastAttempt() time.Time {
 	return w.attempt
 }
 
-// wasTried reports whether the pod's change from old shows an attempt of kube-scheduler: the pod was bound, or the reason
-// why it was not has changed, or its nomination was cleared.
+// wasTried reports whether the pod's change from old shows an attempt of kube-scheduler. It does in three cases: the
+// pod was bound, its nomination was cleared, or the reason why the pod is not bound has changed.
 func wasTried(old, pod *corev1.Pod) bool {
 	return old.Spec.NodeName == "" && (pod.Spec.NodeName != "" ||
 		old.Status.NominatedNodeName != "" && pod.Status.NominatedNodeName == "" || scheduledMessage(old) != scheduledMessage(pod))

@@ -69,7 +69,8 @@ func DeadlineOf(claim *karpv1.NodeClaim) time.Time {
 	return at
 }
 
-// deadlineStale is how far a valid deadline may precede the deletion of its claim. A repair writes both within seconds.
+// deadlineStale is how far a valid deadline may precede the deletion of its claim. A repair writes the deadline and
+// deletes the claim within seconds.
 const deadlineStale = 5 * time.Minute
 
 // SymptomsOf returns the conditions of the Node as input for node auto repair.

@@ -69,7 +69,7 @@ func Choose(types []catalog.Type, w LaunchCandidate) (string, []Pick) {
 }
 
 // combinableReserved returns the reserved picks that one launch can name. EC2 needs a different call for each kind of
-// capacity reservation, and accepts only one capacity block per call. Its answer does not show which of two
+// capacity reservation, and accepts only one capacity block per call. EC2's answer does not show which of two
 // reservations for the same type and zone was used. Therefore only the kind of the cheapest pick is kept, and for each
 // type and zone only the reservation with the most free instances.
 func combinableReserved(picks []Pick) []Pick {
@@ -175,7 +175,7 @@ func ReservationKeys() [3]string {
 }
 
 // isOfType reports whether the label is a property of EC2's instance types. If so, a type without the label can never
-// get it.
+// get the label.
 func isOfType(key string) bool {
 	switch key {
 	case karpv1.LabelNodePool, awsv1.LabelInstanceTenancy, catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType,

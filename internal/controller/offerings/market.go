@@ -52,17 +52,17 @@ type Catalogs struct {
 	Metrics   *metrics.Metrics // the metrics of this process
 	Log       *slog.Logger     // the log of this process
 
-	failures   loop.Backoff  // of Refresh
+	failures   loop.Backoff  // back-off after failures of Refresh
 	reserved   ReservedBook  // free instances of capacity reservations
 	Shifted    shiftBook     // zones with an active zonal shift
 	Placements PlacementBook // placement groups of the classes
 
-	dedicatedOf map[string]dedicatedTypes // by EC2NodeClass and NodePool; guarded by mu
+	dedicatedOf map[string]dedicatedTypes // types of pools with dedicated tenancy, by EC2NodeClass and NodePool; guarded by mu
 
 	mu      sync.Mutex
 	Offered ec2.Market               // instance types and zones of the region; empty until EC2 has answered
 	Version int                      // increases with each refresh of types or prices, and when NodeOverlays set other prices
-	built   map[string]builtCatalog  // by class
+	built   map[string]builtCatalog  // cached catalogs by class
 	assumed map[string]catalog.Price // by instance type: prices that NodeOverlays set for types without a price
 	// OverlayResult is the result of the NodeOverlays; nil until they were evaluated.
 	OverlayResult *overlayResult
@@ -86,7 +86,7 @@ const (
 	MarketRefresh   = 12 * time.Hour  // after a success
 	MarketRetry     = time.Minute     // after the first failure, and after each failure until EC2 has answered once
 	MarketRetryMost = time.Hour       // the longest pause after failures once EC2 has answered
-	marketPatience  = 5 * time.Minute // timeout of each of the two reads; the previous data stays in use meanwhile
+	marketTimeout   = 5 * time.Minute // timeout of each of the two reads; the previous data stays in use meanwhile
 )
 
 // Start refreshes the market until ctx ends.
@@ -139,14 +139,15 @@ func (m *Catalogs) Refresh(ctx context.Context) error {
 		m.Version++
 		m.mu.Unlock()
 		m.Log.Info("refreshed instance types", "types", len(offered.Facts))
-		m.warm()
+		m.rebuild()
 	}
-	// Reading prices takes longer. Until it ends, the previous prices are used; at the start, the embedded prices.
+	// Reading prices takes longer than reading types. Until the new prices are read, the previous prices are used, or
+	// the embedded prices after a start of the process.
 	priceErr := m.refreshPrices(ctx)
 	m.mu.Lock()
 	m.Version++
 	m.mu.Unlock()
-	m.warm()
+	m.rebuild()
 	if err != nil {
 		return fmt.Errorf("read instance types from EC2: %w", err)
 	}
@@ -158,14 +159,14 @@ func (m *Catalogs) Refresh(ctx context.Context) error {
 
 // readTypes reads the instance types from EC2.
 func (m *Catalogs) readTypes(ctx context.Context) (ec2.Market, error) {
-	ctx, cancel := context.WithTimeout(ctx, marketPatience)
+	ctx, cancel := context.WithTimeout(ctx, marketTimeout)
 	defer cancel()
 	return m.EC2.Market(ctx)
 }
 
 // refreshPrices refreshes the prices, and reports the age of the current prices in the log and the metrics.
 func (m *Catalogs) refreshPrices(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, marketPatience)
+	ctx, cancel := context.WithTimeout(ctx, marketTimeout)
 	defer cancel()
 	err := m.Prices.Refresh(ctx)
 	book := m.Prices.Book()
@@ -182,8 +183,8 @@ func (m *Catalogs) refreshPrices(ctx context.Context) error {
 	return err
 }
 
-// warm builds the catalogs now, so that the next plan does not wait for them, and requests that plan.
-func (m *Catalogs) warm() {
+// rebuild builds the catalogs now, so that the next plan does not wait for them, and requests that plan.
+func (m *Catalogs) rebuild() {
 	m.Market(time.Now())
 	m.Batch.Ask("market")
 }
@@ -257,7 +258,7 @@ func (m *Catalogs) withPoolTypes(class string, c catalog.Catalog) catalog.Catalo
 	return c
 }
 
-// verdicts returns for each NodeOverlay why it is not applied; nil until EC2 has returned instance types.
+// verdicts returns the verdict on each NodeOverlay, by name; nil until EC2 has returned instance types.
 func (m *Catalogs) verdicts(now time.Time) map[string]overlayVerdict {
 	if m.Market(now) == nil {
 		return nil
@@ -281,12 +282,12 @@ func (m *Catalogs) withAvailability(class *awsv1.EC2NodeClass, c catalog.Catalog
 
 // exhaustedZones returns the zones in which all subnets of the class have run out of free addresses.
 func exhaustedZones(class *awsv1.EC2NodeClass, isExhausted func(subnet string) bool) []string {
-	left := map[string]bool{} // by zone: whether a subnet has free addresses
+	hasFree := map[string]bool{} // by zone: whether a subnet has free addresses
 	for _, s := range class.Status.Subnets {
-		left[s.Zone] = left[s.Zone] || !isExhausted(s.ID)
+		hasFree[s.Zone] = hasFree[s.Zone] || !isExhausted(s.ID)
 	}
-	maps.DeleteFunc(left, func(_ string, hasFree bool) bool { return hasFree })
-	return slices.Sorted(maps.Keys(left))
+	maps.DeleteFunc(hasFree, func(_ string, free bool) bool { return free })
+	return slices.Sorted(maps.Keys(hasFree))
 }
 
 // Type returns an instance type with the properties that it has in the class and the NodePool, whether or not it is
@@ -348,7 +349,7 @@ func (m *Catalogs) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 // key returns a fingerprint of the inputs of the class's catalog.
 func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
 	group, isGroupKnown := m.Placements.Of(class)
-	group.Members = nil // they change with each launch, but the catalog does not depend on them
+	group.Members = nil // members change with each launch, but the catalog does not depend on them
 	found, err := json.Marshal(struct {
 		Zones  []catalog.Zone
 		AMIs   []awsv1.AMI
@@ -389,7 +390,7 @@ func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 			continue
 		}
 		if settings.Measured, ok = m.Measured.Of(image.ID, facts.Name); ok {
-			// The image depends on the labels of t. Only now is it known which measurement applies.
+			// The measurement depends on the image, and the image on the labels of t. So t is built a second time.
 			t = catalog.Build(facts, settings, m.Region)
 			settings.Measured = catalog.Measured{}
 		}

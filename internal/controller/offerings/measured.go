@@ -36,9 +36,9 @@ type Measured struct {
 	Batch *loop.Batch   // gets a request for a plan when a measurement has changed
 	Log   *slog.Logger  // the log of this process
 
-	failures loop.Backoff
-	work     sync.Mutex // held during a pass
-	isLoaded bool       // the store was read successfully
+	failures loop.Backoff // back-off after failed passes
+	work     sync.Mutex   // held during a pass
+	isLoaded bool         // the store was read successfully
 
 	mu      sync.Mutex
 	known   catalog.Measurements // all measurements; nil: none
@@ -49,7 +49,7 @@ type Measured struct {
 // Times of the loop that saves measurements.
 const (
 	MeasuredPause    = 10 * time.Second // between two passes
-	measuredPatience = 30 * time.Second // timeout of the API calls of a pass
+	measuredTimeout  = 30 * time.Second // timeout of the API calls of a pass
 	MeasuredMaxPause = time.Hour        // longest pause after failures, for example while a permission is missing
 	// measuredLife is how many days a measurement is kept after a Node last confirmed it.
 	measuredLife = 60
@@ -83,7 +83,7 @@ func (m *Measured) note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Tim
 	return isNews
 }
 
-// Of returns the measured capacity of a type with an AMI; false if no such Node was seen.
+// Of returns the measured capacity of a type with an AMI; false if no Node of that type and AMI was measured.
 func (m *Measured) Of(image, instanceType string) (catalog.Measured, bool) {
 	if m == nil {
 		return catalog.Measured{}, false
@@ -144,15 +144,15 @@ func (m *Measured) Report(err error, now time.Time) time.Duration {
 
 // Pass loads the store if it is not loaded yet, and saves unsaved changes.
 func (m *Measured) Pass(ctx context.Context, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, measuredPatience)
+	ctx, cancel := context.WithTimeout(ctx, measuredTimeout)
 	defer cancel()
 	m.work.Lock()
 	defer m.work.Unlock()
 	if !m.isLoaded {
 		kept, err := m.Store.Read(ctx)
 		m.mergeStored(kept)
-		// The store comes first: if a Node's predicted capacity was itself a measurement, the Node confirms the
-		// measurement, but only the store contains it.
+		// The store is read before the Nodes. The predicted capacity of a Node may itself have been a measurement. Such
+		// a Node can confirm the measurement, but cannot provide it.
 		m.replay(ctx, now)
 		if kept == nil {
 			return err

@@ -94,7 +94,7 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
 		NodePool: pool, NodeClass: class.Name,
 		CapacityType: capacityType, Groups: groups, Tags: class.Spec.Tags,
-		// EC2 knows only its own prices. If NodeOverlays set other prices, the prices are passed as priorities.
+		// EC2 knows only its own prices. If NodeOverlays set other prices, those prices are passed as priorities.
 		ByPrice: slices.ContainsFunc(picks, func(p Pick) bool { return p.Offering.Repriced }),
 	}
 	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
@@ -184,8 +184,8 @@ func typesText(accepted requirements.Requirements) string {
 	return strings.Join(names.Listed, ", ")
 }
 
-// groups collects the picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and
-// capacity reservation.
+// groups returns the picks in groups, one for each launch template. The picks of a group have the same AMI, pod limit,
+// number of EFA interfaces and capacity reservation.
 func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType string, picks []Pick,
 	subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
 	type key struct {
@@ -227,7 +227,7 @@ func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCla
 	return out, nil
 }
 
-// perZone returns the subnet to use in each zone, by zone.
+// perZone returns, by zone, the subnet to use in the zone.
 func (o *RequestBuilder) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]vpc.Subnet {
 	o.Mu.Lock()
 	known := o.Subnets[class.Name]

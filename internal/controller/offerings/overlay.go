@@ -163,7 +163,7 @@ func (m *Catalogs) applyOverlays(classes map[string]*builtCatalog) (*overlayResu
 
 // fill computes the types of each pool, and the conflicts between overlays.
 func (l *overlayResult) fill(pools []karpv1.NodePool, classes map[string]*builtCatalog, overlays []catalog.Overlay) {
-	var grounds []catalog.PoolTypes
+	var poolTypes []catalog.PoolTypes
 	classOf := map[string]string{} // name of the class, by pool
 	for i := range pools {
 		pool := &pools[i]
@@ -173,15 +173,15 @@ func (l *overlayResult) fill(pools []karpv1.NodePool, classes map[string]*builtC
 		}
 		if required, ok := poolRequirements(pool); ok {
 			classOf[pool.Name] = ref.Name
-			grounds = append(grounds, catalog.PoolTypes{Pool: pool.Name, Requirements: required, Types: classes[ref.Name].catalog.Types})
+			poolTypes = append(poolTypes, catalog.PoolTypes{Pool: pool.Name, Requirements: required, Types: classes[ref.Name].catalog.Types})
 		}
 	}
-	laid := catalog.ApplyOverlays(grounds, overlays)
-	for name := range laid.Conflicts {
-		l.verdicts[name] = overlayVerdict{karpv1alpha1.ReasonConflict, "conflict with another overlay: " + laid.Conflicts[name] +
+	applied := catalog.ApplyOverlays(poolTypes, overlays)
+	for name := range applied.Conflicts {
+		l.verdicts[name] = overlayVerdict{karpv1alpha1.ReasonConflict, "conflict with another overlay: " + applied.Conflicts[name] +
 			" has the same weight and sets another value for an instance type; give one of the two another spec.weight"}
 	}
-	for pool, types := range laid.Types {
+	for pool, types := range applied.Types {
 		if l.types[classOf[pool]] == nil {
 			l.types[classOf[pool]] = map[string][]catalog.Type{}
 		}
@@ -209,8 +209,8 @@ func poolRequirements(pool *karpv1.NodePool) (requirements.Requirements, bool) {
 	return required.And(requirements.Exactly(labels)), true
 }
 
-// assumedBy returns the prices that overlays set for named instance types without any other requirement. A type that is
-// so new that AWS has no price for it can be launched only with such a price.
+// assumedBy returns, by instance type, the prices that are set by overlays whose only requirement names instance types.
+// A type that is so new that AWS has no price for it can be launched only with such a price.
 func assumedBy(overlays []catalog.Overlay) map[string]catalog.Price {
 	out, weights := map[string]catalog.Price{}, map[string]int{}
 	for _, o := range overlays {

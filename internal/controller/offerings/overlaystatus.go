@@ -30,7 +30,7 @@ type OverlayReconciler struct {
 	Metrics *metrics.Metrics // the metrics of this process
 	Log     *slog.Logger     // the log of this process
 
-	failures loop.Backoff
+	failures loop.Backoff // back-off after failed reconciles
 }
 
 // AllOverlays is the name in the loop's only request. Each reconcile evaluates all overlays, because a change of one

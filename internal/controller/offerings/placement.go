@@ -23,8 +23,8 @@ type Placements interface {
 }
 
 // PlacementBook holds the placement groups that classes select, because the status of a class does not contain them. It
-// counts their members: the instances that EC2 returned last, and later launches that EC2 may not show yet. The zero
-// value is empty. Its methods are safe for concurrent use.
+// counts the members of each group: the instances that EC2 returned last, and later launches that EC2 may not show yet.
+// The zero value is empty. Its methods are safe for concurrent use.
 type PlacementBook struct {
 	mu      sync.Mutex
 	byClass map[string]selectedGroup // by name of the class
@@ -57,8 +57,8 @@ type firstPlaced struct {
 	at           time.Time // when the launch started
 }
 
-// EC2 may take up to MaxMemberDelay to show a launched instance in its group. For
-// firstZoneTimeout, other launches into an empty cluster group are limited to the zone of the first launch.
+// EC2 may take up to MaxMemberDelay to show a launched instance in its group. For firstZoneTimeout, other launches into
+// an empty cluster group are limited to the zone of the first launch.
 const (
 	MaxMemberDelay   = time.Minute
 	firstZoneTimeout = time.Minute
@@ -172,7 +172,7 @@ func (b *PlacementBook) Closed(now time.Time, group string, zones []catalog.Zone
 }
 
 // Restrict returns the picks that a launch into the group may request. The first launch into an empty cluster group is
-// limited to the zone of its best pick: if launches ran concurrently in several zones, only one could succeed.
+// limited to the zone of its best pick. If launches ran concurrently in several zones, only one could succeed.
 func (b *PlacementBook) Restrict(now time.Time, group, launch string, picks []Pick) []Pick {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,7 +232,8 @@ func PlacementLabels(ref ec2.PlacementRef) requirements.Labels {
 }
 
 // PlacementOf returns the placement of a launch for the claim. If the claim accepts all partitions, EC2 chooses the
-// partition and spreads instances evenly. If it accepts only some, the claim gets one of them, always the same.
+// partition and spreads instances evenly. If the claim accepts only some partitions, PlacementOf chooses one of these,
+// always the same one.
 func PlacementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted requirements.Requirements) (ec2.PlacementRef, error) {
 	ref := ec2.PlacementRef{Group: group.ID}
 	values, isRequired := accepted[catalog.LabelPartition]

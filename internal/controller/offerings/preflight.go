@@ -17,16 +17,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// maxSentences is how many problems a condition lists. Further problems are only counted.
-const maxSentences = 3
+// maxListedProblems is how many problems a condition lists. Further problems are only counted.
+const maxListedProblems = 3
 
-// Preflight has the problems that were found before a launch: in user data, and in other things that nodes need to
-// join.
+// Preflight has the problems that were found before a launch: problems of user data, and other causes that will keep
+// nodes from joining.
 type Preflight struct {
 	Mode        string              // awsv1.PreflightEnforce, PreflightWarn or PreflightOff; empty: user data was not judged
 	unknownMode string              // the value of the annotation if it is not a known mode
 	problems    []userdata.Problem  // the problems of user data, without duplicates
-	Broken      Problem             // why user data cannot be rendered; the zero value if it can
+	Broken      Problem             // why user data cannot be rendered; the zero value if it can be rendered
 	Ahead       []diagnosis.Finding // other causes that will certainly keep nodes from joining
 }
 
@@ -51,7 +51,7 @@ func renderProblem(in userdata.Input, err error) Problem {
 	return Problem{ReasonOf(err), err.Error()}
 }
 
-// add adds the problems of one AMI that are not known yet.
+// add adds those problems of one AMI that p does not have yet.
 func (p *Preflight) add(all []userdata.Problem) {
 	for _, problem := range all {
 		if !slices.Contains(p.problems, problem) {
@@ -74,7 +74,7 @@ func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 	case p.Broken.Reason != "":
 		c.SetFalse(now, condition, p.Broken.Reason, fix.Visible(p.Broken.Message))
 	case p.unknownMode != "":
-		c.SetFalse(now, condition, awsv1.ReasonPreflightInvalid, fmt.Sprintf("the annotation %s must be %s, %s or %s: it counts as %s",
+		c.SetFalse(now, condition, awsv1.ReasonPreflightInvalid, fmt.Sprintf("the annotation %s must be %s, %s or %s: its present value counts as %s",
 			awsv1.AnnotationPreflight, awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff, awsv1.PreflightEnforce))
 	case p.Mode == awsv1.PreflightOff:
 		c.Remove(condition)
@@ -91,7 +91,7 @@ func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 func (p Preflight) causes() string {
 	var texts []string
 	for _, f := range p.Ahead {
-		if f.Follows == "" && len(texts) < maxSentences {
+		if f.Follows == "" && len(texts) < maxListedProblems {
 			texts = append(texts, loop.FindingText(f))
 		}
 	}
@@ -104,11 +104,11 @@ func (p Preflight) causes() string {
 // ProblemsText lists the first few problems, and the number of further ones.
 func ProblemsText(all []userdata.Problem) string {
 	var texts []string
-	for _, problem := range all[:min(len(all), maxSentences)] {
+	for _, problem := range all[:min(len(all), maxListedProblems)] {
 		texts = append(texts, fix.Visible(problem.String()))
 	}
 	out := strings.Join(texts, "; ")
-	if more := len(all) - maxSentences; more > 0 {
+	if more := len(all) - maxListedProblems; more > 0 {
 		out += fmt.Sprintf("; and %d more: joiner render userdata lists all", more)
 	}
 	return out

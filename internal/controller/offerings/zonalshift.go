@@ -43,7 +43,7 @@ type ZonalShifts struct {
 	Metrics *metrics.Metrics   // the metrics of this process
 	Log     *slog.Logger       // the log of this process
 
-	failures loop.Backoff
+	failures loop.Backoff         // makes the loop log a lasting error only once
 	known    map[string]time.Time // by zone ID: the ends of the shifts that were last reported
 }
 
@@ -70,7 +70,7 @@ func (z *ZonalShifts) Start(ctx context.Context) error {
 	}
 }
 
-// Pass reads the shifts once. If ARC does not answer, each shift of its last answer stays valid until its end.
+// Pass reads the shifts once. If ARC does not answer, each shift of ARC's last answer stays valid until the shift ends.
 func (z *ZonalShifts) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopShifts, "").End()
 	// 1. read

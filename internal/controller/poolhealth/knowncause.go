@@ -19,7 +19,7 @@ import (
 type KnownCause struct {
 	Check      string    // ID of the check that found the cause
 	Cause      string    // the cause in one sentence
-	Preflight  bool      // the check finds the cause, and that it is fixed, without an instance
+	Preflight  bool      // without an instance, the check finds the cause, and finds that the cause is fixed
 	LaunchedAt time.Time // when the instance was launched
 	EndsAt     time.Time // when the instance is terminated if it does not join
 }
@@ -37,9 +37,9 @@ type trial struct {
 const CanaryTime = 15 * time.Minute
 
 // RecordCause records at now why an instance of the pool does not join. The pool waits until that instance is
-// terminated, and then for a pause that grows with each consecutive instance. RecordCause returns until when the pool
-// waits, and whether the cause is new. It ignores the cause if the check needs an instance to find it, and the pool was
-// changed after the launch of the instance.
+// terminated, and then for a pause that grows with each consecutive instance that does not join. RecordCause returns
+// until when the pool waits, and whether the cause is new. It ignores a cause that the check finds only with an
+// instance, if the pool was changed after the launch of that instance.
 func (h *LaunchBackoff) RecordCause(now time.Time, pool string, c KnownCause) (until time.Time, isNews bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,8 +77,8 @@ func (h *LaunchBackoff) NoteLaunch(now time.Time, pool string) {
 	}
 }
 
-// heldByCause returns until when no instance is launched because of a known cause, and that cause. The time is zero if
-// the pool may launch.
+// heldByCause returns until when a known cause stops the launches of the pool, and the cause. The time is zero if the
+// pool may launch.
 func (h *LaunchBackoff) heldByCause(now time.Time, pool string) (time.Time, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,8 +176,8 @@ func HoldMessage(why string, until time.Time) string {
 // holdPattern parses the condition messages of pools that a previous process wrote, also those of older versions.
 var holdPattern = regexp.MustCompile(`(?s)^\w+ did not join the cluster (\d+) times? in a row: (.*?)(?:; one \w+ was \w+ to see whether it still is so)?(?:; the next try is at (\S+)|` + unsolvedEnd + `)$`)
 
-// Recall reads, once, the conditions that a previous process wrote on the pools: why they wait, and when they last
-// changed. Until Recall has succeeded, the caller must not launch or judge instances.
+// Recall reads, once, the conditions that a previous process wrote on the pools: why the pools wait, and when the pools
+// last changed. Until Recall has succeeded, the caller must not launch or judge instances.
 func (h *LaunchBackoff) Recall(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

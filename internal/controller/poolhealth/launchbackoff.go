@@ -22,13 +22,14 @@ type LaunchBackoff struct {
 
 	mu       sync.Mutex
 	joined   map[string]time.Time // by pool: when an instance last joined
-	changed  map[string]time.Time // by pool: when it or its node class was last changed, in whole seconds
-	trials   map[string]trial     // by pool whose instances do not join for a known cause
+	changed  map[string]time.Time // by pool: when the pool or its node class was last changed, in whole seconds
+	trials   map[string]trial     // by pool: its trial, if its instances do not join for a known cause
 	recalled bool                 // the backoff of a previous process was restored
 }
 
-// First and longest pause of a pool after failed launches, and after instances that did not join. The latter is longer,
-// because an instance that does not join costs money for a quarter of an hour before it is terminated.
+// First and longest pause of a pool after failed launches, and after instances that did not join. The pauses after
+// instances that did not join are longer, because such an instance costs money for a quarter of an hour before it is
+// terminated.
 const (
 	FirstLaunchPause = 5 * time.Second
 	maxLaunchPause   = 30 * time.Second
@@ -50,8 +51,8 @@ func (h *LaunchBackoff) LaunchFailed(now time.Time, pool, cause string) (time.Ti
 
 // JoinFailed records at now that an instance of the pool has not joined in time. created is the creation time of its
 // claim. The failure is ignored if another instance has joined after created, because then the pool works. It is also
-// ignored if the pool was changed after created, because then it does not apply to the present pool. The results are
-// those of LaunchFailed, or zero and false for an ignored failure.
+// ignored if the pool was changed after created, because then the failure does not apply to the present pool. The
+// results are those of LaunchFailed, or zero and false for an ignored failure.
 func (h *LaunchBackoff) JoinFailed(now, created time.Time, pool, cause string) (time.Time, bool) {
 	if h.isStale(created, pool) {
 		return time.Time{}, false

@@ -31,7 +31,7 @@ type failedNodes struct {
 	created    time.Time // creation time of the claim; a pod that was created later is another pod with the same name
 	times      int       // number of nodes that did not make the pod schedulable
 	until      time.Time // end of the back-off
-	touched    time.Time // when the record was last used
+	lastUsed   time.Time // when the record was last used
 	isReported bool      // the back-off was reported
 }
 
@@ -56,7 +56,7 @@ func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
 	}
 	for id := range strings.SplitSeq(text, ",") {
 		v := u.Pods[id]
-		v.claim, v.created, v.touched = claim.Name, claim.CreationTimestamp.Time, now
+		v.claim, v.created, v.lastUsed = claim.Name, claim.CreationTimestamp.Time, now
 		u.Pods[id] = v
 	}
 }
@@ -111,7 +111,7 @@ func (u *PodBackoff) Split(pods []cluster.Pod, nodes []cluster.Node, now time.Ti
 		pods = slices.DeleteFunc(slices.Clone(pods), func(p cluster.Pod) bool { return isHeld[p.ID()] })
 	}
 	for id, v := range u.Pods {
-		if now.Sub(v.touched) > PodBackoffLifetime {
+		if now.Sub(v.lastUsed) > PodBackoffLifetime {
 			delete(u.Pods, id)
 		}
 	}
@@ -133,7 +133,7 @@ func isFilledByOthers(node *cluster.Node, pod cluster.Pod) bool {
 
 // count counts the node that became ready last, if it was not counted yet.
 func (v *failedNodes) count(now time.Time) {
-	v.touched = now
+	v.lastUsed = now
 	if v.claim == "" {
 		return
 	}

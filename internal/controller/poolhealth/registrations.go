@@ -52,9 +52,9 @@ func (r *Registrations) Of(pool *karpv1.NodePool) lifecycle.Outcomes {
 	return outcomes
 }
 
-// Recall is Of for a pool whose last claim registered at registered. If no result is known, and a node has registered
-// after the pool's condition was written, the pool is healthy: an earlier process saw the node, and ended before it
-// updated the condition.
+// Recall does what Of does. registered is when the last claim of the pool registered. If no result is known, the pool
+// counts as healthy if a node has registered after the pool's condition was written. In that case an earlier process
+// saw the node, and ended before it updated the condition.
 func (r *Registrations) Recall(pool *karpv1.NodePool, registered time.Time) lifecycle.Outcomes {
 	outcomes := r.Of(pool)
 	n, _ := outcomes.Count()

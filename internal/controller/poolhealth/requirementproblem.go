@@ -13,7 +13,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// WhyRestricted returns why users are not allowed to set or require a label; empty if they are.
+// WhyRestricted returns why users must not set or require a label; empty if users may do so.
 func WhyRestricted(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
@@ -58,7 +58,7 @@ func RequirementProblems(field string, r karpv1.Requirement) []string {
 }
 
 // OperatorProblem returns what is wrong with the requirement's operator, or with the number of its values; empty if
-// nothing is.
+// both are valid.
 func OperatorProblem(r karpv1.Requirement) string {
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn:

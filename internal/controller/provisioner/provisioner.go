@@ -51,7 +51,7 @@ type Provisioner struct {
 
 	lastLogged string // the refusals, or the cause for not planning, that were last logged
 	postponed  int    // number of consecutive plans of which a part waited for nodes that joined during planning
-	omitted    string // the first pod of which the last plan omitted preferences
+	omitted    string // the first pod whose preferences the last plan omitted
 	Costly     costly // pods with costly scheduling rules, and their slices
 }
 
@@ -61,7 +61,7 @@ func (p *Provisioner) Start(ctx context.Context) error {
 	// can be ignored, because the first pass returns the error again.
 	_, _ = p.Cluster.Snapshot(ctx, time.Now(), nil)
 	p.Costly.init()
-	var nextPass, nextSlice time.Time // when they are due; zero: on the next change
+	var nextPass, nextSlice time.Time // when the next Pass and Slice are due; zero: on the next change
 	for {
 		window, ok := p.Batch.Wait(ctx, untilFirst(time.Now(), nextPass, nextSlice), p.Costly.Ended)
 		if !ok {
@@ -122,8 +122,8 @@ func (p *Provisioner) readSnapshot(ctx context.Context, now time.Time, market ca
 	return snapshot, nil
 }
 
-// Pass makes one plan and carries it out. It returns the pause until the next plan without a request; 0: no such plan
-// is needed.
+// Pass makes one plan and carries it out. It returns the pause after which the next plan is made even if none is
+// requested; 0: the next plan waits for a request.
 func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duration {
 	work := loop.Working(ctx, loop.LoopProvisioner, "a snapshot of the cluster")
 	defer work.End()
@@ -141,7 +141,7 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 		p.Departures.EndPlan(number, seen.snapshot)
 		p.resetReports()
 		if p.Ledger.Len() > 0 {
-			return loop.Recheck // until kube-scheduler has had time to bind the pods, they count as placed
+			return loop.Recheck // pods count as placed until kube-scheduler has had time to bind them, so check again later
 		}
 		return 0
 	}
@@ -189,8 +189,8 @@ func (m *planning) compute(solve nodestate.Solver) {
 	m.took = time.Since(started)
 }
 
-// lateAfter is the duration of a plan above which the nodes that joined during planning are checked: they may have room
-// for the plan's pods.
+// lateAfter is a duration of planning. If planning takes longer, the nodes that joined meanwhile are checked, because
+// they may have room for the plan's pods.
 const lateAfter = time.Second
 
 // carryOut creates the NodeClaims of a plan that are still valid in the current state of the cluster. It returns the
@@ -216,8 +216,8 @@ func (p *Provisioner) carryOut(ctx context.Context, m planning) (packing.Plan, [
 	return plan, created, isWhole && !slices.ContainsFunc(created, func(c writer.Created) bool { return c.Err != nil })
 }
 
-// logOmissions logs that a plan omitted preferences of pods, unless the plan before it omitted them for the same first
-// pod.
+// logOmissions logs that a plan omitted preferences of pods. It logs nothing if the first of these pods is the same as
+// in the previous plan.
 func (p *Provisioner) logOmissions(all []packing.Omission) {
 	firstPod, preferences := "", 0
 	for _, o := range all {
@@ -256,7 +256,7 @@ func (p *Provisioner) reportStale(stale StaleParts, m planning) {
 	}
 }
 
-// logOnce logs why no plan is made, unless it logged the same cause last.
+// logOnce logs why no plan is made, unless the cause that was logged last is the same.
 func (p *Provisioner) logOnce(why string) {
 	if p.lastLogged != why {
 		p.lastLogged = why
@@ -323,8 +323,8 @@ func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
 	p.Metrics.Ignored.Set(float64(ignored))
 }
 
-// reportClaims logs the results of creating NodeClaims, and emits events for their pods. It returns how many could not
-// be created.
+// reportClaims logs the results of creating NodeClaims, and emits events for their pods. It returns how many NodeClaims
+// could not be created.
 func (p *Provisioner) reportClaims(created []writer.Created, pods map[string]*corev1.Pod) (failed int) {
 	for _, c := range created {
 		if c.Err != nil {

@@ -18,7 +18,7 @@ import (
 // share the NodeClaim is not created, and a smaller one is planned.
 const minKeptShare = 0.5
 
-// StaleParts counts the parts of a plan that became invalid while it was made.
+// StaleParts counts the parts of a plan that became invalid while the plan was made.
 type StaleParts struct {
 	pods       int            // pods that were deleted, bound or placed elsewhere
 	Claims     map[string]int // number of planned NodeClaims that are not created, by cause
@@ -187,8 +187,8 @@ func isSamePool(old, now *cluster.Pool) bool {
 		slices.Equal(old.Taints, now.Taints) && slices.Equal(old.StartupTaints, now.StartupTaints)
 }
 
-// isWithinLimits reports whether the planned node fits the current limits of the pool. It does not check them if the pool
-// has not grown and its limits have not changed, because the plan respects the limits.
+// isWithinLimits reports whether the planned node fits the current limits of the pool. If the limits have not changed
+// and the pool has not grown, it returns true without a check, because the plan respects the limits.
 func (r *Review) isWithinLimits(m packing.PlannedNode, pool *cluster.Pool) bool {
 	old := r.oldPools[m.Pool]
 	if reflect.DeepEqual(old.Limits, pool.Limits) && old.Nodes >= pool.Nodes && pool.Usage.Fits(old.Usage) {

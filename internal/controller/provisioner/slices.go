@@ -18,10 +18,10 @@ import (
 // Only the provisioner's loop writes the fields.
 type costly struct {
 	share fairness.Share           // how much planning work one plan and one slice may spend
-	turns map[string]costlyTurn    // by pod UID
+	turns map[string]costlyTurn    // by pod UID: how often the pod was in a slice
 	costs map[string]int           // by pod UID: the cost of planning a waiting pod
 	Seats map[string]fairness.Seat // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
-	last  string                   // the namespace that the last slice served last
+	last  string                   // the last namespace that the latest slice served
 
 	refused map[string]packing.Refusal // by pod UID: the refusal of the last slice
 	waiting int                        // number of pods that wait for a slice, including pods that were in a slice before
@@ -41,8 +41,8 @@ type round struct {
 
 // costlyTurn records how often a pod was in a slice.
 type costlyTurn struct {
-	times int
-	again time.Time // earliest time of its next slice
+	times     int       // number of slices that the pod was in
+	nextSlice time.Time // earliest time of its next slice
 }
 
 // slice is a plan for some costly pods.
@@ -71,12 +71,12 @@ func (c *costly) init() {
 	}
 }
 
-// divide selects the pods to plan at now, and those for the next slice.
+// divide returns which of the pods are planned now, and which of them the next slice plans.
 func (c *costly) divide(pods []cluster.Pod, now time.Time) fairness.Division {
 	c.init()
 	served := map[string]bool{}
 	for uid, t := range c.turns {
-		if now.Before(t.again) {
+		if now.Before(t.nextSlice) {
 			served[uid] = true
 		}
 	}
@@ -111,7 +111,7 @@ func (c *costly) forget(pods []cluster.Pod) {
 	}
 }
 
-// hasUnserved reports whether one of the pods on a leaving node has not been in a slice yet.
+// hasUnserved reports whether any of the pods is on a leaving node and has not been in a slice yet.
 func (c *costly) hasUnserved(pods []cluster.Pod) bool {
 	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
 }
@@ -136,7 +136,7 @@ func (c *costly) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
 	}
 }
 
-// except returns the pods that are not among the others.
+// except returns the pods that are not in others.
 func except(pods, others []cluster.Pod) []cluster.Pod {
 	isOther := make(map[string]bool, len(others))
 	for i := range others {
@@ -229,7 +229,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	now := p.Now.Now()
 	c.Running, c.last, c.share = false, s.last, c.share.AfterSlice(s.cost, s.took)
 	c.Due = now.Add(s.took)        // at most half of the time is for slices
-	hasResult := map[string]bool{} // by pod: the executed part of the plan has a result
+	hasResult := map[string]bool{} // by pod: whether the part of the plan that was carried out has a result for it
 	for _, r := range plan.Refusals {
 		hasResult[r.Pod] = true
 	}
@@ -252,7 +252,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 		}
 		t := c.turns[pod.UID]
 		t.times++
-		t.again = now.Add(min(firstCostlyDelay<<min(t.times-1, 10), maxCostlyDelay))
+		t.nextSlice = now.Add(min(firstCostlyDelay<<min(t.times-1, 10), maxCostlyDelay))
 		c.turns[pod.UID] = t
 		if r, ok := refused[pod.ID()]; ok {
 			c.refused[pod.UID] = r

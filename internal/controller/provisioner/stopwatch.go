@@ -57,7 +57,7 @@ func (w *Stopwatch) NoteLaunch(claim string, now time.Time) {
 	}
 }
 
-// observe records how long before the launch the claim was created, and how long before it the batch ended.
+// observe records the time from the creation of the claim to the launch, and from the end of the batch to the launch.
 func (w *Stopwatch) observe(t times, launched time.Time) {
 	w.Metrics.Stage.WithLabelValues(metrics.StageLaunch).Observe(max(launched.Sub(t.created), 0).Seconds())
 	w.Metrics.Stage.WithLabelValues(metrics.StageBeyond).Observe(launched.Sub(t.batchEnded).Seconds())

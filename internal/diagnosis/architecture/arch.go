@@ -2,7 +2,7 @@
 //
 // In: an index.Index.
 // Out: findings of the checks ARCH.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package architecture
 
 import (
@@ -20,7 +20,7 @@ import (
 // Checks returns the checks ARCH.
 func Checks() []index.Check {
 	return []index.Check{
-		{ID: "ARCH-1", Title: "a NodePool has instance types of each architecture that it allows", Layer: diagnosis.LayerPlan, Judge: judgeSteps},
+		{ID: "ARCH-1", Title: "a NodePool has instance types of each architecture that it allows", Layer: diagnosis.LayerPlan, Judge: judgeInstanceTypes},
 		{ID: "ARCH-2", Title: "images are for the architectures that the NodePools launch", Layer: diagnosis.LayerPlan, Judge: judgeImageArch},
 		{ID: "ARCH-3", Title: "programs in user data are for the instance's architecture", Layer: diagnosis.LayerBoot, Judge: judgeProgramArch},
 		{ID: "ARCH-4", Title: "a NodePool sets the labels that pods select", Layer: diagnosis.LayerPlan, Judge: judgePodLabels},
@@ -30,15 +30,15 @@ func Checks() []index.Check {
 	}
 }
 
-// judgeSteps reports NodePools that have no instance type for an architecture that they allow. It names the requirement
-// after which none is left.
-func judgeSteps(ix *index.Index) []diagnosis.Finding {
+// judgeInstanceTypes reports NodePools that have no instance type for an architecture that they allow. It names the
+// first requirement that leaves no such type.
+func judgeInstanceTypes(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
 	for _, p := range ix.Evidence.Pools.Value {
-		found := judgePoolSteps(ix, p)
+		found := judgePoolInstanceTypes(ix, p)
 		if len(found) == 0 {
 			found = []diagnosis.Finding{diagnosis.ReportFine("NodePool " + p.Name)}
 		}
@@ -50,9 +50,9 @@ func judgeSteps(ix *index.Index) []diagnosis.Finding {
 // isWindows reports whether the instances of a class run Windows.
 func isWindows(c diagnosis.Class) bool { return strings.HasPrefix(c.Family, "Windows") }
 
-// judgePoolSteps returns the findings of judgeSteps about one pool; none if the pool has instance types of each
-// architecture.
-func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
+// judgePoolInstanceTypes returns the findings of judgeInstanceTypes about one pool; none if the pool has instance types
+// of each architecture.
+func judgePoolInstanceTypes(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 	subject := "NodePool " + p.Name
 	if len(p.Steps) == 0 {
 		return []diagnosis.Finding{{
@@ -78,7 +78,7 @@ func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
 			"no instance type is left after the requirement %s; before it there were %s", p.Steps[i].Name, before).
-			With(stepsLine(p.Steps)).FixedBy(loosen(p, p.Steps[i].Name))}
+			With(typeCountsLine(p.Steps)).FixedBy(loosen(p, p.Steps[i].Name))}
 	}
 	var out []diagnosis.Finding
 	class, _ := ix.Evidence.Class(p.Class)
@@ -89,13 +89,13 @@ func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 		i := slices.IndexFunc(p.Steps, func(s diagnosis.Step) bool { return s.Left[arch] == 0 })
 		out = append(out, diagnosis.ReportSuspicious(subject, diagnosis.Certain,
 			"no %s instance type is left after the requirement %s, although the NodePool allows that architecture", arch, p.Steps[i].Name).
-			With(stepsLine(p.Steps)).FixedBy(withoutArchitecture(p, arch, last)))
+			With(typeCountsLine(p.Steps)).FixedBy(withoutArchitecture(p, arch, last)))
 	}
 	return out
 }
 
-// loosen is the step that gives instance types to a NodePool without any: p.Loosened is the smallest such change. If it
-// is not known, the step removes the requirement.
+// loosen returns the step after which a NodePool without instance types allows some. The step makes the smallest
+// change, p.Loosened. If p.Loosened is nil, the step removes the requirement.
 func loosen(p diagnosis.Pool, requirement string) fix.Step {
 	l := p.Loosened
 	if l == nil {
@@ -113,8 +113,8 @@ func loosen(p diagnosis.Pool, requirement string) fix.Step {
 		})
 }
 
-// stepsLine returns the numbers of instance types left after each requirement, as a line of evidence.
-func stepsLine(steps []diagnosis.Step) string {
+// typeCountsLine returns the numbers of instance types left after each requirement, as a line of evidence.
+func typeCountsLine(steps []diagnosis.Step) string {
 	var out []string
 	for _, s := range steps {
 		var left []string
@@ -188,8 +188,8 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// imageFor is the step that adds an image for an architecture. For a family with images for all architectures, it selects
-// AWS's images.
+// imageFor is the step that adds an image for an architecture. For a family with images for all architectures, the step
+// selects AWS's images.
 func imageFor(c diagnosis.Class, arch string) fix.Step {
 	if c.Family != "AL2023" && c.Family != "Bottlerocket" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("add an image for %s to spec.amiSelectorTerms, or narrow "+
@@ -238,7 +238,7 @@ func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 			value := pod.Selector[key]
 			isOnNode := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Labels[key] == value })
 			if isOnNode || diagnosis.IsWellKnown(key) || reported[key+"="+value] ||
-				slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return offers(p, key, value) }) {
+				slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return canHaveLabel(p, key, value) }) {
 				continue
 			}
 			reported[key+"="+value] = true
@@ -248,8 +248,8 @@ func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// offers reports whether nodes of the pool can have the label.
-func offers(p diagnosis.Pool, key, value string) bool {
+// canHaveLabel reports whether nodes of the pool can have the label.
+func canHaveLabel(p diagnosis.Pool, key, value string) bool {
 	if v, ok := p.Labels[key]; ok {
 		return v == value
 	}
@@ -341,7 +341,7 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 		if arch == other {
 			other = "arm64"
 		}
-		certainty := diagnosis.Likely // tenants control the messages of their pods and events about them
+		certainty := diagnosis.Likely // tenants control the messages of their pods and the events about their pods
 		if ix.IsOfSystem(p) {
 			certainty = diagnosis.Certain
 		}
@@ -355,9 +355,9 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// runOn is the step that moves the pods of p's owner from the architecture bad to the architecture good, which their
-// image supports. The pod's author controls the text of the owner, so a command names only known kinds with a pod
-// template.
+// runOn returns the step after which the pods of p's owner run on the architecture good, which their image supports,
+// and not on bad. The pod's author controls the text of the owner. So a command names the owner only if its kind is
+// known and has a pod template.
 func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 	workload, ok := fix.Workload(p.Namespace, p.Owner)
 	switch {
@@ -373,8 +373,8 @@ func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 		diagnosis.LabelArch)).With("or build the image for %s", bad)
 }
 
-// judgeMixedPool reports NodePools that launch several architectures although a pod on their nodes has an image for only
-// one.
+// judgeMixedPool reports NodePools that launch several architectures although a pod on their nodes has an image for
+// only one.
 func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -398,7 +398,7 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeA1 reports NodePools that name A1 instances in a requirement and whose class has the AMI family AL2023. Its
+// judgeA1 reports NodePools that name A1 instances in a requirement and whose class has the AMI family AL2023. AL2023
 // images use instructions that A1 instances, the first generation of Graviton, do not have.
 func judgeA1(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// removeNamed is the step that removes the requirement with this text. If the NodePool has no such requirement, the user
-// loosens the NodePool.
+// removeNamed is the step that removes the requirement with this text. If the NodePool has no such requirement, the
+// user loosens the NodePool.
 func removeNamed(p diagnosis.Pool, requirement string) fix.Step {
 	i := slices.IndexFunc(p.Requirements, func(r diagnosis.Requirement) bool { return r.String() == requirement })
 	if i < 0 {

@@ -3,7 +3,7 @@
 //
 // In: an index.Index.
 // Out: findings of the checks AUTH, and the steps that map a role.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package auth
 
 import (
@@ -123,8 +123,8 @@ func judgeAuthMode(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// judgeEntry checks that the node role has an access entry of a node type, if the cluster reads access entries. A row in
-// aws-auth suffices instead, if the cluster reads aws-auth.
+// judgeEntry checks that the node role has an access entry of a node type, if the cluster reads access entries. A row
+// in aws-auth suffices instead, if the cluster reads aws-auth.
 func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -161,8 +161,8 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// noRowSuffix returns the part about aws-auth of the message that a role is not mapped; empty if the cluster does not
-// read aws-auth.
+// noRowSuffix returns the end of the message about a role that is not mapped: the part about aws-auth. It is empty if
+// the cluster does not read aws-auth.
 func noRowSuffix(ix *index.Index) string {
 	if ix.Evidence.Cluster.Value.ReadsAuthMap() {
 		return ", and aws-auth has no row for it"
@@ -186,8 +186,8 @@ func principals(ix *index.Index) string {
 	return strings.Join(out, ", ")
 }
 
-// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth. If the role has an access
-// entry, which takes precedence, or is mapped by a row, it only checks for contradicting rows.
+// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth. It only checks for
+// contradicting rows if a row maps the role, or if the role has an access entry, which takes precedence.
 func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -232,8 +232,8 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// rewriteAuthMap returns the steps for an aws-auth that cannot be parsed: the user saves the ConfigMap, and rows for the
-// node roles replace its mapRoles.
+// rewriteAuthMap returns the steps for an aws-auth that cannot be parsed: the user saves the ConfigMap, and rows for
+// the node roles replace its mapRoles.
 func rewriteAuthMap(ix *index.Index) []fix.Step {
 	var rows []diagnosis.Mapping
 	done := map[string]bool{}
@@ -315,15 +315,15 @@ func mappedPodRole(ix *index.Index) (role string, ok bool) {
 			candidates = append(candidates, e.Principal)
 		}
 	}
-	i := slices.IndexFunc(candidates, func(role string) bool { return isControllerRole(ix, role) })
+	i := slices.IndexFunc(candidates, func(role string) bool { return isControllerOrPodRole(ix, role) })
 	if i < 0 {
 		return "", false
 	}
 	return candidates[i], true
 }
 
-// isControllerRole reports whether a role is the controller's, or only pods can assume it.
-func isControllerRole(ix *index.Index, role string) bool {
+// isControllerOrPodRole reports whether a role is the controller's, or only pods can assume it.
+func isControllerOrPodRole(ix *index.Index, role string) bool {
 	controller := ix.Evidence.Controller.Value.Role
 	return controller != "" && WithoutPath(role) == WithoutPath(controller) || isPodRole(ix, role)
 }
@@ -331,7 +331,7 @@ func isControllerRole(ix *index.Index, role string) bool {
 // isMistakenRole reports whether AUTH-5 (judgeMistakenRole) explains why the role is not mapped.
 func isMistakenRole(ix *index.Index, role string) bool {
 	_, isMistaken := mappedPodRole(ix)
-	return isMistaken || isControllerRole(ix, role)
+	return isMistaken || isControllerOrPodRole(ix, role)
 }
 
 // isPodRole reports whether, according to the role's trust policy, only pods can assume the role. It is false if the
@@ -360,7 +360,7 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 	}
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
 		controller := ix.Evidence.Controller.Value.Role
-		if isControllerRole(ix, role) {
+		if isControllerOrPodRole(ix, role) {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"%s is the role of the controller's pods, and EC2NodeClass %s gives it to instances", RoleName(role), c.Name).
 				With(roleLine(ix, role)).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials,
@@ -383,8 +383,8 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// roleLine returns a line of evidence that shows for which pods or service a role is: its service account, or its trust
-// policy. It is empty if neither is known.
+// roleLine returns a line of evidence that shows who uses a role: the controller's service account, or else the
+// principals in the role's trust policy. It is empty if neither is known.
 func roleLine(ix *index.Index, role string) string {
 	if c := ix.Evidence.Controller.Value; c.Role != "" && WithoutPath(c.Role) == WithoutPath(role) {
 		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace,

@@ -52,10 +52,10 @@ func mappedRoles(ix *index.Index) []string {
 	return out
 }
 
-// canBeNodeRole reports whether no evidence shows that the role cannot be a node role.
+// canBeNodeRole reports whether the role may be a node role, as far as the evidence shows.
 func canBeNodeRole(ix *index.Index, arn string) bool {
 	r := ix.Evidence.Roles[RoleName(arn)]
-	return fix.RoleARN(arn).IsValid() && !isControllerRole(ix, arn) && !r.Is(diagnosis.Missing) &&
+	return fix.RoleARN(arn).IsValid() && !isControllerOrPodRole(ix, arn) && !r.Is(diagnosis.Missing) &&
 		(!r.Known() || trustsEC2(r.Value) || len(r.Value.Trusts) == 0)
 }
 
@@ -77,8 +77,8 @@ func giveRole(ix *index.Index, c diagnosis.Class) fix.Step {
 	}
 }
 
-// AddRole is the step that adds a role to the instance profile of a class: the class's role, or else the likely role. If
-// there are several likely roles or none, the user chooses.
+// AddRole is the step that adds a role to the instance profile of a class: the class's role, or else the likely role.
+// If there are several likely roles or none, the user chooses.
 func AddRole(ix *index.Index, c diagnosis.Class) fix.Step {
 	role, roles := fix.RoleOf(c.Role), likelyRoles(ix, c)
 	if c.Role == "" {

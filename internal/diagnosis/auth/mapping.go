@@ -86,8 +86,8 @@ const (
 	entryWindows = "EC2_WINDOWS"
 )
 
-// entryType returns the type of access entry that a role needs. It depends on the AMI families of the EC2NodeClasses that
-// use the role.
+// entryType returns the type of access entry that a role needs. It depends on the AMI families of the EC2NodeClasses
+// that use the role.
 func entryType(ix *index.Index, role string) fix.Value {
 	isForWindows := func(c diagnosis.Class) bool {
 		return nodeRole(ix, c) == role && strings.HasPrefix(c.Family, "Windows")
@@ -206,13 +206,13 @@ var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]*[A-Za-z0-9]$`)
 // writeRow writes the row as YAML to b. JSON strings are also YAML strings.
 func writeRow(m diagnosis.Mapping, b *strings.Builder) {
 	plain := func(s string) string {
-		isWord := slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null"}, strings.ToLower(s))
-		if plainScalar.MatchString(s) && !isWord {
+		isReserved := slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null"}, strings.ToLower(s))
+		if plainScalar.MatchString(s) && !isReserved {
 			return s
 		}
 		text, err := json.Marshal(s)
 		if err != nil {
-			return "\"\"" // a string is always JSON
+			return "\"\"" // json.Marshal does not fail for a string
 		}
 		return string(text)
 	}

@@ -17,7 +17,7 @@ func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
 		name := RoleName(role)
 		r := ix.Evidence.Roles[name]
-		if isControllerRole(ix, role) {
+		if isControllerOrPodRole(ix, role) {
 			return nil // AUTH-5 reports that nodes have the controller's role
 		}
 		if r.Is(diagnosis.Missing) {
@@ -55,8 +55,8 @@ func policyOf(statement fix.Fields) fix.Value {
 	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
 }
 
-// judgePolicies reports managed policies that nodes need and the role lacks. If the role has other policies, whose text
-// is not read, there is a finding only if a console shows a missing permission.
+// judgePolicies reports the managed policies that nodes need and the role lacks. The text of other policies is not
+// read. If the role has other policies, there is a finding only if a console shows a missing permission.
 func judgePolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
 	hasAny := func(policies ...string) bool {
 		return slices.ContainsFunc(r.Value.Policies,
@@ -137,14 +137,15 @@ func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgePassRole checks that the controller has the permission iam:PassRole for the node role. A launch needs it.
+// judgePassRole checks that the controller has the permission iam:PassRole for the node role. A launch needs this
+// permission.
 func judgePassRole(ix *index.Index) []diagnosis.Finding {
 	allDenials := ix.StatementLines("iam:PassRole")
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
 		allowed, wasAsked := ix.Evidence.PassRole[role]
 		denials := slices.DeleteFunc(slices.Clone(allDenials), func(l string) bool { return !strings.Contains(l, RoleName(role)) })
 		switch {
-		case isControllerRole(ix, role):
+		case isControllerOrPodRole(ix, role):
 			return nil // AUTH-5 reports that this role must not be passed at all
 		case len(denials) > 0, wasAsked && allowed.Known() && !allowed.Value:
 			certainty := diagnosis.Likely // the author of an EC2NodeClass may name any role
@@ -173,8 +174,8 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// passRoleFix is the step that lets the controller pass a role. It adds an inline policy and does not change an existing
-// one, because the text of policies is not read.
+// passRoleFix is the step that lets the controller pass a role. It adds an inline policy and does not change an
+// existing one, because the text of policies is not read.
 func passRoleFix(ix *index.Index, role string) fix.Step {
 	return fix.Call("iam", "put-role-policy",
 		fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).OrPlaceholder("CONTROLLER_ROLE")),
@@ -196,7 +197,7 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 		if !hasEntry && len(rows) > 0 {
 			user = rows[len(rows)-1].Username
 		}
-		// isByResource: host names are instance IDs
+		// isByResource reports whether host names are instance IDs
 		isByResource := slices.ContainsFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool {
 			return slices.Contains(c.Subnets, s.ID) && s.HostnameType == "resource-name"
 		})
@@ -231,7 +232,8 @@ func hostnameLine(ix *index.Index, c diagnosis.Class) string {
 	return ""
 }
 
-// judgeOtherRole reports, as a hint about a node role that is not mapped, a mapped role of a node group.
+// judgeOtherRole reports a mapped role of a node group if the node role is not mapped. The user may have meant the node
+// group's role.
 func judgeOtherRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -253,8 +255,8 @@ func judgeOtherRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// settling is how long EKS takes to apply a new mapping.
-const settling = 2 * time.Minute
+// maxMappingDelay is the longest time that EKS takes to apply a new mapping.
+const maxMappingDelay = 2 * time.Minute
 
 // judgeRefusedDespiteMapping reports nodes that the API server refuses for a reason that no other check knows.
 func judgeRefusedDespiteMapping(ix *index.Index) []diagnosis.Finding {
@@ -266,7 +268,7 @@ func judgeRefusedDespiteMapping(ix *index.Index) []diagnosis.Finding {
 		return nil
 	}
 	for _, e := range ix.Evidence.Entries.Value {
-		if age := ix.Evidence.At.Sub(e.Created); !e.Created.IsZero() && age >= 0 && age < settling && isNodeEntry(e) {
+		if age := ix.Evidence.At.Sub(e.Created); !e.Created.IsZero() && age >= 0 && age < maxMappingDelay && isNodeEntry(e) {
 			return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the API server refuses nodes, and the access entry of %s is %d seconds old: EKS takes up to two minutes to apply an entry",
 				RoleName(e.Principal), int(age.Seconds())).With(index.Lines(seen)...).Explaining(diagnosis.Unauthorized).
 				FixedBy(fix.Joiner(fix.Text("doctor")).With("again, in two minutes"))}

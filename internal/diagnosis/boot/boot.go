@@ -2,7 +2,7 @@
 //
 // In: an index.Index.
 // Out: findings of the checks BOOT and IMDS.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package boot
 
 import (
@@ -133,16 +133,17 @@ func Checks() []index.Check {
 type consoleCheck struct {
 	symptoms []diagnosis.Symptom                            // one of them is enough for a finding
 	cause    string                                         // of the finding
-	steps    func(ix *index.Index, class string) []fix.Step // the fix if nodeclass.UserDataFix has none; class is never empty
+	steps    func(ix *index.Index, class string) []fix.Step // the fix if nodeclass.UserDataFix returns none; class is never empty
 }
 
-// renderUserData is the step that prints the user data of a class's instances, for an instance type as an example.
+// renderUserData returns the step that prints the user data of a class for an example instance type, m5.large.
 func renderUserData(class string) fix.Step {
 	return fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(class),
 		fix.Text("--instance-type"), fix.Text("m5.large"))
 }
 
-// consequences returns further symptoms that the cause may have: with a wrong clock, an instance may get no credentials.
+// consequences returns further symptoms that the cause may lead to: with a wrong clock, an instance may get no
+// credentials.
 func (s consoleCheck) consequences() []diagnosis.Symptom {
 	if slices.Contains(s.symptoms, diagnosis.ClockWrong) {
 		return []diagnosis.Symptom{diagnosis.NoCredentials}
@@ -239,7 +240,7 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 			i := ix.Evidence.Images.Value[at]
 			family, official := familyOf(i.Name)
 			certainty := diagnosis.Likely
-			if official { // AWS's names of images are reliable
+			if official { // the names of AWS's own images are reliable
 				certainty = diagnosis.Certain
 			}
 			out = append(out, diagnosis.ReportBroken(subject, certainty,
@@ -262,8 +263,8 @@ func setFamily(c diagnosis.Class, family string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Family(family), "spec", "amiFamily"))
 }
 
-// familyFix is the step after which the AMI family of a class is that of the image. It sets the family that the console
-// shows, or else selects AWS's image of the present family.
+// familyFix returns the step after which the AMI family of a class matches its image. The step sets the family that the
+// console shows, or else selects AWS's image for the current family of the class.
 func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
 	if family := nodeclass.FamilyOnConsole(seen); family != "" && family != c.Family {
 		return setFamily(c, family).With("the console shows that the image is one of %s", family)

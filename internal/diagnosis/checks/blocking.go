@@ -47,7 +47,7 @@ func blocksPods(ix *index.Index, f diagnosis.Finding) bool {
 	return hasWaitingPods || len(uninitialized) > 0
 }
 
-// isAbout reports whether a NodeClaim uses the EC2NodeClass, NodePool or subnet with a kind and a name.
+// isAbout reports whether a NodeClaim uses the EC2NodeClass, NodePool or subnet with this kind and name.
 func isAbout(ix *index.Index, kind, name string, c diagnosis.Claim) bool {
 	switch kind {
 	case "EC2NodeClass":

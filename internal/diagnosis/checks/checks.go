@@ -3,7 +3,7 @@
 // In: diagnosis.Evidence.
 // Out: the findings of all checks, ranked, the root cause first; the findings that are reliable before a launch
 // (Preflight).
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package checks
 
 import (
@@ -43,8 +43,8 @@ func compareIDs(a, b string) int {
 }
 
 // Diagnose runs all checks on the evidence and returns their findings, fine ones included, in the order of
-// diagnosis.Rank. A finding of a fallback check becomes fine if findings of other checks explain its symptoms. The result
-// is deterministic.
+// diagnosis.Rank. A finding of a fallback check becomes fine if findings of other checks explain its symptoms. The
+// result is deterministic.
 func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 	ix := index.New(e)
 	var out, fallbacks []diagnosis.Finding

@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// withRelaunch returns the finding. If the finding is broken and its fix changes an EC2NodeClass, the fix gets a step that
-// deletes the class's NodeClaims that have not joined. Running instances keep the configuration of their launch, so
-// others must be launched.
+// withRelaunch returns the finding. If the finding is broken and its fix changes an EC2NodeClass, the fix gets a step
+// that deletes the class's NodeClaims that have not joined. Running instances keep the configuration of their launch,
+// so new instances must be launched.
 func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
 	if f.Verdict != diagnosis.Broken || f.Fix.IsZero() {
 		return f

@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// judgeExecutionRole checks that pod execution roles exist, trust Fargate and are mapped. Fargate's nodes join with them.
+// judgeExecutionRole checks that pod execution roles exist, trust Fargate and are mapped. Fargate's nodes join with
+// these roles.
 func judgeExecutionRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Fargate.Gap("the Fargate profiles"); ok {
 		return []diagnosis.Finding{gap}
@@ -88,8 +89,8 @@ func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, me
 	return f
 }
 
-// withPodDeletion returns the steps and the step that recreates the controller's pods that Fargate has refused for a
-// profile. Fargate does not retry refused pods.
+// withPodDeletion returns the steps, followed by a step that deletes the controller's pods that Fargate has refused for
+// a profile. Their Deployment recreates the pods. Fargate does not retry refused pods.
 func withPodDeletion(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.Step) []fix.Step {
 	refused := slices.DeleteFunc(ix.WaitingPods(), func(pod diagnosis.ControllerPod) bool {
 		profile, ok := profileOf(ix, pod)
@@ -101,7 +102,8 @@ func withPodDeletion(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.S
 	return append(steps, ix.Evidence.Controller.Value.Recreate(refused))
 }
 
-// isMappedForFargate reports whether Fargate's nodes with the role are authorized by the mappings that the cluster reads.
+// isMappedForFargate reports whether Fargate's nodes with the role are authorized by the mappings that the cluster
+// reads.
 func isMappedForFargate(ix *index.Index, role string) bool {
 	if e, ok := auth.FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return e.Type == "FARGATE_LINUX"

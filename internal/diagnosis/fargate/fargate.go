@@ -3,7 +3,7 @@
 //
 // In: an index.Index.
 // Out: findings of the checks FG.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package fargate
 
 import (
@@ -121,8 +121,8 @@ func eachWaiting(ix *index.Index, f func(p diagnosis.ControllerPod, subject stri
 	return out
 }
 
-// judgeFargateProfile checks that the Fargate profiles are active, and that one selects the controller's pods. Pods that
-// no profile selects go to the default scheduler.
+// judgeFargateProfile checks that the Fargate profiles are active, and that one of them selects the controller's pods.
+// Pods that no profile selects go to the default scheduler.
 func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Fargate.Gap("the Fargate profiles"); ok {
 		return []diagnosis.Finding{gap}
@@ -161,8 +161,8 @@ func makeProfile(ix *index.Index) fix.Step {
 		fix.P("--selectors", fix.Join(fix.Text("namespace="), fix.Namespace(diagnosis.OrElse(c.Namespace, "kube-system")))))
 }
 
-// executionRole returns the pod execution role that all existing profiles have; a placeholder if they differ or there is
-// none.
+// executionRole returns the pod execution role that all existing profiles have; a placeholder if they differ or there
+// is none.
 func executionRole(ix *index.Index) fix.Value {
 	if len(ix.Evidence.Fargate.Value) == 0 ||
 		slices.ContainsFunc(ix.Evidence.Fargate.Value,
@@ -187,13 +187,13 @@ func privateSubnets(ix *index.Index) []fix.Value {
 	return out
 }
 
-// activation is the longest time from the creation of a Fargate profile until it is active. EKS reports only when the
-// profile was created.
-const activation = 5 * time.Minute
+// maxActivationTime is the longest time from the creation of a Fargate profile until the profile is active. EKS reports
+// the creation time, but not since when the profile is active.
+const maxActivationTime = 5 * time.Minute
 
 // isAfterActivation reports whether the pod p was certainly created after the profile f became active.
 func isAfterActivation(p diagnosis.ControllerPod, f diagnosis.FargateProfile) bool {
-	return !f.Created.IsZero() && p.Created.After(f.Created.Add(activation))
+	return !f.Created.IsZero() && p.Created.After(f.Created.Add(maxActivationTime))
 }
 
 // judgeTooEarly reports pods that were created before their Fargate profile was active. EKS assigns a pod to Fargate
@@ -231,7 +231,7 @@ func wasPassedOver(p diagnosis.ControllerPod) bool {
 	return p.Node == "" && p.Scheduler != "" && p.Scheduler != "fargate-scheduler"
 }
 
-// tolerates reports whether the pod tolerates a taint key, with any value and effect.
+// tolerates reports whether the pod has a toleration for a taint key, whatever the toleration's value and effect.
 func tolerates(p diagnosis.ControllerPod, key string) bool {
 	return slices.ContainsFunc(p.Tolerates, func(t diagnosis.Taint) bool { return t.Key == key || t.Key == "" })
 }
@@ -265,15 +265,15 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeFargateIdentity checks that the controller does not need instance metadata or the Pod Identity agent for its region
-// and credentials. Fargate has neither.
+// judgeFargateIdentity checks that the controller does not need instance metadata or the Pod Identity agent for its
+// region and credentials. Fargate has neither.
 func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
 	return eachOnFargate(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		c := ix.Evidence.Controller.Value
 		var out []diagnosis.Finding
 		if c.How == "pod identity" {
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
-				"the controller relies on Pod Identity, and its agent does not run on Fargate").With(ix.Evidence.Controller.Source).
+				"the controller relies on Pod Identity, and the Pod Identity agent does not run on Fargate").With(ix.Evidence.Controller.Source).
 				FixedBy(fix.Annotate(fix.ServiceAccount(c.Namespace, c.Account), "eks.amazonaws.com/role-arn",
 					fix.RoleARN(c.Role).OrPlaceholder("ROLE_ARN"))))
 		}

@@ -14,7 +14,7 @@ type AWS struct {
 	Expected        Expected // preconditions of deleting an access entry
 }
 
-// clone returns a copy that shares no slices with a. Its parameters have no invalid values.
+// clone returns a copy that shares no slices with a. The copy leaves out the invalid values of the parameters.
 func (a AWS) clone() AWS {
 	a.Params = slices.Clone(a.Params)
 	for i := range a.Params {

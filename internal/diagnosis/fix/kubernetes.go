@@ -13,7 +13,7 @@ type Kubernetes struct {
 	Names           []string // empty: all objects of the kind
 	PatchType       string   // "merge" or "json"
 	Patch           string   // JSON; empty if joiner correct prints the patch
-	Correct         []string // arguments with which joiner prints the patch; empty: Patch has it
+	Correct         []string // arguments with which joiner prints the patch; empty: Patch contains the patch
 	Claims          []Claim  // NodeClaims to be deleted, with their preconditions
 }
 
@@ -299,7 +299,7 @@ func Run(words ...Value) Step {
 	return s
 }
 
-// SplitWords returns the words of a constant of the program, which spaces separate.
+// SplitWords splits a constant of the program at spaces and returns the words.
 func SplitWords(text constant) []Value {
 	var out []Value
 	for w := range strings.FieldsSeq(string(text)) {

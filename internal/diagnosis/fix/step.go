@@ -61,7 +61,8 @@ func (s Step) AWS() (a AWS, ok bool) {
 	return s.aws.clone(), true
 }
 
-// IsComplete reports whether the step can be used as it is: it has no placeholder, and its output does not go to a file.
+// IsComplete reports whether the step can be used as it is: it has no placeholder, and its output does not go to a
+// file.
 func (s Step) IsComplete() bool { return !s.hasPlaceholder && s.file == "" }
 
 // With returns the step with a comment after the command, or advice with another text. Arguments are escaped.
@@ -174,8 +175,8 @@ func invalidAdvice(subject string, v Value) Step {
 // Steps returns the steps in order.
 func (f Fix) Steps() []Step { return slices.Clone(f.steps) }
 
-// And returns the fix with further steps appended. It appends nothing if the fix has no step of kind Change or ByHand, or
-// if a further step has an invalid identifier.
+// And returns the fix with further steps appended. It appends nothing if the fix has no step of kind Change or ByHand,
+// or if a further step has an invalid identifier.
 func (f Fix) And(steps ...Step) Fix {
 	if !f.hasKind(Change) && !f.hasKind(ByHand) || slices.ContainsFunc(steps, func(s Step) bool { return len(s.invalid) > 0 }) {
 		return f

@@ -211,7 +211,8 @@ func RoleName(text string) Value {
 	return v
 }
 
-// RoleOf is the name of an IAM role. The text is the name, the name after a path, or the ARN; all of it must be valid.
+// RoleOf is the name of an IAM role. The text is the name, the name after a path, or the ARN; the whole text must be
+// valid.
 func RoleOf(text string) Value {
 	if !strings.Contains(text, "/") && !strings.HasPrefix(text, "arn:") {
 		return RoleName(text)

@@ -2,7 +2,7 @@
 //
 // In: an index.Index.
 // Out: findings of the checks ID.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package identity
 
 import (
@@ -39,7 +39,7 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "there is no EKS cluster named %s in %s",
 			ix.Evidence.Name, ix.Evidence.Region).With(ix.Evidence.Cluster.Source).
 			FixedBy(fix.Call("eks", "list-clusters",
-				ix.RegionParam()).With("then set the cluster's name (settings.clusterName, CLUSTER_NAME) to this one's"))}
+				ix.RegionParam()).With("then set settings.clusterName (CLUSTER_NAME) to the name of this cluster"))}
 	}
 	if gap, ok := ix.Evidence.Cluster.Gap("the EKS cluster " + ix.Evidence.Name); ok {
 		return []diagnosis.Finding{gap}
@@ -61,7 +61,7 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "the EKS cluster named %s is not the cluster of the kubeconfig: the cluster's name is set wrong, or the kubeconfig is for another cluster", ix.Evidence.Name).
 		With(differences...).With(ix.Evidence.Cluster.Source, ix.Evidence.Home.Source).Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
 		FixedBy(fix.Call("eks", "list-clusters",
-			ix.RegionParam()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
+			ix.RegionParam()).With("set settings.clusterName (CLUSTER_NAME) to the name of the cluster with endpoint %s", h.Endpoint))}
 }
 
 // sameAuthority reports whether base64-encoded PEM and PEM text have certificates with a common public key. If one of
@@ -119,7 +119,8 @@ func judgeSameName(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// otherName returns a name for another cluster whose name is not known, made from its UID.
+// otherName proposes a name for the other cluster, whose name is not known: this cluster's name and the start of the
+// other cluster's UID.
 func otherName(name, uid string) string { return name + "-" + uid[:min(8, len(uid))] }
 
 // judgeOrphans reports running instances that have neither a cluster UID nor a NodeClaim nor a Node.

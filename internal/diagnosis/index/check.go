@@ -9,7 +9,8 @@ type Check struct {
 	// Layer is the stage of a node's life that the check is about. A node that fails in one layer does not reach the
 	// later layers.
 	Layer diagnosis.Layer
-	// Fallback marks a check that knows a symptom but not its cause. It reports nothing if another check knows the cause.
+	// Fallback marks a check that knows a symptom but not its cause. Such a check reports nothing if another check
+	// knows the cause.
 	Fallback bool
 
 	// Judge returns the findings of the check; nil if there is no problem.

@@ -2,8 +2,8 @@
 // instance, and statements about launches.
 //
 // In: diagnosis.Evidence.
-// Out: an Index, which no check changes, and the type Check of the checks that judge it.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Out: an Index, which no check changes, and the type Check.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package index
 
 import (
@@ -16,7 +16,7 @@ import (
 // Index is the evidence with lookup tables that several checks use.
 type Index struct {
 	Evidence       diagnosis.Evidence        // its instances have the names that diagnosis.WithClaims sets
-	Occurrences    []Occurrence              // on instances of this cluster that run and have no ready Node; in order of instances
+	Occurrences    []Occurrence              // on running instances of this cluster without a ready Node; in order of instances
 	NodeByInstance map[string]diagnosis.Node // by instance ID: see diagnosis.NodesByInstance
 }
 
@@ -62,8 +62,8 @@ func (ix *Index) OccurrencesOf(class string, symptoms ...diagnosis.Symptom) []Oc
 	return out
 }
 
-// ConsoleGap returns the Unknown finding of a check that needs console output. ok is false if the console of no
-// instance is missing: only consoles of instances that have not joined count.
+// ConsoleGap returns the Unknown finding of a check that needs console output. ok is false if no console is missing.
+// Only consoles of instances that have not joined count.
 func (ix *Index) ConsoleGap() (gap diagnosis.Finding, ok bool) {
 	if gap, ok := ix.Evidence.Instances.Gap("the consoles of instances"); ok {
 		return gap, true

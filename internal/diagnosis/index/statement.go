@@ -163,8 +163,8 @@ func isAnswer(c diagnosis.Condition, substrings []string) bool {
 }
 
 // isOver reports whether the problem that ended an instance is over. That is so if its EC2NodeClass does not exist any
-// more, or if a later instance of the class is a ready node or was terminated by a user. EC2 lists instances for an
-// hour after their end.
+// more, or if a later instance of the class has worked: it is a ready node, or a user has terminated it. EC2 lists
+// instances for an hour after their end.
 func (ix *Index) isOver(i diagnosis.Instance) bool {
 	if _, exists := ix.Evidence.Class(i.Class); !exists && ix.Evidence.Classes.Known() && i.Class != "" {
 		return true
@@ -176,7 +176,7 @@ func (ix *Index) isOver(i diagnosis.Instance) bool {
 	})
 }
 
-// FindClaim returns the NodeClaim with this name.
+// FindClaim returns the NodeClaim with this name; false if there is none.
 func (ix *Index) FindClaim(name string) (diagnosis.Claim, bool) {
 	i := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Name == name })
 	if i < 0 {

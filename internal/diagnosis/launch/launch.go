@@ -3,7 +3,7 @@
 //
 // In: an index.Index.
 // Out: findings of the checks LAUNCH.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package launch
 
 import (
@@ -66,7 +66,8 @@ func judgeProfile(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeSpotRole reports that the service-linked role for spot is missing, if the controller is not allowed to create it.
+// judgeSpotRole reports that the service-linked role for spot is missing, if the controller is not allowed to create
+// it.
 func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 	const name = "AWSServiceRoleForEC2Spot"
 	lines := append(ix.StatementLines("ServiceLinkedRole"), ix.StatementLines("SpotSLRCreationFailed")...)

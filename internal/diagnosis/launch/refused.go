@@ -66,7 +66,7 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 		certainty = diagnosis.Likely
 	}
 	if strings.Contains(statements[0].Text, "InvalidState") {
-		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes, because it is disabled or about to be deleted: instances end as soon as they start").
+		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes, because the key is disabled or about to be deleted: instances end as soon as they start").
 			With(firstLines(statements)...).FixedBy(withClaimDeletion(ix, statements,
 			fix.Call("kms", "enable-key", ix.RegionParam(), fix.P("--key-id", key)))...)}
 	}
@@ -95,8 +95,9 @@ func keyOf(ix *index.Index, name string) fix.Value {
 	return fix.Placeholder("KEY_ID")
 }
 
-// withClaimDeletion returns the steps and the step that deletes the NodeClaims of the ended instances in the statements,
-// so that the controller launches others at once. Otherwise the controller finds the ended instances within two minutes.
+// withClaimDeletion returns the steps, followed by a step that deletes the NodeClaims of the ended instances in the
+// statements. After the deletion, the controller launches other instances at once. Without it, the controller finds the
+// ended instances within two minutes.
 func withClaimDeletion(ix *index.Index, statements []index.Statement, steps ...fix.Step) []fix.Step {
 	const most = 5 // NodeClaims; more would not fit in a line
 	var claims []fix.Claim
@@ -114,8 +115,8 @@ func withClaimDeletion(ix *index.Index, statements []index.Statement, steps ...f
 	return append(steps, fix.DeleteClaims(claims...))
 }
 
-// judgeDenial reports policies that forbid launching. IAM names a denying policy that is in the same account or
-// organization.
+// judgeDenial reports policies that forbid launching. IAM's error names the policy if the policy is in the same account
+// or organization.
 func judgeDenial(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
@@ -166,10 +167,11 @@ func policyIn(text string) string {
 // maxEventAge is the maximum age of an event about a deleted NodeClaim that recentStatements returns.
 const maxEventAge = 2 * time.Minute
 
-// recentStatements returns statements of the controller's events about deleted NodeClaims that contain all substrings of
-// at least one alternative. When EC2 refuses a launch, the controller deletes the NodeClaim at once and creates the next
-// only some time later. Events before the launch of another instance are left out, because the launch shows that the
-// problem is over. Because the UIDs of deleted NodeClaims are not known, findings from these statements are never certain.
+// recentStatements returns statements of the controller's events about deleted NodeClaims that contain all substrings
+// of at least one alternative. When EC2 refuses a launch, the controller deletes the NodeClaim at once and creates the
+// next only some time later. Events before the launch of another instance are left out, because the launch shows that
+// the problem is over. Because the UIDs of deleted NodeClaims are not known, findings from these statements are never
+// certain.
 func recentStatements(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, v := range ix.Evidence.Events.Value {
@@ -193,7 +195,7 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
 	}
-	const usual = 256 // vCPUs; requested if the present quota is not known for certain
+	const defaultQuota = 256 // vCPUs; requested if the present quota is not known for certain
 	for _, q := range []struct {
 		alternatives [][]string // see anyStatement
 		kind         string
@@ -209,7 +211,7 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 		if len(statements) == 0 {
 			continue
 		}
-		quota := usual
+		quota := defaultQuota
 		if _, rest, ok := strings.Cut(statements[0].Text, "vCPU limit of "); ok {
 			digits, _, _ := strings.Cut(rest, " ")
 			if n, err := strconv.Atoi(digits); err == nil && certainty == diagnosis.Certain {

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// judgeSelection reports selector terms of an EC2NodeClass that match nothing.
+// judgeSelection reports EC2NodeClasses with selector terms that match nothing.
 func judgeSelection(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -44,8 +44,8 @@ func judgeSelection(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// clusterGroup is the step that makes a class select the cluster security group. Instances in it reach each other and
-// the control plane.
+// clusterGroup is the step that makes a class select the cluster security group. Instances in this group reach each
+// other and the control plane.
 func clusterGroup(ix *index.Index, c diagnosis.Class) fix.Step {
 	if ix.Evidence.Cluster.Value.Group == "" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("in spec.securityGroupSelectorTerms select the nodes' security group")
@@ -100,8 +100,11 @@ func judgeClassRef(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// nearestClass is the step that makes a NodePool refer to an existing class: the class with a similar name, or else the
-// class with the NodePool's own name, or else the only class. Otherwise the user chooses a class or creates one.
+// nearestClass returns the step that makes a NodePool refer to an existing class: the first of the classes below that
+// exists. If none exists, the user chooses a class or creates one.
+//   - the class with a similar name
+//   - the class with the NodePool's own name
+//   - the only class
 func nearestClass(ix *index.Index, p diagnosis.Pool) fix.Step {
 	var names []string
 	for _, c := range ix.Evidence.Classes.Value {

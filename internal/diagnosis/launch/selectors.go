@@ -35,8 +35,8 @@ func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 	return withTagAdvice(c.GroupTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.GroupTags }, c), step)
 }
 
-// selectSubnets returns the steps that fix a class that selects no subnet. They select the subnets that are most used by
-// other classes, or else subnets with many free addresses.
+// selectSubnets returns the steps that fix a class that selects no subnet. They select the subnets that are most used
+// by other classes, or else subnets with many free addresses.
 func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {
@@ -62,8 +62,8 @@ func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
 	return withTagAdvice(c.SubnetTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.SubnetTags }, c), step)
 }
 
-// tagsOf returns the tags in the selectors of all classes except c, and the usual discovery tag. selectorTags returns the
-// tags in the selectors of one class.
+// tagsOf returns the tags in the selectors of all classes except c, and the usual discovery tag. selectorTags returns
+// the tags in the selectors of one class.
 func tagsOf(ix *index.Index, selectorTags func(diagnosis.Class) map[string]string, c diagnosis.Class) map[string]string {
 	out := map[string]string{"karpenter.sh/discovery": ix.Evidence.Name}
 	for _, other := range ix.Evidence.Classes.Value {

@@ -1,9 +1,9 @@
-// Package leader checks whether a controller is active in the cluster, by its Lease and by the conditions that it
-// writes.
+// Package leader checks whether a controller is active in the cluster: it reads the Lease, and the NodeClaims and
+// conditions that only a controller writes.
 //
 // In: an index.Index.
 // Out: findings of the checks RUN.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package leader
 
 import (
@@ -70,7 +70,7 @@ func judgeLease(ix *index.Index) []diagnosis.Finding {
 	switch {
 	case ready >= 0 && (l.Holder != "" || len(work) > 0):
 		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Possible,
-			"the controller's pod %s runs, but does not renew the lease, without which it does nothing", c.Pods[ready].Name).
+			"the controller's pod %s runs, but does not renew the lease, and a controller without the lease does nothing", c.Pods[ready].Name).
 			With(ix.Evidence.Lease.Source + ": " +
 				leaseState).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace,
 			c.Pods[ready].Name)).With("shows whether and why the pod cannot acquire the lease"))}
@@ -88,16 +88,16 @@ func judgeLease(ix *index.Index) []diagnosis.Finding {
 	return nil // the controller was stopped, and has no work
 }
 
-// isLeaderless reports whether no controller is active although NodePools or NodeClaims exist: the Lease has ended, and no
-// controller has written anything since then.
+// isLeaderless reports whether no controller is active although NodePools or NodeClaims exist: the Lease has ended, and
+// no controller has written anything since then.
 func isLeaderless(ix *index.Index, l diagnosis.Lease) bool {
 	hasObjects := len(ix.Evidence.Pools.Value)+len(ix.Evidence.Claims.Value) > 0
 	return hasObjects && !l.Renewed.IsZero() && !ix.Evidence.At.Before(l.End()) && !lastActivity(ix).After(l.End())
 }
 
 // LeaderlessSince returns when the Lease ended, if no controller has been active since then. The time is zero if a
-// controller is active or may be active. It may be active if it runs without leader election, because it then has no
-// Lease, or if its installation could not be read, because it is then not known which Lease belongs to it.
+// controller is active or may be active. A controller without leader election has no Lease, so it may be active. If the
+// controller's installation could not be read, its Lease is not known, so it may be active too.
 func LeaderlessSince(e diagnosis.Evidence) time.Time {
 	ix := index.New(e)
 	isKnown := e.Lease.Known() && e.Claims.Known() && (e.Controller.Known() || e.Controller.Is(diagnosis.Missing))

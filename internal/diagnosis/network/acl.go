@@ -12,9 +12,9 @@ import (
 // everywhere is the CIDR of all IPv4 addresses.
 const everywhere = "0.0.0.0/0"
 
-// droppingEntry returns the entry that drops TCP packets to a port, outgoing or incoming; ok is false if the packets pass.
-// The addresses of peers are not known. So an allow entry lets packets pass even if it is for some addresses only, and a
-// deny entry counts only if it is for all addresses.
+// droppingEntry returns the entry that drops TCP packets to a port, outgoing or incoming; ok is false if the packets
+// pass. The addresses of peers are not known. So an allow entry lets packets pass even if it is for some addresses
+// only, and a deny entry counts only if it is for all addresses.
 func droppingEntry(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
 	for _, e := range n.Entries {
 		matches := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
@@ -43,8 +43,8 @@ func freeNumber(n diagnosis.ACL, out bool, limit int) int {
 	return 1
 }
 
-// aclOf returns the network ACL of a subnet: the ACL that lists the subnet, or else the default ACL. ok is false if there
-// is neither.
+// aclOf returns the network ACL of a subnet: the ACL that lists the subnet, or else the default ACL. ok is false if
+// there is neither.
 func aclOf(ix *index.Index, subnet string) (n diagnosis.ACL, ok bool) {
 	i := slices.IndexFunc(ix.Evidence.ACLs.Value, func(n diagnosis.ACL) bool { return slices.Contains(n.Subnets, subnet) })
 	if i < 0 {
@@ -56,8 +56,8 @@ func aclOf(ix *index.Index, subnet string) (n diagnosis.ACL, ok bool) {
 	return ix.Evidence.ACLs.Value[i], true
 }
 
-// judgeACLs reports network ACLs that drop requests to the API server's port or the answers, which arrive at an ephemeral
-// port.
+// judgeACLs reports network ACLs that drop requests to the API server's port or the answers, which arrive at an
+// ephemeral port.
 func judgeACLs(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}

@@ -52,8 +52,9 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// RoomierSubnets is the step that makes a class select other subnets: in each zone, the subnet with the most free
-// addresses that is private, has a default route and has at least manyAddresses. If there is none, the user selects.
+// RoomierSubnets returns the step that makes a class select other subnets. The step selects one subnet per zone:
+// private, with a default route, and with at least manyAddresses free addresses. If several subnets of a zone qualify,
+// it selects the subnet with the most free addresses. If no subnet qualifies, the user selects subnets.
 func RoomierSubnets(ix *index.Index, c diagnosis.Class) fix.Step {
 	all := slices.Clone(ix.Evidence.Subnets.Value)
 	slices.SortStableFunc(all, func(a, b diagnosis.Subnet) int { return b.Free - a.Free })

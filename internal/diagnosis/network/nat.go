@@ -9,8 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// likelyNAT returns the only NAT gateway to which route tables of subnets in the same zone lead, or else the only NAT
-// gateway of all route tables; empty if the user must choose.
+// likelyNAT returns a NAT gateway for a subnet. If the route tables of the subnets in the same zone lead to one NAT
+// gateway, it returns that gateway. Otherwise it returns the only NAT gateway of all route tables. The result is empty
+// if the user must choose.
 func likelyNAT(ix *index.Index, subnet string) string {
 	zone := func(id string) string {
 		i := slices.IndexFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool { return s.ID == id })

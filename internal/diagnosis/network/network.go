@@ -3,7 +3,7 @@
 //
 // In: an index.Index.
 // Out: findings of the checks NET.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package network
 
 import (
@@ -42,8 +42,8 @@ type location struct {
 	subnets []string        // IDs of subnets
 }
 
-// locations returns the locations of all classes and of some instances: they run, have a NodeClaim, have no Node, and
-// have other security groups than their class.
+// locations returns the locations of all classes, and of each running instance that has a NodeClaim, has no Node, and
+// has other security groups than its class.
 func locations(ix *index.Index) []location {
 	var out []location
 	for _, c := range ix.Evidence.Classes.Value {
@@ -95,8 +95,8 @@ func judgeGroups(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeSecurityGroups checks the security groups of a location: egress to the API server, ingress of the cluster security
-// group from the location, and ingress from the control plane to kubelets.
+// judgeSecurityGroups checks the security groups of a location: egress to the API server, ingress of the cluster
+// security group from the location, and ingress from the control plane to kubelets.
 func judgeSecurityGroups(ix *index.Index, l location, groups []diagnosis.Group) []diagnosis.Finding {
 	seen := index.Lines(ix.OccurrencesOf(l.class.Name, diagnosis.TimedOut))
 	letsOut := slices.ContainsFunc(groups, func(g diagnosis.Group) bool {
@@ -342,7 +342,8 @@ func ThroughNAT(ix *index.Index, table diagnosis.RouteTable, subnet string) []fi
 		fix.P("--nat-gateway-id", fix.NAT(likelyNAT(ix, subnet)).OrPlaceholder("NAT_GATEWAY_ID"))}
 }
 
-// getsPublicAddress reports whether instances of a class get a public address in a subnet, or whether that is not known.
+// getsPublicAddress reports whether instances of a class get a public address in a subnet. It is also true if the
+// subnet is not known.
 func getsPublicAddress(ix *index.Index, c diagnosis.Class, subnet string) bool {
 	if c.PublicIP != nil {
 		return *c.PublicIP
@@ -382,7 +383,7 @@ func judgeCustomNetworking(ix *index.Index) []diagnosis.Finding {
 		FixedBy(fix.SetEnv(ix.ControllerDeployment(), "RESERVED_ENIS", fix.Number(1)))}
 }
 
-// judgeNoAnswer reports timeouts on consoles that no other check explains.
+// judgeNoAnswer reports timeouts that consoles show and that no other check explains.
 func judgeNoAnswer(ix *index.Index) []diagnosis.Finding {
 	seen := ix.OccurrencesOf("", diagnosis.TimedOut)
 	if gap, ok := ix.ConsoleGap(); ok && len(seen) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// awsImage is the step that selects AWS's newest image of the class's AMI family. For AL2, it selects Amazon Linux 2023,
-// because AWS no longer releases images of AL2. ok is false for the family Custom, which needs the user's own
+// awsImage is the step that selects AWS's newest image of the class's AMI family. For AL2, it selects Amazon Linux
+// 2023, because AWS no longer releases images of AL2. ok is false for the family Custom, which needs the user's own
 // image, and if the family is not known.
 func awsImage(c diagnosis.Class) (step fix.Step, ok bool) {
 	family := c.Family
@@ -40,13 +40,13 @@ func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 			present = i.SnapshotGiB
 		}
 	}
-	const usual = 20  // GiB; used if the present size is not known
-	const small = 100 // GiB; a smaller volume becomes ten times as large, others twice as large
+	const defaultGiB = 20 // used if the present size is not known
+	const smallGiB = 100  // a volume below this size becomes ten times as large, others twice as large
 	if present == 0 {
-		present = usual
+		present = defaultGiB
 	}
 	size := 2 * present
-	if present < small {
+	if present < smallGiB {
 		size = 10 * present
 	}
 	if c.RootGiB > 0 {

@@ -28,8 +28,8 @@ func Problems(ix *index.Index, id string) []diagnosis.Finding {
 	return out
 }
 
-// correctUserData is the step that corrects the user data of an EC2NodeClass. The patch is not part of the step, because
-// user data may hold secrets: joiner correct writes the patch when the user runs the step.
+// correctUserData is the step that corrects the user data of an EC2NodeClass. The patch is not part of the step,
+// because user data may hold secrets: joiner correct writes the patch when the user runs the step.
 func correctUserData(ix *index.Index, class string, options ...fix.Value) fix.Step {
 	if ix.Evidence.Name != "" {
 		options = append([]fix.Value{fix.Text("--cluster-name"), fix.ClusterName(ix.Evidence.Name)}, options...)
@@ -37,8 +37,8 @@ func correctUserData(ix *index.Index, class string, options ...fix.Value) fix.St
 	return fix.Correct(class, options...)
 }
 
-// isCorrected reports whether a check has found problems in the user data of a class, and joiner correct corrects all of
-// them.
+// isCorrected reports whether a check has found problems in the user data of a class, and joiner correct corrects all
+// of them.
 func isCorrected(ix *index.Index, class, check string) bool {
 	corrected := false
 	for _, p := range ix.Evidence.UserData.Value {

@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// A fix may need a value that the broken object lacks, such as a role. It takes the value that the largest number of
-// ready nodes have, or on a tie the largest number of other EC2NodeClasses. On a further tie, the user chooses.
+// A fix may need a value that the broken object lacks, such as a role. The fix then uses the value that the largest
+// number of ready nodes have, or on a tie the largest number of other EC2NodeClasses. On a further tie, the user
+// chooses.
 
 // Usage counts the uses of a value, such as a role.
 type Usage struct {

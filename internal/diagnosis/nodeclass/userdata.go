@@ -87,8 +87,8 @@ func maxPodsFix(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	return step.With("AWS's newest image knows the type; or copy a newer image, or set spec.kubelet.maxPods"), ok
 }
 
-// removeUserData is the step that removes spec.userData from a class. Instances join without it, because Joiner generates
-// all user data that they need.
+// removeUserData is the step that removes spec.userData from a class. Instances join without it, because Joiner
+// generates all user data that they need.
 func removeUserData(class string) fix.Step {
 	return fix.JSONPatch(fix.NodeClass(class), fix.Fields{"op": fix.Text("remove"), "path": fix.Text("/spec/userData")})
 }

@@ -2,7 +2,7 @@
 //
 // In: an index.Index.
 // Out: findings of the checks CNI, IMDS, READY and TAINT.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// Never: a network call, a reading of the clock, or a verdict without evidence.
 package ready
 
 import (
@@ -68,7 +68,7 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 				fix.Text("-c"), fix.Text("aws-node"), fix.Text("--tail"), fix.Text("50")))
 		if ix.Evidence.Daemons.Known() && !hasPlugin {
 			f.Cause = fmt.Sprintf("node %s is not ready: the cluster has no network plug-in", n.Name)
-			// a ready node shows that there is a network plug-in; then the message of this node proves nothing
+			// a ready node shows that a network plug-in exists; then the certainty stays Likely
 			if !slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Ready }) {
 				f.Certainty = diagnosis.Certain
 			}
@@ -88,7 +88,7 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 // judgeServiceAddress reports that the network plug-in cannot reach the address of the service kubernetes, which
 // kube-proxy serves.
 func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
-	// any process on an instance can write its console
+	// any process on an instance can write to the console, so console lines alone are only Likely
 	seen, certainty := index.Lines(ix.OccurrencesOf("", diagnosis.ServiceTimeout)), diagnosis.Likely
 	for _, p := range ix.Evidence.Pods.Value {
 		if isOfDaemon(ix, p, "aws-node") {
@@ -160,7 +160,7 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 			if p.Node == "" || p.Host || !isMetadataUser && i < 0 || isStarting || !isNodeOfClass(ix, p.Node, c.Name) {
 				continue
 			}
-			if !ix.IsOfSystem(p) { // its messages may be untrue, and a higher hop limit opens the metadata to all pods
+			if !ix.IsOfSystem(p) { // the pod's messages may be untrue, and a higher hop limit opens the metadata to all pods
 				out = append(out, diagnosis.ReportSuspicious("pod "+p.String(), diagnosis.Possible, "the pod does not start, and may need the instance metadata service, which pods on nodes of EC2NodeClass %s cannot reach: give its service account an IAM role", c.Name).
 					With(messages[:min(1, len(messages))]...))
 				continue
@@ -219,8 +219,8 @@ func judgeDevices(ix *index.Index) []diagnosis.Finding {
 // deviceReportTime is how long a running device plug-in takes to report its devices.
 const deviceReportTime = 10 * time.Second
 
-// awaitsPlugin reports whether a device plug-in is starting on the node of a NodeClaim: the plug-in's pod is new and does
-// not run yet.
+// awaitsPlugin reports whether a device plug-in is starting on the node of a NodeClaim: the plug-in's pod is new and
+// does not run yet.
 func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 	n, ok := ix.NodeOf(c)
 	return ok && slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool {
@@ -229,9 +229,9 @@ func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 	})
 }
 
-// devicePlugin is the step that makes a plug-in for a device run on all nodes: an existing plug-in tolerates all taints,
-// or else a plug-in is installed. If neither is possible, the step shows the DaemonSets, and the user decides. message
-// names the device.
+// devicePlugin returns the step after which a plug-in for a device runs on all nodes: an existing plug-in tolerates all
+// taints, or the user installs a plug-in. If neither is possible, the step shows the DaemonSets, and the user decides.
+// message names the device.
 func devicePlugin(ix *index.Index, message string) fix.Step {
 	vendor := "device"
 	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {
@@ -296,14 +296,15 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// startLimit is the time after which checks report a slow start: of a node until it registers, of a registered node until
-// it is initialized, and of a pod.
+// startLimit is the time after which checks report a slow start. It limits the time until the node of an instance
+// registers, until a registered node is initialized, and until a pod runs.
 const startLimit = 3 * time.Minute
 
 // durationText returns a duration as text, in whole seconds.
 func durationText(d time.Duration) string { return d.Truncate(time.Second).String() }
 
-// judgeSlow reports NodeClaims that take too long, for a reason that no other check knows.
+// judgeSlow reports NodeClaims that take longer than startLimit to register or to initialize, for a reason that no
+// other check knows.
 func judgeSlow(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
 		return []diagnosis.Finding{gap}

@@ -31,8 +31,8 @@ func TaintChecks() []index.Check {
 	}
 }
 
-// judgeStartTaint reports user data that will not register the taint karpenter.sh/unregistered, and nodes that
-// registered without it.
+// judgeStartTaint reports user data with which the kubelet does not register the taint karpenter.sh/unregistered, and
+// nodes that registered without the taint.
 func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	out := nodeclass.Problems(ix, "TAINT-1")
 	for i := range out {
@@ -61,12 +61,12 @@ func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// clockTolerance is how long before the launch of an instance its own Node may seem to be created. The API server
-// truncates creation times to seconds, and its clock differs from EC2's.
+// clockTolerance is by how much a Node may seem to be older than its own instance. The API server truncates creation
+// times to seconds, and its clock differs from EC2's.
 const clockTolerance = 10 * time.Second
 
-// judgeStaleNode reports Nodes that are older than the instance with their name. A kubelet takes over an existing Node of
-// its name unchanged: it writes its provider ID, labels and taints only into a new Node.
+// judgeStaleNode reports Nodes that are older than the instance with their name. A kubelet takes over an existing Node
+// of its name unchanged: it writes its provider ID, labels and taints only into a new Node.
 func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
@@ -124,8 +124,9 @@ func judgeTaintRemover(ix *index.Index) []diagnosis.Finding {
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// stopRemover returns the steps in which the user changes the client remover, which removed the taint, and replaces the
-// node. No command contains the name of the client, because clients that can write the Node or the event can set it.
+// stopRemover returns the steps with which the user changes the client that removed the taint, and replaces the node.
+// remover is the client's name. No command contains this name, because any client that can write the Node or the event
+// can choose it.
 func stopRemover(ix *index.Index, remover string, n diagnosis.Node) []fix.Step {
 	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml",
 		"--show-managed-fields").With("then change %s so that it keeps "+diagnosis.TaintUnregistered, remover)}

@@ -14,13 +14,13 @@ import (
 type arrivalOrder int
 
 const (
-	// smallFirst puts small pods before large ones. Since each pod goes to the emptiest node, the fewest pods find a node
-	// in this order.
+	// smallFirst puts small pods before large ones. Since each pod goes to the emptiest node, the fewest pods find a
+	// node in this order.
 	smallFirst arrivalOrder = iota
 	// drainOrders are orders in which package drain may evict pods: large pods first, and pods of StatefulSets last,
-	// because they are recreated only after the old ones have ended. The order is not known exactly, so all pods must
-	// be schedulable in several such orders. Up to maxUnorderedPods pods may arrive in any order; so few pods arrive in
-	// the worst order instead, with the smallest pod first.
+	// because a StatefulSet recreates a pod only after the old pod has ended. The order is not known exactly, so all
+	// pods must be schedulable in several such orders. Up to maxUnorderedPods pods may arrive in any order, so the
+	// simulation assumes the worst order for them, with the smallest pod first.
 	drainOrders
 	// oneAtATime is a sequence that the simulation searches for. Each pod is evicted after the previous one is
 	// scheduled.

@@ -15,8 +15,7 @@ type attempt struct {
 	moves    []Move // only moves that are worth it
 	complete bool   // every removed candidate is in one of the moves
 
-	// score is the sum over the moves: the saving, as a share of the price of all candidates, minus the threshold times
-	// the cost, as a share of the cost of moving all their pods.
+	// score is the sum, over all moves, of priceShare(saving) − threshold × costShare(cost).
 	score float64
 }
 

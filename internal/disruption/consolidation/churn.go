@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	minQuiet       = time.Minute // shortest quiet period, also before there are any intervals
-	maxQuiet       = time.Hour   // longest quiet period
-	quietFactor    = 4           // times the median interval; of random intervals, one in sixteen is longer
-	rememberedGaps = 8           // number of intervals; with fewer, the changes may be single events
-	minGaps        = 4           // number of intervals from which the usual interval is known
+	minQuiet     = time.Minute // shortest quiet period; also the period with fewer than minIntervals intervals
+	maxQuiet     = time.Hour   // longest quiet period
+	quietFactor  = 4           // quiet period / median interval; one in sixteen random intervals is longer
+	maxIntervals = 8           // maximum number of remembered intervals; fewer may be single events
+	minIntervals = 4           // minimum number of intervals for which the median counts
 
 	// Changes that follow each other within burstGap, for up to burstLength, count as one: a scaled or updated workload
 	// is one event, however many pods it has.
@@ -28,11 +28,11 @@ type ChurnDetector struct {
 	since    time.Time // when podsHash was first observed
 	burst    time.Time // when the last burst of changes began
 
-	changed bool            // whether since is the time of a change, not of the first observation
-	gaps    []time.Duration // intervals between the starts of the last bursts
+	changed   bool            // whether since is the time of a change, not of the first observation
+	intervals []time.Duration // intervals between the starts of the last bursts
 }
 
-// Observe records the pods of the snapshot. While a pod is pending or on a terminating node, it records nothing.
+// Observe records the pods of the snapshot. While a pod is pending or on a terminating node, Observe records nothing.
 func (s *ChurnDetector) Observe(snapshot cluster.Snapshot, now time.Time) {
 	if len(snapshot.Pods) > 0 || slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool { return n.Leaving && len(n.Pods) > 0 }) {
 		return
@@ -48,7 +48,7 @@ func (s *ChurnDetector) Observe(snapshot cluster.Snapshot, now time.Time) {
 	}
 	isNewBurst := now.Sub(s.since) > burstGap || now.Sub(s.burst) > burstLength
 	if s.changed && isNewBurst {
-		s.gaps = append(s.gaps[max(len(s.gaps)+1-rememberedGaps, 0):], now.Sub(s.burst))
+		s.intervals = append(s.intervals[max(len(s.intervals)+1-maxIntervals, 0):], now.Sub(s.burst))
 	}
 	if isNewBurst {
 		s.burst = now
@@ -56,8 +56,8 @@ func (s *ChurnDetector) Observe(snapshot cluster.Snapshot, now time.Time) {
 	s.podsHash, s.since, s.changed = hash, now, !s.since.IsZero()
 }
 
-// IsLow reports whether no pod has come or gone for a quiet period: a minute, or with regular changes four times
-// their median interval, at most one hour.
+// IsLow reports whether no pod has come or gone for a quiet period. The quiet period is one minute. With regular
+// changes, it is four times their median interval, from one minute to one hour.
 func (s *ChurnDetector) IsLow(now time.Time) bool {
 	return !s.since.IsZero() && now.Sub(s.since) >= s.quietPeriod()
 }
@@ -65,16 +65,16 @@ func (s *ChurnDetector) IsLow(now time.Time) bool {
 // IsHigh reports whether pods come and go all the time: there were as many changes as the detector remembers, and churn
 // is not low.
 func (s *ChurnDetector) IsHigh(now time.Time) bool {
-	return len(s.gaps) == rememberedGaps && !s.IsLow(now)
+	return len(s.intervals) == maxIntervals && !s.IsLow(now)
 }
 
-// quietPeriod returns how long no pod may have come or gone for churn to be low.
+// quietPeriod returns the time without any pod coming or going after which churn is low.
 func (s *ChurnDetector) quietPeriod() time.Duration {
-	if len(s.gaps) < minGaps {
+	if len(s.intervals) < minIntervals {
 		return minQuiet
 	}
-	gaps := slices.Sorted(slices.Values(s.gaps))
-	return min(max(quietFactor*gaps[len(gaps)/2], minQuiet), maxQuiet)
+	intervals := slices.Sorted(slices.Values(s.intervals))
+	return min(max(quietFactor*intervals[len(intervals)/2], minQuiet), maxQuiet)
 }
 
 // workloadHash returns a hash that is equal for pods of one workload with equal requests.

@@ -25,9 +25,9 @@ type concurrentMoves struct {
 // then arrive at the same time, and each pod goes to the emptiest node, whichever move launched that node.
 //
 // A move with an unschedulable pod fails: it cannot be completed, and its launches are wasted. But its launched nodes
-// may hold pods of other moves. So the result of a round, and thus of bestTogether, may contain failing moves, made only
-// for the nodes that they launch. A round saves the sum of its schedulable moves, minus the price of the nodes that its
-// failing moves launch. The next round leaves the failing moves out.
+// may hold pods of other moves. So the result of a round, and thus of bestTogether, may contain failing moves, made
+// only for the nodes that they launch. A round saves the sum of its schedulable moves, minus the price of the nodes
+// that its failing moves launch. The next round leaves the failing moves out.
 func (p *problem) bestTogether(moves []Move) []Move {
 	if len(moves) == 1 && len(moves[0].EvictionOrder) > 0 {
 		return moves // no pods of other moves arrive, and the order of this move's pods is known
@@ -83,8 +83,7 @@ func (p *problem) newConcurrentMoves(moves []Move) concurrentMoves {
 	return out
 }
 
-// failingTogether returns those of the moves in left that have an unschedulable pod when all moves in left are made at
-// once.
+// failingTogether returns the moves in left that have an unschedulable pod if all moves in left are made at once.
 func (p *problem) failingTogether(all concurrentMoves, left []int) map[int]bool {
 	removed, isLeft, pods := map[string]bool{}, map[string]bool{}, 0
 	smallest := resources.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
@@ -109,7 +108,7 @@ func (p *problem) failingTogether(all concurrentMoves, left []int) map[int]bool 
 		}
 	}
 	orders := all.orders
-	if sim.orderCount(pods) < len(orders) { // so few pods may arrive in any order: simulate only the worst one (see drainOrders)
+	if sim.orderCount(pods) < len(orders) { // few pods may arrive in any order: simulate only the worst (see drainOrders)
 		few := slices.DeleteFunc(slices.Clone(orders[0]), func(a incomingPod) bool { return !isLeft[a.group] })
 		orders = sim.allOrders(few)
 	}

@@ -10,17 +10,17 @@
 // # Terms
 //
 // A candidate is a node that may be removed. An attempt is a plan (packing.Solve) for the snapshot without some of the
-// candidates. It splits into independent moves. The worth of a move is its saving, as a share of the price of all
-// candidates, divided by its cost, as a share of the cost of moving the pods of all candidates. A move is worth it if
-// its worth is at least a threshold (evaluate). The waste of a candidate is the part of its price that the removal of
-// all candidates would save (byWaste).
+// candidates. An attempt splits into independent moves. The worth of a move is s/c. s is its saving, as a share of the
+// price of all candidates. c is its cost, as a share of the cost of moving the pods of all candidates. A move is worth
+// it if its worth is at least a threshold (evaluate). The waste of a candidate is the part of its price that the
+// removal of all candidates would save (byWaste).
 //
 // # Find
 //
 // Find runs the numbered list of strategies in find.go; each strategy is in the file of its name. The first strategy
-// that finds moves decides the result. Find first requires a worth of three times that of removing all candidates,
-// because pods that are moved for a small saving stand in the way of a larger one. If no move meets this threshold,
-// Find continues with the lowest threshold. With high churn, the lowest threshold is three times as high.
+// that finds moves decides the result. Find first requires three times the worth of removing all candidates, because
+// moving pods for a small saving can prevent a larger saving. If no move meets this threshold, Find continues with the
+// lowest threshold. With high churn, the lowest threshold is three times as high.
 //
 // Capacity is scarce if the free room is small compared to the possible saving (isScarce). If capacity is scarce, Find
 // makes no moves while existing nodes are about to take pods of terminating nodes (existingNodesAwaitPods). Strategies

@@ -62,9 +62,9 @@ func (s *search) avoidEquivalentReplacements(t attempt) attempt {
 }
 
 // keepEquivalentNodes changes moves that replace a node with an equivalent one: the move keeps the node instead, and
-// the other pods of the planned node go to the kept node. If a changed move then has an unschedulable pod, it returns
-// this move unchanged. If an unchanged move then has an unschedulable pod, or after maxEquivalentRounds, it returns all
-// moves unchanged.
+// the other pods of the planned node go to the kept node. If a changed move then has an unschedulable pod,
+// keepEquivalentNodes returns this move unchanged. If an unchanged move then has an unschedulable pod, or after
+// maxEquivalentRounds, keepEquivalentNodes returns all moves unchanged.
 func (s *search) keepEquivalentNodes(moves []Move) []Move {
 	out, isChanged := slices.Clone(moves), map[int]bool{} // isChanged: by index of the move
 	for i := range out {

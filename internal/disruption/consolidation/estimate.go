@@ -16,10 +16,11 @@ import (
 // estimator estimates the price of new nodes for a few pods in microseconds. It considers room, labels and taints, and
 // ignores affinity, anti-affinity and spread. It must not be used concurrently.
 //
-// The price of a pod alone is the price of the cheapest offering that holds the pod. An estimate starts with a node for
-// each pod, at the price of the pod alone. Then the estimator repeatedly fills a node of that shared offering that
-// saves most, until no offering saves anything. It fills a node with one class of pods after the other, in two orders:
-// by the price of a pod alone relative to its share of the node, and by the price of a pod alone.
+// The stand-alone price of a pod is the price of the cheapest offering that holds the pod. An estimate starts with one
+// node per pod, at the pod's stand-alone price. Then the estimator repeatedly fills a new node of the shared offering
+// that saves most, until no offering saves anything. It fills a node with one class of pods after the other, and tries
+// two orders of the classes. One order is by stand-alone price relative to the pod's share of the node, the other by
+// stand-alone price.
 //
 // The result is neither a plan nor a lower bound: the lowest possible price may be lower.
 type estimator struct {
@@ -35,8 +36,8 @@ type estimator struct {
 // podClass is a set of pods with equal requirements.
 type podClass struct {
 	requests resources.Vector
-	alone    float64       // price of one pod alone, in billionths of a dollar per hour; infinite if no offering holds it
-	cheapest estimatedNode // the cheapest node for a single pod; zero if no offering holds it
+	alone    float64       // stand-alone price of one pod, in billionths of a dollar per hour; infinite without an offering
+	cheapest estimatedNode // the cheapest node for a single pod; zero if no offering holds the pod
 }
 
 // sharedOffering is an offering of nodes that several pods may share.
@@ -56,10 +57,10 @@ type estimatedNode struct {
 	Room     resources.Amounts // for pods
 }
 
-// estimateGroup is a set of pods, for example those of one node. One estimate can be about several groups.
+// estimateGroup is a set of pods, for example the pods of one node. One estimate can be about several groups.
 type estimateGroup struct {
 	counts []int   // by class
-	alone  float64 // sum of the prices of each pod alone; infinite if a pod has no offering
+	alone  float64 // sum of the stand-alone prices of the pods; infinite if a pod has no offering
 }
 
 // newEstimator prepares estimates for the pending pods of the snapshot. shared has the names of the instance types
@@ -116,7 +117,8 @@ func estimatedNodeOf(st *offering.Stock, offer int) estimatedNode {
 // add adds an offering that several pods may share. takes reports whether the offering accepts a class.
 func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 	var all []int
-	density := make([]float64, len(e.classes)) // by class: price of a pod alone, divided by its largest share of a resource of the node
+	// density is, by class, the stand-alone price of a pod divided by its largest share of any resource of the node.
+	density := make([]float64, len(e.classes))
 	for i := range e.classes {
 		if !takes(i) {
 			continue
@@ -189,7 +191,7 @@ func (e *estimator) estimate(groups []estimateGroup) (catalog.Price, bool) {
 	return catalog.Price(math.Round(price)), true
 }
 
-// reset marks the pods of the groups as remaining, and returns the sum of the prices of the pods alone.
+// reset marks the pods of the groups as remaining, and returns the sum of their stand-alone prices.
 func (e *estimator) reset(groups []estimateGroup) (alone float64) {
 	clear(e.remaining)
 	for i := range groups {
@@ -218,8 +220,8 @@ func (e *estimator) plannedNodes(groups []estimateGroup) []estimatedNode {
 	return out
 }
 
-// fillBest puts remaining pods on a new node of the shared offering that saves most compared to the prices of the pods
-// alone. It returns the index of the offering and the saving; -1 if no offering saves anything.
+// fillBest puts remaining pods on a new node of the shared offering that saves most compared to the stand-alone prices
+// of the pods. It returns the index of the offering and the saving; -1 if no offering saves anything.
 func (e *estimator) fillBest() (at int, most float64) {
 	at = -1
 	for i := range e.shared {
@@ -239,7 +241,7 @@ func (e *estimator) fillBest() (at int, most float64) {
 }
 
 // fill fills a node of the offering with remaining pods, one class after the other, and sets filled. It returns the sum
-// of the prices of these pods alone.
+// of the stand-alone prices of these pods.
 func (e *estimator) fill(l *sharedOffering, order []int) float64 {
 	copy(e.room, l.room)
 	clear(e.filled)

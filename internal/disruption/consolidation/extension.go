@@ -11,9 +11,9 @@ import (
 const (
 	firstGroupSize     = 8      // number of nodes of the first group
 	largestGroupSize   = 64     // maximum number of nodes of a group
-	maxExtensionPlans  = 96     // plan limit at a threshold with few candidates; then trySmallGroups ends
-	minExtensionPlans  = 32     // plan limit at a threshold with many candidates
-	extensionPlanNodes = 64_000 // between these: the plan limit times the number of candidates (planLimit)
+	maxExtensionPlans  = 96     // plan limit per threshold if there are few candidates
+	minExtensionPlans  = 32     // plan limit per threshold if there are many candidates
+	extensionPlanNodes = 64_000 // between minimum and maximum: plan limit × number of candidates (see planLimit)
 )
 
 // extension adds moves to an attempt: it removes further nodes in groups.
@@ -68,7 +68,8 @@ func (s *search) newExtension(best attempt, removable []int) *extension {
 	return x
 }
 
-// extend returns moves that are worth it in addition to those of the attempt. Their nodes are not in the attempt.
+// extend returns moves that are worth it in addition to the moves of the attempt. They remove other nodes than the
+// attempt.
 func (s *search) extend(best attempt, order []int) []Move {
 	x := s.newExtension(best, s.p.withinLimits(order))
 	if x == nil {
@@ -86,7 +87,7 @@ func (s *search) extend(best attempt, order []int) []Move {
 }
 
 // trySmallGroups tries groups of nodes in the order of the candidates. If no node of a group can be removed, it tries
-// smaller groups, down to one node: a plan for many nodes is packed so tightly that kube-scheduler may not find a node
+// smaller groups, down to one node. A plan for many nodes is packed so tightly that kube-scheduler may not find a node
 // for each pod.
 func (x *extension) trySmallGroups(order []int) {
 	size := firstGroupSize
@@ -128,7 +129,7 @@ func (x *extension) nextGroup(order []int, size int) (group, rest []int) {
 	return group, order
 }
 
-// try plans the removal of the group, with the headroom e, and makes those moves that are worth it and whose pods are
+// try plans the removal of the group, with the headroom e, and accepts the moves that are worth it and whose pods are
 // schedulable. It returns the number of removed nodes. If some nodes of the group stay, their pods stay too, so verify
 // must accept the plan of the removed nodes alone. If verify does not accept that plan, no node is removed.
 func (x *extension) try(group []int, e headroom) int {
@@ -168,7 +169,7 @@ func (x *extension) try(group []int, e headroom) int {
 	return len(group) - len(stay)
 }
 
-// clone returns a copy, with which the caller can restore the extension if an attempt fails.
+// clone returns a copy, from which the caller can restore the extension.
 func (x *extension) clone() extension {
 	out, seq := *x, *x.seq
 	seq.current.Nodes, seq.current.Pools, seq.nodes = slices.Clone(seq.current.Nodes), slices.Clone(seq.current.Pools), maps.Clone(seq.nodes)
@@ -190,8 +191,8 @@ func (x *extension) accept(m *Move) {
 	}
 }
 
-// acceptBest accepts the moves of the attempt that are worth it and schedulable, best first, until no further nodes may
-// be removed.
+// acceptBest accepts the moves of the attempt that are worth it, schedulable and within the removal limits of their
+// pools. It accepts the best moves first (see bySavingPerCost).
 func (x *extension) acceptBest(t attempt) {
 	stuck := x.p.unplaceable(t.plan)
 	moves := x.p.splitIntoMoves(t)

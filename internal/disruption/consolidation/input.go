@@ -37,9 +37,11 @@ type Input struct {
 
 // Candidate is a node that may be removed.
 type Candidate struct {
-	// Price is the price per hour; 0 if unknown: such a node is removed only in moves that save money without its price.
+	// Price is the price per hour; 0 if unknown. A node with an unknown price is removed only in moves that save money
+	// without its price.
 	Price catalog.Price
-	// Cost is the cost of moving its pods, in units of an average pod. It is not negative, and 0 for a node without pods.
+	// Cost is the cost of moving its pods, in units of an average pod. It is not negative, and 0 for a node without
+	// pods.
 	Cost float64
 }
 
@@ -55,8 +57,8 @@ type Rule struct {
 // The minimum worth of a move if its pool has no rule.
 const (
 	MinWorth = 0.05 // moving a tenth of the pods must save at least 0.5 % of the price
-	// MinWorthExchange is for the replacement of one node with one node that takes all of its pods. Such a move takes no
-	// room of other nodes, and is not undone by a later move.
+	// MinWorthExchange is for the replacement of one node with one node that takes all of its pods. Such a move takes
+	// no room of other nodes, and is not undone by a later move.
 	MinWorthExchange = 0.04
 
 	// HighChurnFactor multiplies the minimum worth with high churn. A saving does not last then: new pods use the free
@@ -69,8 +71,8 @@ const (
 // rules, but a part of the moves may break them. So the caller revalidates each move before it makes the move.
 type Move struct {
 	Nodes []string // names of the cluster.Nodes to remove, sorted
-	// PlannedNodes are launched first, each for less than the move saves. They equal those of packing.Plan except for
-	// their names, "<pool>-1".
+	// PlannedNodes are launched first. The move saves money with any combination of their offerings. Except for their
+	// names, "<pool>-1", they equal the planned nodes of packing.Plan.
 	PlannedNodes []packing.PlannedNode
 	Placements   []packing.Placement // of pods of Nodes on nodes that stay, sorted by pod
 	// EvictionOrder holds the pods, as "namespace/name", in an order in which kube-scheduler finds a node for every pod
@@ -82,13 +84,14 @@ type Move struct {
 	Cost   float64       // of moving the pods, as in Candidate
 	Price  catalog.Price // of Nodes
 	Saving catalog.Price // per hour, with each planned node at its cheapest offering
-	// Worth is the saving as a share of the price of all candidates, divided by the cost as a share of the cost of moving
-	// all their pods. Rule.LeastWorth is its minimum. Worth is 0 if moving costs nothing; such a move is always worth it.
+	// Worth is the saving as a share of the price of all candidates, divided by the cost as a share of the cost of
+	// moving all their pods. Rule.LeastWorth is its minimum. Worth is 0 if moving costs nothing; such a move is always
+	// worth it.
 	Worth float64
 }
 
-// PaybackTime returns how long the move takes to save the cost of its new nodes while they run together with the old
-// ones. together is the duration of that overlap. The result is 0 if the move launches or saves nothing.
+// PaybackTime returns how long the move takes to save what its new nodes cost while they run together with the old
+// nodes. together is the duration of that overlap. The result is 0 if the move launches or saves nothing.
 func (m *Move) PaybackTime(together time.Duration) time.Duration {
 	if m.Saving <= 0 {
 		return 0
@@ -107,8 +110,8 @@ type Result struct {
 	Stuck []Stuck // nodes that must be removed but cannot be, sorted: see Replace
 
 	// Declined are moves that would save money, but less than a rule of one of their pools requires. They have no
-	// planned nodes and placements, and are sorted by worth, greatest first. A node is in at most one declined move, and
-	// a node of a declined move is in none of Moves.
+	// planned nodes and placements, and are sorted by worth, greatest first. A node is in at most one declined move,
+	// and a node of a declined move is in none of Moves.
 	Declined []Move
 
 	// Waits: Find did not search, because capacity is scarce and existing nodes are about to take pods of terminating

@@ -15,10 +15,10 @@ const (
 	maxPodsOfGroupNode = 12         // maximum number of pods of a node in a group
 	maxPairedNodes     = 256        // maximum number of nodes for which all pairs are estimated
 	maxExtendedPairs   = 100        // maximum number of pairs that are extended by a third node
-	maxEstimateWork    = 40_000_000 // estimates times estimator.size, for pairs, and again for triples: some tenths of a second
-	maxGroupPlans      = 48         // plan limit with few candidates
-	minGroupPlans      = 4          // plan limit with many candidates
-	groupPlanNodes     = 10_000     // between these: the plan limit times the number of candidates (planLimit)
+	maxEstimateWork    = 40_000_000 // estimates × estimator.size, for pairs, and again for triples: some tenths of a second
+	maxGroupPlans      = 48         // plan limit if there are few candidates
+	minGroupPlans      = 4          // plan limit if there are many candidates
+	groupPlanNodes     = 10_000     // between minimum and maximum: plan limit × number of candidates (see planLimit)
 	extraPodHeadroom   = 4          // percent added to the pods' requests if a plan without it fails
 )
 
@@ -34,10 +34,10 @@ type nodeGroup struct {
 }
 
 // tryNodeGroups adds moves of groups of up to three nodes with few pods. If a node has few large pods, its free room
-// depends on the combination of these pods. So for the pods of some groups other instance types, or one node less, are
-// sufficient. There are far too many groups to plan each. So the price of new nodes is estimated for each group, and
-// the simulation checks the groups with the highest estimated saving per cost. About one group in a hundred passes this
-// check, and is planned.
+// depends on the combination of these pods. So other instance types, or one node less, may be sufficient for the pods
+// of some groups. There are far too many groups to plan each. So the price of new nodes is estimated for each group,
+// and the simulation checks the groups with the highest estimated saving per cost. About one group in a hundred passes
+// this check, and is planned.
 func (x *extension) tryNodeGroups(order []int) {
 	nodes := x.withFewPods(order)
 	if len(nodes) == 0 {
@@ -56,17 +56,17 @@ func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (removed int) {
 	var failed []*nodeGroup
 	plansLeft := x.p.planLimit(groupPlanNodes, minGroupPlans, maxGroupPlans)
 	for i, checks := 0, 0; i < len(all) && plansLeft > 0 && checks < maxNodeChecks; i++ {
-		h := &all[i]
-		if slices.ContainsFunc(failed, h.isEquivalent) || !x.mayRemove(x.p.nodeNames(h.nodes)) {
+		group := &all[i]
+		if slices.ContainsFunc(failed, group.isEquivalent) || !x.mayRemove(x.p.nodeNames(group.nodes)) {
 			continue
 		}
-		checks += x.p.podCount(h.nodes) * len(x.sim.nodes) * x.sim.maxTries()
-		if !x.wouldSchedule(h.nodes, l.estimator.plannedNodes(h.pods)) {
+		checks += x.p.podCount(group.nodes) * len(x.sim.nodes) * x.sim.maxTries()
+		if !x.wouldSchedule(group.nodes, l.estimator.plannedNodes(group.pods)) {
 			continue
 		}
 		plansLeft--
-		if x.try(h.nodes, headroom{}) == 0 && x.try(h.nodes, headroom{pods: extraPodHeadroom}) == 0 {
-			failed = append(failed, h)
+		if x.try(group.nodes, headroom{}) == 0 && x.try(group.nodes, headroom{pods: extraPodHeadroom}) == 0 {
+			failed = append(failed, group)
 		} else {
 			if removed++; x.sim.order == oneAtATime {
 				break
@@ -80,8 +80,8 @@ func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (removed int) {
 func groupsBySavingPerCost(a, b nodeGroup) int { return cmp.Compare(b.savingPerCost, a.savingPerCost) }
 
 // isEquivalent reports whether both groups have equal pods and the same price: if one group fails, so does the other.
-func (h *nodeGroup) isEquivalent(other *nodeGroup) bool {
-	return h.price == other.price && samePods(h.pods, other.pods)
+func (g *nodeGroup) isEquivalent(other *nodeGroup) bool {
+	return g.price == other.price && samePods(g.pods, other.pods)
 }
 
 // withFewPods returns the first candidates of the order that have few pods and may be removed, at most maxPairedNodes.
@@ -141,12 +141,12 @@ func (s *search) newGroupSearch(nodes []int) *groupSearch {
 // anything.
 func (l *groupSearch) singlesAndPairs() (promising, savingPairs []nodeGroup) {
 	for i, c := range l.nodes {
-		if h, ok := l.estimate(c); ok && l.mayMeetThreshold(&h) {
-			promising = append(promising, h)
+		if group, ok := l.estimate(c); ok && l.mayMeetThreshold(&group) {
+			promising = append(promising, group)
 		}
 		for _, with := range l.nodes[:i] {
-			if h, ok := l.estimate(with, c); ok {
-				savingPairs = append(savingPairs, h)
+			if group, ok := l.estimate(with, c); ok {
+				savingPairs = append(savingPairs, group)
 			}
 		}
 	}
@@ -168,8 +168,8 @@ func (l *groupSearch) triples(pairs []nodeGroup) []nodeGroup {
 			if slices.Contains(pair.nodes, c) {
 				continue
 			}
-			if h, ok := l.estimate(pair.nodes[0], pair.nodes[1], c); ok && l.mayMeetThreshold(&h) {
-				out = append(out, h)
+			if group, ok := l.estimate(pair.nodes[0], pair.nodes[1], c); ok && l.mayMeetThreshold(&group) {
+				out = append(out, group)
 			}
 		}
 	}
@@ -178,28 +178,28 @@ func (l *groupSearch) triples(pairs []nodeGroup) []nodeGroup {
 
 // estimate estimates the saving of removing the nodes together. It returns false if their removal saves nothing.
 func (l *groupSearch) estimate(nodes ...int) (nodeGroup, bool) {
-	h := nodeGroup{}
+	group := nodeGroup{}
 	var groups [maxGroupNodes]estimateGroup
 	for i, c := range nodes {
 		groups[i] = l.pods[c]
-		h.price, h.cost = h.price+l.p.candidates[c].price, h.cost+l.p.candidates[c].cost
+		group.price, group.cost = group.price+l.p.candidates[c].price, group.cost+l.p.candidates[c].cost
 	}
 	price, ok := l.estimator.estimate(groups[:len(nodes)])
-	if !ok || price >= h.price {
-		return h, false
+	if !ok || price >= group.price {
+		return group, false
 	}
-	h.saving, h.savingPerCost = h.price-price, (h.price-price).Dollars()/(h.cost+1)
-	h.nodes, h.pods = slices.Clone(nodes), slices.Clone(groups[:len(nodes)])
-	return h, true
+	group.saving, group.savingPerCost = group.price-price, (group.price-price).Dollars()/(group.cost+1)
+	group.nodes, group.pods = slices.Clone(nodes), slices.Clone(groups[:len(nodes)])
+	return group, true
 }
 
 // mayMeetThreshold reports whether the group may meet the threshold, according to its estimated saving.
-func (l *groupSearch) mayMeetThreshold(h *nodeGroup) bool {
+func (l *groupSearch) mayMeetThreshold(group *nodeGroup) bool {
 	threshold := l.s.threshold
 	if l.s.isLowest() {
 		threshold = l.p.lowestThreshold()
 	}
-	return l.p.priceShare(h.saving) >= threshold*l.p.costShare(h.cost)
+	return l.p.priceShare(group.saving) >= threshold*l.p.costShare(group.cost)
 }
 
 // wouldSchedule reports whether kube-scheduler would find room for the pods of the nodes on the estimated new nodes and

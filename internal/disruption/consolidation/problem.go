@@ -94,7 +94,7 @@ func withoutPods(n *cluster.Node) cluster.Node {
 	return out
 }
 
-// isOfKind reports whether the pod is of the kind. Of the anti-affinity terms it compares only the number.
+// isOfKind reports whether the pod is of the kind. It does not compare the anti-affinity terms, only their number.
 func isOfKind(k *cluster.Kind, p *cluster.Pod) bool {
 	if k.Ending || k.Namespace != p.Namespace || !maps.Equal(k.Labels, p.Labels) {
 		return false
@@ -206,8 +206,8 @@ func (p *problem) isSettled() bool {
 }
 
 // existingNodesAwaitPods reports whether more than a quarter of the pods of terminating nodes will go to existing
-// nodes. Moves must not use the room for these pods: otherwise the last of these pods would need a node that is not in
-// any plan. Stale nodes are ignored.
+// nodes. Moves must not use the room that these pods need: otherwise the last of these pods would need a node that is
+// not in any plan. Stale nodes are ignored.
 func (p *problem) existingNodesAwaitPods() bool {
 	leaving, takesPods := map[string]bool{}, map[string]bool{}
 	for i := range p.in.Snapshot.Nodes {

@@ -10,9 +10,9 @@ import (
 
 const (
 	minLargeGroup       = 8      // minimum number of nodes of a group
-	maxLargeGroupPlans  = 32     // plan limit with few candidates
-	minLargeGroupPlans  = 12     // plan limit with many candidates
-	largeGroupPlanNodes = 24_000 // between these: the plan limit times the number of candidates (planLimit)
+	maxLargeGroupPlans  = 32     // plan limit if there are few candidates
+	minLargeGroupPlans  = 12     // plan limit if there are many candidates
+	largeGroupPlanNodes = 24_000 // between minimum and maximum: plan limit × number of candidates (see planLimit)
 )
 
 // headrooms are tried in this order. More headroom saves less, but makes it more likely that all pods are schedulable.

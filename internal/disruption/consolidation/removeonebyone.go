@@ -18,7 +18,8 @@ func removeOneByOne(s *search, order []int) []Move {
 	x := s.newExtension(attempt{}, nil)
 	x.tryNodeGroups(order)
 	if len(x.moves) > 1 {
-		// The group is split into several moves. Only the nodes of the first move are removed; the other nodes take pods.
+		// The group is split into several moves. Only the nodes of the first move are removed; the other nodes take
+		// pods.
 		x.moves = x.moves[:1]
 		x.removed = make([]bool, len(s.p.candidates))
 		for _, name := range x.moves[0].Nodes {
@@ -29,8 +30,8 @@ func removeOneByOne(s *search, order []int) []Move {
 	return x.result()
 }
 
-// systemCritical is the priority of system-node-critical and system-cluster-critical pods. Priority classes of users
-// are at most half of it.
+// systemCritical is the priority of system-node-critical and system-cluster-critical pods. The priorities of users' own
+// classes are at most half of this value.
 const systemCritical = 2_000_000_000
 
 // isEvictedInSequence reports whether the pod can be evicted in a given order: it is replaced at once by a pod with

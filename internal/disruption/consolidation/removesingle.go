@@ -10,7 +10,7 @@ import (
 
 const (
 	maxSmallerPlans  = 12  // maximum number of plans of replaceBySmaller
-	maxUnplacedShare = 0.3 // maximum share of the requests of a node's pods that need a new node
+	maxUnplacedShare = 0.3 // maximum share of a node's pods, by requests, that need a new node
 )
 
 // removeSingle removes single nodes whose pods go to any other node, candidates included. Earlier strategies move no
@@ -76,8 +76,8 @@ func (x *extension) removeOntoOthers(order []int) {
 func isNotSimulated(p cluster.Pod) bool { return isConstrained(&p) || p.Unplannable != "" }
 
 // placeOnExisting schedules the move's pods on existing nodes, and returns their placements, sorted by pod. It returns
-// nil if a pod would go to a planned node or to none, or if capacity is scarce and the used room is worth more than the
-// saving.
+// nil if a pod would go to a planned node, or to no node. It also returns nil if capacity is scarce and the used room
+// is worth more than the saving.
 func (x *extension) placeOnExisting(m *Move, pods []cluster.Pod) []packing.Placement {
 	room := x.valueOfFreeRoom()
 	arrivals := x.sim.placeOnExisting(pods)

@@ -42,9 +42,9 @@ func (s *search) tryPrefix(order []int, n int) attempt {
 	return t
 }
 
-// bestPrefix tries prefixes of the order, and returns the attempt with the highest score: best, or that of a prefix. It
-// tries the whole order, then its first wasteful candidates (wasteful is their number), then half of these and so on,
-// and finally lengths near the best.
+// bestPrefix tries prefixes of the order, and returns the attempt with the highest score: best, or the attempt of a
+// prefix. It tries the whole order, then its first wasteful candidates (wasteful is their number), then half of these
+// and so on, and finally lengths near the best.
 func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 	at, tried := len(order), map[int]bool{}
 	try := func(n int) {

@@ -13,9 +13,10 @@ import (
 const maxSingleBundles = 8
 
 // replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies may
-// have failed on such nodes because they rely on moves that were not made. The nodes are planned together. If this plan
-// gives no move and few nodes may be removed, each node is planned alone: in the plan for all nodes, pods of several
-// nodes may share a new node, and the disruption budgets may forbid to remove all these nodes.
+// have failed on such nodes because those strategies rely on moves that were not made. The nodes are planned together.
+// If this plan gives no move and at most maxSingleBundles nodes may be removed, each node is planned alone. In the plan
+// for all nodes, pods of several nodes may share a new node, and the disruption budgets may forbid the removal of all
+// these nodes.
 func replaceBundled(s *search, order []int) []Move {
 	s.order = smallFirst
 	removable := s.p.withinLimits(order)
@@ -30,8 +31,8 @@ func replaceBundled(s *search, order []int) []Move {
 	return x.result()
 }
 
-// replaceBundles plans all nodes that may be removed at once, and accepts the best moves. The pods of several nodes may
-// share a new node.
+// replaceBundles makes one plan for the removal of all nodes that may be removed, and accepts the best moves. The pods
+// of several nodes may share a new node.
 func (x *extension) replaceBundles(order []int) {
 	t := x.s.bundled
 	if t == nil || slices.Contains(x.removed, true) {
@@ -80,9 +81,9 @@ const maxAlternatives = 8
 //
 // A candidate has no bundle if one of its pods is constrained, or if another pod has anti-affinity with one of them.
 type bundles struct {
-	of       map[string]int         // candidates, by ID of their bundles
-	avoids   []cluster.Term         // the required anti-affinity terms of all pods
-	repelled map[*cluster.Kind]bool // cache of isRepelled
+	candidates map[string]int         // index of the candidate, by ID of its bundle
+	avoids     []cluster.Term         // the required anti-affinity terms of all pods
+	repelled   map[*cluster.Kind]bool // cache of isRepelled
 }
 
 // bundleNamespace is the namespace of bundles. It is not a valid name of a namespace, and is sorted last.
@@ -90,7 +91,7 @@ const bundleNamespace = "~"
 
 // newBundles collects the anti-affinity terms of the problem.
 func newBundles(p *problem) *bundles {
-	b := &bundles{of: map[string]int{}, repelled: map[*cluster.Kind]bool{}}
+	b := &bundles{candidates: map[string]int{}, repelled: map[*cluster.Kind]bool{}}
 	known := map[*cluster.Kind]bool{}
 	for i := range p.in.Snapshot.Nodes {
 		for _, r := range p.in.Snapshot.Nodes[i].Residents {
@@ -128,7 +129,7 @@ func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
 		out.Tolerations = commonTolerations(out.Tolerations, p.Tolerations)
 		out.Requests = out.Requests.Add(p.Requests)
 	}
-	b.of[out.ID()] = c
+	b.candidates[out.ID()] = c
 	return out, true
 }
 
@@ -175,7 +176,7 @@ func commonTolerations(a, b []requirements.Toleration) []requirements.Toleration
 // unbundle replaces the bundles of a plan with their pods.
 func (b *bundles) unbundle(plan *packing.Plan, all []candidate) {
 	pods := func(id string) []string {
-		c, ok := b.of[id]
+		c, ok := b.candidates[id]
 		if !ok {
 			return []string{id}
 		}

@@ -10,16 +10,16 @@ import (
 
 const (
 	maxScarcePlans         = 40  // maximum number of plans
-	maxUnplacedShareScarce = 0.8 // upper limit of the share of the requests of a node's pods that need a new node
+	maxUnplacedShareScarce = 0.8 // maximum share of a node's pods, by requests, that need a new node
 	minRelativeSaving      = 0.7 // minimum saving per cost of a further node, divided by the saving per cost of the best node
-	awaitedDivisor         = 4   // existingNodesAwaitPods: more than one pod in four of terminating nodes
+	awaitedDivisor         = 4   // existingNodesAwaitPods: its limit is one in four pods of terminating nodes
 	podHeadroom            = 1   // headroom.pods, in percent
 )
 
-// isScarce reports whether free capacity is scarce: the possible saving, as a share of the price, is more than
-// MinWorth, and more than twice the share of CPU and of memory that is free on the nodes. This is the case when nodes
-// are full and prices have changed. Each node will be replaced sooner or later, so the free room should be used for the
-// pods of the nodes that save most.
+// isScarce reports whether free capacity is scarce. The possible saving, as a share of the price, must be more than
+// MinWorth. It must also be more than twice the free share of CPU, and of memory, on the nodes. Capacity is scarce when
+// nodes are full and prices have changed. Each node will be replaced sooner or later, so the free room should be used
+// for the pods of the nodes that save most.
 func (s *search) isScarce() bool {
 	var free, all resources.Amounts
 	for i := range s.p.in.Snapshot.Nodes {
@@ -190,7 +190,7 @@ func (x *extension) replaceRemainder(c int) bool {
 	return true
 }
 
-// replaceWithLeastHeadroom removes the candidate with a plan of the least headroom.nodes, found by bisection. It
+// replaceWithLeastHeadroom removes the candidate with the least headroom.nodes that succeeds, found by bisection. It
 // reports whether it removed the candidate.
 func (x *extension) replaceWithLeastHeadroom(c int) bool {
 	group := []int{c}
@@ -211,8 +211,8 @@ func (x *extension) replaceWithLeastHeadroom(c int) bool {
 }
 
 // valueOfFreeRoom returns the value of the free room of the candidates that stay, at the target price; 0 if capacity is
-// not scarce. For each node the smaller of its free shares of CPU and memory counts, because a remainder of only one of
-// them is useless.
+// not scarce. For each node the smaller of its free shares of CPU and memory counts, because free CPU without free
+// memory, or memory without CPU, is useless.
 func (x *extension) valueOfFreeRoom() catalog.Price {
 	if !x.s.scarce {
 		return 0

@@ -28,8 +28,8 @@ func Revalidate(in Input, nodes []string) Result {
 	}
 	s.planAll()
 	out := s.result(slices.Concat(t.moves, s.extend(t, order)))
-	// One of these strategies may have found the earlier move. It may then find a higher saving for these nodes than the
-	// search above.
+	// One of these strategies may have found the earlier move. That strategy may find a higher saving for these nodes
+	// than the search above.
 	for _, strategies := range [][]strategy{{removeSingle, removeLargeGroups, removeOneByOne}, {removeAsOneGroup}} {
 		if other := s.firstOf(order, strategies...); other.Saving > out.Saving {
 			out = other

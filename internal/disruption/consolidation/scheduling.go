@@ -31,9 +31,9 @@ func (sim *simulation) scheduleIf(arrivals []incomingPod, allowed func(*simNode)
 	return nil
 }
 
-// scheduleOneAtATime tries maxSequences sequences of the pods, until each pod has a node. It sorts arrivals into that
-// sequence and returns nil. If no sequence succeeds, it returns a pod without a node and leaves the simulation
-// unchanged.
+// scheduleOneAtATime tries up to maxSequences sequences of the pods, until each pod has a node. It leaves arrivals in
+// the successful sequence and returns nil. If no sequence succeeds, it returns a pod without a node and leaves the
+// simulation unchanged.
 func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, allowed func(*simNode) bool) (lost *cluster.Pod) {
 	for n := range maxSequences {
 		for i := range arrivals {
@@ -151,9 +151,8 @@ func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 	return arrivals
 }
 
-// releaseReserved frees the room that pods of the removed nodes already use on other nodes, because they are planned
-// there: the simulation is about to schedule these pods itself. all are the nodes of the snapshot, nodes the names of
-// the removed nodes.
+// releaseReserved frees the room that other nodes reserve for pods of the removed nodes, because the simulation
+// schedules these pods itself. all are the nodes of the snapshot; nodes are the names of the removed nodes.
 func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) {
 	moved := map[string]bool{} // by pod ID
 	for _, name := range nodes {

@@ -99,8 +99,7 @@ func (s *search) planAll() {
 }
 
 // thresholds returns the thresholds to try: minimum worths of a move, highest first. A lower threshold is tried only if
-// no move meets the higher one, because pods that are moved for a small saving now stand in the way of a larger saving
-// later.
+// no move meets the higher one, because moving pods for a small saving now can prevent a larger saving later.
 func (s *search) thresholds() []float64 {
 	if high := initialThresholdFactor * s.p.priceShare(s.p.price-s.target); high > minThresholdRatio*s.p.lowestThreshold() {
 		return []float64{high, s.p.lowestThreshold()}

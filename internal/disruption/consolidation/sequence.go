@@ -50,7 +50,7 @@ func (r *sequence) start(t attempt) {
 }
 
 // snapshotWith returns the current snapshot in which the candidates in gone are terminating and their pods are pending;
-// gone has one entry per candidate. It is valid until the next call of snapshotWith, search.snapshotWithout or
+// gone has one entry per candidate. The result is valid until the next call of snapshotWith, search.snapshotWithout or
 // search.scratch.
 func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
 	out := r.s.scratch(r.current)

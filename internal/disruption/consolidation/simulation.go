@@ -12,8 +12,8 @@ import (
 )
 
 // simulation models kube-scheduler with its default scoring: it schedules one pod after the other, each on the node
-// with most free room (LeastAllocated and BalancedAllocation of NodeResourcesFit). kube-scheduler does not know the
-// plan. So a plan that fills nodes completely can be correct and still leave a pod unschedulable.
+// with most free room (LeastAllocated of NodeResourcesFit, and NodeResourcesBalancedAllocation). kube-scheduler does
+// not know the plan. So a plan that fills nodes completely can be correct and still leave a pod unschedulable.
 //
 // Constrained pods (isConstrained) go to the node of their plan, because few other nodes are possible for them.
 type simulation struct {
@@ -38,11 +38,11 @@ type simNode struct {
 	cordoned    bool
 }
 
-// freeRoom is the free CPU and memory of a node, negative if it is cordoned. It is separate from simNode because the
-// search for a node reads freeRoom for all nodes, and hardly any other field.
+// freeRoom is the free CPU and memory of a node, negative if the node is cordoned. It is separate from simNode because
+// the search for a node reads freeRoom for all nodes, and hardly any other field.
 type freeRoom struct{ cpu, memory int64 }
 
-// nodeRequirements identifies a pod's requirements by their address: equal pods share them.
+// nodeRequirements identifies a pod's requirements by their addresses, because equal pods share one copy of them.
 type nodeRequirements struct {
 	required  *requirements.Requirements
 	tolerates *requirements.Toleration
@@ -91,16 +91,16 @@ func (sim *simulation) setFree(at int, free resources.Amounts) {
 	}
 }
 
-// simNodeOf returns the planned node at its cheapest offering, with free room for the move's pods. pods are the
-// requests of these pods; the other requests of the planned node are those of its DaemonSet pods. simNodeOf returns
-// false if the market has no such instance type.
-func simNodeOf(m *packing.PlannedNode, market catalog.Market, pods resources.Amounts) (simNode, bool) {
+// simNodeOf returns the planned node at its cheapest offering, with free room for the move's pods. podRequests are the
+// requests of these pods; the planned node's other requests are those of its DaemonSet pods. simNodeOf returns false if
+// the market has no such instance type.
+func simNodeOf(m *packing.PlannedNode, market catalog.Market, podRequests resources.Amounts) (simNode, bool) {
 	first := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
 		if t.Name != first.InstanceType {
 			continue
 		}
-		daemonPods := m.Requests.Sub(pods).Floor()
+		daemonPods := m.Requests.Sub(podRequests).Floor()
 		return simNode{
 			name:        m.Name,
 			planned:     true,
@@ -136,7 +136,7 @@ func (sim *simulation) cordon(name string, cordoned bool) {
 	}
 }
 
-// clone returns a copy, with which the caller can restore the simulation if an attempt fails.
+// clone returns a copy, from which the caller can restore the simulation.
 func (sim *simulation) clone() *simulation {
 	return &simulation{
 		nodes:    slices.Clone(sim.nodes),

@@ -69,15 +69,16 @@ func expandNickname(word string) (string, error) {
 	return "", fmt.Errorf("schedule %q: use @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or five columns", word)
 }
 
-// farthest is the longest time to the next hit of any line that fires, in days: 29 February is up to eight years away.
-const farthest = 8*366 + 1
+// maxDaysAhead is the maximum number of days to the next hit of any line that fires: 29 February is up to eight years
+// away.
+const maxDaysAhead = 8*366 + 1
 
 // Next returns the first hit after t, to the minute and in UTC; zero if there is none.
 func (s Schedule) Next(t time.Time) time.Time {
 	t = t.UTC()
 	year, month, day := t.Date()
 	from := t.Hour()*60 + t.Minute() + 1
-	for ahead := range farthest {
+	for ahead := range maxDaysAhead {
 		date := time.Date(year, month, day+ahead, 0, 0, 0, 0, time.UTC)
 		if s.hitsOn(date) {
 			if minute, ok := s.minuteOf(from); ok {
@@ -101,7 +102,7 @@ func (s Schedule) hitsOn(date time.Time) bool {
 	return day || weekday
 }
 
-// minuteOf returns the first minute of a day, not before from, at which the schedule fires on its days; false if there
+// minuteOf returns the first minute, at or after from, at which the schedule fires on a day with hits; false if there
 // is none.
 func (s Schedule) minuteOf(from int) (int, bool) {
 	for hour := from / 60; hour < 24; hour++ {
@@ -125,9 +126,9 @@ func (s Schedule) minuteOf(from int) (int, bool) {
 const mostHits = 200
 
 // Active reports whether a window is open at now. A window is open from a hit until open has passed. until is when the
-// result changes. If no window is open, this is when the next window opens. If one is open, this is the end of the last
-// window that follows it without a gap. until is zero if the result never changes. It may be too early if more than
-// mostHits windows follow each other without a gap, but is never too late.
+// result changes. If no window is open, until is when the next window opens. If a window is open, until is the end of
+// the last window that follows without a gap. until is zero if the result never changes. It may be too early, but never
+// too late, if more than mostHits windows follow each other without a gap.
 func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
 	if open <= 0 {
 		return false, time.Time{}
@@ -171,7 +172,7 @@ func (s Schedule) longestGap() (time.Duration, bool) {
 		return time.Duration(max(longest, day-last+first)) * time.Minute, true
 	}
 	before := -1 // the previous day with a hit, in days after 1 January 2000; -1: none yet
-	for ahead := range 2 * farthest {
+	for ahead := range 2 * maxDaysAhead {
 		if !s.hitsOn(time.Date(2000, 1, 1+ahead, 0, 0, 0, 0, time.UTC)) {
 			continue
 		}

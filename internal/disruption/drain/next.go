@@ -8,7 +8,8 @@ import (
 
 // Step is the next step of draining a node.
 type Step struct {
-	// Evict are the pods to evict now, with the eviction API, which respects PodDisruptionBudgets: the largest first.
+	// Evict are the pods to evict now, largest first. They are evicted with the eviction API, which respects
+	// PodDisruptionBudgets.
 	Evict []Pod
 	// Force are the pods whose grace period no longer fits before the deadline. They are deleted without regard to
 	// their protection.

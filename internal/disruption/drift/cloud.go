@@ -16,7 +16,8 @@ func judgeImage(n Node, w Desired) (Verdict, bool) {
 }
 
 // judgeGroups compares the security groups. A group that the node lacks is newly selected by the class, and may belong
-// to another cluster with the same tags. An extra group of the node is no longer selected, or someone else attached it.
+// to another cluster with the same tags. An extra group of the node is no longer selected, or another user or program
+// attached it.
 func judgeGroups(n Node, w Desired) (Verdict, bool) {
 	lacks, extra := without(w.Groups, n.Groups), without(n.Groups, w.Groups)
 	if !n.Known || len(w.Groups) == 0 || len(lacks) == 0 && len(extra) == 0 {
@@ -32,7 +33,7 @@ func judgeGroups(n Node, w Desired) (Verdict, bool) {
 	return Verdict{
 		Reason: GroupDrift,
 		Fields: []string{FieldGroups},
-		// Someone else attached a group that the class never selected.
+		// Another user or program attached a group that the class never selected.
 		Outside: w.Outside[FieldGroups] || w.GroupsBefore != nil && len(without(extra, w.GroupsBefore)) > 0,
 		Message: fmt.Sprintf("the instance's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups,
 			w.ClassName, strings.Join(texts, "; ")),
@@ -59,7 +60,7 @@ func judgeReservation(n Node, w Desired) (Verdict, bool) {
 		FieldReservations, w.ClassName)}, true
 }
 
-// judgePlacement compares the placement group of the node with that of the class.
+// judgePlacement compares the placement group of the node with the placement group of the class.
 func judgePlacement(n Node, w Desired) (Verdict, bool) {
 	if w.Placement == nil || n.Placement == *w.Placement {
 		return Verdict{}, false

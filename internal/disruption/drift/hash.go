@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Versions of the hash algorithms, those of Karpenter 1.14. Our hashes equal Karpenter's.
+// Versions of the hash algorithms, as in Karpenter 1.14. The hashes equal Karpenter's.
 const (
 	PoolVersion  = "v3"
 	ClassVersion = "v5"
 )
 
-// Hash returns the hash of v in decimal, as Karpenter writes it on objects: that of github.com/mitchellh/hashstructure,
-// format 2, with lists as sets, and without zero fields. It honors the struct tag "hash": "ignore", "string" for values
-// with a String method, and "duration" for texts that Karpenter parses as durations. It returns an error if v holds a
-// value that cannot be hashed, such as a channel or a function.
+// Hash returns the hash of v in decimal, as Karpenter writes it on objects. It is the hash of
+// github.com/mitchellh/hashstructure in format 2, with lists as sets and without zero fields. Hash honors the struct
+// tag "hash": "ignore", "string" for values with a String method, and "duration" for texts that Karpenter parses as
+// durations. It returns an error if v holds a value that cannot be hashed, such as a channel or a function.
 func Hash(v any) (string, error) {
 	sum, err := hashOf(reflect.ValueOf(v))
 	return strconv.FormatUint(sum, 10), err
 }
 
-// Parts returns, by JSON name, a short hash of each field of the struct v that Hash includes. A later
-// comparison shows which fields have changed.
+// Parts returns a short hash of each field of the struct v, by JSON name. It leaves out the fields that Hash leaves
+// out. A later comparison shows which fields have changed.
 func Parts(v any) (map[string]string, error) {
 	out := map[string]string{}
 	s := reflect.Indirect(reflect.ValueOf(v))
@@ -64,8 +64,8 @@ func nameInJSON(f reflect.StructField) string {
 	return name
 }
 
-// hashOf returns the hash of one value. A pointer has the hash of the value that it points to; a nil pointer has
-// that of the zero value.
+// hashOf returns the hash of one value. A pointer has the hash of the value that it points to; a nil pointer has the
+// hash of the zero value.
 func hashOf(v reflect.Value) (uint64, error) {
 	v = dereference(v)
 	if v.Type() == reflect.TypeFor[time.Time]() {

@@ -10,7 +10,7 @@ import (
 
 // Breaker limits how many nodes of a pool may drift at once because of a change outside the cluster. It opens if at
 // least Count nodes of a pool, and more than Share of the pool's nodes, would be replaced for the change. A user's
-// change in the cluster never opens it.
+// change in the cluster never opens the breaker.
 type Breaker struct {
 	Count int     // Zero: BreakerCount
 	Share float64 // from 0 to 1. Zero: BreakerShare
@@ -36,10 +36,10 @@ type Hold struct {
 	Message string // one sentence: the change
 }
 
-// Trip returns the hold of a pool, and whether there is one: too many nodes drift because of a change in AWS alone, so
-// that replacing them needs approval. state is a text that identifies the observed state of AWS: another state results
-// in another Token. An open breaker (isOpen) stays open while any node drifts because of that change, so that
-// replacements do not start unapproved when other nodes come or go.
+// Trip returns the hold of a pool; false if there is none. There is a hold if too many nodes drift because of a change
+// in AWS alone, so replacing them needs approval. state is a text that identifies the observed state of AWS: another
+// state results in another Token. An open breaker (isOpen) stays open while any node drifts because of that change, so
+// that replacements do not start unapproved when other nodes come or go.
 func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
 	h := Hold{Total: len(nodes)}
 	byReason := map[Reason]int{}

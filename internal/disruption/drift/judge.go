@@ -77,8 +77,8 @@ type Verdict struct {
 	Outside bool     // caused by a change in AWS, not by a change of an object in the cluster
 }
 
-// youngType is how old a node must be before a missing offering of its type counts, because new types are listed late.
-const youngType = time.Hour
+// minAgeForTypeDrift is the minimum age of a node for TypeNotFound. EC2 lists the offerings of new instance types late.
+const minAgeForTypeDrift = time.Hour
 
 // Judge returns all differences between a node and its desired state, in the order of Reasons. A part of the state that
 // is unknown is no difference.
@@ -162,7 +162,7 @@ func judgeRequirements(n Node, w Desired) (Verdict, bool) {
 
 // judgeType checks whether EC2 still offers the node's instance type, zone and capacity type.
 func judgeType(n Node, w Desired) (Verdict, bool) {
-	if w.Offered == nil || *w.Offered || n.Age < youngType {
+	if w.Offered == nil || *w.Offered || n.Age < minAgeForTypeDrift {
 		return Verdict{}, false
 	}
 	what := fmt.Sprintf("%s in %s, %s", n.Labels["node.kubernetes.io/instance-type"],

@@ -52,8 +52,8 @@ func imageText(i Image) string {
 }
 
 // Use returns the images to launch from, in the order of found. It replaces a bad image by the last good image of its
-// slot, and returns each replacement in setbacks. Without a good image, it keeps the bad one. generation is that of the
-// class.
+// slot, and returns each replacement in setbacks. Without a good image, it keeps the bad image. generation is the
+// generation of the class.
 func (m Memory) Use(found []Image, generation int64) (use []Image, setbacks []Setback) {
 	for _, i := range found {
 		bad, isBad := m.bad(i, generation)

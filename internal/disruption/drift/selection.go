@@ -13,7 +13,7 @@ type Selection struct {
 }
 
 // Selections are the selections of a class, by field. They distinguish a change by the user from a change in AWS, such
-// as a tag: the former changes the terms, the latter only the result.
+// as a tag. A change by the user changes Terms; a change in AWS changes only Found.
 type Selections map[string]Selection
 
 // mostPast limits how many former IDs are remembered.

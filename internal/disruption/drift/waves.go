@@ -57,12 +57,12 @@ func Target(pool, class Stamp, image string, groups []string) string {
 }
 
 // Waves returns the drifted nodes of a pool that may be replaced now, those that drifted longest ago first, and for
-// each remaining node one sentence why it stays. Each drifted node is in one of the results. Budgets are not
+// each remaining node one sentence why it stays. Each drifted node is either in allowed or in stays. Budgets are not
 // considered. For each target, the canary nodes are replaced first, and no more until a node with the target is
-// initialized. For a target whose nodes failed, no node is replaced until then.
+// initialized. For a target whose nodes failed, no node is replaced before that.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
-	moving, trying := map[string]int{}, map[string]int{} // number of nodes by target; moving is at least trying
+	moving, trying := map[string]int{}, map[string]int{} // number of nodes by target; moving[target] is at least trying[target]
 	for _, target := range in.Moving {
 		moving[target]++
 	}

@@ -1,4 +1,4 @@
-// Package replacement decides the next step of a move, which replaces nodes by others.
+// Package replacement decides the next step of a move, which replaces nodes with other nodes.
 //
 // In: the state of one move: its candidates, the NodeClaims of their replacements, and whether the pods could be
 // scheduled now.
@@ -12,6 +12,6 @@
 //	  └─────────┴─────────┴────── undo ◄─────┴──────────────────┘
 //
 // Until it is committed, a move can be undone without a trace. It is undone as soon as a replacement fails or the pods
-// would not fit any more. Once one of its candidates is committed, all of them are removed, if need be
-// by another process.
+// would not fit any more. Once one of its candidates is committed, all candidates are removed, if necessary by another
+// controller process.
 package replacement

@@ -24,8 +24,8 @@ type Seen struct {
 	Blocked string
 	// BlockedSince is when the move became blocked; zero if not blocked.
 	BlockedSince time.Time
-	// Obsolete is the reason why the move is no longer needed, for example a paused pool or a changed price; empty if the
-	// move is still needed.
+	// Obsolete is the reason why the move is no longer needed, for example a paused pool or a changed price; empty if
+	// the move is still needed.
 	Obsolete string
 
 	// FitWithin is how long a replacement may take from joining to being initialized; zero: the constant FitWithin.
@@ -81,8 +81,8 @@ type Step struct {
 	Reason string    // only for Undo and Wait
 	Until  time.Time // only for Wait: when to check again at the latest
 	// Keep, only for Undo, are the replacement NodeClaims that will not join. They stay although the move does not need
-	// them. Their controller deletes them after their timeout and records the reason; until then a user can fix the
-	// cause.
+	// them. The NodeClaim controller deletes them after their timeout and records the reason; until then a user can fix
+	// the cause.
 	Keep []string
 	// Unfit, only for Undo, are the replacement NodeClaims whose Nodes registered but were not initialized in time.
 	// Nothing else reports them.
@@ -105,8 +105,8 @@ const (
 // Limits of a move.
 const (
 	// ReadyWithin is the time limit for all replacements together to be initialized. It is at least as long as a
-	// NodeClaim may take to launch, register and initialize. A failed NodeClaim is deleted by its own controller, which
-	// reports the reason and thereby ends the move. A move that ended earlier would hide the reason, and would be tried
+	// NodeClaim may take to launch, register and initialize. The NodeClaim controller deletes a failed NodeClaim and
+	// reports the reason, which ends the move. A move that ended earlier would hide the reason, and would be tried
 	// again and again.
 	ReadyWithin = 35 * time.Minute
 	// FitWithin is the time limit from registration to initialization of a node, unless similar nodes are known to take
@@ -139,7 +139,7 @@ func Next(s Seen, now time.Time) Step {
 	return Step{Action: Commit}
 }
 
-// isDone reports whether no candidate is left: each is gone, or is removed for another reason.
+// isDone reports whether all candidates are Gone.
 func (s Seen) isDone() bool {
 	return !slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.State != Gone })
 }

@@ -19,7 +19,7 @@ import (
 func (c *collector) accountRequests(ctx context.Context) []func() {
 	e := &c.e
 	if c.EKS == nil {
-		c.noAWS()
+		c.markAWSAbsent()
 		return nil
 	}
 	return []func(){
@@ -51,8 +51,8 @@ func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
 	return c.Images.ImagesByID(ctx, slices.Compact(ids))
 }
 
-// impaired returns, by ID, which status check an instance fails; SystemTrouble if it fails both. It includes all
-// instances of the account, not only those of the cluster.
+// impaired returns, by instance ID, the status check that the instance fails; SystemTrouble if it fails both checks.
+// The result includes all instances of the account, not only those of the cluster.
 func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
 	all, err := c.EC2.Troubles(ctx)
 	out := map[string]string{}
@@ -140,9 +140,9 @@ func forVPC[T any](vpc string, f func(context.Context, string) (T, error)) func(
 	return func(ctx context.Context) (T, error) { return f(ctx, vpc) }
 }
 
-// consoles reads the console output of running instances without a ready Node: of the first maxConsoles of each
-// EC2NodeClass. If Kubernetes is queried, an instance without a NodeClaim is skipped, whatever its tags are. If Late is
-// set, only late instances are read.
+// consoles reads the console output of running instances without a ready Node, at most maxConsoles per EC2NodeClass. If
+// Kubernetes is queried, consoles skips instances without a NodeClaim. If Late is not nil, consoles reads only late
+// instances.
 func (c *collector) consoles(ctx context.Context) {
 	ready := map[string]bool{}
 	for _, n := range c.e.Nodes.Value {
@@ -165,9 +165,9 @@ func (c *collector) consoles(ctx context.Context) {
 	}
 }
 
-// dependentRequests returns the requests for roles, instance profiles and the controller's permission to pass roles,
-// whose names are in earlier answers. Before that, it requests the controller's role, unless an earlier answer names
-// the role.
+// dependentRequests returns the requests that need names from earlier answers: for roles, instance profiles and the
+// controller's permission to pass roles. First, it requests the controller's role itself, unless an earlier answer
+// names the role.
 func (c *collector) dependentRequests(ctx context.Context) []func() {
 	if c.EKS == nil {
 		return nil

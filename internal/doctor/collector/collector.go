@@ -44,7 +44,7 @@ type Clients struct {
 	// requested. Nil: all evidence is requested.
 	Late map[string]bool
 
-	// NoIAM is true if IAM cannot be reached. It has an effect only if Late is set: IAM is not called.
+	// NoIAM disables the requests to IAM, because IAM cannot be reached. It has an effect only if Late is not nil.
 	NoIAM bool
 
 	Cluster string // name of the EKS cluster
@@ -66,17 +66,17 @@ type Clients struct {
 // defaultPatience is the default timeout of one item.
 const defaultPatience = 10 * time.Second
 
-// maxConsoles is for how many instances of each EC2NodeClass console output is read: instances of one class usually
-// fail for the same reason.
+// maxConsoles is the maximum number of instances per EC2NodeClass whose console output is read. Instances of one class
+// usually fail for the same reason.
 const maxConsoles = 3
 
-// maxConsoleBytes is how many bytes of console output are kept, from its end.
+// maxConsoleBytes is the maximum number of bytes that are kept from the end of a console output.
 const maxConsoleBytes = 48 << 10
 
 // collector is one collection in progress.
 type collector struct {
 	Clients
-	e diagnosis.Evidence // what was collected so far
+	e diagnosis.Evidence // the evidence collected so far
 }
 
 // Collect requests all evidence. It returns no error: items that cannot be read are marked as absent. An item that
@@ -98,17 +98,18 @@ func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 		c.collectForJoining(ctx)
 		return c.e
 	}
-	c.together(c.kubernetesRequests(ctx))
+	c.runConcurrently(c.kubernetesRequests(ctx))
 	c.countTypes()
-	c.together(c.accountRequests(ctx))
+	c.runConcurrently(c.accountRequests(ctx))
 	c.claims(ctx)
-	c.together(c.regionRequests(ctx))
-	c.together(c.dependentRequests(ctx))
+	c.runConcurrently(c.regionRequests(ctx))
+	c.runConcurrently(c.dependentRequests(ctx))
 	return c.e
 }
 
-// together runs independent requests concurrently. Each writes its own field of the evidence.
-func (c *collector) together(all []func()) {
+// runConcurrently runs independent requests concurrently and waits for them. Each request writes its own field of the
+// evidence.
+func (c *collector) runConcurrently(all []func()) {
 	var group errgroup.Group
 	for _, f := range all {
 		group.Go(func() error { f(); return nil })
@@ -168,13 +169,14 @@ func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], so
 	return func() { *field = ask(ctx, c, source, f) }
 }
 
-// listInto is into for a list that f may return only in part. f then also returns a text that says what is left out.
+// listInto does the same as into, for a list that may be incomplete. If f leaves out a part of the list, f also returns
+// a text that describes the part.
 func listInto[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]T], source string,
 	f func(context.Context) ([]T, string, error)) func() {
 	return func() { *field = askList(ctx, c, source, f) }
 }
 
-// askList is ask for a list that f may return only in part. The text that f returns becomes the item's Cut.
+// askList does the same as ask, for a list that may be incomplete. The text that f returns becomes the item's Cut.
 func askList[T any](ctx context.Context, c *collector, source string, f func(context.Context) ([]T, string, error)) diagnosis.Item[[]T] {
 	cut := ""
 	item := ask(ctx, c, source, func(ctx context.Context) (all []T, err error) {
@@ -190,12 +192,12 @@ func askList[T any](ctx context.Context, c *collector, source string, f func(con
 // kubernetesRequests returns all requests to Kubernetes except those for NodeClaims and for user data. It requests the
 // user data itself. Without a client, it marks the items as absent and returns nil.
 func (c *collector) kubernetesRequests(ctx context.Context) []func() {
-	e, w := &c.e, c.Kube
+	e, kube := &c.e, c.Kube
 	e.UserData = notRequested[[]diagnosis.UserDataProblem](c.NoKube)
 	if c.UserData != nil {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}
-	if w == nil {
+	if kube == nil {
 		e.Home, e.AuthMap, e.Controller = notRequested[diagnosis.Home](c.NoKube), notRequested[diagnosis.AuthMap](c.NoKube),
 			notRequested[diagnosis.Controller](c.NoKube)
 		e.Classes, e.Pools, e.Claims = notRequested[[]diagnosis.Class](c.NoKube), notRequested[[]diagnosis.Pool](c.NoKube),
@@ -206,17 +208,19 @@ func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 		return nil
 	}
 	return []func(){
-		into(ctx, c, &e.Home, "namespace kube-system", w.Home),
-		into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", w.AuthMap),
-		listInto(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
-		listInto(ctx, c, &e.Pools, "nodepools", w.Pools),
-		listInto(ctx, c, &e.Nodes, "nodes", w.Nodes),
-		listInto(ctx, c, &e.Daemons, "daemonsets", w.Daemons),
-		listInto(ctx, c, &e.Events, "events", w.Events),
+		into(ctx, c, &e.Home, "namespace kube-system", kube.Home),
+		into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", kube.AuthMap),
+		listInto(ctx, c, &e.Classes, "ec2nodeclasses", kube.Classes),
+		listInto(ctx, c, &e.Pools, "nodepools", kube.Pools),
+		listInto(ctx, c, &e.Nodes, "nodes", kube.Nodes),
+		listInto(ctx, c, &e.Daemons, "daemonsets", kube.Daemons),
+		listInto(ctx, c, &e.Events, "events", kube.Events),
 		func() {
-			e.Pods = askList(ctx, c, "pods", w.Pods)
+			e.Pods = askList(ctx, c, "pods", kube.Pods)
 			events := askList(ctx, c, "events of pods",
-				func(ctx context.Context) ([]evidence.PodEvent, string, error) { return w.PodEvents(ctx, e.Pods.Value) })
+				func(ctx context.Context) ([]evidence.PodEvent, string, error) {
+					return kube.PodEvents(ctx, e.Pods.Value)
+				})
 			e.Pods.Value = evidence.WithEvents(e.Pods.Value, events.Value)
 			if e.Pods.Known() && events.Cut != "" {
 				e.Pods.Cut = strings.TrimPrefix(e.Pods.Cut+"; "+events.Cut, "; ")
@@ -237,8 +241,9 @@ func (c *collector) claims(ctx context.Context) {
 	c.e.Instances.Value = diagnosis.WithClaims(c.e.Instances.Value, c.e.Claims.Value)
 }
 
-// countTypes sets, for each NodePool, how many instance types remain after each of its requirements, for the AMI family
-// of its EC2NodeClass. If none remain, countTypes also sets the smallest change after which some do (see loosening).
+// countTypes sets Steps of each NodePool: how many instance types remain after each requirement. The types also depend
+// on the AMI family of the EC2NodeClass. If no types remain, countTypes sets Loosened to the smallest change after
+// which types remain (see loosening).
 func (c *collector) countTypes() {
 	families := map[string]string{}
 	for _, class := range c.e.Classes.Value {
@@ -246,7 +251,7 @@ func (c *collector) countTypes() {
 	}
 	for i := range c.e.Pools.Value {
 		p := &c.e.Pools.Value[i]
-		if p.Steps = steps(*p, families[p.Class], c.Region); isEmpty(p.Steps) {
+		if p.Steps = countTypesPerRequirement(*p, families[p.Class], c.Region); hasNoTypes(p.Steps) {
 			p.Loosened = loosening(*p, families[p.Class], c.Region)
 		}
 	}
@@ -308,8 +313,8 @@ func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	return item
 }
 
-// noAWS marks all items of AWS as absent.
-func (c *collector) noAWS() {
+// markAWSAbsent marks all items of AWS as absent.
+func (c *collector) markAWSAbsent() {
 	e := &c.e
 	e.Cluster, e.Caller = notRequested[diagnosis.Cluster](c.NoAWS), notRequested[string](c.NoAWS)
 	e.Entries = notRequested[[]diagnosis.Entry](c.NoAWS)

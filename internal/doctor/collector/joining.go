@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// collectForJoining is Collect if Late is set. It requests only the items that show why instances do not join, because
-// the controller calls Collect repeatedly and the number of API calls is limited.
+// collectForJoining does the work of Collect if Late is not nil. It requests only the items that show why instances do
+// not join, because the controller calls Collect repeatedly and the number of API calls is limited.
 func (c *collector) collectForJoining(ctx context.Context) {
-	e, w := &c.e, c.Kube
+	e, kube := &c.e, c.Kube
 	const unneeded = "it does not affect whether instances join"
 	e.NodeGroups, e.Fargate = notRequested[[]diagnosis.NodeGroup](unneeded), notRequested[[]diagnosis.FargateProfile](unneeded)
 	e.Home, e.Events = notRequested[diagnosis.Home](unneeded), notRequested[[]diagnosis.Event](unneeded)
@@ -24,27 +24,27 @@ func (c *collector) collectForJoining(ctx context.Context) {
 	if c.UserData != nil {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}
-	if w != nil {
-		c.together([]func(){
-			into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", w.AuthMap),
-			listInto(ctx, c, &e.Classes, "ec2nodeclasses", w.Classes),
-			listInto(ctx, c, &e.Pools, "nodepools", w.Pools),
-			listInto(ctx, c, &e.Nodes, "nodes", w.Nodes),
+	if kube != nil {
+		c.runConcurrently([]func(){
+			into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", kube.AuthMap),
+			listInto(ctx, c, &e.Classes, "ec2nodeclasses", kube.Classes),
+			listInto(ctx, c, &e.Pools, "nodepools", kube.Pools),
+			listInto(ctx, c, &e.Nodes, "nodes", kube.Nodes),
 		})
 		c.countTypes()
 	}
-	if c.EKS == nil || w == nil {
-		c.noAWS()
+	if c.EKS == nil || kube == nil {
+		c.markAWSAbsent()
 		return
 	}
-	c.together(c.joiningAccount(ctx))
+	c.runConcurrently(c.joiningAccount(ctx))
 	c.joiningClaims(ctx)
 	if parts := strings.Split(e.Cluster.Value.ARN, ":"); e.Account == "" && len(parts) > 4 {
 		e.Account = parts[4]
 	}
-	c.together(c.regionRequests(ctx))
+	c.runConcurrently(c.regionRequests(ctx))
 	if !c.NoIAM {
-		c.together(c.joiningRoles(ctx))
+		c.runConcurrently(c.joiningRoles(ctx))
 		c.setOwnRole()
 	}
 }
@@ -59,7 +59,7 @@ func (c *collector) joiningClaims(ctx context.Context) {
 	c.e.Instances.Value = diagnosis.WithClaims(c.e.Instances.Value, claims.Value)
 }
 
-// joiningAccount is accountRequests without the requests that are not needed for joining.
+// joiningAccount returns the requests of accountRequests that show why instances do not join.
 func (c *collector) joiningAccount(ctx context.Context) []func() {
 	e := &c.e
 	out := []func(){
@@ -120,8 +120,8 @@ func (c *collector) isMapped(name string) bool {
 		slices.ContainsFunc(c.e.AuthMap.Value.Roles, func(m diagnosis.Mapping) bool { return strings.HasSuffix(m.ARN, "/"+name) })
 }
 
-// setOwnRole sets the controller's role to the role that the caller has assumed, unless EC2 may assume that role, too:
-// it may then be a role for nodes.
+// setOwnRole sets the controller's role to the role that the caller has assumed, unless EC2 may assume that role too:
+// then the role may be a node role.
 func (c *collector) setOwnRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")

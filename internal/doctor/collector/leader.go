@@ -12,8 +12,8 @@ import (
 // has written. EC2NodeClasses, NodePools and NodeClaims are read after the Lease, so that they also contain the
 // writes of a controller that acquired the Lease in between. Leader takes five seconds longer if the Lease seems
 // expired.
-func Leader(ctx context.Context, w *evidence.Reader) diagnosis.Evidence {
-	c := &collector{Clients: Clients{Kube: w, Patience: defaultPatience + leaseRecheckPause, Now: time.Now}}
+func Leader(ctx context.Context, kube *evidence.Reader) diagnosis.Evidence {
+	c := &collector{Clients: Clients{Kube: kube, Patience: defaultPatience + leaseRecheckPause, Now: time.Now}}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format}
 	c.e.Controller = c.controller(ctx, nil)
 	if wasRead := c.e.Controller.Known() || c.e.Controller.Is(diagnosis.Missing); !wasRead || c.e.Controller.Value.SkipsLeaderElection() {
@@ -21,10 +21,10 @@ func Leader(ctx context.Context, w *evidence.Reader) diagnosis.Evidence {
 	}
 	c.e.Lease = c.lease(ctx)
 	c.e.At = c.Now().UTC()
-	c.together([]func(){
-		listInto(ctx, c, &c.e.Classes, "ec2nodeclasses", w.Classes),
-		listInto(ctx, c, &c.e.Pools, "nodepools", w.Pools),
-		listInto(ctx, c, &c.e.Claims, "nodeclaims", w.Claims),
+	c.runConcurrently([]func(){
+		listInto(ctx, c, &c.e.Classes, "ec2nodeclasses", kube.Classes),
+		listInto(ctx, c, &c.e.Pools, "nodepools", kube.Pools),
+		listInto(ctx, c, &c.e.Claims, "nodeclaims", kube.Claims),
 	})
 	return c.e
 }

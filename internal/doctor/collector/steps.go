@@ -9,10 +9,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// steps counts how many instance types of a region remain after each requirement of a pool, by architecture, for an AMI
-// family. A requirement on a label that no instance type has (user-defined labels, zones, capacity types) is skipped.
-// If no requirement remains, there is one step with all types. The result is nil if the region is not known.
-func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
+// countTypesPerRequirement counts how many instance types of a region remain after each requirement of a pool, by
+// architecture, for an AMI family. A requirement on a label that no instance type has (user-defined labels, zones,
+// capacity types) is skipped. If no requirement remains, there is one step with all types. The result is nil if the
+// region is not known.
+func countTypesPerRequirement(p diagnosis.Pool, family, region string) []diagnosis.Step {
 	types, keys := offeredTypes(family, region)
 	if types == nil {
 		return nil
@@ -66,8 +67,8 @@ func offeredTypes(family, region string) ([]catalog.Type, map[string]bool) {
 	return all.Types, keys
 }
 
-// isEmpty reports whether no instance type remains after the last step.
-func isEmpty(steps []diagnosis.Step) bool {
+// hasNoTypes reports whether no instance type remains after the last step.
+func hasNoTypes(steps []diagnosis.Step) bool {
 	return len(steps) > 0 && len(steps[len(steps)-1].Left) == 0
 }
 
@@ -94,8 +95,8 @@ func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	return best
 }
 
-// optionsOf returns the values, sorted, that the label of the requirement with index except has on the types that all
-// other requirements allow.
+// optionsOf returns the values of the label of one requirement, sorted, on the types that all other requirements allow.
+// except is the index of that requirement.
 func optionsOf(p diagnosis.Pool, except int, types []catalog.Type, keys map[string]bool) []string {
 	values := map[string]bool{}
 next:

@@ -15,7 +15,7 @@ func TestSteps(t *testing.T) {
 		in("topology.kubernetes.io/zone", "us-east-1a"), in("team", "a"),
 		in("karpenter.k8s.aws/instance-family", "m5", "t4g"), in("kubernetes.io/arch", "arm64"), in("karpenter.k8s.aws/instance-cpu", "96"),
 	}}
-	got := steps(p, "AL2023", "us-east-1")
+	got := countTypesPerRequirement(p, "AL2023", "us-east-1")
 	if len(got) != 3 || got[0].Name != "karpenter.k8s.aws/instance-family In [m5, t4g]" {
 		t.Fatalf("steps: %+v", got)
 	}
@@ -23,10 +23,10 @@ func TestSteps(t *testing.T) {
 		got[1].Left["arm64"] != got[0].Left["arm64"] || len(got[2].Left) != 0 {
 		t.Errorf("steps: %+v", got)
 	}
-	if got := steps(diagnosis.Pool{}, "", "us-east-1"); len(got) != 1 || got[0].Left["amd64"] < 100 || got[0].Left["arm64"] < 100 {
+	if got := countTypesPerRequirement(diagnosis.Pool{}, "", "us-east-1"); len(got) != 1 || got[0].Left["amd64"] < 100 || got[0].Left["arm64"] < 100 {
 		t.Errorf("without requirements: %+v", got)
 	}
-	if got := steps(p, "", "mars-north-1"); got != nil {
+	if got := countTypesPerRequirement(p, "", "mars-north-1"); got != nil {
 		t.Errorf("for an unknown region: %+v", got)
 	}
 }
@@ -83,7 +83,7 @@ func TestStepsOfFamilies(t *testing.T) {
 		{"Bottlerocket", []diagnosis.Requirement{in("kubernetes.io/os", "linux"), arch}, true, true},
 		{"Custom", []diagnosis.Requirement{in("kubernetes.io/os", "linux"), in("kubernetes.io/arch", "arm64")}, false, true},
 	} {
-		all := steps(diagnosis.Pool{Requirements: c.requirements}, c.family, "us-east-1")
+		all := countTypesPerRequirement(diagnosis.Pool{Requirements: c.requirements}, c.family, "us-east-1")
 		left := all[len(all)-1].Left
 		if left["amd64"] > 100 != c.amd || left["arm64"] > 50 != c.arm {
 			t.Errorf("%s, %v: %v", c.family, c.requirements, all)

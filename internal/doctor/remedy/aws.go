@@ -46,8 +46,9 @@ func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) 
 	}
 }
 
-// parameters returns the values of the named parameters, in the order of names. It returns an error if one is missing,
-// if the call has other parameters than these and --region, or if --region is not that of the client.
+// parameters returns the values of the named parameters, in the order of names. It returns an error if a named
+// parameter is missing, or if the call has any other parameter than these and --region. It also returns an error if a
+// parameter is repeated, or if --region is not the client's region.
 func (a *AWS) parameters(call fix.AWS, names ...string) ([]string, error) {
 	values := map[string]string{}
 	for _, p := range call.Params {
@@ -118,7 +119,8 @@ func createEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
-// deleteEntry plans the deletion of an access entry that is still the one in the diagnosis.
+// deleteEntry plans the deletion of an access entry. It returns an error if the entry has changed since the diagnosis
+// (see checkEntry).
 func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.parameters(call, "--cluster-name", "--principal-arn")
 	if err != nil {
@@ -134,7 +136,7 @@ func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
-// checkEntry returns the access entry of a principal as text, or an error if the entry differs from want, the one in
+// checkEntry returns the access entry of a principal as text, or an error if the entry differs from want, the entry in
 // the diagnosis. The text is empty if there is no entry and want is zero.
 func (a *AWS) checkEntry(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
 	e, err := a.entry(ctx, cluster, principal)

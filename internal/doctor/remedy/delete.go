@@ -41,8 +41,8 @@ func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, erro
 	}}, nil
 }
 
-// tryDelete makes a dry run of the deletion of a NodeClaim. found is false if it does not exist. The error says how the
-// NodeClaim differs from the one in the diagnosis.
+// tryDelete makes a dry run of the deletion of a NodeClaim. found is false if the NodeClaim does not exist. The error
+// says how the NodeClaim differs from the one in the diagnosis.
 func (d Clients) tryDelete(ctx context.Context, c fix.Claim) (deletion kubeclient.Deletion, found bool, err error) {
 	deletion, found, err = d.Kube.TryDelete(ctx, "nodeclaim", c.Name)
 	if err != nil || !found {

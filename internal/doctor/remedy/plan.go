@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Cluster changes Kubernetes objects with the user's permissions: a kubeclient.Patcher.
+// Cluster changes Kubernetes objects with the user's permissions. kubeclient.Patcher implements it.
 type Cluster interface {
 	Try(ctx context.Context, p kubeclient.Patch) (kubeclient.Trial, error)
 	Apply(ctx context.Context, p kubeclient.Patch, t kubeclient.Trial) error
@@ -62,14 +62,14 @@ func (e *ByHand) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.
 func byHand(s fix.Step, why string) *ByHand { return &ByHand{Line: s.String(), Why: why} }
 
 // Plan returns the changes that the steps of a fix would make, without making them. Read-only steps are left out. The
-// error is a *ByHand if the fix makes no change, or if only the user can do one of the other steps.
+// error is a *ByHand if the fix makes no change, or if only the user can do one of its other steps.
 func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	var out []Change
 	if !f.Changes() && !f.Correction().IsZero() {
 		return nil, byHand(f.Correction().Steps()[0], "joiner cannot carry out any of its steps")
 	}
 	if !f.Changes() {
-		return nil, &ByHand{Line: f.String(), Why: "it changes nothing and only shows information for a decision"}
+		return nil, &ByHand{Line: f.String(), Why: "the fix changes nothing and only shows information for a decision"}
 	}
 	for _, s := range f.Steps() {
 		if s.Kind() == fix.Look {
@@ -99,7 +99,7 @@ func (d Clients) plan(ctx context.Context, s fix.Step) (Change, error) {
 	case isKube:
 		return d.planKube(ctx, s, action)
 	}
-	return Change{}, byHand(s, "joiner cannot carry it out")
+	return Change{}, byHand(s, "joiner cannot carry out this step")
 }
 
 // planAWS returns the change that a call to AWS would make.

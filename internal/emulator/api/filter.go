@@ -19,8 +19,8 @@ type Filterable struct {
 	Values map[string][]string // the values of the resource, by the name of the filter
 }
 
-// passesAll reports whether the resource passes all filters. As in EC2, a filter that the resource type does not support
-// is an error.
+// passesAll reports whether the resource passes all filters. As in EC2, a filter that the resource type does not
+// support is an error.
 func passesAll(filters []Filter, f Filterable) (bool, error) {
 	for _, filter := range filters {
 		values, known := f.valuesOf(filter.Name)

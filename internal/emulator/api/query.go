@@ -96,7 +96,8 @@ func (c *Codec) fillStruct(p *Parameter, v reflect.Value, path string) error {
 	return nil
 }
 
-// fillSlice reads a list. Its elements are numbered, directly below p (EC2) or below "member" (IAM, STS).
+// fillSlice reads a list. The elements of the list are numbered, directly below p (EC2) or below "member" (IAM, STS). A
+// list of bytes is base64 text instead.
 func (c *Codec) fillSlice(p *Parameter, v reflect.Value, path string) error {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		raw, err := base64.StdEncoding.DecodeString(p.value)

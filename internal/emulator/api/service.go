@@ -37,8 +37,8 @@ type Service struct {
 	Namespace string            // XML namespace; empty for services with JSON
 	Actions   map[string]Action // by name: "DescribeInstances"
 
-	// Permissions returns the actions on resources that the policies must allow for a call. If the function is nil, they
-	// must allow the call's own action on "*".
+	// Permissions returns the actions on resources that the policies must allow for a call. If the function is nil, the
+	// policies must allow the call's own action on "*".
 	Permissions func(c *Call, in any) []iampolicy.Request
 }
 

@@ -77,7 +77,7 @@ func (e *Encoder) Fields(v reflect.Value) {
 }
 
 // list writes a list. It omits a nil list and an empty flat list, and writes any other empty list as an empty element.
-// To a client both are an empty list. Bytes are written as base64.
+// To a client, an omitted list and an empty element are both an empty list. Bytes are written as base64.
 func (e *Encoder) list(name string, v reflect.Value, f field) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		e.Text(name, base64.StdEncoding.EncodeToString(v.Bytes()))

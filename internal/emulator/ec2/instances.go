@@ -97,7 +97,8 @@ func instanceFilters(i world.Instance) api.Filterable {
 	}}
 }
 
-// reservationsOf returns the instances as reservations. Adjacent instances that the same call launched share one.
+// reservationsOf returns the instances as reservations. Adjacent instances that the same call launched share a
+// reservation.
 func reservationsOf(c *api.Call, instances []world.Instance) []reservation {
 	out := []reservation{}
 	names := securityGroupNames(c)

@@ -35,14 +35,14 @@ func selectByID[T any](items []T, ids []string, id func(T) string, code string) 
 	return out, nil
 }
 
-// listing has the resources of a type, and what list needs to select and convert them.
+// listing has the resources of a type, and the functions with which list selects and converts them.
 type listing[T, Out any] struct {
 	items      []T
 	ids        []string // requested ids; empty: all items
 	id         func(T) string
-	code       string // code of the error for an unknown id
-	filterable func(T) api.Filterable
-	write      func(T) Out // converts an item to EC2's wire format
+	code       string                 // code of the error for an unknown id
+	filterable func(T) api.Filterable // must accept the zero value: see api.FilterItems
+	write      func(T) Out            // converts an item to EC2's wire format
 }
 
 // list returns the items that a describe call selects, in the wire format of EC2, and the token of the next page.

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Permissions returns the actions on resources that IAM must allow for a call. If it returns nil, the
-// action itself reports an error or asks IAM.
+// Permissions returns the actions on resources that IAM must allow for a call. If it returns nil, the action itself
+// reports an error or asks IAM.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	switch in := in.(type) {
 	case *createFleetIn, *runInstancesIn:

@@ -227,8 +227,8 @@ type placementInfo struct {
 	SupportedStrategies []string
 }
 
-// typeOf converts the facts of an instance type to EC2's wire format. A property that catalog.Facts does not have is
-// unsupported in the answer, or missing.
+// typeOf converts the facts of an instance type to EC2's wire format. For a property that catalog.Facts lacks, the
+// answer says that it is unsupported, or omits it.
 func typeOf(f catalog.Facts) instanceType {
 	enclaves := "unsupported"
 	if f.NitroEnclaves {

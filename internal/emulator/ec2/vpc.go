@@ -14,7 +14,7 @@ type vpcAttributeIn struct {
 	Attribute string
 }
 
-// vpcAttributeOut has the requested attribute. The other one is nil.
+// vpcAttributeOut has the requested attribute. The field of the other attribute is nil.
 type vpcAttributeOut struct {
 	VpcId              string
 	EnableDnsSupport   *attributeValue

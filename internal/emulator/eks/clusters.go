@@ -178,7 +178,7 @@ func publicCIDRs(cidrs []string) []string {
 	return cidrs
 }
 
-// nonNil returns a copy of a list; an empty list for nil, because EKS answers [] and never null.
+// nonNil returns a copy of a list. The copy of nil is an empty list, because EKS answers [] and never null.
 func nonNil(list []string) []string { return append([]string{}, list...) }
 
 // nonNilMap returns an empty map for nil, because EKS answers {} and never null.
@@ -199,8 +199,8 @@ type createClusterIn struct {
 	AccessConfig            accessConfig      `json:"accessConfig"`
 }
 
-// serviceCIDR returns the service CIDR of a new cluster; empty: EKS's default. For an IPv6 cluster EKS chooses the
-// CIDR; the emulator always uses the same one.
+// serviceCIDR returns the service CIDR of a new cluster; empty: EKS's default. EKS chooses the CIDR of an IPv6 cluster;
+// the emulator gives every IPv6 cluster the same CIDR.
 func serviceCIDR(n networkConfig) string {
 	if n.IPFamily == "ipv6" {
 		return "fd30:1c53:5f8a::/108"
@@ -287,7 +287,7 @@ type updateConfigIn struct {
 	ResourcesVpcConfig *endpointConfig `json:"resourcesVpcConfig"`
 }
 
-// endpointConfig has changes of a cluster's endpoint. A nil field is no change.
+// endpointConfig has the changes of a cluster's endpoint. A nil field changes nothing.
 type endpointConfig struct {
 	EndpointPublicAccess  *bool    `json:"endpointPublicAccess"`
 	EndpointPrivateAccess *bool    `json:"endpointPrivateAccess"`
@@ -319,8 +319,8 @@ type update struct {
 	Errors []string `json:"errors"`
 }
 
-// updateClusterConfig changes one setting: zonal shift, endpoint or authentication mode, the first of these that the
-// request has. The authentication mode can change only forward in the order CONFIG_MAP, API_AND_CONFIG_MAP, API.
+// updateClusterConfig changes the first of these settings that the request has: zonal shift, endpoint, authentication
+// mode. The authentication mode can change only forward in the order CONFIG_MAP, API_AND_CONFIG_MAP, API.
 func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
 	k, err := c.Region.EKS.Cluster(c.Path[0])
 	if err != nil {

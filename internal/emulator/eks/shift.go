@@ -55,8 +55,8 @@ type autoshift struct {
 	StartTime     float64 `json:"startTime"`
 }
 
-// getManagedResource returns the active shifts of a resource. Only one of them is applied: the first that a user
-// started, or else the first autoshift of AWS.
+// getManagedResource returns the active shifts of a resource. Only one shift is applied: the first that a user started,
+// or else the first autoshift of AWS.
 func getManagedResource(c *api.Call, _ *api.None) (managedResource, error) {
 	arn := c.Path[0]
 	if !c.Region.ZonalShifts.IsManaged(arn) {

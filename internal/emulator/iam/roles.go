@@ -2,7 +2,7 @@
 //
 // In: a call with its parameters as a struct.
 // Out: the answer as a struct with the names of IAM's and STS's API, or their errors.
-// Never: HTTP, or the evaluation of policies: that is package iampolicy.
+// Never: HTTP, or the evaluation of policies (see package iampolicy).
 package iam
 
 import (

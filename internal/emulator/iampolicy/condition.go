@@ -65,7 +65,7 @@ func readOperator(spelled string) (condition, error) {
 	return c, nil
 }
 
-// operator compares one value of the policy with one of the request.
+// operator compares one value of the policy with one value of the request.
 type operator struct {
 	matches func(policy, request string) bool
 	negated bool // the condition is met if none of the policy's values match
@@ -91,9 +91,14 @@ func operators() map[string]operator {
 	}
 }
 
-// holds reports whether a request with these keys meets the condition. If the key is absent, conditions with IfExists
-// or ForAllValues are met, and so are negated ones without ForAnyValue; all others except Null are not. See
-// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html.
+// holds reports whether a request with these keys meets the condition. If the key is absent, the request meets only
+// these conditions:
+//
+//   - a condition with IfExists or ForAllValues;
+//   - a condition with a negated operator, unless it has ForAnyValue;
+//   - Null with the value "true".
+//
+// See https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html.
 func (c condition) holds(request Keys) bool {
 	values, known := request.find(c.key)
 	switch {

@@ -27,9 +27,9 @@ func like(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// arnLike matches an ARN part by part: a * does not match across the colon between two parts. In IAM, the * of a
-// Resource does. So a pattern matches less here than in IAM: an Allow never allows more than in IAM, but a Deny may
-// deny less.
+// arnLike matches an ARN part by part: a * does not match the colon between two parts. In IAM, a * in a Resource
+// matches that colon too. So a pattern matches less here than in IAM: an Allow never allows more than in IAM, but a
+// Deny may deny less.
 func arnLike(pattern, arn string) bool {
 	if pattern == "*" {
 		return true

@@ -52,9 +52,9 @@ type writtenStatement struct {
 	Condition   map[string]map[string]oneOrMany[scalar]
 }
 
-// Read parses a policy document. It rejects documents that IAM rejects, and those with features that this package does
-// not support: Principal, policy variables, and condition operators other than those for strings, ARNs, booleans and
-// Null.
+// Read parses a policy document. It rejects documents that IAM rejects, and documents with features that this package
+// does not support: Principal, policy variables and some condition operators. The supported operators are those for
+// strings, ARNs and booleans, and Null.
 func Read(text []byte) (Policy, error) {
 	var doc document
 	if err := decodeStrictly(text, &doc); err != nil {

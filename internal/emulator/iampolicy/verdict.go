@@ -51,8 +51,8 @@ func (s statement) applies(r Request) bool {
 		!slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.holds(r.Keys) })
 }
 
-// match reports whether the element of a statement matches. textMatches reports whether one of the element's texts
-// does.
+// match reports whether the element of a statement matches. textMatches reports whether one text of the element
+// matches.
 func (p patterns) match(textMatches func(string) bool) bool {
 	return slices.ContainsFunc(p.texts, textMatches) != p.except
 }

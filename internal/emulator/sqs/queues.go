@@ -2,7 +2,7 @@
 //
 // In: a call with its parameters as a struct.
 // Out: the answer as a struct with the names of SQS's API, or its error.
-// Never: HTTP, or a wait for messages: package emulator waits.
+// Never: HTTP, or a wait for messages (package emulator waits).
 package sqs
 
 import (

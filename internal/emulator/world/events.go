@@ -18,7 +18,7 @@ type eventBridgeEvent struct {
 	Detail     map[string]any `json:"detail"`
 }
 
-// spotWarning is the time between the interruption warning of a spot instance and its end.
+// spotWarning is the time between the interruption warning of a spot instance and the termination of the instance.
 const spotWarning = 2 * time.Minute
 
 // Interrupt interrupts a spot instance. It sends the warning now, and terminates the instance two minutes later. It
@@ -60,7 +60,8 @@ func (w *World) AnnounceRetirement(now time.Time, id string) bool {
 	return true
 }
 
-// reclaimWarning is the time between the warning for an instance in an interruptible capacity reservation and its end.
+// reclaimWarning is the time between the warning for an instance in an interruptible capacity reservation and the
+// termination of the instance.
 const reclaimWarning = 2 * time.Minute
 
 // Reclaim interrupts an instance in an interruptible capacity reservation. It sends the warning now, and terminates the

@@ -19,7 +19,7 @@ type Faults struct {
 	// matching pattern applies. Each account, region and action has its own bucket. See EC2Throttle.
 	Throttle map[string]Bucket
 
-	// Answers are errors that replace answers. The first one that applies to a call is returned.
+	// Answers are errors with which calls fail. A call fails with the first error that applies to it.
 	Answers []*Answer
 
 	// Denials are calls that IAM denies.
@@ -58,16 +58,16 @@ type Answer struct {
 	Status  int    // HTTP status; 0 is 500
 	Code    string // "InternalError"; empty with Garbage
 	Message string // message of the error; empty with Garbage
-	Garbage string // the answer is this text, as from a broken proxy, and not the error; empty: the error
+	Garbage string // text that is sent in place of the error, as by a broken proxy; empty: the error is sent
 	Late    bool   // the call is executed before it fails, so that only its answer is lost
 
 	seen, failed int // number of matching calls, and number of failed ones
 }
 
-// Denial is a call that IAM denies a principal.
+// Denial is a call that IAM denies to a role, or to all callers.
 type Denial struct {
 	Call string // a pattern: "ec2:CreateFleet"
-	Role string // name of the role that is denied the call; empty: all callers
+	Role string // name of the role; empty: all callers
 }
 
 // Boot is a fault of starting instances.

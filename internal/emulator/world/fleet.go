@@ -42,10 +42,10 @@ type FleetConfig struct {
 
 // FleetOverride has changes to a launch template for one kind of instance.
 type FleetOverride struct {
-	InstanceType string         // "m5.large"; empty: that of the template
-	SubnetID     string         // "subnet-0…"; empty: that of the template, or a subnet of the default VPC
+	InstanceType string         // "m5.large"; empty: the type in the template
+	SubnetID     string         // "subnet-0…"; empty: the subnet in the template, or else a subnet of the default VPC
 	Zone         string         // "us-east-1a"; empty: any
-	ImageID      string         // "ami-0…"; empty: that of the template
+	ImageID      string         // "ami-0…"; empty: the image in the template
 	MaxPrice     catalog.Price  // maximum spot price per hour; 0: no limit
 	Priority     *float64       // lower values first; nil: last
 	Weight       float64        // number of units of FleetRequest.OnDemand or Spot that an instance counts as; 0: one
@@ -131,8 +131,8 @@ func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	return f, err
 }
 
-// createFleet launches a fleet's instances, first on demand and then as spot. For a token that was used before, it
-// returns the earlier result and launches nothing.
+// createFleet launches the on-demand instances of a fleet, and then its spot instances. For a token that was used
+// before, it returns the earlier result and launches nothing.
 func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	if f, ok := l.fleets[q.Token]; ok && q.Token != "" {
 		if f.fingerprint != q.Fingerprint {
@@ -185,7 +185,7 @@ func (l *Launches) CheckFleet(q FleetRequest) error {
 	return nil
 }
 
-// launchAs launches the instances of one capacity type, spot or on-demand, and adds them and the errors to f.
+// launchAs launches the instances of one capacity type, spot or on-demand. It adds the instances and the errors to f.
 func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) {
 	need, strategy := float64(q.OnDemand), q.OnDemandStrategy
 	if spot {
@@ -197,7 +197,7 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 	choices := l.choices(now, q, spot, f.ID)
 	rank(choices, strategy, int(need))
 	launched := make([][]string, len(choices))
-	turn := 0 // with the strategy "diversified", the choice whose turn it is
+	turn := 0 // index of the choice to try first; only the strategy "diversified" changes it
 	for need > 0 {
 		n := next(choices, turn)
 		if n < 0 {
@@ -303,8 +303,8 @@ func comparePriority(a, b choice) int {
 	return cmp.Compare(*pa, *pb)
 }
 
-// next returns the index of the first choice without an error, beginning at turn and continuing at the start; -1 if all
-// have errors.
+// next returns the index of the first choice without an error; -1 if all have errors. It begins at the index turn, and
+// continues at 0 after the last choice.
 func next(choices []choice, turn int) int {
 	for i := range choices {
 		n := (turn + i) % len(choices)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// The codes of the reasons why instances end.
+// The codes of EC2's reasons for the end of an instance.
 const (
 	userShutdown = "Client.UserInitiatedShutdown"
 	spotReclaim  = "Server.SpotInstanceTermination"
@@ -59,80 +59,80 @@ type resolvedLaunch struct {
 }
 
 // start launches an instance in the state pending. The caller has checked that the launch is possible.
-func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
+func (s *Instances) start(now time.Time, launch resolvedLaunch) Instance {
 	w := s.region.world()
-	address, _ := b.subnet.TakeAddress()
+	address, _ := launch.subnet.TakeAddress()
 	id := w.idGenerator().New("i")
-	i := Instance{
-		ID: id, ReservationID: b.callID, Account: s.region.Account.ID, Region: s.region.Name,
-		Zone: b.zone.Name, ZoneID: b.zone.ID, SubnetID: b.subnet.ID, VPCID: b.subnet.VPCID,
-		Type: b.offering.Type, Architecture: b.image.Architecture, ImageID: b.image.ID, UserData: b.data.userData(),
+	instance := Instance{
+		ID: id, ReservationID: launch.callID, Account: s.region.Account.ID, Region: s.region.Name,
+		Zone: launch.zone.Name, ZoneID: launch.zone.ID, SubnetID: launch.subnet.ID, VPCID: launch.subnet.VPCID,
+		Type: launch.offering.Type, Architecture: launch.image.Architecture, ImageID: launch.image.ID, UserData: launch.data.userData(),
 		PrivateIP: address.String(), PrivateDNSName: network.PrivateName(s.region.Name, address.String()),
-		SecurityGroupIDs: b.groups, Tags: maps.Clone(b.tags["instance"]),
+		SecurityGroupIDs: launch.groups, Tags: maps.Clone(launch.tags["instance"]),
 		State: Pending, LaunchedAt: now, ChangedAt: now,
-		Spot: b.offering.Spot, FleetID: b.fleetID, ClientToken: b.token, Metadata: b.data.metadata(),
+		Spot: launch.offering.Spot, FleetID: launch.fleetID, ClientToken: launch.token, Metadata: launch.data.metadata(),
 	}
-	if i.Tags == nil {
-		i.Tags = map[string]string{}
+	if instance.Tags == nil {
+		instance.Tags = map[string]string{}
 	}
-	if b.subnet.Public || b.data.requestsPublicIP() {
-		i.PublicIP = "54." + strings.Join(strings.Split(i.PrivateIP, ".")[1:], ".")
+	if launch.subnet.Public || launch.data.requestsPublicIP() {
+		instance.PublicIP = "54." + strings.Join(strings.Split(instance.PrivateIP, ".")[1:], ".")
 	}
-	if b.offering.Spot {
-		i.SpotRequestID = "sir-" + strings.ToLower(w.idGenerator().Letters("spot", 8))
+	if launch.offering.Spot {
+		instance.SpotRequestID = "sir-" + strings.ToLower(w.idGenerator().Letters("spot", 8))
 	}
-	if b.profile != nil {
-		i.ProfileARN = b.profile.ARN
-		if role, err := s.region.Account.Role(b.profile.Role); err == nil {
-			i.RoleARN = role.ARN
+	if launch.profile != nil {
+		instance.ProfileARN = launch.profile.ARN
+		if role, err := s.region.Account.Role(launch.profile.Role); err == nil {
+			instance.RoleARN = role.ARN
 		}
 	}
-	if b.template != nil {
-		i.TemplateID, i.TemplateName = b.template.ID, b.template.Name
-		i.Tags["aws:ec2launchtemplate:id"] = b.template.ID
-		i.Tags["aws:ec2launchtemplate:version"] = b.template.latestNumber()
+	if launch.template != nil {
+		instance.TemplateID, instance.TemplateName = launch.template.ID, launch.template.Name
+		instance.Tags["aws:ec2launchtemplate:id"] = launch.template.ID
+		instance.Tags["aws:ec2launchtemplate:version"] = launch.template.latestNumber()
 	}
-	if b.fleetID != "" {
-		i.Tags["aws:ec2:fleet-id"] = b.fleetID
+	if launch.fleetID != "" {
+		instance.Tags["aws:ec2:fleet-id"] = launch.fleetID
 	}
-	s.region.CapacityReservations.assign(&i, b)
-	s.region.PlacementGroups.assign(&i, b)
-	i.Interfaces = b.newInterfaces(w, i)
-	if ipv6 := i.Interfaces[0].IPv6; len(ipv6) > 0 {
-		i.IPv6 = ipv6[0]
+	s.region.CapacityReservations.assign(&instance, launch)
+	s.region.PlacementGroups.assign(&instance, launch)
+	instance.Interfaces = launch.newInterfaces(w, instance)
+	if ipv6 := instance.Interfaces[0].IPv6; len(ipv6) > 0 {
+		instance.IPv6 = ipv6[0]
 	}
-	i.Volumes = b.newVolumes(w)
+	instance.Volumes = launch.newVolumes(w)
 
-	m := &history{region: s.region, current: i, subnet: b.subnet, stock: b.stock}
+	m := &history{region: s.region, current: instance, subnet: launch.subnet, stock: launch.stock}
 	s.byID[id] = m
 	s.order = append(s.order, id)
-	if i.CapacityReservationID == "" {
-		s.region.Capacity.occupy(b.offering, b.stock.Facts.Processor.VCPUs)
+	if instance.CapacityReservationID == "" {
+		s.region.Capacity.occupy(launch.offering, launch.stock.Facts.Processor.VCPUs)
 	}
-	w.changes = append(w.changes, i)
-	s.region.announceState(now, i)
-	boot := w.Faults.boot(b.offering)
-	if why := s.region.KMS.launchFailure(b); boot == nil && why.Code != "" {
+	w.changes = append(w.changes, instance)
+	s.region.announceState(now, instance)
+	boot := w.Faults.boot(launch.offering)
+	if why := s.region.KMS.launchFailure(launch); boot == nil && why.Code != "" {
 		boot = &Boot{Fail: why}
 	}
 	s.scheduleBoot(now, m, boot)
-	return i
+	return instance
 }
 
-// scheduleBoot schedules the end of the state pending: the instance is then running, or terminated if its boot fails. b
-// is the fault of the boot; nil: none.
-func (s *Instances) scheduleBoot(now time.Time, m *history, b *Boot) {
+// scheduleBoot schedules the end of the state pending: the instance is then running, or terminated if its boot fails.
+// fault is the fault of the boot; nil: none.
+func (s *Instances) scheduleBoot(now time.Time, m *history, fault *Boot) {
 	at := now.Add(s.region.site.Timing.Pending)
-	if b == nil {
-		b = &Boot{}
+	if fault == nil {
+		fault = &Boot{}
 	}
-	m.silent = b.Silent
-	s.region.site.Due.Enter(at.Add(b.Delay), func(at time.Time) {
+	m.silent = fault.Silent
+	s.region.site.Due.Enter(at.Add(fault.Delay), func(at time.Time) {
 		if m.current.State != Pending {
 			return
 		}
-		if b.Fail.Code != "" {
-			s.end(at, m, b.Fail)
+		if fault.Fail.Code != "" {
+			s.end(at, m, fault.Fail)
 			return
 		}
 		m.change(at, func(i *Instance) { i.State = Running })

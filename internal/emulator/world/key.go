@@ -57,7 +57,7 @@ func (s *KMS) key(id string) *Key {
 	return s.keys[i]
 }
 
-// Grant allows a principal to use a key, even if the key's policy does not.
+// Grant allows a principal to use a key, even if the key's policy does not allow it.
 func (s *KMS) Grant(id, principal string) error {
 	k, err := s.Key(id)
 	if err != nil {
@@ -72,11 +72,10 @@ func (s *KMS) Grant(id, principal string) error {
 	return nil
 }
 
-// launchFailure returns the reason why a new instance ends while it is pending: EBS is not allowed to use the key of a
-// volume on behalf of the caller. EC2 detects this only after the launch. The zero value means that all keys can be
-// used.
-func (s *KMS) launchFailure(b resolvedLaunch) Reason {
-	for _, d := range b.data.Devices {
+// launchFailure returns the reason why a new instance ends while it is pending: EBS cannot use the key of a volume on
+// behalf of the caller. EC2 detects this only after the launch. The zero value means that EBS can use all keys.
+func (s *KMS) launchFailure(launch resolvedLaunch) Reason {
+	for _, d := range launch.data.Devices {
 		if d.EBS == nil || d.EBS.KMSKeyID == "" || strings.HasPrefix(d.EBS.KMSKeyID, "alias/aws/") {
 			continue
 		}
@@ -84,7 +83,7 @@ func (s *KMS) launchFailure(b resolvedLaunch) Reason {
 		switch {
 		case k != nil && k.Disabled:
 			return reason(keyDisabled)
-		case k == nil, k.NeedsGrant && !slices.Contains(k.grantees, b.caller):
+		case k == nil, k.NeedsGrant && !slices.Contains(k.grantees, launch.caller):
 			return reason(keyDenied)
 		}
 	}

@@ -39,70 +39,72 @@ type launchRequest struct {
 	caller   string // ARN of the caller's role; empty: a user
 }
 
-// prepare validates a launch, and resolves its parameters. It does not check capacity, quotas and free addresses: see
-// admit. It returns EC2's errors.
+// prepare validates a launch, and resolves its parameters. It returns EC2's errors. Capacity, quotas and free addresses
+// are checked by admit.
 func (l *Launches) prepare(now time.Time, req launchRequest) (resolvedLaunch, error) {
-	b := resolvedLaunch{data: req.data, tags: req.tags, template: req.template, fleetID: req.fleetID, token: req.token, caller: req.caller}
+	launch := resolvedLaunch{
+		data: req.data, tags: req.tags, template: req.template, fleetID: req.fleetID, token: req.token, caller: req.caller,
+	}
 	var err error
-	if b.stock, err = l.resolveType(req.data.InstanceType); err != nil {
+	if launch.stock, err = l.resolveType(req.data.InstanceType); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.image, err = l.resolveImage(req.data.ImageID); err != nil {
+	if launch.image, err = l.resolveImage(req.data.ImageID); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if !slices.Contains(b.stock.Facts.Processor.Architectures, b.image.Architecture) {
+	if !slices.Contains(launch.stock.Facts.Processor.Architectures, launch.image.Architecture) {
 		return resolvedLaunch{}, failure.New("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again. You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
-			strings.Join(b.stock.Facts.Processor.Architectures, ","), b.image.Architecture)
+			strings.Join(launch.stock.Facts.Processor.Architectures, ","), launch.image.Architecture)
 	}
-	if b.subnet, err = l.resolveSubnet(req); err != nil {
+	if launch.subnet, err = l.resolveSubnet(req); err != nil {
 		return resolvedLaunch{}, err
 	}
-	b.zone = b.subnet.Zone
-	b.offering = Offering{Type: req.data.InstanceType, Zone: b.zone.Name, Spot: req.spot}
-	if b.placement, err = l.region.PlacementGroups.resolve(req.data, b.stock); err != nil {
+	launch.zone = launch.subnet.Zone
+	launch.offering = Offering{Type: req.data.InstanceType, Zone: launch.zone.Name, Spot: req.spot}
+	if launch.placement, err = l.region.PlacementGroups.resolve(req.data, launch.stock); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.target, err = l.region.CapacityReservations.resolve(req); err != nil {
+	if launch.target, err = l.region.CapacityReservations.resolve(req); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.target == nil { // capacity of a reservation exists, whatever the zone offers, and has no price
-		if err = l.checkOffered(now, req, b); err != nil {
+	if launch.target == nil { // reserved capacity has no price and does not depend on what the zone offers
+		if err = l.checkOffered(now, req, launch); err != nil {
 			return resolvedLaunch{}, err
 		}
 	}
-	if err = checkIPv6(req.data, b.subnet); err != nil {
+	if err = checkIPv6(req.data, launch.subnet); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.groups, err = l.resolveGroups(req.data, b.subnet); err != nil {
+	if launch.groups, err = l.resolveGroups(req.data, launch.subnet); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.profile, err = l.resolveProfile(now, req.data.Profile); err != nil {
+	if launch.profile, err = l.resolveProfile(now, req.data.Profile); err != nil {
 		return resolvedLaunch{}, err
 	}
-	return b, b.checkVolumes()
+	return launch, launch.checkVolumes()
 }
 
 // admit returns EC2's error for a launch if the placement group, the quota, the free addresses or the capacity do not
 // suffice for one more instance.
-func (l *Launches) admit(b resolvedLaunch) error {
-	o := b.offering
-	if err := l.region.PlacementGroups.admit(b); err != nil {
+func (l *Launches) admit(launch resolvedLaunch) error {
+	o := launch.offering
+	if err := l.region.PlacementGroups.admit(launch); err != nil {
 		return err
 	}
-	reservation, ok := l.region.CapacityReservations.forLaunch(b)
+	reservation, ok := l.region.CapacityReservations.forLaunch(launch)
 	if !ok {
 		return fullReservationError()
 	}
 	isUnreserved := reservation == nil // an instance in a reservation uses neither the quota nor the region's capacity
-	if isUnreserved && !l.region.Capacity.isWithin(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
+	if isUnreserved && !l.region.Capacity.isWithin(QuotaOf(o.Type, o.Spot), launch.stock.Facts.Processor.VCPUs) {
 		if o.Spot {
 			return failure.New("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
 		}
 		return failure.New("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", l.region.Capacity.Quotas[QuotaOf(o.Type, o.Spot)])
 	}
-	if b.subnet.Free < countIPv4(b.data) {
+	if launch.subnet.Free < countIPv4(launch.data) {
 		return failure.New("InsufficientFreeAddressesInSubnet",
-			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
+			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", launch.subnet.ID)
 	}
 	if !isUnreserved || l.region.Capacity.remaining(o) > 0 {
 		return nil
@@ -167,20 +169,23 @@ func (l *Launches) resolveSubnet(req launchRequest) (*network.Subnet, error) {
 	return s, nil
 }
 
-// checkOffered returns an error if the zone does not offer the type with the capacity type, if the account lacks the
-// role for spot instances, or if the spot price is above the maximum price.
-func (l *Launches) checkOffered(now time.Time, req launchRequest, b resolvedLaunch) error {
-	if !b.stock.OffersIn(b.zone.Name) {
+// checkOffered returns an error in each of these cases:
+//
+//   - The zone does not offer the instance type with the capacity type.
+//   - The launch is for spot, and the account lacks the service-linked role for spot instances.
+//   - The spot price is above the maximum price of the request.
+func (l *Launches) checkOffered(now time.Time, req launchRequest, launch resolvedLaunch) error {
+	if !launch.stock.OffersIn(launch.zone.Name) {
 		code := "Unsupported"
 		if req.fleet {
 			code = "InvalidFleetConfiguration"
 		}
-		return failure.New(code, "Your requested instance type (%s) is not supported in your requested Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing another one.", b.offering.Type, b.zone.Name)
+		return failure.New(code, "Your requested instance type (%s) is not supported in your requested Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing another one.", launch.offering.Type, launch.zone.Name)
 	}
 	if req.spot && l.region.Account.NoSpotRole {
 		return failure.WithStatus(403, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.")
 	}
-	p, ok := l.region.world().Market(l.region.Name).price(now, b.offering)
+	p, ok := l.region.world().Market(l.region.Name).price(now, launch.offering)
 	if !ok {
 		return failure.New("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
 	}
@@ -191,7 +196,7 @@ func (l *Launches) checkOffered(now time.Time, req launchRequest, b resolvedLaun
 }
 
 // resolveGroups returns the ids of the requested security groups, sorted. If none is requested, it returns the VPC's
-// group with the name "default", if that exists.
+// group with the name "default", if the VPC has one.
 func (l *Launches) resolveGroups(d TemplateData, s *network.Subnet) ([]string, error) {
 	ids := slices.Clone(d.GroupIDs)
 	for _, i := range d.Interfaces {

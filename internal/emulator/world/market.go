@@ -84,8 +84,8 @@ func (m *Market) Quote(now time.Time, instanceType, zone string, p catalog.Price
 }
 
 // SpotPrices returns the spot prices of a type in a zone during a period, oldest first. Until Quote sets a price, the
-// price is 90 to 111 % of Stock.Spot, or 28 to 49 % of the on-demand price if Stock.Spot is 0; the percentage depends
-// on type and zone only. Local zones have spot offerings only if Quote has set a price.
+// price is 90 to 111 % of Stock.Spot. If Stock.Spot is 0, the price is 28 to 49 % of the on-demand price. The
+// percentage depends on type and zone only. Local zones have spot offerings only if Quote has set a price.
 func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []SpotPrice {
 	s := m.stock[instanceType]
 	if s == nil || !s.OffersIn(zone) || !slices.Contains(s.Facts.UsageClasses, "spot") {

@@ -8,12 +8,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// Permissions lists the requests that IAM evaluates for the EC2 calls of a region: actions on resources. It has no
-// state of its own.
+// Permissions lists the requests that IAM evaluates for the EC2 calls of a region. Each request is an action on a
+// resource. Permissions has no state of its own.
 //
-// Before a launch, EC2 authorizes the use of each existing resource, with the resource's tags as condition keys, and
-// the creation of each type of resource, with the requested tags as condition keys. See
-// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html.
+// Before a launch, EC2 authorizes two kinds of requests:
+//
+//   - the use of each existing resource, with the resource's tags as condition keys;
+//   - the creation of each type of resource, with the requested tags as condition keys.
+//
+// See https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html.
 type Permissions struct{ region *Region }
 
 // ForFleet returns the requests for CreateFleet itself: for the fleet, its launch templates, and the subnets and images

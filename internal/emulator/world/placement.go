@@ -164,25 +164,25 @@ func (g *PlacementGroup) checkPartition(p *Placement) error {
 }
 
 // admit returns an error if the group of a launch cannot take another instance in the zone.
-func (pg *PlacementGroups) admit(b resolvedLaunch) error {
-	if b.placement == nil {
+func (pg *PlacementGroups) admit(launch resolvedLaunch) error {
+	if launch.placement == nil {
 		return nil
 	}
-	members, inZone := pg.instancesOf(b.placement), 0
+	members, inZone := pg.instancesOf(launch.placement), 0
 	for _, m := range members {
-		if m.current.Zone == b.zone.Name {
+		if m.current.Zone == launch.zone.Name {
 			inZone++
 		}
 	}
-	switch b.placement.Strategy {
+	switch launch.placement.Strategy {
 	case SpreadGroup:
 		if inZone >= maxSpread {
-			return failure.New("PlacementGroupLimitExceeded", "You have reached the limit of instances in this spread placement group in the Availability Zone %s. The limit is %d.", b.zone.Name, maxSpread)
+			return failure.New("PlacementGroupLimitExceeded", "You have reached the limit of instances in this spread placement group in the Availability Zone %s. The limit is %d.", launch.zone.Name, maxSpread)
 		}
 	case ClusterGroup:
 		if len(members) > inZone {
 			return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s) for the placement group '%s', whose instances are in %s.",
-				b.offering.Type, b.zone.Name, b.placement.Name, members[0].current.Zone)
+				launch.offering.Type, launch.zone.Name, launch.placement.Name, members[0].current.Zone)
 		}
 	}
 	return nil
@@ -190,12 +190,12 @@ func (pg *PlacementGroups) admit(b resolvedLaunch) error {
 
 // assign sets tenancy, placement group and partition of a new instance. Without a requested partition, EC2 uses the
 // partition with the fewest instances.
-func (pg *PlacementGroups) assign(i *Instance, b resolvedLaunch) {
+func (pg *PlacementGroups) assign(i *Instance, launch resolvedLaunch) {
 	i.Tenancy = TenancyDefault
-	if p := b.data.Placement; p != nil {
+	if p := launch.data.Placement; p != nil {
 		i.Tenancy = cmp.Or(p.Tenancy, TenancyDefault)
 	}
-	g := b.placement
+	g := launch.placement
 	if g == nil {
 		return
 	}
@@ -203,7 +203,7 @@ func (pg *PlacementGroups) assign(i *Instance, b resolvedLaunch) {
 	if g.Strategy != PartitionGroup {
 		return
 	}
-	if n := b.data.Placement.Partition; n != nil {
+	if n := launch.data.Placement.Partition; n != nil {
 		i.Partition = int(*n)
 		return
 	}

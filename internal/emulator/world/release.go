@@ -62,8 +62,8 @@ func (r *Region) furnishImages(now time.Time) error {
 	return nil
 }
 
-// publishedImage is an image with the paths of the SSM parameters that refer to the image. The names of the parameters
-// are these paths and "/image_id".
+// publishedImage is an image with the paths of the SSM parameters that refer to the image. The name of a parameter is
+// its path followed by "/image_id".
 type publishedImage struct {
 	image  Image
 	pinned string // path for this release; empty: none

@@ -56,10 +56,10 @@ const (
 	NeverReserved = "none"
 )
 
-// The times before the end of a capacity block at which EC2 sends the warning, and begins to terminate the instances.
+// Times before the end of a capacity block.
 const (
-	blockWarning = 40 * time.Minute
-	blockReclaim = 30 * time.Minute
+	blockWarning = 40 * time.Minute // EC2 sends the warning
+	blockReclaim = 30 * time.Minute // EC2 begins to terminate the instances
 )
 
 // Create creates a capacity reservation.
@@ -162,7 +162,7 @@ func (cr *CapacityReservations) instancesIn(c *CapacityReservation) []*history {
 }
 
 // resolve returns the capacity reservation that a launch names; nil if it names none. It returns an error if the
-// reservation does not exist, or if its market type or placement group differ from those of the launch.
+// reservation does not exist, or if reservation and launch have different market types or placement groups.
 func (cr *CapacityReservations) resolve(req launchRequest) (*CapacityReservation, error) {
 	market := ""
 	if m := req.data.Market; m != nil && (m.Kind == MarketBlock || m.Kind == MarketInterruptible) {
@@ -219,22 +219,22 @@ func (c *CapacityReservation) market() string {
 
 // forLaunch returns the reservation in which a new instance would run; nil: none. The second result is false if the
 // instance must run in a reservation, and no reservation has room.
-func (cr *CapacityReservations) forLaunch(b resolvedLaunch) (*CapacityReservation, bool) {
+func (cr *CapacityReservations) forLaunch(launch resolvedLaunch) (*CapacityReservation, bool) {
 	preference := ""
-	if b.data.Reservation != nil {
-		preference = b.data.Reservation.Preference
+	if launch.data.Reservation != nil {
+		preference = launch.data.Reservation.Preference
 	}
 	serves := func(c *CapacityReservation) bool {
-		return c.Type == b.offering.Type && c.Zone.Name == b.offering.Zone && cr.Unused(c) > 0
+		return c.Type == launch.offering.Type && c.Zone.Name == launch.offering.Zone && cr.Unused(c) > 0
 	}
 	switch {
-	case b.offering.Spot || preference == NeverReserved:
+	case launch.offering.Spot || preference == NeverReserved:
 		return nil, true
-	case b.target != nil:
-		return b.target, serves(b.target)
+	case launch.target != nil:
+		return launch.target, serves(launch.target)
 	}
 	for _, c := range cr.all {
-		if c.Criteria == criteriaOpen && c.market() == "" && c.Group == cr.region.PlacementGroups.nameOf(b.data) && serves(c) {
+		if c.Criteria == criteriaOpen && c.market() == "" && c.Group == cr.region.PlacementGroups.nameOf(launch.data) && serves(c) {
 			return c, true
 		}
 	}
@@ -242,31 +242,31 @@ func (cr *CapacityReservations) forLaunch(b resolvedLaunch) (*CapacityReservatio
 }
 
 // availableFor returns the maximum number of instances that a launch can get, including reserved ones.
-func (cr *CapacityReservations) availableFor(b resolvedLaunch) int {
-	c, _ := cr.forLaunch(b)
+func (cr *CapacityReservations) availableFor(launch resolvedLaunch) int {
+	c, _ := cr.forLaunch(launch)
 	switch {
 	case c == nil:
-		return cr.region.Capacity.remaining(b.offering)
-	case b.target != nil || b.data.Reservation != nil && b.data.Reservation.Preference == OnlyReserved:
+		return cr.region.Capacity.remaining(launch.offering)
+	case launch.target != nil || launch.data.Reservation != nil && launch.data.Reservation.Preference == OnlyReserved:
 		return cr.Unused(c)
 	}
-	return cr.Unused(c) + cr.region.Capacity.remaining(b.offering)
+	return cr.Unused(c) + cr.region.Capacity.remaining(launch.offering)
 }
 
 // assign sets the capacity reservation and the market of a new instance.
-func (cr *CapacityReservations) assign(i *Instance, b resolvedLaunch) {
-	if b.data.Reservation != nil {
-		i.RequestedReservation = *b.data.Reservation
+func (cr *CapacityReservations) assign(i *Instance, launch resolvedLaunch) {
+	if launch.data.Reservation != nil {
+		i.RequestedReservation = *launch.data.Reservation
 	}
-	c, _ := cr.forLaunch(b)
+	c, _ := cr.forLaunch(launch)
 	if c == nil {
 		return
 	}
 	i.CapacityReservationID, i.Market = c.ID, c.market()
 }
 
-// release subtracts an ended instance from the usage of the region's capacity, unless the instance is in a reservation:
-// that capacity stays reserved.
+// release subtracts an ended instance from the usage of the region's capacity. It ignores an instance in a reservation,
+// because the capacity of a reservation stays reserved.
 func (cr *CapacityReservations) release(m *history) {
 	if m.current.CapacityReservationID == "" {
 		cr.region.Capacity.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)

@@ -12,12 +12,12 @@ import (
 type RunRequest struct {
 	Idempotency
 
-	Data         TemplateData // the launch parameters of the request, which override those of the launch template
+	Data         TemplateData // launch parameters of the request; they override the parameters of the launch template
 	TemplateID   string       // ID of the launch template; empty: TemplateName is set, or no template is used
 	TemplateName string       // name of the launch template; empty: TemplateID is set, or no template is used
 	Version      string       // number, "$Latest" or "$Default"; empty: $Default
 
-	SubnetID string  // "subnet-0…"; empty: that of Data, or a subnet of the default VPC
+	SubnetID string  // "subnet-0…"; empty: the subnet in Data, or else a subnet of the default VPC
 	Min, Max int     // minimum and maximum number of instances
 	Tags     Tagging // tags of the resources that the call creates; nil: none
 	Caller   string  // ARN of the caller's role; empty: a user
@@ -38,20 +38,20 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 		}
 		return l.region.Instances.withIDs(known.instances), nil
 	}
-	b, err := l.checkRun(now, q)
+	launch, err := l.checkRun(now, q)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.checkCapacity(b, q.Min); err != nil {
+	if err := l.checkCapacity(launch, q.Min); err != nil {
 		return nil, err
 	}
-	b.callID = l.region.site.IDs.New("r")
+	launch.callID = l.region.site.IDs.New("r")
 	var ids []string
 	for range q.Max {
-		if l.admit(b) != nil {
+		if l.admit(launch) != nil {
 			break
 		}
-		ids = append(ids, l.region.Instances.start(now, b).ID)
+		ids = append(ids, l.region.Instances.start(now, launch).ID)
 	}
 	if q.Token != "" {
 		l.runTokens[q.Token] = recordedRun{fingerprint: q.Fingerprint, instances: ids}
@@ -94,23 +94,23 @@ func (l *Launches) checkRun(now time.Time, q RunRequest) (resolvedLaunch, error)
 
 // checkCapacity returns an error if the capacity or the free addresses do not suffice for n instances, or if the quota
 // does not suffice for one.
-func (l *Launches) checkCapacity(b resolvedLaunch, n int) error {
-	if err := l.admit(b); err != nil {
+func (l *Launches) checkCapacity(launch resolvedLaunch, n int) error {
+	if err := l.admit(launch); err != nil {
 		return err
 	}
-	if b.subnet.Free < n*countIPv4(b.data) {
+	if launch.subnet.Free < n*countIPv4(launch.data) {
 		return failure.New("InsufficientFreeAddressesInSubnet",
-			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
+			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", launch.subnet.ID)
 	}
-	if l.region.CapacityReservations.availableFor(b) < n {
+	if l.region.CapacityReservations.availableFor(launch) < n {
 		return failure.WithStatus(500, "InsufficientInstanceCapacity",
-			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
+			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", launch.offering.Type, launch.offering.Zone)
 	}
 	return nil
 }
 
-// withOverrides returns the template's data d with the overrides of the request q. Only the parameters below are
-// overridden; the request's CPU, Reservation and the others are ignored.
+// withOverrides returns the template's data d with the overrides of the request q. It ignores all parameters of the
+// request that do not appear below, such as CPU and Reservation.
 func (d TemplateData) withOverrides(q TemplateData) TemplateData {
 	d.ImageID, d.InstanceType, d.UserData = cmp.Or(q.ImageID, d.ImageID), cmp.Or(q.InstanceType, d.InstanceType),
 		cmp.Or(q.UserData, d.UserData)

@@ -88,9 +88,11 @@ func New(now time.Time, s Setup) (*World, Estate, error) {
 	return w, e, err
 }
 
-// Furnish creates the resources that a cluster needs in a region of an account: a VPC with a private and a public
-// subnet in each zone, security groups, the EKS images for Kubernetes 1.28 to 1.36, and the SSM parameters that refer
-// to them.
+// Furnish creates the resources that a cluster needs in a region of an account:
+//
+//   - a VPC with a private and a public subnet in each zone;
+//   - security groups;
+//   - the EKS images for Kubernetes 1.28 to 1.36, and the SSM parameters that refer to the images.
 func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
 	r := w.Region(s.Account, s.Region)
 	if len(s.Zones) > 0 {

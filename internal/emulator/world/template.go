@@ -15,7 +15,7 @@ type Template struct {
 	ID        string            // "lt-0…"
 	Name      string            // unique in the region; 3 to 128 characters
 	CreatedAt time.Time         // when the template was created
-	CreatedBy string            // ARN
+	CreatedBy string            // ARN of the caller that created the template
 	Tags      map[string]string // of the template itself; nil: none
 	Versions  []TemplateVersion // sorted by number; the first is $Default, the last is $Latest
 

@@ -9,8 +9,11 @@ import (
 
 // TemplateData has the launch parameters of a launch template. An absent value is nil or empty.
 //
-// The struct tags with the key aws have up to three parts: the name in EC2's requests; the name in EC2's answers, by
-// default the first name with a small initial letter; the name of the elements of a list, by default "item".
+// The struct tags with the key aws have up to three parts:
+//
+//   - the name in EC2's requests;
+//   - the name in EC2's answers, by default the first name with a small initial letter;
+//   - the name of the elements of a list, by default "item".
 type TemplateData struct {
 	ImageID      string          `aws:"ImageId"`                                  // "ami-0…"
 	InstanceType string          `aws:"InstanceType"`                             // "m5.large"
@@ -30,7 +33,7 @@ type TemplateData struct {
 	Reservation     *ReservationOptions `aws:"CapacityReservationSpecification"`     // nil: any open reservation
 	Market          *MarketOptions      `aws:"InstanceMarketOptions"`                // nil: on demand
 	Enclave         *Switch             `aws:"EnclaveOptions"`                       // Nitro Enclaves; nil: off
-	PrivateDNS      *PrivateDNSOptions  `aws:"PrivateDnsNameOptions"`                // nil: that of the subnet
+	PrivateDNS      *PrivateDNSOptions  `aws:"PrivateDnsNameOptions"`                // nil: the options of the subnet
 	Credit          *CreditOptions      `aws:"CreditSpecification"`                  // nil: the default of the type
 	KeyName         string              `aws:"KeyName"`                              // SSH key pair; empty: none
 	EBSOptimized    *bool               `aws:"EbsOptimized"`                         // nil: the default of the type
@@ -56,13 +59,13 @@ type Device struct {
 
 // VolumeSpec is a requested EBS volume.
 type VolumeSpec struct {
-	Encrypted           *bool  `aws:"Encrypted"`                // nil: as the image's
+	Encrypted           *bool  `aws:"Encrypted"`                // nil: the setting of the image
 	DeleteOnTermination *bool  `aws:"DeleteOnTermination"`      // nil: true
 	IOPS                *int64 `aws:"Iops"`                     // nil: the minimum of the type
 	KMSKeyID            string `aws:"KmsKeyId"`                 // ID, ARN or alias; empty: the account's default key
-	SnapshotID          string `aws:"SnapshotId"`               // "snap-0…"; empty: that of the image
-	SizeGiB             *int64 `aws:"VolumeSize"`               // nil: as the image's
-	Kind                string `aws:"VolumeType"`               // "gp3"; empty: as the image's, else gp2
+	SnapshotID          string `aws:"SnapshotId"`               // "snap-0…"; empty: the snapshot of the image
+	SizeGiB             *int64 `aws:"VolumeSize"`               // nil: the size in the image
+	Kind                string `aws:"VolumeType"`               // "gp3"; empty: the type in the image, or else gp2
 	Throughput          *int64 `aws:"Throughput"`               // MiB/s; nil: the minimum of the type
 	InitializationRate  *int64 `aws:"VolumeInitializationRate"` // MiB/s; nil: no rate is requested
 }
@@ -72,10 +75,10 @@ type InterfaceSpec struct {
 	PublicIP            *bool    `aws:"AssociatePublicIpAddress"`         // nil: the subnet's setting
 	DeleteOnTermination *bool    `aws:"DeleteOnTermination"`              // nil: true
 	Description         string   `aws:"Description"`                      // free text; empty: none
-	DeviceIndex         *int64   `aws:"DeviceIndex"`                      // on its card, from 0; nil: 0
+	DeviceIndex         *int64   `aws:"DeviceIndex"`                      // index of the device on its card, from 0; nil: 0
 	GroupIDs            []string `aws:"SecurityGroupId,groupSet,groupId"` // security groups: "sg-0…"
 	Kind                string   `aws:"InterfaceType"`                    // "interface", "efa" or "efa-only"; empty: interface
-	SubnetID            string   `aws:"SubnetId"`                         // "subnet-0…"; empty: that of the launch
+	SubnetID            string   `aws:"SubnetId"`                         // "subnet-0…"; empty: the subnet of the launch
 	CardIndex           *int64   `aws:"NetworkCardIndex"`                 // from 0; nil: 0
 	IPv4PrefixCount     *int64   `aws:"Ipv4PrefixCount"`                  // /28 blocks; nil: 0
 	IPv6PrefixCount     *int64   `aws:"Ipv6PrefixCount"`                  // /80 blocks; nil: 0
@@ -124,8 +127,8 @@ type Placement struct {
 	Zone      string `aws:"AvailabilityZone"`   // "us-east-1a"; empty: any
 	ZoneID    string `aws:"AvailabilityZoneId"` // "use1-az1"; empty: any
 	Tenancy   string `aws:"Tenancy"`            // TenancyDefault or TenancyDedicated; empty: default
-	GroupName string `aws:"GroupName"`          // of a placement group; empty: GroupID, or none
-	GroupID   string `aws:"GroupId"`            // "pg-0…"; empty: GroupName, or none
+	GroupName string `aws:"GroupName"`          // placement group; empty: GroupID is set, or no group
+	GroupID   string `aws:"GroupId"`            // "pg-0…"; empty: GroupName is set, or no group
 	Partition *int64 `aws:"PartitionNumber"`    // of the group, from 1; nil: any
 }
 
@@ -164,7 +167,7 @@ type SpotOptions struct {
 
 // PrivateDNSOptions has the options for the hostname of an instance.
 type PrivateDNSOptions struct {
-	HostnameType string `aws:"HostnameType"`                    // "ip-name" or "resource-name"; empty: that of the subnet
+	HostnameType string `aws:"HostnameType"`                    // "ip-name" or "resource-name"; empty: the subnet's setting
 	RecordA      *bool  `aws:"EnableResourceNameDnsARecord"`    // the resource name resolves to IPv4; nil: the subnet's setting
 	RecordAAAA   *bool  `aws:"EnableResourceNameDnsAAAARecord"` // the resource name resolves to IPv6; nil: the subnet's setting
 }
@@ -177,8 +180,8 @@ type CreditOptions struct {
 // maxUserData is the maximum number of bytes of user data, before base64 encoding.
 const maxUserData = 16384
 
-// checkUserData returns EC2's error for invalid user data. tooLong is the code for user data that is too long, which
-// depends on the call.
+// checkUserData returns EC2's error for invalid user data. tooLong is the error code for user data that is too long;
+// the code depends on the call.
 func (d TemplateData) checkUserData(tooLong string) error {
 	raw, err := base64.StdEncoding.DecodeString(d.UserData)
 	if err != nil {

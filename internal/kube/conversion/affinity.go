@@ -16,8 +16,8 @@ import (
 // requiredAlternatives returns the alternatives that the node selector and the required node affinity allow; nil and no
 // text if the pod has neither. If no alternative remains, the text says why.
 //
-// As in kube-scheduler, a term that no node can satisfy is not an alternative: an empty term, an unknown operator, or a
-// comparison with a text that is not a number.
+// As in kube-scheduler, a term that no node can satisfy is not an alternative. This applies to an empty term, and to a
+// term with an unknown operator or with a comparison to a text that is not a number.
 func requiredAlternatives(spec *corev1.PodSpec) ([]requirements.Requirements, string) {
 	base := make(requirements.Requirements, len(spec.NodeSelector))
 	for k, v := range spec.NodeSelector {
@@ -99,8 +99,8 @@ func nodeNames(f *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 }
 
 // NodeValues returns the values that a node selector requirement accepts; false if Kubernetes would reject the
-// requirement, or if the requirement has more than maxValues values. Gte and Lte are operators of NodePools only, so it
-// rejects them.
+// requirement, or if the requirement has more than maxValues values. NodeValues rejects Gte and Lte, which are
+// operators of NodePools only.
 func NodeValues(e *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	if len(e.Values) > maxValues {
 		return requirements.Values{}, false
@@ -143,8 +143,8 @@ func preferences(spec *corev1.PodSpec) []cluster.Preference {
 // volumes. Real pods have a handful.
 const MaxAlternatives = 256
 
-// product returns each combination of an alternative of a with an alternative of b that does not conflict with it. An
-// empty a allows everything, as in cluster.Pod; b must not be empty. The text says why no alternative remains, or that
+// product returns the combinations of one alternative of a with one alternative of b, without those that conflict. An
+// empty a allows everything, as in cluster.Pod; b must not be empty. The text says why no combination remains, or that
 // there are too many.
 func product(a, b []requirements.Requirements) ([]requirements.Requirements, string) {
 	if len(a) == 0 {
@@ -172,7 +172,7 @@ func product(a, b []requirements.Requirements) ([]requirements.Requirements, str
 	return out, ""
 }
 
-// Tolerations converts tolerations to the types of the model.
+// Tolerations converts tolerations to the type of package requirements.
 func Tolerations(list []corev1.Toleration) []requirements.Toleration {
 	if len(list) == 0 {
 		return nil
@@ -186,7 +186,7 @@ func Tolerations(list []corev1.Toleration) []requirements.Toleration {
 	return out
 }
 
-// Taints converts taints to the types of the model.
+// Taints converts taints to the type of package requirements.
 func Taints(list []corev1.Taint) []requirements.Taint {
 	if len(list) == 0 {
 		return nil

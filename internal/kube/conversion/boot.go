@@ -12,9 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// BootOf returns the inputs for the user data of a claim's instance, as far as the objects have them. The instance has
-// the given capacity type and room for the given number of pods. Cluster and ImageName are not in the objects and stay
-// empty.
+// BootOf returns the inputs for the user data of a claim's instance. The instance has the given capacity type and room
+// for the given number of pods. Cluster and ImageName stay empty, because claim and class do not contain them.
 func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType string, pods int64) bootstrap.Node {
 	n := bootstrap.Node{
 		Family:  class.Spec.ResolvedAMIFamily(),
@@ -34,8 +33,7 @@ func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType str
 	return n
 }
 
-// BootOfPool returns what BootOf returns, for an instance of the pool that has no claim. The instance has the given
-// offering. pool may be nil.
+// BootOfPool is like BootOf for a NodeClaim that pool would get with the given offering. pool may be nil.
 func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offering packing.Choice, pods int64) (bootstrap.Node, error) {
 	claim := &karpv1.NodeClaim{}
 	if pool != nil {

@@ -20,28 +20,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxTypes is the maximum number of instance types in a claim, cheapest first. Karpenter has the same limit.
+// maxTypes is the maximum number of instance types in a NodeClaim, which has the cheapest ones. Karpenter has the same
+// limit.
 const maxTypes = 600
 
 // ClaimFor returns the NodeClaim of a planned node, from the template of its NodePool. The error is kubeclient.ErrStale
 // if the NodePool changed since the plan.
-func ClaimFor(m packing.PlannedNode, pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
+func ClaimFor(planned packing.PlannedNode, pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	spec := pool.Spec.Template.Spec
 	ref := spec.NodeClassRef
 	switch {
 	case pool.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("%w: nodepool %s is being deleted", kubeclient.ErrStale, pool.Name)
-	case ref == nil || ref.Name != m.NodeClass:
-		return nil, fmt.Errorf("%w: nodepool %s no longer uses node class %s", kubeclient.ErrStale, pool.Name, m.NodeClass)
-	case len(m.Offerings) == 0:
+	case ref == nil || ref.Name != planned.NodeClass:
+		return nil, fmt.Errorf("%w: nodepool %s no longer uses node class %s", kubeclient.ErrStale, pool.Name, planned.NodeClass)
+	case len(planned.Offerings) == 0:
 		return nil, fmt.Errorf("%w: the planned NodeClaim has no offerings", kubeclient.ErrStale)
 	}
-	reqs := claimRequirements(m)
-	return newClaim(pool, claimLabels(m, ref, reqs), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
-		Taints:        taintObjects(m.Taints),
-		StartupTaints: taintObjects(m.StartupTaints),
+	reqs := claimRequirements(planned)
+	return newClaim(pool, claimLabels(planned, ref, reqs), claimAnnotations(planned, pool), karpv1.NodeClaimSpec{
+		Taints:        taintObjects(planned.Taints),
+		StartupTaints: taintObjects(planned.StartupTaints),
 		Requirements:  reqs,
-		Resources:     karpv1.ResourceRequirements{Requests: Quantities(withoutVolumes(m.Requests))},
+		Resources:     karpv1.ResourceRequirements{Requests: Quantities(withoutVolumes(planned.Requests))},
 	}), nil
 }
 
@@ -69,13 +70,13 @@ func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	if all == nil {
 		all = karpv1.Requirements{}
 	}
-	m := packing.PlannedNode{Pool: pool.Name, Labels: template.Labels}
-	return newClaim(pool, claimLabels(m, ref, all), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
+	planned := packing.PlannedNode{Pool: pool.Name, Labels: template.Labels}
+	return newClaim(pool, claimLabels(planned, ref, all), claimAnnotations(planned, pool), karpv1.NodeClaimSpec{
 		Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints, Requirements: all,
 	}), nil
 }
 
-// newClaim returns a claim of the pool with the fields that are equal in all of its claims.
+// newClaim returns a NodeClaim of the pool. It adds the fields that are equal in all NodeClaims of the pool.
 func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec karpv1.NodeClaimSpec) *karpv1.NodeClaim {
 	template := pool.Spec.Template.Spec
 	spec.NodeClassRef = template.NodeClassRef.DeepCopy()
@@ -105,9 +106,9 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 
 // claimRequirements returns the requirements of the planned node, with exactly the instance types, zones and capacity
 // types of its offerings.
-func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
+func claimRequirements(planned packing.PlannedNode) karpv1.Requirements {
 	var types, zones, capacityTypes []string
-	for _, o := range m.Offerings {
+	for _, o := range planned.Offerings {
 		if !slices.Contains(types, o.InstanceType) && len(types) < maxTypes {
 			types = append(types, o.InstanceType)
 		}
@@ -125,7 +126,7 @@ func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
 	}
 	var out karpv1.Requirements
 	minValues := map[string]int{} // of the keys in offered
-	for _, r := range m.Requirements {
+	for _, r := range planned.Requirements {
 		if _, ok := offered[r.Key]; ok {
 			minValues[r.Key] = max(minValues[r.Key], r.MinValues)
 			continue
@@ -144,8 +145,8 @@ func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
 // claimLabels returns the labels of the planned node, of its NodePool and of its EC2NodeClass. It adds a label for each
 // required custom key, with one allowed value, because no other component sets that label on the Node. Keys that EC2
 // defines get their value at launch.
-func claimLabels(m packing.PlannedNode, ref *karpv1.NodeClassReference, reqs karpv1.Requirements) map[string]string {
-	labels := maps.Clone(m.Labels)
+func claimLabels(planned packing.PlannedNode, ref *karpv1.NodeClassReference, reqs karpv1.Requirements) map[string]string {
+	labels := maps.Clone(planned.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
@@ -163,22 +164,22 @@ func claimLabels(m packing.PlannedNode, ref *karpv1.NodeClassReference, reqs kar
 	for _, key := range []string{karpv1.LabelRegistered, karpv1.LabelInitialized, corev1.LabelHostname} {
 		delete(labels, key)
 	}
-	labels[karpv1.LabelNodePool] = m.Pool
+	labels[karpv1.LabelNodePool] = planned.Pool
 	labels[ref.LabelKey()] = ref.Name
 	return labels
 }
 
 // claimAnnotations returns the annotations of the pool's template and those that describe the planned node.
-func claimAnnotations(m packing.PlannedNode, pool *karpv1.NodePool) map[string]string {
+func claimAnnotations(planned packing.PlannedNode, pool *karpv1.NodePool) map[string]string {
 	out := maps.Clone(pool.Spec.Template.Annotations)
 	if out == nil {
 		out = map[string]string{}
 	}
 	if slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil }) {
-		out[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(len(m.Relaxed) > 0)
+		out[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(len(planned.Relaxed) > 0)
 	}
-	if len(m.Pods) > 0 {
-		out[AnnotationPods] = podsText(m.Pods)
+	if len(planned.Pods) > 0 {
+		out[AnnotationPods] = podsText(planned.Pods)
 	}
 	return out
 }

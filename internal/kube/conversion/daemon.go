@@ -105,7 +105,8 @@ func withinDaemonCost(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]clu
 	return out
 }
 
-// Daemons returns the DaemonSets as values, sorted by namespace and name. newest has the newest pod of each DaemonSet,
+// Daemons returns the DaemonSets as the solver sees them, sorted by namespace and name. It leaves out those whose pods
+// run on no node or cannot be predicted, and those beyond MaxDaemonCost. newest has the newest pod of each DaemonSet,
 // by UID of the DaemonSet.
 func Daemons(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod, refs References) []cluster.Daemon {
 	values := make(map[*appsv1.DaemonSet]cluster.Daemon, len(sets))
@@ -136,7 +137,7 @@ func NewestDaemonPods(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 	return newest
 }
 
-// DaemonSetUID returns the UID of the pod's DaemonSet; false if the pod has none or has finished.
+// DaemonSetUID returns the UID of the pod's DaemonSet; false if the pod has no DaemonSet or has finished.
 func DaemonSetUID(pod *corev1.Pod) (types.UID, bool) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != "DaemonSet" || IsFinished(pod) {

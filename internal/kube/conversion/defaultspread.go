@@ -55,9 +55,12 @@ const (
 // spreadPlugin is the name of the plugin whose arguments have the default constraints.
 const spreadPlugin = "PodTopologySpread"
 
-// ReadDefaultSpread reads the default spread constraints from YAML or JSON: either {podTopologySpread:
-// {defaultConstraints: [...]}}, the form of Karpenter's SCHEDULER_CONFIG, or a whole KubeSchedulerConfiguration, whose
-// other fields are ignored. An empty text has no constraints. The error names the invalid field.
+// ReadDefaultSpread reads the default spread constraints from YAML or JSON, in one of two forms:
+//
+//   - {podTopologySpread: {defaultConstraints: [...]}}, as in Karpenter's SCHEDULER_CONFIG;
+//   - a whole KubeSchedulerConfiguration, whose other fields are ignored.
+//
+// An empty text has no constraints. The error names the invalid field.
 func ReadDefaultSpread(text string) (DefaultSpread, error) {
 	var head struct {
 		Kind string `json:"kind"`
@@ -123,7 +126,7 @@ func defaultsOf(profiles []profile) (DefaultSpread, error) {
 	return out, nil
 }
 
-// setDefaults sets the defaults of kube-scheduler. path is that of the arguments, for errors.
+// setDefaults sets the defaults of kube-scheduler. path is the path of the arguments, for errors.
 func (a *spreadArgs) setDefaults(path string) error {
 	switch a.DefaultingType {
 	case "", defaultingSystem:
@@ -141,7 +144,8 @@ func (a *spreadArgs) setDefaults(path string) error {
 	return nil
 }
 
-// constraintsError returns which default constraint kube-scheduler would reject, and why. path is that of the arguments.
+// constraintsError returns an error for the first default constraint that kube-scheduler would reject; nil if there is
+// none. path is the path of the plugin's arguments.
 func constraintsError(path string, list []corev1.TopologySpreadConstraint) error {
 	for i := range list {
 		c := &list[i]

@@ -8,13 +8,14 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 )
 
-// volumeLimits are the EBS limits of a volume type. If the maximum IOPS or throughput is 0, users cannot choose it.
+// volumeLimits are the EBS limits of a volume type. Users cannot choose the IOPS of a type with mostIOPS 0, or the
+// throughput of a type with mostThroughput 0.
 type volumeLimits struct {
 	leastGiB, mostGiB               int64
 	leastIOPS, mostIOPS             int64
 	iopsPerGiB                      int64 // maximum IOPS per GiB of size; leastIOPS is allowed for any size
 	leastThroughput, mostThroughput int64 // MiB/s
-	neverBoots                      bool  // such a volume cannot be the root volume
+	neverBoots                      bool  // a volume of this type cannot be the root volume
 }
 
 // volumeTypes are the limits of each volume type. Where regions differ, the wider limit is listed. Source: "Amazon EBS

@@ -2,6 +2,7 @@
 // objects.
 //
 // In: one object, and the objects that it refers to.
-// Out: values of the model, or a sentence that says why a value cannot be made.
-// Never: a call to the API server, state, or a change to an object in a cache; only Trim changes its argument.
+// Out: values for the solver and for other decisions, or a sentence that says why a value cannot be made.
+// Never: a call to the API server, or a change to an object in a cache; Trim changes objects before they enter the
+// cache.
 package conversion

@@ -12,10 +12,10 @@ import (
 // which nodes count for a spread, and ignores volumes there. So pods that share a volume in one zone and are spread over
 // zones cannot all run, however many nodes the zone has.
 //
-// affinity has the alternatives of node selector and node affinity, and withVolumes the same restricted by the volumes.
-// A spread is not changed if the volumes allow all of its domains. For any other spread all nodes are counted (AnyNode),
-// including nodes that the affinity rejects. kube-scheduler gives the same result as long as the rejected nodes have at
-// least as many matching pods as the nodes that the volumes exclude.
+// affinity has the alternatives of node selector and node affinity. withVolumes has these alternatives, narrowed by the
+// volumes. A spread is not changed if the volumes allow all of its domains. For any other spread all nodes are counted
+// (AnyNode), including nodes that the affinity rejects. kube-scheduler gives the same result as long as the rejected
+// nodes have at least as many matching pods as the nodes that the volumes exclude.
 func adaptSpreads(spreads []cluster.Spread, affinity, withVolumes []requirements.Requirements) []cluster.Spread {
 	if slices.EqualFunc(affinity, withVolumes, sameRequirements) {
 		return spreads

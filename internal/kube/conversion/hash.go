@@ -69,8 +69,8 @@ func CurrentPoolFields(pool *karpv1.NodePool) (drift.Origin, error) {
 	return out, nil
 }
 
-// CurrentClassFields returns the current fields of the class in the form that drift detection compares. authority is
-// that of ClassHash.
+// CurrentClassFields returns the current fields of the class in the form that drift detection compares. authority has
+// the same meaning as in ClassHash.
 func CurrentClassFields(class *awsv1.EC2NodeClass, authority string) (drift.Origin, error) {
 	hash, version, err := ClassHash(class, authority)
 	if err != nil {
@@ -92,7 +92,7 @@ func CurrentClassFields(class *awsv1.EC2NodeClass, authority string) (drift.Orig
 }
 
 // RecordedFields returns the fields of the template and of the class that a claim was made from, as recorded on the
-// claim. Its text for labels has only the keys that the pool sets now.
+// claim. The text of the labels in recordedPool has only the keys that the pool sets now.
 func RecordedFields(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (recordedPool, recordedClass drift.Origin) {
 	a := claim.Annotations
 	recordedPool = drift.Origin{

@@ -18,9 +18,9 @@ var evictionSignals = []string{
 	"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available",
 }
 
-// KubeletProblem returns the problems of spec.kubelet: values that the schema accepts, but the kubelet or the AMI family
-// does not. reason is the reason for a condition; both results are empty if there is no problem. It does not check
-// the content of maps and lists, except for eviction thresholds.
+// KubeletProblem returns the problems of spec.kubelet: values that the schema accepts, but the kubelet or the AMI
+// family does not. reason is the reason of the condition that reports the problems. Both results are empty if there is
+// no problem. KubeletProblem does not check the content of maps and lists, except for eviction thresholds.
 func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 	k := class.Spec.Kubelet
 	if k == nil {

@@ -23,9 +23,9 @@ type Namespaces struct {
 // Ordinary pods of a namespace have a few.
 const MaxNamespaceSelections = 1_000_000
 
-// NewNamespaces returns the namespaces with their labels, including the label kubernetes.io/metadata.name, which the API
-// server sets. live is false for manifests, which often omit Namespaces: then each pod's namespace without an object is
-// added, with only that label.
+// NewNamespaces returns the namespaces with their labels, including kubernetes.io/metadata.name, which the API server
+// sets. live is false for manifests, which often omit Namespaces. NewNamespaces then adds the pods' namespaces that are
+// missing in spaces, with only the label kubernetes.io/metadata.name.
 func NewNamespaces(spaces []*corev1.Namespace, pods []*corev1.Pod, live bool) *Namespaces {
 	out := &Namespaces{
 		labels: map[string]requirements.Labels{},

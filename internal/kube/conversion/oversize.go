@@ -10,7 +10,7 @@ import (
 const (
 	// maxRulesSize is the maximum size in bytes of a pod's rules: its labels, placement constraints, volumes and
 	// containers. Ordinary pods have less than 2 KiB. The API server accepts pods of 1.5 MiB, which take ten times as
-	// much memory when decoded: the pods of one namespace could fill the memory of the controller.
+	// much memory when decoded. Without the maximum, the pods of one namespace could fill the controller's memory.
 	maxRulesSize = 64 << 10
 	// maxAnnotationSize is the maximum length in bytes of an annotation that the cache keeps. The annotations that
 	// Joiner reads are a few characters long.
@@ -22,9 +22,9 @@ const (
 	// maxResources is the maximum number of resources, and of volumes, that are kept for an oversized pod. No node has
 	// as many.
 	maxResources = 64
-	// AnnotationOversized is set only in the controller's cache, never in the cluster: it marks a pod whose scheduling
-	// rules, or a PodDisruptionBudget whose selector, were too large to keep. Its value is the dropped size in bytes. A
-	// value that a user sets in the cluster is ignored.
+	// AnnotationOversized marks, in the controller's cache only, a pod whose rules were too large to keep, or a
+	// PodDisruptionBudget whose selector was too large. Its value is the dropped size in bytes. The controller never
+	// sets the annotation in the cluster, and ignores a value that a user sets there.
 	AnnotationOversized = "joiner.sh/oversized"
 )
 

@@ -16,9 +16,9 @@ import (
 // fargateScheduler schedules the pods of Fargate profiles. They never run on EC2.
 const fargateScheduler = "fargate-scheduler"
 
-// Provisionable reports whether only another node can help the pod: it is pending, kube-scheduler could not schedule
-// it, and it is not a DaemonSet pod, which would appear on any new node. kube-scheduler does not try pods with a
-// scheduling gate. For a nominated pod see IsNominated.
+// Provisionable reports whether only another node can help the pod: whether kube-scheduler could not schedule the pod,
+// and NeedsNode is true. It is false for a pod with a scheduling gate, which kube-scheduler does not try. It is also
+// false for a DaemonSet pod, because every new node gets a pod of the DaemonSet. For a nominated pod see IsNominated.
 func Provisionable(pod *corev1.Pod) bool {
 	return NeedsNode(pod) && WasTried(pod)
 }
@@ -89,7 +89,8 @@ func IsProtected(pod *corev1.Pod, now time.Time) bool {
 }
 
 // NeedsPlace reports whether the bound pod would need another node if its node terminated. DaemonSet pods and static
-// pods do not. A terminating pod does only if it is of a StatefulSet, which creates a successor when the pod has ended.
+// pods do not. A terminating pod needs another node only if it belongs to a StatefulSet, which creates a successor when
+// the pod has ended.
 func NeedsPlace(pod *corev1.Pod) bool {
 	return !IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod) &&
 		(pod.DeletionTimestamp == nil || isOwnedBy(pod, "StatefulSet"))
@@ -132,9 +133,9 @@ func PodValue(pod *corev1.Pod, refs References) cluster.Pod {
 
 // oneBoundedLine returns the text, which may quote user input, as one line of bounded length.
 func oneBoundedLine(text string) string {
-	const most = 1000
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	const maxBytes = 1000
+	if len(text) > maxBytes {
+		text = strings.ToValidUTF8(text[:maxBytes], "") + "…"
 	}
 	return OneLine(text)
 }
@@ -165,8 +166,8 @@ const (
 	priorityNodeCritical    = 2_000_001_000
 )
 
-// Priority returns the priority of the pod: its number, or else the priority of its PriorityClass. Of the classes it
-// knows only those of Kubernetes; for any other class, and without one, the priority is 0.
+// Priority returns the priority of the pod: its number, or else the priority of its PriorityClass. It knows only the
+// two classes that every cluster has; for any other class, or without a class, it returns 0.
 func Priority(pod *corev1.Pod) int32 {
 	switch {
 	case pod.Spec.Priority != nil:

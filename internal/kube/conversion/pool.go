@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// PoolValue returns the NodePool as a value, without the fields that depend on nodes and node classes.
+// PoolValue returns the NodePool as the solver sees it, without the fields that depend on nodes and node classes.
 func PoolValue(p *karpv1.NodePool) cluster.Pool {
 	template := &p.Spec.Template
 	out := cluster.Pool{
@@ -59,8 +59,8 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	return out
 }
 
-// ClosedReason returns why Joiner launches no node of the NodePool for pending pods, regardless of the NodePool's
-// status: it is being deleted, it is static, or its node class is of another kind. Empty if nodes may be launched.
+// ClosedReason returns why Joiner launches no node of the NodePool for pending pods: the NodePool is being deleted, is
+// static, or has a node class of another kind. It ignores the NodePool's status. It is empty if nodes may be launched.
 func ClosedReason(p *karpv1.NodePool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	switch {
@@ -76,17 +76,18 @@ func ClosedReason(p *karpv1.NodePool) string {
 	return ""
 }
 
-// isMisspeltClass reports whether a kind is a misspelled EC2NodeClass, or AWSNodeTemplate, its name before v1beta1.
+// isMisspeltClass reports whether a kind is a misspelled EC2NodeClass, or AWSNodeTemplate, which was the name of
+// EC2NodeClass before v1beta1.
 func isMisspeltClass(kind string) bool {
 	return kind != awsv1.Kind && (kind == "AWSNodeTemplate" || suggest.Nearest(kind, []string{awsv1.Kind}) != "")
 }
 
-// UnreadyReason returns what must be fixed before nodes may be launched for the NodePool; empty if nothing.
+// UnreadyReason returns what must be fixed before nodes may be launched for the NodePool; empty if nodes may be
+// launched.
 //
-// A NodePool whose condition ValidationSucceeded is false for its current generation is not ready. Whether the node
-// class is ready is read from the node class itself, so a pool can be used as soon as its class is ready, before the
-// pool's Ready condition is written. live is false for manifests: a missing node class or Ready condition is then no
-// reason.
+// A NodePool whose condition ValidationSucceeded is false for its current generation is not ready. UnreadyReason reads
+// the conditions of the node class itself. So a pool can be used as soon as its class is ready, before the pool's Ready
+// condition is written. live is false for manifests: a missing node class or Ready condition is then no reason.
 func UnreadyReason(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	if ref == nil {
@@ -102,7 +103,7 @@ func UnreadyReason(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) str
 	return ""
 }
 
-// classProblem returns why nothing can be launched with the EC2NodeClass; empty if something can.
+// classProblem returns why no node can be launched with the EC2NodeClass; empty if nodes can be launched.
 func classProblem(class *awsv1.EC2NodeClass, live bool) string {
 	switch {
 	case class == nil && live:
@@ -141,7 +142,8 @@ func failures(class *awsv1.EC2NodeClass) string {
 	return strings.Join(out, "; ")
 }
 
-// requirementsOf converts requirements to the types of the model, with the current names of keys.
+// requirementsOf converts karpv1.Requirements to the type of package requirements. It replaces outdated keys by their
+// current names: see StableKey.
 func requirementsOf(reqs karpv1.Requirements) []requirements.Requirement {
 	out := make([]requirements.Requirement, 0, len(reqs))
 	for _, r := range reqs {

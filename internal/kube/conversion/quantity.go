@@ -42,8 +42,8 @@ const maxAmount = 1 << 50
 // bounded limits the amount to the range from -maxAmount to maxAmount.
 func bounded(v int64) int64 { return min(max(v, -maxAmount), maxAmount) }
 
-// whole is Quantity.Value, which rounds up, limited to the range of int64. For quantities beyond that range,
-// Quantity.Value itself returns 0, 1 or a negative number.
+// whole returns Quantity.Value, which rounds up, or the nearest int64 if the quantity is beyond the range of int64. For
+// such a quantity, Quantity.Value itself returns 0, 1 or a negative number.
 func whole(q resource.Quantity) int64 {
 	switch {
 	case q.CmpInt64(math.MaxInt64) >= 0:
@@ -54,7 +54,7 @@ func whole(q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// milli is Quantity.MilliValue, which rounds up, limited to the range of int64.
+// milli returns Quantity.MilliValue, which rounds up, or the nearest int64 if the result is beyond the range of int64.
 func milli(q resource.Quantity) int64 {
 	switch {
 	case q.CmpInt64(math.MaxInt64/1000) >= 0:
@@ -86,7 +86,7 @@ func Quantities(a resources.Amounts) corev1.ResourceList {
 	return out
 }
 
-// floor is whole, but it rounds down.
+// floor is like whole, but rounds down.
 func floor(q resource.Quantity) int64 {
 	v := whole(q)
 	if v > 0 && q.CmpInt64(v) < 0 {
@@ -95,7 +95,7 @@ func floor(q resource.Quantity) int64 {
 	return v
 }
 
-// floorMilli is milli, but it rounds down.
+// floorMilli is like milli, but rounds down.
 func floorMilli(q resource.Quantity) int64 {
 	v := milli(q)
 	if v > 0 && q.Cmp(*resource.NewMilliQuantity(v, resource.DecimalSI)) < 0 {

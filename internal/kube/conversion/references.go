@@ -1,8 +1,8 @@
 package conversion
 
-// References has what the value of a pod depends on besides the pod itself: volume claims, volumes, storage classes,
-// namespaces and, with default spread constraints, the Services and controllers of pods. It is computed once per
-// snapshot, or when one of these objects changes.
+// References has the data from other objects that PodValue needs to convert a pod: volume claims, volumes, storage
+// classes and namespaces. With default spread constraints, it also has the Services and controllers of pods. It is
+// computed once per snapshot, or when one of these objects changes.
 type References struct {
 	Volumes       VolumeIndex   // volume claims, volumes and storage classes
 	Namespaces    *Namespaces   // labels of namespaces

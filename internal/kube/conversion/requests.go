@@ -50,8 +50,8 @@ func Requests(pod *corev1.Pod) resources.Amounts {
 	return total
 }
 
-// impossibleRequest describes the first impossible request: a negative one, or more than any instance type has. Empty
-// for nearly all pods.
+// impossibleRequest describes the first impossible request of the pod: a negative request, or one for more than any
+// instance type has. It is empty for nearly all pods.
 func impossibleRequest(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -121,8 +121,8 @@ func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, r
 	return request.Max(current)
 }
 
-// overrideByPod returns the sum of the containers' requests, with the amount of each resource that the pod requests at
-// pod level replaced by that request.
+// overrideByPod returns sum, the requests of the containers. For each resource that the pod requests at pod level, the
+// pod-level request replaces the amount in sum.
 func overrideByPod(sum resources.Amounts, pod *corev1.Pod, refused bool) resources.Amounts {
 	if pod.Spec.Resources == nil || len(pod.Spec.Resources.Requests) == 0 {
 		return sum

@@ -13,8 +13,8 @@ import (
 // maxValues is the maximum number of values of one requirement. There are about 1,300 instance types.
 const maxValues = 4096
 
-// selectorOf converts a selector, or returns why kube-scheduler would reject it. The text is the rest of a sentence that
-// begins with the selector's path. A nil selector selects nothing.
+// selectorOf converts a selector. The text says why kube-scheduler would reject the selector; empty if it would not.
+// The caller puts the selector's path before the text. A nil selector selects nothing.
 func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 	if s == nil {
 		return cluster.Selector{Nothing: true}, ""
@@ -67,9 +67,12 @@ func labelValues(e *metav1.LabelSelectorRequirement) (requirements.Values, bool)
 // oneValue is requirements.OneOf for one value, without sorting.
 func oneValue(value string) requirements.Values { return requirements.Values{Listed: []string{value}} }
 
-// narrowSelector narrows s by the keys in matchLabelKeys (same) or mismatchLabelKeys (not same). Keys that the pod's
-// labels lack are ignored. For the other keys, s then selects only pods with the same value (same), or with another
-// value or none (not same). A selector that selects nothing is not changed. It changes s, which the caller must own.
+// narrowSelector narrows s by label keys of the pod with the given labels. It changes s, which the caller must own.
+//
+//   - If same is true (matchLabelKeys), s then selects only pods that have the same value for each key.
+//   - If same is false (mismatchLabelKeys), s then selects only pods that lack each key or have another value for it.
+//
+// Keys that the labels lack are ignored. A selector that selects nothing is not changed.
 func narrowSelector(s *cluster.Selector, keys []string, labels requirements.Labels, same bool) {
 	if s.Nothing {
 		return
@@ -88,9 +91,9 @@ func narrowSelector(s *cluster.Selector, keys []string, labels requirements.Labe
 
 // requirementText returns a requirement as short text, even if it has thousands of values.
 func requirementText(key, operator string, values []string) string {
-	const most = 8
+	const maxShown = 8
 	text := quotedUnlessKey(key) + " " + quotedUnlessKey(operator)
-	if len(values) > most {
+	if len(values) > maxShown {
 		return fmt.Sprintf("%s with %d values", text, len(values))
 	}
 	return fmt.Sprintf("%s %.100q", text, values)

@@ -58,7 +58,8 @@ func volumeOf(m awsv1.BlockDeviceMapping) catalog.Volume {
 	return out
 }
 
-// kubeletSettings sets the fields that come from spec.kubelet (kubelet, which may be nil). It stops at the first error.
+// kubeletSettings sets the fields of out that come from spec.kubelet, and stops at the first error. kubelet is
+// spec.kubelet, and may be nil.
 func kubeletSettings(out *catalog.Settings, kubelet *awsv1.KubeletConfiguration) error {
 	if kubelet == nil {
 		return nil

@@ -31,8 +31,8 @@ func (v *VolumeIndex) sharableClaims(pod *corev1.Pod) []string {
 }
 
 // DropUnsharedVolumes removes from the pods the claims that no other pod uses. Such claims restrict no other pod, and
-// would put each pod of a StatefulSet into a class of its own. pods are the pods without a node, which it changes; users
-// has the number of pods that use each claim.
+// would put each pod of a StatefulSet into a class of its own. DropUnsharedVolumes changes pods, which are the pods
+// without a node. users has the number of pods that use each claim.
 func DropUnsharedVolumes(pods []cluster.Pod, users map[string]int) {
 	unshared := func(claim string) bool { return users[claim] < 2 }
 	for i := range pods {

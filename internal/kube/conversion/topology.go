@@ -11,11 +11,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// topology holds the constraints of a pod on the location of other pods.
+// topology holds the constraints of a pod that depend on the location of other pods.
 type topology struct {
 	spread                 []cluster.Spread
 	affinity, antiAffinity []cluster.Term // required terms in the order of the pod, then preferred ones, highest weight first
-	problem                string         // why kube-scheduler would reject the pod; the other fields hold the readable part
+	problem                string         // why kube-scheduler would reject the pod; the other fields then lack the invalid constraints
 }
 
 // topologyOf reads the pod's spread constraints, pod affinity and anti-affinity.
@@ -65,8 +65,8 @@ func spreads(pod *corev1.Pod) ([]cluster.Spread, string) {
 	return out, ""
 }
 
-// spreadOf reads a spread constraint of a pod with these labels. The text is empty, or the rest of a sentence that
-// begins with the constraint's path.
+// spreadOf reads a spread constraint of a pod with these labels. The text says why kube-scheduler would reject the
+// constraint; empty if it would not. The caller puts the constraint's path before the text.
 func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (cluster.Spread, string) {
 	out := cluster.Spread{
 		Key:     StableKey(c.TopologyKey),
@@ -104,8 +104,8 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	return out, ""
 }
 
-// policyIs reports whether the node inclusion policy is the given one, which must not be the default: a nil value is the
-// default. The text says why the value is invalid.
+// policyIs reports whether value, the node inclusion policy in field, is policy. A nil value means the default; policy
+// must not be the default. The text says why value is invalid.
 func policyIs(field string, value *corev1.NodeInclusionPolicy, policy corev1.NodeInclusionPolicy) (bool, string) {
 	if value == nil || *value == corev1.NodeInclusionPolicyHonor || *value == corev1.NodeInclusionPolicyIgnore {
 		return value != nil && *value == policy, ""
@@ -147,7 +147,8 @@ func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1
 	return append(out, soft...), ""
 }
 
-// podTerm reads one term of the pod. The text is empty, or the rest of a sentence that begins with the term's path.
+// podTerm reads one term of the pod. The text says why the term is invalid; empty if it is valid. The caller puts the
+// term's path before the text.
 func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cluster.Term, string) {
 	out := cluster.Term{Key: StableKey(t.TopologyKey)}
 	if !isLabelKey(t.TopologyKey) {
@@ -174,7 +175,7 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cl
 			found, ok := spaces.matching(selector, pod.Namespace)
 			if !ok {
 				return out, ".namespaceSelector is one of too many: pods of namespace " + pod.Namespace +
-					" have more different ones than are planned for"
+					" have more different namespaceSelectors than Joiner evaluates"
 			}
 			if out.Namespaces = found; len(t.Namespaces) > 0 {
 				out.Namespaces = sortedNames(slices.Concat(t.Namespaces, found))
@@ -184,7 +185,8 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cl
 	return out, ""
 }
 
-// RequiredAntiAffinity returns the required anti-affinity terms of the pod; nil if there are none or one is invalid.
+// RequiredAntiAffinity returns the required anti-affinity terms of the pod; nil if there are none, or if one is
+// invalid.
 func RequiredAntiAffinity(pod *corev1.Pod, refs References) []cluster.Term {
 	a := pod.Spec.Affinity
 	if a == nil || a.PodAntiAffinity == nil || len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
@@ -194,7 +196,7 @@ func RequiredAntiAffinity(pod *corev1.Pod, refs References) []cluster.Term {
 	return terms
 }
 
-// RequiredPodTerms returns those of the terms that are required: those without a weight.
+// RequiredPodTerms returns the required terms, which have no weight.
 func RequiredPodTerms(terms []cluster.Term) []cluster.Term {
 	var out []cluster.Term
 	for _, t := range terms {

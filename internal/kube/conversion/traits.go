@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// traits are the parts of a pod's value that are computed and behind pointers. They take most of its memory. Pods of one
-// owner have equal traits, and share them.
+// traits are the fields of a cluster.Pod that conversion computes and that refer to other memory. They take most of the
+// memory of a cluster.Pod. Pods of one owner usually have equal traits, and share them.
 type traits struct {
 	owner        string
 	extended     []resources.Extended
@@ -36,8 +36,8 @@ type TraitSet struct {
 	byHash map[uint64][]*SharedTraits
 }
 
-// Share makes the pod use the stored traits that equal its own, and returns them. before are the traits that the pod
-// had so far; nil if none.
+// Share makes the pod use the stored traits that equal its own, and returns the stored traits. before are the stored
+// traits that the pod used until now; nil if there are none.
 func (s *TraitSet) Share(pod *cluster.Pod, before *SharedTraits) *SharedTraits {
 	if s.byHash == nil {
 		s.seed, s.byHash = maphash.MakeSeed(), map[uint64][]*SharedTraits{}
@@ -69,7 +69,8 @@ func (s *TraitSet) findOrStore(own traits) *SharedTraits {
 	return added
 }
 
-// Drop counts one pod less for the traits, and removes them after the last pod. nil changes nothing.
+// Drop reduces the number of pods that use the traits by one, and removes traits that no pod uses. For nil it does
+// nothing.
 func (s *TraitSet) Drop(dropped *SharedTraits) {
 	if dropped == nil {
 		return
@@ -89,74 +90,74 @@ func (s *TraitSet) Drop(dropped *SharedTraits) {
 	}
 }
 
-// hash covers all fields, so that different traits rarely have the same hash. Users cannot provoke equal hashes, because
-// the seed is different in every process.
-func (s *TraitSet) hash(d *traits) uint64 {
-	sum := s.text(d.owner)
+// hash returns a hash of all fields, so that different traits rarely have the same hash. Users cannot provoke equal
+// hashes, because the seed is different in every process.
+func (s *TraitSet) hash(own *traits) uint64 {
+	sum := s.textHash(own.owner)
 	mix := func(numbers ...uint64) {
 		for _, n := range numbers {
 			sum = scatter(sum*31 + n)
 		}
 	}
-	for _, e := range d.extended {
-		mix(s.text(e.Name), uint64(e.Value))
+	for _, e := range own.extended {
+		mix(s.textHash(e.Name), uint64(e.Value))
 	}
-	mix(uint64(len(d.required)))
-	for _, r := range d.required {
-		mix(s.requirements(r))
+	mix(uint64(len(own.required)))
+	for _, r := range own.required {
+		mix(s.requirementsHash(r))
 	}
-	for i := range d.preferred {
-		mix(uint64(d.preferred[i].Weight), s.requirements(d.preferred[i].Requirements))
+	for i := range own.preferred {
+		mix(uint64(own.preferred[i].Weight), s.requirementsHash(own.preferred[i].Requirements))
 	}
-	for _, t := range d.tolerations {
-		mix(s.text(t.Key), s.text(t.Operator), s.text(t.Value), s.text(string(t.Effect)))
+	for _, t := range own.tolerations {
+		mix(s.textHash(t.Key), s.textHash(t.Operator), s.textHash(t.Value), s.textHash(string(t.Effect)))
 	}
-	for _, h := range d.hostPorts {
-		mix(s.text(h.IP), s.text(h.Protocol), uint64(h.Port))
+	for _, h := range own.hostPorts {
+		mix(s.textHash(h.IP), s.textHash(h.Protocol), uint64(h.Port))
 	}
-	for i := range d.spread {
-		c := &d.spread[i]
-		mix(s.text(c.Key), uint64(c.MaxSkew), uint64(c.MinDomains), flags(c.Soft, c.AnyNode, c.HonorTaints),
-			s.selector(&c.Selector))
+	for i := range own.spread {
+		c := &own.spread[i]
+		mix(s.textHash(c.Key), uint64(c.MaxSkew), uint64(c.MinDomains), flags(c.Soft, c.AnyNode, c.HonorTaints),
+			s.selectorHash(&c.Selector))
 	}
-	for _, terms := range [][]cluster.Term{d.affinity, d.antiAffinity} {
+	for _, terms := range [][]cluster.Term{own.affinity, own.antiAffinity} {
 		mix(uint64(len(terms)))
 		for i := range terms {
 			t := &terms[i]
-			mix(s.text(t.Key), uint64(t.Weight), flags(t.AllNamespaces), s.selector(&t.Selector))
+			mix(s.textHash(t.Key), uint64(t.Weight), flags(t.AllNamespaces), s.selectorHash(&t.Selector))
 			for _, namespace := range t.Namespaces {
-				mix(s.text(namespace))
+				mix(s.textHash(namespace))
 			}
 		}
 	}
 	return sum
 }
 
-// selector returns a hash of the selector.
-func (s *TraitSet) selector(selector *cluster.Selector) uint64 {
-	return s.requirements(selector.Labels) + flags(selector.Nothing)
+// selectorHash returns a hash of the selector.
+func (s *TraitSet) selectorHash(selector *cluster.Selector) uint64 {
+	return s.requirementsHash(selector.Labels) + flags(selector.Nothing)
 }
 
-// requirements returns a hash that does not depend on the order of the keys.
-func (s *TraitSet) requirements(r requirements.Requirements) uint64 {
+// requirementsHash returns a hash of the requirements that does not depend on the order of the keys.
+func (s *TraitSet) requirementsHash(r requirements.Requirements) uint64 {
 	sum := uint64(len(r))
 	for key, values := range r {
-		h := scatter(s.text(key) + flags(values.Complement, values.Absent, values.Min != nil, values.Max != nil))
+		h := scatter(s.textHash(key) + flags(values.Complement, values.Absent, values.Min != nil, values.Max != nil))
 		for _, bound := range [...]*int64{values.Min, values.Max} {
 			if bound != nil {
 				h = scatter(h*31 + uint64(*bound))
 			}
 		}
 		for _, value := range values.Listed {
-			h = scatter(h*31 + s.text(value))
+			h = scatter(h*31 + s.textHash(value))
 		}
 		sum += scatter(h)
 	}
 	return sum
 }
 
-// text returns a hash of the text.
-func (s *TraitSet) text(text string) uint64 { return maphash.String(s.seed, text) }
+// textHash returns a hash of the text.
+func (s *TraitSet) textHash(text string) uint64 { return maphash.String(s.seed, text) }
 
 // flags returns a different number for each combination of the flags.
 func flags(values ...bool) uint64 {

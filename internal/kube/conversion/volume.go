@@ -23,7 +23,8 @@ type VolumeIndex struct {
 	Single  map[string]string // by ReadWriteOncePod claim: the pod that uses it; both as "namespace/name"
 }
 
-// restrict returns the alternatives restricted by the pod's volumes, or why the pod cannot be planned.
+// restrict narrows the alternatives, which are requirements for the pod's node, by the pod's volumes. The text says why
+// the pod cannot be planned.
 func (v *VolumeIndex) restrict(pod *corev1.Pod, alternatives []requirements.Requirements) ([]requirements.Requirements, string) {
 	for i := range pod.Spec.Volumes {
 		name := ClaimName(pod, &pod.Spec.Volumes[i])
@@ -55,8 +56,8 @@ func ClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
 	return ""
 }
 
-// claimPlaces returns where the claim's volume is or may be created; nil means anywhere. The text says why the pod
-// cannot be planned. ephemeral is set for an ephemeral volume, whose claim must be controlled by the pod.
+// claimPlaces returns where the claim's volume is, or where it may be created; nil means anywhere. The text says why
+// the pod cannot be planned. ephemeral is set for an ephemeral volume, whose claim must be controlled by the pod.
 func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, ephemeral bool) ([]requirements.Requirements, string) {
 	id := pod.Namespace + "/" + name
 	claim, ok := v.Claims[id]

@@ -35,7 +35,7 @@ type authority struct {
 func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 	out := authority{accounts: map[string]bool{}}
 	writers := map[string]bool{}
-	_, err := readPages(ctx, api, mostObjects, func() client.ObjectList { return &rbacv1.ClusterRoleList{} }, func(l client.ObjectList) int {
+	_, err := readPages(ctx, api, maxObjects, func() client.ObjectList { return &rbacv1.ClusterRoleList{} }, func(l client.ObjectList) int {
 		list := l.(*rbacv1.ClusterRoleList)
 		for i := range list.Items {
 			if slices.ContainsFunc(list.Items[i].Rules, writesClaimStatus) {
@@ -45,7 +45,7 @@ func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 		return len(list.Items)
 	})
 	if err == nil {
-		_, err = readPages(ctx, api, mostObjects, func() client.ObjectList { return &rbacv1.ClusterRoleBindingList{} },
+		_, err = readPages(ctx, api, maxObjects, func() client.ObjectList { return &rbacv1.ClusterRoleBindingList{} },
 			func(l client.ObjectList) int {
 				list := l.(*rbacv1.ClusterRoleBindingList)
 				for i := range list.Items {
@@ -111,7 +111,7 @@ func accountOf(d *appsv1.Deployment) string {
 func (a authority) installations(ctx context.Context, api client.Reader) ([]*appsv1.Deployment, error) {
 	var out []*appsv1.Deployment
 	for _, namespace := range a.namespaces() {
-		_, err := readPages(ctx, api, mostObjects, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(l client.ObjectList) int {
+		_, err := readPages(ctx, api, maxObjects, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(l client.ObjectList) int {
 			list := l.(*appsv1.DeploymentList)
 			for i := range list.Items {
 				if a.isInstallation(&list.Items[i]) {
@@ -150,8 +150,8 @@ func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string,
 		return nil, nil
 	}
 	var out []string
-	const most = 5000
-	_, err := readPages(ctx, api, most, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(l client.ObjectList) int {
+	const limit = 5000
+	_, err := readPages(ctx, api, limit, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(l client.ObjectList) int {
 		list := l.(*appsv1.DeploymentList)
 		for i := range list.Items {
 			if d := &list.Items[i]; hasControllerName(&d.ObjectMeta) && !a.isInstallation(d) {
@@ -197,7 +197,7 @@ func oneIf(b bool) int {
 // roleOf returns the IAM role in the annotation of a ServiceAccount; empty if it has none.
 func roleOf(a *corev1.ServiceAccount) string { return a.Annotations["eks.amazonaws.com/role-arn"] }
 
-// namespaceOfKey returns the namespace of namespace/name.
+// namespaceOfKey returns the namespace of a key "namespace/name".
 func namespaceOfKey(key string) string {
 	namespace, _, _ := strings.Cut(key, "/")
 	return namespace

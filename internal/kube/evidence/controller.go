@@ -16,18 +16,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// authorityFix is the fix if a controller outside kube-system cannot be distinguished from another Deployment with the
-// controller's name.
+// authorityFix is the fix in errors about a Deployment outside kube-system that has a controller's name, if it cannot
+// be checked whether the Deployment is the controller.
 const authorityFix = "get the permission to list clusterroles and clusterrolebindings, or set --controller NAMESPACE/NAME"
 
-// authority returns the authority, which it reads once per Reader.
+// authority returns the result of readAuthority. It keeps a result without error for later calls.
 func (r *Reader) authority(ctx context.Context) (authority, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known != nil {
 		return *r.known, nil
 	}
-	out, err := readAuthority(ctx, r.live)
+	out, err := readAuthority(ctx, r.objects)
 	if err == nil {
 		r.known = &out
 	}
@@ -37,8 +37,8 @@ func (r *Reader) authority(ctx context.Context) (authority, error) {
 // Controller returns the installation of Joiner or Karpenter; found is false if there is none. chosen names its
 // Deployment, as namespace/name. If chosen is empty, candidates are the Deployments whose ServiceAccount may write the
 // status of NodeClaims, and those in kube-system with a controller's name. Of several candidates it takes the only one
-// with replicas, or the one whose pod holds the Lease. If several have replicas and none holds the Lease, the error asks
-// the user to choose. events are those of pods; source names the object that was found.
+// with replicas, or the one whose pod holds the Lease. If several have replicas and none holds the Lease, the error
+// asks the user to choose. events are the events of pods. source names the Deployment or ServiceAccount that was found.
 func (r *Reader) Controller(ctx context.Context, chosen string,
 	events []PodEvent) (c diagnosis.Controller, source string, found bool, err error) {
 	auth, err := r.authority(ctx)
@@ -64,7 +64,7 @@ func (r *Reader) Controller(ctx context.Context, chosen string,
 		return c, "", false, err
 	}
 	account := &corev1.ServiceAccount{}
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: c.Account}, account); err != nil &&
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: c.Account}, account); err != nil &&
 		kubeclient.WhatNext(err) != kubeclient.Gone {
 		return c, "", false, err
 	}
@@ -74,9 +74,9 @@ func (r *Reader) Controller(ctx context.Context, chosen string,
 	return c, "deployment " + d.Namespace + "/" + d.Name, true, nil
 }
 
-// fromServiceAccount returns what the ServiceAccount shows of a controller that has no Deployment.
+// fromServiceAccount returns the namespace, the ServiceAccount and the IAM role of a controller that has no Deployment.
 func (r *Reader) fromServiceAccount(ctx context.Context, auth authority) (c diagnosis.Controller, source string, found bool, err error) {
-	accounts, err := auth.serviceAccounts(ctx, r.live)
+	accounts, err := auth.serviceAccounts(ctx, r.objects)
 	if err != nil || len(accounts) == 0 {
 		return c, "", false, err
 	}
@@ -99,7 +99,7 @@ func (r *Reader) installation(ctx context.Context, auth authority, chosen string
 	if chosen != "" {
 		namespace, name, _ := strings.Cut(chosen, "/")
 		d := &appsv1.Deployment{}
-		if err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
+		if err := r.objects.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
 			if kubeclient.WhatNext(err) == kubeclient.Gone {
 				return nil, nil, fmt.Errorf("there is no Deployment %s, which --controller names", chosen)
 			}
@@ -107,12 +107,12 @@ func (r *Reader) installation(ctx context.Context, auth authority, chosen string
 		}
 		return d, nil, nil
 	}
-	all, err := auth.installations(ctx, r.live)
+	all, err := auth.installations(ctx, r.objects)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(all) == 0 {
-		lookalikes, err := auth.lookalikes(ctx, r.live)
+		lookalikes, err := auth.lookalikes(ctx, r.objects)
 		if err == nil && len(lookalikes) > 0 {
 			err = fmt.Errorf("the Deployment %s has the name of a controller, but whether it is the controller cannot be checked: %s", strings.Join(lookalikes[:min(3, len(lookalikes))], ", "), authorityFix)
 		}
@@ -160,11 +160,12 @@ func (r *Reader) leaseHolder(ctx context.Context, all []*appsv1.Deployment) (int
 // Deployment.
 func (r *Reader) isPodOf(ctx context.Context, d *appsv1.Deployment, name string) bool {
 	pod, set := &corev1.Pod{}, &appsv1.ReplicaSet{}
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, pod); err != nil {
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, pod); err != nil {
 		return false
 	}
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "ReplicaSet" || r.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: owner.Name}, set) != nil {
+	if owner == nil || owner.Kind != "ReplicaSet" ||
+		r.objects.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: owner.Name}, set) != nil {
 		return false
 	}
 	deployment := metav1.GetControllerOf(set)

@@ -48,7 +48,7 @@ func readerOf(t *testing.T, leases []runtime.Object, objects ...client.Object) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Reader{live: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+	return &Reader{objects: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		plain: fake.NewClientset(leases...)}
 }
 
@@ -183,7 +183,7 @@ func TestControllerUnchecked(t *testing.T) {
 			}
 			return api.List(ctx, list, options...)
 		}})
-	reader := &Reader{live: live, plain: fake.NewClientset()}
+	reader := &Reader{objects: live, plain: fake.NewClientset()}
 	if c, _, found, err := reader.Controller(t.Context(), "", nil); found || err == nil ||
 		!strings.Contains(err.Error(), "karpenter/karpenter has the name of a controller") || !strings.Contains(err.Error(), "--controller") {
 		t.Errorf("without a choice: %+v, %v; want an error that asks for one", c, err)

@@ -19,18 +19,18 @@ import (
 // Limits on the events read per list. A tenant may create thousands of events in its own namespace, and must not be able
 // to hide the events of other namespaces.
 const (
-	mostEvents     = 5000 // for one kind of cluster-scoped objects
-	mostPodEvents  = 1000 // for the pods of one namespace
-	mostNamespaces = 40   // number of namespaces whose pod events are read
+	maxEvents     = 5000 // for one kind of cluster-scoped objects
+	maxPodEvents  = 1000 // for the pods of one namespace
+	maxNamespaces = 40   // number of namespaces whose pod events are read
 )
 
 // Events returns the warnings about NodeClaims, NodePools and EC2NodeClasses, sorted by object, newest last. Each has
 // its writer, its namespace and the UID of the object. The events of cluster-scoped objects are in the namespace
-// default. cut says which warnings were not read; empty if all were.
+// default. cut says which warnings were not read; it is empty if all were read.
 func (r *Reader) Events(ctx context.Context) (events []diagnosis.Event, cut string, err error) {
 	out, cuts := []diagnosis.Event{}, []string{}
 	for _, kind := range []string{"NodeClaim", "NodePool", "EC2NodeClass"} {
-		isCut, err := r.eachEvent(ctx, metav1.NamespaceDefault, kind, mostEvents, func(e *corev1.Event) {
+		isCut, err := r.eachEvent(ctx, metav1.NamespaceDefault, kind, maxEvents, func(e *corev1.Event) {
 			if e.Reason == string(kubeclient.ReasonNotJoining) || e.Reason == string(kubeclient.ReasonPreflightFailed) {
 				return // written by a diagnosis
 			}
@@ -46,7 +46,7 @@ func (r *Reader) Events(ctx context.Context) (events []diagnosis.Event, cut stri
 			return nil, "", err
 		}
 		if isCut {
-			cuts = append(cuts, fmt.Sprintf("only the first %d warnings about objects of kind %s were read", mostEvents, kind))
+			cuts = append(cuts, fmt.Sprintf("only the first %d warnings about objects of kind %s were read", maxEvents, kind))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b diagnosis.Event) int {
@@ -56,8 +56,8 @@ func (r *Reader) Events(ctx context.Context) (events []diagnosis.Event, cut stri
 	return out, strings.Join(cuts, "; "), nil
 }
 
-// eachEvent calls use for each warning of a namespace about objects of a kind. isCut reports that it stopped after limit
-// warnings, or because a page after the first could not be read.
+// eachEvent calls use for each warning of a namespace about objects of a kind. isCut reports whether eachEvent stopped
+// early: after limit warnings, or because a page after the first could not be read.
 func (r *Reader) eachEvent(ctx context.Context, namespace, kind string, limit int, use func(*corev1.Event)) (isCut bool, err error) {
 	selector := fields.SelectorFromSet(fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": kind}).String()
 	token, read := "", 0
@@ -116,7 +116,7 @@ func (e PodEvent) isOf(uid, scheduler string) bool {
 }
 
 // PodEvents returns the warnings about pods in the namespaces of the given pods, kube-system first. cut says what was
-// not read; empty if all was read.
+// not read; it is empty if all was read.
 func (r *Reader) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events []PodEvent, cut string, err error) {
 	namespaces := []string{metav1.NamespaceSystem}
 	for i := range pods {
@@ -125,12 +125,12 @@ func (r *Reader) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events []
 		}
 	}
 	var cuts []string
-	if len(namespaces) > mostNamespaces {
-		cuts = append(cuts, fmt.Sprintf("warnings about pods were read in %d of %d namespaces", mostNamespaces, len(namespaces)))
-		namespaces = namespaces[:mostNamespaces]
+	if len(namespaces) > maxNamespaces {
+		cuts = append(cuts, fmt.Sprintf("warnings about pods were read in %d of %d namespaces", maxNamespaces, len(namespaces)))
+		namespaces = namespaces[:maxNamespaces]
 	}
 	for _, namespace := range namespaces {
-		isCut, err := r.eachEvent(ctx, namespace, "Pod", mostPodEvents, func(e *corev1.Event) {
+		isCut, err := r.eachEvent(ctx, namespace, "Pod", maxPodEvents, func(e *corev1.Event) {
 			events = append(events, PodEvent{UID: string(e.InvolvedObject.UID), By: writerOf(e), Message: diagnosis.Mask(e.Message)})
 		})
 		switch {
@@ -139,15 +139,15 @@ func (r *Reader) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events []
 		case err != nil:
 			return nil, "", err
 		case isCut:
-			cuts = append(cuts, fmt.Sprintf("only the first %d warnings about pods of namespace %s were read", mostPodEvents, namespace))
+			cuts = append(cuts, fmt.Sprintf("only the first %d warnings about pods of namespace %s were read", maxPodEvents, namespace))
 		}
 	}
 	return events, strings.Join(cuts, "; "), nil
 }
 
-// mostMessages is the maximum number of event messages of a pod. It is also the maximum number of messages of a pod's
+// maxMessages is the maximum number of event messages of a pod. It is also the maximum number of messages of a pod's
 // conditions and containers.
-const mostMessages = 6
+const maxMessages = 6
 
 // WithEvents returns the pods, each with the latest messages of its events.
 func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
@@ -159,7 +159,7 @@ func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
 				p.Events = append(p.Events, e.Message)
 			}
 		}
-		p.Events = p.Events[max(0, len(p.Events)-mostMessages):]
+		p.Events = p.Events[max(0, len(p.Events)-maxMessages):]
 	}
 	return out
 }
@@ -167,13 +167,13 @@ func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
 // LeaseName is the default name of the controller's Lease, the same as Karpenter's.
 const LeaseName = "karpenter-leader-election"
 
-// Lease returns the Lease of a controller by its name; an empty name means LeaseName. It considers only Leases in
-// kube-system, in the namespaces of the controllers' service accounts and in the trusted namespaces, because a tenant
-// may create a Lease in its own namespace. If there are several, as after a controller was moved to another namespace,
-// it returns the one that was renewed last. found is false if there is none.
+// Lease returns the Lease of a controller by the name of the Lease; an empty name means LeaseName. It considers only
+// Leases in kube-system, in the namespaces of the controllers' service accounts and in the trusted namespaces. A tenant
+// may create a Lease in any other namespace. If there are several Leases, as after a controller was moved to another
+// namespace, it returns the Lease that was renewed last. found is false if there is no Lease.
 func (r *Reader) Lease(ctx context.Context, name string, trusted ...string) (l diagnosis.Lease, found bool, err error) {
 	byName := fields.OneTermEqualSelector("metadata.name", cmp.Or(name, LeaseName))
-	list, err := r.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: byName.String(), Limit: mostObjects})
+	list, err := r.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: byName.String(), Limit: maxObjects})
 	if err != nil {
 		return l, false, err
 	}

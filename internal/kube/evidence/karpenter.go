@@ -26,7 +26,7 @@ import (
 )
 
 // ReadAny reads manifests of any kind from files, with the rules of manifest.ReadFiles, without validation. The error
-// joins one error per problem; the readable objects are returned with it.
+// joins one error per problem. ReadAny returns the readable objects even if there is an error.
 func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := manifest.Decoder{Skipped: map[string]int{}, Unknown: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}}
@@ -72,7 +72,7 @@ func (r *Reader) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, [
 		{emptyList(corev1.SchemeGroupVersion, "Node"), "nodes", []client.ListOption{client.HasLabels{karpv1.LabelNodePool}}},
 		{emptyList(appsv1.SchemeGroupVersion, "Deployment"), "deployments.apps", nil},
 	} {
-		err := r.live.List(ctx, query.list, query.options...)
+		err := r.objects.List(ctx, query.list, query.options...)
 		switch {
 		case meta.IsNoMatchError(err): // the CRD is not installed; the list of CRDs shows that
 			continue
@@ -99,7 +99,8 @@ func (r *Reader) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, [
 	return append(out, accounts...), append(unseen, unseenAccounts...), err
 }
 
-// isCertain reports whether a Deployment with a controller's name is certainly a controller.
+// isCertain reports whether a Deployment with a controller's name is certainly a controller: it is in kube-system, or
+// its ServiceAccount may write the status of NodeClaims.
 func (a authority) isCertain(o *unstructured.Unstructured) bool {
 	account, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
 	return o.GetNamespace() == metav1.NamespaceSystem || a.accounts[o.GetNamespace()+"/"+cmp.Or(account, "default")]
@@ -142,7 +143,7 @@ func (r *Reader) accounts(ctx context.Context,
 		}
 		account := &unstructured.Unstructured{}
 		account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, account)
+		err := r.objects.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, account)
 		switch {
 		case err == nil:
 			out = append(out, account)

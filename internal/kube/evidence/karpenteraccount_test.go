@@ -36,7 +36,7 @@ func TestUnreadAccount(t *testing.T) {
 		deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 			"metadata": map[string]any{"namespace": "kube-system", "name": "karpenter"},
 			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "karpenter"}}}}}
-		out, unseen, err := (&Reader{live: failingReader{err: c.err}}).accounts(t.Context(), []*unstructured.Unstructured{deployment})
+		out, unseen, err := (&Reader{objects: failingReader{err: c.err}}).accounts(t.Context(), []*unstructured.Unstructured{deployment})
 		if err != nil || len(out) != 0 || len(unseen) != c.unseen {
 			t.Errorf("%s: %v, %v, %v", name, out, unseen, err)
 		}

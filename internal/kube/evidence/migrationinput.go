@@ -32,9 +32,9 @@ type Installed struct {
 	Environ []string // NAME=value; without variables that have a valueFrom
 }
 
-// MigrationInput converts objects of ReadAny or Karpenter into the input of a migration check. The Installation lacks
-// its Controllers: these are the second result, because this package does not parse settings. Objects of other kinds
-// are ignored. The error is that of the first object that cannot be decoded.
+// MigrationInput converts the objects that ReadAny or Reader.Karpenter returned into the input of a migration check.
+// The Installation lacks its Controllers: these are the second result, because this package does not parse settings.
+// Objects of other kinds are ignored. The error is about the first object that cannot be decoded.
 func MigrationInput(objects []*unstructured.Unstructured) (migration.Installation, []Installed, error) {
 	m := migrationBuilder{roles: map[string]string{}, foreign: map[string]bool{},
 		definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}
@@ -54,7 +54,7 @@ type migrationBuilder struct {
 	out         migration.Installation
 	installed   []Installed
 	roles       map[string]string                                    // IAM role by namespace and name of the service account
-	foreign     map[string]bool                                      // pools whose node class is not an EC2NodeClass
+	foreign     map[string]bool                                      // names of NodePools whose node class is no EC2NodeClass
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition // by name
 	err         error                                                // the first error
 }
@@ -128,7 +128,7 @@ func isForeign(ref *karpv1.NodeClassReference) bool {
 	return ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind)
 }
 
-// migrationPool converts a NodePool; o is the result of checkObject for it.
+// migrationPool converts a NodePool; o is the result of checkObject for that NodePool.
 func migrationPool(p *karpv1.NodePool, o migration.Object) migration.Pool {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	return migration.Pool{Name: p.Name, Class: kubeclient.ClassName(ref), Foreign: isForeign(ref),

@@ -14,28 +14,28 @@ const pageSize = 500
 // Limits on the objects read of one kind. A tenant may create thousands of objects, and must not be able to hide the
 // objects of others with them.
 const (
-	mostObjects = 20_000
-	mostPods    = 100_000
+	maxObjects = 20_000
+	maxPods    = 100_000
 )
 
-// pages lists the objects of a kind page by page, until the end or until limit objects were read. It calls take for each
-// page; take returns the number of objects in the page. isCut reports that more objects may exist: the limit is reached,
-// or a page after the first was not read before the deadline of ctx or before its token expired. A Reader of informers
-// (plain is nil) reads all objects at once.
+// pages lists the objects of a kind page by page, until the end or until limit objects were read. It calls take for
+// each page; take returns the number of objects in the page. isCut reports whether more objects may exist: if limit was
+// reached, or if a page after the first could not be read before the deadline of ctx or the expiry of its token. A
+// Reader of informers (plain is nil) reads all objects at once.
 func (r *Reader) pages(ctx context.Context, limit int, list func() client.ObjectList, take func(client.ObjectList) int,
 	options ...client.ListOption) (isCut bool, err error) {
 	if r.plain == nil {
 		all := list()
-		if err := r.live.List(ctx, all, options...); err != nil {
+		if err := r.objects.List(ctx, all, options...); err != nil {
 			return false, err
 		}
 		take(all)
 		return false, nil
 	}
-	return readPages(ctx, r.live, limit, list, take, options...)
+	return readPages(ctx, r.objects, limit, list, take, options...)
 }
 
-// readPages is pages for a client of the API server.
+// readPages does the work of pages for a client of the API server.
 func readPages(ctx context.Context, api client.Reader, limit int, list func() client.ObjectList,
 	take func(client.ObjectList) int, options ...client.ListOption) (isCut bool, err error) {
 	token, read := "", 0
@@ -58,7 +58,7 @@ func readPages(ctx context.Context, api client.Reader, limit int, list func() cl
 	}
 }
 
-// cutNote says how many objects of a list were read; empty if all were. kind is the plural of the kind.
+// cutNote says how many objects of a list were read; it is empty if all were read. kind is the plural of the kind.
 func cutNote(isCut bool, read int, kind string) string {
 	if !isCut {
 		return ""

@@ -21,8 +21,8 @@ import (
 const maxShownPods = 300
 
 // Pods returns pods that do not run, with the messages of their conditions and containers, sorted by namespace and
-// name. If there are too many, those of kube-system take precedence, then each namespace gets an equal share. cut says
-// how many there were; empty if these are all.
+// name. If there are more than maxShownPods, the pods of kube-system take precedence, then each namespace gets an equal
+// share. cut says how many pods were read or are returned; it is empty if all were read and are returned.
 func (r *Reader) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, err error) {
 	read, out := 0, []diagnosis.Pod{}
 	take := func(skip string) func(client.ObjectList) int {
@@ -40,10 +40,10 @@ func (r *Reader) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, er
 		}
 	}
 	list := func() client.ObjectList { return &corev1.PodList{} }
-	if _, err := r.pages(ctx, mostPods, list, take(""), client.InNamespace(metav1.NamespaceSystem)); err != nil {
+	if _, err := r.pages(ctx, maxPods, list, take(""), client.InNamespace(metav1.NamespaceSystem)); err != nil {
 		return nil, "", err
 	}
-	isCut, err := r.pages(ctx, mostPods, list, take(metav1.NamespaceSystem))
+	isCut, err := r.pages(ctx, maxPods, list, take(metav1.NamespaceSystem))
 	if err != nil {
 		return nil, "", err
 	}
@@ -58,7 +58,7 @@ func (r *Reader) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, er
 	return out, cut, nil
 }
 
-// diagnosisPod converts a pod, with the last mostMessages of the messages.
+// diagnosisPod converts a pod, with the last maxMessages of the messages.
 func diagnosisPod(p *corev1.Pod, messages []string) diagnosis.Pod {
 	return diagnosis.Pod{
 		Namespace: p.Namespace,
@@ -70,11 +70,12 @@ func diagnosisPod(p *corev1.Pod, messages []string) diagnosis.Pod {
 		Selector:  p.Spec.NodeSelector,
 		Created:   p.CreationTimestamp.UTC(),
 		Host:      p.Spec.HostNetwork,
-		Messages:  messages[max(0, len(messages)-mostMessages):],
+		Messages:  messages[max(0, len(messages)-maxMessages):],
 	}
 }
 
-// fairShare returns n of the pods: first those of kube-system, then an equal number of each namespace, oldest first.
+// fairShare returns n of the pods: first the pods of kube-system, then an equal number from each other namespace. It
+// takes the oldest pods of each namespace.
 func fairShare(all []diagnosis.Pod, n int) []diagnosis.Pod {
 	rank := make([]int, len(all)) // of each pod in its namespace, by age; 0 in kube-system
 	order := make([]int, len(all))
@@ -214,7 +215,7 @@ func (r *Reader) controllerPods(ctx context.Context, d *appsv1.Deployment, event
 		selector = labels.Nothing()
 	}
 	var pods corev1.PodList
-	if err := r.live.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector},
+	if err := r.objects.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector},
 		client.Limit(pageSize)); err != nil {
 		return nil, err
 	}

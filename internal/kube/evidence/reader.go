@@ -26,27 +26,30 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Reader reads from Kubernetes the evidence about nodes that do not join. It changes nothing, and masks secrets in texts
-// that other programs wrote. Methods that list objects return in cut how many were read; empty if all were.
+// Reader reads from Kubernetes the evidence about nodes that do not join. It changes nothing, and masks secrets in
+// texts that other programs wrote. If a method does not read all objects of a list, its result cut says how many it
+// read; otherwise cut is empty.
 type Reader struct {
-	live  client.Reader        // reads objects: from the API server, or from the informers if plain is nil
-	plain kubernetes.Interface // client of the API server; nil within the controller
-	host  string               // address of the API server; empty within the controller
-	maps  client.Reader        // reads ConfigMaps from the API server; set only if plain is nil
+	objects  client.Reader        // reads objects: from the API server, or from the informers if plain is nil
+	plain    kubernetes.Interface // client of the API server; nil within the controller
+	host     string               // address of the API server; empty within the controller
+	authMaps client.Reader        // reads the ConfigMap aws-auth from the API server; set only if plain is nil
 
 	mu    sync.Mutex
 	known *authority // nil until first read
 }
 
 // NewCacheReader returns a Reader for use in the controller. It reads the controller's informers, and the ConfigMap
-// aws-auth from the API server. Its methods Home, Events, Pods and Controller must not be called.
-func NewCacheReader(cache, live client.Reader) *Reader { return &Reader{live: cache, maps: live} }
+// aws-auth from the API server. The caller must not call Home, Events, PodEvents, Lease, Pods and Controller.
+func NewCacheReader(cache, live client.Reader) *Reader {
+	return &Reader{objects: cache, authMaps: live}
+}
 
 // NewReader returns a Reader of the cluster's API server.
 func NewReader(cfg *rest.Config) (*Reader, error) {
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
-		return nil, fmt.Errorf("know the kinds of objects: %w", err)
+		return nil, fmt.Errorf("make scheme: %w", err)
 	}
 	live, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
@@ -56,7 +59,7 @@ func NewReader(cfg *rest.Config) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
 	}
-	return &Reader{live: live, plain: plain, host: cfg.Host}, nil
+	return &Reader{objects: live, plain: plain, host: cfg.Host}, nil
 }
 
 // Home identifies the cluster, and reports the state of its DNS.
@@ -95,14 +98,14 @@ func (r *Reader) Home(ctx context.Context) (diagnosis.Home, error) {
 	return out, nil
 }
 
-// authMapName is the ConfigMap that maps IAM roles to users, if the cluster's authentication mode uses it.
+// authMapName is the name of the ConfigMap that maps IAM roles to users, if the cluster's authentication mode uses it.
 const authMapName = "aws-auth"
 
 // AuthMap reads the ConfigMap aws-auth.
 func (r *Reader) AuthMap(ctx context.Context) (diagnosis.AuthMap, error) {
-	if r.maps != nil {
+	if r.authMaps != nil {
 		config := &corev1.ConfigMap{}
-		if err := r.maps.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: authMapName}, config); err != nil {
+		if err := r.authMaps.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: authMapName}, config); err != nil {
 			return diagnosis.AuthMap{}, err
 		}
 		return ReadAuthMap(config.Data["mapRoles"]), nil
@@ -141,7 +144,7 @@ func ReadAuthMap(text string) diagnosis.AuthMap {
 // Classes returns the EC2NodeClasses, sorted by name.
 func (r *Reader) Classes(ctx context.Context) (found []diagnosis.Class, cut string, err error) {
 	out := []diagnosis.Class{}
-	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &awsv1.EC2NodeClassList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, maxObjects, func() client.ObjectList { return &awsv1.EC2NodeClassList{} }, func(l client.ObjectList) int {
 		list := l.(*awsv1.EC2NodeClassList)
 		for i := range list.Items {
 			out = append(out, diagnosisClass(&list.Items[i]))
@@ -197,7 +200,7 @@ func diagnosisClass(c *awsv1.EC2NodeClass) diagnosis.Class {
 	return out
 }
 
-// withTags adds the tags in more to all and returns it; nil if there are no tags.
+// withTags adds the tags in more to all, and returns all; nil if both have no tags.
 func withTags(all, more map[string]string) map[string]string {
 	if all == nil && len(more) > 0 {
 		all = map[string]string{}
@@ -250,7 +253,7 @@ func diagnosisConditions(all []metav1.Condition) []diagnosis.Condition {
 // Pools returns the NodePools, sorted by name. Their requirements lack minValues.
 func (r *Reader) Pools(ctx context.Context) (found []diagnosis.Pool, cut string, err error) {
 	out := []diagnosis.Pool{}
-	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodePoolList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, maxObjects, func() client.ObjectList { return &karpv1.NodePoolList{} }, func(l client.ObjectList) int {
 		list := l.(*karpv1.NodePoolList)
 		for i := range list.Items {
 			p := &list.Items[i]
@@ -290,7 +293,7 @@ func diagnosisTaints(taints []corev1.Taint) []diagnosis.Taint {
 // Claims returns the NodeClaims, sorted by name.
 func (r *Reader) Claims(ctx context.Context) (found []diagnosis.Claim, cut string, err error) {
 	out := []diagnosis.Claim{}
-	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodeClaimList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, maxObjects, func() client.ObjectList { return &karpv1.NodeClaimList{} }, func(l client.ObjectList) int {
 		list := l.(*karpv1.NodeClaimList)
 		for i := range list.Items {
 			c := &list.Items[i]
@@ -314,7 +317,7 @@ func (r *Reader) Claims(ctx context.Context) (found []diagnosis.Claim, cut strin
 // Nodes returns the nodes, sorted by name.
 func (r *Reader) Nodes(ctx context.Context) (found []diagnosis.Node, cut string, err error) {
 	out := []diagnosis.Node{}
-	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &corev1.NodeList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, maxObjects, func() client.ObjectList { return &corev1.NodeList{} }, func(l client.ObjectList) int {
 		list := l.(*corev1.NodeList)
 		for i := range list.Items {
 			n := &list.Items[i]
@@ -345,7 +348,7 @@ func (r *Reader) Nodes(ctx context.Context) (found []diagnosis.Node, cut string,
 // Daemons returns the DaemonSets, sorted by namespace and name.
 func (r *Reader) Daemons(ctx context.Context) (found []diagnosis.DaemonSet, cut string, err error) {
 	out := []diagnosis.DaemonSet{}
-	isCut, err := r.pages(ctx, mostObjects, func() client.ObjectList { return &appsv1.DaemonSetList{} }, func(l client.ObjectList) int {
+	isCut, err := r.pages(ctx, maxObjects, func() client.ObjectList { return &appsv1.DaemonSetList{} }, func(l client.ObjectList) int {
 		list := l.(*appsv1.DaemonSetList)
 		for i := range list.Items {
 			s := &list.Items[i]

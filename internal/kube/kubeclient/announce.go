@@ -15,12 +15,12 @@ import (
 )
 
 // Announce writes one event immediately, for a process that exits before an EventWriter could write it. An existing
-// event with the same object, reason and message is kept. So a process that restarts repeatedly emits it once an hour,
-// which is how long the API server keeps events.
+// event with the same object, reason and message is kept. So a process that restarts repeatedly emits the event once an
+// hour, because the API server keeps events for an hour.
 func Announce(ctx context.Context, live client.Client, about client.Object, reason Reason, message string) error {
 	gvk, err := apiutil.GVKForObject(about, live.Scheme())
 	if err != nil {
-		return fmt.Errorf("know the kind of %s: %w", about.GetName(), err)
+		return fmt.Errorf("find the kind of %s: %w", about.GetName(), err)
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(string(reason) + "\n" + message)) // never fails

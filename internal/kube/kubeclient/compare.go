@@ -20,11 +20,11 @@ type DefinitionState string
 // The states.
 const (
 	DefinitionMissing         DefinitionState = "missing" // the cluster has no such CRD
-	DefinitionSame            DefinitionState = "same"    // its CRD has the program's revision
-	DefinitionOlder           DefinitionState = "older"   // its CRD has an older revision
-	DefinitionNewer           DefinitionState = "newer"   // its CRD has a newer revision
-	DefinitionForeign         DefinitionState = "foreign" // its CRD was not installed by Joiner, and the program knows all of its fields
-	DefinitionUnknownFields   DefinitionState = "beyond"  // its CRD was not installed by Joiner, and has fields that the program does not know
+	DefinitionSame            DefinitionState = "same"    // the cluster's CRD has the program's revision
+	DefinitionOlder           DefinitionState = "older"   // the cluster's CRD has an older revision
+	DefinitionNewer           DefinitionState = "newer"   // the cluster's CRD has a newer revision
+	DefinitionForeign         DefinitionState = "foreign" // a CRD of another program; this program knows all of its fields
+	DefinitionUnknownFields   DefinitionState = "beyond"  // a CRD of another program, with fields that this program does not know
 	DefinitionUnknownVersions DefinitionState = "stored"  // objects may be stored in a version that the program does not know
 )
 
@@ -32,7 +32,7 @@ const (
 type DefinitionComparison struct {
 	Name      string          // "nodepools.karpenter.sh"
 	State     DefinitionState // result of the comparison
-	Revision  int             // of the cluster's CRD; 0 if it has none
+	Revision  int             // revision of the cluster's CRD; 0 if the CRD has no revision, or is missing
 	Unknown   []string        // with DefinitionUnknownFields, the unknown fields; with DefinitionUnknownVersions, the unknown versions
 	Installed bool            // the program's CRD was installed
 
@@ -55,8 +55,8 @@ func (s DefinitionComparison) isSelected(selection Selection, force bool) bool {
 	return false
 }
 
-// NeedsUser reports whether the program does not install its CRD before the user decides or changes something. It is
-// false for a newer CRD, which the program can use.
+// NeedsUser reports whether the user must decide or change something before the program installs its own CRD. It
+// returns false if the cluster's CRD is newer, because the program can use a newer CRD.
 func (s DefinitionComparison) NeedsUser() bool {
 	return !s.Installed && (s.State == DefinitionUnknownFields || s.State == DefinitionUnknownVersions)
 }
@@ -75,7 +75,7 @@ func (s DefinitionComparison) Summary() string {
 	case DefinitionSame:
 		return s.byResult("restored after a manual change; it has", "has") + revisionText(ours)
 	case DefinitionNewer:
-		return fmt.Sprintf("left as it is: its revision %d is newer than this program's, %d, which can work with it", s.Revision, ours)
+		return fmt.Sprintf("left as it is: its revision %d is newer than this program's, %d; this program can use the newer definition", s.Revision, ours)
 	case DefinitionUnknownVersions:
 		return fmt.Sprintf("left as it is: objects may be stored as %s, which this program does not know; update each of them to store it as v1, then remove the other versions from status.storedVersions of the definition", strings.Join(s.Unknown, ", "))
 	case DefinitionUnknownFields:
@@ -92,7 +92,7 @@ func (s DefinitionComparison) Summary() string {
 // revisionText returns the end of a message: " revision 7".
 func revisionText(n int) string { return fmt.Sprintf(" revision %d", n) }
 
-// byResult returns installed if the program has installed its CRD, else pending.
+// byResult returns installed if the program has installed its own CRD, else pending.
 func (s DefinitionComparison) byResult(installed, pending string) string {
 	if s.Installed {
 		return installed
@@ -100,7 +100,8 @@ func (s DefinitionComparison) byResult(installed, pending string) string {
 	return pending
 }
 
-// CompareDefinition compares the CRD found in the cluster, nil for none, with the program's own.
+// CompareDefinition compares found, the CRD in the cluster, with own, the program's CRD. found is nil if the cluster
+// has no such CRD.
 func CompareDefinition(own, found *apiextensionsv1.CustomResourceDefinition) DefinitionComparison {
 	if found == nil {
 		return DefinitionComparison{Name: own.Name, State: DefinitionMissing}
@@ -146,27 +147,27 @@ func allUnknownFields(own, found *apiextensionsv1.CustomResourceDefinition) []st
 	return out
 }
 
-// unknownFields appends to the list to, sorted by path, the fields of theirs that ours does not have.
-func unknownFields(to []string, path string, ours, theirs *apiextensionsv1.JSONSchemaProps) []string {
+// unknownFields appends to list the paths of the fields that theirs has and ours lacks, sorted, and returns list.
+func unknownFields(list []string, path string, ours, theirs *apiextensionsv1.JSONSchemaProps) []string {
 	if ours == nil || theirs == nil || keepsAll(ours) {
-		return to
+		return list
 	}
 	for _, name := range slices.Sorted(maps.Keys(theirs.Properties)) {
 		field, at := theirs.Properties[name], strings.TrimPrefix(path+"."+name, ".")
 		known, ok := ours.Properties[name]
 		if !ok {
-			to = append(to, at)
+			list = append(list, at)
 			continue
 		}
-		to = unknownFields(to, at, &known, &field)
+		list = unknownFields(list, at, &known, &field)
 	}
 	if ours.Items != nil && theirs.Items != nil {
-		to = unknownFields(to, path+"[]", ours.Items.Schema, theirs.Items.Schema)
+		list = unknownFields(list, path+"[]", ours.Items.Schema, theirs.Items.Schema)
 	}
 	if ours.AdditionalProperties != nil && theirs.AdditionalProperties != nil {
-		to = unknownFields(to, path+"{}", ours.AdditionalProperties.Schema, theirs.AdditionalProperties.Schema)
+		list = unknownFields(list, path+"{}", ours.AdditionalProperties.Schema, theirs.AdditionalProperties.Schema)
 	}
-	return to
+	return list
 }
 
 // keepsAll reports whether a schema preserves unknown fields.

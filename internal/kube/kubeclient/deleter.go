@@ -17,14 +17,14 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Deletion is a deletion that a user has requested, of one object.
+// Deletion is the deletion of one object that a user has requested.
 type Deletion struct {
 	Kind string // in lower case: "nodeclaim"
 	Name string // of the object
 
 	// Set only for a NodeClaim.
 	ProviderID string // status.providerID
-	Joined     bool   // its condition Registered is true
+	Joined     bool   // the condition Registered is true
 
 	uid     types.UID
 	version string
@@ -75,8 +75,8 @@ func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool
 }
 
 // Delete makes the deletion that TryDelete returned. It returns nil if the object is already gone. If the object has
-// changed since the dry run, Delete continues only if UID, ProviderID and Joined are the same: a controller may write
-// other fields of the status at any time.
+// changed since the dry run, Delete continues only if UID, ProviderID and Joined are unchanged. Other changes are
+// accepted, because a controller may write the status at any time.
 func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 	latest := d
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
@@ -89,7 +89,7 @@ func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 		case err != nil || !found:
 			return err
 		case again.uid != d.uid || again.ProviderID != d.ProviderID || again.Joined != d.Joined:
-			return errors.New(changed.Error()) // no changedError, so it is not retried
+			return errors.New(changed.Error()) // not a changedError, so that it is not retried
 		}
 		latest = again
 		return changed

@@ -14,21 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reason is the reason of an event, one of the constants below. Where the meaning is Karpenter's, the name is
-// Karpenter's, so that alerts on events continue to work.
+// Reason is the reason of an event, one of the constants below. A reason that Karpenter has too has Karpenter's name,
+// so that alerts on events continue to work.
 type Reason string
 
 // The reasons, by the kind of the object.
 const (
 	// Pods.
 	ReasonFailedScheduling Reason = "FailedScheduling" // the pod cannot be scheduled; the message gives the cause
-	ReasonNominated        Reason = "Nominated"        // the NodeClaim or Node that is planned for the pod
+	ReasonNominated        Reason = "Nominated"        // a NodeClaim or Node is planned for the pod; the message names it
 	ReasonEvicted          Reason = "Evicted"          // the pod was evicted from its node
-	ReasonDisrupted        Reason = "Disrupted"        // the pod was deleted by force: the grace period of its node ends
+	ReasonDisrupted        Reason = "Disrupted"        // the pod was deleted by force, because the grace period of its node ends
 
-	ReasonInvalidDoNotDisrupt Reason = "InvalidDoNotDisruptAnnotation"  // the annotation protects nothing, being neither true nor a duration
-	ReasonDoNotDisruptUntil   Reason = "DoNotDisruptUntil"              // the node leaves, and the pod stays until this time
-	ReasonDoNotDisruptElapsed Reason = "DoNotDisruptGracePeriodElapsed" // the time of the pod's protection is over
+	ReasonInvalidDoNotDisrupt Reason = "InvalidDoNotDisruptAnnotation"  // the annotation has no effect: it is neither true nor a duration
+	ReasonDoNotDisruptUntil   Reason = "DoNotDisruptUntil"              // the node is drained; the message says until when the pod stays
+	ReasonDoNotDisruptElapsed Reason = "DoNotDisruptGracePeriodElapsed" // the duration in the annotation is over, so the pod is evicted
 
 	// NodePools.
 	ReasonNoCompatibleInstanceTypes Reason = "NoCompatibleInstanceTypes" // no offering matches the NodePool's requirements
@@ -36,31 +36,31 @@ const (
 	ReasonZonalShiftCleared         Reason = "ZonalShiftCleared"         // the zone is used again
 
 	ReasonNamesake     Reason = "NamesakeSeen" // another cluster with the same name changes resources
-	ReasonWrongCluster Reason = "WrongCluster" // the configured name is that of another cluster; the controller does nothing
+	ReasonWrongCluster Reason = "WrongCluster" // the configured cluster name belongs to another cluster; the controller does nothing
 	ReasonHeldBack     Reason = "HeldBack"     // garbage collection is held because it would remove too much
 
 	// NodeClaims.
-	ReasonLaunched             Reason = "Launched"                  // the launched instance
+	ReasonLaunched             Reason = "Launched"                  // an instance was launched; the message names it
 	ReasonRegistered           Reason = "Registered"                // the Node has joined
 	ReasonInitialized          Reason = "Initialized"               // the Node is ready
 	ReasonInsufficientCapacity Reason = "InsufficientCapacityError" // EC2 has no capacity for the claim; its pods are planned again
 	ReasonLaunchFailed         Reason = "LaunchFailed"              // EC2 rejected the launch or could not be reached
 	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing"  // the Node joined without the taint that its bootstrap should set
 	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // the Node has less than its claim promised
-	ReasonNotJoining           Reason = "NodeNotJoining"            // the instance is late or terminated, with the known cause
-	ReasonNodeMismatch         Reason = "NodeMismatch"              // a Node has the instance's provider ID but is not its Node
+	ReasonNotJoining           Reason = "NodeNotJoining"            // the instance is late or was terminated; the message gives the cause
+	ReasonNodeMismatch         Reason = "NodeMismatch"              // a Node has the provider ID of an instance that it does not run on
 	ReasonTagsMissing          Reason = "InstanceTagsMissing"       // the instance lost its tags and is not terminated
 
-	ReasonDisruptionBlocked Reason = "DisruptionBlocked" // what blocks voluntary disruption of the node
-	ReasonUnconsolidatable  Reason = "Unconsolidatable"  // what blocks consolidation of the node
+	ReasonDisruptionBlocked Reason = "DisruptionBlocked" // voluntary disruption of the node is blocked; the message gives the cause
+	ReasonUnconsolidatable  Reason = "Unconsolidatable"  // consolidation of the node is blocked; the message gives the cause
 
-	ReasonWaitingReadiness Reason = "DisruptionWaitingReadiness" // the node's replacement is on its way
+	ReasonWaitingReadiness Reason = "DisruptionWaitingReadiness" // the disruption waits until the node's replacement is ready
 	ReasonMoveUndone       Reason = "DisruptionUndone"           // the disruption is undone and the node stays; the message gives the cause
 
 	// NodeClaims and Nodes.
-	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // when the node's pods are deleted by force
+	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // the message says when the node's pods are deleted by force
 	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"          // the node is disrupted; the message gives the cause
-	ReasonRepairBlocked          Reason = "NodeRepairBlocked"              // too many nodes of the NodePool are unhealthy to replace one
+	ReasonRepairBlocked          Reason = "NodeRepairBlocked"              // no repair: too many nodes of the NodePool are unhealthy
 
 	// NodeClaims and Nodes: what AWS reports about their instance.
 	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // EC2 interrupts the spot instance in two minutes
@@ -72,19 +72,19 @@ const (
 	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces the end or stop of the instance
 	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of an interruption message
 
-	ReasonDrifted   Reason = "Drifted"   // the fields in which the node differs from its NodePool or EC2NodeClass
-	ReasonDriftHeld Reason = "DriftHeld" // why drifted nodes of a NodePool are not replaced
+	ReasonDrifted   Reason = "Drifted"   // the node differs from its NodePool or EC2NodeClass; the message names the fields
+	ReasonDriftHeld Reason = "DriftHeld" // drifted nodes of a NodePool are not replaced; the message gives the cause
 
 	// Nodes.
-	ReasonFailedDraining  Reason = "FailedDraining"           // the pod that blocks the drain of the node
-	ReasonAwaitingVolumes Reason = "AwaitingVolumeDetachment" // which volumes are still attached
+	ReasonFailedDraining  Reason = "FailedDraining"           // a pod blocks the drain of the node; the message names the pod
+	ReasonAwaitingVolumes Reason = "AwaitingVolumeDetachment" // volumes are still attached to the node; the message names them
 
 	// All objects of the API.
 	ReasonNotHonoured Reason = "FieldNotHonoured" // an accepted field has no effect; the message says what happens instead
 
 	// EC2NodeClasses.
-	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // why the EC2NodeClass is not ready
-	ReasonPreflightFailed  Reason = "PreflightFailed"   // its settings lead to nodes that differ from what is specified
+	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // the EC2NodeClass is not ready; the message gives the cause
+	ReasonPreflightFailed  Reason = "PreflightFailed"   // a preflight check found a problem in the EC2NodeClass; the message names the problem
 )
 
 // isWarning reports whether events with the reason are warnings.
@@ -176,16 +176,17 @@ type series struct {
 	variants int       // number of messages that got a suffix
 }
 
-// mostVariants is the number of messages after the first that get their own suffix in a series. The recorder merges the
-// rest into the event of the first message. seriesLife is the time after which a new series starts.
+// maxVariants is the maximum number of messages of a series that get a suffix. These are the first messages that differ
+// from the first message of the series. The recorder merges all others into the event of the first message. seriesLife
+// is the time after which a new series starts.
 const (
-	mostVariants = 3
-	seriesLife   = 10 * time.Minute
+	maxVariants = 3
+	seriesLife  = 10 * time.Minute
 )
 
 // variant returns a suffix for the action, so that messages with the same reason about the same object have different
-// actions. Otherwise the recorder would merge events that differ only in their message, and the server would keep the
-// first message: a changed message would not be visible for minutes.
+// actions. The recorder merges events that differ only in their message, and the server keeps the first message.
+// Without the suffix, a changed message would not be visible for minutes.
 func (w *EventWriter) variant(key eventKey) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,7 +199,7 @@ func (w *EventWriter) variant(key eventKey) string {
 		s = series{message: key.message, began: now}
 	}
 	suffix := ""
-	if s.message != key.message && s.variants < mostVariants {
+	if s.message != key.message && s.variants < maxVariants {
 		s.variants++
 		sum := fnv.New32a()
 		_, _ = sum.Write([]byte(key.message)) // never fails
@@ -275,7 +276,7 @@ func cut(text string, n int) string {
 	return text[:end] + "…"
 }
 
-// printable replaces control characters that a terminal would interpret: messages quote texts of users.
+// printable replaces control characters that a terminal would interpret, because messages quote texts of users.
 func printable(message string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {

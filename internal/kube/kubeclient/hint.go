@@ -15,7 +15,7 @@ func Hint(err error) string {
 	if err == nil {
 		return ""
 	}
-	for _, hint := range []func(error) string{answerHint, credentialsHint, certificateHint, proxyHint, pathHint} {
+	for _, hint := range []func(error) string{answerHint, credentialsHint, certificateHint, proxyHint, networkHint} {
 		if text := hint(err); text != "" {
 			return text
 		}
@@ -95,8 +95,8 @@ func proxyHint(err error) string {
 	return name + " cannot be reached: correct HTTPS_PROXY (or proxy-url in the kubeconfig), or name the API server in NO_PROXY"
 }
 
-// pathHint explains an unreachable server.
-func pathHint(err error) string {
+// networkHint explains an unreachable server.
+func networkHint(err error) string {
 	var network net.Error
 	if !errors.As(err, &network) {
 		return ""

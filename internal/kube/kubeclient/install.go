@@ -54,8 +54,8 @@ type Selection string
 // The selections. Each includes those before it.
 const (
 	SelectMissing  Selection = "lacking" // definitions that do not exist
-	SelectOutdated Selection = "stale"   // also those that are older or of another program
-	SelectAll      Selection = "every"   // also those of this revision, in case they were changed by hand
+	SelectOutdated Selection = "stale"   // also definitions that are older or of another program
+	SelectAll      Selection = "every"   // also definitions of this revision, in case they were changed by hand
 )
 
 // Compare compares the cluster's definitions with the program's, by name. It writes nothing.
@@ -79,9 +79,9 @@ func (d *Definitions) Compare(ctx context.Context) ([]DefinitionComparison, erro
 	return out, nil
 }
 
-// Install installs the selected definitions and waits until the API server serves all definitions that exist. It returns
-// the comparisons from before the installation, sorted by name; Installed marks the installed ones. Every error can be
-// passed to WhatNext.
+// Install installs the selected definitions and waits until the API server serves all definitions that exist. It
+// returns the comparisons from before the installation, sorted by name; Installed marks the definitions that it has
+// written. Every error can be passed to WhatNext.
 func (d *Definitions) Install(ctx context.Context, selection Selection) ([]DefinitionComparison, error) {
 	all, err := d.Compare(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (d *Definitions) apply(ctx context.Context, c DefinitionComparison) (string
 	return object.GetResourceVersion(), nil
 }
 
-// ownDefinition returns the program's definition with this name as its file has it, without default values, and adds the
-// annotation with the revision.
+// ownDefinition returns the program's definition with this name. It reads the definition's file without setting default
+// values, and adds the annotation with the revision.
 func ownDefinition(name string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	for _, m := range crds.Manifests() {
@@ -186,7 +186,8 @@ func (d *Definitions) waitServed(ctx context.Context, name string) error {
 }
 
 // Remove deletes the program's CRDs and returns their names. While objects of these kinds exist, it deletes nothing and
-// returns an error that names them: the deletion of the CRD would delete them too, without terminating their instances.
+// returns an error that names the objects. The deletion of a CRD would delete its objects without terminating their
+// instances.
 func (d *Definitions) Remove(ctx context.Context) ([]string, error) {
 	ours, err := crds.Definitions()
 	if err != nil {

@@ -30,13 +30,13 @@ const measuredLimit = 512 << 10
 
 // MeasuredStore stores measurements in the ConfigMap MeasuredName. Every error it returns can be passed to WhatNext.
 type MeasuredStore struct {
-	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
+	Live      client.Reader // reads from the API server, because informers would hold every ConfigMap of the cluster
 	Writer    client.Writer // writes to the API server
 	Namespace string        // the controller's namespace
 }
 
 // Read returns the stored measurements; none if the ConfigMap does not exist. If some lines cannot be read, it returns
-// the other measurements and an error that names the lines. It returns nil only if nothing could be read.
+// the other measurements and an error that names the lines. It returns nil only if it cannot read the ConfigMap.
 func (s MeasuredStore) Read(ctx context.Context) (catalog.Measurements, error) {
 	found, err := s.get(ctx)
 	if err != nil {

@@ -59,8 +59,9 @@ func difference(old, wanted client.Object) (body map[string]any, status any, err
 }
 
 // mergePatch returns body as a merge patch. If body replaces a list, or an annotation that holds a record, the patch
-// succeeds only for the version of current: a merge patch writes these as a whole, and would undo concurrent changes.
-// Other patches have no such lock, because kubelets write Nodes often. It may change body.
+// succeeds only for the version of current. A merge patch writes lists and annotations as a whole, so without this lock
+// it would undo concurrent changes. Other patches have no such lock, because kubelets write Nodes often. mergePatch may
+// change body.
 func mergePatch(body map[string]any, current client.Object) client.Patch {
 	if hasList(body) || hasRecord(body) {
 		metadata, ok := body["metadata"].(map[string]any)

@@ -56,7 +56,7 @@ type Patcher struct {
 func NewPatcher(cfg *rest.Config) (*Patcher, error) {
 	scheme, err := Scheme()
 	if err != nil {
-		return nil, fmt.Errorf("know the kinds of objects: %w", err)
+		return nil, fmt.Errorf("make scheme: %w", err)
 	}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
@@ -98,9 +98,9 @@ func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (Trial, error) {
 	return t, err
 }
 
-// Apply makes the patch that Try has tried. If the object has changed since, Apply tries the patch again. It then makes
-// the patch only if Before and After are still the texts that the user has read: a controller may write the status of
-// the object at any time.
+// Apply makes the patch that Try has tried. If the object has changed since then, Apply tries the patch again, because
+// a controller may write the status of the object at any time. After that it makes the patch only if Before and After
+// are still the texts that the user has read.
 func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
 	latest := t
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
@@ -113,7 +113,7 @@ func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
 		case err != nil:
 			return err
 		case again.Before.Text != t.Before.Text || again.After.Text != t.After.Text:
-			return errors.New(changed.Error()) // no changedError, so it is not retried
+			return errors.New(changed.Error()) // not a changedError, so that it is not retried
 		}
 		latest = again
 		return changed

@@ -12,8 +12,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// PauseName is the name of the ConfigMap, in the controller's namespace, that can pause all NodePools. pauseKey is its
-// key: "true", or the end of the pause in RFC 3339.
+// PauseName is the name of the ConfigMap, in the controller's namespace, that can pause all NodePools. pauseKey is the
+// key in this ConfigMap; its value is "true", "false", or the end of the pause in RFC 3339.
 const (
 	PauseName = "joiner"
 	pauseKey  = "paused"
@@ -24,7 +24,7 @@ const aboutPause = "While the key \"paused\" is \"true\" or a future time (RFC 3
 
 // PauseSwitch reads and writes the ConfigMap PauseName. Every error it returns can be passed to WhatNext.
 type PauseSwitch struct {
-	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
+	Live      client.Reader // reads from the API server, because informers would hold every ConfigMap of the cluster
 	Writer    client.Writer // writes to the API server; nil if Write is not used
 	Namespace string        // the controller's namespace
 }

@@ -34,9 +34,9 @@ const (
 	tripsTextLimit = 16 << 20
 )
 
-// TripStore stores lines of text in the ConfigMap TripsName. Every error it returns can be passed to WhatNext.
+// TripStore stores lines of text in the ConfigMap TripsName. Every error that it returns can be passed to WhatNext.
 type TripStore struct {
-	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
+	Live      client.Reader // reads from the API server: informers would hold every ConfigMap
 	Writer    client.Writer // writes to the API server
 	Namespace string        // the controller's namespace
 }

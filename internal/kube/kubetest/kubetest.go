@@ -55,7 +55,7 @@ func Container(cpu, memory string) corev1.Container {
 	}}}
 }
 
-// DaemonSet returns a DaemonSet with small requests that tolerates all taints; i makes its name and UID.
+// DaemonSet returns a DaemonSet with small requests that tolerates all taints. Its name and UID contain i.
 func DaemonSet(i int) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: fmt.Sprint("daemon-", i), UID: types.UID(fmt.Sprint("d", i))},
@@ -185,8 +185,8 @@ func SmallPod() *corev1.Pod {
 	return pod
 }
 
-// FakeClient returns an API server in memory with these objects. It sets UIDs as a real one does; hooks replace single
-// calls.
+// FakeClient returns a client of an in-memory API server with these objects. Create sets a UID, as a real API server
+// does. hooks replace single calls.
 func FakeClient(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme, err := kubeclient.Scheme()

@@ -17,9 +17,9 @@ import (
 // admission holds the objects with which the admission of an API server completes pods. Pods in manifests are usually
 // incomplete.
 type admission struct {
-	priorities map[string]*schedulingv1.PriorityClass // by name
-	runtimes   map[string]*nodev1.RuntimeClass        // by name
-	ranges     map[string][]*corev1.LimitRange        // by namespace
+	priorities map[string]*schedulingv1.PriorityClass // PriorityClasses by name
+	runtimes   map[string]*nodev1.RuntimeClass        // RuntimeClasses by name
+	ranges     map[string][]*corev1.LimitRange        // LimitRanges by namespace
 
 	missingRuntimes   map[string]bool // missing RuntimeClasses that pods use, by name
 	missingPriorities map[string]int  // missing PriorityClasses, by name: the number of pods and templates that use each
@@ -58,8 +58,8 @@ func (d *Decoder) completeAll() {
 	}
 }
 
-// complete sets the fields of the pod that an API server's admission sets. The missing requests must have been set to
-// the limits before (conversion.DefaultRequests).
+// complete sets the fields of the pod that an API server's admission sets. Call conversion.DefaultRequests first: it
+// sets missing requests to the limits.
 func (a *admission) complete(namespace string, spec *corev1.PodSpec) {
 	a.setPriority(spec)
 	a.applyRuntimeClass(spec)
@@ -72,7 +72,8 @@ func (a *admission) complete(namespace string, spec *corev1.PodSpec) {
 	}
 }
 
-// setPriority sets a missing priority to that of the pod's PriorityClass, or of the default class if the pod names none.
+// setPriority sets a missing priority to that of the pod's PriorityClass, or of the default class if the pod names
+// none.
 func (a *admission) setPriority(spec *corev1.PodSpec) {
 	if spec.Priority != nil {
 		return
@@ -140,15 +141,15 @@ func applyLimitRange(spec *corev1.PodSpec, item *corev1.LimitRangeItem) {
 	}
 }
 
-// addMissing adds to the list to the amounts of from for resources that are not in to.
-func addMissing(to *corev1.ResourceList, from corev1.ResourceList) {
-	for name, amount := range from {
-		if _, ok := (*to)[name]; ok {
+// addMissing adds to target the amounts of source for resources that target does not have.
+func addMissing(target *corev1.ResourceList, source corev1.ResourceList) {
+	for name, amount := range source {
+		if _, ok := (*target)[name]; ok {
 			continue
 		}
-		if *to == nil {
-			*to = corev1.ResourceList{}
+		if *target == nil {
+			*target = corev1.ResourceList{}
 		}
-		(*to)[name] = amount
+		(*target)[name] = amount
 	}
 }

@@ -44,7 +44,7 @@ type Decoder struct {
 	Take func(Document)
 }
 
-// head has the fields by which a document is recognized.
+// head has the fields that identify the kind of a document.
 type head struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
@@ -268,8 +268,8 @@ func identity(kind string, object client.Object) string {
 	return fmt.Sprintf("%s %s/%s", kind, object.GetNamespace(), object.GetName())
 }
 
-// nameIn returns "namespace/name" of a decoded object for messages; "name" if it has no namespace, "(no name)" without a
-// name.
+// nameIn returns "namespace/name" of a decoded object for messages; "name" if it has no namespace, "(no name)" without
+// a name.
 func nameIn(tree map[string]any) string {
 	meta, _ := tree["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)

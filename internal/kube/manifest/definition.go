@@ -27,12 +27,12 @@ import (
 // Definition is a compiled CustomResourceDefinition. It validates objects as an API server does.
 type Definition struct {
 	Structural *structuralschema.Structural // schema for defaults and pruning
-	openAPI    validation.SchemaValidator   // checks the schema
-	rules      *cel.Validator               // checks the CEL rules
+	openAPI    validation.SchemaValidator   // checks objects against the schema
+	rules      *cel.Validator               // checks objects against the CEL rules
 }
 
-// Definitions returns, by group and kind, a function for each CustomResourceDefinition of our API. The function compiles
-// the definition in its first call only, because compiling the rules takes a while.
+// Definitions returns, by group and kind, a function for each CustomResourceDefinition of our API. The function
+// compiles the definition in its first call only, because compiling the rules takes a while.
 var Definitions = sync.OnceValues(func() (map[schema.GroupKind]func() (*Definition, error), error) {
 	all, err := crds.Definitions()
 	if err != nil {
@@ -82,8 +82,8 @@ func (d *Definition) Admit(object map[string]any) apifield.ErrorList {
 	return errs
 }
 
-// admit adds the defaults of the kind's definition, in place, and records the errors that an API server would return. It
-// returns true if there are none. Before the errors it records the unknown fields, because a field that seems to be
+// admit adds the defaults of the kind's definition, in place, and records the errors that an API server would return.
+// It returns true if there are none. Before the errors it records the unknown fields, because a field that seems to be
 // missing may be misspelled. An object of a kind without a definition is not changed.
 func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[string]any, typos []typo) bool {
 	all, err := Definitions()

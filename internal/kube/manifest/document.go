@@ -14,7 +14,7 @@ import (
 
 // Document is one document of a file, as JSON.
 type Document struct {
-	File string // path, or - for standard input
+	File string // path of the file, or "<stdin>"
 	Line int    // line of its start, from 1
 	text []byte // as written in the file
 	JSON []byte // the document converted to JSON

@@ -38,7 +38,8 @@ func doubts(object client.Object) []problem {
 	return out
 }
 
-// leastBytes is less than any container needs. An even smaller amount probably lacks a unit.
+// leastBytes is the smallest plausible request or limit of memory or disk, in bytes. A smaller amount probably has the
+// wrong unit.
 const leastBytes = 1 << 20
 
 // byteDoubts returns notes about amounts of memory and disk that are too small. Probable causes: the suffix m means

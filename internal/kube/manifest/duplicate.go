@@ -53,11 +53,11 @@ func yamlDuplicate(text []byte, strict error) (duplicate, bool) {
 // duplicateKeyError matches the error of the strict YAML parser about a key that occurs twice.
 var duplicateKeyError = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
 
-// blockDuplicate searches upward from the last line for the key, and from that line upward for the same key of the same
-// mapping. If it finds no second key, first is 0.
+// blockDuplicate searches upward from the last line for the key. From the line of the key, it searches further upward
+// for the same key of the same mapping. If it finds no second occurrence, first is 0.
 func blockDuplicate(lines [][]byte, key string) duplicate {
 	out := duplicate{key: key, line: len(lines)}
-	column := -1 // of the key, once it is found
+	column := -1 // column of the key; -1 until the key is found
 	for i := len(lines) - 1; i >= 0; i-- {
 		lineColumn, name := yamlKeyOf(lines[i])
 		switch {

@@ -11,8 +11,8 @@ func (d *Decoder) readItems(s source, doc Document, items []json.RawMessage) {
 	if !doc.isJSON {
 		documentsOf = doc.yamlItems
 	}
-	if doc.lists == listsMost {
-		d.Fail(doc.File, doc.Line, "lists are nested more than %d deep; give the objects themselves", listsMost)
+	if doc.lists == maxListDepth {
+		d.Fail(doc.File, doc.Line, "lists are nested more than %d deep; give the objects themselves", maxListDepth)
 		return
 	}
 	for _, item := range documentsOf(items) {
@@ -21,9 +21,9 @@ func (d *Decoder) readItems(s source, doc Document, items []json.RawMessage) {
 	}
 }
 
-// listsMost is the maximum nesting depth of lists. The content of each level is parsed again, so a small file with many
+// maxListDepth is the maximum nesting depth of lists. Each level parses its content again, so a small file with many
 // levels would take minutes. kubectl writes one level.
-const listsMost = 10
+const maxListDepth = 10
 
 // jsonItems returns the items of a JSON document, each with its line and text.
 func (doc Document) jsonItems(items []json.RawMessage) []Document {

@@ -45,10 +45,10 @@ func TestListsWithinLists(t *testing.T) {
 		pod := `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "web"}]}}`
 		return strings.Repeat(`{"apiVersion": "v1", "kind": "List", "items": [`, lists) + pod + strings.Repeat("]}", lists)
 	}
-	if m, err := read([]byte(nested(listsMost))); err != nil || len(m.Pods) != 1 {
-		t.Errorf("%d lists: %v, %d pods", listsMost, err, len(m.Pods))
+	if m, err := read([]byte(nested(maxListDepth))); err != nil || len(m.Pods) != 1 {
+		t.Errorf("%d lists: %v, %d pods", maxListDepth, err, len(m.Pods))
 	}
-	for _, lists := range []int{listsMost + 1, 3_000} {
+	for _, lists := range []int{maxListDepth + 1, 3_000} {
 		if _, err := read([]byte(nested(lists))); err == nil ||
 			err.Error() != "<stdin>:1: lists are nested more than 10 deep; give the objects themselves" {
 			t.Errorf("%d lists: %v", lists, err)

@@ -115,7 +115,7 @@ func (d *Decoder) ReadPath(path string) {
 	}
 }
 
-// readFile reads a file, unless it was read before. named is that of source.
+// readFile reads a file, unless it was read before. named is source.named.
 func (d *Decoder) readFile(path string, named bool) {
 	id := filepath.Clean(path)
 	if absolute, err := filepath.Abs(path); err == nil {
@@ -148,7 +148,7 @@ func (d *Decoder) readFile(path string, named bool) {
 // maxBytes is the maximum size of all files together. The objects of a cluster of 10,000 pods have about 50 MB.
 const maxBytes = 64 << 20
 
-// ReadStream reads r as one file with the name. named means that the user has named it.
+// ReadStream reads r as one file with the name. named is source.named.
 func (d *Decoder) ReadStream(name string, r io.Reader, named bool) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes-d.bytes+1))
 	d.bytes += int64(len(data))

@@ -48,8 +48,8 @@ func (t typo) sentence() string {
 	return text + t.hint()
 }
 
-// hint returns the field that was probably meant, or the current place of the field, in brackets; empty if neither is
-// known.
+// hint returns, in parentheses, the field that was probably meant or the current place of the field; empty if neither
+// is known.
 func (t typo) hint() string {
 	switch moved := movedFields[t.path]; {
 	case t.near != "" && t.near == t.path:

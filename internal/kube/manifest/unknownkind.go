@@ -12,7 +12,7 @@ import (
 )
 
 // handleUnknownKind handles a document of an unsupported kind. If the kind is similar to a supported one, it records a
-// problem. Otherwise it counts the document in Skipped if the kind cannot affect plans, and else in Unknown.
+// problem. Otherwise it counts the document: in Skipped if the kind cannot affect plans, and else in Unknown.
 func (d *Decoder) handleUnknownKind(doc Document, gvk schema.GroupVersionKind, all kinds) {
 	if meant, ok := nearest(gvk, all); ok {
 		if meant.GroupKind() == gvk.GroupKind() || meant.Kind == gvk.Kind && gvk.Group == oldGroup {
@@ -38,7 +38,8 @@ func (d *Decoder) handleUnknownKind(doc Document, gvk schema.GroupVersionKind, a
 const oldGroup = "extensions"
 
 // nearest returns the supported kind that was probably meant: the same kind with another version or spelling, or in a
-// misspelled group. A kind with the same name in another group with a dot is not meant, because groups are independent.
+// misspelled group. A supported kind with the same name is not meant if the given group has a dot and is not similar,
+// because such groups are independent.
 func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, bool) {
 	var kindsOfGroup []string
 	for supported := range all {

@@ -26,7 +26,7 @@ import (
 // are probably mistakes have the same type.
 type problem struct {
 	text       string // one sentence
-	key, value string // texts by which the line in the file is found
+	key, value string // texts that identify the line in the file
 }
 
 // problems returns the problems of the object that affect plans. For the kinds of our API, the CRDs check most fields.
@@ -66,7 +66,7 @@ func problems(object client.Object) []problem {
 	return nil
 }
 
-// classProblems returns the first problem of an EC2NodeClass that its CRD accepts.
+// classProblems returns the first problem of an EC2NodeClass, without the problems that its CRD detects.
 func classProblems(c *awsv1.EC2NodeClass) []problem {
 	if reason, message := conversion.KubeletProblem(c); reason == awsv1.ReasonInvalidKubeletConfiguration {
 		return []problem{{text: message, key: "kubelet"}}
@@ -90,12 +90,13 @@ func priorityProblems(c *schedulingv1.PriorityClass) []problem {
 	return []problem{{text, "value", fmt.Sprint(c.Value)}}
 }
 
-// templateProblems returns the problems of a pod template, and of the field that sets the number of pods (count).
+// templateProblems returns the problems of a pod template and of count. field is the path of the field that sets the
+// number of pods, and count is its value.
 func templateProblems(template *corev1.PodTemplateSpec, field string, count *int32) []problem {
 	return append(countProblems(field, count), podProblems("spec.template.spec", &template.Spec)...)
 }
 
-// maxReplicas is more pods than a cluster can hold.
+// maxReplicas is the largest accepted number of pods. No cluster can hold as many.
 const maxReplicas = 1_000_000
 
 // countProblems returns a problem if the number of pods is out of range; nil means the default.
@@ -107,8 +108,8 @@ func countProblems(path string, n *int32) []problem {
 	return []problem{{text, lastKey(path), fmt.Sprint(*n)}}
 }
 
-// poolProblems returns the problems of a NodePool that its CRD accepts. A created NodePool with such a problem would not
-// be ready.
+// poolProblems returns the problems of a NodePool, without the problems that its CRD detects. The API server accepts a
+// NodePool with one of these problems, but the NodePool does not become Ready.
 func poolProblems(p *karpv1.NodePool) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
@@ -208,8 +209,9 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	return out
 }
 
-// invalidQuantity returns path and text of the first value, by path, that should be an amount and is not. isAmount means
-// that the value should be an amount or a map of amounts. Decoding would also fail, but without the path.
+// invalidQuantity returns the path and the text of the first value, in the order of paths, that should be an amount and
+// is not. isAmount means that the value should be an amount or a map of amounts. Decoding would also fail, but without
+// the path.
 func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 	switch v := value.(type) {
 	case map[string]any:

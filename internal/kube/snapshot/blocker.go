@@ -20,7 +20,7 @@ type BlockerKind string
 
 // The kinds of blockers. A deadlock ends only when a user changes something.
 const (
-	NeverAllows  BlockerKind = "NeverAllows"  // a deadlock: the budget's setting allows no disruption, whatever the number of pods
+	NeverAllows  BlockerKind = "NeverAllows"  // a deadlock: the budget's setting allows no disruption, for any number of pods
 	NeedsAll     BlockerKind = "NeedsAll"     // a deadlock: the budget requires as many pods as there are
 	SeveralGuard BlockerKind = "SeveralGuard" // a deadlock: more than one budget selects the pods, or may select them
 	NoRoomNow    BlockerKind = "NoRoomNow"    // too few of the budget's pods are healthy now

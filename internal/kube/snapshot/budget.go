@@ -19,7 +19,7 @@ const (
 	maxBudgetSize    = 1_000  // requirements and values of one budget
 	maxNamespaceSize = 50_000 // requirements and values of all budgets of a namespace
 	maxCompared      = 2_000  // requirements and values that are compared with one pod
-	maxSelecting     = 16     // budgets returned for one pod; the eviction API refuses a pod with 2 budgets already
+	maxSelecting     = 16     // budgets returned for one pod; the eviction API already refuses a pod with 2 budgets
 )
 
 // budgetIndex holds PodDisruptionBudgets by namespace.
@@ -72,7 +72,7 @@ func indexBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
 	}
 	for _, space := range out {
 		if space.isOverLimit {
-			space.sorted = nil // which budgets are in it depends on the order of the list
+			space.sorted = nil // which budgets were added depends on the order of list
 		}
 		space.index()
 	}
@@ -103,8 +103,8 @@ func (s *namespaceBudgets) index() {
 	}
 }
 
-// requiredLabel returns a label, as "key=value", that every selected pod has: the alphabetically first. It returns
-// false if the selector requires no certain value of a label.
+// requiredLabel returns the alphabetically first of the labels that every selected pod has, as "key=value". It returns
+// false if there is no such label.
 func requiredLabel(s *metav1.LabelSelector) (label string, ok bool) {
 	if s == nil {
 		return "", false
@@ -126,8 +126,8 @@ func requiredLabel(s *metav1.LabelSelector) (label string, ok bool) {
 	return label, ok
 }
 
-// of returns the budgets that select the pod, sorted by name. isPartial reports that more budgets may select it,
-// because of the limits.
+// of returns the budgets that select the pod, sorted by name. isPartial means that more budgets may select the pod,
+// because the limits ended the comparison.
 func (g budgetIndex) of(pod *corev1.Pod) (matching []indexedBudget, isPartial bool) {
 	space := g[pod.Namespace]
 	if space == nil {
@@ -151,7 +151,7 @@ func (g budgetIndex) of(pod *corev1.Pod) (matching []indexedBudget, isPartial bo
 	return matching, space.isOverLimit
 }
 
-// neverAllows reports whether the budget's setting allows no disruption, whatever the number of pods.
+// neverAllows reports whether the budget's setting allows no disruption, for any number of pods.
 func neverAllows(b *policyv1.PodDisruptionBudget) bool {
 	if most := b.Spec.MaxUnavailable; most != nil {
 		return most.Type == intstr.Int && most.IntVal == 0 || most.Type == intstr.String && most.StrVal == "0%"
@@ -160,8 +160,9 @@ func neverAllows(b *policyv1.PodDisruptionBudget) bool {
 	return least != nil && least.Type == intstr.String && least.StrVal == "100%"
 }
 
-// forbidEviction reports whether the pod can never be evicted with the current budgets. Either its budget allows no
-// disruption, or several budgets select the pod, which the eviction API refuses, or more budgets may select it.
+// forbidEviction reports whether the current budgets never allow the eviction of the pod. That is so in three cases:
+// its only budget never allows a disruption, several budgets select the pod, or several may select it. The eviction API
+// refuses to evict a pod that several budgets select.
 func (g budgetIndex) forbidEviction(pod *corev1.Pod) bool {
 	matching, isPartial := g.of(pod)
 	return isPartial || len(matching) > 1 || len(matching) == 1 && neverAllows(matching[0].object)

@@ -50,7 +50,7 @@ func TestManyBudgets(t *testing.T) {
 	}
 	for name, o := range map[string]Objects{"many": many, "one, with 10,000 requirements": huge} {
 		h := o.Holds(kubetest.HoldTime)["n"]
-		if !h.TooManyBudgets || !strings.Contains(h.String(), "more of them than Joiner compares with a pod") {
+		if !h.TooManyBudgets || !strings.Contains(h.String(), "more PodDisruptionBudgets than Joiner compares with a pod") {
 			t.Errorf("%s: %+v", name, h)
 		}
 		if !indexBudgets(o.Budgets).forbidEviction(o.Pods[0]) {

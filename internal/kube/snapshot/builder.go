@@ -17,20 +17,20 @@ import (
 
 // builder makes a snapshot: it counts bound and planned pods on their nodes, and collects the pods that need a node.
 type builder struct {
-	view    View                  // the input besides the objects
-	around  conversion.References // the objects that pods refer to
-	kinds   *podKinds             // the kinds of pods, each once
-	budgets budgetIndex           // the PodDisruptionBudgets
-	nodes   []*nodeView           // the nodes of the snapshot
-	pods    []cluster.Pod         // the pods that need a node
+	view       View                  // the input besides the objects
+	references conversion.References // the objects that pods refer to
+	kinds      *podKinds             // the kinds of pods, each once
+	budgets    budgetIndex           // the PodDisruptionBudgets
+	nodes      []*nodeView           // the nodes of the snapshot
+	pods       []cluster.Pod         // the pods that need a node
 
 	traits  conversion.TraitSet  // parts of pods' values that several pods share
-	byName  map[string]*nodeView // by Node name
+	byName  map[string]*nodeView // nodes by Node name
 	planned plannedNodes         // the nodes that pods are planned for
-	coming  [][]unplacedPod      // by position in nodes: the pods that the node was launched for and that are not bound to it yet
+	coming  [][]unplacedPod      // for each of nodes: the pods that the node was launched for and that are not bound to it yet
 }
 
-// index fills byName and planned, by which place finds the node of a pod. Call it when nodes is complete.
+// index fills byName and planned. place uses both to find the node of a pod. Call index when nodes is complete.
 func (b *builder) index() {
 	b.byName = make(map[string]*nodeView, len(b.nodes))
 	b.planned = plannedNodesAt(b.nodes, b.view.Now)
@@ -67,7 +67,7 @@ func (n *nodeView) acceptsNominated() bool {
 // valueOf returns the pod as the solver sees it. Slices, maps and other parts that equal those of another pod are
 // stored once.
 func (b *builder) valueOf(pod *corev1.Pod) cluster.Pod {
-	value := conversion.PodValue(pod, b.around)
+	value := conversion.PodValue(pod, b.references)
 	b.traits.Share(&value, nil)
 	return value
 }
@@ -109,8 +109,8 @@ func (b *builder) addUnplaced(pod *corev1.Pod, value cluster.Pod) {
 	b.pods = append(b.pods, value)
 }
 
-// addPlannedPods counts on each node the pods that it was launched for. Pods without room there are added to the pods
-// that need a node. Call it when all bound pods are counted.
+// addPlannedPods counts on each node the pods that the node was launched for. Pods without room on their node are added
+// to the pods that need a node. Call it when all bound pods are counted.
 func (b *builder) addPlannedPods() {
 	for i, n := range b.nodes {
 		for _, m := range n.addPlanned(b, b.coming[i]) {
@@ -125,7 +125,7 @@ func (n *nodeView) addUnmovable(b *builder, pod *corev1.Pod) {
 	n.addUsage(b, pod, conversion.Requests(pod), conversion.HostPorts(&pod.Spec))
 	n.countResident(b.kindOfBound(pod))
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == "DaemonSet" {
-		n.running = append(n.running, types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name})
+		n.daemonSets = append(n.daemonSets, types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name})
 	}
 }
 
@@ -147,7 +147,7 @@ func (n *nodeView) addMovable(b *builder, pod *corev1.Pod, value *cluster.Pod) b
 // and would be removed before kube-scheduler has bound its pods.
 func (n *nodeView) addExpected(b *builder, pod *corev1.Pod, value *cluster.Pod) {
 	n.addUsage(b, pod, value.Requests, value.HostPorts)
-	n.countResident(b.kindOf(value, false)) // not ending: the pod may be terminating on its old node, but not on this one
+	n.countResident(b.kindOf(value, false)) // false: the pod may be terminating on its old node, but not on this one
 	n.value.Pods = append(n.value.Pods, *value)
 }
 
@@ -176,8 +176,8 @@ func (n *nodeView) withDaemonPods(daemons []cluster.Daemon) cluster.Node {
 	if !out.Initialized {
 		labels = asInitialized(labels)
 	}
-	running := make(map[types.NamespacedName]bool, len(n.running))
-	for _, name := range n.running {
+	running := make(map[types.NamespacedName]bool, len(n.daemonSets))
+	for _, name := range n.daemonSets {
 		running[name] = true
 	}
 	var ports []cluster.HostPort

@@ -75,11 +75,11 @@ func TestDefaultSpread(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		around := referencesOf(Objects{Groups: groups}, View{DefaultSpread: defaults})
+		references := referencesOf(Objects{Groups: groups}, View{DefaultSpread: defaults})
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Labels: c.labels, OwnerReferences: c.owner}}
 		pod.Spec.TopologySpreadConstraints = c.spread
 		var got []string
-		for _, s := range conversion.PodValue(pod, around).Spread {
+		for _, s := range conversion.PodValue(pod, references).Spread {
 			got = append(got, kubetest.SpreadText(s))
 		}
 		want := []string{"topology.kubernetes.io/zone maxSkew=1 " + c.want, "kubernetes.io/hostname maxSkew=2 soft " + c.want}
@@ -122,7 +122,7 @@ profiles:
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
 		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
-	around := referencesOf(Objects{Groups: conversion.Groups{Services: []*corev1.Service{service}}}, View{DefaultSpread: defaults})
+	references := referencesOf(Objects{Groups: conversion.Groups{Services: []*corev1.Service{service}}}, View{DefaultSpread: defaults})
 	for scheduler, want := range map[string][]string{
 		"":                  {"topology.kubernetes.io/zone maxSkew=1 {app In [web]}"},
 		"default-scheduler": {"topology.kubernetes.io/zone maxSkew=1 {app In [web]}"},
@@ -133,7 +133,7 @@ profiles:
 	} {
 		pod := podWith(t, `"schedulerName":"`+scheduler+`"`)
 		var got []string
-		for _, s := range conversion.PodValue(pod, around).Spread {
+		for _, s := range conversion.PodValue(pod, references).Spread {
 			got = append(got, kubetest.SpreadText(s))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -12,20 +12,20 @@ import (
 // dependency is an object, other than the pod, that the value of a pod is computed from.
 type dependency struct {
 	kind dependencyKind
-	name string // by kind: "namespace/name" of the volume claim, empty, the namespace, or conversion.OwnerKey of the owner
+	name string // see the constants of dependencyKind
 }
 
 // dependencyKind is the kind of a dependency.
 type dependencyKind int8
 
 const (
-	onClaim      dependencyKind = iota // a volume claim, its volume and its storage class
-	onNamespaces                       // the labels of all namespaces
-	onServices                         // the Services in the pod's namespace that select it
-	onOwner                            // the selector of the pod's controller
+	onClaim      dependencyKind = iota // a volume claim, its volume and its storage class; name: "namespace/name" of the claim
+	onNamespaces                       // the labels of all namespaces; name: empty
+	onServices                         // the Services in the pod's namespace that select the pod; name: the namespace
+	onOwner                            // the selector of the pod's controller; name: conversion.OwnerKey of the controller
 )
 
-// dependencies returns the objects, other than the pod, that its value is computed from.
+// dependencies returns the objects, other than the pod, that the pod's value is computed from.
 func (s *podState) dependencies(pod *corev1.Pod) []dependency {
 	var out []dependency
 	for i := range pod.Spec.Volumes {
@@ -36,7 +36,7 @@ func (s *podState) dependencies(pod *corev1.Pod) []dependency {
 	if selectsNamespaces(pod.Spec.Affinity) {
 		out = append(out, dependency{kind: onNamespaces})
 	}
-	if s.around.DefaultSpread.IsZero() || len(pod.Spec.TopologySpreadConstraints) > 0 {
+	if s.references.DefaultSpread.IsZero() || len(pod.Spec.TopologySpreadConstraints) > 0 {
 		return out
 	}
 	out = append(out, dependency{onServices, pod.Namespace})

@@ -2,6 +2,6 @@
 // changes.
 //
 // In: objects from the informers' caches or from manifests; NodeClaims that were created and are not in the cache yet.
-// Out: cluster.Snapshot; which pods hold a node, and which pods or budgets block a drain.
+// Out: cluster.Snapshot; which pods block the disruption of a node, and which pods or budgets block a drain.
 // Never: a write to the API server, or a decision.
 package snapshot

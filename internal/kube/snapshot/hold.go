@@ -21,9 +21,9 @@ import (
 type Hold struct {
 	Pod      string // "namespace/name"
 	Workload string // as Workload returns it; empty for a pod without owner
-	// Budgets are the PodDisruptionBudgets that block the eviction, as "namespace/name", sorted: one that allows no
-	// disruption now, or several that select the pod, which the eviction API refuses. None if the pod's annotation
-	// blocks.
+	// Budgets are the PodDisruptionBudgets that block the eviction, as "namespace/name", sorted. One budget blocks if
+	// it allows no disruption now. Several budgets block because the eviction API refuses to evict a pod that more than
+	// one selects. Budgets is empty if the pod's annotation blocks the eviction.
 	Budgets []string
 	// TooManyBudgets means that a PodDisruptionBudget may block the eviction, but Joiner did not compare all of them
 	// with the pod: its namespace has too many.
@@ -41,7 +41,7 @@ func (h Hold) String() string {
 	}
 	switch {
 	case h.TooManyBudgets:
-		return fmt.Sprintf("pod %s may be selected by a PodDisruptionBudget: its namespace has more of them than Joiner compares with a pod (%s)", h.Pod, joined("use fewer", owner))
+		return fmt.Sprintf("pod %s may be selected by a PodDisruptionBudget: its namespace has more PodDisruptionBudgets than Joiner compares with a pod (%s)", h.Pod, joined("use fewer", owner))
 	case len(h.Budgets) == 1:
 		return fmt.Sprintf("pod %s has no room in PodDisruptionBudget %s (%s)", h.Pod, h.Budgets[0], joined("0 allowed", owner))
 	case len(h.Budgets) > 1:
@@ -70,9 +70,9 @@ func joined(remark, owner string) string {
 	return remark + "; " + owner
 }
 
-// Holds returns why voluntary disruption of Nodes is blocked at the time now: by Node name, one pod that blocks. Of
-// several such pods it takes one that blocks without end, or else the one that blocks longest; among equals the first
-// by name.
+// Holds returns why voluntary disruption of Nodes is blocked at the time now: by Node name, one pod that blocks. If
+// several pods block, Holds takes one that blocks without end, or else the one that blocks longest. Among equals it
+// takes the first by name.
 func (o Objects) Holds(now time.Time) map[string]Hold {
 	budgets := activeBudgets(o.Budgets)
 	out := map[string]Hold{}
@@ -102,7 +102,7 @@ func (h Hold) isBefore(other Hold) bool {
 	return h.Until.After(other.Until)
 }
 
-// hold returns why the pod must not be evicted at now; false if it may be evicted.
+// hold returns why the pod must not be evicted at the time now; false if it may be evicted.
 func (g budgetIndex) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
 	out := Hold{Pod: pod.Namespace + "/" + pod.Name, Workload: Workload(pod)}
 	if conversion.IsProtected(pod, now) {

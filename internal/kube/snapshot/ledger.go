@@ -23,7 +23,7 @@ import (
 // The zero value is an empty ledger. Its methods may be called concurrently.
 type Ledger struct {
 	mu          sync.Mutex
-	entries     map[types.UID]entry // by UID of the claim
+	entries     map[types.UID]entry // entries by UID of the claim
 	comparisons uint64              // how many times the ledger was compared with the cache
 }
 
@@ -35,7 +35,7 @@ type entry struct {
 	isOwn   bool              // this process created the claim
 }
 
-// Record adds a claim that was created at now.
+// Record adds a claim that this process created at the time now.
 func (l *Ledger) Record(now time.Time, claim *karpv1.NodeClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +65,8 @@ func (l *Ledger) Forget(uid types.UID) {
 	delete(l.entries, uid)
 }
 
-// Len returns the number of claims in flight. While it is not 0, a planned pod may need a node again without any event:
-// the time of kube-scheduler to bind it ends.
+// Len returns the number of claims in flight. While it is not 0, a planned pod may need a node again without any event,
+// because the time that kube-scheduler has to bind the pod may end.
 func (l *Ledger) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// nodeView is a node while it is computed: from a claim, a Node, or both.
+// nodeView is a node of the snapshot under construction. It is computed from a claim, a Node, or both.
 type nodeView struct {
 	value cluster.Node
 	claim *karpv1.NodeClaim // nil for a node that Joiner did not launch
@@ -31,12 +31,12 @@ type nodeView struct {
 	// maxCapacity is the largest capacity that the node may get; limits of the pool include it.
 	maxCapacity resources.Amounts
 
-	planPeriod     planPeriod // of the claim
-	hasMovablePods bool       // pods that would need another node are bound to it
+	planPeriod     planPeriod // the plan period of the claim
+	hasMovablePods bool       // bound pods would need another node if this node terminated
 
-	residents residents                      // the pods that stay on it, by kind
-	running   []types.NamespacedName         // the DaemonSets that have a pod on it
-	attached  map[conversion.Attachment]bool // the volumes that its pods use
+	residents  residents                      // the pods that stay on the node, by kind
+	daemonSets []types.NamespacedName         // the DaemonSets that have a pod on the node
+	attached   map[conversion.Attachment]bool // the volumes that the node's pods use
 }
 
 // pair is a claim with its Node; one of the two may be nil.
@@ -130,9 +130,9 @@ func foreignView(n *corev1.Node) nodeView {
 	return v
 }
 
-// unacceptedView returns the view of a Node that has a claim's provider ID and is not registered with the claim: it has
-// just joined, or will never be accepted. The claim is a separate node of the snapshot. No pod is planned onto the
-// Node.
+// unacceptedView returns the view of a Node that has a claim's provider ID and is not registered with the claim: the
+// Node has just joined, or will never be accepted. The claim is a separate node of the snapshot. No pod is planned onto
+// the Node.
 func unacceptedView(n *corev1.Node) nodeView {
 	v := foreignView(n)
 	v.value.Pool, v.value.NodeClass = "", ""
@@ -337,7 +337,7 @@ func IsEphemeral(t *corev1.Taint) bool {
 // addUsage counts the pod's requests, volumes and host ports on the node. A volume that several pods of the node use is
 // counted once.
 func (n *nodeView) addUsage(b *builder, pod *corev1.Pod, requests resources.Amounts, ports []cluster.HostPort) {
-	if all := b.around.Volumes.Attachments(pod); len(all) > 0 {
+	if all := b.references.Volumes.Attachments(pod); len(all) > 0 {
 		fresh := slices.DeleteFunc(slices.Clone(all), func(a conversion.Attachment) bool { return n.attached[a] })
 		if n.attached == nil {
 			n.attached = map[conversion.Attachment]bool{}
@@ -366,8 +366,8 @@ func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Marke
 	}
 }
 
-// knownAttachLimit returns how many volumes the node's instance type can attach. For a claim without an instance, it is
-// the lowest number among the types that the claim lists. 0 means unknown.
+// knownAttachLimit returns how many volumes the node's instance type can attach. For a claim without an instance, it
+// returns the lowest number among the types that the claim lists. 0 means unknown.
 func knownAttachLimit(n *nodeView, market catalog.Market) int64 {
 	if n.value.ProviderID == "" {
 		lowest := int64(0)

@@ -18,14 +18,14 @@ import (
 // nodeState has the NodeClaims and Nodes of a state, and the nodes of the snapshot that are computed from them.
 type nodeState struct {
 	pods   *podState
-	nodes  map[string]*corev1.Node      // by name
-	claims map[string]*karpv1.NodeClaim // by name
-	market catalog.Market               // of the last snapshot
+	nodes  map[string]*corev1.Node      // Nodes by name
+	claims map[string]*karpv1.NodeClaim // NodeClaims by name
+	market catalog.Market               // the market of the last snapshot
 
-	slots    []*slot             // in the order of the snapshot
-	views    []*nodeView         // of slots
+	slots    []*slot             // the slots in the order of the snapshot
+	views    []*nodeView         // the field bare of each of slots
 	isPaired bool                // the slots have all current claims and Nodes
-	late     []*karpv1.NodeClaim // claims that are in slots although no informer event had reported them at the last snapshot
+	late     []*karpv1.NodeClaim // claims in slots that no informer event had reported before the last snapshot
 	byClaim  map[string]*slot    // slots by claim name
 	byNode   map[string]*slot    // slots by Node name
 
@@ -72,8 +72,8 @@ type slot struct {
 	value           cluster.Node
 	daemonsRevision uint64 // nodeState.daemonsRevision when value was computed
 	isValueCurrent  bool   // value was computed from the current full
-	isListed        bool   // value is in nodeState.listed, at index number
-	number          int    // the index
+	isListed        bool   // value is in nodeState.listed
+	listIndex       int    // the index of value in nodeState.listed
 }
 
 // unplacedPod is a pod that is not bound to a node, or must move to another node.
@@ -220,8 +220,8 @@ func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
 	}
 }
 
-// addPods computes full: it counts on the node the pods that are bound to it, nominated for it, or planned for it
-// (coming). It does nothing if full is current and none of these has changed.
+// addPods computes full: bare plus the pods that are bound to the node, nominated for it, or planned for it (coming).
+// It does nothing if full is current and none of these pods has changed.
 func (s *nodeState) addPods(x *slot, b *builder, nominated, coming []unplacedPod) {
 	var h host
 	if x.node != nil && s.pods.hosts[x.node.Name] != nil {
@@ -273,8 +273,8 @@ func (h *host) countMovable() int {
 	return n
 }
 
-// shareValues makes the value of each pod of the host point to the equal element of pods, so that it is stored once.
-// pods must be sorted.
+// shareValues makes the value of each pod of the host point to the equal element of pods, so that each value is stored
+// once. pods must be sorted.
 func (h *host) shareValues(pods []cluster.Pod) {
 	for _, p := range h.pods {
 		if p.value == nil {
@@ -298,19 +298,19 @@ func (s *nodeState) addDaemons(x *slot) {
 	}
 }
 
-// list returns the nodes in order of the slots. It returns the previous slice if no node has changed.
+// list returns the nodes in the order of the slots. It returns the previous slice if no node has changed.
 func (s *nodeState) list() []cluster.Node {
 	isSame := s.listed != nil && len(s.listed) == len(s.slots)
 	for i, x := range s.slots {
 		s.addDaemons(x)
-		isSame = isSame && x.isListed && x.number == i
+		isSame = isSame && x.isListed && x.listIndex == i
 	}
 	if isSame {
 		return s.listed
 	}
 	s.listed = make([]cluster.Node, len(s.slots))
 	for i, x := range s.slots {
-		s.listed[i], x.isListed, x.number = x.value, true, i
+		s.listed[i], x.isListed, x.listIndex = x.value, true, i
 	}
 	return s.listed
 }

@@ -89,17 +89,17 @@ func TestNonsenseLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	pod := podWith(t, `"topologySpreadConstraints":[{"topologyKey":"","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}],
 		"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack","labelSelector":{}}]}}`)
-	around := referencesOf(Objects{}, View{Live: true})
-	value := conversion.PodValue(pod, around)
+	references := referencesOf(Objects{}, View{Live: true})
+	value := conversion.PodValue(pod, references)
 	if value.Unplannable == "" || len(value.AntiAffinity) != 1 || value.AntiAffinity[0].Key != "rack" {
 		t.Errorf("the pod is %+v, want an anti-affinity for rack and a reason why it cannot be planned", value)
 	}
-	if terms := conversion.RequiredAntiAffinity(pod, around); len(terms) != 1 || terms[0].Key != "rack" {
+	if terms := conversion.RequiredAntiAffinity(pod, references); len(terms) != 1 || terms[0].Key != "rack" {
 		t.Errorf("the resident avoids %+v, want rack only", terms)
 	}
 	// As in kube-scheduler, an invalid term discards all terms of its kind.
 	both := podWith(t, `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack"},{"topologyKey":""}]}}`)
-	if terms := conversion.RequiredAntiAffinity(both, around); terms != nil {
+	if terms := conversion.RequiredAntiAffinity(both, references); terms != nil {
 		t.Errorf("the resident avoids %+v, want nothing", terms)
 	}
 }

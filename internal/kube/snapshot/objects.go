@@ -44,9 +44,9 @@ type Objects struct {
 type View struct {
 	Now time.Time // time of the snapshot
 
-	// Live is true for the objects of a running cluster: a pod needs a node if kube-scheduler could not schedule the
-	// pod, and a pool can be used if its node class is ready. It is false for manifests, which have no status: every
-	// pod without a node needs one, and every pool can be used unless its class is reported as not ready.
+	// Live is true for the objects of a running cluster. A pod then needs a node if kube-scheduler could not schedule
+	// the pod, and a pool can be used if its node class is ready. Live is false for manifests, which have no status.
+	// Every pod without a node then needs one, and every pool can be used unless its class is reported as not ready.
 	Live bool
 
 	// Market has the instance types of claims without an instance. If nil, such a claim has the size of its requests.
@@ -66,11 +66,11 @@ type View struct {
 // state, which computes the same value incrementally.
 func (o Objects) Snapshot(view View) cluster.Snapshot {
 	b := builder{
-		view:    view,
-		around:  referencesOf(o, view),
-		kinds:   &podKinds{},
-		budgets: indexBudgets(o.Budgets),
-		nodes:   nodesOf(o, view.Market),
+		view:       view,
+		references: referencesOf(o, view),
+		kinds:      &podKinds{},
+		budgets:    indexBudgets(o.Budgets),
+		nodes:      nodesOf(o, view.Market),
 	}
 	b.index()
 	for _, pod := range o.Pods {
@@ -81,7 +81,7 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 		Taken:   view.Now,
 		Pools:   poolsOf(o, view, b.nodes),
 		Nodes:   make([]cluster.Node, 0, len(b.nodes)),
-		Daemons: conversion.Daemons(o.DaemonSets, conversion.NewestDaemonPods(o.Pods), b.around),
+		Daemons: conversion.Daemons(o.DaemonSets, conversion.NewestDaemonPods(o.Pods), b.references),
 		Pods:    b.pods,
 	}
 	for _, n := range b.nodes {

@@ -14,8 +14,8 @@ import (
 )
 
 // bindTimeout is how long kube-scheduler has, after a node became ready, to bind the pods that the node was launched
-// for. Pods that are still pending after that are planned again: kube-scheduler sees an obstacle that the plan does
-// not, or has bound other pods to the node. The back-off of kube-scheduler for a pod is at most 10 seconds.
+// for. Pods that are still pending after that are planned again. Either kube-scheduler sees an obstacle that the plan
+// does not see, or it has bound other pods to the node. The back-off of kube-scheduler for a pod is at most 10 seconds.
 const bindTimeout = 12 * time.Second
 
 // planPeriod is the time during which the pods that a claim was created for are counted on its node.
@@ -24,7 +24,7 @@ type planPeriod struct {
 	until   time.Time // end of the period; zero: not known yet
 }
 
-// isActive reports whether the pods are counted on the node at now.
+// isActive reports whether the pods are counted on the node at the time now.
 func (p planPeriod) isActive(now time.Time) bool {
 	return p.hasPods && (p.until.IsZero() || !now.After(p.until))
 }
@@ -44,9 +44,9 @@ func planPeriodOf(claim *karpv1.NodeClaim) planPeriod {
 
 // hasRoomFor reports whether the node still has room for a pod that it was launched for. kube-scheduler does not know
 // the plan: it binds any pod that fits to a ready node. If another pod uses the planned room, the planned pod must get
-// another node in the same snapshot. Often this is the node that was launched for the other pod: without the planned
-// pod, it would seem empty and would be removed. All bound pods must be counted before the call. A node without movable
-// pods still has the planned room.
+// another node in the same snapshot. Often that is the node that was launched for the other pod. Without the planned
+// pod, that node would seem empty and would be removed. All bound pods must be counted before the call. A node without
+// movable pods still has the planned room.
 func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
 	return !n.hasMovablePods || n.value.Requested.Add(pod.Requests).Fits(n.value.Allocatable)
 }
@@ -54,7 +54,7 @@ func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
 // plannedNodes has for each planned pod the node that it is planned for, as an index into a list of nodes.
 type plannedNodes map[types.NamespacedName]int
 
-// plannedNodesAt returns which of the nodes pods are planned for at now.
+// plannedNodesAt returns the planned pods at the time now, each with its node in nodes.
 func plannedNodesAt(nodes []*nodeView, now time.Time) plannedNodes {
 	out := plannedNodes{}
 	for i, n := range nodes {
@@ -79,7 +79,7 @@ func byAge(a, b *karpv1.NodeClaim) int {
 }
 
 // of returns the index of the node that the pod is planned for; false if there is none. A pod that is younger than the
-// claim is not the planned pod, but another one with the same name.
+// claim is not the planned pod, but another pod with the same name.
 func (p plannedNodes) of(pod *cluster.Pod, nodes []*nodeView) (int, bool) {
 	i, ok := p[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 	if !ok || pod.Created.After(nodes[i].value.Created) {

@@ -15,18 +15,18 @@ import (
 
 // podState has the pods of a state: the Node of each pod, and the pod's value for the solver.
 type podState struct {
-	around    conversion.References          // the objects that pods refer to
-	pods      map[client.ObjectKey]*podEntry // by namespace and name
-	hosts     map[string]*host               // by Node name; the Node itself may be missing
-	revisions uint64                         // counts the changes of all hosts
+	references conversion.References          // the objects that pods refer to
+	pods       map[client.ObjectKey]*podEntry // pods by namespace and name
+	hosts      map[string]*host               // hosts by Node name; the Node itself may be missing
+	revisions  uint64                         // counts the changes of all hosts
 
 	waiting queue // the pods without a node: kube-scheduler could not bind them, or has nominated a node for them
 
 	users     map[dependency]map[*podEntry]struct{} // by dependency: the pods whose values are computed from it
-	contested map[string]bool                       // "namespace/name" of volume claims that may have another single user now
+	contested map[string]bool                       // volume claims, "namespace/name"; refresh finds their single user again
 	traits    conversion.TraitSet                   // parts of pods' values that several pods share
 
-	daemonPods      map[types.UID]map[*podEntry]struct{} // by UID of the DaemonSet
+	daemonPods      map[types.UID]map[*podEntry]struct{} // DaemonSet pods by UID of the DaemonSet
 	newest          map[types.UID]*corev1.Pod            // the newest pod of each DaemonSet
 	newestLost      map[types.UID]bool                   // the DaemonSets whose newest pod must be found again
 	isNewestChanged bool                                 // a pod was added that is the newest of its DaemonSet
@@ -45,16 +45,16 @@ type podEntry struct {
 
 // host is a Node with the pods that are bound to it.
 type host struct {
-	pods     []*podEntry // in no particular order
+	pods     []*podEntry // the bound pods, in no particular order
 	revision uint64      // grows when one of the pods changes
 }
 
 // newPodState returns a state without pods.
-func newPodState(around conversion.References) *podState {
-	around.Volumes.Single = map[string]string{}
+func newPodState(references conversion.References) *podState {
+	references.Volumes.Single = map[string]string{}
 	return &podState{
-		around: around,
-		pods:   map[client.ObjectKey]*podEntry{}, hosts: map[string]*host{},
+		references: references,
+		pods:       map[client.ObjectKey]*podEntry{}, hosts: map[string]*host{},
 		users: map[dependency]map[*podEntry]struct{}{}, contested: map[string]bool{},
 		daemonPods: map[types.UID]map[*podEntry]struct{}{}, newest: map[types.UID]*corev1.Pod{}, newestLost: map[types.UID]bool{},
 	}
@@ -63,7 +63,7 @@ func newPodState(around conversion.References) *podState {
 // valueOf returns the pod as the solver sees it. The value is never changed.
 func (s *podState) valueOf(p *podEntry) *cluster.Pod {
 	if p.value == nil {
-		value := conversion.PodValue(p.object, s.around)
+		value := conversion.PodValue(p.object, s.references)
 		p.traits = s.traits.Share(&value, p.traits)
 		p.value = &value
 	}
@@ -202,8 +202,8 @@ func (s *podState) invalidatePod(p *podEntry) {
 	}
 }
 
-// markContested marks the volume claim of d, if it is one: its single user is determined again. It matters only for
-// claims with the access mode ReadWriteOncePod.
+// markContested marks the volume claim of d, if d is a dependency on a volume claim. The next refresh determines the
+// claim's single user again. Only claims with the access mode ReadWriteOncePod have a single user.
 func (s *podState) markContested(d dependency) {
 	if d.kind == onClaim {
 		s.contested[d.name] = true
@@ -214,18 +214,18 @@ func (s *podState) markContested(d dependency) {
 func (s *podState) resolveSingleUser(id string) {
 	d := dependency{onClaim, id}
 	user := ""
-	if claim := s.around.Volumes.Claims[id]; claim != nil && conversion.IsReadWriteOncePod(claim) {
+	if claim := s.references.Volumes.Claims[id]; claim != nil && conversion.IsReadWriteOncePod(claim) {
 		o := Objects{VolumeClaims: []*corev1.PersistentVolumeClaim{claim}}
 		for p := range s.users[d] {
 			o.Pods = append(o.Pods, p.object)
 		}
 		user = singleUsersOf(o)[id]
 	}
-	if user == s.around.Volumes.Single[id] {
+	if user == s.references.Volumes.Single[id] {
 		return
 	}
-	if s.around.Volumes.Single[id] = user; user == "" {
-		delete(s.around.Volumes.Single, id)
+	if s.references.Volumes.Single[id] = user; user == "" {
+		delete(s.references.Volumes.Single, id)
 	}
 	s.invalidate(d)
 }

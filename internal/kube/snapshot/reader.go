@@ -43,9 +43,9 @@ type Reader struct {
 	follower follower
 }
 
-// Snapshot returns the cluster at the time now. The market, which may be nil, has the instance types of claims without
-// an instance. With Informers, the first call waits up to 10 seconds for their initial lists; after that, its error
-// names the kinds whose lists are missing.
+// Snapshot returns the cluster at the time now. The market has the instance types of claims that have no instance yet;
+// it may be nil. With Informers, the first call waits up to 10 seconds for their initial lists. If lists are still
+// missing then, the error names their kinds.
 func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
 	view := View{
 		Now:               now,

@@ -60,7 +60,7 @@ func referencesOf(o Objects, view View) conversion.References {
 }
 
 // volumesOf indexes the volume claims, volumes, storage classes, and the drivers that limit attachments. The EBS driver
-// always counts as one that does.
+// always counts as a driver that limits attachments.
 func volumesOf(o Objects, live bool) conversion.VolumeIndex {
 	out := conversion.VolumeIndex{
 		Limited: map[string]bool{conversion.DriverEBS: true},

@@ -23,7 +23,7 @@ type podKinds struct {
 	byHash map[uint64][]*podKind
 }
 
-// podKind is a cluster.Kind with a text that identifies it and by which kinds are sorted.
+// podKind is a cluster.Kind with a text, which identifies the kind and is its sort key.
 type podKind struct {
 	cluster.Kind
 	avoids string // the field Avoids as text; see termsText
@@ -117,7 +117,7 @@ func (n *nodeView) countResident(kind *podKind) { n.residents.add(kind) }
 
 // kindOfBound returns the kind of a bound pod that has not been converted to a cluster.Pod.
 func (b *builder) kindOfBound(pod *corev1.Pod) *podKind {
-	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredAntiAffinity(pod, b.around), pod.DeletionTimestamp != nil)
+	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredAntiAffinity(pod, b.references), pod.DeletionTimestamp != nil)
 }
 
 // kindOf returns the kind of a converted pod. ending means that the pod is terminating on the node.

@@ -29,7 +29,7 @@ import (
 type state struct {
 	mu sync.Mutex // guards all fields
 
-	view    View         // of the last snapshot; only Now changes
+	view    View         // the view of the last snapshot; only Now changes
 	pods    *podState    // the pods and their values
 	volumes *volumeState // volume claims, volumes, storage classes and CSINodes
 	nodes   *nodeState   // NodeClaims and Nodes, and the nodes of the snapshot
@@ -156,9 +156,9 @@ func (s *state) objects() Objects {
 		Pools:          s.pools.list(),
 		Claims:         slices.Collect(maps.Values(s.nodes.claims)),
 		Classes:        s.classes.list(),
-		VolumeClaims:   slices.Collect(maps.Values(s.pods.around.Volumes.Claims)),
-		Volumes:        slices.Collect(maps.Values(s.pods.around.Volumes.Volumes)),
-		StorageClasses: slices.Collect(maps.Values(s.pods.around.Volumes.Classes)),
+		VolumeClaims:   slices.Collect(maps.Values(s.pods.references.Volumes.Claims)),
+		Volumes:        slices.Collect(maps.Values(s.pods.references.Volumes.Volumes)),
+		StorageClasses: slices.Collect(maps.Values(s.pods.references.Volumes.Classes)),
 		Budgets:        s.budgets.list(),
 		Namespaces:     s.namespaces.list(),
 		CSINodes:       slices.Collect(maps.Values(s.volumes.drivers)),
@@ -187,30 +187,30 @@ func (s *state) currentClaims() []*karpv1.NodeClaim {
 	return slices.Collect(maps.Values(s.nodes.claims))
 }
 
-// refresh updates the indexes from which the values of pods and nodes are computed: those whose objects have changed
-// since the last snapshot.
+// refresh updates the indexes from which the values of pods and nodes are computed. It updates only the indexes whose
+// objects have changed since the last snapshot.
 func (s *state) refresh() {
 	c := s.changed
 	if c.namespaces {
-		s.pods.around.Namespaces = conversion.NewNamespaces(s.namespaces.list(), nil, true)
+		s.pods.references.Namespaces = conversion.NewNamespaces(s.namespaces.list(), nil, true)
 		s.pods.invalidate(dependency{kind: onNamespaces})
 	}
 	if c.groups {
-		s.pods.around.Groups = conversion.NewPodSelectors(s.groups())
+		s.pods.references.Groups = conversion.NewPodSelectors(s.groups())
 	}
 	isNewestChanged := s.pods.refresh()
 	if c.budgets {
 		s.nodes.setBudgets(indexBudgets(s.budgets.list()))
 	}
 	if c.daemonSets || c.namespaces || isNewestChanged {
-		s.nodes.setDaemons(conversion.Daemons(s.daemonSets.list(), s.pods.newest, s.pods.around))
+		s.nodes.setDaemons(conversion.Daemons(s.daemonSets.list(), s.pods.newest, s.pods.references))
 	}
 	s.changed = changes{}
 }
 
-// builder returns a builder with which pods are counted on the nodes of the state.
+// builder returns a builder that counts pods on the nodes of the state.
 func (s *state) builder() *builder {
-	return &builder{view: s.view, around: s.pods.around, kinds: &s.nodes.kinds, budgets: s.nodes.budgets}
+	return &builder{view: s.view, references: s.pods.references, kinds: &s.nodes.kinds, budgets: s.nodes.budgets}
 }
 
 func (s *state) putNamespace(space *corev1.Namespace) {
@@ -243,7 +243,7 @@ func (s *state) dropService(service *corev1.Service) {
 	}
 }
 
-// serviceChanged marks the pods that the Service selects or selected.
+// serviceChanged marks the values of the pods that the Service selects or selected, so that they are computed again.
 func (s *state) serviceChanged(service *corev1.Service) {
 	s.changed.groups = true
 	for p := range s.pods.users[dependency{onServices, service.Namespace}] {
@@ -253,7 +253,8 @@ func (s *state) serviceChanged(service *corev1.Service) {
 	}
 }
 
-// ownerChanged marks the pods of a workload controller, unless the controller's selector is the same as before.
+// ownerChanged marks the values of the pods of a workload controller, unless the controller's selector is the same as
+// before.
 func (s *state) ownerChanged(kind string, owner metav1.Object, isSameSelector bool) {
 	if !isSameSelector {
 		s.changed.groups = true

@@ -267,7 +267,7 @@ func (w *world) expectNothing(t *rapid.T) {
 	held := map[string]int{
 		"pods": len(pods.pods), "hosts": len(pods.hosts), "users": len(pods.users), "traits": pods.traits.Size(),
 		"daemon pods": len(pods.daemonPods), "newest": len(pods.newest), "waiting": len(pods.waiting.pods) + len(pods.waiting.added),
-		"single": len(pods.around.Volumes.Single), "claims by volume": len(volumes.claimsByVolume), "limiting nodes": len(volumes.limitingNodes),
+		"single": len(pods.references.Volumes.Single), "claims by volume": len(volumes.claimsByVolume), "limiting nodes": len(volumes.limitingNodes),
 		"slots": len(nodes.slots), "kinds": len(nodes.kinds.byHash),
 	}
 	for what, n := range held {

@@ -48,7 +48,7 @@ func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.No
 func (s *state) placePods(b *builder) []*cluster.Pod {
 	waiting := s.pods.waiting.sorted()
 	unplaced := make([]*cluster.Pod, 0, len(waiting))
-	nominated, coming := map[int][]unplacedPod{}, map[int][]unplacedPod{} // by number of the slot
+	nominated, coming := map[int][]unplacedPod{}, map[int][]unplacedPod{} // pods by index of their slot
 	planned := plannedNodesAt(s.nodes.views, s.view.Now)
 	// assign adds the pod to coming of the node that it is planned for. It returns false if there is no such node.
 	assign := func(m unplacedPod) bool {
@@ -58,14 +58,14 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 		}
 		return ok
 	}
-	var numbers map[*slot]int // the number of each slot; made on first use
+	var indexes map[*slot]int // the index of each slot; made on first use
 	for _, p := range waiting {
 		m := unplacedPod{p.object, s.pods.valueOf(p)}
 		if x := s.nominatedSlot(p.object); x != nil {
-			if numbers == nil {
-				numbers = slotNumbers(s.nodes.slots)
+			if indexes == nil {
+				indexes = slotIndexes(s.nodes.slots)
 			}
-			nominated[numbers[x]] = append(nominated[numbers[x]], m)
+			nominated[indexes[x]] = append(nominated[indexes[x]], m)
 		} else if conversion.WasTried(p.object) && !assign(m) {
 			unplaced = append(unplaced, m.value)
 		}
@@ -111,8 +111,8 @@ func (s *state) nominatedSlot(pod *corev1.Pod) *slot {
 	return nil
 }
 
-// slotNumbers returns the index of each slot.
-func slotNumbers(slots []*slot) map[*slot]int {
+// slotIndexes returns the index of each slot.
+func slotIndexes(slots []*slot) map[*slot]int {
 	out := make(map[*slot]int, len(slots))
 	for i, x := range slots {
 		out[x] = i

@@ -12,13 +12,13 @@ import (
 )
 
 // volumeState receives the objects that decide where a pod's volumes can be attached: it stores them in
-// pods.around.Volumes, and invalidates the pods that use a changed object.
+// pods.references.Volumes, and invalidates the pods that use a changed object.
 type volumeState struct {
 	pods *podState
 
-	drivers        map[string]*storagev1.CSINode // by Node name
-	claimsByVolume map[string]map[string]bool    // by name of a volume: the "namespace/name" of the claims that name it
-	limitingNodes  map[string]int                // by driver: on how many nodes the number of its attached volumes is limited
+	drivers        map[string]*storagev1.CSINode // CSINodes by Node name
+	claimsByVolume map[string]map[string]bool    // by name of a volume: the "namespace/name" of the claims that name the volume
+	limitingNodes  map[string]int                // by driver: on how many nodes the driver limits attachments
 }
 
 // newVolumeState returns a state without volumes.
@@ -30,12 +30,12 @@ func newVolumeState(pods *podState) *volumeState {
 
 func (s *volumeState) putVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 	id := claim.Namespace + "/" + claim.Name
-	before := s.pods.around.Volumes.Claims[id]
+	before := s.pods.references.Volumes.Claims[id]
 	if before == claim {
 		return
 	}
 	s.forgetVolume(before)
-	s.pods.around.Volumes.Claims[id] = claim
+	s.pods.references.Volumes.Claims[id] = claim
 	if volume := claim.Spec.VolumeName; volume != "" {
 		if s.claimsByVolume[volume] == nil {
 			s.claimsByVolume[volume] = map[string]bool{}
@@ -47,8 +47,8 @@ func (s *volumeState) putVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 
 func (s *volumeState) dropVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 	id := claim.Namespace + "/" + claim.Name
-	s.forgetVolume(s.pods.around.Volumes.Claims[id])
-	delete(s.pods.around.Volumes.Claims, id)
+	s.forgetVolume(s.pods.references.Volumes.Claims[id])
+	delete(s.pods.references.Volumes.Claims, id)
 	s.invalidateClaim(id)
 }
 
@@ -71,15 +71,15 @@ func (s *volumeState) invalidateClaim(id string) {
 }
 
 func (s *volumeState) putVolume(volume *corev1.PersistentVolume) {
-	if s.pods.around.Volumes.Volumes[volume.Name] == volume {
+	if s.pods.references.Volumes.Volumes[volume.Name] == volume {
 		return
 	}
-	s.pods.around.Volumes.Volumes[volume.Name] = volume
+	s.pods.references.Volumes.Volumes[volume.Name] = volume
 	s.invalidateVolume(volume.Name)
 }
 
 func (s *volumeState) dropVolume(volume *corev1.PersistentVolume) {
-	delete(s.pods.around.Volumes.Volumes, volume.Name)
+	delete(s.pods.references.Volumes.Volumes, volume.Name)
 	s.invalidateVolume(volume.Name)
 }
 
@@ -91,22 +91,22 @@ func (s *volumeState) invalidateVolume(name string) {
 }
 
 func (s *volumeState) putStorageClass(class *storagev1.StorageClass) {
-	if s.pods.around.Volumes.Classes[class.Name] != class {
-		s.pods.around.Volumes.Classes[class.Name] = class
+	if s.pods.references.Volumes.Classes[class.Name] != class {
+		s.pods.references.Volumes.Classes[class.Name] = class
 		s.rebuildClasses()
 	}
 }
 
 func (s *volumeState) dropStorageClass(class *storagev1.StorageClass) {
-	delete(s.pods.around.Volumes.Classes, class.Name)
+	delete(s.pods.references.Volumes.Classes, class.Name)
 	s.rebuildClasses()
 }
 
-// rebuildClasses rebuilds the index of all storage classes. This is rare and cheap: they are few and hardly ever
-// change.
+// rebuildClasses rebuilds the index of all storage classes. A rebuild is rare and cheap, because storage classes are
+// few and hardly ever change.
 func (s *volumeState) rebuildClasses() {
-	v := volumesOf(Objects{StorageClasses: slices.Collect(maps.Values(s.pods.around.Volumes.Classes))}, true)
-	s.pods.around.Volumes.Classes, s.pods.around.Volumes.DefaultClass = v.Classes, v.DefaultClass
+	v := volumesOf(Objects{StorageClasses: slices.Collect(maps.Values(s.pods.references.Volumes.Classes))}, true)
+	s.pods.references.Volumes.Classes, s.pods.references.Volumes.DefaultClass = v.Classes, v.DefaultClass
 	s.invalidateAllVolumes()
 }
 
@@ -137,7 +137,7 @@ func (s *volumeState) dropCSINode(node *storagev1.CSINode) {
 	s.updateLimited()
 }
 
-// countLimits adds n to limitingNodes of each driver that attaches a limited number of volumes to the node.
+// countLimits adds n to limitingNodes of each driver that limits the number of volumes attached to the node.
 func (s *volumeState) countLimits(node *storagev1.CSINode, n int) {
 	for _, e := range conversion.AttachLimits(node).Extended {
 		driver := strings.TrimPrefix(e.Name, conversion.AttachablePrefix)
@@ -154,8 +154,8 @@ func (s *volumeState) updateLimited() {
 	for driver := range s.limitingNodes {
 		limited[driver] = true
 	}
-	if !maps.Equal(limited, s.pods.around.Volumes.Limited) {
-		s.pods.around.Volumes.Limited = limited
+	if !maps.Equal(limited, s.pods.references.Volumes.Limited) {
+		s.pods.references.Volumes.Limited = limited
 		s.invalidateAllVolumes()
 	}
 }

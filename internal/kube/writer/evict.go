@@ -33,8 +33,8 @@ const (
 
 // PodRef identifies one pod, and no later pod with the same name.
 type PodRef struct {
-	Namespace, Name string // of the pod
-	UID             string // of the pod
+	Namespace, Name string // namespace and name of the pod
+	UID             string // UID of the pod
 }
 
 // Evict evicts the pod through the eviction subresource, so that PodDisruptionBudgets are honored.

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Nominate writes the Node's name to the pod's status.nominatedNodeName. kube-scheduler then tries that node first, and
-// counts the pod on it when it schedules other pods of the same or a lower priority. It is no error if the pod is gone or
-// bound meanwhile.
+// Nominate writes the Node's name to the pod's status.nominatedNodeName. kube-scheduler then tries that node first.
+// When it schedules other pods of the same or a lower priority, it counts the pod on that node. It is no error if the
+// pod is already gone or bound.
 func (w *Writer) Nominate(ctx context.Context, pod PodRef, node string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]string{"uid": pod.UID}, // the server rejects the patch for another pod with the name

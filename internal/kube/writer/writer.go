@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Writer changes the objects of the cluster. Every error it returns can be passed to WhatNext.
+// Writer changes the objects of the cluster. Every error that it returns can be passed to WhatNext.
 type Writer struct {
 	// Client writes to the API server; it may read from caches.
 	Client client.Client
@@ -46,13 +46,14 @@ type Created struct {
 const parallelWrites = 32
 
 // CreateClaims creates the planned NodeClaims, and returns one outcome for each, in the same order. It first reads each
-// pool again. If the pool is gone, is being deleted or has another node class, WhatNext returns Reread for the errors of
-// its claims. If one claim fails, the others are still created.
+// pool again. If the pool is gone, is being deleted or has another node class, WhatNext returns Reread for the errors
+// of its claims. If one claim fails, the others are still created.
 func (w *Writer) CreateClaims(ctx context.Context, planned []packing.PlannedNode) []Created {
 	return w.createAll(ctx, planned, nil)
 }
 
-// CreateReplacements is CreateClaims for replacements of other nodes, whose claims also get the annotations.
+// CreateReplacements is like CreateClaims, for NodeClaims that replace other nodes. The new NodeClaims also get the
+// annotations.
 func (w *Writer) CreateReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []Created {
 	return w.createAll(ctx, planned, annotations)
 }
@@ -115,7 +116,8 @@ func (w *Writer) CreateStatic(ctx context.Context, pool string) (*karpv1.NodeCla
 	return w.CreateStaticReplacement(ctx, pool, nil)
 }
 
-// CreateStaticReplacement is CreateStatic for a replacement of another node, whose claim also gets the annotations.
+// CreateStaticReplacement is like CreateStatic, for a NodeClaim that replaces another node. The new NodeClaim also gets
+// the annotations.
 func (w *Writer) CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error) {
 	read := w.readPool(ctx, pool)
 	if read.err != nil {

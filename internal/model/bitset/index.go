@@ -13,8 +13,8 @@ type Index struct {
 	visit   func(key string, add func(from, to int, value string)) // see NewIndex
 	columns map[string]*Column                                     // the indexed labels
 
-	findNames func() map[string]bool // see WithNames; nil if it was not called
-	names     map[string]bool        // the result of findNames; nil until it was called
+	findNames func() map[string]bool // see WithNames; nil if WithNames was not called
+	names     map[string]bool        // the result of findNames; nil before its first call
 	none      *Column                // the column of every label that no member has
 
 	// Scratch space: the members that satisfy one alternative, and those that one requirement accepts.
@@ -41,7 +41,7 @@ func NewIndex(size int, visit func(key string, add func(from, to int, value stri
 }
 
 // WithNames sets the function that returns the labels that members may have, and returns x. The Index calls the
-// function once, when a column is needed and it has manyColumns already.
+// function once, when it needs another column and already has manyColumns.
 func (x *Index) WithNames(find func() map[string]bool) *Index {
 	x.findNames = find
 	return x

@@ -56,7 +56,7 @@ func (s Set) AndNot(t Set) {
 // Clone returns an independent copy.
 func (s Set) Clone() Set { return append(Set(nil), s...) }
 
-// Any reports whether s is not empty.
+// Any reports whether s has a member.
 func (s Set) Any() bool {
 	for _, w := range s {
 		if w != 0 {

@@ -21,8 +21,8 @@ func attachable(f Facts, s Settings) int64 {
 	return max(n, 1) // the driver reports at least 1
 }
 
-// attachments returns how many EBS volumes, including those that it boots with, a node with one network interface can
-// have. shared reports whether each further interface reduces this number by one.
+// attachments returns how many EBS volumes a node with one network interface can have, including the volumes that the
+// node boots with. shared reports whether each further interface reduces this number by one.
 func attachments(f Facts) (n int64, shared bool) {
 	switch family, _, _ := strings.Cut(f.Name, "."); {
 	case f.Hypervisor == "xen":
@@ -43,10 +43,10 @@ func attachments(f Facts) (n int64, shared bool) {
 	return 27 - localDevices(f), true
 }
 
-// hasVolumeLimit reports whether EC2 has a limit for the volumes of the type alone, which interfaces, local disks and
-// accelerators do not share. EC2 calls it a dedicated limit. It exists for types with Nitro cards of the sixth
-// generation: instance generation 8 and later, generation 7 except Graviton, and some earlier types with GPUs, FPGAs or
-// Trainium.
+// hasVolumeLimit reports whether EC2 limits the volumes of the type separately, so that interfaces, local disks and
+// accelerators do not share the limit. EC2 calls this a dedicated limit. It exists for types with Nitro cards of the
+// sixth generation: instance generation 8 and later, generation 7 except Graviton, and some earlier types with GPUs,
+// FPGAs or Trainium.
 func hasVolumeLimit(f Facts) bool {
 	l := map[string]string{}
 	nameLabels(l, f.Name)
@@ -63,7 +63,7 @@ func hasVolumeLimit(f Facts) bool {
 	return generation >= 8 || generation == 7 && f.Arch() != "arm64"
 }
 
-// volumeLimit returns the limit for volumes alone. hasVolumeLimit must be true for the type.
+// volumeLimit returns the separate limit for volumes. hasVolumeLimit must be true for the type.
 func volumeLimit(f Facts, family string) int64 {
 	cpus := f.Processor.VCPUs
 	if family == "x8aedz" {
@@ -150,8 +150,9 @@ func bootVolumes(s Settings) int64 {
 	return int64(len(devices))
 }
 
-// furtherInterfaces returns how many interfaces besides the first a node has when the EBS CSI driver starts: those that
-// the NodeClass lists, but at least 1, a spare interface of the VPC CNI. It is limited by the interfaces of the type.
+// furtherInterfaces returns how many interfaces besides the first a node has when the EBS CSI driver starts. The node
+// has the interfaces that the NodeClass lists, and at least a spare interface of the VPC CNI. The type limits the
+// number.
 func furtherInterfaces(f Facts, s Settings) int64 {
 	return min(max(2, int64(len(s.Interfaces))), max(f.Network.MaxInterfaces, 1)) - 1
 }

@@ -115,9 +115,9 @@ func PodVolume(s Settings) string {
 	return familyOf(s.Family).device
 }
 
-// podVolume returns the volume of the NodeClass that holds the kubelet's files. It is the first of these that has a
-// size: the root volume; for a custom image the last volume; the volume with the family's device. It returns false if
-// there is none.
+// podVolume returns the volume of the NodeClass that holds the kubelet's files. It takes the first volume with a size
+// in this order: the root volume, for a custom image the last volume, the volume with the family's device. It returns
+// false if there is none.
 func podVolume(s Settings) (Volume, bool) {
 	if i := slices.IndexFunc(s.Volumes, func(v Volume) bool { return v.Root }); i >= 0 && s.Volumes[i].Bytes > 0 {
 		return s.Volumes[i], true
@@ -136,8 +136,8 @@ func podVolume(s Settings) (Volume, bool) {
 // pods returns the maximum number of pods: measured on another node of the type, or computed.
 func pods(f Facts, s Settings) int64 { return correctedAmount(s.Measured.Pods, computedPods(f, s)) }
 
-// computedPods returns the maximum number of pods: that of the kubelet settings or, if they do not set it, the number
-// of addresses for pods or the default of Windows. podsPerCore lowers it further.
+// computedPods returns the maximum number of pods. The kubelet settings may set it. Otherwise it is the number of
+// addresses for pods, or the default of Windows. podsPerCore may lower it further.
 func computedPods(f Facts, s Settings) int64 {
 	fam := familyOf(s.Family)
 	var n int64

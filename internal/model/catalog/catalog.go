@@ -53,8 +53,8 @@ type Catalog struct {
 	Region string // "us-east-1"
 	Types  []Type // sorted by name
 
-	// Pools has by NodePool all of the pool's types, sorted by name, if they differ from Types because of an overlay
-	// (ApplyOverlays) or dedicated hardware (Type.Dedicated).
+	// Pools has, by NodePool, all types of a pool, sorted by name. It has only pools whose types differ from Types,
+	// because of an overlay (ApplyOverlays) or dedicated hardware (Type.Dedicated).
 	Pools map[string][]Type
 
 	// PlacementGroup is the ID of the placement group of all launches; empty for none.
@@ -81,11 +81,11 @@ type Type struct {
 	// karpenter.k8s.aws/instance-*. Labels that depend on the offering (zone, zone ID, capacity type) are not included.
 	Labels requirements.Labels
 
-	Capacity    resources.Amounts // as the kubelet will report it
+	Capacity    resources.Amounts // capacity that the kubelet will report
 	Allocatable resources.Amounts // Capacity minus reservations and eviction thresholds
 
 	// Volumes is how many EBS volumes the CSI driver can attach to a node of the type, besides those that the node
-	// boots with; 0 if unknown, so that no limit applies.
+	// boots with. 0 means unknown, and then no limit applies.
 	Volumes int64
 
 	Offerings []Offering // sorted by price, zone, capacity type, reservation

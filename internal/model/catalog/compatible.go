@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Obstacle is the reason why a NodeClass cannot have nodes of a type, whatever the pods; empty if it can.
+// Obstacle is the reason why a NodeClass cannot have nodes of a type, regardless of the pods. It is empty if there is
+// no obstacle.
 type Obstacle string
 
 // The obstacles.
@@ -44,7 +45,7 @@ func Incompatible(f Facts, s Settings) Obstacle {
 	return interfacesObstacle(f, s)
 }
 
-// imageObstacle returns the reason why no image of the AMI family runs on the type; empty if there is one.
+// imageObstacle returns the reason why no image of the AMI family runs on the type; empty if an image does.
 func imageObstacle(f Facts, s Settings) Obstacle {
 	switch {
 	case (s.Family == "" || s.Family == AL2023) && strings.HasPrefix(f.Name, "a1."):
@@ -60,7 +61,8 @@ func imageObstacle(f Facts, s Settings) Obstacle {
 // hasAccelerator reports whether the type has a GPU, Inferentia or Trainium.
 func hasAccelerator(f Facts) bool { return len(f.GPUs)+len(f.Inference)+len(f.Neuron) > 0 }
 
-// interfacesObstacle returns the reason why the type cannot have the interfaces of the NodeClass; empty if it can.
+// interfacesObstacle returns the reason why the type cannot have the interfaces of the NodeClass; empty if the type
+// can.
 func interfacesObstacle(f Facts, s Settings) Obstacle {
 	if len(s.Interfaces) == 0 {
 		return ""

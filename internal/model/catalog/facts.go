@@ -3,8 +3,8 @@ package catalog
 // Facts are the fields of EC2's DescribeInstanceTypes that Joiner uses. They depend on neither the region nor a
 // NodeClass. The client in aws/ec2 reads them from the API, and the emulator serves them.
 //
-// A number is 0 if EC2 does not report the fact, or if the fact is listed in Unknown. EC2 reports an unknown fact, but
-// the source of the embedded table does not have it.
+// A number is 0 if EC2 does not report the fact, or if the fact is listed in Unknown. Unknown lists the facts that EC2
+// reports and that the source of the embedded table does not have.
 type Facts struct {
 	Name string `json:"name"` // "m5.large"
 
@@ -55,9 +55,9 @@ type Processor struct {
 	ClockMHz      int64    `json:"clockMHz,omitzero"`  // sustained; EC2 reports GHz with one or two decimals
 	Features      []string `json:"features,omitempty"` // "amd-sev-snp", "nested-virtualization"; sorted
 
-	VCPUs          int64 `json:"vcpus"`          // by default
-	Cores          int64 `json:"cores"`          // by default
-	ThreadsPerCore int64 `json:"threadsPerCore"` // by default
+	VCPUs          int64 `json:"vcpus"`          // EC2's DefaultVCpus
+	Cores          int64 `json:"cores"`          // EC2's DefaultCores
+	ThreadsPerCore int64 `json:"threadsPerCore"` // EC2's DefaultThreadsPerCore
 }
 
 // Storage is the local disks of a type.
@@ -70,7 +70,7 @@ type Storage struct {
 // Disk is a number of equal local disks.
 type Disk struct {
 	Count  int64  `json:"count"`  // number of disks
-	SizeGB int64  `json:"sizeGB"` // of one disk, in decimal gigabytes
+	SizeGB int64  `json:"sizeGB"` // size of one disk, in decimal gigabytes
 	Kind   string `json:"kind"`   // "ssd" or "hdd"
 }
 
@@ -94,7 +94,7 @@ type Network struct {
 	BaselineMbps  int64         `json:"baselineMbps,omitzero"`
 	Cards         []NetworkCard `json:"cards"`                // sorted by index; never empty
 	DefaultCard   int64         `json:"defaultCard,omitzero"` // index of the card of the first interface
-	MaxInterfaces int64         `json:"maxInterfaces"`        // over all cards
+	MaxInterfaces int64         `json:"maxInterfaces"`        // maximum number of interfaces, over all cards
 
 	IPv4PerInterface int64  `json:"ipv4PerInterface"`          // addresses of one interface, the primary one included
 	IPv6PerInterface int64  `json:"ipv6PerInterface,omitzero"` // addresses of one interface
@@ -102,7 +102,7 @@ type Network struct {
 	ENA              string `json:"ena,omitzero"`              // "required", "supported" or "unsupported"
 	EFAInterfaces    int64  `json:"efaInterfaces,omitzero"`    // maximum number of EFA interfaces; 0: no EFA
 
-	EncryptionInTransit bool `json:"encryptionInTransit,omitzero"` // between instances that both support it
+	EncryptionInTransit bool `json:"encryptionInTransit,omitzero"` // traffic between two types with this feature is encrypted
 
 	// BranchInterfaces is how many pods of a node can have an interface of their own (security groups for pods); 0 if
 	// the type does not support trunking. The API does not report it: Amazon publishes it with the VPC resource
@@ -112,8 +112,8 @@ type Network struct {
 
 // NetworkCard is one network card of a type.
 type NetworkCard struct {
-	Index         int64  `json:"index,omitzero"`       // from 0
-	MaxInterfaces int64  `json:"maxInterfaces"`        // of this card
+	Index         int64  `json:"index,omitzero"`       // index of the card, from 0
+	MaxInterfaces int64  `json:"maxInterfaces"`        // maximum number of interfaces of the card
 	Performance   string `json:"performance,omitzero"` // "25 Gigabit"
 }
 
@@ -121,17 +121,17 @@ type NetworkCard struct {
 type Accelerator struct {
 	Name         string `json:"name"`               // "H100"
 	Manufacturer string `json:"manufacturer"`       // "NVIDIA"
-	Count        int64  `json:"count"`              // 0 for a fraction of a device (g6f)
-	MemoryMiB    int64  `json:"memoryMiB,omitzero"` // of one device
+	Count        int64  `json:"count"`              // number of devices; 0 for a fraction of a device (g6f)
+	MemoryMiB    int64  `json:"memoryMiB,omitzero"` // memory of one device
 }
 
 // Neuron is a number of equal Inferentia or Trainium devices.
 type Neuron struct {
 	Name        string `json:"name"`                 // "Inferentia2"
-	Count       int64  `json:"count"`                // devices
-	Cores       int64  `json:"cores"`                // of one device
+	Count       int64  `json:"count"`                // number of devices
+	Cores       int64  `json:"cores"`                // Neuron cores of one device
 	CoreVersion int64  `json:"coreVersion,omitzero"` // generation of the Neuron cores
-	MemoryMiB   int64  `json:"memoryMiB,omitzero"`   // of one device
+	MemoryMiB   int64  `json:"memoryMiB,omitzero"`   // memory of one device
 }
 
 // Arch returns "amd64" or "arm64", the name in Kubernetes of the first of the type's architectures that Kubernetes

@@ -8,7 +8,7 @@ import (
 
 // ForeignLabel describes a node label that another system sets, and the corresponding label on nodes of a NodePool.
 type ForeignLabel struct {
-	Owner string // the system that sets the label, "GKE"; empty if tools of the user set it to a capacity type
+	Owner string // the system that sets the label, "GKE"; empty if unknown, and then the value is a capacity type
 	Key   string // the corresponding label; empty if there is none
 	Value string // the corresponding value of Key; empty if unknown
 }
@@ -48,8 +48,8 @@ func foreignDomains() map[string]string {
 	}
 }
 
-// ForeignLabelOf reports whether another system sets the label key. Then a NodePool must not set it: its nodes may have
-// another value. value is the value that the NodePool sets; empty if it allows several values.
+// ForeignLabelOf reports whether another system sets the label key. A NodePool must not set such a label, because its
+// nodes may get another value. value is the value that the NodePool sets; empty if the NodePool allows several values.
 func ForeignLabelOf(key, value string) (ForeignLabel, bool) {
 	domain, name, hasDomain := strings.Cut(key, "/")
 	if !hasDomain {
@@ -87,8 +87,8 @@ func ownerOf(key, domain string) string {
 	return ""
 }
 
-// capacityTypeOf returns the capacity type that a label of another system, with this name and value, stands for; empty
-// if it stands for none.
+// capacityTypeOf returns the capacity type that a label of another system with this name and value stands for; empty if
+// the label stands for none.
 func capacityTypeOf(name, value string) string {
 	letters := func(text string) string {
 		return strings.Map(func(r rune) rune {
@@ -165,7 +165,7 @@ func manufacturerOf(domain string) string {
 	return first
 }
 
-// LabelNodePool is the name of the NodePool of a node.
+// LabelNodePool is the label with the name of a node's NodePool.
 const LabelNodePool = "karpenter.sh/nodepool"
 
 // mebibytes converts an amount of memory in GiB ("16", "16gib", "16g") to MiB, the unit of memory labels. A number
@@ -180,7 +180,7 @@ func mebibytes(text string) string {
 	return strconv.Itoa(n << 10)
 }
 
-// SuggestedValue returns the correct value of a well-known label that a misspelled value probably stands for; empty if
+// SuggestedValue returns the probable correct value for a misspelled value of a well-known label. It returns "" if
 // value is correct, or if the correct value is unknown.
 func SuggestedValue(key, value string) string {
 	v := strings.ToLower(strings.TrimSpace(value))

@@ -36,8 +36,8 @@ const (
 	LabelAcceleratorCount        = "karpenter.k8s.aws/instance-accelerator-count"
 )
 
-// LabelPartition is the partition, counted from 1, of a node in a placement group with partitions. No type or offering
-// has this label, because the partition is chosen at launch.
+// LabelPartition is the label with the partition, counted from 1, of a node in a placement group with partitions. No
+// type or offering has this label, because the partition is chosen at launch.
 const LabelPartition = "karpenter.k8s.aws/placement-group-partition"
 
 // The tenancies, as values of LabelTenancy.

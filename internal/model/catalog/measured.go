@@ -45,7 +45,7 @@ const refreshDays = 7
 type Report struct {
 	Image, Type        string            // "ami-…", "m5.large"
 	Promised, Reported resources.Amounts // the amounts that the plan assumed, and those that the kubelet reported
-	Day                Day               // of the report
+	Day                Day               // day of the report
 }
 
 // Measurements are the measured amounts of all types and images.
@@ -85,9 +85,9 @@ func (m Measurements) Add(r Report) bool {
 }
 
 // addCorrection returns the corrections with the report of a node added. Before the first report, the promised amount
-// is the computed one; later it is the measured one. So it is compared with both. If nodes with the same computed
-// amount report different amounts, for example those of two NodeClasses, the smallest is kept: a plan may promise too
-// little, but not too much.
+// is the computed one; later it is the measured one. So addCorrection compares the promised amount with both. If nodes
+// with the same computed amount report different amounts, for example those of two NodeClasses, the smallest is kept: a
+// plan may promise too little, but not too much.
 func addCorrection(before []Correction, promised, reported int64) []Correction {
 	if promised <= 0 || reported <= 0 {
 		return before

@@ -18,7 +18,7 @@ func (z Zone) IsLocal() bool { return strings.Count(z.Name, "-") > 3 }
 
 // Prices are the known prices of one region.
 type Prices struct {
-	OnDemand map[string]Price // by type
+	OnDemand map[string]Price // on-demand prices by type
 
 	// Spot has the spot prices by type and zone name. If Spot is nil, they are not known yet, and the on-demand price
 	// is used, except in local zones: most of them have no spot capacity. If Spot is not nil, a zone without a price

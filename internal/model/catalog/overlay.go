@@ -11,7 +11,7 @@ import (
 
 // Overlay is a NodeOverlay: another price for some offerings, or additional resources of some types.
 type Overlay struct {
-	Name   string // of the NodeOverlay
+	Name   string // name of the NodeOverlay
 	Weight int    // a higher weight takes precedence, and among equal weights the name that is later in the alphabet
 
 	// Requirements select the offerings to which the overlay applies: by the labels of the type and of the offering,
@@ -31,7 +31,7 @@ type PoolTypes struct {
 
 // AppliedOverlays is the result of ApplyOverlays.
 type AppliedOverlays struct {
-	Types map[string][]Type // by pool: all of its types; only pools that an overlay changes
+	Types map[string][]Type // all types of each pool that an overlay changes, by pool
 	// Conflicts has, by name of an overlay that is not applied, the name of the overlay that it contradicts.
 	Conflicts map[string]string
 }
@@ -62,7 +62,7 @@ func ApplyOverlays(pools []PoolTypes, overlays []Overlay) AppliedOverlays {
 // layers holds the values that overlays have set so far.
 type layers struct {
 	pools []PoolTypes
-	set   map[target]overlaidValue // by the price or amount that was set
+	set   map[target]overlaidValue // values that overlays set, by the price or amount that they replace
 }
 
 // target is a price or an amount that an overlay may change.
@@ -112,8 +112,9 @@ func (l *layers) add(o *Overlay) (contradicted string) {
 	return ""
 }
 
-// addValues adds to values what the overlay sets for the type, whose indices at has: the prices of the offerings that
-// it selects and, if it selects any, amounts of the type. selectsType must be true for the type.
+// addValues adds to values what the overlay sets for the type t: prices of the offerings that the overlay selects, and
+// amounts of the type if it selects any offering. at has the indices of the type. selectsType must be true for the
+// type.
 func (o *Overlay) addValues(values map[target]int64, t *Type, at target) {
 	isAnySelected := false
 	for i := range t.Offerings {

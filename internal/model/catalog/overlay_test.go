@@ -193,7 +193,7 @@ func TestRepricing(t *testing.T) {
 		{"", "", "0.2", ""},
 		{"1", "+1", "", "exclude each other"}, {"", "0.05", "", "write for instance"}, {"", "+-1", "", "write for instance"},
 		{"", "+", "", "write for instance"},
-		{"", "-101%", "", "-100% is the most"}, {"-1", "", "", "not a decimal number"},
+		{"", "-101%", "", "-100% is the limit"}, {"-1", "", "", "not a decimal number"},
 		{"cheap", "", "", "not a decimal number"}, {"", "+1e3", "", "write for instance"},
 		{"99999999999999999999", "", "", "out of range"},
 	} {

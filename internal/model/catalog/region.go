@@ -11,11 +11,11 @@ import (
 type Region struct {
 	Name string // "us-east-1"
 
-	// Zones are the availability zones, sorted. Their IDs are real. Their names follow from the IDs, az1 gets the
-	// letter a, because each account has its own names.
+	// Zones are the availability zones, sorted. Their IDs are real. Their names are derived from the IDs (az1 gets the
+	// letter a), because the real names differ from account to account.
 	Zones []Zone
 
-	OnDemand map[string]Price // by type, for Linux with shared tenancy
+	OnDemand map[string]Price // on-demand prices by type, for Linux with shared tenancy
 	// SpotTypical has, by type, the mean of the zones' spot prices on the day when the source of the table was made. It
 	// is for the emulator, not for decisions.
 	SpotTypical map[string]Price
@@ -49,8 +49,9 @@ func (r Region) ZonesOf(typ string) []Zone {
 func (r Region) Types() []string { return slices.Sorted(maps.Keys(r.OnDemand)) }
 
 // parseRegion parses a region's file: comments after "#", one line "zones" with the IDs of the zones, then a line per
-// type. A type's line has its name, the on-demand price, the typical spot price or "-", and the last characters of the
-// IDs of the zones that have the type, or "?" if these zones are unknown. Columns are separated by tabs.
+// type. A type's line has four columns, separated by tabs: the name, the on-demand price, the typical spot price or
+// "-", and the zones that have the type. The zones are given by the last characters of their IDs, or by "?" if they are
+// unknown.
 func parseRegion(name, text string) (Region, error) {
 	r := Region{
 		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zoneDigits: map[string]string{},

@@ -9,7 +9,7 @@ import (
 // Repricing changes a price.
 type Repricing struct {
 	How    RepricingKind // the meaning of Amount
-	Amount Price         // by How: the price, a difference (may be negative), or a percentage in billionths of a percent
+	Amount Price         // depending on How: the price, a difference (may be negative), or a percentage in billionths of a percent
 }
 
 // RepricingKind is the meaning of a Repricing's amount.
@@ -83,7 +83,7 @@ func ParseRepricing(price, adjustment string) (*Repricing, error) {
 		out.Amount = -amount
 	}
 	if isPercent && out.Amount < -100*Dollar {
-		return nil, fmt.Errorf("priceAdjustment: %s would leave less than nothing: -100%% is the most", adjustment)
+		return nil, fmt.Errorf("priceAdjustment: %s would make the price negative: -100%% is the limit", adjustment)
 	}
 	return out, nil
 }

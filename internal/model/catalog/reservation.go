@@ -9,7 +9,7 @@ import (
 // The types of capacity reservations, as values of LabelReservationType.
 const (
 	ReservationDefault = "default"
-	ReservationBlock   = "capacity-block" // for a fixed period
+	ReservationBlock   = "capacity-block" // a reservation for a fixed period
 )
 
 // Reservation is the capacity reservation of an offering: a number of instances of one type in one zone that the

@@ -92,7 +92,7 @@ func Decode(data []byte) (Catalog, error) {
 		region := t.Labels[LabelRegion]
 		if i > 0 && region != c.Region {
 			return Catalog{},
-				fmt.Errorf("read catalog: row %d (%s): region %q where those before have %q; a catalog is of one region", i+1,
+				fmt.Errorf("read catalog: row %d (%s): region is %q, but the rows before have %q; all rows must have the same region", i+1,
 					r.InstanceType, region, c.Region)
 		}
 		c.Region = region

@@ -67,7 +67,7 @@ func TestDecodeErrors(t *testing.T) {
 		"a negative price": {change("0.01", "-0.01"), "pricePerHour"},
 		"twice":            {"[" + smallRow + "," + smallRow + "]", "a.b is there twice"},
 		"two regions": {"[" + smallRow + "," +
-			strings.Replace(smallRow, `"labels":{`, `"labels":{"topology.kubernetes.io/region":"r",`, 1) + "]", "a catalog is of one region"},
+			strings.Replace(smallRow, `"labels":{`, `"labels":{"topology.kubernetes.io/region":"r",`, 1) + "]", "all rows must have the same region"},
 		"a price in words": {change("0.01", `"cheap"`), "want a JSON list"},
 	} {
 		_, err := Decode([]byte(c.text))

@@ -33,7 +33,7 @@ type Settings struct {
 	// resources.Amounts. A resource that is not in them has the default reservation.
 	KubeReserved   map[string]int64
 	SystemReserved map[string]int64
-	EvictionHard   map[string]Threshold // by signal: "memory.available", "nodefs.available"
+	EvictionHard   map[string]Threshold // hard thresholds by signal: "memory.available", "nodefs.available"
 
 	Volumes       []Volume // the blockDeviceMappings of the NodeClass, in their order
 	InstanceStore string   // RAID0 or empty
@@ -52,15 +52,15 @@ type Settings struct {
 
 	NestedVirtualization bool   // instances are launched with nested virtualization
 	ConnectionTracking   bool   // a timeout of the NodeClass's connectionTracking is set
-	PlacementStrategy    string // of the placement group: PlaceCluster, PlaceSpread, PlacePartition; empty: no placement group
+	PlacementStrategy    string // PlaceCluster, PlaceSpread or PlacePartition; empty: no placement group
 	PlacementGroup       string // ID of the placement group
 }
 
 // The strategies of placement groups, in EC2's words.
 const (
-	PlaceCluster   = "cluster"   // close together, in one zone
-	PlaceSpread    = "spread"    // each instance on separate hardware
-	PlacePartition = "partition" // in partitions that share no hardware
+	PlaceCluster   = "cluster"   // instances are close together, in one zone
+	PlaceSpread    = "spread"    // each instance is on separate hardware
+	PlacePartition = "partition" // instances are in partitions that share no hardware
 )
 
 // RAID0 is the instance store policy that makes the local disks the node's ephemeral storage.
@@ -73,7 +73,7 @@ type Volume struct {
 	Bytes  int64  // 0: as large as its snapshot
 }
 
-// Interface is a network interface that a NodeClass asks for.
+// Interface is a network interface that a NodeClass lists.
 type Interface struct {
 	Card    int64 // index of the network card
 	Device  int64 // index of the device on the card
@@ -82,7 +82,7 @@ type Interface struct {
 
 // Threshold is an eviction threshold: a percentage of the capacity, or an amount.
 type Threshold struct {
-	Percent float64 // of the capacity, less than 100; 0: Amount applies
+	Percent float64 // percentage of the capacity, less than 100; 0: Amount applies
 	Amount  int64   // bytes
 }
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// tables holds types.jsonl and, for each region, a .tsv file of prices and zones. hack/catalog writes these files, and
-// left-out.txt beside them, which lists the types that are missing in types.jsonl, each with the reason.
+// tables holds types.jsonl and, for each region, a .tsv file of prices and zones. hack/catalog writes these files.
+// Beside them it writes left-out.txt, which lists the types that are missing in types.jsonl, each with the reason.
 //
 // The first line of types.jsonl has the facts that most types share. Each further line has the name of a type, and
 // those of its facts that differ from the first line.
@@ -97,8 +97,8 @@ func (t Table) Region(name string) (Region, error) {
 	return r, nil
 }
 
-// Catalog returns the catalog of a region under the settings: every type that the region offers and that is compatible
-// with the settings, on-demand and spot, in each zone that has the type.
+// Catalog returns the catalog of a region under the settings. It has every type that the region offers and that is
+// compatible with the settings, with on-demand and spot offerings in each zone that has the type.
 func (t Table) Catalog(region string, s Settings) (Catalog, error) {
 	r, err := t.Region(region)
 	if err != nil {

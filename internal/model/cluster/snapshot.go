@@ -25,8 +25,8 @@ type Snapshot struct {
 
 // Pool is a NodePool with its template, its requirements and its limits.
 type Pool struct {
-	Name      string // of the NodePool
-	UID       string // of the NodePool
+	Name      string // name of the NodePool
+	UID       string // UID of the NodePool
 	NodeClass string // name of its EC2NodeClass
 	Weight    int    // 0..100, a higher weight is preferred
 
@@ -39,9 +39,9 @@ type Pool struct {
 
 	Requirements  []requirements.Requirement // as the user wrote them, with minValues
 	Relaxable     bool                       // minValues are ignored where they cannot be met, so that pods can be scheduled
-	Labels        requirements.Labels        // of the template
-	Taints        []requirements.Taint       // of the template
-	StartupTaints []requirements.Taint       // removed by another component before pods run
+	Labels        requirements.Labels        // labels of the template
+	Taints        []requirements.Taint       // taints of the template, without StartupTaints
+	StartupTaints []requirements.Taint       // startup taints of the template; another component removes them before pods run
 
 	Limits Limits
 	// Usage is the total capacity of those nodes and NodeClaims of the pool that are not terminating. Nodes is their
@@ -53,32 +53,32 @@ type Pool struct {
 // Limits are the limits of a pool. A resource that is not in Ceiling is unlimited. With a ceiling of 0, no node of the
 // pool may have any of the resource.
 type Limits struct {
-	Ceiling map[string]int64 // by resource name, in the units of resources.Amounts
+	Ceiling map[string]int64 // maximum amounts by resource name, in the units of resources.Amounts
 	Nodes   *int             // maximum number of nodes; nil: unlimited
 }
 
 // Node is a node that is running, or whose instance is being launched or is joining.
 type Node struct {
-	Name       string // of the Node; before the node joins, of the NodeClaim
+	Name       string // name of the Node; before the node joins, name of the NodeClaim
 	Claim      string // name of its NodeClaim; empty for a node that Joiner did not launch
 	ProviderID string // "aws:///us-east-1a/i-0123", empty until the launch
 	Pool       string // name of its NodePool; empty for a node without one
 	NodeClass  string // name of its EC2NodeClass
 
-	Labels requirements.Labels // of the Node; before it joins, the labels that its NodeClaim has
+	Labels requirements.Labels // labels of the Node; before the node joins, labels of the NodeClaim
 	// Taints are the taints that a pod must tolerate to run here when the node is ready. So, until the node is
 	// initialized, startup taints and ephemeral taints are left out.
 	Taints []requirements.Taint
 
-	Capacity    resources.Amounts // of the instance
+	Capacity    resources.Amounts // capacity of the instance
 	Allocatable resources.Amounts // part of Capacity that pods may request
-	// Requested is the sum of the requests of the pods that are bound to the node, and of those that are expected on
-	// it: pods that it was launched for or is nominated for, and DaemonSet pods.
+	// Requested is the sum of the requests of the pods that are bound to the node or expected on it. Expected are
+	// DaemonSet pods, the pods that the node was launched for, and the pods that it is nominated for.
 	Requested resources.Amounts
-	HostPorts []HostPort // of the pods whose requests are in Requested
+	HostPorts []HostPort // host ports of the pods whose requests are in Requested
 
-	// Residents are the pods that stay on the node and may affect the placement of other pods: those whose requests are
-	// in Requested, without the pods in Snapshot.Pods.
+	// Residents are the pods that stay on the node and may affect the placement of other pods. They are the pods whose
+	// requests are in Requested, without the pods in Snapshot.Pods.
 	Residents []Resident
 
 	Joined      bool // the Node object exists and is registered
@@ -87,10 +87,11 @@ type Node struct {
 	// own pods need another node, unless they are protected. A node that is only cordoned is not leaving: see Cordoned.
 	Leaving bool
 
-	Created time.Time // of the NodeClaim, or of a Node without one
+	Created time.Time // creation of the NodeClaim, or of the Node if it has no NodeClaim
 
-	// Pods are the pods that would need another node if this one terminated: bound to it or expected on it, not
-	// finished, not of a DaemonSet, not static pods of the kubelet. Sorted by namespace and name.
+	// Pods are the pods that would need another node if this node terminated, sorted by namespace and name. They are
+	// the pods that are bound to the node or expected on it, without finished pods, DaemonSet pods and static pods of
+	// the kubelet.
 	Pods []Pod
 }
 
@@ -106,11 +107,11 @@ func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, Cordon()) }
 
 // Daemon is a DaemonSet: one pod on every node that satisfies Required and whose taints are tolerated.
 type Daemon struct {
-	Namespace, Name string                      // of the DaemonSet
-	Requests        resources.Amounts           // of one pod, with Pods: 1
-	Required        []requirements.Requirements // as in Pod
-	Tolerations     []requirements.Toleration   // as the DaemonSet controller extends them
-	HostPorts       []HostPort                  // of one pod
+	Namespace, Name string                      // namespace and name of the DaemonSet
+	Requests        resources.Amounts           // requests of one pod, with Pods: 1
+	Required        []requirements.Requirements // requirements on the node, as in Pod.Required
+	Tolerations     []requirements.Toleration   // tolerations, including those that the DaemonSet controller adds
+	HostPorts       []HostPort                  // host ports of one pod
 
 	// Kind is how the DaemonSet's pods affect the placement of other pods. nil means unknown, and is treated as no
 	// effect.
@@ -119,10 +120,10 @@ type Daemon struct {
 
 // Pod has the fields of a pod that affect its placement.
 type Pod struct {
-	Namespace, Name string              // of the pod
-	UID             string              // of the pod
+	Namespace, Name string              // namespace and name of the pod
+	UID             string              // UID of the pod
 	Owner           string              // "ReplicaSet/web-5d4f", its controller; empty if it has none
-	Labels          requirements.Labels // of the pod
+	Labels          requirements.Labels // labels of the pod
 
 	Requests resources.Amounts // init containers, sidecars and overhead included, with Pods: 1
 

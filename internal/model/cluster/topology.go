@@ -7,9 +7,9 @@ import (
 )
 
 // Spread is a topology spread constraint: the pods that Selector matches, in the pod's own namespace, must be spread
-// evenly over the domains of Key. A domain is the nodes with one value of the label.
+// evenly over the domains of Key. A domain is the set of nodes with the same value of the label Key.
 //
-// The pod can run only on a node that has the label, and only if the node's domain would then have at most MaxSkew more
+// The pod can run only on a node that has the label. With the pod, the node's domain must have at most MaxSkew more
 // matching pods than the domain with the fewest.
 type Spread struct {
 	Key     string // a node label: topology.kubernetes.io/zone, kubernetes.io/hostname, …
@@ -31,7 +31,7 @@ type Spread struct {
 }
 
 // Term is a pod affinity or anti-affinity term. With affinity, the pod's node must be in a domain of Key that has a pod
-// that the term matches. With anti-affinity, it must not be in such a domain.
+// that the term matches. With anti-affinity, the node must not be in such a domain.
 type Term struct {
 	Key    string // a node label
 	Weight int    // 1..100 for a preference, 0 for a requirement
@@ -58,7 +58,7 @@ func (t *Term) Matches(namespace string, labels requirements.Labels) bool {
 // Selector selects pods by their labels. The zero value matches every pod, as an empty selector does in Kubernetes.
 type Selector struct {
 	Nothing bool                      // there is no selector, so no pod matches
-	Labels  requirements.Requirements // of the pods
+	Labels  requirements.Requirements // requirements on the labels of the pods
 }
 
 // Matches reports whether the selector matches a pod with these labels.
@@ -68,8 +68,8 @@ func (s Selector) Matches(labels requirements.Labels) bool {
 
 // Kind has the fields of a pod that affect the placement of other pods. Equal pods share one Kind; it is never changed.
 type Kind struct {
-	Namespace string              // of the pods
-	Labels    requirements.Labels // of the pods
+	Namespace string              // namespace of the pods
+	Labels    requirements.Labels // labels of the pods
 	// Avoids are the required anti-affinity terms of the pods of this kind. Another pod that a term matches must not be
 	// scheduled to a node of the same domain.
 	Avoids []Term

@@ -78,8 +78,9 @@ func (r Requirements) Keys() []string {
 	return out
 }
 
-// Conflict returns the first key, by name, for which no value and no absence is accepted by both r and s; "" if there
-// is no such key. A key that only one of r and s constrains is not a conflict.
+// Conflict returns the first key, by name, for which r and s have nothing in common: they accept no common value, and
+// not both accept a missing label. It returns "" if there is no such key. A key that only one of r and s constrains is
+// not a conflict.
 func (r Requirements) Conflict(s Requirements) string {
 	first := ""
 	for k, v := range s {

@@ -17,7 +17,7 @@ const (
 
 // Taint keeps pods off a node unless they tolerate it.
 type Taint struct {
-	Key, Value string // of the taint
+	Key, Value string // key and value of the taint
 	Effect     Effect // NoSchedule, PreferNoSchedule or NoExecute
 }
 

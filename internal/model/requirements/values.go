@@ -91,7 +91,7 @@ func ValuesOf(operator Operator, values ...string) (Values, bool) {
 // OneOf returns the set of these values, without absence.
 func OneOf(values ...string) Values { return Values{Listed: sorted(values)} }
 
-// NoneOf returns the set of all other values, and absence.
+// NoneOf returns the set of all values except these, and absence.
 func NoneOf(values ...string) Values {
 	return Values{Listed: sorted(values), Complement: true, Absent: true}
 }
@@ -171,7 +171,7 @@ func (v Values) Intersect(w Values) Values {
 // Intersects reports whether v and w accept a common value, or both absence.
 func (v Values) Intersects(w Values) bool { return !v.Intersect(w).IsEmpty() }
 
-// keep returns those values that accept accepts; nil if there are none.
+// keep returns the values for which accept returns true; nil if there are none.
 func keep(values []string, accept func(string) bool) []string {
 	var out []string
 	for _, s := range values {

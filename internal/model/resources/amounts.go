@@ -214,7 +214,7 @@ func merge(a, b []Extended, f func(x, y int64) int64) []Extended {
 	return out
 }
 
-// Fits reports whether no amount of a exceeds that of room. An amount of 0 or less always fits, even into negative
+// Fits reports whether each amount of a is at most that of room. An amount of 0 or less always fits, even into negative
 // room: a node that is over-committed in memory still accepts a pod without memory requests.
 func (a Amounts) Fits(room Amounts) bool {
 	return a.firstLacking(room) == ""
@@ -262,7 +262,7 @@ func (a Amounts) IsZero() bool {
 // Equal reports whether all amounts are equal.
 func (a Amounts) Equal(b Amounts) bool { return a.Compare(b) == 0 }
 
-// Compare is a total order: by CPU, memory, ephemeral storage, pods, then the extended resources.
+// Compare orders all Amounts: by CPU, memory, ephemeral storage, pods, then the extended resources.
 func (a Amounts) Compare(b Amounts) int {
 	return cmp.Or(
 		cmp.Compare(a.CPU, b.CPU),

@@ -66,7 +66,7 @@ func boundaryFor(parts []part) string {
 }
 
 // userParts returns the user's own user data as parts: the parts of a MIME message, or any other text as one part.
-// contentTypeOf must return the content type for such a text.
+// contentTypeOf must return the content type of a text that is not a MIME message.
 func userParts(text string, contentTypeOf func(string) string) ([]part, error) {
 	text = strings.ReplaceAll(text, "\r", "")
 	if strings.TrimSpace(text) == "" {

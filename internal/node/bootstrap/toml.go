@@ -14,7 +14,7 @@ import (
 // Values keep their text. Comments are lost.
 type tomlDoc struct {
 	tables  []*tomlTable
-	blocked []string // path of a setting that could not be set, because its parent is not a table; nil: none
+	blocked []string // path of a value that must be a table, because set was called for a key below it; nil: none
 }
 
 // tomlTable is one table of a TOML document.

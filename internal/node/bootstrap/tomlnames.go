@@ -17,19 +17,19 @@ type tomlNames struct {
 // tomlName is one name with the names below it.
 type tomlName struct {
 	kind  tomlKind
-	below map[string]*tomlName // by the next part of their path
+	below map[string]*tomlName // the names below this name, by the next part of the path
 }
 
 // tomlKind is the kind of definition of a name. It determines what may be added to the name.
 type tomlKind int
 
-// The kinds. The comments show how the name was defined.
+// The kinds of definitions.
 const (
-	impliedTable tomlKind = iota // as a part of a longer header
-	headedTable                  // by its own header
-	dottedTable                  // as a part of a dotted key
-	listOfTables                 // by [[ ]]; tomlName.below then holds the names of the last element
-	plainValue                   // by a key; its value may be an inline table
+	impliedTable tomlKind = iota // defined as a part of a longer header
+	headedTable                  // defined by its own header
+	dottedTable                  // defined as a part of a dotted key
+	listOfTables                 // defined by [[ ]]; tomlName.below then holds the names of the last element
+	plainValue                   // defined by a key; the value may be an inline table
 )
 
 func newTOMLNames() *tomlNames {
@@ -106,8 +106,8 @@ func (n *tomlName) child(part string, kind tomlKind) *tomlName {
 	return c
 }
 
-// obstacle returns the first parent of path that is a value or a list of tables, because of which path cannot be set.
-// It returns nil if there is no such parent.
+// obstacle returns the first parent of path that is a value or a list of tables. No key can be set below such a parent.
+// It returns nil if there is none.
 func (d *tomlDoc) obstacle(path []string) []string {
 	for i := 1; i < len(path); i++ {
 		parent := path[:i]

@@ -58,7 +58,7 @@ func powerShell(text string) (before, commands, after string, err error) {
 	case text == "":
 		return "", "", "", nil
 	case opens > 1 || closes > 1:
-		return "", "", "", fmt.Errorf("spec.userData has more than one %s or %s: EC2Launch runs one block, so make them one",
+		return "", "", "", fmt.Errorf("spec.userData has more than one %s or %s: EC2Launch runs only one block, so merge the blocks",
 			openPowerShell, closePowerShell)
 	case opens != closes:
 		return "", "", "", fmt.Errorf("spec.userData has %s or %s without the other", openPowerShell, closePowerShell)
@@ -84,7 +84,7 @@ func isTaskList(text string) bool {
 	return false
 }
 
-// asciiLower converts ASCII letters to lower case. Unlike strings.ToLower, it does not move any byte.
+// asciiLower converts ASCII letters to lower case. Unlike strings.ToLower, it keeps every character at its byte offset.
 func asciiLower(s string) string {
 	out := []byte(s)
 	for i, c := range out {

@@ -13,8 +13,8 @@ func expiry(c Claim) time.Time {
 	return c.Created.Add(*c.ExpireAfter)
 }
 
-// expiredStep returns the next step for a claim that has expired. If budgets allow it, other nodes for the pods are
-// prepared first: the node is tainted, its pods are planned, and the claim is deleted when the replacement nodes are
+// expiredStep returns the next step for a claim that has expired. If budgets allow it, Joiner first prepares other
+// nodes for the pods. It taints the node and plans its pods, and it deletes the claim when the replacement nodes are
 // ready. The claim waits at most replacementWait from Replacement.Since, and do-not-disrupt does not protect its pods.
 // If the node is not ready, or has no time left, the claim is deleted immediately.
 func expiredStep(seen Observation, now time.Time, phase Phase) Step {
@@ -37,7 +37,7 @@ func expiredStep(seen Observation, now time.Time, phase Phase) Step {
 	return step.wait(WaitReplacement, earliest(now.Add(Poll), giveUp))
 }
 
-// replacementWait returns how long an expired node waits for its replacement at most. A termination grace period
+// replacementWait returns the longest time that an expired node waits for its replacement. A termination grace period
 // includes this wait (see LastMoment), so the wait takes at most half of the period.
 func replacementWait(c Claim) time.Duration {
 	if c.Grace == nil {
@@ -47,8 +47,8 @@ func replacementWait(c Claim) time.Duration {
 }
 
 // LastMoment returns when the pods of a deleted claim are deleted by force; zero without a termination grace period.
-// The period begins when the claim is deleted, or when its replacement was requested, whichever is earlier. At least
-// half of the period remains after the deletion.
+// The period begins at the earlier of two times: the deletion of the claim, and the request of its replacement. At
+// least half of the period remains after the deletion.
 func (c Claim) LastMoment() time.Time {
 	if c.Grace == nil || c.Deleted.IsZero() {
 		return time.Time{}

@@ -2,14 +2,14 @@ package lifecycle
 
 import "time"
 
-// Ailment is the condition of an unhealthy Node because of which the node is replaced; zero for a healthy Node.
+// Ailment is the health problem for which a node is replaced; zero for a healthy Node.
 type Ailment struct {
 	// Condition is the type of the Node's condition, such as Ready; empty if the Node is healthy.
 	Condition string
 	// Due is when the node is replaced, unless the condition recovers before.
 	Due time.Time
-	// Held is true if the node is not replaced because too many nodes are unhealthy: the cause is probably not the node.
-	// See MayRepair.
+	// Held is true if the node is not replaced because too many nodes are unhealthy: the cause is probably not the
+	// node. See MayRepair.
 	Held bool
 }
 

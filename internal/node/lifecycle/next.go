@@ -85,9 +85,9 @@ func deletionReason(c Claim, now time.Time) string {
 // launchBy returns when a claim without an instance is deleted, unless isDue allows one more launch.
 func (c Claim) launchBy() time.Time { return latest(c.Created, c.Answered).Add(LaunchTimeout) }
 
-// isDue reports whether the claim's next launch may be made now and was already allowed before launchBy, so that only
-// launches of other claims have delayed it. Such a claim gets that launch at any age. Without NotBefore, the first
-// launch is always allowed before launchBy: otherwise every claim would seem too old if the local clock were five
+// isDue reports whether the claim gets one more launch after launchBy. That is so if the launch may be made now and was
+// already allowed before launchBy, because then only launches of other claims have delayed it. Without NotBefore, the
+// first launch counts as allowed before launchBy. Otherwise every claim would seem too old if the local clock were five
 // minutes ahead of the API server's.
 func (c Claim) isDue(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
@@ -100,7 +100,8 @@ func launchedStep(seen Observation, now time.Time) Step {
 		return step
 	}
 	if seen.Node.Count == 1 {
-		// The Node is registered even after RegistrationTimeout: a node that has joined is ready earlier than a new node.
+		// The Node is registered even after RegistrationTimeout: a Node that exists becomes ready earlier than a new
+		// one.
 		return step.to(Register)
 	}
 	giveUp := latest(seen.Claim.Created, seen.Claim.LaunchedAt).Add(RegistrationTimeout)
@@ -167,7 +168,7 @@ func readyStep(seen Observation, now time.Time) Step {
 	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now)), now.Add(CheckEvery)))
 }
 
-// commonStep returns the steps that are common to all phases with an instance, and true. It returns false if the
+// commonStep returns the step that is the same in all phases with an instance, and true. It returns false if the
 // function of the phase must decide the step.
 func commonStep(seen Observation, now time.Time, phase Phase) (Step, bool) {
 	step := Step{Phase: phase}
@@ -183,7 +184,8 @@ func commonStep(seen Observation, now time.Time, phase Phase) (Step, bool) {
 		// No pod can run on an instance without a Node, and nothing else would terminate it.
 		return step.delete(ReasonNodeDeleted), true
 	case hasEnded && !seen.Node.Ready:
-		// While the Node is ready, EC2's answer that the instance is terminated may be wrong: it is eventually consistent.
+		// EC2 is eventually consistent: while the Node is ready, EC2's answer that the instance is terminated may be
+		// wrong.
 		return step.delete(ReasonInstanceGone), true
 	case seen.Claim.Registered && seen.Node.mustBeReplaced(now):
 		return step.delete(ReasonUnhealthy).withDetail(seen.Node.Ailment.Condition), true
@@ -208,9 +210,9 @@ func urgentAction(seen Observation) Action {
 	return ""
 }
 
-// canOpen reports whether pods may be scheduled on the ready Node now. The taint for nominations is the last to go:
-// kube-scheduler clears a nomination if it tries the pod while the node has another taint. Taints that stay longer than
-// OpenWithin are not waited for, and neither is a turn that comes later.
+// canOpen reports whether pods may be scheduled on the ready Node now. The taint for nominations is removed last:
+// kube-scheduler clears a nomination if it tries the pod while the node has another taint. The wait for other taints
+// and for the Node's turn (OpenAt) ends after OpenWithin.
 func (n Node) canOpen(now time.Time) bool {
 	isTurn := n.Startup == "" && n.Ephemeral == "" && !now.Before(n.OpenAt)
 	return isTurn || isPast(n.ReadySince.Add(OpenWithin), now)
@@ -235,7 +237,7 @@ func (n Node) confirmAt(now time.Time) time.Time {
 // isPast reports whether the time t has been reached; false for a zero t.
 func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
-// earliest returns the earlier of two times; a zero time is later than any.
+// earliest returns the earlier of two times. A zero time is later than any other time.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

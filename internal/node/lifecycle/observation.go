@@ -11,27 +11,27 @@ import "time"
 // The timeouts of a claim without progress, and the polling intervals while a node is removed. LaunchTimeout and
 // RegistrationTimeout equal Karpenter's, so that alerts keep their meaning.
 const (
-	// LaunchTimeout is how long launches may fail before the claim is deleted, from the claim's creation, or from EC2's
-	// first answer if that is later: a claim that waits for its turn to call EC2 costs nothing, and a new claim in its
-	// place would wait behind all others.
+	// LaunchTimeout is how long launches may fail before the claim is deleted. It starts at the later of two times: the
+	// claim's creation and EC2's first answer. The wait for the first call does not count, because a waiting claim
+	// costs nothing, and a new claim in its place would wait behind all others.
 	LaunchTimeout = 5 * time.Minute
 	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute
 
-	// OpenWithin is how long a ready Node may stay closed for nominations.
+	// OpenWithin is how long a ready Node may keep the taint for nominations.
 	OpenWithin = time.Second
 
-	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass changed,
-	// if no cause is known that prevents the instance from joining. CureGrace is the time limit after such a cause is
-	// fixed.
+	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass
+	// changed, if no cause is known that prevents the instance from joining. CureGrace is the time limit after such a
+	// cause is fixed.
 	JoinGrace = 45 * time.Second
 	CureGrace = 30 * time.Second
 
 	// LostTimeout is how long a registered Node may be missing. A restarted kubelet recreates its Node.
 	LostTimeout = time.Minute
 
-	// Settle is the minimum time from a Node's deletion until a Node without pods counts as empty. The taint is set after
-	// the deletion, and kube-scheduler may have bound a pod before it saw the taint.
+	// Settle is the minimum time from a Node's deletion until a Node without pods counts as empty. The taint is set
+	// after the deletion, and kube-scheduler may have bound a pod before it saw the taint.
 	Settle = 2 * time.Second
 	// Poll is the interval of checks of an instance that is shutting down and of a node that is being drained.
 	Poll = 2 * time.Second
@@ -61,14 +61,15 @@ type Claim struct {
 	Exists    bool      // false: the claim is gone, and only the Node is left
 	Finalizer bool      // Joiner's finalizer is set, so the claim stays until its instance is terminated
 	Created   time.Time // creation timestamp
-	// Unlabelled is true if an older version of Joiner created the claim or its Node without a label that is required now.
+	// Unlabelled is true if an older version of Joiner created the claim or its Node without a label that is required
+	// now.
 	Unlabelled bool
 
 	// Deleted is its deletion timestamp; zero if it is not being deleted.
 	Deleted time.Time
 	// Grace is the terminationGracePeriod; nil: no limit.
 	Grace *time.Duration
-	// Deadline is when pods are deleted forcibly, from the claim's annotation; zero without it.
+	// Deadline is when pods are deleted forcibly, according to the claim's annotation; zero without the annotation.
 	Deadline time.Time
 	// ExpireAfter is the age at which the node is replaced; nil: never.
 	ExpireAfter *time.Duration
@@ -81,8 +82,8 @@ type Claim struct {
 	Registered  bool // its Node is registered
 	Initialized bool // its Node is initialized
 
-	// Outdated is when a claim without a Node is replaced. The reason is a change of its NodePool or EC2NodeClass, or
-	// that the cause that prevented its instance from joining is fixed. Zero: not outdated.
+	// Outdated is when a claim without a Node is replaced, because its NodePool or EC2NodeClass changed, or because the
+	// cause that kept its instance from joining is fixed. Zero: not outdated.
 	Outdated time.Time
 
 	NodeClass NodeClass // state of its EC2NodeClass
@@ -97,11 +98,11 @@ type Claim struct {
 // Replacement is the replacement of an expired node before it is deleted.
 type Replacement struct {
 	State ReplacementState // progress of the replacement
-	// NeedsNoPlan is true in a static NodePool, which temporarily gets one more node: no places are planned for the pods,
-	// and the Node stays schedulable.
+	// NeedsNoPlan is true in a static NodePool, which temporarily gets one more node: no places are planned for the
+	// pods, and the Node stays schedulable.
 	NeedsNoPlan bool
-	// Since is when the replacement was requested, according to the claim's annotation, or before that, when it was
-	// queued; zero if neither.
+	// Since is when the replacement was requested, according to the claim's annotation. Before the request, it is when
+	// the replacement was queued. It is zero if the replacement is neither requested nor queued.
 	Since time.Time
 }
 
@@ -161,7 +162,8 @@ type Node struct {
 	// Recreated is true if the Node lacks the metadata of its registration, because the kubelet has recreated it.
 	Recreated bool
 	// Mismatch is the difference between a Node with the provider ID and the instance. Unconfirmed is the fact that is
-	// missing for the comparison. Both are about Nodes that Count does not include, and empty if there are none.
+	// missing for the comparison. Both are about Nodes that Count does not include. Both are empty if there are no such
+	// Nodes.
 	Mismatch, Unconfirmed string
 	// Strays is the number of further Nodes with the provider ID whose kubelet does not report, left over from
 	// registrations under other names.
@@ -172,9 +174,9 @@ type Node struct {
 	Cordoned bool      // Closed, and excluded from load balancers
 
 	Ready bool // its condition Ready is True
-	// Held is true while the taint for nominations keeps pods off the Node. ReadySince is since when this process has
-	// seen the Held Node ready; zero if it is not ready or not held. OpenAt is when its turn to be opened comes; the zero
-	// value means now.
+	// Held is true while the taint for nominations keeps pods off the Node. ReadySince is the start of the time in
+	// which this process has seen the Held Node ready without a break; zero if the Node is not ready or not Held.
+	// OpenAt is when the Node's turn comes to lose this taint; the zero value means now.
 	Held       bool
 	ReadySince time.Time
 	OpenAt     time.Time

@@ -40,8 +40,8 @@ const (
 	// Initialize marks the node as initialized.
 	Initialize Action = "Initialize"
 
-	// Replace writes the time of the replacement request to the claim. Unless the replacement needs no plan, Replace also
-	// taints the Node, so that the next plan finds places for its pods on other nodes.
+	// Replace writes the time of the replacement request to the claim. Unless the replacement needs no plan, Replace
+	// also taints the Node, so that the next plan finds places for its pods on other nodes.
 	Replace Action = "Replace"
 	// DropStrays deletes the Nodes that Node.Strays counts.
 	DropStrays Action = "DropStrays"

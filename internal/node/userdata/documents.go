@@ -17,7 +17,7 @@ func DecodeTOML(body string) (doc map[string]any, ok bool) {
 	return doc, err == nil
 }
 
-// List returns the value if it is a list, else a list of this one value.
+// List returns the value if it is a list, and otherwise a list with the value as its only element.
 func List(value any) []any {
 	if l, ok := value.([]any); ok {
 		return l
@@ -25,8 +25,8 @@ func List(value any) []any {
 	return []any{value}
 }
 
-// maxPositions limits the number of recorded positions in a document and maxDepth, for YAML only, the number of dots in
-// their paths. The limits protect the controller from a hostile document.
+// maxPositions limits the number of recorded positions in a document. maxDepth limits the number of dots in the path of
+// a position in YAML. Both protect the controller from a hostile document.
 const (
 	maxPositions = 2000
 	maxDepth     = 20
@@ -110,8 +110,8 @@ func Dig(value any, path ...string) any {
 // yamlLine matches the line number in the error of a YAML parser.
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-// YAMLErrorPosition returns the position at which a YAML parser stopped. If err contains no line number, it returns start,
-// the position of the document.
+// YAMLErrorPosition returns the position at which a YAML parser stopped. If err contains no line number, it returns
+// start, the position of the document.
 func YAMLErrorPosition(err error, start Position) Position {
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {
@@ -121,7 +121,8 @@ func YAMLErrorPosition(err error, start Position) Position {
 	return start
 }
 
-// SafeYAMLMessage returns the message of a YAML parser, in parentheses. It is empty if the message may quote the parsed text.
+// SafeYAMLMessage returns the message of a YAML parser, in parentheses. It is empty if the message may quote the parsed
+// text.
 func SafeYAMLMessage(err error) string {
 	_, what, ok := strings.Cut(err.Error(), "line ")
 	if _, rest, cut := strings.Cut(what, ": "); ok && cut && !strings.ContainsAny(rest, "\"`\n!") {

@@ -42,9 +42,9 @@ func (w Word) Value() Value {
 
 // Variables are the variables of a shell script.
 type Variables struct {
-	Set map[string]string // by name; values may contain Mark
+	Set map[string]string // values by name; a value may contain Mark
 
-	// Foreign: the script reads something that may set any variable, for instance a file.
+	// Foreign is true if the script reads a source that may set any variable, for instance a file.
 	Foreign bool
 	missed  []string // variables that the last expansion used and that are not set
 }
@@ -107,7 +107,7 @@ func (v *Variables) config() *expand.Config {
 // word expands to nothing, and one word with the text Mark if it cannot be expanded.
 func (v *Variables) Fields(w *syntax.Word, at Position) []Word {
 	v.missed = nil
-	if !isTame(w) {
+	if !isCheapToExpand(w) {
 		return []Word{{Text: Mark, At: at}}
 	}
 	all, err := Guarded(func() ([]string, error) { return expand.Fields(v.config(), w) })
@@ -134,7 +134,7 @@ func (v *Variables) Literal(w *syntax.Word) string {
 	if w == nil {
 		return ""
 	}
-	if !isTame(w) {
+	if !isCheapToExpand(w) {
 		return Mark
 	}
 	out, err := Guarded(func() (string, error) { return expand.Literal(v.config(), w) })
@@ -149,7 +149,7 @@ func (v *Variables) Document(w *syntax.Word) string {
 	if w == nil {
 		return ""
 	}
-	if !isTame(w) {
+	if !isCheapToExpand(w) {
 		return Mark
 	}
 	out, err := Guarded(func() (string, error) { return expand.Document(v.config(), w) })
@@ -170,27 +170,28 @@ func Guarded[T any](expansion func() (T, error)) (out T, err error) {
 	return expansion()
 }
 
-// isTame reports whether a word can be expanded at little cost. Braces and replacements can expand a short word to a
-// very long text, and so can many variables, each of which may have MaxValue bytes: at most 32 are accepted.
-func isTame(w *syntax.Word) bool {
-	expansions, tame := 0, true
+// isCheapToExpand reports whether a word can be expanded at little cost. Braces and replacements are rejected, because
+// they can expand a short word to a very long text. More than 32 variables are rejected, because each may have MaxValue
+// bytes.
+func isCheapToExpand(w *syntax.Word) bool {
+	expansions, isCheap := 0, true
 	syntax.Walk(w, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Lit:
-			tame = tame && !(strings.Contains(n.Value, "{") && (strings.Contains(n.Value, "..") || strings.Contains(n.Value, ",")))
+			isCheap = isCheap && !(strings.Contains(n.Value, "{") && (strings.Contains(n.Value, "..") || strings.Contains(n.Value, ",")))
 		case *syntax.ParamExp:
 			expansions++
 			if n.Repl != nil || n.Names != 0 || n.Excl || n.Index != nil {
-				tame = false
+				isCheap = false
 			}
 		case *syntax.ArithmExp, *syntax.ExtGlob:
-			tame = false
+			isCheap = false
 		case *syntax.CmdSubst, *syntax.ProcSubst:
 			return false
 		}
-		return tame
+		return isCheap
 	})
-	return tame && expansions <= 32
+	return isCheap && expansions <= 32
 }
 
 // isWhole reports whether a word is a single literal, quoted or not.

@@ -27,7 +27,7 @@ const (
 	TaintInvalid      Kind = "TaintInvalid"
 	LabelInvalid      Kind = "LabelInvalid"
 	ArgumentsLost     Kind = "ArgumentsLost" // the kubelet never gets arguments that the user wrote
-	OptionUnknown     Kind = "OptionUnknown" // an option that the program that starts the kubelet does not have
+	OptionUnknown     Kind = "OptionUnknown" // the program that starts the kubelet does not have this option
 	ValueMissing      Kind = "ValueMissing"  // an option, a flag or a required setting has no value
 	VariableUnset     Kind = "VariableUnset" // a script uses a variable that is never set
 	FlagUnknown       Kind = "KubeletFlagUnknown"

@@ -174,7 +174,7 @@ const (
 	FormUnknown      = "unknown"
 )
 
-// Reader is the state of reading one user data.
+// Reader holds the state while the user data of one instance is read.
 type Reader struct {
 	In     Input           // the input
 	Out    Reading         // the result so far

@@ -5,8 +5,8 @@ import "strings"
 // Letters are the letters of the English alphabet.
 const Letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// IsQuotable reports whether a name that a user wrote may be quoted in a problem: it has no digits, unlike most
-// passwords, but only letters and the characters - _ . / in at most 60 bytes.
+// IsQuotable reports whether a name that a user wrote may be quoted in a problem. Such a name has at most 60 bytes,
+// and consists of letters and the characters - _ . /. A name with digits may be a password.
 func IsQuotable(name string) bool {
 	return name != "" && len(name) <= 60 && strings.Trim(name, Letters+"-_./") == ""
 }
@@ -19,8 +19,8 @@ func Quoted(name string) string {
 	return " (" + name + ")"
 }
 
-// Variable returns $name for a variable of a shell script. It returns "a variable" if the name has lower-case letters
-// and must not be repeated.
+// Variable returns $name for a variable of a shell script. It returns "a variable" for a name that has lower-case
+// letters and that IsQuotable rejects.
 func Variable(name string) string {
 	if name != strings.ToUpper(name) && !IsQuotable(name) {
 		return "a variable"
@@ -29,7 +29,7 @@ func Variable(name string) string {
 }
 
 // Nearest returns the known name that the user probably meant: the nearest one, at a Distance of at most 2; empty if
-// there is none. Known names with less than four letters are never similar.
+// there is none. Known names with fewer than four letters are ignored.
 func Nearest(name string, known []string) string {
 	if len(name) > 80 {
 		return ""

@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// mostCells is the maximum number of combinations of domains (cells) considered for one class. Further combinations are
+// maxCells is the maximum number of combinations of domains (cells) considered for one class. Further combinations are
 // ignored.
-const mostCells = 20_000
+const maxCells = 20_000
 
 // DomainCombinations returns the combinations of domains of the profile's labels that some offer or node has, sorted. A
 // combination has the number of a domain for each label in p.Keys, which must not be empty. Profiles with the same
@@ -49,12 +49,13 @@ func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 		add(func(f *LabelDomains) int { return f.OfferAt[o] })
 	}
 	slices.SortFunc(out, slices.Compare)
-	out = out[:min(len(out), mostCells)]
+	out = out[:min(len(out), maxCells)]
 	t.combined[key] = out
 	return out
 }
 
-// OffersIn returns those offers of the set among whose domains are those of the cell. A cell is one combination of domains.
+// OffersIn returns the offers in the set among that are in all domains of the cell. A cell is one combination of
+// domains.
 func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
 	for i, d := range cell {
 		among = among.Intersection(t.Keys[p.Keys[i]].Offers[d])

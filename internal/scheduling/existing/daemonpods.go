@@ -13,11 +13,11 @@ import (
 )
 
 // DaemonPods are the DaemonSet pods of planned nodes that affinity, anti-affinity and spread rules match. For a rule
-// over a label other than the host name, they count for pods on their own node only, because the number of them in a
-// zone is known only when the nodes are planned. nil means that no rule matches a DaemonSet pod: all exported methods
-// except Matched accept it.
+// over a label other than the host name, they count only for pods on their own node. The reason is that the number of
+// DaemonSet pods in a zone is known only when the nodes are planned. A nil *DaemonPods means that no rule matches a
+// DaemonSet pod: all exported methods except Matched accept a nil receiver.
 type DaemonPods struct {
-	hosts   []*topology.HostCounts // by offer: its DaemonSet pods as rules over host names count them; nil: none
+	hosts   []*topology.HostCounts // by offer: the counts of its DaemonSet pods for rules over host names; nil: none
 	marks   []int                  // by offer: a number, equal for offers whose DaemonSet pods the same groups match
 	matched map[int]bitset.Set     // by group: the offers with a pod that the group counts
 	owners  map[int]bitset.Set     // by group of an anti-affinity: the offers with a pod that has this anti-affinity
@@ -59,7 +59,8 @@ func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
 	return d
 }
 
-// anyMatches reports whether a rule counts the pods of a DaemonSet, or the pods of a DaemonSet have an anti-affinity in the index.
+// anyMatches reports whether some rule counts pods of a DaemonSet, or pods of some DaemonSet have an anti-affinity in
+// the index.
 func anyMatches(st *offering.Stock, b *topology.Index) bool {
 	var key []byte
 	for o := range st.Offers {
@@ -87,7 +88,8 @@ func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Index) []byte {
 	return key
 }
 
-// addToGroups adds the offer to the sets of the groups that match its DaemonSet pods. It skips groups over labels that the offer lacks.
+// addToGroups adds the offer to the sets of the groups that match its DaemonSet pods. It skips the groups over labels
+// that the offer lacks.
 func (d *DaemonPods) addToGroups(offer int, st *offering.Stock, b *topology.Index) {
 	add := func(sets map[int]bitset.Set, group int) {
 		if key := b.Groups[group].Key; key != topology.Hostname && st.Labels.Of(key).Absent.Has(offer) {
@@ -109,7 +111,8 @@ func (d *DaemonPods) addToGroups(offer int, st *offering.Stock, b *topology.Inde
 	}
 }
 
-// countDaemonPods returns the DaemonSet pods of a node as rules over host names count them; nil if no rule counts them.
+// countDaemonPods returns the counts of a node's DaemonSet pods for rules over host names; nil if no rule counts
+// them.
 func countDaemonPods(kinds []*cluster.Kind, b *topology.Index) *topology.HostCounts {
 	var out *topology.HostCounts
 	counts := func() *topology.HostCounts {
@@ -134,7 +137,7 @@ func countDaemonPods(kinds []*cluster.Kind, b *topology.Index) *topology.HostCou
 	return out
 }
 
-// On returns the DaemonSet pods of an otherwise empty node of the offering, as rules over host names count them.
+// On returns the counts of the DaemonSet pods, for rules over host names, on an otherwise empty node of the offering.
 func (d *DaemonPods) On(offer int) topology.HostCounts {
 	if d == nil || d.hosts[offer] == nil {
 		return topology.HostCounts{}
@@ -142,8 +145,8 @@ func (d *DaemonPods) On(offer int) topology.HostCounts {
 	return d.hosts[offer].Clone()
 }
 
-// AntiAffinityWith returns the group of an anti-affinity between pods of the profile and DaemonSet pods of the offering, whichever of
-// them has the anti-affinity. ok is false if there is none.
+// AntiAffinityWith returns the group of an anti-affinity between pods of the profile and DaemonSet pods of the
+// offering. Either side may have the anti-affinity. ok is false if there is none.
 func (d *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, offer int) (group int, ok bool) {
 	d.eachExclusion(b, p, func(n int, set bitset.Set) {
 		if !ok && set.Has(offer) {
@@ -153,7 +156,8 @@ func (d *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, of
 	return group, ok
 }
 
-// Forbidden returns the offerings with an anti-affinity between their DaemonSet pods and pods of the profile; nil if there are none.
+// Forbidden returns the offerings with an anti-affinity between their DaemonSet pods and pods of the profile. It
+// returns nil if there are none.
 func (d *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Set {
 	var out bitset.Set
 	d.eachExclusion(b, p, func(_ int, set bitset.Set) {
@@ -198,7 +202,8 @@ func (d *DaemonPods) HasAll(groups []int, offer int) bool {
 // Matched returns the offerings with a DaemonSet pod that the group counts; nil if there are none.
 func (d *DaemonPods) Matched(group int) bitset.Set { return d.matched[group] }
 
-// KeepEqual removes from the set among those offerings whose DaemonSet pods other groups match than those of offer.
+// KeepEqual keeps in among only the offerings whose DaemonSet pods are matched by the same groups as the DaemonSet
+// pods of offer.
 func (d *DaemonPods) KeepEqual(offer int, among bitset.Set) {
 	if d == nil {
 		return
@@ -255,9 +260,9 @@ func (t *TopologyState) expectDaemonPods(st *offering.Stock, q *podgroup.Queue) 
 }
 
 // FewestDaemonPods returns the minimum number of pods of the group, a host spread, on the hosts that count for it, as
-// far as DaemonSet pods of planned nodes guarantee it. The result is 1 if every planned node that counts has a DaemonSet
-// pod of the group, and no existing node that counts is without a pod of it. It is 0 otherwise, if fewer than minDomains
-// nodes count, and if EmptyHosts has the group.
+// far as DaemonSet pods of planned nodes guarantee it. The result is 1 if every planned node that counts has a
+// DaemonSet pod of the group and every existing node that counts has a pod of the group. Otherwise the result is 0.
+// It is also 0 if fewer than minDomains nodes count, or if EmptyHosts has the group.
 func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	f := t.Fewest[group]
 	if !t.onEveryNode[group] || t.EmptyHosts[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
@@ -275,8 +280,8 @@ func (t *TopologyState) IsCrowded(b *topology.Index, p *topology.Profile, offer 
 	return t.DaemonPods.hosts[offer].Room(b, p, topology.Limits{Fewest: t.FewestDaemonPods, Together: true}) == 0
 }
 
-// DaemonOnlyAffinity returns the groups of required affinities of the profile that only DaemonSet pods of planned nodes
-// match in the domains of the cell.
+// DaemonOnlyAffinity returns the groups of required affinities of the profile that only DaemonSet pods of planned
+// nodes match in the domains of the cell. cell has the domain for each key of the profile.
 func (t *TopologyState) DaemonOnlyAffinity(p *topology.Profile, cell []int) (groups []int) {
 	if len(t.daemonOnly) == 0 {
 		return nil

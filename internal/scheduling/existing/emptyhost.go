@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// AlwaysHasEmptyHost reports whether a node that counts for the spread of the group, a group over host names, has no
-// pod of the group and can get none in any plan. Such a node is full, or has a taint or labels that no pod of the group
-// accepts.
+// AlwaysHasEmptyHost reports whether some node that counts for the spread of the group has no pod of the group, and
+// can get none in any plan. The group is over host names. Such a node is full, or has a taint or labels that no pod
+// of the group accepts.
 //
 // With such a node, no node of any plan has more than maxSkew pods of the group. Without one, kube-scheduler allows
 // more as soon as each host has a pod: for example, it binds three pods with maxSkew 1 to the only node, one after the

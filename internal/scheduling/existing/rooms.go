@@ -18,9 +18,9 @@ type Rooms struct {
 	Nodes     []*cluster.Node       // the nodes that take pods: initialized ones first, then joined ones, then by name
 	Room      []resources.Vector    // by node: its free room; slices of cells
 	Ports     [][]int               // by node: the numbers in podgroup.Queue.Ports of the lists of host ports in use
-	Hosts     []topology.HostCounts // by node: its pods as rules over host names count them; elements are replaced, never changed
+	Hosts     []topology.HostCounts // by node: the counts of its pods for rules over host names; elements are replaced, never changed
 	Accepted  []bitset.Set          // by signature: the nodes that the signature accepts
-	Preferred []bitset.Set          // by signature: nodes of Accepted that it prefers, by PreferNoSchedule taints, then by preferences
+	Preferred []bitset.Set          // by signature: nodes of Accepted that the signature prefers, by PreferNoSchedule taints, then by preferences
 	Full      bitset.Set            // nodes that certainly have no room for a pod of any class
 
 	cells    []int64            // memory of Room
@@ -36,8 +36,8 @@ type taintGroup struct {
 	nodes  bitset.Set
 }
 
-// Clone returns a copy that can be filled independently. It shares all data with r until its first call of Set, which
-// copies the rooms, ports and host counts. r must not be changed afterwards.
+// Clone returns a copy that can be filled independently. The copy shares all data with r until the first call of its
+// Set, which copies the rooms, ports and host counts. r must not be changed afterwards.
 func (r *Rooms) Clone() *Rooms {
 	out := *r
 	out.isShared, out.withPod = true, map[int]bitset.Set{}
@@ -119,7 +119,8 @@ func compareNodes(a, b *cluster.Node) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// trueFirst compares a boolean with its opposite, where true sorts before false: it returns -1 if a is true, otherwise 1.
+// trueFirst compares a boolean with its opposite, where true sorts before false: it returns -1 if a is true,
+// otherwise 1.
 func trueFirst(a bool) int {
 	if a {
 		return -1

@@ -140,8 +140,8 @@ func newLabelDomains(offers, nodes *bitset.Column, more []string, sizeOffers, si
 }
 
 // countable returns, for each group of a spread, the nodes whose pods count; nil: all nodes. It also sets
-// CountedDomains and CertainDomains: a domain with such a node counts in every plan (CertainDomains), and CountedDomains
-// also has the domains in which a node for the owner of the spread can be launched.
+// CertainDomains to the domains with such a node, which count in every plan. It sets CountedDomains to these domains
+// and the domains in which a node for the owner of the spread can be launched.
 func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) []bitset.Set {
 	out := make([]bitset.Set, len(q.Topology.Groups))
 	for n := range q.Topology.Groups {
@@ -181,8 +181,9 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 	return out
 }
 
-// addResidents counts the residents of a node: in the domain counts, and for groups over host names in tally. number is the index of the
-// node in Rooms.Nodes; -1 for a node that takes no pods.
+// addResidents counts the residents of a node: in tally for groups over host names, and in the domain counts for
+// other groups. Without tally, it sets OnClosedNodes for groups over host names. number is the index of the node in
+// Rooms.Nodes; -1 for a node that takes no pods.
 func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.HostCounts) {
 	index := q.Topology
 	for _, resident := range n.Residents {
@@ -214,9 +215,9 @@ func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number 
 	}
 }
 
-// countClosedNode makes a node that takes no pods count, as a host and with its domains, for the spreads that count a
-// pod which stays on the node. A node on which no pod stays does not count, as if it were removed already: if it
-// counted, no pod could be moved off the last node of a zone.
+// countClosedNode handles a node that takes no pods. The node counts, as a host and with its domains, for each spread
+// that counts a pod that stays on the node. A node on which no pod stays does not count, as if it were removed
+// already. Otherwise no pod could be moved off the last node of a zone.
 func (t *TopologyState) countClosedNode(q *podgroup.Queue, n *cluster.Node) {
 	remaining := map[int]int{} // number of pods on the node, by group over host names
 	for _, resident := range n.Residents {

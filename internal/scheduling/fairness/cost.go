@@ -14,14 +14,14 @@ const (
 	soleResourceCost = 8
 )
 
-// mostCounted is the maximum number of rules and host ports of a pod for which Cost also counts the details of each. A
-// pod with more of them costs more than Share.CostlyAbove in any case.
-const mostCounted = 1000
+// maxCountedRules is the maximum number of rules and host ports of a pod for which Cost also counts the details of
+// each. A pod with more of them costs more than Share.CostlyAbove in any case.
+const maxCountedRules = 1000
 
 // Cost returns what the pod costs in a plan, in units of Share. It does not include soleResourceCost, which depends on
 // the other pods. Its time is proportional to the number of the pod's rules, up to about a thousand.
 func Cost(p *cluster.Pod) int {
-	if n := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity); n > mostCounted {
+	if n := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity); n > maxCountedRules {
 		return n
 	}
 	if cost := podgroup.Cost(p); cost > 1 {

@@ -29,7 +29,7 @@ func Usual() Share { return Share{Whole: 10_000, CostlyAbove: 40, Slice: 1_500} 
 type Turns struct {
 	Served map[string]bool // UIDs of the pods that were in a slice
 	Costs  map[string]int  // results of Cost by pod UID; Divide calls Cost for missing pods
-	Last   string          // the namespace served last: the next slice starts with the one after it
+	Last   string          // the namespace served last: the next slice starts with the namespace after it
 }
 
 // Division has the pods that are planned now, and those of the next slice.
@@ -42,16 +42,18 @@ type Division struct {
 	Later     int           // number of pods that are neither in Now nor in Slice
 }
 
-// Divide splits pods into those that are planned now and slices of the others.
+// Divide splits pods into the pods that are planned now, and slices of the other pods.
 //
 // All pods are planned together if they cost at most share.Whole, and if the costly kinds (those that cost more than
 // share.CostlyAbove each) cost at most share.Slice together. Otherwise the costly kinds wait for a slice.
 //
-// share.Whole is divided among the namespaces of the remaining kinds: a namespace that needs less than its equal part is planned in
-// full, and the rest of its part goes to the others. Within a namespace, pods of higher priority come first, then those that cost less.
+// share.Whole is divided among the namespaces of the remaining kinds. A namespace that needs less than its equal part
+// is planned in full, and the rest of its part goes to the others. Within a namespace, pods of higher priority come
+// first, then those that cost less.
 //
-// Slices serve namespaces in turn. Priority only orders the pods within a namespace, in plans and slices, so a costly pod of high
-// priority does not delay other namespaces. Pods with required affinity to each other are in one slice, as far as the slice can hold them.
+// Slices serve namespaces in turn. Priority only orders the pods within a namespace, in plans and slices, so a costly
+// pod of high priority does not delay other namespaces. Pods with required affinity to each other are in one slice,
+// as far as the slice can hold them.
 func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
 	kinds := kindsOf(pods, turns.Costs)
 	total, costly := 0, 0
@@ -141,8 +143,8 @@ func isAlike(a, b *cluster.Pod) bool {
 		a.Requests.Equal(b.Requests) && slices.Equal(a.HostPorts, b.HostPorts) && slices.Equal(a.Volumes, b.Volumes)
 }
 
-// cut returns the kinds that are planned now, and the others: those that cost more than share.CostlyAbove, and those for which
-// their namespace has no part of share.Whole left.
+// cut returns the kinds that are planned now, and the kinds that are planned later: kinds that cost more than
+// share.CostlyAbove, and kinds whose namespace has no part of share.Whole left.
 func cut(kinds []kind, share Share) (now, later []kind) {
 	byNamespace := map[string][]kind{}
 	needs := map[string]int{}
@@ -174,8 +176,8 @@ func cut(kinds []kind, share Share) (now, later []kind) {
 	return now, later
 }
 
-// fairLimit returns the highest common limit: if each need is capped at it, the needs sum to at most whole. needs must be
-// sorted, lowest first.
+// fairLimit returns the highest common limit: if each need is capped at it, the needs sum to at most whole. needs
+// must be sorted, lowest first.
 func fairLimit(needs []int, whole int) int {
 	for i, need := range needs {
 		if part := whole / (len(needs) - i); need > part {

@@ -1,4 +1,5 @@
-// Package fairness decides which pending pods are planned together, so that the pods of one namespace do not delay those of others.
+// Package fairness decides which pending pods are planned together, so that the pods of one namespace do not delay
+// the pods of other namespaces.
 //
 // In: the pods to schedule, what each costs the solver, and which of them were already served.
 // Out: a Division: the pods of the next plan, and the next slice of the pods that cost more than their share.

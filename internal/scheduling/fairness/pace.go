@@ -9,7 +9,8 @@ type pace struct {
 	least, most int           // bounds of the limit
 }
 
-// The paces of plans and slices. Costs are estimates: when plans take too long, the limits are lowered until plans are fast enough.
+// The paces of plans and slices. Costs are estimates: when plans take too long, the limits are lowered until plans
+// are fast enough.
 var (
 	planPace  = pace{slow: 3 * time.Second, fast: time.Second, least: 100, most: Usual().Whole}
 	slicePace = pace{slow: time.Second, fast: 250 * time.Millisecond, least: 1, most: Usual().Slice}

@@ -44,19 +44,20 @@ func rotated(names []string, last string) []string {
 	return slices.Concat(names[at:], names[:at])
 }
 
-// gang is a set of kinds that must be planned in the same slice, because their pods have required affinity to each other.
+// gang is a set of kinds that must be planned in the same slice, because their pods have required affinity to each
+// other.
 type gang struct {
 	kinds []kind
 	cost  int
 }
 
-// mostComparisons is the maximum number of comparisons of an affinity term with a kind in gangsOf. Beyond it, gangsOf joins
-// no more kinds, so pods with affinity to each other may be in different slices. The affinity still holds: a later
-// slice sees the pods that earlier slices placed.
-const mostComparisons = 100_000
+// maxComparisons is the maximum number of comparisons of an affinity term with a kind in gangsOf. Beyond it, gangsOf
+// joins no more kinds, so pods with affinity to each other may be in different slices. The affinity still holds: a
+// later slice sees the pods that earlier slices placed.
+const maxComparisons = 100_000
 
-// gangsOf joins kinds with required affinity to each other, unless the gang would cost more than limit. It returns the gangs in the
-// order in which those of one namespace are served: highest priority first, then oldest pod first.
+// gangsOf joins kinds with required affinity to each other, unless the gang would cost more than limit. It returns
+// the gangs in the order in which each namespace's gangs are served: highest priority first, then oldest pod first.
 func gangsOf(kinds []kind, limit int) []gang {
 	order := slices.Clone(kinds)
 	slices.SortStableFunc(order, func(a, b kind) int {
@@ -70,7 +71,7 @@ func gangsOf(kinds []kind, limit int) []gang {
 			if p.Affinity[t].Weight != 0 {
 				continue
 			}
-			if comparisons += len(order); comparisons > mostComparisons {
+			if comparisons += len(order); comparisons > maxComparisons {
 				return sets.gangs(order)
 			}
 			for j := range order {

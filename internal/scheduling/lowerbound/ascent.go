@@ -13,14 +13,14 @@ import (
 // dual price of a pod is its payment on the kind where it pays least. So for any shares, the sum of the dual prices of
 // the pods on a node never exceeds the node's price. The best shares prove the linear relaxation.
 //
-// A node has further resources, besides its room:
+// Besides its room, a node has these resources:
 //
-//   - slots for a group: as many as the cap; each pod of the group takes one slot;
+//   - slots for a group: as many as pods of the group may be on one node; each pod of the group takes one slot;
 //   - slots for large pods: n slots. A pod that requests a part x of the room of a resource takes
-//     ⌈(n+1)·x⌉ − 1 slots. This is less than (n+1)·x, so pods whose parts sum to at most 1
-//     take less than n+1 slots, which is at most n (a dual feasible
-//     function; see Fekete and Schepers). So a pod that needs more than half a node pays for
-//     the whole node, and a pod that needs more than a third pays for half.
+//     ⌈(n+1)·x⌉ − 1 slots. This number is less than (n+1)·x, so pods whose parts sum to at most 1
+//     take less than n+1 slots in total, and thus at most n. (The number of slots is a dual feasible
+//     function; see Fekete and Schepers.) So a pod that needs more than half a node pays for
+//     the whole node, and a pod that needs more than a third of a node pays for half of the node.
 //
 // In each round, the pods lean to the kinds where they pay least: the ascent assigns a part of the pods to each such
 // kind, more strictly in later rounds. Then it shifts the price of each kind to the resources that these pods use most.
@@ -30,7 +30,7 @@ type ascent struct {
 	shares   [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
 	pace     [][]pace    // by kind, by resource
 	slots    [][]slot    // by kind
-	options  [][]option  // by class
+	options  [][]option  // by class: the kinds that may hold a pod of the class
 	slotUses [][]slotUse // by class: the slots that one pod takes, for all options of the class one after the other
 	pods     []float64   // by class: number of pods
 	rough    *ascent     // ascent with few classes that represent all; nil if it would not be faster
@@ -79,20 +79,20 @@ type option struct{ kind, from, to int32 }
 type slotUse struct{ slot, n int32 }
 
 const (
-	leastRounds = 40     // minimum number of rounds with all classes, without rough rounds
-	mostRounds  = 320    // maximum number of these rounds
-	roundsWork  = 25_000 // number of these rounds, times the square root of the number of options
-	wholeEach   = 5      // one round in this many considers all options; the others only those in near
+	minRounds  = 40     // minimum number of rounds of an ascent without rough
+	maxRounds  = 320    // maximum number of rounds of an ascent without rough
+	roundsWork = 25_000 // rounds of an ascent without rough, times the square root of the number of its options
+	wholeEach  = 5      // one round in wholeEach considers all options; the others only those in near
 
-	roughRounds = 30    // rounds with few classes that represent all
-	fineRounds  = 12    // rounds with all classes, after the rough rounds
-	rougher     = 0.003 // softness at the end of the rounds with few classes
+	roughRounds      = 30    // rounds with few classes that represent all
+	fineRounds       = 12    // rounds with all classes, after the rough rounds
+	roughEndSoftness = 0.003 // softness at the end of the rounds with few classes
 
-	softest = 0.1    // softness at the start: an option that costs this part more still gets a good part of the pods
-	hardest = 0.0003 // softness at the end
-	largest = 4      // for each resource, a kind may have slots for large pods with n = 1 … 4
+	startSoftness = 0.1    // softness at the start: an option that costs 10 % more than the cheapest gets 0.36 of its weight
+	endSoftness   = 0.0003 // softness at the end
+	maxLargeSlots = 4      // for each resource, a kind may have slots for large pods with n = 1 … 4
 
-	mostShift = 2 // pace.factor limits a load relative to the mean load to 1/2 … 2, so that no share falls to zero in one round
+	maxShiftFactor = 2 // pace.factor limits the ratio of load to mean load to 1/2 … 2, so that no share falls to 0
 )
 
 // softRounds is the number of rounds after which the soft dual prices are taken. With the best shares, only
@@ -168,21 +168,21 @@ func (a *ascent) reset(pods []float64) {
 // computeSoft computes the soft dual prices.
 func (a *ascent) computeSoft() {
 	if a.rough == nil {
-		a.climb(softRounds, softest, softest)
+		a.climb(softRounds, startSoftness, startSoftness)
 		return
 	}
-	a.rough.climb(softRounds, softest, softest)
+	a.rough.climb(softRounds, startSoftness, startSoftness)
 	a.prove()
 }
 
 // computeHard finds the best dual prices: first with few classes, then with all.
 func (a *ascent) computeHard() {
 	if a.rough == nil {
-		a.climb(a.rounds(), softest, hardest)
+		a.climb(a.rounds(), startSoftness, endSoftness)
 		return
 	}
-	a.rough.climb(roughRounds, softest, rougher)
-	a.climb(fineRounds, rougher, hardest)
+	a.rough.climb(roughRounds, startSoftness, roughEndSoftness)
+	a.climb(fineRounds, roughEndSoftness, endSoftness)
 }
 
 // climb does the given number of rounds, at least 2. The softness changes from the first value to the second.
@@ -199,7 +199,7 @@ func (a *ascent) rounds() int {
 	for _, o := range a.options {
 		options += len(o)
 	}
-	return min(max(int(roundsWork/math.Sqrt(float64(options))), leastRounds), mostRounds)
+	return min(max(int(roundsWork/math.Sqrt(float64(options))), minRounds), maxRounds)
 }
 
 // firstSlotShare is the share of a price for all slots of a kind at the start.
@@ -252,8 +252,8 @@ func grid[T any](rows, n int) [][]T {
 }
 
 // round computes the dual price of every class and moves the shares. If whole, it considers all options and keeps the
-// dual prices if their sum is higher than before. Otherwise it considers only the options in near, which proves no
-// bound.
+// dual prices if their sum is higher than before. Otherwise it considers only the options in near, and its dual
+// prices prove no bound.
 func (a *ascent) round(softness float64, whole bool) {
 	value := 0.0
 	dualPrice := make([]float64, len(a.classes))
@@ -274,7 +274,7 @@ func (a *ascent) round(softness float64, whole bool) {
 		value += a.pods[c] * least
 		if whole {
 			a.cheapestKind[c] = options[at].kind
-			a.narrow(c, least*(1+far*softness+0.05)) // 5 % more, because payments change until the next such round
+			a.narrow(c, least*(1+maxExcess*softness+0.05)) // 5 % more, because payments change until the next whole round
 		}
 		a.lean(c, options, least, softness)
 	}
@@ -379,13 +379,13 @@ func (a *ascent) payments(c int, options []option, costs []float64) (least float
 	return least, at
 }
 
-// far is the excess cost of an option from which no pod leans to it, in multiples of the softness.
-const far = 16
+// maxExcess is the excess cost of an option from which no pod leans to it, in multiples of the softness.
+const maxExcess = 16
 
 // lean distributes the pods of a class over its options with the weight (1−x/16)^16, which is nearly e^−x. x is how
 // much more the option costs than the cheapest, divided by the least payment and by the softness.
 func (a *ascent) lean(c int, options []option, least, softness float64) {
-	span := max(least*softness*far, 1e-12)
+	span := max(least*softness*maxExcess, 1e-12)
 	leanings := a.within(least + span)
 	scale, total := 1/span, 0.0
 	for i := range leanings {
@@ -430,7 +430,8 @@ func (a *ascent) within(limit float64) []leaning {
 	return a.leanings
 }
 
-// narrow sets near of the class: the options that cost no more than limit, which the next rounds consider.
+// narrow sets near of the class to the options that cost no more than limit. Only these options are considered until
+// the next whole round.
 func (a *ascent) narrow(c int, limit float64) {
 	if a.near[c] == nil {
 		a.near[c] = make([]option, len(a.options[c]))

@@ -4,10 +4,10 @@
 // Out: a lower bound of the price of any plan, and the dual price of one pod of each class.
 // Never: a planned node, a name, or a bound above the price of some plan.
 //
-// Every step except cover is based on one theorem (Compute has the proof): if the dual prices of the pods on any one
-// node add up to at most the node's price, then no plan costs less than the sum of the dual prices of all pods. The
-// steps differ in how they find dual prices, and in how they prove the limit for each node: ascent divides the price of
-// each node among its resources, generation tries nodes with whole pods.
+// Every step except cover is based on one theorem; for its proof, see Compute. If the dual prices of the pods on any
+// one node add up to at most the node's price, then no plan costs less than the sum of the dual prices of all pods.
+// The steps differ in how they find dual prices, and in how they prove the limit for each node. ascent divides the
+// price of each node among its resources; generation tries nodes with whole pods.
 package lowerbound
 
 import (
@@ -62,8 +62,8 @@ type DualPrices struct {
 	// PerPod is, for each demand, the dual price of one pod in billionths of a dollar per hour. It is 0 for a
 	// demand of no pods, and for pods that fit no offering.
 	PerPod []float64
-	// PerNode is, for each offering, an upper limit of the sum of dual prices on one node: at most its price, and 0 for an offering
-	// that is in no set.
+	// PerNode is, for each offering, an upper limit of the sum of dual prices on one node. It is at most the price of
+	// the offering, and 0 for an offering that is in no set.
 	PerNode []float64
 }
 
@@ -76,9 +76,9 @@ type DualPrices struct {
 // sum is the optimum of a linear program. Its dual program covers the pods by fractions of nodes that
 // each hold whole pods.
 //
-// Demands without a common offer, such as those of two architectures, never share a node, so each such part
-// of the problem has its own bound. A part also costs at least as much as the pods of one demand, or of one group,
-// alone, which is computed with whole nodes (cover).
+// Demands without a common offer, such as those of two architectures, never share a node, so each such part of the
+// problem has its own bound. A part also costs at least as much as the pods of any single demand or group. cover
+// computes this limit with whole nodes.
 func Compute(p Problem) Result { return New(p).Bound() }
 
 // Solver solves one problem, and the problems of parts of its pods. Bound and DualPrices may run
@@ -129,7 +129,7 @@ func (s *Solver) Bound() Result {
 		a.setDualPrices(&out.Hard)
 		a.climbFromUnitPrices()
 		dualPrice := a.dualPrice
-		if n := len(a.classes); n > 1 && n <= mostGenerated {
+		if n := len(a.classes); n > 1 && n <= maxGeneratedClasses {
 			g := a.generate(dualPrice, effort)
 			dualPrice, effort = g.dualPrice, max(effort-g.steps, 1)
 		}
@@ -165,8 +165,7 @@ func (s *Solver) zeroDualPrices() DualPrices {
 // rounding errors.
 func toPrice(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
 
-// counts returns the numbers of pods by class for these numbers of pods by demand; nil means the numbers of the
-// problem.
+// counts converts numbers of pods by demand to numbers of pods by class. nil means the numbers of the problem.
 func (p *part) counts(byDemand []int) []float64 {
 	out := make([]float64, len(p.classes))
 	for i := range p.classes {
@@ -191,8 +190,8 @@ func (p *part) total(dualPrice []float64) float64 {
 }
 
 // profitLimit returns an upper limit of the sum of (dual price − payment) over the pods on one node. perUnit has the
-// rates: by resource, the price of one unit. The node is of the kind, or of an offer that the kind dominates. The payment
-// of all pods is at most the price of the node's whole room at these rates.
+// rates: by resource, the price of one unit. The node is of the kind, or of an offer that the kind dominates. The
+// payment of all pods is at most the price of the node's whole room at these rates.
 func (p *part) profitLimit(k *kind, perUnit, dualPrice []float64) float64 {
 	sum := 0.0
 	for _, i := range k.classes {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// mostCovered is the maximum number of pods for which the cheapest nodes are computed exactly. With more pods, one node
-// more or less makes little difference.
-const mostCovered = 512
+// maxCoveredPods is the maximum number of pods for which the cheapest nodes are computed exactly. With more pods, one
+// node more or less makes little difference.
+const maxCoveredPods = 512
 
 // cover computes, for each class and each group, the lowest price of whole instances for its pods alone. It
 // returns the highest of these prices, or value if that is higher.
@@ -42,9 +42,9 @@ func (p *part) cover(value float64) float64 {
 	return value
 }
 
-// cheapest returns the price of the cheapest nodes that hold all pods of the class, or a slightly lower price for more
-// than mostCovered pods. A result of at most value, which the caller ignores, may be lower still. holders are the kinds
-// that can hold a pod of the class.
+// cheapest returns the price of the cheapest nodes that hold all pods of the class, or a slightly lower price for
+// more than maxCoveredPods pods. A result of at most value, which the caller ignores, may be lower still. holders are
+// the kinds that can hold a pod of the class.
 func (p *part) cheapest(c *class, holders []int, value float64) float64 {
 	ratio, single := math.Inf(1), math.Inf(1) // lowest price per pod of a full node; lowest price of a node
 	for _, i := range holders {
@@ -52,7 +52,7 @@ func (p *part) cheapest(c *class, holders []int, value float64) float64 {
 		ratio = min(ratio, k.price/float64(k.maxPods(c)))
 		single = min(single, k.price)
 	}
-	if count := float64(c.count); c.count > mostCovered || count*single <= value {
+	if count := float64(c.count); c.count > maxCoveredPods || count*single <= value {
 		return count * ratio
 	}
 	lowest := make([]float64, c.count+1) // by number of pods: the lowest price

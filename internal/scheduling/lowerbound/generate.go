@@ -8,25 +8,25 @@ import (
 // generation improves dual prices by column generation.
 //
 // It maximizes the sum of all dual prices under the constraint that the pods on an instance are never worth more than
-// its price. The worth of a pod is its dual price. There are too many combinations of pods on an instance to list them.
-// So a linear program (the master) has some of them as columns, and finds the best dual prices for these. The pricing
-// problem (knapsack) then finds, for each kind, the pods on one instance that are worth most. If they are worth at most
-// the price of the kind, the dual prices are proved for it. Otherwise the pods become a column of the master, and the
-// dual prices of pods that the kind may hold are scaled down by the excess.
+// its price. The worth of a pod is its dual price. There are too many combinations of pods on an instance to list
+// them. So a linear program (the master) has some of these combinations as columns, and finds the best dual prices
+// for these columns. The pricing problem (knapsack) then finds, for each kind, the pods on one instance that are
+// worth most. If they are worth at most the price of the kind, the dual prices are proved for it. Otherwise the pods
+// become a column of the master, and the dual prices of pods that the kind may hold are scaled down by the excess.
 //
-// The solutions of the master alone would oscillate between corners. So its dual prices stay in a box around the best
-// proved dual prices. The box grows when the master was right, shrinks when it was wrong, and moves with the proved
-// dual prices.
+// The solutions of the master alone would oscillate between corners. So the dual prices of the master stay in a box
+// around the best proved dual prices. The box grows when the master was right, shrinks when it was wrong, and moves
+// with the proved dual prices.
 type generation struct {
 	*part
 	used      []int       // by group: pods on a node; 0 between uses
 	dualPrice []float64   // the best proved dual prices, by class
 	value     float64     // sum of dualPrice over all pods
 	alone     []float64   // by class: price of a pod on nodes with only its class, an upper limit of its dual price
-	columns   []column    // nodes; the values are parts of all pods of a class
+	columns   []column    // nodes; a value is the part of a class's pods that the node holds
 	proofs    []proof     // by kind: the last proof
 	proved    [][]float64 // by call of prove: the dual prices that it returned
-	nodes     int         // limit of search nodes: mostNodes, except in tests
+	nodes     int         // limit of search nodes: maxSearchNodes, except in tests
 	steps     int         // numbers read or written, as a measure of time
 }
 
@@ -44,18 +44,18 @@ type proof struct {
 }
 
 const (
-	mostGenerated = 160  // maximum number of classes; with more, whole pods fill nodes nearly as well as fractions
-	mostMasters   = 200  // maximum number of solutions of the master
-	firstSpan     = 0.1  // box.span at the start
-	aloneSpan     = 0.1  // minimum size of the box for a dual price, as a part of alone
-	closeEnough   = 2e-4 // accepted distance of the proved sum from the optimum, as a part of it
+	maxGeneratedClasses = 160  // maximum number of classes; with more, whole pods fill nodes nearly as well as fractions
+	maxMasterSolutions  = 200  // maximum number of solutions of the master
+	firstSpan           = 0.1  // box.span at the start
+	aloneSpan           = 0.1  // minimum size of the box for a dual price, as a part of alone
+	sumTolerance        = 2e-4 // accepted distance of the proved sum from the optimum, as a part of the proved sum
 )
 
 // generate improves the given dual prices, which must be proved, and returns the result.
 func (p *part) generate(dualPrice []float64, effort int) *generation {
 	g := &generation{
 		part: p, used: make([]int, len(p.problem.Caps)), dualPrice: dualPrice, value: p.total(dualPrice),
-		alone: make([]float64, len(p.classes)), proofs: make([]proof, len(p.kinds)), nodes: mostNodes,
+		alone: make([]float64, len(p.classes)), proofs: make([]proof, len(p.kinds)), nodes: maxSearchNodes,
 	}
 	for i := range g.proofs {
 		g.proofs[i].call = -1
@@ -64,7 +64,7 @@ func (p *part) generate(dualPrice []float64, effort int) *generation {
 		g.addSingleClassNode(c)
 	}
 	b := newBox(g)
-	for range mostMasters {
+	for range maxMasterSolutions {
 		b.fetch()
 		b.master.solve()
 		wanted, before := b.dualPrices(), len(g.columns)
@@ -80,8 +80,8 @@ func (p *part) generate(dualPrice []float64, effort int) *generation {
 	return g
 }
 
-// addSingleClassNode adds a column for class c: of the nodes that are full of its pods, the one with the lowest price per
-// pod. It sets alone of the class.
+// addSingleClassNode adds a column for class c: of the nodes that are full of its pods, the one with the lowest price
+// per pod. It sets alone of the class.
 func (g *generation) addSingleClassNode(c int) {
 	g.alone[c] = math.Inf(1)
 	var best *kind
@@ -127,12 +127,13 @@ func (g *generation) prove(dualPrice []float64) []float64 {
 	return proved
 }
 
-// mostCuts is the maximum number of times that cut lowers only the dual prices of the pods on one node.
-const mostCuts = 2
+// maxCuts is the maximum number of times that cut lowers only the dual prices of the pods on one node.
+const maxCuts = 2
 
-// cut lowers the dual prices until it is proved that the pods on a node of the kind are worth at most its price, and
-// returns the proved limit of their worth. It first lowers the dual prices of the pods on the most valuable node found,
-// at most mostCuts times. If that is not enough, it lowers the dual prices of all classes of the kind by the same factor.
+// cut lowers the dual prices until it is proved that the pods on a node of the kind are worth at most its price. It
+// returns the proved limit of their worth. It first lowers the dual prices of the pods on the most valuable node
+// found, at most maxCuts times. If that is not enough, it lowers the dual prices of all classes of the kind by the
+// same factor.
 func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 	for cuts := 0; ; cuts++ {
 		most, found := g.maxWorth(k, dualPrice, k.price)
@@ -150,7 +151,7 @@ func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 				worth, worst = value, i
 			}
 		}
-		if cuts < mostCuts && worth > k.price*(1+wholeNear) {
+		if cuts < maxCuts && worth > k.price*(1+wholeTolerance) {
 			for _, t := range found[worst] {
 				dualPrice[t.class] *= k.price / worth
 			}
@@ -178,7 +179,7 @@ func maxGrowth(from, to []float64) float64 {
 type box struct {
 	g      *generation
 	master *simplex
-	center []float64 // by class: dual price
+	center []float64 // by class: dual price at the center of the box
 	value  float64   // sum of the dual prices of the center over all pods
 	span   float64   // maximum distance of a dual price from the center, as a part of the dual price
 	misses int       // rounds without improvement after the last change of center or span
@@ -221,9 +222,9 @@ func (b *box) move(proved []float64, exact bool) bool {
 	value, promise := b.g.total(proved), b.master.value()
 	ahead := promise - b.value // how much the master promised to gain; a proved gain of half of it widens the box
 	switch {
-	case exact || promise-max(b.value, value) < closeEnough*b.value:
+	case exact || promise-max(b.value, value) < sumTolerance*b.value:
 		// The master is right so far, and its optimum may be outside of the box.
-		if !b.isAtEdge() || value < b.value*(1-10*closeEnough) {
+		if !b.isAtEdge() || value < b.value*(1-10*sumTolerance) {
 			return false
 		}
 		b.span = min(3*b.span, 10)

@@ -10,10 +10,9 @@ import (
 // pod is its worth.
 //
 // At the rates of the relaxation, the price of the whole room plus all possible profits (worth minus payment) is an
-// upper bound. Three losses make the pods on a node worth less than this bound: the room that they leave, the profits
-// that they do not use, and the pods whose worth is below their payment. The search branches over the classes, those
-// that pay most first. It backtracks when the pods so far and the pods that may still follow are worth at most the
-// target.
+// upper bound. The pods on a node are worth less than this bound for three reasons: unused room, unused profits, and
+// pods whose worth is below their payment. The search branches over the classes, highest payment first. It backtracks
+// when the pods so far and the pods that may still follow are worth at most the target.
 type knapsack struct {
 	*part
 	kind      *kind
@@ -33,37 +32,37 @@ type knapsack struct {
 	target float64   // worth that a solution must exceed
 	open   float64   // upper bound of the branches that the search did not finish
 	nodes  int       // number of visited search nodes
-	limit  int       // maximum of nodes
-	tried  int       // numbers read or written by greedy
+	limit  int       // maximum number of visited search nodes
+	tried  int       // amounts that greedy has read or written: a measure of its work
 }
 
 const (
-	mostPlanes = 30   // maximum number of cutting planes of a relaxation
-	mostNodes  = 2000 // maximum number of search nodes for one instance
-	wholeNear  = 5e-4 // accepted distance of the found pods from the best pods, as a part of the instance's price
-	farBeyond  = 0.02 // if the found pods exceed enough by this part of it, the search for better pods and proofs is skipped
-	provedNear = 4e-3 // accepted distance of the proved bound from the found pods, as a part of the instance's price
+	maxPlanes        = 30   // maximum number of cutting planes of a relaxation
+	maxSearchNodes   = 2000 // maximum number of search nodes for one instance
+	wholeTolerance   = 5e-4 // accepted distance of the found pods from the best pods, as a part of the instance's price
+	searchSkipExcess = 0.02 // no search for better pods or proofs if the found pods are worth threshold × (1 + searchSkipExcess)
+	proofTolerance   = 4e-3 // accepted distance of the proved bound from the found pods, as a part of the instance's price
 )
 
-// maxWorth returns an upper bound of the sum of the dual prices of the pods on one node of the kind. If the bound is more
-// than enough, it also returns the pods of nodes that exceed enough: whole pods, or fractions of pods if the search found
-// no proof for whole pods within its limit.
-func (g *generation) maxWorth(k *kind, dualPrice []float64, enough float64) (float64, [][]podCount) {
-	relaxed := g.relax(k, dualPrice, enough, mostPlanes)
+// maxWorth returns an upper bound of the sum of the dual prices of the pods on one node of the kind. If the bound
+// exceeds threshold, maxWorth also returns the pods of nodes whose worth exceeds threshold. These are whole pods, or
+// fractions of pods if the search found no proof for whole pods within its limit.
+func (g *generation) maxWorth(k *kind, dualPrice []float64, threshold float64) (float64, [][]podCount) {
+	relaxed := g.relax(k, dualPrice, threshold, maxPlanes)
 	g.steps += relaxed.steps
 	proved := relaxed.most
-	if proved <= enough {
+	if proved <= threshold {
 		return proved, nil
 	}
 	m := knapsack{part: g.part, kind: k, relaxed: relaxed, dualPrice: dualPrice, used: g.used, limit: g.nodes}
 	m.now, m.left = make([]int32, len(k.classes)), slices.Clone(k.room)
-	found := m.greedy(enough)
-	m.target = max(enough, m.most+wholeNear*k.price)
+	found := m.greedy(threshold)
+	m.target = max(threshold, m.most+wholeTolerance*k.price)
 	pods := 0
 	for _, n := range m.best {
 		pods += int(n)
 	}
-	if before := m.most; proved > m.target && pods <= mostPods && m.most < enough*(1+farBeyond) {
+	if before := m.most; proved > m.target && pods <= maxTablePods && m.most < threshold*(1+searchSkipExcess) {
 		m.arrange(proved-m.target, pods)
 		m.search(0, m.profits())
 		proved = min(proved, max(m.target, m.open))
@@ -72,7 +71,7 @@ func (g *generation) maxWorth(k *kind, dualPrice []float64, enough float64) (flo
 		}
 		g.steps += m.after.steps + m.nodes*len(k.room)*4 // a search node costs about 4 numbers for each resource
 	}
-	if proved > max(m.most, enough)+provedNear*k.price && m.most < enough*(1+farBeyond) {
+	if proved > max(m.most, threshold)+proofTolerance*k.price && m.most < threshold*(1+searchSkipExcess) {
 		found = append(found, m.fractionalPods())
 	}
 	g.steps += m.tried
@@ -100,16 +99,16 @@ func (m *knapsack) fractionalPods() (out []podCount) {
 }
 
 const (
-	mostTries = 200 // maximum number of classes with which greedy starts a node
-	mostFound = 20  // maximum number of nodes that greedy returns
-	poorest   = 0.2 // maximum loss (payment minus worth) of a pod with which greedy starts a node, as a share of its payment
+	maxStartClasses = 200 // maximum number of classes with which greedy starts a node
+	maxFoundNodes   = 20  // maximum number of nodes that greedy returns
+	maxStartLoss    = 0.2 // maximum loss (payment minus worth) of a pod with which greedy starts a node, as a share of its payment
 )
 
-// greedy searches for whole pods of high worth, and sets best and most. It fills the room of the node with pods, those
-// with the highest ratio of profit to payment first. It starts from the pods of the relaxation rounded down, from one
-// pod of each class, and from as many pods of each class as possible. It returns the nodes that are worth more than
-// enough, at most mostFound, best first.
-func (m *knapsack) greedy(enough float64) [][]podCount {
+// greedy searches for whole pods of high worth, and sets best and most. It fills the room of the node with pods,
+// those with the highest ratio of profit to payment first. It starts from the pods of the relaxation rounded down,
+// from one pod of each class, and from as many pods of each class as possible. It returns the nodes whose worth
+// exceeds threshold, at most maxFoundNodes, best first.
+func (m *knapsack) greedy(threshold float64) [][]podCount {
 	order, ratio := m.byRatio()
 	var found []contents
 	finish := func() {
@@ -119,7 +118,7 @@ func (m *knapsack) greedy(enough float64) [][]podCount {
 		if m.value > m.most {
 			m.most, m.best = m.value, slices.Clone(m.now)
 		}
-		if m.value > enough*(1+1e-6) {
+		if m.value > threshold*(1+1e-6) {
 			found = append(found, contents{value: m.value, pods: slices.Clone(m.now)})
 		}
 		m.removeAll()
@@ -129,8 +128,8 @@ func (m *knapsack) greedy(enough float64) [][]podCount {
 		m.put(i, int(n+1e-6))
 	}
 	finish()
-	for _, i := range order[:min(len(order), mostTries)] {
-		if ratio[i] < -poorest {
+	for _, i := range order[:min(len(order), maxStartClasses)] {
+		if ratio[i] < -maxStartLoss {
 			break
 		}
 		m.put(i, 1)
@@ -143,7 +142,7 @@ func (m *knapsack) greedy(enough float64) [][]podCount {
 	})
 	found = slices.CompactFunc(found, func(a, b contents) bool { return slices.Equal(a.pods, b.pods) })
 	var out [][]podCount
-	for _, l := range found[:min(len(found), mostFound)] {
+	for _, l := range found[:min(len(found), maxFoundNodes)] {
 		out = append(out, m.podCounts(l.pods))
 	}
 	return out
@@ -246,12 +245,12 @@ func (m *knapsack) profits() float64 {
 	return max(sum, 0)
 }
 
-// search branches over the classes from position at of the order to its end. profits is the sum of the profits that are
-// still possible. search sets best, most, target and open.
+// search branches over the classes from position at to the end of the order. profits is the sum of the profits that
+// are still possible. search sets best, most, target and open.
 func (m *knapsack) search(at int, profits float64) {
 	if m.value > m.most {
 		m.most, m.best = m.value, slices.Clone(m.now)
-		m.target = max(m.target, m.value+wholeNear*m.kind.price)
+		m.target = max(m.target, m.value+wholeTolerance*m.kind.price)
 	}
 	for ; at < len(m.order) && !m.isFull(at); at++ {
 		room := m.freeRoomPrice()
@@ -289,8 +288,8 @@ func (m *knapsack) freeRoomPrice() float64 {
 	return sum
 }
 
-// isFull reports whether the free room of some resource is too small for every class from position at of the order to its
-// end.
+// isFull reports whether the free room of some resource is too small for every class from position at to the end of
+// the order.
 func (m *knapsack) isFull(at int) bool {
 	for r, a := range m.least[at] {
 		if a > m.left[r] {

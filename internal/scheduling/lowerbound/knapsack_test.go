@@ -17,13 +17,13 @@ func TestMaxWorth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, dualPrice := oneKind(t)
 		k := &g.kinds[0]
-		enough := k.price * rapid.Float64Range(0, 3).Draw(t, "enough")
-		proved, found := g.maxWorth(k, dualPrice, enough)
+		threshold := k.price * rapid.Float64Range(0, 3).Draw(t, "threshold")
+		proved, found := g.maxWorth(k, dualPrice, threshold)
 		full := 0.0
 		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
 		m.eachContents(0, func() { full = max(full, m.value) })
-		if full > max(proved, enough)*(1+1e-9) {
-			t.Fatalf("the node holds pods worth %g, but the proved limit is %g; enough is %g", full, proved, enough)
+		if full > max(proved, threshold)*(1+1e-9) {
+			t.Fatalf("the node holds pods worth %g, but the proved limit is %g; threshold is %g", full, proved, threshold)
 		}
 		perUnit := make([]float64, len(k.rates))
 		for r, rate := range k.rates {
@@ -53,12 +53,12 @@ func TestSearch(t *testing.T) {
 		k := &g.kinds[0]
 		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)),
 			left: slices.Clone(k.room), limit: 1 << 30}
-		m.relaxed = g.relax(k, dualPrice, 0, rapid.IntRange(1, mostPlanes).Draw(t, "planes"))
+		m.relaxed = g.relax(k, dualPrice, 0, rapid.IntRange(1, maxPlanes).Draw(t, "planes"))
 		m.arrange(math.Inf(1), rapid.IntRange(1, 9).Draw(t, "pods"))
 		m.search(0, m.profits())
 		full := 0.0
 		m.eachContents(0, func() { full = max(full, m.value) })
-		if m.most > full*(1+1e-9) || m.most < full*(1-1e-9)-wholeNear*k.price {
+		if m.most > full*(1+1e-9) || m.most < full*(1-1e-9)-wholeTolerance*k.price {
 			t.Fatalf("found pods worth %g, but the best are worth %g", m.most, full)
 		}
 		for at := range m.order {
@@ -92,7 +92,7 @@ func oneKind(t *rapid.T) (*generation, []float64) {
 	}
 	if all := parts(*p); len(all) > 0 {
 		q := all[0]
-		g := &generation{part: q, used: make([]int, 2), nodes: rapid.SampledFrom([]int{1, 5, mostNodes}).Draw(t, "nodes")}
+		g := &generation{part: q, used: make([]int, 2), nodes: rapid.SampledFrom([]int{1, 5, maxSearchNodes}).Draw(t, "nodes")}
 		var dualPrice []float64
 		for range q.classes {
 			dualPrice = append(dualPrice, rapid.Float64Range(0, 0.7).Draw(t, "worth")*float64(catalog.Dollar))

@@ -8,11 +8,11 @@ import (
 
 // The rates of one kind also limit what the instances of another kind can hold. If no pod is worth more than f times
 // its payment at some rates, then the pods on an instance are worth at most f times the price of its whole room at
-// these rates. The worth of a pod is its dual price. This file tries the rates of up to mostRates kinds: those on which
-// the pods with the largest total worth pay least. At these rates, pods pay little less than they are worth.
+// these rates. The worth of a pod is its dual price. This file tries the rates of up to maxTriedRates kinds: those on
+// which the pods with the largest total worth pay least. At these rates, pods pay little less than they are worth.
 
-// mostRates is the number of kinds whose rates are tried on all other kinds.
-const mostRates = 16
+// maxTriedRates is the maximum number of kinds whose rates are tried on all other kinds.
+const maxTriedRates = 16
 
 // rounding is a factor slightly above 1 that is more than the relative rounding errors of the sums.
 const rounding = 1 + 1e-12
@@ -52,7 +52,7 @@ func (a *ascent) setDualPrices(out *DualPrices) {
 			factors[n] = rates[n].factor(k)
 		}
 		most := k.price
-		for at, o := range k.offers { // the first dominates the others, so its limit is also a limit of theirs
+		for at, o := range k.offers { // the first offer dominates the others, so its limit holds for them too
 			room := a.problem.Offers[o].Room
 			out.PerNode[o] = lowestLimit(rates, factors, room, most)
 			if at == 0 {
@@ -91,8 +91,8 @@ func roomPrice(perUnit []float64, room []int64) float64 {
 	return sum
 }
 
-// cheapRates returns the rates of up to mostRates kinds: those on which the pods with the largest total dual price pay
-// least.
+// cheapRates returns the rates of up to maxTriedRates kinds: those on which the pods with the largest total dual
+// price pay least.
 func (a *ascent) cheapRates() []kindRates {
 	worth, kinds := make([]float64, len(a.kinds)), make([]int, len(a.kinds)) // worth: of the pods that pay least on the kind
 	for c, i := range a.cheapestKind {
@@ -103,7 +103,7 @@ func (a *ascent) cheapRates() []kindRates {
 	}
 	slices.SortFunc(kinds, func(x, y int) int { return cmp.Or(cmp.Compare(worth[y], worth[x]), cmp.Compare(x, y)) })
 	var out []kindRates
-	for _, i := range kinds[:min(len(kinds), mostRates)] {
+	for _, i := range kinds[:min(len(kinds), maxTriedRates)] {
 		if worth[i] > 0 {
 			out = append(out, a.ratesOf(&a.kinds[i]))
 		}

@@ -6,13 +6,13 @@ import (
 )
 
 // findOptions finds the kinds that hold each class, and the slots that a pod of the class takes there. It adds these
-// slots to the kinds. Kinds that are not leads are in no option.
+// slots to the kinds. Only kinds whose lead is set are in an option.
 func (a *ascent) findOptions() {
 	a.options, a.slotUses = make([][]option, len(a.classes)), make([][]slotUse, len(a.classes))
 	resources := len(a.classes[0].ask)
 	byGroup := make([][]int32, len(a.problem.Caps)) // by group, by kind: index of its slots for the group, plus one; 0: none yet
 	// Like byGroup, but for the slots for large pods: by kind, by resource, by slot.count minus one.
-	large := make([]int32, len(a.kinds)*resources*largest)
+	large := make([]int32, len(a.kinds)*resources*maxLargeSlots)
 	all := 0 // maximum number of options
 	for c := range a.classes {
 		all += len(a.holders[c])
@@ -41,12 +41,12 @@ func (a *ascent) findOptions() {
 				uses = append(uses, a.useSlots(i, &byGroup[g][i], a.problem.Caps[g], 1))
 			}
 			for r, ask := range a.classes[c].ask {
-				if (largest+1)*ask <= room[r] {
+				if (maxLargeSlots+1)*ask <= room[r] {
 					continue // the class takes no slots
 				}
-				for n := 1; n <= largest; n++ {
+				for n := 1; n <= maxLargeSlots; n++ {
 					if used := math.Ceil(float64(n+1)*ask/room[r]) - 1; used > 0 {
-						uses = append(uses, a.useSlots(i, &large[(i*resources+r)*largest+n-1], n, int32(used)))
+						uses = append(uses, a.useSlots(i, &large[(i*resources+r)*maxLargeSlots+n-1], n, int32(used)))
 					}
 				}
 			}

@@ -36,8 +36,8 @@ type kind struct {
 	price   float64
 	room    []float64
 	classes []int     // the classes whose pods fit on it, ascending
-	lead    bool      // no other kind dominates it even for fractional pods; see findLeads
-	rates   []float64 // by resource: the share of the price for all of it; nil if unknown
+	lead    bool      // whether no other kind dominates the kind for fractional pods; see findLeads
+	rates   []float64 // by resource: the share of the price that pays for the whole room; nil if unknown
 }
 
 // maxPods returns the maximum number of pods of the class on one instance, if the instance has no other pods.
@@ -172,8 +172,8 @@ func (p *Problem) newClasses() []class {
 	return out
 }
 
-// findKinds sets the kinds of the part and the holders of its classes. It drops the classes that fit no kind, or that fit
-// a kind with price 0.
+// findKinds sets the kinds of the part and the holders of its classes. It drops the classes that fit no kind, or that
+// fit a kind with price 0.
 func (p *part) findKinds() {
 	bySet := map[int][]int{}
 	for i := range p.classes {
@@ -208,8 +208,8 @@ func (p *part) findKinds() {
 	p.findLeads(sets)
 }
 
-// dropClasses removes the classes that fit no kind, and the classes that fit a kind with price 0. It then removes the kinds
-// without a class and the kinds with price 0.
+// dropClasses removes the classes that fit no kind, and the classes that fit a kind with price 0. It then removes the
+// kinds without a class and the kinds with price 0.
 func (p *part) dropClasses() {
 	found := make([]int, len(p.classes)) // by class: number of kinds that hold it
 	free := make([]bool, len(p.classes)) // by class: whether a kind with price 0 holds it

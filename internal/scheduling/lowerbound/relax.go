@@ -11,8 +11,8 @@ import (
 //
 // It is a Lagrangian relaxation of the room. At any non-negative rates, pods that fit are worth at most the price of
 // the whole room plus the profits of the pods. The profit of a pod is its worth minus its payment for its requests at
-// the rates. The sum of the profits includes, for each class with a positive profit, as many pods as its number, its
-// size and its caps allow. Cutting planes find the rates that minimize the upper bound.
+// the rates. The sum of the profits includes, for each class with a positive profit, as many pods as the number, the
+// size and the caps of the class allow. Cutting planes find the rates that minimize the upper bound.
 type relaxation struct {
 	kind    *kind
 	most    float64   // upper bound on the worth
@@ -30,12 +30,13 @@ type gain struct {
 	n      int // number of pods
 }
 
-// planesNear is the accepted distance of the bound from its optimum, as a part of the instance's price.
-const planesNear = 1e-4
+// planesTolerance is the accepted distance of the bound from its optimum, as a part of the instance's price.
+const planesTolerance = 1e-4
 
-// relax returns the relaxation for the dual prices. It stops when it has proved that the pods on an instance are worth at
-// most enough, or after the given number of cutting planes. It starts at k.rates, and sets them to the best rates.
-func (p *part) relax(k *kind, dualPrice []float64, enough float64, planes int) relaxation {
+// relax returns the relaxation for the dual prices. It stops when it has proved that the pods on an instance are
+// worth at most threshold, or after the given number of cutting planes. It starts at k.rates, and sets them to the
+// best rates.
+func (p *part) relax(k *kind, dualPrice []float64, threshold float64, planes int) relaxation {
 	out := relaxation{kind: k, most: math.Inf(1)}
 	n := len(k.room)
 	s := newSimplex(n + 1)
@@ -60,12 +61,12 @@ func (p *part) relax(k *kind, dualPrice []float64, enough float64, planes int) r
 		if most < out.most {
 			out.most, out.rates, out.profits = most, slices.Clone(rates), profits
 		}
-		if out.most <= enough {
+		if out.most <= threshold {
 			break
 		}
 		s.columns, vertices = append(s.columns, p.plane(k, dualPrice, gains)), append(vertices, gains)
 		s.solve()
-		if out.most+s.value() < planesNear*k.price {
+		if out.most+s.value() < planesTolerance*k.price {
 			break
 		}
 		for r := range rates {
@@ -106,8 +107,8 @@ func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
 	return pods
 }
 
-// plane returns the column of these pods: their worth as a negative cost, and the part that they request of each
-// resource.
+// plane returns the column of these pods: their worth as a negative cost and, by resource, the part of the room that
+// they request.
 func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
 	n := len(k.room)
 	c := column{rows: make([]int32, n+1), values: make([]float64, n+1)}

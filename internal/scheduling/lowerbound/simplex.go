@@ -31,7 +31,8 @@ type column struct {
 	values []float64
 }
 
-// newSimplex returns a program with the given number of rows, without columns, whose box is the point 0. Its basis is the short variables.
+// newSimplex returns a program with the given number of rows, without columns, whose box is the point 0. Its basis is
+// the short variables.
 func newSimplex(rows int) *simplex {
 	s := &simplex{
 		low: make([]float64, rows), high: make([]float64, rows), basis: make([]int, rows),

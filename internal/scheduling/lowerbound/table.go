@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// table has upper bounds of the worth that the classes from a position of the order to its end can still add to an
-// instance, by the free room. It solves the integer knapsack relaxed to one resource by dynamic programming. This is valid
-// because pods that fit the room of every resource also fit the room of that one. The resource is divided into cells.
+// table has upper bounds of the worth that the classes from a position to the end of the order can still add to an
+// instance, by the free room. It solves the integer knapsack relaxed to one resource by dynamic programming. This is
+// valid because pods that fit the room of every resource also fit the room of that resource. The resource is divided
+// into cells.
 //
-// If only one resource has a price, and its room is not too many units, the table uses this resource. Otherwise it uses
-// the payment of pods for all resources as if it were a resource. The payment of pods is rounded down to cells, and the
-// free room is rounded up.
+// If only one resource has a price, and its room has at most maxCells units, the table uses this resource. Otherwise
+// it uses the payment of pods for all resources as if it were a resource. The payment of pods is rounded down to
+// cells, and the free room is rounded up.
 type table struct {
 	rows     [][]float64 // by position in the order and by number of free cells
 	cells    int         // number of cells of an empty instance
@@ -21,10 +22,10 @@ type table struct {
 }
 
 const (
-	mostCells   = 4096    // maximum number of cells
-	mostEntries = 1 << 20 // maximum number of entries of a table for payments
-	cellsPerPod = 2000    // for each pod on the node; rounding a pod down loses less than one cell
-	mostPods    = 40      // maximum number of pods on a node; with more, fractional pods prove nearly as much as whole pods
+	maxCells     = 4096    // maximum number of cells
+	maxEntries   = 1 << 20 // maximum number of entries of a table for payments
+	cellsPerPod  = 2000    // for each pod on the node; rounding a pod down loses less than one cell
+	maxTablePods = 40      // maximum number of pods on a node; with more, fractional pods prove nearly as much as whole pods
 )
 
 // tabulate returns the table for the order; pods is the number of pods that fill a node.
@@ -40,8 +41,8 @@ func (m *knapsack) tabulate(pods int) *table {
 			t.cells = int(m.kind.room[r] / t.unit)
 		}
 	}
-	if t.resource < 0 || t.cells > mostCells {
-		t.resource, t.cells = -1, min(cellsPerPod*pods, mostEntries/(len(m.order)+1), mostCells)
+	if t.resource < 0 || t.cells > maxCells {
+		t.resource, t.cells = -1, min(cellsPerPod*pods, maxEntries/(len(m.order)+1), maxCells)
 		t.unit = total / float64(t.cells)
 	}
 	t.rows = m.scratch(len(m.order)+1, t.cells+1)
@@ -59,7 +60,8 @@ func (m *knapsack) tabulate(pods int) *table {
 	return t
 }
 
-// scratch returns memory for a table: rows of n numbers, of which only the last row is cleared. It is valid until the next call.
+// scratch returns memory for a table: rows of n numbers, of which only the last row is cleared. It is valid until the
+// next call.
 func (p *part) scratch(rows, n int) [][]float64 {
 	p.cells = slices.Grow(p.cells[:0], rows*n)[:rows*n]
 	out := make([][]float64, rows)
@@ -109,8 +111,8 @@ func (t *table) add(at, size, n int, dualPrice float64) {
 	t.steps += len(now)
 }
 
-// most returns an upper bound of the worth that the classes from position at of the order to its end can add. left is the free
-// room by resource, and room is the price of the free room at the rates.
+// most returns an upper bound of the worth that the classes from position at to the end of the order can add. left is
+// the free room by resource, and room is the price of the free room at the rates.
 func (t *table) most(at int, left []float64, room float64) float64 {
 	if t.resource >= 0 {
 		return t.rows[at][int(left[t.resource]/t.unit)]

@@ -6,20 +6,20 @@ import (
 )
 
 // If nodes differ in little except size, the best shares of all kinds follow from one price for each unit of a
-// resource, and one price for a slot of each group. At these prices, the room and slots of a node never cost more than
-// the node, and all requests of the pods together cost as much as possible. The prices are the duals of a small linear
-// program. The ascent alone finds them slowly, because a slot that is scarce on small nodes costs nearly nothing on
-// large nodes, and so has another share on each kind. So the ascent also starts from these prices if several classes
-// are in one group.
+// resource, and one price for a slot of each group. At these prices, the room and slots of a node never cost more
+// than the node, and all requests of the pods together cost as much as possible. The prices are the duals of a small
+// linear program. The ascent alone finds them slowly, because a slot that is scarce on small nodes costs nearly
+// nothing on large nodes, and so has a different share on each kind. So the ascent also starts from these prices if
+// several classes are in one group.
 
 const (
-	mostPricedGroups = 16   // maximum number of groups for whose slots there is a price
-	unitPriceRounds  = 24   // rounds of the ascent from these prices
-	leastShare       = 1e-5 // minimum share of a resource with price 0, so that its share can grow again
+	maxPricedGroups = 16   // maximum number of groups for whose slots there is a price
+	unitPriceRounds = 24   // rounds of the ascent from these prices
+	minShare        = 1e-5 // minimum share of a resource with price 0, so that its share can grow again
 )
 
-// climbFromUnitPrices improves the dual prices, starting from the shares that follow from the unit prices. It does nothing
-// if no two classes are in one group, and stops after one round if that round proves no higher bound.
+// climbFromUnitPrices improves the dual prices, starting from the shares that follow from the unit prices. It does
+// nothing if no two classes are in one group, and stops after one round if that round proves no higher bound.
 func (a *ascent) climbFromUnitPrices() {
 	if !slices.ContainsFunc(a.classes, func(c class) bool { return c.shared >= 0 }) {
 		return
@@ -30,8 +30,8 @@ func (a *ascent) climbFromUnitPrices() {
 		a.setShares(i, slots[i], groups, prices)
 	}
 	before := a.value
-	if a.round(hardest, true); a.value > before {
-		a.climb(unitPriceRounds, rougher, hardest)
+	if a.round(endSoftness, true); a.value > before {
+		a.climb(unitPriceRounds, roughEndSoftness, endSoftness)
 	}
 }
 
@@ -41,7 +41,7 @@ type group struct {
 	pods        float64 // number of pods
 }
 
-// scarceGroups returns the groups whose pods need the most nodes, at most mostPricedGroups of them.
+// scarceGroups returns the groups whose pods need the most nodes, at most maxPricedGroups of them.
 func (a *ascent) scarceGroups() []group {
 	pods := make([]float64, len(a.problem.Caps))
 	for i := range a.classes {
@@ -58,7 +58,7 @@ func (a *ascent) scarceGroups() []group {
 	slices.SortFunc(out, func(x, y group) int {
 		return cmp.Or(cmp.Compare(y.pods/float64(y.cap), x.pods/float64(x.cap)), cmp.Compare(x.number, y.number))
 	})
-	return out[:min(len(out), mostPricedGroups)]
+	return out[:min(len(out), maxPricedGroups)]
 }
 
 // unitPrices returns the price of a unit of each resource, followed by the price of a slot of each group. They are
@@ -76,7 +76,7 @@ func (a *ascent) unitPrices(groups []group) []float64 {
 	}
 	s := newSimplex(len(wanted))
 	for i := range s.high {
-		s.high[i] = mostRise * a.value
+		s.high[i] = maxRise * a.value
 	}
 	s.reprice()
 	for i := range a.kinds {
@@ -104,9 +104,9 @@ func (a *ascent) unitPrices(groups []group) []float64 {
 	return out
 }
 
-// mostRise limits the price of all requests for one resource, or of all slots for one group, in multiples of the bound
+// maxRise limits the price of all requests for one resource, or of all slots for one group, in multiples of the bound
 // that was proved before.
-const mostRise = 8
+const maxRise = 8
 
 // slotsOf returns, by kind and by position in groups, the index of the kind's slots for the group; -1 if it has none.
 func (a *ascent) slotsOf(groups []group) [][]int32 {
@@ -137,7 +137,7 @@ func (a *ascent) slotsOf(groups []group) [][]int32 {
 // the result of unitPrices.
 func (a *ascent) setShares(i int, slots []int32, groups []group, prices []float64) {
 	k, shares := &a.kinds[i], a.shares[i]
-	least, total := leastShare*k.price, 0.0
+	least, total := minShare*k.price, 0.0
 	for r, room := range k.room {
 		a.pace[i][r], shares[r] = pace{speed: 1}, room*prices[r]+least
 		total += shares[r]

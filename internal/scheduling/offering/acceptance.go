@@ -48,8 +48,8 @@ func (st *Stock) Accept(q *podgroup.Queue) *Acceptance {
 	return a
 }
 
-// Stages returns the accept sets in the order to try them: preferences are dropped from the lowest weight up, NodePools with a
-// higher weight come first. Each set has an offering for a pod of the class.
+// Stages returns the accept sets in the order to try them: preferences are dropped from the lowest weight up,
+// NodePools with a higher weight come first. Each set has an offering for a pod of the class.
 func (a *Acceptance) Stages(c *podgroup.Class) []int {
 	sets := a.plain[c.Sig]
 	if sets == nil {
@@ -85,7 +85,7 @@ func (st *Stock) withinLimits() bitset.Set {
 
 // levels returns sets of offers in the order to try them. The first set satisfies all preferences that can be satisfied
 // together. Each following set drops the lightest remaining preference, or several of them if there are more than
-// mostSteps; the last set is hard itself. A heavier preference is never dropped before a lighter one. PreferNoSchedule
+// maxLevels; the last set is hard itself. A heavier preference is never dropped before a lighter one. PreferNoSchedule
 // taints are avoided longest.
 func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.Class) []bitset.Set {
 	preferences := []bitset.Set{a.Stock.unavoided(s.Tolerations)}
@@ -106,18 +106,18 @@ func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.
 	return out
 }
 
-// mostSteps is the maximum number of levels of a pod. If there are more, some in between are left out, so one step
+// maxLevels is the maximum number of levels of a pod. If there are more, some in between are left out, so one step
 // drops several preferences.
-const mostSteps = 12
+const maxLevels = 12
 
-// stepsOf returns at most mostSteps of the levels, including the first and the last.
+// stepsOf returns at most maxLevels of the levels, including the first and the last.
 func stepsOf(levels []bitset.Set) []bitset.Set {
-	if len(levels) <= mostSteps {
+	if len(levels) <= maxLevels {
 		return levels
 	}
-	out := make([]bitset.Set, mostSteps)
+	out := make([]bitset.Set, maxLevels)
 	for i := range out {
-		out[i] = levels[i*(len(levels)-1)/(mostSteps-1)]
+		out[i] = levels[i*(len(levels)-1)/(maxLevels-1)]
 	}
 	return out
 }

@@ -112,8 +112,9 @@ func noLarger(a, b resources.Amounts, names []string) bool {
 
 // combinable returns offerings of which every combination of instance type, zone and capacity type is suitable. A
 // NodeClaim lists types, zones and capacity types separately, so its list must not imply an unsuitable combination.
-// Nearly always, these are all the given offerings. Otherwise combinable keeps only those with the capacity type of the first offering;
-// if that is not enough, only those in its zone, or only those with both.
+// Nearly always, these are all the given offerings. Otherwise combinable keeps only the offerings with the capacity
+// type of the first offering. If that is not enough, it keeps only those in the zone of the first offering, or
+// finally only those with both.
 func (st *Stock) combinable(offers []int) []int {
 	if len(offers) == 0 {
 		return nil

@@ -1,7 +1,9 @@
-// Package offering numbers the offerings for the pods of a snapshot: which pods accept each, its room, and its alternatives.
+// Package offering numbers the offerings for the pods of a snapshot: which pods accept each, its room, and its
+// alternatives.
 //
 // In: the NodePools, nodes and DaemonSets of a snapshot, the market, and what pods require of nodes.
-// Out: a Stock: numbered offerings, their shapes, the remaining limits; sets of offerings that pods accept; alternatives of a planned node.
+// Out: a Stock: numbered offerings, their shapes, the remaining limits; sets of offerings that pods accept;
+// alternatives of a planned node.
 // Never: a pod, a count of pods, or the choice of an offering to launch.
 //
 // # Numbering

@@ -2,15 +2,16 @@ package offering
 
 import "slices"
 
-// Lot is a set of offerings that no class distinguishes: they have one model and one shape, and are in the same accept sets. Only the
-// cheapest needs to be considered.
+// Lot is a set of offerings that no class distinguishes: they have one model and one shape, and are in the same
+// accept sets. Only the cheapest needs to be considered.
 type Lot struct {
 	Offer int     // the cheapest offer
 	Price float64 // its price in billionths of a dollar per hour
 	Mark  uint64  // hash of the accept sets with the lot: the same pods accept lots with the same mark
 }
 
-// Lots returns the lots of the offers that are in at least one of the accept sets, without those of capacity reservations.
+// Lots returns the lots of the offers that are in at least one of the accept sets, without those of capacity
+// reservations.
 func (a *Acceptance) Lots(sets []int) []Lot {
 	marks := make([]uint64, len(a.Stock.Offers)) // by offer: hash of the sets that it is in; 0: none
 	seen := map[int]bool{}

@@ -27,8 +27,8 @@ type Pool struct {
 	*cluster.Pool
 	Accepts   requirements.Requirements // the requirements, with the labels as further requirements
 	Unusable  string                    // why no node can be launched, from the snapshot or found by New; empty if usable
-	EmptiedBy string                    // of the keys that excluded offerings, the last by name; the cause if no offering is left
-	MinValues []MinValue                // by key
+	EmptiedBy string                    // the last key, by name, that excluded an offering; the cause if no offering is left
+	MinValues []MinValue                // sorted by key
 	Remaining RemainingLimits           // what the limits still allow, by the snapshot
 	Volume    string                    // device name of the EBS volume with the pods' files; empty if unknown
 
@@ -76,8 +76,8 @@ func newPool(p *cluster.Pool) *Pool {
 // Size returns how many offers the pool has.
 func (p *Pool) Size() int { return p.to - p.from }
 
-// MaySuit reports whether the labels and requirements of the pool allow nodes that satisfy reqs. It ignores labels that only the
-// offerings define, so its result is also valid for a pool without offers.
+// MaySuit reports whether the labels and requirements of the pool allow nodes that satisfy reqs. It ignores labels
+// that only the offerings define, so its result is also valid for a pool without offers.
 func (p *Pool) MaySuit(reqs requirements.Requirements) bool {
 	for key, ask := range reqs {
 		accepted, limited := p.Accepts[key]
@@ -108,14 +108,14 @@ type allowedType struct {
 // first key, by name, that excludes it. filter sets EmptiedBy to the last of these causes, by name.
 func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	var out []allowedType
-	var places places
-	var excluding []string // by number from places: the key that excludes the offering, whatever its type; "" if none
+	var numbering offeringNumbers
+	var excluding []string // by number from numbering: the key that excludes the offering, whatever its type; "" if none
 	for _, t := range types {
 		a := allowedType{typ: t, offerings: make([]*catalog.Offering, 0, len(t.Offerings))}
 		byType := p.excludingKey(t.Labels, isOfferingKey)
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
-			n := places.number(o)
+			n := numbering.number(o)
 			if n == len(excluding) {
 				excluding = append(excluding, p.excludingKey(o.Labels(), func(key string) bool { return !isOfferingKey(key) }))
 			}
@@ -133,16 +133,17 @@ func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	return out
 }
 
-// places numbers the distinct offerings, ignoring price and availability, in the order of their first appearance.
-// Types mostly list the same offerings in the same order, so number tries the successor of the last result before the map.
-type places struct {
+// offeringNumbers numbers the distinct offerings, ignoring price and availability, in the order of their first
+// appearance. Types mostly list the same offerings in the same order, so number tries the successor of the last
+// result before the map.
+type offeringNumbers struct {
 	all  []catalog.Offering
 	at   map[catalog.Offering]int
 	last int
 }
 
 // number returns the number of the offering. A new offering gets the next number.
-func (p *places) number(o *catalog.Offering) int {
+func (p *offeringNumbers) number(o *catalog.Offering) int {
 	place := *o
 	place.Price, place.Available = 0, false
 	if next := p.last + 1; next < len(p.all) && p.all[next] == place {
@@ -169,9 +170,9 @@ func firstKey(a, b string) string {
 	return min(a, b)
 }
 
-// excludingKey returns the first required key, by name, that these labels do not satisfy, or "". It ignores keys for which
-// skip returns true. It also ignores a key that the labels lack, if the requirement accepts nodes without it, or
-// if it is a custom label, whose value the pool sets.
+// excludingKey returns the first required key, by name, that these labels do not satisfy, or "". It ignores keys for
+// which skip returns true. It also ignores a key that the labels lack in two cases: the requirement accepts nodes
+// without the label, or the label is a custom label, whose value the pool sets.
 func (p *Pool) excludingKey(labels requirements.Labels, skip func(key string) bool) string {
 	first := ""
 	for key, v := range p.Accepts {
@@ -226,7 +227,8 @@ func IsCloudKey(key string) bool {
 	return strings.HasPrefix(key, "karpenter.k8s.aws/") || strings.HasPrefix(key, "karpenter.sh/")
 }
 
-// isControllerKey reports whether the controller itself sets the label on each node. IsCloudKey is also true for such a label.
+// isControllerKey reports whether the controller itself sets the label on each node. IsCloudKey is also true for such
+// a label.
 func isControllerKey(key string) bool {
 	return key == labelNodePool || key == labelNodeClass || key == labelRegistered || key == labelInitialized
 }

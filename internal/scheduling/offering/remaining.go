@@ -79,8 +79,8 @@ func (r *RemainingLimits) IsExceeded() bool {
 	return slices.ContainsFunc(r.left, func(n int64) bool { return n < 0 })
 }
 
-// Left returns how much the limit with that name still allows, in the units of resources.Amounts; negative if it is exceeded. Without
-// such a limit it is math.MaxInt64.
+// Left returns how much the limit with that name still allows, in the units of resources.Amounts; negative if it is
+// exceeded. Without such a limit it is math.MaxInt64.
 func (r *RemainingLimits) Left(name string) int64 {
 	if name == limitNodes {
 		return int64(r.nodes)
@@ -91,8 +91,8 @@ func (r *RemainingLimits) Left(name string) int64 {
 	return math.MaxInt64
 }
 
-// FirstBlocking returns the name of the first limit that does not allow another node of that capacity, or "". The limit on
-// the number of nodes comes first, then the others by name.
+// FirstBlocking returns the name of the first limit that does not allow another node of that capacity, or "". The
+// limit on the number of nodes comes first, then the others by name.
 func (r *RemainingLimits) FirstBlocking(c resources.Amounts) string {
 	if r.nodes < 1 {
 		return limitNodes

@@ -6,8 +6,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// CapacityReservation is a capacity reservation that a NodePool may use. Its instances are already paid for, so the solver fills them
-// before it plans other nodes, like existing nodes. Nodes that are chosen by price never use a reservation.
+// CapacityReservation is a capacity reservation that a NodePool may use. Its instances are already paid for, so the
+// solver fills them before it plans other nodes, like existing nodes. Nodes that are chosen by price never use a
+// reservation.
 type CapacityReservation struct {
 	Left   int   // number of instances that no node and no launching NodeClaim uses; may be negative
 	Offers []int // the offers that use the reservation, of any pool and variant

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Shape is the room of a node of an offering after its DaemonSet pods. Offerings of one model differ in shape only if a DaemonSet runs
-// in one zone, or with one capacity type, and not in another.
+// Shape is the room of a node of an offering after its DaemonSet pods. Offerings of one model differ in shape only if
+// a DaemonSet runs in only some zones or with only some capacity types.
 type Shape struct {
 	Room     resources.Vector   // room for other pods, over Stock.Dims
 	Daemons  resources.Amounts  // requests of the DaemonSet pods
@@ -61,9 +61,9 @@ func (st *Stock) computeShapes(daemons []cluster.Daemon) {
 	}
 }
 
-// isCrowded reports whether the pool has offers, but none with room for the pods of all its DaemonSets. Some DaemonSet
-// pods then stay pending on every node, but must not prevent nodes for other pods: any user who may create DaemonSets
-// in one namespace can request more than an instance has.
+// isCrowded reports whether the pool has offers, but none with room for the pods of all its DaemonSets. Some
+// DaemonSet pods then stay pending on every node. They must not prevent nodes for other pods: any user who may create
+// DaemonSets in one namespace can request more than an instance has.
 func (st *Stock) isCrowded(p *Pool) bool {
 	for o := p.from; o < p.to; o++ {
 		if !st.ShapeOf(o).Broken {
@@ -118,12 +118,13 @@ type daemonUsage struct {
 	kinds    []*cluster.Kind
 }
 
-// systemNamespace is the namespace of DaemonSets that every node needs. An instance without room for their pods is too small.
+// systemNamespace is the namespace of DaemonSets that every node needs. An instance without room for the pods of
+// these DaemonSets is too small.
 const systemNamespace = "kube-system"
 
-// runningOn returns the DaemonSets of the set whose pods run on a node of the type, which is too small for all of them.
-// These are all DaemonSets of kube-system, even if their pods do not fit, and each other DaemonSet that still has room,
-// smallest first. The pods of the remaining DaemonSets stay pending on such a node.
+// runningOn returns the DaemonSets of the set whose pods run on a node of the type, if the type is too small for the
+// pods of all of them. These are all DaemonSets of kube-system, even if their pods do not fit, and each other
+// DaemonSet that still has room, smallest first. The pods of the remaining DaemonSets stay pending on such a node.
 func (g *daemonSets) runningOn(typ *catalog.Type, set bitset.Set) bitset.Set {
 	out, left := bitset.New(len(g.list)), typ.Allocatable
 	var others []int
@@ -135,7 +136,7 @@ func (g *daemonSets) runningOn(typ *catalog.Type, set bitset.Set) bitset.Set {
 		left = left.Sub(g.list[d].Requests)
 		out.Add(d)
 	})
-	share := func(d int) float64 { // the larger of its parts of the node's CPU and memory
+	share := func(d int) float64 { // the larger of the DaemonSet's shares of the node's CPU and memory
 		asks := g.list[d].Requests
 		return max(float64(asks.CPU)/float64(max(typ.Allocatable.CPU, 1)), float64(asks.Memory)/float64(max(typ.Allocatable.Memory, 1)))
 	}

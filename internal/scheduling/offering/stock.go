@@ -24,7 +24,7 @@ type Stock struct {
 	Shapes   []Shape              // shapes of all offers; offers of one model may share a shape
 
 	Labels    *bitset.Index // finds offers by label
-	available bitset.Set    // the offers that EC2 has, and whose capacity reservation has instances left
+	available bitset.Set    // the offers that EC2 can launch now; a reserved one only if its reservation has instances left
 	ports     *podgroup.Ports
 
 	Reservations []CapacityReservation // the capacity reservations of the offers
@@ -36,7 +36,7 @@ type Stock struct {
 type Variant struct {
 	Pool   int                 // index into Stock.Pools
 	Labels requirements.Labels // all labels except those of type and offering
-	Chosen requirements.Labels // the custom labels among them for which the pool allows several values
+	Chosen requirements.Labels // the custom labels in Labels for which the pool allows several values
 	from   int                 // its models have the numbers from … to-1
 	to     int
 
@@ -139,7 +139,8 @@ func (st *Stock) addPool(i int, p *Pool, market catalog.Market, queue func() *po
 		}
 		st.growLists(allowed)
 		for _, a := range allowed {
-			// Each reserved offering is a model of its own: no planned node may use a reservation and also run without it.
+			// Each reserved offering is a model of its own: no planned node may keep both a reserved and an
+			// unreserved offering.
 			unreserved, reserved := a.split()
 			st.addModel(a.typ, unreserved)
 			for i := range reserved {
@@ -206,21 +207,21 @@ type priced struct {
 func sortByPrice(all []priced) {
 	packed := make([]uint64, len(all))
 	for i, p := range all {
-		if p.price < 0 || p.price >= 1<<mostPriceBits || p.offer >= 1<<(64-mostPriceBits) {
+		if p.price < 0 || p.price >= 1<<priceBits || p.offer >= 1<<(64-priceBits) {
 			slices.SortFunc(all, func(a, b priced) int { return cmp.Or(cmp.Compare(a.price, b.price), a.offer-b.offer) })
 			return
 		}
-		packed[i] = uint64(p.price)<<(64-mostPriceBits) | uint64(p.offer)
+		packed[i] = uint64(p.price)<<(64-priceBits) | uint64(p.offer)
 	}
 	slices.Sort(packed)
 	for i, c := range packed {
-		all[i] = priced{catalog.Price(c >> (64 - mostPriceBits)), int(c & (1<<(64-mostPriceBits) - 1))}
+		all[i] = priced{catalog.Price(c >> (64 - priceBits)), int(c & (1<<(64-priceBits) - 1))}
 	}
 }
 
-// mostPriceBits is the number of bits for a price in billionths of a dollar per hour: up to 8,796 dollars. The
+// priceBits is the number of bits for a price in billionths of a dollar per hour: up to 8,796 dollars. The
 // remaining bits number 2 million offers.
-const mostPriceBits = 43
+const priceBits = 43
 
 // visitLabel calls add for each range of offers with the same value of the label.
 func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
@@ -310,7 +311,7 @@ func (st *Stock) OffersOf(v *Variant) bitset.Set {
 	return out
 }
 
-// Having returns those of the offers that have labels with all these keys.
+// Having returns the offers in the set that have labels with all these keys.
 func (st *Stock) Having(offers bitset.Set, keys []string) bitset.Set {
 	for _, key := range keys {
 		offers = offers.Clone()

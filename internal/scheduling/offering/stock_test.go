@@ -10,7 +10,7 @@ import (
 
 // TestSortByPrice compares the sort of packed integers with a plain one, for prices that fit into these integers and for some that do not.
 func TestSortByPrice(t *testing.T) {
-	for _, most := range []int64{3, 1e9, 1<<mostPriceBits - 1, 1 << 60} {
+	for _, most := range []int64{3, 1e9, 1<<priceBits - 1, 1 << 60} {
 		random := rand.New(rand.NewPCG(1, uint64(most)))
 		all := make([]priced, 500)
 		for i := range all {

@@ -14,10 +14,10 @@ import (
 // multiply; values beyond the maximum are not used.
 const maxVariants = 128
 
-// labelChoices returns the combinations of values for the custom labels for which the pool's
-// requirements allow several values. Of values that no pod's requirement
-// distinguishes, only the first by name is used, so that the same value is used in every plan.
-// If pods spread over the label, each listed value is used. The result has at least one combination.
+// labelChoices returns the combinations of values for the custom labels for which the pool's requirements allow
+// several values. Of values that no pod's requirement distinguishes, only the first by name is used, so that the same
+// value is used in every plan. If pods have a topology rule over the label, each listed value is used. The result has
+// at least one combination.
 func (p *Pool) labelChoices(types []catalog.Type, queue func() *podgroup.Queue) []requirements.Labels {
 	out := []requirements.Labels{{}}
 	for _, key := range p.Accepts.Keys() {
@@ -82,9 +82,9 @@ func requirementsFor(q *podgroup.Queue, key string) []requirements.Values {
 	return out
 }
 
-// distinguished returns the values of allowed that the requirements distinguish. Of values that each requirement treats alike,
-// it returns only the first by name. "" stands for a node without the label. The result is empty if the label should
-// stay absent.
+// distinguished returns the values of allowed that the requirements distinguish. Of values that each requirement
+// treats alike, it returns only the first by name. "" stands for a node without the label. The result is empty if the
+// label should stay absent.
 func distinguished(allowed requirements.Values, reqs []requirements.Values) []string {
 	candidates := slices.Clone(allowed.Listed)
 	if allowed.Complement {

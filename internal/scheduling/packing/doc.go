@@ -12,7 +12,7 @@
 //
 // Pods with equal requirements form a pod group, here a class (package podgroup). Package
 // offering numbers what can be launched. A class has stages: the sets of offerings that it
-// accepts, with fewer preferences from one to the next. Package existing has the nodes, and
+// accepts, with fewer preferences from one set to the next. Package existing has the nodes, and
 // the topology domains of the labels that rules use.
 //
 //  1. Topology domains (package topology): each class with spread or affinity over zones, or
@@ -22,11 +22,11 @@
 //  2. Existing nodes are filled first (existingnodes.go), then instances of capacity
 //     reservations (reservation.go), and new nodes take the rest (strategy.go).
 //  3. The lower bound (packages dualprice and lowerbound) gives each class a dual price: what one pod
-//     adds to the lowest possible price. A run repeatedly adds the node with the lowest price
+//     adds to the lowest possible price. A strategy repeatedly adds the node with the lowest price
 //     per total dual price of its pods (run.go). To fill a node, it compares only the largest
 //     fitting class of each row (rows.go, fill.go), so the work grows with classes, not with pods.
-//  4. A plan that is close to the lower bound is accepted. Otherwise nodes are refined, the nodes with the
-//     worst price are planned again (improve.go), and nodes exchange pods (exchange.go). A small number of
+//  4. A plan that is close to the lower bound is accepted. Otherwise nodes are refined, the most
+//     expensive nodes are planned again (improve.go), and nodes exchange pods (exchange.go). A small number of
 //     pods is solved exactly (exact.go). Of plans with about the same price, the plan that puts the fewest
 //     pods of a class on one node is chosen.
 //  5. If a domain has no room for its pods, or new nodes add domains, planning restarts with this

@@ -40,8 +40,8 @@ func (pc *pricer) setDualPrices(active []int, p *dualprice.Pricing, prices []flo
 	}
 }
 
-// lotsWithKeys returns a copy of the lots with their keys set: the lowest price per value that a node of the lot can
-// reach. perNode is, by index in p.Lots, the highest total dual price of the pods on one node of the lot.
+// lotsWithKeys returns a copy of the lots with their keys set. A key is the lowest price per value that a node of the
+// lot can reach. perNode is, by index in p.Lots, the highest total dual price of the pods on one node of the lot.
 func lotsWithKeys(pr *pending.Problem, lots []lot, p *dualprice.Pricing, perNode []float64) []lot {
 	most := make([]float64, len(pr.Stock.Models)) // by model: the highest of perNode
 	for i, l := range p.Lots {

@@ -31,8 +31,12 @@ type exactSolver struct {
 	firstPart   []int     // by state: the pods of one node of the plan with minPrice, as a state
 }
 
-// solveExactly returns the cheapest plan for the active classes. It reports false if they have too many pods, if the
-// work limit is too low, if a pod would be unplaced, or if the plan exceeds a NodePool limit.
+// solveExactly returns the cheapest plan for the active classes. It reports false in these cases:
+//
+//   - the classes have too many pods (maxStates);
+//   - the work limit is too low;
+//   - a pod would be unplaced;
+//   - the plan exceeds a NodePool limit.
 func (nc nodeChooser) solveExactly(active []int, lots []lot) (outcome, bool) {
 	run := nc.newRun(strategy{}, slices.Clone(nc.queue.Left), cloneRemaining(nc.sol.remaining))
 	ex := newExactSolver(run, active)

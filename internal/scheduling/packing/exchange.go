@@ -38,10 +38,10 @@ const (
 	maxExchanges     = 8    // for one node in one pass
 	enoughPartners   = 16   // after this many compared partners, the search stops if it has found an exchange
 	maxPartners      = 512  // after this many compared partners, the search stops in any case
-	minExchangeGain  = 0.05 // share of the excess over the target's room by which an exchange must reduce it
+	minExchangeGain  = 0.05 // an exchange must reduce the excess over the target's room by at least this share
 	pairsPerStep     = 10   // comparisons of two pods that take as long as one step
 	maxTargetOffers  = 24   // cheaper offerings that findTarget compares for one node
-	maxScannedOffers = 400  // the same, including the offerings that the node's pods do not accept
+	maxScannedOffers = 400  // cheaper offerings that findTarget visits for one node, accepted by its pods or not
 	exchangeShare    = 0.25 // share of the steps up to nodeChooser.stepLimit that exchanges may use
 )
 

@@ -64,8 +64,8 @@ func (es *exchangeSearch) freeFor(pn *plannedNode) float64 {
 	return sum
 }
 
-// compareExchanges compares all exchanges with one partner, and stores the one with the highest score in best if its
-// score is higher than that of best. gap is the result of freeFor for the partner.
+// compareExchanges compares all exchanges with one partner. It stores the exchange with the highest score in best, if
+// this score is higher than the score of best. gap is the result of freeFor for the partner.
 func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *exchange) {
 	from, to := &es.exchanger.nodes[es.node], &es.exchanger.nodes[partner]
 	es.work.steps += 1 + len(from.allocations)*(len(to.allocations)+1)/pairsPerStep
@@ -95,9 +95,9 @@ func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *excha
 	}
 }
 
-// fitsBoth reports whether both nodes have room for their pods after an exchange. give are the requests of the pod that
-// moves from the node to its partner, get those of the pod that moves back; nil if none does. It stores the node's new
-// requests in usedAfter.
+// fitsBoth reports whether both nodes have room for their pods after an exchange. give are the requests of the pod
+// that moves from the node to its partner. get are the requests of the pod that moves back; nil if no pod moves back.
+// It stores the node's new requests in usedAfter.
 func (es *exchangeSearch) fitsBoth(give, get resources.Vector, from, to *plannedNode) bool {
 	for r, n := range give {
 		if get != nil {
@@ -148,8 +148,8 @@ func acceptSetOf(allocations []allocation, class int) int {
 	return -1
 }
 
-// hostRulesAllow reports whether host rules allow a pod of one class on the node after a pod of another class, removed,
-// has left it. removed is -1 if no pod leaves the node.
+// hostRulesAllow reports whether host rules allow a pod of one class on the node after a pod of the class removed has
+// left the node. removed is -1 if no pod leaves the node.
 func (es *exchangeSearch) hostRulesAllow(pn *plannedNode, class, removed int) bool {
 	if es.facts.ruleScope[class] == noHostRules {
 		return true

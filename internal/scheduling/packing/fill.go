@@ -42,9 +42,9 @@ const minScoreRatio = 0.95
 // fill adds pods of the candidate classes to the node so that the total dual price of its pods is as high as
 // possible, and returns the total dual price of the added pods.
 //
-// It repeatedly takes one of the classes that would by themselves fill the remaining room best. While other rows of
-// candidates are left, it adds only half of the units that fit, so that the next class can use the remaining room.
-// All candidates must accept the node. fill does not change left.
+// It repeatedly takes one of the classes that alone would fill the remaining room with nearly the highest total dual
+// price. While other rows of candidates are left, it adds only half of the units that fit, so that the next class can
+// use the remaining room. All candidates must accept the node. fill does not change left.
 func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 	f.cursors, f.preloaded = f.cursors[:0], len(pn.allocations) > 0
 	for _, row := range candidates.rows {

@@ -40,8 +40,8 @@ type PlannedNode struct {
 	Pods     []string          // "namespace/name", sorted
 	Requests resources.Amounts // requests of its pods and its DaemonSet pods
 
-	// Relaxed are the NodePool's minValues that the node cannot keep because of some of its pods,
-	// sorted by key. The minValues in Requirements are lowered to the values that the node keeps.
+	// Relaxed are the NodePool's minValues that the node cannot keep because of some of its pods, sorted by key. The
+	// minValues in Requirements are lowered to the number of values that the node keeps.
 	Relaxed []Relaxation
 
 	// Offerings are the offerings that the node may be launched as, cheapest first; never empty. Each has

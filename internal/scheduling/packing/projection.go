@@ -115,8 +115,8 @@ func (dp *domainProjection) countedOffers(group int) bitset.Set {
 	return existing.CountedOffers(dp.problem.Stock, dp.queue.Pods, group)
 }
 
-// emptierHostGroups returns the groups of host spreads that a planned node could violate: the node would have so
-// few of the group's pods that pods placed on existing nodes exceed the maxSkew.
+// emptierHostGroups returns the groups of host spreads that a planned node could violate. The node would have so few
+// of the group's pods that pods placed on existing nodes exceed the maxSkew.
 func (dp *domainProjection) emptierHostGroups() map[int]bool {
 	least := map[int]int{} // by group: the number of its pods that each planned node must have at least
 	for _, placement := range dp.sol.placements {

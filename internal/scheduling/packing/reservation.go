@@ -48,8 +48,11 @@ func (rf reservationFiller) fillReservations(active []int) {
 	}
 }
 
-// byReservationNeed groups the classes in the order in which reservations are filled: first classes that accept only
-// reserved offerings, by priority, then classes that prefer these offerings, by priority, then the other classes.
+// byReservationNeed groups the classes in the order in which reservations are filled:
+//
+//  1. classes that accept only reserved offerings, by priority;
+//  2. classes that prefer reserved offerings, by priority;
+//  3. all other classes, in one group.
 func (rf reservationFiller) byReservationNeed(classes []int) [][]int {
 	var reservedOnly, reservedFirst, others []int
 	for _, c := range classes {

@@ -24,9 +24,13 @@ type instanceChoice struct {
 	part     []int     // by state: the pods on the instance in the plan with minPrice, as a state; 0 if it is not used
 }
 
-// fillReservationsExactly fills capacity reservations so that the whole plan is cheapest. It reports false, and places
-// no pod, if the classes have too many pods, if the work limit is too low, if a pod would be unplaced, or if the
-// plan exceeds a NodePool limit. It does not place the pods that are cheaper on other nodes.
+// fillReservationsExactly fills capacity reservations so that the whole plan is cheapest. It does not place the pods
+// that are cheaper on other nodes. It reports false, and places no pod, in these cases:
+//
+//   - the classes have too many pods (maxStates);
+//   - the work limit is too low;
+//   - a pod would be unplaced;
+//   - the plan exceeds a NodePool limit.
 func (rf reservationFiller) fillReservationsExactly(active []int) bool {
 	ex := newExactSolver(newNodeChooser(rf.sol).newRun(strategy{}, slices.Clone(rf.queue.Left), nil), active)
 	pods := 0
@@ -75,8 +79,9 @@ func (rs *reservationSearch) reservedOffers(reservation int) []int {
 	return out
 }
 
-// chooseFor finds, for every state, the pods to put on one more instance. offer is as in instanceChoice; before is the
-// lowest price of each state without this instance. Of equal prices, the most pods on the instance are chosen.
+// chooseFor finds, for every state, the pods to put on one more instance. offer is as in instanceChoice; before is
+// the lowest price of each state without this instance. Of choices with equal prices, it takes the one with the most
+// pods on the instance.
 func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceChoice {
 	choice := instanceChoice{offer: offer, minPrice: slices.Clone(before), part: make([]int, rs.exact.states)}
 	for state := 1; state < rs.exact.states; state++ {

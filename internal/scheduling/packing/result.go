@@ -186,8 +186,8 @@ func (pb planBuilder) deviceRank(pn *plannedNode) int {
 }
 
 // distributePods returns, by node and copy, the pods of the copy. It assigns the pods of a class round-robin in the
-// order of their names, so that pods with adjacent names, which usually belong to one workload, are on different
-// nodes. next is, by class, the number of pods that are already assigned to existing nodes.
+// order of their names. So pods with adjacent names, which usually belong to one workload, are on different nodes.
+// next is, by class, the number of pods that are already assigned to existing nodes.
 func (pb planBuilder) distributePods(nodes []describedNode, next []int) [][][]string {
 	shares := make([][]podShare, len(pb.queue.Classes)) // by class: its share of each node, in the order of the nodes
 	first := make([][]int, len(nodes))                  // by node and allocation: index in shares of the first copy's share

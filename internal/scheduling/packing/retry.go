@@ -13,10 +13,10 @@ import (
 // maxRetries is the maximum number of attempts to place unplaced pods again.
 const maxRetries = 24
 
-// retryUnplaced tries to place the unplaced pods again, each time on a copy of the plan so far. Their domain may
-// have had no room, or pods that were later removed may have used their room. It first tries all classes together,
-// as long as that places more pods, then class by class. It returns the best plan. topo is the topology state
-// before any pod was placed.
+// retryUnplaced tries to place the unplaced pods again, each time on a copy of the plan so far. The domain of a pod
+// may have had no room, or pods that were removed later may have used the room. It first tries all classes together,
+// as long as each attempt places more pods. Then it tries class by class. It returns the best plan. topo is the
+// topology state before any pod was placed.
 func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 	if sol.queue.Unplaced() == 0 {
 		return sol
@@ -53,8 +53,8 @@ func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 }
 
 // retryOneByOne retries classes with domain rules unit by unit, and returns the best plan. NodePool limits may allow
-// only some pods of a class. If several domains get pods at once, pods that can only be bound after other pods may use
-// up the limits. Then no node is left for these other pods, and none of the pods can be bound.
+// only some pods of a class. If several domains get pods at once, pods that must be bound late may use up the limits.
+// Then no node is left for the pods that must be bound earlier, so no pod can be bound.
 func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 	failed := map[int]bool{}
 	for range maxRetries {
@@ -209,7 +209,7 @@ func (rt retrier) releaseParts() (left []int) {
 	return left
 }
 
-// retryableClasses returns those of the classes that did not fail before and that some node might take.
+// retryableClasses returns the classes in the list that did not fail before and that some node might take.
 func (rt retrier) retryableClasses(classes []int, failed map[int]bool) []int {
 	cache := map[int]bool{} // by accept set: result of anyWithinLimits
 	withinLimits := func(set int) bool {

@@ -76,9 +76,9 @@ const (
 	maxRepricedTiers = 64 // with more priorities, dual prices are not computed again, because few pods share a priority
 )
 
-// addNodes repeatedly adds the node with the lowest price per value. The value of a node, or of unplaced pods,
-// is the total dual price of the pods. addNodes stops when at most the given part of the value of the classes'
-// unplaced pods is left to place, when no node takes a pod, or when the limit of steps is exceeded.
+// addNodes repeatedly adds the node with the lowest price per value. The value of a node, or of unplaced pods, is the
+// total dual price of the pods. addNodes stops when at most the given part of the value of the classes' unplaced pods
+// is left to place. It also stops when no node takes a pod, or when the limit of steps is exceeded.
 func (run *strategyRun) addNodes(classes []int, part float64) {
 	lots := lotQueue(slices.Clone(run.lots))
 	heap.Init(&lots)
@@ -113,9 +113,9 @@ func (run *strategyRun) computePrices() {
 	})
 }
 
-// acceptRatio is the maximum price per value of a node that is accepted without a check of the other lots
-// in the queue, relative to the lowest key of these lots. It is above 1 to save work: a node may be 0.3 % more
-// expensive than the best.
+// acceptRatio times the lowest key of the lots left in the queue is the highest price per value of a node that
+// bestNode accepts without a check of these lots. It is above 1 to save work: a node may be 0.3 % more expensive than
+// the best.
 const acceptRatio = 1.003
 
 // bestNode returns the node with the lowest price per value. It returns false if no node takes a pod. total is

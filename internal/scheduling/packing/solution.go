@@ -56,8 +56,7 @@ type existingPlacement struct {
 	class, n int
 }
 
-// newSolution starts a solution without placed pods. It copies the parts of the problem that it
-// changes.
+// newSolution starts a solution without placed pods. It copies the parts of the problem that the solution changes.
 func newSolution(pr *pending.Problem, topo *existing.TopologyState) *solution {
 	sol := &solution{
 		problem: pr, queue: pr.Queue.ForSolution(pr), rooms: pr.Rooms.Clone(), topo: topo.Fork(),
@@ -137,8 +136,8 @@ func (sol *solution) adopt(o outcome) {
 	sol.queue.Left, sol.remaining = o.left, o.remaining
 }
 
-// existingRoomFor estimates how many units of the class have room on those of the nodes that accept its pods; at
-// most the number of its units. It ignores topology rules and host ports.
+// existingRoomFor estimates how many units of the class fit on the nodes in the set that accept its pods. The result
+// is at most the number of the class's units. It ignores topology rules and host ports.
 func (sol *solution) existingRoomFor(class *pending.Class, nodes bitset.Set) int {
 	n, units := 0, class.Units()
 	sol.rooms.Accepted[class.Sig].Intersection(nodes).Each(func(i int) {

@@ -61,9 +61,9 @@ func (sp splitter) splitClasses(classes []int) {
 	sp.queue.SortClasses()
 }
 
-// countPinned adds unplaced pods to the domain counts if an affinity selects them, their class is not split over
-// the affinity's label, and their offerings are all in one domain of the label. Such pods exist,
-// because a class is not split only because preferred affinities select its pods.
+// countPinned adds unplaced pods to the domain counts of an affinity that selects them. It adds only pods whose
+// offerings are all in one domain of the affinity's label, and whose class is not split over this label. Such pods
+// exist, because a class is not split if only preferred affinities select its pods.
 func (sp splitter) countPinned() {
 	for c := range sp.queue.Whole {
 		class := &sp.queue.Classes[c]

@@ -177,12 +177,12 @@ func (nc nodeChooser) limitStrategies(active []int) []strategy {
 // between plans.
 const priceTolerance = 1.02
 
-// bestOutcome returns the outcome that leaves the fewest pods of the highest priority unplaced. If several leave
-// as few, and their price is within priceTolerance of the cheapest of them, the outcome with the fewest
-// crowded pods is chosen, then the outcome with the fewest nodes.
+// bestOutcome returns the outcome that leaves the fewest pods of the highest priority unplaced. Of several such
+// outcomes, those within priceTolerance of the cheapest are compared: the one with the fewest crowded pods is chosen,
+// then the one with the fewest nodes.
 //
-// The price of the chosen plan, relative to the lower bound, never exceeds priceTolerance, unless that of the
-// cheapest plan does.
+// The chosen plan costs at most priceTolerance times the lower bound. If even the cheapest plan costs more, the
+// chosen plan costs no more than the cheapest.
 func (nc nodeChooser) bestOutcome(outcomes []outcome, active []int, p *dualprice.Pricing) outcome {
 	slices.SortStableFunc(outcomes, func(a, b outcome) int {
 		return cmp.Or(nc.queue.CompareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))

@@ -10,7 +10,8 @@ import (
 )
 
 // spreadVisibility finds pods of a plan that a spread selects but does not count. A spread counts no pods on nodes
-// that the pods with the spread do not accept. When pods were assigned to domains, their nodes were not known.
+// that the pods with the spread do not accept. When pods were assigned to domains, their nodes were not known, so the
+// domain counts include all pods that a spread selects.
 type spreadVisibility struct {
 	projection   *domainProjection
 	problem      *pending.Problem
@@ -29,9 +30,11 @@ func newSpreadVisibility(sol *solution) *spreadVisibility {
 	}
 }
 
-// mayNotCount reports whether the group, which selects pods of the class, may ignore some of them because of their
-// node. The group counts all of them if the pods with the spread accept the same nodes as the class, or any node,
-// and if a node needs no other label to count.
+// mayNotCount reports whether the group may ignore some pods of the class because of their node. The group must select
+// the pods of the class. It counts all of them if both conditions hold:
+//
+//   - the pods with the spread accept the same nodes as the class, or any node;
+//   - a node needs no other label to count.
 func (sv *spreadVisibility) mayNotCount(group int, c *pending.Class) bool {
 	g := &sv.queue.Pods.Topology.Groups[group]
 	if g.Kind != topology.Spread || !g.Hard {
@@ -80,10 +83,13 @@ func (sv *spreadVisibility) cachedCountedOffers(group int) bitset.Set {
 	return sv.countedCache[group]
 }
 
-// narrowOfferings makes it certain, for each planned node and each spread that selects its pods, whether the spread
-// counts them. If the spread counts nodes of the offering that the node was planned with, the node keeps only offerings
-// that the spread counts, otherwise only those that it does not count. A node that would then violate minValues is not
-// changed.
+// narrowOfferings removes offerings from planned nodes, so that it is certain which spreads count the pods of a node.
+// It processes each planned node with each spread that selects pods of the node:
+//
+//   - If the spread counts nodes of the offering that the node was planned with, the node keeps only offerings whose
+//     nodes the spread counts.
+//   - Otherwise the node keeps only offerings whose nodes the spread does not count.
+//   - A node that would then violate minValues is not changed.
 func (sv *spreadVisibility) narrowOfferings() {
 	for i := range sv.sol.planned {
 		for _, a := range sv.sol.planned[i].allocations {
@@ -92,8 +98,8 @@ func (sv *spreadVisibility) narrowOfferings() {
 	}
 }
 
-// eachUncertainGroup visits the groups that select pods of the class, or of the members of a bundle, and may ignore
-// some of them because of their node.
+// eachUncertainGroup visits the groups that select pods of the class but may ignore some of these pods because of their
+// node. If the class is a bundle, it also visits the groups of the bundle's members.
 func (sv *spreadVisibility) eachUncertainGroup(class int, visit func(group int)) {
 	c := &sv.queue.Classes[class]
 	for _, m := range c.Members {
@@ -132,7 +138,8 @@ func (sv *spreadVisibility) narrowFor(node, group int) {
 	}
 }
 
-// removeUncounted subtracts pods from the domain counts of the groups that do not count them at their location.
+// removeUncounted subtracts pods from the domain counts of each group that selects the pods but does not count them at
+// their location.
 func (sv *spreadVisibility) removeUncounted() {
 	for _, loc := range sv.sol.podLocations() {
 		for _, u := range sv.uncountedBy(loc) {

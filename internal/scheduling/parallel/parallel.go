@@ -5,7 +5,8 @@
 // Never: a result that depends on which function was faster, or work that continues after its caller
 // stopped waiting.
 //
-// Packages that make decisions start goroutines only through this package, so that their results are the same on one core as on many.
+// Packages that make decisions start goroutines only through this package, so that their decisions do not depend on the
+// number of cores.
 package parallel
 
 import (
@@ -14,8 +15,9 @@ import (
 	"sync/atomic"
 )
 
-// Later starts f in a goroutine and returns a function that waits for f and returns its result. If f panics, the returned function
-// panics with the same value. Every path of the caller must call the returned function, except a path that panics.
+// Later starts f in a goroutine and returns a function that waits for f and returns the result of f. If f panics, the
+// returned function panics with the same value. Every path of the caller must call the returned function, except a path
+// that panics.
 func Later[T any](f func() T) func() T {
 	var result T
 	var raised any
@@ -34,8 +36,8 @@ func Later[T any](f func() T) func() T {
 	}
 }
 
-// Each calls do for each number from 0 to n-1, on all cores, and returns when all calls have returned. The calls run in any order, so
-// the order must make no difference. If a call panics, Each panics with the same value.
+// Each calls do for each number from 0 to n-1, on all cores, and returns when all calls have returned. The calls run in
+// any order, so the order must make no difference. If a call panics, Each panics with the same value.
 func Each(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers < 2 {

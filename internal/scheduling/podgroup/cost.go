@@ -25,12 +25,16 @@ const (
 )
 
 // Cost estimates the cost of the pod for the solver, in units: 1 for an ordinary pod of at most 64 points, and 1 more
-// for each further 16 points. A pod with 50 anti-affinity terms of two labels each costs 28, one with 200 host ports
-// 22, and one with 10,000 node affinity terms 1,872. Cost is a pure function. Its time is proportional to the number of
-// the pod's terms.
+// for each further 16 points. Examples:
 //
-// Pods that share their requirements (cluster.Pod.SharesConstraints) are one class. The class has this cost once, and each
-// further pod of the class costs almost nothing.
+//   - a pod with 50 anti-affinity terms of two labels each: 28
+//   - a pod with 200 host ports: 22
+//   - a pod with 10,000 node affinity terms of one label each: 1,872
+//
+// Cost is a pure function. Its time is proportional to the number of the pod's terms.
+//
+// Pods that share their requirements (cluster.Pod.SharesConstraints) are one class. The class has this cost once, and
+// each further pod of the class costs almost nothing.
 func Cost(p *cluster.Pod) int {
 	points := demandPoints(p)
 	return 1 + max(0, points-ordinaryPoints)/unitPoints

@@ -8,9 +8,9 @@ import (
 // Ports numbers lists of host ports, and reports which lists conflict on one node. The zero value has no list. Only
 // Number changes a Ports, so the other methods may be called concurrently between calls of Number.
 type Ports struct {
-	numbers map[string]int // number of each list, by its ports
-	clashes [][]uint64     // by list: the lists that conflict with it, as bits
-	users   map[portKey]*portUsers
+	numbers   map[string]int         // number of each list, by its ports
+	conflicts [][]uint64             // by list: the lists that conflict with it, as bits
+	users     map[portKey]*portUsers // by port: the lists that have the port
 }
 
 // portKey is a port and its protocol, without the address.
@@ -19,11 +19,11 @@ type portKey struct {
 	protocol string
 }
 
-// portUsers are the lists that have a port, as bits: all of them, those with the port on all addresses, and the others
-// by address.
+// portUsers are the lists that have a port, as bits.
 type portUsers struct {
-	all, everywhere []uint64
-	byIP            map[string][]uint64
+	all        []uint64            // all lists with the port
+	everywhere []uint64            // lists with the port on all addresses
+	byIP       map[string][]uint64 // by address: lists with the port on this address only
 }
 
 // NoPorts is the number of the empty list.
@@ -35,7 +35,7 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 		return NoPorts
 	}
 	if p.numbers == nil {
-		p.numbers, p.users, p.clashes = map[string]int{}, map[portKey]*portUsers{}, [][]uint64{nil}
+		p.numbers, p.users, p.conflicts = map[string]int{}, map[portKey]*portUsers{}, [][]uint64{nil}
 	}
 	var key []byte
 	for _, h := range list {
@@ -44,7 +44,7 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 	if n, ok := p.numbers[string(key)]; ok {
 		return n
 	}
-	n := len(p.clashes)
+	n := len(p.conflicts)
 	p.numbers[string(key)] = n
 	for _, h := range list {
 		p.record(n, h)
@@ -53,17 +53,17 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 	for _, h := range list {
 		conflicts = p.users[portKey{h.Port, h.Protocol}].withConflicts(conflicts, h)
 	}
-	p.clashes = append(p.clashes, conflicts)
+	p.conflicts = append(p.conflicts, conflicts)
 	for other := range n {
 		if hasBit(conflicts, other) {
-			p.clashes[other] = withBit(p.clashes[other], n)
+			p.conflicts[other] = withBit(p.conflicts[other], n)
 		}
 	}
 	return n
 }
 
-// Relevant returns the ports of the list that are also in a numbered list, on any address. The other ports conflict with no numbered list,
-// so they can be ignored.
+// Relevant returns the ports of the list that are also in a numbered list, on any address. The other ports conflict
+// with no numbered list, so they can be ignored.
 func (p *Ports) Relevant(list []cluster.HostPort) []cluster.HostPort {
 	var out []cluster.HostPort
 	for i := range list {
@@ -103,7 +103,7 @@ func (u *portUsers) withConflicts(set []uint64, h cluster.HostPort) []uint64 {
 
 // Clash reports whether two lists, given by their numbers, conflict on one node.
 func (p *Ports) Clash(a, b int) bool {
-	return a != NoPorts && b != NoPorts && hasBit(p.clashes[a], b)
+	return a != NoPorts && b != NoPorts && hasBit(p.conflicts[a], b)
 }
 
 // ClashAny reports whether list a conflicts with any list in others. All lists are given by their numbers.
@@ -111,7 +111,7 @@ func (p *Ports) ClashAny(a int, others []int) bool {
 	if a == NoPorts {
 		return false
 	}
-	row := p.clashes[a]
+	row := p.conflicts[a]
 	for _, b := range others {
 		if hasBit(row, b) {
 			return true

@@ -11,19 +11,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Class is a set of pods with equal requirements, so they are interchangeable.
+// Class is a set of interchangeable pods: they have equal requirements.
 type Class struct {
 	Sig       int                // index into Queue.Signatures
 	Profile   int                // index into Queue.Topology.Profiles
 	Ask       resources.Vector   // requests of one pod, over Queue.Dims
 	Amounts   resources.Amounts  // requests of one pod
 	Ports     []cluster.HostPort // host ports of one pod; empty: none
-	PortLists []int              // the number of the list Ports in Queue.Ports, as the only element; empty: no host ports
+	PortLists []int              // one element: the number that Queue.Ports gives the list Ports; empty: no host ports
 	Priority  int32              // priority of the pods
 	Pods      []*cluster.Pod     // the pods, sorted by namespace, name and UID
 }
 
-// Signature has the requirements of pods on a node, except room.
+// Signature has the requirements and preferences of pods for nodes, except free resources and host ports.
 type Signature struct {
 	Required    []requirements.Requirements // alternatives; empty: any node
 	Preferred   []cluster.Preference        // heaviest first
@@ -38,7 +38,7 @@ type Queue struct {
 	Topology    *topology.Index      // groups and profiles of the topology rules
 	Ports       *Ports               // numbered lists of host ports
 	Unplannable []Unplannable        // pods that cannot be planned; they are in no class
-	Deferred    []*cluster.Pod       // pods in no class that must wait for another plan, because they have too many rules about other pods
+	Deferred    []*cluster.Pod       // pods that wait for another plan: too many rules about other pods; they are in no class
 	Omissions   []Omission           // pods in the classes whose preferences are partly ignored
 
 	unoffered map[string]bool // the resources that the dimension Unoffered replaces
@@ -125,8 +125,8 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	return q
 }
 
-// withoutDeferred returns the pods without those that have too many rules for the index. It appends these to
-// q.Deferred, and appends pods with ignored preferences to q.Omissions.
+// withoutDeferred returns the pods that the index does not defer. It appends the deferred pods to q.Deferred, and
+// appends the other pods with ignored preferences to q.Omissions.
 func (q *Queue) withoutDeferred(wanted []topology.PodRef) []topology.PodRef {
 	index, kept := q.Topology, 0
 	if index.Deferred == nil {
@@ -148,8 +148,8 @@ func (q *Queue) withoutDeferred(wanted []topology.PodRef) []topology.PodRef {
 }
 
 // alike reports whether two pods, the only elements of pods, are certainly of one class. profiles are the numbers of
-// their profiles. alike may be false for equal pods: it only needs to recognize pods of one workload, which are mostly
-// adjacent.
+// their profiles. alike may be false for equal pods. It only needs to recognize the pods of one workload, because these
+// are mostly adjacent.
 func (q *Queue) alike(pods []topology.PodRef, profiles []int) bool {
 	a, b := pods[0].Pod, pods[1].Pod
 	return pods[0].Nodes == pods[1].Nodes && profiles[0] == profiles[1] && a.Priority == b.Priority &&
@@ -181,7 +181,7 @@ func (q *Queue) HasRuleOver(key string) bool {
 // dimensionsOf returns the resources that some pod requests: cpu, memory,
 // ephemeral-storage and pods first, then the others by name.
 func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
-	var common resources.Amounts // nonzero for each resource that some pod requests
+	var common resources.Amounts // an amount is nonzero if some pod requests the resource
 	others := map[string]bool{}
 	for i := range s.Pods {
 		asks := &s.Pods[i].Requests
@@ -196,7 +196,8 @@ func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
 	return append(resources.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
-// avoidingResidents returns, of the pods on nodes and the DaemonSet pods, each kind with required anti-affinity once.
+// avoidingResidents returns the residents with required anti-affinity, one for each kind. Residents are the pods on
+// nodes and the DaemonSet pods.
 func avoidingResidents(s cluster.Snapshot) []cluster.Resident {
 	order := make([]*cluster.Node, len(s.Nodes))
 	for i := range s.Nodes {

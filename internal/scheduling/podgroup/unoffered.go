@@ -9,17 +9,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Unoffered is the name of one dimension that replaces all extended resources that no node and no instance type has, if
-// pods request many such resources. Otherwise each such resource would lengthen every vector. A pod that requests any
-// of them requests 1 of Unoffered.
+// Unoffered is the name of one dimension that replaces all unoffered resources, if pods request many of them. An
+// unoffered resource is an extended resource that no node and no instance type has. Without the replacement, each
+// unoffered resource would lengthen every vector. A pod that requests any of the replaced resources requests 1 of
+// Unoffered.
 const Unoffered = "unoffered"
 
-// mostUnoffered is the maximum number of resources that no node and no instance type has, up to which each keeps its own
-// dimension.
+// mostUnoffered is the maximum number of unoffered resources that keep their own dimensions.
 const mostUnoffered = 8
 
-// collapseUnoffered replaces the resources that no node and no instance type has by the dimension Unoffered, if there are many.
-// offered returns the extended resources of instance types; nil means unknown.
+// collapseUnoffered replaces the unoffered resources by the dimension Unoffered, if there are more than mostUnoffered.
+// offered returns the extended resources of instance types. A nil function means unknown: nothing is replaced.
 func (q *Queue) collapseUnoffered(s cluster.Snapshot, offered func() map[string]bool) {
 	if offered == nil || len(q.Dims) <= mostUnoffered {
 		return
@@ -52,7 +52,7 @@ func isBasic(name string) bool {
 	return false
 }
 
-// Ask returns the amounts as a vector over the queue's dimensions, of which Unoffered is the last.
+// Ask returns the amounts as a vector over the queue's dimensions. If Unoffered is a dimension, it is the last one.
 func (q *Queue) Ask(a resources.Amounts) resources.Vector {
 	v := q.Dims.Of(a)
 	if q.FirstUnoffered(a) != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// maxPlausible is the highest amount of a resource that a pod may request. In bytes, it is 64 TiB, while the largest instance has
-// 24 TiB. The sum over up to 131,072 (2^17) pods of such amounts does not overflow.
+// maxPlausible is the highest amount of a resource that a pod may request. As an amount of bytes it is 64 TiB; the
+// largest instance has 24 TiB of memory. The sum of such amounts over up to 131,072 (2^17) pods does not overflow.
 const maxPlausible = math.MaxInt64 >> 17
 
 // unplannable returns why the pod cannot be planned, or "".

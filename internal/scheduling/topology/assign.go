@@ -7,10 +7,10 @@ import (
 
 // Place is a combination of domains where pods of a profile may go.
 type Place struct {
-	Domains []int   // by key of the profile
+	Domains []int   // one domain for each of Profile.Keys
 	Most    int     // maximum number of pods, on existing nodes and on nodes that may be launched
 	Rank    int     // places of lower rank are used first, if rules and preferences allow
-	Free    int     // number of pods with room on existing nodes, which are used first
+	Free    int     // number of pods that fit on existing nodes; kube-scheduler uses these nodes first
 	Price   float64 // lowest price of an offering relative to its size; +Inf: only existing nodes
 }
 
@@ -24,11 +24,11 @@ type Place struct {
 //   - places of lower rank;
 //   - places with the fewest pods of preferred spreads;
 //   - cheap places, in steps of 10 %;
-//   - places with the fewest pods of required spreads, whose maxSkew already limits how uneven they become.
+//   - places with the fewest pods of required spreads (last, because maxSkew already limits how uneven these become).
 //
 // Pods that fit in no place are not counted in the result.
 func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
-	a := &assignment{domainCounts: c, profile: p, places: places, counts: make([]int, len(places)), all: n}
+	a := &assignment{domainCounts: c, profile: p, places: places, counts: make([]int, len(places)), podsAtStart: n}
 	for _, r := range p.Domain {
 		a.single = a.single || r.Kind == Spread || r.Kind == AntiAffinity && r.Self
 		a.gather = a.gather || r.Kind == Affinity && r.Weight == 0
@@ -42,8 +42,8 @@ func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 	}
 	heap.Init(&a.queue)
 	for n > 0 {
-		moved := a.pass(n)
-		if n -= moved; moved == 0 || len(a.aside) == 0 {
+		assigned := a.pass(n)
+		if n -= assigned; assigned == 0 || len(a.aside) == 0 {
 			break
 		}
 		// Places that were not allowed before may be allowed now, because pods of this profile are there.
@@ -55,9 +55,9 @@ func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 	return a.counts
 }
 
-// Refusal returns the first required rule of the profile that does not allow one more pod in the domains, one domain
-// for each of p.Keys; nil if all rules do. If only an anti-affinity of other pods does not allow it, it returns a rule
-// with only Group and Kind.
+// Refusal returns the first required rule of the profile that does not allow one more pod in the domains; nil if all
+// rules allow the pod. domains has one domain for each of p.Keys. If only an anti-affinity of other pods does not allow
+// the pod, Refusal returns a rule with only Group and Kind.
 func (c *DomainCounts) Refusal(p *Profile, domains []int) *Rule {
 	for i := range p.Domain {
 		r := &p.Domain[i]
@@ -86,8 +86,8 @@ func (c *DomainCounts) Refusal(p *Profile, domains []int) *Rule {
 	return c.avoidingRule(p, domains)
 }
 
-// SatisfiesAffinity reports whether the domains satisfy all required affinity of the profile. A pod that may be the first
-// of its group satisfies its affinity in any domain.
+// SatisfiesAffinity reports whether the domains satisfy all required affinity of the profile. A pod that may be the
+// first of its group satisfies its affinity in any domain.
 func (c *DomainCounts) SatisfiesAffinity(p *Profile, domains []int) bool {
 	for i := range p.Domain {
 		if r := &p.Domain[i]; r.Kind == Affinity && r.Weight == 0 && !c.satisfies(p, r, domains[r.keyIndex]) {
@@ -104,8 +104,8 @@ func (c *DomainCounts) satisfies(p *Profile, r *Rule, domain int) bool {
 	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.isFirst(p)
 }
 
-// isFirst reports whether a pod of the profile may be placed in any domain because it would be the first pod of its groups: all of its
-// affinity rules match the pod itself, and no other pod matches them yet.
+// isFirst reports whether a pod of the profile would be the first pod of all its affinity groups. These groups must
+// count the pod itself, and must count no other pod yet. The first pod may go to any domain.
 func (c *DomainCounts) isFirst(p *Profile) bool {
 	for i := range p.Domain {
 		r := &p.Domain[i]
@@ -116,7 +116,8 @@ func (c *DomainCounts) isFirst(p *Profile) bool {
 	return true
 }
 
-// avoidingRule returns an anti-affinity rule of other pods that does not allow the profile's pods in the domains; nil if there is none.
+// avoidingRule returns an anti-affinity rule of other pods that does not allow the profile's pods in the domains; nil
+// if there is none.
 func (c *DomainCounts) avoidingRule(p *Profile, domains []int) *Rule {
 	for i, g := range p.In {
 		k := p.inKeys[i]
@@ -141,18 +142,18 @@ type assignment struct {
 	profile      *Profile
 	places       []Place
 	counts       []int // by place
-	all          int   // number of pods to assign at the start
+	podsAtStart  int   // number of pods to assign at the start
 	single       bool  // assign one pod at a time, because each pod changes the best place for the next
 	gather       bool  // all pods must go to one domain
-	even         bool  // of otherwise equal places, prefer the one with fewer assigned pods in its domains
+	even         bool  // of otherwise equal places, prefer the place with fewer assigned pods in its domains
 	queue        placeQueue
 	aside        []int // places that a rule did not allow when they were tried
 }
 
 // pass assigns up to n pods, and returns the number of assigned pods.
 func (a *assignment) pass(n int) int {
-	given := 0
-	for given < n && len(a.queue.entries) > 0 {
+	assigned := 0
+	for assigned < n && len(a.queue.entries) > 0 {
 		e := heap.Pop(&a.queue).(placeEntry)
 		// The entry may be out of date, because pods were assigned to other places with the same domain.
 		if current := a.entry(e.place); current != e && len(a.queue.entries) > 0 && a.queue.entries[0].before(&current) {
@@ -164,7 +165,7 @@ func (a *assignment) pass(n int) int {
 			a.aside = append(a.aside, i)
 			continue
 		}
-		step := min(n-given, a.places[i].Most-a.counts[i])
+		step := min(n-assigned, a.places[i].Most-a.counts[i])
 		if free := a.places[i].Free - a.counts[i]; free > 0 {
 			step = min(step, free)
 		}
@@ -177,16 +178,16 @@ func (a *assignment) pass(n int) int {
 			a.reorder()
 		}
 		a.counts[i] += step
-		given += step
+		assigned += step
 		if a.counts[i] < a.places[i].Most {
 			heap.Push(&a.queue, a.entry(i))
 		}
 	}
-	return given
+	return assigned
 }
 
-// reorder sorts the places again, including those set aside. When the minimum of a spread has increased, a place may be allowed that was
-// not allowed before, or may satisfy a preference.
+// reorder sorts the places again, including those in aside. It is called when the minimum of a spread has increased:
+// more places may then be allowed, or may satisfy a preference.
 func (a *assignment) reorder() {
 	for i := range a.queue.entries {
 		a.queue.entries[i] = a.entry(a.queue.entries[i].place)
@@ -198,7 +199,8 @@ func (a *assignment) reorder() {
 	heap.Init(&a.queue)
 }
 
-// sumOfMinima returns the sum of the minima of the spreads of the profile and of the spreads that count the profile's pods.
+// sumOfMinima returns the sum of the minima of two kinds of spreads: those of the profile, and those that count the
+// profile's pods. The minimum of a spread is the number of pods in its domain with the fewest pods.
 func (a *assignment) sumOfMinima() int {
 	sum := 0
 	for i, g := range a.profile.In {
@@ -230,7 +232,7 @@ type placeEntry struct {
 	load       int // pods assigned to the domains of the place so far
 }
 
-// before reports whether the place of e is better than that of f.
+// before reports whether the place of e is better than the place of f.
 func (e *placeEntry) before(f *placeEntry) bool {
 	switch {
 	case e.small != f.small:
@@ -263,7 +265,7 @@ func (e *placeEntry) before(f *placeEntry) bool {
 func (a *assignment) entry(i int) placeEntry {
 	place := &a.places[i]
 	e := placeEntry{place: i, full: a.counts[i] >= place.Free, price: place.Price, rank: place.Rank, step: priceStep(place.Price)}
-	e.small = a.gather && place.Most < a.all
+	e.small = a.gather && place.Most < a.podsAtStart
 	e.exceeded, e.spreadPods = a.domainCounts.exceededSpreads(a.profile, place.Domains), a.domainCounts.spreadPods(a.profile, place.Domains)
 	for j := range a.profile.Domain {
 		r := &a.profile.Domain[j]

@@ -7,10 +7,10 @@
 //
 // # Groups, profiles, counts
 //
-// A rule refers to the pods that a selector matches and to the domains of a
-// node label. Each distinct pair of these is a Group, shared by all pods with such a rule. The Profile of a
-// pod has its rules and the groups that count the pod. Most pods of a workload
-// share a profile, so the time depends on the number of workloads, not of pods.
+// A rule refers to the pods that a selector matches and to the domains of a node label. A Group is one distinct
+// combination of selected pods and node label; all pods with a rule about this combination share the Group. The Profile
+// of a pod has its rules and the groups that count the pod. Most pods of a workload share a profile, so the time
+// depends on the number of workloads, not of pods.
 //
 // Groups over kubernetes.io/hostname are evaluated node by node: a HostCounts
 // holds the counts of one node. All other groups are evaluated by domain, in a DomainCounts, before

@@ -13,7 +13,7 @@ type DomainCounts struct {
 type count struct {
 	matched    []int       // pods that the group counts
 	owners     []int       // pods with a required anti-affinity to the group
-	skewLimits []skewLimit // strictest spread over the group of any pod in the domain
+	skewLimits []skewLimit // strictest spread over the group among the pods in the domain
 	total      int         // sum of matched
 	counted    []bool      // whether the domain counts for low
 	numCounted int         // number of domains that count
@@ -21,7 +21,7 @@ type count struct {
 	atLow      int         // number of domains that count and have exactly low pods
 }
 
-// skewLimit is the strictest spread over a group of any pod in a domain.
+// skewLimit is the strictest spread over a group among the pods in a domain.
 type skewLimit struct {
 	maxSkew    int // 0: no pod in the domain has a spread over the group
 	minDomains int
@@ -69,8 +69,8 @@ func (c *DomainCounts) Clone() *DomainCounts {
 	return &out
 }
 
-// SetCounted sets which domains count for the minimum of the group of a Spread: those with a node that the owner of the
-// rule accepts, now or after a launch. Before the first call, all domains count.
+// SetCounted sets which domains count for the minimum of a Spread's group: the domains in which the owner of the rule
+// accepts a node, now or after a launch. Before the first call, all domains count.
 func (c *DomainCounts) SetCounted(group int, domains []bool) {
 	c.counts[group].counted = append(append([]bool(nil), domains...), false)
 	c.counts[group].recount()
@@ -113,8 +113,8 @@ func (t *skewLimit) tighten(r *Rule) {
 	t.minDomains = max(t.minDomains, r.MinDomains)
 }
 
-// IsFewest reports whether one of the given groups counts the pods of the profile, and no domain that counts has fewer
-// pods of that group than the given domains.
+// IsFewest reports whether the given domains have the fewest pods of some group. The group must be one of groups and
+// must count the pods of the profile. Only domains that count are compared.
 func (c *DomainCounts) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
 	for i, g := range p.In {
 		if key := p.inKeys[i]; key >= 0 && groups[g] && c.counts[g].matched[domains[key]] == c.counts[g].low {
@@ -134,8 +134,8 @@ func (c *DomainCounts) isCountedBySpread(p *Profile) bool {
 	return false
 }
 
-// exceededSpreads returns the number of groups of spreads for which one more pod of the profile in these domains would
-// exceed the skew limit of a pod that is already there. That pod could then only be bound before the new pod.
+// exceededSpreads counts the spread groups whose skew limit one more pod of the profile in these domains would exceed.
+// The skew limit is that of a pod that is already in the domain. This pod could then only be bound before the new pod.
 func (c *DomainCounts) exceededSpreads(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {

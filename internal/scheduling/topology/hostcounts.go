@@ -9,7 +9,7 @@ import (
 // zero value is an empty node.
 type HostCounts struct {
 	entries []groupCounts
-	slots   []int32 // hash table by group: index in entries plus one; 0: free; nil up to fewEntries entries
+	slots   []int32 // hash table by group: index into entries plus one, 0: free; nil while entries has at most fewEntries
 }
 
 // groupCounts has the counts of one group on the node.
@@ -70,7 +70,8 @@ func (t *HostCounts) home(group int) int {
 	return int(uint32(group)*0x9e3779b1>>8) & (len(t.slots) - 1)
 }
 
-// addToTable adds the last entry, which has index i, to the hash table. It grows the table so that at most half of it is used.
+// addToTable adds the last entry, which has index i, to the hash table. It grows the table so that at most half of the
+// slots are used.
 func (t *HostCounts) addToTable(i int) {
 	if len(t.entries) <= fewEntries {
 		return
@@ -123,19 +124,19 @@ func (t *HostCounts) AddOwners(group, n int) { t.entryOf(group).owners += n }
 
 // Limits are options of Room.
 type Limits struct {
-	// Fewest returns the number of pods of a group on the node with the fewest, or
-	// 0 if there are fewer nodes than minDomains. If Fewest is nil, the number is 0, because a
-	// new node without such pods is always possible.
+	// Fewest returns the lowest number of pods of a group on any node, or 0 if there are fewer nodes than
+	// minDomains. If Fewest is nil, the number is 0, because a new node without pods of the group is always possible.
 	Fewest func(group, minDomains int) int
 	// Strict is true if preferences with a weight above DroppedWeight are treated like required rules.
 	Strict        bool
 	DroppedWeight int // the highest weight of the preferences that are ignored, if Strict
 	// HasPod reports whether some node has a pod of the group, so that preferred affinity to the group
-	// can be satisfied. If HasPod is nil, no node has such a pod.
+	// can be satisfied. If HasPod is nil, no node has a pod of any group.
 	HasPod func(group int) bool
 	// Together is true if the pods that required affinity refers to are placed on the node in the same step.
 	Together bool
-	// Last is true if the pods are bound after all others on the node, so the spreads of the others do not limit them.
+	// Last is true if the pods are bound after all other pods of the node, so the spreads of those other pods do not
+	// limit them.
 	Last bool
 }
 
@@ -166,8 +167,8 @@ func (t *HostCounts) Room(b *Index, p *Profile, l Limits) int {
 	return max(room, 0)
 }
 
-// roomByRule returns how many more pods with the rule r the node may take by this rule alone. matched is the number of
-// pods on the node that the group of the rule counts.
+// roomByRule returns how many more pods with the rule r the node may take if no other rule applies. matched is the
+// number of pods on the node that the group of the rule counts.
 func roomByRule(matched int, r *Rule, l Limits) int {
 	needsPod := r.Kind == Affinity && (r.Weight == 0 || l.HasPod != nil && l.HasPod(r.Group))
 	switch {
@@ -201,10 +202,10 @@ func (l Limits) fewest(group, minDomains int) int {
 	return l.Fewest(group, minDomains)
 }
 
-// MaxPerNode returns the maximum number of pods of the profile on any node by the strictest required rule of the
-// profile, and the group of that rule; math.MaxInt and 0 if no rule limits the number. A spread limits a node to its
-// maxSkew only if some node never has a pod of the group. hasEmptyNode reports whether there is such a node for a group;
-// nil: for all groups.
+// MaxPerNode returns the maximum number of pods of the profile on one node, and the group of the required rule that
+// sets this maximum. It returns math.MaxInt and 0 if no rule limits the number. A spread limits a node to its maxSkew
+// only if some node never has a pod of the group. hasEmptyNode reports whether there is a node without pods of a group;
+// if hasEmptyNode is nil, there is such a node for every group.
 func (p *Profile) MaxPerNode(hasEmptyNode func(group int) bool) (most, group int) {
 	most = math.MaxInt
 	for i := range p.Host {

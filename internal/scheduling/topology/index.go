@@ -21,15 +21,16 @@ const (
 	AntiAffinity                 // pod anti-affinity: the domain has no pod of the group
 )
 
-// Group is the set of pods that a rule counts, and the label by whose domains the rule counts them.
+// Group is a set of pods that rules count by domain, and the label whose values are the domains. The pods with a rule
+// about the group are its owners.
 type Group struct {
 	Kind RuleKind // kind of the rules about the group
 	Key  string   // label whose values are the domains
-	// Nodes is the number of a signature, as in PodRef.Nodes: nodes that the signature does not accept do not count.
+	// Nodes is the number of the owners' signature (see PodRef): only nodes that this signature accepts count.
 	// -1: all nodes count, as always for Affinity and AntiAffinity.
 	Nodes                int
 	AnyNode, HonorTaints bool // as in cluster.Spread
-	// Keys are the other labels that a node must have to count: the labels of the owner's other spread
+	// Keys are the other labels that a node must have to count: the labels of the owners' other spread
 	// constraints, sorted.
 	Keys []string
 
@@ -38,8 +39,8 @@ type Group struct {
 	Hard bool
 
 	terms     []cluster.Term // a pod of the group matches all of them
-	memberSet int            // replaces terms in a wide Index (see wide): number of the set of pods
-	keyList   int            // identifies Keys in a wide Index, if there are many: number of the list; otherwise 0
+	memberSet int            // in a wide Index, instead of terms: number of the set of pods that the group counts
+	keyList   int            // in a wide Index: number of a list of Keys that groups share; 0: the list is not shared
 }
 
 // matches reports whether the group counts a pod.
@@ -87,8 +88,8 @@ func (p *Profile) IsPlain() bool {
 	return len(p.Domain) == 0 && len(p.Host) == 0 && len(p.In) == 0 && len(p.HostIn) == 0
 }
 
-// RequiredHostGroups returns the groups of the required host affinities, and whether all of them
-// select the pods themselves.
+// RequiredHostGroups returns the groups of the required affinities over host names. self reports whether
+// all these groups count the pods of the profile.
 func (p *Profile) RequiredHostGroups() (groups []int, self bool) {
 	self = true
 	for i := range p.Host {
@@ -116,36 +117,36 @@ type PodRef struct {
 type Index struct {
 	Groups   []Group   // each distinct group once
 	Profiles []Profile // each distinct profile once; the first is the plain profile
-	// Of is the number of the profile of each pod, in the order of the argument of NewIndex; Plain
-	// for pods without topology rules that no group counts.
+	// Of is the number of the profile of each pod, in the order of the argument of NewIndex. It is Plain for a pod that
+	// has no topology rules and that no group counts.
 	Of []int
 
-	// Omitted is, by pod, the number of its preferences about other pods that are ignored. Deferred is, by pod, whether it has too many
-	// required rules for one plan; such a pod has no profile. Both are nil unless there are very many rules.
+	// Omitted is, by pod, the number of ignored preferences about other pods. Deferred is, by pod, whether the pod has
+	// too many required rules for one plan; a deferred pod has no profile. Both are nil unless the Index is wide.
 	Omitted  []int
 	Deferred []bool
 
 	numbers map[string]int   // by result of groupKey: number of the group
-	anchors map[string][]int // the groups with a label that their pods must have, by this label ("key\x00value")
-	loose   []int            // the groups without such a label
+	anchors map[string][]int // by anchor, a label that all pods of the group have ("key\x00value"): the groups
+	loose   []int            // the groups without an anchor
 	labels  []string         // the label keys that selectors use
 	seen    map[string][]int // cache of GroupsOf, by result of memberKey
 
 	matches map[*cluster.Kind]*Matches
 	avoids  map[*cluster.Kind][]int // in a wide Index: the groups of a resident's anti-affinity terms
-	// accepts has, by group of a spread, the node requirements of its owner. away is the cache of isAway, by group and
-	// signature of the pod.
+	// accepts has, by group of a spread, the node requirements of the pod that owns the spread. away is the cache of
+	// isAway, by group and signature of the pod.
 	accepts map[int][]requirements.Requirements
 	away    map[[2]int]bool
 }
 
-// Plain is the number of the profile of pods without topology rules that no group counts.
+// Plain is the number of the profile of pods that have no topology rules and that no group counts.
 const Plain = 0
 
-// NewIndex finds the groups and profiles of the pods. The required anti-affinity of residents also forms
-// groups, if it matches any of the pods. kinds returns the kinds of all
-// residents, with and without anti-affinity; it is called only if there are very many rules. If kinds is nil, the number of rules
-// is not limited.
+// NewIndex finds the groups and profiles of the pods. The required anti-affinity of residents also forms groups, if it
+// matches any of the pods. kinds returns the kinds of all residents, with and without anti-affinity. NewIndex calls
+// kinds only if there are very many rules. If kinds is nil, the Index is never wide and the number of rules is not
+// limited.
 func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.Kind) *Index {
 	b := emptyIndex(len(pods))
 	if len(residents) == 0 && !slices.ContainsFunc(pods, PodRef.hasRules) {
@@ -169,7 +170,7 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 	if b.isTooSlow(pods, like, kinds) {
 		return newWide(pods, like, residents, kinds())
 	}
-	ins := make([][]int, len(pods))
+	ins := make([][]int, len(pods)) // by pod: the groups that count it
 	for i, p := range pods {
 		if like[i] {
 			ins[i] = ins[i-1]
@@ -243,8 +244,8 @@ func (p PodRef) hasRules() bool {
 	return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.Volumes) > 0
 }
 
-// isLike reports whether the pods certainly have the same rules and are counted by the same groups. It may be false for equal pods, but
-// is true for most adjacent pods of a workload.
+// isLike reports whether the pods certainly have the same rules and are counted by the same groups. The result may be
+// false for equal pods, but is true for most adjacent pods of a workload.
 func (p PodRef) isLike(o PodRef) bool {
 	return p.Nodes == o.Nodes && p.Namespace == o.Namespace && len(p.Volumes) == 0 && len(o.Volumes) == 0 &&
 		p.SharesConstraints(o.Pod) && maps.Equal(p.Labels, o.Labels)
@@ -291,9 +292,9 @@ func (b *Index) rules(p PodRef) []Rule {
 	return out
 }
 
-// keysBeside returns the labels of the pod's other spreads of the same strength as s: of the required spreads if s is
-// required, of the preferred ones if s is preferred. kube-scheduler ignores nodes that lack one of these labels. The host
-// name is left out, because every node has it.
+// keysBeside returns the labels of the pod's other spreads that are required like s, or preferred like s.
+// kube-scheduler ignores nodes that lack one of these labels. The host name is left out, because every node has a host
+// name.
 func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
 	var out []string
 	for _, other := range all {
@@ -315,8 +316,8 @@ func antiAffinityGroup(t *cluster.Term) Group {
 	return Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
 }
 
-// volumeGroup returns the group of the pods that share an unbound volume claim. They must be in one zone. Its term only
-// identifies the claim and matches no pod by labels.
+// volumeGroup returns the group of the pods that share an unbound volume claim. These pods must be in one zone. The
+// group's term only identifies the claim and matches no pod by labels.
 func volumeGroup(claim string) Group {
 	none := cluster.Term{Key: claim, Selector: cluster.Selector{Nothing: true}}
 	return Group{Kind: Affinity, Key: Zone, Nodes: -1, Hard: true, terms: []cluster.Term{none}}
@@ -354,7 +355,7 @@ func (b *Index) prepareLookup() {
 		for i := range g.terms {
 			s := &g.terms[i].Selector
 			// An empty selector matches every pod, but kube-scheduler counts no pod
-			// for a spread with one (podtopologyspread, countPodsMatchSelector).
+			// for a spread with an empty selector (podtopologyspread, countPodsMatchSelector).
 			nothing = nothing || s.Nothing || g.Kind == Spread && len(s.Labels) == 0
 			for _, key := range s.Labels.Keys() {
 				keys[key] = true
@@ -402,8 +403,8 @@ func (b *Index) GroupsOf(namespace string, labels requirements.Labels) []int {
 	return out
 }
 
-// withoutAway returns the groups without the spreads whose owners accept no node on which the pod can be, because such
-// spreads never count the pod.
+// withoutAway returns the groups of in, without the spreads that never count the pod. A spread never counts a pod if no
+// node can run both this pod and the owner of the spread.
 func (b *Index) withoutAway(in []int, p PodRef) []int {
 	away := func(n int) bool {
 		g := &b.Groups[n]
@@ -415,7 +416,8 @@ func (b *Index) withoutAway(in []int, p PodRef) []int {
 	return slices.DeleteFunc(slices.Clone(in), away)
 }
 
-// isAway reports whether no node can run both the pod and the owner of the group, a spread.
+// isAway reports whether no node can run both the pod and the owner of a spread. group is the number of the spread's
+// group.
 func (b *Index) isAway(group int, p PodRef) bool {
 	key := [2]int{group, p.Nodes}
 	away, ok := b.away[key]
@@ -430,7 +432,7 @@ func (b *Index) isAway(group int, p PodRef) bool {
 	return away
 }
 
-// withVolumes returns the groups in, and the groups of the unbound volume claims, sorted.
+// withVolumes returns a sorted copy of the groups in, with the groups of the unbound volume claims added.
 func (b *Index) withVolumes(in []int, claims []string) []int {
 	out := slices.Clone(in)
 	for _, claim := range claims {

@@ -21,8 +21,8 @@ func groupKey(b []byte, g *Group) []byte {
 	return b
 }
 
-// appendTerm appends a key that is equal only for equal terms. With withKey, the topology key of the term is part of
-// it.
+// appendTerm appends a key that is equal only for equal terms. The key contains the topology key of the term only if
+// withKey is true.
 func appendTerm(b []byte, t *cluster.Term, withKey bool) []byte {
 	b = hashkey.Flag(b, t.AllNamespaces, t.Selector.Nothing)
 	if withKey {

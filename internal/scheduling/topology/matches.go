@@ -5,7 +5,7 @@ import "github.com/joiner-sh/joiner/internal/model/cluster"
 // Matches has the groups of an Index that matter for residents of one kind.
 type Matches struct {
 	In     []int // the groups that count the residents, sorted
-	Avoids []int // the groups of their anti-affinity terms, in the order of the terms; terms without a group are left out
+	Avoids []int // the groups of the residents' anti-affinity terms, in the order of the terms, except terms without a group
 }
 
 // MatchesOf returns the groups that matter for residents of the kind. It caches the result by
@@ -31,9 +31,9 @@ func (b *Index) MatchesOf(kind *cluster.Kind) *Matches {
 	return s
 }
 
-// dropUnmatched drops the groups with a number of at least first that count none of the pods to schedule. These are the
-// anti-affinity rules of running pods that exclude no pending pod; there may be thousands. GroupsOf must have been called
-// for each pod to schedule before; dropUnmatched also updates its results to the new numbers.
+// dropUnmatched drops the groups, from the number first on, that count none of the pods to schedule. These are the
+// anti-affinity rules of running pods that exclude no pending pod; there may be thousands. The caller must first call
+// GroupsOf for each pod to schedule. dropUnmatched renumbers the groups, also in the results of GroupsOf.
 func (b *Index) dropUnmatched(first int) {
 	numbers := make([]int, len(b.Groups)) // by old number: the new number plus one; 0 if the group is dropped
 	for _, in := range b.seen {

@@ -7,22 +7,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// memberIndex has all pods that rules can count. Pods that no selector distinguishes are one member. So the pods that a rule
-// counts are a set of members, and rules that select the same members are equal, even if their selectors differ.
+// memberIndex has all pods that rules can count. Pods that no selector distinguishes are one member. So the pods that a
+// rule counts are a set of members, and rules that select the same members are equal, even if their selectors differ.
 type memberIndex struct {
 	labels  []string       // the label keys that selectors use, sorted
 	numbers map[string]int // number of each member, by result of memberKey
 	keys    []string       // by member: its key in numbers
-	weight  []int          // by member: number of pods to schedule, where adjacent pods with equal rules count once; 0: only residents
+	weight  []int          // by member: number of its pods to schedule, 0 if it has only residents; see newWide
 
-	byNamespace map[string][]int         // numbers of the members
-	byKey       map[string]*labelMembers // by label key
+	byNamespace map[string][]int         // by namespace: numbers of the members in it
+	byKey       map[string]*labelMembers // by label key: members with the label
 }
 
-// labelMembers has the members with a label: all of them, and those with each value.
+// labelMembers has the numbers of the members with a label.
 type labelMembers struct {
 	all     []int
-	byValue map[string][]int
+	byValue map[string][]int // by value of the label
 }
 
 func newMemberIndex(labels []string) *memberIndex {
@@ -92,7 +92,8 @@ func (c *memberIndex) matched(t *cluster.Term) bitset.Set {
 	return out
 }
 
-// narrow removes members from the set: those whose value of the label key, or whose lack of it, v does not accept.
+// narrow removes the members from the set that v does not accept. v is the condition on the label with this key: the
+// values that the label may have, and whether the label may be absent.
 func (c *memberIndex) narrow(set bitset.Set, key string, v requirements.Values) {
 	t := c.byKey[key]
 	if t == nil {

@@ -10,33 +10,36 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
-// Limits beyond which the Index is wide: it then uses sets of pods instead of selectors.
+// Limits beyond which the Index is wide. A wide Index uses sets of pods instead of selectors.
 const (
 	mostRules       = 16      // rules of one pod; ordinary pods have up to four
 	mostComparisons = 100_000 // comparisons of labels with selectors
 )
 
-// Limits of a wide Index: the number of pairs of a rule and a pod that the rule counts, by preferred and required rules. Beyond
-// mostPreferred, the preferences of the pods with the most rules are ignored. Beyond mostRequired, the pods with the most rules wait for
-// another plan.
+// Limits of a wide Index: the number of pairs of a rule and a pod that the rule counts, for preferred and for required
+// rules. Beyond mostPreferred, the preferences of the pods with the most pairs are ignored. Beyond mostRequired, the
+// pods with the most pairs wait for another plan.
 const (
 	mostPreferred = 60_000
 	mostRequired  = 250_000
 )
 
-// mostLevels is the maximum number of distinct weights of one pod's preferences. Similar weights are replaced by one weight, so that their
-// preferences can be combined into one rule.
+// mostLevels is the maximum number of distinct weights of one pod's preferences. Similar weights are replaced by one
+// weight, so that the preferences with these weights can be combined into one rule.
 const mostLevels = 8
 
-// wide builds an Index for many selectors. A rule is the set of pods that it counts, so rules with the same set are one
-// rule. A pod's anti-affinity terms over one label are one rule. Plans are the same as with an ordinary Index, except
-// for the preferences of pods with more than mostLevels weights, and for pods beyond mostPreferred or mostRequired.
+// wide builds an Index for many selectors. The set of pods that a rule counts identifies the rule, so rules with the
+// same set are one rule. A pod's anti-affinity terms over one label are one rule. The elements of a set are members: a
+// member stands for all pods that no selector distinguishes, see memberIndex.
+//
+// Plans are the same as with an ordinary Index, except for the preferences of pods with more than mostLevels weights,
+// and for pods beyond mostPreferred or mostRequired.
 type wide struct {
 	*Index
 	memberIndex *memberIndex
 	sets        map[string]int // number of each set of members, by key of the set
 	lists       map[string]int // number of each list of labels, by key of the list
-	members     []bitset.Set   // by group: its members; empty for groups of volumes
+	members     []bitset.Set   // by group: its members; empty for the groups of volume claims
 
 	preferred, required int // pairs of a rule and a counted pod so far
 }
@@ -48,7 +51,7 @@ type draft struct {
 	members bitset.Set
 }
 
-// isWide reports whether some pod or resident has more rules than the Index compares one by one.
+// isWide reports whether some pod or resident has more than mostRules rules.
 func isWide(pods []PodRef, residents []cluster.Resident) bool {
 	many := func(p PodRef) bool { return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity) > mostRules }
 	avoids := func(r cluster.Resident) bool { return len(r.Avoids) > mostRules }
@@ -97,7 +100,7 @@ func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*
 			continue
 		}
 		memberOf[i] = w.memberIndex.add(p.Namespace, p.Labels)
-		w.memberIndex.weight[memberOf[i]]++
+		w.memberIndex.weight[memberOf[i]]++ // adjacent pods that are alike count once
 	}
 	for _, k := range kinds {
 		w.memberIndex.add(k.Namespace, k.Labels)
@@ -172,7 +175,7 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, memberOf []int) [][]Rule {
 			continue
 		}
 		if w.preferred+preferred > mostPreferred {
-			w.preferred = mostPreferred // the following pods have at least as many pairs, so their preferences are ignored too
+			w.preferred = mostPreferred // also ignore the preferences of the following pods, which have at least as many pairs
 			w.Omitted[i] = len(drafts)
 			drafts = slices.DeleteFunc(drafts, func(d draft) bool { return d.rule.Weight > 0 })
 			w.Omitted[i] -= len(drafts)
@@ -203,7 +206,8 @@ func (w *wide) newPairs(drafts []draft) (preferred, required int) {
 		if _, ok := w.numbers[string(groupKey(nil, &d.group))]; ok {
 			continue
 		}
-		n := w.memberIndex.weightOf(d.members) + len(d.members)/mostRules + 1 // the set itself costs one pair for each mostRules words
+		// The memory of the set itself counts as one pair for every mostRules words.
+		n := w.memberIndex.weightOf(d.members) + len(d.members)/mostRules + 1
 		if d.rule.Weight > 0 {
 			preferred += n
 		} else {
@@ -213,7 +217,7 @@ func (w *wide) newPairs(drafts []draft) (preferred, required int) {
 	return preferred, required
 }
 
-// setNumber returns the number of the set, from 1 on.
+// setNumber returns the number of the set, from 1. It numbers a new set.
 func (w *wide) setNumber(members bitset.Set) int {
 	key := members.Key()
 	n, ok := w.sets[key]
@@ -273,10 +277,10 @@ func (w *wide) drafts(p PodRef, member int) []draft {
 	return out
 }
 
-// keysBesideFunc returns a function like keysBeside for the spreads of a pod. If the pod has more than mostRules spreads, all
-// required spreads share one list of labels, and all preferred spreads another. number identifies a shared list; 0
-// means that the list is not shared. A shared list also contains the spread's own label, which changes nothing: a node
-// without this label does not count anyway.
+// keysBesideFunc returns a function like keysBeside for the spreads of a pod. If the pod has more than mostRules
+// spreads, all required spreads share one list of labels, and all preferred spreads share a second list. number
+// identifies a shared list; 0 means that the list is not shared. A shared list also contains the spread's own label.
+// That changes nothing, because a node without this label does not count anyway.
 func (w *wide) keysBesideFunc(all []cluster.Spread) func(s cluster.Spread) (beside []string, number int) {
 	if len(all) <= mostRules {
 		return func(s cluster.Spread) ([]string, int) { return keysBeside(all, s), 0 }
@@ -296,7 +300,7 @@ func (w *wide) keysBesideFunc(all []cluster.Spread) func(s cluster.Spread) (besi
 	return func(s cluster.Spread) ([]string, int) { return lists[toInt(s.Soft)], numbers[toInt(s.Soft)] }
 }
 
-// listNumber returns the number of the list of labels, from 1 on.
+// listNumber returns the number of the list of labels, from 1. It numbers a new list.
 func (w *wide) listNumber(list []string) int {
 	key := string(hashkey.Text(nil, list...))
 	n, ok := w.lists[key]
@@ -378,7 +382,8 @@ func (w *wide) antiAffinityDrafts(terms []cluster.Term) []draft {
 	return out
 }
 
-// levelsOf returns the replacement of each weight: the heaviest weight of its level. There are at most mostLevels levels.
+// levelsOf divides the weights of the preferred terms into at most mostLevels levels. It returns, for each weight, the
+// heaviest weight of its level.
 func levelsOf(terms []cluster.Term) map[int]int {
 	seen := map[int]bool{}
 	for i := range terms {
@@ -397,7 +402,7 @@ func levelsOf(terms []cluster.Term) map[int]int {
 	return out
 }
 
-// addResidentGroups adds the groups of the required anti-affinity of residents that matches any of the pods.
+// addResidentGroups adds the groups of the residents' required anti-affinity rules that count any of the pods.
 func (w *wide) addResidentGroups(residents []cluster.Resident) {
 	w.avoids = map[*cluster.Kind][]int{}
 	for _, r := range residents {

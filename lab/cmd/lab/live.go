@@ -45,7 +45,7 @@ func liveCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.spot, "spot", false, "also allow spot instances; reclaim and price always do")
 	cmd.Flags().BoolVar(&f.arm, "arm64", false, "also allow arm64")
 	cmd.Flags().StringVar(&f.boots, "boots", string(lab.BootEven), "boot times: even, stragglers")
-	cmd.Flags().StringVar(&f.keep, "keep", "", "folder for the results; runs whose results are there are not repeated; empty: none are kept")
+	cmd.Flags().StringVar(&f.keep, "keep", "", "folder for the results; a run with a result in the folder is not repeated; empty: results are not kept")
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", "write the tables into this page, between the two marker comments")
 	return cmd
 }
@@ -54,7 +54,7 @@ func liveCommand() *cobra.Command {
 func (f liveFlags) run(cmd *cobra.Command) error {
 	var all []live.Result
 	for _, spec := range f.specs() {
-		r, err := f.one(cmd, spec)
+		r, err := f.resultOf(cmd, spec)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name(spec), err)
 		}
@@ -68,7 +68,7 @@ func (f liveFlags) run(cmd *cobra.Command) error {
 	return writeBetween(f.out, "bench-live", text)
 }
 
-// specs returns all runs; both sides of a pair follow each other.
+// specs returns all runs. The runs of both sides of a pair are adjacent.
 func (f liveFlags) specs() []live.Spec {
 	var out []live.Spec
 	for _, script := range f.scripts {
@@ -97,8 +97,8 @@ func name(s live.Spec) string {
 		string(s.Boots), fmt.Sprint(s.Seed), string(s.Side)}, "_")
 }
 
-// one returns the stored result of a run, or carries it out and stores it.
-func (f liveFlags) one(cmd *cobra.Command, s live.Spec) (live.Result, error) {
+// resultOf returns the stored result of a run. If there is none, it carries out the run and stores the result.
+func (f liveFlags) resultOf(cmd *cobra.Command, s live.Spec) (live.Result, error) {
 	path := filepath.Join(f.keep, name(s)+".json")
 	if f.keep != "" {
 		data, err := os.ReadFile(path)

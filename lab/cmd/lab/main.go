@@ -1,4 +1,4 @@
-// Command lab runs a Kubernetes control plane beside an emulated AWS, and runs Joiner in it.
+// Command lab runs a Kubernetes control plane beside an emulated AWS, and runs Joiner in this cluster.
 package main
 
 import (

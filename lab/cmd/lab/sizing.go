@@ -77,7 +77,8 @@ func memoryLimit(nodes int) int64 {
 	return 6144
 }
 
-// writeBetween replaces the text between the two markers of a page, which the make target writes.
+// writeBetween replaces the text between the two markers of a page. target is the make target that the first marker
+// names.
 func writeBetween(path, target, text string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {

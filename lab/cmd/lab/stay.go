@@ -58,7 +58,8 @@ func (k keptLab) stay(ctx context.Context) error {
 	}
 }
 
-// withJoiner accepts no arguments, and rejects a missing --joiner program before anything is started.
+// withJoiner returns a check of the command line that runs before anything is started. The check rejects arguments, and
+// a --joiner program that does not exist.
 func withJoiner(joiner *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := cobra.NoArgs(cmd, args); err != nil {

@@ -54,7 +54,7 @@ var (
 	clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 )
 
-// check rejects flags that would otherwise fail only while the lab starts, or not at all.
+// check rejects invalid flags that would otherwise cause an error only while the lab starts, or no error at all.
 func (f *upFlags) check() error {
 	if !clusterName.MatchString(f.Cluster) {
 		return fmt.Errorf("--cluster %q is not a valid EKS cluster name: use up to 100 letters, digits, hyphens and underscores, starting with a letter or digit", f.Cluster)

@@ -25,7 +25,7 @@ type Cluster struct {
 	ARN         string            // "arn:aws:eks:…:cluster/demo"; CreateCluster sets it
 	Version     string            // "1.31"
 	Endpoint    string            // "https://…"
-	CA          string            // base64 of the PEM
+	CA          string            // certificate of the CA, PEM in base64
 	ServiceCIDR string            // "10.100.0.0/16"; in an IPv6 cluster "fd30:1c53:5f8a::/108"
 	Issuer      string            // URL of the issuer of service account tokens
 	AuthMode    string            // AuthConfigMap, AuthAPI or AuthBoth
@@ -151,8 +151,9 @@ func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*
 	return &e, nil
 }
 
-// complete sets the username and the groups that the kind of the entry determines. It returns an error if the entry has
-// others, or if its kind is unknown.
+// complete sets the username and the groups that the kind of the entry determines. It returns an error if the entry
+// already has groups or a different username, or if its kind is unknown. Entries of kind STANDARD keep their username
+// and groups.
 func (e *AccessEntry) complete() error {
 	setFixed := func(username string, groups ...string) error {
 		if e.Username != "" && e.Username != username || len(e.Groups) > 0 {

@@ -14,7 +14,7 @@ type FargateProfile struct {
 	Name      string            // unique in the cluster
 	ARN       string            // "arn:aws:eks:…:fargateprofile/demo/…"
 	Role      string            // ARN of the pod execution role
-	SubnetIDs []string          // subnets of the pods; none: those of the cluster
+	SubnetIDs []string          // subnets of the pods; none: the subnets of the cluster
 	Selectors []FargateSelector // at least one; a pod must match one of them
 	Status    string            // "CREATING", "ACTIVE", "DELETING"
 	CreatedAt time.Time         // when the profile was created

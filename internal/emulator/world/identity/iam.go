@@ -36,7 +36,7 @@ type STS struct {
 	issuers  map[string]map[string]*rsa.PublicKey // by issuer and key id
 }
 
-// Partition returns the account's partition: that of the first region that the account uses, "aws" until then.
+// Partition returns the account's partition: the partition of the first region that the account uses; "aws" until then.
 func (a *IAM) Partition() string { return cmp.Or(a.partition, "aws") }
 
 // EnterRegion records that the account uses a region. The first region determines the account's partition.

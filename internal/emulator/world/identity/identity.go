@@ -16,7 +16,8 @@ type Identity struct {
 	Role    string // name of the assumed role; empty for a user
 }
 
-// Session is a set of access keys. The keys of a role have a session token and expire. The keys of a user do not.
+// Session is a set of access keys. The keys of a role have a session token and expire. The keys of a user have no token
+// and do not expire.
 type Session struct {
 	AccessKey string    // "ASIA…" or "AKIA…"
 	SecretKey string    // secret access key, which signs requests

@@ -28,8 +28,8 @@ type Role struct {
 // InlineNames returns the names of the role's inline policies, sorted.
 func (r Role) InlineNames() []string { return slices.Sorted(maps.Keys(r.inline)) }
 
-// TrustsEC2 reports whether the trust policy allows EC2 to assume the role for instances: whether its text contains the
-// principal of EC2, a principal "*", or no principal at all. TrustsEC2 does not evaluate the policy.
+// TrustsEC2 reports whether the trust policy allows EC2 to assume the role for instances. It does not evaluate the
+// policy, but checks the text: whether it contains the principal of EC2, a principal "*", or no principal.
 func (r Role) TrustsEC2() bool {
 	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) ||
 		strings.Contains(r.TrustPolicy, `"*"`)

@@ -21,18 +21,18 @@ type ACLEntry struct {
 	Out      bool   // the entry is for packets that leave the subnet; false: for packets that enter it
 	Deny     bool   // drop the packets; false: allow them
 	Protocol string // "-1" is all, "6" TCP, "17" UDP
-	CIDR     string // addresses of the other end: "0.0.0.0/0"
+	CIDR     string // sources of the packets, or destinations if Out is true: "0.0.0.0/0"
 	From, To int64  // ports; 0 with protocol "-1"
 }
 
-// matches reports whether the entry matches TCP packets to a port, whatever the address of the other end. An entry for
-// a smaller block than 0.0.0.0/0 does not match.
+// matches reports whether the entry matches TCP packets to a port, from or to all addresses. An entry for a
+// smaller block than 0.0.0.0/0 does not match.
 func (e ACLEntry) matches(out bool, port int64) bool {
 	return e.Out == out && e.CIDR == "0.0.0.0/0" && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
 }
 
-// Allows reports whether the ACL allows TCP packets to a port, whatever the address of the other end. out is true for
-// packets that leave the subnet, false for packets that enter it.
+// Allows reports whether the ACL allows TCP packets to a port. If out is true, these are the packets from the subnet to
+// any address; otherwise the packets from any address to the subnet.
 func (n *ACL) Allows(out bool, port int64) bool {
 	entries := slices.SortedFunc(slices.Values(n.Entries), func(a, b ACLEntry) int { return cmp.Compare(a.Number, b.Number) })
 	i := slices.IndexFunc(entries, func(e ACLEntry) bool { return e.matches(out, port) })

@@ -13,7 +13,8 @@ const (
 	PrefixSize4 = 1 << (32 - prefixBits4)
 )
 
-// EnableIPv6 adds IPv6 to a VPC: it assigns a /56 block to the VPC, and a /64 block of that to each existing subnet.
+// EnableIPv6 adds IPv6 to a VPC: it assigns a /56 block to the VPC, and a /64 part of that block to each existing
+// subnet.
 func (net *Network) EnableIPv6(vpc *VPC) {
 	vpc.IPv6 = netip.MustParsePrefix("2600:1f18:63f7:b900::/56")
 	base := vpc.IPv6.Addr().As16()

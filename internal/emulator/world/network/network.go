@@ -36,7 +36,7 @@ type Subnet struct {
 	// Free is the number of free addresses. A test may reduce it, as if pods used the addresses.
 	Free int
 
-	last netip.Addr          // the IPv4 address that TakeAddress assigned last; the first of the CIDR until then
+	last netip.Addr          // the IPv4 address that TakeAddress assigned last; initially the first address of CIDR
 	used map[netip.Addr]bool // assigned IPv4 addresses
 
 	last6       uint32 // number of assigned IPv6 addresses
@@ -56,10 +56,10 @@ type SecurityGroup struct {
 
 // Rule allows traffic in one direction.
 type Rule struct {
-	Protocol string   // "-1" is all, "tcp", "udp", "icmp"
+	Protocol string   // "tcp", "udp" or "icmp"; "-1" means all
 	From, To int64    // ports; -1 with protocol "-1"
-	CIDRs    []string // addresses of the other end
-	Groups   []string // ids of security groups of the other end
+	CIDRs    []string // allowed sources of inbound traffic, or destinations of outbound traffic
+	Groups   []string // ids of security groups whose members are allowed as sources or destinations
 }
 
 // RouteTable has the routes of subnets.

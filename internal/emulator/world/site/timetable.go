@@ -12,10 +12,10 @@ type Timetable struct {
 	serial int // number of events entered
 }
 
-// event is a function to call at a time, with that time.
+// event is a call of a function at a time.
 type event struct {
-	at      time.Time
-	serial  int
+	at      time.Time // when the event is due
+	serial  int       // position in the order of entry, from 1
 	happens func(at time.Time)
 }
 

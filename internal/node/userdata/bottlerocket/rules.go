@@ -35,7 +35,7 @@ func (c *settingsCheck) reportContradictions(settings map[string]any) {
 		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins,
 			c.positionOf("settings.kubernetes.shutdown-grace-period-for-critical-pods"),
 			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) must be at most shutdown-grace-period (%s), and the kubelet does not start with it", part, total).
-			Suggest("raise shutdown-grace-period, of which it is a part", "")
+			Suggest("raise shutdown-grace-period, which includes shutdown-grace-period-for-critical-pods", "")
 	}
 	if len(withoutPeriod) > 0 {
 		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.positionOf("settings.kubernetes.eviction-soft"),
@@ -50,11 +50,10 @@ type rule func(c *settingsCheck, name, path string, value any)
 // settingsCheck reports settings that Bottlerocket rejects.
 type settingsCheck struct {
 	r         *userdata.Reader
-	positions map[string]userdata.Position // by path
+	positions map[string]userdata.Position // positions of settings, by path
 }
 
-// reject reports a value because of which Bottlerocket rejects all settings. The text is format with args. fix may be
-// empty.
+// reject reports a value that makes Bottlerocket reject all settings. The text is format with args. fix may be empty.
 func (c *settingsCheck) reject(path, fix, format string, args ...any) {
 	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.positionOf(path),
 		format+": Bottlerocket would apply none of the settings", args...).Suggest(fix, "")
@@ -111,8 +110,8 @@ func oneOf(list string) rule {
 	}
 }
 
-// whole accepts integers within bounds.
-func whole(least, most int64) rule {
+// integer accepts integers within bounds.
+func integer(least, most int64) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		n, ok := value.(int64)
 		switch f, isFloat := value.(float64); {
@@ -126,8 +125,8 @@ func whole(least, most int64) rule {
 	}
 }
 
-// truth accepts true and false.
-func truth(c *settingsCheck, name, path string, value any) {
+// boolean accepts true and false.
+func boolean(c *settingsCheck, name, path string, value any) {
 	if _, ok := value.(bool); !ok {
 		c.rejectType(name, path, kubelet.TypeTruth, value)
 	}
@@ -158,7 +157,7 @@ func oneOrList(element rule) rule {
 	}
 }
 
-// fields accepts tables that have all required keys, and no key that is not known.
+// fields accepts tables that have all required keys, and only keys of known.
 func fields(known map[string]rule, required ...string) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		table, ok := value.(map[string]any)
@@ -217,16 +216,16 @@ func isPlainKey(key string) bool {
 var sysctlAreas = []string{"abi", "debug", "dev", "fs", "kernel", "net", "user", "vm"}
 
 // tableOfTexts accepts tables of single lines with any keys.
-var tableOfTexts = keyed("text", func(string) bool { return true }, line)
+var tableOfTexts = keyed("text", func(string) bool { return true }, oneLine)
 
 // Rules for one value that is text.
 var (
-	line       = textThat("one line of text", func(s string) bool { return !strings.ContainsFunc(s, unicode.IsControl) })
+	oneLine    = textThat("one line of text", func(s string) bool { return !strings.ContainsFunc(s, unicode.IsControl) })
 	freeText   = textThat("text", func(string) bool { return true })
-	encoded    = textThat("base64", isBase64)
+	base64Text = textThat("base64", isBase64)
 	address    = textThat("an IP address", kubelet.IsAddress)
 	hostName   = textThat("a host name in lower case", isHostName)
-	link       = textThat("a URL or a host", isLink)
+	urlOrHost  = textThat("a URL or a host", isURLOrHost)
 	quantity   = textThat(`an amount such as "100m" or "1Gi"`, kubelet.Quantities.MatchString)
 	duration   = textThat(`a duration such as "30s" or "1m30s"`, kubelet.IsSettingDuration)
 	threshold  = textThat(`an amount or a percentage such as "5%"`, kubelet.IsThreshold)
@@ -255,7 +254,7 @@ func isBase64(s string) bool {
 	return err == nil && !strings.ContainsAny(s, "\r\n")
 }
 
-// isHostName reports whether Bottlerocket accepts a text as a host name, in lower case.
+// isHostName reports whether Bottlerocket accepts a text as a host name. Upper case is not accepted.
 func isHostName(s string) bool {
 	if !hostNames.MatchString(s) {
 		return false
@@ -268,10 +267,10 @@ func isHostName(s string) bool {
 	return true
 }
 
-// isLink reports whether Bottlerocket accepts a text as a URL. Blanks are not accepted within it. A text that begins
-// like a URL with a scheme other than webSchemes is always accepted: it may be a host with a port, such as
-// "proxy:3128". Any other text needs a host.
-func isLink(s string) bool {
+// isURLOrHost reports whether Bottlerocket accepts a text as a URL or a host. The text must not contain blanks, except
+// at its ends. A text that begins with a scheme outside webSchemes is always accepted, because it may be a host with a
+// port, such as "proxy:3128". Any other text needs a host.
+func isURLOrHost(s string) bool {
 	s = strings.Trim(s, " ")
 	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || c == ' ' }) {
 		return false
@@ -304,7 +303,7 @@ func percentage(c *settingsCheck, name, path string, value any) {
 	}
 }
 
-// chunkSize accepts a number of bytes, and any text, which may be a size with a unit.
+// chunkSize accepts a number of bytes, or any text, because the text may be a size with a unit.
 func chunkSize(c *settingsCheck, name, path string, value any) {
 	switch value.(type) {
 	case int64, string:
@@ -313,8 +312,8 @@ func chunkSize(c *settingsCheck, name, path string, value any) {
 	}
 }
 
-// limit accepts a limit of the OCI runtime: a number, where -1 stands for unlimited, or "unlimited".
-func limit(c *settingsCheck, name, path string, value any) {
+// ociLimit accepts a limit of the OCI runtime: a number, where -1 stands for unlimited, or "unlimited".
+func ociLimit(c *settingsCheck, name, path string, value any) {
 	switch v := value.(type) {
 	case int64:
 		if v < -1 {
@@ -335,7 +334,7 @@ const (
 	uint32Max = math.MaxUint32
 )
 
-// describe returns the first eight words of a list for a problem, and how many more there are.
+// describe returns the first eight words of a list and the number of further words, for the text of a problem.
 func describe(list []string) string {
 	if len(list) > 8 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:8], ", "), len(list)-8)

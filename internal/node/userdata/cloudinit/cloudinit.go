@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/shell"
 )
 
-// Read reads user data like an image with cloud-init, and also like nodeadm, unless the image is AL2.
+// Read reads user data like cloud-init. Unless the image is AL2, it also reads the NodeConfigs like nodeadm.
 func Read(r *userdata.Reader, t userdata.Text) {
 	all := parts(r, t)
 	if r.In.Family != userdata.FamilyCustom && r.In.Data != nil {
@@ -92,7 +92,7 @@ func readCloudConfig(r *userdata.Reader, p userdata.Part) {
 }
 
 // readCommands reads the commands in a field of a cloud-config, bootcmd or runcmd. Each is a line for a shell or a list
-// of words. All problems and starts get the position of the field, or the position at if the field's is unknown.
+// of words. All problems and starts get the position of the field. If that is unknown, they get the position at.
 func readCommands(r *userdata.Reader, field string, all []any, positions map[string]userdata.Position, at userdata.Position) {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")

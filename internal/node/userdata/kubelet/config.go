@@ -16,7 +16,7 @@ import (
 // has one feature gate on each line, with its value if it cannot be changed. kubeletFields and KubeletGates hold the
 // lines of the two tables, by path and by gate.
 // Source: k8s.io/kubelet/config/v1beta1 and the gates of the kubelet, Kubernetes 1.36; a test of the lab compares the
-// tables with them.
+// tables with these sources.
 var (
 	//go:embed kubeletfields.txt
 	kubeletFieldTable string
@@ -47,8 +47,8 @@ type configCheck struct {
 	start userdata.Start
 }
 
-// JudgeConfig reports fields in s.Config that the kubelet ignores, and fields with which it does not start. It checks
-// only the configuration of a NodeConfig.
+// JudgeConfig reports fields in s.Config that the kubelet ignores, and fields with which the kubelet does not start.
+// JudgeConfig checks only the configuration of a NodeConfig.
 func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 	if s.By != userdata.ByNodeadm {
 		return // Bottlerocket writes the configuration itself; bootstrap.sh takes flags
@@ -95,8 +95,8 @@ func (c *configCheck) checkTable(path string, fields map[string]any) {
 // checkValue checks one value against kind, the field's type in kubeletFieldTable.
 func (c *configCheck) checkValue(path, kind string, value any) {
 	rejectType := func(want string) {
-		is := jsonName(value)
-		c.reject(path, quotesFix(want, is), "%s must be %s, but is %s", path, want, is)
+		got := jsonName(value)
+		c.reject(path, quotesFix(want, got), "%s must be %s, but is %s", path, want, got)
 	}
 	switch kind {
 	case "text":
@@ -124,13 +124,13 @@ func (c *configCheck) checkValue(path, kind string, value any) {
 	}
 }
 
-// quotesFix returns the fix for a value of type is that must be of type want, if quotes may be missing or superfluous;
-// else "".
-func quotesFix(want, is string) string {
+// quotesFix returns a fix that adds or removes quotes, for a value that has type got and must have type want. It
+// returns "" if quotes do not turn one type into the other.
+func quotesFix(want, got string) string {
 	switch {
-	case want == TypeText && (is == TypeNumber || is == TypeTruth):
+	case want == TypeText && (got == TypeNumber || got == TypeTruth):
 		return "write the value in quotes"
-	case is == TypeText && (want == TypeNumber || want == TypeTruth):
+	case got == TypeText && (want == TypeNumber || want == TypeTruth):
 		return "write the value without quotes"
 	}
 	return ""
@@ -170,7 +170,7 @@ func (c *configCheck) checkDuration(path string, value any) {
 	}
 }
 
-// checkList checks a value that must be a list, of texts if kind is "texts".
+// checkList checks a value that must be a list. If kind is "texts", each entry must be text.
 func (c *configCheck) checkList(path, kind string, value any, rejectType func(want string)) {
 	all, ok := value.([]any)
 	if !ok {
@@ -293,8 +293,8 @@ func (c *configCheck) checkGates(value any) {
 	}
 }
 
-// judgeGate reports a feature gate with which the kubelet does not start: it is unknown, belongs to nodeadm, or is set
-// to another value than its fixed one.
+// judgeGate reports a feature gate with which the kubelet does not start: a gate that is unknown, that belongs to
+// nodeadm, or whose fixed value is not on.
 func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Position, harm userdata.Harm) {
 	locked, known := KubeletGates[name]
 	minor := Minor(r)
@@ -369,7 +369,7 @@ func kebab(name string) string {
 	return strings.ReplaceAll(b.String(), "_", "-")
 }
 
-// Signals are the signals that may have eviction thresholds, reservable the resources that may be reserved.
+// Signals are the signals that may have eviction thresholds. reservable are the resources that may be reserved.
 const (
 	Signals    = "memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree containerfs.available containerfs.inodesFree pid.available allocatableMemory.available"
 	reservable = "cpu memory ephemeral-storage pid"
@@ -392,7 +392,7 @@ var configWords = map[string]string{
 	"imagePullCredentialsVerificationPolicy": "NeverVerify NeverVerifyPreloadedImages NeverVerifyAllowlistedImages AlwaysVerify",
 }
 
-// noMax stands in configBounds for a number without a maximum except that of its type, a 32-bit integer.
+// noMax is the maximum in configBounds of a number that only its type limits, a 32-bit integer.
 const noMax = 1 << 31
 
 // configBounds maps a field to the minimum and the maximum of its number.

@@ -69,15 +69,15 @@ var Removed = map[string]int{
 	"master-service-namespace": newest,
 }
 
-// instead maps a removed flag to the fix, if there is a better one than to leave out the flag.
-var instead = map[string]string{
+// removedFlagFixes maps a removed flag to its fix. Flags that are not listed have the fix "leave it out".
+var removedFlagFixes = map[string]string{
 	"container-runtime":         "leave it out: containerd is the only one",
 	"network-plugin":            "leave it out: containerd finds the network plug-ins itself",
 	"register-schedulable":      "write --register-with-taints instead",
 	"pod-infra-container-image": "leave it out: containerd has a setting for it",
 }
 
-// IsSwitch reports whether the kubelet has a flag of this name without a value.
+// IsSwitch reports whether the kubelet has a flag of this name that takes no value.
 func IsSwitch(name string) bool { return strings.Contains(spaced(Switches), " "+name+" ") }
 
 // KnownFlag reports whether the kubelet has, or had, a flag of this name.
@@ -92,8 +92,8 @@ func spaced(list string) string {
 	return strings.Join(strings.FieldsFunc(list, func(c rune) bool { return c == '\n' || c == '\t' }), " ")
 }
 
-// Arguments parses flags like the kubelet: a value follows "=" or is the next word, unless that begins with "--". stray
-// are words that belong to no flag.
+// Arguments parses flags like the kubelet: a value follows "=" or is the next word, unless that word begins with "--".
+// stray has the words that belong to no flag.
 func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata.Flag) {
 	for i := 0; i < len(flags); i++ {
 		f := flags[i]
@@ -115,8 +115,8 @@ func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata
 	return out, stray
 }
 
-// JudgeFlags reports stray words, and flags that are unknown, removed, without their value or with a wrong one: the
-// kubelet does not start with any of these.
+// JudgeFlags reports stray words, unknown flags, removed flags, and flags with a missing or wrong value. The kubelet
+// does not start with any of them.
 func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Flag, harm userdata.Harm) {
 	for _, f := range stray {
 		if !strings.Contains(f.Text, "…") && f.Text != "" {
@@ -139,11 +139,11 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 			p := r.Report(userdata.FlagRemoved, certainty, harm, a.At,
 				"the kubelet no longer has the flag --%s%s, and does not start with it", a.Name, since(minor))
 			p.Suggest("leave it out", "")
-			if text, ok := instead[a.Name]; ok {
+			if text, ok := removedFlagFixes[a.Name]; ok {
 				p.Fix = text
 			}
 		case !KnownFlag(a.Name):
-			unknownFlag(r, a, harm)
+			reportUnknownFlag(r, a, harm)
 		case !a.HasValue && !IsSwitch(a.Name):
 			r.Report(userdata.ValueMissing, userdata.Certain, harm, a.At,
 				"--%s has no value, and the kubelet does not start with it", a.Name).Suggest("give it one, or leave it out", "")
@@ -171,8 +171,8 @@ func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) 
 	}
 }
 
-// since returns " since Kubernetes 1.N" for the version that removed a flag; empty for newest, which may not be the
-// first.
+// since returns " since Kubernetes 1.N" for the version that removed a flag. It returns "" for newest, because an
+// earlier version may have removed the flag.
 func since(minor int) string {
 	if minor == newest {
 		return ""
@@ -180,9 +180,9 @@ func since(minor int) string {
 	return " since Kubernetes 1." + strconv.Itoa(minor)
 }
 
-// unknownFlag reports a flag that no kubelet has. The problem is Certain if the name resembles a known one and the
-// kubelet is not newer than newest.
-func unknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
+// reportUnknownFlag reports a flag that no kubelet has. The problem is Certain if the name resembles a known one and
+// the kubelet is not newer than newest.
+func reportUnknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
 	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At,
 		"the kubelet knows no such flag%s, and does not start with an unknown one", userdata.Quoted("--"+a.Name))
 	p.Suggest("leave it out", "")

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// Leaf is a value in a document that is not a table, or an empty table.
+// Leaf is a value in a document: any value that is not a table, or an empty table.
 type Leaf struct {
 	Path  string // "spec.kubelet.config.maxPods"
 	Value any    // value of the leaf, possibly a list
@@ -81,8 +81,8 @@ func PositionAbove(positions map[string]userdata.Position, path string) userdata
 	return userdata.Position{}
 }
 
-// ReportOverridden reports the leaf l, which has no effect. other is the value that takes effect at its path, nil if
-// the whole table was replaced. by names the author of other.
+// ReportOverridden reports the leaf l, which has no effect. other is the value that takes effect at the path of l, or
+// nil if the whole table was replaced. by names the author of other or of the new table.
 func ReportOverridden(r *userdata.Reader, position userdata.Position, l Leaf, other any, by string) {
 	field := strings.TrimPrefix(strings.TrimPrefix(l.Path, "spec.kubelet.config."), "spec.kubelet.")
 	for !userdata.IsQuotable(field) && field != "" {
@@ -109,7 +109,8 @@ func overridingText(path string, value any) string {
 	return "it"
 }
 
-// valueText formats a value, or a list of at most four values, in parentheses; empty if one of them is not harmless.
+// valueText formats a value, or a list of at most four values, in parentheses. It returns "" for a longer list, and if
+// isHarmless rejects a value.
 func valueText(value any) string {
 	var words []string
 	for _, one := range userdata.List(value) {
@@ -131,8 +132,8 @@ func valueText(value any) string {
 	return " (" + strings.Join(words, ", ") + ")"
 }
 
-// isHarmless reports whether a text may be repeated: a number, an amount, a percentage, a duration, an address or a
-// CIDR.
+// isHarmless reports whether a text may be quoted in a problem: a number, an amount, a percentage, a duration, an
+// address or a CIDR.
 func isHarmless(s string) bool {
 	address, _, _ := strings.Cut(s, "/")
 	return len(s) <= 40 && (IsThreshold(s) && Quantities.MatchString(strings.TrimSuffix(s, "%")) || IsAddress(address) || IsSettingDuration(s))
@@ -153,8 +154,8 @@ var classFields = map[string]string{
 	"image-gc-low-threshold": "imageGCLowThresholdPercent",
 }
 
-// overrideFix returns the fix for an overridden value: where the user must set it. custom is true for the family
-// Custom, where the user writes all user data.
+// overrideFix returns the fix for an overridden value, which names the field that the user must set instead. custom is
+// true for the family Custom, where the user writes all user data.
 func overrideFix(path string, custom bool) string {
 	words := strings.FieldsFunc(path, func(c rune) bool { return c == '.' })
 	for _, word := range words {
@@ -176,8 +177,8 @@ func overrideFix(path string, custom bool) string {
 	return "write it once"
 }
 
-// ReportOverridingFlags reports flags of the user that override a setting with which Joiner plans: one of spec.kubelet
-// of the EC2NodeClass, or its default.
+// ReportOverridingFlags reports flags of the user that override a setting with which Joiner plans. The setting is a
+// field of spec.kubelet of the EC2NodeClass, or its default.
 func ReportOverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	if s.By != userdata.ByNodeadm || r.In.Family == catalog.Custom {
 		return

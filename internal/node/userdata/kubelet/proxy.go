@@ -21,9 +21,9 @@ func RecordWritten(r *userdata.Reader, path string, t userdata.Text) {
 	}
 }
 
-// kubeletEnvironment returns the kubelet's environment as far as user data sets it: in the NodeConfig, in drop-ins of
-// the kubelet's unit, in the defaults of systemd, and in the environment files that the drop-ins or the defaults name.
-// Later settings override earlier ones.
+// kubeletEnvironment returns the kubelet's environment as far as user data sets it. User data can set it in the
+// NodeConfig, in drop-ins of the kubelet's unit, in the defaults of systemd, and in environment files that these
+// drop-ins or defaults name. Later settings override earlier ones.
 func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdata.Value {
 	out := map[string]userdata.Value{}
 	for _, service := range []string{"default", "kubelet"} {
@@ -50,8 +50,8 @@ func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdat
 	return out
 }
 
-// proxyLine matches a line of a systemd unit that is blank, a comment, a header, or sets only proxies in the
-// environment.
+// proxyLine matches a line of a systemd unit that is blank, is a comment, is a section header, or sets only proxies in
+// the environment.
 var proxyLine = regexp.MustCompile(`(?i)^\s*(#.*|\[service\]|environmentfile=-?/etc/environment|(default)?environment=(\s*["']?(https?|no|all|ftp)_proxy=[^"'\s]*["']?)+)?\s*$`)
 
 // SetsProxies reports whether a drop-in of a unit sets proxies and changes nothing else.
@@ -64,20 +64,20 @@ func SetsProxies(t userdata.Text) bool {
 	return true
 }
 
-// addEnvironmentFile adds the assignments that user data writes into the file at path.
-func addEnvironmentFile(r *userdata.Reader, path string, to map[string]userdata.Value) {
+// addEnvironmentFile adds to environment the assignments that user data writes into the file at path.
+func addEnvironmentFile(r *userdata.Reader, path string, environment map[string]userdata.Value) {
 	for _, file := range r.Written {
 		if file.Path == path {
-			eachLine(file.Text, func(line string, at userdata.Position) { addAssignment(to, strings.TrimSpace(line), at) })
+			eachLine(file.Text, func(line string, at userdata.Position) { addAssignment(environment, strings.TrimSpace(line), at) })
 		}
 	}
 }
 
-// addAssignment adds one assignment: NAME=value, or NAME="value".
-func addAssignment(to map[string]userdata.Value, pair string, at userdata.Position) {
+// addAssignment adds one assignment to environment: NAME=value, or NAME="value".
+func addAssignment(environment map[string]userdata.Value, pair string, at userdata.Position) {
 	name, value, ok := strings.Cut(pair, "=")
 	if ok && name != "" && !strings.HasPrefix(name, "#") {
-		to[name] = userdata.Value{Text: strings.Trim(value, `"'`), Vague: strings.Contains(value, userdata.Mark), At: at}
+		environment[name] = userdata.Value{Text: strings.Trim(value, `"'`), Vague: strings.Contains(value, userdata.Mark), At: at}
 	}
 }
 
@@ -140,8 +140,8 @@ func hostOf(endpoint string) string {
 	return strings.ToLower(u.Hostname())
 }
 
-// noProxyEntry returns what to add to NO_PROXY for a host: the domain of EKS's API servers if the host is in that domain
-// or is unknown, otherwise the host itself.
+// noProxyEntry returns what to add to NO_PROXY for a host: the domain of EKS's API servers if the host is in that
+// domain or is unknown, otherwise the host itself.
 func noProxyEntry(host string) string {
 	switch {
 	case host == "":

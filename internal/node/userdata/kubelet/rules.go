@@ -49,7 +49,7 @@ func (c *configCheck) period(field string) (time.Duration, bool) {
 func (c *configCheck) checkAges() {
 	grace, _ := c.period("shutdownGracePeriod")
 	if critical, ok := c.period("shutdownGracePeriodCriticalPods"); ok && critical > grace {
-		c.reject("shutdownGracePeriodCriticalPods", "raise shutdownGracePeriod, of which it is a part",
+		c.reject("shutdownGracePeriodCriticalPods", "raise shutdownGracePeriod, which includes shutdownGracePeriodCriticalPods",
 			"shutdownGracePeriodCriticalPods (%s) must be at most shutdownGracePeriod (%s)", critical, grace)
 	}
 	for _, field := range []string{"shutdownGracePeriod", "shutdownGracePeriodCriticalPods"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// oldTaints are former names of the startup taint, bootstrap.Unregistered, and names that users take for it.
+// oldTaints are former names of the startup taint, bootstrap.Unregistered, and names that users confuse with it.
 // Source: the upgrade guide of karpenter.sh, versions 0.32 to 1.0.
 var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready", "node.karpenter.sh/unregistered",
 	"karpenter.sh/initialized", "karpenter.k8s.aws/unregistered"}
@@ -19,8 +19,8 @@ var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready",
 // effects are the effects of taints.
 var effects = []string{string(requirements.NoSchedule), string(requirements.PreferNoSchedule), string(requirements.NoExecute)}
 
-// isStartup reports whether a key is meant to be that of the startup taint: the key itself, one of oldTaints (old is
-// true), or a similar one.
+// isStartup reports whether the user means the startup taint with a key. meant is true for the startup taint's key, the
+// keys of oldTaints, and similar keys. old is true only for the keys of oldTaints.
 func isStartup(key string) (meant, old bool) {
 	want := bootstrap.Unregistered().Key
 	if key == want {
@@ -67,8 +67,9 @@ func CorrectTaints(all []string) []string {
 	return out
 }
 
-// AddTaints adds the taints that the node registers with to r.Out: the taints of the last flag, or, without a flag,
-// those of the configuration. It reports flags and taints that have no effect, and invalid taints.
+// AddTaints adds to r.Out the taints with which the node registers. The taints come from the last flag
+// --register-with-taints, or from the kubelet's configuration if there is no such flag. It reports flags and taints
+// that have no effect, and invalid taints.
 func AddTaints(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	var last *userdata.Argument
 	for i := range args {
@@ -198,8 +199,8 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 // StartupFlag is the kubelet's flag for Karpenter's startup taint.
 const StartupFlag = "--register-with-taints=karpenter.sh/unregistered:NoExecute"
 
-// startupFix returns how to add the startup taint in the syntax of the program that starts the kubelet: the arguments
-// of Problem.Suggest.
+// startupFix returns the arguments of Problem.Suggest for a missing startup taint, in the syntax of the program that
+// starts the kubelet.
 func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 	if r.Flag != nil && s.By == userdata.ByNodeadm && r.In.Family != userdata.FamilyCustom {
 		return "remove the flag, and write its taints into the NodePool: spec.template.spec.taints or startupTaints", ""
@@ -233,7 +234,8 @@ func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 	return "add to -KubeletExtraArgs", StartupFlag
 }
 
-// reportMisspelt reports a taint that is meant to be the startup taint but differs from it. old: it has a former name.
+// reportMisspelt reports a taint that is meant to be the startup taint but differs from it. old means that the taint's
+// key is one of oldTaints.
 func reportMisspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	want := bootstrap.Unregistered()
 	kind, cause := userdata.TaintMisspelt, fmt.Sprintf("the startup taint is misspelt%s: it is %s", userdata.Quoted(t.Key), want)
@@ -250,7 +252,7 @@ func reportMisspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	}
 }
 
-// AddLabels adds the labels that the node registers with to r.Out, and reports labels with which the kubelet does not
+// AddLabels adds to r.Out the labels with which the node registers. It reports labels with which the kubelet does not
 // start.
 func AddLabels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	labels := map[string]userdata.Label{}
@@ -280,7 +282,7 @@ func AddLabels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 }
 
 // judgeLabel reports a label with which the kubelet does not start, and then returns false. The problem contains the
-// key if that may be quoted.
+// key only if userdata.IsQuotable allows it.
 func judgeLabel(r *userdata.Reader, key, value string, position userdata.Position, by string) bool {
 	name, fix := "a label of --node-labels", "write key=value,key=value, without blanks or quotes"
 	if by == userdata.BySetting {
@@ -310,7 +312,8 @@ func judgeLabel(r *userdata.Reader, key, value string, position userdata.Positio
 	return false
 }
 
-// keyProblem returns why the key of a label is invalid; empty if that is obvious.
+// keyProblem returns why the key of a label is invalid. It knows two reasons, a second slash and a blank or quote, and
+// returns "" for every other reason.
 func keyProblem(key string) string {
 	_, name, _ := strings.Cut(key, "/")
 	switch {

@@ -64,4 +64,5 @@ var Quantities = regexp.MustCompile(`^[+-]?[0-9.]+(e?[0-9]*|[EPTGMK]i?|[numk])$`
 // CPUSets matches lists of processors such as "0-3,7".
 var CPUSets = regexp.MustCompile(`^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$`)
 
+// durations matches hours, minutes, seconds and milliseconds, in this order. It also matches the empty text.
 var durations = regexp.MustCompile(`^(([0-9]+\.)?[0-9]+h)?(([0-9]+\.)?[0-9]+m)?(([0-9]+\.)?[0-9]+s)?(([0-9]+\.)?[0-9]+ms)?$`)

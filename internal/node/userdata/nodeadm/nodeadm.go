@@ -62,7 +62,7 @@ var nodeConfigFields = map[string]string{
 // configPart is one NodeConfig of the user data.
 type configPart struct {
 	doc       map[string]any
-	positions map[string]userdata.Position // by path: "spec.kubelet.config.maxPods"
+	positions map[string]userdata.Position // positions of fields, by path: "spec.kubelet.config.maxPods"
 	at        userdata.Position
 }
 
@@ -96,7 +96,7 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 	if err == nil {
 		err = json.Unmarshal(data, &config)
 	}
-	if err != nil { // readConfig accepted each of them, so two have different types for one field
+	if err != nil { // readConfig accepted each NodeConfig, so two NodeConfigs have different types for one field
 		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, all[len(all)-1].at,
 			"the NodeConfigs cannot be merged: a field has different types in two of them")
 		return
@@ -153,7 +153,7 @@ func addStart(r *userdata.Reader, config nodeConfig, all []configPart, positions
 }
 
 // readConfig parses one NodeConfig like nodeadm and checks it. It returns false if nodeadm cannot parse the text, or if
-// the text is known only on the instance.
+// only the instance knows some words of the text.
 func readConfig(r *userdata.Reader, t userdata.Text) (configPart, bool) {
 	part := configPart{at: t.At, positions: map[string]userdata.Position{}}
 	reject := func(position userdata.Position, format string, args ...any) (configPart, bool) {
@@ -194,7 +194,7 @@ func readConfig(r *userdata.Reader, t userdata.Text) (configPart, bool) {
 
 // reportMoreDocuments reports YAML documents after the first one of a part, which nodeadm does not read.
 func reportMoreDocuments(r *userdata.Reader, t userdata.Text) {
-	hasContent, n := false, 0 // n is the number of lines before this one
+	hasContent, n := false, 0 // n is the number of lines before the current line
 	for line := range strings.Lines(t.Body) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -284,29 +284,29 @@ func judgeNodeadmGates(r *userdata.Reader, part configPart) {
 	}
 }
 
-// merge adds the fields of from to the table to, key by key. Flags are appended; other lists and values are replaced.
-func merge(to, from map[string]any) {
-	for key, value := range from {
+// merge copies the fields of source into target, key by key. Flags are appended; other lists and values are replaced.
+func merge(target, source map[string]any) {
+	for key, value := range source {
 		switch v := value.(type) {
 		case map[string]any:
-			old, ok := to[key].(map[string]any)
+			old, ok := target[key].(map[string]any)
 			if !ok {
 				old = map[string]any{}
-				to[key] = old
+				target[key] = old
 			}
 			merge(old, v)
 			continue
 		case []any:
-			if old, ok := to[key].([]any); ok && key == "flags" {
-				to[key] = slices.Concat(old, v)
+			if old, ok := target[key].([]any); ok && key == "flags" {
+				target[key] = slices.Concat(old, v)
 				continue
 			}
 		}
-		to[key] = value
+		target[key] = value
 	}
 }
 
-// shapeError returns the path of a field with a wrong type, and the text of the problem, which does not quote the
+// shapeError returns the path of a field with a wrong type, and the text of the problem. The text does not quote the
 // value.
 func shapeError(err error) (path, text string) {
 	var wrong *json.UnmarshalTypeError

@@ -157,8 +157,8 @@ func lineCandidates(l lines, p userdata.Problem) []string {
 	return append(out, l.removeLine(p.At.Line))
 }
 
-// emptyCandidate returns empty user data as a candidate: for all families but Custom, Joiner's own part suffices to
-// join.
+// emptyCandidate returns empty user data as a candidate, because Joiner's own part suffices to join. For the family
+// Custom, where Joiner has no part, it returns no candidate.
 func emptyCandidate(in userdata.Input) []string {
 	if in.Family == userdata.FamilyCustom {
 		return nil
@@ -166,8 +166,8 @@ func emptyCandidate(in userdata.Input) []string {
 	return []string{""}
 }
 
-// joiningCandidate returns the script with a call of bootstrap.sh at its end. It returns no candidate for other
-// families than Custom and for other forms.
+// joiningCandidate returns the script with a call of bootstrap.sh at its end. It returns no candidate for families
+// other than Custom, and for forms other than a script.
 func joiningCandidate(in userdata.Input, own string) []string {
 	if in.Cluster == "" || in.Family != userdata.FamilyCustom || userdata.FormOf(own) != userdata.FormScript {
 		return nil

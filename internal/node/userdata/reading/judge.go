@@ -139,8 +139,8 @@ func settleHarm(r *userdata.Reader) {
 	}
 }
 
-// convertPositions converts positions for the user. Positions in Joiner's part are marked as such. The other positions have
-// no part number if the user wrote no MIME message.
+// convertPositions converts positions for the user. Positions in Joiner's part get Position.Ours. The other positions
+// have no part number if the user wrote no MIME message.
 func convertPositions(r *userdata.Reader) {
 	single := r.OurPart > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
 	convert := func(s *userdata.Position) {
@@ -218,7 +218,8 @@ var architectures = map[string][]string{
 }
 
 // judgeArch reports the first line of the user's own text that names the other architecture and not the image's, such
-// as a download. It does not check a text that may distinguish the architectures, with uname or case.
+// as a line with the URL of a download. It does not check a text that may distinguish the architectures, with uname or
+// case.
 func judgeArch(r *userdata.Reader) {
 	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[r.In.Arch]
 	if other == "" || strings.Contains(r.In.Own, "uname") || strings.Contains(r.In.Own, "case ") {

@@ -27,9 +27,10 @@ func Read(in userdata.Input) userdata.Reading {
 	return r.Out
 }
 
-// MergeProblem returns the worst problem because of which Joiner's part cannot be merged into the user's user data, and
-// true: a form of another family, an invalid MIME message, invalid TOML, or text that cannot be unpacked. It returns
-// false if there is no such problem. MergeProblem reads the user's own user data alone.
+// MergeProblem returns the worst problem because of which Joiner's part cannot be merged into the user's user data,
+// and true. Such a problem is a form of another family, an invalid MIME message, invalid TOML, or text that cannot be
+// unpacked. MergeProblem returns false if there is no such problem. MergeProblem reads the user's own user data
+// alone.
 func MergeProblem(in userdata.Input) (userdata.Problem, bool) {
 	in.Data = nil
 	if in.Family != userdata.FamilyCustom {
@@ -45,7 +46,7 @@ func MergeProblem(in userdata.Input) (userdata.Problem, bool) {
 	return userdata.Problem{}, false
 }
 
-// read unpacks the instance's user data, or without it the user's own, and reads the result by its form.
+// read unpacks the instance's user data, or the user's own if In.Data is nil. It reads the result by its form.
 func read(r *userdata.Reader) {
 	data := r.In.Data
 	if data == nil {

@@ -26,7 +26,7 @@ type callRewrite struct {
 
 // rewriteCall returns the script with a corrected call of bootstrap.sh. Each option is a separate word. The kubelet's
 // arguments are in one pair of quotes, with the startup taint, and without drop and unknown flags. ok is false if the
-// script has no call, or a call with words that are known only on the instance or cannot be quoted.
+// script has no call. It is also false if the call has words that are known only on the instance or cannot be quoted.
 func rewriteCall(in userdata.Input, own, drop string) (text string, ok bool) {
 	args := bootWords(own)
 	if args == nil {
@@ -130,7 +130,8 @@ func (c *callRewrite) parse(args []*syntax.Word) bool {
 	return true
 }
 
-// similarOption returns the option that a word is, or probably a misspelling of.
+// similarOption returns the option that name probably misspells. It returns name itself if name is an option, or if
+// no option is similar.
 func similarOption(name string) string {
 	if slices.Contains(shell.ShOptions, name) || !strings.HasPrefix(name, "--") || kubelet.KnownFlag(name[2:]) {
 		return name
@@ -183,8 +184,8 @@ func (c *callRewrite) add(option, source, text string) {
 	c.options = append(c.options, [2]string{option, source})
 }
 
-// write returns the rewritten call; name is its program. It returns false if no name of a cluster is known, or if an
-// argument of the kubelet cannot be written between single quotes.
+// write returns the rewritten call; name is its program. It returns false if the name of the cluster is unknown, or
+// if an argument of the kubelet cannot be written between single quotes.
 func (c *callRewrite) write(name string) (string, bool) {
 	if text, plain := parseLiteral(c.cluster); c.in.Cluster != "" && plain && text != c.in.Cluster {
 		c.cluster = c.in.Cluster
@@ -261,7 +262,7 @@ func allowedLabels(value string) string {
 }
 
 // parseLiteral parses source as one word, and returns the result of literalText for this word. For an empty source it
-// returns true.
+// returns "" and true.
 func parseLiteral(source string) (string, bool) {
 	var out *syntax.Word
 	_, err := userdata.Guarded(func() (any, error) {
@@ -333,7 +334,8 @@ func replaceCalls(own, program string, change func(string) string) string {
 	return own
 }
 
-// shorten returns a script without comments and other text that the shell does not need; any other form unchanged.
+// shorten returns a script without comments and other text that the shell does not need; it returns any other form of
+// user data unchanged.
 func shorten(own string) string {
 	first, body, _ := strings.Cut(own, "\n")
 	file := parseScript(body)

@@ -23,7 +23,7 @@ var ShOptions = []string{
 // shCall is one call of bootstrap.sh, parsed like the script parses its arguments.
 type shCall struct {
 	r          *userdata.Reader
-	c          command
+	command    command
 	start      userdata.Start           // the resulting start of the kubelet
 	options    map[string]userdata.Word // value of each option
 	valueIndex map[string]int           // index of each option's value in c.words
@@ -37,11 +37,11 @@ func readBootstrapCall(r *userdata.Reader, c command) {
 		reportCallOnAL2023(r, c)
 		return
 	}
-	call := &shCall{r: r, c: c, options: map[string]userdata.Word{}, valueIndex: map[string]int{}}
+	call := &shCall{r: r, command: c, options: map[string]userdata.Word{}, valueIndex: map[string]int{}}
 	call.start = userdata.Start{By: userdata.BySh, At: c.at, Sure: c.sure, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
 	first := len(r.Out.Problems)
 	call.parse()
-	call.judgeRest()
+	call.reportStrayWords()
 	call.fill()
 	r.Soften(first, c.sure)
 	if !call.dead {
@@ -62,7 +62,7 @@ func reportCallOnAL2023(r *userdata.Reader, c command) {
 
 // parse sets options and rest from the words after the program, like bootstrap.sh.
 func (s *shCall) parse() {
-	words := s.c.words[1:]
+	words := s.command.words[1:]
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
@@ -107,8 +107,8 @@ func (s *shCall) reportMissingValue(option, value userdata.Word) {
 		Suggest("write the value behind it as a word of its own", "")
 }
 
-// judgeRest reports the words of rest that are probably options or arguments of the kubelet.
-func (s *shCall) judgeRest() {
+// reportStrayWords reports the words of rest that are probably options or arguments of the kubelet.
+func (s *shCall) reportStrayWords() {
 	for i := 0; i < len(s.rest); i++ {
 		w := s.rest[i]
 		name, value, hasValue := strings.Cut(w.Text, "=")
@@ -191,7 +191,7 @@ func (s *shCall) fill() {
 		s.start.Cluster = s.rest[0].Value()
 	case !s.dead:
 		s.dead = true
-		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.c.at,
+		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.command.at,
 			"%s is called without the name of the cluster, and ends with an error", userdata.BySh).
 			Suggest("write the name behind it", "")
 	}
@@ -249,8 +249,8 @@ func (s *shCall) addExtraArgs(extra userdata.Word) {
 	}
 	s.start.Hidden = extra.IsVague()
 	begin := extra.At
-	if i := s.valueIndex[kubelet.ExtraArgs]; extra.Whole && i < len(s.c.sources) {
-		begin = userdata.Inner(s.c.sources[i], begin)
+	if i := s.valueIndex[kubelet.ExtraArgs]; extra.Whole && i < len(s.command.sources) {
+		begin = userdata.Inner(s.command.sources[i], begin)
 	}
 	for _, word := range userdata.Split(extra.Text) {
 		position := extra.At

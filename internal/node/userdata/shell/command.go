@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// call processes one simple command, or the assignments of a statement without a command. input is its standard input.
+// call processes one simple command, or the assignments of a statement without a command. input is the standard input
+// of the command.
 func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userdata.Text) {
 	at := w.position(c.Pos())
 	if len(c.Args) == 0 {
@@ -100,15 +101,15 @@ func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax
 	return true
 }
 
-// changeSetting processes one argument of set, unset, read, mapfile or readarray.
-func (w *walker) changeSetting(name, what string) {
+// changeSetting processes one argument of the command name: set, unset, read, mapfile or readarray.
+func (w *walker) changeSetting(name, argument string) {
 	switch name {
 	case "set":
-		w.option(what)
+		w.option(argument)
 	case "unset":
-		delete(w.vars.Set, what)
+		delete(w.vars.Set, argument)
 	default:
-		w.vars.Assign(what, userdata.Mark)
+		w.vars.Assign(argument, userdata.Mark)
 	}
 }
 

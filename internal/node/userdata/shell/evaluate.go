@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// evaluate returns whether a statement succeeds. known is false unless the statement is true, false or a test of known
-// texts.
+// evaluate returns whether a statement succeeds. known is true only for the commands true and false, and for a test
+// of known texts.
 func (w *walker) evaluate(s *syntax.Stmt) (succeeds, known bool) {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
@@ -81,7 +81,7 @@ func evaluateTest(words []string) (succeeds, known bool) {
 	return false, false
 }
 
-// evaluateExpr evaluates the expression between [[ and ]]. known is false unless it is a test of known texts.
+// evaluateExpr evaluates the expression between [[ and ]]. known is true only for a test of known texts.
 func (w *walker) evaluateExpr(x syntax.TestExpr) (succeeds, known bool) {
 	switch x := x.(type) {
 	case *syntax.ParenTest:

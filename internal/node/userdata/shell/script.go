@@ -76,7 +76,7 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 		return
 	}
 	w := &walker{r: r, part: at.Part, vars: &userdata.Variables{Set: map[string]string{}}, funcs: map[string]*syntax.Stmt{}}
-	if interpreter, ok := strings.CutPrefix(first, "#!"); ok { // a boothook need not have one
+	if interpreter, ok := strings.CutPrefix(first, "#!"); ok { // a boothook needs no interpreter
 		for i, word := range strings.Fields(interpreter) {
 			if i > 0 {
 				w.option(word)
@@ -132,8 +132,8 @@ func (w *walker) run(body string) {
 	}
 }
 
-// reportBroken reports where the shell stops parsing the script. The shell runs the commands before, and started is
-// true if one of them starts the kubelet.
+// reportBroken reports where the shell stops parsing the script. The shell runs the commands before that position.
+// started is true if one of these commands starts the kubelet.
 func (w *walker) reportBroken(err error, started bool) {
 	position, what := userdata.Position{Part: w.part}, "the shell cannot parse the script from here on"
 	certainty, harm := userdata.Likely, w.r.ScriptHarm()
@@ -247,7 +247,8 @@ func (w *walker) compound(c syntax.Command, sure bool) {
 	}
 }
 
-// inSubshell calls walk for a subshell. Its variables are not visible outside, and its end does not end the script.
+// inSubshell calls walk for a subshell. The variables of the subshell are not visible outside. An exit in the
+// subshell does not end the script.
 func (w *walker) inSubshell(walk func(*walker)) {
 	sub := *w
 	sub.vars = w.vars.Clone()
@@ -255,8 +256,8 @@ func (w *walker) inSubshell(walk func(*walker)) {
 	w.steps = sub.steps
 }
 
-// conditionally calls walk for commands that may not run. Variables that they change are known only on the instance,
-// and their end does not end the script.
+// conditionally calls walk for commands that may not run. Afterwards, variables that these commands change are known
+// only on the instance. An exit in these commands does not end the script.
 func (w *walker) conditionally(walk func()) {
 	before := w.vars.Clone()
 	walk()
@@ -334,7 +335,7 @@ func (w *walker) position(p syntax.Pos) userdata.Position {
 }
 
 // Nesting returns an estimate of the nesting depth of brackets and backquotes. Each backquote counts as an opening
-// bracket, brackets within quotes are included, and an empty line closes all.
+// bracket, brackets within quotes are included, and an empty line closes all brackets.
 func Nesting(body string) int {
 	depth, deepest := 0, 0
 	for i := range len(body) {

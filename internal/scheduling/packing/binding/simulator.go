@@ -32,7 +32,7 @@ type Step struct {
 	Domains   []int             // by key of the profile; nil if the pods are in no domain
 	Left      int               // pods that are not bound yet
 	Host      int               // number of the node, existing nodes first, then planned nodes; or AnyHost
-	Uncounted []GroupDomain     // the groups, each with a domain, whose count for the domain leaves these pods out
+	Uncounted []GroupDomain     // the groups that do not count these pods, each with the domain where the pods are
 
 	// slack orders steps, tightest spread first: twice the smallest maxSkew of the pods' required spreads, plus 1 if
 	// the spread counts the pods themselves; math.MaxInt without a spread.

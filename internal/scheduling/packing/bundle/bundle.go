@@ -25,9 +25,9 @@ func New(pr *pending.Problem, q *pending.Queue, rooms *existing.Rooms, topo *exi
 	return Bundler{problem: pr, queue: q, rooms: rooms, topo: topo, hostAssigned: hostAssigned}
 }
 
-// BundleRequired combines pods with required host affinity into bundles that are placed as one unit. Pods with affinity
-// only to one another get one bundle. Other pods are added, in equal shares, to the pods that they have affinity to.
-// It returns the bundles, which are new classes.
+// BundleRequired combines pods with required host affinity into bundles that are placed as one unit. Pods with
+// affinity only to one another get one bundle. Other pods are added, in equal shares, to the pods that they have
+// affinity to. It returns the numbers of the bundles, which are new classes.
 func (bu Bundler) BundleRequired() []int {
 	from := len(bu.queue.Classes)
 	for {
@@ -40,7 +40,7 @@ func (bu Bundler) BundleRequired() []int {
 				bu.bundleWithTargets(c, groups, false)
 			}
 		}
-		// A pod with affinity to a pod that was just bundled can join its bundle in the next round.
+		// A pod with affinity to a pod that was just bundled can join the bundle of that pod in the next round.
 		if len(bu.queue.Classes) == before {
 			break
 		}
@@ -57,15 +57,15 @@ func (bu Bundler) BundleRequired() []int {
 
 // bundleSelfAffine puts pods of the class, and of classes with the same affinity, into one bundle, if they have
 // required host affinity only to one another. The bundle has about as many pods as fit on one node: withoutTenth is
-// repeated until they fit. The other pods cannot be placed. It returns false, and makes no bundle, if the class also has
-// affinity to other pods, or if an existing node has a pod of its groups.
+// repeated until the pods fit. The other pods cannot be placed. It returns false, and makes no bundle, if the class
+// also has affinity to other pods, or if an existing node has a pod of its groups.
 func (bu Bundler) bundleSelfAffine(c int) bool {
 	groups, self := bu.queue.Profile(&bu.queue.Classes[c]).RequiredHostGroups()
 	if !self || slices.ContainsFunc(groups, func(g int) bool { return bu.topo.HasPod(bu.rooms, g) }) {
 		return false
 	}
 	if slices.ContainsFunc(groups, func(g int) bool { return bu.hostAssigned[g] }) {
-		return true // their node is full, so the other pods cannot be placed
+		return true // the node of these groups is full, so the other pods cannot be placed
 	}
 	var members []pending.Member
 	for _, o := range bu.queue.Order {
@@ -199,8 +199,8 @@ func (bu Bundler) addBundles(members []pending.Member, n int, preferred bool) bo
 }
 
 // mergeMembers returns a class without pods for one bundle of these members: their total requests, their host ports,
-// their highest priority and the existing nodes that all of them accept. The members of a member that is a bundle
-// take its place. It reports false if a host port is needed twice.
+// their highest priority and the existing nodes that all of them accept. A member that is a bundle is replaced by its
+// own members. It reports false if a host port is needed twice.
 func (bu Bundler) mergeMembers(members []pending.Member) (b pending.Class, ok bool) {
 	first := &bu.queue.Classes[members[0].Class]
 	b.Class = podgroup.Class{Sig: first.Sig, Profile: topology.Plain, Priority: first.Priority}

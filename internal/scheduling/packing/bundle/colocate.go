@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does for required affinity. If
-// pods get no bundle that satisfies all their preferred host affinities, it tries again without the one with the lowest
-// weight, and so on. It returns the bundles, which are new classes.
+// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does for required affinity. If pods
+// get no bundle that satisfies all their preferred host affinities, it tries again without the affinity of the lowest
+// weight, and so on. It returns the numbers of the bundles, which are new classes.
 func (bu Bundler) ColocatePreferred() []int {
 	from := len(bu.queue.Classes)
 	for _, c := range slices.Clone(bu.queue.Order) {
@@ -83,9 +83,9 @@ func (bu Bundler) bundlePreferredSelfAffine(c int, groups []int) {
 	}
 }
 
-// RelaxColocation drops preferences of pods that could not be placed in their bundle: all preferred host affinities,
-// and with them all other preferences about hosts with no more weight than the heaviest of these. It returns the
-// classes of the pods. The pods stay in their bundle until Unbundle is called.
+// RelaxColocation drops preferences of pods that could not be placed in their bundle. It drops all preferred host
+// affinities, and all other preferences about hosts with at most the weight of the heaviest of these affinities. It
+// returns the classes of the pods. The pods stay in their bundle until Unbundle is called.
 func (bu Bundler) RelaxColocation() []int {
 	var out []int
 	for c := range bu.queue.Classes {

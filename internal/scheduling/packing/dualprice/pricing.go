@@ -35,7 +35,8 @@ type Pricer struct {
 }
 
 // For returns the pricing of the demands. With forAnyPlan, its bound holds for every plan, not only for plans of
-// package packing. For returns the last pricing again if that has the same demands and a bound that holds.
+// package packing. For returns the last pricing again if it has the same demands, and its bound holds for the
+// requested plans.
 func (pr *Pricer) For(demands []Demand, forAnyPlan bool) *Pricing {
 	if pr.Last == nil || !slices.Equal(pr.Last.Demands, demands) || forAnyPlan && !pr.Last.forAnyPlan {
 		pr.Last = pr.newPricing(demands, forAnyPlan)

@@ -13,11 +13,12 @@ import (
 // PlanBound returns a lower bound of the price of any plan for the demands.
 //
 // Pricing.LowerBound assumes unlimited instances of each offering, and no capacity reservations. With capacity
-// reservations it still holds, minus a credit. Proof: take any plan, and replace each reserved node by a node of an
-// on-demand or spot offering that has at least the room of the reserved node and that the pods accept. The result
-// costs at least the bound. The replacements add at most the credit, because the number of replaced nodes of a
-// reservation is limited by its unused instances and by the pods that accept the reservation. So the plan costs at
-// least the bound minus the credit. It also costs at least the bound of the pods that accept no reservation.
+// reservations, LowerBound minus a credit is still a lower bound. Proof: take any plan, and replace each reserved
+// node by a node of an on-demand or spot offering. This offering has at least the room of the reserved node, and the
+// pods accept it. The result costs at least the bound. The replacements add at most the credit, because the number of
+// replaced nodes of a reservation is limited by its unused instances and by the pods that accept the reservation. So
+// the plan costs at least the bound minus the credit. The plan also costs at least the bound of the pods that accept
+// no reservation.
 func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
 	if len(pr.Stock.Reservations) == 0 {
 		return pr.For(all, true).LowerBound()
@@ -53,13 +54,13 @@ func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
 	return catalog.Price(sum*(1-1e-9)) - rc.total(demands)
 }
 
-// maxSavings is the maximum of savings per instance. It keeps their sums from overflowing.
+// maxSavings is the maximum of savings per instance. It keeps sums of savings from overflowing.
 const maxSavings = 1_000_000 * catalog.Dollar
 
 // maxValue returns an upper limit for the total dual price of the pods on one node of the offering; +Inf if none was
 // found. prices are the dual prices, by demand. A rate is a price per unit of a resource. If no pod's dual price
-// exceeds its requests at given rates, the pods on a node are worth at most the node's room at these rates. Several
-// ratios between the rates are tried, and the lowest limit is returned.
+// exceeds the price of its requests at given rates, the pods on a node are worth at most the price of the node's room
+// at these rates. Several ratios between the rates are tried, and the lowest limit is returned.
 func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
 	room := rc.pricer.Stock.Room(o)
 	least := math.Inf(1)

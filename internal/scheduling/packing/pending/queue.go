@@ -90,7 +90,7 @@ func (q *Queue) ApplyDaemonPods(pods *existing.DaemonPods, a *offering.Acceptanc
 	}
 }
 
-// Profile returns the topology rules of the class's pods. Those of a bundle are the profiles of its members; see
+// Profile returns the topology rules of the class's pods. A bundle has several profiles, those of its members; see
 // EachProfile.
 func (q *Queue) Profile(c *Class) *topology.Profile { return &q.Pods.Topology.Profiles[c.Profile] }
 

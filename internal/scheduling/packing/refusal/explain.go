@@ -61,7 +61,7 @@ type explanation struct {
 	domains  []int // memory reused by domainsOf
 }
 
-// finding is a number of offerings that one cause rules out.
+// finding is a cause, and the number of offerings that it rules out.
 type finding struct {
 	reason Reason
 	rank   int            // the step at which the offerings were ruled out; see the rank constants
@@ -253,7 +253,7 @@ func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key stri
 }
 
 // checkOffer adds a finding about the first check that rules out an offering whose labels match. remaining has the
-// remaining limits of its NodePool p. If no check does, the work limit of the plan is the cause.
+// remaining limits of its NodePool p. If no check rules the offering out, the cause is the work limit of the plan.
 func (e *explanation) checkOffer(o int, p *offering.Pool, remaining *offering.RemainingLimits) {
 	shape := e.in.Stock.ShapeOf(o)
 	f := finding{reason: Reason{Count: 1}, pool: p, rank: rankRoom}

@@ -18,8 +18,8 @@ type Code string
 // The causes.
 const (
 	NoPool           Code = "NoPool"           // there is no NodePool at all
-	PoolUnusable     Code = "PoolUnusable"     // the NodePool is not ready, static or being deleted; Detail: which and why
-	PoolEmpty        Code = "PoolEmpty"        // the NodePool's own requirements leave no offering; Detail: which and the key
+	PoolUnusable     Code = "PoolUnusable"     // the NodePool is not ready, static or being deleted; Detail: its name and the reason
+	PoolEmpty        Code = "PoolEmpty"        // the NodePool's own requirements leave no offering; Detail: its name and the key
 	TaintUntolerated Code = "TaintUntolerated" // Detail: the taint
 	LabelMissing     Code = "LabelMissing"     // no NodePool offers the label; Detail: the key and the required values
 	LabelConflict    Code = "LabelConflict"    // NodePool and pod require different values of a label; Detail: the key
@@ -33,7 +33,7 @@ const (
 	TopologySpread   Code = "TopologySpread"   // a domain would have too many pods of a spread; Detail: the topology key
 	PodAffinity      Code = "PodAffinity"      // no pod that a required affinity selects is there; Detail: the topology key
 	PodAntiAffinity  Code = "PodAntiAffinity"  // a pod that anti-affinity forbids is there; Detail: the topology key
-	Unplannable      Code = "Unplannable"      // the pod has a requirement that cannot be planned; Detail: which
+	Unplannable      Code = "Unplannable"      // the pod has a requirement that cannot be planned; Detail: the requirement
 	EffortSpent      Code = "EffortSpent"      // the work allowed for one plan is used up
 )
 

@@ -158,9 +158,9 @@ const (
 )
 
 // diskFix returns how a node of the NodePool gets enough ephemeral storage; empty if unknown. It suggests instance
-// store disks if all accepted types have unused disks that are larger than their present storage, and those of some type
-// are large enough. It also suggests a larger EBS volume, if one is large enough. r is the index of ephemeral storage in
-// Stock.Dims.
+// store disks if all accepted types have unused disks that are larger than their present storage, and the disks of
+// some type are large enough. It also suggests a larger EBS volume, if some volume size is large enough. r is the
+// index of ephemeral storage in Stock.Dims.
 func (e *explanation) diskFix(p *offering.Pool, r int) string {
 	ask := e.class.Ask[r]
 	storeBytes := int64(0)  // size of the smallest instance store that is large enough; 0 if there is none

@@ -13,8 +13,9 @@ type affinityRule struct {
 	views     []*view      // by term
 	residents []placedPods // counted pods on nodes of the snapshot, and DaemonSet pods that certainly start
 
-	// daemonPods are other counted DaemonSet pods, which may start first. If they do, no planned pod is the first that
-	// the rule counts. If they do not, no affinity can rely on them.
+	// daemonPods are the counted DaemonSet pods that do not certainly start. If they start, they start before all
+	// planned pods, so no planned pod is the first that the rule counts. If they do not start, no affinity can rely
+	// on them.
 	daemonPods []placedPods
 }
 
@@ -49,7 +50,7 @@ func (r *affinityRule) initialState() *affinityState {
 		n.add(s.place, s.pods)
 	}
 	for _, s := range r.daemonPods {
-		if slices.ContainsFunc(n.views, func(v *view) bool { return len(v.reachOfSpot(s.spot).domains) > 0 }) {
+		if slices.ContainsFunc(n.views, func(v *view) bool { return len(v.reachWithTraits(s.placeWithTraits).domains) > 0 }) {
 			n.maybe, n.maybeByPlace[s.place] = n.maybe+s.pods, n.maybeByPlace[s.place]+s.pods
 		}
 	}

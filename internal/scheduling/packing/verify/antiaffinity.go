@@ -68,7 +68,7 @@ func (rs *ruleSet) addConcerned(k *kind, avoids []int, s concernedPods) {
 func (r *antiAffinityRule) countPods() {
 	r.byDomain, r.podCounts = map[int][]int{}, map[int]podCounts{}
 	for i, s := range r.concerned {
-		for _, d := range r.view.reachOfSpot(s.spot).domains {
+		for _, d := range r.view.reachWithTraits(s.placeWithTraits).domains {
 			r.byDomain[d] = append(r.byDomain[d], i)
 			c := r.podCounts[d]
 			if s.owner {

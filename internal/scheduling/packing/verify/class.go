@@ -72,7 +72,7 @@ func newRuleSet(c *checker) *ruleSet {
 	rs.matchKinds()
 	for i := range c.snapshot.Nodes {
 		for _, r := range c.snapshot.Nodes[i].Residents {
-			rs.addResident(rs.facts.spotOf(i), r)
+			rs.addResident(rs.facts.withAllTraits(i), r)
 		}
 	}
 	for _, d := range rs.facts.daemonPods {
@@ -82,9 +82,9 @@ func newRuleSet(c *checker) *ruleSet {
 	return rs
 }
 
-// relevantLabels returns the labels that matter for rules between pods: the labels in these rules and, because spread
-// constraints honor node affinity, the labels in the node affinity of pods with spread constraints. byName is true if
-// such a node affinity selects nodes by name.
+// relevantLabels returns the labels that matter for rules between pods. These are the labels in the rules, and the
+// labels in the node affinity of pods with spread constraints, because these constraints honor node affinity. byName
+// is true if such a node affinity selects nodes by name.
 func relevantLabels(s *cluster.Snapshot) (keys []string, byName bool) {
 	seen := map[string]bool{}
 	addTerms := func(list []cluster.Term) {
@@ -199,8 +199,8 @@ func (rs *ruleSet) kindIndex(namespace string, labels requirements.Labels) int {
 	return n
 }
 
-// spreadUses returns the spread constraints of the pod. A node counts for one constraint only if it has the topology
-// keys of all of them.
+// spreadUses returns the uses of spread rules for the spread constraints of the pod. A node counts for a constraint
+// only if the node has the topology keys of all these constraints.
 func (rs *ruleSet) spreadUses(p *cluster.Pod, spreads []*cluster.Spread) []spreadUse {
 	var keys []string
 	for _, s := range spreads {
@@ -290,12 +290,12 @@ func (rs *ruleSet) addKind(k *cluster.Kind) {
 
 // addResident adds the pods of a resident of a node to the rules that count them. Spread constraints do not count pods
 // that are being deleted.
-func (rs *ruleSet) addResident(at spot, r cluster.Resident) {
+func (rs *ruleSet) addResident(at placeWithTraits, r cluster.Resident) {
 	if r.Kind == nil || r.Count <= 0 {
 		return
 	}
 	k := &rs.kinds[rs.kindOf[r.Kind]]
-	placed := placedPods{spot: at, pods: r.Count}
+	placed := placedPods{placeWithTraits: at, pods: r.Count}
 	if !r.Ending {
 		for _, n := range k.spreads {
 			rs.spreads[n].residents = append(rs.spreads[n].residents, placed)
@@ -320,7 +320,7 @@ func (rs *ruleSet) relyOnDaemonPods(c *checker) {
 			}
 			without := func(o *offer) bool { return counted(o.kinds, r.counts) == 0 }
 			if !slices.ContainsFunc(c.places[place].offers, without) {
-				r.residents = append(r.residents, placedPods{spot: rs.facts.spotOf(place), pods: 1})
+				r.residents = append(r.residents, placedPods{placeWithTraits: rs.facts.withAllTraits(place), pods: 1})
 			}
 		}
 	}
@@ -334,10 +334,10 @@ func (rs *ruleSet) addDaemonPod(d daemonPod) {
 		return
 	}
 	if d.sure {
-		rs.addResident(rs.facts.spotOf(d.place), cluster.Resident{Kind: d.kind, Count: 1})
+		rs.addResident(rs.facts.withAllTraits(d.place), cluster.Resident{Kind: d.kind, Count: 1})
 		return
 	}
-	placed := placedPods{spot: d.spot, pods: 1}
+	placed := placedPods{placeWithTraits: d.placeWithTraits, pods: 1}
 	for _, n := range k.spreads {
 		rs.spreads[n].daemonPods = append(rs.spreads[n].daemonPods, placed)
 	}

@@ -40,10 +40,10 @@
 //
 // # Limits of the check
 //
-// The order is found greedily: any pod that the rules allow is bound, except pods without rules, which are bound last.
-// This is exact for a single spread constraint. It can fail if a pod that one rule counts and another rule limits is
-// bound too early, or if several pods could be the first pod of a group with affinity to itself. So if it fails, and the
-// pods that rules connect have at most maxStates states, all orders are tried (order.search), and the result is exact.
-// A state is a number of bound pods of each group. With more states, a valid plan may be reported as invalid, but an
-// invalid plan is never reported as valid.
+// The order is found greedily: any pod that the rules allow is bound. Pods without spread and affinity rules wait
+// until other pods need them. This search is exact for a single spread constraint. It can fail if a pod that one rule
+// counts and another rule limits is bound too early. It can also fail if several pods could be the first pod of a
+// group with affinity to itself. So if it fails, and the pods that rules connect have at most maxStates states, all
+// orders are tried (order.search), and the result is exact. A state is a number of bound pods of each group. With
+// more states, a valid plan may be reported as invalid, but an invalid plan is never reported as valid.
 package verify

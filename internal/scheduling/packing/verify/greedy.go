@@ -3,7 +3,7 @@ package verify
 import "slices"
 
 // greedy binds pods that the rules allow until no such pod is left, and reports whether all pods are bound. Pods
-// without rules (class.isFree) are held back until other pods need them.
+// without spread and affinity rules (class.isFree) are held back until other pods need them.
 func (o *order) greedy() bool {
 	o.buckets, o.bucketsOf, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[rulePlace][]int{}
 	o.findFirstPods()
@@ -37,10 +37,10 @@ func (o *order) greedy() bool {
 	}
 }
 
-// findFirstPods sets awaitFirst and firstGroups: the affinity rules that count no pod yet, and the groups that must have
-// the first pod. The rule selects the pods of these groups themselves, and no other pod can satisfy the rule in their
-// domain. The other groups that the rule counts wait, because kube-scheduler's exception for the first pod of a rule
-// ends when one of their pods is bound.
+// findFirstPods sets firstGroups: the groups one of whose pods must be the first pod of an affinity rule that counts
+// no pod yet. The affinity rule of such a group selects the group's own pods, and no other pod can satisfy the rule
+// in the group's domain. findFirstPods sets awaitFirst to these rules. The other groups that such a rule counts wait,
+// because kube-scheduler's exception for the first pod of a rule ends when one of their pods is bound.
 func (o *order) findFirstPods() {
 	o.awaitFirst, o.firstGroups = map[int]bool{}, map[int]bool{}
 	supply := map[int]*affinityState{} // by affinity rule: the state after all pods without the rule are bound

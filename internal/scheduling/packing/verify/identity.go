@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// identity is a key that is equal for two values only if the values are equal: every part is preceded by its length.
-// Its methods add a part to the key.
+// identity is a key that is equal for two values only if the values are equal: every text and every list is preceded
+// by its length. Its methods add a part to the key.
 type identity []byte
 
 func (w *identity) number(n int) {

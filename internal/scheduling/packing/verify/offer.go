@@ -24,7 +24,7 @@ const (
 // typeName identifies an instance type of an EC2NodeClass.
 type typeName struct{ class, name string }
 
-// offer is an offering that a pool may launch, and the node that it would become.
+// offer is an offering that a pool may launch, and the node that would result.
 type offer struct {
 	number         int // different for each offer of checker.offers
 	choice         packing.Choice

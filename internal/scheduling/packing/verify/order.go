@@ -18,8 +18,8 @@ type order struct {
 	// The state of greedy.
 	queue       []queueItem
 	buckets     map[obstacle]*bucket
-	bucketsOf   map[rule][]*bucket  // by rule: the buckets of the groups whose obstacle it is
-	waiting     map[rulePlace][]int // groups that a pod counted by the affinity rule on the place would help
+	bucketsOf   map[rule][]*bucket  // by rule: the buckets whose obstacle has the rule
+	waiting     map[rulePlace][]int // the groups that wait for a pod, counted by the affinity rule, on the place
 	awaitFirst  map[int]bool        // affinity rules that wait for their first pod: no other pod that they count is bound before it
 	firstGroups map[int]bool        // groups one of whose pods must be the first pod of an affinity rule
 }
@@ -30,7 +30,7 @@ type rule struct {
 	number     int // index in ruleSet.affinities if isAffinity, else in ruleSet.spreads
 }
 
-// heldRule is the rule of obstacles that are held.
+// heldRule is the rule of every obstacle whose held is true.
 var heldRule = rule{isAffinity: true, number: -1}
 
 // obstacle is the reason why pods cannot be bound now: a rule, and the domain in which they would violate the rule.

@@ -28,12 +28,12 @@ type placeFacts struct {
 // daemonPod is the pod of a DaemonSet on a planned node. It starts before all other pods.
 type daemonPod struct {
 	kind *cluster.Kind
-	spot
+	placeWithTraits
 	sure bool // the pod starts whichever offering is launched
 }
 
-// spot is a place, limited to those traits of the place that are in the set.
-type spot struct{ place, traitSet int }
+// placeWithTraits is a place, limited to those traits of the place that are in the set.
+type placeWithTraits struct{ place, traitSet int }
 
 // nodeTraits has the properties of an existing node, or of a planned node with one of its offerings.
 type nodeTraits struct {
@@ -110,7 +110,7 @@ func (pf *placeFacts) addDaemonPods(place int, offers []*offer, traitsOf map[int
 	first := offers[0].kinds
 	if !slices.ContainsFunc(offers, func(o *offer) bool { return !slices.Equal(o.kinds, first) }) {
 		for _, k := range first {
-			pf.daemonPods = append(pf.daemonPods, daemonPod{kind: k, spot: pf.spotOf(place), sure: true})
+			pf.daemonPods = append(pf.daemonPods, daemonPod{kind: k, placeWithTraits: pf.withAllTraits(place), sure: true})
 		}
 		return
 	}
@@ -130,7 +130,9 @@ func (pf *placeFacts) addDaemonPods(place int, offers []*offer, traitsOf map[int
 	}
 	for _, name := range names {
 		sure := len(traits[name]) == len(offers)
-		pf.daemonPods = append(pf.daemonPods, daemonPod{kind: kinds[name], spot: spot{place, pf.traitSetIndex(traits[name])}, sure: sure})
+		pf.daemonPods = append(pf.daemonPods, daemonPod{
+			kind: kinds[name], placeWithTraits: placeWithTraits{place, pf.traitSetIndex(traits[name])}, sure: sure,
+		})
 	}
 }
 
@@ -197,8 +199,8 @@ func (pf *placeFacts) traitSetIndex(traits []int) int {
 	return n
 }
 
-// nodeFilter selects the nodes that count for a rule: nodes that have all the labels, that the node affinity of the
-// pods with the rule accepts, and whose taints these pods tolerate.
+// nodeFilter selects the nodes that count for a rule. Such a node has all the labels, the node affinity of the pods
+// with the rule accepts it, and these pods tolerate its taints.
 type nodeFilter struct {
 	keys        []string                    // the labels
 	required    []requirements.Requirements // node affinity; every node is accepted if empty
@@ -262,7 +264,7 @@ type view struct {
 	facts   *placeFacts
 	axis    *axis
 	filter  nodeFilter
-	reach   []reach // by traitSet; without domains for hostname: reachOfSpot adds them
+	reach   []reach // by traitSet; without domains for hostname: reachWithTraits adds them
 	counted []bool  // by traitSet, for hostname: whether some traits of the set count
 
 	bounds [2]bounds // before, and after leaving nodes are gone
@@ -360,10 +362,10 @@ func (v *view) isLeaving(traitSet int) bool {
 }
 
 // reachOfPlace returns the reach of a place.
-func (v *view) reachOfPlace(place int) reach { return v.reachOfSpot(v.facts.spotOf(place)) }
+func (v *view) reachOfPlace(place int) reach { return v.reachWithTraits(v.facts.withAllTraits(place)) }
 
-// reachOfSpot returns the reach of the place, limited to the traits in the traitSet of the spot.
-func (v *view) reachOfSpot(s spot) reach {
+// reachWithTraits returns the reach of the place, limited to the traits in the traitSet of the placeWithTraits.
+func (v *view) reachWithTraits(s placeWithTraits) reach {
 	r := v.reach[s.traitSet]
 	if v.axis.key == labelHostname && v.counted[s.traitSet] {
 		r.domains = v.facts.hostOf[s.place : s.place+1]
@@ -371,8 +373,10 @@ func (v *view) reachOfSpot(s spot) reach {
 	return r
 }
 
-// spotOf returns the spot of a place with all its traits.
-func (pf *placeFacts) spotOf(place int) spot { return spot{place, pf.traitSetOf[place]} }
+// withAllTraits returns the placeWithTraits of a place with all its traits.
+func (pf *placeFacts) withAllTraits(place int) placeWithTraits {
+	return placeWithTraits{place, pf.traitSetOf[place]}
+}
 
 // labelView returns the view of a rule that only requires the label, such as affinity and anti-affinity.
 func (pf *placeFacts) labelView(key string) *view {

@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// checkRefusals checks that refused pods have no place: it tries each refused pod by itself, after all planned pods are
-// bound, on the existing nodes and on a new node of every offering. EffortSpent is accepted if the plan used more than
-// half of its steps, because the solver does not start work that might exceed the limit.
+// checkRefusals checks that refused pods have no place. After all planned pods are bound, it tries each refused pod
+// by itself on the existing nodes and on a new node of every offering. EffortSpent is accepted if the plan used more
+// than half of its steps, because the solver does not start work that might exceed the limit.
 func (c *checker) checkRefusals(plan packing.Plan, t *topology) {
 	r := roomFinder{topology: t, cache: map[string]string{}, requests: make([]resources.Amounts, len(c.places))}
 	for i, at := range c.places {
@@ -34,7 +34,7 @@ func (c *checker) checkRefusals(plan packing.Plan, t *topology) {
 			c.report("pod %s is refused because of the work limit, but only %d of %d steps were used", refusal.Pod, plan.Steps, plan.Effort)
 		case p.Unplannable != "" || hasReason(refusal, packing.EffortSpent, packing.Unplannable):
 		default:
-			// Limits and minValues may keep a pool from launching an offering, which one attempt does not show.
+			// Limits and minValues may keep a pool from launching an offering. placeFor does not check them.
 			onNewNodes := !hasReason(refusal, packing.LimitReached, packing.MinValues)
 			if where := r.placeFor(p, onNewNodes); where != "" {
 				first := refusal.Reasons[0]

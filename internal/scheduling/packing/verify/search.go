@@ -26,9 +26,9 @@ func (o *order) search() bool {
 	return false
 }
 
-// complete binds all remaining pods if that is possible, and reports whether it did; otherwise it changes no binding.
-// state is the number of the current state: the numbers of bound pods are its digits, one for each group. dead has the
-// states from which not all pods can be bound.
+// complete binds all remaining pods if that is possible, and returns true. Otherwise it changes no binding.
+// state is the number of the current state. Its digits are the numbers of bound pods, one digit for each group. dead
+// has the states from which not all pods can be bound.
 func (o *order) complete(dead map[int]bool, state int) bool {
 	all, radix := true, 1
 	for _, i := range o.members {
@@ -50,7 +50,8 @@ func (o *order) complete(dead map[int]bool, state int) bool {
 	return all
 }
 
-// rebind binds the pods that can be bound, group by group, so that the final state of the rules is useful for refusals.
+// rebind binds the pods that can be bound, group by group. The check of refused pods uses the resulting state of the
+// rules.
 func (o *order) rebind() {
 	for _, i := range o.members {
 		for g := &o.groups[i]; g.left > 0 && o.obstacle(i) == nil; {

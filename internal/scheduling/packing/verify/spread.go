@@ -9,7 +9,7 @@ import (
 
 // placedPods is a number of pods on one place.
 type placedPods struct {
-	spot
+	placeWithTraits
 	pods int
 }
 
@@ -23,8 +23,9 @@ type spreadRule struct {
 	daemonPods []placedPods // other counted DaemonSet pods, which may start before all planned pods
 }
 
-// counts reports whether the rule counts pods with these labels in that namespace, once they are bound and unless they
-// are being deleted. kube-scheduler counts no pods for an empty selector, although such a selector matches the new pod.
+// counts reports whether the rule counts pods with these labels in that namespace. A pod counts from its binding until
+// its deletion starts. kube-scheduler counts no pods for an empty selector, although an empty selector matches the pod
+// with the spread.
 func (r *spreadRule) counts(namespace string, labels map[string]string) bool {
 	return namespace == r.namespace && (r.selector.Nothing || len(r.selector.Labels) > 0) && r.selector.Matches(labels)
 }
@@ -40,23 +41,23 @@ type spreadUse struct {
 // spreadState has the numbers of pods of a spread rule by domain, during the simulated binding.
 type spreadState struct {
 	*spreadRule
-	bounds  *bounds       // the domains that exist
-	certain *tally        // pods whose domain is certain
-	maybe   map[int]int   // by domain: pods that may be in the domain, but may be elsewhere too
-	loose   []map[int]int // by index in bounds.loose: the pods by place
-	hosts   int           // number of leaving hosts that still count, because pods stay on them
+	bounds       *bounds       // the domains that exist
+	certain      *tally        // pods whose domain is certain
+	maybe        map[int]int   // by domain: pods that may be in the domain, but may be elsewhere too
+	loose        []map[int]int // by index in bounds.loose: the pods by place
+	leavingHosts int           // number of leaving hosts that still count, because pods stay on them
 }
 
-// initialState returns the state before a planned pod is bound: with the residents and the DaemonSet pods. gone is false
-// for the time before leaving nodes are gone, and true for the time after. Then a leaving node counts only if pods
-// stay on it.
+// initialState returns the state before a planned pod is bound: with the residents and the DaemonSet pods. gone is
+// false for the time before leaving nodes are gone, and true for the time after. After leaving nodes are gone, a
+// leaving node counts only if pods stay on it.
 func (r *spreadRule) initialState(gone bool) *spreadState {
 	e := &spreadState{spreadRule: r, bounds: &r.view.bounds[0], maybe: map[int]int{}}
 	if gone {
 		e.bounds = &r.view.bounds[1]
 	}
-	hosts := r.key == labelHostname
-	e.certain = newTally(e.bounds, hosts)
+	byHost := r.key == labelHostname
+	e.certain = newTally(e.bounds, byHost)
 	for range e.bounds.loose {
 		e.loose = append(e.loose, map[int]int{})
 	}
@@ -66,17 +67,17 @@ func (r *spreadRule) initialState(gone bool) *spreadState {
 			continue
 		}
 		if d := at.domains[0]; gone && r.view.isLeaving(r.view.facts.traitSetOf[s.place]) {
-			if hosts && e.certain.count[d] == 0 {
+			if byHost && e.certain.count[d] == 0 {
 				e.certain.create(d)
-				e.hosts++
-			} else if !hosts && !e.certain.domains[d] {
+				e.leavingHosts++
+			} else if !byHost && !e.certain.domains[d] {
 				e.certain.create(d)
 			}
 		}
 		e.add(s.place, s.pods)
 	}
 	for _, s := range r.daemonPods {
-		for _, d := range r.view.reachOfSpot(s.spot).domains {
+		for _, d := range r.view.reachWithTraits(s.placeWithTraits).domains {
 			e.maybe[d] += s.pods
 		}
 	}
@@ -100,9 +101,9 @@ func (e *spreadState) add(place, n int) {
 	}
 }
 
-// excess returns by how much one more pod on a place could exceed the maxSkew of the rule: the maximum over all
-// offerings that planned nodes may be launched as. It also returns the domain of that maximum. at is the reach of the
-// place; place is -1 for a node that is not in the plan. 0 or less means that the rule holds.
+// excess returns by how much one more pod on a place could exceed the maxSkew of the rule; 0 or less means that the
+// rule holds. The result is the maximum over all offerings that planned nodes may be launched as. excess also returns
+// the domain of that maximum. at is the reach of the place. place is -1 for a node that is not in the plan.
 func (e *spreadState) excess(u spreadUse, at reach, place int) (most, domain int) {
 	for i, d := range at.domains {
 		n := e.certain.count[d] + e.maybe[d] + u.self
@@ -117,11 +118,11 @@ func (e *spreadState) excess(u spreadUse, at reach, place int) (most, domain int
 	return most, domain
 }
 
-// skew returns the maximum difference between n and the number of pods in the domain with the fewest. n is the number of
-// pods in the given domain, including one more pod on the place.
+// skew returns the maximum difference between n and the number of pods in the domain with the fewest pods. n is the
+// number of pods in the given domain, including one more pod on the place.
 func (e *spreadState) skew(n, domain, place int) int {
 	except := -1
-	if e.certain.hosts && place >= 0 || e.certain.domains[domain] {
+	if e.certain.byHost && place >= 0 || e.certain.domains[domain] {
 		except = domain
 	}
 	most := n - e.certain.count[domain] - e.maybe[domain]
@@ -133,7 +134,8 @@ func (e *spreadState) skew(n, domain, place int) int {
 		if !slices.ContainsFunc(set.domains, func(d int) bool { return d != domain && !e.certain.domains[d] }) {
 			continue
 		}
-		// In the worst case, one planned node of the set is alone in its domain, and the others are elsewhere.
+		// In the worst case, one planned node of the set is alone in its domain, and the other nodes of the set are
+		// elsewhere.
 		low, ok := e.fewestOnPlace(l, place)
 		if !ok {
 			continue
@@ -175,8 +177,8 @@ func (e *spreadState) fewestOnPlace(index, except int) (int, bool) {
 // fewestDomains returns the minimum number of domains that may exist. It includes the given domain, except if the
 // domains are hosts. It assumes that places of loose sets are in domains that exist anyway, if possible.
 func (e *spreadState) fewestDomains(domain int) int {
-	if e.certain.hosts {
-		return e.bounds.least + e.hosts
+	if e.certain.byHost {
+		return e.bounds.least + e.leavingHosts
 	}
 	n := len(e.certain.domains)
 	if !e.certain.domains[domain] {
@@ -198,7 +200,7 @@ func (e *spreadState) anyCountMatters() bool { return len(e.bounds.loose) > 0 }
 func (e *spreadState) describe(u spreadUse, place int) string {
 	over, domain := e.excess(u, e.view.reachOfPlace(place), place)
 	where := e.key + " " + e.view.axis.names[domain]
-	if e.certain.hosts {
+	if e.certain.byHost {
 		where = "that host"
 	}
 	text := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the domain with the fewest, but the difference could be %d",

@@ -4,15 +4,15 @@ package verify
 type tally struct {
 	count   map[int]int  // by domain: its pods; domains without pods may be missing
 	levels  map[int]int  // by number of pods: how many domains have that number
-	domains map[int]bool // the domains; nil for hosts
-	hosts   bool         // the domains are hosts, which are not listed in domains
+	domains map[int]bool // the domains; nil if byHost
+	byHost  bool         // each host is a domain
 	least   int          // the smallest number of pods of a domain; 0 if there are no domains
 }
 
-// newTally returns a tally of the domains in b, without pods. hosts is whether the domains are hosts.
-func newTally(b *bounds, hosts bool) *tally {
-	t := &tally{count: map[int]int{}, levels: map[int]int{}, hosts: hosts}
-	if hosts {
+// newTally returns a tally of the domains in b, without pods. byHost reports whether each host is a domain.
+func newTally(b *bounds, byHost bool) *tally {
+	t := &tally{count: map[int]int{}, levels: map[int]int{}, byHost: byHost}
+	if byHost {
 		t.levels[0] = b.hosts
 		return t
 	}
@@ -39,7 +39,7 @@ func (t *tally) add(domain, n int) {
 
 // create adds a new domain without pods.
 func (t *tally) create(domain int) {
-	if !t.hosts {
+	if !t.byHost {
 		t.domains[domain] = true
 	}
 	t.levels[0]++

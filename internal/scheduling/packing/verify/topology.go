@@ -47,7 +47,7 @@ func newTopology(c *checker) *topology {
 	for _, g := range t.groups {
 		c := &t.classes[g.class]
 		t.addConcerned(&t.kinds[c.kind], c.avoids, concernedPods{
-			placedPods: placedPods{spot: t.facts.spotOf(g.place), pods: len(g.pods)}, name: "pod " + g.pods[0], planned: true,
+			placedPods: placedPods{placeWithTraits: t.facts.withAllTraits(g.place), pods: len(g.pods)}, name: "pod " + g.pods[0], planned: true,
 		})
 	}
 	for _, r := range t.spreads {
@@ -73,8 +73,8 @@ func (t *topology) checkRules() {
 	}
 }
 
-// checkLabels adds a sentence for each rule of the group's pods whose topology key the place may lack: kube-scheduler
-// never binds the pods there.
+// checkLabels adds a violation for each rule of the group's pods whose topology key the place may lack. kube-scheduler
+// never binds the pods to a node without the topology key.
 func (t *topology) checkLabels(g *group) {
 	c := &t.classes[g.class]
 	check := func(v *view, rule string) {
@@ -93,8 +93,8 @@ func (t *topology) checkLabels(g *group) {
 	}
 }
 
-// checkComponent finds an order of binding for the groups of a component, or adds sentences about the pods that no order
-// binds. One order is enough: for the time before leaving nodes are gone, or for the time after.
+// checkComponent finds an order of binding for the groups of a component, or adds violations about the pods that no
+// order binds. One order is enough, either for the time before leaving nodes are gone or for the time after.
 func (t *topology) checkComponent(groups []int) {
 	times := []bool{false} // whether leaving nodes are gone
 	if t.leaving {
