@@ -19,6 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller"
 	"github.com/joiner-sh/joiner/internal/controller/disruptor"
 	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/fleetprice"
 	"github.com/joiner-sh/joiner/internal/controller/gc"
 	"github.com/joiner-sh/joiner/internal/controller/interruptions"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
@@ -230,6 +231,10 @@ func wire(d dependencies) controller.Controllers {
 			Cache: cache, Cluster: reader, Objects: writer, LaunchBackoff: launchBackoff, Market: market, Registrations: registrations,
 			Pauses: pauses, Batch: batch,
 			Metrics: d.metrics, Log: d.log,
+		},
+		FleetPrice: &fleetprice.Reporter{
+			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.BoundedSolver(provisioner.Plan),
+			Metrics: p.metrics, Log: p.log,
 		},
 		Emptiness: &disruptor.Emptiness{
 			Cluster: reader,

@@ -272,7 +272,7 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 			Metrics: m, Log: log, Now: r.now},
 		Drift: drift,
 		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: drift, Authority: "Y2E=", Cluster: reader, Objects: writer,
-			Evictor: writer, Nominator: writer, Launcher: awsClient, Instances: awsClient, Offers: requests,
+			Evictor: writer, Nominator: writer, Pods: pods, Launcher: awsClient, Instances: awsClient, Offers: requests,
 			Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff, Registrations: registrations,
 			Events: r.events, Metrics: m, Log: log, Now: r.now,
 			Replacements: &nodeclaim.Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},

@@ -23,6 +23,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
 	"github.com/joiner-sh/joiner/internal/controller/disruptor"
 	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/fleetprice"
 	"github.com/joiner-sh/joiner/internal/controller/gc"
 	"github.com/joiner-sh/joiner/internal/controller/interruptions"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
@@ -60,6 +61,8 @@ type Controllers struct {
 	Diagnoses *diagnoser.Diagnoser
 	// Drift finds drifted nodes.
 	Drift *driftcheck.Reconciler
+	// FleetPrice reports the price of the nodes; nil disables it.
+	FleetPrice *fleetprice.Reporter
 	// Progress watches all loops; nil disables it.
 	Progress *loop.Progress
 }
@@ -96,6 +99,9 @@ func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
 	}
 	if l.Diagnoses != nil {
 		loops = append(loops, l.Diagnoses.Start)
+	}
+	if l.FleetPrice != nil {
+		loops = append(loops, l.FleetPrice.Start)
 	}
 	if l.Progress != nil {
 		loops = append(loops, l.Progress.Start)

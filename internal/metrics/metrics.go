@@ -19,6 +19,7 @@ type Metrics struct {
 	Nodes
 	Pods
 	Pools
+	Fleet Fleet // the price of the nodes
 	AWS
 	Interruptions
 	Moves
@@ -60,11 +61,18 @@ type Nodes struct {
 // Pods has the metrics of pods.
 type Pods struct {
 	Bound     prometheus.Histogram   // seconds from creation to binding
+	Planned   *prometheus.CounterVec // node (planned, other): pods that nodes were launched for, when they were bound
 	Startup   prometheus.Summary     // seconds from creation to running
 	Evictions *prometheus.CounterVec // code
 	Drained   *prometheus.CounterVec // reason
 	Displaced *prometheus.CounterVec // same labels as Claims.Disrupted
 }
+
+// Values of the label node of Pods.Planned.
+const (
+	PlannedNode = "planned"
+	OtherNode   = "other"
+)
 
 // Pools has the metrics of NodePools.
 type Pools struct {
@@ -73,6 +81,13 @@ type Pools struct {
 	Allowed *prometheus.GaugeVec // nodepool, reason: nodes that may be disrupted now
 	Taken   *prometheus.GaugeVec // nodepool, reason: nodes that count against budgets
 	Cost    *prometheus.GaugeVec // nodepool: dollars an hour
+}
+
+// Fleet has the metrics that compare the nodes with a plan for the same pods. All are dollars per hour.
+type Fleet struct {
+	Price prometheus.Gauge // the nodes
+	Plan  prometheus.Gauge // a plan that launches nodes for these pods anew
+	Bound prometheus.Gauge // no nodes for these pods can cost less
 }
 
 // Moves has the metrics of moves: nodes that are replaced, or removed without a replacement.
@@ -205,11 +220,14 @@ func New(registry prometheus.Registerer, version, commit string) (*Metrics, erro
 	r := &maker{registry: registry}
 	m := &Metrics{
 		Scheduling: r.scheduling(), Claims: r.claims(), Nodes: r.nodes(), Pods: r.pods(),
-		Pools: r.pools(), AWS: r.aws(), Interruptions: r.interruptions(), Moves: r.moves(), Extra: r.extra(),
+		Pools: r.pools(), Fleet: r.fleet(), AWS: r.aws(), Interruptions: r.interruptions(), Moves: r.moves(), Extra: r.extra(),
 	}
 	r.gauges("karpenter_build_info", "Always 1; the labels have the versions of the running binary.", "version",
 		"goversion", "goarch", "commit").
 		WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
+	for _, node := range []string{PlannedNode, OtherNode} {
+		m.Planned.WithLabelValues(node) // a rate needs the 0 before the first pod
+	}
 	return m, r.err
 }
 
@@ -252,7 +270,9 @@ func (r *maker) nodes() Nodes {
 
 func (r *maker) pods() Pods {
 	return Pods{
-		Bound:     r.histogram("karpenter_pods_bound_duration_seconds", "From the creation of a pod until it is bound.", durations()),
+		Bound: r.histogram("karpenter_pods_bound_duration_seconds", "From the creation of a pod until it is bound.", durations()),
+		Planned: r.counters("joiner_planned_pods_bound_total",
+			"Bound pods for which a node was launched: bound to that node (planned) or to another one (other).", "node"),
 		Startup:   r.summary("karpenter_pods_startup_duration_seconds", "From the creation of a pod until it runs."),
 		Evictions: r.counters("karpenter_pods_eviction_requests_total", "Eviction requests, by status code of the response.", "code"),
 		Drained:   r.counters("karpenter_pods_drained_total", "Pods evicted from nodes that are being drained.", "reason"),
@@ -271,6 +291,16 @@ func (r *maker) pools() Pools {
 			"Nodes of a NodePool that count against its budgets: nodes that are leaving or not ready.", "nodepool", "reason"),
 		Cost: r.gauges("karpenter_nodepools_cost_total",
 			"Price of the nodes of a NodePool in dollars per hour, by the prices that plans use.", "nodepool"),
+	}
+}
+
+func (r *maker) fleet() Fleet {
+	return Fleet{
+		Price: r.gauge("joiner_fleet_price_per_hour",
+			"Price in dollars of the nodes whose pods are in joiner_plan_price_per_hour. Nodes of unusable NodePools are left out."),
+		Plan: r.gauge("joiner_plan_price_per_hour", "Price in dollars of a plan that launches nodes for the running pods anew."),
+		Bound: r.gauge("joiner_fleet_lower_bound_per_hour",
+			"Lower bound in dollars on the price of any nodes with room for the running pods."),
 	}
 }
 

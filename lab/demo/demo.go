@@ -262,11 +262,15 @@ func (d *show) summary(ctx context.Context, full totals) {
 		{"nodes launched", fmt.Sprintf("%d: %s", full.launched, full.perType)},
 		{"price per hour", "$" + full.price.String()},
 	}
-	if bound, err := d.bound(ctx); err != nil {
-		rows = append(rows, [2]string{"lower bound", "unknown: " + err.Error()})
+	if plan, err := d.plan(ctx); err != nil {
+		rows = append(rows, [2]string{"plan, lower bound", "unknown: " + err.Error()})
 	} else {
-		rows = append(rows, [2]string{"lower bound", fmt.Sprintf("$%.4f (Joiner's price: %+.0f %%)", bound, 100*(full.price.Dollars()/bound-1))})
+		over := func(price float64) string { return fmt.Sprintf("%+.0f %%", 100*(full.price.Dollars()/price-1)) }
+		rows = append(rows,
+			[2]string{"a plan for all pods", fmt.Sprintf("$%.4f (the nodes cost %s)", plan.PricePerHour, over(plan.PricePerHour))},
+			[2]string{"lower bound", fmt.Sprintf("$%.4f (the nodes cost %s)", plan.LowerBoundPerHour, over(plan.LowerBoundPerHour))})
 	}
+	rows = append(rows, [2]string{"pods elsewhere", fmt.Sprintf("%d not on the node that was launched for them", full.elsewhere)})
 	d.screen.table(append(rows,
 		[2]string{"Pending to Running", fmt.Sprintf("median %s, worst %s", full.median, full.worst)},
 		[2]string{"calls to AWS", fmt.Sprintf("%d, of them CreateFleet %d, TerminateInstances %d", calls,
@@ -274,29 +278,33 @@ func (d *show) summary(ctx context.Context, full totals) {
 	))
 }
 
-// bound returns the lower bound of `joiner plan` for the workloads of both parts, in dollars per hour.
-func (d *show) bound(ctx context.Context) (float64, error) {
+// pricedPlan has the prices of a plan in dollars per hour.
+type pricedPlan struct {
+	PricePerHour      float64 `json:"pricePerHour"`
+	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
+}
+
+// plan returns the prices of `joiner plan` for the workloads of both parts.
+func (d *show) plan(ctx context.Context) (pricedPlan, error) {
+	var plan pricedPlan
 	daemons, err := daemonSets(ctx, d.lab)
 	if err != nil {
-		return 0, err
+		return plan, err
 	}
 	cmd := exec.CommandContext(ctx, d.joiner, "plan", "-f", "-", "-o", "json", "--region", d.lab.Region)
 	cmd.Stdin = strings.NewReader(strings.Join(d.manifests, "---\n") + daemons)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return 0, fmt.Errorf("joiner plan: %s", strings.TrimSpace(string(exit.Stderr)))
+		return plan, fmt.Errorf("joiner plan: %s", strings.TrimSpace(string(exit.Stderr)))
 	} else if err != nil {
-		return 0, fmt.Errorf("joiner plan: %w", err)
-	}
-	var plan struct {
-		LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
+		return plan, fmt.Errorf("joiner plan: %w", err)
 	}
 	if err := json.Unmarshal(out, &plan); err != nil {
-		return 0, fmt.Errorf("parse the output of joiner plan: %w", err)
+		return plan, fmt.Errorf("parse the output of joiner plan: %w", err)
 	}
 	if plan.LowerBoundPerHour <= 0 {
-		return 0, errors.New("joiner plan returned no lower bound")
+		return plan, errors.New("joiner plan returned no lower bound")
 	}
-	return plan.LowerBoundPerHour, nil
+	return plan, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab"
 )
@@ -37,13 +38,16 @@ type claimLife struct {
 	created                         time.Time
 	launched, joined, ready, isGone bool
 	price                           catalog.Price
-	description                     string // "t3.small  us-east-1a"
+	description                     string   // "t3.small  us-east-1a"
+	node                            string   // name of its Node; empty before it joins
+	planned                         []string // the pods that it was created for, as "namespace/name"
 }
 
 // podLife has the time when the watch first returned a pod, and the time when the pod was first running.
 type podLife struct {
 	seen, ran time.Time
 	gone      bool
+	id, node  string // "namespace/name", and the node that it is bound to
 }
 
 // follow starts to watch the NodeClaims, and the pods of the demo.
@@ -99,10 +103,11 @@ func (t *tracker) onClaim(object any, gone bool) {
 	defer t.mu.Unlock()
 	life := t.claims[c.Name]
 	if life == nil {
-		life = &claimLife{created: time.Now()}
+		life = &claimLife{created: time.Now(), planned: conversion.PodsOf(c)}
 		t.claims[c.Name] = life
 		t.screen.event(cyan, "wanted", fmt.Sprintf("%-18s %s", c.Name, allowedTypes(c)))
 	}
+	life.node = c.Status.NodeName
 	after := fmt.Sprintf("after %.1f s", time.Since(life.created).Seconds())
 	if !life.launched && c.Status.ProviderID != "" {
 		life.launched = true
@@ -183,9 +188,10 @@ func (t *tracker) onPod(object any, gone bool) {
 	defer t.mu.Unlock()
 	life := t.pods[p.UID]
 	if life == nil {
-		life = &podLife{seen: time.Now()}
+		life = &podLife{seen: time.Now(), id: p.Namespace + "/" + p.Name}
 		t.pods[p.UID] = life
 	}
+	life.node = p.Spec.NodeName
 	if p.Status.Phase == corev1.PodRunning && life.ran.IsZero() {
 		life.ran = time.Now()
 	}
@@ -198,6 +204,7 @@ type totals struct {
 	pods, running          int // number of existing pods, and number of existing pods that run
 	nodes, joining         int // NodeClaims with a ready node, and NodeClaims whose node is not ready yet
 	price                  catalog.Price
+	elsewhere              int    // existing pods on another node than the one that was launched for them
 	launched               int    // NodeClaims that got an instance, deleted ones included
 	median, worst, perType string // median and longest time from Pending to Running; launched instances by type
 }
@@ -235,6 +242,7 @@ func (t *tracker) totals() totals {
 			s.price += c.price
 		}
 	}
+	s.elsewhere = t.elsewhere()
 	slices.Sort(waits)
 	if n := len(waits); n > 0 {
 		s.median = fmt.Sprintf("%.1f s", waits[n/2].Seconds())
@@ -261,4 +269,24 @@ func (t *tracker) perType() string {
 		text += fmt.Sprintf("%d × %s", t.launches[name], name)
 	}
 	return text
+}
+
+// elsewhere returns the number of existing pods that are bound to another node than the last one that was launched for
+// them. The caller holds mu.
+func (t *tracker) elsewhere() int {
+	planned := map[string]*claimLife{}
+	for _, c := range t.claims {
+		for _, pod := range c.planned {
+			if last := planned[pod]; last == nil || c.created.After(last.created) {
+				planned[pod] = c
+			}
+		}
+	}
+	n := 0
+	for _, p := range t.pods {
+		if c := planned[p.id]; c != nil && !p.gone && p.node != "" && p.node != c.node {
+			n++
+		}
+	}
+	return n
 }

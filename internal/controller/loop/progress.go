@@ -37,6 +37,7 @@ const (
 	LoopStatics           = "static"
 	LoopOverlays          = "nodeoverlay"
 	LoopIneffectiveFields = "honour"
+	LoopFleetPrice        = "fleetprice"
 )
 
 // Names returns the names of all loops whose progress is recorded.
@@ -44,7 +45,7 @@ func Names() []string {
 	return []string{
 		LoopDiagnoses, LoopDrift, LoopEmptiness, LoopEvents, LoopInterruption, LoopMarket, LoopMoves, LoopSearch, LoopOrphans,
 		LoopClaims, LoopClasses, LoopOverlays, LoopPools, LoopProvisioner, LoopSlices, LoopShifts, LoopStatics, LoopSweeper,
-		LoopIneffectiveFields,
+		LoopIneffectiveFields, LoopFleetPrice,
 	}
 }
 

@@ -48,6 +48,7 @@ func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karp
 	c.Edits.Clear(pool)
 	if !v.seen.Claim.Registered {
 		c.Registrations.Note(claim, true)
+		c.expectPods(ctx, claim)
 		c.Metrics.Join.WithLabelValues("registered", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
 	}
 	c.Metrics.Nodes.Created.WithLabelValues(pool).Inc()

@@ -3,13 +3,11 @@ package nodeclaim
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
@@ -126,15 +124,9 @@ type waitingPod struct {
 // waitingPods returns the pending pods that the claim was created for.
 func (c *Reconciler) waitingPods(ctx context.Context, v View) []waitingPod {
 	var pods []waitingPod
-	for _, id := range conversion.PodsOf(v.Claim) {
-		namespace, name, _ := strings.Cut(id, "/")
-		var pod corev1.Pod
-		if err := c.Cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &pod); err != nil {
-			continue // the pod is gone
-		}
-		isYounger := pod.CreationTimestamp.After(v.Claim.CreationTimestamp.Time) // another pod with the same name
-		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !isYounger {
-			ref := writer.PodRef{Namespace: namespace, Name: name, UID: string(pod.UID)}
+	for _, pod := range c.plannedPods(ctx, v.Claim) {
+		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 {
+			ref := writer.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 			pods = append(pods, waitingPod{ref, pod.Status.NominatedNodeName})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/joiner-sh/joiner/internal/controller/loop"
@@ -24,6 +25,7 @@ type PodWatch struct {
 	mu        sync.Mutex
 	lastEvent map[string]time.Time // by node name: when a pod last came to the node or left it
 	attempt   time.Time            // when kube-scheduler last tried a pod
+	expected  map[types.UID]string // by pending pod: the Node that was launched for it
 }
 
 // podInformer delivers existing pods and their changes.
@@ -62,6 +64,7 @@ func (w *PodWatch) handler() toolscache.ResourceEventHandler {
 			}
 			if pod, ok := object.(*corev1.Pod); ok {
 				w.noteEvent(pod)
+				w.takeExpected(pod)
 			}
 		},
 	}
@@ -91,6 +94,9 @@ func (w *PodWatch) changed(old, pod *corev1.Pod) {
 	if old.Spec.NodeName == "" && pod.Spec.NodeName != "" {
 		w.Metrics.Bound.Observe(now.Sub(pod.CreationTimestamp.Time).Seconds())
 		w.noteEvent(pod)
+		if node := w.takeExpected(pod); node != "" {
+			w.CountPlanned(node == pod.Spec.NodeName)
+		}
 	}
 	if old.Status.Phase == corev1.PodPending && pod.Status.Phase == corev1.PodRunning {
 		w.Metrics.Startup.Observe(now.Sub(pod.CreationTimestamp.Time).Seconds())
@@ -120,6 +126,34 @@ func (w *PodWatch) LastPodEvent(node string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lastEvent[node]
+}
+
+// Expect records the Node that was launched for a pending pod, so that CountPlanned is called when the pod is bound.
+func (w *PodWatch) Expect(pod types.UID, node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.expected == nil {
+		w.expected = map[types.UID]string{}
+	}
+	w.expected[pod] = node
+}
+
+// takeExpected removes and returns the Node that was launched for the pod; empty if there is none.
+func (w *PodWatch) takeExpected(pod *corev1.Pod) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	node := w.expected[pod.UID]
+	delete(w.expected, pod.UID)
+	return node
+}
+
+// CountPlanned counts a bound pod for which a node was launched. asPlanned is true if it was bound to that node.
+func (w *PodWatch) CountPlanned(asPlanned bool) {
+	node := metrics.OtherNode
+	if asPlanned {
+		node = metrics.PlannedNode
+	}
+	w.Metrics.Planned.WithLabelValues(node).Inc()
 }
 
 // LastAttempt returns when this process last saw that kube-scheduler had tried to schedule a pod; zero if it has not, or
