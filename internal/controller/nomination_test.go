@@ -218,3 +218,33 @@ func TestOpenWhenStopped(t *testing.T) {
 		t.Error(log)
 	}
 }
+
+// TestCrashWhileOpening ends the process after each of its writes in turn, from the registration of a Node to its
+// initialization, and restarts it with an empty memory. In each case, the Node is open within 30 seconds.
+func TestCrashWhileOpening(t *testing.T) {
+	t.Parallel()
+	afterEachWrite(t, 6, openWithCrash)
+}
+
+// openWithCrash runs the loops from the registration of a Node to its initialization. The process ends after crashAfter
+// writes, and another one continues. It returns the number of writes of the first.
+func openWithCrash(t *testing.T, crashAfter int) int {
+	t.Helper()
+	r := nominationRig(t)
+	r.fuse.set(crashAfter)
+	r.joinNotReady(t)
+	r.setReady(t, false)
+	r.reconcileClaims(t)
+	writes := r.fuse.writes()
+	if r.isDead() {
+		r.restart(t)
+		for range 10 {
+			r.reconcileClaims(t)
+			r.ahead += 3 * time.Second
+		}
+	}
+	if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) || !r.claims(t)[0].StatusConditions().IsReady() {
+		t.Errorf("taints %v, conditions %+v\n%s", node.Spec.Taints, r.claims(t)[0].Status.Conditions, r.log)
+	}
+	return writes
+}
