@@ -1,9 +1,12 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // pair are the results of both sides for the same script, mix, market, boot times and seed.
@@ -14,14 +17,19 @@ func (s Spec) key() string {
 	return fmt.Sprintf("%s, %s, %s, boot times %s", s.Script, s.Mix, s.Market, s.Boots)
 }
 
-// Markdown returns the page: for each kind of run a table with the median and the worst case of all seeds.
-func Markdown(all []Result) string {
-	groups, order := map[string]map[uint64]pair{}, []string{}
+// Kind is a kind of run: the pairs of all seeds with the same script, mix, market and boot times.
+type Kind struct {
+	Title string
+	pairs []pair // sorted by seed
+}
+
+// Kinds returns the kinds of the results, sorted by title. It leaves out results whose other side is missing.
+func Kinds(all []Result) []Kind {
+	groups := map[string]map[uint64]pair{}
 	for _, r := range all {
 		k := r.key()
 		if groups[k] == nil {
 			groups[k] = map[uint64]pair{}
-			order = append(order, k)
 		}
 		p := groups[k][r.Seed]
 		if r.Side == Joiner {
@@ -31,18 +39,45 @@ func Markdown(all []Result) string {
 		}
 		groups[k][r.Seed] = p
 	}
-	slices.Sort(order)
-	var b strings.Builder
-	for _, k := range order {
-		var pairs []pair
-		for _, seed := range sortedSeeds(groups[k]) {
-			if p := groups[k][seed]; len(p.joiner.Phases) > 0 && len(p.joiner.Phases) == len(p.upstream.Phases) {
-				pairs = append(pairs, p)
+	var out []Kind
+	for title, group := range groups {
+		kind := Kind{Title: title}
+		for _, seed := range sortedSeeds(group) {
+			if p := group[seed]; len(p.joiner.Phases) > 0 && len(p.joiner.Phases) == len(p.upstream.Phases) {
+				kind.pairs = append(kind.pairs, p)
 			}
 		}
-		if len(pairs) > 0 {
-			table(&b, k, pairs)
+		if len(kind.pairs) > 0 {
+			out = append(out, kind)
 		}
+	}
+	slices.SortFunc(out, func(a, b Kind) int { return strings.Compare(a.Title, b.Title) })
+	return out
+}
+
+// Slug returns the title in lower case, with hyphens instead of spaces and punctuation, for a file name.
+func (k Kind) Slug() string {
+	isBreak := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	return strings.Join(strings.FieldsFunc(strings.ToLower(k.Title), isBreak), "-")
+}
+
+// Plot writes the price over time of the pair with the median difference in what both sides paid, as SVG.
+func (k Kind) Plot(w io.Writer) error {
+	pairs := slices.Clone(k.pairs)
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.saved(), b.saved()) })
+	p := pairs[len(pairs)/2]
+	return plotPair(w, p.joiner, p.upstream)
+}
+
+// saved returns by how many percent Joiner paid more than Karpenter in the whole script.
+func (p pair) saved() float64 { return percent(total(p.joiner), total(p.upstream)) }
+
+// Markdown returns a table for each kind, with the median and the worst case of all seeds, below its plot. plots has the
+// path of a kind's plot by its title; a kind without a path has no plot.
+func Markdown(kinds []Kind, plots map[string]string) string {
+	var b strings.Builder
+	for _, k := range kinds {
+		table(&b, k, plots[k.Title])
 	}
 	return b.String()
 }
@@ -99,19 +134,23 @@ func percent(a, b float64) float64 {
 	return 100 * (a/b - 1)
 }
 
-// table writes the table of one kind of run.
-func table(b *strings.Builder, title string, pairs []pair) {
+// table writes the plot and the table of a kind.
+func table(b *strings.Builder, k Kind, plot string) {
 	var seeds []string
-	for _, p := range pairs {
+	for _, p := range k.pairs {
 		seeds = append(seeds, fmt.Sprint(p.joiner.Seed))
 	}
-	fmt.Fprintf(b, "## %s\n\nSeeds: %s. Each cell: median / worst.\n\n", title, strings.Join(seeds, ", "))
+	fmt.Fprintf(b, "## %s\n\n", k.Title)
+	if plot != "" {
+		fmt.Fprintf(b, "![Price over time with Joiner and with Karpenter, and the lower bound](%s)\n\n", plot)
+	}
+	fmt.Fprintf(b, "Seeds: %s. Each cell: median / worst.\n\n", strings.Join(seeds, ", "))
 	fmt.Fprintln(b, "| phase | figure | Joiner | Karpenter |")
 	fmt.Fprintln(b, "|---|---|---:|---:|")
-	for i, phase := range pairs[0].joiner.Phases {
+	for i, phase := range k.pairs[0].joiner.Phases {
 		for _, f := range figures() {
 			var ours, theirs []float64
-			for _, p := range pairs {
+			for _, p := range k.pairs {
 				ours, theirs = append(ours, f.of(p.joiner.Phases[i])), append(theirs, f.of(p.upstream.Phases[i]))
 			}
 			cell := "| %s | %s | " + f.format + " / " + f.format + " | " + f.format + " / " + f.format + " |\n"
@@ -119,8 +158,8 @@ func table(b *strings.Builder, title string, pairs []pair) {
 		}
 	}
 	var saved []float64
-	for _, p := range pairs {
-		saved = append(saved, percent(total(p.joiner), total(p.upstream)))
+	for _, p := range k.pairs {
+		saved = append(saved, p.saved())
 	}
 	fmt.Fprintf(b, "\nPaid over the whole script, compared with Karpenter: median %+.1f %%, worst %+.1f %%.\n\n", median(saved), worst(saved))
 }

@@ -105,6 +105,7 @@ func (r *run) fill(f *Phase, phaseStart, ran time.Time, before, after counts) {
 	defer r.mu.Unlock()
 	end := after.last
 	from, to := phaseStart.Sub(r.started), end.At
+	f.Begin = from
 	f.Price15, f.Price = at(r.samples, ran.Sub(r.started)+15*time.Second).Price, end.Price
 	f.Paid, f.Instances = paid(r.samples, from, to), end.Instances
 	f.Launched = after.instances - before.instances

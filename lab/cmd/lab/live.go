@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func liveCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.arm, "arm64", false, "also allow arm64")
 	cmd.Flags().StringVar(&f.boots, "boots", string(lab.BootEven), "boot times: even, stragglers")
 	cmd.Flags().StringVar(&f.keep, "keep", "", "folder for the results; a run with a result in the folder is not repeated; empty: results are not kept")
-	cmd.Flags().StringVarP(&f.out, "output", "o", "", "write the tables into this page, between the two marker comments")
+	cmd.Flags().StringVarP(&f.out, "output", "o", "", "write the tables into this page, between the two marker comments, and plots beside it; empty: print the tables")
 	return cmd
 }
 
@@ -60,12 +61,34 @@ func (f liveFlags) run(cmd *cobra.Command) error {
 		}
 		all = append(all, r)
 	}
-	text := live.Markdown(all)
-	fmt.Fprint(cmd.OutOrStdout(), text)
+	kinds := live.Kinds(all)
 	if f.out == "" {
+		fmt.Fprint(cmd.OutOrStdout(), live.Markdown(kinds, nil))
 		return nil
 	}
-	return writeBetween(f.out, "bench-live", text)
+	plots, err := writePlots(f.out, kinds)
+	if err != nil {
+		return err
+	}
+	return writeBetween(f.out, "bench-live", live.Markdown(kinds, plots))
+}
+
+// writePlots writes the plot of each kind beside the page. It returns the file names by title of the kind.
+func writePlots(page string, kinds []live.Kind) (map[string]string, error) {
+	base := strings.TrimSuffix(page, filepath.Ext(page))
+	plots := map[string]string{}
+	for _, k := range kinds {
+		var svg bytes.Buffer
+		if err := k.Plot(&svg); err != nil {
+			return nil, err
+		}
+		path := base + "-" + k.Slug() + ".svg"
+		if err := os.WriteFile(path, svg.Bytes(), 0o644); err != nil {
+			return nil, fmt.Errorf("write plot: %w", err)
+		}
+		plots[k.Title] = filepath.Base(path)
+	}
+	return plots, nil
 }
 
 // specs returns all runs. The runs of both sides of a pair are adjacent.

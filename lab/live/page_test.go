@@ -1,0 +1,62 @@
+package live
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// madeUp returns a result with two phases, in which the nodes cost the given number of dollars.
+func madeUp(side Side, seed uint64, price float64) Result {
+	r := Result{Spec: Spec{Side: side, Script: "scale", Mix: Plain, Market: OnDemand(), Seed: seed, Boots: "even"}}
+	for i := range 120 {
+		r.Samples = append(r.Samples, Sample{At: time.Duration(i) * time.Second, Price: price})
+	}
+	for i, name := range []string{"up", "half"} {
+		r.Phases = append(r.Phases, Phase{Name: name, Done: true, Begin: time.Duration(i) * time.Minute, Took: 20 * time.Second,
+			Held: 40 * time.Second, Price: price, Paid: price / 60, Bound: 8})
+	}
+	return r
+}
+
+// TestPage: each kind has one table, with the medians of the seeds that have both sides, below its plot.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	kinds := Kinds([]Result{
+		madeUp(Joiner, 1, 9), madeUp(Upstream, 1, 12), madeUp(Joiner, 2, 10), madeUp(Upstream, 2, 10), madeUp(Joiner, 3, 11),
+	})
+	if len(kinds) != 1 || len(kinds[0].pairs) != 2 {
+		t.Fatalf("kinds %+v, want one with two pairs", kinds)
+	}
+	if got := kinds[0].Slug(); strings.Trim(got, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || !strings.HasPrefix(got, "scale-plain-") {
+		t.Errorf("slug %q", got)
+	}
+	page := Markdown(kinds, map[string]string{kinds[0].Title: "live-a.svg"})
+	for _, part := range []string{"## " + kinds[0].Title, "](live-a.svg)", "Seeds: 1, 2.",
+		"| half | price over the bound, % | +18.8 / +25.0 | +37.5 / +50.0 |", "median -12.5 %, worst +0.0 %"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %q:\n%s", part, page)
+		}
+	}
+	var svg bytes.Buffer
+	if err := kinds[0].Plot(&svg); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"Joiner", "Karpenter", "lower bound", "dollars per hour"} {
+		if !strings.Contains(svg.String(), part) {
+			t.Errorf("the plot lacks %q", part)
+		}
+	}
+	decoder := xml.NewDecoder(&svg)
+	for {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("the plot is no XML: %v", err)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package live
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// The size of a plot, and how far apart its points are: a plot is about 800 points wide.
+const (
+	plotWidth  = 24 * vg.Centimeter
+	plotHeight = 9 * vg.Centimeter
+	plotStep   = 3 * time.Second
+)
+
+// The colors of the lines differ in brightness too, for readers who cannot tell the hues apart.
+var (
+	joinerColor   = color.RGBA{R: 0x00, G: 0x5a, B: 0xb5, A: 0xff}
+	upstreamColor = color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff}
+	boundColor    = color.RGBA{R: 0x55, G: 0x55, B: 0x55, A: 0xff}
+)
+
+// plotPair writes the price over time of both sides of a pair as SVG, with the lower bound for the pods of each phase.
+func plotPair(w io.Writer, joiner, upstream Result) error {
+	p := plot.New()
+	p.Title.Text = fmt.Sprintf("%s, seed %d", joiner.key(), joiner.Seed)
+	p.X.Label.Text, p.Y.Label.Text = "seconds since the start of the script", "dollars per hour"
+	p.Y.Min, p.Legend.Top = 0, true
+	p.Add(plotter.NewGrid())
+	for _, l := range []struct {
+		name   string
+		points plotter.XYs
+		color  color.Color
+		dashes []vg.Length
+	}{
+		{"Karpenter", prices(upstream.Samples), upstreamColor, nil},
+		{"Joiner", prices(joiner.Samples), joinerColor, nil},
+		{"lower bound", bounds(joiner.Phases), boundColor, []vg.Length{vg.Points(4), vg.Points(3)}},
+	} {
+		if len(l.points) == 0 {
+			continue
+		}
+		line, err := plotter.NewLine(l.points)
+		if err != nil {
+			return fmt.Errorf("plot %s: %w", l.name, err)
+		}
+		line.Color, line.Width, line.Dashes = l.color, vg.Points(1.5), l.dashes
+		p.Add(line)
+		p.Legend.Add(l.name, line)
+	}
+	canvas := vgsvg.New(plotWidth, plotHeight)
+	p.Draw(draw.New(canvas))
+	if _, err := canvas.WriteTo(w); err != nil {
+		return fmt.Errorf("write plot: %w", err)
+	}
+	return nil
+}
+
+// prices returns the prices over time, one point per plotStep. A price lasts until the next sample.
+func prices(samples []Sample) plotter.XYs {
+	var out plotter.XYs
+	for _, s := range samples {
+		if n := len(out); n > 0 {
+			if s.At.Seconds()-out[n-1].X < plotStep.Seconds() {
+				continue
+			}
+			out = append(out, plotter.XY{X: s.At.Seconds(), Y: out[n-1].Y})
+		}
+		out = append(out, plotter.XY{X: s.At.Seconds(), Y: s.Price})
+	}
+	return out
+}
+
+// bounds returns the lower bound over time: it changes with each phase.
+func bounds(phases []Phase) plotter.XYs {
+	var out plotter.XYs
+	for _, p := range phases {
+		out = append(out, plotter.XY{X: p.Begin.Seconds(), Y: p.Bound},
+			plotter.XY{X: (p.Begin + p.Took + p.Held).Seconds(), Y: p.Bound})
+	}
+	return out
+}
