@@ -17,6 +17,7 @@ import (
 const (
 	plotWidth  = 24 * vg.Centimeter
 	plotHeight = 9 * vg.Centimeter
+	plotMargin = 4 * vg.Millimeter
 	plotStep   = 3 * time.Second
 )
 
@@ -30,9 +31,13 @@ var (
 // plotPair writes the price over time of both sides of a pair as SVG, with the lower bound for the pods of each phase.
 func plotPair(w io.Writer, joiner, upstream Result) error {
 	p := plot.New()
+	for _, style := range []*draw.TextStyle{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label,
+		&p.Legend.TextStyle} {
+		style.Font.Variant = "Sans"
+	}
 	p.Title.Text = fmt.Sprintf("%s, seed %d", joiner.key(), joiner.Seed)
 	p.X.Label.Text, p.Y.Label.Text = "seconds since the start of the script", "dollars per hour"
-	p.Y.Min, p.Legend.Top = 0, true
+	p.Y.Min, p.Legend.Top, p.Legend.Padding = 0, true, vg.Millimeter
 	p.Add(plotter.NewGrid())
 	for _, l := range []struct {
 		name   string
@@ -55,8 +60,9 @@ func plotPair(w io.Writer, joiner, upstream Result) error {
 		p.Add(line)
 		p.Legend.Add(l.name, line)
 	}
+	p.Y.Max *= 1.2 // room for the legend above the lines
 	canvas := vgsvg.New(plotWidth, plotHeight)
-	p.Draw(draw.New(canvas))
+	p.Draw(draw.Crop(draw.New(canvas), plotMargin, -plotMargin, plotMargin, -plotMargin))
 	if _, err := canvas.WriteTo(w); err != nil {
 		return fmt.Errorf("write plot: %w", err)
 	}
