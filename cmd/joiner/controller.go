@@ -234,7 +234,7 @@ func wire(d dependencies) controller.Controllers {
 		},
 		FleetPrice: &fleetprice.Reporter{
 			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.BoundedSolver(provisioner.Plan),
-			Metrics: p.metrics, Log: p.log,
+			Metrics: d.metrics, Log: d.log,
 		},
 		Emptiness: &disruptor.Emptiness{
 			Cluster: reader,
