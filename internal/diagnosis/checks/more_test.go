@@ -98,7 +98,7 @@ func launchFaults() map[string][]fault {
 				s.class().Keys = []string{"1234"}
 				s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated",
 					"Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state"
-			}, cause: "it is disabled", fix: "aws kms enable-key --region us-east-1 --key-id 1234\nkubectl delete nodeclaim --wait=false claim-2"}},
+			}, cause: "the key is disabled", fix: "aws kms enable-key --region us-east-1 --key-id 1234\nkubectl delete nodeclaim --wait=false claim-2"}},
 		"LAUNCH-3": {{breaks: failLaunch("AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission"), cause: "AWSServiceRoleForEC2Spot", fix: "create-service-linked-role"}},
 		"LAUNCH-4": {{breaks: failLaunch("UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: abc"), cause: "a policy does not let", fix: "decode-authorization-message"},
 			{breaks: failLaunch("RunInstancesAuthCheckFailed: User: x is not authorized to perform: ec2:RunInstances on resource: y with an explicit deny in a service control policy: " +
