@@ -19,7 +19,7 @@ import (
 func launchFaults() []Fault {
 	const noLaunch = "not let the controller launch instances"
 	return []Fault{
-		{Name: "key-disabled", What: "the KMS key of the volumes is disabled", Check: "LAUNCH-2", Cause: "it is disabled", NeedsInstance: true,
+		{Name: "key-disabled", What: "the KMS key of the volumes is disabled", Check: "LAUNCH-2", Cause: "the key is disabled", NeedsInstance: true,
 			Break: encryptWith(world.Key{Disabled: true})},
 		{
 			Name:          "key-without-controller",
