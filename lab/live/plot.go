@@ -21,7 +21,7 @@ const (
 	plotStep   = 3 * time.Second
 )
 
-// The colors of the lines differ in brightness too, for readers who cannot tell the hues apart.
+// The colors of the lines differ in brightness too, for readers who cannot distinguish the hues.
 var (
 	joinerColor   = color.RGBA{R: 0x00, G: 0x5a, B: 0xb5, A: 0xff}
 	upstreamColor = color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff}
