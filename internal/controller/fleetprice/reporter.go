@@ -18,7 +18,7 @@ import (
 
 const (
 	// Interval is the shortest time between two comparisons.
-	Interval = 30 * time.Second
+	Interval = 15 * time.Second
 	// pausePerBusy is how many times its duration a comparison is followed by a pause, so that the loop takes at most 1 %
 	// of one CPU.
 	pausePerBusy = 100
