@@ -157,7 +157,8 @@ func (r *Row) writeTargets(b *strings.Builder) {
 		return // Joiner was not run
 	}
 	add(fmt.Sprintf("within %.0f %% of the bound", maxGap), fmt.Sprintf("%.1f %%", ours.gap()), finalMark(ours.gap() <= maxGap))
-	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", maxSeconds, maxBytes>>20), fmt.Sprintf("%.2f s, %d MiB", ours.Seconds, ours.Peak>>20),
+	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", maxSeconds, maxBytes>>20),
+		fmt.Sprintf("%.2f s, %d MiB", ours.Seconds, ours.Peak>>20),
 		finalMark(ours.Seconds <= maxSeconds && ours.Peak <= maxBytes))
 	if theirs.Ran == 0 {
 		return

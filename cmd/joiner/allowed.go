@@ -170,7 +170,8 @@ func namespaceOf(rule permissions.Rule, settings config.Settings) string {
 }
 
 // findMissing checks each permission with the API server, and returns the missing ones.
-func findMissing(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, wanted []permission) ([]permission, error) {
+func findMissing(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, wanted []permission) (
+	[]permission, error) {
 	var out []permission
 	for _, r := range wanted {
 		resource, subresource, _ := strings.Cut(r.Resource, "/")

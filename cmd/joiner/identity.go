@@ -24,7 +24,8 @@ import (
 // fact proves that they are different clusters, prove emits an event on the NodePools and returns an error, so that the
 // process stops before it changes AWS.
 func (a *awsSide) prove(ctx context.Context, facts eks.Facts, kube *kubeSide, log *slog.Logger) (eks.Proof, error) {
-	proof := facts.Prove(eks.Local{CA: authority(kube.config), Issuer: kube.issuer(ctx), Endpoint: kube.config.Host, Region: a.identity.Region})
+	proof := facts.Prove(eks.Local{CA: authority(kube.config), Issuer: kube.issuer(ctx), Endpoint: kube.config.Host,
+		Region: a.identity.Region})
 	if !proof.Refuted() {
 		if !proof.Proven() && facts.Name != "" {
 			log.Warn("it is not proven that the EKS cluster of this name is the cluster of the API server: EKS and the API server have no fact in common that can be compared", "cluster", a.identity.Name,

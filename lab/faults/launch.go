@@ -19,8 +19,8 @@ import (
 func launchFaults() []Fault {
 	const noLaunch = "not let the controller launch instances"
 	return []Fault{
-		{Name: "key-disabled", What: "the KMS key of the volumes is disabled", Check: "LAUNCH-2", Cause: "the key is disabled", NeedsInstance: true,
-			Break: encryptWith(world.Key{Disabled: true})},
+		{Name: "key-disabled", What: "the KMS key of the volumes is disabled", Check: "LAUNCH-2", Cause: "the key is disabled",
+			NeedsInstance: true, Break: encryptWith(world.Key{Disabled: true})},
 		{
 			Name:          "key-without-controller",
 			What:          "the policy of the volumes' KMS key does not name the controller",

@@ -31,7 +31,7 @@ import (
 // All classes and claims share one report, so that a thousand late claims need as many AWS calls as one. The methods
 // may be called concurrently. On a nil receiver, Verdict, WillNotJoin and CuredAt find nothing.
 type Diagnoser struct {
-	Clients       collector.Clients         // the clients of AWS and Kubernetes; their rate limit is not that of launches; collect sets Clients.Late
+	Clients       collector.Clients         // clients of AWS and Kubernetes, not with the rate limit of launches; collect sets Clients.Late
 	Cache         client.Reader             // reads objects from the informers
 	Cluster       loop.NodeReader           // reads cluster state from the informers
 	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold

@@ -336,7 +336,8 @@ func (i *Handler) ignore(parsed interruption.ParsedMessage, why string, instance
 		level = slog.LevelDebug
 	}
 	i.Metrics.Dropped.WithLabelValues(why).Inc()
-	i.Log.Log(context.Background(), level, "ignored an interruption message", "cause", why, "kind", string(parsed.Kind), "instances", instances,
+	i.Log.Log(context.Background(), level, "ignored an interruption message", "cause", why, "kind", string(parsed.Kind),
+		"instances", instances,
 		"account", parsed.Account, "region", parsed.Region, "hint", "check who may send to the queue, and which rules send to it: docs/interruption.md")
 }
 

@@ -65,7 +65,7 @@ func (o *openings) turn(claim types.UID, pods int, attempt, now time.Time) time.
 // claims, and the number of pods of all waiting claims.
 func (o *openings) enqueue(asking opening) (place, pods int) {
 	o.waiting = slices.DeleteFunc(o.waiting, func(w opening) bool {
-		return w.claim != asking.claim && asking.asked.Sub(w.asked) > lifecycle.OpenWithin // the claim no longer asks, for example because its Node was deleted
+		return w.claim != asking.claim && asking.asked.Sub(w.asked) > lifecycle.OpenWithin // its Node was deleted, for example
 	})
 	place = slices.IndexFunc(o.waiting, func(w opening) bool { return w.claim == asking.claim })
 	if place < 0 {

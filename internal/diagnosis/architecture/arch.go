@@ -20,7 +20,8 @@ import (
 // Checks returns the checks ARCH.
 func Checks() []index.Check {
 	return []index.Check{
-		{ID: "ARCH-1", Title: "a NodePool has instance types of each architecture that it allows", Layer: diagnosis.LayerPlan, Judge: judgeInstanceTypes},
+		{ID: "ARCH-1", Title: "a NodePool has instance types of each architecture that it allows", Layer: diagnosis.LayerPlan,
+			Judge: judgeInstanceTypes},
 		{ID: "ARCH-2", Title: "images are for the architectures that the NodePools launch", Layer: diagnosis.LayerPlan, Judge: judgeImageArch},
 		{ID: "ARCH-3", Title: "programs in user data are for the instance's architecture", Layer: diagnosis.LayerBoot, Judge: judgeProgramArch},
 		{ID: "ARCH-4", Title: "a NodePool sets the labels that pods select", Layer: diagnosis.LayerPlan, Judge: judgePodLabels},

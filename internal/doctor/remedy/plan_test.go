@@ -57,7 +57,7 @@ func TestPlanRefuses(t *testing.T) {
 		"a placeholder must be replaced": fix.New("",
 			fix.Call("kms", "enable-key", fix.P("--key-id", fix.Placeholder("KEY_ID")))),
 		"joiner cannot carry out any of its steps": fix.New("", fix.Say("ask the owner")),
-		"the fix changes nothing":                       fix.New("", fix.Show("describe", fix.NodeClaim("a"))),
+		"the fix changes nothing":                  fix.New("", fix.Show("describe", fix.NodeClaim("a"))),
 		"of the actions on Kubernetes, joiner carries out only patches": fix.New("",
 			fix.Scale(fix.Deployment("kube-system", "joiner"), 2)),
 		"the parameter --subnets is not supported": fix.New("",

@@ -20,7 +20,7 @@ type Rooms struct {
 	Ports     [][]int               // by node: the numbers in podgroup.Queue.Ports of the lists of host ports in use
 	Hosts     []topology.HostCounts // by node: the counts of its pods for rules over host names; elements are replaced, never changed
 	Accepted  []bitset.Set          // by signature: the nodes that the signature accepts
-	Preferred []bitset.Set          // by signature: nodes of Accepted that the signature prefers, by PreferNoSchedule taints, then by preferences
+	Preferred []bitset.Set          // by signature: nodes of Accepted that it prefers, by PreferNoSchedule taints, then by preferences
 	Full      bitset.Set            // nodes that certainly have no room for a pod of any class
 
 	cells    []int64            // memory of Room

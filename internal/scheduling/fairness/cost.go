@@ -21,7 +21,8 @@ const maxCountedRules = 1000
 // Cost returns what the pod costs in a plan, in units of Share. It does not include soleResourceCost, which depends on
 // the other pods. Its time is proportional to the number of the pod's rules, up to about a thousand.
 func Cost(p *cluster.Pod) int {
-	if n := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity); n > maxCountedRules {
+	n := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity)
+	if n > maxCountedRules {
 		return n
 	}
 	if cost := podgroup.Cost(p); cost > 1 {
