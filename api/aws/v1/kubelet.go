@@ -46,13 +46,12 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoft accepts only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoft map[string]string `json:"evictionSoft,omitzero"`
-	// EvictionSoftGracePeriod is the grace period of each signal in EvictionSoft. The schema accepts any text, so a
-	// value is possibly not a valid duration.
+	// EvictionSoftGracePeriod is the grace period of each signal in EvictionSoft. The schema accepts any text, so a value
+	// is possibly not a valid duration.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoftGracePeriod accepts only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitzero" hash:"duration"`
-	// EvictionMaxPodGracePeriod is the longest termination grace period, in seconds, of a pod that a soft threshold
-	// evicts.
+	// EvictionMaxPodGracePeriod is the longest termination grace period, in seconds, of a pod that a soft threshold evicts.
 	// +optional
 	EvictionMaxPodGracePeriod *int32 `json:"evictionMaxPodGracePeriod,omitempty"`
 	// ImageGCHighThresholdPercent is the disk usage, in percent, above which images are deleted.
@@ -74,8 +73,7 @@ type KubeletConfiguration struct {
 	More map[string]runtime.RawExtension `json:"-" hash:"ignore"`
 }
 
-// methodless is KubeletConfiguration without methods. UnmarshalJSON and MarshalJSON pass it to encoding/json, which
-// would call them again for a KubeletConfiguration.
+// methodless is KubeletConfiguration without the methods below, which call encoding/json with it to avoid recursion.
 type methodless KubeletConfiguration
 
 // UnmarshalJSON puts settings that have no field into More.
