@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -221,7 +222,8 @@ func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 				valuePath = path + "." + key
 			}
 			_, isMap := v[key].(map[string]any)
-			if invalid, text := invalidQuantity(v[key], valuePath, isAmount || isMap && holdsAmounts(key, path)); invalid != "" {
+			isOne := (key == "sizeLimit" || key == "divisor") && !strings.HasPrefix(path, "metadata")
+			if invalid, text := invalidQuantity(v[key], valuePath, isAmount || isOne || isMap && holdsAmounts(key, path)); invalid != "" {
 				return invalid, text
 			}
 		}
@@ -232,11 +234,23 @@ func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 			}
 		}
 	case string:
-		if _, err := resource.ParseQuantity(v); isAmount && err != nil {
+		if isAmount && !isQuantity(v) {
 			return path, v
 		}
 	}
 	return "", ""
+}
+
+// longExponent matches an exponent with more than three digits. resource.ParseQuantity would compute the whole number.
+var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
+
+// isQuantity reports whether the text is a Kubernetes quantity with an exponent of at most three digits.
+func isQuantity(text string) bool {
+	if longExponent.MatchString(text) {
+		return false
+	}
+	_, err := resource.ParseQuantity(text)
+	return err == nil
 }
 
 // holdsAmounts reports whether the map under key, in the object at path, has amounts by resource. In metadata and in
