@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -25,6 +24,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/cli/connection"
+	"github.com/joiner-sh/joiner/internal/cli/inputfile"
 	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/cli/screen"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
@@ -225,13 +225,13 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 		defer d.progress.Watch()()
 		return d.collect(ctx), nil
 	case "-":
-		text, err := io.ReadAll(s.In)
+		text, err := inputfile.ReadAll(s.In, "standard input")
 		if err != nil {
 			return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", message.Plain(err))
 		}
 		return diagnosis.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
 	}
-	text, err := os.ReadFile(d.file)
+	text, err := inputfile.Read(d.file)
 	if err != nil {
 		return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", message.Plain(err))
 	}

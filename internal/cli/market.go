@@ -21,6 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/cli/connection"
+	"github.com/joiner-sh/joiner/internal/cli/inputfile"
 	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/cli/output"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
@@ -128,7 +129,7 @@ func (m *marketFlags) fromFile() (catalogBuilder, error) {
 			return nil, fmt.Errorf("--catalog and --%s exclude each other, because the file has offerings and region: omit one", other)
 		}
 	}
-	data, err := os.ReadFile(m.file)
+	data, err := inputfile.Read(m.file)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalog: %w", message.Plain(err))
 	}

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/cli/inputfile"
 	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
@@ -128,7 +128,7 @@ func (m *migrationAWS) addUntaggedInstances(ctx context.Context) {
 func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
 	var out []iampolicy.Policy
 	for _, file := range m.policies {
-		text, err := os.ReadFile(file)
+		text, err := inputfile.Read(file)
 		if err != nil {
 			return nil, fmt.Errorf("read policy: %w", message.Plain(err))
 		}

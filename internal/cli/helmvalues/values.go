@@ -9,12 +9,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/joiner-sh/joiner/internal/cli/inputfile"
 	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/kube/evidence"
@@ -38,7 +38,7 @@ func ReadValues(files []string) (ChartValues, error) {
 	out := ChartValues{Flat: map[string]string{}}
 	var wrongShapes []string
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := inputfile.Read(file)
 		if err != nil {
 			return out, fmt.Errorf("read values: %w", message.Plain(err))
 		}
