@@ -123,7 +123,7 @@ func isSet(key string) bool {
 	return slices.Contains([]string{"enum", "required", "categories", "shortNames"}, key)
 }
 
-// sorted returns a list of strings sorted, and any other value unchanged.
+// sorted returns a sorted copy of value if it is a list of strings, and value itself otherwise.
 func sorted(value any) any {
 	list, ok := value.([]any)
 	if !ok || slices.ContainsFunc(list, func(v any) bool { _, ok := v.(string); return !ok }) {

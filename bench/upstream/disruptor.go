@@ -24,7 +24,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/fleet"
 )
 
-// Disruptor is upstream's disruption controller, with its queue and its provisioner, as the controller of a fleet.
+// Disruptor runs upstream's disruption controller, queue and provisioner on a simulated fleet.
 type Disruptor struct {
 	ctx         context.Context
 	fleet       *fleet.Fleet
@@ -36,11 +36,11 @@ type Disruptor struct {
 	controller  *disruption.Controller
 
 	provisionScheduled bool  // a call of provision is scheduled in the fleet
-	firstErr           error // returned by Pass
+	firstErr           error // first error of a callback; Disrupt and Pass return it
 }
 
-// Disrupt makes upstream the controller of the fleet. work returns the seconds that the process has worked so far.
-// While upstream works, the simulated time advances by the same number of seconds.
+// Disrupt makes upstream the controller of the fleet. work returns the seconds that the process has worked so far. The
+// increase of work during a pass is added to the simulated time.
 func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, error) {
 	log.SetLogger(logging.NopLogger)
 	d := &Disruptor{fleet: f, api: newAPIServer()}

@@ -69,8 +69,8 @@ func ReadTemplate(file string) (*Template, error) {
 	return t, nil
 }
 
-// objects returns those values of the object v that are objects, by key. A value of another kind becomes nil. The
-// result is empty if v is not an object.
+// objects returns the values of the object v by key. A value that is not an object becomes nil. The result is empty if
+// v is not an object.
 func objects(v any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	all, _ := v.(map[string]any)

@@ -24,8 +24,8 @@ var secrets = []secret{
 	{regexp.MustCompile(`\b(AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b`), Hidden},
 	{regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[A-Za-z0-9_-]{10,}`), Hidden},
 	{regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`), Hidden}, // a kubeadm bootstrap token
-	// In a URL or a proxy address, everything before the last @ of the word is removed, because passwords may contain
-	// any character.
+	// In a URL or a proxy address, everything from the password to the last @ before a space or a quote is replaced,
+	// because a password may contain an @.
 	{regexp.MustCompile(`(://[^/\s:@"']*:)[^\s"']+@`), "${1}" + Hidden + "@"},
 	{regexp.MustCompile(`(://)[^/\s:@"']{8,}@`), "${1}" + Hidden + "@"},
 	{regexp.MustCompile(`(?i)(proxy["']?\s*[=:]\s*["']?)[^\s"':@/]+:[^\s"']+@`), "${1}" + Hidden + "@"},
@@ -44,8 +44,8 @@ func Mask(text string) string {
 	return text
 }
 
-// urlUser matches the user and password of a URL. In an invalid URL, the password may contain any character except
-// quotes.
+// urlUser matches the user and password of a URL: without spaces, up to the last @; or, in an invalid URL, a password
+// with spaces, up to 100 characters.
 var urlUser = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
 
 // MaskURLs removes users and passwords from the URLs of a text, and nothing else. It is for error messages of libraries

@@ -118,8 +118,7 @@ func selectorText(s cluster.Selector) string {
 	return strings.Join(terms, ",")
 }
 
-// selectorTerms returns a set of values of a label as one or more selector terms. The set has the values that satisfy
-// all terms.
+// selectorTerms returns one or more selector terms. A value of the label is in v if it satisfies all of them.
 func selectorTerms(key string, v requirements.Values) []string {
 	if !v.Complement {
 		switch {

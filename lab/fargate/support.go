@@ -49,7 +49,7 @@ func isPrivileged(c corev1.Container) bool {
 }
 
 // hasHostPort reports whether the container has a host port or a host IP. The API server sets host ports for pods with
-// hostNetwork, so Fargate refuses such pods for both reasons.
+// hostNetwork, so Fargate's message for such a pod has both reasons.
 func hasHostPort(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 || p.HostIP != "" })
 }

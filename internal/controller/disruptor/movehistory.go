@@ -37,7 +37,7 @@ type MoveHistory struct {
 	Trips      disruption.Trips // past moves of pods
 	isRead     bool             // the trips of earlier processes were read
 	hasUnsaved bool             // there are trips that Store does not have
-	written    time.Time        // when Store was last written, successfully or not
+	written    time.Time        // the last attempt to write Store
 	logged     string           // the last logged error
 }
 
@@ -84,8 +84,8 @@ func (t *MoveHistory) Sync(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// RecordMove records the trips of a move: the pods of the claims' Nodes leave at now. pods has the pods of all Nodes, by
-// Node name.
+// RecordMove records the trips of a move, in which the pods of the claims' Nodes leave these Nodes at the time now.
+// pods has the pods of all Nodes, by Node name.
 func (t *MoveHistory) RecordMove(now time.Time, reason disruption.Reason, claims []*karpv1.NodeClaim, pods map[string][]*corev1.Pod) {
 	if t == nil {
 		return

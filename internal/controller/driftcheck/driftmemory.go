@@ -25,7 +25,7 @@ import (
 // maxStoredFailures is the maximum number of failed targets that are stored on a pool.
 const maxStoredFailures = 5
 
-// MemoryOf returns the records about images that are stored on a class; the zero value if they cannot be read.
+// MemoryOf returns the image records in an annotation of the class; the zero value if they cannot be read.
 func MemoryOf(class *awsv1.EC2NodeClass) drift.Memory {
 	var out drift.Memory
 	if err := json.Unmarshal([]byte(class.Annotations[kubeclient.AnnotationImages]), &out); err != nil {
@@ -34,7 +34,8 @@ func MemoryOf(class *awsv1.EC2NodeClass) drift.Memory {
 	return out
 }
 
-// FailuresOf returns the failures that are stored on a pool, by target.
+// FailuresOf returns the failures that are stored on a pool, by target. A target identifies the configuration with
+// which replacements are launched.
 func FailuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
 	var list []drift.Failure
 	out := map[string]drift.Failure{}
@@ -47,8 +48,8 @@ func FailuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
 	return out
 }
 
-// MaxCacheLag is how long a recorded failure counts although the cache does not show it. It is longer than any lag of the
-// cache. After that, a failure that the cache does not show was removed by a user, to request another try.
+// MaxCacheLag is longer than any lag of the cache. A failure that was recorded less than MaxCacheLag ago counts even if
+// the cache does not show it. If the cache does not show it later, a user has removed it to request another try.
 const MaxCacheLag = 30 * time.Second
 
 // CurrentFailures returns the failures of a pool by target. They include failures that this process has just written, and
@@ -58,7 +59,7 @@ func (d *Reconciler) CurrentFailures(pool *karpv1.NodePool, now time.Time) map[s
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for target, f := range d.fresh[pool.Name] {
-		if now.Sub(f.At) >= MaxCacheLag || len(out[target].Claims) >= len(f.Claims) {
+		if now.Sub(f.At) >= MaxCacheLag || len(out[target].Claims) >= len(f.Claims) { // the cache shows it now
 			delete(d.fresh[pool.Name], target)
 			continue
 		}
@@ -67,8 +68,8 @@ func (d *Reconciler) CurrentFailures(pool *karpv1.NodePool, now time.Time) map[s
 	return out
 }
 
-// noteFailure makes a failure count at once, so that no further replacement with the same target starts before the next
-// pass.
+// noteFailure takes a failure into account at once, so that no further replacement with the same target starts before
+// the next pass.
 func (d *Reconciler) noteFailure(pool string, f drift.Failure, isProven bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +93,7 @@ func (d *Reconciler) noteFailure(pool string, f drift.Failure, isProven bool) {
 // storeJSON stores the value as JSON in an annotation. It removes the annotation if isEmpty is true.
 func storeJSON(o client.Object, key string, value any, isEmpty bool) {
 	text, err := json.Marshal(value)
-	if err != nil || isEmpty { // strings, numbers and times can always be encoded
+	if err != nil || isEmpty { // err is always nil: strings, numbers and times can be encoded
 		Annotate(o, key, "")
 		return
 	}
@@ -200,9 +201,9 @@ func sameMemory(a, b drift.Memory) bool {
 	return slices.Equal(a.Good, b.Good) && slices.Equal(a.Bad, b.Bad)
 }
 
-// RecordFailure records that the claim's instance did not become a node that is fit for pods, and why. It must be called
-// before the claim is changed or deleted. It stores the failure on the pool. If more nodes of the same target are fit
-// than have failed, the failure has no further effect. Otherwise no more nodes are replaced with that target, and the
+// RecordFailure records that the claim's instance did not become a node that is fit for pods, and why. It must be
+// called before the claim is changed or deleted. It stores the failure on the pool. If the target has more fit nodes
+// than failed nodes, the failure has no further effect. Otherwise no more nodes are replaced with that target, and the
 // class marks the image as bad if an earlier image was good. On a nil receiver RecordFailure does nothing.
 func (d *Reconciler) RecordFailure(ctx context.Context, claim *karpv1.NodeClaim, why string, now time.Time) error {
 	if d == nil || claim.Status.ImageID == "" {
@@ -254,7 +255,8 @@ func (d *Reconciler) targetOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, cl
 	return target, fit
 }
 
-// recordBadImage records on the class that the image of a claim is bad, if an earlier image was good.
+// recordBadImage records on the class that the image of a claim is bad. It does nothing if no other image is known to
+// be good.
 func (d *Reconciler) recordBadImage(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, f drift.Failure) error {
 	images := offerings.ImagesOf(class)
 	index := slices.IndexFunc(images, func(i ami.Image) bool { return i.ID == claim.Status.ImageID })

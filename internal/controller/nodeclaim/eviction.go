@@ -68,9 +68,9 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 	return e.reportFailed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
 }
 
-// reportFailed reports pods that cannot be evicted, for example because a webhook refuses the eviction. If at least one
-// eviction succeeded, refusals are only reported: an error would make the controller back off, and delay the other
-// pods. Other failures are always returned as errors.
+// reportFailed reports pods that cannot be evicted, for example because a webhook refuses the eviction. If the call for
+// at least one pod returned no error, refusals are only reported: an error would make the controller back off, and
+// delay the other pods. Other failures are always returned as errors.
 func (e eviction) reportFailed(node *corev1.Node, pods []drain.Pod, errs []error) error {
 	anySucceeded := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
 	if !anySucceeded {
@@ -85,7 +85,8 @@ func (e eviction) reportFailed(node *corev1.Node, pods []drain.Pod, errs []error
 	return errors.Join(errs...)
 }
 
-// isRefused reports whether the error concerns only this pod, not the API server. A retry would fail in the same way.
+// isRefused reports whether the error concerns only this pod, and not the API server. A retry with such an error would
+// fail in the same way.
 func isRefused(err error) bool {
 	next := kubeclient.WhatNext(err)
 	return next == kubeclient.Tell || next == kubeclient.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")

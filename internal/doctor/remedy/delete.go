@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// planDelete makes a dry run of the deletion of each NodeClaim in k. It returns an error if a NodeClaim differs from
-// the one in the diagnosis, and skips a NodeClaim that no longer exists.
+// planDelete returns the change that deletes the NodeClaims in k, after a dry run of each deletion. It returns an error
+// if a NodeClaim differs from the one in the diagnosis, and skips a NodeClaim that no longer exists.
 func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error) {
 	var existing []fix.Claim
 	text := ""

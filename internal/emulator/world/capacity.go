@@ -2,7 +2,8 @@ package world
 
 import "strings"
 
-// Capacity has the limits of a region's capacity, the account's quotas in the region, and the current usage.
+// Capacity says how many more instances a region can launch: it has the limits of pools, the account's quotas, and the
+// current usage.
 type Capacity struct {
 	// Quotas are the account's maximum numbers of vCPUs. A Quota without an entry is not limited.
 	Quotas map[Quota]int64
@@ -11,7 +12,7 @@ type Capacity struct {
 	usage  usage
 }
 
-// Pool selects offerings. An empty field matches all values.
+// Pool selects offerings that share a limit; it is not a NodePool. An empty field matches all values.
 type Pool struct {
 	Type         string // "m5.large", or a family "m5.*"
 	Zone         string // "us-east-1a"

@@ -15,7 +15,7 @@ import (
 // pod is already gone or bound.
 func (w *Writer) Nominate(ctx context.Context, pod PodRef, node string) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]string{"uid": pod.UID}, // the server rejects the patch for another pod with the name
+		"metadata": map[string]string{"uid": pod.UID}, // if another pod has the name now, the server answers Conflict
 		"status":   map[string]string{"nominatedNodeName": node},
 	})
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// hostRuleRoom returns how many more units of the class the host rules allow on the node; math.MaxInt if no rule
+// hostRuleRoom returns how many more units of the class the host rules, which are the topology rules over the host
+// name, allow on the node; math.MaxInt if no rule
 // limits them.
 func (f *filler) hostRuleRoom(pn *plannedNode, class int) int {
 	pn.countDaemonPods(f.queue)
@@ -53,8 +54,8 @@ func (sol *solution) fewestInPlan(group, minDomains int) int {
 	return 0
 }
 
-// findPlanFewest sets planFewest: for each host spread, the fewest pods on an existing or planned node, and the
-// number of nodes that certainly count.
+// findPlanFewest sets planFewest. For each host spread, it has the fewest pods on an existing or planned node, and the
+// number of nodes that the spread counts whichever of their offerings is launched.
 func (sol *solution) findPlanFewest() {
 	sol.planFewest = map[int]existing.FewestPods{}
 	dp := newDomainProjection(sol)

@@ -25,8 +25,8 @@ func newSplitter(sol *solution) splitter {
 	return splitter{problem: sol.problem, queue: sol.queue, rooms: sol.rooms, topo: sol.topo, sol: sol}
 }
 
-// split assigns the pods of every class that has domain rules, or that such rules select, to
-// topology domains. Each class gets one part per combination of domains. Pods that are not allowed in any
+// split assigns pods to topology domains. It does so for each class with domain rules, and for each class that a
+// domain rule selects. Each class gets one part per combination of domains. Pods that are not allowed in any
 // domain stay in the class, which then accepts no offering and no node.
 func (sp splitter) split() {
 	var all []int
@@ -61,9 +61,9 @@ func (sp splitter) splitClasses(classes []int) {
 	sp.queue.SortClasses()
 }
 
-// countPinned adds unplaced pods to the domain counts of an affinity that selects them. It adds only pods whose
-// offerings are all in one domain of the affinity's label, and whose class is not split over this label. Such pods
-// exist, because a class is not split if only preferred affinities select its pods.
+// countPinned adds unplaced pods to the domain counts of an affinity that selects them. A class that only preferred
+// affinities select is not split, so its pods are not in these counts yet. countPinned adds the pods of such a class if
+// all offerings of the class are in one domain of the affinity's label.
 func (sp splitter) countPinned() {
 	for c := range sp.queue.Whole {
 		class := &sp.queue.Classes[c]
@@ -108,8 +108,8 @@ func (sp splitter) splitPossible(classes []int) []int {
 }
 
 // splitClass makes the parts of a class, for all of its pods that are allowed in a domain now. It reports false,
-// and changes nothing, if the class has candidate domains but none of them allows a pod yet. The pods that stay
-// in the class are unplaceable.
+// and changes nothing, if the class has candidate domains but none of them allows a pod yet. Otherwise, the pods
+// without a part stay in the class, and are unplaceable.
 func (sp splitter) splitClass(c int) bool {
 	class := sp.queue.Classes[c]
 	profile := sp.queue.Profile(&class)
