@@ -52,17 +52,14 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 	}
 	elsewhere := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == planned[p.Namespace+"/"+p.Name] })
 	t.Logf("%d of %d pods are on another node than planned", len(elsewhere), large+small)
-	for _, p := range elsewhere {
-		t.Logf("%s: on %s since %s, planned on %s", p.Name, p.Spec.NodeName, scheduledAt(&p), planned[p.Namespace+"/"+p.Name])
-	}
-	for i := range claims.Items {
-		t.Logf("%s: launched for %v", claims.Items[i].Status.NodeName, conversion.PodsOf(&claims.Items[i]))
-	}
 	if len(elsewhere) > (large+small)/3 || len(claims.Items) > large+small/2+1 {
 		t.Errorf("%d pods are elsewhere, want at most %d; %d nodes, want %d or one more", len(elsewhere), (large+small)/3,
 			len(claims.Items), large+small/2)
 		for _, p := range elsewhere {
-			t.Logf("pod %s runs on %s instead of %s", p.Name, p.Spec.NodeName, planned[p.Namespace+"/"+p.Name])
+			t.Logf("pod %s: bound at %s to %s instead of %s", p.Name, scheduledAt(&p), p.Spec.NodeName, planned[p.Namespace+"/"+p.Name])
+		}
+		for i := range claims.Items {
+			t.Logf("Node %s was launched for %v", claims.Items[i].Status.NodeName, conversion.PodsOf(&claims.Items[i]))
 		}
 	}
 	var nodes corev1.NodeList
@@ -77,7 +74,7 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// scheduledAt returns when the pod was bound, with the second.
+// scheduledAt returns the time of day at which the pod was bound; "-" if it is not known.
 func scheduledAt(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled {
