@@ -63,13 +63,9 @@ func (r *rig) nominated(t *testing.T, pod string) string {
 // clearNominations clears the nominations of all pods, as kube-scheduler does if they do not fit on their nodes.
 func (r *rig) clearNominations(t *testing.T) {
 	t.Helper()
-	var pods corev1.PodList
-	if err := r.api.List(t.Context(), &pods); err != nil {
-		t.Fatal(err)
-	}
-	for i := range pods.Items {
-		pods.Items[i].Status.NominatedNodeName = ""
-		if err := r.api.Status().Update(t.Context(), &pods.Items[i]); err != nil {
+	for _, pod := range r.allPods(t) {
+		pod.Status.NominatedNodeName = ""
+		if err := r.api.Status().Update(t.Context(), &pod); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,13 +1,11 @@
 package fleetprice
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
@@ -67,7 +65,7 @@ func without(s cluster.Snapshot, isLeftOut map[string]bool) freshStart {
 		}
 		isCompared[n.Name] = true
 		out.claims = append(out.claims, n.Claim)
-		pool.Usage, pool.Nodes = pool.Usage.Sub(n.Capacity).Max(resources.Amounts{}), max(pool.Nodes-1, 0)
+		*pool = pool.WithoutNode(n.Capacity)
 		for _, p := range n.Pods {
 			out.addPod(p, n.Name)
 		}
@@ -77,9 +75,7 @@ func without(s cluster.Snapshot, isLeftOut map[string]bool) freshStart {
 			out.addPod(p, p.Node) // its node is leaving
 		}
 	}
-	slices.SortFunc(in.Pods, func(a, b cluster.Pod) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(in.Pods, cluster.ComparePods)
 	return out
 }
 

@@ -19,8 +19,8 @@ import (
 const (
 	// Interval is the shortest time between two comparisons.
 	Interval = 15 * time.Second
-	// pausePerBusy is how many times its duration a comparison is followed by a pause, so that the loop takes at most 1 %
-	// of one CPU.
+	// pausePerBusy is how many times its duration a comparison is followed by a pause, so that the loop works at most 1 %
+	// of the time.
 	pausePerBusy = 100
 	// logInterval is the shortest time between two log lines.
 	logInterval = 5 * time.Minute

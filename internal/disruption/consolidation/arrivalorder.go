@@ -113,7 +113,7 @@ func sortAsDrained(arrivals []incomingPod, n int) {
 // higher priority.
 func compareIncoming(a, b incomingPod) int {
 	return cmp.Or(rank(a.pod)-rank(b.pod), lateness(a.pod)-lateness(b.pod), cmp.Compare(b.priority, a.priority),
-		cmp.Compare(a.from, b.from), byID(*a.pod, *b.pod))
+		cmp.Compare(a.from, b.from), cluster.ComparePods(*a.pod, *b.pod))
 }
 
 // pseudoRandom returns a number from 0 to 1 that depends only on the pod's ID and n.

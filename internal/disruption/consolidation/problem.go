@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
@@ -68,13 +67,8 @@ func newProblem(in Input) *problem {
 			p.byPod[pod.ID()] = i
 		}
 	}
-	slices.SortFunc(p.pods, func(a, b candidatePod) int { return byID(a.pod, b.pod) })
+	slices.SortFunc(p.pods, func(a, b candidatePod) int { return cluster.ComparePods(a.pod, b.pod) })
 	return p
-}
-
-// byID orders pods by namespace and name.
-func byID(a, b cluster.Pod) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // withoutPods returns the node as a terminating node without the pods that can be moved.
@@ -111,8 +105,7 @@ func isOfKind(k *cluster.Kind, p *cluster.Pod) bool {
 // removeFromPool subtracts the candidate from the usage of its pool in the snapshot.
 func (p *problem) removeFromPool(in *cluster.Snapshot, c *candidate) {
 	if at, ok := p.pools[c.node.Pool]; ok {
-		pool := &in.Pools[at]
-		pool.Usage, pool.Nodes = pool.Usage.Sub(c.node.Capacity).Max(resources.Amounts{}), max(pool.Nodes-1, 0)
+		in.Pools[at] = in.Pools[at].WithoutNode(c.node.Capacity)
 	}
 }
 

@@ -64,7 +64,7 @@ func (x *extension) planBundled(order []int) *attempt {
 	if len(pods) == 0 {
 		return nil
 	}
-	slices.SortFunc(pods, byID)
+	slices.SortFunc(pods, cluster.ComparePods)
 	snapshot := x.seq.snapshotWith(t.removed)
 	snapshot.Pods = pods
 	t.plan = x.s.solve(snapshot)

@@ -65,7 +65,7 @@ func (s *search) snapshotWithout(gone []bool) cluster.Snapshot {
 		if !gone[r.candidate] {
 			continue
 		}
-		for len(pending) > 0 && byID(pending[0], r.pod) < 0 {
+		for len(pending) > 0 && cluster.ComparePods(pending[0], r.pod) < 0 {
 			pods, pending = append(pods, pending[0]), pending[1:]
 		}
 		pods = append(pods, r.pod)

@@ -6,7 +6,9 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/model/requirements"
@@ -48,6 +50,12 @@ type Pool struct {
 	// number. Both are compared with Limits.
 	Usage resources.Amounts
 	Nodes int
+}
+
+// WithoutNode returns the pool after one of its nodes is gone. capacity is the capacity of the node.
+func (p Pool) WithoutNode(capacity resources.Amounts) Pool {
+	p.Usage, p.Nodes = p.Usage.Sub(capacity).Max(resources.Amounts{}), max(p.Nodes-1, 0)
+	return p
 }
 
 // Limits are the limits of a pool. A resource that is not in Ceiling is unlimited. With a ceiling of 0, no node of the
@@ -166,6 +174,11 @@ func isSameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0
 
 // ID returns "namespace/name".
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
+
+// ComparePods orders pods by namespace and name, as in Snapshot.Pods.
+func ComparePods(a, b Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
 
 // Preference is a preferred requirement of the node.
 type Preference struct {
