@@ -3,7 +3,7 @@
 // output of Karpenter's AWS provider. The first build takes minutes.
 //
 // In: the modules of go.mod, and the documented rules in rules.go and efa.txt.
-// Out: types.jsonl, one .tsv per region, left-out.txt and by-name.txt; the same modules give the same files.
+// Out: types.tsv, one .tsv per region, left-out.txt and by-name.txt; the same modules give the same files.
 // Never: a call to AWS, or a number that comes from no source and no documented rule.
 package main
 
@@ -32,7 +32,10 @@ func run(out string) error {
 		return err
 	}
 	t := merge(src)
-	files := t.files()
+	files, err := t.files()
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}

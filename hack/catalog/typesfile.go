@@ -2,16 +2,19 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"maps"
+	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// commonFacts has the facts that most types share. It is the first line of types.jsonl.
+// commonFacts has the facts that most types share. They are the line of defaults in types.tsv.
 var commonFacts = catalog.Facts{
+	Name:                "default",
 	CurrentGeneration:   true,
 	UsageClasses:        []string{"on-demand", "spot"},
 	Virtualization:      []string{"hvm"},
@@ -23,90 +26,143 @@ var commonFacts = catalog.Facts{
 	Network:             catalog.Network{IPv6: true, ENA: "required", EncryptionInTransit: true},
 }
 
-// typesFile returns types.jsonl: commonFacts, then a line per type with its name and the facts that differ from
-// commonFacts.
-func (t table) typesFile() []byte {
+// rareFacts are the facts that differ from commonFacts for few types. They have no column in types.tsv: the last column
+// has those that differ.
+var rareFacts = []string{
+	"bareMetal", "bootModes", "burstable", "currentGeneration", "ebs.nvme", "ebs.optimized", "fpgas", "freeTier", "gpus",
+	"hypervisor", "inference", "network.defaultCard", "network.ena", "network.ipv6", "neuron", "nitroEnclaves", "placement",
+	"processor.features", "rootDevices", "usageClasses", "virtualization",
+}
+
+// typesHelp is the comment at the start of types.tsv.
+const typesHelp = `# Written by hack/catalog: a line per instance type. "-" is the value in the line "default"; there it is 0, false or none.
+# Lists are separated by ",". Equal devices are COUNTxFIELD:FIELD…, with these fields: storage.disks GB:KIND,
+# network.cards INTERFACES:PERFORMANCE, neuron NAME:CORES:VERSION:MiB, gpus, inference and fpgas NAME:MANUFACTURER:MiB.
+# Last fields that are 0 or none may be missing. The column "other" has the facts without a column.
+`
+
+// typesFile returns types.tsv, whose format catalog.ParseTypes documents. It returns an error if the format cannot
+// represent a fact, such as a name with a comma.
+func typesFile(types []catalog.Facts) ([]byte, error) {
+	var columns, rare []catalog.TypeColumn
+	for _, c := range catalog.TypeColumns() {
+		if slices.Contains(rareFacts, c.Name) {
+			rare = append(rare, c)
+		} else {
+			columns = append(columns, c)
+		}
+	}
+	slices.SortFunc(rare, func(a, b catalog.TypeColumn) int { return cmp.Compare(a.Name, b.Name) })
+
 	var out bytes.Buffer
-	base := jsonFields(commonFacts)
-	delete(base, "name")
-	writeLine(&out, "", base)
-	for _, f := range t.types {
-		fields := jsonFields(f)
-		delete(fields, "name")
-		writeLine(&out, f.Name, differing(base, fields))
+	out.WriteString(typesHelp)
+	for _, c := range columns {
+		out.WriteString(c.Name + "\t")
 	}
-	return out.Bytes()
-}
-
-// jsonFields returns the facts as a JSON object.
-func jsonFields(f catalog.Facts) map[string]any {
-	data, err := json.Marshal(f)
-	if err != nil {
-		panic(err) // impossible: JSON can represent all types of fields in Facts
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var out map[string]any
-	if err := dec.Decode(&out); err != nil {
-		panic(err)
-	}
-	return out
-}
-
-// differing returns the fields that differ from the fields of base, and zero values for the fields that only base has.
-func differing(base, fields map[string]any) map[string]any {
-	out := map[string]any{}
-	for name, value := range fields {
-		inBase, isObject := base[name].(map[string]any)
-		switch {
-		case isObject:
-			if d := differing(inBase, value.(map[string]any)); len(d) > 0 {
-				out[name] = d
+	out.WriteString("other\n")
+	line := func(defaults, f catalog.Facts) {
+		for _, c := range columns {
+			out.WriteString(cmp.Or(differing(c, defaults, f), "-") + "\t")
+		}
+		var others []string
+		for _, c := range rare {
+			if cell := differing(c, defaults, f); cell != "" {
+				others = append(others, c.Name+"="+cell)
 			}
-		case !reflect.DeepEqual(value, base[name]):
-			out[name] = value
 		}
+		out.WriteString(cmp.Or(strings.Join(others, "; "), "-") + "\n")
 	}
-	for name, value := range base {
-		if _, ok := fields[name]; !ok {
-			out[name] = zeroOf(value)
-		}
+	line(catalog.Facts{}, commonFacts)
+	for _, f := range types {
+		line(commonFacts, f)
 	}
-	return out
+	return out.Bytes(), checkTypesFile(out.String(), types)
 }
 
-// zeroOf returns the zero value of a JSON value's type. The zero value of a list is null.
-func zeroOf(value any) any {
-	switch value := value.(type) {
-	case string:
-		return ""
-	case bool:
-		return false
-	case json.Number:
-		return 0
-	case map[string]any:
-		out := map[string]any{}
-		for name, v := range value {
-			out[name] = zeroOf(v)
+// checkTypesFile returns an error if the text of types.tsv does not represent the types.
+func checkTypesFile(text string, types []catalog.Facts) error {
+	parsed, err := catalog.ParseTypes("types.tsv", text)
+	if err != nil {
+		return fmt.Errorf("parse the new types.tsv: %w", err)
+	}
+	if len(parsed) != len(types) {
+		return fmt.Errorf("types.tsv has %d types, want %d", len(parsed), len(types))
+	}
+	for i, f := range parsed {
+		if !reflect.DeepEqual(f, types[i]) {
+			return fmt.Errorf("types.tsv cannot represent %s: it is %+v, but parsed as %+v", types[i].Name, types[i], f)
 		}
-		return out
+	}
+	return nil
+}
+
+// differing returns the cell of a fact of f; empty if it has the default.
+func differing(c catalog.TypeColumn, defaults, f catalog.Facts) string {
+	if cell := cellOf(c.Field(&f)); cell != cellOf(c.Field(&defaults)) {
+		return cell
+	}
+	return ""
+}
+
+// cellOf returns the notation of a fact in types.tsv.
+func cellOf(field any) string {
+	switch field := field.(type) {
+	case *string:
+		return cmp.Or(*field, "none")
+	case *int64:
+		return strconv.FormatInt(*field, 10)
+	case *bool:
+		return strconv.FormatBool(*field)
+	case *[]string:
+		return cmp.Or(strings.Join(*field, ","), "none")
+	case *[]catalog.Disk:
+		return structures(*field, func(d catalog.Disk) []any { return []any{&d.Count, &d.SizeGB, &d.Kind} })
+	case *[]catalog.Accelerator:
+		return structures(*field, func(a catalog.Accelerator) []any {
+			return []any{&a.Count, &a.Name, &a.Manufacturer, &a.MemoryMiB}
+		})
+	case *[]catalog.Neuron:
+		return structures(*field, func(n catalog.Neuron) []any {
+			return []any{&n.Count, &n.Name, &n.Cores, &n.CoreVersion, &n.MemoryMiB}
+		})
+	case *[]catalog.NetworkCard:
+		return cards(*field)
 	default:
-		return nil
+		panic(fmt.Sprintf("no notation for %T", field)) // impossible: TypeColumns has no other types
 	}
 }
 
-// writeLine writes an object with the name first and the other fields in alphabetical order.
-func writeLine(out *bytes.Buffer, name string, object map[string]any) {
-	out.WriteString(`{"name":"` + name + `"`)
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		var value bytes.Buffer
-		enc := json.NewEncoder(&value)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(object[key]); err != nil {
-			panic(err)
+// structures returns the notation of a list of structures. fields returns pointers to the fields of a structure, the
+// count first.
+func structures[T any](list []T, fields func(T) []any) string {
+	var out []string
+	for _, element := range list {
+		var cells []string
+		for _, field := range fields(element) {
+			cells = append(cells, cellOf(field))
 		}
-		out.WriteString(`,"` + key + `":`)
-		out.Write(bytes.TrimSpace(value.Bytes()))
+		for last := len(cells) - 1; last > 1 && (cells[last] == "0" || cells[last] == "none"); last-- {
+			cells = cells[:last]
+		}
+		out = append(out, cells[0]+"x"+strings.Join(cells[1:], ":"))
 	}
-	out.WriteString("}\n")
+	return cellOf(&out)
+}
+
+// cards returns the notation of network cards. Consecutive cards that differ only in their index are one structure.
+func cards(list []catalog.NetworkCard) string {
+	type equalCards struct {
+		count int64
+		card  catalog.NetworkCard
+	}
+	var groups []equalCards
+	for _, c := range list {
+		c.Index = 0 // the position in the list
+		if last := len(groups) - 1; last >= 0 && groups[last].card == c {
+			groups[last].count++
+		} else {
+			groups = append(groups, equalCards{1, c})
+		}
+	}
+	return structures(groups, func(e equalCards) []any { return []any{&e.count, &e.card.MaxInterfaces, &e.card.Performance} })
 }

@@ -92,12 +92,16 @@ func (s sources) rowOf(region, typ string) (row, bool) {
 }
 
 // files returns all files of the table.
-func (t table) files() []file {
-	files := []file{{"types.jsonl", t.typesFile()}, {"left-out.txt", t.leftOutFile()}, {"by-name.txt", t.byNameFile()}}
+func (t table) files() ([]file, error) {
+	types, err := typesFile(t.types)
+	if err != nil {
+		return nil, err
+	}
+	files := []file{{"types.tsv", types}, {"left-out.txt", t.leftOutFile()}, {"by-name.txt", t.byNameFile()}}
 	for _, r := range t.regions {
 		files = append(files, file{r.name + ".tsv", r.file()})
 	}
-	return files
+	return files, nil
 }
 
 // leftOutFile returns the content of left-out.txt.

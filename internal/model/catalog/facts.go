@@ -6,35 +6,35 @@ package catalog
 // A number is 0 if EC2 does not report the fact, or if the fact is listed in Unknown. Unknown lists the facts that EC2
 // reports and that the source of the embedded table does not have.
 type Facts struct {
-	Name string `json:"name"` // "m5.large"
+	Name string // "m5.large"
 
-	CurrentGeneration bool `json:"currentGeneration,omitzero"` // EC2's CurrentGeneration
-	FreeTier          bool `json:"freeTier,omitzero"`          // never set in the embedded table
-	BareMetal         bool `json:"bareMetal,omitzero"`         // no hypervisor
-	Burstable         bool `json:"burstable,omitzero"`         // earns and spends CPU credits
-	NitroEnclaves     bool `json:"nitroEnclaves,omitzero"`     // never set in the embedded table
+	CurrentGeneration bool // EC2's CurrentGeneration
+	FreeTier          bool // never set in the embedded table
+	BareMetal         bool // no hypervisor
+	Burstable         bool // earns and spends CPU credits
+	NitroEnclaves     bool // never set in the embedded table
 
-	UsageClasses        []string `json:"usageClasses"`          // any of "on-demand", "spot", "capacity-block"; sorted
-	Virtualization      []string `json:"virtualization"`        // any of "hvm", "paravirtual"; sorted
-	Hypervisor          string   `json:"hypervisor,omitzero"`   // "nitro" or "xen"; empty for bare metal
-	PlacementStrategies []string `json:"placement,omitempty"`   // any of "cluster", "partition", "spread"; sorted
-	BootModes           []string `json:"bootModes,omitempty"`   // any of "legacy-bios", "uefi"; sorted
-	RootDevices         []string `json:"rootDevices,omitempty"` // any of "ebs", "instance-store"; sorted
+	UsageClasses        []string // any of "on-demand", "spot", "capacity-block"; sorted
+	Virtualization      []string // any of "hvm", "paravirtual"; sorted
+	Hypervisor          string   // "nitro" or "xen"; empty for bare metal
+	PlacementStrategies []string // any of "cluster", "partition", "spread"; sorted
+	BootModes           []string // any of "legacy-bios", "uefi"; sorted
+	RootDevices         []string // any of "ebs", "instance-store"; sorted
 
-	Processor Processor `json:"processor"`        // architecture, vCPUs and clock
-	MemoryMiB int64     `json:"memoryMiB"`        // EC2's MemoryInfo.SizeInMiB
-	Storage   Storage   `json:"storage,omitzero"` // zero: no local disks
-	EBS       EBS       `json:"ebs"`              // bandwidth, IOPS and attachments of EBS
-	Network   Network   `json:"network"`          // interfaces, addresses and bandwidth
+	Processor Processor // architecture, vCPUs and clock
+	MemoryMiB int64     // EC2's MemoryInfo.SizeInMiB
+	Storage   Storage   // zero: no local disks
+	EBS       EBS       // bandwidth, IOPS and attachments of EBS
+	Network   Network   // interfaces, addresses and bandwidth
 
-	GPUs      []Accelerator `json:"gpus,omitempty"`      // GpuInfo: NVIDIA, AMD, Habana, Qualcomm…
-	Inference []Accelerator `json:"inference,omitempty"` // InferenceAcceleratorInfo: inf1, dl2q
-	Neuron    []Neuron      `json:"neuron,omitempty"`    // NeuronInfo: inf2, trn1, trn2
-	FPGAs     []Accelerator `json:"fpgas,omitempty"`     // FpgaInfo: f1, f2
+	GPUs      []Accelerator // GpuInfo: NVIDIA, AMD, Habana, Qualcomm…
+	Inference []Accelerator // InferenceAcceleratorInfo: inf1, dl2q
+	Neuron    []Neuron      // NeuronInfo: inf2, trn1, trn2
+	FPGAs     []Accelerator // FpgaInfo: f1, f2
 
 	// Unknown lists, as the Unknown… constants, the facts that EC2 reports and that the source of these Facts does not
 	// have, sorted. It is empty for Facts from the API.
-	Unknown []string `json:"unknown,omitempty"`
+	Unknown []string
 }
 
 // Names of facts that the sources of the embedded table lack for some types.
@@ -50,88 +50,88 @@ const (
 type Processor struct {
 	// Architectures are EC2's names in EC2's order: "x86_64", "arm64", "i386", "x86_64_mac", "arm64_mac". The node has
 	// the first that Kubernetes supports.
-	Architectures []string `json:"architectures"`
-	Manufacturer  string   `json:"manufacturer"`       // "Intel", "AMD", "AWS"
-	ClockMHz      int64    `json:"clockMHz,omitzero"`  // sustained; EC2 reports GHz with one or two decimals
-	Features      []string `json:"features,omitempty"` // "amd-sev-snp", "nested-virtualization"; sorted
+	Architectures []string
+	Manufacturer  string   // "Intel", "AMD", "AWS"
+	ClockMHz      int64    // sustained; EC2 reports GHz with one or two decimals
+	Features      []string // "amd-sev-snp", "nested-virtualization"; sorted
 
-	VCPUs          int64 `json:"vcpus"`          // EC2's DefaultVCpus
-	Cores          int64 `json:"cores"`          // EC2's DefaultCores
-	ThreadsPerCore int64 `json:"threadsPerCore"` // EC2's DefaultThreadsPerCore
+	VCPUs          int64 // EC2's DefaultVCpus
+	Cores          int64 // EC2's DefaultCores
+	ThreadsPerCore int64 // EC2's DefaultThreadsPerCore
 }
 
 // Storage is the local disks of a type.
 type Storage struct {
-	TotalGB int64  `json:"totalGB"` // decimal gigabytes, as EC2 counts them
-	Disks   []Disk `json:"disks"`   // groups of equal disks
-	NVMe    string `json:"nvme"`    // "required", "supported" or "unsupported"
+	TotalGB int64  // decimal gigabytes, as EC2 counts them
+	Disks   []Disk // groups of equal disks
+	NVMe    string // "required", "supported" or "unsupported"
 }
 
 // Disk is a number of equal local disks.
 type Disk struct {
-	Count  int64  `json:"count"`  // number of disks
-	SizeGB int64  `json:"sizeGB"` // size of one disk, in decimal gigabytes
-	Kind   string `json:"kind"`   // "ssd" or "hdd"
+	Count  int64  // number of disks
+	SizeGB int64  // size of one disk, in decimal gigabytes
+	Kind   string // "ssd" or "hdd"
 }
 
 // EBS is the connection of a type to its EBS volumes.
 type EBS struct {
 	// Optimized says when the type is EBS-optimized: "default" (always), "supported" (on request) or "unsupported". If
 	// it is "unsupported", the bandwidths are 0.
-	Optimized    string `json:"optimized"`
-	BaselineMbps int64  `json:"baselineMbps,omitzero"`
-	MaximumMbps  int64  `json:"maximumMbps,omitzero"`
-	BaselineIOPS int64  `json:"baselineIOPS,omitzero"`
-	MaximumIOPS  int64  `json:"maximumIOPS,omitzero"`
-	NVMe         string `json:"nvme,omitzero"` // "required", "supported" or "unsupported"
+	Optimized    string
+	BaselineMbps int64
+	MaximumMbps  int64
+	BaselineIOPS int64
+	MaximumIOPS  int64
+	NVMe         string // "required", "supported" or "unsupported"
 }
 
 // Network is the network interfaces of a type.
 type Network struct {
-	Performance string `json:"performance,omitzero"` // EC2's words: "Up to 10 Gigabit"
+	Performance string // EC2's words: "Up to 10 Gigabit"
 	// BaselineMbps is the sustained bandwidth over all cards. It is from EC2's documentation: the API does not report
 	// it.
-	BaselineMbps  int64         `json:"baselineMbps,omitzero"`
-	Cards         []NetworkCard `json:"cards"`                // sorted by index; never empty
-	DefaultCard   int64         `json:"defaultCard,omitzero"` // index of the card of the first interface
-	MaxInterfaces int64         `json:"maxInterfaces"`        // maximum number of interfaces, over all cards
+	BaselineMbps  int64
+	Cards         []NetworkCard // sorted by index; never empty
+	DefaultCard   int64         // index of the card of the first interface
+	MaxInterfaces int64         // maximum number of interfaces, over all cards
 
-	IPv4PerInterface int64  `json:"ipv4PerInterface"`          // addresses of one interface, the primary one included
-	IPv6PerInterface int64  `json:"ipv6PerInterface,omitzero"` // addresses of one interface
-	IPv6             bool   `json:"ipv6,omitzero"`             // the type supports IPv6
-	ENA              string `json:"ena,omitzero"`              // "required", "supported" or "unsupported"
-	EFAInterfaces    int64  `json:"efaInterfaces,omitzero"`    // maximum number of EFA interfaces; 0: no EFA
+	IPv4PerInterface int64  // addresses of one interface, the primary one included
+	IPv6PerInterface int64  // addresses of one interface
+	IPv6             bool   // the type supports IPv6
+	ENA              string // "required", "supported" or "unsupported"
+	EFAInterfaces    int64  // maximum number of EFA interfaces; 0: no EFA
 
-	EncryptionInTransit bool `json:"encryptionInTransit,omitzero"` // traffic between two types with this feature is encrypted
+	EncryptionInTransit bool // traffic between two types with this feature is encrypted
 
 	// BranchInterfaces is how many pods of a node can have an interface of their own (security groups for pods); 0 if
 	// the type does not support trunking. The API does not report it: Amazon publishes it with the VPC resource
 	// controller.
-	BranchInterfaces int64 `json:"branchInterfaces,omitzero"`
+	BranchInterfaces int64
 }
 
 // NetworkCard is one network card of a type.
 type NetworkCard struct {
-	Index         int64  `json:"index,omitzero"`       // index of the card, from 0
-	MaxInterfaces int64  `json:"maxInterfaces"`        // maximum number of interfaces of the card
-	Performance   string `json:"performance,omitzero"` // "25 Gigabit"
+	Index         int64  // index of the card, from 0
+	MaxInterfaces int64  // maximum number of interfaces of the card
+	Performance   string // "25 Gigabit"
 }
 
 // Accelerator is a number of equal devices.
 type Accelerator struct {
-	Name         string `json:"name"`               // "H100"
-	Manufacturer string `json:"manufacturer"`       // "NVIDIA"
-	Count        int64  `json:"count"`              // number of devices; 0 for a fraction of a device (g6f)
-	MemoryMiB    int64  `json:"memoryMiB,omitzero"` // memory of one device
+	Name         string // "H100"
+	Manufacturer string // "NVIDIA"
+	Count        int64  // number of devices; 0 for a fraction of a device (g6f)
+	MemoryMiB    int64  // memory of one device
 }
 
 // Neuron is a number of equal Inferentia or Trainium devices.
 type Neuron struct {
-	Name        string `json:"name"`                 // "Inferentia2"
-	Count       int64  `json:"count"`                // number of devices
-	Cores       int64  `json:"cores"`                // Neuron cores of one device
-	CoreVersion int64  `json:"coreVersion,omitzero"` // generation of the Neuron cores
-	MemoryMiB   int64  `json:"memoryMiB,omitzero"`   // memory of one device
+	Name        string // "Inferentia2"
+	Count       int64  // number of devices
+	Cores       int64  // Neuron cores of one device
+	CoreVersion int64  // generation of the Neuron cores
+	MemoryMiB   int64  // memory of one device
 }
 
 // Arch returns "amd64" or "arm64", the name in Kubernetes of the first of the type's architectures that Kubernetes

@@ -1,23 +1,23 @@
 package catalog
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
-	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
 
-// tables holds types.jsonl and, for each region, a .tsv file of prices and zones. hack/catalog writes these files.
-// Beside them it writes left-out.txt, which lists the types that are missing in types.jsonl, each with the reason.
+// tables holds types.tsv, which ParseTypes documents, and a file of prices and zones for each region. hack/catalog
+// writes these files. Beside them it writes left-out.txt, which lists the types that are missing in types.tsv, each with
+// the reason.
 //
-// The first line of types.jsonl has the facts that most types share. Each further line has the name of a type, and
-// those of its facts that differ from the first line.
-//
-//go:embed table/*.jsonl table/*.tsv
+//go:embed table/*.tsv
 var tables embed.FS
+
+// typesPath is the path of types.tsv in tables.
+const typesPath = "table/types.tsv"
 
 // Table has the data about EC2's types that are part of the program, for planning offline, for tests and for the
 // emulator. They become outdated: if AWS can be queried, use AWS.
@@ -25,23 +25,18 @@ type Table struct {
 	types []Facts // sorted by name
 }
 
-// Embedded decodes the table that is part of the program. This takes about ten milliseconds, so callers should keep the
+// Embedded parses the table that is part of the program. This takes about ten milliseconds, so callers should keep the
 // result.
 func Embedded() (Table, error) {
-	data, err := tables.ReadFile("table/types.jsonl")
+	data, err := tables.ReadFile(typesPath)
 	if err != nil {
 		return Table{}, fmt.Errorf("read embedded types: %w", err)
 	}
-	shared, lines, _ := bytes.Cut(data, []byte("\n"))
-	var t Table
-	for line := range bytes.Lines(lines) {
-		var f Facts // decoded for each type, so that no two types share a slice
-		if err := cmp.Or(json.Unmarshal(shared, &f), json.Unmarshal(line, &f)); err != nil {
-			return Table{}, fmt.Errorf("read embedded type %d: %w", len(t.types)+1, err)
-		}
-		t.types = append(t.types, f)
+	types, err := ParseTypes(typesPath, string(data))
+	if err != nil {
+		return Table{}, fmt.Errorf("read embedded types: %w", err)
 	}
-	return t, nil
+	return Table{types}, nil
 }
 
 // Types returns all types of all regions, sorted by name. The caller must not change them.
@@ -76,8 +71,8 @@ func (t Table) Regions() []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".tsv"); ok {
-			names = append(names, name)
+		if file := path.Join("table", e.Name()); file != typesPath {
+			names = append(names, strings.TrimSuffix(e.Name(), ".tsv"))
 		}
 	}
 	slices.Sort(names)
@@ -86,9 +81,13 @@ func (t Table) Regions() []string {
 
 // Region reads the prices and zones of a region.
 func (t Table) Region(name string) (Region, error) {
+	regions := t.Regions()
+	if !slices.Contains(regions, name) {
+		return Region{}, fmt.Errorf("region %q is not in the embedded table, which has %s", name, strings.Join(regions, ", "))
+	}
 	data, err := tables.ReadFile("table/" + name + ".tsv")
 	if err != nil {
-		return Region{}, fmt.Errorf("region %q is not in the embedded table, which has %s", name, strings.Join(t.Regions(), ", "))
+		return Region{}, fmt.Errorf("read embedded region %s: %w", name, err)
 	}
 	r, err := parseRegion(name, string(data))
 	if err != nil {

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// TestTypesFile: types.tsv is what this program writes for the types that types.tsv contains.
+func TestTypesFile(t *testing.T) {
+	t.Parallel()
+	want, err := os.ReadFile(filepath.Join("..", "..", "internal", "model", "catalog", "table", "types.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := typesFile(table.Types())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("types.tsv (-file +written):\n%s", diff)
+	}
+}
+
+// TestEveryFact: types.tsv represents every field of Facts, with the default and with another value.
+func TestEveryFact(t *testing.T) {
+	t.Parallel()
+	same, zero, full := commonFacts, catalog.Facts{Name: "b.large"}, catalog.Facts{}
+	same.Name = "a.large"
+	number := int64(0)
+	fill(reflect.ValueOf(&full).Elem(), &number)
+	full.Name = "c.large"
+	for i := range full.Network.Cards {
+		full.Network.Cards[i].Index = int64(i)
+	}
+	if _, err := typesFile([]catalog.Facts{same, zero, full}); err != nil {
+		t.Error(err)
+	}
+}
+
+// fill sets all fields of a value to values that differ from each other, except that all bools are true.
+func fill(v reflect.Value, number *int64) {
+	*number++
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), number)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fill(v.Index(i), number)
+		}
+	case reflect.String:
+		v.SetString("text " + strings.Repeat("x", int(*number)))
+	case reflect.Int64:
+		v.SetInt(*number)
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		panic(v.Kind())
+	}
+}
+
+// TestUnrepresentable: facts that types.tsv cannot represent are an error.
+func TestUnrepresentable(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]catalog.Facts{
+		"tab":             {Name: "a.large", Hypervisor: "x\ty"},
+		"end of line":     {Name: "a.large", Hypervisor: "x\ny"},
+		"comma":           {Name: "a.large", UsageClasses: []string{"x,y"}},
+		"colon":           {Name: "a.large", GPUs: []catalog.Accelerator{{Name: "x:y"}}},
+		"semicolon":       {Name: "a.large", Hypervisor: "x; y"},
+		"none":            {Name: "a.large", Hypervisor: "none"},
+		"empty list":      {Name: "a.large", UsageClasses: []string{}},
+		"negative number": {Name: "a.large", MemoryMiB: -1},
+		"index of a card": {Name: "a.large", Network: catalog.Network{Cards: []catalog.NetworkCard{{Index: 1, MaxInterfaces: 1}}}},
+	} {
+		if text, err := typesFile([]catalog.Facts{f}); err == nil {
+			t.Errorf("%s: no error, but the file:\n%s", name, text)
+		}
+	}
+}
