@@ -152,8 +152,10 @@ func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 }
 
 // releaseReserved frees the room that other nodes reserve for pods of the removed nodes, because the simulation
-// schedules these pods itself. all are the nodes of the snapshot; nodes are the names of the removed nodes.
-func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) {
+// schedules these pods itself. It returns the nodes with such room, by pod ID. all are the nodes of the snapshot; nodes
+// are the names of the removed nodes.
+func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) map[string]string {
+	reserved := map[string]string{}
 	moved := map[string]bool{} // by pod ID
 	for _, name := range nodes {
 		if n := byName[name]; n != nil {
@@ -170,27 +172,29 @@ func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byNam
 		for k := range all[i].Pods {
 			if p := &all[i].Pods[k]; moved[p.ID()] {
 				sim.setFree(at, sim.nodes[at].free.Add(p.Requests))
+				reserved[p.ID()] = all[i].Name
 			}
 		}
 	}
+	return reserved
 }
 
 // Unschedulable returns the pods that would have no node if all pods of the nodes were evicted now and kube-scheduler
 // placed them with its default scoring. It returns at most one pod for each node, as "namespace/name", in the order of
-// the nodes. Pods in evictionOrder (see Move) arrive after all others, in that order. Constrained pods go to their node
-// in plan, which is a plan for the snapshot. Terminating nodes and nodes that are not ready take no pods.
+// the nodes. Pods in evictionOrder (see Move) arrive after all others, in that order. Constrained pods go to the node
+// that was launched for them, or to their node in plan, which is a plan for the snapshot. Terminating nodes and nodes
+// that are not ready take no pods.
 func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, evictionOrder []string) []string {
-	planned := make(map[string]string, len(plan.Placements))
-	for _, p := range plan.Placements {
-		planned[p.Pod] = p.Node
-	}
 	isRemoved := func(i int) bool { return slices.Contains(nodes, s.Nodes[i].Name) }
 	sim := newSimulation(s.Nodes, drainOrders, isRemoved)
 	byName := map[string]*cluster.Node{}
 	for i := range s.Nodes {
 		byName[s.Nodes[i].Name] = &s.Nodes[i]
 	}
-	sim.releaseReserved(s.Nodes, nodes, byName)
+	planned := sim.releaseReserved(s.Nodes, nodes, byName) // plan leaves out these pods, because they have a node
+	for _, p := range plan.Placements {
+		planned[p.Pod] = p.Node
+	}
 	var all []incomingPod
 	for _, name := range nodes {
 		n := byName[name]

@@ -2,6 +2,7 @@ package consolidation_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
@@ -22,10 +23,11 @@ func TestMovesAreSchedulable(t *testing.T) {
 	apart := cluster.Term{Key: "kubernetes.io/hostname", Namespaces: []string{"x"}}
 	noPod := cluster.Term{Key: "kubernetes.io/hostname", Namespaces: []string{"x"}, Selector: cluster.Selector{Nothing: true}}
 	for name, c := range map[string]struct {
-		in      consolidation.Input
-		change  func(*consolidation.Input)
-		removes bool     // Find removes a node
-		unbound []string // result of Unschedulable for n0
+		in        consolidation.Input
+		change    func(*consolidation.Input)
+		removes   bool     // Find removes a node
+		unplanned bool     // the plan leaves out the first pod of n0
+		unbound   []string // result of Unschedulable for n0
 	}{
 		"small pod takes the room of the large pod": {
 			in: fleetOf(market, node(1900, 1000), node(2000), node(2900)), unbound: []string{"x/p0-0"},
@@ -64,20 +66,32 @@ func TestMovesAreSchedulable(t *testing.T) {
 				in.Nodes = map[string]consolidation.Candidate{"n2": in.Nodes["n2"]}
 			},
 		},
+		"constrained pod with reserved room": { // the plan leaves it out, because it has a node
+			in: fleetOf(market, node(1900), node(1900), node(2900)), removes: true, unplanned: true,
+			change: func(in *consolidation.Input) {
+				large(in).AntiAffinity = []cluster.Term{noPod}
+				n := &in.Snapshot.Nodes[1]
+				n.Pods = append(n.Pods, *large(in))
+				n.Requested = n.Requested.Add(large(in).Requests)
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c.change != nil {
 				c.change(&c.in)
 			}
-			if name != "reserved room" {
+			if !strings.HasSuffix(name, "reserved room") {
 				if out := consolidation.Find(c.in); len(out.Moves) > 0 != c.removes {
 					t.Errorf("moves %+v, want a move: %v", out.Moves, c.removes)
 				}
 			}
 			s := c.in.Snapshot
 			s.Nodes = slices.Clone(s.Nodes)
-			plan := packing.Plan{Placements: []packing.Placement{{Pod: "x/p0-0", Node: "n1"}}}
+			var plan packing.Plan
+			if !c.unplanned {
+				plan.Placements = []packing.Placement{{Pod: "x/p0-0", Node: "n1"}}
+			}
 			if got := consolidation.Unschedulable(s, plan, []string{"n0", "missing"}, nil); !slices.Equal(got, c.unbound) {
 				t.Errorf("%v have no node, want %v", got, c.unbound)
 			}
