@@ -41,8 +41,8 @@ func Find(in Input) Result {
 			// 3. single nodes whose pods go to any other node, candidates included; with low churn also groups of up to
 			// three nodes
 			removeSingle,
-			// 4. at the lowest threshold: large groups, with plans that leave headroom
-			removeLargeGroups,
+			// 4. at the lowest threshold: groups of nodes and single nodes, with plans that leave headroom
+			removeWithHeadroom,
 			// 5. at the lowest threshold: a group of up to three nodes, whose pods are evicted one after the other
 			removeOneByOne)
 	}

@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	minLargeGroup       = 8      // minimum number of nodes of a group
-	maxLargeGroupPlans  = 32     // plan limit if there are few candidates
-	minLargeGroupPlans  = 12     // plan limit if there are many candidates
-	largeGroupPlanNodes = 24_000 // between minimum and maximum: plan limit × number of candidates (see planLimit)
+	maxHeadroomPlans  = 32     // plan limit if there are few candidates
+	minHeadroomPlans  = 12     // plan limit if there are many candidates
+	headroomPlanNodes = 24_000 // between minimum and maximum: plan limit × number of candidates (see planLimit)
 )
 
 // headrooms are tried in this order. More headroom saves less, but makes it more likely that all pods are schedulable.
-var headrooms = [...]headroom{{40, 4}, {50, 4}, {75, 6}, {100, 8}}
+var headrooms = [...]headroom{{20, 2}, {40, 4}, {50, 4}, {75, 6}, {100, 8}}
 
 // headroom is the room that a plan leaves free, so that its pods are schedulable in any order. The zero value leaves
 // nothing free.
@@ -25,22 +24,23 @@ type headroom struct {
 	pods  int64 // increase of each pod's requests, in percent
 }
 
-// removeLargeGroups removes large groups of nodes with plans that leave headroom, for pods that arrive in drain order.
-// The largest groups are tried first.
-func removeLargeGroups(s *search, order []int) []Move {
+// removeWithHeadroom removes groups of nodes with plans that leave headroom, for pods that arrive in drain order. The
+// largest groups are tried first, and single nodes last. In a small fleet the disruption budgets often allow only one
+// node at a time.
+func removeWithHeadroom(s *search, order []int) []Move {
 	if !s.p.isSettled() || !s.isLowest() {
 		return nil
 	}
 	s.order = drainOrders
-	maxPlans := s.plans + s.p.planLimit(largeGroupPlanNodes, minLargeGroupPlans, maxLargeGroupPlans)
-	for size := largestGroupSize; size >= minLargeGroup; size /= 2 {
+	maxPlans := s.plans + s.p.planLimit(headroomPlanNodes, minHeadroomPlans, maxHeadroomPlans)
+	for size := largestGroupSize; size >= 1; size /= 2 {
 		for left := order; len(left) > 0 && s.plans < maxPlans; {
 			removable := s.p.withinLimits(left)
 			if len(removable) <= size/2 {
 				break
 			}
 			x := s.newExtension(attempt{}, removable)
-			x.tryLargeGroups(removable, size)
+			x.tryGroups(removable, size)
 			x.confirm(nil)
 			if out := x.result(); len(out) > 0 {
 				return out
@@ -51,7 +51,7 @@ func removeLargeGroups(s *search, order []int) []Move {
 	return nil
 }
 
-// removeAsOneGroup removes the nodes of the order as one group. It is a strategy of Revalidate: removeLargeGroups may
+// removeAsOneGroup removes the nodes of the order as one group. It is a strategy of Revalidate: removeWithHeadroom may
 // have found the move of these nodes in a group of another size.
 func removeAsOneGroup(s *search, order []int) []Move {
 	if !s.p.isSettled() {
@@ -59,14 +59,14 @@ func removeAsOneGroup(s *search, order []int) []Move {
 	}
 	s.order = drainOrders
 	x := s.newExtension(attempt{}, order)
-	x.tryLargeGroups(order, len(order))
+	x.tryGroups(order, len(order))
 	x.confirm(nil)
 	return x.result()
 }
 
-// tryLargeGroups tries groups of the given size, in the order of the candidates. It ends with the first group of which
+// tryGroups tries groups of the given size, in the order of the candidates. It ends with the first group of which
 // no node can be removed.
-func (x *extension) tryLargeGroups(order []int, size int) {
+func (x *extension) tryGroups(order []int, size int) {
 	for removed := 1; removed > 0; {
 		var group []int
 		group, order = x.nextGroup(order, size)

@@ -20,17 +20,13 @@ func Revalidate(in Input, nodes []string) Result {
 	t := s.try(removed)
 	s.keepSchedulable(&t)
 	t = s.verifyMoves(t)
-	var order []int
-	for c, isRemoved := range removed {
-		if isRemoved {
-			order = append(order, c)
-		}
-	}
 	s.planAll()
+	order, _ := s.p.byWaste(s.all.plan) // like Find, so that the strategies form the same groups
+	order = slices.DeleteFunc(order, func(c int) bool { return !removed[c] })
 	out := s.result(slices.Concat(t.moves, s.extend(t, order)))
 	// One of these strategies may have found the earlier move. That strategy may find a higher saving for these nodes
 	// than the search above.
-	for _, strategies := range [][]strategy{{removeSingle, removeLargeGroups, removeOneByOne}, {removeAsOneGroup}} {
+	for _, strategies := range [][]strategy{{removeSingle, removeOneByOne}, {removeWithHeadroom}, {removeAsOneGroup}} {
 		if other := s.firstOf(order, strategies...); other.Saving > out.Saving {
 			out = other
 		}
