@@ -21,6 +21,7 @@ func DrainPodOf(pod *corev1.Pod) drain.Pod {
 		Critical:     slices.Contains([]string{"system-cluster-critical", "system-node-critical"}, pod.Spec.PriorityClassName),
 		DoNotDisrupt: pod.Annotations[karpv1.AnnotationDoNotDisrupt],
 		Grace:        30 * time.Second, // the default of Kubernetes
+		Constrained:  isConstrained(pod),
 		Bulk:         conversion.Requests(pod).Bulk(),
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
@@ -41,6 +42,22 @@ func DrainPodOf(pod *corev1.Pod) drain.Pod {
 		})
 	}
 	return out
+}
+
+// isConstrained reports whether the pod has requirements on its node besides room, labels and taints.
+func isConstrained(pod *corev1.Pod) bool {
+	spec := &pod.Spec
+	if a := spec.Affinity; a != nil {
+		if a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
+			a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+			return true
+		}
+	}
+	return len(conversion.HostPorts(spec)) > 0 ||
+		slices.ContainsFunc(spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+			return c.WhenUnsatisfiable != corev1.ScheduleAnyway
+		}) ||
+		slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return conversion.ClaimName(pod, &v) != "" })
 }
 
 // PodID returns "namespace/name".

@@ -8,7 +8,7 @@ import (
 
 // Step is the next step of draining a node.
 type Step struct {
-	// Evict are the pods to evict now, largest first. They are evicted with the eviction API, which respects
+	// Evict are the pods to evict now, constrained pods first, then the largest first. They are evicted with the eviction API, which respects
 	// PodDisruptionBudgets.
 	Evict []Pod
 	// Force are the pods whose grace period no longer fits before the deadline. They are deleted without regard to
@@ -34,9 +34,10 @@ type Forced struct {
 
 // Next returns which pods to evict next. A tier is evicted only after all tiers before it have left. With a deadline
 // (zero for none), a pod of any tier is deleted early enough for its grace period to end before the deadline. Evict is
-// sorted by size; pods of equal size and all other lists are sorted by namespace and name.
+// sorted by constraints and size; otherwise equal pods and all other lists are sorted by namespace and name.
 //
-// Large pods are evicted before small ones, because kube-scheduler prefers the emptiest node. Small pods that came
+// Constrained pods are evicted first, because few nodes are possible for them, and other pods would take the room there.
+// Package consolidation assumes this order when it looks for moves. Large pods are evicted before small ones, because kube-scheduler prefers the emptiest node. Small pods that came
 // first would fill all nodes evenly and leave no room for large pods.
 func Next(pods []Pod, deadline, now time.Time) Step {
 	var step Step
@@ -69,8 +70,18 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 			step.Evict = append(step.Evict, p)
 		}
 	}
-	slices.SortStableFunc(step.Evict, func(a, b Pod) int { return cmp.Compare(b.Bulk, a.Bulk) })
+	slices.SortStableFunc(step.Evict, func(a, b Pod) int {
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(b.Bulk, a.Bulk))
+	})
 	return step
+}
+
+// rank returns 0 for constrained pods and 1 for others.
+func rank(p Pod) int {
+	if p.Constrained {
+		return 0
+	}
+	return 1
 }
 
 // mustForce reports whether the pod must be deleted now to end before the deadline. A terminating pod is deleted again

@@ -43,6 +43,8 @@ func pod(name, words string) Pod {
 			p.Deleted = now.Add(time.Hour)
 		case "large":
 			p.Bulk = 4
+		case "constrained":
+			p.Constrained = true
 		case "middling":
 			p.Bulk = 2
 		case "stuck":
@@ -70,6 +72,10 @@ func TestNext(t *testing.T) {
 		"applications first": {
 			pods:      map[string]string{"a": "", "b": "daemon", "c": "critical", "d": "critical daemon", "e": ""},
 			wantEvict: "a e", wantWaiting: 5,
+		},
+		"constrained before large": {
+			pods:      map[string]string{"a": "large", "b": "constrained", "c": "constrained middling", "d": "constrained critical"},
+			wantEvict: "c b a", wantWaiting: 4,
 		},
 		"large before small": {
 			pods:      map[string]string{"a": "", "b": "middling", "c": "large", "d": "large critical", "e": "large", "f": ""},

@@ -26,6 +26,9 @@ type Pod struct {
 	// Tolerations decide whether the pod stays on a tainted node.
 	Tolerations []requirements.Toleration
 
+	// Constrained: the pod has requirements on its node besides room, labels and taints: host ports, volumes, or required
+	// affinity, anti-affinity or spread.
+	Constrained bool
 	// Bulk is the pod's size relative to a node: see resources.Amounts.Bulk. Not negative.
 	Bulk float64
 
