@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// problem is the input of a search with its indexes. It does not change during the search.
+// problem is the input of a search with its indexes. It does not change during the search, except for its caches.
 type problem struct {
 	in         Input
 	candidates []candidate    // sorted by name
@@ -24,6 +24,8 @@ type problem struct {
 	cost  float64       // of moving the pods of all candidates
 
 	pendingPlan packing.Plan // of the pending pods, while all candidates stay
+
+	cheapest map[podSize]catalog.Price // cache of cheapestNode
 }
 
 // candidate is a node that may be removed.
@@ -43,7 +45,7 @@ type candidatePod struct {
 
 // newProblem returns the problem without pendingPlan, which newSearch sets.
 func newProblem(in Input) *problem {
-	p := &problem{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}}
+	p := &problem{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, cheapest: map[podSize]catalog.Price{}}
 	for i := range in.Snapshot.Pools {
 		p.pools[in.Snapshot.Pools[i].Name] = i
 	}

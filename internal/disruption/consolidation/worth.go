@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
@@ -26,6 +27,9 @@ func (s *search) evaluate(m *Move, stuck map[int]bool) (score float64, ok bool) 
 	}
 	if share := s.p.costShare(m.Cost); share > 0 {
 		m.Worth = s.p.priceShare(m.Saving) / share
+	}
+	if m.Saving < s.p.riskOf(m) {
+		return 0, false
 	}
 	if !s.p.meetsRules(m) {
 		s.decline(m)
@@ -56,6 +60,49 @@ func (p *problem) costShare(cost float64) float64 {
 		return 0
 	}
 	return cost / p.cost
+}
+
+// riskOf returns the minimum saving of a move with constrained pods: the price of the cheapest node for one of them, the
+// most expensive pod. The simulation cannot predict the nodes of constrained pods (isNotSimulated), so kube-scheduler
+// may leave such a pod pending, and a node is launched for it. riskOf returns 0 for other moves.
+func (p *problem) riskOf(m *Move) catalog.Price {
+	var risk catalog.Price
+	for _, name := range m.Nodes {
+		n := p.candidates[p.byNode[name]].node
+		for i := range n.Pods {
+			if isNotSimulated(n.Pods[i]) {
+				risk = max(risk, p.cheapestNode(n, &n.Pods[i]))
+			}
+		}
+	}
+	return risk
+}
+
+// cheapestNode returns the price of the cheapest offering with room for the pod, of those for the NodePool of the node.
+func (p *problem) cheapestNode(n *cluster.Node, pod *cluster.Pod) catalog.Price {
+	key := podSize{n.NodeClass, n.Pool, pod.Requests.CPU, pod.Requests.Memory}
+	cheapest, known := p.cheapest[key]
+	if known {
+		return cheapest
+	}
+	for _, t := range p.in.Market.Types(n.NodeClass, n.Pool) {
+		if !pod.Requests.Fits(t.Allocatable) {
+			continue
+		}
+		for _, o := range t.Offerings {
+			if cheapest == 0 || o.Price < cheapest {
+				cheapest = o.Price
+			}
+		}
+	}
+	p.cheapest[key] = cheapest
+	return cheapest
+}
+
+// podSize is what the price of the cheapest node for a pod depends on.
+type podSize struct {
+	nodeClass, pool string
+	cpu, memory     int64
 }
 
 // meetsRules reports whether the move meets the rules of the pools of all of its nodes.
