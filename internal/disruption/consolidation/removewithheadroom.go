@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	minLargeGroup     = 8      // minimum number of nodes of a group without low churn
 	maxHeadroomPlans  = 32     // plan limit if there are few candidates
 	minHeadroomPlans  = 12     // plan limit if there are many candidates
 	headroomPlanNodes = 24_000 // between minimum and maximum: plan limit × number of candidates (see planLimit)
@@ -25,15 +26,15 @@ type headroom struct {
 }
 
 // removeWithHeadroom removes groups of nodes with plans that leave headroom, for pods that arrive in drain order. The
-// largest groups are tried first, and single nodes last. In a small fleet the disruption budgets often allow only one
-// node at a time.
+// largest groups are tried first and, with low churn, single nodes last. In a small fleet the disruption budgets often
+// allow only one node at a time.
 func removeWithHeadroom(s *search, order []int) []Move {
 	if !s.p.isSettled() || !s.isLowest() {
 		return nil
 	}
 	s.order = drainOrders
 	maxPlans := s.plans + s.p.planLimit(headroomPlanNodes, minHeadroomPlans, maxHeadroomPlans)
-	for size := largestGroupSize; size >= 1; size /= 2 {
+	for size := largestGroupSize; size >= s.p.smallestGroup(); size /= 2 {
 		for left := order; len(left) > 0 && s.plans < maxPlans; {
 			removable := s.p.withinLimits(left)
 			if len(removable) <= size/2 {
@@ -49,6 +50,15 @@ func removeWithHeadroom(s *search, order []int) []Move {
 		}
 	}
 	return nil
+}
+
+// smallestGroup returns the minimum number of nodes of a group that is planned with headroom: 1 with low churn. While
+// pods come and go, the new nodes of small groups would soon be in the way of cheaper moves.
+func (p *problem) smallestGroup() int {
+	if p.in.LowChurn {
+		return 1
+	}
+	return minLargeGroup
 }
 
 // removeAsOneGroup removes the nodes of the order as one group. It is a strategy of Revalidate: removeWithHeadroom may
