@@ -21,8 +21,8 @@ type crdInstaller struct {
 }
 
 const (
-	// crdTimeout is the timeout of applyOutdated. It is well below the Lease duration of 15 seconds, because the leader
-	// calls applyOutdated before it starts its loops.
+	// crdTimeout is the timeout of applyOutdated. It is well below the Lease duration of 15 seconds, because a new
+	// leader does not renew the Lease until its first call of applyOutdated has returned.
 	crdTimeout = 8 * time.Second
 	// crdPause is the time between two calls of applyOutdated by Start.
 	crdPause = 30 * time.Second
@@ -82,8 +82,8 @@ func (c *crdInstaller) apply(ctx context.Context, selection kubeclient.Selection
 	return nil
 }
 
-// Start calls applyOutdated until isDone is set or this controller is no longer the leader: the call of applyOutdated
-// when this controller acquired the Lease may have failed.
+// Start calls applyOutdated until isDone is set or this controller is no longer the leader. The controller already
+// called applyOutdated when it acquired the Lease, but that call may have failed.
 func (c *crdInstaller) Start(ctx context.Context) error {
 	tick := time.NewTicker(crdPause)
 	defer tick.Stop()

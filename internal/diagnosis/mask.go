@@ -44,8 +44,9 @@ func Mask(text string) string {
 	return text
 }
 
-// urlUser matches the user and password of a URL: without spaces, up to the last @; or, in an invalid URL, a password
-// with spaces, up to 100 characters.
+// urlUser matches the user and password of a URL, in one of two forms. The first has no spaces, and ends at the last @
+// before a space or a quote. The second is for invalid URLs: the password may contain spaces, and has at most 100
+// characters.
 var urlUser = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
 
 // MaskURLs removes users and passwords from the URLs of a text, and nothing else. It is for error messages of libraries
@@ -54,7 +55,8 @@ func MaskURLs(text string) string {
 	return urlUser.ReplaceAllString(text, "${1}${2}"+Hidden+"@")
 }
 
-// MaskTail returns at most the last most bytes of a text, without secrets. A longer text is cut at the start of a line.
+// MaskTail returns the end of a text, without secrets. The parameter most is the maximum length of the end in bytes,
+// before secrets are replaced. A longer text is cut at the start of a line.
 func MaskTail(text string, most int) string {
 	if len(text) > most {
 		text = text[len(text)-most:]

@@ -41,7 +41,7 @@ const (
 // logPattern matches log lines that contain all substrings. Such a line shows the symptom.
 type logPattern struct {
 	symptom    Symptom
-	substrings []string // case-sensitive, in any order
+	substrings []string // case-sensitive, in any order; "rror" matches "Error" and "error"
 }
 
 // logPatterns returns the patterns of the logs of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the

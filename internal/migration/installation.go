@@ -23,7 +23,8 @@ type Installation struct {
 	Values map[string]string `json:"values,omitempty"`
 	// UnknownValues are the chart values that were set but exist neither in Karpenter's chart nor in Joiner's.
 	UnknownValues []UnknownValue `json:"unknownValues,omitempty"`
-	// Instances are the instances tagged with the cluster's name. Nil: EC2 was not queried, and Unseen has the reason.
+	// Instances are the instances tagged with the cluster's name, and the instances of NodeClaims without this tag.
+	// Nil: EC2 was not queried, and Unseen has the reason.
 	Instances []Instance `json:"instances,omitempty"`
 	// Permissions are the IAM permissions that the controller needs, and whether its role has them. Nil: they were not
 	// checked.

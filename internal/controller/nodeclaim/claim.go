@@ -41,15 +41,15 @@ type Reconciler struct {
 	Cluster       loop.NodeReader           // reads cluster state from the informers
 	Objects       loop.ObjectWriter         // writes objects to the API server
 	Evictor       Evictor                   // evicts and deletes pods
-	Nominator     Nominator                 // nominates pods to new Nodes; nil: Nodes are not held for nominations
-	Pods          *nodestate.PodWatch       // when kube-scheduler last tried a pod; nil: unknown
+	Nominator     Nominator                 // nominates pods to new Nodes; nil: no taint keeps Nodes closed until then
+	Pods          *nodestate.PodWatch       // when kube-scheduler last tried to schedule a pod; nil: unknown
 	Launcher      InstanceLauncher          // launches instances and finds earlier launches
 	Instances     loop.InstanceClient       // describes and terminates instances
 	Offers        *offerings.RequestBuilder // builds launch requests
 	Ledger        *snapshot.Ledger          // claims created by this process that the cache may not show yet
 	Batch         *loop.Batch               // collects requests for the next plan; a lost node requests a plan at once
 	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
-	PodBackoff    *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable
+	PodBackoff    *poolhealth.PodBackoff    // back-off of pods that stay pending although their new nodes are ready
 	// Replacements launches nodes for the pods of expired nodes before these are drained. Nil: expired nodes are
 	// drained without replacement.
 	Replacements *Replacements
@@ -71,13 +71,14 @@ type Reconciler struct {
 	attempts attempts
 	Newest   loop.NewestVersions // latest versions of claims that this process wrote; the zero value is empty
 	absences loop.ClaimsSince    // claims whose Node is missing
-	refusals refusals            // Nodes that do not belong to their instance
+	refusals refusals            // reports about Nodes with a claim's provider ID that are not the claim's Node
 	// Edits limits how often a NodePool's claims are replaced after an edit of the pool or its class. Its keys are pool
-	// names. The cause of an entry is the configuration after the edit.
+	// names. Its causes are the triggers of the last replacements: the configuration after the edit, or the time since
+	// which the cause of a failed join is fixed.
 	Edits    loop.Backoff
 	untagged loop.ClaimsSince // deleted claims whose instance has lost its tags
 	leaving  loop.ClaimsSince // claims whose Node is being deleted
-	openable loop.ClaimsSince // claims whose Node is ready and still held for nominations
+	openable loop.ClaimsSince // claims whose Node is ready and still closed by the taint for nominations
 	openings openings         // the order in which these Nodes are opened
 	turns    sequences        // moves that evict their pods in order
 	failures loop.Backoff     // back-off by claim name

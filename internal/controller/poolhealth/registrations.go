@@ -52,9 +52,10 @@ func (r *Registrations) Of(pool *karpv1.NodePool) lifecycle.Outcomes {
 	return outcomes
 }
 
-// Recall does what Of does. registered is when the last claim of the pool registered. If no result is known, the pool
-// counts as healthy if a node has registered after the pool's condition was written. In that case an earlier process
-// saw the node, and ended before it updated the condition.
+// Recall returns and records the same results as Of, except in one case: no result is known, and the pool's last
+// registration is later than the last transition of its condition. Then Recall records that the pool is healthy: an
+// earlier process saw the node register, and ended before it updated the condition. registered is the time of the
+// pool's last registration.
 func (r *Registrations) Recall(pool *karpv1.NodePool, registered time.Time) lifecycle.Outcomes {
 	outcomes := r.Of(pool)
 	n, _ := outcomes.Count()

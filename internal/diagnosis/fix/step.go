@@ -65,7 +65,8 @@ func (s Step) AWS() (a AWS, ok bool) {
 // file.
 func (s Step) IsComplete() bool { return !s.hasPlaceholder && s.file == "" }
 
-// With returns the step with a comment after the command, or advice with another text. Arguments are escaped.
+// With returns the step with a comment after the command. For advice, the comment replaces the text. Arguments are
+// escaped.
 func (s Step) With(format constant, args ...any) Step {
 	s.note = sentence(format, args)
 	return s

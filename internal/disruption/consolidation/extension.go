@@ -13,7 +13,7 @@ const (
 	largestGroupSize   = 64     // maximum number of nodes of a group
 	maxExtensionPlans  = 96     // plan limit per threshold if there are few candidates
 	minExtensionPlans  = 32     // plan limit per threshold if there are many candidates
-	extensionPlanNodes = 64_000 // between minimum and maximum: plan limit × number of candidates (see planLimit)
+	extensionPlanNodes = 64_000 // plan limit × candidates, unless the minimum or maximum applies (see planLimit)
 )
 
 // extension adds moves to an attempt: it removes further nodes in groups.
@@ -255,9 +255,9 @@ func (x *extension) cordon(group []int, cordoned bool) {
 	}
 }
 
-// confirm drops the added moves whose pods are not schedulable if all candidates that stay take pods: the simulation of
-// the extension excludes some of these candidates. A move that cannot be completed would be started and undone again
-// and again. baseMoves are the moves of the attempt.
+// confirm repeats the simulation of kube-scheduler so that all candidates that stay accept pods; x.sim excludes some of
+// these candidates. confirm drops the added moves whose pods are not schedulable in the new simulation. A move that
+// cannot be completed would be started and undone again and again. baseMoves are the moves of the attempt.
 func (x *extension) confirm(baseMoves []Move) {
 	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.order, func(i int) bool {
 		c, ok := x.p.byNode[x.p.in.Snapshot.Nodes[i].Name]
@@ -270,9 +270,9 @@ func (x *extension) confirm(baseMoves []Move) {
 	x.moves = slices.DeleteFunc(x.moves, func(m Move) bool { return !x.p.schedule(sim, &m) })
 }
 
-// result returns the added moves, or fewer of them if verify does not accept all together with the moves of the attempt
-// (verifiedPrefix). Each group is valid after the groups before it. But a planned node that may launch in any zone can
-// break a spread constraint of another move.
+// result returns the added moves. If verify does not accept the added moves together with the moves of the attempt,
+// result returns fewer of them (verifiedPrefix). Each group is valid after the groups before it. But a planned node
+// that may launch in any zone can break a spread constraint of another move.
 func (x *extension) result() []Move { return x.s.verifiedPrefix(x.base, x.moves) }
 
 // verifiedPrefix tries all moves, then the first half of them, the first quarter and so on. It returns the first of

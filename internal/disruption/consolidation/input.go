@@ -62,7 +62,7 @@ const (
 	MinWorthExchange = 0.04
 
 	// HighChurnFactor multiplies the minimum worth with high churn. A saving does not last then: new pods use the free
-	// room of a move, and pods that end free room on other nodes (decision 0022).
+	// room that a move has produced, and ended pods leave free room on other nodes (decision 0022).
 	HighChurnFactor = 3
 )
 
@@ -84,9 +84,8 @@ type Move struct {
 	Cost   float64       // of moving the pods, as in Candidate
 	Price  catalog.Price // of Nodes
 	Saving catalog.Price // per hour, with each planned node at its cheapest offering
-	// Worth is the saving as a share of the price of all candidates, divided by the cost as a share of the cost of
-	// moving all their pods. Rule.LeastWorth is its minimum. Worth is 0 if moving costs nothing; such a move is always
-	// worth it.
+	// Worth is (Saving / price of all candidates) / (Cost / cost of moving the pods of all candidates). Rule.LeastWorth
+	// is its minimum. Worth is 0 if moving costs nothing; such a move is always worth it.
 	Worth float64
 }
 

@@ -8,14 +8,15 @@ import (
 
 // Step is the next step of draining a node.
 type Step struct {
-	// Evict are the pods to evict now, constrained pods first, then the largest first. They are evicted with the eviction API, which respects
-	// PodDisruptionBudgets.
+	// Evict are the pods to evict now: constrained pods first, and otherwise large pods before small ones. They are
+	// evicted with the eviction API, which respects PodDisruptionBudgets.
 	Evict []Pod
 	// Force are the pods whose grace period no longer fits before the deadline. They are deleted without regard to
 	// their protection.
 	Force []Forced
 
-	// Held is true if InTurn has limited Evict to the pod whose turn it is: Evict may lack pods that could be evicted.
+	// Held is true if InTurn has limited Evict to the pod whose turn it is. The other pods wait for their turns, although
+	// they could be evicted now.
 	Held bool
 
 	// Waiting is the number of pods that must still leave, including those of Evict and Force. 0: the node is drained.
@@ -34,11 +35,12 @@ type Forced struct {
 
 // Next returns which pods to evict next. A tier is evicted only after all tiers before it have left. With a deadline
 // (zero for none), a pod of any tier is deleted early enough for its grace period to end before the deadline. Evict is
-// sorted by constraints and size; otherwise equal pods and all other lists are sorted by namespace and name.
+// sorted by constraints, size, namespace and name; the other lists are sorted by namespace and name.
 //
 // Constrained pods are evicted first, because few nodes are possible for them, and other pods would take the room there.
-// Package consolidation assumes this order when it looks for moves. Large pods are evicted before small ones, because kube-scheduler prefers the emptiest node. Small pods that came
-// first would fill all nodes evenly and leave no room for large pods.
+// Package consolidation assumes this order when it looks for moves. Large pods are evicted before small ones, because
+// kube-scheduler prefers the emptiest node. Small pods that came first would fill all nodes evenly and leave no room for
+// large pods.
 func Next(pods []Pod, deadline, now time.Time) Step {
 	var step Step
 	firstTier := -1 // the first tier that has a pod

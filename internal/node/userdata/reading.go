@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Soften changes the certainty of the problems from index first on from Certain to Likely. It changes nothing if sure
-// is true: then the instance runs the text with the problems in any case.
+// Soften changes Certain to Likely in the problems with index first and higher. It changes nothing if sure is true:
+// then the instance runs the text with the problems in any case.
 func (r *Reader) Soften(first int, sure bool) {
 	for i := first; i < len(r.Out.Problems) && !sure; i++ {
 		if p := &r.Out.Problems[i]; p.Certainty == Certain {
@@ -23,7 +23,7 @@ func (r *Reader) Soften(first int, sure bool) {
 	}
 }
 
-// Argument is one flag of the kubelet with its value.
+// Argument is one flag of the kubelet with its value, parsed from one or two words of the command line (type Flag).
 type Argument struct {
 	Name, Value string   // name without dashes, and value
 	At          Position // position of the flag
@@ -98,7 +98,7 @@ type Kubelet struct {
 
 // Value is one setting. It is vague if it is known only on the instance, for instance as the output of a command.
 type Value struct {
-	Text  string   `json:"text"`            // value of the setting; contains "…" or Mark where it is vague
+	Text  string   `json:"text"`            // value of the setting; contains "…" or the constant Mark if vague
 	Vague bool     `json:"vague,omitempty"` // known only on the instance
 	At    Position `json:"at"`              // position of the value
 }
@@ -182,7 +182,7 @@ type Reader struct {
 	Files  map[string]Text // texts of written files, by path
 	// Written are the texts that are written to files, in order.
 	Written []Written
-	Opaque  []string  // reasons why the result may differ: facts known only on the instance
+	Opaque  []string  // reasons why Out may be wrong: parts of the user data that cannot be evaluated here
 	OurPart int       // number of the part that Joiner wrote; 0 if there is none, or if Joiner rewrote all of the text
 	Flag    *Argument // the flag that sets the taints of the node; nil: none
 }
@@ -204,7 +204,7 @@ type Start struct {
 	Config                    map[string]any              // fields of KubeletConfiguration
 	Positions                 map[string]Position         // positions of fields of Config, by name
 	Within                    map[string]Position         // positions of all fields of a NodeConfig, by path
-	Labels                    map[string]Position         // positions of labels, by key, if each has its own
+	Labels                    map[string]Position         // by key: positions of labels; nil: use the flag's position
 	Environment               map[string]map[string]Value // environment of services in a NodeConfig, by service and name
 	Hidden                    bool                        // some of the kubelet's flags are known only on the instance
 }
@@ -217,10 +217,10 @@ const (
 	ByPS      = "Start-EKSBootstrap.ps1"
 )
 
-// Flag is one argument of the kubelet.
+// Flag is one word of the kubelet's command line: a flag, a flag with its value, or only the value.
 type Flag struct {
-	Text string   // text of the argument
-	At   Position // position of the argument
+	Text string   // text of the word
+	At   Position // position of the word
 }
 
 // Report adds a problem and returns it.

@@ -18,9 +18,9 @@ type TopologyState struct {
 	DomainCounts   *topology.DomainCounts   // pods by group and domain, for groups over labels other than the host name
 	Counted        []bitset.Set             // by group: the nodes whose pods count; nil: all
 	CountedDomains [][]bool                 // by group of a spread, not over host names: for each domain, whether it counts
-	CertainDomains [][]bool                 // by group of a spread, not over host names: for each domain, whether it counts in every plan
+	CertainDomains [][]bool                 // like CountedDomains, but only the domains that count without new nodes
 	EmptyHosts     map[int]bool             // by group over host names: whether to assume that a planned node has no pod of the group
-	OnClosedNodes  map[int]bool             // by group over host names: whether a node that takes no pods has a pod of the group
+	OnClosedNodes  map[int]bool             // by group over host names: whether nodes closed to new pods have its pods
 	Fewest         map[int]FewestPods       // by group of a spread over host names
 
 	DaemonPods *DaemonPods // the DaemonSet pods of planned nodes; nil: no rule matches any
@@ -112,8 +112,8 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 	return out
 }
 
-// newLabelDomains returns the domains of a label. offers and nodes have its values on offers and on nodes, more has the
-// values of leaving nodes.
+// newLabelDomains returns the domains of a label. offers and nodes have the offers and the nodes by their value of the
+// label, and more has the values of leaving nodes. sizeOffers and sizeNodes are the numbers of offers and nodes.
 func newLabelDomains(offers, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *LabelDomains {
 	f := &LabelDomains{nodeAt: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
 	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.Values, nodes.Values, more))))
@@ -215,9 +215,9 @@ func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number 
 	}
 }
 
-// countClosedNode handles a node that takes no pods. The node counts, as a host and with its domains, for each spread
-// that counts a pod that stays on the node. A node on which no pod stays does not count, as if it were removed
-// already. Otherwise no pod could be moved off the last node of a zone.
+// countClosedNode counts a node that accepts no new pods. If a pod that a spread counts stays on the node, the spread
+// counts the node's domain, or the node itself if the spread is over host names. A node on which no pod stays does not
+// count, as if it were removed already. Otherwise no pod could be moved off the last node of a zone.
 func (t *TopologyState) countClosedNode(q *podgroup.Queue, n *cluster.Node) {
 	remaining := map[int]int{} // number of pods on the node, by group over host names
 	for _, resident := range n.Residents {

@@ -1,5 +1,5 @@
-// Package offering numbers the offerings for the pods of a snapshot: which pods accept each, its room, and its
-// alternatives.
+// Package offering numbers the offerings for the pods of a snapshot. For each offering, it computes which pods accept
+// it, its room, and its alternatives.
 //
 // In: the NodePools, nodes and DaemonSets of a snapshot, the market, and what pods require of nodes.
 // Out: a Stock: numbered offerings, their shapes, the remaining limits; sets of offerings that pods accept;

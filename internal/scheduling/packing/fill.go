@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// filler fills existing and new nodes with pods of the unplaced classes.
+// filler fills existing and new nodes with pods of the unplaced classes. A unit of a class is one pod, or the pods of
+// one bundle.
 type filler struct {
 	sol     *solution
 	problem *pending.Problem
@@ -30,7 +31,7 @@ type filler struct {
 	preloaded         bool     // the node had pods before it was filled
 }
 
-// newFiller returns a filler that places units of left.
+// newFiller returns a filler that may place left[class] units of each class.
 func newFiller(sol *solution, left []int) filler {
 	return filler{sol: sol, problem: sol.problem, queue: sol.queue, facts: sol.facts, prices: sol.prices, work: sol.work, left: left}
 }
@@ -42,9 +43,10 @@ const minScoreRatio = 0.95
 // fill adds pods of the candidate classes to the node so that the total dual price of its pods is as high as
 // possible, and returns the total dual price of the added pods.
 //
-// It repeatedly takes one of the classes that alone would fill the remaining room with nearly the highest total dual
-// price. While other rows of candidates are left, it adds only half of the units that fit, so that the next class can
-// use the remaining room. All candidates must accept the node. fill does not change left.
+// The score of a class is the total dual price of its units if this class alone filled the remaining room. fill
+// repeatedly takes one of the classes with a score close to the highest. While other rows of candidates are left, it
+// adds only half of the units that fit, so that the next class can use the remaining room. All candidates must accept
+// the node. fill does not change left.
 func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 	f.cursors, f.preloaded = f.cursors[:0], len(pn.allocations) > 0
 	for _, row := range candidates.rows {

@@ -92,7 +92,7 @@ func (c *memberIndex) matched(t *cluster.Term) bitset.Set {
 	return out
 }
 
-// narrow removes the members from the set that v does not accept. v is the condition on the label with this key: the
+// narrow removes from the set the members that v does not accept. v is the condition on the label with this key: the
 // values that the label may have, and whether the label may be absent.
 func (c *memberIndex) narrow(set bitset.Set, key string, v requirements.Values) {
 	t := c.byKey[key]

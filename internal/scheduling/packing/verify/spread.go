@@ -20,12 +20,12 @@ type spreadRule struct {
 	selector   cluster.Selector
 	view       *view
 	residents  []placedPods // counted pods on nodes of the snapshot, and counted DaemonSet pods that certainly start
-	daemonPods []placedPods // other counted DaemonSet pods, which may start before all planned pods
+	daemonPods []placedPods // counted DaemonSet pods that may not start; those that do, start before all planned pods
 }
 
 // counts reports whether the rule counts pods with these labels in that namespace. A pod counts from its binding until
-// its deletion starts. kube-scheduler counts no pods for an empty selector, although an empty selector matches the pod
-// with the spread.
+// its deletion starts. For an empty selector, kube-scheduler counts no pods on nodes. But the selector matches the pod
+// to schedule, so spreadUse.self is 1.
 func (r *spreadRule) counts(namespace string, labels map[string]string) bool {
 	return namespace == r.namespace && (r.selector.Nothing || len(r.selector.Labels) > 0) && r.selector.Matches(labels)
 }
@@ -44,13 +44,12 @@ type spreadState struct {
 	bounds       *bounds       // the domains that exist
 	certain      *tally        // pods whose domain is certain
 	maybe        map[int]int   // by domain: pods that may be in the domain, but may be elsewhere too
-	loose        []map[int]int // by index in bounds.loose: the pods by place
+	loose        []map[int]int // pods whose domain is not certain: by index in bounds.loose, then by place
 	leavingHosts int           // number of leaving hosts that still count, because pods stay on them
 }
 
-// initialState returns the state before a planned pod is bound: with the residents and the DaemonSet pods. gone is
-// false for the time before leaving nodes are gone, and true for the time after. After leaving nodes are gone, a
-// leaving node counts only if pods stay on it.
+// initialState returns the state before a planned pod is bound: with the residents and the DaemonSet pods. If gone is
+// false, all leaving nodes count. If gone is true, a leaving node counts only if pods stay on it.
 func (r *spreadRule) initialState(gone bool) *spreadState {
 	e := &spreadState{spreadRule: r, bounds: &r.view.bounds[0], maybe: map[int]int{}}
 	if gone {
@@ -141,15 +140,15 @@ func (e *spreadState) skew(n, domain, place int) int {
 			continue
 		}
 		if slices.Contains(set.domains, domain) {
-			low *= 2 // n includes the pods of that planned node, which then are not in the given domain
+			low *= 2 // n includes the pods of that planned node, but they are in its own domain: (n-low)-low
 		}
 		most = max(most, n-low)
 	}
 	return most
 }
 
-// fewestOnPlace returns the minimum number of pods on a place of the loose set with that index, ignoring the place with
-// the number except (-1: none). It returns false if there is no other place.
+// fewestOnPlace returns the minimum number of pods on a place of the loose set with that index. It ignores the place
+// whose number is except; -1 ignores no place. It returns false if there is no other place.
 func (e *spreadState) fewestOnPlace(index, except int) (int, bool) {
 	set, pods := &e.bounds.loose[index], e.loose[index]
 	places := set.places
@@ -192,8 +191,8 @@ func (e *spreadState) fewestDomains(domain int) int {
 	return n
 }
 
-// anyCountMatters reports whether one more pod in any domain may allow other pods. Otherwise, only a change of the
-// lowest count may allow them.
+// anyCountMatters reports whether other pods may become bindable after a pod is bound in any domain. If it returns
+// false, other pods may become bindable only after the lowest count has changed.
 func (e *spreadState) anyCountMatters() bool { return len(e.bounds.loose) > 0 }
 
 // describe returns a text about how one more pod on the place could violate the rule.
