@@ -1,0 +1,190 @@
+package consolidation
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// followsRules reports whether the simulation follows all rules of the pod as kube-scheduler does: required spread over
+// hosts or zones, and required anti-affinity to pods of the same host. Such pods need no planned node.
+func followsRules(p *cluster.Pod) bool {
+	return len(p.HostPorts) == 0 && len(p.Volumes) == 0 && p.Unplannable == "" &&
+		!slices.ContainsFunc(p.Affinity, func(t cluster.Term) bool { return t.Weight == 0 }) &&
+		!slices.ContainsFunc(p.AntiAffinity, func(t cluster.Term) bool { return t.Weight == 0 && t.Key != corev1.LabelHostname }) &&
+		!slices.ContainsFunc(p.Spread, func(s cluster.Spread) bool {
+			return !s.Soft && s.Key != corev1.LabelHostname && s.Key != corev1.LabelTopologyZone
+		})
+}
+
+// ruleKey identifies a rule by its address, because equal pods share one copy of their rules. One of the pointers is
+// nil.
+type ruleKey struct {
+	namespace string // of the pod
+	spread    *cluster.Spread
+	term      *cluster.Term
+}
+
+// topologyRule counts the pods that a rule matches, by domain.
+type topologyRule struct {
+	label        string // the domains are the values of this node label
+	matches      func(namespace string, labels requirements.Labels) bool
+	countsEnding bool                   // pods that are being deleted count too
+	counts       func(n *simNode) bool  // the node is in one of the rule's domains
+	matchesKind  map[*cluster.Kind]bool // cache of matches
+	domains      []string               // by index into simulation.nodes: its domain; empty if the node does not count
+	residents    []int                  // by index into simulation.nodes: matching pods that were on the node from the start
+	pods         map[string]int         // by domain: matching pods
+	nodes        map[string]int         // by domain: number of nodes, cordoned and drained ones included
+}
+
+// domainOf returns the node's domain for a label; empty if the node has none.
+func (s *simNode) domainOf(label string) string {
+	value := s.labels[label]
+	if label == corev1.LabelHostname && value == "" {
+		return s.name // a planned node has no hostname yet
+	}
+	return value
+}
+
+// violates reports whether the pod on the node would violate one of the pod's rules. See followsRules.
+func (sim *simulation) violates(p *cluster.Pod, at int) bool {
+	for i := range p.Spread {
+		s := &p.Spread[i]
+		if s.Soft {
+			continue
+		}
+		r := sim.spreadRule(p, s)
+		self := 0
+		if s.Selector.Matches(p.Labels) {
+			self = 1
+		}
+		if d := sim.nodes[at].domainOf(s.Key); d == "" || r.pods[d]+self-r.fewest(s.MinDomains) > s.MaxSkew {
+			return true
+		}
+	}
+	for i := range p.AntiAffinity {
+		t := &p.AntiAffinity[i]
+		if t.Weight == 0 && sim.termRule(p, t).pods[sim.nodes[at].domainOf(t.Key)] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fewest returns the smallest number of matching pods in a domain. A host that is being drained is a domain without
+// matching pods, so it is 0 for hosts.
+func (r *topologyRule) fewest(minDomains int) int {
+	if r.label == corev1.LabelHostname || len(r.nodes) < minDomains {
+		return 0
+	}
+	least := -1
+	for d := range r.nodes {
+		if n := r.pods[d]; least < 0 || n < least {
+			least = n
+		}
+	}
+	return max(least, 0)
+}
+
+// spreadRule returns the counts of the pod's spread.
+func (sim *simulation) spreadRule(p *cluster.Pod, s *cluster.Spread) *topologyRule {
+	key := ruleKey{p.Namespace, s, nil}
+	if r := sim.rules[key]; r != nil {
+		return r
+	}
+	r := &topologyRule{
+		label: s.Key,
+		matches: func(namespace string, labels requirements.Labels) bool {
+			return namespace == p.Namespace && s.Selector.Matches(labels)
+		},
+		counts: func(n *simNode) bool { return s.AnyNode || n.satisfies(p) },
+	}
+	sim.addRule(key, r)
+	return r
+}
+
+// termRule returns the counts of the pod's anti-affinity term.
+func (sim *simulation) termRule(p *cluster.Pod, t *cluster.Term) *topologyRule {
+	key := ruleKey{p.Namespace, nil, t}
+	if r := sim.rules[key]; r != nil {
+		return r
+	}
+	r := &topologyRule{label: t.Key, matches: t.Matches, countsEnding: true, counts: func(*simNode) bool { return true }}
+	sim.addRule(key, r)
+	return r
+}
+
+// addRule counts the pods that the rule matches on all nodes.
+func (sim *simulation) addRule(key ruleKey, r *topologyRule) {
+	r.pods, r.nodes, r.matchesKind = map[string]int{}, map[string]int{}, map[*cluster.Kind]bool{}
+	for i := range sim.others {
+		r.add(&sim.others[i])
+	}
+	r.domains, r.residents = nil, nil // the other nodes have no index
+	for i := range sim.nodes {
+		r.add(&sim.nodes[i])
+	}
+	sim.rules[key] = r
+}
+
+// add adds the pods of a node to the counts.
+func (r *topologyRule) add(n *simNode) {
+	domain, residents := "", 0
+	if r.counts(n) {
+		domain = n.domainOf(r.label)
+	}
+	if domain != "" {
+		for _, k := range n.residents {
+			if r.matchesResident(k.Kind) {
+				residents += k.Count
+			}
+		}
+		r.nodes[domain]++
+		if !n.cordoned {
+			r.pods[domain] += residents
+		}
+		for _, p := range n.newPods {
+			if r.matches(p.Namespace, p.Labels) {
+				r.pods[domain]++
+			}
+		}
+	}
+	r.domains, r.residents = append(r.domains, domain), append(r.residents, residents)
+}
+
+// matchesResident reports whether the rule matches pods of the kind.
+func (r *topologyRule) matchesResident(k *cluster.Kind) bool {
+	match, known := r.matchesKind[k]
+	if !known {
+		match = (r.countsEnding || !k.Ending) && r.matches(k.Namespace, k.Labels)
+		r.matchesKind[k] = match
+	}
+	return match
+}
+
+// satisfies reports whether the labels of the node satisfy the pod's node selector and required node affinity.
+func (s *simNode) satisfies(p *cluster.Pod) bool {
+	return len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(r requirements.Requirements) bool { return r.Accepts(s.labels) })
+}
+
+// countResidents adds the residents of a node to the counts, or subtracts them if sign is -1.
+func (sim *simulation) countResidents(at, sign int) {
+	for _, r := range sim.rules {
+		if d := r.domains[at]; d != "" {
+			r.pods[d] += sign * r.residents[at]
+		}
+	}
+}
+
+// countPod adds a pod on a node to the counts, or subtracts it if sign is -1.
+func (sim *simulation) countPod(p *cluster.Pod, at, sign int) {
+	for _, r := range sim.rules {
+		if d := r.domains[at]; d != "" && r.matches(p.Namespace, p.Labels) {
+			r.pods[d] += sign
+		}
+	}
+}
