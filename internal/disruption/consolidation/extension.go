@@ -47,12 +47,9 @@ func (s *search) newExtension(best attempt, removable []int) *extension {
 	for _, c := range removable {
 		excluded[c] = true
 	}
-	x.sim = newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) nodeRole {
+	x.sim = newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
-		if ok && excluded[c] && !base.removed[c] {
-			return full
-		}
-		return roleOf(ok && base.removed[c])
+		return ok && (excluded[c] || base.removed[c])
 	})
 	s.p.reservePending(x.sim)
 	for i := range best.moves {
@@ -262,9 +259,9 @@ func (x *extension) cordon(group []int, cordoned bool) {
 // these candidates. confirm drops the added moves whose pods are not schedulable in the new simulation. A move that
 // cannot be completed would be started and undone again and again. baseMoves are the moves of the attempt.
 func (x *extension) confirm(baseMoves []Move) {
-	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.order, func(i int) nodeRole {
+	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.order, func(i int) bool {
 		c, ok := x.p.byNode[x.p.in.Snapshot.Nodes[i].Name]
-		return roleOf(ok && x.removed[c])
+		return ok && x.removed[c]
 	})
 	x.p.reservePending(sim)
 	for i := range baseMoves {

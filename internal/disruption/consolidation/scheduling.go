@@ -19,12 +19,11 @@ func (sim *simulation) scheduleIf(arrivals []incomingPod, allowed func(*simNode)
 	if sim.order == oneAtATime {
 		return sim.scheduleOneAtATime(arrivals, allowed)
 	}
-	count := sim.orderCount(arrivals)
-	for n := range count {
+	for n := range sim.orderCount(len(arrivals)) {
 		if n > 0 {
 			sim.unbind(arrivals)
 		}
-		sort(arrivals, n, count)
+		sim.sort(arrivals, n)
 		if p := sim.bindAll(arrivals, allowed); p != nil {
 			return p
 		}
@@ -69,8 +68,7 @@ func (sim *simulation) bind(a *incomingPod, allowed func(*simNode) bool) bool {
 		return false
 	}
 	sim.setFree(at, sim.nodes[at].free.Sub(a.pod.Requests))
-	sim.nodes[at].newPods = append(slices.Clip(sim.nodes[at].newPods), a.pod)
-	sim.countPod(a.pod, at, 1)
+	sim.nodes[at].newPods++
 	a.node = at
 	return true
 }
@@ -80,15 +78,8 @@ func (sim *simulation) unbind(arrivals []incomingPod) {
 	for i := range arrivals {
 		at := arrivals[i].node
 		sim.setFree(at, sim.nodes[at].free.Add(arrivals[i].pod.Requests))
-		sim.removePod(at, arrivals[i].pod)
+		sim.nodes[at].newPods--
 	}
-}
-
-// removePod removes a new pod from its node, without freeing its room.
-func (sim *simulation) removePod(at int, p *cluster.Pod) {
-	s := &sim.nodes[at]
-	s.newPods = slices.DeleteFunc(slices.Clone(s.newPods), func(other *cluster.Pod) bool { return other == p })
-	sim.countPod(p, at, -1)
 }
 
 // unschedulable returns, by group, the ID of a pod that cannot be scheduled in one of the orders. It unbinds the other
@@ -194,7 +185,8 @@ func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byNam
 // that was launched for them, or to their node in plan, which is a plan for the snapshot. Terminating nodes and nodes
 // that are not ready take no pods.
 func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, evictionOrder []string) []string {
-	sim := newSimulation(s.Nodes, drainOrders, func(i int) nodeRole { return roleOf(slices.Contains(nodes, s.Nodes[i].Name)) })
+	isRemoved := func(i int) bool { return slices.Contains(nodes, s.Nodes[i].Name) }
+	sim := newSimulation(s.Nodes, drainOrders, isRemoved)
 	byName := map[string]*cluster.Node{}
 	for i := range s.Nodes {
 		byName[s.Nodes[i].Name] = &s.Nodes[i]
@@ -232,9 +224,9 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, evictionOrder [
 // schedules the best move first. Candidates that stay may take pods. keepSchedulable recomputes the score with the
 // threshold of the search, also for moves to which evaluate applies MinWorthExchange.
 func (s *search) keepSchedulable(t *attempt) {
-	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) nodeRole {
+	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
-		return roleOf(ok && t.removed[c])
+		return ok && t.removed[c]
 	})
 	s.p.reservePending(sim)
 	slices.SortFunc(t.moves, bySavingPerCost)

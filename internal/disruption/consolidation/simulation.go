@@ -15,16 +15,12 @@ import (
 // with most free room (LeastAllocated of NodeResourcesFit, and NodeResourcesBalancedAllocation). kube-scheduler does
 // not know the plan. So a plan that fills nodes completely can be correct and still leave a pod unschedulable.
 //
-// Pods with spread and anti-affinity go to the node with most free room that their rules allow (topologyRule), if the
-// simulation knows their rules (followsRules). Other constrained pods (isConstrained) go to the node of their plan,
-// because few other nodes are possible for them.
+// Constrained pods (isConstrained) go to the node of their plan, because few other nodes are possible for them.
 type simulation struct {
 	nodes    []simNode
 	free     []freeRoom                 // by index into nodes
 	byName   map[string]int             // index into nodes; planned nodes have the names of their plan
 	accepted map[nodeRequirements][]int // cache of acceptingNodes
-	rules    map[ruleKey]*topologyRule  // cache of spreadRule and termRule
-	others   []simNode                  // nodes that take no pods; drained nodes have no residents
 
 	order arrivalOrder
 }
@@ -36,10 +32,9 @@ type simNode struct {
 	labels      requirements.Labels
 	taints      []requirements.Taint
 	avoids      []cluster.Term // required anti-affinity of pods on the node
-	residents   []cluster.Resident
 	allocatable resources.Amounts
 	free        resources.Amounts
-	newPods     []*cluster.Pod // pods scheduled in the simulation
+	newPods     int // number of pods scheduled in the simulation
 	cordoned    bool
 }
 
@@ -53,38 +48,16 @@ type nodeRequirements struct {
 	tolerates *requirements.Toleration
 }
 
-// nodeRole is what a node does in a simulation.
-type nodeRole int
-
-const (
-	receives nodeRole = iota // the node takes pods
-	full                     // the node takes no pods, and its pods stay
-	drained                  // the node's pods move, and it exists until they have moved
-)
-
-// roleOf returns the role drained if the node is removed, else receives.
-func roleOf(removed bool) nodeRole {
-	if removed {
-		return drained
-	}
-	return receives
-}
-
-// newSimulation returns a simulation. role returns the role of the node with the index i. Nodes that are not ready for
-// pods receive none.
-func newSimulation(nodes []cluster.Node, order arrivalOrder, role func(i int) nodeRole) *simulation {
-	sim := &simulation{byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, rules: map[ruleKey]*topologyRule{}, order: order}
+// newSimulation returns a simulation with the nodes that are ready for pods. It leaves out the nodes for whose index
+// skip returns true.
+func newSimulation(nodes []cluster.Node, order arrivalOrder, skip func(i int) bool) *simulation {
+	sim := &simulation{byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, order: order}
 	for i := range nodes {
 		n := &nodes[i]
-		if role := role(i); role != receives || n.Leaving || !n.Initialized || n.Cordoned() {
-			other := simNode{name: n.Name, labels: n.Labels}
-			if role != drained && !n.Leaving {
-				other.residents = n.Residents
-			}
-			sim.others = append(sim.others, other)
+		if n.Leaving || !n.Initialized || n.Cordoned() || skip(i) {
 			continue
 		}
-		s := simNode{labels: n.Labels, taints: n.Taints, residents: n.Residents, allocatable: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
+		s := simNode{labels: n.Labels, taints: n.Taints, allocatable: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
 		for _, r := range n.Residents {
 			s.avoids = append(s.avoids, r.Avoids...)
 		}
@@ -98,9 +71,6 @@ func (sim *simulation) add(name string, s simNode) {
 	s.name, sim.byName[name] = name, len(sim.nodes)
 	sim.nodes, sim.free = append(sim.nodes, s), append(sim.free, freeRoom{s.free.CPU, s.free.Memory})
 	clear(sim.accepted)
-	for _, r := range sim.rules {
-		r.add(&s)
-	}
 }
 
 // truncate removes all nodes but the first n.
@@ -110,7 +80,6 @@ func (sim *simulation) truncate(n int) {
 	}
 	sim.nodes, sim.free = sim.nodes[:n], sim.free[:n]
 	clear(sim.accepted)
-	clear(sim.rules)
 }
 
 // setFree sets the free room of a node.
@@ -156,38 +125,15 @@ func labelsOf(t *catalog.Type, pool requirements.Labels, zone, capacityType stri
 // hasNewPods reports whether pods were scheduled on the node in the simulation.
 func (sim *simulation) hasNewPods(name string) bool {
 	at, ok := sim.byName[name]
-	return ok && len(sim.nodes[at].newPods) > 0
+	return ok && sim.nodes[at].newPods > 0
 }
 
 // cordon excludes the node from scheduling, or includes it again if cordoned is false.
 func (sim *simulation) cordon(name string, cordoned bool) {
-	at, ok := sim.byName[name]
-	if !ok {
-		sim.drainOther(name, cordoned)
-		return
+	if at, ok := sim.byName[name]; ok {
+		sim.nodes[at].cordoned = cordoned
+		sim.setFree(at, sim.nodes[at].free)
 	}
-	if sim.nodes[at].cordoned == cordoned {
-		return
-	}
-	sim.nodes[at].cordoned = cordoned
-	sim.setFree(at, sim.nodes[at].free)
-	if cordoned {
-		sim.countResidents(at, -1) // its pods are evicted
-	} else {
-		sim.countResidents(at, 1)
-	}
-}
-
-// drainOther excludes the pods of a node that takes no pods from the counts of rules, because they are evicted, or
-// includes them again.
-func (sim *simulation) drainOther(name string, drained bool) {
-	i := slices.IndexFunc(sim.others, func(n simNode) bool { return n.name == name })
-	if i < 0 || sim.others[i].cordoned == drained {
-		return
-	}
-	sim.others = slices.Clone(sim.others) // a clone of the simulation may use it
-	sim.others[i].cordoned = drained
-	clear(sim.rules)
 }
 
 // clone returns a copy, from which the caller can restore the simulation.
@@ -197,8 +143,6 @@ func (sim *simulation) clone() *simulation {
 		free:     slices.Clone(sim.free),
 		byName:   maps.Clone(sim.byName),
 		accepted: maps.Clone(sim.accepted),
-		rules:    map[ruleKey]*topologyRule{},
-		others:   sim.others,
 		order:    sim.order,
 	}
 }
@@ -235,8 +179,7 @@ func isConstrained(p *cluster.Pod) bool {
 // nodeFor returns the index of the node on which kube-scheduler puts the pod; -1 for none.
 func (sim *simulation) nodeFor(a *incomingPod) int {
 	p := a.pod
-	constrained := isConstrained(p)
-	if constrained && !followsRules(p) {
+	if isConstrained(p) {
 		if at, ok := sim.byName[a.planned]; ok && !sim.nodes[at].cordoned && p.Requests.Fits(sim.nodes[at].free) {
 			return at
 		}
@@ -248,7 +191,7 @@ func (sim *simulation) nodeFor(a *incomingPod) int {
 			continue
 		}
 		s := &sim.nodes[at]
-		if score := s.score(&p.Requests); score > most+1e-9 && p.Requests.Fits(s.free) && !s.repels(p) && !(constrained && sim.violates(p, at)) {
+		if score := s.score(&p.Requests); score > most+1e-9 && p.Requests.Fits(s.free) && !s.repels(p) {
 			best, most = at, score
 		}
 	}
@@ -295,5 +238,5 @@ func (s *simNode) accepts(p *cluster.Pod) bool {
 	if _, bad := requirements.Untolerated(s.taints, p.Tolerations); bad {
 		return false
 	}
-	return s.satisfies(p)
+	return len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(r requirements.Requirements) bool { return r.Accepts(s.labels) })
 }

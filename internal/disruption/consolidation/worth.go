@@ -62,16 +62,16 @@ func (p *problem) costShare(cost float64) float64 {
 	return cost / p.cost
 }
 
-// riskOf returns the minimum saving of a move with constrained pods that launches nodes, or with pods whose nodes the
-// simulation cannot predict (isNotSimulated): the price of the cheapest node for one of these pods, the most expensive
-// one. kube-scheduler may leave such a pod pending, and a node is launched for it. riskOf returns 0 for other moves.
+// riskOf returns the minimum saving of a move with constrained pods: the price of the cheapest node for one of them, the
+// most expensive pod. The simulation cannot predict the nodes of constrained pods (isNotSimulated), so kube-scheduler
+// may leave such a pod pending, and a node is launched for it. riskOf returns 0 for other moves.
 func (p *problem) riskOf(m *Move) catalog.Price {
 	var risk catalog.Price
 	for _, name := range m.Nodes {
 		n := p.candidates[p.byNode[name]].node
 		for i := range n.Pods {
-			if pod := &n.Pods[i]; isNotSimulated(*pod) || len(m.PlannedNodes) > 0 && isConstrained(pod) {
-				risk = max(risk, p.cheapestNode(n, pod))
+			if isNotSimulated(n.Pods[i]) {
+				risk = max(risk, p.cheapestNode(n, &n.Pods[i]))
 			}
 		}
 	}
