@@ -68,8 +68,8 @@ bin/karpenter:
 	@mkdir -p bin && hack/build bin/karpenter hack/karpenter github.com/aws/karpenter-provider-aws/cmd/controller
 
 .PHONY: bench-live
-bench-live: bin/joiner bin/lab bin/karpenter ## Joiner and Karpenter's own controller in the lab, one after the other: what is paid, waited for and evicted, to docs/benchmarks/live.md (SEEDS, SCRIPTS; ten minutes for each side of each seed and script)
-	@bin/lab live --joiner bin/joiner --karpenter bin/karpenter --seeds $(or $(SEEDS),101,102,103) --scripts $(or $(SCRIPTS),scale) --keep bin/live -o docs/benchmarks/live.md
+bench-live: bin/joiner bin/lab bin/karpenter ## Joiner and Karpenter's own controller in the lab: what is paid, waited for and evicted, to docs/benchmarks/live.md (SEEDS, SCRIPTS; PARALLEL: runs at the same time, default 1; ten minutes for each side of each seed and script)
+	@bin/lab live --joiner bin/joiner --karpenter bin/karpenter --seeds $(or $(SEEDS),101,102,103) --scripts $(or $(SCRIPTS),scale) --parallel $(or $(PARALLEL),1) --keep bin/live -o docs/benchmarks/live.md
 
 .PHONY: race
 race: ## parallel code of decisions under the race detector (needs a C compiler)

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/live"
@@ -27,6 +29,7 @@ type liveFlags struct {
 	arm      bool
 	boots    string
 	keep     string
+	parallel int
 	out      string
 }
 
@@ -47,12 +50,21 @@ func liveCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.arm, "arm64", false, "also allow arm64")
 	cmd.Flags().StringVar(&f.boots, "boots", string(lab.BootEven), "boot times: even, stragglers")
 	cmd.Flags().StringVar(&f.keep, "keep", "", "folder for the results; a run with a result in the folder is not repeated; empty: results are not kept")
+	cmd.Flags().IntVar(&f.parallel, "parallel", 1, "runs at the same time, each in a process of its own; more than 1 needs --keep, and a core for each run")
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", "write the tables into this page, between the two marker comments, and plots beside it; empty: print the tables")
 	return cmd
 }
 
-// run carries out all runs, one after the other.
+// run carries out all runs, and writes the tables.
 func (f liveFlags) run(cmd *cobra.Command) error {
+	if f.parallel > 1 {
+		if f.keep == "" {
+			return errors.New("--parallel needs --keep: each run stores its result in a folder")
+		}
+		if err := f.runInProcesses(cmd); err != nil {
+			return err
+		}
+	}
 	var all []live.Result
 	for _, spec := range f.specs() {
 		r, err := f.resultOf(cmd, spec)
@@ -71,6 +83,34 @@ func (f liveFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	return writeBetween(f.out, "bench-live", live.Markdown(kinds, plots))
+}
+
+// runInProcesses carries out the runs without a stored result, several at the same time. Each run is a process of its
+// own, because the API servers of one process share their metrics.
+func (f liveFlags) runInProcesses(cmd *cobra.Command) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(cmd.Context())
+	group.SetLimit(f.parallel)
+	for _, spec := range f.specs() {
+		if _, err := os.Stat(f.pathOf(spec)); err == nil {
+			continue
+		}
+		group.Go(func() error {
+			run := exec.CommandContext(ctx, program, "live", "--joiner", f.programs.Joiner, "--karpenter", f.programs.Upstream,
+				"--scripts", spec.Script, "--mixes", string(spec.Mix), "--seeds", fmt.Sprint(spec.Seed), "--sides", string(spec.Side),
+				"--boots", string(spec.Boots), fmt.Sprint("--spot=", f.spot), fmt.Sprint("--arm64=", f.arm), "--keep", f.keep)
+			run.Stderr = cmd.ErrOrStderr()
+			run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
+			if err := run.Run(); err != nil {
+				return fmt.Errorf("%s: %w", name(spec), err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 // writePlots writes the plot of each kind beside the page. It returns the file names by title of the kind.
@@ -120,9 +160,12 @@ func name(s live.Spec) string {
 		string(s.Boots), fmt.Sprint(s.Seed), string(s.Side)}, "_")
 }
 
+// pathOf returns the path of a run's stored result.
+func (f liveFlags) pathOf(s live.Spec) string { return filepath.Join(f.keep, name(s)+".json") }
+
 // resultOf returns the stored result of a run. If there is none, it carries out the run and stores the result.
 func (f liveFlags) resultOf(cmd *cobra.Command, s live.Spec) (live.Result, error) {
-	path := filepath.Join(f.keep, name(s)+".json")
+	path := f.pathOf(s)
 	if f.keep != "" {
 		data, err := os.ReadFile(path)
 		var r live.Result
