@@ -3,7 +3,7 @@
 // output of Karpenter's AWS provider. The first build takes minutes.
 //
 // In: the modules of go.mod, and the documented rules in rules.go and efa.txt.
-// Out: types.tsv, one .tsv per region, left-out.txt and by-name.txt; the same modules give the same files.
+// Out: types.tsv, prices.tsv, left-out.txt and by-name.txt; the same modules give the same files.
 // Never: a call to AWS, or a number that comes from no source and no documented rule.
 package main
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,14 +14,14 @@ import (
 // newerRegion is the only region of the newer price source, the price list in Karpenter's AWS provider.
 const newerRegion = "us-east-1"
 
-// region is the file of one region.
+// region has the prices of one region.
 type region struct {
 	name  string
 	zones []string // zone IDs
 	rows  []row
 }
 
-// row is a line of a region's file.
+// row has the prices of a type in one region.
 type row struct {
 	typ      string // name of the instance type
 	onDemand string // dollars per hour
@@ -97,11 +96,13 @@ func (t table) files() ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []file{{"types.tsv", types}, {"left-out.txt", t.leftOutFile()}, {"by-name.txt", t.byNameFile()}}
-	for _, r := range t.regions {
-		files = append(files, file{r.name + ".tsv", r.file()})
+	prices, err := pricesFile(t.regions)
+	if err != nil {
+		return nil, err
 	}
-	return files, nil
+	return []file{
+		{"types.tsv", types}, {"prices.tsv", prices}, {"left-out.txt", t.leftOutFile()}, {"by-name.txt", t.byNameFile()},
+	}, nil
 }
 
 // leftOutFile returns the content of left-out.txt.
@@ -122,19 +123,6 @@ func (t table) byNameFile() []byte {
 		"# missing is listed in their \"unknown\".\n")
 	for _, name := range sortedNames(t.byName) {
 		out.WriteString(name + "\n")
-	}
-	return out.Bytes()
-}
-
-// file returns the content of the region's file, REGION.tsv. It sorts the region's rows in place.
-func (r region) file() []byte {
-	var out bytes.Buffer
-	out.WriteString("# Written by hack/catalog. Type, dollars per hour on demand (Linux), mean spot price of May 2025,\n" +
-		"# last characters of the ids of the zones that have it (\"?\": not known).\n")
-	out.WriteString("zones\t" + strings.Join(r.zones, "\t") + "\n")
-	slices.SortFunc(r.rows, func(a, b row) int { return cmp.Compare(a.typ, b.typ) })
-	for _, row := range r.rows {
-		fmt.Fprintf(&out, "%s\t%s\t%s\t%s\n", row.typ, row.onDemand, row.spot, row.zones)
 	}
 	return out.Bytes()
 }

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,11 +19,8 @@ type Region struct {
 	// is for the emulator, not for decisions.
 	SpotTypical map[string]Price
 
-	zoneDigits map[string]string // by type: the last characters of the IDs of the zones that have the type, or anyZone
+	zoneDigits map[string]string // by type: the last characters of the IDs of the zones that have it; "" or unknownZones: all zones
 }
-
-// anyZone stands for all zones of the region. It is used if no source lists the zones that have the type.
-const anyZone = "?"
 
 // ZonesOf returns the zones that have the type, or all zones if that is unknown; none if the region does not offer the
 // type.
@@ -33,7 +29,7 @@ func (r Region) ZonesOf(typ string) []Zone {
 	if !ok {
 		return nil
 	}
-	if ids == anyZone {
+	if ids == "" || ids == unknownZones {
 		return r.Zones
 	}
 	var out []Zone
@@ -47,61 +43,3 @@ func (r Region) ZonesOf(typ string) []Zone {
 
 // Types returns the names of the types that the region offers, sorted.
 func (r Region) Types() []string { return slices.Sorted(maps.Keys(r.OnDemand)) }
-
-// parseRegion parses a region's file: comments after "#", one line "zones" with the IDs of the zones, then a line per
-// type. A type's line has four columns, separated by tabs: the name, the on-demand price, the typical spot price or
-// "-", and the zones that have the type. The zones are given by the last characters of their IDs, or by "?" if they are
-// unknown.
-func parseRegion(name, text string) (Region, error) {
-	r := Region{
-		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zoneDigits: map[string]string{},
-	}
-	n := 0
-	for line := range strings.Lines(text) {
-		n++
-		line = strings.TrimSuffix(line, "\n")
-		fields := strings.Split(line, "\t")
-		var err error
-		switch {
-		case strings.HasPrefix(line, "#"):
-		case fields[0] == "zones":
-			r.Zones, err = zones(name, fields[1:])
-		case len(fields) == 4:
-			err = r.addType(fields)
-		default:
-			err = fmt.Errorf("want 4 columns, have %d", len(fields))
-		}
-		if err != nil {
-			return Region{}, fmt.Errorf("line %d: %w", n, err)
-		}
-	}
-	return r, nil
-}
-
-// zones returns the zones with these IDs, and assigns their names: use1-az4 becomes us-east-1d.
-func zones(region string, ids []string) ([]Zone, error) {
-	var out []Zone
-	for _, id := range ids {
-		_, number, ok := strings.Cut(id, "-az")
-		if !ok || len(number) != 1 || number[0] < '1' || number[0] > '9' {
-			return nil, fmt.Errorf("zone id %q does not end in -az and a digit", id)
-		}
-		out = append(out, Zone{Name: region + string('a'+number[0]-'1'), ID: id})
-	}
-	return out, nil
-}
-
-// addType adds the type of a line with these columns to the maps of r.
-func (r Region) addType(fields []string) error {
-	typ := fields[0]
-	price, err := ParsePrice(fields[1])
-	if err != nil {
-		return err
-	}
-	r.OnDemand[typ], r.zoneDigits[typ] = price, fields[3]
-	if fields[2] == "-" {
-		return nil
-	}
-	r.SpotTypical[typ], err = ParsePrice(fields[2])
-	return err
-}

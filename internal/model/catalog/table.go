@@ -2,22 +2,22 @@ package catalog
 
 import (
 	"cmp"
-	"embed"
+	_ "embed" // for the two files of the table
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 )
 
-// tables holds types.tsv, which ParseTypes documents, and a file of prices and zones for each region. hack/catalog
-// writes these files. Beside them it writes left-out.txt, which lists the types that are missing in types.tsv, each with
-// the reason.
+// embeddedTypes is types.tsv, which ParseTypes documents. hack/catalog writes it and prices.tsv. Beside them it writes
+// left-out.txt, which lists the types that are missing in types.tsv, each with the reason.
 //
-//go:embed table/*.tsv
-var tables embed.FS
+//go:embed table/types.tsv
+var embeddedTypes string
 
-// typesPath is the path of types.tsv in tables.
-const typesPath = "table/types.tsv"
+// embeddedPrices is prices.tsv, which ParseRegion documents.
+//
+//go:embed table/prices.tsv
+var embeddedPrices string
 
 // Table has the data about EC2's types that are part of the program, for planning offline, for tests and for the
 // emulator. They become outdated: if AWS can be queried, use AWS.
@@ -28,11 +28,7 @@ type Table struct {
 // Embedded parses the table that is part of the program. This takes about ten milliseconds, so callers should keep the
 // result.
 func Embedded() (Table, error) {
-	data, err := tables.ReadFile(typesPath)
-	if err != nil {
-		return Table{}, fmt.Errorf("read embedded types: %w", err)
-	}
-	types, err := ParseTypes(typesPath, string(data))
+	types, err := ParseTypes("types.tsv", embeddedTypes)
 	if err != nil {
 		return Table{}, fmt.Errorf("read embedded types: %w", err)
 	}
@@ -64,34 +60,16 @@ func (t Table) Complete(f Facts) Facts {
 }
 
 // Regions returns the names of the regions that the table has prices for, sorted.
-func (t Table) Regions() []string {
-	entries, err := tables.ReadDir("table")
-	if err != nil {
-		return nil // impossible: the folder is part of the program
-	}
-	var names []string
-	for _, e := range entries {
-		if file := path.Join("table", e.Name()); file != typesPath {
-			names = append(names, strings.TrimSuffix(e.Name(), ".tsv"))
-		}
-	}
-	slices.Sort(names)
-	return names
-}
+func (t Table) Regions() []string { return slices.Sorted(slices.Values(PriceRegions(embeddedPrices))) }
 
 // Region reads the prices and zones of a region.
 func (t Table) Region(name string) (Region, error) {
-	regions := t.Regions()
-	if !slices.Contains(regions, name) {
+	if regions := t.Regions(); !slices.Contains(regions, name) {
 		return Region{}, fmt.Errorf("region %q is not in the embedded table, which has %s", name, strings.Join(regions, ", "))
 	}
-	data, err := tables.ReadFile("table/" + name + ".tsv")
+	r, err := ParseRegion(embeddedPrices, name)
 	if err != nil {
-		return Region{}, fmt.Errorf("read embedded region %s: %w", name, err)
-	}
-	r, err := parseRegion(name, string(data))
-	if err != nil {
-		return Region{}, fmt.Errorf("read embedded region %s: %w", name, err)
+		return Region{}, fmt.Errorf("read embedded prices of region %s: %w", name, err)
 	}
 	return r, nil
 }

@@ -141,20 +141,6 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-func TestParseRegion(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{
-		"columns": "m5.large\t0.1\n",
-		"price":   "m5.large\tx\t-\t?\n",
-		"spot":    "m5.large\t1\tx\t?\n",
-		"zone":    "zones\tuse1\n",
-	} {
-		if _, err := parseRegion("r", text); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
 func BenchmarkEmbedded(b *testing.B) {
 	for b.Loop() {
 		tab, err := Embedded()

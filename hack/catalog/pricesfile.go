@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// pricesHelp is the comment at the start of prices.tsv.
+const pricesHelp = `# Written by hack/catalog: a column per region, a line per instance type. A type has in each region that offers it:
+# dollars per hour on demand (Linux); the mean spot price of May 2025 as a percentage of that, in dollars or "-" (none);
+# the last characters of the IDs of the zones that have it ("?": not known; missing: all zones).
+`
+
+// pricesFile returns prices.tsv, whose format catalog.ParseRegion documents. It returns an error if the format cannot
+// represent a price.
+func pricesFile(regions []region) ([]byte, error) {
+	cells := map[string][]string{} // by type, a cell per region
+	for i, r := range regions {
+		for _, row := range r.rows {
+			cell, err := priceCell(row, r.zones)
+			if err != nil {
+				return nil, fmt.Errorf("%s in %s: %w", row.typ, r.name, err)
+			}
+			if cells[row.typ] == nil {
+				cells[row.typ] = make([]string, len(regions))
+			}
+			cells[row.typ][i] = cell
+		}
+	}
+	var out bytes.Buffer
+	out.WriteString(pricesHelp)
+	names, zones := "region", "zones"
+	for _, r := range regions {
+		names += "\t" + r.name
+		zones += "\t" + strings.Join(r.zones, " ")
+	}
+	out.WriteString(names + "\n" + zones + "\n")
+	for _, name := range sortedNames(cells) {
+		out.WriteString(name + "\t" + strings.Join(cells[name], "\t") + "\n")
+	}
+	return out.Bytes(), nil
+}
+
+// priceCell returns the notation of a type's prices in a region with these zones.
+func priceCell(r row, zones []string) (string, error) {
+	onDemand, err := catalog.ParsePrice(r.onDemand)
+	if err != nil {
+		return "", err
+	}
+	cell := r.onDemand + " "
+	if r.spot == "-" {
+		cell += r.spot
+	} else {
+		spot, err := catalog.ParsePrice(r.spot)
+		if err != nil {
+			return "", err
+		}
+		text, err := spotCell(spot, onDemand)
+		if err != nil {
+			return "", err
+		}
+		cell += text
+	}
+	all := ""
+	for _, id := range zones {
+		all += id[len(id)-1:]
+	}
+	if r.zones != all {
+		cell += " " + r.zones
+	}
+	return cell, nil
+}
+
+// spotCell returns a spot price as a percentage of the on-demand price if that is exact, and in dollars otherwise.
+func spotCell(spot, onDemand catalog.Price) (string, error) {
+	percent := int((100*spot + onDemand/2) / onDemand)
+	if percent > 0 && percent <= 255 {
+		exact, err := catalog.SpotPercent(onDemand, percent)
+		if err != nil {
+			return "", err
+		}
+		if exact == spot {
+			return strconv.Itoa(percent) + "%", nil
+		}
+	}
+	return spot.String(), nil
+}

@@ -1,0 +1,132 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Words in prices.tsv.
+const (
+	regionsLine  = "region" // first column of the line with the regions
+	zonesLine    = "zones"  // first column of the line with the zones
+	noSpot       = "-"      // no spot price
+	unknownZones = "?"      // no source lists the zones that have the type
+)
+
+// PriceRegions returns the names of the regions that prices.tsv contains, in the order of its columns. It returns nil if
+// the text has no line of regions.
+func PriceRegions(text string) []string {
+	for line := range strings.Lines(text) {
+		if columns := splitLine(line); columns[0] == regionsLine {
+			return columns[1:]
+		}
+	}
+	return nil
+}
+
+// ParseRegion parses a region's column in prices.tsv. The file has comments after "#", then these lines, whose columns
+// are separated by tabs:
+//
+//	region  REGION              …  // the names of the regions
+//	zones   ZONE-ID ZONE-ID     …  // the IDs of each region's zones
+//	TYPE    PRICE SPOT [ZONES]  …  // in each region; empty: the region does not offer the type
+//
+// PRICE is the on-demand price per hour. SPOT is the typical spot price: "35%" of PRICE, rounded to microdollars; a
+// price per hour; or "-" for none. ZONES has the last characters of the IDs of the zones that have the type. Without
+// ZONES all zones have it; with "?" the zones are unknown. ParseRegion returns an error if the region has no column.
+func ParseRegion(text, name string) (Region, error) {
+	r := Region{
+		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zoneDigits: map[string]string{},
+	}
+	column := 1 + slices.Index(PriceRegions(text), name)
+	if column == 0 {
+		return Region{}, fmt.Errorf("region %q has no column", name)
+	}
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		columns := splitLine(line)
+		if strings.HasPrefix(line, "#") || columns[0] == regionsLine {
+			continue
+		}
+		if column >= len(columns) {
+			return Region{}, fmt.Errorf("line %d: want at least %d columns, have %d", n, column+1, len(columns))
+		}
+		var err error
+		switch fields := strings.Fields(columns[column]); {
+		case columns[0] == zonesLine:
+			r.Zones, err = zones(name, fields)
+		case len(fields) > 0:
+			err = r.addType(columns[0], fields)
+		}
+		if err != nil {
+			return Region{}, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return r, nil
+}
+
+// splitLine returns the columns of a line of prices.tsv.
+func splitLine(line string) []string { return strings.Split(strings.TrimSuffix(line, "\n"), "\t") }
+
+// zones returns the zones with these IDs, and assigns their names: use1-az4 becomes us-east-1d.
+func zones(region string, ids []string) ([]Zone, error) {
+	var out []Zone
+	for _, id := range ids {
+		_, number, ok := strings.Cut(id, "-az")
+		if !ok || len(number) != 1 || number[0] < '1' || number[0] > '9' {
+			return nil, fmt.Errorf("zone id %q does not end in -az and a digit", id)
+		}
+		out = append(out, Zone{Name: region + string('a'+number[0]-'1'), ID: id})
+	}
+	return out, nil
+}
+
+// addType adds a type to the maps of r. The fields are PRICE, SPOT and, optionally, ZONES.
+func (r Region) addType(name string, fields []string) error {
+	if len(fields) != 2 && len(fields) != 3 {
+		return fmt.Errorf("%s: want 2 or 3 fields, have %d", name, len(fields))
+	}
+	price, err := ParsePrice(fields[0])
+	if err != nil {
+		return err
+	}
+	r.OnDemand[name] = price
+	if len(fields) == 3 {
+		r.zoneDigits[name] = fields[2]
+	} else {
+		r.zoneDigits[name] = ""
+	}
+	if fields[1] == noSpot {
+		return nil
+	}
+	r.SpotTypical[name], err = parseSpot(fields[1], price)
+	return err
+}
+
+// parseSpot returns the spot price of a type with an on-demand price.
+func parseSpot(text string, onDemand Price) (Price, error) {
+	number, isPercent := strings.CutSuffix(text, "%")
+	if !isPercent {
+		return ParsePrice(text)
+	}
+	percent, err := strconv.ParseUint(number, 10, 8)
+	if err != nil {
+		return 0, fmt.Errorf("read spot price %q: not a whole number of percent", text)
+	}
+	return SpotPercent(onDemand, int(percent))
+}
+
+// SpotPercent returns percent hundredths of an on-demand price, rounded to the nearest microdollar, half up. It returns
+// an error if the result is out of range.
+func SpotPercent(onDemand Price, percent int) (Price, error) {
+	const micro = 1000 // billionths in a microdollar
+	scaled := int64(onDemand) * int64(percent)
+	if onDemand != 0 && scaled/int64(onDemand) != int64(percent) {
+		return 0, errors.New("the spot price is out of range")
+	}
+	return Price((scaled + 100*micro/2) / (100 * micro) * micro), nil
+}
