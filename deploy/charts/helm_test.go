@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,9 +56,13 @@ func combinations(t *testing.T) map[string]string {
 	return out
 }
 
-// TestRendered renders the chart with each values file of testdata, and compares the result with its golden file.
+// TestRendered renders the chart with each values file of testdata, and compares the result with its golden file. The
+// defaults come first, because the other golden files refer to theirs.
 func TestRendered(t *testing.T) {
-	for name, values := range combinations(t) {
+	paths := combinations(t)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(paths)), func(name string) bool { return name == defaultsName })
+	for _, name := range append([]string{defaultsName}, names...) {
+		values := paths[name]
 		t.Run(name, func(t *testing.T) {
 			if out, errs, err := helm(t, "lint", "--strict", chart, "-n", namespace, "-f", values); err != nil {
 				t.Errorf("helm lint: %v\n%s%s", err, out, errs)
@@ -65,15 +71,17 @@ func TestRendered(t *testing.T) {
 			if err != nil {
 				t.Fatalf("helm template: %v\n%s", err, errs)
 			}
-			golden := filepath.Join("testdata", name+".golden.yaml")
 			if *rewrite {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+				text := got
+				if name != defaultsName {
+					text = compact(t, got, defaultObjects(t))
+				}
+				if err := os.WriteFile(goldenPath(name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			want, err := os.ReadFile(golden)
-			if err != nil || got != string(want) {
-				t.Errorf("%s differs from the rendered chart (%v): run make chart REWRITE=1, and review the difference", golden, err)
+			if got != golden(t, name) {
+				t.Errorf("%s differs from the rendered chart: run make chart REWRITE=1, and review the difference", goldenPath(name))
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package charts
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -35,12 +34,8 @@ type objects struct {
 // goldenObjects returns the objects in the golden file of a values file. An unknown kind or field fails the test.
 func goldenObjects(t *testing.T, name string) objects {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + name + ".golden.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out objects
-	for _, doc := range strings.Split("\n"+string(text), "\n---\n") {
+	for _, doc := range documents(golden(t, name)) {
 		var kind metav1.TypeMeta
 		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
 			t.Fatalf("%v in\n%s", err, doc)
