@@ -239,8 +239,8 @@ func (r *recorder) Register(c prometheus.Collector) error {
 }
 
 // TestQueriesFindSeriesOfLab runs the queries on metrics that were scraped twice from a controller in the lab: while pods
-// ran on its nodes, and after the pods were removed (testdata/lab-*.txt, with nine buckets of each histogram). The test
-// repeats the two scrapes, so rates are 0; but every panel must find its series.
+// ran on its nodes, and after the pods were removed (testdata/lab-*.txt: no help texts, two buckets of each histogram).
+// The test repeats the two scrapes, so rates are 0; but every panel must find its series.
 func TestQueriesFindSeriesOfLab(t *testing.T) {
 	t.Parallel()
 	c := controller{seen: memory{}, engine: newEngine(), at: end()}
