@@ -95,8 +95,8 @@ func (n Node) setLabelsAndTaints(doc *tomlDoc) {
 	}
 }
 
-// mountDisks combines the local disks into one file system at each boot, and moves directories to it. Images from
-// version 1.46.0 on know these directories; older images need a list of them.
+// mountDisks combines the local disks into one file system at each boot, and moves the directories of containerd, the
+// kubelet and pod logs to it. Images from version 1.46.0 on know these directories; older images need a list of them.
 func (n Node) mountDisks(doc *tomlDoc) {
 	bindCommand := `["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]`
 	if isVersion146OrLater(n.ImageName) {

@@ -52,8 +52,7 @@ func mimeMessage(parts []part) string {
 	return b.String()
 }
 
-// boundaryFor returns a boundary that no line of a part contains at its beginning: "//", which EKS uses, or a longer
-// one.
+// boundaryFor returns a boundary with which no line of a part begins: "//", which EKS uses, or a longer one.
 func boundaryFor(parts []part) string {
 	boundary := "//"
 	for {

@@ -23,8 +23,8 @@ type Node struct {
 	Cluster Cluster // the cluster that the node joins
 	Kubelet Kubelet // settings of the EC2NodeClass
 
-	// Labels are the labels of the node. Labels that a kubelet is not allowed to set on its own node are left out; the
-	// controller adds them when the node registers.
+	// Labels are the labels of the node. UserData leaves out those that a kubelet is not allowed to set on its own
+	// node; the controller adds them when the node registers.
 	Labels requirements.Labels
 	// Taints are the taints of the NodeClaim, including startup taints. UserData adds the unregistered taint.
 	Taints []requirements.Taint
@@ -39,7 +39,7 @@ type Node struct {
 type Cluster struct {
 	Name        string // name of the EKS cluster
 	Endpoint    string // "https://…"
-	CA          string // base64 of PEM
+	CA          string // certificate authority: base64 of PEM
 	ServiceCIDR string // required by AL2023
 	DNS         string // address of the cluster's DNS service; empty if there is none
 	IPv6        bool   // pods and services have IPv6 addresses
@@ -83,8 +83,8 @@ const MaxInput = 4 * MaxBytes
 // ErrTooLong is the error of user data that exceeds MaxBytes.
 var ErrTooLong = errors.New("user data is too long")
 
-// UserData returns the user data of the node. An error requires a change by the user: to the EC2NodeClass, or to the
-// setting of a missing fact about the cluster.
+// UserData returns the user data of the node. Every error requires a change by the user: to the EC2NodeClass, or to the
+// controller's setting for a missing fact about the cluster.
 func UserData(n Node) ([]byte, error) {
 	if len(n.UserData) > MaxInput {
 		return nil,

@@ -55,7 +55,7 @@ func TestTOML11(t *testing.T) {
 	}
 }
 
-// TestMissingTable: an error names a table that Joiner needs if the user's text has another value in its place.
+// TestMissingTable: if the user's text has another value where Joiner needs a table, the error names that table.
 func TestMissingTable(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"settings = 1", "settings.kubernetes = 'x'", "[[settings]]", "[[settings.kubernetes]]",

@@ -384,7 +384,7 @@ func TestBottlerocketMerge(t *testing.T) {
 		t.Errorf("taints (-want +got):\n%s", diff)
 	}
 	if k.APIServer != "https://ABCD.gr7.eu-west-1.eks.amazonaws.com" || k.MaxPods != 29 || len(k.Sysctls) != 1 {
-		t.Errorf("wrong settings of kubernetes: %+v", k)
+		t.Errorf("settings of kubernetes: %+v, want Joiner's API server, 29 pods and one sysctl", k)
 	}
 	if len(v.Settings.Registry.Mirrors) != 2 || !v.Settings.HostContainers["admin"]["enabled"] ||
 		v.Settings.Kernel.Sysctl["vm.max_map_count"] != "262144" || v.Motd == "" {

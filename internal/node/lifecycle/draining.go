@@ -6,7 +6,8 @@ import (
 )
 
 // drainingStep returns the next step to remove a node, in this order: set the deadline, drain the Node, terminate the
-// instance, release the Node, release the NodeClaim. The instance always ends before the objects that refer to it.
+// instance, release the Node, release the NodeClaim. The instance is always terminated before the objects that refer to
+// it are deleted.
 func drainingStep(seen Observation, now time.Time) Step {
 	c, n := seen.Claim, seen.Node
 	step := Step{Phase: Draining}

@@ -13,10 +13,10 @@ func expiry(c Claim) time.Time {
 	return c.Created.Add(*c.ExpireAfter)
 }
 
-// expiredStep returns the next step for a claim that has expired. If budgets allow it, Joiner first prepares other
-// nodes for the pods. It taints the node and plans its pods, and it deletes the claim when the replacement nodes are
-// ready. The claim waits at most replacementWait from Replacement.Since, and do-not-disrupt does not protect its pods.
-// If the node is not ready, or has no time left, the claim is deleted immediately.
+// expiredStep returns the next step for a claim that has expired. If budgets allow it, Joiner first taints the node and
+// plans other nodes for its pods. The claim is deleted when those nodes are ready, at the latest replacementWait after
+// Replacement.Since. do-not-disrupt does not protect its pods. The claim of a node that is not ready, or whose
+// termination grace period is 0, is deleted immediately.
 func expiredStep(seen Observation, now time.Time, phase Phase) Step {
 	step := Step{Phase: phase}
 	c, n := seen.Claim, seen.Node

@@ -10,13 +10,13 @@ import (
 // Identity holds EC2's facts about an instance, which its Node must match. docs/decisions/0026 lists the required
 // comparisons.
 type Identity struct {
-	Instance   string   // "i-0123…"
+	Instance   string   // instance ID, "i-0123…"
 	PrivateDNS string   // "ip-10-0-0-12.ec2.internal"; empty until EC2 returns it
 	Addresses  []string // all private addresses of all network interfaces, IPv4 and IPv6; empty until EC2 returns them
 
 	// Names are the names that the node class gives its Nodes, besides EC2's names.
 	Names []string
-	// Domains may replace the domain of PrivateDNS. "*" accepts any name of the Node; its addresses are still compared.
+	// Domains may replace the domain of PrivateDNS. "*" accepts any name of the Node; the addresses are still compared.
 	Domains []string
 }
 
@@ -70,7 +70,7 @@ func formatAddresses(addresses []string) string {
 	const maxShown = 3
 	var out []string
 	for _, a := range addresses[:min(len(addresses), maxShown)] {
-		if addr, err := netip.ParseAddr(a); err != nil || addr.Zone() != "" { // a zone is any text, too
+		if addr, err := netip.ParseAddr(a); err != nil || addr.Zone() != "" { // a zone can be any text
 			a = "(no IP address)"
 		}
 		out = append(out, a)

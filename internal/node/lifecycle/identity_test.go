@@ -76,8 +76,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestAddressesOfNodes: a kubelet may write any text as an address. That text must not appear in the message of Judge,
-// because events show a command after that message.
+// TestAddressesOfNodes: a kubelet may write any text as an address. That text must not appear in the message of Judge:
+// in an event, a command to run follows the message.
 func TestAddressesOfNodes(t *testing.T) {
 	t.Parallel()
 	ec2 := lifecycle.Identity{Instance: instanceID, PrivateDNS: "ip-10-0-0-12.ec2.internal", Addresses: []string{"10.0.0.12"}}

@@ -24,7 +24,7 @@ func Next(seen Observation, now time.Time) Step {
 	}
 }
 
-// phaseOf returns the phase. It depends on the claim only, or on the Node only if the claim is missing.
+// phaseOf returns the phase. It depends only on the claim, and without a claim only on the Node.
 func phaseOf(seen Observation) Phase {
 	c := seen.Claim
 	switch {
@@ -85,10 +85,9 @@ func deletionReason(c Claim, now time.Time) string {
 // launchBy returns when a claim without an instance is deleted, unless isDue allows one more launch.
 func (c Claim) launchBy() time.Time { return latest(c.Created, c.Answered).Add(LaunchTimeout) }
 
-// isDue reports whether the claim gets one more launch after launchBy. That is so if the launch may be made now and was
-// already allowed before launchBy, because then only launches of other claims have delayed it. Without NotBefore, the
-// first launch counts as allowed before launchBy. Otherwise every claim would seem too old if the local clock were five
-// minutes ahead of the API server's.
+// isDue reports whether the claim gets one more launch after launchBy. The launch must be allowed now, and must have
+// been allowed before launchBy: then only launches of other claims delayed it. A launch without NotBefore was always
+// allowed. Otherwise every new claim would be deleted if the local clock were five minutes ahead of the API server's.
 func (c Claim) isDue(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
@@ -210,9 +209,9 @@ func urgentAction(seen Observation) Action {
 	return ""
 }
 
-// canOpen reports whether pods may be scheduled on the ready Node now. The taint for nominations is removed last:
-// kube-scheduler clears a nomination if it tries the pod while the node has another taint. The wait for other taints
-// and for the Node's turn (OpenAt) ends after OpenWithin.
+// canOpen reports whether the taint for nominations may be removed from the ready Node now. It is the last taint to be
+// removed: kube-scheduler clears a nomination if it tries the pod while the node has another taint. The wait for other
+// taints and for the Node's turn (OpenAt) ends after OpenWithin.
 func (n Node) canOpen(now time.Time) bool {
 	isTurn := n.Startup == "" && n.Ephemeral == "" && !now.Before(n.OpenAt)
 	return isTurn || isPast(n.ReadySince.Add(OpenWithin), now)

@@ -164,13 +164,13 @@ func axes() []axis {
 	}
 }
 
-// deletedNode returns a cordoned Node that was deleted this long ago.
+// deletedNode returns a cordoned Node that was deleted at ago(since).
 func deletedNode(since time.Duration, pods, volumes int) Node {
 	return Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(since), Closed: true, Cordoned: true, Pods: pods, Volumes: volumes}
 }
 
-// expiredWith returns a change to a claim that has expired. Its replacement is in the state since a time; since below 0
-// leaves the time unset.
+// expiredWith returns a change that makes the claim expired, and sets its replacement to the state for the time since.
+// A negative since leaves Replacement.Since zero.
 func expiredWith(state ReplacementState, since time.Duration) func(*Observation) {
 	return func(s *Observation) {
 		day := 24 * time.Hour
@@ -344,9 +344,9 @@ func afterStep(seen Observation, step Step, at time.Time) (Observation, time.Tim
 	return seen, at
 }
 
-// TestNextAnswers compares the answers of Next with a golden file that people can review. At most one axis at a time is
-// unusual. States of the Node with the same answer share a line; the answer of the largest number of states has
-// "others" instead of their names. Cases with the same answers share a block.
+// TestNextAnswers compares the answers of Next with a golden file that people can review. In each case at most one axis
+// has an unusual value. States of the Node with the same answer share a line; the most frequent answer has "others"
+// instead of their names. Cases with the same answers share a block.
 func TestNextAnswers(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

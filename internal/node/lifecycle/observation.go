@@ -12,8 +12,8 @@ import "time"
 // RegistrationTimeout equal Karpenter's, so that alerts keep their meaning.
 const (
 	// LaunchTimeout is how long launches may fail before the claim is deleted. It starts at the later of two times: the
-	// claim's creation and EC2's first answer. The wait for the first call does not count, because a waiting claim
-	// costs nothing, and a new claim in its place would wait behind all others.
+	// claim's creation and Claim.Answered. The wait for the first call to EC2 does not count: a waiting claim costs
+	// nothing, and a new claim in its place would wait behind all others.
 	LaunchTimeout = 5 * time.Minute
 	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute
@@ -30,7 +30,7 @@ const (
 	// LostTimeout is how long a registered Node may be missing. A restarted kubelet recreates its Node.
 	LostTimeout = time.Minute
 
-	// Settle is the minimum time from a Node's deletion until a Node without pods counts as empty. The taint is set
+	// Settle is the minimum time from a Node's deletion until a Node without pods counts as drained. The taint is set
 	// after the deletion, and kube-scheduler may have bound a pod before it saw the taint.
 	Settle = 2 * time.Second
 	// Poll is the interval of checks of an instance that is shutting down and of a node that is being drained.
@@ -77,7 +77,7 @@ type Claim struct {
 	Replacement Replacement
 
 	Launched bool // its provider ID is set
-	// LaunchedAt is the time of the launch; zero if unknown: Created is used.
+	// LaunchedAt is the time of the launch. If it is unknown, it is zero and Created is used.
 	LaunchedAt  time.Time
 	Registered  bool // its Node is registered
 	Initialized bool // its Node is initialized
@@ -174,9 +174,9 @@ type Node struct {
 	Cordoned bool      // Closed, and excluded from load balancers
 
 	Ready bool // its condition Ready is True
-	// Held is true while the taint for nominations keeps pods off the Node. ReadySince is the start of the time in
-	// which this process has seen the Held Node ready without a break; zero if the Node is not ready or not Held.
-	// OpenAt is when the Node's turn comes to lose this taint; the zero value means now.
+	// Held is true while the taint for nominations keeps pods off the Node. ReadySince is since when this process has
+	// seen the Held Node ready without a break; zero if the Node is not ready or not Held. OpenAt is when the Node's
+	// turn comes to lose this taint; the zero value means now.
 	Held       bool
 	ReadySince time.Time
 	OpenAt     time.Time

@@ -103,7 +103,7 @@ const (
 	WaitReady          = "NodeNotReady"
 	WaitStartupTaint   = "StartupTaintsExist"
 	WaitEphemeral      = "KnownEphemeralTaintsExist"
-	WaitOpening        = "AwaitingTurn" // for a moment, while another Node is opened; not in a condition
+	WaitOpening        = "AwaitingTurn" // waits for Node.OpenAt, at most OpenWithin; not in a condition
 	WaitResource       = "ResourceNotRegistered"
 	WaitExpiry         = "NotExpired"
 	WaitTurn           = "DisruptionBudget"

@@ -62,8 +62,8 @@ const (
 	NeverJoins       Harm = "never joins" // no instance becomes a node
 	JoinsDifferently Harm = "joins amiss" // instances join, but not as the user intended
 
-	// UnlessStarted stands for NeverJoins unless another part of the user data starts the kubelet. Package reading
-	// replaces this value before it returns the Reading.
+	// UnlessStarted stands for JoinsDifferently if another part of the user data starts the kubelet, and else for
+	// NeverJoins. Package reading replaces this value before it returns the Reading.
 	UnlessStarted Harm = "?"
 )
 

@@ -12,7 +12,7 @@ import (
 
 // Limits on user data. Any user who may write an EC2NodeClass may write hostile user data.
 const (
-	MaxBytes    = 16384   // EC2's limit, before base64
+	MaxBytes    = 16384   // bytes; EC2's limit, before base64
 	MaxInput    = 1 << 16 // bytes; longer user data is not read. Four times MaxBytes
 	MaxUnpacked = 1 << 18 // bytes of one unpacked part
 	MaxParts    = 64      // parts of a MIME message

@@ -19,8 +19,8 @@ type SplitWord struct {
 	From int    // index in the line, in bytes
 }
 
-// Split splits a line at blanks and removes quotes, like systemd. A POSIX shell splits a line in which it expands
-// nothing into the same words.
+// Split splits a line at blanks and removes quotes, like systemd. From a line without expansions, a POSIX shell gets
+// the same words.
 func Split(line string) []SplitWord {
 	var out []SplitWord
 	var word strings.Builder

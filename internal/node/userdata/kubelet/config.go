@@ -294,7 +294,7 @@ func (c *configCheck) checkGates(value any) {
 }
 
 // judgeGate reports a feature gate with which the kubelet does not start: a gate that is unknown, that belongs to
-// nodeadm, or whose fixed value is not on.
+// nodeadm, or whose fixed value differs from the given value on.
 func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Position, harm userdata.Harm) {
 	locked, known := KubeletGates[name]
 	minor := Minor(r)

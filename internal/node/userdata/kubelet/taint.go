@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// oldTaints are former names of the startup taint, bootstrap.Unregistered, and names that users confuse with it.
+// oldTaints are former names of the startup taint, and names that users confuse with it. In this package, the startup
+// taint is bootstrap.Unregistered, not one of a NodePool's startupTaints.
 // Source: the upgrade guide of karpenter.sh, versions 0.32 to 1.0.
 var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready", "node.karpenter.sh/unregistered",
 	"karpenter.sh/initialized", "karpenter.k8s.aws/unregistered"}

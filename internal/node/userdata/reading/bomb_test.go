@@ -51,11 +51,11 @@ func TestBombs(t *testing.T) {
 			if data, err := bootstrap.UserData(node(family, own)); err == nil && family != catalog.Custom {
 				in.Data = data
 			} else if err != nil && len(err.Error()) > 500 {
-				t.Errorf("%s, %s: an error of %d bytes", name, family, len(err.Error()))
+				t.Errorf("%s, %s: an error of %d bytes, want at most 500", name, family, len(err.Error()))
 			}
 			for _, p := range reading.Read(in).Problems {
 				if len(p.String()) > 1000 {
-					t.Errorf("%s, %s: a problem of %d bytes", name, family, len(p.String()))
+					t.Errorf("%s, %s: a problem of %d bytes, want at most 1000", name, family, len(p.String()))
 				}
 			}
 		}

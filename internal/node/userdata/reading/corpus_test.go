@@ -178,7 +178,7 @@ func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txt")
 	if err != nil || len(files) < 60 && !*rewrite {
-		t.Fatalf("%d files, %v", len(files), err)
+		t.Fatalf("the corpus has %d files, want at least 60 (error %v)", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {

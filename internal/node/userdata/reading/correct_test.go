@@ -92,7 +92,7 @@ func TestCorrectRestricted(t *testing.T) {
 		return Read(candidate).Problems
 	}
 	if got := Correct(in, read, "TAINT-1"); !strings.Contains(got, "agent-arm64") || !strings.Contains(got, kubelet.StartupFlag) {
-		t.Errorf("restricted to TAINT-1, the script is corrected to\n%s", got)
+		t.Errorf("restricted to TAINT-1, the script is corrected to\n%s\nwant only the taint added", got)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestShorten(t *testing.T) {
 		return nil
 	})
 	if got != "#!/bin/bash\necho hello\n" {
-		t.Errorf("the script is shortened to %q", got)
+		t.Errorf("the script is shortened to %q, want it without comments", got)
 	}
 }
 
@@ -134,6 +134,6 @@ func TestApplyCorrection(t *testing.T) {
 	config := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --v=2\n    - --max-pods=-5\n"
 	if got := ApplyCorrection(userdata.Input{Family: "AL2023", Own: config},
 		Correction{Flag: "max-pods"}); got != strings.Replace(config, "    - --max-pods=-5\n", "", 1) {
-		t.Errorf("the NodeConfig is corrected to\n%s", got)
+		t.Errorf("the NodeConfig is corrected to\n%s\nwant it without --max-pods", got)
 	}
 }

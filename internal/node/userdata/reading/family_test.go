@@ -52,7 +52,7 @@ func TestRead(t *testing.T) {
 		for _, userData := range []string{"", data} {
 			r := readNode(t, node(family, userData))
 			if slices.ContainsFunc(r.Problems, func(p userdata.Problem) bool { return p.Kind != userdata.Overridden }) {
-				t.Errorf("%s: %v", family, r.Problems)
+				t.Errorf("%s: problems %v, want none but Overridden", family, r.Problems)
 				continue
 			}
 			k := r.Kubelet
@@ -100,7 +100,7 @@ spec:
 	}
 	if got := fmt.Sprintf("%v %v %v", k.Config["maxPods"], k.Config["shutdownGracePeriod"],
 		k.Config["evictionHard"]); got != "29 30s map[memory.available:5% nodefs.available:10% pid.available:3%]" {
-		t.Errorf("config %s", got)
+		t.Errorf("config %s, want Joiner's values and those that only the user sets", got)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestSettingsOfWrongType(t *testing.T) {
 		"lists, tables, booleans and text": "allowed-unsafe-sysctls = [\"a\"]\nkube-reserved = { cpu = \"1\" }\nserver-tls-bootstrap = false\ncpu-manager-policy = \"static\"",
 	} {
 		if r := readNode(t, node(catalog.Bottlerocket, "[settings.kubernetes]\n"+userData+"\n")); len(r.Problems) > 0 {
-			t.Errorf("%s: %v", name, r.Problems)
+			t.Errorf("%s: problems %v, want none", name, r.Problems)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func readInTime(t *testing.T, in userdata.Input) string {
 	start := time.Now()
 	out := formatReading(reading.Read(in))
 	if took := time.Since(start); took > 10*time.Second {
-		t.Fatalf("%s: reading takes %s", in.Family, took)
+		t.Fatalf("%s: reading takes %s, want at most 10s", in.Family, took)
 	}
 	return out
 }
@@ -111,7 +111,7 @@ func TestHostile(t *testing.T) {
 				in.Own = body
 				start := time.Now()
 				if out := readInTime(t, in); len(out) > 1<<21 {
-					t.Errorf("%s: %d bytes result from %d", in.Family, len(out), len(body))
+					t.Errorf("%s: a reading of %d bytes from %d bytes of user data, want at most 2 MiB", in.Family, len(out), len(body))
 				}
 				if took := time.Since(start); took > time.Second {
 					t.Logf("%s %s: %s", in.Family, in.Image, took)
@@ -127,10 +127,10 @@ func TestGzipBomb(t *testing.T) {
 	bomb := transform(t, strings.Repeat("\x00", 1<<26), "gzip")
 	r := reading.Read(userdata.Input{Family: catalog.Custom, Own: bomb})
 	if len(r.Problems) == 0 || r.Problems[0].Harm != userdata.NeverJoins {
-		t.Fatalf("problems %v", r.Problems)
+		t.Fatalf("problems %v, want one that never joins first", r.Problems)
 	}
 	small := reading.Read(userdata.Input{Family: catalog.Custom, Own: transform(t, strings.Repeat("a", 1<<20), "gzip")})
 	if p, fatal := small.Fatal(); !fatal || p.Kind != userdata.NotUnpackable {
-		t.Errorf("a mebibyte in a few bytes: %v", small.Problems)
+		t.Errorf("gzip of 1 MiB: problems %v, want a fatal NotUnpackable first", small.Problems)
 	}
 }

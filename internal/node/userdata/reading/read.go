@@ -27,10 +27,9 @@ func Read(in userdata.Input) userdata.Reading {
 	return r.Out
 }
 
-// MergeProblem returns the worst problem because of which Joiner's part cannot be merged into the user's user data,
-// and true. Such a problem is a form of another family, an invalid MIME message, invalid TOML, or text that cannot be
-// unpacked. MergeProblem returns false if there is no such problem. MergeProblem reads the user's own user data
-// alone.
+// MergeProblem returns the worst problem because of which Joiner's part cannot be merged into the user's user data, and
+// true. Such a problem has the kind OtherFamily, BadMIME, SettingInvalid or NotUnpackable. MergeProblem returns false
+// if there is none. It reads only the user's own user data.
 func MergeProblem(in userdata.Input) (userdata.Problem, bool) {
 	in.Data = nil
 	if in.Family != userdata.FamilyCustom {

@@ -51,7 +51,7 @@ func TestReported(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/reports/*.yaml")
 	if err != nil || len(files) != len(reported) {
-		t.Fatalf("%d files, expected problems for %d, %v", len(files), len(reported), err)
+		t.Fatalf("testdata/reports has %d files, want %d (error %v)", len(files), len(reported), err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
@@ -224,7 +224,7 @@ func TestBottlerocketSettings(t *testing.T) {
 	}
 	for _, userData := range validSettings {
 		if r := readNode(t, node(catalog.Bottlerocket, userData+"\n")); len(r.Problems) > 0 {
-			t.Errorf("%s: %v", userData, r.Problems)
+			t.Errorf("%s: problems %v, want none", userData, r.Problems)
 		}
 	}
 }
@@ -339,7 +339,7 @@ func TestKubeletConfiguration(t *testing.T) {
 	} {
 		if r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      "+
 			config+"\n"); len(r.Problems) > 0 {
-			t.Errorf("%s: %v", config, r.Problems)
+			t.Errorf("%s: problems %v, want none", config, r.Problems)
 		}
 	}
 }
@@ -357,8 +357,8 @@ func readNode36(t *testing.T, own string) userdata.Reading {
 		Endpoint: n.Cluster.Endpoint, Version: "1.36"})
 }
 
-// TestNodeadmGates: the kubelet's feature gates have no effect among nodeadm's, and nodes named by instance ID need
-// another mapping.
+// TestNodeadmGates: nodeadm ignores the kubelet's feature gates. For nodes named by instance ID, the problem names the
+// mapping of the node role that they need.
 func TestNodeadmGates(t *testing.T) {
 	t.Parallel()
 	for gates, want := range map[string]string{
@@ -373,12 +373,12 @@ func TestNodeadmGates(t *testing.T) {
 			t.Errorf("%s: %s, want %q", gates, got, want)
 		}
 		if _, fatal := r.Fatal(); fatal {
-			t.Errorf("%s is fatal", gates)
+			t.Errorf("%s is fatal, want a problem that is not", gates)
 		}
 	}
 	flags := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [\"--feature-gates=InstanceIdNodeName=true\"]\n"
 	if fatal, ok := readNode36(t, flags).Fatal(); !ok || !strings.Contains(fatal.Cause, "feature gate of nodeadm") {
-		t.Errorf("the flag: %v", fatal)
+		t.Errorf("InstanceIdNodeName as a flag of the kubelet: %v, want a fatal problem", fatal)
 	}
 }
 
@@ -445,7 +445,7 @@ func TestOverridden(t *testing.T) {
 		}
 		for _, p := range r.Problems {
 			if p.Kind != userdata.Overridden || p.IsFatal() {
-				t.Errorf("%s: %s, %s", test.own, p.Kind, p.Harm)
+				t.Errorf("%s: problem of kind %s, %s; want one of kind Overridden that is not fatal", test.own, p.Kind, p.Harm)
 			}
 		}
 	}
@@ -460,7 +460,7 @@ func TestShortErrors(t *testing.T) {
 		catalog.AL2: "Content-Type: " + word + "\n\n",
 	} {
 		if _, err := bootstrap.UserData(node(family, own)); err == nil || len(err.Error()) > 500 {
-			t.Errorf("%s: %.600v", family, err)
+			t.Errorf("%s: error %.600v, want one of at most 500 bytes", family, err)
 		}
 	}
 }
@@ -472,11 +472,11 @@ func TestSizesFirst(t *testing.T) {
 	for _, family := range []string{catalog.AL2, catalog.AL2023, catalog.Bottlerocket, catalog.Windows2022, catalog.Custom} {
 		_, err := bootstrap.UserData(node(family, long))
 		if err == nil || len(err.Error()) > 300 || !strings.Contains(err.Error(), "780000 bytes, EC2 takes 16384") {
-			t.Errorf("%s: %.300v", family, err)
+			t.Errorf("%s: error %.300v, want a short one with both sizes", family, err)
 		}
 		r := reading.Read(userdata.Input{Family: family, Own: long})
 		if len(r.Problems) != 1 || r.Problems[0].Kind != userdata.TooLong {
-			t.Errorf("%s: %.300v", family, r.Problems)
+			t.Errorf("%s: problems %.300v, want only TooLong", family, r.Problems)
 		}
 	}
 }
@@ -500,7 +500,7 @@ func TestOtherSystems(t *testing.T) {
 		for _, p := range r.Problems {
 			found = found || strings.Contains(p.String(), c.want)
 			if c.want == "" && (p.Kind == userdata.SettingInvalid || p.Kind == userdata.OtherFamily) {
-				t.Errorf("%s %q: %s", c.family, c.own, p)
+				t.Errorf("%s %q: problem %s, want none of its kind", c.family, c.own, p)
 			}
 		}
 		if !found {

@@ -159,7 +159,7 @@ func (c *callRewrite) addWithValue(option string, after []*syntax.Word) (used in
 	return 1, true
 }
 
-// addStray records an argument of the kubelet that is among the options of the script, and returns how many of the
+// addStray records an argument of the kubelet that is among the options of bootstrap.sh, and returns how many of the
 // following words are its value.
 func (c *callRewrite) addStray(text string, after []*syntax.Word) int {
 	c.kubelet = append(c.kubelet, userdata.Words(text)...)

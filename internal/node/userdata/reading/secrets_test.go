@@ -63,7 +63,7 @@ func TestSecrets(t *testing.T) {
 				in.Own, in.Cluster, in.Endpoint, in.Version = body, "prod", "https://x", "1.33"
 				for _, p := range reading.Read(in).Problems {
 					if text := fmt.Sprintf("%s %+v", p, p); pieces.MatchString(text) {
-						t.Errorf("%s: %s", in.Family, text)
+						t.Errorf("%s: a problem contains a part of the secret: %s", in.Family, text)
 					}
 				}
 			}
@@ -89,7 +89,7 @@ func TestSecretsInCorpus(t *testing.T) {
 				in.Own = strings.Join(append(mangled, lines[i+1:]...), "")
 				for _, p := range reading.Read(in).Problems {
 					if text := fmt.Sprintf("%s %+v", p, p); strings.Contains(text, plain) && !strings.Contains(text, "cluster "+plain) {
-						t.Errorf("%s, line %d%q: %s", file, i+1, suffix, text)
+						t.Errorf("%s, line %d%q: a problem contains the secret: %s", file, i+1, suffix, text)
 					}
 				}
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// ShOptions are the options of /etc/eks/bootstrap.sh, each of which takes the next word as its value. The script
+// ShOptions are the options of /etc/eks/bootstrap.sh, each of which takes the next word as its value. bootstrap.sh
 // recognizes an option only as a separate word: it ignores --option=value like any unknown argument.
 // Source: templates/al2/runtime/bootstrap.sh of github.com/awslabs/amazon-eks-ami.
 var ShOptions = []string{
@@ -128,7 +128,7 @@ func (s *shCall) reportStrayWords() {
 	}
 }
 
-// reportEqualsForm reports the form --option=value, which the script does not support.
+// reportEqualsForm reports the form --option=value, which bootstrap.sh does not support.
 func (s *shCall) reportEqualsForm(w userdata.Word, name, value string) {
 	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsDifferently, w.At,
 		"%s accepts %s only with its value as the next word: with = between them it ignores both, and the kubelet gets neither", userdata.BySh, name)

@@ -293,14 +293,14 @@ func (w *walker) option(option string) {
 var startFiles = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/",
 	"/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
 
-// NoteTouched records a change of a file that the kubelet's start depends on.
+// NoteTouched records in r.Opaque that the script changes the file, if the kubelet's start depends on the file.
 func NoteTouched(r *userdata.Reader, file string, position userdata.Position) {
 	if slices.ContainsFunc(startFiles, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
 		r.Opaque = append(r.Opaque, "the script changes, at "+position.String()+", files that the kubelet is started with")
 	}
 }
 
-// noteAllTouched records a change of each word that names a file on which the kubelet's start depends.
+// noteAllTouched calls NoteTouched for the text of each word.
 func noteAllTouched(r *userdata.Reader, words []userdata.Word, position userdata.Position) {
 	for _, word := range words {
 		NoteTouched(r, word.Text, position)

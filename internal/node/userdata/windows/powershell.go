@@ -83,7 +83,7 @@ func lowerASCII(s string) string {
 	return string(out)
 }
 
-// psReader follows PowerShell as far as simple commands and text variables go.
+// psReader follows the simple commands of PowerShell, and its variables that hold text.
 type psReader struct {
 	r    *userdata.Reader
 	vars map[string]userdata.Word // by name in lower case, without "$"
@@ -281,9 +281,9 @@ func (p *psReader) isEnd() bool {
 	return p.i >= len(p.text.Body) || strings.IndexByte(" \t\r\n;|(){}`", p.text.Body[p.i]) >= 0
 }
 
-// resolve returns the value of a variable if the word text is just that variable: Mark if it is never set. It returns
-// text itself if text is no variable, is the target of an assignment, or is the variable that EKS documents for the
-// path of Start-EKSBootstrap.ps1.
+// resolve returns the value of a variable if the word text is just that variable: Mark if the variable is never set. It
+// returns text itself if text is no variable, is the target of an assignment, or is the variable that EKS documents for
+// the path of Start-EKSBootstrap.ps1.
 func (p *psReader) resolve(text string) string {
 	name, ok := strings.CutPrefix(text, "$")
 	if !ok || strings.Contains(text, userdata.Mark) {
