@@ -8,9 +8,10 @@ import (
 )
 
 // Candidates returns the names of the nodes that may be disrupted for the reason, Underutilized or Drifted, before
-// budgets are applied. stays are the other nodes, with their causes. Both are sorted by name. Neither contains nodes
-// that are foreign, not initialized, terminating or empty (Propose handles empty nodes). For Drifted, neither contains
-// nodes that have not drifted.
+// budgets are applied. stays are the other candidates, with their causes. Both are sorted by name. Nodes without a
+// NodeClaim, a policy or a record are no candidates, nor are uninitialized, terminating or replaced nodes. For
+// Underutilized, empty nodes (see Propose) and nodes of static pools are no candidates either. For Drifted, nodes that
+// have not drifted are no candidates.
 func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 	expected := map[string]bool{}
 	for _, p := range in.Plan.Placements {
@@ -34,7 +35,7 @@ func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 	return nodes, stays
 }
 
-// isCandidate reports whether the node is considered for the reason.
+// isCandidate reports whether the node is a candidate for the reason: see Candidates.
 func (in Input) isCandidate(n *cluster.Node, reason Reason) bool {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]

@@ -55,10 +55,10 @@ func TestCandidates(t *testing.T) {
 			for reason, want := range map[Reason]Cause{Underutilized: c.saving, Drifted: c.drift} {
 				nodes, stays := Candidates(in, reason)
 				if mayGo := slices.Equal(nodes, []string{"n"}); mayGo != (want == "") || !mayGo && len(nodes) > 0 {
-					t.Errorf("%s: %v are candidates, want n to stay for %q", reason, nodes, want)
+					t.Errorf("%s: candidates %v, want n to stay because of %q (empty: not to stay)", reason, nodes, want)
 				}
 				if want != "" && (len(stays) != 1 || stays[0].Cause != want || stays[0].Node != "n") {
-					t.Errorf("%s: stays %+v, want n for %s", reason, stays, want)
+					t.Errorf("%s: stays %+v, want n because of %s", reason, stays, want)
 				}
 			}
 		})
@@ -85,7 +85,7 @@ func TestGrant(t *testing.T) {
 		granted      string
 		stays        string
 		going        string // the node that is being removed already
-		otherReasons bool
+		otherReasons bool   // the budget applies to other reasons only
 	}{
 		{budget: "2", groups: "a b, c", granted: "a b", stays: "c"},
 		{budget: "1", groups: "a b, c", granted: "c", stays: "a b"},
@@ -113,7 +113,7 @@ func TestGrant(t *testing.T) {
 		var stay []string
 		for _, s := range stays {
 			if s.Cause != Budgeted || s.Detail != c.budget {
-				t.Errorf("%+v: unexpected stay %+v", c, s)
+				t.Errorf("%+v: stay %+v, want cause Budget with the budget as detail", c, s)
 			}
 			stay = append(stay, s.Node)
 		}
@@ -121,7 +121,7 @@ func TestGrant(t *testing.T) {
 			t.Errorf("budget %s, groups %s: granted %q, stays %q; want %q, %q", c.budget, c.groups, got, stay, c.granted, c.stays)
 		}
 		if len(rooms) != 1 || rooms[0].Nodes < len(granted) {
-			t.Errorf("%d nodes are granted, but the rooms are %+v", len(granted), rooms)
+			t.Errorf("%d nodes are granted, want one room for at least as many: %+v", len(granted), rooms)
 		}
 	}
 }
@@ -136,6 +136,6 @@ func TestGrantOfTwoPools(t *testing.T) {
 	granted, stays, _ := Grant(in, Underutilized, [][]string{{"a", "b"}})
 	want := []Stay{{Node: "b", Cause: Budgeted, Detail: "0"}}
 	if diff := cmp.Diff(want, stays); diff != "" || !slices.Equal(granted, []string{"a"}) {
-		t.Errorf("granted %v, stays:\n%s", granted, diff)
+		t.Errorf("granted %v, want a; stays (-want +got):\n%s", granted, diff)
 	}
 }

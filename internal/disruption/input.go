@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Input is the input of a proposal.
+// Input is the input of Propose, Candidates and Grant.
 type Input struct {
 	Snapshot cluster.Snapshot // the state of the cluster
 	// Plan places Snapshot's pending pods. A node on which Plan places a pod is needed.
@@ -28,7 +28,7 @@ type Input struct {
 type Record struct {
 	// Quiet is when a pod last came to the node or left it; without such an event, when the node was initialized.
 	Quiet time.Time
-	// Ready is the Node's condition Ready. A node that is not ready uses the budget.
+	// Ready is the Node's condition Ready. A node that is not ready counts against the budgets.
 	Ready bool
 	// Keep is what protects the node ("the annotation karpenter.sh/do-not-disrupt of the Node"); empty: not protected.
 	Keep string
@@ -38,14 +38,15 @@ type Record struct {
 	// BlockedUntil is when the node is unblocked without any other change; zero if time alone does not unblock it.
 	BlockedUntil time.Time
 	// Going is true if the node is already being removed or replaced, though the snapshot may not show this. Such a
-	// node uses the budget.
+	// node counts against the budgets.
 	Going bool
-	// Held is the time until which the node is not disrupted after a failed move, and HeldCause is the reason.
+	// Held is until when the node is not disrupted, because a move of the node was aborted; HeldCause says why.
 	Held      time.Time
 	HeldCause string
 	// Bounded is true if draining has a deadline (terminationGracePeriod): drift need not honor Blocked.
 	Bounded bool
-	// Cost is the cost of moving its pods, in units of an average pod, as in consolidation.Candidate. Not negative.
+	// Cost is the cost of moving the node's pods, in units of an average pod, as in consolidation.Candidate; never
+	// below 0.
 	Cost float64
 }
 
@@ -101,7 +102,7 @@ const (
 	Looping    Cause = "Loop"         // its pods repeatedly leave nodes of this shape
 )
 
-// Causes of nodes that may be disrupted, for metrics and output. No condition is written for them.
+// Causes that are only for metrics and output. No condition is written for them.
 const (
 	Undecided      Cause = "Undecided"      // no cause is known
 	Leaving        Cause = "Leaving"        // the node is being replaced or terminated

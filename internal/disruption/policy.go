@@ -8,12 +8,12 @@ import (
 
 // Policy is a pool's disruption policy: spec.disruption of a NodePool, and its annotations.
 type Policy struct {
-	// After is spec.disruption.consolidateAfter: how long pods must neither come nor go before a disruption; nil:
-	// Never.
+	// After is spec.disruption.consolidateAfter: an empty or underutilized node is disrupted only if no pod has come to
+	// it or left it for this long; nil: Never.
 	After *time.Duration
 	// Method selects which nodes may be disrupted to save money. Empty is WhenEmptyOrUnderutilized, as in a NodePool.
 	Method Method
-	// Static is true for a pool with a fixed number of nodes. They are disrupted for drift only.
+	// Static is true for a pool with a fixed number of nodes. Its nodes are disrupted for drift only.
 	Static bool
 	// Budgets limit how many nodes may be disrupted at once. The tightest active budget counts. None: no limit.
 	Budgets []Budget
@@ -42,8 +42,7 @@ type Policy struct {
 	Canary int
 	Wave   string
 
-	// Problems are the errors of the policy, one sentence each. An error disables the disruption that it affects: an
-	// unreadable budget allows no node, and an unreadable annotation allows none of its moves.
+	// Problems are the invalid settings of the policy. Each disables disruption for its Reasons.
 	Problems []Problem
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Propose returns the nodes to remove now. Empty nodes are removed together, one move for each pool. Each move contains
-// as many nodes as the budgets allow, those that have been empty longest first.
+// Propose returns the empty nodes to remove now, in one move for each pool, and the empty nodes that stay. A move
+// contains as many nodes as the budgets allow, those that have been empty longest first.
 func Propose(in Input) Proposal {
 	var out Proposal
 	expected := map[string]bool{}
@@ -74,8 +74,8 @@ func WithoutVacant(in Input) cluster.Snapshot {
 	return out
 }
 
-// isEmpty reports whether a managed node is initialized, is not terminating, and has no pod that would need another
-// node.
+// isEmpty reports whether the node has a NodeClaim, is initialized, is not terminating, and has no pod that would need
+// another node.
 func isEmpty(n cluster.Node) bool {
 	return n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0
 }

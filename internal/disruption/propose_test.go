@@ -167,7 +167,7 @@ func TestEmptyNodesGo(t *testing.T) {
 			var gone []string
 			for _, m := range got.Moves {
 				if m.Reason != Empty || m.Pool != "p" {
-					t.Errorf("unexpected move %+v", m)
+					t.Errorf("move %+v, want pool p and reason Empty", m)
 				}
 				gone = append(gone, m.Nodes...)
 			}
@@ -182,11 +182,11 @@ func TestEmptyNodesGo(t *testing.T) {
 				t.Errorf("stays %v, want %v", stays, c.wantStays)
 			}
 			if len(got.Rooms) != 1 || got.Rooms[0].Nodes < len(gone) {
-				t.Errorf("%d nodes are removed, but the rooms are %+v", len(gone), got.Rooms)
+				t.Errorf("%d nodes are removed, want one room for at least as many: %+v", len(gone), got.Rooms)
 			}
 			slices.Reverse(in.Snapshot.Nodes)
 			if diff := cmp.Diff(got, Propose(in)); diff != "" {
-				t.Errorf("the order of the nodes matters:\n%s", diff)
+				t.Errorf("the proposal depends on the order of the nodes:\n%s", diff)
 			}
 		})
 	}
@@ -249,7 +249,7 @@ func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
 	} {
 		got := Policy{Budgets: c.budgets}.Room(c.reason, 20, 3, now)
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
+			t.Errorf("%s: the room differs (-want +got):\n%s", name, diff)
 		}
 	}
 }

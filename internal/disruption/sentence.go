@@ -11,7 +11,7 @@ func (s Stay) Sentence() string {
 	return text
 }
 
-// why returns the reason of the stay, as half a sentence.
+// why returns why the node stays, as half a sentence.
 func (s Stay) why() string {
 	switch s.Cause {
 	case Expected:

@@ -23,7 +23,7 @@ func TestMissing(t *testing.T) {
 		"the limit is exceeded":   {5, 4, 4, &three, 0, true},
 	} {
 		if got, limited := Missing(c.replicas, c.active, c.all, c.limit); got != c.want || limited != c.wantLimited {
-			t.Errorf("%s: %d, %t; want %d, %t", name, got, limited, c.want, c.wantLimited)
+			t.Errorf("%s: %d nodes are missing, limited: %t; want %d, %t", name, got, limited, c.want, c.wantLimited)
 		}
 	}
 }

@@ -137,8 +137,8 @@ func (b tripIndex) stayOf(in Traffic, load Load) Stay {
 	return out
 }
 
-// limitStay returns why the node stays because of the moves in the last hour; empty if they allow another move. all is
-// the number of pods of the workload.
+// limitStay returns why the node stays because of the moves in the last hour; its Cause is empty if another move is
+// allowed. all is the number of pods of the workload.
 func (b tripIndex) limitStay(in Traffic, load Load, workload string, all int) Stay {
 	limit := cmp.Or(in.Limits[load.Pool], DefaultMovesPerHour)
 	moved, n := 0, load.Pods[workload]
@@ -178,8 +178,8 @@ func (t *Trip) movesPerPod(all int) float64 { return float64(t.Pods) / float64(m
 // rounding is the tolerance for rounding errors in sums of movesPerPod: three thirds must equal one.
 const rounding = 1e-6
 
-// loopStay returns why the node stays because of the moves off nodes of its shape; empty if they are no loop. A pod
-// that leaves such nodes twice must have come back in between.
+// loopStay returns why the node stays because of the moves off nodes of its shape; its Cause is empty if these moves
+// are no loop. A pod that leaves nodes of one shape twice must have come back in between.
 func (b tripIndex) loopStay(in Traffic, load Load, workload string, all int) Stay {
 	departures := tripsSinceGrowth(b.departures[[2]string{workload, load.Shape}], all)
 	pods, perPod := 0, rounding

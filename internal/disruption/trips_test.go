@@ -156,11 +156,11 @@ func TestNothingOscillates(t *testing.T) {
 	}
 	for i := 2; i < len(moved); i++ {
 		if moved[i].Sub(moved[i-2]) < time.Hour {
-			t.Errorf("three moves from %s to %s", moved[i-2], moved[i])
+			t.Errorf("three moves within an hour, from %s to %s; want at most two", moved[i-2], moved[i])
 		}
 	}
 	if len(moved) > 12 {
-		t.Errorf("%d moves in a thousand minutes: %v", len(moved), moved)
+		t.Errorf("%d moves in a thousand minutes, want at most 12: %v", len(moved), moved)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestTripsAreKept(t *testing.T) {
 		Trip{now.Add(-2 * time.Hour), "StatefulSet b/db", 1, 0, shape, Underutilized})
 	got, unread := DecodeTrips(want.Encode())
 	if diff := cmp.Diff(want, got); diff != "" || unread != 0 {
-		t.Errorf("%d lines were skipped; %s", unread, diff)
+		t.Errorf("%d lines were skipped, want none; trips (-want +got):\n%s", unread, diff)
 	}
 	if got, unread := DecodeTrips(want.Encode() +
 		"nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n1\t1/z\tEmpty\tx\ty\n1\t1/-1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 5 {
