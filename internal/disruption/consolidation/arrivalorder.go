@@ -109,8 +109,8 @@ func sortAsDrained(arrivals []incomingPod, n int) {
 	slices.SortFunc(arrivals, compareIncoming)
 }
 
-// compareIncoming orders pods by arrival: pods of lower rank first, then pods that are not replaced late, then pods of
-// higher priority.
+// compareIncoming orders pods by arrival: pods of lower rank first, then pods of lower lateness, then pods of higher
+// priority.
 func compareIncoming(a, b incomingPod) int {
 	return cmp.Or(rank(a.pod)-rank(b.pod), lateness(a.pod)-lateness(b.pod), cmp.Compare(b.priority, a.priority),
 		cmp.Compare(a.from, b.from), cluster.ComparePods(*a.pod, *b.pod))

@@ -62,8 +62,8 @@ func (s *ChurnDetector) IsLow(now time.Time) bool {
 	return !s.since.IsZero() && now.Sub(s.since) >= s.quietPeriod()
 }
 
-// IsHigh reports whether pods come and go all the time: there were as many changes as the detector remembers, and churn
-// is not low.
+// IsHigh reports whether pods come and go all the time: the detector remembers maxIntervals intervals between changes,
+// and churn is not low.
 func (s *ChurnDetector) IsHigh(now time.Time) bool {
 	return len(s.intervals) == maxIntervals && !s.IsLow(now)
 }

@@ -97,8 +97,8 @@ func TestQuietPeriod(t *testing.T) {
 	}
 }
 
-// TestChurnIsHigh: churn is high after as many changes as are remembered, until it is low again. The pods of one scaled
-// or updated workload come and go within a minute, and count as one change.
+// TestChurnIsHigh: churn is high after nine changes, with maxIntervals intervals between them, until it is low again.
+// The pods of one scaled or updated workload come and go within a minute, and count as one change.
 func TestChurnIsHigh(t *testing.T) {
 	t.Parallel()
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)

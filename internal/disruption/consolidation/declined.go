@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// decline records a move that saves money, but less than its pools require. Of the moves with the same first node, it
-// keeps the move with the greatest worth.
+// decline records a move that saves money, but less than MinWorth or its pools require. Of the moves with the same
+// first node, it keeps the move with the greatest worth.
 func (s *search) decline(m *Move) {
 	if earlier, ok := s.declined[m.Nodes[0]]; ok && earlier.Worth >= m.Worth {
 		return
@@ -17,8 +17,8 @@ func (s *search) decline(m *Move) {
 	s.declined[m.Nodes[0]] = declined
 }
 
-// declinedMoves returns declined moves without a node of the made moves, greatest worth first. A node is in at most one
-// of the returned moves.
+// declinedMoves returns the declined moves that have no node in common with the made moves, greatest worth first. A
+// node is in at most one of the returned moves.
 func (s *search) declinedMoves(made []Move) []Move {
 	taken := map[string]bool{}
 	take := func(m *Move) {

@@ -106,7 +106,7 @@ func TestEstimateWithoutOffering(t *testing.T) {
 	e := newEstimator(pendingSnapshot(all), gpuMarket(), allTypes)
 	for i, want := range []bool{false, true, false} {
 		if price, ok := e.estimate([]estimateGroup{e.group(all[i : i+1])}); ok != want {
-			t.Errorf("%s: %s, %v, want %v", all[i].Name, price, ok, want)
+			t.Errorf("%s: estimate %s, ok: %v, want %v", all[i].Name, price, ok, want)
 		}
 	}
 	if price, ok := e.estimate([]estimateGroup{e.group(gpuPods("unknown", 1, 1, 0))}); ok {
@@ -114,8 +114,8 @@ func TestEstimateWithoutOffering(t *testing.T) {
 	}
 }
 
-// TestEstimateBounds: an estimate is never below the lower bound, and never above the sum of the pods' prices alone. On
-// average, estimates are at most a tenth above the prices of plans, which may use all instance types.
+// TestEstimateBounds: an estimate is never below the lower bound, and never above the sum of the stand-alone prices of
+// the pods. On average, estimates are at most a tenth above the prices of plans, which may use all instance types.
 func TestEstimateBounds(t *testing.T) {
 	t.Parallel()
 	plans, estimates := catalog.Price(0), catalog.Price(0)
@@ -136,7 +136,7 @@ func TestEstimateBounds(t *testing.T) {
 		got, ok := e.estimate([]estimateGroup{e.group(all)})
 		plan := packing.Solve(pendingSnapshot(all), gpuMarket(), packing.Usual)
 		if !ok || got > alone || got < plan.LowerBound {
-			t.Fatalf("estimate %s, %v; the lower bound is %s, the sum of the prices of the pods alone %s", got, ok, plan.LowerBound, alone)
+			t.Fatalf("estimate %s, %v; the lower bound is %s, the sum of the stand-alone prices %s", got, ok, plan.LowerBound, alone)
 		}
 		plans, estimates = plans+plan.Price, estimates+got
 	})

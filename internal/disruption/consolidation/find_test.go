@@ -123,7 +123,7 @@ func checkFind(tb rapid.TB, in consolidation.Input) {
 			return
 		}
 		if round == maxRounds {
-			tb.Fatalf("after %d rounds a move of %v is left", round, out.Moves[0].Nodes)
+			tb.Fatalf("after %d rounds a move of %v is left, want none", round, out.Moves[0].Nodes)
 		}
 		in = afterMoves(tb, in, out.Moves, round)
 	}

@@ -108,9 +108,9 @@ type Result struct {
 
 	Stuck []Stuck // nodes that must be removed but cannot be, sorted: see Replace
 
-	// Declined are moves that would save money, but less than a rule of one of their pools requires. They have no
-	// planned nodes and placements, and are sorted by worth, greatest first. A node is in at most one declined move,
-	// and a node of a declined move is in none of Moves.
+	// Declined are moves that would save money, but less than MinWorth or a rule of one of their pools requires. They
+	// have no planned nodes and placements, and are sorted by worth, greatest first. A node is in at most one declined
+	// move, and a node of a declined move is in none of Moves.
 	Declined []Move
 
 	// Waits: Find did not search, because capacity is scarce and existing nodes are about to take pods of terminating

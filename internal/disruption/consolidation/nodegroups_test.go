@@ -16,8 +16,8 @@ import (
 
 // TestFewLargePods has fleets with few large pods per node, for example with a GPU each. The free room of a node
 // depends on the combination of its pods. A part of the pods has been removed, and at most three nodes may be removed
-// at a time. The converged fleets cost little more than the lower bound, and less if pods are evicted one after the
-// other.
+// at a time. Converged fleets cost little more than the lower bound: less with pods evicted one after the other than
+// with pods evicted together.
 func TestFewLargePods(t *testing.T) {
 	t.Parallel()
 	const fleets = 12

@@ -13,9 +13,9 @@ const (
 	maxUnplacedShare = 0.3 // maximum share of a node's pods, by requests, that need a new node
 )
 
-// removeSingle removes single nodes whose pods go to any other node, candidates included. Earlier strategies move no
-// pods to candidates, because these candidates may be removed themselves. With low churn, removeSingle also tries
-// groups of up to three nodes.
+// removeSingle removes single nodes whose pods go to any other node, candidates included. removeWasteful moves no pods
+// of its small groups to candidates that it may still remove. With low churn, removeSingle also tries groups of up to
+// three nodes.
 func removeSingle(s *search, order []int) []Move {
 	if s.scarce || !s.p.isSettled() {
 		return nil

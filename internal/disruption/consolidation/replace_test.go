@@ -136,7 +136,7 @@ func TestReplace(t *testing.T) {
 				stuck[s.Node] = s.Refusal.Reasons[0].Code
 			}
 			if !slices.Equal(moves, c.moves) || !maps.Equal(stuck, c.stuck) || -out.Saving != c.extra {
-				t.Errorf("%v; stuck %v; costs %s more\nwant %v; stuck %v; costs %s more", moves, stuck, -out.Saving, c.moves, c.stuck, c.extra)
+				t.Errorf("moves %v; stuck %v; cost %s more\nwant %v; stuck %v; cost %s more", moves, stuck, -out.Saving, c.moves, c.stuck, c.extra)
 			}
 		})
 	}

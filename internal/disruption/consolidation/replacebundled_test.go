@@ -90,7 +90,7 @@ func TestFullFleetAfterPriceCut(t *testing.T) {
 		in = afterMoves(t, in, out.Moves, round)
 	}
 	if out := consolidation.Find(in); len(out.Moves) > 0 {
-		t.Fatalf("a move is left: %+v", out.Moves[0])
+		t.Fatalf("a move is left, want none: %+v", out.Moves[0])
 	}
 }
 
@@ -142,12 +142,12 @@ func TestReplaceBundled(t *testing.T) {
 			out := consolidation.Find(in)
 			checkResult(t, in, out)
 			if len(out.Moves) == 0 {
-				t.Fatal("no node is removed")
+				t.Fatal("no node is removed, want at least one")
 			}
 			again := consolidation.Revalidate(in, out.Moves[0].Nodes)
 			checkResult(t, in, again)
 			if again.Saving < out.Moves[0].Saving {
-				t.Errorf("the revalidated move saves only %s, before %s", again.Saving, out.Moves[0].Saving)
+				t.Errorf("the revalidated move saves %s, want at least %s", again.Saving, out.Moves[0].Saving)
 			}
 		})
 	}

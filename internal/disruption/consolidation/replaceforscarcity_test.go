@@ -10,7 +10,8 @@ import (
 )
 
 // TestScarceCapacity: all offerings cost a third less than before, so every node will be replaced sooner or later. The
-// pods of those nodes use the free room that save most. A move that saves less than the value of its room is not made.
+// free room is used for the pods of the nodes that save most. A move that saves less than the value of the room that it
+// uses is not made.
 func TestScarceCapacity(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -86,7 +87,7 @@ func TestScarceCapacity(t *testing.T) {
 				t.Fatalf("%v are removed, and nodes with %d cores are launched; want %v and %d", removed, cores, c.want, c.cores)
 			}
 			if again := consolidation.Revalidate(in, c.want); again.Saving != out.Saving {
-				t.Errorf("the revalidated moves save %s, before %s", again.Saving, out.Saving)
+				t.Errorf("the revalidated moves save %s, want %s", again.Saving, out.Saving)
 			}
 		})
 	}

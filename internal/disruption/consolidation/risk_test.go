@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestMovesOfConstrainedPods: a node for 4 cents is replaced with one for 3 cents. A move of a constrained pod must save
-// 3 cents, the price of the cheapest node for this pod.
+// TestMovesOfConstrainedPods: a node for 4 cents is replaced with one for 3 cents. The move of a constrained pod must
+// save 3 cents, the price of the cheapest node for this pod.
 func TestMovesOfConstrainedPods(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

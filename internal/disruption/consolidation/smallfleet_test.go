@@ -10,8 +10,8 @@ import (
 
 // TestSmallFleets: fleets of a few large nodes that lose half of their pods come close to the lower bound, although
 // their disruption budgets allow only one node at a time. All pods of such a node need new nodes, and kube-scheduler
-// would leave one of them pending if the new nodes had no headroom. Without single nodes in removeWithHeadroom, the gap is
-// 15 %.
+// would leave one of them pending if the new nodes had no headroom. Without single nodes in removeWithHeadroom, the gap
+// is 15 %.
 func TestSmallFleets(t *testing.T) {
 	t.Parallel()
 	market := realMarket(t, 2, 48)

@@ -15,7 +15,7 @@ const minSpotTypes = 15
 
 // evaluate returns the move's part of the score of an attempt, and whether the move is worth it. stuck are candidates
 // that cannot be removed. evaluate sets Move.Worth, and removes offerings of planned nodes with which the move would
-// not save money. It records a move that saves less than its pools require (decline).
+// not save money. It records a move that saves less than MinWorth or its pools require (decline).
 func (s *search) evaluate(m *Move, stuck map[int]bool) (score float64, ok bool) {
 	if m.Saving <= 0 || s.p.price == 0 {
 		return 0, false
@@ -62,9 +62,9 @@ func (p *problem) costShare(cost float64) float64 {
 	return cost / p.cost
 }
 
-// riskOf returns the minimum saving of a move with constrained pods: the price of the cheapest node for one of them, the
-// most expensive pod. The simulation cannot predict the nodes of constrained pods (isNotSimulated), so kube-scheduler
-// may leave such a pod pending, and a node is launched for it. riskOf returns 0 for other moves.
+// riskOf returns the minimum saving of a move with constrained pods: the highest price, over these pods, of the
+// cheapest node for the pod. The simulation cannot predict the nodes of constrained pods (isNotSimulated), so
+// kube-scheduler may leave such a pod pending, and a node is launched for it. riskOf returns 0 for other moves.
 func (p *problem) riskOf(m *Move) catalog.Price {
 	var risk catalog.Price
 	for _, name := range m.Nodes {
@@ -78,7 +78,8 @@ func (p *problem) riskOf(m *Move) catalog.Price {
 	return risk
 }
 
-// cheapestNode returns the price of the cheapest offering with room for the pod, of those for the NodePool of the node.
+// cheapestNode returns the lowest price among the offerings for the node's NodePool that have room for the pod; 0 if
+// there are none.
 func (p *problem) cheapestNode(n *cluster.Node, pod *cluster.Pod) catalog.Price {
 	key := podSize{n.NodeClass, n.Pool, pod.Requests.CPU, pod.Requests.Memory}
 	cheapest, known := p.cheapest[key]
@@ -99,7 +100,7 @@ func (p *problem) cheapestNode(n *cluster.Node, pod *cluster.Pod) catalog.Price 
 	return cheapest
 }
 
-// podSize is what the price of the cheapest node for a pod depends on.
+// podSize is the key of problem.cheapest: where the node is launched, and what the pod requests.
 type podSize struct {
 	nodeClass, pool string
 	cpu, memory     int64
