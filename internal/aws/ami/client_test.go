@@ -185,7 +185,7 @@ func TestTerms(t *testing.T) {
 	}
 	for kind, labels := range map[string]requirements.Labels{"plain": amd64, "nvidia": nvidia, "neuron": neuron} {
 		if got, ok := ami.For(images, labels); !ok || got.ID != variants[kind] {
-			t.Errorf("instance types of kind %s start from %s", kind, got.Name)
+			t.Errorf("instance types of kind %s start from %s, want the image for this kind", kind, got.Name)
 		}
 	}
 	images, _, err = s.Images(t.Context(), "1.33", []ami.Term{{Tags: map[string]string{"alone": "c"}}})

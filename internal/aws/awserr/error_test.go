@@ -204,7 +204,7 @@ func TestOf(t *testing.T) {
 		t.Error("a wrapped classified error was not found")
 	}
 	if got := awserr.Of(errors.New("plain")); got.Kind != awserr.Unknown || got.Message != "plain" {
-		t.Errorf("a plain error became %+v", got)
+		t.Errorf("a plain error became %+v, want kind Unknown and the message plain", got)
 	}
 	worst := awserr.Worst(nil, awserr.FromCode("x", "InsufficientInstanceCapacity", ""),
 		awserr.FromCode("x", "UnauthorizedOperation", ""), awserr.FromCode("x", "InternalError", ""))

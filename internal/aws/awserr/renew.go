@@ -14,10 +14,10 @@ import (
 // renewal retries a call once with new credentials after AWS has rejected the call as expired.
 //
 // The SDK renews credentials when they have expired by the local clock. If that clock is slow, or if the credentials
-// were revoked early, AWS rejects all calls until the SDK renews them. With IRSA this takes as long as the clock
-// is behind, and with credentials from a file it takes hours. EC2 also returns RequestExpired if the signing time of
-// the request differs from AWS's clock. The SDK then takes the time from the response and signs the next request with
-// that time.
+// were revoked early, AWS rejects all calls until the SDK renews them. With IRSA, AWS rejects calls for as long as the
+// clock is behind; with credentials from a file, for hours. EC2 also returns RequestExpired if the signing time of the
+// request differs from AWS's clock. The SDK then takes the time from the response and signs the next request with that
+// time.
 type renewal struct {
 	credentials aws.CredentialsProvider
 	mu          sync.Mutex // held while credentials are renewed: if many calls are rejected at once, the first renews for all

@@ -62,15 +62,15 @@ func TestLife(t *testing.T) {
 		}
 	}
 	if seen.Owner != ec2.Ours || seen.PrivateDNS == "" || seen.Launched.IsZero() || !strings.HasSuffix(seen.Profile, "/node") {
-		t.Errorf("seen: %+v", seen)
+		t.Errorf("Instance returned %+v, want owner Ours, a private DNS name, a launch time and the profile", seen)
 	}
 	emulated := s.liveInstances()[0]
 	if emulated.UserData != "#!/bin/sh\necho hello\n" || emulated.Metadata.Tokens != "required" {
-		t.Errorf("the instance reads user data %q, metadata %+v", emulated.UserData, emulated.Metadata)
+		t.Errorf("the instance reads user data %q, metadata %+v; want those of the blueprint", emulated.UserData, emulated.Metadata)
 	}
 	s.AppendConsole(launched.ID, "hello from the console\n")
 	if text, err := d.Console(t.Context(), launched.ID); err != nil || text != "hello from the console\n" {
-		t.Errorf("console %q, %v", text, err)
+		t.Errorf("console %q, %v; want the appended line", text, err)
 	}
 	for range 2 { // in the second call the instance is already terminating, which is not an error
 		if err := d.Terminate(t.Context(), launched.ID, ec2.ByTags); err != nil {
@@ -151,18 +151,18 @@ func TestShortage(t *testing.T) {
 	}
 	if line := err.Error(); !strings.Contains(line, "apps-2") ||
 		!strings.Contains(line, "no on-demand capacity for m5.large in us-east-1a, m5.large in us-east-1b") {
-		t.Errorf("error: %s", line)
+		t.Errorf("error %s, want one that names apps-2 and both offerings", line)
 	}
 
 	// Capacity is available again. The same attempt stays spent; the next attempt launches an instance.
 	s.change(func(r *world.Region, _ *world.World) { r.Capacity.Lift(world.Pool{Type: "m5.large"}) })
 	r := s.request("apps-2", s.choice("m5.large", 0), s.choice("m5.large", 1))
 	if launch, err = d.Launch(t.Context(), r); !launch.Spent {
-		t.Fatalf("a spent attempt gave %+v, %v", launch, err)
+		t.Fatalf("a spent attempt gave %+v, %v; want Spent", launch, err)
 	}
 	r.Attempt = 2
 	if launch, err = d.Launch(t.Context(), r); err != nil || launch.Instance.Type != "m5.large" {
-		t.Fatalf("the next attempt gave %+v, %v", launch, err)
+		t.Fatalf("the next attempt gave %+v, %v; want an m5.large", launch, err)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestShortageOfQuotaAndAddresses(t *testing.T) {
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
 	if e := awserr.Of(err); e == nil || e.Reason != "InsufficientFreeAddressesInSubnet" || len(launch.Shortages) != 1 ||
 		launch.Shortages[0].SubnetID != s.estate.PrivateSubnets[0].ID {
-		t.Fatalf("no addresses: %+v, %v", launch, err)
+		t.Fatalf("no addresses: %+v, %v; want a shortage of the subnet", launch, err)
 	}
 	s.change(func(r *world.Region, _ *world.World) {
 		r.Capacity.Quotas = map[world.Quota]int64{world.QuotaOf("m5.large", false): 1}
@@ -182,7 +182,7 @@ func TestShortageOfQuotaAndAddresses(t *testing.T) {
 	launch, err = d.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 1)))
 	if e := awserr.Of(err); e == nil || e.Kind != awserr.Shortage || e.Reason != "VCPULimitExceeded" ||
 		!strings.Contains(err.Error(), "Service Quotas") {
-		t.Fatalf("no quota: %v", err)
+		t.Fatalf("no quota: %v, want VCPULimitExceeded", err)
 	}
 	var known ec2.Shortages
 	known.Note(time.Now(), launch.Shortages...)
@@ -268,7 +268,7 @@ func TestClusterWithSameName(t *testing.T) {
 	}
 	all, err := b.Instances(t.Context())
 	if err != nil || len(all) != 2 {
-		t.Fatalf("%d instances, %v", len(all), err)
+		t.Fatalf("%d instances, %v; want 2", len(all), err)
 	}
 	for _, i := range all {
 		want := ec2.Ours
@@ -286,7 +286,7 @@ func TestClusterWithSameName(t *testing.T) {
 		t.Errorf("%d of our launch templates are left, %v; want 1", len(left), err)
 	}
 	if found, err := b.LaunchedFor(t.Context(), "apps-1"); err != nil || len(found) != 0 {
-		t.Errorf("the cluster with the same name finds %v for its claim, %v", found, err)
+		t.Errorf("LaunchedFor of the cluster with the same name: %v, %v; want none", found, err)
 	}
 	if n := len(s.liveInstances()); n != 2 {
 		t.Errorf("%d instances live, want 2", n)
@@ -324,7 +324,7 @@ func TestTerminateUnknown(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large")
 	if err := s.client(t, "uid-1").Terminate(t.Context(), "i-0123456789abcdef0", ec2.ByTags); err != nil {
-		t.Errorf("Terminate of an instance that EC2 does not know: %v", err)
+		t.Errorf("Terminate of an instance that EC2 does not know: %v, want no error", err)
 	}
 	_, err := s.client(t, "uid-1").Instance(t.Context(), "i-0123456789abcdef0")
 	if !awserr.Is(err, awserr.Gone) {

@@ -49,13 +49,13 @@ func TestDryRun(t *testing.T) {
 				t.Errorf("%v; want an error of kind %q from %s with %q", err, c.want, c.op, c.text)
 			}
 			if n := len(s.liveInstances()); n > 0 {
-				t.Errorf("%d instances were launched", n)
+				t.Errorf("%d instances were launched, want none", n)
 			}
 			if _, err := d.DeleteTemplates(t.Context(), "default"); err != nil {
 				t.Fatal(err)
 			}
 			if left := s.estate.Region.LaunchTemplates.All(); len(left) > 0 {
-				t.Errorf("%d launch templates are left after the class was deleted", len(left))
+				t.Errorf("%d launch templates are left after the class was deleted, want none", len(left))
 			}
 		})
 	}

@@ -68,19 +68,19 @@ func TestPlacementGroup(t *testing.T) {
 	seen, err := d.Instance(t.Context(), launch.Instance.ID)
 	if err != nil || seen.Placement != launch.Instance.Placement || seen.Placement.Group != cluster.ID ||
 		seen.Tenancy != catalog.TenancyDefault {
-		t.Errorf("the instance is in %+v, was launched in %+v; %v", seen.Placement, launch.Instance.Placement, err)
+		t.Errorf("the instance is in %+v, want the placement of Launch, %+v; %v", seen.Placement, launch.Instance.Placement, err)
 	}
 	for name, term := range map[string]ec2.PlacementTerm{"unknown name": {Name: "no-such-group"}, "unknown id": {ID: "pg-0123456789abcdef0"}} {
 		if _, err := d.PlacementGroup(t.Context(), term); !awserr.Is(err, awserr.Misconfigured) ||
 			awserr.Of(err).Reason != "PlacementGroupNotFound" ||
 			!strings.Contains(err.Error(), "spec.placementGroupSelector") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want PlacementGroupNotFound", name, err)
 		}
 	}
 	s.change(func(*world.Region, *world.World) { cluster.State = "deleting" })
 	if _, err := d.PlacementGroup(t.Context(), ec2.PlacementTerm{ID: cluster.ID}); !awserr.Is(err, awserr.Misconfigured) ||
 		!strings.Contains(err.Error(), "deleting") {
-		t.Errorf("a group that is being deleted: %v", err)
+		t.Errorf("a group that is being deleted: %v, want Misconfigured", err)
 	}
 }
 

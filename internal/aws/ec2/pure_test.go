@@ -123,7 +123,7 @@ func TestMerger(t *testing.T) {
 		all.Go(func() {
 			v, ok, err := g.get(t.Context(), key)
 			if (err != nil) != (key == "bad") || ok == (key == "bad" || key == "missing") || ok && v != len(key) {
-				t.Errorf("%s: %d, %t, %v", key, v, ok, err)
+				t.Errorf("%s: %d, %t, %v; want the length, no value for missing, an error for bad", key, v, ok, err)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestMergerFirstCallerLeaves(t *testing.T) {
 		close(joined)
 		v, ok, err := g.get(t.Context(), "b")
 		if err != nil || !ok || v != 2 {
-			t.Errorf("the second caller got %d, %t, %v", v, ok, err)
+			t.Errorf("the second caller got %d, %t, %v; want 2, true, nil", v, ok, err)
 		}
 	})
 	<-joined

@@ -36,8 +36,8 @@ type Reservation struct {
 	PlacementGroup string
 }
 
-// BlockMargin says how long before the end of a capacity block Joiner stops launching instances into the block and
-// drains its nodes. At the same time EC2 sends its warning. Ten minutes later EC2 begins to terminate the instances.
+// BlockMargin is how long before the end of a capacity block Joiner stops launching instances into the block and drains
+// its nodes. At the same time EC2 sends its warning. Ten minutes later EC2 begins to terminate the instances.
 const BlockMargin = 40 * time.Minute
 
 // Reservations returns the active capacity reservations that any of the terms selects, sorted by id. It leaves out

@@ -162,7 +162,7 @@ func TestLaunchIntoMissingReservation(t *testing.T) {
 	s := newFixture(t, "m5.large")
 	launch, err := s.client(t, "u1").Launch(t.Context(), s.requestInReservation("apps-1", ec2.ReservationRef{ID: "cr-0123456789abcdef0"}))
 	if !awserr.Is(err, awserr.Shortage) || len(launch.Shortages) != 1 || launch.Shortages[0].Reservation != "cr-0123456789abcdef0" {
-		t.Errorf("%+v, %v", launch, err)
+		t.Errorf("%+v, %v; want a shortage of the reservation", launch, err)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestUnreserved(t *testing.T) {
 		r.Groups[0].Blueprint.Unreserved = unreserved
 		launch, err := s.client(t, "u1").Launch(t.Context(), r)
 		if err != nil || launch.Instance.CapacityType != catalog.OnDemand {
-			t.Fatalf("%+v, %v", launch.Instance, err)
+			t.Fatalf("%+v, %v; want an on-demand instance", launch.Instance, err)
 		}
 		s.change(func(r *world.Region, _ *world.World) {
 			if left := r.CapacityReservations.Unused(open); left != want {

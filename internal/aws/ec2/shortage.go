@@ -245,8 +245,8 @@ func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string
 	return s.until(now, blockingKeys(instanceType, zone, capacityType, ""))
 }
 
-// until returns the latest end of the keys' back-offs. It skips a back-off during which a launch at now may probe, and
-// returns zero if no other is left. The caller holds s.mu.
+// until returns the latest end of the keys' back-offs. It skips each back-off during which a launch at now may probe,
+// and returns zero if none remains. The caller holds s.mu.
 func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
 	var last time.Time
 	for _, k := range keys {

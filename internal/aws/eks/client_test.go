@@ -69,7 +69,7 @@ func TestFactsAndEntries(t *testing.T) {
 	}
 	entries, err := d.Entries(t.Context())
 	if err != nil || len(entries) != 1 || entries[0].Principal != nodeRole || entries[0].Type != "EC2_LINUX" || len(entries[0].Groups) == 0 {
-		t.Errorf("entries %+v, %v", entries, err)
+		t.Errorf("entries %+v, %v; want the EC2_LINUX entry of the node role", entries, err)
 	}
 	if _, err := d.Entry(t.Context(), nodeRole+"x"); !awserr.Is(err, awserr.Gone) {
 		t.Errorf("Entry of a principal without an entry: %v, want Gone", err)

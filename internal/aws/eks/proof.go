@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Local is what we know about the cluster without EKS: from its API server, and from our own configuration. Unknown
-// fields are empty.
+// Local is what we know about the cluster without EKS: from the cluster's API server, and from our own configuration.
+// Unknown fields are empty.
 type Local struct {
 	CA       []byte // PEM certificates that verify the API server
 	Issuer   string // issuer of the cluster's service account tokens

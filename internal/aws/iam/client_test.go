@@ -110,10 +110,10 @@ func TestProfile(t *testing.T) {
 		t.Errorf("profiles (-want +got):\n%s", diff)
 	}
 	if err := d.DeleteProfiles(t.Context(), "class-1"); err != nil || len(s.profiles()) != 0 {
-		t.Errorf("after DeleteProfiles %v are left, %v", s.profiles(), err)
+		t.Errorf("after DeleteProfiles %v are left, %v; want none", s.profiles(), err)
 	}
 	if err := d.DeleteProfile(t.Context(), first.Name); err != nil {
-		t.Errorf("deleting a profile that does not exist: %v", err)
+		t.Errorf("deleting a profile that does not exist: %v, want no error", err)
 	}
 }
 
@@ -126,12 +126,12 @@ func TestProfileRolePath(t *testing.T) {
 	for range 3 {
 		p, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 		if err != nil || p.Role != "deep" {
-			t.Fatalf("%+v, %v", p, err)
+			t.Fatalf("%+v, %v; want role deep", p, err)
 		}
 	}
 	calls := s.server.Calls()
 	if calls["iam:CreateInstanceProfile"] != 1 || calls["iam:AddRoleToInstanceProfile"] != 1 || len(s.profiles()) != 1 {
-		t.Errorf("made %d profiles in %v", len(s.profiles()), calls)
+		t.Errorf("made %d profiles with the calls %v, want one profile", len(s.profiles()), calls)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestRolePathMismatch(t *testing.T) {
 			e := awserr.Of(err)
 			switch {
 			case want == "" && err != nil:
-				t.Errorf("%s: %v", role, err)
+				t.Errorf("%s: %v, want no error", role, err)
 			case want != "" && (e == nil || e.Kind != awserr.Misconfigured || e.Reason != want || !strings.Contains(err.Error(), "spec.role")):
 				t.Errorf("%s: %v, want %s and the name of the field", role, err, want)
 			}
@@ -181,7 +181,7 @@ func TestProfileErrors(t *testing.T) {
 		t.Errorf("IAM fails: %v, want a transient error", err)
 	}
 	if p, err := d.EnsureProfile(t.Context(), class); err != nil || s.profiles()[p.Name] != "node" {
-		t.Errorf("after the failure: %+v, %v", p, err)
+		t.Errorf("after the failure: %+v, %v; want a profile with role node", p, err)
 	}
 	s.server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "iam:*"}} })
 	_, err = d.EnsureProfile(t.Context(), class)
@@ -220,9 +220,9 @@ func TestIdentity(t *testing.T) {
 	d := newFixture(t).client(t, "")
 	caller, err := d.Identity(t.Context())
 	if err != nil || caller.Account != emulator.DefaultAccount || caller.ARN == "" {
-		t.Errorf("identity %+v, %v", caller, err)
+		t.Errorf("identity %+v, %v; want the default account and an ARN", caller, err)
 	}
 	if role := (iam.Identity{ARN: "arn:aws:sts::1:assumed-role/joiner/i-0123"}).Role(); role != "joiner" {
-		t.Errorf("role %q", role)
+		t.Errorf("role %q, want joiner", role)
 	}
 }

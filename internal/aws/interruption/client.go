@@ -132,7 +132,7 @@ func (d *Client) queueURL(ctx context.Context) (string, error) {
 	return d.url, nil
 }
 
-// codeNoQueue is the code of SQS's former XML protocol for a queue that does not exist. SQS still sends it.
+// codeNoQueue is the code of SQS's former XML protocol for a queue that does not exist. SQS still sends this code.
 const codeNoQueue = "AWS.SimpleQueueService.NonExistentQueue"
 
 // callError returns the classified error of a call that used d.url. If the queue is gone, it clears d.url, because the

@@ -81,13 +81,13 @@ func TestClient(t *testing.T) {
 	b.createQueue(t, "a", "b", "c")
 	got := b.receive(t)
 	if len(got) != 3 || got[0].Body != "a" || got[0].Received != 1 || !got[0].Sent.Equal(noon) {
-		t.Fatalf("received %+v", got)
+		t.Fatalf("received %+v, want a, b and c for the first time", got)
 	}
 	if n, err := b.Delete(t.Context(), got[:2]); n != 2 || err != nil {
-		t.Fatalf("deleted %d, %v", n, err)
+		t.Fatalf("deleted %d, %v; want 2", n, err)
 	}
 	if n, err := b.Delete(t.Context(), nil); n != 0 || err != nil {
-		t.Fatalf("deleted %d of none, %v", n, err)
+		t.Fatalf("deleted %d of none, %v; want 0", n, err)
 	}
 	if hidden := b.receive(t); len(hidden) != 0 {
 		t.Errorf("received messages are not hidden: %+v", hidden)
@@ -123,7 +123,7 @@ func TestClientWaits(t *testing.T) {
 	})
 	<-done
 	if err != nil || len(got) != 1 || got[0].Body != "late" {
-		t.Errorf("received %+v, %v", got, err)
+		t.Errorf("received %+v, %v; want the message late", got, err)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestNoQueue(t *testing.T) {
 	expectNoQueue()
 	b.createQueue(t, "a")
 	if got := b.receive(t); len(got) != 1 {
-		t.Fatalf("received %+v", got)
+		t.Fatalf("received %+v, want one message", got)
 	}
 	b.Do(func(w *world.World, _ time.Time) {
 		_ = w.Region(emulator.DefaultAccount, region).SQS.DeleteQueue("demo")
@@ -150,7 +150,7 @@ func TestNoQueue(t *testing.T) {
 	expectNoQueue()
 	b.createQueue(t, "b")
 	if got := b.receive(t); len(got) != 1 || got[0].Body != "b" {
-		t.Errorf("received %+v", got)
+		t.Errorf("received %+v, want b", got)
 	}
 	b.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "sqs:*"}} })
 	_, err := b.Receive(t.Context(), 0)

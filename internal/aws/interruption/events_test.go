@@ -22,7 +22,7 @@ func TestEvents(t *testing.T) {
 	for _, e := range events {
 		n, err := interruption.Parse(envelope(e.Source, e.DetailType, detail))
 		if err != nil || n.Kind == interruption.NoOp {
-			t.Errorf("%+v: %+v, %v", e, n, err)
+			t.Errorf("%+v: %+v, %v; want a kind other than NoOp", e, n, err)
 		}
 		seen[n.Kind] = true
 	}

@@ -162,7 +162,7 @@ func TestLargeMessage(t *testing.T) {
 	body := health("EC2", "scheduledChange", `,"affectedEntities":[`+strings.Repeat(entity, 5000)+`{"entityValue":"`+secondID+`"}]`)
 	got, err := interruption.Parse(body)
 	if err != nil || len(got.Instances) != 2 {
-		t.Errorf("%d bytes: %d instances, %v", len(body), len(got.Instances), err)
+		t.Errorf("%d bytes: %d instances, %v; want 2", len(body), len(got.Instances), err)
 	}
 }
 
@@ -182,7 +182,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var b *interruption.ParseError
 			if !errors.As(err, &b) || b.Cause == "" || strings.Contains(b.Detail, "\n") || !utf8.ValidString(b.Detail) {
-				t.Fatalf("the error is %q", err)
+				t.Fatalf("the error is %q, want a *ParseError with a cause and one line of detail", err)
 			}
 			return
 		}
@@ -192,7 +192,7 @@ func FuzzParse(f *testing.F) {
 		}
 		wantsInstance := n.Kind != interruption.NoOp && n.Kind != interruption.BlockExpiring
 		if !isKnown || wantsInstance != (len(n.Instances) > 0) || (n.Kind == interruption.BlockExpiring) != (n.Reservation != "") {
-			t.Fatalf("%q: %+v", body, n)
+			t.Fatalf("%q: %+v has an unknown kind, or instances or a reservation that do not suit the kind", body, n)
 		}
 		for _, id := range n.Instances {
 			if !strings.HasPrefix(id, "i-") || len(id) > 19 || strings.ContainsAny(id, "/ \"\n") {

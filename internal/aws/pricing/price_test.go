@@ -60,7 +60,7 @@ func TestRefresh(t *testing.T) {
 	before := d.Book()
 	if before.OnDemandFrom != pricing.FromTable || before.SpotFrom != pricing.FromNone ||
 		before.Price("m5.large", "us-east-1a", catalog.OnDemand) != 96*catalog.Dollar/1000 {
-		t.Errorf("before the refresh: on-demand prices from %s, spot prices from %s; m5.large costs %s", before.OnDemandFrom, before.SpotFrom,
+		t.Errorf("before the refresh: prices from %s, spot from %s, m5.large costs %s; want the table's", before.OnDemandFrom, before.SpotFrom,
 			before.Price("m5.large", "", catalog.OnDemand))
 	}
 	if got := before.Price("m5.large", "us-east-1a", catalog.Spot); got != 96*catalog.Dollar/1000 {
@@ -91,7 +91,7 @@ func TestRefresh(t *testing.T) {
 		}
 	}
 	if age, ok := book.Age(time.Now().Add(time.Hour)); !ok || age < time.Hour || age > 2*time.Hour {
-		t.Errorf("an hour later the age is %s, %t", age, ok)
+		t.Errorf("an hour later the age is %s, %t; want one to two hours", age, ok)
 	}
 	if before.OnDemandFrom != pricing.FromTable || before.Price("m5.large", "", catalog.OnDemand) != 96*catalog.Dollar/1000 {
 		t.Error("the old book was altered")
@@ -105,7 +105,7 @@ func TestRefreshFails(t *testing.T) {
 	server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "pricing:*"}} })
 	err := d.Refresh(t.Context())
 	if !awserr.Is(err, awserr.Denied) || !strings.Contains(err.Error(), "GetProducts") {
-		t.Errorf("with pricing:* denied: %v", err)
+		t.Errorf("with pricing:* denied: %v, want Denied by GetProducts", err)
 	}
 	book := d.Book()
 	if book.OnDemandFrom != pricing.FromTable || book.SpotFrom != pricing.FromAWS {
@@ -116,7 +116,7 @@ func TestRefreshFails(t *testing.T) {
 		w.Faults.Answers = []*world.Answer{{Call: "*", Garbage: "<html>", Status: 200}}
 	})
 	if err := d.Refresh(t.Context()); err == nil || d.Book().OnDemandFrom != pricing.FromTable || d.Book().SpotAt != book.SpotAt {
-		t.Errorf("garbage: %v; prices from %s", err, d.Book().OnDemandFrom)
+		t.Errorf("garbage: %v; prices from %s; want an error, and the prices from before", err, d.Book().OnDemandFrom)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestPartOfThePriceList(t *testing.T) {
 	t.Parallel()
 	d, server, _ := newClient(t, "m5.large")
 	if err := d.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "bare metal") {
-		t.Errorf("no bare metal: %v", err)
+		t.Errorf("no bare metal: %v, want an error that names it", err)
 	}
 	book := d.Book()
 	if got := book.Price("m5.large", "us-east-1a", catalog.OnDemand); book.OnDemandFrom != pricing.FromAWS || got != 960*catalog.Dollar/1000 {
@@ -139,7 +139,7 @@ func TestPartOfThePriceList(t *testing.T) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:*"}, {Call: "pricing:*"}}
 	})
 	if err := d.Refresh(t.Context()); !awserr.Is(err, awserr.Denied) {
-		t.Errorf("denied: %v", err)
+		t.Errorf("denied: %v, want Denied", err)
 	}
 	if got := d.Book(); got.Price("m5.large", "us-east-1a", catalog.OnDemand) != 960*catalog.Dollar/1000 ||
 		got.Price("m5.large", "us-east-1a", catalog.Spot) == 0 {
@@ -162,7 +162,7 @@ func TestIsolated(t *testing.T) {
 	}
 	onDemand, spot := d.Book().Origins(d.Book().SpotAt.Add(90 * time.Second))
 	if onDemand != "the table in this program" || spot != "AWS, 1m30s old" {
-		t.Errorf("on demand from %s, spot from %s", onDemand, spot)
+		t.Errorf("on demand from %s, spot from %s; want the table's and AWS's, 1m30s old", onDemand, spot)
 	}
 }
 
@@ -228,12 +228,12 @@ func TestSpotDoesNotWaitForThePriceList(t *testing.T) {
 		runtime.Gosched()
 	}
 	if from := d.Book().OnDemandFrom; from != pricing.FromTable {
-		t.Errorf("on-demand prices from %s before the Price List answered", from)
+		t.Errorf("on-demand prices from %s before the Price List answered, want the table's", from)
 	}
 	close(mayAnswer)
 	done.Wait()
 	if from := d.Book().OnDemandFrom; from != pricing.FromAWS {
-		t.Errorf("on-demand prices from %s after the Price List answered", from)
+		t.Errorf("on-demand prices from %s after the Price List answered, want AWS's", from)
 	}
 }
 

@@ -123,7 +123,7 @@ func (l *Limiter) key(action string) string {
 // ec2ServiceID is the service ID of EC2 in the SDK.
 const ec2ServiceID = "EC2"
 
-// AddTo adds the limiter to the middleware of a client. Callers put it into the APIOptions of aws.Config. Calls to
+// AddTo adds the limiter to the middleware of a client. Callers put AddTo into the APIOptions of aws.Config. Calls to
 // other services than EC2 are limited only by a Limiter from NewShared.
 func (l *Limiter) AddTo(stack *middleware.Stack) error {
 	step := middleware.FinalizeMiddlewareFunc("JoinerRateLimit", l.attempt)

@@ -43,14 +43,14 @@ func TestDeadline(t *testing.T) {
 		line, _, _ := newWire(t)
 		call := caller(t, line, ratelimit.New(slowLimits(), nil))
 		if took, err := call(t.Context()); err != nil || took > maxDelay {
-			t.Fatalf("the first call took %s and returned %v", took, err)
+			t.Fatalf("the first call took %s and returned %v; want no wait", took, err)
 		}
 		for range 3 {
 			shortCtx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			took, err := call(shortCtx)
 			cancel()
 			if !awserr.Is(err, awserr.Throttled) || took > 0 || !strings.Contains(err.Error(), "EC2_API_LIMITS") {
-				t.Errorf("a call with a short deadline took %s and returned %v", took, err)
+				t.Errorf("a call with a short deadline took %s and returned %v; want Throttled at once", took, err)
 			}
 		}
 		if took, err := call(t.Context()); err != nil || took < 90*time.Second || took > 101*time.Second {
@@ -71,7 +71,7 @@ func TestCanceled(t *testing.T) {
 		canceled, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, cancel)
 		if took, err := call(canceled); !awserr.Is(err, awserr.Canceled) || !errors.Is(err, context.Canceled) || took != 10*time.Second {
-			t.Errorf("a call that is canceled after 10 s took %s and returned %v", took, err)
+			t.Errorf("a call that is canceled after 10 s took %s and returned %v; want Canceled after 10 s", took, err)
 		}
 		if took, err := call(t.Context()); err != nil || took < 80*time.Second || took > 91*time.Second {
 			t.Errorf("the next call took %s and returned %v; want 90 s", took, err)
@@ -100,7 +100,7 @@ func TestThrottled(t *testing.T) {
 		}
 		// The second call comes too early. So would the third, if the limiter did not react to throttling.
 		if want := []bool{false, true, false}; !slices.Equal(throttled, want) || took < time.Second {
-			t.Errorf("observed throttling %v, want %v; the last call took %s", throttled, want, took)
+			t.Errorf("observed throttling %v, want %v; the last call took %s, want at least 1 s", throttled, want, took)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestOtherServices(t *testing.T) {
 			}
 		}
 		if took := time.Since(start); took > 5*maxDelay {
-			t.Errorf("5 calls to IAM took %s", took)
+			t.Errorf("5 calls to IAM took %s, want no wait", took)
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("the calls waited %v, want 4 waits, of which the first is 0", waited)
 		}
 		if took, err := caller(t, line, ratelimit.New(slowLimits(), nil))(t.Context()); err != nil || took > maxDelay {
-			t.Errorf("a call of another limiter took %s and returned %v", took, err)
+			t.Errorf("a call of another limiter took %s and returned %v; want no wait", took, err)
 		}
 	})
 }

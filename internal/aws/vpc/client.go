@@ -1,7 +1,8 @@
 // Package vpc resolves the selector terms of an EC2NodeClass to subnets and security groups.
 //
 // In: selector terms, and the VPC of the cluster.
-// Out: subnets with their zones and free addresses, security groups, and the terms without a match.
+// Out: subnets with their zones and free addresses, security groups, and the terms without a match. For a diagnosis:
+// the DNS settings, routes, network ACLs, endpoints and NAT addresses of a VPC.
 // Never: a change to a network, or a choice between instance types.
 package vpc
 
