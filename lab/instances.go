@@ -36,7 +36,7 @@ type instances struct {
 	kubelets map[string]kubelet.Settings
 }
 
-// running is a running instance.
+// running controls an instance that EC2 has started.
 type running struct {
 	stop    context.CancelFunc
 	restart chan struct{} // holds a value if the instance's kubelet must be restarted

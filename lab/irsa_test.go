@@ -68,7 +68,7 @@ func issuerOf(t *testing.T, l *lab.Lab) string {
 }
 
 // checkCredentialsError starts a controller that cannot get credentials, and checks that its last line about
-// credentials contains all wants.
+// credentials contains each text of wants.
 func checkCredentialsError(t *testing.T, l *lab.Lab, settings []string, wants ...string) {
 	t.Helper()
 	c, err := l.RunController(t.Context(), program(t), append(settings, "DISABLE_LEADER_ELECTION=true")...)
@@ -90,9 +90,9 @@ func checkCredentialsError(t *testing.T, l *lab.Lab, settings []string, wants ..
 	}
 }
 
-// TestSealedIRSA installs the chart with IAM roles for service accounts, as its guide describes. It runs one of its
-// pods as the kubelet would, in a sandbox: without DNS, instance metadata or Pod Identity, and without keys in its
-// environment. The test checks that the controller becomes ready, and that a pod gets a node.
+// TestSealedIRSA installs the chart with IAM roles for service accounts, as the guide describes. The test runs one pod
+// of the chart, as the kubelet would, in a sandbox: without DNS, instance metadata or Pod Identity, and without keys in
+// its environment. The controller must become ready, and a pending pod must get a node.
 func TestSealedIRSA(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
@@ -124,7 +124,7 @@ func TestSealedIRSA(t *testing.T) {
 		t.Errorf("the pod called addresses that the sandbox blocks: %v", blocked)
 	}
 	if l.Emulator.Calls()["sts:AssumeRoleWithWebIdentity"] == 0 {
-		t.Error("no process called STS for credentials")
+		t.Error("no process called sts:AssumeRoleWithWebIdentity, want at least one call")
 	}
 	noRefusals(t, l, chartNamespace, "joiner")
 }

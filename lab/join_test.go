@@ -108,7 +108,7 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 				return strings.Count(l.Console(i.ID), `"Unable to register node with API server" err="Unauthorized"`) >= 2, nil
 			})
 			if _, err := l.Kube.CoreV1().Nodes().Get(t.Context(), i.PrivateDNSName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-				t.Errorf("the node exists: %v", err)
+				t.Errorf("read the node of the rejected instance: %v, want NotFound", err)
 			}
 			log, err := os.ReadFile(l.Logs("authenticator"))
 			if want := fmt.Sprintf(`access denied" arn=%q error="ARN is not mapped"`, l.Roles.ARN(role)); err != nil ||
@@ -145,8 +145,8 @@ func TestAPIServerIsUnreachable(t *testing.T) {
 	terminate(t, l, i)
 }
 
-// launch starts an instance with handwritten user data. labels are the node labels that it sets. groups are
-// the security groups; empty: the cluster's group for nodes.
+// launch starts an instance with handwritten user data. The user data sets labels as node labels. groups are the
+// security groups; empty: the cluster's group for nodes.
 func launch(t *testing.T, l *lab.Lab, role, labels string, groups ...string) world.Instance {
 	t.Helper()
 	ctx := t.Context()

@@ -74,10 +74,10 @@ func joinRole(t *testing.T, l *lab.Lab) {
 		t.Errorf("the output has %d lines, want at most 24, or the first three lines do not contain: %s", len(lines), want)
 	}
 	if !strings.HasPrefix(printed, "AUTH-5 broken, certain: EC2NodeClass "+name) || strings.Contains(printed, "permission") {
-		t.Error("another finding comes first, or a permission is missing")
+		t.Error("want AUTH-5 as the first finding, and no finding about a missing permission")
 	}
 	if fix != fixIn(t, printed) {
-		t.Errorf("the claim has another fix: %s", fix)
+		t.Errorf("the claim has the fix %s, want the fix that joiner doctor prints", fix)
 	}
 	before := len(l.Instances())
 	applyFix(t, l, fix)

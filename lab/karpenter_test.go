@@ -91,13 +91,13 @@ func (p *predecessor) computeHashes() {
 	pool, poolVersion, err1 := conversion.PoolHash(p.pool)
 	class, classVersion, err2 := conversion.ClassHash(p.class, base64.StdEncoding.EncodeToString(p.l.Config.CAData))
 	if err := errors.Join(err1, err2); err != nil || poolVersion != poolHashVersion || classVersion != classHashVersion {
-		p.t.Fatalf("hashes of versions %s and %s, %v", poolVersion, classVersion, err)
+		p.t.Fatalf("the hash versions are %s and %s (%v), want Karpenter's versions", poolVersion, classVersion, err)
 	}
 	p.poolHash, p.classHash = pool, class
 }
 
-// karpentersDeployment returns manifests of the service account and the Deployment in Karpenter's chart. They have
-// those fields that the test needs, with the chart's default values.
+// karpentersDeployment returns manifests of the service account and the Deployment in Karpenter's chart. They have only
+// the fields that the test needs, with the chart's default values.
 func karpentersDeployment(l *lab.Lab) string {
 	return fmt.Sprintf(`
 apiVersion: v1

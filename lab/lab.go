@@ -168,7 +168,7 @@ type Lab struct {
 
 	authority *pki.Authority // signs the certificates of the lab's servers
 	reviews   *authn.Webhook // authenticates the tokens of nodes
-	admission *http.Server   // nil without Fargate
+	admission *http.Server   // serves Fargate's pod webhook; nil without Fargate
 
 	ownCalls atomic.Int64 // calls to AWS by the lab itself
 	ahead    atomic.Int64 // time.Duration by which AWS's clock is ahead of this computer's

@@ -89,7 +89,7 @@ func newLab(t *testing.T, o lab.Options) *lab.Lab {
 }
 
 // parallelLab starts a lab for one test, which then runs in parallel with others. It is for tests that mostly wait.
-// Tests that keep both cores busy run before those, one after the other, and mostly in the shared lab.
+// Tests that keep both cores busy run earlier, one after the other, and mostly in the shared lab.
 func parallelLab(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
 	t.Parallel()
@@ -150,7 +150,7 @@ func recordPermissions(l *lab.Lab) {
 // countPermissionProblems compares the calls that IAM allowed the controller, in all tests together, with its policies.
 // It prints and counts the permissions that no test used, and those that were used although unusedPermissions lists
 // them. The result is only meaningful when all tests have run. Calls that the policies do not allow need no check here:
-// the emulated IAM denies them, and that fails a test.
+// the emulated IAM denies them, and the denial fails a test.
 func countPermissionProblems(l *lab.Lab) int {
 	allowed, err := l.Roles.AllowedActions()
 	if err != nil {

@@ -159,7 +159,8 @@ func poolStateOf(t *testing.T, l *lab.Lab, name string) poolState {
 	return out
 }
 
-// wantUnchanged checks that everything in s still exists unchanged in a later state. The later state may have more.
+// wantUnchanged checks that the claims, nodes, instances and pods of s are unchanged in a later state, which may have
+// more of them.
 func (s poolState) wantUnchanged(t *testing.T, later poolState) {
 	t.Helper()
 	for name, was := range s.claims {
@@ -204,8 +205,8 @@ func newClaims(ctx context.Context, l *lab.Lab, name string, before poolState) (
 	return slices.DeleteFunc(claims.Items, func(c karpenterv1.NodeClaim) bool { _, ok := before.claims[c.Name]; return ok }), err
 }
 
-// deleteKarpenterClaim deletes a claim that Karpenter created. It waits until its node is drained, its instance is
-// terminated and its pod runs elsewhere. It returns the claim's name.
+// deleteKarpenterClaim deletes a claim that Karpenter created, and returns the claim's name. It waits until the claim
+// and its instance are gone, all pods run, and the instances of the new claims are tagged.
 func deleteKarpenterClaim(t *testing.T, l *lab.Lab, name string, before poolState) string {
 	t.Helper()
 	claim := before.claims[slices.Min(slices.Collect(maps.Keys(before.claims)))]
@@ -228,8 +229,8 @@ func deleteKarpenterClaim(t *testing.T, l *lab.Lab, name string, before poolStat
 	return claim.Name
 }
 
-// wantFitForKarpenter checks that the objects of Karpenter are unchanged since before, and that the new objects of
-// Joiner have the fields that Karpenter reads.
+// wantFitForKarpenter checks that Karpenter's claims keep their labels and annotations, that its pool and class keep
+// their annotations, and that the new objects of Joiner have the fields that Karpenter reads.
 func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before poolState) {
 	t.Helper()
 	now := poolStateOf(t, l, p.name)
@@ -257,7 +258,8 @@ func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before poolSt
 	}
 }
 
-// wantAsKarpenters checks that a claim of Joiner, its Node and its instance have what Karpenter would have written.
+// wantAsKarpenters checks that a claim of Joiner, its Node and its instance have the labels, annotations, finalizers,
+// owners, conditions and tags that Karpenter writes.
 func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now poolState) {
 	t.Helper()
 	for key, want := range map[string]string{
@@ -281,7 +283,7 @@ func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now
 		t.Errorf("claim %s is not like Karpenter's: %+v", c.Name, c.ObjectMeta)
 	}
 	if !c.StatusConditions().IsTrue(karpenterv1.ConditionLaunched, karpenterv1.ConditionRegistered, karpenterv1.ConditionInitialized) {
-		t.Errorf("claim %s has conditions %+v", c.Name, c.Status.Conditions)
+		t.Errorf("claim %s has the conditions %+v, want an initialized claim", c.Name, c.Status.Conditions)
 	}
 	node := now.nodes[c.Status.NodeName]
 	isClaims := func(o metav1.OwnerReference) bool { return o.Kind == "NodeClaim" && o.UID == c.UID }

@@ -96,7 +96,7 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 		}
 		for _, i := range all {
 			if console := l.Console(i.ID); strings.Contains(console, "kubelet[") {
-				t.Errorf("%s: a kubelet started:\n%s", id, console)
+				t.Errorf("%s: want no kubelet; the console shows one:\n%s", id, console)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func deletePodsAndClaims(t *testing.T, l *lab.Lab, namespace string, pools []str
 			if slices.ContainsFunc(claims[i].Status.Conditions, func(c metav1.Condition) bool {
 				return c.Type == karpenterv1.ConditionRegistered && c.Status == metav1.ConditionTrue
 			}) {
-				t.Errorf("%s has registered", claims[i].Name)
+				t.Errorf("claim %s has registered, want an unregistered claim", claims[i].Name)
 			}
 			if err := l.Client.Delete(t.Context(), &claims[i]); err != nil {
 				t.Fatal(err)

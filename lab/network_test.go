@@ -35,11 +35,11 @@ func TestPodsPerNode(t *testing.T) {
 		setting  string            // setting of the controller
 		class    string            // additional lines of the EC2NodeClass
 		pods     int64             // pod capacity of an m5.large
-		spare    bool              // the CNI has addresses for more pods than that
+		spare    bool              // whether the CNI has addresses for more pods
 		prefixes int               // number of prefixes of the first interface at launch
 	}{
-		// The user sets maxPods to the number of AWS's calculator for types with fewer than 30 vCPUs. The CNI would
-		// have addresses for 3*9*16 pods.
+		// The user sets maxPods to 110, as AWS's calculator does for types with fewer than 30 vCPUs. The CNI would have
+		// addresses for 3*9*16 pods.
 		{"prefixes", map[string]string{instance.EnvPrefixes: "true"}, "RESERVED_ENIS=0",
 			"kubelet: {maxPods: 110}\n  ipPrefixCount: 1\n  ", 110, true, 1},
 		// Two of three interfaces are for pods: 2*9 pods, plus the two on the host's network.
@@ -112,7 +112,8 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// checkIPv6 checks that a node has IPv6 addresses wherever an IPv6 cluster needs them.
+// checkIPv6 checks the IPv6 addresses of an instance, its Node, its DNS server and its pods. prefixes is the wanted
+// number of prefixes of the instance.
 func (j joinedNode) checkIPv6(t *testing.T, l *lab.Lab, prefixes int) {
 	t.Helper()
 	first := j.instance.Interfaces[0]
@@ -177,13 +178,13 @@ func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joined
 			t.Errorf("%s: planned %s pods, the Node has %s, want %d", c.Name, planned.Pods(), actual.Pods(), pods)
 		}
 		if planned.Cpu().Cmp(*actual.Cpu()) != 0 {
-			t.Errorf("%s: planned %s cpu, the Node has %s", c.Name, planned.Cpu(), actual.Cpu())
+			t.Errorf("%s: planned %s cpu, the Node has %s, want the same", c.Name, planned.Cpu(), actual.Cpu())
 		}
 		if p, a := planned.Memory(), actual.Memory(); a.Cmp(*p) < 0 || a.Value() > p.Value()*21/20 {
-			t.Errorf("%s: planned %s of memory, the Node has %s", c.Name, p, a)
+			t.Errorf("%s: planned %s of memory, the Node has %s, want as much or up to a twentieth more", c.Name, p, a)
 		}
 		if p, a := planned.StorageEphemeral(), actual.StorageEphemeral(); a.Value() < p.Value()*99/100 { // the file system has an overhead
-			t.Errorf("%s: planned %s of disk, the Node has %s", c.Name, p, a)
+			t.Errorf("%s: planned %s of disk, the Node has %s, want at most a hundredth less", c.Name, p, a)
 		}
 		out = append(out, j)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/pki"
 )
 
-// kubeletPort is the kubelets' port.
+// kubeletPort is the port of a kubelet's HTTPS server.
 const kubeletPort = "10250"
 
 // nodePorts connects the API server to the kubelets. The addresses of emulated instances do not exist on this computer,

@@ -101,8 +101,8 @@ func (f *fixture) within(what string, ok func() bool) {
 }
 
 // TestNominationsHold shows the effect of nominations: kube-scheduler reserves room for nominated pods, and all of them
-// are bound as planned. Without nominations the small pods are scheduled first, and mostly so that the large pod then
-// fits on no node: docs/decisions/0030.
+// are bound as planned. Without nominations, kube-scheduler binds the small pods first, and then mostly no node has
+// room for the large pod: see docs/decisions/0030.
 func TestNominationsHold(t *testing.T) {
 	l := sharedLab(t)
 	f := newFixture(t, l)
@@ -111,7 +111,7 @@ func TestNominationsHold(t *testing.T) {
 		f.createPending(name, "1")
 	}
 	f.createPending("large", "3")
-	f.join("wide", "4500m", corev1.ConditionTrue, true) // DaemonSet pods use some of it
+	f.join("wide", "4500m", corev1.ConditionTrue, true) // DaemonSet pods use some of the cpu
 	f.join("narrow", "2500m", corev1.ConditionTrue, true)
 	for pod, node := range plan {
 		f.nominate(pod, node)

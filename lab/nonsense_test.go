@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// disruptionCase is a NodePool with disruption settings, and the condition that must name what is wrong with them.
+// disruptionCase is a NodePool with disruption settings, and the condition that must report their errors.
 type disruptionCase struct {
 	name        string
 	annotations string   // annotations of the NodePool
@@ -91,9 +91,9 @@ func TestInvalidDisruption(t *testing.T) {
 	fixSchedule(t, l)
 }
 
-// markHalfForDeletion marks half of the pods on each node of the namespace to be deleted first when the ReplicaSet is
-// scaled down. Otherwise the ReplicaSet might delete all pods of the newest node, and a node without pods is removed
-// regardless of a PodDisruptionBudget.
+// markHalfForDeletion lowers the deletion cost of half of the namespace's pods on each node. When the ReplicaSet is
+// scaled down, it deletes these pods first. Otherwise it might delete all pods of the newest node, and a node without
+// pods is removed regardless of a PodDisruptionBudget.
 func markHalfForDeletion(t *testing.T, l *lab.Lab, namespace string) {
 	t.Helper()
 	pods, err := l.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})

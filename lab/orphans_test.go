@@ -32,7 +32,8 @@ func runLabToKill() int {
 	select {}
 }
 
-// TestKilledLabLeavesNothing kills a lab's process with SIGKILL, and checks that its children and files are gone.
+// TestKilledLabLeavesNothing kills a lab's process with SIGKILL, and checks that its child processes and files are
+// gone.
 func TestKilledLabLeavesNothing(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

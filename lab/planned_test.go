@@ -14,10 +14,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// TestNoMoreNodesThanPlanned: the plan for large and small pods fills every node. If kube-scheduler bound small pods to
-// the nodes that were launched for large ones, more nodes would be launched. kube-scheduler may still clear a nomination
-// that it sees a moment before the node is open, so a few pods and one node more are accepted. Without nominations, 15
-// pods were elsewhere.
+// TestNoMoreNodesThanPlanned creates large and small pods whose plan fills every node. If kube-scheduler bound small
+// pods to the nodes of large pods, Joiner would launch more nodes. kube-scheduler may clear a nomination that it sees
+// just before the node's taint is removed. Therefore the test accepts one more node, and a third of the pods on other
+// nodes than planned. Without nominations, 15 pods were on other nodes.
 func TestNoMoreNodesThanPlanned(t *testing.T) {
 	l := sharedLab(t)
 	ensureController(t, l)
@@ -68,7 +68,7 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 	}
 	for _, n := range nodes.Items {
 		if slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == conversion.TaintNominations }) {
-			t.Errorf("Node %s is still closed for nominations", n.Name)
+			t.Errorf("Node %s still has the taint for nominations", n.Name)
 		}
 	}
 	cleanUp(t, l, name)

@@ -184,7 +184,6 @@ func (pods *Pods) forward(p *Pod, r PodRun, folder string) error {
 	return nil
 }
 
-// closeServers closes the servers of the outbound addresses.
 func (p *Pod) closeServers() {
 	for _, s := range p.servers {
 		_ = s.Close()

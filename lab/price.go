@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Price returns the current price of an hour of an instance. It is zero if the instance type is not offered.
+// Price returns the current hourly price of an instance, or zero if the instance type is not offered.
 func (l *Lab) Price(i world.Instance) catalog.Price {
 	var price catalog.Price
 	l.Emulator.Do(func(w *world.World, now time.Time) {

@@ -259,7 +259,7 @@ func (w *randomWorld) drawSelector(app int) *metav1.LabelSelector {
 // drawPodAffinityTerm returns a term about the pods of an app, or about those of a DaemonSet.
 func (w *randomWorld) drawPodAffinityTerm(app int) corev1.PodAffinityTerm {
 	if len(w.daemons) > 0 && w.oneIn(3) {
-		// The term is about the host: for a zone, the plan ignores the DaemonSet pods of other nodes.
+		// The topology key is the host name: for zones, the plan ignores the DaemonSet pods of other nodes.
 		return corev1.PodAffinityTerm{
 			TopologyKey: corev1.LabelHostname, NamespaceSelector: &metav1.LabelSelector{},
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"daemon": fmt.Sprint(w.IntN(len(w.daemons)))}},

@@ -212,7 +212,7 @@ func pinResource(node string) corev1.ResourceName {
 }
 
 // join creates nodes as their kubelets would, and returns when they are ready and have their DaemonSet pods. attachable
-// is the number of EBS volumes that can be attached, by node; 25 for nodes that it lacks.
+// has the number of EBS volumes that a node can attach, by node name; the default is 25.
 func (s *testbed) join(nodes []*corev1.Node, attachable map[string]int64) {
 	s.Helper()
 	forEach(s, nodes, func(ctx context.Context, n *corev1.Node) error {
@@ -261,8 +261,8 @@ func hasCordonTaint(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
 }
 
-// awaitDaemonPods waits until every node has its DaemonSet pods, for which Joiner has left room. kube-scheduler then
-// knows all nodes.
+// awaitDaemonPods waits until every node has its DaemonSet pods, for which Joiner has left room. After that,
+// kube-scheduler knows all nodes.
 func (s *testbed) awaitDaemonPods() {
 	s.Helper()
 	sets, err := s.lab.Kube.AppsV1().DaemonSets("").List(s.Context(), metav1.ListOptions{})
@@ -295,8 +295,8 @@ func (s *testbed) awaitDaemonPods() {
 }
 
 // whyUnschedulable returns why kube-scheduler found no node for the pod. The text is empty if kube-scheduler has found
-// a node or has not tried yet. An unknown volume is no reason: volumes are created before pods, but kube-scheduler's
-// watch may be late, and kube-scheduler tries again when it has seen the volume.
+// a node or has not tried yet. A message about an unknown volume does not count: volumes are created before pods, but
+// kube-scheduler's watch may be late, and kube-scheduler tries again when it has seen the volume.
 func whyUnschedulable(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
@@ -368,8 +368,8 @@ func (s *testbed) remove(pods []*corev1.Pod) {
 	})
 }
 
-// settle creates pods and lets kube-scheduler bind as many as it can. kube-scheduler's decision about the pods in left
-// is final, because each of them was created once more after the last pod was bound. Keys are the pods' names in the
+// settle creates pods and lets kube-scheduler bind as many as it can. left has the unbound pods. Each of them was
+// created again after the last pod was bound, so kube-scheduler's decision is final. Keys are the pods' names in the
 // world.
 func (s *testbed) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
 	s.Helper()

@@ -35,21 +35,20 @@ import (
 // defaultWorlds is the default of LAB_WORLDS, the number of worlds per run.
 const defaultWorlds = 24
 
-// maxRounds limits how many plans with new instances a world may need after kube-scheduler has placed the pods without
-// pins.
+// maxRounds is how many further plans may launch instances after kube-scheduler has placed a world's pods without pins.
 const maxRounds = 4
 
 // TestRandomWorlds checks plans for random clusters with kube-scheduler. A plan is applied unchanged: its planned
 // NodeClaims become Nodes of the real API server.
 //
-//  1. Each placed pod is pinned to its planned node. In some order, kube-scheduler binds all of them, with all other
-//     rules in effect.
+//  1. Each placed pod is pinned to its planned node. kube-scheduler must be able to bind all of them, with all
+//     other rules in effect.
 //  2. Then another plan launches nothing, and kube-scheduler also finds no node for the pods that the plan refuses.
-//  3. Without pins, kube-scheduler packs differently. Joiner plans again for the pods that do not fit then. After a few
-//     rounds only refused pods are left.
+//  3. Without pins, kube-scheduler packs differently. Joiner plans again for the pods that do not fit then. After at
+//     most maxRounds rounds, only refused pods are left.
 //
-// LAB_SEED is the seed of the first world, LAB_WORLDS the number of worlds. The files of a failed world are kept in a
-// folder, which the failure names.
+// LAB_SEED is the seed of the first world, LAB_WORLDS the number of worlds. The failure message of a world names the
+// folder with its files.
 func TestRandomWorlds(t *testing.T) {
 	l := sharedLab(t)
 	killController(l) // it would launch nodes for the same pods
@@ -115,7 +114,7 @@ type trial struct {
 	plan     packing.Plan
 	filled   []*corev1.Pod            // pending pods with the API server's defaults
 	plans    []string                 // all plans so far, as scenarios
-	claims   []*karpenterv1.NodeClaim // of the launched instances
+	claims   []*karpenterv1.NodeClaim // NodeClaims of the launched instances
 	launched int                      // number of launched instances
 
 	violations []string
@@ -345,8 +344,8 @@ func pinned(p *corev1.Pod, node string) *corev1.Pod {
 }
 
 // checkRefusals checks, once the plan is carried out, that a second plan launches nothing, and that the second plan
-// agrees with kube-scheduler about the refused pods. It reports whether some of them fit now: an instance may be larger
-// than needed, or its domain may be known now.
+// agrees with kube-scheduler about the refused pods. It reports whether some refused pods fit now: an instance may be
+// larger than needed, or its domain may be known now.
 func (x *trial) checkRefusals() (later bool) {
 	x.Helper()
 	var refused, refusedFilled []*corev1.Pod
@@ -388,7 +387,8 @@ func mayChange(reasons []packing.Reason) bool {
 }
 
 // converge lets kube-scheduler place all pods without pins, and plans again for the remaining pods, until only refused
-// pods are left. It returns the number of plans that launched instances, and the number of those instances.
+// pods are left. It returns the number of plans that launched instances, and the number of additional instances in
+// these worlds.
 func (x *trial) converge() (rounds, extra int) {
 	x.Helper()
 	_, left := x.settle(x.pending)

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// rejectedValues are the files of documented values whose pods the restricted Pod Security Standard rejects, by name.
+// rejectedValues are, by name, the values files whose pods the restricted Pod Security Standard rejects.
 // docs/installation.md names these causes.
 var rejectedValues = map[string]struct {
 	causes       []string              // texts in the API server's message
@@ -45,8 +45,8 @@ func setSecurityContext(p *corev1.PodSpec) {
 	}
 }
 
-// TestRestricted checks the pods of each file of documented values with the restricted Pod Security Standard of the API
-// server. The files are those of the chart and those written for Karpenter's chart.
+// TestRestricted checks the pods of each values file with the restricted Pod Security Standard of the API server. The
+// files are the documented values of the chart, and values that were written for Karpenter's chart.
 func TestRestricted(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
@@ -176,7 +176,7 @@ func checkRollout(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
 	}
 	for _, e := range events.Items {
 		if e.Reason == "FailedCreate" || strings.Contains(e.Message, "PodSecurity") {
-			t.Errorf("%s: %s", e.Reason, e.Message)
+			t.Errorf("want no rejected pod, got the event %s: %s", e.Reason, e.Message)
 		}
 	}
 }

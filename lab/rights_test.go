@@ -55,8 +55,8 @@ func noRefusals(t *testing.T, l *lab.Lab, namespace, account string) {
 	}
 }
 
-// rareRights maps rights that the tests use only sometimes to the situation in which they do. A right is
-// "verb group/resource".
+// rareRights maps rights that the tests use only sometimes to the situation in which a test uses them. A right is "verb
+// group/resource".
 var rareRights = map[string]string{
 	"patch events.k8s.io/events":  "an event that repeats for six minutes is written again as a series",
 	"get karpenter.sh/nodeclaims": "the controller reads a claim from the API server where its cache may be behind",

@@ -37,7 +37,7 @@ func TestRulesAmongPods(t *testing.T) {
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
 			"{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
-		// With minDomains the scheduler also requires three zones before nodes in all of them exist.
+		// With minDomains, kube-scheduler requires three zones even before nodes exist in all three.
 		deploymentWithRules(name, "even", 6, "500m", "topologySpreadConstraints: [{maxSkew: 1, minDomains: 3, topologyKey: "+zoneLabel+
 			", whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: even}}}]"),
 		deploymentWithRules(name, "apart", 3, "200m", "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: ["+

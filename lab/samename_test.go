@@ -25,10 +25,10 @@ import (
 )
 
 // TestCaseSameName plays user report case-3: another cluster of the account launches instances under the same name. The
-// controller names that cluster in events of its NodePools, joiner doctor names it in its first lines, and the objects
-// of the other cluster stay unchanged. A controller that is set to the name of another cluster changes nothing; the
-// controller and joiner doctor report the wrong name. TestCaseSameNameWhole runs two controllers with one name at the
-// same time.
+// controller names the other cluster in events on NodePools, and joiner doctor names it in the first lines of its
+// output. The other cluster's instances stay unchanged. A controller that is set to the name of another cluster changes
+// nothing; the controller and joiner doctor report the wrong name. TestCaseSameNameWhole runs two controllers with one
+// name at the same time.
 func TestCaseSameName(t *testing.T) {
 	const name, otherUID = "samename", "0a1b2c3d-the-other-cluster"
 	l := parallelLab(t, lab.Options{})
@@ -50,11 +50,11 @@ func TestCaseSameName(t *testing.T) {
 	t.Log("\n" + printed)
 	checkFirstLines(t, printed, "ID-3 suspicious, certain", "another cluster in this account and region has the name "+l.Cluster, otherUID)
 	if err != nil || code != 1 || !strings.Contains(printed, "ID-4 suspicious") || !strings.Contains(printed, "  fix   ") {
-		t.Errorf("joiner doctor ended with %d, %v, or its output has no ID-4 or no fix", code, err)
+		t.Errorf("joiner doctor ended with %d, %v, want 1, and output with ID-4 and a fix", code, err)
 	}
 	if text := metricsOf(t, running); !strings.Contains(text, `joiner_identity_proven{mark="issuer"} 1`) ||
 		!strings.Contains(text, "joiner_namesake_instances 1") {
-		t.Error("the metrics do not show that the issuer proves the name, or that another cluster has the name")
+		t.Error("want metrics with the issuer as proof of the name, and with one instance of the other cluster")
 	}
 
 	checkForeignName(t, l, joiner, name)
@@ -89,7 +89,7 @@ func checkForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 	c, err := l.RunController(t.Context(), joiner, "DISABLE_LEADER_ELECTION=true", "CLUSTER_NAME="+other)
 	if err == nil {
 		c.Kill()
-		t.Fatal("the controller runs with another cluster's name")
+		t.Fatal("the controller runs with another cluster's name, want an error")
 	}
 	for _, want := range []string{`EKS cluster "other" in us-east-1 is not the cluster at https://`,
 		"so nothing is changed", "correct --cluster-name (CLUSTER_NAME)"} {
@@ -102,12 +102,12 @@ func checkForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 	t.Log("\n" + printed)
 	checkFirstLines(t, printed, "ID-1 broken, certain", "the EKS cluster named other is not the cluster of the kubeconfig")
 	if code != 1 || !strings.Contains(printed, "settings.clusterName (CLUSTER_NAME)") {
-		t.Errorf("joiner doctor ended with %d, or its output does not name the setting to correct", code)
+		t.Errorf("joiner doctor ended with %d, want 1, and output that names the setting to correct", code)
 	}
 }
 
 // launchAs launches an instance with our cluster's name in the tags, as the controller of another cluster would. uid is
-// the UID of the other cluster, as Joiner tags it; without uid, the tags are like Karpenter's.
+// the UID of the other cluster, as Joiner tags it. If uid is empty, the tags are like Karpenter's.
 func launchAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
 	t.Helper()
 	tags := map[string]string{"eks:eks-cluster-name": l.Cluster, "kubernetes.io/cluster/" + l.Cluster: "owned",

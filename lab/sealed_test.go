@@ -25,11 +25,11 @@ import (
 )
 
 // TestSealed runs the controllers of the chart as the kubelet would, but without what a cluster may lack: cluster DNS,
-// instance metadata, Pod Identity, a writable root file system, a known user id, and all capabilities. The controllers
-// must start and launch a node, on which a pod runs.
+// instance metadata, Pod Identity, a writable root file system, a known user id, and Linux capabilities. The
+// controllers must start and launch a node, on which a pod runs.
 //
-// Then the test kills each of the two controllers after it has launched an instance and before it has the response. The
-// other one must continue within the duration of the Lease, and launch no instance twice.
+// Then the test kills the active controller, twice, after EC2 has launched an instance and before the controller has
+// the response. The other controller must continue within the duration of the Lease, and launch no instance twice.
 func TestSealed(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
@@ -178,7 +178,7 @@ func (s *sealed) checkRestrictions(p *lab.Pod) {
 		}
 	}
 	if !isReadOnly || strings.Count(mounts, "\n") != 1 {
-		s.t.Errorf("the root file system of pod %s is not read-only:\n%s", p.Name, mounts)
+		s.t.Errorf("pod %s has these mounts, want only a read-only root file system:\n%s", p.Name, mounts)
 	}
 }
 

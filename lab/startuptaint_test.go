@@ -52,7 +52,7 @@ func TestCaseStartupTaint(t *testing.T) {
 		}
 	}
 	if all := instancesOf(l, namespace); len(all) > 0 {
-		t.Errorf("instances were launched before the report: %v", all)
+		t.Errorf("instances were launched before the report: %v, want none", all)
 	}
 
 	// The controller makes a node without the taint usable, and does not terminate its instance.

@@ -40,7 +40,7 @@ func TestStaticPool(t *testing.T) {
 	awaitNodes(2)
 	var nodes corev1.NodeList
 	if err := l.Client.List(t.Context(), &nodes, client.MatchingLabels{"test": name}); err != nil || len(nodes.Items) != 2 {
-		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
+		t.Fatalf("%d nodes (%v), want 2", len(nodes.Items), err)
 	}
 	deleted := nodes.Items[0].Name
 	if err := l.Client.Delete(t.Context(), &nodes.Items[0]); err != nil {

@@ -41,8 +41,8 @@ func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...str
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// terminal opens a pseudo terminal. far is the terminal of a program, near the end of the user: text that the test
-// writes to near is the input of the program.
+// terminal opens a pseudo terminal. far is the program's end, and near is the user's end: text that the test writes to
+// near is the program's input.
 func terminal(t *testing.T) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

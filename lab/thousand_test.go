@@ -32,7 +32,7 @@ const defaultNodes = 100
 // throttles almost none of the calls.
 //
 // The pods exist before the controller starts. Otherwise kube-scheduler would limit the speed: a pod must be
-// unschedulable before a node is launched for it, and kube-scheduler tries some hundred pods per second here.
+// unschedulable before a node is launched for it, and kube-scheduler tries a few hundred pods per second here.
 func TestThousandNodes(t *testing.T) {
 	nodes := int(numberFrom(t, "LAB_NODES", defaultNodes))
 	pods := 10 * nodes
@@ -71,8 +71,8 @@ func TestThousandNodes(t *testing.T) {
 	t.Logf("the controller took at most %d MiB of memory", peakMemory(t, c.PID())>>20)
 }
 
-// disableSchedulerEvents turns off kube-scheduler's events, which the test does not need. They are two for each pod,
-// and a fifth of all writes.
+// disableSchedulerEvents turns off kube-scheduler's events, which the test does not need. They are two per pod: a fifth
+// of all writes.
 func disableSchedulerEvents(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	roles := l.Kube.RbacV1().ClusterRoles()

@@ -19,8 +19,8 @@ import (
 )
 
 // TestPodsLeaveInTurn checks that a move evicts the pods of its nodes one after the other, in the order of the move.
-// Before the next pod is evicted, the ReplicaSet has created a successor of the last one, and kube-scheduler has bound
-// it to a node.
+// Before the next eviction, the ReplicaSet must have created a replacement for the evicted pod, and kube-scheduler must
+// have bound the replacement to a node.
 func TestPodsLeaveInTurn(t *testing.T) {
 	l := sharedLab(t)
 	ensureController(t, l)
@@ -86,8 +86,8 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	}
 }
 
-// podsLastFirst returns the pods of the namespace as "namespace/name", in descending order, and the nodes on which they
-// run.
+// podsLastFirst returns the pods of the namespace as "namespace/name", in descending order of names, and the nodes on
+// which they run.
 func podsLastFirst(t *testing.T, l *lab.Lab, namespace string) (order []string, nodes map[string]bool) {
 	t.Helper()
 	var pods corev1.PodList

@@ -25,13 +25,14 @@ const (
 // name and the same manifests, with drift and consolidation. The policies allow either controller to terminate the
 // nodes of both clusters.
 //
-//  1. The tags by which both clusters find their security group and subnets are moved. All nodes of both clusters drift
+// 1. The test moves the tags by which both clusters find their security group and subnets. All nodes of both clusters
+// drift
 //     at once, and each pool reports that it waits for the user's decision.
-//  2. Both clusters are scaled down by half and consolidate. Each pool still waits, with its remaining nodes.
-//  3. The tags are moved back. Then nothing drifts, and all pods of both clusters run.
+// 2. The test scales both clusters down by half, and they consolidate. Each pool still waits, with its remaining nodes.
+// 3. The test moves the tags back. Then nothing drifts, and all pods of both clusters run.
 //
-// Neither controller ever asks AWS to change a resource of the other cluster. Only consolidation by their own cluster
-// removes nodes.
+// Neither controller ever asks AWS to change a resource of the other cluster. Only the consolidation of a node's own
+// cluster removes the node.
 func TestCaseSameNameWhole(t *testing.T) {
 	first := parallelLab(t, lab.Options{AnyUID: true})
 	second := newLab(t, lab.Options{Beside: first, AnyUID: true})
@@ -129,12 +130,12 @@ func (w *twin) awaitHalfOfNodes(t *testing.T) {
 	awaitRunning(t, w.l, w.name, twinPods/2, time.Minute)
 }
 
-// extraScans is a number of scans of the security groups, during which the controller must start nothing. It scans once
-// per second, and checks for drift every five seconds.
+// extraScans is the number of scans of the security groups during which the controller must start nothing. The
+// controller scans once per second, and checks for drift every five seconds.
 const extraScans = 15
 
 // awaitRechecks waits until the controller has scanned the security groups extraScans more times, and so has checked
-// for drift several times. check later reports what the controller started in that time.
+// for drift several times. The method check later reports what the controller started in that time.
 func (w *twin) awaitRechecks(t *testing.T, calls *recordedCalls) {
 	t.Helper()
 	before := calls.scansOf(w.l.Role)
@@ -165,7 +166,6 @@ func (w *twin) heldDrift(t *testing.T) (message string, isHeld bool) {
 	return c.Reason + ": " + c.Message, ok
 }
 
-// claimsNow returns the current claims of a pool.
 func claimsNow(t *testing.T, l *lab.Lab, pool string) []karpenterv1.NodeClaim {
 	t.Helper()
 	claims, _ := claimsOf(t, l, pool)

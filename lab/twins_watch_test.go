@@ -77,7 +77,6 @@ func (w *twin) watch(t *testing.T, list client.ObjectList, see func(watch.Event)
 	}()
 }
 
-// violationsSoFar returns the violations that were recorded so far.
 func (w *twin) violationsSoFar() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

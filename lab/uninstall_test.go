@@ -19,7 +19,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// uninstallGuide is the path of the page about uninstalling.
 const uninstallGuide = "../docs/guides/uninstall.md"
 
 // followUninstallGuide carries out the commands of the guide, one after the other, with the chart's namespace instead
@@ -48,7 +47,6 @@ func (in *installation) followUninstallGuide() {
 	}
 }
 
-// runGuideCommand carries out one command of the guide.
 func (in *installation) runGuideCommand(words []string) {
 	in.t.Helper()
 	switch {
@@ -142,7 +140,6 @@ func (in *installation) delete(kind, name string) {
 	}
 }
 
-// awaitNone waits until no object of a kind exists.
 func (in *installation) awaitNone(kind string) {
 	in.t.Helper()
 	objects := in.resourceOf(kind)
@@ -224,7 +221,7 @@ func (in *installation) inventory() map[string]bool {
 // inEveryNamespace has the objects that Kubernetes creates in each namespace, by resource and name.
 var inEveryNamespace = map[string]bool{"serviceaccounts/default": true, "configmaps/kube-root-ca.crt": true}
 
-// awaitNothingNew waits until nothing exists that did not exist before.
+// awaitNothingNew waits until everything that is not in before is removed.
 func (in *installation) awaitNothingNew(before map[string]bool) {
 	in.t.Helper()
 	within(in.t, in.l, 30*time.Second, "everything to be removed that did not exist before the chart", func(context.Context) (bool, error) {

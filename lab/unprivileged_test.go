@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// unprivilegedID is the id of an unprivileged user.
 const unprivilegedID = 65534
 
 // TestUnprivileged runs TestSealedIRSA once more as the user `nobody`, if the test runs as root. Root runs the program
@@ -59,7 +58,7 @@ func TestUnprivileged(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivilegedID, Gid: unprivilegedID}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("as nobody: %v\n%s", err, out)
+		t.Fatalf("the test failed as user nobody: %v\n%s", err, out)
 	}
 	if strings.Contains(string(out), "--- SKIP") {
 		t.Skipf("as nobody:\n%s", out)

@@ -24,8 +24,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// newFields has, by name of the definition, the path in the schema of a field that installOlderDefinitions removes, as
-// if only the current version had it.
+// newFields maps a definition to the schema path of the field that installOlderDefinitions removes, as if only the
+// current version had the field.
 var newFields = map[string][]string{
 	"nodepools.karpenter.sh":           {"status", "nodeClassObservedGeneration"},
 	"nodeclaims.karpenter.sh":          {"status", "lastPodEventTime"},
@@ -112,7 +112,7 @@ func (in *installation) upgrade(pool string) {
 	}
 	// Calls that launch are not counted, because dry runs are such calls too: fleetOf shows new instances.
 	if ended := in.l.Emulator.Calls()["ec2:TerminateInstances"] - calls["ec2:TerminateInstances"]; ended != 0 {
-		in.t.Errorf("during the upgrade there were %d calls of TerminateInstances", ended)
+		in.t.Errorf("during the upgrade there were %d calls of TerminateInstances, want 0", ended)
 	}
 }
 
