@@ -47,9 +47,9 @@ type ControlPlane struct {
 	apiSpec   process.Spec     // starts the API server again
 }
 
-// Start starts the programs of the control plane as children of group, and etcd in this process. The children run the
-// executable self, which is the lab's own. Start returns once the API server is ready and the controllers have started.
-// Start writes files to dir.
+// Start starts the programs of the control plane as children of group, and etcd in this process. The children run self,
+// the lab's own program. Start returns once the API server is ready and the controllers have started. Start writes
+// files to dir.
 func Start(ctx context.Context, self, dir string, group *process.Group, authority *pki.Authority, o Options) (*ControlPlane, error) {
 	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, ServiceCIDR)
 	if o.Start == 0 {
@@ -73,7 +73,6 @@ func Start(ctx context.Context, self, dir string, group *process.Group, authorit
 	return c, nil
 }
 
-// startPrograms starts the API server, the controller manager and the scheduler.
 func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, o Options) error {
 	apiServer, err := c.startAPIServer(ctx, self, etcdURL, o)
 	if err != nil {
@@ -181,8 +180,8 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string,
 
 // relaxedGC returns environment variables for a program of the control plane. GOGC=300 lets a heap grow to four times
 // the live data before a garbage collection. In a small cluster GOGC=300 costs little memory, and saves CPU time when
-// five hundred pods are created. GOMEMLIMIT makes collections frequent above 6 GiB. Without it, the API server uses more
-// memory than a computer with 24 GiB has if there are 400 pods of 800 kB each.
+// five hundred pods are created. GOMEMLIMIT makes collections frequent above 6 GiB. Without it, 400 pods of 800 kB each
+// make the API server use more than 24 GiB.
 func relaxedGC() []string { return []string{"GOGC=300", "GOMEMLIMIT=6GiB"} }
 
 // Failed returns a channel that receives an error when a program of the control plane ends unexpectedly.

@@ -19,7 +19,7 @@ func TestFatalHook(t *testing.T) {
 	log := zap.New(zapcore.NewNopCore(), zap.WithFatalHook(fatalHook{&printed, func(c int) { code = c }}))
 	log.Error("slow", zap.Error(syscall.EIO))
 	if printed.Len() > 0 || code != 0 {
-		t.Errorf("an error that does not end etcd: printed %q, exit code %d", printed.String(), code)
+		t.Errorf("an error that does not end etcd: printed %q, exit code %d, want neither", printed.String(), code)
 	}
 	log.Fatal("failed to save entries", zap.String("path", "/x"), zap.Error(fmt.Errorf("write /x/wal: %w", syscall.ENOSPC)))
 	if want := "\nlab: etcd ended: failed to save entries: write /x/wal: no space left on device\n"; printed.String() != want || code != 1 {

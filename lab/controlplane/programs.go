@@ -90,7 +90,6 @@ func (c *ControlPlane) controllerManagerArgs() []string {
 	}
 }
 
-// schedulerArgs returns the arguments of kube-scheduler.
 func (c *ControlPlane) schedulerArgs() []string {
 	return []string{"--config=" + c.file("scheduler.yaml"), "--secure-port=0"}
 }
@@ -146,7 +145,6 @@ rules:
 // AuditLog returns the path of the audit log, which has one line per call of a service account.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.dir, "audit.log") }
 
-// file returns the path of a file of the control plane.
 func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
 
 // Options configure the control plane.

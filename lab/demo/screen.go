@@ -101,7 +101,6 @@ func (s *screen) setStatus(text string) {
 	s.status = text
 }
 
-// table prints rows of two columns.
 func (s *screen) table(rows [][2]string) {
 	for _, row := range rows {
 		s.print(fmt.Sprintf("  %s %s\n", s.paint(dim, row[0]+strings.Repeat(" ", max(1, 28-len([]rune(row[0]))))), row[1]))

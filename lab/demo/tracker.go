@@ -168,7 +168,6 @@ func allowedTypes(c *karpenterv1.NodeClaim) string {
 	return pool
 }
 
-// isConditionTrue reports whether a condition of the NodeClaim is True.
 func isConditionTrue(c *karpenterv1.NodeClaim, condition string) bool {
 	return slices.ContainsFunc(c.Status.Conditions, func(got metav1.Condition) bool {
 		return got.Type == condition && got.Status == metav1.ConditionTrue

@@ -180,6 +180,6 @@ func TestAdmission(t *testing.T) {
 	}
 	f.SetDown(true)
 	if got, code := review("kube-system", nil); got != "" || code != 503 {
-		t.Errorf("the webhook is down: %d %s", code, got)
+		t.Errorf("the webhook is down: %d %s, want 503 and no patch", code, got)
 	}
 }

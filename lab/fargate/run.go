@@ -190,7 +190,6 @@ func (f *Fargate) deleteNode(ctx context.Context, node string) {
 	}
 }
 
-// emit writes an event of a pod.
 func (f *Fargate) emit(ctx context.Context, pod *corev1.Pod, kind, reason, message string) {
 	now := metav1.Now()
 	_, err := f.Kube.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{

@@ -43,7 +43,6 @@ func unsupportedReason(pod *corev1.Pod) string {
 	return "Pod not supported on Fargate: " + strings.Join(why, ", ")
 }
 
-// isPrivileged reports whether the container is privileged.
 func isPrivileged(c corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 }
@@ -54,7 +53,6 @@ func hasHostPort(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 || p.HostIP != "" })
 }
 
-// isSupportedVolume reports whether Fargate supports the type of the volume.
 func isSupportedVolume(v *corev1.Volume) bool {
 	return v.EmptyDir != nil || v.NFS != nil || v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil ||
 		v.PersistentVolumeClaim != nil

@@ -113,7 +113,7 @@ func TestTrusts(t *testing.T) {
 		``: false,
 	} {
 		if got := trusts(policy, Service); got != want {
-			t.Errorf("%s: %t", policy, got)
+			t.Errorf("%s: the policy allows Fargate: %t, want the opposite", policy, got)
 		}
 	}
 }

@@ -61,7 +61,6 @@ func (s *Scene) deleteAWSResources(context.Context) error {
 	return s.Lab.Roles.RevokeNodeRole(s.Name)
 }
 
-// hasPolicy reports whether the policy with the ARN exists.
 func hasPolicy(account *world.Account, policy string) bool {
 	_, err := account.Policy(policy)
 	return err == nil

@@ -15,7 +15,7 @@ func TestUserDataFaultsWithAnyClusterName(t *testing.T) {
 			t.Errorf("%s: without the cluster's name: %q, want %q", cluster, got, want)
 		}
 		if got := withOtherCluster(text); got == text || strings.Contains(got, "bootstrap.sh "+cluster+" ") {
-			t.Errorf("%s: for another cluster: %q", cluster, got)
+			t.Errorf("%s: want user data with the name of another cluster, got %q", cluster, got)
 		}
 	}
 }
@@ -32,6 +32,6 @@ func TestNamesAreNeutral(t *testing.T) {
 		}
 	}
 	if sceneName(8) == name {
-		t.Error("two scenes have the same name")
+		t.Error("two scenes have the same name, want different names")
 	}
 }

@@ -86,7 +86,7 @@ type Result struct {
 	Fixed        bool          // the fix worked: pods run, and doctor reports no problem
 	// ByHand means that the fix opens an editor, and that Fault.Edit made the change.
 	ByHand  bool
-	FixTime time.Duration // from pasting the fix until pods ran
+	FixTime time.Duration // from the start of the fix until pods ran
 	Err     error         // why the fault was not found or not fixed; nil if it was fixed
 }
 
@@ -118,8 +118,8 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 		return err
 	}
 	s.say("%s: found, %s", f.Name, r.foundWhen())
-	// Pods are pending before the fix is pasted, as in a user's cluster. After the fix, the back-off of failed launches
-	// must not delay the pods.
+	// Pods are pending before the fix is applied, as in a user's cluster. After the fix, the back-off of failed
+	// launches must not delay the pods.
 	if err := s.ensurePods(ctx, scene); err != nil {
 		return err
 	}
@@ -255,7 +255,6 @@ func (r *Result) addWrongFirst(f Finding) {
 	}
 }
 
-// foundWhen describes when the fault was found.
 func (r Result) foundWhen() string {
 	if r.BeforeLaunch {
 		return "before the launch"
@@ -263,7 +262,6 @@ func (r Result) foundWhen() string {
 	return fmt.Sprintf("%.1f s after the launch", r.FoundAfter.Seconds())
 }
 
-// describeFirst describes the first finding.
 func describeFirst(all []Finding) string {
 	if len(all) == 0 {
 		return "no finding"
@@ -284,7 +282,6 @@ func (s *Stage) runDoctor(ctx context.Context) ([]Finding, error) {
 	return report.Findings, nil
 }
 
-// say passes a formatted line to Say, if it is set.
 func (s *Stage) say(format string, args ...any) {
 	if s.Say != nil {
 		s.Say(fmt.Sprintf(format, args...))

@@ -60,7 +60,6 @@ func medianAndWorst(times []time.Duration) (median, worst time.Duration) {
 	return 0, 0
 }
 
-// count returns 1 for true and 0 for false.
 func count(condition bool) int {
 	if condition {
 		return 1

@@ -24,7 +24,6 @@ func (s *Scene) addRole() error {
 	return s.Lab.Roles.AddNodeRole(s.Name)
 }
 
-// arn returns the ARN of the scene's role.
 func (s *Scene) arn() string { return s.Lab.Roles.ARN(s.Name) }
 
 // addEntry creates an access entry for a role. During the call it sets an authentication mode that allows access
@@ -44,7 +43,6 @@ func (s *Scene) addEntry(role, kind string) error {
 	})
 }
 
-// removeEntry removes the access entry of a role.
 func (s *Scene) removeEntry(role string) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
 		return s.Lab.Estate.Region.EKS.DeleteAccessEntry(s.Lab.Cluster, role)

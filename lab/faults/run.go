@@ -129,7 +129,6 @@ func (p Plan) work(ctx context.Context, jobs <-chan func(*Stage)) error {
 	return nil
 }
 
-// say passes a line to Say, if it is set.
 func (p Plan) say(line string) {
 	if p.Say != nil {
 		p.Say(line)

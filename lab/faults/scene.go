@@ -123,7 +123,6 @@ func (s *Scene) revert(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// create creates objects.
 func (s *Scene) create(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if err := s.Lab.Client.Create(ctx, o); err != nil {

@@ -169,7 +169,6 @@ func Request(ctx context.Context, home, name string, undo bool) (string, error) 
 	return string(text), nil
 }
 
-// capital returns the text with a capital first letter.
 func capital(text string) string {
 	if text == "" {
 		return text

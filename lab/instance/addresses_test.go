@@ -67,7 +67,7 @@ func TestBootOfIPv6(t *testing.T) {
 				t.Fatal(console)
 			}
 			if s.IP != "2600:1f18::7" || len(s.ClusterDNS) != 1 || s.ClusterDNS[0] != "fd30:1c53:5f8a::a" {
-				t.Errorf("address %s, cluster DNS %v", s.IP, s.ClusterDNS)
+				t.Errorf("address %s, cluster DNS %v; want the IPv6 addresses of both", s.IP, s.ClusterDNS)
 			}
 			if s, console := bootWith(t, c.family, c.userData, fakeSurroundings{}); s != nil || !strings.Contains(console, c.console) {
 				t.Errorf("without an IPv6 address, a kubelet starts: %t; want no kubelet and %q in the console:\n%s", s != nil, c.console, console)

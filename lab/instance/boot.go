@@ -177,7 +177,6 @@ func (b *boot) warnUnsupportedParts(parts []part, known ...string) {
 	}
 }
 
-// contains reports whether the list has the string.
 func contains(list []string, s string) bool {
 	for _, l := range list {
 		if l == s {

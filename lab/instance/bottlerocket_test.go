@@ -164,7 +164,7 @@ func TestBottlerocketRefusesUserData(t *testing.T) {
 			t.Parallel()
 			s, console := bootWith(t, "Bottlerocket", tt.userData, tt.surroundings)
 			if s != nil {
-				t.Errorf("a kubelet starts: %v", s.Labels)
+				t.Errorf("a kubelet starts with the labels %v, want no kubelet", s.Labels)
 			}
 			for _, want := range append(tt.want, "Welcome to Bottlerocket OS 1.53.0 (aws-k8s-1.36)!") {
 				if !strings.Contains(console, want) {
@@ -173,7 +173,7 @@ func TestBottlerocketRefusesUserData(t *testing.T) {
 			}
 			if strings.Contains(console, "cloud-init") || strings.Contains(console, "Started Kubelet") &&
 				!strings.Contains(console, "kubelet.service: Failed") {
-				t.Errorf("the console shows cloud-init or a started kubelet")
+				t.Errorf("the console shows cloud-init or a started kubelet, want neither")
 			}
 			if t.Failed() {
 				t.Logf("console:\n%s", console)

@@ -64,7 +64,6 @@ func (f *files) write(name string, data []byte, add bool) error {
 	return nil
 }
 
-// makeFolder creates a folder and its parents.
 func (f *files) makeFolder(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +72,6 @@ func (f *files) makeFolder(name string) {
 	}
 }
 
-// remove deletes a file.
 func (f *files) remove(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

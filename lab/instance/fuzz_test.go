@@ -67,7 +67,7 @@ func corpus(t testing.TB) (out []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../internal/node/userdata/reading/testdata/reports/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v", len(files), err)
+		t.Fatalf("%d files with user data (%v), want at least one", len(files), err)
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -96,10 +96,10 @@ func TestUnknownFeatureGate(t *testing.T) {
 		joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n", fakeSurroundings{})
 	if s != nil || !strings.Contains(console, "unrecognized feature gate: InstanceIdNodeName") ||
 		strings.Contains(console, "lab: the boot panics") {
-		t.Errorf("%v\n%s", s, console)
+		t.Errorf("want no kubelet, and its panic about the gate in the console, got %v\n%s", s, console)
 	}
 	s, console = bootWith(t, "AL2023", joiningConfig+"  featureGates:\n    InstanceIdNodeName: true\n", fakeSurroundings{})
 	if s == nil || s.NodeName != "i-0123456789abcdef0" {
-		t.Errorf("with the gate in nodeadm's featureGates: %v\n%s", s, console)
+		t.Errorf("a gate of nodeadm: want a node named after the instance, got %v\n%s", s, console)
 	}
 }

@@ -115,7 +115,6 @@ func readBeforeWrite(statement *syntax.Stmt) {
 	})
 }
 
-// hasSubstitution reports whether a command contains $(…).
 func hasSubstitution(call *syntax.CallExpr) (found bool) {
 	syntax.Walk(call, func(node syntax.Node) bool {
 		_, is := node.(*syntax.CmdSubst)
@@ -342,20 +341,17 @@ func (l *lineWriter) flush() {
 	}
 }
 
-// devConsole is an open /dev/console.
 type devConsole struct{ io.Writer }
 
 func (devConsole) Read([]byte) (int, error) { return 0, io.EOF }
 func (devConsole) Close() error             { return nil }
 
-// devNull is an open /dev/null.
 type devNull struct{}
 
 func (devNull) Read([]byte) (int, error)    { return 0, io.EOF }
 func (devNull) Write(p []byte) (int, error) { return len(p), nil }
 func (devNull) Close() error                { return nil }
 
-// fileInfo describes an emulated file.
 type fileInfo struct {
 	name string
 	size int64

@@ -269,7 +269,6 @@ func encoded(value any) error {
 	})(value)
 }
 
-// isQuantity reports whether s is a quantity of Kubernetes.
 func isQuantity(s string) bool {
 	_, err := resource.ParseQuantity(s)
 	return err == nil

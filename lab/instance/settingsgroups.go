@@ -87,7 +87,6 @@ var parameters = every(validText("BootConfigKey", bootKeyPattern.MatchString), l
 // credential accepts a credential of a container registry.
 var credential = object(map[string]validator{"registry": text, "username": text, "password": text, "auth": encoded, "identitytoken": text})
 
-// anyValue accepts every value.
 func anyValue(any) error { return nil }
 
 // merge returns a new model with the entries of both models.

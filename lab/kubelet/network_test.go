@@ -32,15 +32,15 @@ func TestAssignAddress(t *testing.T) {
 		}
 		a, onHost, b, third := assign("a", false), assign("cni", true), assign("b", false), assign("c", false)
 		if onHost != host || a == "" || b == "" || a == b || third != "" || assign("a", false) != a {
-			t.Errorf("the node %s has two pod addresses: three pods got %q, %q and %q, and a pod on the host's network got %q",
+			t.Errorf("node %s: pods got %q, %q, %q and on the host's network %q; want two addresses, none and the node's",
 				host, a, b, third, onHost)
 		}
 		if got, want := netip.MustParseAddr(a).Is6(), netip.MustParseAddr(host).Is6(); got != want {
-			t.Errorf("a pod on %s has the address %s", host, a)
+			t.Errorf("a pod on %s has the address %s, want the node's IP family", host, a)
 		}
 		k.pods["a"].ended = true
 		if assign("c", false) == "" {
-			t.Error("the address of an ended pod is not reused")
+			t.Error("a pod gets no address, want the address of the ended pod to be free")
 		}
 	}
 }

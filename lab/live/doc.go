@@ -2,5 +2,5 @@
 //
 // In: the programs, and the runs: a load script, a seed and a market for each.
 // Out: samples of the price and the pods, the figures of each phase, and a page with medians and plots.
-// Never: a figure that a controller reports about itself, or two labs at the same time.
+// Never: a figure that a controller reports about itself, or two labs at the same time in one process.
 package live

@@ -24,7 +24,7 @@ type Phase struct {
 	Pods      int           // number of pods that the workloads have at the end
 	Done      bool          // all pods ran within the time limit
 	Begin     time.Duration // from the start of the script
-	Took      time.Duration // until all pods ran
+	Took      time.Duration // from the start of the phase until all pods ran
 	Held      time.Duration // from the end of Took until the end of the phase
 	Price15   float64       // dollars per hour 15 s after all pods ran
 	Price     float64       // dollars per hour at the end

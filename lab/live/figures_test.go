@@ -33,7 +33,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestWorkloads: a seed always gives the same workloads, and a plain mix has no rules.
+// TestWorkloads checks that a seed always gives the same workloads, and that a plain mix has no rules.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	a, b := workloads(Constrained, 7), workloads(Constrained, 7)
@@ -41,7 +41,7 @@ func TestWorkloads(t *testing.T) {
 	for i := range a {
 		hasRule = hasRule || a[i].rule != noRule
 		if a[i] != b[i] {
-			t.Errorf("workload %d differs: %+v, %+v", i, a[i], b[i])
+			t.Errorf("workload %d is %+v, then %+v; want the same", i, a[i], b[i])
 		}
 	}
 	if !hasRule {
@@ -49,7 +49,7 @@ func TestWorkloads(t *testing.T) {
 	}
 	for _, w := range workloads(Plain, 7) {
 		if w.rule != noRule {
-			t.Errorf("%s of the plain mix has the rule %s", w.name, w.rule)
+			t.Errorf("%s of the plain mix has the rule %s, want none", w.name, w.rule)
 		}
 	}
 }

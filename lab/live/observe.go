@@ -29,7 +29,7 @@ type run struct {
 
 	share    float64 // the present scale of the workloads
 	version  int     // version of the pod templates
-	expected int     // number of pods that the present phase creates by itself
+	expected int     // number of pods that the script creates in the present phase
 	started  time.Time
 	phases   []Phase
 
@@ -116,7 +116,6 @@ func (r *run) notePod(pod *corev1.Pod, isGone bool) {
 	}
 }
 
-// sample takes one sample.
 func (r *run) sample() error {
 	usage, err := process.UsageOf(r.controller.PID())
 	if err != nil {

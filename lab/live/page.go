@@ -12,7 +12,7 @@ import (
 // pair are the results of both sides for the same script, mix, market, boot times and seed.
 type pair struct{ joiner, upstream Result }
 
-// key identifies what both sides of a pair have in common, except the seed.
+// key returns what both sides of a pair have in common, except the seed, as text.
 func (s Spec) key() string {
 	return fmt.Sprintf("%s, %s, %s, boot times %s", s.Script, s.Mix, s.Market, s.Boots)
 }
@@ -82,7 +82,6 @@ func Markdown(kinds []Kind, plots map[string]string) string {
 	return b.String()
 }
 
-// sortedSeeds returns the seeds in ascending order.
 func sortedSeeds(m map[uint64]pair) []uint64 {
 	var out []uint64
 	for seed := range m {

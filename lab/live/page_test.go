@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// madeUp returns a result with two phases, in which the nodes cost the given number of dollars.
+// madeUp returns a result with two phases, in which the nodes cost price dollars per hour.
 func madeUp(side Side, seed uint64, price float64) Result {
 	r := Result{Spec: Spec{Side: side, Script: "scale", Mix: Plain, Market: OnDemand(), Seed: seed, Boots: "even"}}
 	for i := range 120 {
@@ -23,7 +23,7 @@ func madeUp(side Side, seed uint64, price float64) Result {
 	return r
 }
 
-// TestPage: each kind has one table, with the medians of the seeds that have both sides, below its plot.
+// TestPage checks that each kind has one table below its plot, with the medians of the seeds that have both sides.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	kinds := Kinds([]Result{
@@ -33,7 +33,7 @@ func TestPage(t *testing.T) {
 		t.Fatalf("kinds %+v, want one with two pairs", kinds)
 	}
 	if got := kinds[0].Slug(); strings.Trim(got, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || !strings.HasPrefix(got, "scale-plain-") {
-		t.Errorf("slug %q", got)
+		t.Errorf("the slug is %q, want scale-plain-… in lower case with hyphens", got)
 	}
 	page := Markdown(kinds, map[string]string{kinds[0].Title: "live-a.svg"})
 	for _, part := range []string{"## " + kinds[0].Title, "](live-a.svg)", "Seeds: 1, 2.",

@@ -20,7 +20,7 @@ const (
 // Spec describes one run.
 type Spec struct {
 	Side   Side
-	Script string // a name of scripts
+	Script string // name of a load script, see scripts
 	Mix    Mix
 	Market Market
 	Seed   uint64

@@ -52,7 +52,6 @@ func (r *run) scale(ctx context.Context, share float64) error {
 	return nil
 }
 
-// apply creates or updates one Deployment.
 func (r *run) apply(ctx context.Context, w workload, share float64) error {
 	//nolint:staticcheck // the variant with a typed configuration needs generated code
 	err := r.lab.Client.Patch(ctx, w.deployment(share, r.version), client.Apply, client.FieldOwner("load"), client.ForceOwnership)

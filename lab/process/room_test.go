@@ -40,12 +40,12 @@ func TestHomeWithoutFolder(t *testing.T) {
 		_, listErr := Homes()
 		for _, err := range []error{newErr, listErr} {
 			if err == nil || !strings.Contains(err.Error(), "TMPDIR ("+dir+") is not a folder") {
-				t.Errorf("%s: %v", dir, err)
+				t.Errorf("%s: error %v, want that TMPDIR is not a folder", dir, err)
 			}
 		}
 	}
 	if _, err := os.Stat(missing); err == nil {
-		t.Errorf("%s was created", missing)
+		t.Errorf("%s was created, want no folder", missing)
 	}
 }
 
@@ -67,6 +67,6 @@ func TestHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	if running, err := Homes(); err != nil || len(running) != 0 {
-		t.Errorf("the homes are %v (%v) after Remove", running, err)
+		t.Errorf("the homes are %v (%v) after Remove, want none", running, err)
 	}
 }

@@ -15,6 +15,6 @@ func TestParseUsage(t *testing.T) {
 		t.Errorf("the usage is %+v (%v), want %+v", got, err, want)
 	}
 	if _, err := parseUsage("nonsense", status); err == nil {
-		t.Error("invalid data is parsed without an error")
+		t.Error("invalid data is parsed without an error, want an error")
 	}
 }

@@ -183,7 +183,6 @@ func (c *testCluster) runBurst(ctx context.Context, pods, nodes int) (time.Durat
 	return took, err
 }
 
-// createPods creates pods concurrently.
 func (c *testCluster) createPods(ctx context.Context, pods int) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -208,7 +207,6 @@ func (c *testCluster) createPods(ctx context.Context, pods int) error {
 	}
 }
 
-// countNodes counts the Nodes.
 func (c *testCluster) countNodes(ctx context.Context) (int, error) {
 	nodes, err := c.lab.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

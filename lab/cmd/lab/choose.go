@@ -20,8 +20,8 @@ func runningHome() (string, error) {
 }
 
 // choose returns the folder of the lab whose kubeconfig is in kubeconfigs, the value of KUBECONFIG. Without a match, it
-// returns the folder of the only lab. Several labs without a match are an error, because a lab could belong to another
-// person.
+// returns the folder of the only lab. Several labs without a match are an error, because the command must not change
+// the wrong lab.
 func choose(homes []string, kubeconfigs string) (string, error) {
 	for _, path := range filepath.SplitList(kubeconfigs) {
 		for _, home := range homes {
@@ -47,7 +47,6 @@ func choose(homes []string, kubeconfigs string) (string, error) {
 // kubeconfigOf returns the path of the administrator's kubeconfig in a lab's folder.
 func kubeconfigOf(home string) string { return filepath.Join(home, "kubeconfig") }
 
-// isSameFile reports whether two paths lead to the same file.
 func isSameFile(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)

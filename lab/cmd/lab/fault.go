@@ -47,7 +47,6 @@ func faultCommand() *cobra.Command {
 	return cmd
 }
 
-// listFaults prints a line for each fault.
 func listFaults(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range faults.All() {

@@ -18,7 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/lab/live"
 )
 
-// liveFlags are the flags of lab live.
 type liveFlags struct {
 	programs live.Programs
 	seeds    []int

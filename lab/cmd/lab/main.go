@@ -71,7 +71,6 @@ func rootCommand(isParsed *bool) *cobra.Command {
 	return cmd
 }
 
-// kubeconfigCommand returns the command "kubeconfig".
 func kubeconfigCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "kubeconfig", Short: "print the path of the running lab's kubeconfig; KUBECONFIG selects one of several labs", Args: cobra.NoArgs,
@@ -86,7 +85,6 @@ func kubeconfigCommand() *cobra.Command {
 	}
 }
 
-// demoCommand returns the command "demo".
 func demoCommand() *cobra.Command {
 	o := demo.Options{}
 	keep := false

@@ -52,7 +52,7 @@ func TestFaultList(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"fault", "list"}, &out, &errs); code != exitOK || errs.Len() > 0 {
-		t.Fatalf("exit %d, %q", code, errs.String())
+		t.Fatalf("lab fault list: exit %d, %q; want 0 and no error", code, errs.String())
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) < 60 {

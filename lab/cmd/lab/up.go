@@ -13,14 +13,12 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// upFlags are the flags of lab up.
 type upFlags struct {
 	lab.Options
 	joiner   string
 	lifelike bool
 }
 
-// upCommand returns the command "up".
 func upCommand() *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
