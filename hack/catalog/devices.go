@@ -21,8 +21,8 @@ var gpuNames = map[string]string{
 // from the API.
 var gpuMemory = map[string]int64{"A10G": 22888, "L4": 22888, "L40S": 45776}
 
-// neurons maps the families with Inferentia or Trainium devices to one device. The records have the number of devices
-// in the field GPU. Source: EC2 Instance Types guide, "Accelerated computing".
+// neurons maps the families with Inferentia or Trainium devices to the facts of one device. The records have the number
+// of devices in the field GPU. Source: EC2 Instance Types guide, "Accelerated computing".
 var neurons = map[string]catalog.Neuron{
 	"inf1":  {Name: "Inferentia", Cores: 4, CoreVersion: 1, MemoryMiB: 8192},
 	"inf2":  {Name: "Inferentia2", Cores: 2, CoreVersion: 2, MemoryMiB: 32768},

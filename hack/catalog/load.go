@@ -26,7 +26,7 @@ type sources struct {
 	records   map[string]record                  // ec2-instances-info, May 2025
 	limits    map[string]*instancetype.VPCLimits // limits of network interfaces, from the VPC resource controller, May 2026
 	bandwidth map[string]int64                   // EC2's documentation, Mbps
-	usEast1   map[string]float64                 // AWS price list, July 2026, dollars
+	usEast1   map[string]float64                 // AWS price list, July 2026, dollars per hour
 	efa       map[string]bool                    // types that support EFA, from efa.txt
 	clocks    map[string]int64                   // clock speed by family in MHz, from API responses recorded by the provider
 }

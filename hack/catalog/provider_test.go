@@ -122,7 +122,7 @@ func (s setting) build(ctx context.Context, f catalog.Facts) *cloudprovider.Inst
 		nil, s.family, nil)
 }
 
-// compare returns the difference between the two types; empty if there is none.
+// compare returns the difference between Joiner's type and the provider's type; empty if there is none.
 func compare(ours catalog.Type, f catalog.Facts, theirs *cloudprovider.InstanceType) string {
 	type node struct {
 		Labels                map[string]string

@@ -27,7 +27,7 @@ var commonFacts = catalog.Facts{
 }
 
 // rareFacts are the facts that differ from commonFacts for few types. They have no column in types.tsv: the last column
-// has those that differ.
+// has the rare facts that differ.
 var rareFacts = []string{
 	"bareMetal", "bootModes", "burstable", "currentGeneration", "ebs.nvme", "ebs.optimized", "fpgas", "freeTier", "gpus",
 	"hypervisor", "inference", "network.defaultCard", "network.ena", "network.ipv6", "neuron", "nitroEnclaves", "placement",
@@ -96,7 +96,7 @@ func checkTypesFile(text string, types []catalog.Facts) error {
 	return nil
 }
 
-// differing returns the cell of a fact of f; empty if it has the default.
+// differing returns the cell of a fact of f; empty if the fact has the default value.
 func differing(c catalog.TypeColumn, defaults, f catalog.Facts) string {
 	if cell := cellOf(c.Field(&f)); cell != cellOf(c.Field(&defaults)) {
 		return cell

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestTypesFile: types.tsv is what this program writes for the types that types.tsv contains.
+// TestTypesFile checks that types.tsv is the file that this program writes for the types in types.tsv.
 func TestTypesFile(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile(filepath.Join("..", "..", "internal", "model", "catalog", "table", "types.tsv"))
@@ -32,7 +32,7 @@ func TestTypesFile(t *testing.T) {
 	}
 }
 
-// TestEveryFact: types.tsv represents every field of Facts, with the default and with another value.
+// TestEveryFact checks that types.tsv can represent every field of Facts, with the default and with another value.
 func TestEveryFact(t *testing.T) {
 	t.Parallel()
 	same, zero, full := commonFacts, catalog.Facts{Name: "b.large"}, catalog.Facts{}
@@ -72,7 +72,7 @@ func fill(v reflect.Value, number *int64) {
 	}
 }
 
-// TestUnrepresentable: facts that types.tsv cannot represent are an error.
+// TestUnrepresentable checks that typesFile returns an error for facts that types.tsv cannot represent.
 func TestUnrepresentable(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]catalog.Facts{
@@ -87,7 +87,7 @@ func TestUnrepresentable(t *testing.T) {
 		"index of a card": {Name: "a.large", Network: catalog.Network{Cards: []catalog.NetworkCard{{Index: 1, MaxInterfaces: 1}}}},
 	} {
 		if text, err := typesFile([]catalog.Facts{f}); err == nil {
-			t.Errorf("%s: no error, but the file:\n%s", name, text)
+			t.Errorf("%s: want an error, got the file:\n%s", name, text)
 		}
 	}
 }

@@ -29,7 +29,6 @@ type row struct {
 	zones    string // last character of the ID of each zone; "?": not known
 }
 
-// file is a file to write.
 type file struct {
 	name string
 	data []byte
@@ -105,7 +104,6 @@ func (t table) files() ([]file, error) {
 	}, nil
 }
 
-// leftOutFile returns the content of left-out.txt.
 func (t table) leftOutFile() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog: types that are not in the table, and why.\n")
@@ -115,7 +113,6 @@ func (t table) leftOutFile() []byte {
 	return out.Bytes()
 }
 
-// byNameFile returns the content of by-name.txt.
 func (t table) byNameFile() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog: types that are newer than the records. Their vCPUs, memory and\n" +

@@ -80,15 +80,14 @@ func scrapedAt(n int) time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(n) * scrapeEvery)
 }
 
-// end returns the time of the last scrape.
 func end() time.Time { return scrapedAt(scrapes - 1) }
 
 func newEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
 }
 
-// work adds to the metrics what a controller does in one minute, n minutes after its start, when a few pods are created
-// and a few nodes are removed.
+// work updates the metrics as a controller does in one minute, n minutes after its start. In this minute a few pods are
+// created and a few nodes are removed.
 func work(m *metrics.Metrics, n float64) {
 	m.Scheduling.Duration.WithLabelValues("provisioner").Observe(0.1)
 	m.Unschedulable.WithLabelValues("provisioner").Set(0)
@@ -173,7 +172,7 @@ func page(t *testing.T, registry *prometheus.Registry) string {
 	return text.String()
 }
 
-// ask runs a query at the time at. It drops results that are not a number.
+// ask runs a query at the time c.at, and drops results that are not a number.
 func (c controller) ask(t *testing.T, text string) promql.Vector {
 	t.Helper()
 	q, err := c.engine.NewInstantQuery(t.Context(), c.seen.queryable(), nil, text, c.at)
@@ -215,7 +214,7 @@ type recorder struct {
 	labels map[string][]string
 }
 
-// Register records the names and labels of a collector. A Desc exposes them only in its String.
+// Register records the names and labels of a collector. A Desc exposes them only in its method String.
 func (r *recorder) Register(c prometheus.Collector) error {
 	descs := make(chan *prometheus.Desc, 10)
 	c.Describe(descs)
@@ -231,7 +230,7 @@ func (r *recorder) Register(c prometheus.Collector) error {
 		}
 		labels := strings.FieldsFunc(variable, func(r rune) bool { return r == ',' || r == ' ' })
 		r.labels[name] = labels
-		if strings.Contains(fmt.Sprintf("%T", c), "istogram") { // a Summary has the same methods
+		if strings.Contains(fmt.Sprintf("%T", c), "istogram") { // the name differs; a Summary has the same methods
 			r.labels[name+"_bucket"] = append([]string{"le"}, labels...)
 		}
 	}

@@ -41,7 +41,6 @@ type dashboard struct {
 	}
 }
 
-// variable is a variable of the dashboard.
 type variable struct{ Name, Definition string }
 
 func readDashboard(t *testing.T) dashboard {
@@ -151,7 +150,6 @@ func TestQueriesUseKnownMetrics(t *testing.T) {
 	}
 }
 
-// legendLabel matches a label in a legend.
 var legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
 
 // TestHealthyController runs every query on the metrics of a healthy controller: each panel has a result with the labels
@@ -177,8 +175,8 @@ func TestHealthyController(t *testing.T) {
 	}
 }
 
-// TestAlertsFire checks that each alert fires for a controller with its problem, and that its annotations can be rendered
-// with the result.
+// TestAlertsFire checks that each alert fires for a controller with the alert's problem, and that the alert's
+// annotations can be rendered with the result.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	c := newTroubled(t)
@@ -236,7 +234,7 @@ func TestRulesAreComplete(t *testing.T) {
 			}
 			seen[r.Alert] = true
 			if s := r.Labels["severity"]; s != "critical" && s != "warning" {
-				t.Errorf("%s: severity %q", r.Alert, s)
+				t.Errorf("%s: severity %q, want critical or warning", r.Alert, s)
 			}
 			if r.For != "" {
 				if _, err := time.ParseDuration(r.For); err != nil {
@@ -322,7 +320,7 @@ func TestDashboardLayout(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
 	if d.Title != "Joiner" || d.UID != "joiner" {
-		t.Errorf("title %q, uid %q", d.Title, d.UID)
+		t.Errorf("title %q, uid %q; want Joiner and joiner", d.Title, d.UID)
 	}
 	occupied, ids := map[[2]int]string{}, map[int]bool{}
 	for _, p := range d.Panels {

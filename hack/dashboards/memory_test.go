@@ -20,7 +20,7 @@ import (
 // selects those that it needs.
 type memory map[string]*scraped
 
-// scraped is a series.
+// scraped is a series with its samples.
 type scraped struct {
 	labels labels.Labels
 	points []chunks.Sample

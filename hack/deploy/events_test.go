@@ -17,7 +17,6 @@ type pattern struct {
 	Detail     map[string][]string `json:"detail"`
 }
 
-// asPattern decodes an event pattern.
 func asPattern(t *testing.T, v any) pattern {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -39,7 +38,7 @@ func rulesOfStack(t *testing.T, s *Stack) map[string]pattern {
 		if r.Type == "AWS::Events::Rule" {
 			out[name] = asPattern(t, r.Properties["EventPattern"])
 			if targets, _ := json.Marshal(r.Properties["Targets"]); !strings.Contains(string(targets), "arn:aws:sqs:us-east-1:"+account+":Queue") {
-				t.Errorf("rule %s sends to %s", name, targets)
+				t.Errorf("rule %s sends to %s, want the queue", name, targets)
 			}
 		}
 	}
@@ -55,7 +54,7 @@ func rulesOfPlan(t *testing.T, p *Plan) map[string]pattern {
 			out[key] = asPattern(t, p.properties(t, address)["event_pattern"])
 			target := p.properties(t, "aws_cloudwatch_event_target.this["+key)
 			if target["arn"] != p.properties(t, "aws_sqs_queue.this[0]")["arn"] || target["rule"] != p.properties(t, address)["name"] {
-				t.Errorf("rule %s sends to %v", key, target)
+				t.Errorf("rule %s sends to %v, want the queue", key, target)
 			}
 		}
 	}

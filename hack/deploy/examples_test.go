@@ -53,13 +53,13 @@ func TestManagedNodeGroup(t *testing.T) {
 		}
 	}
 	if hasResource(p, "module.joiner.aws_eks_fargate_profile.this[0]") {
-		t.Error("the plan has a Fargate profile")
+		t.Error("the plan has a Fargate profile, want none")
 	}
 	checkManifests(t, p)
 }
 
-// TestFargateOnly checks the example fargate-only. The pod execution role is authorized before the profile is created. The
-// profile selects Joiner and CoreDNS, which must run before the first node exists.
+// TestFargateOnly checks the example fargate-only. The cluster must authorize the profile's pod execution role. The
+// profile must select Joiner and CoreDNS, which must run before the first node exists.
 func TestFargateOnly(t *testing.T) {
 	t.Parallel()
 	p := planExample(t, "fargate-only", nil)
@@ -67,7 +67,7 @@ func TestFargateOnly(t *testing.T) {
 	profile := p.properties(t, "module.joiner.aws_eks_fargate_profile.this[0]")
 	if entry["type"] != "FARGATE_LINUX" || entry["principal_arn"] != profile["pod_execution_role_arn"] ||
 		entry["cluster_name"] != "joiner-example" {
-		t.Errorf("access entry %v, profile %v", entry, profile)
+		t.Errorf("access entry %v, profile %v; want a Fargate entry for the profile's role", entry, profile)
 	}
 	checkJSON(t, "selectors", profile["selector"], `[{"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "joiner"}},
 		{"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}}]`)
@@ -76,7 +76,7 @@ func TestFargateOnly(t *testing.T) {
 	}
 	values := p.properties(t, "module.joiner.helm_release.joiner[0]")["values"].([]any)[0].(string)
 	if !strings.Contains(values, "eks.amazonaws.com/role-arn") || !strings.Contains(values, `"dnsPolicy": "Default"`) {
-		t.Errorf("the chart's values are\n%s", values)
+		t.Errorf("want the role's annotation and dnsPolicy Default in the chart's values:\n%s", values)
 	}
 	if !slices.Contains(p.DependsOn["aws_eks_addon.coredns"], "module.joiner") {
 		t.Error("the add-on CoreDNS does not depend on the module with the Fargate profile")
@@ -90,7 +90,7 @@ func checkManifests(t *testing.T, p *Plan) {
 	role := p.properties(t, "module.joiner.aws_iam_role.node[0]")
 	if entry := p.properties(t, "module.joiner.aws_eks_access_entry.node[0]"); entry["principal_arn"] != role["arn"] ||
 		entry["type"] != "EC2_LINUX" {
-		t.Errorf("the entry of nodes is %v, for role %v", entry, role["arn"])
+		t.Errorf("the entry of nodes is %v, want EC2_LINUX and role %v", entry, role["arn"])
 	}
 	kinds := []string{}
 	for part := range strings.SplitSeq(p.Outputs["manifests"].AsString(), "---\n") {
@@ -107,7 +107,7 @@ func checkManifests(t *testing.T, p *Plan) {
 		}
 	}
 	if !slices.Equal(kinds, []string{"EC2NodeClass", "NodePool"}) {
-		t.Errorf("the manifests are %v", kinds)
+		t.Errorf("the manifests are %v, want an EC2NodeClass and a NodePool", kinds)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestFromKarpenter(t *testing.T) {
 	values := after.properties(t, "module.karpenter.helm_release.joiner[0]")["values"].([]any)
 	if len(values) != 2 || !strings.Contains(values[0].(string), `"name": "karpenter"`) ||
 		!strings.Contains(values[1].(string), `"create": false`) {
-		t.Errorf("the chart's values are %v", values)
+		t.Errorf("the chart's values are %v, want Karpenter's service account, which the chart does not create", values)
 	}
 	for address, want := range before.Resources {
 		if got, ok := after.Resources[address]; !ok || !got.RawEquals(want) {

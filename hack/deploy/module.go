@@ -25,7 +25,7 @@ type Module struct {
 	Others    []*hclsyntax.Block          // terraform, provider, moved
 }
 
-// Variable is an input.
+// Variable is an input variable of a module.
 type Variable struct {
 	Name, Description string // as in the source
 	Type              cty.Type

@@ -212,7 +212,6 @@ func (p *planner) enter(what string) (func(), error) {
 	return func() { delete(p.busy, what) }, nil
 }
 
-// evalLocal evaluates a local value.
 func (p *planner) evalLocal(name string) error {
 	if _, ok := p.locals[name]; ok {
 		return nil

@@ -179,7 +179,7 @@ func TestPolicies(t *testing.T) {
 	}
 	if p := planJoiner(t, settings{"enable_spot_termination": false}); len(p.Resources) == 0 ||
 		hasResource(p, `aws_iam_policy.controller["interruption"]`) {
-		t.Error("without spot termination, the plan is empty or has a policy for the missing queue")
+		t.Error("without spot termination, want a plan with resources and without a policy for the queue")
 	}
 }
 
@@ -227,10 +227,10 @@ func TestFargate(t *testing.T) {
 		"Condition": {"ArnLike": {"aws:SourceArn": "arn:aws:eks:us-east-1:111122223333:fargateprofile/demo/*"}}}]}`)
 	entry, profile := p.properties(t, "aws_eks_access_entry.fargate[0]"), p.properties(t, "aws_eks_fargate_profile.this[0]")
 	if entry["type"] != "FARGATE_LINUX" || entry["principal_arn"] != role["arn"] || profile["pod_execution_role_arn"] != role["arn"] {
-		t.Errorf("role %v, entry %v, profile %v", role["arn"], entry, profile)
+		t.Errorf("role %v, entry %v, profile %v; want the role in both", role["arn"], entry, profile)
 	}
 	if role["arn"] == p.properties(t, "aws_iam_role.node[0]")["arn"] {
-		t.Error("the Fargate profile has the role of the nodes")
+		t.Error("the Fargate profile has the role of the nodes, want its own role")
 	}
 	checkJSON(t, "selectors", profile["selector"], `[{"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "joiner"}}]`)
 	if !slices.Contains(p.DependsOn["aws_eks_fargate_profile.this"], "aws_eks_access_entry.fargate") {
@@ -241,7 +241,7 @@ func TestFargate(t *testing.T) {
 	}
 	attachment := p.properties(t, "aws_iam_role_policy_attachment.fargate[0]")
 	if attachment["role"] != role["name"] || attachment["policy_arn"] != "arn:aws:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy" {
-		t.Errorf("the role's attachment is %v", attachment)
+		t.Errorf("the role's attachment is %v, want the policy for Fargate pod execution", attachment)
 	}
 	for _, item := range jsonValue(t, p.Outputs["aws_auth_roles"]).([]any) {
 		if row := item.(map[string]any); strings.HasSuffix(row["rolearn"].(string), "/"+role["name"].(string)) {
@@ -279,8 +279,9 @@ func TestFargateRejects(t *testing.T) {
 	}
 }
 
-// TestReplacesKarpenterModule checks that the module has the variables and outputs of Karpenter's submodule, and creates the
-// same resources with the same addresses and names. So a user can change only the source of the module.
+// TestReplacesKarpenterModule checks that the module has the variables and outputs of Karpenter's submodule, and
+// creates the same resources with the same addresses and names. Therefore a user only has to change the source of the
+// module.
 func TestReplacesKarpenterModule(t *testing.T) {
 	t.Parallel()
 	p := planJoiner(t, nil)
@@ -308,7 +309,7 @@ func TestReplacesKarpenterModule(t *testing.T) {
 		}
 	}
 	if p.Moved["aws_eks_pod_identity_association.karpenter"] != "aws_eks_pod_identity_association.controller" {
-		t.Errorf("the moved blocks are %v", p.Moved)
+		t.Errorf("the moved blocks are %v, want a new address for the Pod Identity association", p.Moved)
 	}
 	m, err := Read(joiner)
 	if err != nil {
@@ -346,11 +347,11 @@ func TestSettings(t *testing.T) {
 	checkJSON(t, "aws_auth_roles", jsonValue(t, p.Outputs["aws_auth_roles"]), `[{"groups": ["system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"],
 		"rolearn": "arn:aws:iam::111122223333:role/Karpenter-demo-2026", "username": "system:node:{{EC2PrivateDNSName}}"}]`)
 	if hasResource(p, "aws_eks_access_entry.node[0]") || !hasResource(p, `aws_iam_role_policy_attachment.node["AmazonEKS_CNI_IPv6_Policy"]`) {
-		t.Error("the plan has an access entry, or does not have the CNI policy for IPv6")
+		t.Error("want a plan without an access entry for nodes, and with the CNI policy for IPv6")
 	}
 	profile := settings{"create_instance_profile": true, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::1:role/a/mine"}
 	if got := planJoiner(t, profile).properties(t, "aws_iam_instance_profile.this[0]")["role"]; got != "mine" {
-		t.Errorf("the instance profile has role %v", got)
+		t.Errorf("the instance profile has role %v, want mine", got)
 	}
 	for name, c := range map[string]struct {
 		variables settings
@@ -372,7 +373,6 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// hasResource reports whether the plan has a resource with the address.
 func hasResource(p *Plan, address string) bool {
 	_, ok := p.Resources[address]
 	return ok

@@ -97,11 +97,11 @@ func checkTables(t *testing.T, file, tables string) {
 	}
 }
 
-// checkDescription checks that a description is a sentence.
+// checkDescription checks that a description ends with a full stop.
 func checkDescription(t *testing.T, what, description string) {
 	t.Helper()
 	if !strings.HasSuffix(description, ".") {
-		t.Errorf("the description of %s is not a sentence: %q", what, description)
+		t.Errorf("the description of %s does not end with a full stop: %q", what, description)
 	}
 }
 

@@ -24,7 +24,6 @@ type Template struct {
 	root map[string]any // the whole template
 }
 
-// parameter is the declaration of a parameter.
 type parameter struct {
 	Type           string   `yaml:"Type"`
 	Default        *string  `yaml:"Default"`
@@ -34,7 +33,6 @@ type parameter struct {
 	Constraint     string   `yaml:"ConstraintDescription"`
 }
 
-// templateResource is a resource of a template.
 type templateResource struct {
 	Type, Condition string
 	Properties      map[string]any

@@ -70,7 +70,7 @@ func TestTemplatePolicies(t *testing.T) {
 			}
 			resource := s.Resources[strings.ToUpper(policy.Name[:1])+policy.Name[1:]+"Policy"]
 			if roles, _ := resource.Properties["Roles"].([]any); len(roles) != 1 || roles[0] != "ControllerRole" {
-				t.Errorf("%s: policy %s is attached to %v", name, policy.Name, roles)
+				t.Errorf("%s: policy %s is attached to %v, want ControllerRole", name, policy.Name, roles)
 			}
 			checkJSON(t, name+": policy "+policy.Name, parseStrings(resource.Properties["PolicyDocument"]), string(want))
 		}
@@ -154,11 +154,11 @@ func TestTemplateLikeModule(t *testing.T) {
 	checkJSON(t, "Pod Identity", normalize(parseStrings(defaults.Resources["ControllerRole"].Properties["AssumeRolePolicyDocument"])), string(fromModule))
 	if got := s.Resources["NodeAccessEntry"].Properties; got["Type"] != "EC2_LINUX" ||
 		!strings.HasSuffix(got["PrincipalArn"].(string), ":role/NodeRole") {
-		t.Errorf("the access entry of nodes is %v", got)
+		t.Errorf("the access entry of nodes is %v, want EC2_LINUX and role NodeRole", got)
 	}
 	if got := s.Resources["FargateAccessEntry"].Properties; got["Type"] != "FARGATE_LINUX" ||
 		!strings.HasSuffix(got["PrincipalArn"].(string), ":role/FargateExecutionRole") {
-		t.Errorf("the access entry of Fargate is %v", got)
+		t.Errorf("the access entry of Fargate is %v, want FARGATE_LINUX and role FargateExecutionRole", got)
 	}
 	profile := s.Resources["FargateProfile"].Properties
 	if tags, _ := json.Marshal(profile["Tags"]); !strings.Contains(string(tags), "access-entry/FargateAccessEntry") {

@@ -57,7 +57,6 @@ func TestTerraformAgrees(t *testing.T) {
 	}
 }
 
-// compareWithTerraform compares one plan with the values that Terraform computes.
 func compareWithTerraform(t *testing.T, s settings) {
 	t.Helper()
 	p := planJoiner(t, s)

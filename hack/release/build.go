@@ -16,7 +16,6 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// imagePlatforms returns the platforms of the image.
 func imagePlatforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
 
 // archivePlatforms returns the platforms of the archives with the command line.
@@ -95,7 +94,6 @@ func copySources(from, to string) error {
 	})
 }
 
-// hasModule reports whether a folder contains a go.mod.
 func hasModule(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))
 	return err == nil

@@ -49,7 +49,7 @@ func TestChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if metadata.Name != "joiner" || metadata.Version != "1.2.3-rc.1" || metadata.AppVersion != o.release || metadata.APIVersion != "v2" {
-		t.Errorf("Chart.yaml has %+v", metadata)
+		t.Errorf("Chart.yaml has %+v, want name joiner, API version v2 and the versions of the release", metadata)
 	}
 	workflowText, err := os.ReadFile("../../.github/workflows/release.yml")
 	if err != nil {
@@ -67,12 +67,12 @@ func TestChart(t *testing.T) {
 func TestChartWithoutVersion(t *testing.T) {
 	t.Parallel()
 	if _, err := withVersion([]byte("name: joiner\nappVersion: 1\n"), "1.2.3", "v1.2.3"); err == nil {
-		t.Error("a Chart.yaml without a version line is accepted")
+		t.Error("a Chart.yaml without a version line is accepted, want an error")
 	}
 }
 
-// TestChartFromRegistry checks that the guide installs the chart from the address to which the release workflow pushes it,
-// and that the workflow attests what the guide verifies.
+// TestChartFromRegistry checks that the guide installs the chart from the address to which the release workflow pushes
+// it, and that the workflow attests the files that the guide verifies.
 func TestChartFromRegistry(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/installation.md")

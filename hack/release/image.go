@@ -256,7 +256,6 @@ func layerOf(entries []entry) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
-// writeEntry writes an entry to the archive.
 func writeEntry(w *tar.Writer, e entry) error {
 	h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
 	if e.name[len(e.name)-1] == '/' {

@@ -77,19 +77,19 @@ func TestNoLicense(t *testing.T) {
 	}
 	if err := o.writeArchives(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "example.com/other v0.0.0 is linked into the program but has no license file") {
-		t.Errorf("a module without a license: error %v", err)
+		t.Errorf("a module without a license: error %v, want an error that names the module", err)
 	}
 	if err := os.WriteFile(filepath.Join(o.root, "other/COPYING"), []byte("all of it\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.writeArchives(t.Context()); err != nil {
-		t.Errorf("a module with a license: error %v", err)
+		t.Errorf("a module with a license: error %v, want none", err)
 	}
 	data, err := exec.CommandContext(t.Context(), "tar", "-xOzf", filepath.Join(o.out, archiveName(archivePlatforms()[0])),
 		licensesFile).Output()
 	if err != nil || !strings.Contains(string(data), "\nexample.com/other v0.0.0: COPYING\n") ||
 		!strings.Contains(string(data), "\nall of it\n") {
-		t.Errorf("the archive has the licenses\n%.500s\n(%v)", data, err)
+		t.Errorf("want the license of example.com/other in the archive, got\n%.500s\n(%v)", data, err)
 	}
 }
 

@@ -33,7 +33,7 @@ type options struct {
 	release  string // version: "v0.2.0"
 	revision string // the commit
 	only     string // "image", "archives", "chart" or "push"; empty: image, archives and chart, and push if push is set
-	twice    bool   // also build from a copy of the sources, and compare
+	twice    bool   // build the image again from a copy of the sources, and compare the digests
 	push     string // repository for pushing the image; empty: do not push
 }
 

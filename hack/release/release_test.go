@@ -90,14 +90,13 @@ func TestImage(t *testing.T) {
 		checkImage(t, img, d.Platform.Architecture)
 	}
 	if !slices.Equal(got, []string{"linux/amd64", "linux/arm64"}) {
-		t.Errorf("the image is for %v", got)
+		t.Errorf("the image is for %v, want linux/amd64 and linux/arm64", got)
 	}
 	if manifest.Annotations["org.opencontainers.image.version"] != "v1.2.3" {
-		t.Errorf("the annotations are %v", manifest.Annotations)
+		t.Errorf("the annotations are %v, want the version v1.2.3", manifest.Annotations)
 	}
 }
 
-// checkImage checks the image of one architecture.
 func checkImage(t *testing.T, img v1.Image, arch string) {
 	t.Helper()
 	config, err := img.ConfigFile()
@@ -107,7 +106,7 @@ func checkImage(t *testing.T, img v1.Image, arch string) {
 	if c := config.Config; config.Architecture != arch || config.OS != "linux" || c.User != nonrootUser ||
 		!slices.Equal(c.Entrypoint, []string{"/joiner"}) ||
 		!slices.Equal(c.Cmd, []string{"controller"}) || !config.Created.IsZero() {
-		t.Errorf("%s: the config is wrong: %+v", arch, config)
+		t.Errorf("%s: want an image that runs /joiner controller as the nonroot user, got the config %+v", arch, config)
 	}
 	files := map[string]*tar.Header{}
 	content := map[string][]byte{}
@@ -183,7 +182,7 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := o.rebuild(t.Context(), want); err == nil || !strings.Contains(err.Error(), "two builds of the same sources differ") {
-		t.Errorf("changed sources: error %v", err)
+		t.Errorf("a build of changed sources: error %v, want two digests that differ", err)
 	}
 }
 
@@ -246,7 +245,7 @@ func TestBill(t *testing.T) {
 	}
 	if b.Format != "CycloneDX" || b.SpecVersion != "1.5" ||
 		!regexp.MustCompile(`^urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(b.SerialNumber) {
-		t.Errorf("format %q, version %q or serial number %q is wrong", b.Format, b.SpecVersion, b.SerialNumber)
+		t.Errorf("format %q, version %q, serial %q; want CycloneDX, 1.5, UUID", b.Format, b.SpecVersion, b.SerialNumber)
 	}
 	seen := map[string]bool{}
 	for _, c := range b.Components {

@@ -39,7 +39,6 @@ type step struct {
 	ID   string            `json:"id"`
 }
 
-// readWorkflows reads all workflows of the checkout.
 func readWorkflows(t *testing.T) []workflow {
 	t.Helper()
 	files, err := filepath.Glob("../../.github/workflows/*.y*ml")

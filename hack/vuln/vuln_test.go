@@ -50,7 +50,7 @@ func TestReachableFails(t *testing.T) {
 			var out bytes.Buffer
 			err := run(t.Context(), args, &out)
 			if err == nil || !strings.Contains(err.Error(), "reachable vulnerabilities; update the named modules") {
-				t.Fatalf("a vulnerable program passes: %v\n%s", err, &out)
+				t.Fatalf("the result of a vulnerable program is %v, want an error about updates\n%s", err, &out)
 			}
 			for _, want := range []string{"https://pkg.go.dev/vuln/GO-2021-0113: golang.org/x/text@v0.3.6, fixed in v0.3.7: golang.org/x/text/language."} {
 				if !strings.Contains(out.String(), want) {
@@ -67,10 +67,10 @@ func TestUnreachedPasses(t *testing.T) {
 	t.Setenv("VULNDB", "")
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{fromRoot(t, build(t, "unreached"))}, &out); err != nil {
-		t.Errorf("%v\n%s", err, &out)
+		t.Errorf("want no error for a program that links no vulnerable function, got %v\n%s", err, &out)
 	}
 	if !strings.HasSuffix(out.String(), "unreached: 0 reachable\n") {
-		t.Errorf("output %q", &out)
+		t.Errorf("the output is %q, want 0 reachable vulnerabilities at its end", &out)
 	}
 }
 
@@ -79,18 +79,18 @@ func TestIncompleteCheckFails(t *testing.T) {
 	for name, args := range map[string][]string{"no file": {"bin/none"}, "no program": {"go.mod"}, "nothing": {}} {
 		t.Setenv("VULNDB", "")
 		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
-			t.Errorf("%s: the check passes", name)
+			t.Errorf("%s: the check passes, want an error", name)
 		}
 	}
 	t.Setenv("VULNDB", "file:///nowhere")
 	if err := run(t.Context(), []string{fromRoot(t, build(t, "unreached"))}, &bytes.Buffer{}); err == nil {
-		t.Error("no database: the check passes")
+		t.Error("no database: the check passes, want an error")
 	}
 	if _, err := reachableOf(strings.NewReader("")); err == nil {
-		t.Error("no output: the check passes")
+		t.Error("no output: the check passes, want an error")
 	}
 	if _, err := reachableOf(strings.NewReader(`{"config": {}} {"fin`)); err == nil {
-		t.Error("incomplete output: the check passes")
+		t.Error("incomplete output: the check passes, want an error")
 	}
 }
 
