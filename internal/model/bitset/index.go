@@ -10,10 +10,10 @@ import (
 // use. An Index must not be used concurrently.
 type Index struct {
 	size    int                                                    // number of members
-	visit   func(key string, add func(from, to int, value string)) // see NewIndex
+	visit   func(key string, add func(from, to int, value string)) // calls add for all members with the label key
 	columns map[string]*Column                                     // the indexed labels
 
-	findNames func() map[string]bool // see WithNames; nil if WithNames was not called
+	findNames func() map[string]bool // returns the labels that members may have; nil if unknown
 	names     map[string]bool        // the result of findNames; nil before its first call
 	none      *Column                // the column of every label that no member has
 
@@ -21,8 +21,8 @@ type Index struct {
 	alternative, accepted Set
 }
 
-// manyColumns is the number of columns from which on an Index calls findNames, so that it does not store a column for
-// each label that no member has.
+// manyColumns is the number of columns at which an Index calls findNames. From then on, all labels that no member has
+// share the column none.
 const manyColumns = 64
 
 // Column holds the members by their value of one label.

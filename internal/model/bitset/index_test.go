@@ -74,10 +74,10 @@ func TestSets(t *testing.T) {
 	both, less := s.Intersection(u), s.Clone()
 	less.AndNot(u)
 	if both.Count() != 70 || !both.Has(60) || both.Has(59) || both.Has(130) {
-		t.Errorf("60…189 and 0…129 have %d members in common", both.Count())
+		t.Errorf("60…189 and 0…129 have %d members in common, want 60…129", both.Count())
 	}
 	if less.Count() != 60 || less.Next(0) != 130 || less.Intersects(u) || !less.Intersects(s) {
-		t.Errorf("60…189 without 0…129 are %d members from %d on", less.Count(), less.Next(0))
+		t.Errorf("60…189 without 0…129 are %d members from %d on, want 60 from 130 on", less.Count(), less.Next(0))
 	}
 	if s.Key() == less.Key() || less.Any() != less.Intersects(nil) {
 		t.Error("different sets have the same key, or Any differs from Intersects(nil)")

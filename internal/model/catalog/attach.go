@@ -151,8 +151,8 @@ func bootVolumes(s Settings) int64 {
 }
 
 // furtherInterfaces returns how many interfaces besides the first a node has when the EBS CSI driver starts. The node
-// has the interfaces that the NodeClass lists, and at least a spare interface of the VPC CNI. The type limits the
-// number.
+// has as many interfaces as the NodeClass lists, but at least two, because the VPC CNI adds a spare one. The type
+// limits the number.
 func furtherInterfaces(f Facts, s Settings) int64 {
 	return min(max(2, int64(len(s.Interfaces))), max(f.Network.MaxInterfaces, 1)) - 1
 }

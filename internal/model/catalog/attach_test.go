@@ -34,7 +34,7 @@ func TestAttachments(t *testing.T) {
 		"u7i-6tb.112xlarge": {128, alone},
 	} {
 		if n, isShared := attachments(factsOf(t, name)); n != c.want || isShared != c.shared {
-			t.Errorf("%s: %d, shared %t; want %d, %t", name, n, isShared, c.want, c.shared)
+			t.Errorf("%s: %d attachments, shared %t; want %d, %t", name, n, isShared, c.want, c.shared)
 		}
 	}
 	metal := func(name string, cpus int64, arch string) Facts {
@@ -48,7 +48,7 @@ func TestAttachments(t *testing.T) {
 		64: {Name: "trn2.48xlarge", Hypervisor: "nitro", Processor: Processor{VCPUs: 192}},
 	} {
 		if n, isShared := attachments(f); n != want || isShared {
-			t.Errorf("%s: %d, shared %t; want %d, not shared", f.Name, n, isShared, want)
+			t.Errorf("%s: %d attachments, shared %t; want %d, not shared", f.Name, n, isShared, want)
 		}
 	}
 }

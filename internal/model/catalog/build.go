@@ -23,9 +23,8 @@ const (
 	kib = 1 << 10
 	mib = 1 << 20
 
-	// defaultMemoryOverhead is the share of an instance's memory that the kubelet does not report, because the
-	// hypervisor and the kernel use it. It is used if Settings.MemoryOverhead is nil and no node was measured.
-	// Karpenter has the same default.
+	// defaultMemoryOverhead is used if Settings.MemoryOverhead is nil and no node was measured. Karpenter has the same
+	// default.
 	defaultMemoryOverhead = 0.075
 
 	// gravitonReserve is the contiguous memory, in MiB, that arm64 kernels reserve.
@@ -35,8 +34,8 @@ const (
 	windowsPods = 110
 )
 
-// Build returns the type as nodes of the type would have it, with these settings and in this region. It has no
-// offerings yet. Build does not check whether the type can be used with the settings: see Incompatible.
+// Build returns the type with the labels and resources that its nodes have with these settings in this region, without
+// offerings. Build does not check whether the type can be used with the settings: see Incompatible.
 //
 // Amounts that were not measured equal those of Karpenter's AWS provider 1.14, so that both launch the same node for a
 // pod.
@@ -155,10 +154,9 @@ func computedPods(f Facts, s Settings) int64 {
 	return n
 }
 
-// addressablePods returns for how many pods there are addresses. The VPC CNI uses only the interfaces of the default
+// addressablePods returns the number of pods that get an address. The VPC CNI uses only the interfaces of the default
 // card, except the reserved ones. Each interface uses one of its addresses itself. Two pods, the CNI and kube-proxy,
-// use the host's address.
-// Source: eni-max-pods.txt of amazon-eks-ami. Prefix delegation is not considered.
+// use the host's address. Source: eni-max-pods.txt of amazon-eks-ami. Prefix delegation is not considered.
 func addressablePods(f Facts, s Settings, reserved int64) int64 {
 	usable := defaultCard(f).MaxInterfaces - reserved
 	for _, i := range s.Interfaces {
@@ -195,8 +193,9 @@ func gpuResource(manufacturer string) string {
 	return ""
 }
 
-// efaInterfaces returns how many EFA interfaces a node has. If the NodeClass lists interfaces, it is how many of them
-// are EFA-only, because a NodeClass can list no other EFA interfaces. Otherwise it is how many the type supports.
+// efaInterfaces returns how many EFA interfaces a node has. Of the interfaces that the NodeClass lists, the EFA-only
+// ones count, because a NodeClass can list no other EFA interfaces. If it lists none, the node has as many as the type
+// supports.
 func efaInterfaces(f Facts, s Settings) int64 {
 	if s.Interfaces == nil {
 		return f.Network.EFAInterfaces

@@ -125,7 +125,7 @@ func TestMemory(t *testing.T) {
 		"only pods measured": {Settings{Measured: Measured{Pods: []Correction{{29, 110}}}}, 7577 * mib},
 	} {
 		if got := Build(factsOf(t, "m5.large"), c.set, "r").Capacity.Memory; got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
+			t.Errorf("%s: %d bytes of memory, want %d", name, got, c.want)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func TestNothingIsNegative(t *testing.T) {
 	set := Settings{SystemReserved: map[string]int64{"memory": 1 << 40, "cpu": 1 << 40}}
 	free := Build(factsOf(t, "m5.large"), set, "r").Allocatable
 	if free.Memory != 0 || free.CPU != 0 {
-		t.Errorf("allocatable is %v", free)
+		t.Errorf("allocatable is %v, want 0 CPU and 0 memory", free)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestIncompatible(t *testing.T) {
 		"interfaces without ena":      {"t2.large", Settings{Interfaces: []Interface{{0, 0, false}}}, NoSuchInterface},
 	} {
 		if got := Incompatible(factsOf(t, c.typ), c.set); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: the obstacle is %q, want %q", name, got, c.want)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestParseThreshold(t *testing.T) {
 		"5%": {Percent: 5}, "12.5%": {Percent: 12.5}, "100%": {}, "0%": {}, "500Mi": {Amount: 500 << 20}, "1G": {Amount: 1e9},
 	} {
 		if got, err := ParseThreshold(text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
+			t.Errorf("ParseThreshold(%s) = %+v, %v; want %+v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "%", "-1%", "101%", "NaN%", "much"} {

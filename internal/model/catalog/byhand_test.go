@@ -71,15 +71,16 @@ func TestSizesByHand(t *testing.T) {
 		}
 		for name, n := range want.Devices { // devices are not reserved
 			if free := typ.Allocatable.Of(name); free != n {
-				t.Errorf("%s, %s: %d of %d %s are allocatable", want.Type, want.Node, free, n, name)
+				t.Errorf("%s, %s: %d of %d %s are allocatable, want all", want.Type, want.Node, free, n, name)
 			}
 		}
 		if typ.Capacity.CPU != 1000*want.VCPUs || typ.Allocatable.Pods != want.Pods {
-			t.Errorf("%s, %s: capacity %v, allocatable %v", want.Type, want.Node, typ.Capacity, typ.Allocatable)
+			t.Errorf("%s, %s: capacity %v, allocatable %v; want the CPU and pods of the row",
+				want.Type, want.Node, typ.Capacity, typ.Allocatable)
 		}
 	}
 	if len(types) < 60 || families[AL2023] < 60 || families[Bottlerocket] < 60 || families[Windows2022] < 40 {
-		t.Errorf("%d types, rows by family %v", len(types), families)
+		t.Errorf("%d types, rows by family %v; want at least 60, and 40 of Windows2022", len(types), families)
 	}
 }
 
@@ -108,7 +109,6 @@ func sizeRows(t *testing.T) []sizeRow {
 	return rows
 }
 
-// parseInt parses an integer.
 func parseInt(t *testing.T, text string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(text, 10, 64)

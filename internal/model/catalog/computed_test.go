@@ -105,8 +105,8 @@ func computeNode(f Facts, family, region string) computedNode {
 	return computedNode{total, free, computeLabels(f, family, region)}
 }
 
-// computeReservedCPU returns millicores. It adds quarters of a millicore: 240 for the first vCPU, 40 for the second, 20
-// each for the third and the fourth, and 10 for each further one.
+// computeReservedCPU returns the CPU reserved for Kubernetes, in millicores. It adds quarters of a millicore: 240 for
+// the first vCPU, 40 for the second, 20 each for the third and the fourth, and 10 for each further one.
 func computeReservedCPU(vcpus int64) int64 {
 	var quarters int64
 	for i := range vcpus {

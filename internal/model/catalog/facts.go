@@ -3,8 +3,7 @@ package catalog
 // Facts are the fields of EC2's DescribeInstanceTypes that Joiner uses. They depend on neither the region nor a
 // NodeClass. The client in aws/ec2 reads them from the API, and the emulator serves them.
 //
-// A number is 0 if EC2 does not report the fact, or if the fact is listed in Unknown. Unknown lists the facts that EC2
-// reports and that the source of the embedded table does not have.
+// A number is 0 if EC2 does not report the fact, or if the fact is listed in Unknown.
 type Facts struct {
 	Name string // "m5.large"
 
@@ -32,8 +31,8 @@ type Facts struct {
 	Neuron    []Neuron      // NeuronInfo: inf2, trn1, trn2
 	FPGAs     []Accelerator // FpgaInfo: f1, f2
 
-	// Unknown lists, as the Unknown… constants, the facts that EC2 reports and that the source of these Facts does not
-	// have, sorted. It is empty for Facts from the API.
+	// Unknown lists the facts that EC2 reports and that the source of these Facts lacks: Unknown… constants, sorted. It
+	// is empty for Facts from the API.
 	Unknown []string
 }
 

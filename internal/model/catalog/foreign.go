@@ -8,7 +8,7 @@ import (
 
 // ForeignLabel describes a node label that another system sets, and the corresponding label on nodes of a NodePool.
 type ForeignLabel struct {
-	Owner string // the system that sets the label, "GKE"; empty if unknown, and then the value is a capacity type
+	Owner string // the system that sets the label, "GKE"; if empty, the system is unknown and Value is a capacity type
 	Key   string // the corresponding label; empty if there is none
 	Value string // the corresponding value of Key; empty if unknown
 }

@@ -37,7 +37,7 @@ func TestForeignLabels(t *testing.T) {
 		}
 	}
 	if got, _ := ForeignLabelOf("karpenter.sh/provisioner-name", "default"); got.Owner != "Karpenter before 0.32" {
-		t.Errorf("provisioner-name is set by %q", got.Owner)
+		t.Errorf("provisioner-name is set by %q, want Karpenter before 0.32", got.Owner)
 	}
 	for _, label := range [][2]string{
 		{"team", "web"}, {"example.com/rack", "r1"}, {"node.kubernetes.io/workload", "batch"}, {"lifecycle", "stable"},
@@ -57,7 +57,7 @@ func TestSuggestedValue(t *testing.T) {
 		{LabelZone, "1a", ""},
 	} {
 		if got := SuggestedValue(c[0], c[1]); got != c[2] {
-			t.Errorf("%s=%s: %q, want %q", c[0], c[1], got, c[2])
+			t.Errorf("SuggestedValue(%s, %s) = %q, want %q", c[0], c[1], got, c[2])
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestGoldenWindows(t *testing.T) {
 		t.Errorf("allocatable memory %d, want 6304038912", got)
 	}
 	if got := typ.Labels[LabelOS] + " " + typ.Labels[LabelWindowsBuild]; got != "windows 10.0.20348" {
-		t.Errorf("os and build: %s", got)
+		t.Errorf("os and build are %s, want windows 10.0.20348", got)
 	}
 }
 

@@ -58,7 +58,7 @@ func labels(f Facts, s Settings, region string) requirements.Labels {
 		LabelMemory:              number(f.MemoryMiB),
 		LabelHypervisor:          f.Hypervisor,
 		LabelEncryptionInTransit: strconv.FormatBool(f.Network.EncryptionInTransit),
-		LabelTenancy:             TenancyDefault, // see Type.Dedicated
+		LabelTenancy:             TenancyDefault, // Type.Dedicated replaces it
 	}
 	set(l, LabelPlacementGroup, s.PlacementGroup)
 	if build := familyOf(s.Family).windowsBuild; build != "" {
@@ -137,7 +137,6 @@ func setNumber(l requirements.Labels, key string, n int64) {
 	}
 }
 
-// number returns n in decimal digits.
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // kebab returns s in lower case, with hyphens in place of blanks: "radeon-pro-v520".

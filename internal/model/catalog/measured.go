@@ -36,8 +36,8 @@ type Day int64
 // clusters in which each NodeClass has another volume size.
 const maxCorrections = 16
 
-// refreshDays is after how many days a report updates Seen. An earlier report does not, so that not every joining node
-// changes the measurements.
+// refreshDays is the number of days after which a report updates Seen. Earlier reports do not update it; otherwise
+// every joining node would change the measurements.
 const refreshDays = 7
 
 // Report has the resources that a node reported when it was ready, and those that the plan assumed when it was
@@ -84,10 +84,10 @@ func (m Measurements) Add(r Report) bool {
 	return true
 }
 
-// addCorrection returns the corrections with the report of a node added. Before the first report, the promised amount
-// is the computed one; later it is the measured one. So addCorrection compares the promised amount with both. If nodes
-// with the same computed amount report different amounts, for example those of two NodeClasses, the smallest is kept: a
-// plan may promise too little, but not too much.
+// addCorrection returns the corrections with the report of a node added. A plan promises the computed amount before the
+// first report, and the measured amount later. So addCorrection compares the promised amount with both. If nodes with
+// the same computed amount report different amounts, for example those of two NodeClasses, the smallest is kept: a plan
+// may promise too little, but not too much.
 func addCorrection(before []Correction, promised, reported int64) []Correction {
 	if promised <= 0 || reported <= 0 {
 		return before

@@ -14,7 +14,7 @@ import (
 
 const testImage = "ami-0123456789abcdef0"
 
-// size returns these amounts of memory in Mi, disk in bytes, and pods.
+// size returns the amounts of a node. Memory is in Mi, disk in bytes.
 func size(memoryMi, disk, pods int64) resources.Amounts {
 	return resources.Amounts{Memory: memoryMi * mib, EphemeralStorage: disk, Pods: pods}
 }
@@ -157,7 +157,7 @@ func TestMeasuredText(t *testing.T) {
 	text["ami-3"] = "m5.large memory=0\nm5.large disk=3\nt3.nano memory=5 speed=1\n\nt3.micro memory=6 seen=yesterday\nt3.small memory=6\n"
 	back, err = DecodeMeasurements(text)
 	if n := strings.Count(fmt.Sprint(err), "read measurement of"); n != 4 || len(back) != 4 || back[Sample{"ami-3", "t3.small"}].Memory != 6 {
-		t.Errorf("read %v; %d errors: %v", back, n, err)
+		t.Errorf("read %v; %d errors: %v; want 4 samples and 4 errors", back, n, err)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestMeasuredTextIsBounded(t *testing.T) {
 		}
 		back, err := DecodeMeasurements(text)
 		if err != nil || size > limit {
-			t.Fatalf("limit %d: %d bytes, %v", limit, size, err)
+			t.Fatalf("limit %d: %d bytes, %v; want text within the limit", limit, size, err)
 		}
 		for sample := range maps.Keys(m) {
 			if _, kept := back[sample]; kept != (int(m[sample].Seen) >= 500-len(back)) {
@@ -184,7 +184,8 @@ func TestMeasuredTextIsBounded(t *testing.T) {
 			}
 		}
 		if limit == 1<<20 && len(back) != 500 || limit == 1000 && len(back) < 15 {
-			t.Errorf("limit %d: %d samples are kept", limit, len(back))
+			t.Errorf("limit %d: %d samples are kept, want all 500 within 1 MiB, 15 or more within 1000 bytes",
+				limit, len(back))
 		}
 	}
 }

@@ -51,7 +51,8 @@ func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
 	return out
 }
 
-// spot returns the spot price of a type in a zone, see Prices.Spot; 0 if there is none.
+// spot returns the spot price of a type in a zone; 0 if there is none. If Spot is nil, it returns the on-demand price,
+// but 0 in local zones.
 func (p Prices) spot(typ string, z Zone) Price {
 	switch {
 	case p.Spot != nil:

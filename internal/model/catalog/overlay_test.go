@@ -16,7 +16,7 @@ func accept(t *testing.T, all ...requirements.Requirement) requirements.Requirem
 	t.Helper()
 	out, wrong := requirements.All(all...)
 	if wrong != nil {
-		t.Fatalf("%v contradicts the others", wrong)
+		t.Fatalf("requirement %v is invalid", wrong)
 	}
 	return out
 }
@@ -151,7 +151,8 @@ func TestConflictInAllPools(t *testing.T) {
 			in(LabelInstanceType, "m7i.large")), Price: &Repricing{SetPrice, 8}},
 	})
 	if applied.Types["apps"] != nil || applied.Conflicts["a"] != "b" || overlaidText(applied.Types["batch"]) != "m7i.large/b/on-demand=8" {
-		t.Errorf("apps %s, batch %s, conflicts %v", overlaidText(applied.Types["apps"]), overlaidText(applied.Types["batch"]), applied.Conflicts)
+		t.Errorf("apps %s, batch %s, conflicts %v; want overlay a in no pool",
+			overlaidText(applied.Types["apps"]), overlaidText(applied.Types["batch"]), applied.Conflicts)
 	}
 }
 
@@ -159,7 +160,7 @@ func TestCatalogOfPool(t *testing.T) {
 	t.Parallel()
 	m := Market{"default": {Types: []Type{{Name: "a"}}, Pools: map[string][]Type{"apps": {{Name: "a", Overlaid: true}}}}}
 	if m.Types("default", "apps")[0].Overlaid != true || m.Types("default", "batch")[0].Overlaid || m.Types("other", "apps") != nil {
-		t.Errorf("%+v", m)
+		t.Errorf("Types does not prefer the types of the pool in %+v", m)
 	}
 }
 

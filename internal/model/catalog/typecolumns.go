@@ -107,7 +107,6 @@ func setFact(field any, text string) error {
 	return err
 }
 
-// parseText parses a text.
 func parseText(text string) (string, error) {
 	switch text {
 	case "":
@@ -118,7 +117,6 @@ func parseText(text string) (string, error) {
 	return text, nil
 }
 
-// parseNumber parses a number.
 func parseNumber(text string) (int64, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
@@ -127,7 +125,6 @@ func parseNumber(text string) (int64, error) {
 	return int64(n), nil
 }
 
-// parseList parses a list with a parser of its elements.
 func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
 	if text == noValue {
 		return nil, nil

@@ -30,7 +30,7 @@ type Pool struct {
 	Name      string // name of the NodePool
 	UID       string // UID of the NodePool
 	NodeClass string // name of its EC2NodeClass
-	Weight    int    // 0..100, a higher weight is preferred
+	Weight    int    // 0..100; a higher weight is preferred
 
 	// Unusable is the reason why nothing may be launched for the pool now (pool not ready, being deleted or static,
 	// NodeClass not ready); empty if the pool may be used.
@@ -80,13 +80,13 @@ type Node struct {
 
 	Capacity    resources.Amounts // capacity of the instance
 	Allocatable resources.Amounts // part of Capacity that pods may request
-	// Requested is the sum of the requests of the pods that are bound to the node or expected on it. Expected are
-	// DaemonSet pods, the pods that the node was launched for, and the pods that it is nominated for.
+	// Requested is the sum of the requests of the pods that are bound to the node or expected on it. The expected pods
+	// are DaemonSet pods, the pods that the node was launched for, and the pods that the node is nominated for.
 	Requested resources.Amounts
 	HostPorts []HostPort // host ports of the pods whose requests are in Requested
 
-	// Residents are the pods that stay on the node and may affect the placement of other pods. They are the pods whose
-	// requests are in Requested, without the pods in Snapshot.Pods.
+	// Residents are the pods whose requests are in Requested, without the pods in Snapshot.Pods: they stay on the node
+	// and may affect the placement of other pods.
 	Residents []Resident
 
 	Joined      bool // the Node object exists and is registered
@@ -162,8 +162,8 @@ type Pod struct {
 	Unplannable string
 }
 
-// SharesConstraints reports whether both pods have the same slices, in memory, of requirements, preferences,
-// tolerations and topology rules, as pods of one template do. If it returns false, the contents may still be equal.
+// SharesConstraints reports whether the requirements, preferences, tolerations and topology rules of both pods are the
+// same slices in memory, as for pods of one template. If they are not, their contents may still be equal.
 func (p *Pod) SharesConstraints(o *Pod) bool {
 	return isSameSlice(p.Required, o.Required) && isSameSlice(p.Preferred, o.Preferred) && isSameSlice(p.Tolerations, o.Tolerations) &&
 		isSameSlice(p.Spread, o.Spread) && isSameSlice(p.Affinity, o.Affinity) && isSameSlice(p.AntiAffinity, o.AntiAffinity)

@@ -30,7 +30,7 @@ func TestValues(t *testing.T) {
 	} {
 		for _, got := range []Values{c.a.Intersect(c.b), c.b.Intersect(c.a)} {
 			if got.String() != c.want || got.Absent != c.absent {
-				t.Errorf("%s: %q absent=%t, want %q absent=%t", name, got, got.Absent, c.want, c.absent)
+				t.Errorf("%s: Intersect = %q absent=%t, want %q absent=%t", name, got, got.Absent, c.want, c.absent)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func TestRequirements(t *testing.T) {
 		}
 	}
 	if got := r.Conflict(Exactly(Labels{"arch": "arm64", "zone": "a", "gpu": "x"})); got != "arch" {
-		t.Errorf("Conflict = %q, want arch: it is before gpu, and only one side constrains zone", got)
+		t.Errorf("Conflict = %q, want arch, which is before gpu; only one side constrains zone", got)
 	}
 	if _, invalid := All(Requirement{Key: "x", Operator: "Nearly"}); invalid == nil || invalid.Key != "x" {
 		t.Errorf("the invalid requirement is %v, want x", invalid)
@@ -94,7 +94,7 @@ func TestTolerations(t *testing.T) {
 		"empty key is equal": {Toleration{Value: "7"}, false},
 	} {
 		if got := c.toleration.Tolerates(taint); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+			t.Errorf("%s: Tolerates = %t, want %t", name, got, c.want)
 		}
 	}
 	soft := Taint{Key: "soft", Effect: PreferNoSchedule}
@@ -103,8 +103,8 @@ func TestTolerations(t *testing.T) {
 	}
 }
 
-// TestTransientTaints: IsTransient recognizes a taint that a component removes when the node is ready, by the name of
-// the taint, for any component.
+// TestTransientTaints: IsTransient recognizes, by the key alone, a taint that a component removes when the node is
+// ready.
 func TestTransientTaints(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]bool{
@@ -114,7 +114,7 @@ func TestTransientTaints(t *testing.T) {
 		"nvidia.com/gpu": false, "dedicated": false, "team": false, "CriticalAddonsOnly": false, "example.com/ready": false,
 	} {
 		if got := (Taint{Key: key, Effect: NoSchedule}).IsTransient(); got != want {
-			t.Errorf("%s: %v, want %v", key, got, want)
+			t.Errorf("%s: IsTransient = %v, want %v", key, got, want)
 		}
 	}
 }

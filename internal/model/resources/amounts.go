@@ -278,6 +278,6 @@ func (a Amounts) Compare(b Amounts) int {
 // byName compares the name of e with name, for binary searches.
 func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
 
-// Bulk returns the size of a as one number, to sort requests that are harder to place first: the number of cores, plus
-// 1 for every 4 GiB of memory. Most general purpose instances have 4 GiB per vCPU.
+// Bulk returns the size of a as one number: the number of cores, plus 1 for every 4 GiB of memory. Most general purpose
+// instances have 4 GiB per vCPU. Pods with a larger Bulk are harder to place.
 func (a Amounts) Bulk() float64 { return float64(a.CPU)/1000 + float64(a.Memory)/(4<<30) }

@@ -57,7 +57,7 @@ func TestArithmetic(t *testing.T) {
 		t.Errorf("(a-b)+b = %v, want %v", got, a)
 	}
 	if got := a.With("a/b", 0).Of("a/b"); got != 0 {
-		t.Errorf("after With(a/b, 0), the amount is %d", got)
+		t.Errorf("after With(a/b, 0), the amount is %d, want 0", got)
 	}
 	if a.Of("a/b") != 1 {
 		t.Error("With has changed its receiver")
