@@ -144,8 +144,8 @@ func preferences(spec *corev1.PodSpec) []cluster.Preference {
 const MaxAlternatives = 256
 
 // product returns the combinations of one alternative of a with one alternative of b, without those that conflict. An
-// empty a allows everything, as in cluster.Pod; b must not be empty. The text says why no combination remains, or that
-// there are too many.
+// empty list a allows every node, as in cluster.Pod; b must not be empty. The text says why no combination remains, or
+// that there are too many.
 func product(a, b []requirements.Requirements) ([]requirements.Requirements, string) {
 	if len(a) == 0 {
 		return b, ""

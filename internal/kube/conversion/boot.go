@@ -104,7 +104,6 @@ func canonicalJSON(data []byte) string {
 	return string(out)
 }
 
-// toInt64 converts a number to 64 bits; nil stays nil.
 func toInt64(n *int32) *int64 {
 	if n == nil {
 		return nil

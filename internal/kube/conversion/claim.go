@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxTypes is the maximum number of instance types in a NodeClaim, which has the cheapest ones. Karpenter has the same
-// limit.
+// maxTypes is the maximum number of instance types in a NodeClaim. If there are more, the cheapest ones are listed.
+// Karpenter has the same limit.
 const maxTypes = 600
 
 // ClaimFor returns the NodeClaim of a planned node, from the template of its NodePool. The error is kubeclient.ErrStale
@@ -46,7 +46,7 @@ func ClaimFor(planned packing.PlannedNode, pool *karpv1.NodePool) (*karpv1.NodeC
 	}), nil
 }
 
-// StaticClaimFor returns a NodeClaim for one more node of a static pool. The NodeClaim has the NodePool's requirements:
+// StaticClaimFor returns a NodeClaim for one more node of a static pool. The NodeClaim has the NodePool's requirements;
 // its instance type is chosen at launch. The error is kubeclient.ErrStale if the NodePool is being deleted or is not
 // static.
 func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {

@@ -24,7 +24,7 @@ func TestAnyValue(t *testing.T) {
 	} {
 		all, _ := requirements.All(c.reqs...)
 		if got, ok := anyValue(all[""]); got != c.want || ok != (c.want != "") {
-			t.Errorf("%s: %q, %t; want %q", name, got, ok, c.want)
+			t.Errorf("%s: anyValue = %q, %t; want %q", name, got, ok, c.want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestDiskProblem(t *testing.T) {
 			func(d *awsv1.BlockDevice) { d.KMSKeyID = text("k") })},
 	} {
 		if got := DiskProblem(mappings); (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("DiskProblem = %q, want %q", got, want)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestDisksThatEC2Accepts(t *testing.T) {
 			v.VolumeType = text(d.kind)
 		}
 		if got := DiskProblem([]awsv1.BlockDeviceMapping{{DeviceName: text("/dev/xvda"), EBS: v}}); got != "" {
-			t.Errorf("%+v: %s", d, got)
+			t.Errorf("%+v: %s; want no problem", d, got)
 		}
 	}
 }
@@ -108,6 +108,6 @@ func TestSnapshotProblem(t *testing.T) {
 	}
 	want := "spec.blockDeviceMappings[0].ebs.volumeSize is 2 GiB, and the image two (ami-2) needs at least 4 GiB on /dev/xvda: write 4Gi"
 	if got := SnapshotProblem(mappings, images); got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("SnapshotProblem = %q, want %q", got, want)
 	}
 }

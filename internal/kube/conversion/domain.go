@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// adaptSpreads adapts spread constraints to the pod's volumes. kube-scheduler decides by node selector and node affinity
-// which nodes count for a spread, and ignores volumes there. So pods that share a volume in one zone and are spread over
+// adaptSpreads adapts spread constraints to the pod's volumes. kube-scheduler decides by node selector and node
+// affinity, not by volumes, which nodes count for a spread. So pods that share a volume in one zone and are spread over
 // zones cannot all run, however many nodes the zone has.
 //
 // affinity has the alternatives of node selector and node affinity. withVolumes has these alternatives, narrowed by the
 // volumes. A spread is not changed if the volumes allow all of its domains. For any other spread all nodes are counted
-// (AnyNode), including nodes that the affinity rejects. kube-scheduler gives the same result as long as the rejected
-// nodes have at least as many matching pods as the nodes that the volumes exclude.
+// (AnyNode), including nodes that the affinity rejects. kube-scheduler does not count the rejected nodes. The result is
+// the same as long as they have at least as many matching pods as the nodes that the volumes exclude.
 func adaptSpreads(spreads []cluster.Spread, affinity, withVolumes []requirements.Requirements) []cluster.Spread {
 	if slices.EqualFunc(affinity, withVolumes, sameRequirements) {
 		return spreads

@@ -23,8 +23,8 @@ type Groups struct {
 
 // PodSelectors finds the Services and the controller that select a pod.
 type PodSelectors struct {
-	// services are indexed by namespace and by one pair of their selector, "key=value": each pod that a Service selects
-	// has that pair as a label.
+	// services are indexed by namespace, then by one pair of their selector, "key=value". Each pod that a Service
+	// selects has this pair as a label.
 	services map[string]map[string][]*corev1.Service
 	owners   map[string]*metav1.LabelSelector // by "namespace/Kind/name"
 }

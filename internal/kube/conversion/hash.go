@@ -92,7 +92,7 @@ func CurrentClassFields(class *awsv1.EC2NodeClass, authority string) (drift.Orig
 }
 
 // RecordedFields returns the fields of the template and of the class that a claim was made from, as recorded on the
-// claim. The text of the labels in recordedPool has only the keys that the pool sets now.
+// claim. The text "labels" in recordedPool has only the keys that the pool sets now.
 func RecordedFields(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (recordedPool, recordedClass drift.Origin) {
 	a := claim.Annotations
 	recordedPool = drift.Origin{

@@ -72,7 +72,6 @@ func otherSettingProblems(k *awsv1.KubeletConfiguration) []string {
 	return out
 }
 
-// evictionProblems checks the eviction settings.
 func evictionProblems(k *awsv1.KubeletConfiguration) []string {
 	var out []string
 	if p := k.EvictionMaxPodGracePeriod; p != nil && *p < 0 {

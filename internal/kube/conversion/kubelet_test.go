@@ -80,6 +80,6 @@ func TestBootOf(t *testing.T) {
 		got = append(got, n.Kubelet.More["memorySwap"])
 	}
 	if got[0] != `{"a":10000000000000000001,"b":1.50}` || got[1] != got[0] {
-		t.Errorf("memorySwap in the user data is %q, want twice the same with sorted keys", got)
+		t.Errorf("memorySwap in the user data is %q, want the same text twice, with sorted keys", got)
 	}
 }

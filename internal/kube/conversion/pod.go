@@ -16,9 +16,9 @@ import (
 // fargateScheduler schedules the pods of Fargate profiles. They never run on EC2.
 const fargateScheduler = "fargate-scheduler"
 
-// Provisionable reports whether only another node can help the pod: whether kube-scheduler could not schedule the pod,
-// and NeedsNode is true. It is false for a pod with a scheduling gate, which kube-scheduler does not try. It is also
-// false for a DaemonSet pod, because every new node gets a pod of the DaemonSet. For a nominated pod see IsNominated.
+// Provisionable reports whether the pod needs a node and kube-scheduler has tried and found none. It is false for a pod
+// with a scheduling gate, which kube-scheduler does not try. It is also false for a DaemonSet pod, because every new
+// node gets a pod of the DaemonSet. For a nominated pod see IsNominated.
 func Provisionable(pod *corev1.Pod) bool {
 	return NeedsNode(pod) && WasTried(pod)
 }
@@ -61,7 +61,6 @@ func IsStatic(pod *corev1.Pod) bool {
 	return mirror || isOwnedBy(pod, "Node")
 }
 
-// isOwnedBy reports whether the pod has an owner of this kind.
 func isOwnedBy(pod *corev1.Pod, kind string) bool {
 	for i := range pod.OwnerReferences {
 		if pod.OwnerReferences[i].Kind == kind {
@@ -71,8 +70,8 @@ func isOwnedBy(pod *corev1.Pod, kind string) bool {
 	return false
 }
 
-// IsProtected reports whether the pod's annotation karpenter.sh/do-not-disrupt protects it at now. The value is "true",
-// or a duration since the pod's start; any other value protects nothing.
+// IsProtected reports whether the pod's annotation karpenter.sh/do-not-disrupt protects the pod at the time now. The
+// value is "true", or a duration from the pod's start; any other value has no effect.
 func IsProtected(pod *corev1.Pod, now time.Time) bool {
 	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
 	if !ok {

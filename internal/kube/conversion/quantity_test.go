@@ -67,6 +67,6 @@ func TestLimitsRoundDown(t *testing.T) {
 	}
 	got := limitsOf(p)
 	if *got.Nodes != 1 || got.Ceiling["cpu"] != 2500 || got.Ceiling["nvidia.com/gpu"] != 0 || got.Ceiling["memory"] != 1<<30 {
-		t.Errorf("limits %d nodes, %v", *got.Nodes, got.Ceiling)
+		t.Errorf("limits %d nodes, %v; want 1 node, 2500 millicores, 0 GPUs, 1Gi", *got.Nodes, got.Ceiling)
 	}
 }

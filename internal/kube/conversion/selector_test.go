@@ -56,7 +56,7 @@ func TestSelectorsAsKubernetes(t *testing.T) {
 	}
 	fromNil, problem := selectorOf(nil)
 	if problem != "" || fromNil.Matches(nil) || !fromNil.Nothing {
-		t.Errorf("the nil selector is converted to %+v, %q", fromNil, problem)
+		t.Errorf("the nil selector is converted to %+v, %q; want a selector that selects nothing", fromNil, problem)
 	}
 }
 

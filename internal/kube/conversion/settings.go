@@ -46,7 +46,6 @@ func Settings(class *awsv1.EC2NodeClass) (catalog.Settings, error) {
 	return out, err
 }
 
-// volumeOf converts a block device mapping.
 func volumeOf(m awsv1.BlockDeviceMapping) catalog.Volume {
 	out := catalog.Volume{Root: m.RootVolume}
 	if m.DeviceName != nil {

@@ -104,8 +104,8 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	return out, ""
 }
 
-// policyIs reports whether value, the node inclusion policy in field, is policy. A nil value means the default; policy
-// must not be the default. The text says why value is invalid.
+// policyIs reports whether value, which is set in field, is the given policy. policy must not be the default, which a
+// nil value means. The text says why value is invalid.
 func policyIs(field string, value *corev1.NodeInclusionPolicy, policy corev1.NodeInclusionPolicy) (bool, string) {
 	if value == nil || *value == corev1.NodeInclusionPolicyHonor || *value == corev1.NodeInclusionPolicyIgnore {
 		return value != nil && *value == policy, ""

@@ -26,7 +26,7 @@ func BenchmarkTopologyOf(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if got := topologyOf(pod, refs); len(got.spread) != 2 || len(got.antiAffinity) != 1 {
-			b.Fatalf("%+v", got)
+			b.Fatalf("the topology is %+v, want 2 spread constraints and 1 anti-affinity term", got)
 		}
 	}
 }

@@ -37,7 +37,7 @@ type TraitSet struct {
 }
 
 // Share makes the pod use the stored traits that equal its own, and returns the stored traits. before are the stored
-// traits that the pod used until now; nil if there are none.
+// traits that the pod used until now, which Share drops; nil if there are none.
 func (s *TraitSet) Share(pod *cluster.Pod, before *SharedTraits) *SharedTraits {
 	if s.byHash == nil {
 		s.seed, s.byHash = maphash.MakeSeed(), map[uint64][]*SharedTraits{}
@@ -133,7 +133,6 @@ func (s *TraitSet) hash(own *traits) uint64 {
 	return sum
 }
 
-// selectorHash returns a hash of the selector.
 func (s *TraitSet) selectorHash(selector *cluster.Selector) uint64 {
 	return s.requirementsHash(selector.Labels) + flags(selector.Nothing)
 }
@@ -156,7 +155,6 @@ func (s *TraitSet) requirementsHash(r requirements.Requirements) uint64 {
 	return sum
 }
 
-// textHash returns a hash of the text.
 func (s *TraitSet) textHash(text string) uint64 { return maphash.String(s.seed, text) }
 
 // flags returns a different number for each combination of the flags.

@@ -75,7 +75,7 @@ func trimVolumes(list []corev1.Volume) []corev1.Volume {
 	return out
 }
 
-// trimStatuses keeps name, state and resources.
+// trimStatuses keeps name, readiness, state and resources.
 func trimStatuses(list []corev1.ContainerStatus) {
 	for i := range list {
 		s := &list[i]

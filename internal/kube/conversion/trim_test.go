@@ -107,13 +107,14 @@ func TestOversizedPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		if size := pod.Size(); size > 20<<10 {
-			t.Errorf("%s: %d bytes are left", name, size)
+			t.Errorf("%s: %d bytes are left, want at most 20 KiB", name, size)
 		}
 		if why := PodValue(pod, References{}).Unplannable; !strings.Contains(why, "only pods of up to 64 KiB are planned for") {
-			t.Errorf("%s: the pod is unplannable because %q", name, why)
+			t.Errorf("%s: the pod is unplannable because %q, want its size as the reason", name, why)
 		}
 		if cpu := Requests(pod).CPU; cpu != 250 || ownerOf(pod) == "" {
-			t.Errorf("%s: the pod requests %v millicores and is owned by %q", name, cpu, ownerOf(pod))
+			t.Errorf("%s: the pod requests %v millicores and is owned by %q, want 250 and the owner",
+				name, cpu, ownerOf(pod))
 		}
 	}
 	pod := kubetest.SmallPod()
@@ -122,6 +123,7 @@ func TestOversizedPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if why := PodValue(pod, References{}).Unplannable; why != "" || len(pod.Annotations) != 0 {
-		t.Errorf("a pod with long annotations is unplannable because %q, and keeps %d of them", why, len(pod.Annotations))
+		t.Errorf("a pod with long annotations is unplannable because %q and keeps %d of them, want neither",
+			why, len(pod.Annotations))
 	}
 }

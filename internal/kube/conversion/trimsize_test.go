@@ -52,7 +52,7 @@ func writable() map[string]func() (client.Object, []any) {
 }
 
 // TestTrimmedSize fills, one after another, every list and map that a user may write into an object. The cache may keep
-// at most 100 KiB of it: the API server accepts objects of 1.5 MiB, and users may create thousands.
+// at most 100 KiB of the object: the API server accepts objects of 1.5 MiB, and users may create thousands.
 func TestTrimmedSize(t *testing.T) {
 	t.Parallel()
 	const most = 100 << 10
@@ -63,13 +63,14 @@ func TestTrimmedSize(t *testing.T) {
 				fill(reflect.ValueOf(parts[part]).Elem(), path)
 				before := sizeOf(object)
 				if before < most/3 {
-					t.Errorf("%s has only %d bytes after %s was filled", kind, before, name)
+					t.Errorf("%s has only %d bytes after %s was filled, want a third of the limit or more",
+						kind, before, name)
 				}
 				if _, err := Trim(object); err != nil {
 					t.Fatal(err)
 				}
 				if after := sizeOf(object); after > most {
-					t.Errorf("%s keeps %d KiB of %d KiB in %s", kind, after>>10, before>>10, name)
+					t.Errorf("%s keeps %d KiB of %d KiB in %s, want at most 100 KiB", kind, after>>10, before>>10, name)
 				}
 			})
 		}
@@ -79,7 +80,8 @@ func TestTrimmedSize(t *testing.T) {
 // onlyParts drops the first result of a function in writable.
 func onlyParts(_ client.Object, parts []any) []any { return parts }
 
-// visitLists calls visit for each list and map below a type, with its path as field indexes. path is that of the type.
+// visitLists calls visit for each list and map below a type, with its path as field indexes. path is the path of the
+// type.
 func visitLists(t reflect.Type, path []int, visit func(path []int, name string)) {
 	for i := range t.NumField() {
 		f := t.Field(i)

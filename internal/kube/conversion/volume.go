@@ -23,8 +23,8 @@ type VolumeIndex struct {
 	Single  map[string]string // by ReadWriteOncePod claim: the pod that uses it; both as "namespace/name"
 }
 
-// restrict narrows the alternatives, which are requirements for the pod's node, by the pod's volumes. The text says why
-// the pod cannot be planned.
+// restrict narrows the alternatives, which are requirements on the pod's node, by the pod's volumes. The text says why
+// the pod cannot be planned; empty if it can.
 func (v *VolumeIndex) restrict(pod *corev1.Pod, alternatives []requirements.Requirements) ([]requirements.Requirements, string) {
 	for i := range pod.Spec.Volumes {
 		name := ClaimName(pod, &pod.Spec.Volumes[i])
