@@ -28,7 +28,7 @@ import (
 // The any functions return generated objects. These have few names, so that they often refer to each other, and
 // sometimes to a missing object.
 
-// pick returns one of the choices. what names the decision in the output of rapid, here and below.
+// pick returns one of the choices. The parameter what names the choice in rapid's output, here and below.
 func pick[T any](t *rapid.T, what string, choices ...T) T {
 	return choices[rapid.IntRange(0, len(choices)-1).Draw(t, what)]
 }

@@ -40,10 +40,10 @@ func TestVolumesOfUnlaunchedClaim(t *testing.T) {
 	market := catalog.Market{"default": {Types: []catalog.Type{{Name: "large", Volumes: 31}, {Name: "small", Volumes: 25}}}}
 	s := Objects{Claims: []*karpv1.NodeClaim{claim}}.Snapshot(View{Now: kubetest.Noon, Live: true, Market: market})
 	if got := s.Nodes[0].Allocatable.Of(conversion.AttachablePrefix + conversion.DriverEBS); got != 25 {
-		t.Errorf("%d volumes, want 25", got)
+		t.Errorf("%d volumes can be attached, want 25", got)
 	}
 	s = Objects{Claims: []*karpv1.NodeClaim{claim}}.Snapshot(View{Now: kubetest.Noon, Live: true})
 	if got := s.Nodes[0].Allocatable.Of(conversion.AttachablePrefix + conversion.DriverEBS); got != 0 {
-		t.Errorf("%d volumes without a market, want no limit", got)
+		t.Errorf("%d volumes can be attached without a market, want no limit (0)", got)
 	}
 }

@@ -21,7 +21,7 @@ type BlockerKind string
 // The kinds of blockers. A deadlock ends only when a user changes something.
 const (
 	NeverAllows  BlockerKind = "NeverAllows"  // a deadlock: the budget's setting allows no disruption, for any number of pods
-	NeedsAll     BlockerKind = "NeedsAll"     // a deadlock: the budget requires as many pods as there are
+	NeedsAll     BlockerKind = "NeedsAll"     // a deadlock: the budget requires as many healthy pods as exist
 	SeveralGuard BlockerKind = "SeveralGuard" // a deadlock: more than one budget selects the pods, or may select them
 	NoRoomNow    BlockerKind = "NoRoomNow"    // too few of the budget's pods are healthy now
 	AskedFor     BlockerKind = "AskedFor"     // pods have the do-not-disrupt annotation
@@ -42,8 +42,8 @@ type Blocker struct {
 // IsDeadlock reports whether the nodes stay blocked until a user changes something.
 func (b Blocker) IsDeadlock() bool { return b.Kind != NoRoomNow && b.Kind != AskedFor }
 
-// Blockers returns what blocks voluntary disruption of Joiner's nodes at the time now. Deadlocks come first. Within
-// both groups, a blocker of more nodes comes before a blocker of fewer nodes.
+// Blockers returns what blocks voluntary disruption of Joiner's nodes at the time now. Deadlocks come first. Among
+// deadlocks, and among the others, a blocker of more nodes comes first.
 func (o Objects) Blockers(now time.Time) []Blocker {
 	hasClaim := map[string]bool{}
 	for _, claim := range o.Claims {
@@ -91,7 +91,7 @@ type blockers struct {
 	byKey   map[string]*Blocker // the blockers found so far, by kind and the key of add
 }
 
-// addPod adds what blocks the eviction of the pod.
+// addPod adds the pod to each blocker of its eviction.
 func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	if conversion.IsProtected(pod, now) {
 		f.add("", pod, Blocker{Kind: AskedFor, Why: "pods have the annotation " + karpv1.AnnotationDoNotDisrupt})
@@ -142,7 +142,7 @@ func (f *blockers) selectAllNote(list []indexedBudget) string {
 	return "; " + strings.Join(out, " and ") + " selects every pod of its namespace"
 }
 
-// classify returns what the budget blocks, given that no other budget selects the pod; false if it blocks nothing.
+// classify returns how the budget blocks the eviction of a pod that no other budget selects; false if it does not.
 func (f *blockers) classify(g indexedBudget) (Blocker, bool) {
 	out := Blocker{Budgets: []string{g.name}}
 	pods := f.matched[g.name]

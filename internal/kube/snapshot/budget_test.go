@@ -14,7 +14,7 @@ import (
 )
 
 // costlyBudget returns a budget of namespace a with this number of requirements and one more. The pods in these tests
-// satisfy all of them except the last, so that comparing the two takes longest.
+// satisfy all of them except the last, so that comparing a pod with the budget takes longest.
 func costlyBudget(i, requirements int) *policyv1.PodDisruptionBudget {
 	return budgetOf(fmt.Sprintf("b%04d", i), "", 1, func(b *policyv1.PodDisruptionBudget) {
 		for x := range requirements {
@@ -42,24 +42,24 @@ func TestManyBudgets(t *testing.T) {
 	}
 	huge.Budgets = []*policyv1.PodDisruptionBudget{costlyBudget(1, 10_000)}
 	if h := ordinary.Holds(kubetest.HoldTime)["n"]; len(h.Budgets) != 1 || h.Budgets[0] != "a/b0007" || h.TooManyBudgets {
-		t.Errorf("of 5,000 ordinary budgets: %+v", h)
+		t.Errorf("of 5,000 ordinary budgets, the hold is %+v, want only a/b0007", h)
 	}
 	budgets := indexBudgets(ordinary.Budgets)
 	if budgets.forbidEviction(ordinary.Pods[0]) || budgets.forbidEviction(kubetest.BoundPod("web-2", "other")) {
-		t.Error("a pod with one ordinary budget, or with none, can never be evicted")
+		t.Error("eviction is forbidden for a pod with one ordinary budget, or with none")
 	}
 	for name, o := range map[string]Objects{"many": many, "one, with 10,000 requirements": huge} {
 		h := o.Holds(kubetest.HoldTime)["n"]
 		if !h.TooManyBudgets || !strings.Contains(h.String(), "more PodDisruptionBudgets than Joiner compares with a pod") {
-			t.Errorf("%s: %+v", name, h)
+			t.Errorf("%s: the hold is %+v, want TooManyBudgets", name, h)
 		}
 		if !indexBudgets(o.Budgets).forbidEviction(o.Pods[0]) {
-			t.Errorf("%s: a pod that may have any of the budgets can be evicted", name)
+			t.Errorf("%s: eviction is allowed for a pod that any of the budgets may select", name)
 		}
 		found := o.Blockers(kubetest.HoldTime)
 		if len(found) != 1 || found[0].Kind != SeveralGuard ||
 			!strings.Contains(found[0].Why, "namespace a has more PodDisruptionBudgets") || len(found[0].Pods) != 1 {
-			t.Errorf("%s: %+v", name, found)
+			t.Errorf("%s: blockers %+v, want one, of kind SeveralGuard", name, found)
 		}
 		o.Pods = append(o.Pods, kubetest.BoundPod("x", "x", func(p *corev1.Pod) { p.Namespace = "other" }))
 		if budgets := activeBudgets(o.Budgets); budgets.forbidEviction(o.Pods[1]) {
@@ -77,6 +77,7 @@ func TestManyBudgetsOfOnePod(t *testing.T) {
 	}
 	h := o.Holds(kubetest.HoldTime)["n"]
 	if len(h.Budgets) != maxSelecting || h.TooManyBudgets || len(h.String()) > 1_000 {
-		t.Errorf("%d budgets are named, in a message of %d bytes", len(h.Budgets), len(h.String()))
+		t.Errorf("%d budgets are named, in a message of %d bytes; want maxSelecting and at most 1,000",
+			len(h.Budgets), len(h.String()))
 	}
 }

@@ -43,7 +43,8 @@ func TestEachChangeIsSeen(t *testing.T) {
 			late := change(w)
 			got := w.state.snapshot(w.view.Now, w.view.Market, late)
 			if want := w.objects(late).Snapshot(w.view); !reflect.DeepEqual(got, want) {
-				t.Errorf("the state has another snapshot than its objects (-want +got):\n%s", snapshotDiff(want, got))
+				t.Errorf("the snapshot of the state differs from that of its objects (-want +got):\n%s",
+					snapshotDiff(want, got))
 			}
 			if got.Taken = before.Taken; reflect.DeepEqual(got, before) {
 				t.Error("the change does not affect the snapshot")
@@ -52,7 +53,7 @@ func TestEachChangeIsSeen(t *testing.T) {
 	}
 }
 
-// edit sends the state a changed copy of the object, which name gives as "namespace/name".
+// edit changes a copy of the object, and sends the copy to the state. name is "namespace/name".
 func edit[T client.Object](w *world, name string, change func(T)) {
 	var like T
 	key := kubeclient.KindOf(like) + " " + name
@@ -62,7 +63,7 @@ func edit[T client.Object](w *world, name string, change func(T)) {
 	w.feeds[reflect.TypeOf(o)].put(o)
 }
 
-// drop deletes the object, which name gives as "namespace/name".
+// drop deletes the object. name is "namespace/name".
 func drop[T client.Object](w *world, name string) {
 	var like T
 	key := kubeclient.KindOf(like) + " " + name

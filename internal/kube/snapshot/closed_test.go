@@ -31,7 +31,8 @@ func TestClosedPools(t *testing.T) {
 		tt.change(p)
 		got := Objects{Pools: []*karpv1.NodePool{p}}.Snapshot(View{Now: time.Now(), Live: true}).Pools[0]
 		if got.Closed != tt.closed || !strings.Contains(got.Unusable, tt.why) {
-			t.Errorf("%s: closed %t, %q", name, got.Closed, got.Unusable)
+			t.Errorf("%s: Closed is %t and Unusable is %q, want the row's closed and why",
+				name, got.Closed, got.Unusable)
 		}
 	}
 }

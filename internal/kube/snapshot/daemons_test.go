@@ -82,7 +82,8 @@ func TestManyDaemonSets(t *testing.T) {
 		}
 		counted := namesOf(daemons, "tenant")
 		if len(counted) == 0 || len(counted) > conversion.MaxDaemonCost || counted[len(counted)-1] != "d0999" {
-			t.Errorf("%s: %d DaemonSets of the tenant are counted, the last is %v", name, len(counted), counted[max(0, len(counted)-1):])
+			t.Errorf("%s: %d DaemonSets of the tenant are counted, the last is %v; want some, and d0999",
+				name, len(counted), counted[max(0, len(counted)-1):])
 		}
 	}
 }
@@ -98,6 +99,6 @@ func TestDaemonBeyondNode(t *testing.T) {
 	n := o.Snapshot(View{Now: kubetest.HoldTime}).Nodes[0]
 	ports := slices.ContainsFunc(n.HostPorts, func(p cluster.HostPort) bool { return p.Port == 80 })
 	if n.Requested.CPU != 1000 || ports || len(n.HostPorts) != 1 || len(n.Residents) != 1 {
-		t.Errorf("%+v", n)
+		t.Errorf("the node is %+v, want only the pod of DaemonSet small on it", n)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // dependency is an object, other than the pod, that the value of a pod is computed from.
 type dependency struct {
 	kind dependencyKind
-	name string // see the constants of dependencyKind
+	name string // the constants of dependencyKind say what it names
 }
 
 // dependencyKind is the kind of a dependency.

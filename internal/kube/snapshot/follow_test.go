@@ -165,7 +165,8 @@ func TestFollowTheCache(t *testing.T) {
 	}
 	if got, err := r.Snapshot(t.Context(), kubetest.Noon, nil); err != nil || len(got.Pods) != 1 || len(got.Nodes) != 1 ||
 		len(got.Nodes[0].Pods) != 1 || len(got.Pools) != 1 {
-		t.Fatalf("after csinodes are allowed: %s, %v", kubetest.Render(got), err)
+		t.Fatalf("after csinodes are allowed: %s, %v; want 1 pending pod, 1 node with 1 pod, and 1 pool",
+			kubetest.Render(got), err)
 	}
 	if o, err := r.Objects(t.Context()); err != nil || len(o.Pods) != 2 || len(o.Claims) != 1 {
 		t.Errorf("%d pods, %d claims, %v; want 2 and 1", len(o.Pods), len(o.Claims), err)
@@ -190,18 +191,18 @@ func TestFollowAddsTheLedger(t *testing.T) {
 	s := &apiServer{objects: map[string][]client.Object{"pods": {waiting}}, refused: make(chan struct{}, 1)}
 	r := &Reader{Informers: startCache(t, s), Ledger: &Ledger{}}
 	if got, err := r.Snapshot(t.Context(), kubetest.Noon, nil); err != nil || len(got.Pods) != 1 || len(got.Nodes) != 0 {
-		t.Fatalf("%d pods, %d nodes, %v", len(got.Pods), len(got.Nodes), err)
+		t.Fatalf("before the claim: %d pods, %d nodes, %v; want 1 and 0", len(got.Pods), len(got.Nodes), err)
 	}
 	r.Ledger.Record(kubetest.Noon, created)
 	for range 2 {
 		got, err := r.Snapshot(t.Context(), kubetest.Noon, nil)
 		if err != nil || len(got.Pods) != 0 || len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != 1 {
-			t.Fatalf("%s, %v", kubetest.Render(got), err)
+			t.Fatalf("with the claim in the ledger: %s, %v; want 1 node with the pod", kubetest.Render(got), err)
 		}
 	}
 	r.Ledger.Forget(created.UID)
 	if got, err := r.Snapshot(t.Context(), kubetest.Noon, nil); err != nil || len(got.Pods) != 1 || len(got.Nodes) != 0 {
-		t.Fatalf("%d pods, %d nodes, %v", len(got.Pods), len(got.Nodes), err)
+		t.Fatalf("after Forget: %d pods, %d nodes, %v; want 1 and 0", len(got.Pods), len(got.Nodes), err)
 	}
 }
 

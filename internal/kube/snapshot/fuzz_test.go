@@ -37,7 +37,7 @@ func FuzzPod(f *testing.F) {
 			}
 			s := o.Snapshot(view)
 			if s.Nodes[0].Requested.CPU > 1<<57 {
-				t.Errorf("%v overflows", s.Nodes[0].Requested)
+				t.Errorf("the requests on the node, %v, overflow", s.Nodes[0].Requested)
 			}
 			kubetest.Render(s)
 		}
@@ -65,7 +65,8 @@ func checkValue(t *testing.T, pod *cluster.Pod) {
 	}
 	if len(pod.Required) > conversion.MaxAlternatives || len(pod.Spread) > conversion.MaxTerms ||
 		len(pod.Affinity) > conversion.MaxTerms || len(pod.AntiAffinity) > conversion.MaxTerms {
-		t.Errorf("more constraints than allowed: %d, %d, %d, %d", len(pod.Required), len(pod.Spread), len(pod.Affinity), len(pod.AntiAffinity))
+		t.Errorf("too many constraints: %d required, %d spread, %d affinity, %d anti-affinity",
+			len(pod.Required), len(pod.Spread), len(pod.Affinity), len(pod.AntiAffinity))
 	}
 }
 

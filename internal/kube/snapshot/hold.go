@@ -28,7 +28,7 @@ type Hold struct {
 	// TooManyBudgets means that a PodDisruptionBudget may block the eviction, but Joiner did not compare all of them
 	// with the pod: its namespace has too many.
 	TooManyBudgets bool
-	// Until is when the protection by the annotation ends; zero if it has no end, or if a budget blocks.
+	// Until is when the protection by the annotation ends; zero if the protection has no end, or if a budget blocks.
 	Until time.Time
 }
 
@@ -70,9 +70,9 @@ func joined(remark, owner string) string {
 	return remark + "; " + owner
 }
 
-// Holds returns why voluntary disruption of Nodes is blocked at the time now: by Node name, one pod that blocks. If
-// several pods block, Holds takes one that blocks without end, or else the one that blocks longest. Among equals it
-// takes the first by name.
+// Holds returns, by Node name, a pod that blocks voluntary disruption of the Node at the time now. If several pods
+// block, Holds takes one that blocks without end, or else the one that blocks longest, and among equals the first by
+// name.
 func (o Objects) Holds(now time.Time) map[string]Hold {
 	budgets := activeBudgets(o.Budgets)
 	out := map[string]Hold{}
@@ -137,7 +137,6 @@ func (g indexedBudget) blocks(pod *corev1.Pod) bool {
 	return policy == nil || *policy != policyv1.AlwaysAllow || isPodReady(pod)
 }
 
-// isPodReady reports whether the condition Ready of the pod is true.
 func isPodReady(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {

@@ -249,7 +249,7 @@ func TestBlockers(t *testing.T) {
 	}
 	counts := Deadlocks([]Blocker{{Kind: NeedsAll}, {Kind: NoRoomNow}, {Kind: NeedsAll}})
 	if !maps.Equal(counts, map[BlockerKind]int{NeedsAll: 2, NeverAllows: 0, SeveralGuard: 0}) {
-		t.Errorf("deadlocks: %v", counts)
+		t.Errorf("the deadlocks by kind are %v, want 2 of NeedsAll", counts)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestWorkloadOfInvalidOwner(t *testing.T) {
 		})
 		hold := Objects{Pods: []*corev1.Pod{pod}}.Holds(kubetest.HoldTime)["n"].String()
 		if len(hold) > 500 || strings.ContainsFunc(hold, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			t.Errorf("%.80q: %.300q", ref.Kind+ref.Name, hold)
+			t.Errorf("%.80q: the hold is not one short printable line: %.300q", ref.Kind+ref.Name, hold)
 		}
 	}
 }

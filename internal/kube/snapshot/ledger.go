@@ -9,16 +9,16 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Ledger remembers the NodeClaims in flight: those with pods that kube-scheduler still has time to bind. A claim of
-// this process is in the ledger even if the informers do not list it yet.
+// Ledger remembers the NodeClaims in flight: those whose pods kube-scheduler still has time to bind. A claim of this
+// process is in the ledger even if the informers do not list it yet.
 //
 // It prevents duplicate launches. The cache lags behind Joiner's own writes, usually by milliseconds. A plan that reads
 // the cache too early sees pending pods without their claim, and would launch again. Waiting for the cache would let
 // one slow claim stop all others. Reading from the API server would cost a full list per plan. So the Reader adds the
 // recorded claims to the claims of the cache until the cache has them.
 //
-// After a restart the ledger is empty. The first snapshot fills it from the cache, which is complete by then. An
-// annotation of the claim names its pods: see AnnotationPods.
+// After a restart the ledger is empty. The first snapshot fills it from the cache, which is complete by then. The
+// annotation conversion.AnnotationPods of a claim names its pods.
 //
 // The zero value is an empty ledger. Its methods may be called concurrently.
 type Ledger struct {

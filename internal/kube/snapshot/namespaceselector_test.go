@@ -40,7 +40,7 @@ func TestManyNamespaceSelectors(t *testing.T) {
 		o.Pods = append(o.Pods, selecting("tenant", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("x", i, "-", term) }))
 		o.Pods = append(o.Pods, selecting("alike", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("y", term) }))
 	}
-	refused, lists := 0, map[*string]bool{} // the lists of namespaces, by their first element
+	refused, lists := 0, map[*string]bool{} // the lists of namespaces, by the address of their first element
 	for _, pod := range o.Snapshot(View{Now: kubetest.HoldTime}).Pods {
 		if strings.Contains(pod.Unplannable, ".namespaceSelector is one of too many") && pod.Namespace == "tenant" {
 			refused++
@@ -59,6 +59,6 @@ func TestManyNamespaceSelectors(t *testing.T) {
 		t.Errorf("%d of the tenant's pods are refused, want %d", refused, want)
 	}
 	if len(lists) > conversion.MaxNamespaceSelections/spaces+terms {
-		t.Errorf("the pods have %d different lists of namespaces", len(lists))
+		t.Errorf("the pods have %d different lists of namespaces, want equal selectors to share one", len(lists))
 	}
 }

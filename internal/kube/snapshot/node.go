@@ -25,10 +25,10 @@ type nodeView struct {
 	claim *karpv1.NodeClaim // nil for a node that Joiner did not launch
 	node  *corev1.Node      // nil before the kubelet has created it
 
-	// isTerminating means that the node's pods need another node, and that the pool's limits no longer include the
+	// isTerminating means that the node's pods need another node, and that the pool's usage no longer includes the
 	// node's capacity. A cordoned node is not terminating.
 	isTerminating bool
-	// maxCapacity is the largest capacity that the node may get; limits of the pool include it.
+	// maxCapacity is the largest capacity that the node may get. The pool's usage includes it.
 	maxCapacity resources.Amounts
 
 	planPeriod     planPeriod // the plan period of the claim
@@ -316,7 +316,7 @@ func lastingTaints(taints, startup []corev1.Taint) []requirements.Taint {
 	return conversion.Taints(lasting)
 }
 
-// IsEphemeral reports whether Kubernetes, the cloud provider or Joiner puts the taint on young nodes and later removes
+// IsEphemeral reports whether Kubernetes, the cloud provider or Joiner puts the taint on new nodes and later removes
 // it.
 func IsEphemeral(t *corev1.Taint) bool {
 	switch t.Key {

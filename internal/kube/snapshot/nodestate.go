@@ -40,7 +40,6 @@ type nodeState struct {
 	marketRevision, budgetsRevision, daemonsRevision uint64
 }
 
-// newNodeState returns a state without nodes.
 func newNodeState(pods *podState) *nodeState {
 	return &nodeState{pods: pods, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}}
 }
@@ -94,7 +93,6 @@ func (s *nodeState) putNode(n *corev1.Node) {
 	}
 }
 
-// dropNode removes a Node.
 func (s *nodeState) dropNode(n *corev1.Node) {
 	delete(s.nodes, n.Name)
 	s.isPaired = false
@@ -113,7 +111,6 @@ func (s *nodeState) putClaim(c *karpv1.NodeClaim) {
 	}
 }
 
-// dropClaim removes a claim.
 func (s *nodeState) dropClaim(c *karpv1.NodeClaim) {
 	delete(s.claims, c.Name)
 	s.isPaired = false

@@ -12,7 +12,7 @@ import (
 )
 
 // TestNonsense gives pods values that the API server rejects, or accepts although kube-scheduler cannot read them. Each
-// must be reported in one sentence that names the invalid field.
+// value must be reported in one sentence that names the invalid field.
 func TestNonsense(t *testing.T) {
 	t.Parallel()
 	many := strings.TrimSuffix(strings.Repeat(`"v",`, 10_000), ",")

@@ -116,7 +116,6 @@ func byPodID(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// sortPods sorts the pods by namespace and name.
 func sortPods(pods []cluster.Pod) {
 	slices.SortFunc(pods, func(a, b cluster.Pod) int { return byPodID(&a, &b) })
 }

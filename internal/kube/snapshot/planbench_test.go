@@ -27,7 +27,7 @@ var (
 type podMix struct {
 	name         string
 	digits       []int // the last digits of the workloads' numbers
-	isSpreadHard bool  // also the spread over hosts is required
+	isSpreadHard bool  // the spread over hosts is required, too
 }
 
 // BenchmarkPlan, with 5,000 nodes and 150,000 pods, should take under 100 ms in one thread for a snapshot and a plan
@@ -40,7 +40,7 @@ func BenchmarkPlan(b *testing.B) {
 	w.send(o)
 	for _, room := range []struct {
 		name  string
-		every int // one node in this number has room; 0: no node
+		every int // nodes whose index is a multiple of this number have room; 0: no node
 	}{{"full", 0}, {"nearly-full", 20}, {"roomy", 1}} {
 		w.widen(o, room.every)
 		w.state.snapshot(kubetest.Noon, market, nil)
@@ -72,7 +72,8 @@ func inZonesOf(o Objects, market catalog.Market) catalog.Market {
 	return out
 }
 
-// widen gives one node in this number (every) room for three more pods. If every is 0, it changes no node.
+// widen gives room for three more pods to each node whose index is a multiple of every. If every is 0, it changes no
+// node.
 func (w *world) widen(o Objects, every int) {
 	put := w.feeds[reflect.TypeFor[*corev1.Node]()].put
 	for i, n := range o.Nodes {

@@ -44,9 +44,9 @@ func planPeriodOf(claim *karpv1.NodeClaim) planPeriod {
 
 // hasRoomFor reports whether the node still has room for a pod that it was launched for. kube-scheduler does not know
 // the plan: it binds any pod that fits to a ready node. If another pod uses the planned room, the planned pod must get
-// another node in the same snapshot. Often that is the node that was launched for the other pod. Without the planned
-// pod, that node would seem empty and would be removed. All bound pods must be counted before the call. A node without
-// movable pods still has the planned room.
+// another node in the same snapshot, often the node that was launched for the other pod. Otherwise that node would seem
+// empty and would be removed. All bound pods must be counted before the call. A node without movable pods still has the
+// planned room.
 func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
 	return !n.hasMovablePods || n.value.Requested.Add(pod.Requests).Fits(n.value.Allocatable)
 }

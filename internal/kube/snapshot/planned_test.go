@@ -78,7 +78,7 @@ func TestPlannedRoomIsGone(t *testing.T) {
 			w := newWorld(View{Live: true})
 			w.send(o)
 			if diff := gocmp.Diff(kubetest.Render(got), kubetest.Render(w.state.snapshot(kubetest.Noon, nil, nil))); diff != "" {
-				t.Errorf("the state has another snapshot than its objects (-objects +state):\n%s", diff)
+				t.Errorf("the snapshot of the state differs from that of its objects (-objects +state):\n%s", diff)
 			}
 		})
 	}

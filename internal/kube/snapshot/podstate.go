@@ -49,7 +49,6 @@ type host struct {
 	revision uint64      // grows when one of the pods changes
 }
 
-// newPodState returns a state without pods.
 func newPodState(references conversion.References) *podState {
 	references.Volumes.Single = map[string]string{}
 	return &podState{
@@ -70,7 +69,6 @@ func (s *podState) valueOf(p *podEntry) *cluster.Pod {
 	return p.value
 }
 
-// putPod stores a new or changed pod.
 func (s *podState) putPod(pod *corev1.Pod) {
 	key := client.ObjectKeyFromObject(pod)
 	p := s.pods[key]
@@ -91,7 +89,6 @@ func (s *podState) putPod(pod *corev1.Pod) {
 	s.place(p)
 }
 
-// dropPod removes a pod.
 func (s *podState) dropPod(pod *corev1.Pod) {
 	key := client.ObjectKeyFromObject(pod)
 	if p := s.pods[key]; p != nil {
@@ -257,7 +254,6 @@ type queue struct {
 // removed pod is listed until the next call of sorted.
 type queued struct{ in, listed bool }
 
-// add queues the pod.
 func (q *queue) add(p *podEntry) {
 	if p.queued.in = true; !p.queued.listed {
 		p.queued.listed = true

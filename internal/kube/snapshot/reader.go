@@ -173,8 +173,8 @@ func (r *Reader) exists(ctx context.Context, c *karpv1.NodeClaim) (bool, error) 
 	return err == nil && found.UID == c.UID, err
 }
 
-// NodesOf returns the Nodes with an instance's provider ID; none before the instance has joined. A Node may have
-// another instance's provider ID: see IsNodeOf.
+// NodesOf returns the Nodes with an instance's provider ID; none before the instance has joined. Any kubelet can set
+// this ID, so callers check each Node with IsNodeOf.
 func (r *Reader) NodesOf(ctx context.Context, providerID string) ([]*corev1.Node, error) {
 	if providerID == "" {
 		return nil, nil
@@ -237,7 +237,6 @@ func (r *Reader) AttachmentsOn(ctx context.Context, node string) ([]*storagev1.V
 	return pointers(list.Items), nil
 }
 
-// pointers returns pointers to the items.
 func pointers[T any](items []T) []*T {
 	out := make([]*T, len(items))
 	for i := range items {

@@ -30,11 +30,12 @@ func TestClaimGoneBeforeSeen(t *testing.T) {
 	r := &Reader{Cache: c, Live: c, Ledger: ledger}
 	s, err := r.Snapshot(t.Context(), kubetest.Noon.Add(cacheLag), nil)
 	if err != nil || len(s.Pods) != 0 || len(s.Nodes) != 1 {
-		t.Errorf("after cacheLag: %d pods, %d nodes, %v", len(s.Pods), len(s.Nodes), err)
+		t.Errorf("after cacheLag: %d pods, %d nodes, %v; want 0 and 1", len(s.Pods), len(s.Nodes), err)
 	}
 	s, err = r.Snapshot(t.Context(), kubetest.Noon.Add(cacheLag+time.Second), nil)
 	if err != nil || len(s.Pods) != 1 || len(s.Nodes) != 0 || ledger.Len() != 0 {
-		t.Errorf("later: %d pods, %d nodes, %d claims in the ledger, %v", len(s.Pods), len(s.Nodes), ledger.Len(), err)
+		t.Errorf("later: %d pods, %d nodes, %d claims in the ledger, %v; want 1, 0 and 0",
+			len(s.Pods), len(s.Nodes), ledger.Len(), err)
 	}
 }
 
@@ -48,7 +49,7 @@ func TestSnapshotWithoutAnswer(t *testing.T) {
 	}})
 	_, err := (&Reader{Cache: c}).Snapshot(t.Context(), kubetest.Noon, nil)
 	if !errors.Is(err, broken) || kubeclient.WhatNext(err) != kubeclient.Retry {
-		t.Errorf("error %v (%s)", err, kubeclient.WhatNext(err))
+		t.Errorf("the error is %v (%s), want the error of the list (Retry)", err, kubeclient.WhatNext(err))
 	}
 }
 
@@ -61,23 +62,23 @@ func TestLookUps(t *testing.T) {
 	r := &Reader{Cache: kubetest.FakeClient(t, interceptor.Funcs{}, node, claim, here, there)}
 	nodes, err := r.NodesOf(t.Context(), "aws:///z/i-1")
 	if err != nil || len(nodes) != 1 || nodes[0].Name != "ip-1" {
-		t.Errorf("nodes %v, %v", nodes, err)
+		t.Errorf("NodesOf returns %v, %v; want ip-1", nodes, err)
 	}
 	claims, err := r.ClaimsOf(t.Context(), "aws:///z/i-1")
 	if err != nil || len(claims) != 1 || claims[0].Name != "c" {
-		t.Errorf("claims %v, %v", claims, err)
+		t.Errorf("ClaimsOf returns %v, %v; want c", claims, err)
 	}
 	pods, err := r.PodsOn(t.Context(), "ip-1")
 	if err != nil || len(pods) != 1 || pods[0].Name != "here" {
-		t.Errorf("pods %v, %v", pods, err)
+		t.Errorf("PodsOn returns %v, %v; want here", pods, err)
 	}
 	for _, id := range []string{"", "aws:///z/i-2"} {
 		if nodes, err := r.NodesOf(t.Context(), id); err != nil || len(nodes) != 0 {
-			t.Errorf("nodes of %q: %v, %v", id, nodes, err)
+			t.Errorf("NodesOf(%q) returns %v, %v; want none", id, nodes, err)
 		}
 	}
 	if attachments, err := r.AttachmentsOn(t.Context(), "ip-1"); err != nil || len(attachments) != 0 {
-		t.Errorf("attachments %v, %v", attachments, err)
+		t.Errorf("AttachmentsOn returns %v, %v; want none", attachments, err)
 	}
 }
 

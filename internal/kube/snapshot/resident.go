@@ -26,9 +26,9 @@ type podKinds struct {
 // podKind is a cluster.Kind with a text, which identifies the kind and is its sort key.
 type podKind struct {
 	cluster.Kind
-	avoids string // the field Avoids as text; see termsText
-	text   string // see kindText
-	uses   int    // number of pods of this kind; see drop
+	avoids string // the field Avoids as text, made by termsText
+	text   string // different for each kind, made by kindText
+	uses   int    // number of pods of this kind; at 0, drop deletes the kind
 }
 
 // of returns the kind with these fields, and counts one more pod of that kind.

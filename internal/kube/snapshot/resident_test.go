@@ -64,7 +64,7 @@ func TestResidents(t *testing.T) {
 	}
 	got := r.values()
 	if len(got) != 2 || got[0].Kind != &db.Kind || got[0].Count != 1 || got[1].Kind != &web.Kind || got[1].Count != 2 {
-		t.Errorf("residents are %v", got)
+		t.Errorf("residents are %v, want 1 of db, then 2 of web", got)
 	}
 }
 

@@ -72,7 +72,6 @@ func (t table[T]) drop(object T) (before T, ok bool) {
 // list returns the objects in no particular order.
 func (t table[T]) list() []T { return slices.Collect(maps.Values(t)) }
 
-// newState returns the state of an empty cluster.
 func newState(view View) *state {
 	view.Live = true
 	pods := newPodState(referencesOf(Objects{}, view))
@@ -170,7 +169,6 @@ func (s *state) objects() Objects {
 	return out
 }
 
-// groups returns the objects that select pods.
 func (s *state) groups() conversion.Groups {
 	return conversion.Groups{
 		Services:     s.services.list(),
@@ -208,7 +206,6 @@ func (s *state) refresh() {
 	s.changed = changes{}
 }
 
-// builder returns a builder that counts pods on the nodes of the state.
 func (s *state) builder() *builder {
 	return &builder{view: s.view, references: s.pods.references, kinds: &s.nodes.kinds, budgets: s.nodes.budgets}
 }

@@ -60,10 +60,11 @@ func TestStateIsTheSnapshotOfItsObjects(t *testing.T) {
 			late := w.late(t)
 			got, want := w.state.snapshot(w.view.Now, w.view.Market, late), w.objects(late).Snapshot(w.view)
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("the state has another snapshot than its objects (-want +got):\n%s", snapshotDiff(want, got))
+				t.Fatalf("the snapshot of the state differs from that of its objects (-want +got):\n%s",
+					snapshotDiff(want, got))
 			}
 			if diff := w.compareObjects(); diff != "" {
-				t.Fatalf("the state has other objects than it received: %s", diff)
+				t.Fatalf("the objects of the state differ from those that it received: %s", diff)
 			}
 			for _, r := range taken {
 				if text := asJSON(r.snapshot); text != r.text {
@@ -250,7 +251,6 @@ func withAddresses(o Objects) []string {
 	return out
 }
 
-// dropAll deletes every object.
 func (w *world) dropAll() {
 	for key, o := range w.all {
 		w.feeds[reflect.TypeOf(o)].drop(o)

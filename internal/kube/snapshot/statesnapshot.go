@@ -111,7 +111,6 @@ func (s *state) nominatedSlot(pod *corev1.Pod) *slot {
 	return nil
 }
 
-// slotIndexes returns the index of each slot.
 func slotIndexes(slots []*slot) map[*slot]int {
 	out := make(map[*slot]int, len(slots))
 	for i, x := range slots {

@@ -21,7 +21,6 @@ type volumeState struct {
 	limitingNodes  map[string]int                // by driver: on how many nodes the driver limits attachments
 }
 
-// newVolumeState returns a state without volumes.
 func newVolumeState(pods *podState) *volumeState {
 	return &volumeState{
 		pods: pods, drivers: map[string]*storagev1.CSINode{}, claimsByVolume: map[string]map[string]bool{}, limitingNodes: map[string]int{},
