@@ -186,7 +186,6 @@ func (a authority) serviceAccounts(ctx context.Context, api client.Reader) ([]*c
 	return out, nil
 }
 
-// oneIf returns 1 for true, else 0.
 func oneIf(b bool) int {
 	if b {
 		return 1
@@ -197,7 +196,6 @@ func oneIf(b bool) int {
 // roleOf returns the IAM role in the annotation of a ServiceAccount; empty if it has none.
 func roleOf(a *corev1.ServiceAccount) string { return a.Annotations["eks.amazonaws.com/role-arn"] }
 
-// namespaceOfKey returns the namespace of a key "namespace/name".
 func namespaceOfKey(key string) string {
 	namespace, _, _ := strings.Cut(key, "/")
 	return namespace

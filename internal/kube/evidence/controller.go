@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// authorityFix is the fix in errors about a Deployment outside kube-system that has a controller's name, if it cannot
-// be checked whether the Deployment is the controller.
+// authorityFix is the fix in errors about a Deployment or Lease, if it cannot be checked whether it is the
+// controller's.
 const authorityFix = "get the permission to list clusterroles and clusterrolebindings, or set --controller NAMESPACE/NAME"
 
 // authority returns the result of readAuthority. It keeps a result without error for later calls.
@@ -36,9 +36,10 @@ func (r *Reader) authority(ctx context.Context) (authority, error) {
 
 // Controller returns the installation of Joiner or Karpenter; found is false if there is none. chosen names its
 // Deployment, as namespace/name. If chosen is empty, candidates are the Deployments whose ServiceAccount may write the
-// status of NodeClaims, and those in kube-system with a controller's name. Of several candidates it takes the only one
-// with replicas, or the one whose pod holds the Lease. If several have replicas and none holds the Lease, the error
-// asks the user to choose. events are the events of pods. source names the Deployment or ServiceAccount that was found.
+// status of NodeClaims, and those in kube-system with a controller's name. Of several candidates, Controller takes the
+// only one with replicas; if none has replicas, Joiner rather than Karpenter. If several have replicas, it takes the
+// one whose pod holds the Lease; without such a pod, the error asks the user to choose. events are the events of pods.
+// source names the Deployment or ServiceAccount that was found.
 func (r *Reader) Controller(ctx context.Context, chosen string,
 	events []PodEvent) (c diagnosis.Controller, source string, found bool, err error) {
 	auth, err := r.authority(ctx)

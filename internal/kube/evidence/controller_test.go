@@ -189,7 +189,7 @@ func TestControllerUnchecked(t *testing.T) {
 		t.Errorf("without a choice: %+v, %v; want an error that asks for one", c, err)
 	}
 	if c, _, found, err := reader.Controller(t.Context(), "karpenter/karpenter", nil); !found || err != nil || c.Deployment != "karpenter" {
-		t.Errorf("with the Deployment chosen: %+v, %v", c, err)
+		t.Errorf("with the Deployment chosen: %+v, %v; want that Deployment", c, err)
 	}
 }
 

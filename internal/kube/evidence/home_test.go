@@ -33,6 +33,6 @@ func TestHiddenDNS(t *testing.T) {
 	home, err := reader.Home(t.Context())
 	if err != nil || home.UID != "uid-1" || home.DNSReady || home.DNSAbsent != diagnosis.Denied ||
 		home.DNSWhy != "to list endpointslices in kube-system" {
-		t.Errorf("Home returns %+v, %v", home, err)
+		t.Errorf("Home returns %+v, %v; want that listing endpointslices is denied", home, err)
 	}
 }

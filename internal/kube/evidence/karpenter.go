@@ -106,7 +106,6 @@ func (a authority) isCertain(o *unstructured.Unstructured) bool {
 	return o.GetNamespace() == metav1.NamespaceSystem || a.accounts[o.GetNamespace()+"/"+cmp.Or(account, "default")]
 }
 
-// emptyList returns an empty list for objects of the kind.
 func emptyList(gv schema.GroupVersion, kind string) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gv.WithKind(kind + "List"))

@@ -117,7 +117,6 @@ func (m *migrationBuilder) decode(o *unstructured.Unstructured, object client.Ob
 	return true
 }
 
-// migrationNode converts a Node.
 func migrationNode(n *corev1.Node) migration.Node {
 	return migration.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool],
 		Disrupted: slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })}
@@ -136,7 +135,6 @@ func migrationPool(p *karpv1.NodePool, o migration.Object) migration.Pool {
 		HashVersion: p.Annotations[karpv1.AnnotationNodePoolHashVersion], Object: o}
 }
 
-// migrationClaim converts a NodeClaim.
 func migrationClaim(c *karpv1.NodeClaim) migration.Claim {
 	out := migration.Claim{
 		Name:       c.Name,

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// TestOwners: the owner of a pod counts as of a Kubernetes kind only if its API group is that of Kubernetes. The text
-// for other owners is never taken for an object that a fix can change.
+// TestOwners: the kind of a pod's owner counts as a kind of Kubernetes only with the API group of Kubernetes. A fix
+// never changes another owner, because its name includes the group.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	isController := true
@@ -29,7 +29,7 @@ func TestOwners(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pod-template-hash": "5f"},
 			OwnerReferences: []metav1.OwnerReference{owner}}}
 		if got := ownerName(pod); got != want {
-			t.Errorf("%+v is %q, want %q", owner, got, want)
+			t.Errorf("the name of owner %+v is %q, want %q", owner, got, want)
 		}
 	}
 	for _, file := range []string{"ownerref-pod.yaml", "ownerref-fix.json"} {

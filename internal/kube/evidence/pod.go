@@ -134,7 +134,7 @@ func ownerKinds() map[string]string {
 }
 
 // ownerName returns the object that a user would change, as Kind/name: for a pod of a ReplicaSet, the Deployment. An
-// owner of an unknown kind is named with its API group: "Rollout.argoproj.io/web".
+// owner of an unknown kind is named with its API group: "Rollout.argoproj.io/web". Empty if the pod has no owner.
 func ownerName(p *corev1.Pod) string {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil {

@@ -158,7 +158,6 @@ func (r *Reader) Classes(ctx context.Context) (found []diagnosis.Class, cut stri
 	return out, cutNote(isCut, len(out), "EC2NodeClasses"), nil
 }
 
-// diagnosisClass converts an EC2NodeClass.
 func diagnosisClass(c *awsv1.EC2NodeClass) diagnosis.Class {
 	out := diagnosis.Class{
 		Name:     c.Name,
@@ -281,7 +280,6 @@ func (r *Reader) Pools(ctx context.Context) (found []diagnosis.Pool, cut string,
 	return out, cutNote(isCut, len(out), "NodePools"), nil
 }
 
-// diagnosisTaints converts taints.
 func diagnosisTaints(taints []corev1.Taint) []diagnosis.Taint {
 	var out []diagnosis.Taint
 	for _, t := range taints {

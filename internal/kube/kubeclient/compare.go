@@ -170,12 +170,10 @@ func unknownFields(list []string, path string, ours, theirs *apiextensionsv1.JSO
 	return list
 }
 
-// keepsAll reports whether a schema preserves unknown fields.
 func keepsAll(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
 }
 
-// listKind returns the kind of the list of a CRD's objects.
 func listKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name, Kind: d.Spec.Names.ListKind}
 }

@@ -60,7 +60,8 @@ func TestCompareDefinitions(t *testing.T) {
 			t.Errorf("%s: installed by selection: %t %t %t, want %t %t %t", name, missing, outdated, all, c.missing, c.outdated, c.all)
 		}
 		if force := got.isSelected(SelectAll, true); force != (c.all || c.want == DefinitionUnknownFields) {
-			t.Errorf("%s: installed with force: %t", name, force)
+			t.Errorf("%s: installed with force: %t, want true if SelectAll installs it, or for unknown fields",
+				name, force)
 		}
 	}
 }
@@ -70,7 +71,7 @@ func TestOlderDefinition(t *testing.T) {
 	t.Parallel()
 	s := DefinitionComparison{Name: "n", State: DefinitionOlder, Revision: crds.Revision() - 1}
 	if !s.isSelected(SelectOutdated, false) || s.isSelected(SelectMissing, false) || s.NeedsUser() {
-		t.Errorf("%+v is not selected only as outdated", s)
+		t.Errorf("%+v must be selected by SelectOutdated only, and must not need the user", s)
 	}
 }
 

@@ -22,7 +22,7 @@ type Deletion struct {
 	Kind string // in lower case: "nodeclaim"
 	Name string // of the object
 
-	// Set only for a NodeClaim.
+	// ProviderID and Joined are set only for a NodeClaim.
 	ProviderID string // status.providerID
 	Joined     bool   // the condition Registered is true
 

@@ -209,7 +209,6 @@ func (w *EventWriter) variant(key eventKey) string {
 	return suffix
 }
 
-// now returns the time of the clock.
 func (w *EventWriter) now() time.Time {
 	if w.Now != nil {
 		return w.Now()

@@ -48,7 +48,7 @@ func TestCut(t *testing.T) {
 	for _, n := range []int{8, 9, 10, 11} {
 		got := cut(strings.Repeat("ä", 20), n)
 		if len(got) > n || !strings.HasSuffix(got, "…") || strings.ContainsRune(got, '\uFFFD') {
-			t.Errorf("cut to %d bytes: %q", n, got)
+			t.Errorf("cut to %d bytes: %q, want whole characters and …", n, got)
 		}
 	}
 	if got := cut("short", 10); got != "short" {
@@ -63,7 +63,7 @@ func TestEventsAreHarmless(t *testing.T) {
 	writer := &EventWriter{Recorder: &events, Now: func() time.Time { return testTime }}
 	writer.Emit(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}, ReasonNominated, "a\x1b[2Jb\u009bc\u202ed")
 	if want := "Normal Nominated Provisioning a\uFFFD[2Jb\uFFFDc\uFFFDd"; len(events) != 1 || events[0] != want {
-		t.Errorf("%q, want %q", events, want)
+		t.Errorf("the events are %q, want %q", events, want)
 	}
 }
 
@@ -74,10 +74,10 @@ func TestRememberedMessagesAreShort(t *testing.T) {
 	writer.Emit(webPod("web-1", "web"), ReasonFailedScheduling, strings.Repeat("x", 1<<20))
 	for key := range writer.suppressed {
 		if len(key.message) > maxNote {
-			t.Errorf("%d bytes are remembered", len(key.message))
+			t.Errorf("%d bytes are remembered, want at most maxNote", len(key.message))
 		}
 	}
 	if len(writer.suppressed) != 1 {
-		t.Errorf("%d messages are remembered", len(writer.suppressed))
+		t.Errorf("%d messages are remembered, want 1", len(writer.suppressed))
 	}
 }

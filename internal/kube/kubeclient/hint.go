@@ -77,7 +77,6 @@ func certificateHint(err error) string {
 		" valid for the server's address; a proxy that decrypts TLS presents its own certificate"
 }
 
-// proxyHint explains an unreachable proxy.
 func proxyHint(err error) string {
 	var proxy *net.OpError
 	if !errors.As(err, &proxy) || proxy.Op != "proxyconnect" {
@@ -95,7 +94,6 @@ func proxyHint(err error) string {
 	return name + " cannot be reached: correct HTTPS_PROXY (or proxy-url in the kubeconfig), or name the API server in NO_PROXY"
 }
 
-// networkHint explains an unreachable server.
 func networkHint(err error) string {
 	var network net.Error
 	if !errors.As(err, &network) {

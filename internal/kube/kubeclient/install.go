@@ -80,7 +80,7 @@ func (d *Definitions) Compare(ctx context.Context) ([]DefinitionComparison, erro
 }
 
 // Install installs the selected definitions and waits until the API server serves all definitions that exist. It
-// returns the comparisons from before the installation, sorted by name; Installed marks the definitions that it has
+// returns the comparisons from before the installation, sorted by name; Installed marks the definitions that were
 // written. Every error can be passed to WhatNext.
 func (d *Definitions) Install(ctx context.Context, selection Selection) ([]DefinitionComparison, error) {
 	all, err := d.Compare(ctx)

@@ -36,7 +36,8 @@ type MeasuredStore struct {
 }
 
 // Read returns the stored measurements; none if the ConfigMap does not exist. If some lines cannot be read, it returns
-// the other measurements and an error that names the lines. It returns nil only if it cannot read the ConfigMap.
+// the other measurements and an error that names the lines. The measurements are nil only if the ConfigMap cannot be
+// read.
 func (s MeasuredStore) Read(ctx context.Context) (catalog.Measurements, error) {
 	found, err := s.get(ctx)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// measured returns one measurement.
 func measured(image, typ string, memory int64, seen catalog.Day) catalog.Measurements {
 	return catalog.Measurements{{Image: image, Type: typ}: {Memory: memory, Seen: seen}}
 }
@@ -33,7 +32,7 @@ func TestMeasuredStore(t *testing.T) {
 	}})
 	store := MeasuredStore{Live: c, Writer: c, Namespace: "kube-system"}
 	if kept, err := store.Read(t.Context()); err != nil || kept == nil || len(kept) > 0 {
-		t.Fatalf("without a ConfigMap: %v, %v", kept, err)
+		t.Fatalf("without a ConfigMap, Read returns %v, %v; want empty measurements", kept, err)
 	}
 	for i, step := range []struct {
 		add    catalog.Measurements
@@ -82,7 +81,7 @@ func TestMeasuredStoreIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := found.Size(); n > 600<<10 || n < 400<<10 {
-		t.Errorf("the ConfigMap has %d bytes", n)
+		t.Errorf("the ConfigMap has %d bytes, want 400 KiB to 600 KiB", n)
 	}
 	kept, err := store.Read(t.Context())
 	if last := many[catalog.Sample{Image: "ami-00000000000000099", Type: "x9.19999xlarge"}]; err != nil ||
@@ -102,7 +101,7 @@ func TestMeasuredStoreFaults(t *testing.T) {
 	kept, err := store.Read(t.Context())
 	if len(kept) != 1 || err == nil || !strings.Contains(err.Error(), "kube-system/"+MeasuredName) ||
 		!strings.Contains(err.Error(), "t3.nano") {
-		t.Errorf("read %v, %v", kept, err)
+		t.Errorf("Read returns %v, %v; want 1 measurement, and an error about t3.nano", kept, err)
 	}
 
 	group := schema.GroupResource{Resource: "configmaps"}

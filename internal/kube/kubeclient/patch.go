@@ -32,7 +32,7 @@ func PatchObject[T object[T]](ctx context.Context, c client.Client, old T, chang
 		}
 	}
 	if status != nil {
-		// The lock is on the version that the first patch produced, so the first patch does not cause a conflict.
+		// This patch is for the version that the first patch made, so the first patch does not cause a conflict.
 		body := map[string]any{"status": status}
 		if err := c.Status().Patch(ctx, current, mergePatch(body, current)); err != nil {
 			return current, fmt.Errorf("patch status of %s %s: %w", KindOf(old), old.GetName(), err)

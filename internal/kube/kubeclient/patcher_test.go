@@ -54,8 +54,8 @@ func must(t *testing.T, err error) {
 }
 
 // TestPatcherToleratesControllers: a controller may write an object before the user confirms. A patch is still made if
-// it makes the change that the user has reviewed. A deletion is still made if the NodeClaim has the same UID and
-// instance, and has or has not joined as before.
+// it makes the change that the user has reviewed. A deletion is still made if the UID, the instance and the condition
+// Registered of the NodeClaim are unchanged.
 func TestPatcherToleratesControllers(t *testing.T) {
 	t.Parallel()
 	for _, change := range claimWrites {

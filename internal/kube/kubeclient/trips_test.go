@@ -24,7 +24,7 @@ func TestTripsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := store.Read(t.Context()); got != text || err != nil {
-			t.Errorf("%q is read as %q, %v", text, got, err)
+			t.Errorf("%q is read as %q, %v; want the same text", text, got, err)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestTripsThatCannotBeRead(t *testing.T) {
 	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
 	if _, err := store.Read(t.Context()); !errors.Is(err, ErrTripsUnreadable) ||
 		!strings.Contains(err.Error(), "configmap kube-system/joiner-moves") {
-		t.Errorf("unreadable content gives the error %v", err)
+		t.Errorf("unreadable content gives the error %v, want ErrTripsUnreadable", err)
 	}
 	if err := store.Write(t.Context(), "one\n"); err != nil {
 		t.Fatal(err)

@@ -114,7 +114,6 @@ func renderPod(b *strings.Builder, p cluster.Pod) {
 	renderField(b, "volumes", strings.Join(p.Volumes, " "))
 }
 
-// termText returns a term of a pod affinity as text.
 func termText(t cluster.Term) string {
 	text := t.Key
 	if t.Weight != 0 {
@@ -126,7 +125,6 @@ func termText(t cluster.Term) string {
 	return fmt.Sprintf("%s in=%s %s", text, strings.Join(t.Namespaces, ","), selectorText(t.Selector))
 }
 
-// selectorText returns a selector as text.
 func selectorText(s cluster.Selector) string {
 	if s.Nothing {
 		return "{nothing}"
@@ -158,7 +156,6 @@ func renderAlternatives(b *strings.Builder, list []requirements.Requirements) {
 	}
 }
 
-// renderTolerations writes the tolerations.
 func renderTolerations(b *strings.Builder, list []requirements.Toleration) {
 	var out []string
 	for _, t := range list {
@@ -167,7 +164,6 @@ func renderTolerations(b *strings.Builder, list []requirements.Toleration) {
 	renderField(b, "tolerates", strings.Join(out, "; "))
 }
 
-// renderPorts writes the host ports.
 func renderPorts(b *strings.Builder, list []cluster.HostPort) {
 	var out []string
 	for _, p := range list {
@@ -176,7 +172,6 @@ func renderPorts(b *strings.Builder, list []cluster.HostPort) {
 	renderField(b, "ports", strings.Join(out, " "))
 }
 
-// taintText returns the taints as text.
 func taintText(taints []requirements.Taint) string {
 	var out []string
 	for _, t := range taints {

@@ -25,7 +25,6 @@ type admission struct {
 	missingPriorities map[string]int  // missing PriorityClasses, by name: the number of pods and templates that use each
 }
 
-// newAdmission returns an admission without objects.
 func newAdmission() admission {
 	return admission{
 		priorities: map[string]*schedulingv1.PriorityClass{}, runtimes: map[string]*nodev1.RuntimeClass{},

@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// choiceProblem returns a problem if the value is not one of the choices: a plan with any interpretation of the value
-// could be wrong.
+// choiceProblem returns a problem if the value is not one of the choices, because a plan would be based on a guess.
 func choiceProblem[T ~string](path string, value T, choices ...T) []problem {
 	if slices.Contains(choices, value) {
 		return nil
@@ -30,7 +29,6 @@ func choiceProblem[T ~string](path string, value T, choices ...T) []problem {
 	return []problem{{fmt.Sprintf("%s: %q is unknown; use %s", path, value, alternatives), lastKey(path), string(value)}}
 }
 
-// spreadProblems returns the problems of topology spread constraints.
 func spreadProblems(path string, all []corev1.TopologySpreadConstraint) []problem {
 	var out []problem
 	for i := range all {
@@ -64,7 +62,6 @@ func topologyProblem(path, key string) []problem {
 	return []problem{{text, "topologyKey", ""}}
 }
 
-// podAffinityProblems returns the problems of pod affinity and anti-affinity.
 func podAffinityProblems(path string, affinity *corev1.Affinity) []problem {
 	if affinity == nil {
 		return nil
@@ -90,14 +87,12 @@ func podAffinityProblems(path string, affinity *corev1.Affinity) []problem {
 	return out
 }
 
-// podTermProblems returns the problems of one term of a pod affinity or anti-affinity.
 func podTermProblems(path string, term *corev1.PodAffinityTerm) []problem {
 	return slices.Concat(topologyProblem(path, term.TopologyKey),
 		selectorProblems(path+".labelSelector", term.LabelSelector),
 		selectorProblems(path+".namespaceSelector", term.NamespaceSelector))
 }
 
-// selectorProblems returns the problems of a label selector.
 func selectorProblems(path string, selector *metav1.LabelSelector) []problem {
 	if selector == nil {
 		return nil
@@ -152,7 +147,6 @@ func volumeProblems(v *corev1.PersistentVolume) []problem {
 	return out
 }
 
-// storageProblems returns the problems of a storage class.
 func storageProblems(class *storagev1.StorageClass) []problem {
 	if class.VolumeBindingMode == nil {
 		return nil

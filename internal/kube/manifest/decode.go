@@ -220,7 +220,6 @@ func (d *Decoder) add(doc Document, kind string, object client.Object) {
 	}
 }
 
-// store stores a valid object with the other objects of its kind.
 func (d *Decoder) store(object client.Object) {
 	o := &d.objects
 	switch v := object.(type) {

@@ -42,8 +42,8 @@ func doubts(object client.Object) []problem {
 // wrong unit.
 const leastBytes = 1 << 20
 
-// byteDoubts returns notes about amounts of memory and disk that are too small. Probable causes: the suffix m means
-// thousandths, and a number without suffix means bytes.
+// byteDoubts returns notes about amounts of memory and disk that are too small. The user probably wrote the suffix m,
+// which means thousandths, or no suffix, which means bytes.
 func byteDoubts(container, field string, list corev1.ResourceList) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(list)) {

@@ -16,7 +16,7 @@ type duplicate struct {
 	isTop bool // the key is at the top level: a --- between two documents may be missing
 }
 
-// fail records the duplicate as a problem. The text begins at line start of the file.
+// fail records the duplicate as a problem. start is the line of the file at which the text begins.
 func (k duplicate) fail(d *Decoder, file string, start int) {
 	first, fix := "", "remove one"
 	if k.first > 0 {

@@ -32,7 +32,7 @@ func TestLongLists(t *testing.T) {
 			t.Errorf("%s: %v, %d events skipped; want %s and %d", name, err, m.Skipped["Event"], want, count)
 		}
 		if took := time.Since(start); took > time.Minute {
-			t.Errorf("%s: reading %d items took %s", name, count, took)
+			t.Errorf("%s: reading %d items took %s, want at most a minute", name, count, took)
 		}
 	}
 }
@@ -46,12 +46,12 @@ func TestListsWithinLists(t *testing.T) {
 		return strings.Repeat(`{"apiVersion": "v1", "kind": "List", "items": [`, lists) + pod + strings.Repeat("]}", lists)
 	}
 	if m, err := read([]byte(nested(maxListDepth))); err != nil || len(m.Pods) != 1 {
-		t.Errorf("%d lists: %v, %d pods", maxListDepth, err, len(m.Pods))
+		t.Errorf("%d lists: %v, %d pods; want 1 pod", maxListDepth, err, len(m.Pods))
 	}
 	for _, lists := range []int{maxListDepth + 1, 3_000} {
 		if _, err := read([]byte(nested(lists))); err == nil ||
 			err.Error() != "<stdin>:1: lists are nested more than 10 deep; give the objects themselves" {
-			t.Errorf("%d lists: %v", lists, err)
+			t.Errorf("%d lists: the error is %v, want that they are nested too deep", lists, err)
 		}
 	}
 }

@@ -237,7 +237,7 @@ spec:
 	m.Classes[1].Spec.Kubelet.KubeReserved["cpu"] = "much"
 	_, err = m.Settings()
 	if err == nil || !strings.Contains(err.Error(), "ec2nodeclass full: spec.kubelet.kubeReserved") {
-		t.Errorf("an invalid amount in kubeReserved: the error is %v", err)
+		t.Errorf("an invalid amount in kubeReserved gives the error %v, want one that names the field", err)
 	}
 }
 

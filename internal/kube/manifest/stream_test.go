@@ -61,6 +61,6 @@ func TestStreams(t *testing.T) {
 	var stdin endless
 	_, err := ReadFiles([]string{"-"}, &stdin)
 	if err == nil || !strings.HasPrefix(err.Error(), "<stdin>: is too large: ") || stdin.read > 4*maxBytes {
-		t.Errorf("an endless standard input gives %v after %d bytes", err, stdin.read)
+		t.Errorf("an endless standard input gives %v after %d bytes, want that it is too large", err, stdin.read)
 	}
 }

@@ -42,7 +42,6 @@ func typoOf(strictError error, object client.Object) (typo, bool) {
 	return out, true
 }
 
-// sentence describes the problem, with the hint.
 func (t typo) sentence() string {
 	text := "there is no field " + t.path
 	return text + t.hint()

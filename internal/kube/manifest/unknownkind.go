@@ -38,8 +38,8 @@ func (d *Decoder) handleUnknownKind(doc Document, gvk schema.GroupVersionKind, a
 const oldGroup = "extensions"
 
 // nearest returns the supported kind that was probably meant: the same kind with another version or spelling, or in a
-// misspelled group. A supported kind with the same name is not meant if the given group has a dot and is not similar,
-// because such groups are independent.
+// misspelled group. A kind of another group with a dot, such as argoproj.io, is independent even if a supported kind
+// has the same name, unless the groups are similar.
 func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, bool) {
 	var kindsOfGroup []string
 	for supported := range all {

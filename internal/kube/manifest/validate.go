@@ -82,7 +82,6 @@ func classProblems(c *awsv1.EC2NodeClass) []problem {
 	return nil
 }
 
-// priorityProblems returns the problems of a PriorityClass.
 func priorityProblems(c *schedulingv1.PriorityClass) []problem {
 	if c.Value <= highestUserPriority || strings.HasPrefix(c.Name, "system-") {
 		return nil
@@ -128,7 +127,6 @@ func poolProblems(p *karpv1.NodePool) []problem {
 	return out
 }
 
-// taintProblems returns the problems of taints.
 func taintProblems(path string, taints []corev1.Taint) []problem {
 	var out []problem
 	for i, t := range taints {
@@ -144,7 +142,6 @@ func taintProblems(path string, taints []corev1.Taint) []problem {
 	return out
 }
 
-// isEffect reports whether e is a valid effect of a taint.
 func isEffect(e corev1.TaintEffect) bool {
 	return e == corev1.TaintEffectNoSchedule || e == corev1.TaintEffectPreferNoSchedule || e == corev1.TaintEffectNoExecute
 }
@@ -192,7 +189,6 @@ func nodeSelectorProblems(path string, selector map[string]string) []problem {
 	return out
 }
 
-// termProblems returns the problems of one term of a node affinity.
 func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	var out []problem
 	for i := range term.MatchExpressions {

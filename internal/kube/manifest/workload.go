@@ -69,7 +69,6 @@ func parallelPods(spec *batchv1.JobSpec) int {
 	return n
 }
 
-// isJobDone reports whether the Job has completed or failed.
 func isJobDone(job *batchv1.Job) bool {
 	for _, c := range job.Status.Conditions {
 		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {

@@ -50,7 +50,8 @@ func TestNothingIsLaunchedTwice(t *testing.T) {
 			w := &Writer{Client: c, Ledger: r.Ledger}
 			plan := replan(t, r, market)
 			if len(plan.PlannedNodes) == 0 || len(plan.Refusals) > 0 {
-				t.Fatalf("the first plan launches %d instances and refuses %v", len(plan.PlannedNodes), plan.Refusals)
+				t.Fatalf("the first plan launches %d instances and refuses %v, want some instances and no refusal",
+					len(plan.PlannedNodes), plan.Refusals)
 			}
 			all := w.CreateClaims(t.Context(), plan.PlannedNodes)
 			for _, created := range all {
@@ -196,8 +197,8 @@ func (l *laggingCache) List(ctx context.Context, list client.ObjectList, opts ..
 	return l.Reader.List(ctx, list, opts...)
 }
 
-// TestReadYourWrites creates a claim for one of two pods. No snapshot may then contain this pod, even if the cache lags,
-// until kube-scheduler had time to bind the pod and did not, or the claim is deleted.
+// TestReadYourWrites creates a claim for one of two pods. This pod then needs no other node, even while the cache lags.
+// It needs one again if kube-scheduler has not bound it in time, or if the claim is deleted.
 func TestReadYourWrites(t *testing.T) {
 	t.Parallel()
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.GeneralPool(), kubetest.PendingPod("first"), kubetest.PendingPod("later"))
@@ -258,6 +259,6 @@ func TestReadYourWrites(t *testing.T) {
 	}
 	expect("the claim is deleted", 0, "first", "later")
 	if ledger.Len() != 0 {
-		t.Errorf("the ledger still holds %d claims", ledger.Len())
+		t.Errorf("the ledger still holds %d claims, want 0", ledger.Len())
 	}
 }

@@ -196,7 +196,6 @@ func (w *Writer) Delete(ctx context.Context, object client.Object) error {
 	return fmt.Errorf("delete %s %s: %w", kubeclient.KindOf(object), object.GetName(), err)
 }
 
-// now returns the time of the clock.
 func (w *Writer) now() time.Time {
 	if w.Now == nil {
 		return time.Now()

@@ -33,7 +33,7 @@ func TestCreateClaims(t *testing.T) {
 	w := &Writer{Client: c, Ledger: ledger, ClusterUID: "cluster-1", Now: func() time.Time { return kubetest.Noon }}
 	out := w.CreateClaims(t.Context(), []packing.PlannedNode{kubetest.PlannedNode("default/a", "default/b")})
 	if len(out) != 1 || out[0].Err != nil {
-		t.Fatalf("outcome: %+v", out)
+		t.Fatalf("the outcome is %+v, want 1 claim", out)
 	}
 	got := out[0].Claim
 	if !strings.HasPrefix(got.Name, "general-") || len(got.Name) == len("general-") {
@@ -116,7 +116,7 @@ func TestPatch(t *testing.T) {
 
 	if got, err := w.PatchClaim(t.Context(), read, func(*karpv1.NodeClaim) {}); err != nil ||
 		got.ResourceVersion != read.ResourceVersion || len(calls) != 0 {
-		t.Errorf("an empty change made calls %q, error %v", calls, err)
+		t.Errorf("an empty change made the calls %q, error %v; want none", calls, err)
 	}
 	got, err := w.PatchClaim(t.Context(), read, func(c *karpv1.NodeClaim) {
 		c.Labels = map[string]string{"a": "b"}
@@ -134,12 +134,12 @@ func TestPatch(t *testing.T) {
 	}
 	if len(calls) != 2 || calls[0] != `{"metadata":{"labels":{"a":"b"}}}` ||
 		!strings.HasPrefix(calls[1], "status {") || !strings.Contains(calls[1], `"resourceVersion"`) {
-		t.Errorf("calls: %q", calls)
+		t.Errorf("the calls are %q, want a patch of the label, then one of the status with a version", calls)
 	}
 
 	// read is now outdated. A patch of labels still succeeds, and a patch of a list does not.
 	if _, err := w.PatchClaim(t.Context(), read, func(c *karpv1.NodeClaim) { c.Labels = map[string]string{"c": "d"} }); err != nil {
-		t.Errorf("a label on a stale object: %v", err)
+		t.Errorf("a label on a stale object: %v, want no error", err)
 	}
 	_, err = w.PatchClaim(t.Context(), read, func(c *karpv1.NodeClaim) { c.Finalizers = append(c.Finalizers, "y") })
 	if kubeclient.WhatNext(err) != kubeclient.Reread {
@@ -163,11 +163,11 @@ func TestRecordsAreNotOverwritten(t *testing.T) {
 		}
 		_, err := w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { c.Annotations[key] = "[1,3]" })
 		if kubeclient.WhatNext(err) != kubeclient.Reread {
-			t.Errorf("%s was overwritten: %v", key, err)
+			t.Errorf("%s was overwritten: %v, want a conflict", key, err)
 		}
 		_, err = w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { delete(c.Annotations, key) })
 		if kubeclient.WhatNext(err) != kubeclient.Reread {
-			t.Errorf("%s was removed: %v", key, err)
+			t.Errorf("%s was removed: %v, want a conflict", key, err)
 		}
 		if _, err := w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { c.Annotations["other"] = "b" }); err != nil {
 			t.Errorf("a change of another annotation fails: %v", err)
@@ -238,7 +238,7 @@ func TestEvict(t *testing.T) {
 			hooks := interceptor.Funcs{SubResourceCreate: func(_ context.Context, _ client.Client, sub string, o,
 				body client.Object, _ ...client.SubResourceCreateOption) error {
 				if sub != "eviction" || o.GetName() != "p" {
-					t.Errorf("call to %s of %s", sub, o.GetName())
+					t.Errorf("call to %s of %s, want eviction of p", sub, o.GetName())
 				}
 				sent = body.(*policyv1.Eviction)
 				return c.answer
@@ -246,13 +246,13 @@ func TestEvict(t *testing.T) {
 			w := &Writer{Client: kubetest.FakeClient(t, hooks)}
 			got, err := w.Evict(t.Context(), PodRef{Namespace: "default", Name: "p", UID: "u"})
 			if got.Result != c.want || kubeclient.WhatNext(err) != c.next {
-				t.Errorf("%+v, %v (%s); want %s, %s", got, err, kubeclient.WhatNext(err), c.want, c.next)
+				t.Errorf("Evict returns %+v, %v (%s); want %s, %s", got, err, kubeclient.WhatNext(err), c.want, c.next)
 			}
 			if sent == nil || *sent.DeleteOptions.Preconditions.UID != "u" {
 				t.Error("the eviction does not name the pod's UID")
 			}
 			if (got.Message != "") != (c.want == Blocked) {
-				t.Errorf("message %q", got.Message)
+				t.Errorf("the message is %q, want one only if the eviction is blocked", got.Message)
 			}
 		})
 	}
@@ -279,7 +279,7 @@ func TestWhatNext(t *testing.T) {
 		"wrapped stale": {errors.Join(errors.New("x"), kubeclient.ErrStale), kubeclient.Reread},
 	} {
 		if got := kubeclient.WhatNext(c.err); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: WhatNext = %s, want %s", name, got, c.want)
 		}
 	}
 }
