@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// maxBundleSize is the maximum size of a bundle: 64 MiB, many times the bundle of a cluster with thousands of nodes.
+// maxBundleSize is the maximum size of a bundle: 64 MiB. The bundle of a cluster with thousands of nodes is much
+// smaller.
 const maxBundleSize = 64 << 20
 
 // maxValues is the maximum number of values in a bundle, estimated from its commas. A bundle of joiner doctor has about

@@ -58,8 +58,8 @@ func (i Item[T]) Is(a Absence) bool {
 	return i.Absent == a || a == NotAsked && i.Absent == "" && i.Source == ""
 }
 
-// Gap returns the Unknown finding of a check that needs the item. The cause of the finding names the item as what. ok
-// is false if the item is known.
+// Gap returns an Unknown finding for a check that needs the item. what is the item's name in the cause of the finding.
+// ok is false if the item is known.
 func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	if i.Known() {
 		return Finding{}, false

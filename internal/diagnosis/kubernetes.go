@@ -273,8 +273,8 @@ type DaemonSet struct {
 	Env       map[string]string `json:"env,omitempty"`  // settings of address management; set only for aws-node
 }
 
-// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. Checks use it only if By, Namespace and UID
-// show that the controller wrote it.
+// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. Checks use it only if By and Namespace are the
+// controller's and, while the object exists, UID is the object's.
 type Event struct {
 	Kind      string    `json:"kind"`                // of the object
 	Name      string    `json:"name"`                // of the object

@@ -34,8 +34,8 @@ func InstanceID(providerID string) string {
 }
 
 // NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node, so the name
-// counts too: the Node of an instance has the instance's provider ID and a name that matches the instance (hasName). If
-// there is no such Node, the only Node with the provider ID counts, whatever its name, if one of these is true:
+// counts too: the Node of an instance has the instance's provider ID and a name that matches the instance (hasName).
+// Otherwise, if only one Node has the provider ID, it counts whatever its name, in each of these cases:
 //   - The controller has registered the instance.
 //   - EC2 reports no host name of the instance.
 //   - No NodeClaim has the instance.

@@ -48,7 +48,6 @@ func judgeInstanceTypes(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// isWindows reports whether the instances of a class run Windows.
 func isWindows(c diagnosis.Class) bool { return strings.HasPrefix(c.Family, "Windows") }
 
 // judgePoolInstanceTypes returns the findings of judgeInstanceTypes about one pool; none if the pool has instance types

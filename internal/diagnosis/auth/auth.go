@@ -186,8 +186,8 @@ func principals(ix *index.Index) string {
 	return strings.Join(out, ", ")
 }
 
-// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth. It only checks for
-// contradicting rows if a row maps the role, or if the role has an access entry, which takes precedence.
+// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth. If a row maps the role, or
+// if the role has an access entry (which takes precedence), it checks only for contradicting rows.
 func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}

@@ -59,7 +59,6 @@ func canBeNodeRole(ix *index.Index, arn string) bool {
 		(!r.Known() || trustsEC2(r.Value) || len(r.Value.Trusts) == 0)
 }
 
-// withRole is the step that sets the role of a class.
 func withRole(c diagnosis.Class, role string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.RoleOf(role), "spec", "role"))
 }

@@ -27,7 +27,7 @@ func WithoutPath(arn string) string {
 	return head + ":role/" + name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// RoleName returns the name in a role's ARN, without its path.
+// RoleName returns the name in a role's ARN, without the path.
 func RoleName(arn string) string {
 	_, name, ok := strings.Cut(arn, ":role/")
 	if !ok {
@@ -56,8 +56,7 @@ func nodeRole(ix *index.Index, c diagnosis.Class) string {
 	return "arn:" + ix.Evidence.Cluster.Value.Partition() + ":iam::" + ix.Evidence.Account + ":role/" + strings.TrimPrefix(c.Role, "/")
 }
 
-// FindEntry returns the access entry of a role, or an entry that differs from the role only by its path; false if there
-// is none.
+// FindEntry returns the access entry of a role, or an entry whose ARN differs only in the path; false if there is none.
 func FindEntry(ix *index.Index, role string) (diagnosis.Entry, bool) {
 	i := slices.IndexFunc(ix.Evidence.Entries.Value, func(e diagnosis.Entry) bool {
 		return e.Principal == role || WithoutPath(e.Principal) == WithoutPath(role) && e.Principal != ""

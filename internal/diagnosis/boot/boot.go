@@ -258,7 +258,6 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// setFamily is the step that sets the AMI family of a class.
 func setFamily(c diagnosis.Class, family string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Family(family), "spec", "amiFamily"))
 }

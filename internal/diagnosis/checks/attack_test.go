@@ -15,7 +15,7 @@ func findingsOf(s *situation, check string) []Finding {
 	return slices.DeleteFunc(slices.Clone(Actionable(Diagnose(s.e))), func(f Finding) bool { return f.Check != check })
 }
 
-// TestTextOfClasses: text of an EC2NodeClass's author does not count as an answer of AWS, although conditions repeat it.
+// TestTextOfClasses: a text in an EC2NodeClass does not count as an answer of AWS, although conditions repeat the text.
 func TestTextOfClasses(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -68,7 +68,8 @@ func TestPassRoleOfAnyRole(t *testing.T) {
 	}
 }
 
-// TestTaggedInstances: if only tags link an ended instance to the cluster, findings from it are not certain, and its tags choose no class.
+// TestTaggedInstances: if only tags link an ended instance to the cluster, findings about the instance are not certain,
+// and its tags select no class.
 func TestTaggedInstances(t *testing.T) {
 	t.Parallel()
 	ended := Instance{ID: "i-66", State: "terminated", Launched: noon, Class: "default", UID: "uid-1",

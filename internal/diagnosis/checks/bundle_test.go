@@ -38,7 +38,7 @@ func TestBundle(t *testing.T) {
 	for name, bad := range map[string]string{"empty": " ", "not JSON": "apiVersion: v1",
 		"another object": `{"kind":"Pod"}`, "newer": `{"format":99}`, "a list": "[]"} {
 		if _, err := Parse([]byte(bad)); err == nil || !strings.HasPrefix(err.Error(), "read bundle: ") {
-			t.Errorf("%s: the error is %v", name, err)
+			t.Errorf("%s: the error is %v, want one that begins with read bundle:", name, err)
 		}
 	}
 }

@@ -106,6 +106,6 @@ func TestClaimByProviderID(t *testing.T) {
 	s.e.Impaired.Value["i-2"] = "system"
 	s.e.Instances.Value[1].Claim = s.e.Claims.Value[0].Name
 	if got := fixOf(s, "BOOT-16"); !strings.HasPrefix(got, "kubectl delete nodeclaim --wait=false "+s.e.Claims.Value[1].Name+" ") {
-		t.Errorf("the fix is %s", got)
+		t.Errorf("the fix is %s, want the deletion of the NodeClaim with the provider ID", got)
 	}
 }

@@ -273,7 +273,6 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// shuffled returns a copy of a list in random order.
 func shuffled[T any](list []T) []T {
 	list = slices.Clone(list)
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })

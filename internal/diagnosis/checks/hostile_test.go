@@ -83,7 +83,6 @@ func sites(v reflect.Value, path string, commit func(), out *[]site) {
 	}
 }
 
-// sitesOf returns all strings of evidence.
 func sitesOf(e *Evidence) []site {
 	var out []site
 	sites(reflect.ValueOf(e).Elem(), "", func() {}, &out)
@@ -139,8 +138,8 @@ type hostility struct {
 // oneByOne changes one string after another and checks the findings each time. It replaces the string by hostile text or, because a part of the
 // string may trigger the check, appends the hostile text.
 //
-// Strings that the fault changes take every hostile text. The other strings take one hostile text, which differs between faults. The first
-// fault of a check changes all of them, further faults every fourth.
+// Strings that the fault changes take every hostile text. The other strings take one hostile text, which differs
+// between faults. The first fault of a check changes all other strings, further faults every fourth.
 func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 	healthyTexts := map[string]string{} // by path
 	e, texts := healthy(), hostileTexts()
@@ -170,8 +169,8 @@ func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 	}
 }
 
-// allAtOnce appends a hostile text to all strings at once, so that equal names stay equal. Strings that are empty are not changed, nor those of
-// the field Absent. Each run keeps the strings of one more field, because many findings depend on its exact value.
+// allAtOnce appends a hostile text to all strings at once, so that equal names stay equal. Empty strings and the field
+// Absent are not changed. Each run also keeps one other field, because many findings depend on its exact value.
 func (h *hostility) allAtOnce(f fault, isFirst bool) {
 	for _, hostile := range hostileTexts() {
 		if !strings.ContainsAny(hostile, " ;(\n'\x1b$`") {
@@ -257,7 +256,7 @@ func isAuthMap(s fix.Step) bool {
 	return k.Resource == "configmap"
 }
 
-// wordsOf returns the words of a shell statement; false if it is anything else than one command.
+// wordsOf returns the words of a shell statement; false if it is not exactly one command.
 func wordsOf(s *syntax.Stmt) (out []fix.Word, ok bool) {
 	call, isCall := s.Cmd.(*syntax.CallExpr)
 	isSaved := len(s.Redirs) == 1 && s.Redirs[0].Op == syntax.RdrOut && s.Redirs[0].Word.Lit() == "aws-auth-before.yaml"

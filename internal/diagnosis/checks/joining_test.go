@@ -88,6 +88,6 @@ func TestJoinBlockers(t *testing.T) {
 	}
 	s.e.Routes = Lacking[[]RouteTable]("ec2:DescribeRouteTables", noon, Denied, "ec2:DescribeRouteTables")
 	if got := MissingPermissions(s.e); !slices.Equal(got, []string{"ec2:DescribeRouteTables"}) {
-		t.Errorf("missing permissions: %v", got)
+		t.Errorf("missing permissions: %v, want ec2:DescribeRouteTables", got)
 	}
 }

@@ -262,14 +262,15 @@ func fargateFaults() map[string][]fault {
 	}
 }
 
-// killed makes the controller a process that renewed the Lease for the last time when it was killed. Its Deployment has no running pod.
+// killed changes the evidence as if the controller had been killed the given time before noon: since then the Lease was
+// not renewed, and no pod runs.
 func (s *situation) killed(ago time.Duration) {
 	s.e.Lease.Value.Renewed = noon.Add(-ago)
 	s.controllerPod().Ready, s.controllerPod().Phase = false, "Succeeded"
 }
 
-// leaveWork makes the evidence that of an inactive controller: all times that a controller writes are hours ago, the second NodeClaim has no
-// instance, and a pod has waited for a node for an hour.
+// leaveWork leaves unfinished work of an inactive controller: all times that a controller writes are hours ago, the
+// second NodeClaim has no instance, and a pod has waited for a node for an hour.
 func (s *situation) leaveWork() {
 	for i := range s.e.Claims.Value {
 		c := &s.e.Claims.Value[i]

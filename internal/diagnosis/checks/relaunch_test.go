@@ -26,7 +26,7 @@ func TestRelaunched(t *testing.T) {
 	s := &situation{healthy()}
 	s.addConsoleLine(`kubelet[1893]: err="x509: certificate signed by unknown authority"`)
 	if fix := fixOf(s, "BOOT-2"); !strings.HasSuffix(fix, "\nkubectl delete nodeclaim --wait=false claim-2") {
-		t.Errorf("the fix is %q", fix)
+		t.Errorf("the fix is %q, want the deletion of claim-2 at its end", fix)
 	}
 	for _, name := range []string{"claim-3", "claim-4", "claim-5", "claim-6", "claim-7"} {
 		waiting := s.e.Claims.Value[1]

@@ -19,7 +19,6 @@ func withoutKubernetes(absent Absence, why string) Evidence {
 	return e
 }
 
-// lacking returns an item that is absent.
 func lacking[T any](absent Absence, why string) Item[T] {
 	return Lacking[T]("source", noon, absent, why)
 }
@@ -51,7 +50,7 @@ func TestUnseen(t *testing.T) {
 			got := tt.e.Unseen()
 			if tt.want == "" {
 				if len(got) != 0 {
-					t.Errorf("unseen: %v", got)
+					t.Errorf("unseen: %v, want none", got)
 				}
 				return
 			}
@@ -75,7 +74,7 @@ func TestUnseenAWS(t *testing.T) {
 	e := Evidence{Caller: Found("sts:GetCallerIdentity", noon, "arn"), Home: healthy().Home}
 	got := e.Unseen()
 	if len(got) != 1 || got[0].System != "AWS" || got[0].Why != "no call was made" {
-		t.Errorf("unseen: %+v", got)
+		t.Errorf("unseen: %+v, want AWS without a call", got)
 	}
 }
 
@@ -100,7 +99,7 @@ func TestSameReason(t *testing.T) {
 			tt.breaks(&e)
 			unseen := e.Unseen()
 			if len(unseen) != 1 || unseen[0].System != "Kubernetes" {
-				t.Fatalf("unseen: %+v", unseen)
+				t.Fatalf("unseen: %+v, want only Kubernetes", unseen)
 			}
 			isUnexplained := false
 			for _, f := range Diagnose(e) {

@@ -116,7 +116,6 @@ func isMappedForFargate(ix *index.Index, role string) bool {
 // executionPolicy is the AWS managed policy that a pod execution role needs.
 const executionPolicy = "AmazonEKSFargatePodExecutionRolePolicy"
 
-// makeExecutionRole returns the steps that create a pod execution role.
 func makeExecutionRole(ix *index.Index, role string) []fix.Step {
 	return []fix.Step{fix.Call("iam", "create-role", fix.P("--role-name", fix.RoleOf(role)),
 		fix.P("--assume-role-policy-document", auth.TrustPolicy(fix.Text(fargateService)))),

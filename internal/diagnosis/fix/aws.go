@@ -102,7 +102,7 @@ func (s Step) Expecting(kind string, created time.Time) Step {
 	return s
 }
 
-// Joiner returns a read-only joiner command. The words are constants and identifiers.
+// Joiner is the step with a read-only joiner command. The words are constants and identifiers.
 func Joiner(words ...Value) Step {
 	s := Step{kind: Look, words: toWords("joiner")}
 	for _, v := range words {
@@ -113,7 +113,7 @@ func Joiner(words ...Value) Step {
 	return s
 }
 
-// Controller returns the step in which the user starts a controller for a cluster, on the host where it ran before.
+// Controller is the step in which the user starts a controller for a cluster, on the host where it ran before.
 func Controller(cluster, region Value) Step {
 	return Step{kind: ByHand, invalid: append(cluster.invalid(), region.invalid()...),
 		hasPlaceholder: cluster.isPlaceholder || region.isPlaceholder,

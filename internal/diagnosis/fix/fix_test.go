@@ -44,7 +44,7 @@ func TestGrammars(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		valueOf   func(string) fix.Value
-		good, bad string // texts, which spaces separate
+		good, bad string // texts, separated by spaces
 	}{
 		"name": {fix.Name, "web web-1 a.b.example.com ip-10-0-0-1.ec2.internal",
 			"Web -web web- a..b a_b a/b web;x $(x) " + strings.Repeat("a", 254)},
@@ -101,7 +101,7 @@ func TestInvalidChange(t *testing.T) {
 	}
 	if got := fix.New("", fix.Call("eks", "list-clusters",
 		fix.P("--region", fix.Region("")))).String(); got != "# no command can be given for the cluster: the AWS region is not known" {
-		t.Errorf("the fix with an unknown region is %s", got)
+		t.Errorf("the fix with an unknown region is %s, want advice that the region is not known", got)
 	}
 }
 
@@ -130,6 +130,6 @@ func TestPrinted(t *testing.T) {
 		t.Errorf("the JSON is %s, %v, want %s", text, err, want)
 	}
 	if got := fix.Visible("a\x1b[2J\n\u202eb\xff\U000e0001é"); got != `a\x1b[2J\x0a\u202eb\xff\U000e0001é` {
-		t.Errorf("Visible returns %s", got)
+		t.Errorf("Visible returns %s, want control and bidirectional characters escaped", got)
 	}
 }

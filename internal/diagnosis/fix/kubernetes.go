@@ -126,10 +126,10 @@ func (o Object) step(kind Kind, verb string) Step {
 	}
 }
 
-// Merge is a merge patch of an object.
+// Merge is the step that applies a merge patch to an object.
 func Merge(o Object, patch Tree) Step { return o.patch("merge", patch) }
 
-// JSONPatch is a JSON patch of an object.
+// JSONPatch is the step that applies a JSON patch to an object.
 func JSONPatch(o Object, operations ...Tree) Step { return o.patch("json", List(operations)) }
 
 // patch returns the step that patches the object. kind is the patch type, "merge" or "json".
@@ -142,8 +142,8 @@ func (o Object) patch(kind string, patch Tree) Step {
 	return s
 }
 
-// Correct is the merge patch that joiner correct prints for an EC2NodeClass. The step does not contain the patch,
-// because user data may hold secrets. The options are constants and identifiers.
+// Correct is the step that applies the merge patch that joiner correct prints for an EC2NodeClass. The step does not
+// contain the patch, because user data may hold secrets. The options are constants and identifiers.
 func Correct(class string, options ...Value) Step {
 	o := NodeClass(class)
 	s := o.step(Change, "patch")
@@ -158,25 +158,25 @@ func Correct(class string, options ...Value) Step {
 	return s
 }
 
-// Edit asks the user to edit an object.
+// Edit is the step in which the user edits an object.
 func Edit(o Object) Step {
 	s := o.step(ByHand, "edit")
 	s.words = o.words("edit", o.resource, o.name.text)
 	return s
 }
 
-// EditAll asks the user to edit objects of a kind whose names are not known.
+// EditAll is the step in which the user edits objects of a kind whose names are not known.
 func EditAll(resource constant) Step {
 	return Step{kind: ByHand, words: toWords("kubectl", "edit", string(resource)), kube: &Kubernetes{Verb: "edit", Resource: string(resource)}}
 }
 
-// Apply asks the user to create objects from a file or URL. from is a constant of the program.
+// Apply is the step in which the user creates objects from a file or URL. from is a constant of the program.
 func Apply(from constant) Step {
 	return Step{kind: ByHand, words: toWords("kubectl", "apply", "-f", string(from)), kube: &Kubernetes{Verb: "apply"}}
 }
 
-// DeleteClaims deletes NodeClaims, so that their instances are terminated and replaced. The preconditions of each
-// NodeClaim are checked when the step is carried out.
+// DeleteClaims is the step that deletes NodeClaims, so that their instances are terminated and replaced. The
+// preconditions of each NodeClaim are checked when the step is carried out.
 func DeleteClaims(claims ...Claim) Step {
 	s := Step{
 		kind:  Change,
@@ -195,7 +195,7 @@ func DeleteClaims(claims ...Claim) Step {
 	return s
 }
 
-// Delete deletes objects of one kind and namespace. There must be at least one object.
+// Delete is the step that deletes objects of one kind and namespace. There must be at least one object.
 func Delete(objects ...Object) Step {
 	s := objects[0].step(Change, "delete")
 	s.words = objects[0].words("delete", objects[0].resource)
@@ -208,14 +208,14 @@ func Delete(objects ...Object) Step {
 	return s
 }
 
-// DeletePending deletes the pending pods of a namespace.
+// DeletePending is the step that deletes the pending pods of a namespace.
 func DeletePending(namespace string) Step {
 	n := Namespace(namespace)
 	return Step{kind: Change, invalid: n.invalid(), kube: &Kubernetes{Verb: "delete", Resource: "pod", Namespace: namespace},
 		words: toWords("kubectl", "-n", namespace, "delete", "pods", "--field-selector", "status.phase=Pending")}
 }
 
-// Annotate sets an annotation.
+// Annotate is the step that sets an annotation.
 func Annotate(o Object, key constant, value Value) Step {
 	s := o.step(Change, "annotate")
 	s.invalid, s.hasPlaceholder = append(s.invalid, value.invalid()...), value.isPlaceholder
@@ -223,7 +223,7 @@ func Annotate(o Object, key constant, value Value) Step {
 	return s
 }
 
-// SetEnv sets an environment variable in all containers of a Deployment.
+// SetEnv is the step that sets an environment variable in all containers of a Deployment.
 func SetEnv(o Object, name constant, value Value) Step {
 	s := o.step(Change, "set env")
 	s.invalid, s.hasPlaceholder = append(s.invalid, value.invalid()...), value.isPlaceholder
@@ -231,21 +231,21 @@ func SetEnv(o Object, name constant, value Value) Step {
 	return s
 }
 
-// UnsetEnv removes an environment variable from all containers of a Deployment.
+// UnsetEnv is the step that removes an environment variable from all containers of a Deployment.
 func UnsetEnv(o Object, name constant) Step {
 	s := o.step(Change, "set env")
 	s.words = o.words("set", "env", o.resource+"/"+o.name.text, string(name)+"-")
 	return s
 }
 
-// Scale sets the replicas of a Deployment.
+// Scale is the step that sets the replicas of a Deployment.
 func Scale(o Object, replicas int) Step {
 	s := o.step(Change, "scale")
 	s.words = o.words("scale", o.resource, o.name.text, "--replicas="+Number(replicas).text)
 	return s
 }
 
-// Untaint removes a taint from a node.
+// Untaint is the step that removes a taint from a node.
 func Untaint(node string, key, effect Value) Step {
 	o := Node(node)
 	s := o.step(Change, "taint")
@@ -254,7 +254,7 @@ func Untaint(node string, key, effect Value) Step {
 	return s
 }
 
-// Show reads one object with a verb of kubectl, for example describe. The options are constants of the program.
+// Show is the step that reads one object with a verb of kubectl, for example describe. The options are constants.
 func Show(verb constant, o Object, options ...constant) Step {
 	s := o.step(Look, string(verb))
 	s.words = o.words(string(verb), o.resource, o.name.text)
@@ -264,21 +264,21 @@ func Show(verb constant, o Object, options ...constant) Step {
 	return s
 }
 
-// Save writes an object to a file before another step changes the object.
+// Save is the step that writes an object to a file before another step changes the object.
 func Save(o Object, file constant) Step {
 	s := Show("get", o, "-o", "yaml")
 	s.kind, s.file = ByHand, string(file)
 	return s
 }
 
-// Logs reads the logs of a pod.
+// Logs is the step that reads the logs of a pod.
 func Logs(o Object) Step {
 	s := o.step(Look, "logs")
 	s.words = o.words("logs", o.name.text)
 	return s
 }
 
-// Kubectl returns a read-only kubectl command. The words are constants and identifiers.
+// Kubectl is the step with a read-only kubectl command. The words are constants and identifiers.
 func Kubectl(words ...Value) Step {
 	s := Step{kind: Look, kube: &Kubernetes{Verb: "get"}, words: toWords("kubectl")}
 	for _, v := range words {
@@ -288,7 +288,7 @@ func Kubectl(words ...Value) Step {
 	return s
 }
 
-// Run returns a command that only the user runs, never joiner. The words are constants and identifiers.
+// Run is the step with a command that only the user runs, never joiner. The words are constants and identifiers.
 func Run(words ...Value) Step {
 	s := Step{kind: ByHand}
 	for _, v := range words {

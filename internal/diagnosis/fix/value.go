@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// constant is text in the program's source. Other packages cannot name the type, so only their untyped constants
-// convert to it: code that passes text that was read at run time does not compile.
+// constant is text in the program's source. Other packages cannot name the type, so they can pass only untyped
+// constants: text that was read at run time does not compile.
 type constant string
 
 // Value is a part of a command or patch: an identifier, or a part of the program's own text. Its constructors check
@@ -201,7 +201,7 @@ func FargateProfile(text string) Value {
 // Region is an AWS region.
 func Region(text string) Value { return newValue("AWS region", text, regionGrammar) }
 
-// Account is the id of an AWS account.
+// Account is the ID of an AWS account.
 func Account(text string) Value { return newValue("id of an AWS account", text, accountGrammar) }
 
 // RoleName is the name of an IAM role, without its path.
@@ -258,28 +258,28 @@ func Key(text string) Value { return newValue("KMS key", text, keyGrammar) }
 // InstanceType is an EC2 instance type.
 func InstanceType(text string) Value { return newValue("instance type", text, typeGrammar) }
 
-// Instance is the id of an EC2 instance.
+// Instance is the ID of an EC2 instance.
 func Instance(text string) Value { return newValue("id of an instance", text, instanceGrammar) }
 
-// Subnet is the id of a subnet.
+// Subnet is the ID of a subnet.
 func Subnet(text string) Value { return newValue("id of a subnet", text, subnetGrammar) }
 
-// Group is the id of a security group.
+// Group is the ID of a security group.
 func Group(text string) Value { return newValue("id of a security group", text, groupGrammar) }
 
-// VPC is the id of a VPC.
+// VPC is the ID of a VPC.
 func VPC(text string) Value { return newValue("id of a VPC", text, vpcGrammar) }
 
-// RouteTable is the id of a route table.
+// RouteTable is the ID of a route table.
 func RouteTable(text string) Value { return newValue("id of a route table", text, tableGrammar) }
 
-// NAT is the id of a NAT gateway.
+// NAT is the ID of a NAT gateway.
 func NAT(text string) Value { return newValue("id of a NAT gateway", text, natGrammar) }
 
-// ACL is the id of a network ACL.
+// ACL is the ID of a network ACL.
 func ACL(text string) Value { return newValue("id of a network ACL", text, aclGrammar) }
 
-// Image is the id of an AMI.
+// Image is the ID of an AMI.
 func Image(text string) Value { return newValue("id of an image", text, imageGrammar) }
 
 // Flag is the name of a kubelet's flag, without its hyphens.
@@ -288,7 +288,7 @@ func Flag(text string) Value { return newValue("name of a flag", text, flagGramm
 // Program is the name or path of a program.
 func Program(text string) Value { return newValue("name of a program", text, programGrammar) }
 
-// Check is the id of a check of doctor.
+// Check is the ID of a check of doctor.
 func Check(text string) Value { return newValue("id of a check", text, checkGrammar) }
 
 // Username is a Kubernetes user or group, as used in aws-auth.

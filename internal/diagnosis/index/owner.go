@@ -7,9 +7,9 @@ import (
 )
 
 // OtherOwner returns the name of the other cluster that owns a resource according to the resource's tags. Another
-// cluster in the tag aws:eks:cluster-name decides. Otherwise, tags kubernetes.io/cluster/NAME with the value owned
-// count. The result is empty if there is no such tag of another cluster, or if a tag kubernetes.io/cluster/NAME names
-// this cluster.
+// cluster in the tag aws:eks:cluster-name takes precedence over tags kubernetes.io/cluster/NAME with the value owned.
+// The result is empty if there is no such tag of another cluster, or if a tag kubernetes.io/cluster/NAME names this
+// cluster.
 func (ix *Index) OtherOwner(tags map[string]string) string {
 	if name := tags["aws:eks:cluster-name"]; name != "" && name != ix.Evidence.Name {
 		return name

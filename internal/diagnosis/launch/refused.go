@@ -167,11 +167,11 @@ func policyIn(text string) string {
 // maxEventAge is the maximum age of an event about a deleted NodeClaim that recentStatements returns.
 const maxEventAge = 2 * time.Minute
 
-// recentStatements returns statements of the controller's events about deleted NodeClaims that contain all substrings
-// of at least one alternative. When EC2 refuses a launch, the controller deletes the NodeClaim at once and creates the
-// next only some time later. Events before the launch of another instance are left out, because the launch shows that
-// the problem is over. Because the UIDs of deleted NodeClaims are not known, findings from these statements are never
-// certain.
+// recentStatements returns the statements of the controller's events about deleted NodeClaims. A statement must contain
+// all substrings of at least one alternative. When EC2 refuses a launch, the controller deletes the NodeClaim at once
+// and creates the next only some time later. Events before the launch of another instance are left out, because the
+// launch shows that the problem is over. Because the UIDs of deleted NodeClaims are not known, findings from these
+// statements are never certain.
 func recentStatements(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, v := range ix.Evidence.Events.Value {

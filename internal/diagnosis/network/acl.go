@@ -13,8 +13,8 @@ import (
 const everywhere = "0.0.0.0/0"
 
 // droppingEntry returns the entry that drops TCP packets to a port, outgoing or incoming; ok is false if the packets
-// pass. The addresses of peers are not known. So an allow entry lets packets pass even if it is for some addresses
-// only, and a deny entry counts only if it is for all addresses.
+// pass. The addresses of peers are not known. So an allow entry counts even if it is for some addresses only; a deny
+// entry counts only if it is for all addresses.
 func droppingEntry(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
 	for _, e := range n.Entries {
 		matches := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
