@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// accountRequests returns the AWS requests that depend on no other AWS answer. Without AWS clients, it marks all items
-// of AWS as absent and returns nil.
+// accountRequests returns the AWS requests that need no other AWS answer. Without AWS clients, it marks all items of
+// AWS as absent and returns nil.
 func (c *collector) accountRequests(ctx context.Context) []func() {
 	e := &c.e
 	if c.EKS == nil {
@@ -64,7 +64,6 @@ func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
 	return out, err
 }
 
-// cluster returns the facts that EKS reports about the cluster.
 func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
 	f, err := c.EKS.Facts(ctx)
 	if err != nil {
@@ -102,7 +101,6 @@ func (c *collector) entries(ctx context.Context) ([]diagnosis.Entry, error) {
 	return out, err
 }
 
-// entryOf converts an access entry.
 func entryOf(e eks.Entry) diagnosis.Entry {
 	return diagnosis.Entry{Principal: e.Principal, Type: e.Type, Username: e.Username, Groups: e.Groups, Created: e.Created.UTC()}
 }
@@ -165,9 +163,8 @@ func (c *collector) consoles(ctx context.Context) {
 	}
 }
 
-// dependentRequests returns the requests that need names from earlier answers: for roles, instance profiles and the
-// controller's permission to pass roles. First, it requests the controller's role itself, unless an earlier answer
-// names the role.
+// dependentRequests calls controllerRole, and returns the requests that need names from earlier answers: for roles,
+// instance profiles and the controller's permission to pass roles.
 func (c *collector) dependentRequests(ctx context.Context) []func() {
 	if c.EKS == nil {
 		return nil
@@ -246,7 +243,7 @@ func (c *collector) controllerRole(ctx context.Context) {
 
 // roleNames returns the names, without paths, of the roles of the controller, EC2NodeClasses, node mappings of
 // aws-auth, access entries and Fargate profiles; at most 40. The roles of the controller and the classes come first,
-// because a cluster may have hundreds of mappings. If roles are left out, the Cut of Entries reports it.
+// because a cluster may have hundreds of mappings. If it leaves out roles, it sets the Cut of Entries.
 func (c *collector) roleNames() []string {
 	var names []string
 	add := func(arn string) {

@@ -117,7 +117,7 @@ func (c *collector) runConcurrently(all []func()) {
 	_ = group.Wait() // the functions return no errors
 }
 
-// ask requests one item with the timeout Patience. If f fails, the returned item has the reason.
+// ask requests one item with the timeout Patience. If f fails, the item is absent, with the reason.
 func ask[T any](ctx context.Context, c *collector, source string, f func(context.Context) (T, error)) diagnosis.Item[T] {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
@@ -284,7 +284,7 @@ const leaseRecheckPause = 5 * time.Second
 func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	isFound := false
 	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {
-		controller := c.e.Controller.Value // the chosen controller, or the controller in a namespace that tenants cannot write to
+		controller := c.e.Controller.Value // no tenant can choose it: see evidence.Reader.Controller
 		name := controller.Settings["LEADER_ELECTION_NAME"]
 		namespaces := []string{controller.Settings["LEADER_ELECTION_NAMESPACE"], controller.Namespace}
 		first, found, err := c.Kube.Lease(ctx, name, namespaces...)
@@ -313,7 +313,6 @@ func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	return item
 }
 
-// markAWSAbsent marks all items of AWS as absent.
 func (c *collector) markAWSAbsent() {
 	e := &c.e
 	e.Cluster, e.Caller = notRequested[diagnosis.Cluster](c.NoAWS), notRequested[string](c.NoAWS)

@@ -103,27 +103,27 @@ func TestCollect(t *testing.T) {
 	}
 	if e.Account != emulator.DefaultAccount || e.Cluster.Value.AuthMode != ekscluster.AuthBoth ||
 		e.VPC.Value != (diagnosis.VPC{ID: s.estate.VPC.ID, DNSSupport: true, DNSHostnames: true}) {
-		t.Errorf("account %s, cluster %+v, VPC %+v", e.Account, e.Cluster.Value, e.VPC.Value)
+		t.Errorf("want the test account: %s, cluster %+v, VPC %+v", e.Account, e.Cluster.Value, e.VPC.Value)
 	}
 	if r := e.Roles["node"].Value; r.ARN != arn("node") || !slices.Equal(r.Trusts, []string{"ec2.amazonaws.com"}) ||
 		len(r.Policies) != 1 || r.Created.IsZero() {
-		t.Errorf("role %+v", r)
+		t.Errorf("role %+v, want trust of EC2, one policy and a creation time", r)
 	}
 	if p := e.Fargate.Value; len(p) != 1 || p[0].Role != arn("fargate") || len(p[0].Selectors) != 1 ||
 		p[0].Selectors[0].Namespace != "kube-system" {
-		t.Errorf("profiles %+v", p)
+		t.Errorf("profiles %+v, want the one for kube-system", p)
 	}
 	if len(e.Subnets.Value) == 0 || len(e.Routes.Value) == 0 || len(e.NATAddresses.Value) == 0 ||
 		len(e.Entries.Value) != 2 || e.Entries.Value[0].Created.IsZero() {
-		t.Errorf("subnets %d, routes %d, addresses %v, entries %+v", len(e.Subnets.Value), len(e.Routes.Value),
+		t.Errorf("want 2 entries: subnets %d, routes %d, addresses %v, entries %+v", len(e.Subnets.Value), len(e.Routes.Value),
 			e.NATAddresses.Value, e.Entries.Value)
 	}
 	if g := e.Groups.Value; !slices.ContainsFunc(g,
 		func(g diagnosis.Group) bool { return g.ID == s.estate.NodeGroup.ID && len(g.In) > 0 && len(g.Out) > 0 }) {
-		t.Errorf("groups %+v", g)
+		t.Errorf("groups %+v, want that of the nodes with rules in both directions", g)
 	}
 	if !e.Home.Is(diagnosis.NotAsked) || e.Home.Why != "there is no kubeconfig" {
-		t.Errorf("home %+v", e.Home)
+		t.Errorf("home %+v, want it not asked because there is no kubeconfig", e.Home)
 	}
 	if worst := diagnosis.Actionable(checks.Diagnose(e)); len(worst) > 0 {
 		t.Errorf("unexpected finding: %+v", worst)
@@ -140,13 +140,13 @@ func TestAbsent(t *testing.T) {
 	})
 	e := collector.Collect(t.Context(), s.clients)
 	if !e.Entries.Is(diagnosis.Denied) || e.Entries.Why != "eks:ListAccessEntries" {
-		t.Errorf("entries %+v", e.Entries)
+		t.Errorf("entries %+v, want them denied", e.Entries)
 	}
 	if r := e.Roles["fargate"]; !r.Is(diagnosis.Denied) || r.Why != "iam:ListAttachedRolePolicies" {
-		t.Errorf("role %+v", r)
+		t.Errorf("role %+v, want it denied", r)
 	}
 	if !e.Routes.Is(diagnosis.Failed) || !strings.Contains(e.Routes.Why, "Unavailable") {
-		t.Errorf("routes %+v", e.Routes)
+		t.Errorf("routes %+v, want them failed with Unavailable", e.Routes)
 	}
 	if !e.Subnets.Known() || !e.Groups.Known() {
 		t.Error("other items are absent")
@@ -156,12 +156,12 @@ func TestAbsent(t *testing.T) {
 	s.clients.IAM = iam.New(aws.Config{Region: "us-east-1"}, iam.Cluster{Name: "staging"})
 	s.clients.Patience = time.Nanosecond
 	if e := collector.Collect(t.Context(), s.clients); !e.Cluster.Is(diagnosis.Failed) || e.Cluster.Why != "there was no answer in time" {
-		t.Errorf("cluster %+v", e.Cluster)
+		t.Errorf("cluster %+v, want it failed by timeout", e.Cluster)
 	}
 	if e := collector.Collect(t.Context(),
 		collector.Clients{NoAWS: "no credentials", NoKube: "no kubeconfig"}); !e.Cluster.Is(diagnosis.NotAsked) ||
 		e.Groups.Why != "no credentials" || e.Instances.Why != "no credentials" {
-		t.Errorf("without any client: %+v", e)
+		t.Errorf("without any client: %+v, want all items not asked", e)
 	}
 }
 
@@ -175,6 +175,6 @@ func TestOtherCluster(t *testing.T) {
 		}
 	})
 	if e := collector.Collect(t.Context(), s.clients); !e.Cluster.Is(diagnosis.Missing) || e.VPC.Why != "the cluster's VPC is not known" {
-		t.Errorf("cluster %+v, VPC %+v", e.Cluster, e.VPC)
+		t.Errorf("cluster %+v, VPC %+v; want a missing cluster and an unknown VPC", e.Cluster, e.VPC)
 	}
 }

@@ -55,7 +55,7 @@ func TestJoining(t *testing.T) {
 				t.Errorf("too little was requested: %+v", e)
 			}
 			if e.Instances.Known() != (len(c.late) > 0) || len(e.Roles) != c.roles {
-				t.Errorf("instances are known: %t, roles %v", e.Instances.Known(), e.Roles)
+				t.Errorf("want instances only if late: known %t, roles %v", e.Instances.Known(), e.Roles)
 			}
 			var ids []string
 			for _, f := range checks.Preflight(e)["default"] {

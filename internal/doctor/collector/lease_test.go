@@ -50,11 +50,11 @@ func TestLease(t *testing.T) {
 			}
 			got := collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
 			if got.Absent != c.absent || got.Why != c.why || got.At.IsZero() {
-				t.Errorf("the Lease is %+v", got)
+				t.Errorf("the Lease is %+v, want the reason of its absence and a time", got)
 			}
 			if want := time.Date(2099, 5, 1, 12, 0, 0, 0, time.UTC); c.absent == "" &&
 				(got.Source != "lease kube-system/karpenter-leader-election" || got.Value.Holder != "joiner-0" || !got.Value.Renewed.Equal(want)) {
-				t.Errorf("the Lease is %+v", got)
+				t.Errorf("the Lease is %+v, want its source, holder and renewal time", got)
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestLeaseAhead(t *testing.T) {
 			}
 			got := collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
 			if isNow := time.Since(got.Value.Renewed) < time.Minute; isNow != (step > 0) || step == 0 && !got.Value.Renewed.Equal(renewed) {
-				t.Errorf("the Lease is %+v", got)
+				t.Errorf("the Lease is %+v, want it renewed now only if it changes between the readings", got)
 			}
 		})
 	}

@@ -95,8 +95,8 @@ func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	return best
 }
 
-// optionsOf returns the values of the label of one requirement, sorted, on the types that all other requirements allow.
-// except is the index of that requirement.
+// optionsOf returns the values of the label of requirement number except, sorted, on the types that all other
+// requirements allow.
 func optionsOf(p diagnosis.Pool, except int, types []catalog.Type, keys map[string]bool) []string {
 	values := map[string]bool{}
 next:

@@ -17,17 +17,17 @@ func TestSteps(t *testing.T) {
 	}}
 	got := countTypesPerRequirement(p, "AL2023", "us-east-1")
 	if len(got) != 3 || got[0].Name != "karpenter.k8s.aws/instance-family In [m5, t4g]" {
-		t.Fatalf("steps: %+v", got)
+		t.Fatalf("steps: %+v, want one for each of the 3 requirements on types", got)
 	}
 	if got[0].Left["amd64"] < 8 || got[0].Left["arm64"] < 6 || got[1].Left["amd64"] != 0 ||
 		got[1].Left["arm64"] != got[0].Left["arm64"] || len(got[2].Left) != 0 {
-		t.Errorf("steps: %+v", got)
+		t.Errorf("steps: %+v, want no amd64 types in step 2 and no types in step 3", got)
 	}
 	if got := countTypesPerRequirement(diagnosis.Pool{}, "", "us-east-1"); len(got) != 1 || got[0].Left["amd64"] < 100 || got[0].Left["arm64"] < 100 {
-		t.Errorf("without requirements: %+v", got)
+		t.Errorf("without requirements: %+v, want one step with all types", got)
 	}
 	if got := countTypesPerRequirement(p, "", "mars-north-1"); got != nil {
-		t.Errorf("for an unknown region: %+v", got)
+		t.Errorf("for an unknown region: %+v, want nil", got)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestStepsOfFamilies(t *testing.T) {
 		all := countTypesPerRequirement(diagnosis.Pool{Requirements: c.requirements}, c.family, "us-east-1")
 		left := all[len(all)-1].Left
 		if left["amd64"] > 100 != c.amd || left["arm64"] > 50 != c.arm {
-			t.Errorf("%s, %v: %v", c.family, c.requirements, all)
+			t.Errorf("%s, %v: %v, want other architectures", c.family, c.requirements, all)
 		}
 	}
 }

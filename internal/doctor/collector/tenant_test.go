@@ -21,7 +21,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
-// object is a Kubernetes object.
 type object = map[string]any
 
 // resources has, by kind, the API path and the resource name of the objects that apiServer serves.
@@ -225,7 +224,7 @@ func TestTenantInputs(t *testing.T) {
 			}
 			if c := e.Controller; !c.Known() || c.Value.Namespace != "kube-system" ||
 				c.Value.Role != "arn:aws:iam::111122223333:role/own" || c.Value.Settings["CLUSTER_NAME"] != "lab" {
-				t.Errorf("the controller is %+v", c)
+				t.Errorf("the controller is %+v, want that in kube-system", c)
 			}
 		})
 	}
@@ -263,10 +262,10 @@ func TestFlood(t *testing.T) {
 	cut := strings.Join(e.Truncated(), "\n")
 	if !strings.Contains(cut, "300 of 703 pods that do not run are shown") ||
 		!strings.Contains(cut, "only the first 1000 warnings about pods of namespace a-tenant were read") {
-		t.Errorf("the reported truncations are %q", cut)
+		t.Errorf("the reported truncations are %q, want those of pods and warnings", cut)
 	}
 	if s.largest > 500 {
-		t.Errorf("an answer has %d objects", s.largest)
+		t.Errorf("an answer has %d objects, want at most 500", s.largest)
 	}
 	for _, url := range s.lists {
 		if strings.Contains(url, "/events") && (!strings.Contains(url, "/namespaces/") || !strings.Contains(url, "involvedObject.kind")) {

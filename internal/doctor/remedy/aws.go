@@ -97,7 +97,6 @@ func (a *AWS) entryText(ctx context.Context, cluster, principal string) (string,
 	return entryLines(principal, aws.ToString(e.Type), e.KubernetesGroups), nil
 }
 
-// entryLines returns an access entry as text.
 func entryLines(principal, kind string, groups []string) string {
 	text := "principal: " + principal + "\ntype: " + kind + "\n"
 	if len(groups) > 0 {
@@ -106,7 +105,6 @@ func entryLines(principal, kind string, groups []string) string {
 	return text
 }
 
-// createEntry plans the creation of an access entry.
 func createEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.parameters(call, "--cluster-name", "--principal-arn", "--type")
 	if err != nil {
@@ -159,7 +157,6 @@ func (a *AWS) checkEntry(ctx context.Context, cluster, principal string, want fi
 	return entryLines(principal, aws.ToString(e.Type), e.KubernetesGroups), nil
 }
 
-// attachPolicy plans the attachment of a managed policy to a role.
 func attachPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.parameters(call, "--role-name", "--policy-arn")
 	if err != nil {
@@ -183,7 +180,6 @@ func putPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, nil
 }
 
-// updateTrust plans the replacement of the trust policy of a role.
 func updateTrust(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.parameters(call, "--role-name", "--policy-document")
 	if err != nil {
@@ -232,7 +228,6 @@ func addToProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
-// removeFromProfile plans the removal of a role from an instance profile.
 func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.parameters(call, "--instance-profile-name", "--role-name")
 	if err != nil {

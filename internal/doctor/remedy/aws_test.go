@@ -60,18 +60,18 @@ func TestRoles(t *testing.T) {
 	if len(changes) != 5 || !strings.Contains(changes[0].After, worker) ||
 		!strings.Contains(changes[1].Before, `"Statement":[]`) || !strings.Contains(changes[1].After, "ec2.amazonaws.com") ||
 		changes[3].Before != "role: old\n" || changes[3].After != "" || changes[4].After != "role: node\n" {
-		t.Errorf("%+v", changes)
+		t.Errorf("want five changes with the states before and after: %+v", changes)
 	}
 	if n, err := Apply(t.Context(), changes); n != 5 || err != nil {
-		t.Fatalf("%d changes were made: %v", n, err)
+		t.Fatalf("%d changes were made, want 5: %v", n, err)
 	}
 	made, err := account.Role("node")
 	if err != nil || !slices.Contains(made.Policies, worker) || !strings.Contains(made.TrustPolicy, "ec2.amazonaws.com") {
-		t.Errorf("the role is %+v, %v", made, err)
+		t.Errorf("the role is %+v, %v, want the policy and trust of EC2", made, err)
 	}
 	again, err := Plan(t.Context(), fix.New("", fix.Call("iam", "add-role-to-instance-profile", profile, role)), clients)
 	if err != nil || again[0].Before != "role: node\n" {
-		t.Errorf("%+v, %v", again, err)
+		t.Errorf("the change is %+v, %v, want the role before it", again, err)
 	}
 	if _, err := Plan(t.Context(),
 		fix.New("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")),
@@ -125,7 +125,7 @@ func TestEntries(t *testing.T) {
 	}
 	first := planAndApply(create(fix.Text("STANDARD"), "us-east-1"))
 	if first[0].Before != "" || first[0].After != "principal: "+role+"\ntype: STANDARD\n" || first[0].What != "access entry of "+role {
-		t.Errorf("%+v", first[0])
+		t.Errorf("want the creation of an entry: %+v", first[0])
 	}
 	for why, step := range map[string]fix.Step{
 		"its type is STANDARD, and was EC2_LINUX": remove("EC2_LINUX", time.Time{}),
@@ -138,17 +138,17 @@ func TestEntries(t *testing.T) {
 	linux := create(fix.Text("EC2_LINUX"), "us-east-1")
 	both := planAndApply(remove("STANDARD", time.Time{}), linux)
 	if !strings.Contains(both[0].Before, "type: STANDARD") || both[0].After != "" || !strings.Contains(both[1].After, "type: EC2_LINUX") {
-		t.Errorf("%+v", both)
+		t.Errorf("want an entry of another type: %+v", both)
 	}
 	again, err := Plan(t.Context(), fix.New("", linux), clients)
 	if err != nil || !strings.Contains(again[0].Before, "type: EC2_LINUX") {
-		t.Fatalf("%+v, %v", again, err)
+		t.Fatalf("the change is %+v, %v, want the entry before it", again, err)
 	}
 	if n, err := Apply(t.Context(), again); n != 0 || err == nil {
 		t.Errorf("the entry was created twice: %d changes, %v", n, err)
 	}
 	if _, err := Plan(t.Context(), fix.New("", create(fix.Text("EC2_LINUX"), "eu-west-1")), clients); err == nil ||
 		!strings.Contains(err.Error(), "the fix is for eu-west-1") {
-		t.Errorf("another region: %v", err)
+		t.Errorf("another region: %v, want an error", err)
 	}
 }

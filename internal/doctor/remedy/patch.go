@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// tryPatch makes a dry run of the patch on the API server, and returns the change.
+// tryPatch returns the change of a patch, after a dry run on the API server. For aws-auth, it calls checkRowsKept.
 func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, error) {
 	trial, err := d.Kube.Try(ctx, p)
 	if err != nil {

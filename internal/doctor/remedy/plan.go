@@ -62,7 +62,7 @@ func (e *ByHand) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.
 func byHand(s fix.Step, why string) *ByHand { return &ByHand{Line: s.String(), Why: why} }
 
 // Plan returns the changes that the steps of a fix would make, without making them. Read-only steps are left out. The
-// error is a *ByHand if the fix makes no change, or if only the user can do one of its other steps.
+// error is a *ByHand if the fix makes no change, or has a step that only the user can do.
 func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	var out []Change
 	if !f.Changes() && !f.Correction().IsZero() {
@@ -102,7 +102,6 @@ func (d Clients) plan(ctx context.Context, s fix.Step) (Change, error) {
 	return Change{}, byHand(s, "joiner cannot carry out this step")
 }
 
-// planAWS returns the change that a call to AWS would make.
 func (d Clients) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change, error) {
 	planCall, ok := awsCalls()[call.Service+" "+call.Action]
 	if !ok {
@@ -119,7 +118,6 @@ func (d Clients) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change,
 	return planCall(ctx, d.AWS, call)
 }
 
-// planKube returns the change that an action on Kubernetes would make.
 func (d Clients) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
 	isDelete := k.Verb == "delete" && k.Resource == "nodeclaim" && len(k.Claims) > 0
 	switch {
@@ -137,7 +135,7 @@ func (d Clients) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Ch
 	return d.planPatch(ctx, s, k)
 }
 
-// planPatch makes a dry run of a patch on the API server.
+// planPatch returns the change that a patch would make.
 func (d Clients) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
 	if len(k.Names) != 1 || !slices.Contains([]string{kubeclient.PatchMerge, kubeclient.PatchJSON}, k.PatchType) {
 		return Change{}, byHand(s, "it is neither a merge patch nor a JSON patch of one object")

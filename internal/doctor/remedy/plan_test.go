@@ -70,7 +70,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	var byHand *ByHand
 	if _, err := Plan(t.Context(), fix.Fix{}, closed); !errors.As(err, &byHand) {
-		t.Errorf("for the zero fix: %v", err)
+		t.Errorf("for the zero fix: %v, want a *ByHand", err)
 	}
 }
 
@@ -92,20 +92,21 @@ func TestPlanPatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := Apply(t.Context(), changes); n != 2 || err != nil {
-		t.Fatalf("%d changes were made: %v", n, err)
+		t.Fatalf("%d changes were made, want 2: %v", n, err)
 	}
 	const agent, web = `apps/daemonset kube-system/agent merge {"spec":{"x":"it's $(true)"}}`,
 		`karpenter.k8s.aws/ec2nodeclass /web merge {"spec":{}}`
 	if got := strings.Join(r.calls, "\n"); got != "try "+agent+"\ntry "+web+"\npatch "+agent+"\npatch "+web {
-		t.Errorf("the calls are\n%s", got)
+		t.Errorf("want two dry runs and then two patches, the calls are\n%s", got)
 	}
 	if len(asked) != 1 || asked[0] != "correct web --check TAINT-2" ||
 		changes[1].Command != `kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web --check TAINT-2)"` {
-		t.Errorf("the arguments are %q, for the command %s", asked, changes[1].Command)
+		t.Errorf("want one run of joiner correct, the arguments are %q, for the command %s", asked, changes[1].Command)
 	}
 }
 
-// TestDeletesOnlyWhatWasSeen: a NodeClaim is deleted only while it has the instance of the diagnosis and no node.
+// TestDeletesOnlyWhatWasSeen: a NodeClaim is deleted only if it has the instance of the fix, and has not joined since
+// the diagnosis.
 func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	r := &recorder{deletions: map[string]kubeclient.Deletion{
@@ -141,7 +142,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 	}
 	r.deletions["late"], r.calls = kubeclient.Deletion{ProviderID: "aws:///us-east-1a/i-2", Joined: true}, nil
 	if n, err := Apply(t.Context(), changes); n != 0 || err == nil || len(r.calls) > 0 {
-		t.Errorf("%d changes were made, %v: %v", n, err, r.calls)
+		t.Errorf("%d changes were made, want none: %v: %v", n, err, r.calls)
 	}
 }
 
